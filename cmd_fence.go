@@ -92,5 +92,5 @@ func runFence(ctx context.Context, r *runner.Runner, p *term.Printer, o fenceOpt
 	if writeErr := p.Record(record.Fence{TaskID: o.task, GenerationID: o.generation, Owns: err == nil}); writeErr != nil || err == nil {
 		return writeErr
 	}
-	return failure.ExitStatus(1) // without a message, because the JSON record contains the result
+	return failure.ExitStatus(1) // no error message: the JSON record already has the result
 }

@@ -110,7 +110,7 @@ EXIT STATUS
 type waitingOptions struct {
 	bulk.Action
 	apply   func(context.Context, *runner.Runner, []int64) ([]runner.ActionResult, error)
-	inOrder bool // whether the function apply must get all tasks in one call, because its effect depends on their order
+	inOrder bool // whether the field "apply" must get all tasks in one call, because its effect depends on their order
 }
 
 func readHoldOptions(c *cli.Context, a *cli.App) (waitingOptions, error) {

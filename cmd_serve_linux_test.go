@@ -19,7 +19,7 @@ type interruptOnAddress struct {
 func (w *interruptOnAddress) Write(text []byte) (int, error) {
 	if !w.sent && strings.Contains(string(text), "http://") {
 		w.sent = true
-		runtime.LockOSThread() // a signal to this thread arrives before Tgkill returns; a signal to the process may arrive later
+		runtime.LockOSThread() // send the signal to this thread: it then arrives before Tgkill returns
 		defer runtime.UnlockOSThread()
 		if err := syscall.Tgkill(os.Getpid(), syscall.Gettid(), syscall.SIGINT); err != nil {
 			return 0, err
@@ -33,7 +33,7 @@ func (w *interruptOnAddress) Write(text []byte) (int, error) {
 func TestASignalAfterTheAddressStopsTheCommand(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "runner.db")
 	for _, command := range [][]string{
-		{"work", "--serve", "127.0.0.1:0"}, // creates the database
+		{"work", "--serve", "127.0.0.1:0"}, // this command creates the database
 		{"serve", "--listen", "127.0.0.1:0"},
 	} {
 		var output interruptOnAddress

@@ -69,7 +69,7 @@ EXIT STATUS
 }
 
 type statusOptions struct {
-	queues []string // nil means all queues
+	queues []string // queues to show; nil means all
 	follow bool
 	batch  int64             // id of the batch whose progress --follow shows; 0 if it shows the queues
 	format *record.Formatter // template of --format; nil if not given

@@ -80,7 +80,7 @@ EXIT STATUS with several tasks
 
 type waitOptions struct {
 	selection cli.Selection
-	timeout   time.Duration // 0 means no timeout
+	timeout   time.Duration // how long to wait; 0 means no limit
 	any       bool
 	result    bool
 	output    bool
@@ -101,8 +101,9 @@ func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
 	return o, s.Require("wait")
 }
 
-// mapped lets a script tell a failed wait from a failed task. If the command waits for one task, or for the first of several, its exit
-// status is that of a task. In this case mapped gives an error of runner itself another exit status; see failure.WhileWaiting.
+// mapped lets a script tell an error of runner wait from the failure of the awaited task. The command exits with the status of the task if
+// it waits for one task, or for the first of several tasks to end. In this case, mapped gives an error of runner wait itself another exit
+// status; see failure.WhileWaiting.
 func (o waitOptions) mapped(err error) error {
 	if len(o.selection.Filter.IDs) == 1 || o.any {
 		return failure.WhileWaiting(err)

@@ -163,13 +163,13 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		Hooks: jobs.Hooks{OnFailure: cli.Get[string](c, "on-failure"), OnSuccess: cli.Get[string](c, "on-success"),
 			OnRecovery: cli.Get[string](c, "on-recovery"), OnOutput: cli.Get[string](c, "on-output")}}
 	if o.engine.ClaimAhead = cli.Get[int](c, "claim-ahead"); o.engine.ClaimAhead == 0 {
-		o.engine.ClaimAhead = -1 // -1 means none; 0 would mean the default
+		o.engine.ClaimAhead = -1 // for the library, -1 means that the worker claims no tasks ahead, and 0 means the default
 	}
 	if o.engine.Grace == 0 {
-		o.engine.Grace = -1 // -1 means no grace; 0 would mean the default
+		o.engine.Grace = -1 // for the library, -1 means no grace, and 0 means the default
 	}
 	if o.engine.OutputLimit = cli.Get[int64](c, "output-limit"); o.engine.OutputLimit == 0 {
-		o.engine.OutputLimit = -1 // -1 means that no output is stored; 0 would mean the default
+		o.engine.OutputLimit = -1 // for the library, -1 means that it stores no output, and 0 means the default
 	}
 	o.engine.Keep, o.engine.KeepFailed = neverIfZero(cli.Get[time.Duration](c, "keep")),
 		neverIfZero(cli.Get[time.Duration](c, "keep-failed"))
@@ -222,8 +222,8 @@ func readSync(c *cli.Context, o *runner.Options) error {
 	return nil
 }
 
-// neverIfZero converts the value of --keep or --keep-failed. For the user, 0 means "keep forever". For the library, -1 means that and 0
-// means the default.
+// neverIfZero converts the value of --keep or --keep-failed. For the user, 0 means "keep forever". The library uses -1 to keep tasks
+// forever, and 0 to select the default.
 func neverIfZero(keep time.Duration) time.Duration {
 	if keep == 0 {
 		return -1
@@ -279,8 +279,8 @@ func parseWorkerName(text string) (string, error) {
 	return text, nil
 }
 
-// firstSet returns the name of the first option in list that the user gave. It skips the options that the parameter "except" lists. It
-// returns an empty string if the user gave none of the others.
+// firstSet returns the name of the first option in list that the user gave. It ignores the options in the parameter "except". It returns an
+// empty string if the user gave no other option of the list.
 func firstSet(c *cli.Context, list []cli.Flag, except ...string) string {
 	for _, f := range list {
 		if name := f.Names()[0]; c.IsSet(name) && !slices.Contains(except, name) {
@@ -316,7 +316,7 @@ func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptio
 	switch {
 	case errors.Is(err, jobs.ErrShutdown): // the log already contains the error
 		return failure.ExitStatus(1)
-	case working.Err() != nil && errors.Is(err, context.Canceled): // a signal ended this context before the worker started
+	case working.Err() != nil && errors.Is(err, context.Canceled): // a signal ended the context "working" before the worker started
 		return nil
 	}
 	return err

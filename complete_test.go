@@ -9,7 +9,8 @@ import (
 )
 
 func TestComplete(t *testing.T) {
-	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }} // no environment variable, so no database
+	// Without environment variables, the completion finds no database.
+	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }}
 	for line, want := range map[string]string{
 		"": "run enqueue work schedule status list show logs wait cancel retry edit top hold release delete pause resume limit hook " +
 			"doctor backup move serve service fence completion selftest version",

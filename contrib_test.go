@@ -65,7 +65,7 @@ func TestManualPageIsTheHelp(t *testing.T) {
 	}
 }
 
-// globalOptions matches the lines in a help text that refer to the page about global options.
+// globalOptions matches the lines in a help text that tell the reader where the global options are described.
 var globalOptions = regexp.MustCompile(`\nglobal options .*\n  .*\n\n`)
 
 // manualPage returns the manual page in roff format. It contains the unchanged help texts.
@@ -96,7 +96,7 @@ prints it.
 				words = append(words, sub.Name)
 			}
 			text := help(words...)
-			text = globalOptions.ReplaceAllString(text, "\n") // a section of the manual page replaces these lines
+			text = globalOptions.ReplaceAllString(text, "\n") // the manual page describes the global options in a section of its own
 			fmt.Fprintf(&b, ".SH \"RUNNER %s\"\n", strings.ToUpper(strings.Join(words, " ")))
 			manualText(&b, text)
 		}

@@ -66,7 +66,8 @@ const (
 // normal and full are the two values of PRAGMA synchronous in this benchmark.
 const normal, full = "NORMAL", "FULL"
 
-// plan collects the measurements in the order of the report. Its other fields are the systems that several measurements use.
+// plan collects the measurements in the order of the report. All fields except the list "measurements" are systems that several
+// measurements use.
 type plan struct {
 	measurements                   []*measurement
 	mine, durable                  system
@@ -218,7 +219,7 @@ func (p *plan) addGrowthAndSizes() {
 		at := fmt.Sprintf(", %d at a time", c.concurrency)
 		p.add(writes, ownDurable+at, p.durable.written(c.tasks, c.concurrency))
 		p.add(writes, riverSynced+at, p.riverSynced.written(c.tasks, c.concurrency))
-		p.add(writes, liteSynced+at, p.liteSynced.written(min(c.tasks, 200*c.concurrency), c.concurrency)) // few, because backlite is slow
+		p.add(writes, liteSynced+at, p.liteSynced.written(min(c.tasks, 200*c.concurrency), c.concurrency)) // backlite is slow
 	}
 	p.add(sizes, own, p.mine.kept(20_000, "runner.db"))
 	p.add(sizes, riverTuned, p.riverTuned.kept(20_000, "river.db"))

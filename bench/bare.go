@@ -117,7 +117,7 @@ func (b *bare) drain(ctx context.Context, k int) error {
 	return err
 }
 
-// insert adds n pending rows. Each transaction adds as many rows as the argument "together" says.
+// insert adds n pending rows. The argument "together" is the number of rows that one transaction adds.
 func (b *bare) insert(ctx context.Context, n, together int) error {
 	for i := range n {
 		if i%together == 0 {
@@ -163,8 +163,8 @@ func bareDrain(level string, n, k int) func(context.Context, *env) (float64, err
 	}
 }
 
-// bareEnqueue measures how fast the bare loop inserts n rows, in rows per second. Each transaction adds as many rows as the argument
-// together says.
+// bareEnqueue measures how fast the bare loop inserts n rows, in rows per second. The argument "together" is the number of rows that one
+// transaction adds.
 func bareEnqueue(level string, n, together int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)

@@ -74,7 +74,7 @@ func parts(schema []string) []part {
 		}
 	}
 	for _, text := range schema {
-		if m := indexName.FindStringSubmatch(text); m != nil && m[1] != "tasks_pending" { // claims need the index tasks_pending
+		if m := indexName.FindStringSubmatch(text); m != nil && m[1] != "tasks_pending" { // a claim cannot work without tasks_pending
 			list = append(list, part{"index " + m[1], without(text)})
 		}
 		if m := triggerName.FindStringSubmatch(text); m != nil {
@@ -135,7 +135,8 @@ var plainIndexes = []string{"tasks_pending", "tasks_running", "tasks_finished"}
 
 var comment = regexp.MustCompile(`--[^\n]*`)
 
-// checkName returns the name of the column to which CHECK number i of a CREATE TABLE belongs, or "the whole row". The numbers begin at 0.
+// checkName returns the name of the column to which a CHECK of a CREATE TABLE belongs, or "the whole row". The parameter i is the number of
+// the CHECK in the statement, from 0.
 func checkName(text string, i int) string {
 	text = comment.ReplaceAllString(text, "")
 	for range i {
@@ -151,8 +152,8 @@ func checkName(text string, i int) string {
 	return name
 }
 
-// withoutChecks removes n CHECKs from a CREATE TABLE. The argument "after" is the number of CHECKs before these, which stay. It also
-// removes all comments, because they may contain parentheses.
+// withoutChecks removes n CHECKs from a CREATE TABLE, and keeps the CHECKs before them. The argument "after" is the number of CHECKs to
+// keep. withoutChecks also removes all comments, because a comment may contain parentheses.
 func withoutChecks(text string, after, n int) string {
 	text = comment.ReplaceAllString(text, "")
 	for range n {

@@ -180,7 +180,7 @@ func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (
 			}
 			workers = append(workers, w)
 		}
-		began := time.Now() // do not measure the start of the workers, because in practice workers run for a long time
+		began := time.Now() // start the clock when all workers are ready: in practice a worker starts once and runs for a long time
 		for _, w := range workers {
 			if err := w.let(); err != nil {
 				return 0, err
@@ -210,8 +210,8 @@ func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (
 	}
 }
 
-// kept measures how much a worker slows down while this process enqueues a task every 5 ms. The result is its speed in percent of its speed
-// without these enqueues. Periods with and without enqueues alternate.
+// kept measures how much a worker slows down while this process enqueues a task every 5 ms. The result is the speed of the worker during
+// these enqueues, in percent of its speed without them. Periods with and without enqueues alternate.
 func kept(concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		r, err := filled(ctx, e, e.size(200_000))

@@ -21,7 +21,7 @@ type queue struct {
 	close     func() error
 }
 
-// system is a job system. Its function open opens a queue that calls handle for each task.
+// system is a job system. The field "open" is a function that opens a queue. Each task of this queue calls the function "handle".
 type system struct {
 	name string
 	open func(ctx context.Context, e *env, concurrency int, handle func(payload)) (*queue, error)
@@ -224,7 +224,7 @@ func (q *queue) inOrder(ctx context.Context) error {
 	return err
 }
 
-// misplaced sorts the rows of a table by id. It counts the rows whose time is earlier than that of the row before.
+// misplaced sorts the rows of a table by id. It counts the rows whose time is earlier than the time of the previous row.
 func misplaced(ctx context.Context, pool *sql.DB, table, column string) (n int, err error) {
 	err = pool.QueryRowContext(ctx,
 		`SELECT count(*) FROM (SELECT `+column+` AS at, lag(`+column+`) OVER (ORDER BY id) AS before FROM `+
@@ -240,7 +240,8 @@ func payloads(from, n int) []payload {
 	return list
 }
 
-// callersDo calls do(0) to do(n-1) in as many goroutines as callers says, and returns the first error.
+// callersDo calls do(0), do(1), and so on to do(n-1). The parameter "callers" is the number of goroutines that make these calls. callersDo
+// returns the first error.
 func callersDo(n, callers int, do func(int) error) error {
 	var wg sync.WaitGroup
 	errs := make(chan error, callers)

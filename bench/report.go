@@ -33,8 +33,8 @@ type table struct {
 	Rows  []tally `json:"rows"`
 }
 
-// tally is the row of one system in a table. Median is the median of all rounds. Ratio says how many times as good the first system of the
-// table is as this one.
+// tally is the row of one system in a table. The field Median is the median of all rounds. The field Ratio compares the first system of the
+// table with this system: it is 2 if the first system is twice as good.
 type tally struct {
 	System string    `json:"system"`
 	Median float64   `json:"median"`
@@ -74,7 +74,7 @@ func (r *report) markdown(to io.Writer) error {
 	return w.Flush()
 }
 
-// rewrite replaces the tables in a page. The plots are in dir.
+// rewrite replaces the tables in a page. The parameter "dir" is the directory of the plots.
 func (r *report) rewrite(page, dir string) error {
 	old, err := os.ReadFile(page)
 	if err != nil {

@@ -41,11 +41,11 @@ var selectPaused = query(`SELECT queue FROM {pauses}`)
 type admission struct {
 	paused []string
 	limits map[jobs.Target]*limitState
-	// filling has the jobs whose last batch in a queue is not full, so that the tasks of this batch wait. The value is the number of tasks
-	// that the claim may take instead: those in the full batches.
+	// The field "filling" is for jobs that run in batches. It has those jobs of a queue whose last batch is not full: the tasks of this
+	// batch must wait. The value is the number of tasks in the full batches, which the claim may take.
 	filling map[part]int
-	// The field "fills" says whether the claim has begun to fill its batches (see beginFill). From then on the rates do not count the tasks
-	// that the claim takes.
+	// The field "fills" says whether the claim has begun to fill its batches (see beginFill). After that, a task that the claim takes does
+	// not count as a start in the rates.
 	fills bool
 }
 
@@ -58,7 +58,7 @@ type limitState struct {
 	next    time.Time // time of the next start if the rate allows no start now
 	taken   int       // tasks that this claim has taken
 	started int       // starts of this claim; a batch counts as one start
-	saved   bool      // whether countCalls has reduced "started", because several taken tasks share a batch
+	saved   bool      // whether countCalls has reduced the field "started", because several of the taken tasks share a batch
 }
 
 // allTarget is the whole database.
@@ -213,8 +213,8 @@ func (g *admission) full() bool {
 	return false
 }
 
-// choose returns the first candidates of a queue that may start under the limits of their jobs. It returns at most as many as the parameter
-// most says.
+// choose returns the first candidates of a queue that may start under the limits of their jobs. The parameter "most" is the maximum number
+// of candidates to return.
 func (g *admission) choose(queue string, from []candidate, most int) []candidate {
 	var chosen []candidate
 	taken := map[string]int{}

@@ -21,9 +21,9 @@ var selectAlerting = query(selectSchedules + ` WHERE alert_after IS NOT NULL AND
 var selectDurations = query(`SELECT finished_at - started_at FROM {tasks} WHERE schedule = ? AND tick IS NOT NULL AND state = 'completed'
 	AND started_at IS NOT NULL ORDER BY tick DESC LIMIT 0 + ?`)
 
-// setLate records the alert of schedule [2] at time [1]. setSlow records that task [1] of schedule [2] has raised an alert. [3] is the old
-// value of the changed column, as the caller has read it. If the column has another value now, another worker has recorded the same alert,
-// and the statement changes nothing.
+// setLate sets the time [1] of the last alert of schedule [2]. setSlow records that task [1] of schedule [2] has raised an alert. Both
+// statements change one column of the schedule, whose old value the caller has read and passes as [3]. If the column has another value now,
+// another worker has recorded the same alert, and the statement changes nothing.
 var (
 	setLate = command(`UPDATE {schedules} SET alerted_at = ? WHERE name = ? AND coalesce(alerted_at, 0) = ?`)
 	setSlow = command(`UPDATE {schedules} SET slow_task_id = ? WHERE name = ? AND coalesce(slow_task_id, 0) = ?`)
@@ -64,9 +64,9 @@ func (w *Worker) Alert(ctx context.Context, now time.Time) (alerts []Alert, err 
 	return alerts, nil
 }
 
-// alert records one alert and appends it to the list. If another worker has already recorded the alert, alert changes nothing. The
-// parameter "record" is a statement that changes a column of the schedule from the old value (the parameter "was") to the new value (the
-// parameter "is").
+// alert records one alert and appends it to the list. The parameter "record" is a statement that changes a column of the schedule from the
+// value "was" to the value "is". If the column no longer has the value "was", another worker has recorded the same alert, and the function
+// changes nothing.
 func (w *Worker) alert(ctx context.Context, list []Alert, a Alert, now time.Time, record *statement, is, was int64) ([]Alert, error) {
 	recorded, err := updateAs(ctx, w.db, full, func(t *tx) (bool, error) {
 		t.hooks = w.hooks

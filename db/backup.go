@@ -12,7 +12,8 @@ const backupMark = "last-backup"
 // NoteBackup records that a backup was made now. It ignores errors: a user who can only read the database can make backups, too.
 func (d *DB) NoteBackup() {
 	path := filepath.Join(d.Dir(), backupMark)
-	if d.MakeDir() == nil && (os.Remove(path) == nil || !exists(path)) { // a file of another user cannot be written, but it may be replaced
+	// Remove the old file first: it may belong to another user, and this user cannot write to such a file.
+	if d.MakeDir() == nil && (os.Remove(path) == nil || !exists(path)) {
 		_ = os.WriteFile(path, nil, 0o600)
 	}
 }

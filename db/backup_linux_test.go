@@ -30,7 +30,7 @@ func TestABackupReplacesRegularFilesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	special := []string{"fifo", "socket", "dir", "to-fifo", "to-nothing", "to-itself"}
-	// a copy of /dev/null, because a bug could replace the device
+	// The test makes its own copy of /dev/null, because a bug could replace the real device.
 	if err := syscall.Mknod(at("null"), syscall.S_IFCHR|0o600, 1<<8|3); err == nil {
 		special = append(special, "null", "to-null")
 	} else if os.Getuid() == 0 {
@@ -63,7 +63,7 @@ func TestABackupReplacesRegularFilesOnly(t *testing.T) {
 	if err := os.Symlink("real", at("to-real")); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"real", "to-real"} { // the backup must not replace a link to a regular file
+	for _, file := range []string{"real", "to-real"} { // a link to a regular file must stay a link
 		if _, err := d.Backup(t.Context(), at(file), false); (err == nil) != (file == "real") {
 			t.Errorf("%s: got error %v, want one only if the file exists", file, err)
 		}

@@ -10,10 +10,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// If no index serves a search, the search compares the tasks one by one. The list functions in this file look at a limited number of tasks,
-// in the order of the list. They return the last task at which they have looked, so that the next call can continue there.
+// The list functions in this file search only a limited number of tasks in one call. A search that no index serves compares the tasks one
+// by one, which could take long. So a function stops after some tasks, and returns the last task at which it has looked. The next call
+// continues there.
 
-// newestFloor reads the [2]+1 newest tasks with ids below [1], at the end of the table. It returns the id of the oldest of them.
+// newestFloor returns the last id of a bounded search from the newest task to older ones. It skips the [2] newest tasks with ids below [1],
+// and returns the id of the next task. It reads only the end of the table.
 var newestFloor = query(`SELECT id FROM {tasks} WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET 0 + ?`)
 
 // timeFloor returns the time and the id of the last task at which a bounded list looks. The list is ordered by time. Indexes: tasks_failed,
@@ -47,12 +49,12 @@ func comparesText(f jobs.Filter) bool {
 	return f.Label != "" || f.Lane != "" || f.Worker != "" || f.Match != "" || len(f.Metadata) > 0
 }
 
-// ListBounded does the same as List for the newest tasks, but it limits the search. If it has to compare tasks one by one, it looks at no
-// more tasks than the parameter "look" says. In this case the result "rest" is the id of the last task at which it looked. To continue the
-// search, the caller lists the tasks with lower ids. If ListBounded looked at all tasks, or found as many as the parameter "limit" says,
-// rest is 0.
+// ListBounded does the same as List for the newest tasks, but with a limited search. If it must compare tasks one by one, it looks at no
+// more tasks than the parameter "look" says. If such a search ends early, the result "rest" is the id of the last task at which it has
+// looked, and the caller continues with the tasks with lower ids. The result "rest" is 0 if ListBounded has looked at all tasks, or has
+// found as many as the parameter "limit" says.
 func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (tasks []jobs.Task, rest int64, err error) {
-	if onlyPending(f) { // the pending tasks may be older than many finished tasks, so a search by id could end before it finds them
+	if onlyPending(f) { // a pending task may be older than many finished tasks, and a limited search by id might not reach it
 		if tasks, whole, err := d.listPending(ctx, f, limit); whole || err != nil {
 			return tasks, 0, err
 		}
@@ -85,16 +87,17 @@ func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (t
 		return tasks, 0, err
 	}
 	if onlyPending(f) {
-		o.sorts = true // find the tasks by the index of pending tasks, then sort them by id; this index serves all conditions
+		o.sorts = true // find the tasks in the index of pending tasks, which serves all conditions, then sort them by id
 		tasks, err = d.list(ctx, f, o)
 		return tasks, 0, err
 	}
 	return tasks, floor[0], nil
 }
 
-// ListByTimeBounded does the same as ListByTime, but it limits the search. If it has to compare tasks one by one, it looks at no more tasks
-// than the parameter "look" says. In this case the result "rest" is the last task at which it looked. To continue the search, the caller
-// lists the tasks after this one. If ListByTimeBounded looked at all tasks or found as many as o.Limit, rest is zero.
+// ListByTimeBounded does the same as ListByTime, but with a limited search. If it must compare tasks one by one, it looks at no more tasks
+// than the parameter "look" says. If such a search ends early, the result "rest" is the last task at which it has looked, and the caller
+// continues with the tasks after it. The result "rest" is zero if ListByTimeBounded has looked at all tasks, or has found as many as
+// o.Limit says.
 func (d *DB) ListByTimeBounded(ctx context.Context, f jobs.Filter, o TimeOrder, look int) (tasks []jobs.Task, rest TimeMark, err error) {
 	scans, err := d.scans(ctx, f)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// bucket is the state of a rate limit (a token bucket). A start subtracts the period of the limit (Limit.Per, in milliseconds) from the
-// field "level". Each millisecond that passes adds the starts per period (Limit.Rate) to level. So all values are integers. After a start
-// that the rate did not allow yet, level is negative.
+// bucket is the state of a rate limit, a token bucket. The field "level" is in units that keep all values integers. A start subtracts the
+// period of the limit, in milliseconds (Limit.Per). Each millisecond adds the number of starts per period (Limit.Rate). The level is
+// negative after a start that came earlier than the rate allows.
 type bucket struct {
 	level int64
 	at    time.Time

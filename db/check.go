@@ -9,9 +9,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectMaxTimestamp returns the greatest of three times: the creation of the newest task, the last end of a task, and the last
-// heartbeat. It returns 0 if there is none. The query does one index seek for each of the first two, and reads the few rows of the
-// workers.
+// selectMaxTimestamp returns the greatest of three times: the creation of the newest task, the last end of a task, and the last heartbeat.
+// It returns 0 if the database has no such time. Two index seeks find the times of the tasks. For the heartbeat, the query reads the table
+// of workers, which is small.
 var selectMaxTimestamp = query(`SELECT {greatest}(coalesce((SELECT created_at FROM {tasks} ORDER BY id DESC LIMIT 1), 0),
 	coalesce((SELECT max(finished_at) FROM {tasks} WHERE finished_at IS NOT NULL), 0), coalesce((SELECT max(beat_at) FROM {workers}), 0))`)
 

@@ -33,8 +33,8 @@ const claimSelect = `SELECT id, generation_id, priority, {bigint_param} AS most{
 	WHERE state = 'pending' AND queue = ? AND job = ? AND NOT (losses >= 1 AND losses >= max_losses - 1)`
 
 // claimTasks has the statements that claim the first pending tasks of several jobs. claimSuspects has the statements that claim suspects.
-// Each statement has one SELECT per job (claimSelect or suspectSelect) with three parameters. The last parameters are the maximum number of
-// tasks, the worker, the end of the lease, and the current time, which is passed two times.
+// Each statement has one SELECT per job (claimSelect or suspectSelect), and each SELECT has three parameters. These are followed by the
+// maximum number of tasks, the worker, the end of the lease, and the current time, which is passed twice.
 var (
 	claimTasks = &sqltext.Series{Template: claimJobs, Part: "{claim_job}", Separator: unionAll, Params: 3,
 		Parts: sqltext.Parts{"tasks_of_job": claimSelect}}
@@ -80,11 +80,12 @@ type ClaimJob struct {
 // Claim is a request for tasks.
 type Claim struct {
 	Free  int           // greatest number of tasks to claim; a batch counts as one task
-	Ahead int           // how many of Free have no free slot yet; the claim leaves these out if the database has a limit or a pause
+	Ahead int           // number of tasks in Free that would wait for a slot; with a limit or a pause, the claim leaves them out
 	Only  int64         // id of the only task to claim; 0 for any task
 	Lease time.Duration // time until the lease of a claimed task ends unless a heartbeat renews it
 	Idle  bool          // whether the worker runs no task, so that it can take a suspect
-	// greatest number of tasks from each queue, counted like Free; no tasks from a queue that is missing here; nil for no such limits
+	// Limit is the greatest number of tasks to claim from each queue, counted like Free. The claim takes no task from a queue that Limit
+	// does not have. If Limit is nil, the claim takes tasks from all queues.
 	Limit map[string]int
 	// MaxWait is the time after which a due task is overdue; 0 for never. Overdue tasks go first in their queue, regardless of their
 	// priority.
@@ -106,7 +107,7 @@ type claimer struct {
 	names    []string   // queues with pending tasks, as the last query found them; nil if they must be listed again
 	searched time.Time  // time of the last search that found no overdue task
 	floors   floors
-	above    bool // whether the claim of this cycle skips old entries of the index; see floor.go
+	above    bool // whether the claim of this cycle reads only the index entries above the floors; see floor.go
 }
 
 // newClaimer returns the claimer of a worker that can run the jobs of list.
@@ -239,15 +240,15 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	if len(claimed) < ask.Free {
 		c.names = nil
 	}
-	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) { // otherwise the claim has already taken all pending tasks
+	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) { // otherwise no pending task is left for the batches
 		return t.fillBatches(c, claimed, ask, g, seekOverdue, now)
 	}
 	return claimed, nil
 }
 
 // claimQueue claims tasks of a queue and of the jobs in list, in the order in which to start them. It skips the jobs whose name is empty.
-// The parameter "free" is the maximum number of tasks. If final is true, no write follows in the transaction, so the engine may commit
-// together with this claim.
+// The parameter "free" is the maximum number of tasks. The parameter "final" says that nothing else is written in the transaction, so that
+// the engine may send the commit together with this claim.
 func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, seekOverdue, final bool,
 	now time.Time) ([]jobs.Task, error) {
 	if g == nil && !seekOverdue { // the usual case: no pauses, limits or search for overdue tasks

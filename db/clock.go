@@ -9,29 +9,29 @@ import (
 // rate limits wait for a duration. If the clock was ahead when such a wait began, the wait is too long by the error of the clock, which can
 // be years. A task that waits for a time of day keeps that time, except if it was enqueued while the clock was more than a day ahead.
 
-// setBackTasks shortens the wait of snoozed and retrying tasks that were updated after [1]. Each of these tasks then waits for its original
-// duration, counted from [1]. The statement does not change the generation of a task. Index: tasks_due, from [1] on.
+// setBackTasks shortens the wait of snoozed and retrying tasks that were updated later than the current time [1]. From now on, each of
+// these tasks waits for its original duration. The statement does not change the generation of a task. Index: tasks_due, from [1] on.
 var setBackTasks = command(`UPDATE {tasks} SET run_at = ?1 + run_at - updated_at, updated_at = ?1
 WHERE (state = 'scheduled' OR state = 'retrying') AND run_at > ?1 AND updated_at > ?1 AND started_at IS NOT NULL`)
 
-// setBackNew shortens the wait of tasks that were created after [2], which is a day after the current time [1]: when they were created, the
-// clock was more than a day ahead. Each of these tasks then waits for its original duration, counted from [1]. The statement leaves out
-// rows with times so large that the sum would overflow. Only plain SQL writes such rows. Index: tasks_due.
+// setBackNew shortens the wait of tasks that were created later than [2], which is a day after the current time [1]: their clock was more
+// than a day ahead. From now on, each of these tasks waits for its original duration. The statement leaves out rows with times so large
+// that the sum would overflow. Only plain SQL writes such rows. Index: tasks_due.
 var setBackNew = command(`UPDATE {tasks} SET run_at = ?1 + run_at - created_at, expires_at = ?1 + expires_at - created_at, created_at = ?1,
 	updated_at = ?1
 WHERE state = 'scheduled' AND run_at > ?1 AND created_at > ?2 AND started_at IS NULL AND run_at < 4611686018427387904
 	AND created_at < 4611686018427387904 AND coalesce(expires_at, 0) BETWEEN 0 AND 4611686018427387904`)
 
-// setBackEnds sets the end time of each task that ended later than [2] to [1]. The clock was more than a day ahead when the task ended.
-// Without the correction, the retention could delete the task years too late. setBackWorkers corrects the last heartbeats of workers in
-// the same way.
+// setBackEnds sets the end of each task that ended later than [2] to the current time [1]. [2] is a day after [1], so the clock was more
+// than a day ahead when the task ended. Without the correction, the retention could delete the task years too late. setBackWorkers corrects
+// the last heartbeats of workers in the same way.
 var (
 	setBackEnds    = command(`UPDATE {tasks} SET finished_at = ?1 WHERE finished_at > ?2`)
 	setBackWorkers = command(`UPDATE {workers} SET beat_at = ?1 WHERE beat_at > ?2`)
 )
 
-// setBackLimits corrects the rate limits that were last updated after [1]. Their buckets then fill from [1] on, and a lane that waits for
-// such a limit becomes due at [1]. The statement reads the whole table, which is small.
+// setBackLimits corrects the rate limits that were last updated later than the current time [1]. Their buckets fill from [1] on. A lane
+// that waits for such a limit is due at [1]. The statement reads the whole table, which is small.
 var setBackLimits = command(`UPDATE {limits} SET filled_at = ?1, due_at = CASE WHEN due_at IS NOT NULL THEN ?1 END WHERE filled_at > ?1`)
 
 // SetBack corrects stored times that are later than now because the clock was ahead. It corrects the times of retries, snoozes and rate

@@ -49,7 +49,7 @@ type level int
 
 const (
 	normal level = iota // survives the death of any process
-	full                // survives a power failure; with Options.Flash only if some time has passed since the write
+	full                // survives a power failure; with Options.Flash, only if the power fails some time after the write
 	synced              // survives a power failure, even with Options.Flash
 )
 
@@ -61,10 +61,10 @@ const (
 	yields    = 4                     // calls of Gosched before the leader takes a group, if there are several callers
 	restAfter = 10 * time.Millisecond // after this time of writing without a break, a writer pauses for restFor
 	restFor   = time.Millisecond      // time for which the lock is free for other processes
-	// shortest time between two checks whether the files were replaced, and between two checks of the free disk space
+	// The writer checks whether the files were replaced, and how much disk space is free, at most once in this time.
 	lookAgain   = time.Millisecond
 	breakLength = 500 * time.Microsecond // a pause between writes counts as a break if it is at least this long
-	singleAfter = 2 * time.Millisecond   // a write after so long a pause is a single write; see db/internal/sqlite/lockqueue.go
+	singleAfter = 2 * time.Millisecond   // a write after a pause of this length is a single write; see db/internal/sqlite/lockqueue.go
 )
 
 // writer is the part of DB that owns the write connection.
@@ -158,8 +158,8 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 	switch {
 	case w.db.options.Normal, w.db.options.Flash > 0 && r.level < synced && !w.db.traits.OutlivedByClient:
 		r.level = normal
-	// clients outlive a server crash and rely on the writes that have returned. Only heartbeats are repeated anyway, so only they may
-	// commit asynchronously.
+	// On a server, every write except a heartbeat must be on the disk when it returns: after a crash of the server, its clients still run
+	// and rely on their writes. A heartbeat may be lost, because the next one repeats it.
 	case w.db.traits.OutlivedByClient && !first:
 		r.level = full
 	}
@@ -183,7 +183,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 
 	patience := answerTime + w.db.options.BusyTimeout
 	if r.alone {
-		patience = time.Duration(math.MaxInt64) // a request whose field alone is true may take any time
+		patience = time.Duration(math.MaxInt64) // a request with the field "alone" may take any time
 	}
 	select {
 	case <-r.lead:
@@ -205,11 +205,11 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 			if w.withdraw(r) {
 				return context.Cause(ctx)
 			}
-			ended = nil // a leader has taken the request and checks ctx from now on
+			ended = nil // a leader has taken the request, and from now on the leader checks the context
 			continue
 		case <-timer.C:
 		}
-		go func() { // this request may still become the leader, and must then commit the waiting requests of the other callers
+		go func() { // this request may still become the leader: it must then commit the requests of the other callers
 			select {
 			case <-r.done:
 			case <-r.lead:
@@ -279,8 +279,8 @@ func (w *writer) rest() {
 var errEnded = errors.New("a caller has given up")
 
 // begin starts the transaction of a group of requests and takes the write lock. If all requests of the group are shared and the engine
-// supports it, other transactions with shared requests can hold the lock at the same time. The error is errEnded if the context of a
-// request ends before the transaction begins.
+// supports it, other transactions of shared requests can hold the lock at the same time. If the context of a request ends before the
+// transaction begins, the error is errEnded.
 func (w *writer) begin(t *tx, group []*request, leader *request) error {
 	ended := func(r *request) bool { return r.ctx.Err() != nil }
 	try := func() error {
@@ -334,8 +334,8 @@ func (w *writer) commit(group []*request, leader *request) (rest []*request) {
 	return nil
 }
 
-// lookBefore returns an error if the files of the database were replaced. It runs before anything is written, but after the writer has got
-// the write lock: the files may have been replaced while the writer waited for the lock.
+// lookBefore returns an error if the files of the database were replaced. It runs before the first write of a transaction. The writer
+// already has the write lock, because the files may have been replaced while it waited for the lock.
 func (w *writer) lookBefore() error {
 	if !w.looks() {
 		return nil

@@ -118,7 +118,8 @@ func TestAFailedWriteIsRepeatedAloneAndTheOthersToo(t *testing.T) {
 		if want := map[bool]error{true: bad}[i == 4]; err != want {
 			t.Errorf("write %d: got error %v, want %v", i, err, want)
 		}
-		// Write 4 fails, so its group is rolled back. Writes 0 to 4 then run a second time. The writes after write 4 run only once.
+		// Write 4 fails, so the transaction of its group is rolled back. The members then run one by one: writes 0 to 4 for the second
+		// time, and the later writes for the first time.
 		if want := map[bool]int{true: 2, false: 1}[i <= 4]; calls[i] != want {
 			t.Errorf("write %d: got %d calls, want %d", i, calls[i], want)
 		}
@@ -129,7 +130,7 @@ func TestAFailedWriteIsRepeatedAloneAndTheOthersToo(t *testing.T) {
 // caller must return at once and write nothing. The other callers must still write.
 func TestACallerGivesUpWhenItsContextEnds(t *testing.T) {
 	const callers = 6
-	for givesUp := range callers { // caller 0 leads the group; the others come before or after caller 0 first tries to get the lock
+	for givesUp := range callers { // caller 0 is the leader and waits for the lock; the other callers wait in the queue
 		d := openTest(t)
 		other, err := Open(t.Context(), d.path, Options{})
 		if err != nil {

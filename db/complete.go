@@ -25,9 +25,9 @@ FROM {completions}
 WHERE {same_completion} AND tasks.generation_id = d.generation_id AND tasks.worker = ? AND {unindexed}tasks.state = 'running'
 RETURNING tasks.id, (SELECT {features}) AS uses`
 
-// completeSome completes n tasks. Each part holds the id, the generation and the values that completeTask sets. The parameters after the
-// parts are the time and the worker. Engines without the trait CompletesAsJSON use this statement, because one statement for sixteen tasks
-// takes only two thirds of the time of sixteen statements.
+// completeSome completes n tasks on engines without the trait CompletesAsJSON. One statement for sixteen tasks takes only two thirds of the
+// time of sixteen statements. It has a part for each task, with its id, its generation and the values that completeTask sets. After the
+// parts come two more parameters, the time and the worker.
 var completeSome = &sqltext.Series{Part: "(?, ?, ?, ?, ?, ?)", Separator: ", ", Template: `
 WITH d (id, generation_id, outcome, result, started_at, finished_at) AS (VALUES {parts})
 UPDATE {tasks} SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL,
@@ -48,11 +48,11 @@ type completion struct {
 	FinishedAt   int64           `json:"finished_at"`
 }
 
-// completions has those entries of a list of Finish that only complete their task. It leaves out entries that also store output or
-// progress.
+// completions has the entries of a list of Finish that only complete their task. An entry that also stores output or progress is not among
+// them.
 type completions struct {
 	rows    []completion
-	at      []int              // for each row: index of its Finish in the list
+	at      []int              // for each row: index of its entry in the list of Finish
 	changes []lifecycle.Change // for each row: new state of its task
 	lanes   bool               // whether some tasks have a lane
 }
@@ -94,10 +94,10 @@ func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) completion
 // transaction must be rolled back.
 var errRefusedTogether = errors.New("an end was refused")
 
-// completeMany ends the attempts in list that complete their task and store nothing else. It sets their results in done. It reports for
-// each attempt in list whether it has ended the attempt; the caller must end the others with finishOne. A statement may fail to end an
-// attempt, for example because the attempt has lost its task. On an engine with the trait CompletesAsJSON the caller then passes this
-// attempt to finishOne, too. On another engine completeMany returns errRefusedTogether.
+// completeMany ends those attempts of list that complete their task and store nothing else, with few statements. It stores their results in
+// done. For each attempt in list, the result "completed" says whether the attempt has ended. The caller must end the other attempts with
+// finishOne. A statement may refuse an attempt, for example because the attempt has lost its task. With the trait CompletesAsJSON, the
+// caller passes a refused attempt to finishOne, too. On other engines completeMany returns errRefusedTogether.
 func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time.Time) (completed []bool, err error) {
 	all := completionsOf(list, t.hooks, now)
 	if t.db.traits.CompletesAsJSON {
@@ -140,8 +140,8 @@ func (t *tx) completeAsJSON(worker int64, all completions, done []Finished, now 
 	for k, row := range all.rows {
 		of[row.ID] = k
 	}
-	// The caller ends all attempts with finishOne if there is only one, or if two belong to the same task: the first of these has lost its
-	// claim.
+	// If there is only one attempt, the caller ends it with finishOne. The caller also does this if two attempts belong to the same task,
+	// because the first of them has lost its claim.
 	if len(of) < max(len(all.rows), 2) {
 		return make([]bool, len(done)), nil
 	}

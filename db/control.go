@@ -42,9 +42,9 @@ ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id,
 	THEN cancel_requests.now ELSE excluded.now END,
 	text = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 THEN cancel_requests.text ELSE excluded.text END`)
 
-// retryFinished resets the finished task [5] of generation [6] to state [1]. [2] is the value of its column waits, [3] is the time at
-// which it is due, and [4] and [7] are the current time. It changes no row if another task holds the unique key. Indexes: tasks_unique,
-// unique_keys.
+// retryFinished resets the finished task [5] of generation [6] to the state [1]. [2] is the new value of the column "waits", [3] is the
+// time at which the task is due, and [4] and [7] are the current time. The statement changes no row if another task holds the unique key of
+// task [5]. Indexes: tasks_unique, unique_keys.
 var retryFinished = command(`UPDATE {tasks} SET state = ?, waits = ?, generation_id = generation_id + 1,
 	attempt = 0, losses = 0, run_at = ?, updated_at = ?,
 	expires_at = NULL, finished_at = NULL, started_at = NULL, outcome = NULL, result = NULL
@@ -142,8 +142,8 @@ func retrying(due, now time.Time) action {
 	}
 }
 
-// RetryWithDependents is Retry for the tasks and for all tasks that were cancelled because of one of them. The result also lists these
-// dependents, each after the task that it depends on.
+// RetryWithDependents does the same as Retry, and also retries all tasks that were cancelled because one of the given tasks did not
+// complete. The result lists these dependents, too, each after the task that it depends on.
 func (d *DB) RetryWithDependents(ctx context.Context, ids []int64, due, now time.Time) ([]ActionResult, error) {
 	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
 		m, err := t.retry(id, due, now)
@@ -191,14 +191,14 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 		}
 	case state == jobs.Scheduled || state == jobs.Retrying:
 		if state == jobs.Retrying && to == jobs.Scheduled {
-			to = state // stay retrying, so that the task keeps its attempts and its lane
+			to = state // keep the state retrying, so that the task keeps its attempts and its lane
 		}
 		n, err = t.exec(hastenTask, string(to), due.UnixMilli(), now.UnixMilli(), id, generation)
 	}
 	if err != nil || n == 0 {
 		return refused, err
 	}
-	if lane != "" { // the task has given up its lane, but gets it again at once if no other task is to start first
+	if lane != "" { // the task has given up its lane; if no other task is next in the lane, this task gets it back at once
 		if err := t.freeLane(lane, now); err != nil {
 			return refused, err
 		}

@@ -12,7 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The statement many adds n copies of the tasks to a database of schema 11. The copies do not have the values that must be unique.
+// The constant "many" is a statement that adds n copies of the tasks to a database of schema 11. In columns whose values must be unique,
+// the copies have other values or none.
 const many = `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %[1]d - 1)
 	INSERT INTO tasks SELECT 100 + i, generation_id, job, args, label, queue, state,
 	reason, priority, NULL, run_at, expires_at, attempt, max_attempts, losses,

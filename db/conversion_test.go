@@ -199,7 +199,7 @@ func freezeOld(t *testing.T, path, schedules, message string) {
 
 // TestAnUpgradeKeepsADatabaseFrozen upgrades a file that was moved to another database. It must stay frozen.
 func TestAnUpgradeKeepsADatabaseFrozen(t *testing.T) {
-	o := olds(t)[1] // not schema 11, whose files have no table migration_state
+	o := olds(t)[1] // a file with a schema after 11: files of schema 11 have no table migration_state
 	path := o.write(t)
 	want := engine.Frozen{State: engine.Moved, Other: "it's/new.db"}
 	freezeOld(t, path, "schedules", want.Message())

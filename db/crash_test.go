@@ -109,7 +109,7 @@ func everyFailure(t *testing.T, o Options) {
 			t.Parallel()
 			k := newKit(t, o)
 			points, every := 0, *stride
-			// only about thirty operations can fail in these ways, and each failure has another effect, so the test makes each of them fail
+			// For these two failures the test tries every operation, because only about thirty can fail so, each with another effect.
 			rare := name == "an error after a commit" || name == "the lock is held"
 			if rare {
 				every = max(every/5, 1)
@@ -125,11 +125,11 @@ func everyFailure(t *testing.T, o Options) {
 						l.d = d
 						err = l.run(false)
 					}
-					// SQLite may ignore a failed read or truncation, so an error of the disk may cause no error here
+					// an error of the disk may cause no error here, because SQLite may ignore a failed read or truncation
 					if err == nil && *hit && ever && name != "an error of the disk" {
 						t.Errorf("point %d: got no error, want one, because all operations from there on fail", n)
 					}
-					if met = *hit; ever { // if only one operation fails, that may be Close
+					if met = *hit; ever { // a single failure may also hit Close; otherwise Close must succeed
 						disk.Decide(nil)
 					}
 					if d != nil {

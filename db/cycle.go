@@ -16,21 +16,21 @@ type Cycle struct {
 	Now    time.Time
 	Finish []Finish
 	Claim  Claim
-	Look   bool // whether to look for due tasks and for new queues, because another process may have changed something
+	Look   bool // whether to look for due tasks and for new queues; set if another process may have changed the database
 }
 
 // CycleResult is the result of a Cycle.
 type CycleResult struct {
 	Finished []Finished  // result of each Finish
 	Claimed  []jobs.Task // claimed tasks, in the order in which to start them
-	Looked   bool        // whether the cycle has looked for due tasks: if Look is set, or if an ended attempt releases or retries tasks
+	Looked   bool        // whether the cycle looked for due tasks: Look is set, or an ended attempt releases or retries tasks
 	Expired  []int64     // tasks that the cycle cancelled because they had expired
 	Released bool        // whether tasks that ended in this cycle have released tasks that waited for them
 	Full     bool        // whether the claim has used up a limit on running tasks
 	NextDue  time.Time   // if Looked: time at which the next task becomes due or expires; zero if there is none
-	// NextStart is the time at which a later claim can start more tasks that are already due: a rate limit then allows a start, or tasks
-	// stop waiting for a full batch, or the claim reads index entries that this one has skipped (see floor.go). It is zero if no task waits
-	// for that, or if Claim.Free is 0.
+	// NextStart is the time at which a later claim can start more tasks that are already due. Such tasks wait for a rate limit or for a
+	// full batch, or their index entries are among those that this claim has skipped (see floor.go). NextStart is zero if no such task
+	// waits, or if Claim.Free is 0.
 	NextStart time.Time
 	NextLane  time.Time // if Looked: time at which the rate limit of a lane allows the start of a due task; zero if none waits
 	DiskFull  error     // error if the disk is nearly full; the cycle has then claimed no task
@@ -41,7 +41,7 @@ type CycleResult struct {
 // tasks that the cycle claimed. It finds these claims in the result of Beat.
 func (w *Worker) Cycle(ctx context.Context, c Cycle) (CycleResult, error) {
 	finishes := c.Finish
-	var fast CycleResult // results of the fast path, if the cycle has to continue on the slow path
+	var fast CycleResult // what the fast path has done, if the slow path must do the rest
 	if ends, ok := w.fastPath(c); ok {
 		var err error
 		fast, err = w.fastCycle(ctx, c, ends)

@@ -97,7 +97,8 @@ type DB struct {
 	writer
 	claims writer // writer of claims on the fast path; its own connection is opened when first used
 
-	lastTx  atomic.Pointer[outerTx] // last transaction of a caller that was found to be in this database; later calls in it skip the check
+	// lastTx is the transaction of an application that was last found to be in this database. Its later calls skip the check.
+	lastTx  atomic.Pointer[outerTx]
 	closing sync.Once
 
 	looking  context.Context // context of the reads that floor.go makes; Close cancels it
@@ -169,7 +170,7 @@ func (d *DB) explain(err error) error { return d.engine.Explain(err) }
 // explainRead does the same as explain for the error of a read with ctx.
 func (d *DB) explainRead(ctx context.Context, err error) error { return d.explain(causeOf(ctx, err)) }
 
-// causeOf returns the cause of ctx if ctx has ended: err would say only that the context ended, and not why. Otherwise it returns err.
+// causeOf returns the cause of ctx if ctx has ended, because the cause says more than the error err does. Otherwise it returns err.
 func causeOf(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -51,8 +51,8 @@ WHERE dependencies.on_id = ? AND tasks.state = 'cancelled' AND tasks.outcome ->>
 ORDER BY tasks.id`)
 
 // These statements are for a task that plain SQL has inserted. selectAfter lists the dependencies of task [1]. adoptTask blocks task [3] at
-// the time [2]; its [1] is 1 if the task has open dependencies. refuseTask cancels task [4] with the outcome [1] at the time [2] and [3],
-// because a dependency did not complete.
+// the time [2]; the value [1] is 1 if the task has open dependencies. refuseTask cancels task [4] because one of its dependencies did not
+// complete; [1] is the outcome, and both [2] and [3] are the time.
 var (
 	selectAfter = query(`SELECT on_id, any_outcome FROM {dependencies} WHERE task_id = ? ORDER BY on_id`)
 	adoptTask   = command(`UPDATE {tasks} SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ?
@@ -93,8 +93,8 @@ type waiting struct {
 	broken          string         // reason for which the new task is cancelled at once; empty if it is not cancelled
 }
 
-// waitsFor reads the states of the tasks that a new task depends on. If one of these tasks has already finished with an outcome that does
-// not satisfy the dependency, the new task is cancelled at once.
+// waitsFor reads the states of the tasks that a new task depends on. A task that has already finished may have an outcome that does not
+// satisfy the dependency. Then the result says why the new task must be cancelled at once.
 func (t *tx) waitsFor(after, afterAny []int64) (waiting, error) {
 	w := waiting{after: after, afterAny: afterAny, open: map[int64]bool{}}
 	for i, id := range append(after[:len(after):len(after)], afterAny...) {
@@ -214,9 +214,9 @@ type Dependency struct {
 	State jobs.State `db:"state"`       // empty if the task was deleted
 }
 
-// Dependencies lists both sides of the dependencies of a task. The result waitsFor has the tasks that task id waits for or has waited for.
-// The result "waiters" has the tasks that wait or have waited for task id. The parameter "most" is the maximum length of each list; 0 means
-// all.
+// Dependencies lists both sides of the dependencies of task id. The result waitsFor has the tasks that this task waits for or has waited
+// for. The result "waiters" has the tasks that wait or have waited for this task. The parameter "most" is the maximum length of each list;
+// 0 means no maximum.
 func (d *DB) Dependencies(ctx context.Context, id int64, most int) (waitsFor, waiters []Dependency, err error) {
 	most = cmp.Or(most, math.MaxInt32)
 	if waitsFor, err = readRows[Dependency](ctx, d, selectDependencies, id, most); err == nil {

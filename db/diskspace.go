@@ -5,12 +5,12 @@ const spaceEvery = 1000
 
 // diskSpace is the result of the last check of the disk space. A transaction that begins soon after the check uses this result, too.
 type diskSpace struct {
-	calls int // number of calls of checkSpace; one of spaceEvery calls checks the disk
+	calls int // number of calls of checkSpace; only one call of spaceEvery calls checks the disk
 	err   error
 }
 
-// checkSpace returns an error of kind ErrFull if the disk has no space for another task. It checks the disk only for one of spaceEvery
-// tasks.
+// checkSpace returns an error of kind ErrFull if the disk has no space for another task. It checks the disk once in spaceEvery (1000)
+// calls, and returns the last result in all other calls.
 func (t *tx) checkSpace() error {
 	if t.space.calls%spaceEvery == 0 {
 		t.space.err = t.db.engine.Space()

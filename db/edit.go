@@ -36,10 +36,10 @@ var selectPriority = query(`SELECT priority FROM {tasks} WHERE id = ?`)
 // Edit is the new definition of a task.
 type Edit struct {
 	Spec   jobs.Spec // all settings; Edit ignores After and AfterAny, so the task keeps its dependencies
-	Due    bool      // whether to set the due time to that of Spec
-	Expiry bool      // whether to set the expiry to that of Spec
+	Due    bool      // whether to set the due time of the task to the due time of Spec
+	Expiry bool      // whether to set the expiry of the task to the expiry of Spec
 	None   bool      // whether the new settings are equal to the old ones, so that Edit writes nothing
-	Input  bool      // whether to set the stdin of the command to that of Spec
+	Input  bool      // whether to replace the stdin of the command by the stdin of Spec
 	Text   string    // description of the changes, for people
 }
 

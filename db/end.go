@@ -27,7 +27,7 @@ type end struct {
 	queue string
 	lane  string
 	state jobs.State
-	// waited reports whether the task may have been waiting for other tasks when it was cancelled.
+	// waited reports whether the task was cancelled while it may have waited for other tasks.
 	waited bool
 }
 
@@ -76,7 +76,8 @@ func (t *tx) ended(ends []end, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range ends { // close the dependencies of tasks that end in this batch before releasing their dependents
+	// Close the dependencies of all ended tasks, before the next loop releases the dependents of these tasks.
+	for _, e := range ends {
 		if e.waited {
 			if err := t.run(deleteHold, e.id); err != nil {
 				return err
@@ -158,7 +159,7 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 
 // The method "free" releases a task whose dependencies have all ended.
 func (t *tx) free(f follower, lanes *laneSet, now time.Time) error {
-	to := lifecycle.InitialState(f.RunAt.time(), now, false, f.Lane != "") // with a lane: blocked until freeLanes gives it the lane
+	to := lifecycle.InitialState(f.RunAt.time(), now, false, f.Lane != "") // blocked if it has a lane: freeLanes then gives it the lane
 	if to == jobs.Blocked {
 		lanes.add(string(f.Lane))
 	}

@@ -54,9 +54,9 @@ func (w *Worker) fastPath(c Cycle) (completions, bool) {
 	return ends, len(ends.rows) == len(c.Finish) && !ends.lanes
 }
 
-// fastCycle runs a cycle on the fast path. If an assertion failed, engine.Asserted reports true for the error. The error is errDue if the
-// cycle has found a due task or a suspect. Even after these errors the cycle may have ended its attempts or claimed tasks: then
-// done.Finished or done.Claimed is not nil.
+// fastCycle runs a cycle on the fast path. If an assertion has failed, it returns an error for which engine.Asserted reports true. If the
+// cycle has found a due task or a suspect, it returns errDue. Even with such an error, the cycle may have ended its attempts or claimed
+// tasks: then done.Finished or done.Claimed is not nil.
 func (w *Worker) fastCycle(ctx context.Context, c Cycle, ends completions) (done CycleResult, err error) {
 	var claiming sync.WaitGroup
 	var claim, finish error
@@ -86,14 +86,14 @@ func (w *Worker) fastCycle(ctx context.Context, c Cycle, ends completions) (done
 	}
 	claiming.Wait()
 	done.Looked = c.Look
-	if claim != nil { // the claim may be committed all the same; then the next heartbeat finds these claims as unacknowledged
+	if claim != nil { // these claims may be committed all the same; the next heartbeat then finds that the worker does not know them
 		done.Claimed = nil
 	}
 	return done, cmp.Or(finish, claim)
 }
 
-// look returns the same times as due, and reads the queues with pending tasks. If a task is due already, or if there is a suspect, it
-// returns errDue.
+// look reads the queues with pending tasks, and returns the times that the method "due" returns. If a task is already due, or if a suspect
+// is pending, look returns errDue.
 func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
 	var times dueTimes
 	var suspects bool

@@ -13,7 +13,7 @@ var selectHistory = query(`SELECT queue, state, minute * 60 AS at, 60 AS span, s
 	GROUP BY queue, state, minute
 UNION ALL SELECT queue, state, hour * 3600, 3600, n FROM {counter_hours} WHERE hour >= ?`)
 
-// recentMost limits the cost of Recent. Recent reads this many of the last tasks that ended, in all queues.
+// recentMost limits the cost of Recent: it is the greatest number of ended tasks that Recent reads, over all queues.
 const recentMost = 10_000
 
 // selectRecent lists the wait and the duration of the last attempts of tasks of queue [2] that ended since [1]. It reads only the last
@@ -22,7 +22,7 @@ var selectRecent = query(`SELECT started_at - run_at AS wait, finished_at - star
 	FROM (SELECT queue, run_at, started_at, finished_at FROM {tasks}
 	WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2 AND started_at IS NOT NULL`)
 
-// countStarts counts the attempts since [1] of the tasks that selectRecent reads. Index: the key of attempts.
+// countStarts counts the attempts that started since [1], of the tasks of queue [2] that selectRecent reads. Index: the key of attempts.
 var countStarts = query(`SELECT CAST(coalesce(sum(CASE WHEN state = 'completed' AND started_at >= ?1 THEN 1 ELSE 0 END +
 	(SELECT count(*) FROM {attempts} WHERE task_id = recent.id AND attempts.started_at >= ?1)), 0) AS bigint)
 FROM (SELECT id, queue, state, started_at FROM {tasks} WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent

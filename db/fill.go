@@ -92,8 +92,8 @@ func (t *tx) fillBatches(c *claimer, claimed []jobs.Task, ask Claim, g *admissio
 	return claimed, nil
 }
 
-// beginFill makes the rates ignore the tasks that the claim takes from now on: they join the batches of tasks that are already counted as
-// starts.
+// beginFill tells the rates not to count the tasks that the claim takes after this call. These tasks join batches that the rates have
+// already counted as starts.
 func (g *admission) beginFill() {
 	if g != nil {
 		g.fills = true

@@ -53,9 +53,9 @@ ON CONFLICT (task_id, generation_id) DO UPDATE SET attempt = excluded.attempt, s
 	worker = excluded.worker, started_at = excluded.started_at, finished_at = excluded.finished_at, outcome = excluded.outcome`)
 
 // selectRefused returns why finishTask changed nothing. It returns the current state of task [5]. It also returns whether worker [2] has
-// already ended its claim of generation [1] in the same way: as [3], at [4], with reason [6]. A record in which a reaper has noted the loss
-// of the claim does not count. The text says "generation_id - 1 = ?1", because PostgreSQL would read the parameter in "?1 + 1" as an
-// integer of 32 bits.
+// already ended its claim of generation [1] in the same way: with the state [3], at the time [4] and with the reason [6]. If a reaper has
+// recorded the loss of the claim, that record does not count. The text says "generation_id - 1 = ?1", because PostgreSQL would read the
+// parameter in "?1 + 1" as an integer of 32 bits.
 var selectRefused = query(`SELECT state, tasks.generation_id, coalesce(worker, 0),
 	coalesce(requested_at, 0), coalesce(now, 0), coalesce(text, ''),
 	state = 'completed' AND ?3 = 'completed' AND tasks.generation_id - 1 = ?1 AND worker = ?2 AND finished_at = ?4 OR
@@ -135,7 +135,7 @@ func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) (
 	return done, t.ended(ends, now)
 }
 
-// finishOne ends one attempt. It adds the task to ends if it has finished or has given up its lane.
+// finishOne ends one attempt. If the task has then finished or given up its lane, finishOne adds the task to the list "ends".
 func (t *tx) finishOne(worker int64, f *Finish, ends []end, now time.Time) (Finished, []end, error) {
 	done, wrote, err := t.finishAttempt(worker, f, now)
 	if err == nil && wrote {

@@ -42,8 +42,9 @@ ON CONFLICT (name) DO NOTHING`)
 var selectCursor = query(`SELECT coalesce(owner, ''), coalesce(lease_expires_at, 0),
 	EXISTS (SELECT 1 FROM {finished} WHERE finished.seq > cursors.seq) FROM {cursors} WHERE name = ?`)
 
-// takeCursor makes [1] the owner of cursor [2] until [3], unless the lease of another owner is valid at [4]. A lease that ends after [5] is
-// not valid, because the clock of its owner was ahead. The statement returns the number of the last end that the cursor has delivered.
+// takeCursor makes [1] the owner of cursor [2] until the time [3]. It changes nothing if another owner has a lease that is valid at the
+// time [4]. A lease that ends after [5] does not count, because the clock of its owner was ahead. The statement returns the number of the
+// last end that the cursor has delivered.
 var takeCursor = command(`UPDATE {cursors} SET owner = ?1, lease_expires_at = ?3
 WHERE name = ?2 AND (owner IS NULL OR owner = ?1 OR lease_expires_at <= ?4 OR lease_expires_at > ?5) RETURNING seq`)
 

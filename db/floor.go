@@ -30,10 +30,10 @@ import (
 //   - Floors change only which tasks a claim considers. Only the compare-and-swap of the claim decides which worker gets a task.
 
 const (
-	floorCost  = 200 * time.Microsecond // claims use floors if a full look takes longer, as with more than about 5,000 entries
+	floorCost  = 200 * time.Microsecond // duration of a full look above which claims use floors; about 5,000 entries take so long
 	floorEvery = time.Second            // time between two full looks
 	floorStep  = 100 * time.Millisecond // time between two looks while floors are in use
-	// The time between two full looks is at least floorShare times the duration of a full look. So slow looks are rare.
+	// After a full look, the time to the next one is at least floorShare times the duration of the look. So slow looks are rare.
 	floorShare = 30
 	// Claims stop using floors if the last full look is older than floorAge times the time between two full looks.
 	floorAge = 2
@@ -54,9 +54,10 @@ const firstAbove = `SELECT priority, id FROM {tasks} WHERE state = 'pending' AND
 	AND priority BETWEEN CAST(value->>2 AS bigint) AND CAST(value->>3 AS bigint) AND id > CAST(value->>4 AS bigint)
 	ORDER BY priority DESC, id LIMIT 1`
 
-// These statements are for servers. [1] is a JSON array of ranges. selectFirsts returns the number of each range and its first task. One
-// more row, the last one, has the time in microseconds that the statement has taken. selectQueuesAbove returns the queue of each range that
-// has a task, or whose job has a pending task of a later generation in this queue.
+// These statements are for servers. [1] is a JSON array of ranges. selectFirsts returns the first pending task of each range, with the
+// number of the range. Its last row has no task, but the time in microseconds that the statement has taken. selectQueuesAbove returns the
+// queues in which a claim may find a task: a range of the queue has a pending task, or a job of a range has a pending task of a later
+// generation.
 var (
 	selectFirsts = query(`SELECT CAST(value->>5 AS bigint) AS at, first.priority, first.id
 FROM {json_each}, LATERAL (` + firstAbove + `) AS first
@@ -114,7 +115,7 @@ type firstTask struct {
 // floors holds the floors of one worker. The comment at the beginning of this file explains floors and looks. A look runs beside the cycles
 // of the worker, so mu guards the fields below it.
 type floors struct {
-	cost time.Duration // floorCost; tests set another value
+	cost time.Duration // equal to floorCost, except in tests
 
 	mu      sync.Mutex
 	looking bool               // whether a goroutine is looking at pending tasks
@@ -255,7 +256,7 @@ func (f *floors) look(d *DB, list []ClaimJob, full bool) {
 		}
 	}
 	tries := 1
-	if full && !using { // try again: a look that seems slow may only have waited for a processor
+	if full && !using { // try again: a look may seem slow only because it waited for a processor
 		tries = 3
 	}
 	var first []firstTask
@@ -272,7 +273,7 @@ func (f *floors) look(d *DB, list []ClaimJob, full bool) {
 	f.set(queues, ranges, first, before, highest, took, full)
 }
 
-// maxRanges limits the length of the statements. With more queues and jobs, claims use no floors.
+// maxRanges limits the length of the statements. If the queues and jobs need more ranges, claims use no floors.
 const maxRanges = 1000
 
 // readQueues returns the given queues and all other queues with pending tasks, in sorted order.
@@ -359,7 +360,7 @@ func (f *floors) set(queues []string, ranges []partRange, first []firstTask, bef
 		f.queues, f.ranges = nil, nil
 		return
 	}
-	if !full && f.ranges == nil { // a cycle has stopped the use of floors meanwhile
+	if !full && f.ranges == nil { // claims have stopped using floors during this look
 		return
 	}
 	f.queues, f.ranges = queues, raised(ranges, first, before)

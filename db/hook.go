@@ -39,8 +39,8 @@ ON CONFLICT (subject) DO UPDATE SET failed_at = excluded.failed_at`)
 	pruneFailures = command(`DELETE FROM {open_failures} WHERE failed_at < ?`)
 )
 
-// hooksFor returns the hooks of a task. The parameter "own" has the hooks from the options of the task. For an event without such a hook it
-// takes the hook of the queue. If the queue has none, it takes the hook of the worker that writes the end.
+// hooksFor returns the hooks of a task. The parameter "own" has the hooks from the options of the task. If it has no hook for an event, the
+// hook of the queue applies. If the queue has none, the hook of the worker that writes the end applies.
 func (t *tx) hooksFor(own jobs.Hooks, queue string) (jobs.Hooks, error) {
 	features, err := t.features()
 	if err != nil {
@@ -107,8 +107,8 @@ func (t *tx) addQueueHooks(f *Finish, c lifecycle.Change, now time.Time) error {
 	return t.addHooks(f, c, now)
 }
 
-// addHook enqueues the task of a hook. It does not check the free space of the disk, because a nearly full disk must not prevent the end of
-// the task or the message about it.
+// addHook enqueues the task of a hook. It does not check the free space of the disk: even if the disk is nearly full, the first task must
+// be able to end, and its hook must be able to report the end.
 func (t *tx) addHook(spec *jobs.Spec, now time.Time) error {
 	task := lifecycle.NewTask(spec, now)
 	id, err := t.insert(&task, settings{})

@@ -60,7 +60,7 @@ type Inserted struct {
 
 // Insert adds all tasks at the time now, or none, and returns when they are durable. The specs must be valid.
 func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]Inserted, error) {
-	var of *inserter // the inserter has the tasks of all members of the group
+	var of *inserter // this inserter has the tasks of all callers in the group, not only those of this call
 	var from int
 	r := &request{level: full, shared: !slices.ContainsFunc(specs, alone), adds: true, run: func(t *tx) (err error) {
 		of, from, err = t.insertAll(specs, now)
@@ -199,8 +199,8 @@ func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 // by plain SQL does not need the write lock.
 var errTaken = errors.New("another task has the unique key")
 
-// settings are the columns of a new task that jobs.Task does not have: whether the task waits for others, and how it ended if it is
-// cancelled at once.
+// settings are the values of a new task that jobs.Task does not have. They say whether the task waits for other tasks. If the task is
+// cancelled at once, they also say when and why.
 type settings struct {
 	depends    bool
 	waits      any
@@ -345,8 +345,8 @@ func waitsValue(state jobs.State, waits bool) any {
 	return waits
 }
 
-// withEarlier returns ids and, after them, the ids of earlier tasks of the same call. The list earlier has the indexes of these tasks in
-// added.
+// withEarlier returns the list "ids" with the ids of earlier tasks of the same call at its end. The list "earlier" has the indexes of these
+// tasks in the list "added".
 func withEarlier(ids []int64, earlier []int, added []Inserted) ([]int64, error) {
 	for _, i := range earlier {
 		if i < 0 || i >= len(added) {

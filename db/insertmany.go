@@ -33,9 +33,9 @@ var startBatch = command(`UPDATE {tasks} SET batch = ? WHERE id = ?`)
 var insertArrays = command(`INSERT INTO {tasks} (` + plainColumns + `) SELECT 1, {plain_arrays}{returning_id}`)
 
 const (
-	insertMost  = 16      // greatest number of tasks of one insertPlain, a power of two; a greater number is not faster
+	insertMost  = 16      // greatest number of tasks in one insertPlain, a power of two; with more tasks the statement is not faster
 	plainValues = 16      // number of values of a task
-	waitingMost = 1 << 20 // maximum total size in bytes of the arguments of the tasks that wait
+	waitingMost = 1 << 20 // greatest total size, in bytes, of the arguments of the tasks that wait in an inserter
 )
 
 // inserter adds the tasks of all callers that share a transaction, in the order of the calls. A task for which alone() returns false waits

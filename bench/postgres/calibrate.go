@@ -13,27 +13,28 @@ import (
 	"example.com/runner/internal/pgserver"
 )
 
-// point is a measured installation: servers and workers on this computer, which share its processors.
+// point is an installation that the program measures: servers and workers on this computer, which share its processors.
 type point struct {
 	servers, processes, slots int
-	nothingAhead              bool // whether the workers claim no tasks ahead of their slots, so their messages have few tasks
+	nothingAhead              bool // if true, a worker claims only tasks that it can start at once, so each message has few tasks
 	feed                      load
 }
 
-// load is what comes to the workers while they work.
+// load says what the workers receive while they work.
 type load int
 
 const (
-	drain   load = iota // nothing, because there are tasks at the beginning
-	silence             // nothing, and there are no tasks
-	notices             // notifications that do not wake workers
-	wakeups             // notifications that wake workers, although there is no task
+	drain   load = iota // all tasks are in the database before the workers start
+	silence             // no tasks and no notifications
+	notices             // only notifications that do not wake workers
+	wakeups             // only notifications that wake workers; there is no task for them
 	single              // tasks that arrive one by one
 )
 
 const loadEvery = 5 * time.Millisecond // pause between two events of a load
 
-// figures are the results of a measurement. The times and transactions are per task in a drain, and per event of any other load.
+// figures are the results of a measurement. Of a drain, the times and transactions are those of one task. Of any other load, they are those
+// of one event.
 type figures struct {
 	rate           float64 // tasks or events per second
 	server, worker float64 // processor time of the servers and of the workers, in microseconds
@@ -46,7 +47,7 @@ func (p point) measure(ctx context.Context, n int) (f figures, err error) {
 	var addresses []string
 	tasks := n / p.servers * p.servers
 	if p.feed != drain && p.feed != single {
-		tasks = 1 // the load adds this task last, and the measurement ends with it
+		tasks = 1 // one task, which the load adds last: it ends the measurement
 	}
 	for i := range p.servers {
 		server, err := pgserver.Start(ctx, settings...)
@@ -107,7 +108,7 @@ func (p point) load(ctx context.Context, address string, n int) error {
 		return err
 	}
 	defer q.close()
-	time.Sleep(time.Second) // until all workers are idle
+	time.Sleep(time.Second) // wait until all workers are idle
 	for i := range n {
 		switch p.feed {
 		case notices:
@@ -174,10 +175,10 @@ func (p point) size(short bool) int {
 	return n
 }
 
-// calibrate fits the costs of the model to drains with one server and one process, and to three loads of idle workers. The loads of idle
-// workers give the cost of a notice and of a claim without tasks. Two straight lines through the processor times of the drains, one for the
-// server and one for the workers, give the cost of a message (the slope) and of a task (the value at 0). The commit delay is the one with
-// which the model comes closest to the rates of the drains.
+// calibrate computes the costs of the model from measurements. Three loads of idle workers give the cost of a notice and of a claim without
+// tasks. Drains with one server and one process give the cost of a message and of a task: calibrate draws a straight line through the
+// processor times of the server, and one through those of the workers. The slope of a line is the cost of a message, and its value at 0 is
+// the cost of a task. As the commit delay, calibrate takes the one with which the model comes closest to the measured rates of the drains.
 func calibrate(measured map[point]figures, silent, noticed, woken figures) (c costs) {
 	micro := func(x float64) time.Duration { return time.Duration(max(x, 0) * float64(time.Microsecond)) }
 	processes := float64(idlers.processes)
@@ -188,7 +189,7 @@ func calibrate(measured map[point]figures, silent, noticed, woken figures) (c co
 	var messages, server, worker []float64
 	for _, p := range calibration {
 		d := measured[p]
-		sent := 1 / notifyPause.Seconds() / d.rate // notifications for each task; to send one is a transaction, to receive it another
+		sent := 1 / notifyPause.Seconds() / d.rate // notifications per task; sending one is a transaction, and so is receiving one
 		messages = append(messages, max(d.messages-2*sent, 0))
 		server, worker = append(server, d.server-2*sent*notice), append(worker, d.worker-sent*workerNotice)
 	}

@@ -177,8 +177,8 @@ func (w crew) start(ctx context.Context, i int, lines chan<- line) (io.WriteClos
 	return in, cmd, nil
 }
 
-// collect lets the processes begin when all are ready, and closes their inputs when all tasks have run. It returns the time from the start
-// of the work to the end of the last process, and how often each task ran.
+// collect tells the processes to begin when all of them are ready, and closes their inputs when all tasks have run. It returns the time
+// from the start of the work to the end of the last process, and how often each task ran.
 func (w crew) collect(ctx context.Context, lines <-chan line, inputs []io.WriteCloser) (time.Duration, []int, error) {
 	ready, ended, ran := 0, 0, make([]int, w.processes)
 	times := make([]int, w.n)

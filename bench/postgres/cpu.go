@@ -40,8 +40,8 @@ func serverPID(ctx context.Context, address string) (pid int, err error) {
 // tick is the unit of the times in /proc.
 const tick = 10 * time.Millisecond
 
-// machineTime returns the processor time of all processes of this computer since its start, and of other virtual machines on the same
-// processors.
+// machineTime returns the processor time that this computer has used since its start, in all its processes. It includes the time in which
+// other virtual machines used its processors.
 func machineTime() time.Duration {
 	text, _ := os.ReadFile("/proc/stat")
 	fields := strings.Fields(string(text))
@@ -62,7 +62,7 @@ func treeTime(pid int) (sum time.Duration) {
 		if err != nil { // an error means that the process has ended
 			continue
 		}
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // field 3 and later, after the program name
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // from field 3 on, after the program name
 		number := func(i int) (n int) { n, _ = strconv.Atoi(fields[i-3]); return n }
 		switch {
 		case path == fmt.Sprintf("/proc/%d/stat", pid):

@@ -89,6 +89,6 @@ func delay(to io.WriteCloser, from io.Reader) {
 			break
 		}
 	}
-	for range pieces { // take the other pieces, because the goroutine that reads would otherwise wait for ever
+	for range pieces { // receive the pieces that are left: otherwise the goroutine that sends them would wait for ever
 	}
 }

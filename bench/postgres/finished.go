@@ -14,13 +14,13 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// finishedDays is the number of days over which the method "finished" spreads the ends of the completed tasks. finishedStages is how many
-// of these days retention deletes, one after the other.
+// finishedDays is the number of days in which the completed tasks have ended, before the measurement begins. finishedStages is how many of
+// these days retention deletes, one after the other.
 const (
 	finishedDays   = 50
 	finishedStages = 3
 	day            = 24 * time.Hour
-	forever        = -1 // value of the parameter "keep" of besideFinished: retention deletes nothing
+	forever        = -1 // for the parameter "keep" of besideFinished: no task is deleted
 )
 
 // fillCompleted inserts the completed tasks $1 to $2 of job $3. The ends of the tasks are spread over the time from $4 to $5, in ms.
@@ -31,10 +31,10 @@ SELECT 3, $3, '{"n":' || i || ',"to":"someone@example.com","subject":"a payload 
 FROM generate_series($1::bigint, $2::bigint) AS i,
 	LATERAL (SELECT $4::bigint + (($5::bigint - $4::bigint) * (i - $1) / ($2 - $1 + 1))::bigint AS at) AS ended`
 
-// finished measures tasks that arrive one by one: in an empty database, beside n completed tasks, and while retention deletes the completed
-// tasks of a day, several times. After each measurement it prints the sizes of the table of tasks. If the rates are equal, the cost of a
-// claim does not depend on the number of completed tasks. If the sizes do not grow while retention deletes as many tasks as arrive, the
-// space of deleted tasks is used again.
+// finished measures the rate of tasks that arrive one by one. It measures an empty database, then a database with n completed tasks. Then
+// it measures several times while retention deletes the completed tasks of one day. After each measurement it prints the sizes of the table
+// of tasks. If all rates are equal, the cost of a claim does not depend on the number of completed tasks. If retention deletes as many
+// tasks as arrive and the sizes do not grow, the space of deleted tasks is used again.
 func (r snapshotRun) finished(ctx context.Context, address string, n int) error {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
@@ -75,9 +75,10 @@ func (r snapshotRun) finished(ctx context.Context, address string, n int) error 
 	return w.Flush()
 }
 
-// besideFinished measures tasks that arrive for at least the time measured, and until the tasks that ended longer ago than keep have been
-// deleted. With forever no task is deleted. The workers begin before the measurement, so they may leave the tasks of the last seconds for
-// their next search for old tasks. besideFinished returns the results as the cells of a line.
+// besideFinished measures tasks that arrive one by one, and returns the results as the cells of a line. The measurement lasts at least for
+// the time r.measured, and until the workers have deleted the tasks that ended longer ago than the parameter "keep". It does not wait for
+// tasks that reached this age less than a minute before the measurement: the workers may find them later. If keep is the constant
+// "forever", the workers delete nothing.
 func (r snapshotRun) besideFinished(ctx context.Context, conn *pgx.Conn, address string, n int, keep time.Duration) (string, error) {
 	var got phaseResult
 	var took time.Duration
@@ -116,7 +117,7 @@ func (r snapshotRun) besideFinished(ctx context.Context, conn *pgx.Conn, address
 		milliseconds(got.p99), deleted, size.tasks, size.table, size.indexes, size.dead), nil
 }
 
-// fillFinished inserts n completed tasks, which ended in the finishedDays before the time now.
+// fillFinished inserts n completed tasks. Their ends are spread over the last 50 days (finishedDays) before the time now.
 func fillFinished(ctx context.Context, conn *pgx.Conn, now time.Time, n int) error {
 	const part = 500_000
 	oldest, span := now.Add(-finishedDays*day).UnixMilli(), (finishedDays * day).Milliseconds()

@@ -91,8 +91,8 @@ func (e *env) size(n int) int {
 	return n
 }
 
-// settings are the settings of the server. When a commit returns, its data is on the disk. Checkpoints are rare, because a checkpoint would
-// slow down some of the measurements and not the others.
+// settings are the settings of the server. A commit returns only when its data is on the disk. Checkpoints are rare, because a checkpoint
+// would slow down only some of the measurements.
 var settings = []string{"fsync=on", "synchronous_commit=on", "full_page_writes=on", "shared_buffers=256MB", "max_wal_size=8GB",
 	"checkpoint_timeout=30min"}
 

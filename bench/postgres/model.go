@@ -19,13 +19,13 @@ type plan struct {
 	processors              int           // processors of each server, and of each host
 	perHost                 int           // worker processes of a host; 0 if one computer runs all servers and workers
 	roundTrip               time.Duration // round trip time of the network between a worker and its server
-	duration                time.Duration // mean time of a task beside its processor time; the times are distributed exponentially
+	duration                time.Duration // mean time of a task without its processor time; the times have an exponential distribution
 	backlog                 int           // tasks that are due on each server at the beginning
-	rate                    float64       // tasks per second that become due on each server, at the times of a Poisson process
-	until                   time.Duration // end of the simulation; 0 means when nothing happens any more
+	rate                    float64       // tasks per second that become due on each server; the times are a Poisson process
+	until                   time.Duration // time at which the simulation ends; 0 means that it ends when no event is left
 	killed                  int           // worker processes of each server that are killed at the time killedAt
 	killedAt                time.Duration
-	lease                   time.Duration // time after the last heartbeat in which no other worker takes the tasks of a killed worker
+	lease                   time.Duration // lease from the last heartbeat; tasks of a killed worker wait until its end
 	beat, check             time.Duration // intervals of the heartbeats, and of the checks whether a lease has expired
 	seed                    uint64
 }
@@ -36,7 +36,7 @@ type plan struct {
 type costs struct {
 	serverMessage, serverClaim, serverNotice time.Duration // processor time of the server
 	workerMessage, workerClaim, workerNotice time.Duration // processor time of the worker
-	serverTask, workerTask                   time.Duration // processor time of each task; half of serverTask is for the claim
+	serverTask, workerTask                   time.Duration // processor time of each task; half of serverTask is for its claim
 	commit                                   time.Duration // time in which a commit waits for the disk and uses no processor
 }
 
@@ -44,7 +44,7 @@ type costs struct {
 const (
 	collectFor  = time.Millisecond      // a cycle waits at most this long for more tasks that end
 	aheadTasks  = 100                   // greatest number of claimed tasks that wait for a slot
-	aheadShort  = 10 * time.Millisecond // only tasks that are as short as this are claimed ahead
+	aheadShort  = 10 * time.Millisecond // a worker claims ahead only if the mean time of a task is at most this
 	notifyPause = 5 * time.Millisecond  // time between two notifications of a process
 )
 
@@ -52,10 +52,10 @@ const (
 type outcome struct {
 	tasks      int             // tasks that have ended
 	messages   int             // messages from workers to the servers; each is one transaction
-	took       time.Duration   // time until the end of the last task is written; plan.until if that is set
+	took       time.Duration   // time at which the server wrote the last end of a task; if plan.until is set, that time
 	serverTime time.Duration   // processor time of all servers
 	workerTime time.Duration   // processor time of all workers
-	waits      []time.Duration // for each task that has started: time since it was due; without tasks of killed workers
+	waits      []time.Duration // for each started task: time from its due time to its start; without tasks of killed workers
 	takeovers  []time.Duration // for each task of a killed worker: time from the kill to the next start of the task
 }
 
@@ -70,7 +70,8 @@ type simulation struct {
 	all    []*server
 }
 
-// task is a task that is due. The field lost is the time at which its worker was killed, or 0.
+// task is a task that is due. The field "due" is the time at which it became due. If the worker of the task was killed, the field "lost" is
+// the time of the kill; otherwise it is 0.
 type task struct{ due, lost time.Duration }
 
 // server is a PostgreSQL server.
@@ -85,8 +86,8 @@ type server struct {
 type host struct {
 	cpu     *computer
 	workers []*worker
-	waits   bool // whether a notification for this host waits until the server has a free processor
-	wakes   bool // whether this notification wakes workers
+	waits   bool // whether a notification for this host waits for a processor of the server
+	wakes   bool // whether the notification that waits wakes workers
 }
 
 // sender is a process that sends notifications of its commits.
@@ -94,7 +95,7 @@ type sender struct {
 	sim     *simulation
 	server  *server
 	wakes   bool // whether its notifications wake workers: true for a program that enqueues, false for a worker
-	paused  bool // true from the start of a notification until notifyPause after its end; the process sends no other one until then
+	paused  bool // true from the start of a notification until the pause after it is over; meanwhile the process sends no other
 	changed bool // whether there was a commit since the start of the last notification
 }
 
@@ -109,11 +110,11 @@ type worker struct {
 	held       int        // tasks that belong to the worker in the tables of the server
 	inCycle    bool       // whether the worker has sent its ends or a claim to the server and waits for the answers
 	collecting bool       // whether the worker waits up to collectFor before the next cycle
-	more       bool       // whether a claim may find tasks
+	more       bool       // whether the next claim may find tasks: at first, after a full claim, and after a notification
 	dead       bool
 }
 
-// The method "after" adds an event: a call of the function "do" after the duration d.
+// The method "after" adds an event: when the duration d has passed, the simulation calls the function "do".
 func (s *simulation) after(d time.Duration, do func()) {
 	s.order++
 	heap.Push(&s.events, event{s.now + d, s.order, do})
@@ -174,7 +175,7 @@ func (s *simulation) interval() time.Duration {
 	return time.Duration(s.random.ExpFloat64() / s.rate * float64(time.Second))
 }
 
-// arrive makes a task due, and prepares the next one.
+// arrive adds a task that is due now, and prepares the arrival of the next task.
 func (s *simulation) arrive(server *server) {
 	server.pending.add(task{due: s.now})
 	server.programs.notify()
@@ -226,8 +227,8 @@ func (n *sender) deliver(h *host) {
 	})
 }
 
-// maybeCycle begins a cycle if the worker has ends to send or may claim something. If tasks have ended, it waits for further ones, but not
-// longer than collectFor.
+// maybeCycle begins a cycle if the worker has ends to send, or if it has a free slot and a claim may find tasks. If tasks have ended while
+// other tasks compute, the cycle begins only after the time collectFor, because more tasks may end by then.
 func (w *worker) maybeCycle() {
 	if w.inCycle || w.ended == 0 && (!w.more || w.running >= w.sim.slots) {
 		return
@@ -286,8 +287,9 @@ func (w *worker) claimable() int {
 	return w.sim.slots - w.running + max(ahead-w.ahead.len(), 0)
 }
 
-// send sends a message. The function "begin" returns the number of tasks of the message when the server begins with it. The function
-// "commit" is called when the server has written the message to the disk, and the function "end" when the worker has received the answer.
+// send sends a message of the worker to the server. When the server begins with the message, it calls the function "begin", which returns
+// the number of tasks in the message. When the server has written the message to the disk, it calls the function "commit". When the worker
+// has received the answer, it calls the function "end".
 func (w *worker) send(begin func() int, commit, end func()) {
 	s, n := w.sim, 0
 	s.messages++
@@ -308,7 +310,7 @@ func (w *worker) send(begin func() int, commit, end func()) {
 			}
 			return s.serverMessage + s.serverTask*time.Duration(n)/2
 		}, func() {
-			if n == 0 { // nothing to write
+			if n == 0 { // without tasks the server writes nothing
 				answer()
 				return
 			}
@@ -349,7 +351,7 @@ func (w *worker) begin() {
 	})
 }
 
-// end ends a task. The next task that waits takes its slot at once.
+// end ends a task. If a claimed task waits for a slot, it starts at once.
 func (w *worker) end() {
 	if w.dead {
 		return
@@ -362,7 +364,8 @@ func (w *worker) end() {
 	w.maybeCycle()
 }
 
-// kill kills the first workers of each server. Their tasks are due again when another worker finds that the lease has expired.
+// kill kills the first workers of each server. The tasks of these workers become due again when another worker finds that their lease has
+// expired.
 func (s *simulation) kill() {
 	for _, server := range s.all {
 		var list []*worker
@@ -371,8 +374,8 @@ func (s *simulation) kill() {
 		}
 		for _, w := range list[:s.killed] {
 			w.dead = true
-			since := time.Duration(s.random.Float64() * float64(s.beat)) // since the last heartbeat
-			late := time.Duration(s.random.Float64() * float64(s.check)) // time from the end of the lease to the next check
+			since := time.Duration(s.random.Float64() * float64(s.beat)) // time from the last heartbeat to the kill
+			late := time.Duration(s.random.Float64() * float64(s.check)) // time from the end of the lease to the next check of leases
 			s.after(max(s.lease-since, 0)+late, func() {
 				for range w.held {
 					server.pending.add(task{lost: s.killedAt})

@@ -16,7 +16,7 @@ func TestASingleSlotWaitsForItsCycle(t *testing.T) {
 	p := plan{costs: c, servers: 1, workers: 1, slots: 1, nothingAhead: true, processors: 4, perHost: 1, roundTrip: 200 * micro,
 		backlog: tasks}
 	o := p.run()
-	// the way to the server, the message with one task, and the commit
+	// the time from the start of a cycle until the task is on the disk: the way to the server, the message with one task, and the commit
 	written := 100*micro + 110*micro + 300*micro
 	cycle := written + 100*micro + 40*micro + 7*micro
 	if want := tasks*cycle + written; o.tasks != tasks || o.took != want {
@@ -45,7 +45,7 @@ func TestSlotsLimitTheRateOfLongTasks(t *testing.T) {
 	}
 }
 
-// The first worker has ten of the twelve tasks when it is killed. The others take them over at the end of the lease.
+// The first worker has ten of the twelve tasks when it is killed. The other workers take over these ten tasks when the lease ends.
 func TestATakeoverTakesTheLease(t *testing.T) {
 	p := plan{servers: 1, workers: 3, slots: 10, processors: 1, perHost: 1, backlog: 12, duration: 1000 * time.Hour, killed: 1,
 		killedAt: time.Second, lease: time.Minute, until: 2 * time.Minute}
@@ -53,7 +53,8 @@ func TestATakeoverTakesTheLease(t *testing.T) {
 	if len(o.takeovers) != 10 || slices.Min(o.takeovers) != time.Minute || slices.Max(o.takeovers) != time.Minute {
 		t.Errorf("takeovers after %v, not ten after 1m", o.takeovers)
 	}
-	// Heartbeats make takeovers earlier, and checks make them later.
+	// With heartbeats, a lease begins up to 10 s before the kill, so takeovers may be earlier. With checks, takeovers may be up to 1 s
+	// later.
 	p.beat, p.check = 10*time.Second, time.Second
 	for p.seed = range 20 {
 		if at := p.run().takeovers[0]; at < 50*time.Second || at > 61*time.Second {
@@ -62,7 +63,7 @@ func TestATakeoverTakesTheLease(t *testing.T) {
 	}
 }
 
-// Each notification makes all idle workers claim. Between two notifications is the pause notifyPause.
+// Each notification makes all idle workers claim. A process waits for the time notifyPause between two notifications.
 func TestANotificationMakesAllWorkersClaim(t *testing.T) {
 	c := costs{serverClaim: time.Microsecond}
 	p := plan{costs: c, servers: 1, workers: 30, slots: 1, processors: 1, perHost: 10, rate: 1e5, duration: time.Hour, until: time.Second}

@@ -21,12 +21,12 @@ type simulateRun struct {
 	short                                    bool
 }
 
-// The large installation is in the network of a data centre. Servers and hosts have as many processors as the computer of the measurements,
-// because the model was checked with no other number.
+// The network of the large installation is that of a data centre. Each server and each host has as many processors as the computer of the
+// measurements, because the model was checked only with that number.
 const (
 	roundTrip = 500 * time.Microsecond
 	taskTime  = 100 * time.Millisecond
-	waitLimit = 100 * time.Millisecond // a server is full when 1 % of its tasks wait longer for their start
+	waitLimit = 100 * time.Millisecond // a server is full when 1 % of its tasks wait for their start longer than this
 	fullest   = 0.8                    // load of the fullest server, as a share of the load that makes a server full
 )
 
@@ -57,7 +57,7 @@ func (r simulateRun) simulate(ctx context.Context) error {
 			}
 			log.Printf("round %d  %s (load %d): %.0f/s, server %.1f µs, workers %.1f µs, %.4f transactions; other programs: %.0f %%",
 				round+1, p, p.feed, f.rate, f.server, f.worker, f.messages, 100*f.others)
-			if f.rate > measured[p].rate { // keep the fastest round: other programs have disturbed it least
+			if f.rate > measured[p].rate { // keep the result of the fastest round, because other programs have disturbed this round least
 				measured[p] = f
 			}
 		}
@@ -65,7 +65,7 @@ func (r simulateRun) simulate(ctx context.Context) error {
 	loads := all[len(all)-3:]
 	silent := measured[loads[0]]
 	c := calibrate(measured, silent, measured[loads[1]], measured[loads[2]])
-	one := measured[arrivals] // subtract what workers without tasks use, mainly for their start
+	one := measured[arrivals] // subtract the processor time that the workers use without tasks, mainly while they start
 	one.server, one.worker = one.server-silent.server, one.worker-silent.worker
 	measured[arrivals] = one
 	fmt.Println("\n| µs | task | message | claim without tasks | notice | commit delay |\n|---|--:|--:|--:|--:|--:|")
@@ -101,10 +101,10 @@ func compare(p point, use string, measured, model figures) {
 
 // spread is how keys are spread over servers.
 type spread struct {
-	uniform []float64 // part of the total load that each server has, if all keys have the same load
-	zipf    []float64 // the same part, if key k (from 1) has the load 1/k
+	uniform []float64 // share of the load that each server gets if all keys have the same load
+	zipf    []float64 // share of the load that each server gets if key number k has the load 1/k
 	moved   float64   // share of the keys that move when a server is added
-	first   float64   // part of the total load that key 1 has, if key k has the load 1/k
+	first   float64   // share of the load that key number 1 has if key number k has the load 1/k
 }
 
 // spreadKeys spreads n lanes or queues over servers by the rule of runner.

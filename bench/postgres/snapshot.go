@@ -17,7 +17,7 @@ import (
 // snapshotRun is a measurement of tasks that arrive one by one while another session holds a snapshot.
 type snapshotRun struct {
 	held     time.Duration // how long the session holds its snapshot
-	measured time.Duration // length of each phase; the second phase is the last part of the time held
+	measured time.Duration // length of each phase; the second phase ends when the session gives up its snapshot
 	workers  int           // clients that run tasks, each with 25 slots
 	callers  int           // goroutines that add tasks; each waits for the start of its task before it adds the next one
 }
@@ -30,9 +30,10 @@ type phaseResult struct {
 
 var phaseNames = []string{"before", "held", "after"}
 
-// snapshot measures runner and River, tuned, one after the other on the same server. There are three phases: before a session takes a
-// snapshot, the last part of the time in which it holds the snapshot, and after that time. For each phase, snapshot prints the rate of the
-// tasks, and the time from the call that adds a task to the start of the task.
+// snapshot measures runner and then River with short pauses ("tuned"), each on the same server and in three phases. In the first phase no
+// session holds a snapshot. The second phase is the last part of the time in which a session holds a snapshot. The third phase begins when
+// the session has ended. For each phase, snapshot prints the rate of the tasks, and the time from the call that adds a task to the start of
+// the task.
 func (r snapshotRun) snapshot(ctx context.Context, e *env, renew func() error) error {
 	of := []system{systems[0], systems[2]}
 	results := make([][]phaseResult, len(of))
@@ -71,7 +72,8 @@ func (r snapshotRun) measure(ctx context.Context, address string, s system) (res
 	return results, err
 }
 
-// While the callers add tasks and the workers run them, arrive calls the function "during".
+// arrive starts workers and callers: the callers add tasks one by one, and the workers run them. Meanwhile arrive calls the function
+// "during".
 func (r snapshotRun) arrive(ctx context.Context, address string, s system, during func(*arrivals) error) (err error) {
 	a := &arrivals{started: make([]chan struct{}, r.callers)}
 	for i := range a.started {
@@ -105,7 +107,7 @@ func (r snapshotRun) arrive(ctx context.Context, address string, s system, durin
 		wg.Go(func() { a.feed(feeding, ctx, caller, c) })
 	}
 	defer stop()
-	if _, err := a.phase(ctx, r.measured/4); err != nil { // warm up
+	if _, err := a.phase(ctx, r.measured/4); err != nil { // the tasks of this phase only warm up the system
 		return err
 	}
 	return during(a)
@@ -128,7 +130,7 @@ func (r snapshotRun) phases(ctx context.Context, address string, s system, a *ar
 		return nil, err
 	}
 	defer holder.Close(ctx)
-	for rest := r.held; rest > 0; rest -= r.measured { // only the result of the last part stays in results
+	for rest := r.held; rest > 0; rest -= r.measured { // one part after the other; results keeps only the last one
 		if len(results) > 1 {
 			results = results[:1]
 		}
@@ -153,14 +155,14 @@ func holdSnapshot(ctx context.Context, address string) (*pgx.Conn, error) {
 
 // arrivals are the tasks that the callers of a snapshotRun add.
 type arrivals struct {
-	started []chan struct{} // for each caller, a signal that its task has started
+	started []chan struct{} // for each caller: receives a value when the task of the caller starts
 
 	mu   sync.Mutex
 	took []time.Duration // for each task that has started in this phase: time from its enqueue to its start
 	err  error
 }
 
-// feed adds tasks until the context feeding ends. It waits until each task has started.
+// feed adds tasks for one caller until the context "feeding" ends. It adds the next task when the previous one has started.
 func (a *arrivals) feed(feeding, ctx context.Context, q *queue, caller int) {
 	for feeding.Err() == nil {
 		began := time.Now()
@@ -184,7 +186,7 @@ func (a *arrivals) feed(feeding, ctx context.Context, q *queue, caller int) {
 	}
 }
 
-// phase waits for the given time, and returns the result of the tasks that started in it.
+// phase waits for the given time, and returns the result of the tasks that have started during this time.
 func (a *arrivals) phase(ctx context.Context, length time.Duration) (phaseResult, error) {
 	a.begin()
 	select {
@@ -195,7 +197,7 @@ func (a *arrivals) phase(ctx context.Context, length time.Duration) (phaseResult
 	return a.end(length)
 }
 
-// count waits until n tasks have started, and returns their result.
+// count waits until n more tasks have started, and returns the result of these tasks.
 func (a *arrivals) count(ctx context.Context, n int) (phaseResult, error) {
 	a.begin()
 	began := time.Now()
@@ -226,7 +228,7 @@ func (a *arrivals) n() int {
 	return len(a.took)
 }
 
-// end returns the result of the tasks that have started since the last call of begin. The parameter "length" is this time.
+// end returns the result of the tasks that have started since the last call of begin. The parameter "length" is the time since that call.
 func (a *arrivals) end(length time.Duration) (phaseResult, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -33,10 +33,10 @@ func payloads(from, n int) []payload {
 
 // queue is a job queue of some system, with the operations that workloads need.
 type queue struct {
-	add     func(context.Context, payload) error   // add returns when the task is committed
+	add     func(context.Context, payload) error   // adds a task and returns after the commit
 	addMany func(context.Context, []payload) error // adds all tasks in one transaction
-	start   func(context.Context) error            // starts to run tasks
-	stop    func(context.Context) error            // stop returns when the system has stored the outcomes of all tasks that have run
+	start   func(context.Context) error            // starts the worker
+	stop    func(context.Context) error            // stops the worker after it has stored the outcomes of all tasks that have run
 	count   func(context.Context) (waiting, completed int, err error)
 	close   func() error
 }
@@ -220,7 +220,7 @@ func (s system) latency(n, p int) func(context.Context, *env) (float64, error) {
 			return 0, err
 		}
 		defer worker.close()
-		caller, err := s.open(ctx, e.address, 1, nil) // the caller does not share the client of the worker
+		caller, err := s.open(ctx, e.address, 1, nil) // a client of its own for the caller, as in another process
 		if err != nil {
 			return 0, err
 		}

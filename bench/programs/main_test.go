@@ -32,7 +32,7 @@ func TestThePageHasTheRowsOfTheProgram(t *testing.T) {
 	labels := func(table string) (list []string) {
 		for i, line := range strings.Split(strings.TrimSpace(table), "\n") {
 			if i == 0 {
-				list = append(list, line) // the first row has the names and versions of the libraries
+				list = append(list, line) // compare the whole first row, which has the names and versions of the libraries
 			} else {
 				list = append(list, strings.TrimSpace(strings.Split(line+"|", "|")[1]))
 			}

@@ -102,7 +102,7 @@ func collector(_ context.Context, b bench, s sizes, f *figures) error {
 	err = wait(30*time.Second, func() bool {
 		stored, readErr := storedReadings(b.dir)
 		n, _ := server.got()
-		return readErr == nil && n >= stored-1 && n >= s.readings-2 // the last reading may not have arrived yet
+		return readErr == nil && n >= stored-1 && n >= s.readings-2 // the last stored reading may not have arrived yet
 	})
 	return errors.Join(err, b.end(p))
 }

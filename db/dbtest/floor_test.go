@@ -45,7 +45,7 @@ func newFloorTest(t *testing.T) *floorTest {
 		UPDATE tasks SET state = 'completed', generation_id = 3, finished_at = 0; SET session_replication_role = origin`)
 	f.now = f.now.Add(time.Second)
 	testkit.Eventually(t, "use of floors", func() bool { // the first cycle begins to look at all pending tasks
-		f.insert(1) // a worker uses floors only while it claims tasks
+		f.insert(1) // the worker needs a task to claim in each cycle: without claims it uses no floors
 		f.now = f.now.Add(10 * time.Millisecond)
 		return !f.cycle().NextStart.IsZero()
 	})
@@ -98,7 +98,7 @@ func TestAClaimWithFloorsTakesNewTasksInOrder(t *testing.T) {
 	got := claimedIDs(f.cycle())
 	testkit.Equal(t, "claimed tasks of the known queue", got, []int64{high[0], high[1], usual[0], usual[1], low[0], low[1]})
 	f.now = f.now.Add(time.Second)
-	f.insert(1) // the worker stays busy
+	f.insert(1) // a worker without a task would stop using floors
 	got = claimedIDs(f.cycle())
 	testkit.Eventually(t, "claim of the new queue", func() bool {
 		f.now = f.now.Add(10 * time.Millisecond)

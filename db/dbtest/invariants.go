@@ -20,7 +20,7 @@ func violations(history []change) []string {
 		if moved && !lifecycle.CanMove(c.oldState, c.state) {
 			wrong("I8: no such move")
 		}
-		// A task always becomes pending before another worker claims it. So the owner never changes without a change of the state.
+		// A new owner always comes with a change of the state, because a task becomes pending before another worker claims it.
 		if c.oldOwner != c.owner && !(moved && c.state == jobs.Running) {
 			wrong("I3: another owner without a claim")
 		}
@@ -29,7 +29,7 @@ func violations(history []change) []string {
 			wrong("I4: the state changed, the generation grew by %d", grown)
 		case revoked && grown != 1:
 			wrong("a claim was revoked, the generation grew by %d", grown)
-		case !moved && !revoked && grown != 0 && c.generation != 1: // for a row of plain SQL, the trigger sets the first generation
+		case !moved && !revoked && grown != 0 && c.generation != 1: // a trigger gives a row of plain SQL its generation 1
 			wrong("the generation grew by %d for nothing", grown)
 		}
 		if moved && c.state == jobs.Running {

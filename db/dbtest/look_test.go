@@ -60,14 +60,14 @@ func TestAClaimThatFindsNothingSendsNoNotification(t *testing.T) {
 	defer stop()
 	channel := "runner_" + server.Schema
 	go func() { ended <- server.Listen(listening, channel, func(message string) { messages <- message }) }()
-	testkit.Equal(t, "first message", <-messages, "") // the sign that the connection listens
+	testkit.Equal(t, "first message", <-messages, "") // Listen sends "" when it listens
 
 	for _, look := range []bool{true, false, true, false} {
 		done, err := w.Cycle(ctx, db.Cycle{Now: moving, Look: look, Claim: db.Claim{Free: 2, Lease: time.Minute}})
 		testkit.NoError(t, err)
 		testkit.Equal(t, "number of claims", len(done.Claimed), 0)
 	}
-	testkit.NoError(t, d.Close()) // returns after all notifications of the claims
+	testkit.NoError(t, d.Close()) // when Close returns, all notifications of the claims have been sent
 	raw := dbtest.RawOf(t, dbtest.OpenServer(t, address))
 	defer raw.Close()
 	_, err = raw.ExecContext(ctx, `SELECT pg_notify($1, 'last')`, channel)

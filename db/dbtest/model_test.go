@@ -189,7 +189,7 @@ func (m *model) takeClaim(r *rapid.T) (worker int, claimed jobs.Task) {
 	return i, claimed
 }
 
-// owns returns the model's task for a claim, if the worker still owns this claim.
+// owns returns the task of the model for a claim. It returns nil if the worker has lost the claim.
 func (m *model) owns(claimed jobs.Task) *jobs.Task {
 	t := m.tasks[claimed.ID]
 	if t == nil || t.State != jobs.Running || t.GenerationID != claimed.GenerationID {

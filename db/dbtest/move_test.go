@@ -32,7 +32,7 @@ func TestAnInterruptedMoveContinues(t *testing.T) {
 	}
 }
 
-const movedTasks = 300 // more tasks than one step of a move copies
+const movedTasks = 300 // one step of a move copies fewer tasks
 
 var moving = time.UnixMilli(1_800_000_000_000)
 

@@ -114,7 +114,7 @@ func (m *orderModel) add(t *rapid.T) {
 		options = append(options, jobs.UniqueReplace("key"))
 	}
 	id, err := m.orderStore.tryAdd(append(options, jobs.After(after...), jobs.AfterAny(any...))...)
-	if errors.Is(err, jobs.ErrConflict) { // the store refuses to replace a task if an older task would then depend on a newer one
+	if errors.Is(err, jobs.ErrConflict) { // to replace this task would make an older task depend on a newer one
 		return
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (m *orderModel) claim(t *rapid.T) {
 			t.Fatalf("got a claim of task %d from paused queue %s, want none", task.ID, task.Queue)
 		}
 	}
-	for _, l := range must(m.Limits(m.Context(), m.now))(m) { // tasks that started before a limit was set may exceed it
+	for _, l := range must(m.Limits(m.Context(), m.now))(m) { // a limit binds only the tasks that start after it was set
 		if l.Running > 0 && l.InUse > l.Running && slices.ContainsFunc(claimed, func(task jobs.Task) bool {
 			return l.Target == jobs.Target{Kind: jobs.QueueTarget, Name: task.Queue} ||
 				l.Target == jobs.Target{Kind: jobs.JobTarget, Name: task.Job}
@@ -294,7 +294,7 @@ func (m *orderModel) check() {
 	}
 	m.inUse = inUse
 	slots := func(lane string) int { return max(limits[jobs.Target{Kind: "lane", Name: lane}].Running, 1) }
-	for lane, list := range holders { // when its limit is lowered, a lane may have too many holders, but must not get a new one
+	for lane, list := range holders { // after its limit was lowered, a lane may have too many holders, but no new one
 		if len(list) > slots(lane) && slices.ContainsFunc(list, func(task jobs.Task) bool {
 			return !lifecycle.HoldsLane(m.before[task.ID].State) || m.before[task.ID].Lane != lane
 		}) {
@@ -325,7 +325,8 @@ func (m *orderModel) check() {
 	clear(m.retried)
 }
 
-// dueUnseen reports whether the rate of a lane permits a start now. Until the next cycle of a worker, a task may still wait for this lane.
+// dueUnseen reports whether the rate of a lane permits a start now. A task can nevertheless wait for such a lane, until the next cycle of a
+// worker sees that the lane is due.
 func (m *orderModel) dueUnseen(l db.LimitStat) bool { return l.Rate > 0 && l.NextAt.IsZero() }
 
 // checkDependencies checks that the state of a task agrees with the states of its dependencies.
@@ -368,7 +369,7 @@ func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task
 func (m *orderModel) drain() {
 	must(m.Release(m.Context(), m.ids(), "test", m.now))(m)
 	m.wantNoHolds()
-	m.check() // check before the limits are removed: a released task may have got a second slot of a lane, and only a limit allows that
+	m.check() // check while there are limits: a lane may have several holders only if it has a limit
 	_, limits := m.readAll()
 	for target := range limits {
 		must(m.RemoveLimit(m.Context(), target, m.now))(m)

@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// endsDoNotNeedDependentsThatWait makes dependent tasks pending with plain SQL before their dependencies have ended. The dependencies must
-// still be able to end.
+// endsDoNotNeedDependentsThatWait checks the ends of tasks whose dependents no longer wait, because plain SQL has made these dependents
+// pending. The ends must succeed all the same.
 func endsDoNotNeedDependentsThatWait(s *store) {
 	t, w := s.T, newOrderStore(s)
 	completes, fails := w.add(), w.add(jobs.MaxAttempts(1))
@@ -180,7 +180,7 @@ func retryWithDependents(s *store) {
 	w.wantState(a, jobs.Pending)
 	w.wantState(b, jobs.Blocked)
 	w.wantState(c, jobs.Blocked)
-	w.wantState(both, jobs.Cancelled) // this task stays cancelled, because its other dependency did not complete
+	w.wantState(both, jobs.Cancelled) // the task "both" stays cancelled, because its dependency "other" did not complete
 	if _, err := w.RetryWithDependents(t.Context(), []int64{other}, w.now, w.now); err != nil {
 		t.Fatal(err)
 	}

@@ -176,7 +176,7 @@ var dues = group{
 	},
 	"after the clock is set back by years, waits keep their length": func(s *store) {
 		const ahead = 4 * 365 * 24 * time.Hour
-		wall := s.insert(commandSpec(jobs.In(2 * ahead)))[0] // the clock was not ahead when this task was enqueued, so its due time stays
+		wall := s.insert(commandSpec(jobs.In(2 * ahead)))[0] // enqueued while the clock was right, so its due time stays
 		s.sleep(ahead)
 		w := s.worker()
 		retry := commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))

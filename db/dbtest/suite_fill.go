@@ -74,7 +74,7 @@ var fillTests = group{
 			s.Fatal(err)
 		}
 		all := s.insert(manySpecs(7)...)
-		s.wantFill(w, db.Claim{Free: 4}, all[:3], time.Minute) // a minute later the seventh task stops waiting for a full batch
+		s.wantFill(w, db.Claim{Free: 4}, all[:3], time.Minute) // the seventh task, alone in its batch, waits for a minute
 		s.sleep(time.Minute)
 		s.wantFill(w, db.Claim{Free: 4}, nil, 59*time.Minute)
 		s.sleep(time.Hour)

@@ -161,7 +161,7 @@ var finishes = group{
 		} {
 			id := s.insert(functionSpec("f", jobs.MaxAttempts(5)))[0]
 			w := s.worker("f")
-			claimed := s.claimOnly(w) // claimed before the cancel request, so this copy of the task does not have the request
+			claimed := s.claimOnly(w) // this copy of the task has no cancel request, because it is older than the request
 			s.results(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
 			if done := s.finish(w, claimed, c.outcome); done.Fenced || done.Change.State != c.state {
 				s.Errorf("%s: got fenced %v, change state %v; want false, %v", name, done.Fenced, done.Change.State, c.state)

@@ -49,7 +49,7 @@ func checkEnds(s *store, changes []change) error {
 		last[e.Task.ID] = e.Task.GenerationID
 	}
 	for _, c := range changes {
-		if !updated[c.id] && c.oldState.Finished() { // the task was inserted in a final state
+		if !updated[c.id] && c.oldState.Finished() { // the first known state is final, so the task was inserted in that state
 			delete(listed, end{c.id, c.oldGeneration})
 		}
 		updated[c.id] = true

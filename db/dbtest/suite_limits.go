@@ -103,7 +103,7 @@ func aLimitedSuspectBlocksNoOtherTask(s *store) {
 	s.sleep(time.Hour)
 	s.wantIDs(claimIDs(false), []int64{other[0].ID})
 	must(s.RemoveLimit(s.Context(), target, s.now))(s)
-	s.wantIDs(claimIDs(false), nil) // no limit blocks the suspect any more, so a busy worker leaves it to an idle one and claims nothing
+	s.wantIDs(claimIDs(false), nil) // without a limit the suspect can run, but only in an idle worker; a busy worker claims nothing
 	s.wantIDs(claimIDs(true), []int64{lost})
 }
 

@@ -130,10 +130,10 @@ var metadataTests = group{
 		for _, texts := range []map[string]string{{"tenant": "a", "7": "x"}, {"7": "x"}, {"a.b/c": "1", "7": "x"}, {"a.b/c": "1"}} {
 			s.wantIDs(s.list(jobs.Filter{Metadata: texts}), []int64{5})
 		}
-		// plain SQL changes the metadata, but not the index, so the index is out of date
+		// Plain SQL changes the metadata of task 1, but does not update the index.
 		s.exec(`UPDATE tasks SET options = '{"metadata":{"tenant":"b"}}' WHERE id = 1`)
 		s.wantTenant("a", 2, 5)
-		s.exec(`DELETE FROM metadata_index WHERE task_id = 2`) // a search that reads the index can therefore not find the task
+		s.exec(`DELETE FROM metadata_index WHERE task_id = 2`) // without its row in the index, a search does not find task 2
 		s.wantTenant("a", 5)
 		s.wantIDs(s.list(jobs.Filter{Metadata: map[string]string{"tenant": "a"}, States: []jobs.State{jobs.Pending}}), []int64{5})
 		s.exec(`UPDATE metadata_keys SET filled = 0`)
@@ -252,12 +252,12 @@ var metadataTests = group{
 	},
 	"a transaction of a server that began before an index leaves no task out": func(s *store) {
 		if s.Server() == nil {
-			return // this cannot happen in a file, because only one transaction at a time can write there
+			return // in a file only one transaction at a time can write
 		}
 		const plain = `INSERT INTO enqueue (args, metadata) VALUES (json_array('true'), '{"tenant":"a"}')`
 		old := must(s.raw.BeginTx(s.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead}))(s)
 		defer func() { _ = old.Rollback() }()
-		if _, err := old.ExecContext(s.Context(), s.statement(`SELECT count(*) FROM tasks`)); err != nil { // begins the snapshot
+		if _, err := old.ExecContext(s.Context(), s.statement(`SELECT count(*) FROM tasks`)); err != nil { // takes the snapshot
 			s.Fatal(err)
 		}
 		s.index("tenant")

@@ -114,7 +114,7 @@ func replaceTask(s *store) {
 	}
 	same(jobs.Lane("l"), jobs.Priority(1)) // a replaced task with the same lane keeps the lane
 	w.wantState(id, jobs.Pending)
-	same(jobs.After(a)) // without a lane, the replaced task leaves the lane
+	same(jobs.After(a)) // the new options have no lane, so the task gives up its lane
 	w.wantState(id, jobs.Blocked)
 	w.wantState(next, jobs.Pending)
 	same(jobs.Lane("l"), jobs.AfterAny(b))

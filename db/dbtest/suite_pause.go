@@ -40,7 +40,7 @@ var pauses = group{
 		}
 		err(s.PauseDeletion(s.Context(), db.Pause{At: s.now.Add(-time.Hour), By: "bob"}))
 		err(s.PauseDeletion(s.Context(), p))
-		err(s.ResumeDeletion(s.Context(), s.now.Add(-time.Hour))) // no effect: the current pause began later
+		err(s.ResumeDeletion(s.Context(), s.now.Add(-time.Hour))) // the current pause began later, so this call must not end it
 		s.resume(db.AllQueues)
 		if got, all := must(s.PauseOfDeletion(s.Context()))(s), s.pauses(); got != p || all[db.DeletionPause] != p || len(all) != 1 {
 			s.Errorf("got %v, and %v in all pauses; want %v", got, all, p)
@@ -103,7 +103,7 @@ var pauses = group{
 	"a suspect in a paused queue does not block a busy worker": func(s *store) {
 		all := s.insert(commandSpec(jobs.Queue("a"), jobs.MaxLosses(2)), commandSpec(jobs.Queue("b")), commandSpec(jobs.Queue("b")))
 		dead, w := s.worker(), s.worker()
-		for s.claim(dead, 1)[0].ID != all[0] { // claim until it is the turn of queue a
+		for s.claim(dead, 1)[0].ID != all[0] { // repeat until the worker "dead" claims the task of queue a
 		}
 		if reaped := must(revokeAndReap(s.Context(), w, must(w.Leases(s.Context()))(s), s.now))(s); len(reaped) == 0 ||
 			!lifecycle.Suspect(s.get(all[0])) {
@@ -130,7 +130,7 @@ var pauses = group{
 		if got, want := s.pauses(), map[string]db.Pause{"a": {At: first, By: "ann", Reason: "disk"}}; !maps.Equal(got, want) {
 			s.Errorf("got %v, want %v", got, want)
 		}
-		s.resume("a", "b") // queue b is not paused, which is no error
+		s.resume("a", "b") // to resume queue b, which is not paused, is no error
 		if got := s.pauses(); len(got) != 0 {
 			s.Errorf("got %v, want none", got)
 		}

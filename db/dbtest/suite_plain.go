@@ -136,7 +136,7 @@ var plains = group{
 	},
 	"numbers at the limits of their range do not block other tasks": func(s *store) {
 		first, last := int64(math.MinInt64), int64(math.MaxInt64)
-		if s.Server() != nil { // on a server, differences of such numbers overflow, so a constraint rejects these numbers
+		if s.Server() != nil { // a constraint on a server rejects these numbers, because their differences overflow
 			first, last = -62167219200000, 253402300799999
 		}
 		s.insertRow("run_at, options, max_attempts, max_losses, priority, expires_at", int64(1),
@@ -165,7 +165,7 @@ var plains = group{
 			columns string
 			values  []any
 		}{
-			{"attempt", []any{1}}, // max_attempts is missing in this row: a claim would start attempt 2 of 1
+			{"attempt", []any{1}}, // this row has no max_attempts, so a claim would start attempt 2 of 1
 			{"attempt, max_attempts", []any{2, 2}}, {"attempt, max_attempts", []any{-1, 2}}, {"losses, max_losses", []any{5, 3}},
 			{"max_attempts", []any{0}},
 			{"max_attempts", []any{int64(1 << 31)}}, {"max_losses", []any{int64(1 << 31)}}, {"max_losses", []any{-1}},
@@ -185,7 +185,7 @@ var plains = group{
 		}
 	},
 	"wrong types, ranges and lengths are rejected": func(s *store) {
-		if s.Server() == nil { // a server rounds fractions; it accepts args that are nested too deeply, but the task then fails
+		if s.Server() == nil { // a server accepts both rows: it rounds fractions, and args with too many levels make the task fail later
 			s.wantRejected(`(run_at) VALUES (1.5)`, "run_at: ")
 			deep := strings.Repeat("[", taskjson.MaxDepth+1) + strings.Repeat("]", taskjson.MaxDepth+1)
 			s.wantRejected(`(args) VALUES ('`+deep+`')`, "args: ")

@@ -25,7 +25,8 @@ func (s *store) within(commit bool, do func(outer *sql.Tx)) {
 	}
 }
 
-// actions has a function for each action that exists both with and without a transaction of the caller.
+// actions has those actions that can run in a transaction of the caller. Each has two functions: "alone" runs the action in its own
+// transaction, and "tx" runs it in the transaction of the caller.
 var actions = map[string]struct {
 	alone func(s *store, ids ...int64) ([]db.ActionResult, error)
 	tx    func(s *store, outer *sql.Tx, ids ...int64) ([]db.ActionResult, error)

@@ -137,7 +137,7 @@ var uniques = group{
 			s.Errorf("null with a key: got %+v, want a new task", got)
 		}
 	},
-	"UniquePeriod allows one task in each period": func(s *store) { // the store starts at 13:00 UTC, 11 hours before the next period
+	"UniquePeriod allows one task in each period": func(s *store) { // the test starts at 13:00 UTC, and a new period begins at 0:00
 		daily := []jobs.Option{jobs.Unique("report"), jobs.UniquePeriod(24 * time.Hour)}
 		first := s.inState(jobs.Completed, daily...)
 		if got, want := s.get(first).UniqueKey, "report@2026-01-31T00:00:00Z"; got != want {

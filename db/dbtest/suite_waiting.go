@@ -212,8 +212,8 @@ func heldTasksGiveUpTheirLanes(s *store) {
 	}
 }
 
-// holdsOutliveTheirStates makes a held task pending with plain SQL. The old hold then has no effect. If the task is held again, that is a
-// new hold.
+// holdsOutliveTheirStates makes a held task pending with plain SQL. The row of its hold stays, but has no effect. If the task is held
+// again, it gets a new hold.
 func holdsOutliveTheirStates(s *store) {
 	w := newOrderStore(s)
 	id := w.add()

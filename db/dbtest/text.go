@@ -31,7 +31,7 @@ func Text(d *db.DB, statement string) string {
 	if d.Server() == nil {
 		return statement
 	}
-	if statement == "BEGIN IMMEDIATE" { // take the advisory lock, as all writers of a schema do
+	if statement == "BEGIN IMMEDIATE" { // a transaction that writes on a server takes the advisory lock of its schema
 		lock := fnv.New64a()
 		_, _ = lock.Write([]byte("runner " + d.Server().Schema))
 		return fmt.Sprintf("BEGIN; SELECT pg_advisory_xact_lock(%d)", int64(lock.Sum64()))

@@ -39,7 +39,7 @@ type Engine interface {
 	Traits() Traits
 	// Values converts the arguments of a statement to values that a database handle of the caller accepts.
 	Values(args []any) []any
-	// Within prepares the use of a transaction of the caller. It returns an error unless that transaction belongs to this database.
+	// Within prepares the use of a caller's transaction. It returns an error if the transaction belongs to another database.
 	Within(q Querier, use Use) error
 
 	// HighestID returns the highest id that a task has or had.
@@ -166,7 +166,7 @@ type Transactions interface {
 	// read the table and lasts for more than 100 ms, LockKeys returns an error for which Busy is true. For a file LockKeys does nothing: if
 	// another transaction began to read before the transaction of q writes, SQLite rejects the later writes of that other transaction.
 	LockKeys(q Querier) error
-	// Later sends a statement together with the next one. It requires the trait Pipelines.
+	// Later keeps a statement until the next statement is sent, and sends both in one message. It requires the trait Pipelines.
 	Later(conn *sqlx.Conn, text string, args []any) error
 	// CommitWithNext makes the next statement commit the transaction. It returns false if the engine does not support that.
 	CommitWithNext(conn *sqlx.Conn) bool
@@ -183,8 +183,8 @@ type Transactions interface {
 	Awaited() bool
 	// Rest leaves the lock to other processes. It returns after about the duration pause.
 	Rest(pause time.Duration)
-	// Leave leaves the lock to other processes. If the parameter "now" is true, it does so at once. Otherwise it does so when this process
-	// has not written for the duration pause.
+	// Leave leaves the lock to other processes. If the parameter "now" is true, it leaves the lock at once. Otherwise it leaves the lock
+	// when this process has written nothing for the duration "pause".
 	Leave(now bool, pause time.Duration)
 	// Vacuum returns some free pages to the filesystem, in a transaction on conn. It reports whether more free pages are left.
 	Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err error)
@@ -230,8 +230,8 @@ type Options struct {
 	Create   bool // create the file if it is missing
 	ReadOnly bool // reject every write; Open fails if the schema needs an upgrade
 	Normal   bool // skip the fsync of commits: a power failure may undo the last writes, but the crash of a program does not
-	// for flash storage: skip the fsync of commits except those of cycles that finish attempts, and sync the write-ahead log this long
-	// after a commit. A new file gets small pages. The value 0 turns all this off. On a server the option has no effect.
+	// Flash is for flash storage. Commits do not wait for an fsync, except those of cycles that finish attempts. The write-ahead log is
+	// synced this long after a commit. A new file gets small pages. The value 0 turns all this off. On a server the option has no effect.
 	Flash       time.Duration
 	UnsafeFS    bool          // accept a network filesystem, where locks are unreliable
 	Beside      bool          // allow a database of another program; the names of runner's tables in it get a prefix

@@ -61,9 +61,9 @@ func run(ctx context.Context, dir, photos string) error {
 	}
 	for _, path := range paths {
 		if _, err := os.Stat(filepath.Join(thumbs, filepath.Base(path))); err == nil {
-			continue // the thumbnail exists
+			continue // the image already has a thumbnail
 		}
-		if _, err := client.Add(Photo{path}).Ctx(ctx).Save(); err != nil { // an image whose first task has not ended gets a second task
+		if _, err := client.Add(Photo{path}).Ctx(ctx).Save(); err != nil { // an image with an unfinished task gets a second one
 			return err
 		}
 	}
