@@ -146,7 +146,7 @@ func (w *writer) updateAlone(ctx context.Context, to level, run func(*tx) error)
 	return w.submit(ctx, &request{level: to, run: run, alone: true}, false)
 }
 
-// beat does the same as update for heartbeats, which go to the head of the queue.
+// beat does for heartbeats what update does for other writes. Heartbeats go to the head of the queue.
 func (w *writer) beat(ctx context.Context, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: normal, run: run}, true)
 }

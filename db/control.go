@@ -207,8 +207,8 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 	return ActionResult{ID: id, State: to, Done: true}, err
 }
 
-// revive retries all tasks that were cancelled because their dependency, task id, did not complete. It does the same for the dependents of
-// each retried task.
+// revive retries all tasks that were cancelled because they depend on the task with the given id, which did not complete. It does the same
+// for the dependents of each retried task.
 func (t *tx) revive(id int64, done []ActionResult, now time.Time) ([]ActionResult, error) {
 	for again := []int64{id}; len(again) > 0; again = again[1:] {
 		var list []int64

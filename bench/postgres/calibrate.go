@@ -254,9 +254,9 @@ func (p point) String() string {
 	case p.feed == single:
 		return text + "tasks arrive one by one"
 	case p.nothingAhead:
-		return text + fmt.Sprintf("%d at a time, nothing ahead", p.slots)
+		return text + plural(p.slots, "task", "tasks") + " at a time, none claimed ahead"
 	case p.servers == p.processes && p.servers > 1:
-		return text + fmt.Sprintf("%d at a time in each process", p.slots)
+		return text + plural(p.slots, "task", "tasks") + " at a time in each process"
 	}
-	return text + fmt.Sprintf("%d at a time", p.slots)
+	return text + plural(p.slots, "task", "tasks") + " at a time"
 }

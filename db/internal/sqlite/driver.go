@@ -25,10 +25,10 @@ const build = `sqlite_source_id() || ' ' || coalesce(sqlite_compileoption_get(0)
 	|| ' ' || coalesce(sqlite_compileoption_get(4), '') || ' ' || coalesce(sqlite_compileoption_get(5), '')
 	|| ' ' || coalesce(sqlite_compileoption_get(6), '') || ' ' || coalesce(sqlite_compileoption_get(7), '')`
 
-// selectOuter returns the file of the main database of a connection, and the build of its SQLite.
+// selectOuter returns the path of the main database of a connection, and the version and compile options of the SQLite library in use.
 var selectOuter = sqltext.Query(`SELECT file, ` + build + ` FROM pragma_database_list WHERE name = 'main'`)
 
-// selectBuild returns the build of the connection's SQLite.
+// selectBuild returns the version and compile options of the SQLite library that a connection uses.
 var selectBuild = sqltext.Query(`SELECT ` + build)
 
 // build returns the build of the SQLite that this package uses.

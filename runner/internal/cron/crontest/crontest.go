@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Names has the values that each field of an expression contains.
+// Names is a parsed cron expression: for each of its five fields, the numbers that the field matches.
 type Names struct {
 	fields [5][61]bool
 	either bool // whether both day fields restrict the day, so that one matching field is enough
