@@ -109,7 +109,7 @@ func everyFailure(t *testing.T, o Options) {
 			t.Parallel()
 			k := newKit(t, o)
 			points, every := 0, *stride
-			// For these two failures the test tries every operation, because only about thirty can fail so, each with another effect.
+			// The stride is shorter for these two failures: they can hit only about thirty operations, each with another effect.
 			rare := name == "an error after a commit" || name == "the lock is held"
 			if rare {
 				every = max(every/5, 1)

@@ -25,7 +25,7 @@ type plan struct {
 	until                   time.Duration // time at which the simulation ends; 0 means that it ends when no event is left
 	killed                  int           // worker processes of each server that are killed at the time killedAt
 	killedAt                time.Duration
-	lease                   time.Duration // lease from the last heartbeat; tasks of a killed worker wait until its end
+	lease                   time.Duration // lease, from the last heartbeat on; when it ends, others take the tasks
 	beat, check             time.Duration // intervals of the heartbeats, and of the checks whether a lease has expired
 	seed                    uint64
 }
