@@ -67,7 +67,7 @@ MORE EXAMPLES
 
 UNIQUE KEYS
 A task holds its unique key until it finishes. While a task holds the key,
-enqueue adds no other task with the key and prints the id of that task.
+enqueue adds no second task and prints the id of the task that holds the key.
 With --unique-for DUR, a task holds its key for at least DUR after the enqueue,
 even if the task has finished and a worker has deleted it (work --keep). So you
 can repeat an enqueue with --unique-for after an error: the task is added only

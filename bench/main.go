@@ -74,7 +74,7 @@ func (e *env) size(n int) int {
 		return n
 	case n >= 5000 && n <= 100_000: // the drains: fewer than n/4 tasks would mainly measure how a new process starts
 		return n / 4
-	case n < 1000: // the latencies: with fewer than 20 tasks, the percentiles would depend on chance
+	case n < 1000: // latencies are measured: with fewer than 20 tasks, the percentiles would depend on chance
 		return max(n/3, 20)
 	}
 	return max(n/20, 20)

@@ -21,7 +21,7 @@ import (
 type Enqueued struct {
 	ID       int64
 	Kept     bool // whether another task held the unique key; ID is then the id of that task, and no task was added
-	Replaced bool // whether the task that held the key had not started and got the settings of the Spec; Kept is then false
+	Replaced bool // whether a waiting task held the key and now has the settings of the Spec; Kept is then false
 }
 
 func enqueued(list []db.Inserted) []Enqueued {
