@@ -79,7 +79,7 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 	for _, h := range holders {
 		taken[h.Slot] = true
 	}
-	var slot int64 // always true in the loop: all slots of the lane with a lower number are taken
+	var slot int64 // invariant of the loop: all slots of the lane with a lower number are taken
 	for held, others := len(holders), unstarted(holders); held < limit.slots(); held, others = held+1, others+1 {
 		var next, generation int64
 		err := t.scan(laneNext, []any{lane}, &next, &generation)
@@ -117,9 +117,9 @@ func unstarted(holders []laneHolder) (n int) {
 	return n
 }
 
-// These statements are for task [2] of generation [3], which is due and has a lane. For a task that holds its lane, startHolder makes the
-// task pending; [1] is the current time. If the rate limit of the lane does not allow the start yet, delayHolder delays the task until [1].
-// For a task that does not hold its lane, blockTask makes the task wait for the lane; [1] is the current time.
+// These statements are for the due task [2] of generation [3], which has a lane. startHolder is for a task that holds its lane: it makes
+// the task pending at time [1]. delayHolder is also for a task that holds its lane: it delays the task until time [1], when the rate limit
+// of the lane allows the start. blockTask is for a task that does not hold its lane: from time [1] on, the task waits for the lane.
 var (
 	startHolder = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ? WHERE id = ?
 		AND generation_id = ?`)
@@ -128,14 +128,14 @@ var (
 		AND generation_id = ?`)
 )
 
-// startHolder is for a due task that already holds its lane. It makes the task pending for its next attempt. If the rate of the lane does
-// not allow the start yet, it delays the task.
+// startHolder handles a due task that already holds its lane. It makes the task pending for its next attempt. If the rate of the lane does
+// not allow a start yet, it delays the task.
 func (t *tx) startHolder(r *row, now time.Time) error {
 	limit, err := t.laneLimit(string(r.Lane))
 	if err != nil {
 		return err
 	}
-	holders := 0 // number of holders of the lane that have not started yet
+	holders := 0 // holders of the lane that have not started yet
 	if limit.slots() > 1 {
 		list, err := t.holders(string(r.Lane))
 		if err != nil {
@@ -157,7 +157,8 @@ func (t *tx) laneTaken(lane string) (bool, error) {
 		return false, nil
 	}
 	features, err := t.features()
-	if err != nil || features.limits { // the lane may have a rate limit, so block the task; freeLane then decides
+	// some limits exist, and the lane may have one: block the task, and let freeLane decide when it starts
+	if err != nil || features.limits {
 		return true, err
 	}
 	var held bool
@@ -165,8 +166,8 @@ func (t *tx) laneTaken(lane string) (bool, error) {
 	return held, err
 }
 
-// unblock makes a blocked task pending if it has no lane. If it has a lane, unblock adds this lane to lanes, and freeLanes decides later
-// which task gets the lane.
+// unblock makes a blocked task pending if it has no lane. If the task has a lane, unblock only adds this lane to the given set. freeLanes
+// decides later which task gets the lane.
 func (t *tx) unblock(id, generation int64, lane string, lanes *laneSet, now time.Time) error {
 	if lane != "" {
 		lanes.add(lane)

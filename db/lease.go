@@ -38,8 +38,9 @@ RETURNING id, generation_id`)
 // selectOwned lists the claims of worker [1] that are not revoked. Index: tasks_running.
 var selectOwned = query(`SELECT id, generation_id FROM {tasks} WHERE worker = ? AND state = 'running' AND lease_expires_at <> 0`)
 
-// selectCancelRequests lists the claims of worker [1] with a cancel request. It reads no task if there are no requests at all, because
-// it runs often, and an old snapshot on a server makes reading all claims slow. Index: tasks_running.
+// selectCancelRequests lists the claims of worker [1] with a cancel request. If there are no requests at all, it reads no task. This
+// matters because the statement runs often, and because reading all claims is slow on a server while another session holds an old snapshot.
+// Index: tasks_running.
 var selectCancelRequests = query(`SELECT id, tasks.generation_id, now AS cancel_now, text AS cancel_text
 	FROM {tasks} {join_in_order} {cancel_requests} ON task_id = tasks.id
 WHERE worker = ? AND state = 'running' AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id
@@ -67,7 +68,7 @@ const claimed = selectTasks + ` WHERE tasks.id = ? AND tasks.generation_id = ? A
 var revokeClaim = command(`UPDATE {tasks} SET generation_id = generation_id + 1, lease_expires_at = 0
 WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running' AND lease_expires_at = ?`)
 
-// selectRevoked is selectClaim for a revoked claim.
+// selectRevoked reads task [1] of generation [2] and worker [3] if its claim is revoked.
 var selectRevoked = query(claimed + ` AND lease_expires_at = 0`)
 
 // selectClaims reads the running tasks of worker [1]. Index: tasks_running.
@@ -168,13 +169,15 @@ func (d *DB) Stuck(ctx context.Context, now time.Time) ([]int64, error) {
 // Lease is a claim of another worker, with its lease at the time when Leases has read it.
 type Lease struct {
 	ClaimID
-	Worker    int64  `db:"worker"`           // number of the worker
-	WorkerID  string `db:"worker_id"`        // id of the worker; empty if the worker's row was deleted
-	ExpiresAt int64  `db:"lease_expires_at"` // stored value; compare it only with 0 and with values of the same claim that are read later
-	Length    int64  `db:"lease"`            // lease duration in ms
+	Worker   int64  `db:"worker"`    // number of the worker
+	WorkerID string `db:"worker_id"` // id of the worker; empty if the worker's row was deleted
+	// stored time of expiry; compare it only with 0 and with later values of the same claim, never with a clock
+	ExpiresAt int64 `db:"lease_expires_at"`
+	Length    int64 `db:"lease"` // lease duration in ms
 }
 
-// Revoked reports whether the claim is revoked: its worker can write nothing more about it, and the loss is not yet recorded.
+// Revoked reports whether the claim is revoked. The database then rejects each write of the claim's worker, but the loss of the attempt is
+// not recorded yet.
 func (l Lease) Revoked() bool { return l.ExpiresAt == 0 }
 
 // Claimed returns the claim with the generation that its worker and its processes know.
@@ -256,7 +259,7 @@ func (w *Worker) ReapDead(ctx context.Context, worker int64, now time.Time) ([]R
 	return reaped, err
 }
 
-// countLost adds losses to the attemptCounter after the commit that records them.
+// countLost adds the losses to the counts of ended attempts, after the commit that records these losses.
 func (w *Worker) countLost(reaped []Reaped, err error) {
 	if err != nil {
 		return

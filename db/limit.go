@@ -37,8 +37,9 @@ var removeLimit = command(`DELETE FROM {limits} WHERE kind = ? AND name = ?`)
 // setLaneDue sets the time [1] at which the rate of lane [2] lets its next task start. NULL means that no task waits for the rate.
 var setLaneDue = command(`UPDATE {limits} SET due_at = ? WHERE kind = 'lane' AND name = ?`)
 
-// clearLaneDue clears the due time of lane [2] if it is at [1] or earlier. It also clears the due time of a limit of another kind with the
-// same name. Only plain SQL can set such a due time, but selectFreeLanes would return it again and again. Index: limits_due.
+// clearLaneDue clears the due time of lane [2] if it is at [1] or earlier. It also clears the due time of any other limit with this name,
+// because otherwise selectFreeLanes would return that limit again and again. Only plain SQL can set a due time of a limit that is not of a
+// lane. Index: limits_due.
 var clearLaneDue = command(`UPDATE {limits} SET due_at = NULL WHERE due_at <= ? AND name = ?`)
 
 // selectFreeLanes lists up to 1000 lanes whose rate lets a task start at [1]. Index: limits_due.
@@ -95,8 +96,8 @@ func (r *limitRow) slots() int {
 	return max(int(r.Running), 1)
 }
 
-// nextStart returns the time at which the rate lets one more task start, if as many tasks as the parameter "others" says start before it.
-// The zero time means that the task can start now.
+// nextStart returns the time at which the rate of a limit lets one more task start. It assumes that other tasks start before that task; the
+// parameter "others" is their number. The zero time means that the task can start now.
 func (r *limitRow) nextStart(others int, now time.Time) (next time.Time) {
 	if r != nil && r.Rate > 0 {
 		_, next = r.bucket().take(r.limit(), others, now).starts(r.limit(), now)
@@ -104,9 +105,9 @@ func (r *limitRow) nextStart(others int, now time.Time) (next time.Time) {
 	return next
 }
 
-// laneOpen reports whether the rate of a lane lets one more task start now, if as many tasks as the parameter "others" says start before
-// it. The parameter "waits" says whether a task waits for the lane. If the rate does not let this task start now, laneOpen stores the time
-// at which it does.
+// laneOpen reports whether the rate of a lane lets one more task start now. It assumes that other tasks start before that task; the
+// parameter "others" is their number. The parameter "waits" says whether a task waits for the lane. If the rate does not let this task
+// start now, laneOpen stores the time at which the task can start.
 func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool, error) {
 	if r == nil {
 		return true, nil
@@ -118,9 +119,9 @@ func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool,
 	if r.DueAt.time().Equal(next) {
 		return next.IsZero(), nil
 	}
-	t.released = true // so that the worker reads the new time of the next start
+	t.released = true // tells the worker to read the new time of the next start
 	err := t.run(setLaneDue, nullTime(next), r.Name)
-	r.DueAt = 0 // NULL is stored if laneOpen returns true; otherwise its caller does not use r again
+	r.DueAt = 0 // 0 is right if NULL was stored; after any other time the caller does not use r again
 	return next.IsZero(), err
 }
 
@@ -155,7 +156,7 @@ func (t *tx) freeDueLanes(now time.Time) error {
 // LimitStat is a limit and its present use.
 type LimitStat struct {
 	jobs.Limit
-	InUse     int       // running tasks of the target
+	InUse     int       // number of running tasks of the target
 	NextAt    time.Time // time at which the rate lets the next task start; zero if it can start now or if there is no rate
 	UpdatedAt time.Time
 }

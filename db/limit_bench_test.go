@@ -24,9 +24,9 @@ type waitingTasks struct {
 	rate             bool        // whether the limit is a rate; otherwise it limits running tasks
 }
 
-// BenchmarkClaimBeside claims tasks for a worker with two jobs, and releases them. The table also has a million tasks that have a higher
-// priority but cannot start. The reported ratio is the lower quartile of the times, divided by the lower quartile of the case without
-// limits and without these tasks.
+// BenchmarkClaimBeside measures how much tasks that cannot start slow down a claim. A worker with two jobs claims tasks and releases them,
+// while the table also has a million tasks of a higher priority that a limit or a lane blocks. The result x_empty is a ratio: the lower
+// quartile of the times, divided by the lower quartile of the first case, which has no blocked tasks.
 func BenchmarkClaimBeside(b *testing.B) {
 	cases := []waitingTasks{
 		{name: "nothing"},
@@ -60,7 +60,7 @@ func BenchmarkClaimBeside(b *testing.B) {
 					times = append(times, time.Since(began))
 				}
 				slices.Sort(times)
-				one := times[len(times)/4] // the lower quartile, because other load on the machine distorts the longer times
+				one := times[len(times)/4] // the lower quartile, because other programs on the machine distort the longer times
 				if small == 0 {
 					small = one
 				}
@@ -71,8 +71,8 @@ func BenchmarkClaimBeside(b *testing.B) {
 	}
 }
 
-// add claims a task that holds the lane or fills the limit. Then it adds the million tasks that have to wait, and a thousand tasks that can
-// start.
+// add first claims one task, which then holds the lane or uses up the limit. Then it adds the million tasks that have to wait, and a
+// thousand tasks that can start.
 func (c waitingTasks) add(b *testing.B, d *DB, worker *Worker) {
 	b.Helper()
 	at := time.Now()

@@ -16,8 +16,8 @@ import (
 const selectTasks = `SELECT ` + taskColumns + ` FROM ` + taskTables
 
 // These statements read the tasks that a filter selects. {where} stands for the condition, and {order} for an ORDER BY with a LIMIT.
-// listSorted does the same as listTasks, if SQLite finds the tasks by an index and must sort them by id. It sorts the ids alone, and reads
-// the other columns only of the rows that it returns. countSome stops counting at the number in its last argument.
+// listSorted returns the same rows as listTasks. It is faster if SQLite finds the tasks by an index and must then sort them by id: it sorts
+// the ids alone, and reads the other columns only of the rows that it returns. countSome stops counting at the number in its last argument.
 var (
 	listTasks  = query(selectTasks + `{where}{order}`)
 	listSorted = query(selectTasks + ` WHERE tasks.id IN (SELECT tasks.id FROM {tasks}{where}{order}) ORDER BY tasks.id{direction}`)
@@ -77,8 +77,8 @@ type order struct {
 	sorts bool // whether SQLite must find the rows by an index and then sort them by id
 }
 
-// parts returns the parts of a statement that lists the tasks of a condition in this order. A unary plus before the id keeps SQLite from
-// reading the table in the order of the ids.
+// parts returns the parts of a statement that lists, in this order, the tasks that a condition selects. A unary plus before the id keeps
+// SQLite from reading the table in the order of the ids.
 func (o order) parts(c *condition) sqltext.Parts {
 	parts := sqltext.Parts{"where": c.template(), "order": " ORDER BY {plus}tasks.id{direction}{limit}", "plus": "", "direction": " DESC",
 		"limit": ""}
@@ -94,7 +94,7 @@ func (o order) parts(c *condition) sqltext.Parts {
 	return parts
 }
 
-// statement returns the statement that reads the tasks of a condition in this order.
+// statement returns the statement that reads, in this order, the tasks that a condition selects.
 func (o order) statement(c *condition) *statement {
 	if o.sorts && o.page.Limit > 0 {
 		return listSorted.With(o.parts(c))
@@ -103,11 +103,11 @@ func (o order) statement(c *condition) *statement {
 }
 
 // where turns a filter into SQL. It passes lists as JSON, so that the text of the SQL does not depend on their length. It writes states as
-// literals, because SQLite uses a partial index only if the query repeats the condition of the index. The condition uses the index of
-// metadata for the keys in indexed.
+// literals, because SQLite uses a partial index only if the query repeats the condition of the index. The parameter "indexed" lists the
+// metadata keys that have a filled index. The condition uses the index for these keys.
 func where(f jobs.Filter, indexed ...string) *condition {
 	c := &condition{}
-	texts := func(column string, values []string) { // value->>0 reads a text in an array on both engines
+	texts := func(column string, values []string) { // "value->>0" reads the first element of an array, on SQLite and on PostgreSQL
 		arrays := make([][1]string, len(values))
 		for i, value := range values {
 			arrays[i][0] = noNUL(value)
@@ -183,13 +183,16 @@ func where(f jobs.Filter, indexed ...string) *condition {
 	return c
 }
 
-// metadata adds the condition that the metadata of a task has all of these texts. The condition uses the index for the keys in indexed.
+// metadata adds the condition that the metadata of a task has all of the given texts. The parameter "indexed" lists the keys that have a
+// filled index. The condition uses the index for these keys.
 func (c *condition) metadata(texts map[string]string, indexed []string) {
 	keys := slices.Sorted(maps.Keys(texts))
 	if len(keys) > taskspec.MaxMetadataKeys || slices.ContainsFunc(keys, func(key string) bool {
 		return taskspec.ValidMetadataKey(key) != nil
 	}) {
-		c.and("1 = 0") // no task has so many keys or an invalid key; SQLite would read an invalid key such as "$.a" as a JSON path
+		// The search finds nothing, because no task has so many keys or an invalid key. SQLite would take a key such as "$.a" for a JSON
+		// path.
+		c.and("1 = 0")
 		return
 	}
 	if len(indexed) > 0 {
@@ -230,7 +233,7 @@ var sparse = map[jobs.State]*statement{
 // order decides how to read a list. SQLite can find the first rows in two ways: by the index of the states or of finished_at, or by reading
 // the table from its end. order chooses the index if it has few rows.
 func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (order, error) {
-	o := order{page: page, sorts: f.Schedule != ""} // the index of a schedule's tasks is not ordered by id
+	o := order{page: page, sorts: f.Schedule != ""} // the index of the tasks of a schedule is ordered by tick, and not by id
 	if len(f.States) == 0 || f.IDs != nil {
 		return o, nil
 	}
@@ -266,7 +269,7 @@ func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, e
 	return d.list(ctx, f, o)
 }
 
-// list reads the tasks that a filter selects in this order.
+// list reads the tasks that a filter selects, in the given order.
 func (d *DB) list(ctx context.Context, f jobs.Filter, o order) ([]jobs.Task, error) {
 	return search(ctx, d, f, func(indexed []string) ([]jobs.Task, error) {
 		c := where(f, indexed...)

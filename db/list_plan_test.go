@@ -136,14 +136,14 @@ func orderedByEnd() *statement {
 	return s
 }
 
-// floorOfEnds returns the statement that finds the last task at which ListByTimeBounded looks in a list of failed tasks.
+// floorOfEnds returns the statement that finds the end of the part of a list that ListByTimeBounded reads, for a list of failed tasks.
 func floorOfEnds() *statement {
 	parts, _ := TimeOrder{}.parts(jobs.Filter{States: []jobs.State{jobs.Failed}})
 	return timeFloor.With(parts)
 }
 
-// latestFailures fills in {where} and {limit} of q, which is listFailures or markFailures. The methods Failures and FailureMarks do the
-// same.
+// latestFailures completes the statement listFailures or markFailures for a filter without conditions. The methods Failures and
+// FailureMarks complete these statements in the same way.
 func latestFailures(q *statement) *statement {
 	s, _ := latestFailed(q, jobs.Filter{}, 5)
 	return s

@@ -21,11 +21,11 @@ type TimeOrder struct {
 	ID    int64     // id of the task after which the list begins
 	Limit int       // maximum number of tasks
 
-	end TimeMark // where to stop: the last task to read; zero to read the list to its end
+	end TimeMark // last task to read; zero to read the list to its end
 }
 
-// statement returns the statement for a filter and its arguments. It selects only tasks that have the time by which the list is ordered. It
-// uses the index of metadata for the keys in indexed.
+// statement returns the statement for a filter and its arguments. It selects only tasks that have the time by which the list is ordered.
+// The parameter "indexed" lists the metadata keys for which the statement uses an index.
 func (o TimeOrder) statement(f jobs.Filter, indexed ...string) (*statement, []any) {
 	parts, args := o.parts(f, indexed...)
 	return listByTime.With(parts), args
@@ -43,7 +43,7 @@ func (o TimeOrder) parts(f jobs.Filter, indexed ...string) (sqltext.Parts, []any
 	if o.Due {
 		parts["time"], parts["direction"], before, after = "tasks.run_at", "", " >", " <"
 	} else if !slices.Equal(f.States, []jobs.State{jobs.Failed}) {
-		c.and("tasks.finished_at IS NOT NULL") // SQLite uses the index only with this condition
+		c.and("tasks.finished_at IS NOT NULL") // without this condition SQLite would not use the index tasks_finished
 	}
 	if !o.At.IsZero() {
 		c.and("("+parts["time"]+", tasks.id)"+before+" (?, ?)", o.At.UnixMilli(), o.ID)

@@ -80,9 +80,9 @@ const (
 // indexedKeys holds what a transaction has read about indexed keys.
 type indexedKeys struct {
 	known bool
-	keys  []string // an empty key stands for all keys
+	keys  []string // indexed keys; an empty string stands for all keys
 
-	rowsKnown, rows bool // rows: whether the index has rows; valid if rowsKnown is set
+	rowsKnown, rows bool // rows: whether the index has rows; rowsKnown: whether the field "rows" is set
 }
 
 // The method "indexes" reports whether some of the texts of a task may need rows in the index. A transaction reads the indexed keys only
@@ -198,7 +198,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// changesKeys reports whether the rows have other keys than the list keys.
+// changesKeys reports whether the keys of the rows differ from the given keys.
 func changesKeys(rows []indexedKey, keys []string) bool {
 	return len(rows) != len(keys) || slices.ContainsFunc(rows, func(k indexedKey) bool { return !slices.Contains(keys, k.Key) })
 }
@@ -262,7 +262,7 @@ func (d *DB) fillIndexes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		upTo = max(upTo, after+1) // selectPart returns 0 if the last tasks were deleted meanwhile
+		upTo = max(upTo, after+1) // selectPart returns 0 if no task is left after this id, because the last tasks were deleted
 		if err := d.update(ctx, normal, func(t *tx) error {
 			t.wakeups = false
 			return t.run(fillIndexes, after, upTo)
@@ -286,8 +286,8 @@ func (d *DB) filledKeys(ctx context.Context, f jobs.Filter) (map[string]string, 
 	return builds, err
 }
 
-// search calls the given function with the keys of a filter whose index it can use. If such an index is removed during this call, search
-// calls the function "again" without keys.
+// search calls the function "read" with those metadata keys of a filter that have a filled index. If such an index is removed or built anew
+// during this call, the result may be incomplete. So search then calls the function once more, without keys.
 func search[T any](ctx context.Context, d *DB, f jobs.Filter, read func(indexed []string) (T, error)) (value T, err error) {
 	if len(f.Metadata) == 0 {
 		return read(nil)

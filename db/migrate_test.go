@@ -52,7 +52,7 @@ func TestAnInterruptedMigrationLeavesTheOldSchema(t *testing.T) {
 				t.Fatalf("got error %v, want none, from the statement\n%s", err, text)
 			}
 		}
-		conn.Close() // closes without COMMIT, like a process that dies
+		conn.Close() // close the connection without a COMMIT, like a process that dies
 		raw.Close()
 
 		d, err := Open(t.Context(), path, Options{Create: true})
@@ -100,7 +100,7 @@ func TestSynchronousPragmaMatchesTheLevelOfTheWrite(t *testing.T) {
 	}
 	defer durable.Close()
 	alwaysNormal := openTest(t)
-	for range 3 { // three times, because a prepared PRAGMA would take effect only once
+	for range 3 { // Set each level three times: a prepared PRAGMA would take effect only the first time.
 		testkit.Equal(t, "synchronous of a full write", level(durable, full), 2)
 		testkit.Equal(t, "synchronous of a normal write", level(durable, normal), 1)
 		testkit.Equal(t, "synchronous of a full write with Options.Normal", level(alwaysNormal, full), 1)

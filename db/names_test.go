@@ -181,7 +181,7 @@ func TestEachStatementCompilesWithAPrefix(t *testing.T) {
 	defer d.Close()
 	for name, p := range plans {
 		t.Log(name)
-		statementtest.Explain(t, d.read, d.sql.Text(p.Statement())) // an unknown name makes Explain fail the test
+		statementtest.Explain(t, d.read, d.sql.Text(p.Statement())) // Explain fails the test if a statement has an unknown name
 	}
 }
 

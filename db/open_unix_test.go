@@ -68,7 +68,7 @@ func worldWritableDir(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { _ = os.Chmod(dir, 0o777) }) // lets the cleanup of t.TempDir remove the directory
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o777) }) // give the permissions back, so that the cleanup of t.TempDir can remove the directory
 	return dir
 }
 

@@ -27,9 +27,9 @@ type outcome struct {
 // stored: the difference comes from rounding. A larger difference means that somebody set the clock during the attempt.
 const durationSlack = 1
 
-// encodeOutcome returns the form in which the outcome o of an attempt is stored. The parameters reason and text are stored instead of the
-// reason and the error of o: a cancelled task, for example, has another reason than its last attempt. The parameter "ended" reports whether
-// the same row stores the end of the attempt. Only in such a row can the duration be left out.
+// encodeOutcome returns the stored form of the outcome of an attempt. It stores the given reason and text instead of the reason and the
+// error in the outcome: a cancelled task, for example, has another reason than its last attempt. The parameter "ended" reports whether the
+// same row stores the end of the attempt. Only such a row needs no duration, because the duration follows from the start and the end.
 func encodeOutcome(o lifecycle.Outcome, reason jobs.Reason, text string, ended bool) any {
 	ms := o.Duration.Milliseconds()
 	between := o.Finished.UnixMilli() - o.Started.UnixMilli() - ms

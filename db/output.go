@@ -56,7 +56,7 @@ type Pieces struct{ From, To int64 }
 type Cut struct {
 	Seq     int64
 	Skip    int64
-	Dropped int64 // number of deleted bytes of output before the rest of the chunk, including the skipped bytes
+	Dropped int64 // number of bytes of output that are deleted before the rest of this chunk, including the skipped bytes
 }
 
 var streams = [...]string{1: "stdout", 2: "stderr"}
@@ -82,7 +82,8 @@ func (t *tx) writeOutput(insert *statement, task jobs.Task, out Output) (fenced 
 			return n == 0, err
 		}
 	}
-	if len(out.Add) == 0 && insert == insertOutput { // no INSERT has checked whether the claim is still running, so check it here
+	// an INSERT would also check whether the claim is still running, but there was none; so check it here
+	if len(out.Add) == 0 && insert == insertOutput {
 		var running bool
 		if err := t.scan(selectRunning, []any{task.ID, task.GenerationID}, &running); err != nil || !running {
 			return !running, err
@@ -110,13 +111,13 @@ func (w *Worker) WriteOutput(ctx context.Context, task jobs.Task, out Output) er
 	})
 }
 
-// Output returns up to limit chunks of the output of an attempt, after chunk seq. The first chunk has the number 1, so seq 0 returns the
-// first chunks.
+// Output returns chunks of the output of an attempt, after chunk seq. The parameter "limit" is the maximum number of chunks. The first
+// chunk has the number 1, so seq 0 returns the first chunks.
 func (d *DB) Output(ctx context.Context, claim ClaimID, seq int64, limit int) ([]jobs.Chunk, error) {
 	return d.output(ctx, selectOutput, claim.ID, claim.GenerationID, seq, limit)
 }
 
-// LastOutput returns up to limit chunks from the end of the output of an attempt, oldest first.
+// LastOutput returns the last chunks of the output of an attempt, oldest first. The parameter "limit" is the maximum number of chunks.
 func (d *DB) LastOutput(ctx context.Context, claim ClaimID, limit int) ([]jobs.Chunk, error) {
 	return d.OutputBefore(ctx, claim, math.MaxInt64, limit)
 }

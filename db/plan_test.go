@@ -28,7 +28,8 @@ func openTest(t *testing.T) *DB {
 
 func TestEachStatementFindsItsRowsByAnIndex(t *testing.T) {
 	d := openTest(t)
-	raw, err := sqlite.Connect(d.Path(), "rw") // this connection adds a table that only a database of another program has
+	// this connection adds the table runner_schema, which normally only a database of another program has
+	raw, err := sqlite.Connect(d.Path(), "rw")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,10 +9,10 @@ import (
 // previousAmong is the number of ids before the id of a task that PreviousRuns searches. It limits the cost of a call.
 const previousAmong = 5000
 
-// These queries find tasks of job [3] that have started, among the ids below [1] and from [2] on, newest first. The last argument is the
-// maximum number of tasks. previousJobs is for functions, and previousLabels for commands with the label [4]. previousArgs is for commands
-// without a label, whose arguments [5] have the length [4] in bytes: the engine compares the lengths first, and so need not read the
-// arguments of most other tasks. All use the primary key.
+// These queries find tasks of job [3] that have started. They search the ids below [1] and from [2] on, newest first, by the primary key.
+// The last argument is the maximum number of tasks. previousJobs is for functions, and previousLabels is for commands with the label [4].
+// previousArgs is for commands without a label. [5] is the arguments of the command, and [4] is their length in bytes. The engine compares
+// the lengths first, so it need not read the arguments of most other tasks.
 var (
 	previousJobs = query(`SELECT id FROM {tasks} WHERE id < ? AND id >= ? AND started_at IS NOT NULL AND job = ? ORDER BY id DESC
 		LIMIT ?`)

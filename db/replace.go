@@ -9,9 +9,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// replaceTask replaces the settings of task [18] of generation [19] with [1] to [16], in the order of insertColumns. [17] is the new
-// state again: the statement compares it with the old state, since only a change of the state increments the generation. It changes no
-// row if the task has started.
+// replaceTask gives task [18] of generation [19] the settings [1] to [16], in the order of insertColumns. It changes no row if the task has
+// started. [17] is the new state again: the statement compares it with the old state, because the generation goes up only if the state
+// changes.
 var replaceTask = command(`UPDATE {tasks} SET ` + newSettings + `
 WHERE id = ? AND generation_id = ? AND finished_at IS NULL AND started_at IS NULL`)
 
@@ -28,8 +28,8 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 		return Inserted{}, err
 	}
 	generation, lane := s.Generation, string(s.Lane)
-	keepsLane := s.State == jobs.Pending && lane == task.Lane      // if the old task holds its lane, the new task keeps the lane
-	waits := o.waits() || o.broken != "" || bool(s.Held) || o.hold // if the old task is held, the new task is held, too
+	keepsLane := s.State == jobs.Pending && lane == task.Lane      // if the old task holds the same lane, the new task keeps it
+	waits := o.waits() || o.broken != "" || bool(s.Held) || o.hold // if the old task is held, the new task waits, too
 	state := lifecycle.InitialState(task.RunAt, now, waits, task.Lane != "" && !keepsLane)
 	task.State = state
 	values, err := appendSettings(nil, &task, settings{depends: o.names(), waits: waitsValue(state, waits)})
@@ -66,7 +66,7 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 		return one, err
 	}
 	for on := range o.open {
-		if on >= id { // a task may wait only for older tasks, so that two tasks never wait for each other
+		if on >= id { // a task may wait only for a task with a lower id, so that no tasks wait for each other
 			return one, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.UniqueKeyHolder, Subject: fmt.Sprint(id),
 				What: fmt.Sprintf("task %d cannot wait for task %d, which is not older", id, on),
 				Why:  []string{"its unique key is that of the new task, which would replace it", "nothing was changed"},

@@ -12,11 +12,11 @@ import (
 type request struct {
 	ctx   context.Context // context of the caller; if it ends before the write has begun, the caller gives up
 	level level
-	alone bool // whether the request needs a transaction of its own, because run must not be called a second time
+	alone bool // whether the request needs a transaction of its own, because the function "run" must not be called twice
 	// Whether this request and other shared requests can run at the same time without a conflict. On a server, groups of shared requests
 	// can hold the write lock together.
 	shared bool
-	adds   bool // whether run only passes tasks to the inserter, which adds the tasks of several requests in one statement
+	adds   bool // whether the function "run" only passes tasks to the inserter, which adds the tasks of several requests in one statement
 	run    func(*tx) error
 	single func(*tx) error // the same write as a single statement, which needs no transaction; may be nil
 	done   chan error      // result of the write; buffered

@@ -13,9 +13,10 @@ import (
 // taskColumns are the columns of a task. The type row has a field for each of these columns, because sqlx returns an error for a column
 // without a field.
 //
-// taskTables joins the tables of these columns. A cancel request or a progress report belongs to a claim and stores the generation of that
-// claim. When the claim ends, the generation of the task goes up by one, and if the claim was revoked before, by two. So the joins also
-// find a request whose generation is one or two below the generation of the task, and a report whose generation is one below it.
+// taskTables joins the tables of these columns. A cancel request and a progress report belong to a claim, and store the generation of that
+// claim. When the claim ends, the generation of the task goes up by one. If the claim was revoked before, the generation has gone up twice.
+// So the joins also accept a cancel request that is one or two generations older than the task, and a progress report that is one
+// generation older.
 const (
 	taskColumns = `tasks.id, tasks.generation_id, tasks.state, tasks.queue, tasks.job,
 	tasks.args, tasks.label, tasks.priority, tasks.run_at,
@@ -144,7 +145,7 @@ func (n *number) Scan(value any) error {
 		*n = 0
 	case int64:
 		*n = number(value)
-	case float64: // SQLite returns a float if a sum or difference of numbers from plain SQL overflows
+	case float64: // SQLite returns a float if a sum or a difference overflows, which only numbers from plain SQL can cause
 		*n = number(max(min(value, math.MaxInt64/2), math.MinInt64/2))
 	default:
 		return fmt.Errorf("integer column holds %T", value)

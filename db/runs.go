@@ -42,10 +42,10 @@ type WorkerRuns struct {
 	Runs      []Run     // ordered by the time of their start
 }
 
-// RunsByWorker returns the attempts that ended at the time in since or later, and the running attempts, grouped by worker. The parameter
-// most limits the number of rows that each of the three statements reads. If a statement reaches this limit, attempts are missing: then the
-// list is complete only for attempts that ended at the time in the result "from" or later. Otherwise from equals since. The attempts of
-// deleted tasks are always missing.
+// RunsByWorker returns the running attempts and the attempts that ended lately, grouped by worker. Attempts that ended before the time in
+// the parameter "since" are not in the list. Each of the three statements reads at most as many rows as the parameter "most" says. If a
+// statement about ended attempts reaches this limit, older ones are missing, too: the list then has only attempts that ended at or after
+// the time in the result "from". Otherwise this result is the same time as "since". The attempts of deleted tasks are always missing.
 func (d *DB) RunsByWorker(ctx context.Context, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
 	type row struct {
 		TaskID     int64      `db:"task_id"`

@@ -30,7 +30,8 @@ type scenario struct {
 	otherJoined bool           // whether the second worker, which loses its task, is registered
 	startedOnce bool           // whether Sync has confirmed that the claim of the at-most-once task is on the disk
 
-	// values of inserted and finished when the log was last synced; with Options.Flash, a power failure can undo only later writes
+	// The fields inserted and finished as they were at the last sync of the log. With Options.Flash, a power failure can undo all later
+	// writes.
 	syncedInserts  []int64
 	syncedFinishes []ClaimID
 }
@@ -51,7 +52,8 @@ var steps = []func(*scenario) error{
 	(*scenario).claim, (*scenario).finish, (*scenario).delete, (*scenario).prune, (*scenario).end,
 }
 
-// run runs the steps. If again is true, it repeats a failed step once. Otherwise it returns the first error.
+// run runs the steps one after another. It stops at the first error. If the parameter "again" is true, it repeats a failed step once before
+// it gives up.
 func (l *scenario) run(again bool) error {
 	for i, step := range steps {
 		err := step(l)

@@ -318,7 +318,7 @@ func (d *DB) ResumeSchedule(ctx context.Context, name string, next func(jobs.Sch
 }
 
 // RunSchedule enqueues a task of a schedule that a user runs by hand. It reports whether there is a schedule of that name. The function
-// prepare may change the Spec of the task, and must be quick. If prepare is nil, the Spec stays unchanged.
+// "prepare" may change the Spec of the task, and must be quick. It may be nil: then the Spec stays unchanged.
 func (d *DB) RunSchedule(ctx context.Context, name, by string, now time.Time, prepare func(*jobs.Spec) error) (id int64, found bool,
 	err error) {
 	found, err = d.changeNamed(ctx, name, func(t *tx, s jobs.Schedule) error {

@@ -143,7 +143,7 @@ func TestEveryTableIsStrictAndEveryColumnAndIndexIsExplained(t *testing.T) {
 			}
 			table = ""
 		case table == "tasks" && regexp.MustCompile(`^  [a-z_]+ +(INTEGER|TEXT|BLOB)`).MatchString(line):
-			// Only the table tasks must explain each column. In other tables a column of the same name has the same meaning.
+			// Only the table tasks must explain each column, because a column of the same name has the same meaning in the other tables.
 			if column := strings.Fields(line)[0]; !strings.Contains(line, "-- ") && !slices.Contains(obvious, column) {
 				t.Errorf("column %s.%s: got no comment, want one", table, column)
 			}

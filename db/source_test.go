@@ -57,7 +57,8 @@ func TestOnlyPackageDbHasSQL(t *testing.T) {
 		"internal/selftestrole/cluster_unix.go"}
 	verb := regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE TABLE|PRAGMA)\s`)
 	sources(t, func(name string, file *ast.File, position func(ast.Node) token.Position) {
-		if strings.HasPrefix(name, "db/") || strings.HasPrefix(name, "internal/selftest/") || // selftest checks db, so it cannot use db
+		// the selftest checks package db from outside, so it contains SQL of its own
+		if strings.HasPrefix(name, "db/") || strings.HasPrefix(name, "internal/selftest/") ||
 			strings.HasPrefix(name, "internal/testkit/") || slices.Contains(showSQL, name) {
 			return
 		}
@@ -74,8 +75,8 @@ func TestTheClockIsReadInOnePlace(t *testing.T) {
 	clocks := []string{"Now", "Since", "Until"}
 	// The code in these files measures durations only. It never stores the current time.
 	mayWait := []string{"db/commit.go", "db/internal/sqlite/open.go", "db/internal/sqlite/watch.go", "db/internal/sqlite/watch_linux.go",
-		"db/internal/postgres/skew.go",  // compares the clocks of this host and the server
-		"db/internal/engine/querier.go"} // checks once whether a worker of the older version is alive
+		"db/internal/postgres/skew.go",  // compares the clock of this host with the clock of the server
+		"db/internal/engine/querier.go"} // checks whether a worker of an older program is alive, once before an upgrade
 	sources(t, func(name string, file *ast.File, position func(ast.Node) token.Position) {
 		dir, _, _ := strings.Cut(name, "/")
 		if !slices.Contains([]string{"jobs", "runner", "db"}, dir) || strings.HasPrefix(name, "db/dbtest/") ||

@@ -95,8 +95,8 @@ type QueueStat struct {
 	Oldest time.Time          // due time of the pending task that has waited longest; zero if no task is pending
 }
 
-// Queues returns the QueueStat of each queue, by name. It returns only queues that have unfinished tasks, that are paused, or whose tasks
-// have ended at the time in since or later. It never scans finished tasks.
+// Queues returns the QueueStat of each queue, by name. It returns a queue only if the queue has unfinished tasks, is paused, or had a task
+// that ended at or after the time in the parameter "since". It never scans finished tasks.
 func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat, error) {
 	rows, err := readRows[countRow](ctx, d, countQueues, since.Unix()/60)
 	if err != nil {

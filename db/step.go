@@ -64,7 +64,8 @@ func (d *DB) Steps(ctx context.Context, id int64) ([]jobs.Step, error) {
 	return readAs(ctx, d, (*stepRow).step, selectSteps, id)
 }
 
-// StepsTx returns the steps as the caller's transaction sees them. On a server, that transaction has the write lock from now on.
+// StepsTx returns the steps of a task as the caller's transaction sees them. On a server, this call takes the write lock for the rest of
+// that transaction.
 func (d *DB) StepsTx(ctx context.Context, outer *sql.Tx, id int64) ([]jobs.Step, error) {
 	t, err := d.within(ctx, outer, engine.Finish)
 	if err != nil {

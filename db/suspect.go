@@ -40,9 +40,9 @@ func (t *tx) findSuspects(c *claimer) error {
 	return nil
 }
 
-// claimSuspect claims a suspect for an idle worker. If the result "over" is true, the worker must not claim any other task: it has claimed
-// a suspect, or it is busy while a suspect has waited for too long. While a limit blocks a suspect, the suspect does not keep busy workers
-// from claiming other tasks.
+// claimSuspect claims a suspect for an idle worker. If the result "over" is true, the worker must not claim any other task: either it has
+// claimed a suspect, or it is busy and some suspect has waited for too long. A suspect that a limit blocks does not keep busy workers from
+// claiming other tasks.
 func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, now time.Time) (claimed []jobs.Task, over bool, err error) {
 	for _, queue := range queues {
 		if most, limited := ask.Limit[queue]; limited && most <= 0 {

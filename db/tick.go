@@ -26,12 +26,12 @@ type Tick struct {
 	TaskID int64
 }
 
-// Tick enqueues the tasks of all schedules that are due at the time in now. The tasks are durable when Tick returns. The function "plan"
-// returns the ticks of a schedule that get a task, and the next tick. It must be quick, and Tick may call it twice for the same schedule.
-// The function prepare may change the Spec of each task. It, too, must be quick and may be called twice. If it is nil, the Specs stay
-// unchanged. Tick calls prepare for all ticks of a schedule. If one of these calls fails, no tick of that schedule gets a task, and Tick
-// reports the error for the schedule. If all is true, Tick also calls plan for schedules without a due tick, and sets the time of their
-// next tick again.
+// Tick enqueues the tasks of all schedules that are due at the given time. The tasks are durable when Tick returns.
+//
+// The function "plan" returns the ticks of a schedule that get a task, and the next tick. The function "prepare" may change the Spec of
+// each task; it may be nil. Both functions must be quick, and Tick may call them twice for the same schedule. If "prepare" fails for one
+// tick of a schedule, no tick of that schedule gets a task, and Tick reports the error for the schedule. If the parameter "all" is true,
+// Tick also calls "plan" for schedules without a due tick, and sets the time of their next tick again.
 //
 // Each tick gets only one task, even if many workers call Tick: a worker reads the schedule, decides and sets next_at in one transaction.
 // If a clock is set back, the unique index tasks_tick prevents a second task.
@@ -94,7 +94,7 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 	if one.Waiting, err = t.replaceOpen(&s, open, now); err != nil {
 		return one, err
 	}
-	if len(one.Waiting) > 0 { // the unfinished tasks must end before the new task is enqueued
+	if len(one.Waiting) > 0 { // enqueue the new task only after these unfinished tasks have ended
 		one.Next = s.NextAt
 		return one, nil
 	}

@@ -53,7 +53,8 @@ func (d *DB) Token(path string) (string, error) {
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return "", tokenProblem(path, err)
 	}
-	if err := os.Link(made, path); err != nil && !errors.Is(err, fs.ErrExist) { // if another process was quicker, use its token
+	// if another process has created the file in the meantime, use the token in it
+	if err := os.Link(made, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", tokenProblem(path, err)
 	}
 	return readToken(path)
@@ -86,7 +87,7 @@ func readToken(path string) (string, error) {
 		return "", err
 	case err != nil:
 		return "", tokenProblem(path, err)
-	case !info.Mode().IsRegular(): // checked before opening, because opening a pipe would block
+	case !info.Mode().IsRegular(): // check this before the file is opened, because the open of a pipe would block
 		return "", &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.TokenLink, Subject: path,
 			What: "the token file " + path + " is not a regular file",
 			Why:  []string{"a link may lead to a file of another user"}, Hint: "rm " + path + ", for a new token"}

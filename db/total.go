@@ -55,8 +55,8 @@ func (y *attemptCounter) finished(list []Finish, done []Finished) {
 	}
 }
 
-// write adds the counts to the totals in the database. It does this in a transaction that the function "update" starts. In the same
-// transaction it also calls the function "rest". If the transaction fails, the counter keeps the counts for the next write.
+// write adds the counts to the totals in the database, in a transaction that the function "update" runs. The function "rest" does the other
+// work of that transaction. If the transaction fails, the counter keeps the counts for the next write.
 func (y *attemptCounter) write(update func(func(*tx) error) error, rest func(*tx) error) error {
 	y.mu.Lock()
 	taken := y.ended

@@ -109,7 +109,8 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 }
 
 // runSingle runs the only member of a group as a single statement without BEGIN and COMMIT. The result "done" is false if other processes
-// hold the lock: the caller must then use begin, which waits for the lock, and lookBefore, which checks the files.
+// hold the lock. Then nothing was written, and the caller must run the request in a transaction. A transaction waits for the lock, and
+// checks the files after that.
 func (w *writer) runSingle(t *tx, r *request) (done bool, err error) {
 	w.db.engine.CommitBegins()
 	err = r.single(t)
@@ -188,7 +189,7 @@ type tx struct {
 	used     features // features in use; see end.go
 	released bool     // whether the transaction has released tasks that waited, so that they may start now
 	expired  []int64  // tasks that the transaction has cancelled because they had expired
-	full     bool     // see CycleResult.Full
+	full     bool     // whether the claim has used up a limit on running tasks
 	outer    *sqlx.Tx // transaction of the caller; nil if the tx uses the transaction of the writer
 	db       *DB
 	space    diskSpace
@@ -277,7 +278,7 @@ func (t *tx) commitNext() { t.committed = t.db.engine.CommitWithNext(t.w.conn) }
 
 // insertRows runs insertTask or insertPlain for len(ids) tasks. It writes their ids into the slice ids, in the order of the tasks.
 func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
-	if t.db.traits.GivesIDs { // concurrent transactions may take ids in between, so these ids increase but have gaps
+	if t.db.traits.GivesIDs { // a concurrent transaction may take ids between these, so the ids increase but may have gaps
 		got := make([]int64, 0, len(ids))
 		err := t.list(&got, s, values...)
 		slices.Sort(got)

@@ -44,7 +44,7 @@ func (d *DB) within(ctx context.Context, outer *sql.Tx, use engine.Use) (*tx, er
 	t := &tx{ctx: context.WithoutCancel(ctx), outer: &sqlx.Tx{Tx: outer, Mapper: d.read.Mapper}, db: d}
 	now := outerTx{weak.Make(outer), use}
 	if last := d.lastTx.Load(); last != nil && last.tx == now.tx && last.use >= use {
-		return t, nil // skip the checks below, which an earlier call has made: they take half as long as an INSERT
+		return t, nil // an earlier call has made the checks below for this transaction; they take half as long as an INSERT
 	}
 	if err := d.Replaced(); err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func PathOf(ctx context.Context, handle *sql.DB) (string, error) {
 	return path, causeOf(ctx, err)
 }
 
-// OpenApplication opens a handle for an application that has tables of its own in the file at path. See runner.OpenDB. The driver is that
-// of Options.Driver.
+// OpenApplication opens a handle for an application that has tables of its own in the file at path; see runner.OpenDB. The parameter
+// "driver" has the same meaning as Options.Driver.
 func OpenApplication(ctx context.Context, path, driver string) (*sql.DB, error) {
 	return sqlite.OpenApplication(ctx, path, driver)
 }
@@ -96,7 +96,7 @@ func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now t
 		return task, nil
 	}
 	task, found, err := t.task(added.ID)
-	if !found && err == nil { // the key is still held, but retention has deleted the task that held it
+	if !found && err == nil { // retention has deleted the task with this id, but the unique key of that task is still held
 		return lifecycle.DeletedTask(added.ID, spec, now), nil
 	}
 	task.Kept = found && added.Kept

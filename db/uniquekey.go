@@ -12,12 +12,14 @@ import (
 
 // A task holds its unique key until it finishes. The index tasks_unique guarantees that two unfinished tasks have different keys. A task
 // that may hold its key for longer has a row in unique_keys. The row outlives the task if retention deletes the task before free_at. So an
-// insert reads both tables. It runs under the write lock. Only plain SQL on a server inserts tasks without this lock. So on a server the
-// view enqueue checks the key after its own INSERT, and insertTask adds nothing if plain SQL has given the key to another unfinished task
-// in the meantime.
+// insert reads both tables.
+//
+// An insert runs under the write lock, so no other process takes the key in the meantime. The only exception is plain SQL on a server,
+// which inserts tasks without this lock. So on a server the view enqueue checks the key after its own INSERT. For the same reason
+// insertTask adds nothing if plain SQL has given the key to another unfinished task in the meantime.
 
-// stillHeld is an SQL condition: a row of unique_keys still holds its key at the time in the next parameter. The query must use the alias
-// held for the row, and the alias holder for the task of the row.
+// stillHeld is an SQL condition: a row of unique_keys still holds its key at the time in the next parameter. In the query, "held" must be
+// the alias of unique_keys, and "holder" the alias of the joined table tasks.
 const stillHeld = `(held.free_at > ? OR held.states LIKE '%' || holder.state || '%')`
 
 // selectUnique returns the unfinished task with key [1]. selectHolder returns the task that holds key [1] at time [2] by its row in

@@ -57,8 +57,8 @@ func olds(t *testing.T) (list []old) {
 	return list
 }
 
-// write creates the file from the dump. Then it runs the statements in the parameter "more" in a transaction, and closes the file without a
-// commit, like a process that is killed.
+// write creates a file from the dump. Then it begins a transaction, runs the statements in the parameter "more", and closes the file
+// without a commit, like a process that is killed.
 func (o old) write(t *testing.T, more ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "old.db")

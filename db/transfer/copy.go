@@ -22,7 +22,7 @@ type copiedTable struct {
 	name  string
 	key   string // column with the id of the task of a row; empty if the rows belong to no task
 	order string // columns by which the rows are ordered
-	rows  string // query for the rows, if the migration does not copy the rows unchanged
+	rows  string // query for the rows; empty if the migration copies the rows unchanged
 }
 
 // sumCounters adds up the rows of each counter.
@@ -71,7 +71,7 @@ func (c copiedTable) parts() sqltext.Parts {
 const (
 	copyTasks   = 256     // number of tasks that one transaction copies
 	copyWaiting = 500     // number of statements that are sent to a server before the migration waits for their results
-	copyBytes   = 1 << 20 // maximum size of these statements in bytes
+	copyBytes   = 1 << 20 // maximum size in bytes of the statements that are sent before the migration waits
 )
 
 // Each of these statements is for one table: {table} stands for its name and {rows} for its rows; see copiedTable.parts. copyThese reads
@@ -110,8 +110,8 @@ type TableCount struct {
 	Rows  int64
 }
 
-// copyRows copies the rows of a table from the source of a migration. If each row of the table belongs to a task (c.key is set), it copies
-// only the rows of the tasks with ids above the parameter "behind" and up to the parameter upTo.
+// copyRows copies the rows of a table from the source of a migration. If the rows belong to tasks (c.key is set), it copies only the rows
+// of tasks whose ids are greater than the parameter "behind" and at most the parameter "upTo".
 func (m *Migration) copyRows(ctx context.Context, q engine.Querier, c copiedTable, behind, upTo int64) error {
 	from := m.from.Engine()
 	read, args := copyAll, []any(nil)
@@ -148,7 +148,7 @@ func (m *Migration) copyRows(ctx context.Context, q engine.Querier, c copiedTabl
 			return from.Explain(err)
 		}
 		for i, value := range values {
-			// the driver of a server returns JSON as bytes
+			// convert JSON to a string, because the driver of a server returns it as bytes
 			if text, ok := value.([]byte); ok && types[i].DatabaseTypeName() == "JSON" {
 				values[i] = string(text)
 			}

@@ -40,7 +40,7 @@ func Check(ctx context.Context, d *db.DB, now time.Time) error {
 		return d.Engine().Explain(err)
 	}
 	if frozen != (engine.Frozen{}) {
-		return nil // Begin decides whether a frozen database can be moved
+		return nil // the database is frozen, and Begin decides whether it can be moved
 	}
 	return idle(q, d, now)
 }
@@ -97,8 +97,8 @@ func Begin(ctx context.Context, from, to *db.DB, now time.Time) (m *Migration, d
 		}
 		return engine.Freeze(q, from.Engine(), m.moving)
 	})
-	if err != nil && fresh { // for example, a worker has started in the meantime
-		// If this thaw fails, the target stays frozen but empty. Begin can continue with it later, for the same two databases.
+	if err != nil && fresh { // the source is not frozen, for example because a worker has just started there; so thaw the target
+		// If this thaw fails, the target stays frozen and empty. A later migration from the same source can continue with it.
 		_ = to.UpdateAlone(context.WithoutCancel(ctx), m.thawTarget)
 	}
 	return m, false, err

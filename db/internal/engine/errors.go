@@ -13,13 +13,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ErrPoolClosed returns the error of database/sql for a closed pool, which that package does not export.
+// ErrPoolClosed returns the error that database/sql returns for a closed pool. Package database/sql does not export this error.
 var ErrPoolClosed = sync.OnceValue(func() error {
 	pool := sql.OpenDB(nowhere{})
 	return cmp.Or(pool.Close(), pool.Ping())
 })
 
-// nowhere is a connector whose connections always fail.
+// nowhere is a driver.Connector whose connections always fail. ErrPoolClosed needs one to make a pool.
 type nowhere struct{}
 
 func (nowhere) Connect(context.Context) (driver.Conn, error) { return nil, driver.ErrBadConn }

@@ -23,11 +23,11 @@ import (
 // FrozenState is the role of a frozen database in a migration.
 type FrozenState string
 
-// These are the states of frozen databases.
+// These are the roles of a frozen database in a migration.
 const (
-	Moving     FrozenState = "moving"     // source of a migration that has not ended
-	Moved      FrozenState = "moved"      // source of a complete migration
-	Incomplete FrozenState = "incomplete" // target of a migration that has not ended
+	Moving     FrozenState = "moving"     // the database is the source of a migration that has not ended
+	Moved      FrozenState = "moved"      // the database is the source of a complete migration
+	Incomplete FrozenState = "incomplete" // the database is the target of a migration that has not ended
 )
 
 // Frozen is the reason why a database rejects writes. The zero Frozen means that the database accepts writes.
@@ -67,7 +67,8 @@ func (f Frozen) Error(name string, err error) *jobs.Error {
 	return p
 }
 
-// hasState reports whether the table named [1] exists. selectState and insertState read and write the row of migration_state.
+// hasState reports whether the table whose name is the parameter [1] exists. selectState and insertState read and write the row of
+// migration_state.
 var (
 	hasState    = sqltext.Query(`SELECT {table_exists}`)
 	selectState = &sqltext.Statement{Template: `SELECT state, other FROM {migration_state}`, Reads: true, Once: true}
@@ -82,7 +83,7 @@ var (
 
 // ReadFrozen returns the reason why the database rejects writes.
 func ReadFrozen(q Querier, dialect *sqltext.Dialect) (f Frozen, err error) {
-	for range 2 { // try again if another process drops the table between the two queries
+	for range 2 { // a second try, because another process may drop the table between the two queries
 		var exists bool
 		if err = q.Scan(hasState, []any{dialect.Prefix + "migration_state"}, &exists); err != nil || !exists {
 			return Frozen{}, err

@@ -38,7 +38,7 @@ type connector struct {
 	driver.Connector
 	begins   *begins
 	together func(context.Context, driver.Conn, []engine.Statement) (driver.Rows, []int64, error)
-	reads    bool // whether the connections only read
+	reads    bool // whether the connections only read and never write
 }
 
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -128,8 +128,8 @@ func (c *session) send(ctx context.Context, text string, args []driver.NamedValu
 	return rows, affected[len(affected)-1], nil
 }
 
-// exec sends a statement together with the waiting statements. If no statement waits, it calls the function in the parameter now, which
-// sends the statement alone.
+// exec sends a statement. If other statements are waiting, it sends all of them in one message. Otherwise it calls the given function,
+// which sends the statement alone.
 func (c *session) exec(ctx context.Context, text string, args []driver.NamedValue,
 	now func(context.Context, []driver.NamedValue) (driver.Result, error)) (driver.Result, error) {
 	if c.hasWaiting() {
@@ -139,7 +139,7 @@ func (c *session) exec(ctx context.Context, text string, args []driver.NamedValu
 	return now(ctx, args)
 }
 
-// query does the same as exec for a statement that returns rows.
+// query sends a statement that returns rows. Like exec, it sends all waiting statements in the same message.
 func (c *session) query(ctx context.Context, text string, args []driver.NamedValue,
 	now func(context.Context, []driver.NamedValue) (driver.Rows, error)) (driver.Rows, error) {
 	if c.hasWaiting() {

@@ -12,14 +12,16 @@ var fragments = sqltext.Parts{
 	// tasks that another transaction has locked.
 	"claim_job": "SELECT * FROM ({tasks_of_job} ORDER BY priority DESC, id LIMIT ?{after_parts} FOR UPDATE SKIP LOCKED) AS job",
 
-	// The address of a row that this statement has locked. The claim then finds the row without an index.
+	// row_address adds a column with the address (ctid) of a row. The statement has locked this row, so the address stays valid, and the
+	// claim finds the row without an index.
 	"row_address": ", tasks.ctid AS next_ctid",
 	"same_row":    "tasks.ctid = next_ctid",
-	// If the session prepared the statement while the table was small, the planner would use "tasks.id = next_id" to compare all tasks with
-	// the list. With ANY the planner must use the index.
+	// A session may have prepared the statement while the table was small. With "tasks.id = next_id" the planner would then compare all
+	// tasks with the claimed ids. With ANY the planner must use the index.
 	"same_id": "tasks.id = ANY (ARRAY[next_id])",
 
-	// With "priority = ?3" the planner would drop priority from the ORDER BY, and read the tasks of all states in the order of the ids.
+	// BETWEEN replaces the condition "priority = ?3". With that condition the planner would drop priority from the ORDER BY, and read the
+	// tasks of all states in the order of the ids.
 	"priority_3": "priority BETWEEN ?3 AND ?3",
 
 	// Each session adds to one of 16 rows of a counter, so that few sessions wait for the lock of the same row.
@@ -49,8 +51,8 @@ var fragments = sqltext.Parts{
 	"completions": `json_to_recordset(CAST(? AS json)) AS d (id bigint, generation_id bigint, outcome json, result text, started_at bigint,
 	finished_at bigint)`,
 	"same_completion": "tasks.id = ANY (ARRAY[d.id])",
-	// The SELECT unnests the arrays in its list of columns. In the FROM clause, unnest would take 0.7 µs more for each task, because the
-	// server would first store its rows.
+	// The SELECT calls unnest in its list of columns. In the FROM clause, unnest would take 0.7 µs more for each task, because the server
+	// would first store the rows of unnest.
 	"plain_arrays": `unnest(CAST(? AS text[])), unnest(CAST(? AS text[])), unnest(CAST(? AS text[])), unnest(CAST(? AS text[])),
 	unnest(CAST(? AS text[])), unnest(CAST(? AS bigint[])), unnest(CAST(? AS bigint[])), unnest(CAST(? AS bigint[])),
 	unnest(CAST(? AS bigint[])), unnest(CAST(? AS bigint[])), unnest(CAST(? AS json[])), unnest(CAST(? AS bigint[])),
@@ -58,8 +60,8 @@ var fragments = sqltext.Parts{
 
 	"highest_id": "SELECT coalesce(max(id), 0) FROM {tasks}",
 
-	// Each step of the recursion is one index seek. A list of sampled ids would be slower, because the server would search the whole list
-	// for each task.
+	// For each step of the period, the statement seeks once in the index. The statement does not select the ids first and then the tasks
+	// with these ids, because the server would search the whole list of ids for each task.
 	"samples": `WITH RECURSIVE stretches (step, at) AS (SELECT CAST(0 AS bigint), CAST(?1 AS bigint)
 	UNION ALL SELECT step + 1, at + CAST(?2 AS bigint) FROM stretches WHERE step + 1 < ?3)
 SELECT step, ended.started_at - ended.run_at AS wait, ended.finished_at - ended.started_at AS duration FROM stretches, LATERAL (SELECT *

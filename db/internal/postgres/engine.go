@@ -54,10 +54,10 @@ func (*Server) Traits() engine.Traits {
 		OutlivedByClient: true}
 }
 
-// WriteSettings are the parameters of the sessions that write. Each session plans a statement once, and keeps the plan. So a plan that was
-// made while a table was small must also be good when the table is large. Without these parameters the planner scans or hashes a small
-// table as a whole, and the session then reads the whole large table at each claim. The statements of these sessions find their rows by
-// indexes, so the parameters forbid other plans where there is an index.
+// WriteSettings are the parameters of the sessions that write. A session plans each statement once and keeps the plan. So a plan that the
+// session made for a small table must also be good when the table is large. Without these parameters the planner would scan or hash a small
+// table as a whole. The session would then read the whole large table at each claim. The statements of these sessions find their rows by
+// indexes, so the parameters make the planner prefer an index to a scan, a hash or a sort.
 var WriteSettings = map[string]string{"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off",
 	"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_sort": "off"}
 

@@ -37,8 +37,9 @@ func sqlState(err error) string {
 	return ""
 }
 
-// isLost reports whether an error means that the connection to the server is lost or could not be made. sql.ErrConnDone means this, too:
-// database/sql uses the bad connection of a prepared statement a second time, and then returns sql.ErrConnDone instead of the cause.
+// isLost reports whether an error means that the connection to the server is lost or could not be made. sql.ErrConnDone also means a lost
+// connection: database/sql uses the bad connection of a prepared statement a second time, and then returns sql.ErrConnDone instead of the
+// cause.
 func isLost(err error) bool {
 	if err == nil {
 		return false
@@ -106,8 +107,8 @@ func (s *Server) Explain(err error) error {
 	return err
 }
 
-// grantFor returns the GRANT that a role needs to continue. Without the schema, the role must be able to create it. In a schema without
-// tables, it must be able to create the tables. Otherwise it must be able to use the tables.
+// grantFor returns the GRANT that a role needs to continue. If the schema does not exist, the role must be able to create the schema. If
+// the schema has no tables, the role must be able to create tables in it. Otherwise the role must be able to use the tables.
 func grantFor(hasSchema, hasTables bool, schema, role, database string) string {
 	to := " TO " + Identifier(role)
 	switch {

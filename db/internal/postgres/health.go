@@ -10,12 +10,14 @@ import (
 	"example.com/runner/db/internal/sqltext"
 )
 
-// selectHealth reads the health of the server as one JSON object, in one round trip. [1] is the schema. [2] is a time: the query lists only
-// the sessions whose transaction began before it, and those whose time the server hides from this role. [3] and [4] are the upper and the
-// lower half of the number of the advisory lock. It reads only views of the server's memory and the list of tables, and no rows of tables.
+// selectHealth reads the health of the server as one JSON object, in one round trip. It reads only views of the server's memory and the
+// list of tables, and no rows of tables. [1] is the schema. [2] is a time: the query lists the sessions whose transaction began before that
+// time, and the sessions whose times the server hides from this role. [3] and [4] are the upper and the lower half of the number of the
+// advisory lock.
 //
-// The snapshot of a session keeps dead rows if the session is in this database, or if it is a standby, which has no database. VACUUM holds
-// a snapshot, but keeps no dead rows, so the query leaves it out. It recognises autovacuum by the missing user.
+// The snapshot of a session keeps dead rows of this database if the session belongs to this database, or to a standby, which belongs to no
+// database. The query lists only these sessions. It leaves out VACUUM, whose snapshot keeps no dead rows. It also leaves out autovacuum,
+// whose sessions have no user.
 var selectHealth = sqltext.Query(`SELECT json_build_object(
 'user', current_user,
 'unseen', NOT pg_has_role('pg_read_all_stats', 'USAGE'),

@@ -21,8 +21,9 @@ var selectNotify = sqltext.Query(`SELECT pg_notify(?, ?)`)
 
 const notifyTimeout = 2 * time.Second
 
-// endsOnly is the last part of a message about commits that have only completed or claimed tasks. Such commits give workers nothing to do.
-// If they woke all other workers, the commits of these workers would wake all workers again, without end.
+// endsOnly is the last part of a message about commits that have only completed or claimed tasks. Such a commit gives other workers nothing
+// to do, so the message does not wake workers. Otherwise each commit would wake all workers, and their next commits would wake all workers
+// again, without end.
 const endsOnly = " ends"
 
 // notifyEvery is the shortest time between two notifications of a process. Each notification makes every other process read the database.
@@ -86,7 +87,8 @@ func (d *Server) sendNotification(message string) {
 		case <-d.quit:
 			closing = true
 		}
-		if err == nil || closing || ctx.Err() != nil { // after an error, waiting processes still read the database from time to time
+		// a lost notification only causes a delay, because waiting processes also read the database from time to time
+		if err == nil || closing || ctx.Err() != nil {
 			return
 		}
 	}
@@ -101,8 +103,8 @@ func (n *notifier) stop() {
 	}
 }
 
-// listenPause is the pause before Watch connects again after a lost connection. At the end of each pause Watch calls notify, because it
-// may have missed notifications.
+// listenPause is the pause before Watch connects again after a lost connection. At the end of each pause Watch calls notify, because
+// notifications may have been lost meanwhile.
 const listenPause = time.Second
 
 // Watch implements engine.Shared. Other processes, and programs that use plain SQL, send a notification for their commits. Watch ignores
@@ -145,7 +147,8 @@ func (d *Server) CheckNotifications(ctx context.Context, patience time.Duration)
 	err := d.Listen(waiting, d.channel(), func(message string) {
 		switch message {
 		case "": // the message "" means that Listen has begun to listen
-			_, _ = d.read.ExecContext(waiting, d.sql.Text(selectNotify), d.channel(), mine) // if this fails, Listen times out
+			// ignore an error of this NOTIFY: Listen then waits in vain, and times out
+			_, _ = d.read.ExecContext(waiting, d.sql.Text(selectNotify), d.channel(), mine)
 		case mine:
 			came = true
 			cancel()

@@ -70,13 +70,13 @@ type Server struct {
 
 	notifier notifier
 	watches  sync.WaitGroup
-	quit     chan struct{} // closed by Quit, which ends the watches
+	quit     chan struct{} // Quit closes this channel, which ends the watches
 }
 
 // begins holds the statements that take the write lock at the beginning of a transaction.
 type begins struct {
 	exclusive string
-	shared    string // BEGIN with the lock in shared mode: transactions with this BEGIN can hold it together
+	shared    string // BEGIN that takes the lock in shared mode: several transactions can hold a shared lock at the same time
 }
 
 // lockExclusive takes the advisory lock with the number {lock} for the rest of a transaction. lockShared takes it in shared mode.
@@ -125,7 +125,7 @@ func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
 	}
 	defer func() {
 		if err != nil {
-			conn.Close() // a pool does not close a connection that is in use
+			conn.Close() // closing the pool does not close a connection that is in use
 		}
 	}()
 	have, err := s.connect(ctx, conn)
@@ -218,7 +218,7 @@ func (s *Server) checkNewer(have int) error {
 		Hint: "upgrade this program, or use another database"}
 }
 
-// Reconnect opens a new connection. It returns an error if this connection finds other tables than those that Open has opened.
+// Reconnect opens a new connection. It returns an error if the address now leads to another database, or to a schema of another version.
 func (s *Server) Reconnect(ctx context.Context, second bool) (conn *sqlx.Conn, err error) {
 	if conn, err = s.write.Connx(ctx); err != nil {
 		return nil, s.Explain(err)
@@ -338,12 +338,12 @@ func (s *Server) noBackup() error {
 }
 
 // selectOuter runs in a transaction of the caller. It reads the id of the database that the transaction sees. If [1] is true, it takes the
-// write lock [2]. If [3] is true, the commit sends a message on channel [4]. This process does not ignore the message: it ignores only the
-// messages of its own writer, and here the sender is the connection of the caller.
+// write lock with the number [2]. If [3] is true, the commit sends a message on channel [4]. The watch of this process does not ignore this
+// message, because it ignores only the messages of its own writer.
 var selectOuter = sqltext.Query(`SELECT id, CASE WHEN ? = 1 THEN CAST(pg_advisory_xact_lock(?) AS text) END,
 	CASE WHEN ? = 1 THEN CAST(pg_notify(?, '') AS text) END FROM {runner_schema}`)
 
-// Within returns an error unless a transaction of the caller is on this database.
+// Within returns an error if the caller's transaction belongs to another database. It also prepares the transaction for the given use.
 func (s *Server) Within(q engine.Querier, use engine.Use) error {
 	var id string
 	var locked, notified sql.NullString

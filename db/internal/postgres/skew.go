@@ -22,8 +22,8 @@ func measureSkew(ask func() (time.Time, error)) (time.Duration, error) {
 	return skew(at, sent, time.Now()), err
 }
 
-// skew returns the time by which the clock of this host is ahead of the server's clock. The parameter "at" is a time of the server's clock,
-// which the server read at some moment between sent and answered. These two are times of this host's clock. As the exact moment is unknown,
+// skew returns the time by which the clock of this host is ahead of the server's clock. The parameter "at" is a time of the server's clock.
+// The server read its clock at some moment between the times "sent" and "answered" of this host's clock. The exact moment is unknown, so
 // skew returns the smallest possible difference.
 func skew(at, sent, answered time.Time) time.Duration {
 	switch {

@@ -19,11 +19,11 @@ func (p Path) CheckWriters(uid int) error {
 	for _, name := range []string{filepath.Dir(path), path, path + ".d"} {
 		info, err := os.Stat(name)
 		if err != nil {
-			continue // Open later reports this error
+			continue // ignore this error, because Open reports it later
 		}
 		if why, try := owner.Exposed(info, info.Mode(), uid); why != "" {
 			hint := try + " " + name
-			if info.IsDir() && info.Mode()&fs.ModeSticky != 0 { // suggest no chmod: a directory like /tmp is meant for several users
+			if info.IsDir() && info.Mode()&fs.ModeSticky != 0 { // do not suggest a chmod: a directory like /tmp is meant for several users
 				hint = "a database in a directory of your own"
 			}
 			return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.ExposedDatabase, Subject: name, What: name + " " + why,

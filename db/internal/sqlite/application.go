@@ -16,13 +16,13 @@ import (
 // applicationPatience is the busy timeout of handles that OpenApplication returns.
 const applicationPatience = 10 * time.Second
 
-// applicationIdle is the number of idle connections that such a handle keeps. With the default of database/sql, 2, a busy program would
-// open and close connections all the time.
+// applicationIdle is the number of idle connections that a handle of OpenApplication keeps. The default of database/sql is 2. With so few,
+// a busy program would open and close connections all the time.
 const applicationIdle = 8
 
 // OpenApplication opens a handle for an application that has tables of its own in the file at path. It creates the file if it is missing,
-// and switches it to WAL mode. A transaction of the handle takes the write lock when it begins, unless it is read-only.
-// The driver is that of Options.Driver.
+// and switches it to WAL mode. A transaction of the handle takes the write lock when it begins, unless the transaction is read-only. The
+// parameter "driver" has the same meaning as Options.Driver.
 func OpenApplication(ctx context.Context, path, driver string) (*sql.DB, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -59,7 +59,8 @@ func (d *File) startLog(ctx context.Context) error {
 	defer pool.Close()
 	var conn *sqlx.Conn
 	var mode string
-	err = d.retryBusy(func() (err error) { // even the pragmas of a new connection find the file locked while another process creates it
+	// try again, because the file is locked for every pragma while another process creates the database
+	err = d.retryBusy(func() (err error) {
 		if conn == nil {
 			if conn, err = pool.Connx(ctx); err != nil {
 				return d.Explain(err)

@@ -17,8 +17,8 @@ import (
 // log until the copy is done.
 const vacuumInto = `VACUUM INTO ?`
 
-// copyMode sets the copy to WAL mode, because VACUUM INTO does not copy the journal mode. Otherwise each user who restores a copy would
-// have to set it.
+// copyMode sets the copy to WAL mode, because VACUUM INTO does not copy the journal mode. So a user who restores the copy need not set the
+// mode.
 const copyMode = `PRAGMA journal_mode = WAL`
 
 // Backup implements engine.Shared.
@@ -86,8 +86,8 @@ func (d *File) mayBackup(to string, replace bool) error {
 	return nil
 }
 
-// copyTo writes a copy to a new file at the path in part and syncs it. The file has mode 0600 from its creation. Errors name the path in
-// to, which the user knows.
+// copyTo writes a copy of the database to a new file and syncs it. The parameter "part" is the path of the new file. The file has mode 0600
+// from its creation. The parameter "to" is the final path of the backup. Errors name this path, because the user knows it.
 func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 	file, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
@@ -145,11 +145,11 @@ func place(part, to string, replace bool) error {
 	err := os.Link(part, to)
 	switch {
 	case err == nil:
-		return os.Remove(part) // now the copy has two names (hard links), and Open rejects such a database; so remove one
+		return os.Remove(part) // the copy now has two names (hard links), and Open rejects such a file; so remove one name
 	case errors.Is(err, fs.ErrExist):
 		return err
 	}
-	if _, err := os.Lstat(to); err == nil { // this filesystem has no hard links
+	if _, err := os.Lstat(to); err == nil { // the link has failed because this filesystem has no hard links
 		return fs.ErrExist
 	}
 	return os.Rename(part, to)

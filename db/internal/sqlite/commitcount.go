@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// commitCount counts the commits of other connections; the watch of this process reports them. Their number is the number of all commits
-// minus the number of the writer's own commits. SQLite keeps the first number in the shared memory of the database, and the writer counts
-// the second one. The writer does not count commits without changes, because SQLite does not count them either.
+// commitCount counts the commits of other connections, so that the watch of this process can report them. This number is the number of all
+// commits minus the number of the writer's commits. SQLite counts all commits in the shared memory of the database. The writer counts its
+// own commits, except commits without changes, because SQLite does not count these either.
 type commitCount struct {
 	mu      sync.Mutex
 	all     *atomic.Uint32 // SQLite's counter of commits; nil if it cannot be read
 	own     uint32         // number of commits of the writer
-	pending bool           // whether the writer is committing: the field "own" counts this commit, the counter of SQLite perhaps not yet
-	next    uint32         // if pending: value of the counter of SQLite after this commit, unless other connections commit before it
+	pending bool           // whether the writer is committing: this commit is in the field "own", but perhaps not yet in SQLite's counter
+	next    uint32         // if pending is true: value of SQLite's counter after this commit if no other connection commits first
 }
 
 // open sets the field "all" to the counter of SQLite, or to nil if the counter cannot be read.
@@ -23,8 +23,9 @@ func (c *commitCount) open(all *atomic.Uint32) {
 	c.all = all
 }
 
-// begin counts the writer's commit before it is made. Another connection can still commit first, because the writer may not have the write
-// lock yet. The method "read" counts the other connection's commit late: only after the writer's commit has succeeded or failed.
+// begin counts a commit of the writer just before the writer makes it. At this time the writer may not have the write lock yet, so another
+// connection can commit first. The method "read" then counts the commit of the other connection late: when the writer's commit has
+// succeeded or failed.
 func (c *commitCount) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,8 +44,8 @@ func (c *commitCount) end(failed bool) {
 	c.pending = false
 }
 
-// read returns the number of all commits, and the number of commits of other connections. ok is false if the counter cannot be read. When
-// SQLite rebuilds the shared memory, both numbers start again at an arbitrary value.
+// read returns the number of all commits, and the number of commits of other connections. The result "ok" is false if the counter cannot be
+// read. When SQLite rebuilds the shared memory, both numbers continue from an arbitrary value.
 func (c *commitCount) read() (all, others uint32, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,14 +13,14 @@ var fragments = sqltext.Parts{
 	// claim_job selects the tasks of one job in a claim. SQLite merges the SELECTs of all jobs in the order of an index, and stops at the
 	// limit of the claim.
 	"claim_job": "{tasks_of_job}",
-	// row_address adds a column to the SELECT of one job: the physical address of the row, on an engine where the claim finds the selected
-	// rows by this address. same_row is the condition that a row of tasks is one of the selected rows. same_id is the same condition for a
-	// claim that knows only the ids of the tasks.
+	// row_address adds a column to the SELECT of one job: the physical address of the row. It is empty on an engine where the claim finds
+	// the selected rows by their ids. same_row is the condition that a row of tasks is one of the selected rows. same_id is the same
+	// condition for a claim that knows only the ids of the tasks.
 	"row_address": "",
 	"same_row":    "tasks.id = next_id",
 	"same_id":     "tasks.id = next_id",
-	// shard_column is the last column of the key of a counter, and shard is its value. They are empty on an engine that keeps each counter
-	// in one row, and not in several rows that must be added up.
+	// shard_column is the last column of the key of a counter, and shard is its value. Both are empty on an engine that keeps each counter
+	// in one row. On a server a counter has several rows, and its value is their sum.
 	"shard_column": "",
 	"shard":        "",
 	// join_in_order makes the planner join tables in the order in which they are written.
@@ -41,25 +41,29 @@ var fragments = sqltext.Parts{
 	// features is a number with the bits of selectFeatures. Index: dependencies_open.
 	"features": "EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) + 2 * EXISTS (SELECT 1 FROM {limits}) + 4 * EXISTS (SELECT 1 " +
 		"FROM {pauses}) + 8 * EXISTS (SELECT 1 FROM {queue_hooks}) + 16 * EXISTS (SELECT 1 FROM {cursors})",
-	// old_snapshot reports whether the transaction may read an old snapshot, without the writes that were committed since it began. In a
-	// file such a transaction cannot write.
+	// old_snapshot reports whether the transaction may read an old snapshot, which lacks the commits since the transaction began. It is
+	// false for a file, because SQLite rejects a write in a transaction with an old snapshot.
 	"old_snapshot": "FALSE",
-	// cancelled_outcome is the outcome of the last attempt, with two changes: its reason is cancelled, and its error is the next parameter.
+	// cancelled_outcome is the stored outcome of the last attempt with two changes: the reason becomes cancelled, and the error becomes the
+	// next parameter.
 	"cancelled_outcome": `json_set(coalesce(outcome, '{"duration":0}'), '$.reason', 'cancelled', '$.error', ?)`,
 
-	// The id of a new task is a parameter: this process can compute it, because it holds the write lock.
+	// The process itself computes the id of a new task and passes it as a parameter. It can do so because it holds the write lock.
 	"id_column":    "id, ",
 	"id_param":     "?, ",
 	"returning_id": "",
-	// unless_taken makes an INSERT add no task if an unfinished task has the same unique key. In a file no other process can take the key
-	// after this one has checked it.
+	// unless_taken makes an INSERT add no task if an unfinished task has the same unique key. It is empty for a file: this process has
+	// checked the key, and no other process can take the key meanwhile, because this process holds the write lock.
 	"unless_taken": "",
 	"given_ids":    "",
 
-	// Only statements for servers use these fragments, so they are empty here. On a server, completions (for the trait CompletesAsJSON) is
-	// a table, made from the JSON array in the next parameter: each object of the array is a row. same_completion is the condition that a
-	// row of tasks has the id of a row of completions. plain_arrays (for the trait InsertsArrays) is the list of columns of a SELECT that
-	// returns one row for each new task. Each column has a parameter: an array with the values of this column for all the tasks.
+	// Only statements for servers use these fragments, so they are empty here.
+	//
+	// completions is a table that the server makes from the JSON array in the next parameter: each object of the array becomes a row (for
+	// the trait CompletesAsJSON). same_completion is the condition that a row of tasks has the id of a row of completions.
+	//
+	// plain_arrays is the list of columns of a SELECT that returns one row for each new task (for the trait InsertsArrays). Each column has
+	// a parameter: an array with one value for each new task.
 	"completions":     "",
 	"same_completion": "",
 	"plain_arrays":    "",

@@ -54,9 +54,9 @@ type File struct {
 
 	watches     sync.WaitGroup
 	slow        atomic.Bool   // whether the watch uses the slow pace
-	paceChanged chan struct{} // a value sent here ends the pause between two checks of the watch at the slow pace
+	paceChanged chan struct{} // channel that ends a pause of the slow watch: a value is sent when the pace changes
 	busyRetries atomic.Int64
-	quit        chan struct{} // closed by Quit; ends the watches
+	quit        chan struct{} // Quit closes this channel, which ends the watches
 }
 
 // New prepares a database in the file at path. It does not open the file.
@@ -135,7 +135,8 @@ func (d *File) Within(q engine.Querier, _ engine.Use) error {
 func (d *File) Open(ctx context.Context) (*sqlx.Conn, error) {
 	if err := d.open(ctx); err != nil {
 		if d.conn != nil {
-			d.conn.Close() // the caller then closes the pool, which does not close a connection that is in use
+			// close the connection here, because the caller closes only the pool, and the pool does not close a connection in use
+			d.conn.Close()
 		}
 		return nil, err
 	}
@@ -147,7 +148,8 @@ func (d *File) Disconnecting() { d.closeShared() }
 
 // Reconnect opens the file again after an I/O error. The new file descriptor may work although the old one failed.
 func (d *File) Reconnect(ctx context.Context, _ bool) (*sqlx.Conn, error) {
-	d.companions.Store(nil) // SQLite removes both files when the last connection closes, and creates new ones at the next open
+	// forget the log and the shared memory: SQLite removes these files at the last close, and the next open creates new ones
+	d.companions.Store(nil)
 	if err := d.write.Close(); err != nil {
 		return nil, d.Explain(err)
 	}
@@ -208,7 +210,8 @@ func (d *File) Begin(_ *sqlx.Conn, _, single bool, begin func() error) (waited b
 	return tries > 1, err
 }
 
-// SetLevel sets which failures later commits survive. It sends the pragma as text: a prepared pragma takes effect only when it is prepared.
+// SetLevel sets which failures later commits survive. It sends the pragma as text and not as a prepared statement, because SQLite runs this
+// pragma when it prepares it, and not at each execution.
 func (d *File) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error {
 	d.logSync.setLevel(durable)
 	text := "PRAGMA synchronous = NORMAL"
@@ -229,8 +232,8 @@ func (d *File) CommitEnds(failed bool) { d.commits.end(failed) }
 // be read.
 func (d *File) Commits() (all, others uint32, ok bool) { return d.commits.read() }
 
-// Queued reports whether a process that uses the queue holds the lock, so that other processes wait in the queue. The result "ok" is false
-// if there is no queue.
+// Queued reports whether a process that uses the lock queue holds the write lock. While it holds the lock, other processes wait in the
+// queue. The result "ok" is false if there is no queue.
 func (d *File) Queued() (held, ok bool) {
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()

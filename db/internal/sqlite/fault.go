@@ -44,7 +44,7 @@ func isDamage(err error) bool {
 // returns other errors and nil unchanged.
 func explain(err error, file string) error {
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
-		return err // other code has already explained the error
+		return err // leave this error as it is, because it already has an explanation
 	}
 	if err != nil && (errors.Is(err, engine.ErrPoolClosed()) || errors.Is(err, sql.ErrConnDone)) {
 		return jobs.ErrClosed

@@ -97,7 +97,8 @@ func (d *File) find() error {
 	if err := d.checkFilesInUse(); err != nil {
 		return err
 	}
-	if d.options.Create { // with Create the caller wants to write, and without this check SQLite would fail only at the first write
+	// with Create the caller wants to write, so report a read-only file now: SQLite would fail only at the first write
+	if d.options.Create {
 		if err := writable(d.path); err != nil {
 			return readOnly(err, d.path)
 		}

@@ -44,7 +44,7 @@ func links(info fs.FileInfo) uint64 {
 	return uint64(stat.Nlink)
 }
 
-// syncDir makes the entries of a directory, the names of its files, durable.
+// syncDir syncs a directory, so that new, renamed and removed names of files survive a power failure.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -156,9 +156,10 @@ var ownTables = []table{
 		"pid_namespace leaked"},
 }
 
-// checkTables returns an error unless the file has the tables of the schema, each with its columns. Unreleased builds may have written the
-// same version number for other tables. Without this check, some commands would fail on such a file in the middle of their work. To read
-// all columns takes a twentieth of the time of "runner enqueue", so checkTables first compares only the length of the schema.
+// checkTables returns an error unless the file has all tables of the schema with all their columns. The version number does not guarantee
+// this, because unreleased builds may have written the same number for other tables. Without this check, some commands would fail on such a
+// file in the middle of their work. checkTables first compares only the total length of the texts that created the tables. It reads the
+// columns only if the length differs, because that takes a twentieth of the time of "runner enqueue".
 func (d *File) checkTables(ctx context.Context) error {
 	var length int
 	if err := d.conn.GetContext(ctx, &length, selectTablesLength); err != nil {

@@ -41,7 +41,8 @@ func usedBy(path string) inUse {
 	header := make([]byte, 20)
 	withFile(path, func(file *os.File) {
 		n, _ := file.ReadAt(header, 0)
-		use.file = n == len(header) && header[18] == 2 && header[19] == 2 && locked(file, sharedFirst, sharedSize) // 2 means WAL mode
+		// in WAL mode, bytes 18 and 19 of the database header are 2
+		use.file = n == len(header) && header[18] == 2 && header[19] == 2 && locked(file, sharedFirst, sharedSize)
 	})
 	if use.file {
 		return use
@@ -85,7 +86,7 @@ func isMountPoint(path string) bool {
 	if err == nil && stat.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
 		return stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 	}
-	mounts, _ := os.ReadFile("/proc/self/mountinfo") // for kernels before 5.8, which do not know the attribute
+	mounts, _ := os.ReadFile("/proc/self/mountinfo") // kernels before 5.8 do not set STATX_ATTR_MOUNT_ROOT
 	return hasMount(string(mounts), path)
 }
 

@@ -24,7 +24,7 @@ import (
 type lockQueue struct {
 	mu    sync.Mutex
 	word  *atomic.Uint32 // first word: odd while a process of the queue has the lock; nil if there is no queue
-	quick *atomic.Uint32 // second word: not 0 if processes with a single write wait
+	quick *atomic.Uint32 // second word: not 0 if a process waits to make a single write (it writes only from time to time)
 	mine  uint32         // odd number to which this process has set the first word; 0 when the series of writes has ended
 	timer *time.Timer    // timer that ends the series if no write follows
 }
@@ -56,8 +56,8 @@ func (q *lockQueue) enter() {
 	}
 }
 
-// leave ends the series of writes of this process. It wakes all processes that wait with a single write. If there are none, it wakes the
-// first process in the queue. It returns false if it wakes no process.
+// leave ends the series of writes of this process. If processes wait that write only from time to time (single writes), leave wakes all of
+// them. Otherwise it wakes the first process in the queue. It returns false if it wakes no process.
 func (q *lockQueue) leave() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,7 +75,7 @@ func (q *lockQueue) leave() bool {
 	return q.quick.Swap(0) != 0 && wake(q.quick, math.MaxInt32) || wake(q.word, 1)
 }
 
-// isAwaited reports whether this process has the lock and a process with a single write waits for it.
+// isAwaited reports whether this process has the lock and another process waits for it to make a single write.
 func (q *lockQueue) isAwaited() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -95,8 +95,8 @@ func (q *lockQueue) leaveAfter(pause time.Duration) {
 	}
 }
 
-// wait sleeps until the process with the write lock calls leave, or until a limited time has passed. The parameter "single" reports whether
-// this process waits with a single write. wait returns false at once if no other process of the queue has the lock.
+// wait sleeps until the process with the write lock calls leave, or until a limited time has passed. The parameter "single" says whether
+// this process writes only from time to time (a single write). wait returns false at once if no other process of the queue has the lock.
 func (q *lockQueue) wait(longest time.Duration, single bool) bool {
 	q.mu.Lock()
 	word, quick, mine := q.word, q.quick, q.mine
@@ -113,7 +113,8 @@ func (q *lockQueue) wait(longest time.Duration, single bool) bool {
 		return sleepWhile(word, now, longest)
 	}
 	quick.Store(1)
-	// If the word has changed, the holder has called leave, perhaps before it could see the waiting write. So do not sleep.
+	// If the first word has changed, the process with the lock has called leave. Perhaps it could not see yet that this process waits, and
+	// so has not woken it. So do not sleep.
 	return word.Load() != now || sleepWhile(quick, 1, longest)
 }
 

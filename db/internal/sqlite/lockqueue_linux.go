@@ -33,7 +33,7 @@ func wake(word *atomic.Uint32, most int) bool {
 	return err == 0 && n > 0
 }
 
-// These are offsets in the shared memory.
+// These are places in the shared memory, in bytes from its beginning.
 const (
 	commitsAt = 8   // counter of commits of SQLite, in the header of the WAL-index
 	queueAt   = 120 // first word of the lock queue: SQLite only locks the eight bytes from here, and never reads or writes them
@@ -47,5 +47,6 @@ func (s *sharedMemory) word(place uintptr) *atomic.Uint32 {
 		return nil
 	}
 	address := uintptr(s.start) + place
-	return *(**atomic.Uint32)(unsafe.Pointer(&address)) // the garbage collector does not manage this memory
+	// This conversion is safe, because the garbage collector does not manage the memory that SQLite has mapped.
+	return *(**atomic.Uint32)(unsafe.Pointer(&address))
 }

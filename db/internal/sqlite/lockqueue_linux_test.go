@@ -24,7 +24,7 @@ func wantFree(t *testing.T, word *atomic.Uint32) {
 func TestLeaveWakesTheFirstWaiter(t *testing.T) {
 	var word atomic.Uint32
 	holder, other := newQueue(&word), newQueue(&word)
-	for woken := false; !woken; { // repeat until one call of leave happens while the other process sleeps in the queue
+	for woken := false; !woken; { // repeat until the other process is asleep in the queue when leave is called
 		done := make(chan struct{})
 		holder.enter()
 		go func() {

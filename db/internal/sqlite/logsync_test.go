@@ -17,7 +17,7 @@ import (
 func TestTheLogIsSyncedAfterADelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		var mu sync.Mutex // the lock is for the race detector, because the sync runs in the goroutine of a timer
+		var mu sync.Mutex // guards the variables below, because the sync runs in the goroutine of a timer
 		var syncs []time.Duration
 		var fail error
 		l := logSync{delay: 5 * time.Second, sync: func() error {

@@ -40,7 +40,8 @@ const (
 	ON CONFLICT (prefix) DO UPDATE SET version = excluded.version`
 )
 
-// selectUsedNames lists the names in [1] that an object in the file already has. [1] is a JSON array.
+// selectUsedNames lists those names that the file already uses for a table, index, trigger or view. [1] is a JSON array of the names to
+// look for.
 const selectUsedNames = `SELECT name FROM sqlite_schema WHERE lower(name) IN (SELECT lower(value) FROM json_each(?)) ORDER BY name LIMIT 3`
 
 // version returns the version of the file's schema and the prefix of its names. The version is 0 if there is no schema yet. It rejects a

@@ -45,7 +45,7 @@ func dsn(path, mode string, pragmas ...string) string {
 	return uri(path, query)
 }
 
-// uri returns the data source name of the file with these parameters.
+// uri returns the data source name of the file at path. The parameter "query" has the settings that follow the question mark.
 func uri(path string, query url.Values) string {
 	if len(path) > 2 && path[1] == ':' { // C:\dir\file becomes /C:/dir/file
 		path = "/" + strings.ReplaceAll(path, `\`, "/")
@@ -112,9 +112,9 @@ func (d *File) open(ctx context.Context) error {
 }
 
 // With Options.Flash, a new file has pages of 1 KiB instead of 4 KiB. Each commit writes whole pages to the log, so smaller pages write
-// less. A checkpoint starts after four times as many pages, which is the same size of the log. In a test with one task per second, each
-// task wrote 4.9 KB with pages of 512 bytes, 6.5 KB with 1024, 9.6 KB with 2048 and 16.1 KB with 4096 (see BenchmarkBytesWritten). The
-// pages are not smaller than 1 KiB, because a large value would be spread over too many pages.
+// less. A checkpoint starts after four times as many pages, so the log grows to the same size as with pages of 4 KiB. In a test with one
+// task per second, each task wrote 4.9 KB with pages of 512 bytes, 6.5 KB with 1024, 9.6 KB with 2048 and 16.1 KB with 4096 (see
+// BenchmarkBytesWritten). The pages are not smaller than 1 KiB, because a large value would be spread over too many pages.
 const (
 	flashPageSize   = "PRAGMA page_size = 1024"
 	flashCheckpoint = "wal_autocheckpoint(4000)"
@@ -169,9 +169,9 @@ func (d *File) initialise(ctx context.Context) error {
 	})
 }
 
-// initialiseAlone calls the function "do", and repeats the call while other connections lock the file. A lock file lets only one process at
-// a time call do, because the switch to WAL mode ignores the busy handler. Without this lock, a process may fail if several processes open
-// a new file at the same time (measured with eight processes: 1 of 96 failed).
+// initialiseAlone calls the function "do", and repeats the call while other connections lock the file. The function switches the file to
+// WAL mode, and the switch ignores the busy handler of SQLite. So a lock file lets only one process at a time make the call. Without the
+// lock file, a process may fail if several processes open a new file at the same time (measured with eight processes: 1 of 96 failed).
 func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !os.IsExist(err) {
 		return engine.FileError(err, d.path)
@@ -230,14 +230,14 @@ func (d *File) retryBusy(do func() error) error {
 	return err
 }
 
-// maxRound is the most that repeat counts towards the busy timeout for one try and the pause after it. The try and the pause take longer if
-// the process is stopped or the machine sleeps meanwhile. Without this limit, such an interruption would use up the busy timeout, and the
-// write would fail at its next try.
+// maxRound limits the time that one try and the pause after it add to the waiting time of a write. When this waiting time reaches the busy
+// timeout, the write fails. If the process is stopped or the machine sleeps during a try, the try takes long. Without this limit, the write
+// would then fail at its next try.
 const maxRound = 100 * time.Millisecond
 
-// repeat calls the function "do" until it succeeds, until the busy timeout has passed, or until the function in the parameter "again"
-// returns false for the error of do. It returns the last error. Between two tries it waits in the queue for the write lock. If there is no
-// queue, it waits for a short time.
+// repeat calls the function "do" again and again, and returns its last error. It stops in three cases: the call succeeds, the busy timeout
+// has passed, or the function "again" returns false for the error. Between two calls it waits in the queue for the write lock. If there is
+// no queue, it waits for a short time.
 func (d *File) repeat(do func() error, again func(error) bool) error {
 	waited := time.Duration(0)
 	for {
@@ -266,14 +266,14 @@ func (d *File) busy(err error) error {
 		Why: []string{why, "nothing was written; it is safe to try again"}}
 }
 
-// maxPause limits the first pauses between two tries to get the write lock. A busy writer rests for longer than such a pause, so a waiting
-// process tries at least once while the lock is free.
+// maxPause is an upper limit of the first pauses between two tries to get the write lock. A busy writer now and then leaves the lock to
+// others for longer than such a pause. So a waiting process tries at least once while the lock is free.
 const maxPause = time.Millisecond
 
 // pauseBusy waits before the next try to get the lock. At first the pause is shorter than the time for which a busy writer leaves the lock
-// to others. The pause is random within limits, so that many processes do not try at the same time. If a process has waited for long, its
-// pause grows to up to ten times the length: probably many processes wait, and their tries would take processor time from the process that
-// has the lock.
+// to others. The pause is random within limits, so that many processes do not try at the same time. The pause of a process that has waited
+// for long grows to ten times this length. In this case probably many processes wait, and each try takes processor time from the process
+// that has the lock.
 func pauseBusy(waited time.Duration) {
 	pause := maxPause*3/10 + rand.N(maxPause*4/10)
 	time.Sleep(pause * time.Duration(1+min(int(waited/(200*time.Millisecond)), 9)))

@@ -33,7 +33,7 @@ type inUse struct{ file, shared bool }
 // usedBy returns the zero inUse, since this system does not show locks.
 func usedBy(string) inUse { return inUse{} }
 
-// lockShared does nothing, since usedBy cannot see such a lock on this system.
+// lockShared does nothing, because no process looks for this lock on this system: usedBy cannot see locks here.
 func lockShared(*os.File) error { return nil }
 
 // isMountPoint returns false, since this program cannot read the mounts of this system.

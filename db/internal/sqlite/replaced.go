@@ -58,7 +58,7 @@ type content struct {
 // checkpoint writes to the database file.
 type checkpoints struct {
 	salt            [8]byte
-	done, attempted uint32 // number of log frames that checkpoints have copied, and number that they have tried to copy
+	done, attempted uint32 // done: number of log frames that checkpoints have copied; attempted: number that they have tried to copy
 }
 
 // Replaced returns an error of kind ErrReplaced if the paths of the database no longer lead to the files that this process has open,
@@ -150,7 +150,7 @@ func (d *File) checkFilesInUse() error {
 
 // checkLeftLog returns an error if there is a log whose database is missing or empty. SQLite would remove this log and the tasks in it.
 func (d *File) checkLeftLog() error {
-	log, _ := os.Stat(d.logPath) // stat the log first, because another process may be creating the database and then the log
+	log, _ := os.Stat(d.logPath) // look for the log before the database: a process that creates a database now creates the log last
 	if info, err := os.Stat(d.path); log != nil && log.Size() > 0 && (errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0) {
 		return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was removed or emptied, and its log was not: " + d.logPath,
 			Why:  []string{"the log may hold tasks that are nowhere else; nothing was changed"},

@@ -67,7 +67,7 @@ func TestARecoveryOfTheSharedMemoryIsNotTakenForAReplacedFile(t *testing.T) {
 
 	shared, err := os.OpenFile(d.sharedPath, os.O_WRONLY, 0)
 	testkit.NoError(t, err)
-	_, err = shared.WriteAt(make([]byte, 4), 0) // now both copies of the header differ, so SQLite recovers the memory
+	_, err = shared.WriteAt(make([]byte, 4), 0) // SQLite rebuilds the shared memory if the two copies of its header differ
 	testkit.NoError(t, err)
 	testkit.NoError(t, shared.Close())
 	testkit.NoError(t, os.Chtimes(d.path, time.Time{}, time.UnixMilli(1)))

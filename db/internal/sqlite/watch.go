@@ -89,7 +89,7 @@ type watch struct {
 	last        int64         // last value of the counter or of the pragma
 	others      uint32        // number of commits of other connections, if there is a counter
 	every       time.Duration // time between two checks if no event comes
-	paceChanged chan struct{} // a value ends the pause between two slow checks; nil if the pace never changes
+	paceChanged chan struct{} // channel that ends the pause between two slow checks with a value; nil if the pace never changes
 }
 
 // eventPauses are the pauses before the checks after an event. The event comes when a process writes to the log, and the commit becomes
@@ -170,7 +170,7 @@ func (w *watch) check() bool {
 		now, wakeups = int64(all), others != w.others
 		w.others = others
 	} else if err := w.conn.QueryRowxContext(context.Background(), dataVersion).Scan(&now); err != nil {
-		return false // the watch cannot report the error; the next write will
+		return false // the watch cannot report this error, but the next write reports it
 	}
 	if now == w.last && (!wakeups || w.conn != nil) {
 		return false

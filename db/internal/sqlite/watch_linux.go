@@ -13,9 +13,10 @@ import (
 // checkEvery is the interval at which the watch checks for commits when inotify reports no event.
 const checkEvery = time.Second
 
-// walEvents sends an event for writes to the write-ahead log of the database. It uses inotify on the directory, because SQLite creates and
-// removes the log. This watch of the directory opens no descriptor of the log (measured: 0.15 ms p50, 0.02 % of a core while idle). Without
-// inotify there are no events, and only the regular checks of the watch find commits. The function "stop" ends the watch of the directory.
+// walEvents sends an event for writes to the write-ahead log of the database. It watches the directory with inotify, because SQLite creates
+// and removes the log. Such a watch opens no descriptor of the log (measured: 0.15 ms p50, 0.02 % of a core while idle). If the system has
+// no inotify, walEvents sends no events, and only the regular checks of the watch find commits. The function "stop" ends the watch of the
+// directory.
 func walEvents(path string) (events <-chan struct{}, stop func()) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestWatchFindsACommitThatComesAfterItsEvent checks that the watch continues to check after an event, even if it has found a
-// commit. That commit may belong to an earlier event: with an fsync, a commit becomes visible milliseconds after the write to the log that
-// caused its event.
+// TestWatchFindsACommitThatComesAfterItsEvent checks that the watch continues to check after an event, even if it has found a commit. The
+// found commit may be an earlier one. The commit of the event can become visible milliseconds later: a process writes to the log, which
+// causes the event, and then waits for an fsync before the commit is visible.
 func TestWatchFindsACommitThatComesAfterItsEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "test.db")
@@ -39,8 +39,8 @@ func TestWatchFindsACommitThatComesAfterItsEvent(t *testing.T) {
 
 		synctest.Wait()
 		writer.MustExec("INSERT INTO t VALUES (1)")
-		events <- struct{}{} // this event belongs to the commits below; no other event follows
-		<-notices            // the watch has found the commit above
+		events <- struct{}{} // the event for the commits in the loop below, which cause no other event
+		<-notices            // the watch has found the commit of the INSERT above
 		for _, delay := range []time.Duration{3 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
 			time.Sleep(delay)
 			writer.MustExec("INSERT INTO t VALUES (2)")

@@ -27,7 +27,7 @@ import (
 type Statement struct {
 	Template string
 	Parts    Parts // templates for the marks that only this statement uses
-	Reads    bool  // whether the statement changes nothing
+	Reads    bool  // whether the statement only reads
 	Once     bool  // whether the statement was built for one use, so that no code stores its prepared or rendered form
 	NoAlias  bool  // whether names of tables are rendered without an alias; such a statement uses no Fragments of a Dialect
 }
@@ -35,7 +35,7 @@ type Statement struct {
 // Parts holds the template for each mark, by the name of the mark.
 type Parts map[string]string
 
-// Query returns a statement that changes nothing.
+// Query returns a statement that only reads.
 func Query(template string) *Statement { return &Statement{Template: template, Reads: true} }
 
 // Command returns a statement that may change rows.
@@ -66,7 +66,7 @@ type Series struct {
 	Separator string // text between two parts
 	Params    int    // how many parameters each part has; needed for {after_parts}
 	Parts     Parts  // templates for the other marks in the field Template
-	Reads     bool   // whether the statements change nothing
+	Reads     bool   // whether the statements only read
 
 	statements sync.Map // maps n to its *Statement
 }
@@ -147,8 +147,8 @@ func (r *renderer) render(template string) {
 	r.out.WriteString(template)
 }
 
-// copyUpTo copies the beginning of the parameter "text", up to and including the string end, and returns the rest. It does not search for
-// end in the first byte, which may be an opening quote.
+// copyUpTo copies the beginning of the parameter "text", up to and including the string "end", and returns the rest. Its search for this
+// string begins after the first byte, because the first byte may be an opening quote.
 func (r *renderer) copyUpTo(text, end string) string {
 	n := strings.Index(text[1:], end)
 	if n < 0 {

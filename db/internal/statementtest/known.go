@@ -16,9 +16,9 @@ import (
 // sqlVerb matches the beginning of a statement that has a plan. Pragmas and the statements that end transactions have no plan.
 var sqlVerb = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|REPLACE)\s`)
 
-// Complete reports an error for each statement that is declared in the package in the working directory, but has no plan. It also reports
-// each plan whose statement is not declared, and each text of a statement that is not part of a declaration. The parameter "others" lists
-// declarations that have no plan: templates that several statements share, and statements for servers.
+// Complete checks that the plans cover all statements of the package in the working directory. It reports an error in three cases: a
+// declared statement has no plan, a plan has no declared statement, or the text of a statement stands outside of a declaration. The
+// parameter "others" lists declarations that need no plan: templates that several statements share, and statements for servers.
 func (p Plans) Complete(t *testing.T, others ...string) {
 	t.Helper()
 	known := maps.Clone(p)
@@ -58,8 +58,8 @@ func (p Plans) Complete(t *testing.T, others ...string) {
 	}
 }
 
-// declared calls the function in the parameter "found" with the name of each declared statement. It returns the set of the first string
-// literals of all templates.
+// declared finds the statements that a file declares, and calls the function "found" with the name of each. A template may be a
+// concatenation of several texts. declared returns the set of the first string literals of all templates.
 func (p Plans) declared(file *ast.File, others []string, found func(name string)) map[ast.Node]bool {
 	first := map[ast.Node]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
