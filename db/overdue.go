@@ -82,7 +82,7 @@ func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 }
 
 const (
-	overdueLevels = 64 // maximum number of priorities that a search examines for a queue and a job, beginning with the lowest priority
+	overdueLevels = 64 // maximum number of priorities, from the lowest up, that a search examines for a queue and a job
 	// A claim searches for overdue tasks if the last search was at least MaxWait / overdueParts ago, or at least overdueEvery ago.
 	overdueParts = 10
 	overdueEvery = time.Second

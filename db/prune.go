@@ -54,7 +54,7 @@ type oldTask struct {
 
 // Prune selects the finished tasks to delete. If Before or FailedBefore is zero, this field selects no task.
 type Prune struct {
-	From         time.Time // skip the tasks that did not fail and ended before this time; an earlier call has handled them
+	From         time.Time // skip tasks that did not fail and ended before this time, because an earlier call has handled them
 	Before       time.Time // delete tasks that did not fail and ended before this time
 	FailedBefore time.Time // delete failed tasks that ended before this time
 }
@@ -156,7 +156,7 @@ func (d *DB) PruneWorkers(ctx context.Context, before time.Time) error {
 // RollUp adds up the counters of single minutes before the time in the parameter "minutes", and replaces them by counters of whole hours.
 // It deletes the counters of hours, and the records of failures, from before the time in the parameter "hours".
 func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
-	minute := minutes.Unix() / 3600 * 60 // whole hours only, so that all counters of an hour are in the same table
+	minute := minutes.Unix() / 3600 * 60 // round to whole hours, so that all counters of an hour are in the same table
 	return d.update(ctx, normal, func(t *tx) error {
 		if err := t.run(sumUpHours, minute); err != nil {
 			return err

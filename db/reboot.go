@@ -60,7 +60,7 @@ func (r *scheduleRow) unseen(boot string) bool {
 }
 
 func (r *scheduleRow) boots() (list []string) {
-	_ = json.Unmarshal([]byte(r.Boots), &list) // only plain SQL can write invalid text; the schedule then ticks once more
+	_ = json.Unmarshal([]byte(r.Boots), &list) // ignore invalid text, which only plain SQL can write; the schedule then ticks once more
 	return list
 }
 

@@ -69,7 +69,8 @@ func (t *tx) count(counts map[count]int, now time.Time) error {
 		return cmp.Or(cmp.Compare(a.queue, b.queue),
 			cmp.Compare(a.state, b.state))
 	})
-	for _, c := range each { // sorted, so that two concurrent transactions on a server cannot deadlock
+	// the counters are sorted, so that concurrent transactions on a server lock them in the same order and cannot deadlock
+	for _, c := range each {
 		if err := t.later(addCount, c.queue, string(c.state), now.Unix()/60, int64(counts[c])); err != nil {
 			return err
 		}
@@ -90,7 +91,7 @@ type QueueStat struct {
 	Counts map[jobs.State]int // number of unfinished tasks by state
 	Jobs   map[string]int     // pending tasks by job
 	Ended  map[jobs.State]int // number of tasks that ended since a time (see Queues), by state; a task that ended twice counts twice
-	Failed int                // number of tasks in Ended that failed and were neither retried nor deleted since
+	Failed int                // number of the failed tasks in Ended that were neither retried nor deleted since
 	Pause  Pause              // pause of the queue; if it has none, the pause of the whole database; zero if neither is paused
 	Oldest time.Time          // due time of the pending task that has waited longest; zero if no task is pending
 }

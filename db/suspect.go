@@ -62,7 +62,8 @@ func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, 
 			g.take(queue, claimed)
 			return claimed, true, err
 		}
-		c.suspects = slices.DeleteFunc(c.suspects, may) // another worker has already claimed these suspects
+		// the claim found no suspect, because another worker has already claimed these suspects
+		c.suspects = slices.DeleteFunc(c.suspects, may)
 	}
 	return nil, over, nil
 }

@@ -52,7 +52,8 @@ func TestSuspectsRunAlone(t *testing.T) {
 			t.Fatalf("got claims %v, want %v", got, want)
 		}
 	}
-	wantClaims(now, 1, false, true, 1)                  // a busy worker first claims tasks that are no suspects
+	// a busy worker claims a task that is no suspect, as long as no suspect has waited for suspectPatience
+	wantClaims(now, 1, false, true, 1)
 	wantClaims(now.Add(31*time.Second), 1, false, true) // after suspectPatience a busy worker claims nothing
 	// an idle worker claims one suspect and nothing else, the highest priority first
 	wantClaims(now.Add(31*time.Second), 4, true, true, 4)

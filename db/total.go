@@ -18,7 +18,7 @@ var selectTotals = query(`SELECT queue, job, result, n FROM {totals}`)
 type Total struct {
 	Queue  string `db:"queue"`
 	Job    string `db:"job"`
-	Result string `db:"result"` // "completed", or the reason why the attempt did not complete its task
+	Result string `db:"result"` // "completed", or the reason why the attempt ended in another way
 	N      int64  `db:"n"`
 }
 

@@ -101,7 +101,7 @@ func (t *tx) retakeKey(id int64) error {
 	return t.holdKey(&task, lifecycle.KeyHeldUntil(&jobs.Spec{}, &task))
 }
 
-// PruneKeys deletes the unique keys that no task holds at the time in now, and reports whether more such keys are left.
+// PruneKeys deletes the unique keys that no task holds at the given time, and reports whether more such keys are left.
 func (d *DB) PruneKeys(ctx context.Context, now time.Time) (more bool, err error) {
 	keys, err := readRows[string](ctx, d, selectFreeKeys, now.UnixMilli(), pruneMost)
 	if err != nil || len(keys) == 0 {

@@ -33,7 +33,7 @@ type Session struct {
 	Begun       time.Time `json:"begun"`  // time at which the transaction began
 	QueryBegun  time.Time `json:"query_begun"`
 	Snapshot    bool      `json:"snapshot"` // whether the session holds a snapshot, which keeps VACUUM from removing dead rows
-	Behind      int64     `json:"behind"`   // number of transactions that began after this snapshot
+	Behind      int64     `json:"behind"`   // age of the snapshot: number of transactions that began after it
 	HasLock     bool      `json:"has_lock"` // whether the session holds the write lock of the schema
 }
 
@@ -42,7 +42,7 @@ type Prepared struct {
 	Name   string    `json:"name"`
 	Owner  string    `json:"owner"`
 	At     time.Time `json:"at"`
-	Behind int64     `json:"behind"` // number of transactions that began after this one
+	Behind int64     `json:"behind"` // age of this transaction: number of transactions that began after it
 }
 
 // Slot is a replication slot.

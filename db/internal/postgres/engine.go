@@ -155,7 +155,7 @@ func (*Server) Unclean() bool                                     { return false
 
 // Size returns the size of runner's tables and their indexes.
 func (s *Server) Size() (file, wal int64) {
-	_ = s.read.Get(&file, s.sql.Text(serverSize), s.Schema) // if this fails, the size is 0
+	_ = s.read.Get(&file, s.sql.Text(serverSize), s.Schema) // ignore an error of this query: the size is then 0
 	return file, 0
 }
 

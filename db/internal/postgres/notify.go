@@ -33,7 +33,7 @@ type notifier struct {
 	self    string // text that identifies the messages of this process
 	mu      sync.Mutex
 	pending bool // whether a notification must be sent
-	wakeups bool // whether this notification must also wake workers, not only processes that wait for the end of a task
+	wakeups bool // whether the next notification must also wake workers, and not only processes that wait for the end of a task
 	busy    bool // whether a goroutine is sending notifications
 	idle    sync.Cond
 }
@@ -107,8 +107,8 @@ func (n *notifier) stop() {
 // notifications may have been lost meanwhile.
 const listenPause = time.Second
 
-// Watch implements engine.Shared. Other processes, and programs that use plain SQL, send a notification for their commits. Watch ignores
-// the parameter every, because notifyEvery already limits the rate.
+// Watch implements engine.Shared. It listens for the notifications that other processes, and programs that use plain SQL, send for their
+// commits. It ignores the interval in its second parameter, because notifyEvery already limits the rate.
 func (d *Server) Watch(ctx context.Context, _ time.Duration, notify func(wakeups bool)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	d.watches.Go(func() {

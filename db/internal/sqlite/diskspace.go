@@ -34,9 +34,9 @@ func checkSpace(free, total int64, path string) error {
 
 // Disk describes the filesystem that a database is on.
 type Disk struct {
-	Kind        string // type such as ext4; empty if unknown
-	Network     bool   // whether it is a network filesystem, where locks are unreliable
-	ReadOnly    bool   // whether it is mounted read-only
+	Kind        string // type of the filesystem, such as ext4; empty if unknown
+	Network     bool   // whether the filesystem is on a network, where locks are unreliable
+	ReadOnly    bool   // whether the filesystem is mounted read-only
 	Free, Total int64  // number of bytes that this user may still write, and size of the disk in bytes; both are 0 if unknown
 	Reserve     int64  // number of free bytes below which no task is enqueued or claimed
 }

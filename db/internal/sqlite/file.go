@@ -56,7 +56,7 @@ func (d *File) find() error {
 		if file, err = os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
 			d.created = true
 			err = file.Close() // closing a file drops SQLite's locks on it, but no connection is open yet
-		} else if errors.Is(err, fs.ErrExist) { // another process has created it in the meantime
+		} else if errors.Is(err, fs.ErrExist) { // another process has just created the file
 			err = nil
 		}
 		if err == nil {

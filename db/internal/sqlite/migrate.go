@@ -92,7 +92,7 @@ func (d *File) prefixedVersion(ctx context.Context) (have int, prefix string, er
 	if err = d.conn.QueryRowxContext(ctx, hasSchemaTable).Scan(&exists); err == nil && exists {
 		err = d.conn.SelectContext(ctx, &schemas, selectSchemas)
 	}
-	if code(err) == sqlite3.SQLITE_ERROR { // the table runner_schema has other columns than expected
+	if code(err) == sqlite3.SQLITE_ERROR { // SQLITE_ERROR means that the table runner_schema has other columns than expected
 		return 0, "", foreignSchemaTable(d.path, err)
 	}
 	if err != nil {

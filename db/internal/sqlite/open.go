@@ -141,7 +141,7 @@ func (d *File) connectWriter(ctx context.Context) (have int, prefix string, err 
 	if d.write, err = connectBy(cmp.Or(d.options.Driver, driverName), d.path, "rw", 1, pragmas...); err != nil {
 		return 0, "", err
 	}
-	err = d.retryBusy(func() error { // while another process creates the file, even the pragmas of a connection find it locked
+	err = d.retryBusy(func() error { // try again, because the file is locked for every pragma while another process creates the database
 		if d.conn == nil {
 			if d.conn, err = d.write.Connx(ctx); err != nil {
 				return d.Explain(err)
@@ -196,7 +196,7 @@ func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 // walMode switches the file to WAL mode. It also sets auto_vacuum in an empty file, so that the file can return free pages to the
 // filesystem. A file of another program keeps its own auto_vacuum.
 func (d *File) walMode(ctx context.Context, conn *sqlx.Conn) error {
-	if d.options.Flash > 0 { // the next pragma has no effect on a file that has tables
+	if d.options.Flash > 0 { // page_size has no effect on a file that has tables
 		if _, err := conn.ExecContext(ctx, flashPageSize); err != nil {
 			return d.Explain(err)
 		}

@@ -58,7 +58,7 @@ func (d *File) Watch(ctx context.Context, every time.Duration, notify func(wakeu
 		w.every, w.paceChanged = checkEvery, d.paceChanged
 		events, stop = walEvents(d.path)
 	}
-	w.check() // only commits after this check cause a call of notify
+	w.check() // this first check makes the watch ignore all earlier commits
 	w.notify = notify
 	d.watches.Go(func() {
 		defer close()
@@ -89,7 +89,7 @@ type watch struct {
 	last        int64         // last value of the counter or of the pragma
 	others      uint32        // number of commits of other connections, if there is a counter
 	every       time.Duration // time between two checks if no event comes
-	paceChanged chan struct{} // channel that ends the pause between two slow checks with a value; nil if the pace never changes
+	paceChanged chan struct{} // channel that ends the pause between two slow checks; nil if the pace never changes
 }
 
 // eventPauses are the pauses before the checks after an event. The event comes when a process writes to the log, and the commit becomes

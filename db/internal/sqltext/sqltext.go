@@ -111,7 +111,7 @@ type renderer struct {
 	out     strings.Builder
 	params  int             // how many parameters the renderer has numbered; used only if dialect.Numbered is set
 	noAlias bool            // whether names are rendered without an alias, and fragments of the dialect are not used
-	keep    bool            // whether marks that are not the names of parts stay unchanged
+	keep    bool            // whether the renderer fills in only marks of parts, and copies all other marks
 	marks   map[string]bool // set of the names of all marks that were rendered; may be nil
 }
 

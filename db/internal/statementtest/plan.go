@@ -89,7 +89,7 @@ func AnyArgs(text string) []any {
 		args = args[:most]
 	}
 	for i := range args {
-		args[i] = "[]" // valid JSON, for statements that take lists
+		args[i] = "[]" // the text of each argument is valid JSON, because some statements expect lists
 	}
 	return args
 }
