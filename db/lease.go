@@ -14,18 +14,18 @@ import (
 // The functions in this file change claims that exist. A worker renews, reads and releases its own claims. A reaper revokes the claims of a
 // hung worker and records the losses. Package runner/internal/engine decides when to call these functions (heartbeat.go and reaper.go).
 //
-// A reaper takes the tasks of a hung worker over in two steps, Revoke and Reap. Revoke comes first, because the hung worker may continue at
-// any moment, and would then write how its commands ended while the reaper kills them. Revoke adds one to the generation of each claim, so
-// that later writes of the worker change no row, and sets the lease to 0. The tasks stay in the state running. The reaper then kills their
-// processes. Only when these are dead, it calls Reap, which lets the tasks run again. If the reaper dies in between, another reaper sees by
-// the lease of 0 that the claim is revoked, and continues.
+// A reaper takes the tasks of a hung worker over in two steps, Revoke and Reap. Revoke adds one to the generation of each claim, so that
+// later writes of the worker change no row, and sets the lease to 0. The tasks stay in the state running. Then the reaper kills the
+// processes of the tasks. When all these processes are dead, it calls Reap, which lets the tasks run again. Revoke comes before the kill,
+// because the hung worker may continue at any moment. It would then record how the killed commands ended. If the reaper dies between
+// the two steps, another reaper sees by the lease of 0 that the claim is revoked, and continues.
 //
 // Invariants:
 //   - Each write of a claim names the id, the generation and the worker. The database rejects the write if one of them has changed.
 //   - A reaper compares a lease only with an earlier value of the same lease, and never with its own clock. So each heartbeat must change
 //     the lease.
-//   - The commit of Revoke is durable (level full), because the caller kills processes afterwards. The commit of Reap need not be: if a
-//     crash undoes it, a reaper records the loss again.
+//   - The commit of Revoke is durable (level full), because the caller kills processes afterwards. The commit of Reap need not be durable:
+//     if a crash undoes it, a reaper records the loss again.
 
 // renewLeases sets the leases of the claims [2] of worker [3] to [1], and returns the claims that the worker still owns. [2] is JSON: pairs
 // of id and generation_id. A heartbeat must change every lease, even if the clock was set back. Otherwise a reaper would think that the

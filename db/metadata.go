@@ -10,8 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The table metadata_index has a row for each task and key in metadata_keys, if the task has a text with that key. IndexMetadata changes
-// the keys. Without keys, both tables of a file are empty.
+// The table metadata_keys lists the metadata keys that have an index; IndexMetadata changes this list. The table metadata_index has a row
+// for each task and each of these keys, if the task has a text with that key. In a file without indexed keys, both tables are empty.
 //
 // Invariants:
 //   - While a key is in metadata_keys, every transaction that gives a task a text with this key adds a row to the index. In a file, the

@@ -15,8 +15,8 @@ import (
 // This file runs the transaction of a group (commit.go explains groups) and the statements in it. The rule for errors is the difficult
 // part, because a wrong error makes a caller repeat a write that was committed, or trust one that was not:
 //   - If a member fails, the transaction is rolled back, and the result is a *memberError. The leader then runs the members one by one.
-//   - If BEGIN or the check of the files fails, nothing was written. Every member gets that error. If BEGIN failed only because the context
-//     of one caller has ended, the other members wait for the next transaction.
+//   - If BEGIN or the check of the files fails, nothing was written. Every member of the group gets the error of the failed step. If BEGIN
+//     failed only because the context of one caller has ended, the other members wait for the next transaction.
 //   - If the connection breaks after COMMIT was sent, the result of the commit is unknown. All members get an error that says so
 //     (Unanswered).
 //   - After an error that may have broken the connection, the writer is marked as broken. The next transaction opens a new connection.

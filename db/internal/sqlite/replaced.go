@@ -21,14 +21,15 @@ import (
 //   - After each commit the writer checks that the paths still lead to the files that this process has open, and confirms the write only if
 //     they do. It also checks the paths before it writes, unless it has checked them within the last millisecond.
 //   - If a program overwrites the file in place, the file keeps its inode. So the check also compares the size and the modification time.
-//     Only a checkpoint may change these, and the shared memory shows how far checkpoints have come. A change without such progress is an
-//     overwritten file, with one exception: if a process is killed while it commits, SQLite rebuilds the shared memory from the log, and
-//     the next checkpoint copies the same frames again. The check detects a rebuild by SQLite's counter of commits, which begins again at
-//     0. Then it records the new state of the file and reports nothing.
+//     Normally only a checkpoint changes the file, and the shared memory shows the progress of checkpoints. If the file has changed without
+//     such progress, the check reports that the file was overwritten.
+//   - One change without such progress is harmless: if a process is killed while it commits, SQLite rebuilds the shared memory from the
+//     log, and the next checkpoint copies the same frames again. The check recognizes a rebuild, because SQLite's counter of commits then
+//     begins again at 0. In this case it records the new state of the file and reports nothing.
 //   - A process does not open a database if other processes have other files open under the same names (checkFilesInUse).
 //   - The last process that closes a replaced database does not remove the log of the new database (keepLog).
 //
-// A check costs three calls of stat (4 µs of processor time), and a group of writes shares it.
+// A check costs three calls of stat (4 µs of processor time). All writes of a group share one check.
 //
 // # Alternatives
 //
@@ -54,8 +55,8 @@ type content struct {
 	settled     bool   // whether no checkpoint was in progress at the last check
 }
 
-// checkpoints says how far checkpoints have copied the log into the database file. It comes from the shared memory of SQLite. Only a
-// checkpoint writes to the database file.
+// checkpoints says how far checkpoints have copied the log into the database file. These numbers are read from the shared memory of SQLite.
+// Nothing but a checkpoint writes to the database file.
 type checkpoints struct {
 	salt            [8]byte
 	done, attempted uint32 // done: number of log frames that checkpoints have copied; attempted: number that they have tried to copy
