@@ -24,8 +24,8 @@ SIGKILL. If the task runs a Go function, the context of the function is
 cancelled. cancel returns after the tasks have stopped. Finished tasks stay
 unchanged.
 
-A selector selects unfinished tasks only. If a selector selects several tasks,
-cancel asks for confirmation on a terminal; without a terminal cancel
+With a selector, cancel changes unfinished tasks only. If it matches several
+tasks, cancel asks for confirmation on a terminal; without a terminal cancel
 needs --yes. cancel prints a line for each task: its id and state.
 
 EXIT STATUS

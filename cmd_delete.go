@@ -25,7 +25,7 @@ delete removes finished tasks with their attempts and output. You cannot undo a
 deletion. Unfinished tasks stay unchanged; to delete an unfinished task, cancel
 it first.
 
-A selector selects finished tasks only. If a selector selects several tasks,
+With a selector, delete deletes finished tasks only. If it matches several tasks,
 delete asks for confirmation on a terminal; without a terminal delete
 needs --yes. delete prints a line for each task: its id and "deleted".
 

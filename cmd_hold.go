@@ -29,9 +29,9 @@ but keeps its unique key. A held task can still expire, and the tasks of
 its --after can still end. Running and finished tasks stay unchanged. If you
 hold a task again, the user, time and reason of the first hold stay.
 
-A selector selects waiting tasks only. If a selector selects several tasks, hold
-asks for confirmation on a terminal; without a terminal hold needs --yes. hold
-prints a line for each task: its id and state.
+With a selector, hold changes waiting tasks only. If it matches several tasks,
+hold asks for confirmation on a terminal; without a terminal hold needs --yes.
+hold prints a line for each task: its id and state.
 
 EXIT STATUS
   0   the tasks are held; also if no task was selected
@@ -58,9 +58,9 @@ release ends the hold of tasks. The usual rules then decide when a released task
 starts: its start time, the tasks of its --after, and the order of its lane.
 Waiting tasks without a hold stay unchanged.
 
-A selector selects held tasks only. If a selector selects several tasks, release
-asks for confirmation on a terminal; without a terminal release needs --yes.
-release prints a line for each task: its id and state.
+With a selector, release changes held tasks only. If it matches several tasks,
+release asks for confirmation on a terminal; without a terminal release needs
+--yes. release prints a line for each task: its id and state.
 
 EXIT STATUS
   0   the selected tasks are not held any more; also if no task was selected
@@ -89,8 +89,8 @@ already starts before all these tasks, its priority stays. top does not end
 other reasons to wait: a start time, another task, or a hold. Running and
 finished tasks stay unchanged.
 
-A selector selects waiting tasks only. If a selector selects several tasks, top
-asks for confirmation on a terminal; without a terminal top needs --yes. top
+With a selector, top changes waiting tasks only. If it matches several tasks,
+top asks for confirmation on a terminal; without a terminal top needs --yes. top
 prints a line for each task: its id and state. Use "runner status -f" to watch
 the tasks.
 

@@ -31,7 +31,7 @@ become due now; the numbers of their attempts and losses stay. Running tasks
 stay unchanged.
 
 A selector without --state selects failed tasks. To run a completed task again,
-give the id of the task. If a selector selects several tasks, retry asks for
+give the id of the task. If a selector matches several tasks, retry asks for
 confirmation on a terminal; without a terminal retry needs --yes. retry prints a
 line for each task: its id and state.
 

@@ -74,10 +74,10 @@ unit already, install uses the unit of the package. If you run install again,
 install changes only settings that differ, and restarts the worker only if the
 unit has changed.
 
-The service uses the database of --db or $RUNNER_DB. Without --db and
-$RUNNER_DB, a service of --user uses ~/.local/state/runner/runner.db, a service
-with --run-as for a user other than runner uses /var/lib/NAME/runner.db, and any
-other service uses /var/lib/runner/runner.db.
+The service uses the database of --db or $RUNNER_DB. If you give neither, it uses
+  ~/.local/state/runner/runner.db  with --user
+  /var/lib/NAME/runner.db          with --run-as for a user other than runner
+  /var/lib/runner/runner.db        otherwise
 
 Set the options of the worker as variables, such as RUNNER_CONCURRENCY=8, in
 /etc/default/NAME, or with --user in ~/.config/NAME.env. After a change of these

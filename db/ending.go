@@ -8,9 +8,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ending is the end of a failed attempt, as lists and pages show it: "exit 7", or "exit 7 · 1: no route" with the error line. The database
-// stores the exit status, the signal and the error line in separate fields, so a search for such a text is split into conditions on these
-// fields.
+// ending is the parsed form of a text that lists and pages show for a failed attempt: "exit 7", or "exit 7 · 1: no route" with the error
+// line. The database stores the exit status, the signal and the error line in separate fields. So a search for such a text needs a
+// condition on each of these fields.
 type ending struct {
 	reason       jobs.Reason
 	exit, signal string // exit status and number of the signal; empty if the text has none

@@ -125,7 +125,7 @@ func (b *browser) expect(text string) {
 	b.expected = append(b.expected, text)
 }
 
-// The method "seen" returns the URLs of the requests so far.
+// The method "seen" returns the URLs that the browser has requested so far.
 func (b *browser) seen() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -192,7 +192,7 @@ func (b *browser) point(selector string) {
 	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
 }
 
-// The method "until" waits until a condition is true in the page. The parameter "script" is the condition as an expression in JavaScript.
+// The method "until" waits until the expression "script" in JavaScript is true in the page.
 func (b *browser) until(what, script string) {
 	b.t.Helper()
 	testkit.Eventually(b.t, what, func() bool {

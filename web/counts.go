@@ -131,7 +131,7 @@ func (c *queueCounts) forget() {
 	c.fresh, c.reading = false, nil
 }
 
-// The method "many" reports whether the pages may show an older count of the pending tasks.
+// The method "many" reports whether so many tasks are pending that counting them is slow. Then the pages may show an older count.
 func (c *queueCounts) many() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,8 +154,8 @@ func (c *queueCounts) add(list []admin.PendingCount, sign int) {
 	}
 }
 
-// The method "around" calls the function "do", which changes the tasks with these ids. It then adds the change in the number of pending
-// tasks to their last count.
+// The method "around" calls the function "do", which changes the tasks with these ids. It counts the pending tasks among them before and
+// after the call, and adds the difference to the last count.
 func (c *queueCounts) around(ctx context.Context, r *runner.Runner, ids []int64, do func() error) error {
 	if !c.many() {
 		return do()

@@ -25,8 +25,8 @@ import (
 
 type overviewView struct {
 	page
-	Problems     []problemView // problems that are shown at once
-	MoreProblems []problemView // problems that are shown after a click
+	Problems     []problemView // problems that the page lists as it opens
+	MoreProblems []problemView // problems that the page lists after a click
 	Empty        bool          // whether the database has no task
 	Alive        int           // number of workers that are not lost
 	Slots        int           // number of slots of the workers that are not lost

@@ -162,12 +162,13 @@ func (d *slotDrawing) draw(p page, names map[int64]jobs.Task) {
 	d.Bars, d.Scale = template.HTML(b.String()), template.HTML(scale.String())
 }
 
-// The method "known" returns the time from which the drawing shows what the worker did.
+// The method "known" returns the earliest time for which the drawing knows what the worker did.
 func (d *slotDrawing) known() time.Time {
 	return laterOf(laterOf(d.begin(), d.from), d.worker.StartedAt)
 }
 
-// The method "until" returns the time at which the worker ended, or the time at the right end of the drawing if the worker still ran then.
+// The method "until" returns the time at which the worker ended. If the worker still runs at the right end of the drawing, it returns the
+// time of this end.
 func (d *slotDrawing) until() time.Time {
 	if !d.worker.EndedAt.IsZero() && d.worker.EndedAt.Before(d.at) {
 		return laterOf(d.worker.EndedAt, d.begin())

@@ -156,8 +156,8 @@ func run(ctx context.Context, e *env, rounds int, only string) error {
 	return nil
 }
 
-// report prints the median of each measurement. runner is the first system of each workload. For each other system, report also prints how
-// many times as fast as this system runner is.
+// report prints the median of each measurement. runner is the first system of each workload. For each other system, report also prints
+// a ratio: 2 means that runner is twice as fast as that system.
 func report(list []*measurement) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\n%s, %d processors\nworkload\tsystem\tmedian\tunit\tleast\tmost\tratio\tcpu µs\tof it\n",

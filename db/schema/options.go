@@ -12,15 +12,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The column options of a task stores its task options as JSON; package taskspec has the list of all task options. In the SQL files of the
-// schema the following marks stand for SQL that depends on this list.
+// The column "options" of a task stores its task options as JSON. Package taskspec has the list of all task options. Some SQL of the schema
+// depends on this list. The SQL files have the following marks in its place:
 //
 //	{option_values}  columns of the view tasks_view
 //	{option_columns} columns of the view enqueue
 //	{option_checks}  checks of values that somebody inserts into the view enqueue
 //	{option_object}  keys and values of the JSON object that an INSERT into the view enqueue stores
 
-// withTaskOptions replaces these marks in a schema.
+// withTaskOptions replaces the marks above in the text of a schema.
 func withTaskOptions(schema string, dialect *optionDialect) string {
 	var values, columns, checks, object []string
 	for i := range taskspec.OptionList() {
@@ -30,7 +30,7 @@ func withTaskOptions(schema string, dialect *optionDialect) string {
 		}
 		parts := dialect.parts(o)
 		values = append(values, parts.Fill("{view} AS {key}"))
-		// The view enqueue has no column for these options: the worker looks up the path, and sets the event.
+		// The view enqueue has no column for these two options, because only runner itself sets them.
 		if o.Key == "path" || o.Key == "event" {
 			continue
 		}
@@ -88,15 +88,15 @@ type optionDialect struct {
 
 // optionSQL holds SQL templates for a kind of options. optionDialect.parts defines the marks in these templates.
 type optionSQL struct {
-	stored  string // the stored value of task t, or NULL
-	view    string // the value in tasks_view; an empty template means {usual}
-	cast    string // cast of the column in the view enqueue
-	value   string // the value to store in the JSON object; an empty template means NEW.{key}
-	invalid string // a condition that is true for an invalid value
+	stored  string // expression for the stored value of task t; it is NULL if the task does not have the option
+	view    string // expression for the value in tasks_view; an empty template means {usual}
+	cast    string // cast of the option's column in the view enqueue, such as ::bigint
+	value   string // expression for the value to store in the JSON object; an empty template means NEW.{key}
+	invalid string // condition that is true for an invalid value
 }
 
-// parts returns the texts for the marks in the templates of an option. {usual} stands for the stored value or the default, and {name} for
-// the key as an SQL literal.
+// parts returns the texts that replace the marks in the templates of an option. {usual} is the stored value, or the default if the task
+// does not have the option. {name} is the key as an SQL literal.
 func (d *optionDialect) parts(o *taskspec.OptionInfo) sqltext.Parts {
 	kind := kindOf(o)
 	s := d.kinds[kind]
@@ -179,8 +179,8 @@ const (
 	notFlag      = "NEW.{key} <> 0 AND NEW.{key} <> 1"
 )
 
-// sqliteTexts is the first part of an SQLite condition: it is true for an invalid map from keys to texts. The conditions for a key
-// follow it.
+// sqliteTexts is the beginning of an SQLite condition that is true for an invalid map from keys to texts. The templates that use it append
+// further conditions on a key, and the end of the CASE.
 const sqliteTexts = `CASE WHEN ` + sqliteText + ` OR NOT json_valid(NEW.{key}) OR ` + sqliteLength + ` THEN 1
       WHEN json_type(NEW.{key}) <> 'object' THEN 1
       ELSE EXISTS (SELECT 1 FROM json_each(NEW.{key}) WHERE type <> 'text' OR key = '' OR instr(key, '=') OR instr(key || value, char(0))`
@@ -212,8 +212,8 @@ const (
 	postgresLength = "octet_length(NEW.{key}) > {high}"
 )
 
-// postgresTexts is the first part of a PostgreSQL condition: it is true for an invalid map from keys to texts. The conditions for a key
-// follow it.
+// postgresTexts is the beginning of a PostgreSQL condition that is true for an invalid map from keys to texts. The templates that use it
+// append further conditions on a key, and the end of the CASE.
 const postgresTexts = `CASE WHEN NEW.{key} IS NULL THEN false
       WHEN ` + postgresLength + ` OR NEW.{key} !~ '^\s*\{' OR NOT is_jsonb(NEW.{key}) THEN true
       ELSE EXISTS (SELECT 1 FROM json_each(NEW.{key}::json) AS e WHERE json_typeof(e.value) <> 'string' OR e.key = ''` +

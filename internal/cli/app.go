@@ -50,7 +50,7 @@ func (a *App) Run(ctx context.Context, args []string) (status int) {
 	line, err := Parse(list, globals, args, a.Getenv)
 	a.Printer = a.printerFor(line)
 	defer func() {
-		if v := recover(); v != nil { // without recover the exit status would be 2, which promises that runner changed nothing
+		if v := recover(); v != nil { // a panic that nobody recovers ends a Go program with the exit status 2, which here means that nothing was changed
 			failure.Report(a.Printer, &failure.Error{Code: "internal", Exit: 1, What: fmt.Sprintf("internal error: %v", v),
 				Why: append([]string{"this is a bug in runner; please report it with these lines"},
 					strings.Split(strings.TrimSpace(string(debug.Stack())), "\n")...)})
@@ -138,6 +138,6 @@ func newCLI(list []*Command, globals []*Option) *urfave.App {
 		HideHelp: true, HideHelpCommand: true, HideVersion: true, DisableSliceFlagSeparator: true,
 		ExitErrHandler: func(*Context, error) {},
 		Writer:         io.Discard, ErrWriter: io.Discard,
-		Compiled: time.Unix(1, 0), // any time; without one, urfave/cli reads the modification time of the executable
+		Compiled: time.Unix(1, 0), // an arbitrary time; if it is zero, urfave/cli reads the modification time of the executable
 	}
 }

@@ -23,7 +23,7 @@ type Option struct {
 	hint        string // placeholder of the value, such as NAME in "--queue NAME"; empty if the option takes no value
 	usage       string // help text without the default
 	usual       string // the default as the help names it; empty if the help names no default
-	absent      bool   // whether this command rejects the option; code that several commands share may still read its default
+	absent      bool   // whether the option is not offered by this command, but exists so that shared code can read its default
 	group       string // heading above the option in the help; empty for OPTIONS
 	env         string // environment variable for the value; empty if there is none
 	value       optionValue
@@ -37,7 +37,7 @@ type optionValue interface {
 }
 
 func (o *Option) Names() []string               { return []string{o.name} }
-func (o *Option) IsSet() bool                   { return false } // not used: urfave/cli finds the answer in the flag set
+func (o *Option) IsSet() bool                   { return false } // urfave/cli requires this method but does not call it: it asks the flag set
 func (o *Option) Apply(set *flag.FlagSet) error { set.Var(o.value, o.name, o.usage); return nil }
 
 // String returns the name of the option as in the help.
@@ -66,8 +66,8 @@ func (o *Option) description() string {
 	return o.usage + " (default: " + o.usual + ")"
 }
 
-// setting is an optionValue of type T. The function "parse" converts a text to a value. If the user may repeat the option, the function add
-// combines two values. Otherwise add is nil.
+// setting is an optionValue of type T. The function "parse" converts a text to a value. If the user may repeat the option, the function
+// "add" appends the new value to the old one. Otherwise it is nil.
 type setting[T any] struct {
 	value T
 	parse func(string) (T, error)

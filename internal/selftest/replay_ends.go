@@ -66,8 +66,9 @@ func (r *replay) endLost(c *claim, e event, rest []event) {
 	if w.leftAt != 0 && w.leftAt <= e.at {
 		c.endedBy = endedByDeath
 	}
-	// The transaction that takes the tasks of a dead worker also marks the worker as ended. So look for the event "leave". Before it, the
-	// history may have other events of this transaction: it takes more tasks of the worker, and releases tasks that depend on them.
+	// If the worker died, the transaction that took its tasks has also marked it as ended, which is the event "leave". So look for "leave"
+	// among the later events of the same transaction. The other events of this transaction take more tasks of the worker, or release tasks
+	// that depend on them. Any other event belongs to a later transaction and ends the search.
 	for _, next := range rest {
 		if next.op == "leave" && next.worker == w.id && next.pid == 0 {
 			c.endedBy = endedByDeath

@@ -189,14 +189,17 @@ func (r *run) injectFaults(ctx context.Context) {
 	}
 	began := time.Now()
 	killAt, freezeAt := killServerEvery/2, freezeFirst
-	for ctx.Err() == nil && time.Since(began) < r.For {
+	for ctx.Err() == nil {
 		if r.Server != nil && time.Since(began) > killAt {
 			killAt += killServerEvery
 			r.nemesis.endServer()
 		}
-		if time.Since(began) > freezeAt {
+		if freezeAt < r.For && time.Since(began) > freezeAt { // also at the end, if the last fault took long
 			freezeAt += freezeEvery
 			r.nemesis.freeze()
+		}
+		if time.Since(began) >= r.For {
+			break
 		}
 		r.reportProgress(Progress{Phase: "faults", Done: time.Since(began), Of: r.For, Faults: r.nemesis.killsAndStops()})
 		r.nemesis.injectOne()

@@ -16,7 +16,7 @@ type Child struct {
 	g      *Guardian
 	key    Key
 	pid    int
-	answer chan reply    // receives the reply to the start; has space for two replies
+	answer chan reply    // receives the guardian's reply to the request to start; has space for two replies
 	ended  chan struct{} // closed when exit and err are set
 	exit   Exit
 	err    error

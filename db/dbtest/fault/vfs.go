@@ -20,7 +20,7 @@ var (
 
 	mu     sync.RWMutex
 	files  = map[uintptr]*file{}   // open files of disks, by address
-	tables = map[uintptr]uintptr{} // replaced method tables, by address of the system's table
+	tables = map[uintptr]uintptr{} // copies of method tables with functions of this file in them, by address of the original table
 )
 
 // file is an open file of a disk.
