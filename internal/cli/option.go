@@ -23,7 +23,7 @@ type Option struct {
 	hint        string // placeholder of the value, such as NAME in "--queue NAME"; empty if the option takes no value
 	usage       string // help text without the default
 	usual       string // the default as the help names it; empty if the help names no default
-	absent      bool   // whether the option is not offered by this command, but exists so that shared code can read its default
+	absent      bool   // whether this command rejects the option, and has it only so that shared code can read its default
 	group       string // heading above the option in the help; empty for OPTIONS
 	env         string // environment variable for the value; empty if there is none
 	value       optionValue
