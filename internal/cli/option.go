@@ -37,7 +37,7 @@ type optionValue interface {
 }
 
 func (o *Option) Names() []string               { return []string{o.name} }
-func (o *Option) IsSet() bool                   { return false } // urfave/cli requires this method but does not call it: it asks the flag set
+func (o *Option) IsSet() bool                   { return false } // urfave/cli needs this method but does not call it
 func (o *Option) Apply(set *flag.FlagSet) error { set.Var(o.value, o.name, o.usage); return nil }
 
 // String returns the name of the option as in the help.
