@@ -50,7 +50,7 @@ func (a *App) Run(ctx context.Context, args []string) (status int) {
 	line, err := Parse(list, globals, args, a.Getenv)
 	a.Printer = a.printerFor(line)
 	defer func() {
-		if v := recover(); v != nil { // a panic that nobody recovers ends a Go program with the exit status 2, which here means that nothing was changed
+		if v := recover(); v != nil { // a panic would exit with 2, which here promises that nothing was changed
 			failure.Report(a.Printer, &failure.Error{Code: "internal", Exit: 1, What: fmt.Sprintf("internal error: %v", v),
 				Why: append([]string{"this is a bug in runner; please report it with these lines"},
 					strings.Split(strings.TrimSpace(string(debug.Stack())), "\n")...)})
