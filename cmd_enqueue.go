@@ -113,7 +113,7 @@ EXIT STATUS with --batch or --each, and --wait
   125  nothing was enqueued, or runner itself failed
 
 EXIT STATUS with --wait
-  status of task    the command ended by itself
+  N                 the command ended by itself with the exit status N
   124               --wait-timeout, or the task timed out; stderr says which
   125               the task was cancelled, expired, deleted or lost, or some
                     output is missing, or runner itself failed

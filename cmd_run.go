@@ -34,7 +34,7 @@ On the first ^C, TERM or HUP, run cancels the task and waits until it has ended.
 On the second of these signals, run kills the task.
 
 EXIT STATUS
-  status of task    the command ended by itself
+  N                 the command ended by itself with the exit status N
   2                 invalid usage; nothing was run
   124               the task ran longer than its --timeout
   125               the task was cancelled, expired, deleted or lost, or runner

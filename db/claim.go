@@ -240,7 +240,8 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	if len(claimed) < ask.Free {
 		c.names = nil
 	}
-	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) { // otherwise no pending task is left for the batches
+	// if the claim found fewer tasks than it may take, and no limit or pause held it back, no pending task is left for the batches
+	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) {
 		return t.fillBatches(c, claimed, ask, g, seekOverdue, now)
 	}
 	return claimed, nil

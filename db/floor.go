@@ -360,7 +360,7 @@ func (f *floors) set(queues []string, ranges []partRange, first []firstTask, bef
 		f.queues, f.ranges = nil, nil
 		return
 	}
-	if !full && f.ranges == nil { // claims have stopped using floors during this look
+	if !full && f.ranges == nil { // during this look another look has ended the use of floors
 		return
 	}
 	f.queues, f.ranges = queues, raised(ranges, first, before)

@@ -55,7 +55,7 @@ func TestSuspectsRunAlone(t *testing.T) {
 	// a busy worker claims a task that is no suspect, as long as no suspect has waited for suspectPatience
 	wantClaims(now, 1, false, true, 1)
 	wantClaims(now.Add(31*time.Second), 1, false, true) // after suspectPatience a busy worker claims nothing
-	// an idle worker claims one suspect and nothing else, the highest priority first
+	// an idle worker claims only one task: the suspect with the highest priority
 	wantClaims(now.Add(31*time.Second), 4, true, true, 4)
 	wantClaims(now.Add(31*time.Second), 4, true, false, 3)      // in its next claim the idle worker claims the next suspect
 	wantClaims(now.Add(31*time.Second), 4, true, true, 2, 6, 7) // a suspect of an unknown job does not block other tasks

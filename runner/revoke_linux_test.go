@@ -85,8 +85,8 @@ func TestATaskThatRunnerKilledIsLostAndNotFailed(t *testing.T) {
 		signal(t, pid, syscall.SIGSTOP)
 	}
 	unlock := lockWrites(t, r)
-	// The second worker can find the expired lease after a second. A worker with a bug would kill the commands now, before it has revoked
-	// the claims.
+	// The other worker finds the expired lease within a second, but cannot revoke the claims while this test holds the write lock. A worker
+	// with a bug would kill the commands before it has revoked the claims.
 	for end := time.Now().Add(4 * shortLease); living(commands) > 0 && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -15,8 +15,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestALookDoesNotWaitForOtherWorkersOnAServer holds the write lock in the shared mode in which cycles of other workers hold it. A cycle
-// that finds no scheduled task whose time has come must not wait for that lock: it claims the pending task at once.
+// TestALookDoesNotWaitForOtherWorkersOnAServer holds the write lock in the shared mode, as another worker does during its cycle. A cycle
+// that finds no due task to make pending needs no exclusive lock. So it must claim the pending task without waiting.
 func TestALookDoesNotWaitForOtherWorkersOnAServer(t *testing.T) {
 	ctx := t.Context()
 	d := dbtest.OpenServer(t, pgkit.Address(t))

@@ -29,7 +29,7 @@ func TestThePercentilesOfAWholePeriodWeighTheTasks(t *testing.T) {
 	testkit.Equal(t, "failed tasks", whole.Ended[jobs.Failed], 2)
 	testkit.Equal(t, "start", whole.At, at)
 
-	// The field Ended may count fewer tasks than the sample of a bucket has. Each sampled task then has the weight 1.
+	// The field Ended may be smaller than the number of tasks in the sample of a bucket. Each sampled task then has the weight 1.
 	whole = Whole([]TimeBucket{
 		{At: at, Ended: map[jobs.State]int{jobs.Completed: 1}, Sampled: 10, waits: hours, runs: hours},
 		{At: at, Ended: map[jobs.State]int{jobs.Completed: 2}, Sampled: 2, waits: seconds, runs: seconds},

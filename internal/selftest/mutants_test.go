@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// rounds is the number of selftests that look for the defect of a mutant before the named test runs. Several rounds
-// help, because the timing decides which faults hit which processes.
+// rounds is the number of selftests that look for the defect of a mutant. If no selftest finds the defect, the test that the mutant names
+// runs. Several rounds help, because the timing decides which faults hit which processes.
 const (
 	rounds   = 3
 	roundFor = "8s"
