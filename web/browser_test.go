@@ -46,38 +46,66 @@ type browser struct {
 	expected []string // a console message is expected if it contains one of these texts
 }
 
-// chromium starts a browser. It skips the test if Chromium is not installed.
-func chromium(t testing.TB) context.Context {
-	t.Helper()
-	path := ""
+// chromium is the browser of all tests of the package. It starts with the first test that needs it.
+var chromium struct {
+	start  sync.Once
+	dir    string
+	tab    context.Context // the first tab; nil if Chromium is not installed
+	cancel context.CancelFunc
+	err    error
+}
+
+// startChromium starts the browser.
+func startChromium() {
+	c := &chromium
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		if c.dir, c.err = os.MkdirTemp("", "chromium"); c.err != nil {
+			return
+		}
+		flags := append([]chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.UserDataDir(filepath.Join(c.dir, "data")),
+			chromedp.Env("TMPDIR=" + c.dir)}, browserFlags...)
+		allocator, cancel := chromedp.NewExecAllocator(context.Background(), flags...)
+		tab, cancelTab := chromedp.NewContext(allocator)
+		c.tab, c.cancel, c.err = tab, func() { cancelTab(); cancel() }, chromedp.Do(tab)
+		return
+	}
+}
+
+// withChromium runs tests and then ends the browser.
+type withChromium struct{ tests testkit.Tests }
+
+// Run runs the tests and ends the browser.
+func (w withChromium) Run() int {
+	code, c := w.tests.Run(), &chromium
+	if c.cancel == nil {
+		return code
+	}
+	c.cancel()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // the processes of Chromium write files until they end
+		if err := os.RemoveAll(c.dir); err == nil {
+			return code
+		} else if time.Now().After(end) {
+			fmt.Fprintln(os.Stderr, "cannot remove the directory of the browser:", err)
+			return 1
 		}
 	}
-	if path == "" {
+}
+
+// newTab opens a tab with cookies of its own. It skips the test if Chromium is not installed.
+func newTab(t testing.TB) context.Context {
+	t.Helper()
+	chromium.start.Do(startChromium)
+	if chromium.err != nil {
+		t.Fatal(chromium.err)
+	}
+	if chromium.tab == nil {
 		t.Skip("Chromium is not installed; use apt-get install chromium")
 	}
-	dir, err := os.MkdirTemp("", "chromium")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { // wait for the end of Chromium: its processes end one after the other, and write files until then
-		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-			if err := os.RemoveAll(dir); err == nil {
-				return
-			} else if time.Now().After(end) {
-				t.Errorf("remove the directory of the browser: got error %v, want none", err)
-				return
-			}
-		}
-	})
-	flags := append([]chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.UserDataDir(filepath.Join(dir, "data")),
-		chromedp.Env("TMPDIR=" + dir)}, browserFlags...)
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), flags...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
+	ctx, cancel := chromedp.NewContext(chromium.tab, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -85,8 +113,8 @@ func chromium(t testing.TB) context.Context {
 // browse opens a tab and signs in.
 func browse(t testing.TB, s *site) *browser {
 	t.Helper()
-	b := &browser{t: t, ctx: chromium(t), site: s}
-	if err := chromedp.Do(b.ctx); err != nil { // starts the browser
+	b := &browser{t: t, ctx: newTab(t), site: s}
+	if err := chromedp.Do(b.ctx); err != nil { // opens the tab
 		t.Fatal(err)
 	}
 	if err := chromedp.Listen(b.ctx, func(event any) {

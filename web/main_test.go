@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	time.Local = time.UTC // the zone of the server
-	goleak.VerifyTestMain(testkit.NoOpenFiles(m))
+	goleak.VerifyTestMain(testkit.NoOpenFiles(withChromium{m}))
 }
 
 func open(t testing.TB) *runner.Runner {
