@@ -119,6 +119,7 @@ func (b *browser) audit(text, name string, width int, theme string) {
 }
 
 func TestPagesAreAccessible(t *testing.T) {
+	t.Parallel()
 	text := axe(t)
 	r := open(t)
 	tasks := sampleDatabase(t, r)
@@ -127,6 +128,7 @@ func TestPagesAreAccessible(t *testing.T) {
 }
 
 func TestTargetsAreLargeEnough(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	tasks := sampleDatabase(t, r)
 	b := browse(t, serve(t, r, webOptions))

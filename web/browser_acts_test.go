@@ -18,6 +18,7 @@ import (
 )
 
 func TestTheListHasPagesWithoutJavaScript(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	for range 60 {
 		shell(t, r, "exit 1", jobs.Queue("media"))
@@ -78,6 +79,7 @@ var formSteps = []struct {
 }
 
 func TestAllActionsWorkWithoutJavaScript(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	for range 5 {
 		shell(t, r, "exit 1", jobs.Queue("media"))
@@ -124,6 +126,7 @@ func TestAllActionsWorkWithoutJavaScript(t *testing.T) {
 }
 
 func TestHostileTextDoesNothingInABrowser(t *testing.T) {
+	t.Parallel()
 	const script, image = "<script>document.title='owned'</script>", "<img src=/healthz?x onerror=\"document.title='owned'\">"
 	r := open(t)
 	shell(t, r, "printf '"+script+"\\033]0;owned\\007\\033[2J\u202eRTL\\n'; exit 1", jobs.Label(script+image), jobs.Lane("'\">"+image))
@@ -173,6 +176,7 @@ func TestHostileTextDoesNothingInABrowser(t *testing.T) {
 }
 
 func TestRegionsInUseAreNotReplaced(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1")
 	runnerkit.Drain(t, r)
@@ -231,6 +235,7 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 }
 
 func TestAHiddenTabHoldsNoConnection(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	b := browse(t, serve(t, r, webOptions))
 	b.until("it is connected", "stream && stream.readyState === 1")

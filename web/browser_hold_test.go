@@ -22,6 +22,7 @@ func failures(t *testing.T, r *runner.Runner, queue string, status, n int) {
 }
 
 func TestGroupsHoldStillUnderTheMouse(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	failures(t, r, "default", 1, 3)
 	failures(t, r, "default", 2, 2)
@@ -39,6 +40,7 @@ func TestGroupsHoldStillUnderTheMouse(t *testing.T) {
 }
 
 func TestProblemsHoldStillUnderTheMouse(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	stop := runnerkit.Work(t, r) // without a worker, the page would show one more problem
 	defer stop()
@@ -77,6 +79,7 @@ func TestProblemsHoldStillUnderTheMouse(t *testing.T) {
 }
 
 func TestNoRowHasTheIdOfAnotherElement(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	for _, name := range []string{"ask", "box", "ueues"} {
 		shell(t, r, "exit 1", jobs.Queue(name))

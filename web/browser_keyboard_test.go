@@ -10,6 +10,7 @@ import (
 )
 
 func TestThePagesCanBeUsedWithTheKeyboard(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	for range 3 {
 		shell(t, r, "exit 1")

@@ -12,6 +12,7 @@ import (
 )
 
 func TestAListHoldsStillUnderTheMouse(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	first := shell(t, r, "true")
 	b := browse(t, serve(t, r, webOptions))
@@ -42,6 +43,7 @@ func TestAListHoldsStillUnderTheMouse(t *testing.T) {
 }
 
 func TestKeysActOnTheSelection(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	for range 4 {
 		shell(t, r, "exit 1")
@@ -62,6 +64,7 @@ func TestKeysActOnTheSelection(t *testing.T) {
 }
 
 func TestTheActionsStayInView(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	for n := range 50 {
 		shell(t, r, fmt.Sprintf("exit %d", n+1))

@@ -28,6 +28,7 @@ const shownLines = `[...document.querySelectorAll('#box .l')]
 const atEnd = `(o => o.scrollTop + o.clientHeight >= o.scrollHeight - 8)(document.querySelector('#box .out'))`
 
 func TestAFinishedLogOpensAtItsEndInABrowser(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	id := shell(t, r, `seq 3000; for i in 1 2 3; do echo "  at frame $i" >&2; done; echo "ValueError: no such user" >&2; exit 1`)
 	runnerkit.Drain(t, r)
@@ -83,6 +84,7 @@ func TestALogOfManySmallPiecesIsComplete(t *testing.T) {
 // TestALiveLogShowsEveryLineInABrowser follows a script that prints a thousand lines per second. RUNNER_LOG_SECONDS sets how many seconds
 // it runs; default 4.
 func TestALiveLogShowsEveryLineInABrowser(t *testing.T) {
+	t.Parallel()
 	seconds, _ := strconv.Atoi(os.Getenv("RUNNER_LOG_SECONDS"))
 	if seconds == 0 {
 		seconds = 4
@@ -131,6 +133,7 @@ func TestALiveLogShowsEveryLineInABrowser(t *testing.T) {
 }
 
 func TestTheNextAttemptIsFollowedInABrowser(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	b := browse(t, serve(t, r, webOptions))
 	b.screen(1280, "light")

@@ -23,6 +23,7 @@ func (b *browser) cut() string {
 }
 
 func TestQuestionsFitInABrowser(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	long := strings.Repeat("unreachable-", 16)
 	for range 2 {
@@ -48,6 +49,7 @@ func TestQuestionsFitInABrowser(t *testing.T) {
 }
 
 func TestGroupsShowTheirTimesOnATelephone(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1", jobs.Queue("mail"))
 	runnerkit.Drain(t, r)
@@ -61,6 +63,7 @@ func TestGroupsShowTheirTimesOnATelephone(t *testing.T) {
 }
 
 func TestNamesOfWorkersAreOnOneLine(t *testing.T) {
+	t.Parallel()
 	const name = "batch-worker-17.eu-central-1.example:811" // 40 characters
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 8, Name: name})
 	r.Register(runner.Commands(runner.CommandOptions{}))
@@ -93,6 +96,7 @@ func TestTheProblemOfFailedTasksLeadsToTheirGroups(t *testing.T) {
 }
 
 func TestAScheduleShowsBothZonesOnATelephone(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	s := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Zone: "Asia/Tokyo", Spec: jobs.Shell("true").With()}
 	if err := r.Schedule(t.Context(), s); err != nil {
@@ -109,6 +113,7 @@ func TestAScheduleShowsBothZonesOnATelephone(t *testing.T) {
 }
 
 func TestTheRowsOfSchedulesAreLowOnATelephone(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	for _, name := range []string{"backup", "report"} {
 		s := jobs.Schedule{Name: name, Cron: "44 22 28 2 *", Zone: "Europe/Berlin", Spec: jobs.Shell("true").With()}
@@ -138,6 +143,7 @@ func TestTheRowsOfSchedulesAreLowOnATelephone(t *testing.T) {
 }
 
 func TestTheQueuesShowTheirFailuresOnATelephone(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1")
 	runnerkit.Drain(t, r)
@@ -149,6 +155,7 @@ func TestTheQueuesShowTheirFailuresOnATelephone(t *testing.T) {
 }
 
 func TestTheBarOfActionsIsLowOnATelephone(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	for n := range 50 {
 		shell(t, r, fmt.Sprintf("exit %d", n+1))
@@ -168,6 +175,7 @@ func TestTheBarOfActionsIsLowOnATelephone(t *testing.T) {
 }
 
 func TestTheOrdersStandApartFromTheStates(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1")
 	runnerkit.Drain(t, r)

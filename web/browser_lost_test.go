@@ -19,6 +19,7 @@ import (
 )
 
 func TestAnActionSurvivesTheEndOfTheSessionInABrowser(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	s := serve(t, r, webOptions)
 	b := browse(t, s)
@@ -52,6 +53,7 @@ func TestAnActionSurvivesTheEndOfTheSessionInABrowser(t *testing.T) {
 // TestAnUpdateKeepsTheActionThatIsSentInABrowser ends the session. Then the browser sends an action, and the page is updated before the
 // answer arrives. The update must not replace the page: the page must still ask the user to sign in for the action.
 func TestAnUpdateKeepsTheActionThatIsSentInABrowser(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	s := serve(t, r, webOptions)
 	b := browse(t, s)
@@ -105,6 +107,7 @@ func TestTheQuestionOfALostActionChangesNothing(t *testing.T) {
 }
 
 func TestADoubleClickActsOnce(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
 		t.Fatal(err)
@@ -139,6 +142,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 }
 
 func TestALostServerIsShownInABrowser(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1")
 	runnerkit.Drain(t, r)

@@ -16,6 +16,7 @@ import (
 )
 
 func TestTheSearchOfEveryPageCompletesWords(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1", jobs.Queue("media"), jobs.Label("night run"))
 	runnerkit.Drain(t, r)
@@ -42,6 +43,7 @@ func TestTheSearchOfEveryPageCompletesWords(t *testing.T) {
 var timezoneOverride = cdp.Command[map[string]any, cdp.Empty]{Method: "Emulation.setTimezoneOverride"}
 
 func TestTheZoneIsChosenWithOneClick(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	shell(t, r, "true")
 	runnerkit.Drain(t, r)
@@ -71,6 +73,7 @@ func TestTheZoneIsChosenWithOneClick(t *testing.T) {
 }
 
 func TestTheHeadOfALiveLogCountsTheLines(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	b := browse(t, serve(t, r, webOptions))
 	b.screen(1280, "light")
@@ -93,6 +96,7 @@ func TestTheHeadOfALiveLogCountsTheLines(t *testing.T) {
 }
 
 func TestKeysCancelAndDelete(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	first, second := shell(t, r, "true"), shell(t, r, "exit 1", jobs.Queue("other"))
 	if err := r.Pause(t.Context(), "wait", "default"); err != nil {
@@ -128,6 +132,7 @@ func TestKeysCancelAndDelete(t *testing.T) {
 }
 
 func TestButtonsWorkWithTheKeyboard(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	id := shell(t, r, "true")
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
@@ -160,6 +165,7 @@ func (b *browser) tabTo(selector string) {
 }
 
 func TestTheDrawingOfDependenciesIsReachedWithTheKeyboard(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	first := shell(t, r, "true")
 	id := shell(t, r, "true", jobs.After(first))
@@ -174,6 +180,7 @@ func TestTheDrawingOfDependenciesIsReachedWithTheKeyboard(t *testing.T) {
 }
 
 func TestTheLiveRegionSpeaksNewProblemsOnly(t *testing.T) {
+	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 2, Name: "web1:811"})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	stop := runnerkit.Work(t, r)

@@ -144,6 +144,7 @@ func (b *browser) connected() {
 }
 
 func TestASilentServerIsShownInABrowser(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	id := shell(t, r, "exit 1")
 	runnerkit.Drain(t, r)
@@ -176,6 +177,7 @@ func TestASilentServerIsShownInABrowser(t *testing.T) {
 }
 
 func TestAnActionOnASlowNetworkIsDoneOnce(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	id := shell(t, r, "exit 1")
 	runnerkit.Drain(t, r)
@@ -200,6 +202,7 @@ func TestAnActionOnASlowNetworkIsDoneOnce(t *testing.T) {
 }
 
 func TestASilentStreamIsOpenedAgain(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	b := browse(t, serve(t, r, webOptions))
 	b.connected()

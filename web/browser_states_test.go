@@ -67,6 +67,7 @@ func busyVisits(t *testing.T, r *runner.Runner, b *browser) []visit {
 }
 
 func TestMorePagesInABrowser(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	b := browse(t, serve(t, r, webOptions))
 	eachVisit(b, busyVisits(t, r, b), themes, func(name string, width int, theme string) {
@@ -78,6 +79,7 @@ func TestMorePagesInABrowser(t *testing.T) {
 }
 
 func TestPagesInProgressAreAccessible(t *testing.T) {
+	t.Parallel()
 	text := axe(t)
 	r := open(t)
 	b := browse(t, serve(t, r, webOptions))

@@ -262,6 +262,7 @@ var (
 )
 
 func TestPagesInABrowser(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	pages := sampleDatabase(t, r)
 	b := browse(t, serve(t, r, webOptions))
@@ -300,6 +301,7 @@ func (b *browser) fits(name string, width int) {
 }
 
 func TestLargePagesInABrowser(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	pages := largeDatabase(t, r)
 	b := browse(t, serve(t, r, webOptions))
@@ -322,6 +324,7 @@ func TestLargePagesInABrowser(t *testing.T) {
 }
 
 func TestEmptyPagesInABrowser(t *testing.T) {
+	t.Parallel()
 	b := browse(t, serve(t, open(t), webOptions))
 	for name, path := range map[string]string{"overview": "/", "tasks": "/tasks", "schedules": "/schedules", "login": "/login"} {
 		for _, width := range widths {
@@ -334,6 +337,7 @@ func TestEmptyPagesInABrowser(t *testing.T) {
 }
 
 func TestLiveUpdatesInABrowser(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	s := serve(t, r, webOptions)
 	b := browse(t, s)
@@ -380,6 +384,7 @@ func TestLiveUpdatesInABrowser(t *testing.T) {
 }
 
 func TestManyTasksAreRetriedByAQuery(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	for range 118 {
 		shell(t, r, "exit 1", jobs.Queue("media"))

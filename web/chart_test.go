@@ -86,6 +86,7 @@ func TestBarsAreProportional(t *testing.T) {
 }
 
 func TestTheChartInABrowser(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1")
 	shell(t, r, "true")

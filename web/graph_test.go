@@ -158,6 +158,7 @@ func spread(t testing.TB, r *runner.Runner) {
 }
 
 func TestDrawingsInABrowser(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	spec := func(i int) jobs.Spec { return jobs.Shell(fmt.Sprintf("exit %d", i%20/19)).With(jobs.MaxAttempts(1)) }
 	specs := func(yield func(jobs.Spec) bool) {

@@ -85,6 +85,7 @@ func TestGroupsFollowTheFailures(t *testing.T) {
 }
 
 func TestAGroupOfFailuresIsRetriedInABrowser(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	for i := range 7 {
 		shell(t, r, fmt.Sprintf("echo '535 authentication failed for user %d' >&2; exit 1", i), jobs.Queue([]string{"mail", "bulk"}[i%2]))
