@@ -37,8 +37,9 @@ func testSchedules(t *testing.T, test func(c *scheduleTest)) {
 func (c *scheduleTest) open() {
 	c.Helper()
 	var err error
-	if c.r, err = Open(context.Background(), c.path,
-		Options{Concurrency: 8, Sync: Normal, Alone: true, Keep: -1, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if c.r, err = Open(context.Background(), c.path, Options{Concurrency: 8, Sync: Normal, Alone: true, Keep: -1,
+		Lease: 10 * time.Minute, // two weeks with the usual lease would have 100,000 heartbeats
+		Log:   slog.New(slog.DiscardHandler)}); err != nil {
 		c.Fatal(err)
 	}
 	c.r.Register(jobs.Handler{Job: "note", MaxAttempts: 1, Run: func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
