@@ -83,9 +83,11 @@ type Options struct {
 	auth *authenticator // check of the token for the server of Listen; nil for Handler, which uses Authorize instead
 }
 
-// The limits of a request.
+// readTimeout is the time limit for the database reads of a page. It is a variable so that tests can pass on a slow machine.
+var readTimeout = 2 * time.Second
+
+// The other limits of a request.
 const (
-	readTimeout   = 2 * time.Second  // time limit for the database reads of a page
 	actionTimeout = time.Minute      // time limit for an action on many tasks
 	writeTimeout  = 30 * time.Second // time limit for sending a response that is not a stream
 	maxBody       = 1 << 20

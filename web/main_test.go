@@ -22,7 +22,7 @@ import (
 	"example.com/runner/web"
 )
 
-// TestMain runs the tests in UTC, whatever the zone of the machine is.
+// TestMain runs the tests in UTC, whatever the zone of the machine is. It lets pages take long, because the race detector is slow.
 func TestMain(m *testing.M) {
 	if runner.Guardian() {
 		return
@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	time.Local = time.UTC // the zone of the server
+	web.SetReadTimeout(time.Minute)
 	goleak.VerifyTestMain(testkit.NoOpenFiles(withChromium{m}))
 }
 

@@ -1,9 +1,11 @@
 package await
 
 import (
+	"context"
 	"errors"
 	"regexp"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/runner/internal/failure"
@@ -62,22 +64,24 @@ func TestALongWaitShowsItsProgress(t *testing.T) {
 // TestAWaitThatEndsEarlyRemovesTheBar checks that the message at the end of an interrupted wait does not follow the progress bar on the
 // same line.
 func TestAWaitThatEndsEarlyRemovesTheBar(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
-	var ids []int64
-	for i := range 2 {
-		task, err := r.Enqueue(t.Context(), noop.With(i))
-		testkit.NoError(t, err)
-		ids = append(ids, task.ID)
-	}
-	ctx, stop := Context(t.Context(), 50*time.Millisecond)
-	defer stop()
-	p, _, stderr := termtest.Printer(40)
-	now := time.Now()
-	p.Now = func() time.Time { now = now.Add(time.Minute); return now }
-	_, err := All(ctx, r, p, ids, func(jobs.Task) error { return nil })
-	if status, ok := errors.AsType[failure.ExitStatus](err); !ok || status != StatusTimedOut {
-		t.Errorf("got %v, want exit status %d", err, StatusTimedOut)
-	}
-	testkit.Equal(t, "stderr", stderr.String(), "\r  waiting  ░░░░░░░░░░░░░░░░░░░  0%  0/2"+
-		"\r                                       \rgave up waiting after 50ms; 2 tasks go on\n")
+	synctest.Test(t, func(t *testing.T) {
+		r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Alone: true})
+		var ids []int64
+		for i := range 2 {
+			task, err := r.Enqueue(t.Context(), noop.With(i))
+			testkit.NoError(t, err)
+			ids = append(ids, task.ID)
+		}
+		ctx, stop := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, TimedOut{50 * time.Millisecond})
+		defer stop()
+		p, _, stderr := termtest.Printer(40)
+		now := time.Now()
+		p.Now = func() time.Time { now = now.Add(time.Minute); return now }
+		_, err := All(ctx, r, p, ids, func(jobs.Task) error { return nil })
+		if status, ok := errors.AsType[failure.ExitStatus](err); !ok || status != StatusTimedOut {
+			t.Errorf("got %v, want exit status %d", err, StatusTimedOut)
+		}
+		testkit.Equal(t, "stderr", stderr.String(), "\r  waiting  ░░░░░░░░░░░░░░░░░░░  0%  0/2"+
+			"\r                                       \rgave up waiting after 50ms; 2 tasks go on\n")
+	})
 }
