@@ -25,8 +25,8 @@ delete removes finished tasks with their attempts and output. You cannot undo a
 deletion. Unfinished tasks stay unchanged; to delete an unfinished task, cancel
 it first.
 
-With a selector, delete deletes finished tasks only. If it matches several tasks,
-delete asks for confirmation on a terminal; without a terminal delete
+With a selector, delete removes finished tasks only. If it matches several
+tasks, delete asks for confirmation on a terminal; without a terminal delete
 needs --yes. delete prints a line for each task: its id and "deleted".
 
 A Go program that calls OnFinished has a cursor in the database. --cursor

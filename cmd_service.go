@@ -74,7 +74,7 @@ unit already, install uses the unit of the package. If you run install again,
 install changes only settings that differ, and restarts the worker only if the
 unit has changed.
 
-The service uses the database of --db or $RUNNER_DB. If you give neither, it uses
+The service uses the database of --db or $RUNNER_DB. Without both, it uses
   ~/.local/state/runner/runner.db  with --user
   /var/lib/NAME/runner.db          with --run-as for a user other than runner
   /var/lib/runner/runner.db        otherwise
