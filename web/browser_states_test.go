@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/chromedp"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
@@ -84,4 +85,27 @@ func TestPagesInProgressAreAccessible(t *testing.T) {
 	r := open(t)
 	b := browse(t, serve(t, r, webOptions))
 	eachVisit(b, busyVisits(t, r, b), themes, func(name string, width int, theme string) { b.audit(text, name, width, theme) })
+}
+
+func TestAnEditIsShownOnTheOpenPagesInABrowser(t *testing.T) {
+	t.Parallel()
+	r := open(t)
+	id := shell(t, r, "true")
+	s := jobs.Schedule{Name: "report", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}
+	testkit.NoError(t, r.Schedule(t.Context(), s))
+	b := browse(t, serve(t, r, webOptions))
+
+	b.open(fmt.Sprintf("/tasks/%d", id))
+	_, err := admin.Edit(t.Context(), r, id, func(_ jobs.Task, s *jobs.Spec) error {
+		s.Priority, s.Label = 9, "the edited task"
+		return nil
+	})
+	testkit.NoError(t, err)
+	b.until("the page of the task shows the new priority", "document.querySelector('.facts').textContent.includes('priority 9')")
+	b.until("the page of the task shows the new label", "document.querySelector('.what').textContent.includes('the edited task')")
+
+	b.open("/schedules/report")
+	s.Cron = "0 4 * * *"
+	testkit.NoError(t, r.Schedule(t.Context(), s))
+	b.until("the page of the schedule shows the new expression", "document.querySelector('.facts').textContent.includes('0 4 * * *')")
 }
