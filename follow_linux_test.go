@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector needs additional memory, so this test runs without it.
+// The test in this file measures memory. The race detector needs additional memory, so the test runs only without it.
 
 package main
 

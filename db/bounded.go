@@ -18,8 +18,8 @@ import (
 // and returns the id of the next task. It reads only the end of the table.
 var newestFloor = query(`SELECT id FROM {tasks} WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET 0 + ?`)
 
-// timeFloor returns the time and the id of the last task at which a bounded list looks. The list is ordered by time. Indexes: tasks_failed,
-// tasks_finished and tasks_due.
+// timeFloor returns the time and the id of the last task that a bounded search may examine. The search goes through the tasks in the order
+// of this time. Indexes: tasks_failed, tasks_finished and tasks_due.
 var timeFloor = query(`SELECT {time} AS at, tasks.id FROM {tasks}{where} ORDER BY {time}{direction}, tasks.id{direction}{limit}`)
 
 // TimeMark is the place of a task in a list that is ordered by time.

@@ -88,8 +88,8 @@ type CancelRequest struct {
 }
 
 // Beat is a heartbeat. It updates the worker's own row and renews the leases of the claims in the parameter "running" until now + lease. It
-// returns the claims that the worker still owns. If one of these claims is missing in the result, the worker has lost this claim and must
-// stop the attempt.
+// returns those of these claims that the worker still owns. If the result lacks a claim, the worker has lost that claim and must stop the
+// attempt.
 func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duration, now time.Time) (owned []ClaimID, err error) {
 	pairs := make([][2]int64, len(running))
 	for i, c := range running {
@@ -166,7 +166,7 @@ func (d *DB) Stuck(ctx context.Context, now time.Time) ([]int64, error) {
 	return stuck, err
 }
 
-// Lease is a claim of another worker, with its lease at the time when Leases has read it.
+// Lease is a claim of another worker, with the lease that the method Leases has read from the database.
 type Lease struct {
 	ClaimID
 	Worker   int64  `db:"worker"`    // number of the worker
@@ -180,7 +180,8 @@ type Lease struct {
 // not recorded yet.
 func (l Lease) Revoked() bool { return l.ExpiresAt == 0 }
 
-// Claimed returns the claim with the generation that its worker and its processes know.
+// Claimed returns the claim with the generation that the task had before a revocation. The worker that claimed the task, and the processes
+// of the task, know only this generation.
 func (l Lease) Claimed() ClaimID {
 	if l.Revoked() {
 		return ClaimID{l.ID, l.GenerationID - 1}
@@ -195,7 +196,7 @@ func (w *Worker) Leases(ctx context.Context) ([]Lease, error) {
 
 // Reaped is a claim whose loss is recorded.
 type Reaped struct {
-	Task   jobs.Task // task as its worker has claimed it; if the claim was revoked, the generation is one higher
+	Task   jobs.Task // task before the loss was recorded; its generation is one above that of the claim if the claim was revoked
 	Change lifecycle.Change
 }
 

@@ -37,9 +37,9 @@ var removeLimit = command(`DELETE FROM {limits} WHERE kind = ? AND name = ?`)
 // setLaneDue sets the time [1] at which the rate of lane [2] lets its next task start. NULL means that no task waits for the rate.
 var setLaneDue = command(`UPDATE {limits} SET due_at = ? WHERE kind = 'lane' AND name = ?`)
 
-// clearLaneDue clears the due time of lane [2] if it is at [1] or earlier. It also clears the due time of any other limit with this name,
-// because otherwise selectFreeLanes would return that limit again and again. Only plain SQL can set a due time of a limit that is not of a
-// lane. Index: limits_due.
+// clearLaneDue clears the due time of the limit of lane [2], if this time is [1] or earlier. Plain SQL may also have set a due time for a
+// queue or a job with the same name. clearLaneDue clears that time, too. Otherwise selectFreeLanes would return the name again and again.
+// Index: limits_due.
 var clearLaneDue = command(`UPDATE {limits} SET due_at = NULL WHERE due_at <= ? AND name = ?`)
 
 // selectFreeLanes lists up to 1000 lanes whose rate lets a task start at [1]. Index: limits_due.
@@ -121,7 +121,7 @@ func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool,
 	}
 	t.released = true // tells the worker to read the new time of the next start
 	err := t.run(setLaneDue, nullTime(next), r.Name)
-	r.DueAt = 0 // 0 is right if NULL was stored; after any other time the caller does not use r again
+	r.DueAt = 0 // this is correct if setLaneDue stored NULL; if it stored a time, the caller does not use r again
 	return next.IsZero(), err
 }
 

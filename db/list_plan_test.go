@@ -136,7 +136,8 @@ func orderedByEnd() *statement {
 	return s
 }
 
-// floorOfEnds returns the statement that finds the end of the part of a list that ListByTimeBounded reads, for a list of failed tasks.
+// floorOfEnds returns the statement timeFloor for a list of failed tasks. With this statement, ListByTimeBounded finds the last task that
+// it examines.
 func floorOfEnds() *statement {
 	parts, _ := TimeOrder{}.parts(jobs.Filter{States: []jobs.State{jobs.Failed}})
 	return timeFloor.With(parts)

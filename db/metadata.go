@@ -262,7 +262,7 @@ func (d *DB) fillIndexes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		upTo = max(upTo, after+1) // selectPart returns 0 if no task is left after this id, because the last tasks were deleted
+		upTo = max(upTo, after+1) // selectPart returns 0 if all tasks with higher ids than after were deleted in the meantime
 		if err := d.update(ctx, normal, func(t *tx) error {
 			t.wakeups = false
 			return t.run(fillIndexes, after, upTo)
@@ -274,7 +274,8 @@ func (d *DB) fillIndexes(ctx context.Context) error {
 	return nil
 }
 
-// filledKeys returns the keys of a filter that have a filled index, each with its build.
+// filledKeys returns the keys of a filter that have a filled index. It maps each key to the value of the column build, which identifies the
+// index.
 func (d *DB) filledKeys(ctx context.Context, f jobs.Filter) (map[string]string, error) {
 	rows, err := readRows[indexedKey](ctx, d, selectKeys)
 	builds := map[string]string{}

@@ -82,7 +82,7 @@ func (t *tx) writeOutput(insert *statement, task jobs.Task, out Output) (fenced 
 			return n == 0, err
 		}
 	}
-	// an INSERT would also check whether the claim is still running, but there was none; so check it here
+	// no INSERT has checked whether the claim is still running, so check it here
 	if len(out.Add) == 0 && insert == insertOutput {
 		var running bool
 		if err := t.scan(selectRunning, []any{task.ID, task.GenerationID}, &running); err != nil || !running {

@@ -26,7 +26,8 @@ type pendingLevel struct {
 	priority int64
 }
 
-// pendingLevels returns the levels of a queue, at most as many as the parameter "most" says. It finds each level by an index seek.
+// pendingLevels returns the levels of a queue: each job and priority that its pending tasks have. The parameter "most" is the maximum
+// number of levels. pendingLevels finds each level by an index seek.
 func (d *DB) pendingLevels(ctx context.Context, queue string, most int) (list []pendingLevel, err error) {
 	for job := ""; ; {
 		next, err := readValue[text](ctx, d, nextJob, queue, job)
@@ -56,8 +57,8 @@ func onlyPending(f jobs.Filter) bool {
 		!comparesText(f) && f.Since.IsZero() && f.Until.IsZero() && f.FinishedBefore.IsZero()
 }
 
-// listPending returns the newest tasks that a filter for pending tasks selects. It reads only the newest tasks of each level and merges
-// them. The result "whole" is false if the queues have more than maxLevels levels.
+// listPending returns the newest tasks that a filter for pending tasks selects. It reads only the newest tasks of each level, and merges
+// them. A level is a job and a priority of a queue. The result "whole" is false if the queues have more than maxLevels levels.
 func (d *DB) listPending(ctx context.Context, f jobs.Filter, limit int) (tasks []jobs.Task, whole bool, err error) {
 	var queues []string
 	for _, queue := range f.Queues {

@@ -16,7 +16,7 @@ const (
 	byHolder  = "holder USING INTEGER PRIMARY KEY (rowid=?)"
 )
 
-// listed allows the scan of a JSON array of ids, which is a parameter of the statement.
+// listed allows a plan to scan the JSON array of ids that the statement gets as a parameter.
 var listed = []string{"SCAN json_each"}
 
 // plans holds the expected query plans of the statements of this package, by the names of the statements.
@@ -375,7 +375,7 @@ var plans = statementtest.Plans{
 var sharedTemplates = []string{"completeAll", "claimed", "claimJobs", "pendingQueues", "firstAbove", "queuesAbove", "aboveArm", "belowArm",
 	"aboveAndBelow"}
 
-// roundTrips are statements for engines where each statement is a round trip, those with the traits FastPath, CompletesAsJSON and
-// InsertsArrays. SQLite cannot prepare them. TestPostgreSQLPreparesEveryStatement prepares them.
+// roundTrips are statements that run only on servers, where each statement costs a round trip. They have no plan in this file, because it
+// has only plans of SQLite. TestPostgreSQLPreparesEveryStatement prepares them.
 var roundTrips = []string{"assertUnused", "assertCompleted", "completeTasks", "insertArrays", "selectLookAbove",
 	"selectFirsts", "selectQueuesAbove", "selectQueuesBetween", "selectLastID", "claimAbove"}

@@ -97,7 +97,7 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	}
 	switch {
 	case len(list) < ended || ended == pruneMost:
-		// The next call must look at this millisecond again, because tasks that this call has not checked may have ended in it.
+		// The next call begins at the millisecond in which the last task of this call ended, because more tasks may have ended in it.
 		done.From = list[min(len(list), ended)-1].FinishedAt.time()
 	case !p.Before.IsZero():
 		done.From = p.Before

@@ -76,8 +76,9 @@ func TestWritesToReplacedFilesFail(t *testing.T) {
 }
 
 // TestCloseKeepsTheLogOfAReplacedDatabase removes the shared memory of an open database, so that the database counts as replaced. Close
-// must not change the write-ahead log, because the log may contain tasks of other processes. Without keepLog, SQLite would copy into the
-// file only the part of the log that this process knows. Then SQLite would delete the log with the tasks of the other processes.
+// must not change the write-ahead log, because the log may contain tasks of other processes. Without the function keepLog, SQLite would
+// copy into the file only the part of the log that this process knows. Then SQLite would delete the log with the tasks of the other
+// processes.
 func TestCloseKeepsTheLogOfAReplacedDatabase(t *testing.T) {
 	d := openTest(t)
 	if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {

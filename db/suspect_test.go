@@ -52,7 +52,7 @@ func TestSuspectsRunAlone(t *testing.T) {
 			t.Fatalf("got claims %v, want %v", got, want)
 		}
 	}
-	// a busy worker claims a task that is no suspect, as long as no suspect has waited for suspectPatience
+	// Before a suspect has waited for suspectPatience, a busy worker still claims a task. It claims a task that is not a suspect.
 	wantClaims(now, 1, false, true, 1)
 	wantClaims(now.Add(31*time.Second), 1, false, true) // after suspectPatience a busy worker claims nothing
 	// an idle worker claims only one task: the suspect with the highest priority

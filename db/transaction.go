@@ -278,7 +278,7 @@ func (t *tx) commitNext() { t.committed = t.db.engine.CommitWithNext(t.w.conn) }
 
 // insertRows runs insertTask or insertPlain for len(ids) tasks. It writes their ids into the slice ids, in the order of the tasks.
 func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
-	if t.db.traits.GivesIDs { // a concurrent transaction may take ids between these, so the ids increase but may have gaps
+	if t.db.traits.GivesIDs { // the ids increase, but may have gaps, because a concurrent transaction may take ids in between
 		got := make([]int64, 0, len(ids))
 		err := t.list(&got, s, values...)
 		slices.Sort(got)

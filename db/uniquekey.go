@@ -73,8 +73,8 @@ func (t *tx) holder(key string, now time.Time) (id int64, err error) {
 	return id, err
 }
 
-// heldKeys is what a transaction knows about the table unique_keys: "known" is true once the transaction has looked, and "some" says
-// whether the table has rows.
+// heldKeys is what a transaction knows about the table unique_keys. The field "known" says whether the transaction has read the table, and
+// the field "some" says whether the table has rows.
 type heldKeys struct{ known, some bool }
 
 // holdKey stores how long a task holds its unique key after it has finished: until a time, or while it is in one of the states that its

@@ -88,7 +88,7 @@ type Worker struct {
 	attemptCounter attemptCounter
 	hooks          jobs.Hooks   // hooks that apply to tasks without hooks of their own
 	leaked         atomic.Int64 // the number that SetLeaked has set
-	slowPath       atomic.Int64 // number of next calls of Cycle that must not try the fast path (fastpath.go); 0 or less for none
+	slowPath       atomic.Int64 // how many of the next calls of Cycle skip the fast path (fastpath.go); 0 or less for none
 }
 
 // Number returns the number that identifies the worker in the rows of tasks and attempts.

@@ -69,9 +69,10 @@ func idle(q engine.Querier, d *db.DB, now time.Time) error {
 	return nil
 }
 
-// Begin freezes both databases. If the same migration has frozen them before, Begin continues that migration. The result "done" reports
-// whether that migration is already complete. Begin returns an error of kind ErrConflict, and changes nothing, in three cases: one of the
-// databases has a worker or a running task, one is part of another migration, or the target is not empty.
+// Begin freezes both databases: from then on they reject writes. If the same migration has frozen them before, Begin continues that
+// migration. The result "done" reports whether that migration is already complete. Begin returns an error of kind ErrConflict, and changes
+// nothing, in three cases: one of the databases has a worker or a running task, one is part of another migration, or the target is not
+// empty.
 func Begin(ctx context.Context, from, to *db.DB, now time.Time) (m *Migration, done bool, err error) {
 	source, target := from.Engine().Identity(), to.Engine().Identity()
 	if source == target {
@@ -97,8 +98,9 @@ func Begin(ctx context.Context, from, to *db.DB, now time.Time) (m *Migration, d
 		}
 		return engine.Freeze(q, from.Engine(), m.moving)
 	})
-	if err != nil && fresh { // the source is not frozen, for example because a worker has just started there; so thaw the target
-		// If this thaw fails, the target stays frozen and empty. A later migration from the same source can continue with it.
+	if err != nil && fresh { // the source is not frozen, for example because a worker has just started there
+		// Let the target accept writes again. If that fails, the target stays frozen and empty. A later migration from the same source can
+		// continue with it.
 		_ = to.UpdateAlone(context.WithoutCancel(ctx), m.thawTarget)
 	}
 	return m, false, err
@@ -142,8 +144,8 @@ func (m *Migration) freezeTarget(ctx context.Context, here engine.Frozen, now ti
 	return fresh, done, err
 }
 
-// thawTarget thaws the target in the transaction q, so that this transaction can write to it. It returns an error if another process has
-// changed the state of the migration.
+// thawTarget makes the target accept writes in the transaction q, so that the migration can write to it. It returns an error if another
+// process has changed the state of the migration.
 func (m *Migration) thawTarget(q engine.Querier) error {
 	e := m.to.Engine()
 	is, err := engine.ReadFrozen(q, e.Dialect())
@@ -256,8 +258,8 @@ func (m *Migration) endSource(q engine.Querier) error {
 	return engine.Freeze(q, e, m.moved)
 }
 
-// Undo thaws a database whose migration has not ended. If the migration is complete, it returns an error of kind ErrConflict, because the
-// tasks run on the target.
+// Undo gives up a migration that has not ended: its source accepts writes again. If the migration is complete, Undo returns an error of
+// kind ErrConflict, because the tasks run on the target.
 func Undo(ctx context.Context, d *db.DB) error {
 	return d.UpdateAlone(ctx, func(q engine.Querier) error {
 		is, err := engine.ReadFrozen(q, d.Engine().Dialect())

@@ -172,7 +172,7 @@ func TestAReadingSurvivesRepeatedKills(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "outbox.db")
 	calls, stable := make(chan bool), make(chan struct{})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // the server detects that the sender is dead only after it has read the body
+		_, _ = io.Copy(io.Discard, r.Body) // read the body first: before that, the HTTP server does not detect that the sender is dead
 		select {
 		case <-stable:
 		case calls <- true:

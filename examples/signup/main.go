@@ -146,7 +146,7 @@ func (a *app) run(ctx context.Context, listener net.Listener) error {
 		served <- server.Serve(listener)
 		stop() // the process is useless without its pages, so stop the worker, too
 	}()
-	err := a.runner.Work(ctx) // returns after ctx has ended; running tasks may first go on for the time Options.Grace
+	err := a.runner.Work(ctx) // when ctx ends, Work lets running tasks continue for up to Options.Grace, and then returns
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err = errors.Join(err, server.Shutdown(end))

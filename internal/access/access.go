@@ -30,8 +30,7 @@ var HeadSize func(limit int64) int64
 // ticks, and jobs.ErrInvalid for an invalid expression or time zone.
 var NextTicks func(s jobs.Schedule, n int) ([]time.Time, error)
 
-// AddThen adds a task to the database of a *runner.Runner. Before the transaction commits, AddThen calls the function in the parameter
-// then.
+// AddThen adds a task to the database of a *runner.Runner. Before the transaction commits, AddThen calls the function "then".
 var AddThen func(ctx context.Context, r any, spec jobs.Spec, then func(db.Inserted) error) error
 
 // WorkOnly does the same as the method Work of a *runner.Runner, but for one task only.

@@ -20,8 +20,8 @@ type (
 
 // RunsByWorker returns the running attempts, and the attempts that ended at or after the time in the parameter "since", grouped by worker.
 // It reads the attempts with several SQL statements; the parameter "most" is the maximum number of rows of each statement. If a statement
-// reaches this maximum, the attempts that ended first are missing. The result "from" is the time from which on the ended attempts are
-// complete. If no attempt is missing, it equals since.
+// reaches this maximum, the attempts that ended first are missing. The list has all attempts that ended at or after the time in the result
+// "from". If no attempt is missing, this time is the same as "since".
 func RunsByWorker(ctx context.Context, r *runner.Runner, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
 	return store(r).RunsByWorker(ctx, since, most)
 }

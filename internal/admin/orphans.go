@@ -25,9 +25,9 @@ type OrphanProcess struct {
 }
 
 const (
-	orphanWait = 2 * time.Second        // longest time that a guardian or another worker needs to kill an orphan process
+	orphanWait = 2 * time.Second        // longest time that a guardian or a worker needs to kill an orphan process
 	orphanLook = 100 * time.Millisecond // interval between two searches
-	stopWait   = 5 * time.Second        // time after kill_after within which a worker ends an attempt
+	stopWait   = 5 * time.Second        // a worker needs at most this time, in addition to kill_after, to end an attempt that must stop
 )
 
 // OrphanProcesses returns the processes of this user that should be dead but still run. Workers may be killing some of them at this moment,

@@ -79,7 +79,8 @@ func Each(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Ta
 	return poll(ctx, r, ids, ended, func() {})
 }
 
-// poll waits like Each. After each look at the database it calls the function "polled", unless all tasks have ended.
+// poll does the same as Each. It also calls the function "polled" each time it has read the tasks from the database, unless all tasks have
+// ended.
 func poll(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error), polled func()) error {
 	left := slices.Clone(ids)
 	return Changes(ctx, r, func() (bool, error) {

@@ -52,7 +52,7 @@ func (s *Statement) With(parts Parts) *Statement {
 // Literal returns a text as a literal of SQL, for a part of a statement that accepts no parameter.
 func Literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// Fill replaces the marks of a template that are names of parts. It keeps all other marks, and the marks of parameters.
+// Fill replaces each mark whose name is in p by the part of that name. It changes no other marks and no question marks of parameters.
 func (p Parts) Fill(template string) string {
 	r := renderer{dialect: &Dialect{}, parts: p, noAlias: true, keep: true}
 	r.render(template)
@@ -110,8 +110,8 @@ type renderer struct {
 	parts   Parts
 	out     strings.Builder
 	params  int             // how many parameters the renderer has numbered; used only if dialect.Numbered is set
-	noAlias bool            // whether names are rendered without an alias, and fragments of the dialect are not used
-	keep    bool            // whether the renderer fills in only marks of parts, and copies all other marks
+	noAlias bool            // if true, the renderer adds no alias to a name, and does not use the fragments of the dialect
+	keep    bool            // if true, the renderer replaces only the marks whose names are in parts, and copies all other marks
 	marks   map[string]bool // set of the names of all marks that were rendered; may be nil
 }
 

@@ -58,8 +58,8 @@ func (p Plans) Complete(t *testing.T, others ...string) {
 	}
 }
 
-// declared finds the statements that a file declares, and calls the function "found" with the name of each. A template may be a
-// concatenation of several texts. declared returns the set of the first string literals of all templates.
+// declared finds the statements that a file declares, and calls the function "found" with the name of each. It returns the string literals
+// with which the templates of these statements begin. So Complete knows that these literals belong to a declaration.
 func (p Plans) declared(file *ast.File, others []string, found func(name string)) map[ast.Node]bool {
 	first := map[ast.Node]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
