@@ -43,8 +43,8 @@ var (
 		AND id < ? LIMIT 0 + ?) AS part`)
 )
 
-// few is the greatest number of rows for which a list reads a partial index and sorts the rows. With more rows it is faster to read the
-// table itself from its newest row on.
+// few is the largest number of rows that a list reads from partial indexes and then sorts. If the indexes have more rows, it is faster to
+// read the table itself, beginning with its newest row.
 const few = 10_000
 
 // Page says how many rows of a list to return, and from which end.

@@ -28,7 +28,7 @@ type suspect struct {
 	UpdatedAt number `db:"updated_at"`
 }
 
-// findSuspects finds the pending suspects that c can run.
+// findSuspects lists the pending suspects whose job the worker of the claimer c can run. It stores the list in c.suspects.
 func (t *tx) findSuspects(c *claimer) error {
 	c.suspects = nil
 	if err := t.list(&c.suspects, selectSuspects); err != nil {

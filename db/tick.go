@@ -94,7 +94,7 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 	if one.Waiting, err = t.replaceOpen(&s, open, now); err != nil {
 		return one, err
 	}
-	if len(one.Waiting) > 0 { // enqueue the new task only after these unfinished tasks have ended
+	if len(one.Waiting) > 0 { // some replaced tasks still run; enqueue the new task only after they have ended
 		one.Next = s.NextAt
 		return one, nil
 	}

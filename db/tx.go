@@ -25,15 +25,15 @@ import (
 // selectTask reads task [1].
 var selectTask = query(selectTasks + ` WHERE tasks.id = ?`)
 
-// outerTx is a caller's transaction that the method "within" has checked: it belongs to this database. The field "use" says for which use
-// the method "within" has prepared the transaction.
+// outerTx is a caller's transaction that the method "within" has checked: it belongs to this database. The field "use" says whether the
+// transaction may only read, or may also end attempts or enqueue tasks (see engine.Use).
 type outerTx struct {
 	tx  weak.Pointer[sql.Tx]
 	use engine.Use
 }
 
-// within returns a tx that runs in the caller's transaction, for the given use. It returns an error if the transaction belongs to another
-// database.
+// within returns a tx that runs in the caller's transaction. The parameter "use" says what the tx will do, such as to read tasks. within
+// returns an error if the transaction belongs to another database.
 func (d *DB) within(ctx context.Context, outer *sql.Tx, use engine.Use) (*tx, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
