@@ -216,7 +216,8 @@ func (e *evidence) measureDelays(r *replay, report *Report) {
 		if c == nil || c.endedBy != endedByOwner || c.endedAt == 0 || kindOf(t.label) != quick || overlap(alive, at, at+1) == 0 {
 			continue
 		}
-		if n.pid == r.pidOf(c.worker) { // not a command but a function, which runs in the worker and notes its pid
+		// A note with the pid of the worker comes from a function, because functions run in the worker. Only commands are measured.
+		if n.pid == r.pidOf(c.worker) {
 			continue
 		}
 		excluded := e.lockedWithin(at, c.endedAt) + overlap(e.stoppedSpans[r.pidOf(c.worker)], at, c.endedAt)

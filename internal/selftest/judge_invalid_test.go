@@ -28,7 +28,8 @@ func TestInvalidHistories(t *testing.T) {
 	checkHistories(t, invalidExecutions)
 }
 
-// invalidEnds are histories in which a task is lost (I1), or in which the product accepts the end of an old claim (I2).
+// invalidEnds are histories in which a task is lost, or in which the product accepts the end of an old claim. The rules I1 and I2 of
+// docs/reliability.md forbid them.
 var invalidEnds = map[string]historyCase{
 	"an acknowledged task is missing": {"I1", func() *historyBuilder {
 		s := validHistory()
@@ -71,7 +72,8 @@ var invalidEnds = map[string]historyCase{
 	}},
 }
 
-// invalidClaims are histories in which a claim is wrong, or is wrongly recorded as lost: I3, I5 and I6.
+// invalidClaims are histories in which a claim is wrong, or is wrongly recorded as lost. The rules I3, I5 and I6 of
+// docs/reliability.md forbid them.
 var invalidClaims = map[string]historyCase{
 	"two workers claim the same task": {"I2 I3", func() *historyBuilder {
 		s := enqueuedHistory(quick)
@@ -144,7 +146,8 @@ var invalidClaims = map[string]historyCase{
 	}},
 }
 
-// invalidLeasesAndStates are histories with a wrong generation, lease, state or unique key: I4, I7, I8 and I12.
+// invalidLeasesAndStates are histories with a wrong generation, lease, state or unique key. The rules I4, I7, I8 and I12 of
+// docs/reliability.md forbid them.
 var invalidLeasesAndStates = map[string]historyCase{
 	"a loss keeps the generation": {"I4", func() *historyBuilder {
 		s := enqueuedHistory(quick)
@@ -190,7 +193,8 @@ var invalidLeasesAndStates = map[string]historyCase{
 	}},
 }
 
-// invalidExecutions are histories in which the code of a task runs at a time at which it must not run: I9 and I10.
+// invalidExecutions are histories in which the code of a task runs at a time at which it must not run. The rules I9 and I10 of
+// docs/reliability.md forbid them.
 var invalidExecutions = map[string]historyCase{
 	"two executions of a command at once": {"I9", func() *historyBuilder {
 		s := validHistory()

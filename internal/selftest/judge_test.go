@@ -76,7 +76,9 @@ func TestATaskMayBeCancelledByItsInsert(t *testing.T) {
 	late.state, late.reason = "cancelled", "dependency"
 	s.add(event{op: "depends", id: 4, generation: 3})
 	checkViolations(t, s.judge())
-	s.events[len(s.events)-1].generation = 2 // now task 4 depends on task 2, which has completed, so the insert must not cancel task 4
+	// In an event "depends", the field generation holds the id of the dependency. So task 4 now depends on task 2. Task 2 has completed,
+	// so the insert must not cancel task 4.
+	s.events[len(s.events)-1].generation = 2
 	checkViolations(t, s.judge(), "I5")
 }
 

@@ -35,7 +35,7 @@ func TestMutants(t *testing.T) {
 			if m.invariants != nil {
 				by = m.violates(t, overlay, dir)
 			}
-			if by == "" { // a short selftest may miss the defect, but the named test always finds it
+			if by == "" { // a short selftest may miss the defect, but the test that the mutant names always finds it
 				by = m.failsTest(t, overlay)
 			}
 			if by == "" {
@@ -91,8 +91,9 @@ func (m mutant) overlay(t *testing.T, dir string) string {
 	return name
 }
 
-// failsTest runs the named test until its first failure, and returns the names of failed tests, or an empty text if all passed. A
-// compile error is fatal. The flags -vet and -ldflags only save time: without go vet and the symbols for a debugger, the build is faster.
+// failsTest runs the test that the mutant names, until its first failure. It returns the names of failed tests, or an empty text if all
+// passed. A compile error is fatal. The flags -vet and -ldflags only save time: without go vet and the symbols for a debugger, the build
+// is faster.
 func (m mutant) failsTest(t *testing.T, overlay string) string {
 	c := exec.Command("go", append([]string{"test", "-overlay", overlay, "-failfast", "-vet=off", "-ldflags=-s -w"}, m.test...)...)
 	c.Dir = root

@@ -12,31 +12,33 @@ import (
 // Besides the history that the triggers of the database write, a run has a second history: the notes. Each process of the run notes what it
 // observes and does. It appends each line to one file with a single write, so a process that is killed loses no line that it wrote.
 
-// These are the operations of notes. The comment of an operation first lists the fields that its notes set, and then says when a process
-// writes the note. The fields task and generation are 0 in all other notes.
+// These are the operations of notes. The comment of an operation says when a process writes the note, and which fields of the note have a
+// meaning.
 const (
-	opTry    = "try"    // text: label; a client is about to enqueue the task
-	opAck    = "ack"    // task, text: label; the client has received the id of its task
-	opCancel = "cancel" // task; a client is about to cancel the task
-	opRetry  = "retry"  // task; a client is about to retry the task
-	opBusy   = "busy"   // text: page, command or error; the product reported that the database is busy
-	opOpen   = "open"   // text: the time that the process needed to open the database, in µs
+	opTry    = "try"    // written before a client enqueues a task; the field text holds the label of the task
+	opAck    = "ack"    // written when a client has received the id of its task; fields: task, and text with the label of the task
+	opCancel = "cancel" // written before a client cancels a task; field: task
+	opRetry  = "retry"  // written before a client retries a task; field: task
+	opBusy   = "busy"   // written when the product reports that the database is busy; the field text holds the page, command or error
+	opOpen   = "open"   // written when a process has opened the database; the field text holds the time that this took, in µs
 
-	opStart = "start" // task, generation, text: kind; the code of the task starts
-	opAlive = "alive" // task, generation; the code is still running
-	opEnd   = "end"   // task, generation; the code has finished by itself
-	// task, generation, text: command or function, then the living processes of an earlier execution; two executions of the task overlap
+	opStart = "start" // written when the code of a task starts; fields: task, generation, and text with the kind of the task
+	opAlive = "alive" // written while the code of a task runs; fields: task, generation
+	opEnd   = "end"   // written when the code of a task has finished by itself; fields: task, generation
+	// An execution of a task writes opOverlap if an earlier execution of the task has not ended. Fields: task, generation, and text. The
+	// text says whether the new execution is a command or a function, and lists the living processes of the earlier execution.
 	opOverlap = "overlap"
-	opProcess = "process" // task, generation, text: start time and traits; the process that writes the note belongs to this attempt
+	// A process of an attempt writes opProcess about itself. Fields: task, generation, and text with its start time and its traits.
+	opProcess = "process"
 
-	opKill      = "kill"      // text: pid of a worker that the writer is about to kill
-	opStop      = "stop"      // text: pid of a worker; the nemesis is about to stop the worker or guardians of it
-	opResume    = "resume"    // text: pid of a worker; the nemesis has resumed the processes that it had stopped
-	opGuardians = "guardians" // text: pid of a worker; the writer is about to kill or stop guardians of it
-	opLocked    = "locked"    // the nemesis holds the write lock, or has stopped a process that may hold it
-	opDown      = "down"      // the nemesis is about to kill the server
-	opUp        = "up"        // the server accepts connections again
-	opUnlocked  = "unlocked"  // the fault of an earlier opLocked note has ended
+	opKill      = "kill"      // written before a process kills a worker; the field text holds the pid of the worker
+	opStop      = "stop"      // written before the nemesis stops a worker or its guardians; the field text holds the pid of the worker
+	opResume    = "resume"    // written when the nemesis has resumed a worker or its guardians; the field text holds the pid of the worker
+	opGuardians = "guardians" // written before a process kills or stops guardians; the field text holds the pid of their worker
+	opLocked    = "locked"    // written when a fault begins that can block all writers
+	opDown      = "down"      // written before the nemesis kills the server
+	opUp        = "up"        // written when the server accepts connections again
+	opUnlocked  = "unlocked"  // written when the fault of an earlier opLocked note has ended
 )
 
 // note is a line of the notes.

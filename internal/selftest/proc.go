@@ -91,7 +91,8 @@ func (p *proc) failure() (text string, noGuardians bool) {
 	log = log[min(int(p.logFrom), len(log)):]
 	if onServer(p.processes.databaseAddress()) && (p.terms > 0 || !bytes.Contains(log, []byte("msg="+readyText))) &&
 		(bytes.Contains(log, []byte(noServerText)) || bytes.Contains(log, []byte(lostCommitText))) {
-		return "", false // correct: a process that starts or stops while the server is down must report the lost connection and exit
+		// If the server is down while a process starts or stops, it must report the lost connection and exit. So this is no failure.
+		return "", false
 	}
 	name := strings.TrimSuffix(filepath.Base(p.log.Name()), ".log")
 	noGuardians = bytes.Contains(log, []byte(noGuardianText)) ||

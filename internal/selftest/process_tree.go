@@ -5,7 +5,7 @@ import "slices"
 // guardianName is the process name of guardians.
 const guardianName = "guardian"
 
-// tree is a snapshot of all processes by their parents.
+// tree lists all processes at one moment. It groups them by their parents.
 type tree struct {
 	children map[int][]int
 	names    map[int]string

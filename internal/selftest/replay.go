@@ -17,12 +17,12 @@ type replay struct {
 	keys    map[string]int64 // for each unique key, the unfinished task that owns it
 	pending map[int64]*taskHistory
 	blocked map[int64]*taskHistory
-	ended   []endedBelow // on a server: for the time of each recent event, the transactions that had ended
+	ended   []endedBelow // on a server: which transactions had ended at the time of each recent event
 	// on a server: the latest claims, to find claims that ran at the same time as another one
 	serverClaims []serverClaim
 	lanes        map[string]*taskHistory // task that holds each lane
-	heartbeats   []event                 // renewals of leases; the event of the heartbeat that made them comes after them
-	claimRow     []*taskHistory          // the latest claims in a row by one worker from one queue
+	heartbeats   []event                 // renewals of leases; in the history, the event "beat" of their heartbeat follows them
+	claimRow     []*taskHistory          // the latest claims; one worker made them from one queue, and no other event came between them
 	violation    func(string, int64, string, ...any)
 	clockDrift   int64 // ms by which the wall clock was changed during the run
 

@@ -34,7 +34,7 @@ func (r *replay) claimed(t *taskHistory, e event) {
 	}
 	for id, other := range w.running {
 		if other.claims[len(other.claims)-1].revoked {
-			continue // after the other claim was revoked, its worker may claim tasks before the reaper records the loss
+			continue // a worker whose claim was revoked may claim other tasks before the reaper records the loss
 		}
 		if t.suspect() || other.suspect() {
 			r.violation("I5", e.id, "runs with %d of %d losses on the same worker as task %d with %d of %d, and one of them is suspect",

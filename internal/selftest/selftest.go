@@ -194,7 +194,8 @@ func (r *run) injectFaults(ctx context.Context) {
 			killAt += killServerEvery
 			r.nemesis.endServer()
 		}
-		if freezeAt < r.For && time.Since(began) > freezeAt { // also at the end, if the last fault took long
+		// This check comes before the check of the end. So a freeze that is due is not skipped if the last fault takes until the end.
+		if freezeAt < r.For && time.Since(began) > freezeAt {
 			freezeAt += freezeEvery
 			r.nemesis.freeze()
 		}

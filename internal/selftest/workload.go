@@ -22,8 +22,8 @@ const (
 	poison          kind = "poison"           // kills its worker in every attempt
 	killsGuardian   kind = "kills-guardian"   // kills its guardian in the first attempt
 	ignoresTerm     kind = "ignores-term"     // ignores SIGTERM and the end of its context
-	leavesProcesses kind = "leaves-processes" // leaves one process for each set of findableTraits
-	leavesHidden    kind = "leaves-hidden"    // leaves 1 to 20 processes; most have no environment that identifies them
+	leavesProcesses kind = "leaves-processes" // leaves one process behind for each set of traits in findableTraits
+	leavesHidden    kind = "leaves-hidden"    // leaves 1 to 20 processes behind; most have no environment that identifies them
 	otherUser       kind = "other-user"       // changes to another user, if it has the right
 	timesOut        kind = "times-out"        // runs longer than its timeout
 	atMostOnce      kind = "at-most-once"     // runs at most once

@@ -236,7 +236,7 @@ func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProce
 	for began, pause := monotonic(), minPause; ; pause = min(2*pause, maxPause) {
 		g.mu.Lock()
 		n, noChildren := g.reapAll()
-		// As in reap, SIGKILL may mean that another worker has killed the whole cgroup.
+		// If SIGKILL ended a child, another worker may have killed the whole cgroup. A killed cgroup must be replaced.
 		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && n > 0
 		var living int
 		var otherUsers []int

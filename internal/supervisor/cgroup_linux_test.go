@@ -26,8 +26,9 @@ func TestACommandLivesAfterAnotherProcessHasKilledTheCgroup(t *testing.T) {
 	}
 }
 
-// TestASweepOfOneAttemptKeepsTheNextInTheCgroup uses a guardian that hangs. Another worker sweeps the attempt of this guardian. Meanwhile
-// the guardian continues and starts its next attempt in the same cgroup. This next attempt must survive.
+// TestASweepOfOneAttemptKeepsTheNextInTheCgroup has processes of two attempts in the cgroup of one guardian. This happens if a guardian
+// hangs, and continues with its next attempt while another worker kills the processes of the earlier attempt. The function Sweep must kill
+// only these processes. The next attempt must survive.
 func TestASweepOfOneAttemptKeepsTheNextInTheCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
 	next, _, _ := startScript(t, g, "exec sleep 300", time.Minute)

@@ -318,7 +318,7 @@ func (g *Guardian) Close() error {
 		_ = g.process.Kill()
 		<-g.done
 	}
-	if !g.clean { // the method "receive" sets clean before it closes done
+	if !g.clean { // no lock is necessary, because the method "receive" sets g.clean before it closes the channel g.done
 		return errors.New("some processes of commands did not exit")
 	}
 	return nil

@@ -125,19 +125,23 @@ var (
 	ErrGone = fmt.Errorf("%w: the guardian is gone", ErrRefused)
 )
 
-// These are the operations. The comment of each operation lists the fields of its message.
+// These are the operations. The comment of each operation says what its message means, and lists the fields of the message.
 const (
-	opStart = "start" // key, path, argv, env, dir, null, deadline, leave, resources; also descriptors 0, 1 and 2, except null devices
-	opRenew = "renew" // key, deadline
-	opKill  = "kill"  // key, signal, milliseconds until KILL follows
-	opPing  = "ping"  // n
-	opBye   = "bye"   // kill the remaining processes and exit
+	// opStart asks the guardian to start a command. Fields: key, path, argv, env, dir, null, deadline, leave, resources. The descriptors
+	// 0, 1 and 2 of the command come with the message, except those that are the null device.
+	opStart = "start"
+	opRenew = "renew" // moves the deadline of an attempt; fields: key, deadline
+	opKill  = "kill"  // asks the guardian to send a signal to a command; fields: key, signal, milliseconds until KILL follows
+	opPing  = "ping"  // asks the guardian for an opPong message; field: n
+	opBye   = "bye"   // asks the guardian to kill the remaining processes and exit; no fields
 
-	opHello   = "hello"   // protocol, version, pid, the reason why the guardian cannot mark processes (empty if it can)
-	opStarted = "started" // key, pid
-	opRefused = "refused" // key, reason, errno
-	opExited  = "exited"  // key, pid, exit (with the processes that remain), endedBy
-	opPong    = "pong"    // n
+	// opHello is the first message of a guardian. Fields: protocol, version, pid, and the reason why the guardian cannot mark processes. The
+	// reason is empty if the guardian can mark them.
+	opHello   = "hello"
+	opStarted = "started" // reports that the command has started; fields: key, pid
+	opRefused = "refused" // reports that the command was not started; fields: key, reason, errno
+	opExited  = "exited"  // reports the end of an attempt; fields: key, pid, exit (with the processes that remain), endedBy
+	opPong    = "pong"    // answers an opPing message with the same number; field: n
 )
 
 // request is a message from a worker to its guardian.
@@ -164,7 +168,7 @@ type reply struct {
 	Protocol int
 	Version  string
 	Pid      int
-	Reason   string // in a refusal: one of the reason constants; in a hello: error message
+	Reason   string // why the command was not started; in a hello message: why the guardian cannot mark processes
 	Errno    int    // error number of a failed exec
 	EndedBy  string // what ended the command: self, kill or deadline
 	N        int64

@@ -29,7 +29,7 @@ import (
 //   - If the socket is closed, or a message is invalid or of a newer version, the method "read" returns and the guardian ends. It then
 //     starts no more commands and kills every process.
 
-// The descriptors of a guardian besides 0, 1 and 2.
+// These are the descriptors of a guardian besides 0, 1 and 2.
 const (
 	socketFD = 3
 	lockFD   = 4
@@ -284,8 +284,8 @@ func (g *guardian) notifyStart() {
 	_, _ = unix.Write(g.startEvent, binary.NativeEndian.AppendUint64(nil, 1))
 }
 
-// setTimer makes the timer fire at the deadline of the attempt or earlier. Most deadlines are later than the previous one, so most calls do
-// not change the timer. The caller holds the mutex.
+// setTimer makes the timer fire at the deadline of the attempt, unless the timer fires earlier anyway. If it fires too early, the method
+// "expire" sets it again. So a renewal to a later deadline does not change the timer. The caller holds the mutex.
 func (g *guardian) setTimer() {
 	if at := g.attempt.deadline; g.timerAt == 0 || at < g.timerAt {
 		g.timerAt = at

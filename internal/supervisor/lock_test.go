@@ -49,7 +49,7 @@ func TestLockIsFreeWhenItsLastHolderIsGone(t *testing.T) {
 		t.Fatalf("second TakeLock: got error %v, want none", err)
 	}
 	second.Close()
-	// The file late stands for another process, which opens the file before Remove but locks it after Remove.
+	// This second open file stands for another process, which opens the lock file before Remove but locks it after Remove.
 	late, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)

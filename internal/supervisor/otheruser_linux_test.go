@@ -206,8 +206,8 @@ func namespaceInit(worker string) {
 	}
 }
 
-// TestASweepReportsAProcessThatDoesNotDie sweeps for a process that survives SIGKILL. The sweep returns false, so the
-// task of that process is not released.
+// TestASweepReportsAProcessThatDoesNotDie calls Sweep for a worker with a process that survives SIGKILL. Sweep must return false, so that
+// no worker releases the task of that process.
 func TestASweepReportsAProcessThatDoesNotDie(t *testing.T) {
 	needsRoot(t)
 	c := exec.Command("/proc/self/exe")

@@ -8,7 +8,7 @@ import (
 )
 
 // A guardian is busy for some microseconds at a time. With short commands it waits less than a millisecond in between.
-// When a goroutine blocks in the usual way, Go's scheduler gives its processor to other threads, which look for work. A
+// When a goroutine blocks in the usual way, Go's scheduler gives the processor to other threads, which look for work. A
 // monitor thread of Go checks the blocked threads every 20 µs. These other threads and the monitor thread cost
 // as much processor time as everything else that a guardian does, except the fork.
 //
