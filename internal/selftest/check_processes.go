@@ -79,15 +79,15 @@ func overlap(spans []span, from, to int64) (sum int64) {
 func (e *evidence) lockedWithin(from, to int64) int64 { return overlap(e.locked, from, to) }
 
 // deathOf returns when a worker died. If a process noted that it was about to kill the worker, the result is the time of this note, and the
-// result "killed" is true. Otherwise the result is the time at which the parent of the worker noticed its end. The result "known" is false
-// if there is no record of the process.
+// result "killed" is true. Otherwise the result is the time at which the parent of the worker noticed the end of the worker. The result
+// "known" is false if there is no record of the process.
 func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 	for _, l := range e.lifetimesOf[w.pid] {
 		started, ended := e.wall(l.started), e.wall(l.ended)
 		if w.joinedAt < started-abs(e.drift) || w.joinedAt > ended+abs(e.drift) {
 			continue
 		}
-		for _, at := range e.kills[w.pid] { // the kills are sorted by time, so this returns the first one
+		for _, at := range e.kills[w.pid] { // the kills are sorted by time, so the loop finds the first kill of this process
 			if at >= started && at <= ended {
 				return at, true, true
 			}

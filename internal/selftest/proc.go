@@ -91,7 +91,7 @@ func (p *proc) failure() (text string, noGuardians bool) {
 	log = log[min(int(p.logFrom), len(log)):]
 	if onServer(p.processes.databaseAddress()) && (p.terms > 0 || !bytes.Contains(log, []byte("msg="+readyText))) &&
 		(bytes.Contains(log, []byte(noServerText)) || bytes.Contains(log, []byte(lostCommitText))) {
-		// If the server is down while a process starts or stops, it must report the lost connection and exit. So this is no failure.
+		// This is no failure: if the server is down while a process starts or stops, the process must report the lost connection and exit.
 		return "", false
 	}
 	name := strings.TrimSuffix(filepath.Base(p.log.Name()), ".log")

@@ -20,9 +20,9 @@ const leaveTimeout = time.Second
 // exitedItself is the code of waitid for a process that has called exit (CLD_EXITED).
 const exitedItself = 1
 
-// endedItself reports whether the leader of an attempt, which is a zombie now, has ended by itself: it has exited, nobody has stopped it,
-// and its deadline has not passed. After the deadline endedItself returns false: another worker may kill the processes of the attempt in
-// any order, and the leader may exit only because one of its children was killed. The caller holds the mutex.
+// endedItself reports whether the leader of an attempt, which is a zombie now, has ended by itself: it has exited, no signal was sent to
+// end it, and its deadline has not passed. After the deadline another worker may kill the processes of the attempt in any order. Then the
+// leader may exit only because one of its children was killed, so endedItself returns false. The caller holds the mutex.
 func (g *guardian) endedItself(a *attempt) bool {
 	if a.endedBy != bySelf || a.killed || a.termSent || g.stopping || monotonic() >= a.deadline {
 		return false
