@@ -59,9 +59,9 @@ func (r *Runner) List(ctx context.Context, filter jobs.Filter, page Page) ([]job
 // allPage is the number of tasks that All reads with one query.
 const allPage = 500
 
-// All iterates over the tasks that a filter selects, in the order of List. It reads the tasks in pages of some hundred during the
-// iteration, so each task is as it was when All read its page. An error ends the iteration and is its last element: an error of the
-// database, the cause of ctx, or an error of the selection as in List.
+// All iterates over the tasks that a filter selects, in the order of List. During the iteration it reads the tasks in pages of at most 500,
+// so each task is as it was when All read its page. An error ends the iteration and is its last element: an error of the database, the
+// cause of ctx, or an error of the selection as in List.
 func (r *Runner) All(ctx context.Context, filter jobs.Filter, page Page) iter.Seq2[jobs.Task, error] {
 	return func(yield func(jobs.Task, error) bool) {
 		filter, left := filter, page.Limit

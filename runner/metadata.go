@@ -22,9 +22,9 @@ import (
 // meanwhile. Searches use the index as soon as all tasks are in it, and then IndexMetadata returns. If a call is interrupted, the next call
 // completes the index. On PostgreSQL, IndexMetadata first waits for transactions in progress that have added tasks with metadata.
 //
-// IndexMetadata accepts at most 32 keys. For an invalid key or more keys it returns jobs.ErrInvalid. If another call removes one of the
-// keys meanwhile, IndexMetadata returns jobs.ErrConflict. When ctx ends, it returns context.Cause(ctx). IndexMetadata is safe for
-// concurrent use.
+// IndexMetadata accepts at most 32 keys. It returns jobs.ErrInvalid for an invalid key, and for more than 32 keys. If another call removes
+// one of the keys meanwhile, IndexMetadata returns jobs.ErrConflict. When ctx ends, it returns context.Cause(ctx). IndexMetadata is safe
+// for concurrent use.
 func (r *Runner) IndexMetadata(ctx context.Context, keys ...string) error {
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
 	if len(keys) > taskspec.MaxMetadataKeys {

@@ -119,8 +119,8 @@ func TestAFailingTickFunctionIsCalledAgain(t *testing.T) {
 	}
 }
 
-// The function of a schedule with a tick each second fails for a minute. Work calls it about once a second, and not once for each tick that
-// is due. Then each tick gets its task.
+// TestAFailingTickFunctionIsNotCalledForEachDueTick has a schedule with a tick each second, whose function fails for a minute. Work calls
+// the function about once a second, and not once for each due tick. Later each tick gets its task.
 func TestAFailingTickFunctionIsNotCalledForEachDueTick(t *testing.T) {
 	each := hourly()
 	each.Cron, each.CatchUp, each.Overlap = "@every 1s", jobs.CatchUpAll, jobs.OverlapAllow
@@ -147,8 +147,8 @@ func TestAFailingTickFunctionIsNotCalledForEachDueTick(t *testing.T) {
 	})
 }
 
-// The function of a schedule hangs, also after its context has ended. Other schedules go on after half a minute, Work returns after its
-// context has ended, and the function is not called again before it has returned.
+// TestAHangingTickFunctionHoldsUpNothing lets the function of a schedule hang, also after its context has ended. Other schedules go on
+// after half a minute, Work returns after its context has ended, and the function is not called again before it has returned.
 func TestAHangingTickFunctionHoldsUpNothing(t *testing.T) {
 	var calls atomic.Int64
 	var release chan struct{}
@@ -159,7 +159,7 @@ func TestAHangingTickFunctionHoldsUpNothing(t *testing.T) {
 		return hourOf(ctx, tick, spec)
 	}
 	tickTest(t, hourly(), hang, func(t *testing.T, r *runner.Runner, ran *[]string) {
-		// made in the bubble, because the fake clock stands still while a goroutine waits for a channel from outside
+		// make the channel inside the test on fake time: the fake clock stands still while a goroutine waits for a channel from outside
 		release = make(chan struct{})
 		testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "other", Cron: "* * * * *", Spec: reportJob.With("other")}))
 		stop := runnerkit.Work(t, r)

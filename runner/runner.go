@@ -43,8 +43,8 @@ type Runner struct {
 	leaked  atomic.Int64
 }
 
-// Open opens the database file at path, and with Options.Engine the database on a server with that address. It creates the database unless
-// the options say otherwise, and upgrades its schema. The directory of the file must exist. Errors are *jobs.Error of kind
+// Open opens the database file at path. With Options.Engine, the path can also be the address of a database on a server. It creates the
+// database unless the options say otherwise, and upgrades its schema. The directory of the file must exist. Errors are *jobs.Error of kind
 // jobs.ErrNoDatabase, ErrSchema, ErrPermission, ErrBusy, ErrCorrupt or ErrInvalid. After an error nothing has changed.
 func Open(ctx context.Context, path string, options Options) (*Runner, error) {
 	return open(ctx, path, options, options.Prefix != "")

@@ -308,7 +308,7 @@ func TestATransactionOfTheCallerEnqueuesAndFinishes(t *testing.T) {
 	testkit.NoError(t, app.QueryRow(`SELECT count(*) FROM app.orders`).Scan(&orders))
 	testkit.Equal(t, "orders", orders, 2)
 	elsewhere := open(t, pgkit.Address(t), runner.Options{})
-	within(false, func(tx *sql.Tx) error { // EnqueueTx accepts a Runner with another schema
+	within(false, func(tx *sql.Tx) error { // EnqueueTx also works if the Runner uses another schema than the address of the handle
 		_, err := elsewhere.EnqueueTx(t.Context(), tx, count.With(3))
 		return err
 	})

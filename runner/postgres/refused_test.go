@@ -207,7 +207,7 @@ func TestAPoolerWithoutListenIsReported(t *testing.T) {
 	connect := engine.Connect
 	engine.Connect = func(address string, patience time.Duration) (db.Server, error) {
 		s, err := connect(address, patience)
-		s.Listen = func(ctx context.Context, _ string, notify func(string)) error { // some poolers never pass on a notice
+		s.Listen = func(ctx context.Context, _ string, notify func(string)) error { // acts like a pooler that never passes on a notice
 			notify("")
 			<-ctx.Done()
 			return ctx.Err()

@@ -20,8 +20,8 @@ import (
 // If a server is added at the end of a list of n servers, one in n+1 of the lanes and queues moves to the new server, and all others stay
 // where they are.
 //
-// For each server number n from 1, ServerIndex computes the SHA-256 hash of "n lane:KEY" or "n queue:NAME". The server with the greatest
-// hash gets the task. This is rendezvous hashing (Thaler and Ravishankar, 1998). ServerIndex panics if servers is below 1.
+// For each server, numbered from 1, ServerIndex computes the SHA-256 hash of "NUMBER lane:KEY" or "NUMBER queue:NAME". The server with the
+// greatest hash gets the task. This is rendezvous hashing (Thaler and Ravishankar, 1998). ServerIndex panics if servers is below 1.
 func ServerIndex(spec jobs.Spec, servers int) int {
 	if servers < 1 {
 		panic(fmt.Sprintf("postgres.ServerIndex: %d servers; there must be at least one", servers))

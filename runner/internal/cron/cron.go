@@ -176,7 +176,7 @@ func (f field) parsePart(part string) (low, high, step int, err error) {
 		}
 	}
 	if body == "*" {
-		if f.high == 7 { // 7 is Sunday again, so */7 would allow it twice
+		if f.high == 7 { // the days are 0 to 6, because 7 is only another number for Sunday
 			return f.low, 6, step, nil
 		}
 		return f.low, f.high, step, nil

@@ -113,8 +113,8 @@ func TestTicksAgainstTheOracle(t *testing.T) {
 	}
 }
 
-// TestTicksOverYears compares this package with package crontest, too. It checks the next tick of random expressions after random times,
-// which may be years later.
+// TestTicksOverYears compares this package with package crontest. It checks the next tick of random expressions after random times, which
+// may be years later.
 func TestTicksOverYears(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		expr := someExpression(t, 2)

@@ -29,8 +29,8 @@ func Due(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err e
 	return due, next, nil
 }
 
-// realignFrom is the smallest error that realign corrects in the stored tick of an @every schedule: how much too far in the future the tick
-// is.
+// realignFrom is the smallest error that realign corrects. The error is the time by which the stored tick of an @every schedule is too far
+// in the future.
 const realignFrom = time.Minute
 
 // realign returns the first tick after now. The parameter "at" is the next tick that was computed earlier and stored. The two ticks differ

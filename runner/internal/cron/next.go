@@ -66,9 +66,9 @@ func moment(wall time.Time, zone *time.Location) time.Time {
 	at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, zone)
 	start, end := at.ZoneBounds()
 	switch shown := wallTime(at, zone); {
-	case shown.Before(wall): // the clock skips wall, and at is a moment before the jump
+	case shown.Before(wall): // the clock skips the time in "wall", and the moment in "at" is before the jump
 		return end.UTC()
-	case shown.After(wall): // the clock skips wall, and at is a moment after the jump
+	case shown.After(wall): // the clock skips the time in "wall", and the moment in "at" is after the jump
 		return start.UTC()
 	}
 	if !start.IsZero() {

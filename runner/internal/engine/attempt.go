@@ -164,7 +164,7 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 		return // abandon or checkStuck has already recorded an outcome
 	}
 	if a.inTx.Load() != 0 {
-		if result = nil; err == nil { // the database ignores this error if the transaction of FinishTx was committed
+		if result = nil; err == nil { // if the transaction of FinishTx was committed, the task is completed, and the database ignores err
 			err = errNotCommitted
 		}
 	}

@@ -84,7 +84,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	}
 	e.claimMore = free > 0 && len(done.Claimed) >= free
 	if slices.ContainsFunc(done.Finished, func(f db.Finished) bool { return f.Change.State == jobs.Pending && f.Change.Losses > 0 }) {
-		e.scan, e.claimMore = true, true // scan again, because the loss may have made the task a suspect
+		e.scan, e.claimMore = true, true // scan again: a task with a loss went back to its queue, and may be a suspect now
 	}
 	e.foundEmpty = scan && free > 0 && len(done.Claimed) == 0 && done.DiskFull == nil
 	e.noteDisk(free > 0, done.DiskFull, sent)

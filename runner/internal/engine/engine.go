@@ -108,14 +108,14 @@ type Engine struct {
 
 	mu        sync.Mutex
 	running   map[db.ClaimID]*attempt
-	held      map[*batch]bool // batches whose attempts are not in running any more, but whose functions still use their slots
+	held      map[*batch]bool // batches whose attempts have all left Engine.running, but whose functions still use their slots
 	confirmed time.Time       // time of the last successful heartbeat; leases count from that time
 	ahead     aheadTasks      // claimed attempts that wait for a slot
-	slotless  int             // number of attempts in running that wait for a slot, or have passed their slot on
+	slotless  int             // number of attempts in Engine.running that have no slot (attempt.slotless)
 	reporting []*attempt      // attempts whose progress must be stored; not empty while a goroutine waits to store the progress
 	closed    bool            // whether no more background goroutines may start
 	failure   error           // first error that ends the worker
-	failing   chan struct{}   // closed when failure is set; the worker then drains
+	failing   chan struct{}   // closed when the field "failure" gets its error; the worker then drains
 
 	schedulerMu sync.Mutex               // held while a tick is handled
 	notOurs     []jobs.Schedule          // due schedules whose functions this worker does not have
@@ -140,7 +140,7 @@ type loopState struct {
 	changed    bool      // whether other processes may have changed something since the last scan
 	scannedAt  time.Time // time of the last scan
 	claimMore  bool      // whether more tasks may be ready to start than the last cycle claimed
-	backlog    bool      // whether tasks may be waiting: all slots, a queue or a limit is full, or the last outcomes released tasks
+	backlog    bool      // whether tasks may wait: all slots, a queue or a limit is full, or a task has ended that others waited for
 	foundEmpty bool      // whether the last cycle scanned and found no task
 
 	backoff       time.Duration // length of the last pause after an error

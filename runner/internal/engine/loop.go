@@ -21,7 +21,7 @@ import (
 //   - An attempt stays in Engine.running until its outcome is written. Until then heartbeats renew its lease.
 //   - After a failed write the loop writes the same outcomes again, but not before a pause (postpone).
 //   - After a cycle that scans, nextDue, nextStart and nextLane are correct for everything that was committed before that cycle. A notice
-//     of a later commit sets the field changed, and the next cycle with a free slot scans again.
+//     of a later commit sets the field "changed", and the next cycle with a free slot scans again.
 //
 // A read of the database at each notice would take 5 % of the time of a busy worker. So a worker without a free slot reads at intervals
 // (readEvery).
@@ -72,7 +72,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 			if stopping || e.foundEmpty && e.endTicks() {
 				return e.result(aborted)
 			}
-			e.scan, e.claimMore = true, true // the loop knows of no due task, but before the worker ends the loop scans once more
+			e.scan, e.claimMore = true, true // the loop knows of no due task, but it scans once more before the worker ends
 			continue
 		}
 		e.o.Notifier.SetBusy(e.free() <= 0)

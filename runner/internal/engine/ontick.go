@@ -110,7 +110,7 @@ func (r *tickRound) prepare(s *jobs.Schedule, spec *jobs.Spec) error {
 }
 
 // callFunctions makes the Specs that prepare has requested, for the oldest ticks first. After an error it does not call the function of the
-// same schedule again in this round: other schedules wait for the round, and there may be a hundred more due ticks.
+// same schedule again in this round. The schedule may have a hundred more due ticks, and other schedules wait until the round ends.
 func (r *tickRound) callFunctions() {
 	failed := map[string]error{}
 	for _, key := range slices.SortedFunc(maps.Keys(r.wanted), func(a, b madeKey) int { return cmp.Compare(a.tick, b.tick) }) {

@@ -78,7 +78,7 @@ func (e *Engine) checkPressure(ctx context.Context, stopping bool) {
 	if p.stored == p.state {
 		return
 	}
-	if err := e.worker.SetState(ctx, cmp.Or(state, db.WorkerReady)); err != nil { // the next check writes the state again
+	if err := e.worker.SetState(ctx, cmp.Or(state, db.WorkerReady)); err != nil { // after an error, the next check writes the state again
 		e.log.Warn("cannot record the state of this worker", "err", err)
 		return
 	}

@@ -13,8 +13,8 @@ import (
 // reapEvery is the interval at which a reaper checks other workers. The interval is shorter if a lease is shorter than six times reapEvery.
 const (
 	reapEvery = time.Second
-	// A reaper spends at most 1/reapShare of its time on reading workers and leases, because an old snapshot on a server makes these reads
-	// slow. If leases are short, the reaper spends more time.
+	// A reaper spends at most 1/reapShare of its time on reading workers and leases, because these reads are slow while a transaction on the
+	// server stays open for long. If leases are short, the reaper spends more time.
 	reapShare   = 50
 	reapAgain   = 100 * time.Millisecond // interval of the checks while the guardians of a dead worker are about to end
 	minReapWait = 10 * time.Millisecond
@@ -28,8 +28,8 @@ const (
 //
 // A worker hangs when it holds its lock and does not renew its leases. It may continue at any moment and write outcomes, such as "killed"
 // for a command that the reaper has killed. So the reaper revokes the claims first, and the database then refuses the outcomes from that
-// worker. Next the reaper kills the processes, and at last it records the loss. If the reaper dies before that, another reaper sees the
-// revoked claim twice and completes the takeover.
+// worker. Next the reaper kills the processes, and at last it records the loss. If the reaper dies before that, another reaper finds the
+// revoked claim in two checks in a row, and completes the takeover.
 //
 // The reaper does not compare its clock with times that other workers have written. A lease has expired when this process has seen it
 // unchanged for the whole length of the lease, measured with the monotonic clock. So a jump of the wall clock makes no lease expire. A
@@ -38,7 +38,7 @@ const (
 type reaper struct {
 	e        *Engine
 	seen     map[db.Lease]time.Duration // leases of other workers, and the time for which each was seen unchanged
-	lookedAt time.Time                  // time of the last update of seen
+	lookedAt time.Time                  // time of the last update of the field "seen"
 	cost     time.Duration              // time that the last read of workers and leases took
 	again    bool                       // whether to check again soon, because the guardians of a dead worker are about to end
 	// for workers whose processes this reaper cannot see: the time at which it first found their lock free
@@ -162,12 +162,11 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	return true
 }
 
-// clear kills the processes of a worker o that is dead or hangs. If the parameter "keys" is not nil, clear kills only the processes of the
-// claims in keys. It returns true if no process can be left.
+// clear kills the processes of a worker o that is dead or hangs. It returns true if no process can be left. The parameter "keys" selects
+// the claims whose processes clear kills; nil stands for all claims of o.
 //
-// If this reaper cannot see the processes of o, clear cannot kill them. If keys is not nil, it returns true nevertheless, because the
-// leases of the claims in keys have expired. If keys is nil, it returns true only if o ran no task, or if the kernel has killed all
-// processes of o.
+// A reaper that cannot see the processes of o kills nothing. With keys, clear then returns true, because the leases of these claims have
+// expired. Without keys, clear then returns true only if o ran no task, or if the kernel has killed all processes of o.
 func (p *reaper) clear(o db.Owner, keys []supervisor.Key, records []supervisor.Record) bool {
 	me := p.e.info
 	switch {

@@ -11,7 +11,7 @@ const (
 	maxRetainEvery = 10 * time.Minute      // longest interval between two searches for old tasks (retainEvery)
 	minRetainEvery = time.Minute           // shortest interval between two searches, for tasks that are kept for a short time only
 	retainPause    = 20 * time.Millisecond // shortest pause between two transactions
-	upkeepEvery    = time.Hour             // interval of upkeep; after each upkeep, the search for old tasks starts again at the oldest
+	upkeepEvery    = time.Hour             // interval at which upkeep runs; the search for old tasks then starts again at the oldest task
 	keepMinutes    = 48 * time.Hour        // age at which counters per minute are summed up per hour
 	keepHours      = 366 * 24 * time.Hour  // age at which counters per hour are deleted
 	keepWorkers    = 30 * 24 * time.Hour   // records of workers are kept at least this long, because lists of tasks name the workers

@@ -7,10 +7,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// An attempt is stuck if it still runs StuckAfter after the end of its context. The context ends because of a timeout, a cancel request, a
-// lost lease or a shutdown. Go cannot stop a goroutine, so the engine only logs a warning. With ReleaseStuck it also ends the attempt. The
-// goroutine of the function then goes on without a slot, and the engine ignores its result. The engine never does this with a command,
-// because the processes of the command would still run during the next attempt.
+// An attempt is stuck if it runs for longer than StuckAfter after its context has ended. The context ends because of a timeout, a cancel
+// request, a lost lease or a shutdown. Go cannot stop a goroutine, so the engine only logs a warning. With ReleaseStuck it also ends the
+// attempt. The goroutine of the function then goes on without a slot, and the engine ignores its result. The engine never does this with a
+// command, because the processes of the command would still run during the next attempt.
 
 // watchStuck plans a check whether the attempt is stuck. The context of the attempt has just ended.
 func (a *attempt) watchStuck() {

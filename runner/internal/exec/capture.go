@@ -71,8 +71,8 @@ type Capture struct {
 	seq      int64     // number of the newest piece
 	pieces   []piece   // pieces in order: those of the head that are not stored yet, and all pieces of the tail
 	tailSize int64     // bytes of all pieces of the tail
-	tailFrom int64     // seq of the first piece that was ever in the tail; 0 before the tail begins
-	forget   int64     // the next write deletes the stored pieces of the tail whose seq is lower than this; 0 to delete none
+	tailFrom int64     // number of the first piece that was ever in the tail; 0 before the tail begins
+	forget   int64     // the next write deletes the stored pieces of the tail with a lower number than this; 0 to delete none
 	dropped  int64     // bytes between head and tail, which are not kept
 	waiting  int64     // bytes that are not yet stored
 	last     [2][]byte // last bytes of stderr and of stdout, in which ErrorLine looks for a line
@@ -145,7 +145,7 @@ func (c *Capture) pipe(stream string) (*os.File, error) {
 // outlives the command may still hold a pipe; drain waits only lingerAfter for it.
 func (c *Capture) drain() {
 	for _, pipe := range c.pipes {
-		_ = pipe.SetReadDeadline(now().Add(lingerAfter)) // if pipes have no deadlines here, their readers wait for the end of the pipe
+		_ = pipe.SetReadDeadline(now().Add(lingerAfter)) // fails if pipes have no deadlines here; drain then waits until the pipe is closed
 	}
 	c.readers.Wait()
 }
@@ -226,7 +226,7 @@ func (c *Capture) trim() {
 	}
 }
 
-// flush stores new pieces at intervals. It returns when stop is closed, or when no new piece has come for an interval.
+// flush stores new pieces at intervals. It returns when the channel "stop" is closed, or when an interval passes without a new piece.
 func (c *Capture) flush(stop <-chan struct{}) {
 	for every := flushEvery; ; {
 		timer := time.NewTimer(every)

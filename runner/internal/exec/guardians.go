@@ -150,8 +150,8 @@ func (g *Guardians) launch() (*supervisor.Guardian, error) {
 	return guardian, nil
 }
 
-// failed counts a guardian that has started no command. It ends the worker if end is true, or after maxFailures failures in a row. The
-// caller holds the mutex.
+// failed counts a guardian that has started no command. It ends the worker if the parameter "end" is true, or after maxFailures failures in
+// a row. The caller holds the mutex.
 func (g *Guardians) failed(err error, end bool) {
 	if g.failures++; (end || g.failures >= maxFailures) && !g.over {
 		g.over = true

@@ -7,8 +7,8 @@
 // A notice is one value in a channel of capacity 1. So many changes in a short time make one notice, and a source never waits for a
 // subscriber. A notice does not contain the change, so the subscriber reads the database.
 //
-// The web server does not subscribe, because its cost must not grow with the number of commits: the watch reads an event for each write to
-// the write-ahead log. The web server checks the database at its own interval instead (admin.Changes).
+// The web server does not subscribe. The watch reads an event for each write to the write-ahead log, and the cost of the web server must
+// not grow with the number of commits. The web server checks the database at its own interval instead (admin.Changes).
 package notify
 
 import (
