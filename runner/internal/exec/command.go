@@ -33,7 +33,7 @@ type Worker struct {
 type Command struct {
 	*Worker
 	Task     jobs.Task
-	Stop     context.Context  // context whose end stops the command: it gets TERM, and KILL after Task.KillAfter
+	Stop     context.Context  // when this context ends, the command gets TERM, and after Task.KillAfter KILL
 	Kill     <-chan struct{}  // channel that is closed to send KILL to the command, without a grace period
 	Deadline func() time.Time // Deadline returns the time at which the guardian kills the command, unless a heartbeat renews the lease
 	Output   *Capture
