@@ -112,8 +112,8 @@ EXIT STATUS
 	}
 }
 
-// readScheduleFile reads the file with schedules that the arguments of the command name. The parameter "unchanged" is a text that tells the
-// user that the database is as before. The error message about an invalid file contains this text.
+// readScheduleFile reads the file with schedules that the argument of the command names. The parameter "unchanged" is a text that tells the
+// user that the command has not changed the database. If the file is invalid, the error message contains this text.
 func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*batch.ScheduleFile, error) {
 	verb, words := c.Command.Name, c.Args().Slice()
 	switch {

@@ -101,9 +101,9 @@ func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
 	return o, s.Require("wait")
 }
 
-// mapped lets a script tell an error of runner wait from the failure of the awaited task. The command exits with the status of the task if
-// it waits for one task, or for the first of several tasks to end. In this case, mapped gives an error of runner wait itself another exit
-// status; see failure.WhileWaiting.
+// mapped changes the exit status of an error of runner wait itself, so that a script can tell this error from a failure of the awaited
+// task. This is necessary only if the command exits with the status of a task: if it waits for one task, or for the first of several tasks
+// to end. See failure.WhileWaiting.
 func (o waitOptions) mapped(err error) error {
 	if len(o.selection.Filter.IDs) == 1 || o.any {
 		return failure.WhileWaiting(err)

@@ -74,7 +74,7 @@ func parts(schema []string) []part {
 		}
 	}
 	for _, text := range schema {
-		if m := indexName.FindStringSubmatch(text); m != nil && m[1] != "tasks_pending" { // a claim cannot work without tasks_pending
+		if m := indexName.FindStringSubmatch(text); m != nil && m[1] != "tasks_pending" { // keep tasks_pending: a claim needs it
 			list = append(list, part{"index " + m[1], without(text)})
 		}
 		if m := triggerName.FindStringSubmatch(text); m != nil {

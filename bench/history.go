@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// A history is a text file with the results of all runs. Each line has the result of one aim in one run: the time, the commit, the name of
-// the aim and the measured value, separated by tabs.
+// A history is a text file with the results of all runs. Each line has the value that one run measured for one aim (a performance goal):
+// the time, the commit, the name of the aim and the value, separated by tabs.
 
 // lastOf returns the values of the last run in a history file. The key is the name of the aim. lastOf returns nil if the file does not
 // exist yet.

@@ -72,9 +72,9 @@ func (e *env) size(n int) int {
 	switch {
 	case !e.short:
 		return n
-	case n >= 5000 && n <= 100_000: // the drains: fewer than n/4 tasks would mainly measure how a new process starts
+	case n >= 5000 && n <= 100_000: // a drain; with fewer tasks, it would mainly measure how a process starts
 		return n / 4
-	case n < 1000: // latencies are measured: with fewer than 20 tasks, the percentiles would depend on chance
+	case n < 1000: // n latencies are measured; percentiles of fewer than 20 would depend on chance
 		return max(n/3, 20)
 	}
 	return max(n/20, 20)

@@ -98,7 +98,7 @@ type worker struct {
 	out *bufio.Scanner
 }
 
-// The method "let" tells a worker to begin. The worker waits for this because it was started with child.Held.
+// The method "let" tells a worker to begin. Only a worker that was started with child.Held waits for this call.
 func (w *worker) let() error {
 	_, err := w.in.Write([]byte{'\n'})
 	return err

@@ -16,7 +16,7 @@ import (
 // point is an installation that the program measures: servers and workers on this computer, which share its processors.
 type point struct {
 	servers, processes, slots int
-	nothingAhead              bool // if true, a worker claims only tasks that it can start at once, so each message has few tasks
+	nothingAhead              bool // whether a worker claims only tasks that it can start at once, so a transaction has few tasks
 	feed                      load
 }
 
@@ -33,8 +33,8 @@ const (
 
 const loadEvery = 5 * time.Millisecond // pause between two events of a load
 
-// figures are the results of a measurement. Of a drain, the times and transactions are those of one task. Of any other load, they are those
-// of one event.
+// figures are the results of a measurement. The times and the number of transactions are averages: per task of a drain, or per event of any
+// other load.
 type figures struct {
 	rate           float64 // tasks or events per second
 	server, worker float64 // processor time of the servers and of the workers, in microseconds
@@ -47,7 +47,7 @@ func (p point) measure(ctx context.Context, n int) (f figures, err error) {
 	var addresses []string
 	tasks := n / p.servers * p.servers
 	if p.feed != drain && p.feed != single {
-		tasks = 1 // one task, which the load adds last: it ends the measurement
+		tasks = 1 // the load adds this task last, and its end is the end of the measurement
 	}
 	for i := range p.servers {
 		server, err := pgserver.Start(ctx, settings...)
@@ -153,11 +153,11 @@ func usage(ctx context.Context, addresses []string) (f figures, err error) {
 	return f, nil
 }
 
-// idlers is the point that measures the cost of notifications: idle worker processes on one server.
+// idlers is the installation that shows the cost of notifications: one server with idle worker processes.
 var idlers = point{servers: 1, processes: 16, slots: 10}
 
-// calibration are the drains to which calibrate fits the model. In the first drain the workers claim nothing ahead, so each task needs two
-// messages. This drain shows the cost of a message.
+// calibration lists the installations whose drains calibrate uses to fit the model. In the first drain the workers claim nothing ahead of
+// their slots, so each task needs two messages: one for its claim and one for its end. So this drain shows the cost of a message.
 var calibration = []point{{servers: 1, processes: 1, slots: 1, nothingAhead: true}, {servers: 1, processes: 1, slots: 10},
 	{servers: 1, processes: 1, slots: 25}, {servers: 1, processes: 1, slots: 100}}
 
@@ -176,9 +176,10 @@ func (p point) size(short bool) int {
 }
 
 // calibrate computes the costs of the model from measurements. Three loads of idle workers give the cost of a notice and of a claim without
-// tasks. Drains with one server and one process give the cost of a message and of a task: calibrate draws a straight line through the
-// processor times of the server, and one through those of the workers. The slope of a line is the cost of a message, and its value at 0 is
-// the cost of a task. As the commit delay, calibrate takes the one with which the model comes closest to the measured rates of the drains.
+// tasks. Drains with one server and one process give the cost of a message and of a task. For each drain, calibrate plots the processor
+// time of a task over the number of messages of a task. It draws a straight line through the times of the server, and another line through
+// the times of the workers. The slope of a line is the cost of a message, and its value at 0 is the cost of a task. At last, calibrate
+// chooses the commit delay with which the model comes closest to the measured rates of the drains.
 func calibrate(measured map[point]figures, silent, noticed, woken figures) (c costs) {
 	micro := func(x float64) time.Duration { return time.Duration(max(x, 0) * float64(time.Microsecond)) }
 	processes := float64(idlers.processes)
@@ -189,7 +190,7 @@ func calibrate(measured map[point]figures, silent, noticed, woken figures) (c co
 	var messages, server, worker []float64
 	for _, p := range calibration {
 		d := measured[p]
-		sent := 1 / notifyPause.Seconds() / d.rate // notifications per task; sending one is a transaction, and so is receiving one
+		sent := 1 / notifyPause.Seconds() / d.rate // notifications per task; each takes two transactions, one to send it and one to receive it
 		messages = append(messages, max(d.messages-2*sent, 0))
 		server, worker = append(server, d.server-2*sent*notice), append(worker, d.worker-sent*workerNotice)
 	}

@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// computer is a service centre: processors with one queue of jobs.
+// computer is a simulated computer: some processors, and one queue of jobs that wait for a processor.
 type computer struct {
 	sim  *simulation
 	idle int // number of idle processors

@@ -89,6 +89,6 @@ func delay(to io.WriteCloser, from io.Reader) {
 			break
 		}
 	}
-	for range pieces { // receive the pieces that are left: otherwise the goroutine that sends them would wait for ever
+	for range pieces { // receive the remaining pieces, so that the goroutine that sends them can end
 	}
 }

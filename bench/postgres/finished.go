@@ -14,13 +14,13 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// finishedDays is the number of days in which the completed tasks have ended, before the measurement begins. finishedStages is how many of
-// these days retention deletes, one after the other.
+// finishedDays is the number of days before the measurement over which the ends of the completed tasks are spread. finishedStages is the
+// number of measurements during which retention deletes tasks: each time the tasks of one of these days.
 const (
 	finishedDays   = 50
 	finishedStages = 3
 	day            = 24 * time.Hour
-	forever        = -1 // for the parameter "keep" of besideFinished: no task is deleted
+	forever        = -1 // value of the parameter "keep" of besideFinished if no task is to be deleted
 )
 
 // fillCompleted inserts the completed tasks $1 to $2 of job $3. The ends of the tasks are spread over the time from $4 to $5, in ms.

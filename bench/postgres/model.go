@@ -19,14 +19,14 @@ type plan struct {
 	processors              int           // processors of each server, and of each host
 	perHost                 int           // worker processes of a host; 0 if one computer runs all servers and workers
 	roundTrip               time.Duration // round trip time of the network between a worker and its server
-	duration                time.Duration // mean time of a task without its processor time; the times have an exponential distribution
+	duration                time.Duration // mean time of a task in addition to its processor time (exponential distribution)
 	backlog                 int           // tasks that are due on each server at the beginning
-	rate                    float64       // tasks per second that become due on each server; the times are a Poisson process
+	rate                    float64       // tasks per second that become due on each server, at random times (a Poisson process)
 	until                   time.Duration // time at which the simulation ends; 0 means that it ends when no event is left
 	killed                  int           // worker processes of each server that are killed at the time killedAt
 	killedAt                time.Duration
-	lease                   time.Duration // lease, from the last heartbeat on; when it ends, others take the tasks
-	beat, check             time.Duration // intervals of the heartbeats, and of the checks whether a lease has expired
+	lease                   time.Duration // length of a lease, from the last heartbeat on; after that, other workers take the tasks
+	beat, check             time.Duration // time between two heartbeats, and between two checks for expired leases
 	seed                    uint64
 }
 
@@ -40,26 +40,26 @@ type costs struct {
 	commit                                   time.Duration // time in which a commit waits for the disk and uses no processor
 }
 
-// These are the rules of a worker that the model imitates. The real ones are in runner/internal/engine and db/internal/postgres.
+// The workers of the model follow these rules. They imitate the rules of real workers in runner/internal/engine and db/internal/postgres.
 const (
 	collectFor  = time.Millisecond      // a cycle waits at most this long for more tasks that end
 	aheadTasks  = 100                   // greatest number of claimed tasks that wait for a slot
 	aheadShort  = 10 * time.Millisecond // a worker claims ahead only if the mean time of a task is at most this
-	notifyPause = 5 * time.Millisecond  // time between two notifications of a process
+	notifyPause = 5 * time.Millisecond  // least time between two notifications of a process
 )
 
 // outcome is the result of a simulation.
 type outcome struct {
 	tasks      int             // tasks that have ended
 	messages   int             // messages from workers to the servers; each is one transaction
-	took       time.Duration   // time at which the server wrote the last end of a task; if plan.until is set, that time
+	took       time.Duration   // plan.until if it is set; if not, the time at which the last end of a task was written
 	serverTime time.Duration   // processor time of all servers
 	workerTime time.Duration   // processor time of all workers
-	waits      []time.Duration // for each started task: time from its due time to its start; without tasks of killed workers
+	waits      []time.Duration // for each started task, except those of killed workers: time from its due time to its start
 	takeovers  []time.Duration // for each task of a killed worker: time from the kill to the next start of the task
 }
 
-// simulation is a simulation that runs.
+// simulation is the state of a simulation while it runs.
 type simulation struct {
 	plan
 	outcome
@@ -79,7 +79,7 @@ type server struct {
 	cpu      *computer
 	pending  fifo[task]
 	hosts    []*host
-	programs sender // the programs that enqueue; the model has one for each server
+	programs sender // stands for all programs that enqueue tasks on this server
 }
 
 // host is a host with worker processes of one server.
@@ -310,7 +310,7 @@ func (w *worker) send(begin func() int, commit, end func()) {
 			}
 			return s.serverMessage + s.serverTask*time.Duration(n)/2
 		}, func() {
-			if n == 0 { // without tasks the server writes nothing
+			if n == 0 { // the claim has found no task, so the server writes nothing
 				answer()
 				return
 			}

@@ -21,7 +21,7 @@ type simulateRun struct {
 	short                                    bool
 }
 
-// The network of the large installation is that of a data centre. Each server and each host has as many processors as the computer of the
+// The simulated installation has the network of a data centre. Each server and each host has as many processors as the computer of the
 // measurements, because the model was checked only with that number.
 const (
 	roundTrip = 500 * time.Microsecond
@@ -217,8 +217,9 @@ func (r simulateRun) large(c costs) error {
 	return nil
 }
 
-// row simulates all servers with a load that is spread over them, and prints the results. The parameter "most" is the greatest rate of a
-// server. The load of the fullest server is this rate times the constant fullest.
+// row simulates all servers and prints the results as a row of a table. The parameter "shares" has the share of the load that each server
+// gets. The parameter "most" is the greatest rate of tasks that a server can take. The fullest server gets this rate times the constant
+// "fullest".
 func (r simulateRun) row(c costs, name string, shares []float64, most, moved float64) {
 	rate := most * fullest / slices.Max(shares)
 	outcomes := make([]outcome, r.servers)

@@ -30,10 +30,10 @@ type phaseResult struct {
 
 var phaseNames = []string{"before", "held", "after"}
 
-// snapshot measures runner and then River with short pauses ("tuned"), each on the same server and in three phases. In the first phase no
-// session holds a snapshot. The second phase is the last part of the time in which a session holds a snapshot. The third phase begins when
-// the session has ended. For each phase, snapshot prints the rate of the tasks, and the time from the call that adds a task to the start of
-// the task.
+// snapshot measures runner, and then River with short pauses between its fetches ("River, tuned"). It measures both on the same server and
+// in three phases. In the first phase no session holds a snapshot. The second phase is the last part of the time in which a session holds a
+// snapshot. The third phase begins when the session has ended. For each phase, snapshot prints the rate of the tasks, and the time from the
+// call that adds a task to the start of the task.
 func (r snapshotRun) snapshot(ctx context.Context, e *env, renew func() error) error {
 	of := []system{systems[0], systems[2]}
 	results := make([][]phaseResult, len(of))
@@ -130,7 +130,7 @@ func (r snapshotRun) phases(ctx context.Context, address string, s system, a *ar
 		return nil, err
 	}
 	defer holder.Close(ctx)
-	for rest := r.held; rest > 0; rest -= r.measured { // one part after the other; results keeps only the last one
+	for rest := r.held; rest > 0; rest -= r.measured { // measure part after part; results keeps only the last part
 		if len(results) > 1 {
 			results = results[:1]
 		}

@@ -55,7 +55,7 @@ type system struct {
 	open func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error)
 }
 
-// nothingAhead is runner without tasks that are claimed ahead. Only the calibration of the model uses it.
+// nothingAhead is runner with workers that claim no tasks ahead of their slots. Only the calibration of the model uses it.
 var nothingAhead = ours("runner, nothing ahead", 0, -1)
 
 var systems = []system{ours("runner", 0, 0), river("River, default", 0), river("River, tuned", time.Millisecond)}
@@ -71,7 +71,7 @@ func all() (list []*measurement) {
 	for _, processes := range []int{1, 4} {
 		add(fmt.Sprintf("drain-100x%d", processes), "/s", systems, func(s system) func(context.Context, *env) (float64, error) {
 			n := 40_000
-			if s.name == "River, default" { // River sleeps between fetches. The result is a rate, so a smaller number of tasks is enough
+			if s.name == "River, default" { // River sleeps between fetches and is slow; the result is a rate, so fewer tasks are enough
 				n = 10_000
 			}
 			return s.drain(n, processes, 100)
