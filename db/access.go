@@ -10,10 +10,10 @@ import (
 // files of the database. See InsecureFor.
 func Insecure(address string) error { return InsecureFor(address, os.Geteuid()) }
 
-// InsecureFor returns an error of kind jobs.ErrPermission if another user has write access to the files of the database. Other users are
-// all users except root and the user with the number uid, who runs the worker. Who can write the files can run commands as this user.
-// InsecureFor opens nothing, and accepts a database that does not exist yet. It returns nil for a database on a server, which checks the
-// rights of its users itself.
+// InsecureFor returns an error of kind jobs.ErrPermission if a user other than root and the user with the number uid has write access to
+// the files of the database. User uid runs the worker, and anyone who can write the files can make the worker run commands as this user.
+// InsecureFor does not open the database, and accepts a database that does not exist yet. It returns nil for a database on a server,
+// because the server itself checks the rights of its users.
 func InsecureFor(address string, uid int) error { return ParseAddress(address).CheckWriters(uid) }
 
 // FileOwner returns the number of the user who owns the database at path. The result "ok" is false if the file does not exist, or if the

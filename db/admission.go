@@ -41,11 +41,11 @@ var selectPaused = query(`SELECT queue FROM {pauses}`)
 type admission struct {
 	paused []string
 	limits map[jobs.Target]*limitState
-	// The field "filling" is for jobs that run in batches. It has those jobs of a queue whose last batch is not full: the tasks of this
-	// batch must wait. The value is the number of tasks in the full batches, which the claim may take.
+	// The field "filling" is for jobs that run in batches. It has an entry for each queue and job whose last batch is not full. The tasks of
+	// this batch must wait. The value is the number of tasks in the full batches: the claim may still take only these tasks.
 	filling map[part]int
-	// The field "fills" says whether the claim has begun to fill its batches (see beginFill). After that, a task that the claim takes does
-	// not count as a start in the rates.
+	// The field "fills" says whether the claim has begun to add tasks to its batches (see beginFill). A task that the claim takes after that
+	// does not count as a start, because the rates have already counted its batch.
 	fills bool
 }
 
@@ -58,7 +58,7 @@ type limitState struct {
 	next    time.Time // time of the next start if the rate allows no start now
 	taken   int       // tasks that this claim has taken
 	started int       // starts of this claim; a batch counts as one start
-	saved   bool      // whether countCalls has reduced the field "started", because several of the taken tasks share a batch
+	saved   bool      // whether countCalls has reduced the field "started", because taken tasks share a batch
 }
 
 // allTarget is the whole database.
@@ -245,7 +245,7 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 			}
 			p.starts, p.next = p.bucket.starts(p.limit, now)
 		}
-		if p.starts > 0 && p.saved { // the rate has starts left, so the next claim may start more tasks at once
+		if p.starts > 0 && p.saved { // countCalls has given starts back, so the next claim may start more tasks at once
 			p.next = now
 		} else if p.starts > 0 {
 			continue

@@ -21,9 +21,9 @@ var selectAlerting = query(selectSchedules + ` WHERE alert_after IS NOT NULL AND
 var selectDurations = query(`SELECT finished_at - started_at FROM {tasks} WHERE schedule = ? AND tick IS NOT NULL AND state = 'completed'
 	AND started_at IS NOT NULL ORDER BY tick DESC LIMIT 0 + ?`)
 
-// setLate sets the time [1] of the last alert of schedule [2]. setSlow records that task [1] of schedule [2] has raised an alert. Both
-// statements change one column of the schedule, whose old value the caller has read and passes as [3]. If the column has another value now,
-// another worker has recorded the same alert, and the statement changes nothing.
+// setLate sets the time [1] of the last alert of schedule [2]. setSlow records that task [1] of schedule [2] has raised an alert. Each
+// statement changes one column of the schedule. [3] is the value of this column that the caller has read. If the column has another value
+// now, another worker has recorded the same alert, and the statement changes nothing.
 var (
 	setLate = command(`UPDATE {schedules} SET alerted_at = ? WHERE name = ? AND coalesce(alerted_at, 0) = ?`)
 	setSlow = command(`UPDATE {schedules} SET slow_task_id = ? WHERE name = ? AND coalesce(slow_task_id, 0) = ?`)

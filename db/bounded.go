@@ -87,7 +87,7 @@ func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (t
 		return tasks, 0, err
 	}
 	if onlyPending(f) {
-		o.sorts = true // find the tasks in the index of pending tasks, which serves all conditions, then sort them by id
+		o.sorts = true // the index of pending tasks serves all conditions of f: read the tasks from it, then sort them by id
 		tasks, err = d.list(ctx, f, o)
 		return tasks, 0, err
 	}

@@ -7,9 +7,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// bucket is the state of a rate limit, a token bucket. The field "level" is in units that keep all values integers. A start subtracts the
-// period of the limit, in milliseconds (Limit.Per). Each millisecond adds the number of starts per period (Limit.Rate). The level is
-// negative after a start that came earlier than the rate allows.
+// bucket is the state of a rate limit, a token bucket. The unit of the field "level" is chosen so that all values are integers. A start
+// subtracts the period of the limit, in milliseconds (Limit.Per). Each millisecond adds the number of starts per period (Limit.Rate). The
+// level is negative after a start that came earlier than the rate allows.
 type bucket struct {
 	level int64
 	at    time.Time
@@ -55,8 +55,8 @@ func (b bucket) take(l jobs.Limit, n int, now time.Time) bucket {
 	return b
 }
 
-// carry returns the bucket of a new limit l that replaces the limit old, whose bucket is b. The new bucket allows as many starts as the old
-// one. Otherwise a user could get more starts by setting the limit again and again.
+// carry returns the bucket of a new limit l. This limit replaces the limit "old", whose bucket is b. The new bucket allows as many starts
+// as the old one, but at most l.Burst. With a full bucket, a user could get more starts by setting the limit again and again.
 func (b bucket) carry(old, l jobs.Limit, now time.Time) bucket {
 	if old.Rate == 0 {
 		return fullBucket(l, now)

@@ -38,19 +38,19 @@ func (d *DB) Foreign(ctx context.Context) error {
 	switch frozen, err := d.frozen(ctx); {
 	case err != nil:
 		return d.explainRead(ctx, err)
-	case frozen != (engine.Frozen{}): // a moved database has triggers that CheckSchema would report
+	case frozen != (engine.Frozen{}): // a moved or incomplete database has triggers that CheckSchema would report
 		return frozen.Error(d.path, nil)
 	}
 	return causeOf(ctx, d.engine.CheckSchema(ctx))
 }
 
-// frozen returns the reason why the database rejects writes.
+// frozen returns the reason why the database rejects writes, or the zero value if it accepts them.
 func (d *DB) frozen(ctx context.Context) (engine.Frozen, error) {
 	return engine.ReadFrozen(engine.ReadingFrom(ctx, d.engine), d.sql)
 }
 
-// refused returns a better error for a failed write if the database was moved or is incomplete. Triggers of such a database reject all
-// writes.
+// refused explains the error of a failed write. If the database was moved or is incomplete, its triggers reject all writes, and the new
+// error says so.
 func (d *DB) refused(err error) error {
 	if d.engine.Refused(err) {
 		if frozen, _ := d.frozen(context.Background()); frozen != (engine.Frozen{}) {

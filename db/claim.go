@@ -13,15 +13,17 @@ import (
 // that cycle. On the fast path, however, the claim has a transaction of its own.
 //
 // How: claim visits the queues in turn. It first gives each queue an equal share of the free slots. Then it gives the remaining slots to
-// queues with more tasks. At last it adds tasks to the slots of jobs that run in batches. Within a queue one statement selects and updates
+// queues with more tasks. Finally it adds tasks to the slots of jobs that run in batches. Within a queue one statement selects and updates
 // the first tasks. If a limit or MaxWait applies, overdue.go selects the candidates first.
 //
 // Invariants:
-//   - Only one worker gets a task, by compare-and-swap on (id, generation_id). Each claim is a new generation.
+//   - Only one worker gets a task, because the UPDATE of a claim is a compare-and-swap on (id, generation_id). Each claim is a new
+//     generation.
 //   - Tasks of a queue start in the order of priority, then id. Overdue tasks come first if the claim has a MaxWait.
-//   - Two workers never use a limit at the same time, since the transaction of the claim reads and writes the limits (admission.go).
+//   - Two workers never use the same capacity of a limit, since the transaction of the claim reads and writes the limits (admission.go).
 //   - Only an idle worker claims a suspect, and it claims no other task with it (suspect.go).
-//   - A claim whose result was lost does no harm. The worker finds unacknowledged claims with its heartbeats and gives them back.
+//   - A claim does no harm if the worker does not receive its result. With its heartbeats the worker finds such a claim and gives the tasks
+//     back.
 //
 // Measurements: a claim in two steps (a SELECT, then a compare-and-swap of each row) takes as long as one statement; a benchmark finds no
 // difference. A claim that returns 12 columns instead of 22 is less than 5 % faster for 100 tasks. It is no faster for 10 tasks, and slower
@@ -33,8 +35,8 @@ const claimSelect = `SELECT id, generation_id, priority, {bigint_param} AS most{
 	WHERE state = 'pending' AND queue = ? AND job = ? AND NOT (losses >= 1 AND losses >= max_losses - 1)`
 
 // claimTasks has the statements that claim the first pending tasks of several jobs. claimSuspects has the statements that claim suspects.
-// Each statement has one SELECT per job (claimSelect or suspectSelect), and each SELECT has three parameters. These are followed by the
-// maximum number of tasks, the worker, the end of the lease, and the current time, which is passed twice.
+// Each statement has one SELECT per job (claimSelect or suspectSelect), and each SELECT has three parameters. After the parameters of all
+// SELECTs come the maximum number of tasks, the worker, the end of the lease, and twice the current time.
 var (
 	claimTasks = &sqltext.Series{Template: claimJobs, Part: "{claim_job}", Separator: unionAll, Params: 3,
 		Parts: sqltext.Parts{"tasks_of_job": claimSelect}}
@@ -44,7 +46,7 @@ var (
 
 // claimJobs is the template of a claim. SQLite merges the SELECTs of the jobs in the order of the index, without a sort, and stops at the
 // limit. The compare-and-swap on generation_id gives a task to one worker only. The statement returns the rows in no particular order, and
-// take sorts them. On PostgreSQL the fragment claim_job repeats the ORDER BY in each SELECT.
+// the method "take" sorts them. On PostgreSQL the fragment claim_job repeats the ORDER BY in each SELECT.
 //
 // The keyword MATERIALIZED makes SQLite plan the subquery only once. The limit is written "0 + ?". With a bare parameter as the limit,
 // SQLite would prepare the statement again for each value (900 µs instead of 90 µs with 30 jobs).
@@ -80,7 +82,7 @@ type ClaimJob struct {
 // Claim is a request for tasks.
 type Claim struct {
 	Free  int           // greatest number of tasks to claim; a batch counts as one task
-	Ahead int           // number of tasks in Free that would wait for a slot; with a limit or a pause, the claim leaves them out
+	Ahead int           // how many of the Free tasks would wait for a slot; if there is a limit or a pause, none of these is claimed
 	Only  int64         // id of the only task to claim; 0 for any task
 	Lease time.Duration // time until the lease of a claimed task ends unless a heartbeat renews it
 	Idle  bool          // whether the worker runs no task, so that it can take a suspect
@@ -194,7 +196,7 @@ func (t *tx) claimOnly(c *claimer, ask Claim, now time.Time) (claimed []jobs.Tas
 	return claimed, next, err
 }
 
-// claimFrom claims tasks from the queues in turn. If a suspect is pending, it may claim this suspect alone instead (see claimSuspect).
+// claimFrom claims tasks from the queues in turn. If a suspect is pending, claimFrom may claim only this suspect (see claimSuspect).
 func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now time.Time) ([]jobs.Task, error) {
 	if len(queues) > 0 {
 		c.last = queues[0]
@@ -240,7 +242,8 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	if len(claimed) < ask.Free {
 		c.names = nil
 	}
-	// if the claim found fewer tasks than it may take, and no limit or pause held it back, no pending task is left for the batches
+	// Add tasks to the batches. This is useless if the claim found fewer tasks than it may take although no limit or pause held it back: then
+	// no pending task is left for the batches.
 	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) {
 		return t.fillBatches(c, claimed, ask, g, seekOverdue, now)
 	}
@@ -248,8 +251,8 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 }
 
 // claimQueue claims tasks of a queue and of the jobs in list, in the order in which to start them. It skips the jobs whose name is empty.
-// The parameter "free" is the maximum number of tasks. The parameter "final" says that nothing else is written in the transaction, so that
-// the engine may send the commit together with this claim.
+// The parameter "free" is the maximum number of tasks. The parameter "final" says that the transaction writes nothing after this claim. The
+// engine may then send the commit together with the claim.
 func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, seekOverdue, final bool,
 	now time.Time) ([]jobs.Task, error) {
 	if g == nil && !seekOverdue { // the usual case: no pauses, limits or search for overdue tasks

@@ -15,22 +15,22 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Group commit: each process makes all its writes to a database through a writer. The writer combines the callers that are waiting
-// into one transaction. One of these callers is the leader: it runs the writes of all members on the one write connection and returns
-// their results. Then it makes a caller that has arrived in the meantime the next leader.
+// Group commit: each process makes all its writes to a database through a writer. The writer makes one transaction for the writes of all
+// callers that are waiting: these callers are the members of a group. One member is the leader. It runs the writes of all members on the
+// one write connection and returns their results. Then it makes a caller that has arrived in the meantime the next leader.
 //
 // Why: an empty transaction costs 35 µs, or 350 µs with an fsync, and each row costs 7 to 10 µs. So durability is cheap when a hundred
 // callers share a commit. In addition, two goroutines of one process never wait for each other inside SQLite.
 //
 // Invariants:
 //   - A writer has at most one leader, and only the leader uses the connection.
-//   - Each member starts from a consistent database and leaves a consistent one.
-//   - A member runs on a context that cannot be cancelled. If a statement is interrupted, the driver rolls back the whole transaction,
-//     and each later statement would then commit by itself.
-//   - A group with a member of level full commits at level full. So the writes of all its members are on the disk when the members
-//     return.
-//   - If a member fails, the group is rolled back and its members run one by one. So a member may run twice, and must reset its results
-//     each time. It gets only its own error.
+//   - The write of each member starts from a consistent database and leaves a consistent one.
+//   - The write of a member has a context that cannot be cancelled. If a statement is interrupted, the driver rolls back the whole
+//     transaction, and each later statement would then commit by itself.
+//   - If one member of a group asks for level full, the commit of the whole group has level full: all its writes are on the disk when its
+//     members return.
+//   - If the write of a member fails, the group is rolled back, and the writes of its members run one by one. So a write may run twice, and
+//     must reset its results each time. A member gets only the error of its own write.
 //   - Heartbeats go to the head of the queue, so that many enqueues cannot delay the renewal of a lease.
 //
 // Fairness between processes: SQLite has no queue for its write lock. A process that relies on the busy handler of SQLite can wait for
@@ -63,8 +63,8 @@ const (
 	restFor   = time.Millisecond      // time for which the lock is free for other processes
 	// The writer checks whether the files were replaced, and how much disk space is free, at most once in this time.
 	lookAgain   = time.Millisecond
-	breakLength = 500 * time.Microsecond // a pause between writes counts as a break if it is at least this long
-	singleAfter = 2 * time.Millisecond   // a write after a pause of this length is a single write; see db/internal/sqlite/lockqueue.go
+	breakLength = 500 * time.Microsecond // a pause between writes counts as a break if it is longer than this
+	singleAfter = 2 * time.Millisecond   // a write after a longer pause is a single write; see db/internal/sqlite/lockqueue.go
 )
 
 // writer is the part of DB that owns the write connection.
@@ -205,11 +205,11 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 			if w.withdraw(r) {
 				return context.Cause(ctx)
 			}
-			ended = nil // a leader has taken the request, and from now on the leader checks the context
+			ended = nil // a leader has taken the request, or this caller is the next leader: the leader checks the context
 			continue
 		case <-timer.C:
 		}
-		go func() { // this request may still become the leader: it must then commit the requests of the other callers
+		go func() { // this caller may still become the leader, and must then commit the writes of the other callers
 			select {
 			case <-r.done:
 			case <-r.lead:

@@ -14,8 +14,8 @@ import (
 // for engines with the trait CompletesAsJSON, where each statement is a round trip: a hundred completions take one round trip. It returns
 // the ids of the completed tasks, and the features in use as one number (see selectFeatures).
 //
-// The fragments {same_completion} and {unindexed} in the WHERE clause prevent a bad query plan. If the session prepares the statement while
-// the tables are small, the planner would otherwise compare all running tasks, or even all tasks, with each row of d.
+// The fragments {same_completion} and {unindexed} in the WHERE clause prevent a bad query plan. Without them, a statement that a session
+// prepares while the tables are small would compare all running tasks, or even all tasks, with each row of d.
 var completeTasks = command(completeAll)
 
 const completeAll = `UPDATE {tasks} SET generation_id = tasks.generation_id + 1,
@@ -26,8 +26,8 @@ WHERE {same_completion} AND tasks.generation_id = d.generation_id AND tasks.work
 RETURNING tasks.id, (SELECT {features}) AS uses`
 
 // completeSome completes n tasks on engines without the trait CompletesAsJSON. One statement for sixteen tasks takes only two thirds of the
-// time of sixteen statements. It has a part for each task, with its id, its generation and the values that completeTask sets. After the
-// parts come two more parameters, the time and the worker.
+// time of sixteen statements. The statement has a part for each task: the id, the generation and the values of the columns that it sets.
+// After the parts come two more parameters: the time and the worker.
 var completeSome = &sqltext.Series{Part: "(?, ?, ?, ?, ?, ?)", Separator: ", ", Template: `
 WITH d (id, generation_id, outcome, result, started_at, finished_at) AS (VALUES {parts})
 UPDATE {tasks} SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL,
@@ -94,10 +94,10 @@ func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) completion
 // transaction must be rolled back.
 var errRefusedTogether = errors.New("an end was refused")
 
-// completeMany ends those attempts of list that complete their task and store nothing else, with few statements. It stores their results in
-// done. For each attempt in list, the result "completed" says whether the attempt has ended. The caller must end the other attempts with
-// finishOne. A statement may refuse an attempt, for example because the attempt has lost its task. With the trait CompletesAsJSON, the
-// caller passes a refused attempt to finishOne, too. On other engines completeMany returns errRefusedTogether.
+// completeMany ends many attempts with few statements: those attempts of list that complete their task and store nothing else. It stores
+// their results in done. For each attempt in list, the result "completed" says whether the attempt has ended. If it has not, the caller
+// must end it with finishOne. A statement may refuse an attempt, for example because the attempt has lost its task. With the trait
+// CompletesAsJSON, the caller passes a refused attempt to finishOne, too. On other engines completeMany returns errRefusedTogether.
 func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time.Time) (completed []bool, err error) {
 	all := completionsOf(list, t.hooks, now)
 	if t.db.traits.CompletesAsJSON {
@@ -140,8 +140,8 @@ func (t *tx) completeAsJSON(worker int64, all completions, done []Finished, now 
 	for k, row := range all.rows {
 		of[row.ID] = k
 	}
-	// If there is only one attempt, the caller ends it with finishOne. The caller also does this if two attempts belong to the same task,
-	// because the first of them has lost its claim.
+	// If there is only one attempt, the caller ends it with finishOne. If two attempts belong to the same task, the first of them has lost its
+	// claim. In this case, too, the caller ends each attempt with finishOne.
 	if len(of) < max(len(all.rows), 2) {
 		return make([]bool, len(done)), nil
 	}

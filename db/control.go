@@ -22,8 +22,8 @@ import (
 // reaper has revoked the claim, although a revocation adds one to the generation.
 //
 // An action changes at most moveMost tasks in one transaction, and other writers get the lock between two transactions. If one of these
-// transactions fails, the changes of the earlier ones stay, and the caller may repeat the whole call. The same transaction updates lanes
-// and dependents, as for the end of an attempt (end.go).
+// transactions fails, the changes of the earlier ones stay, and the caller may repeat the whole call. The transaction that changes a task
+// also updates its lane and its dependents, as at the end of an attempt (end.go).
 
 // cancelTask cancels task [4] if it has not started or waits for its next attempt. [1] says who cancels it and why; [2] and [3] are the
 // current time. All other fields of the outcome stay those of the last attempt.

@@ -28,7 +28,7 @@ import (
 var stride = flag.Int("stride", usualStride, "take every so many points at which a disk can fail")
 
 // point makes one operation fail with an error code: the n-th of the operations for which counts(op) is true. If the parameter "ever" is
-// true, all later ones of these operations fail, too.
+// true, all later operations for which counts(op) is true fail, too.
 func point(disk *fault.Disk, n int, counts func(fault.Op) bool, code fault.Code, ever bool) (hit *bool) {
 	hit = new(bool)
 	disk.Decide(func(e fault.Event) fault.Code {
@@ -129,7 +129,7 @@ func everyFailure(t *testing.T, o Options) {
 					if err == nil && *hit && ever && name != "an error of the disk" {
 						t.Errorf("point %d: got no error, want one, because all operations from there on fail", n)
 					}
-					if met = *hit; ever { // a single failure may also hit Close; otherwise Close must succeed
+					if met = *hit; ever { // a single failure may also hit Close; if all later operations fail, the disk must work again before Close
 						disk.Decide(nil)
 					}
 					if d != nil {

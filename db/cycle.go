@@ -23,7 +23,7 @@ type Cycle struct {
 type CycleResult struct {
 	Finished []Finished  // result of each Finish
 	Claimed  []jobs.Task // claimed tasks, in the order in which to start them
-	Looked   bool        // whether the cycle looked for due tasks: Look is set, or an ended attempt releases or retries tasks
+	Looked   bool        // whether the cycle looked for due tasks: because of Look, or because an ended attempt released or retried tasks
 	Expired  []int64     // tasks that the cycle cancelled because they had expired
 	Released bool        // whether tasks that ended in this cycle have released tasks that waited for them
 	Full     bool        // whether the claim has used up a limit on running tasks
@@ -32,7 +32,7 @@ type CycleResult struct {
 	// full batch, or their index entries are among those that this claim has skipped (see floor.go). NextStart is zero if no such task
 	// waits, or if Claim.Free is 0.
 	NextStart time.Time
-	NextLane  time.Time // if Looked: time at which the rate limit of a lane allows the start of a due task; zero if none waits
+	NextLane  time.Time // if Looked: time at which the rate limit of a lane allows the next start of a due task; zero if no task waits
 	DiskFull  error     // error if the disk is nearly full; the cycle has then claimed no task
 }
 
@@ -41,7 +41,7 @@ type CycleResult struct {
 // tasks that the cycle claimed. It finds these claims in the result of Beat.
 func (w *Worker) Cycle(ctx context.Context, c Cycle) (CycleResult, error) {
 	finishes := c.Finish
-	var fast CycleResult // what the fast path has done, if the slow path must do the rest
+	var fast CycleResult // what the fast path has done; the slow path does the rest (see fastpath.go)
 	if ends, ok := w.fastPath(c); ok {
 		var err error
 		fast, err = w.fastCycle(ctx, c, ends)
@@ -89,7 +89,8 @@ func (w *Worker) cycle(ctx context.Context, c Cycle, to level, together bool) (d
 			return fmt.Errorf("finish tasks: %w", err)
 		}
 		done.Released = t.released
-		// A task that is retried without a delay becomes pending before the claim. So it keeps its place before later tasks.
+		// If a task is retried without a delay, the cycle makes it pending before it claims tasks. So the retried task keeps its place before
+		// later tasks.
 		again := slices.ContainsFunc(done.Finished, func(f Finished) bool {
 			return !f.Change.RunAt.IsZero() && !f.Change.RunAt.After(c.Now)
 		})

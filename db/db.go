@@ -95,13 +95,14 @@ type DB struct {
 	options       Options
 
 	writer
-	claims writer // writer of claims on the fast path; its own connection is opened when first used
+	claims writer // writer of claims on the fast path, with a connection of its own that the first claim opens
 
-	// lastTx is the transaction of an application that was last found to be in this database. Its later calls skip the check.
+	// lastTx is the last transaction of an application that was checked and found to be in this database. Later calls in this transaction skip
+	// the check.
 	lastTx  atomic.Pointer[outerTx]
 	closing sync.Once
 
-	looking  context.Context // context of the reads that floor.go makes; Close cancels it
+	looking  context.Context // context of the reads of pending tasks in floor.go; Close cancels it
 	endLooks context.CancelFunc
 	looks    sync.WaitGroup
 }
@@ -167,7 +168,7 @@ func (d *DB) Close() error {
 // explain turns an error of the driver into a *jobs.Error with an explanation. It returns nil and all other errors unchanged.
 func (d *DB) explain(err error) error { return d.engine.Explain(err) }
 
-// explainRead does the same as explain for the error of a read with ctx.
+// explainRead does the same as explain for the error of a read with ctx. If ctx has ended, it explains the cause of ctx instead.
 func (d *DB) explainRead(ctx context.Context, err error) error { return d.explain(causeOf(ctx, err)) }
 
 // causeOf returns the cause of ctx if ctx has ended, because the cause says more than the error err does. Otherwise it returns err.

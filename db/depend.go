@@ -81,7 +81,7 @@ type follower struct {
 	ID         int64   `db:"task_id"`
 	Generation int64   `db:"generation_id"`
 	AnyOutcome boolean `db:"any_outcome"`
-	Waits      boolean `db:"waits"` // whether the follower also waits for another task
+	Waits      boolean `db:"waits"` // whether the follower also waits for another task or for the release of a hold
 	Lane       text    `db:"lane"`
 	RunAt      number  `db:"run_at"`
 }
@@ -89,7 +89,7 @@ type follower struct {
 // waiting holds the tasks that a new task depends on.
 type waiting struct {
 	after, afterAny []int64
-	open            map[int64]bool // for each id of both lists: whether that task is unfinished
+	open            map[int64]bool // for each id in after and afterAny: whether that task is unfinished
 	broken          string         // reason for which the new task is cancelled at once; empty if it is not cancelled
 }
 
@@ -131,8 +131,8 @@ func (w *waiting) waits() bool {
 	return false
 }
 
-// keep stores the dependencies of the new task id. If both lists, after and afterAny, have the same task, keep stores it as an entry of the
-// list after: only the completion of that task satisfies the dependency.
+// keep stores the dependencies of the new task with the given id. If both lists, after and afterAny, have the same task, keep stores it as
+// an entry of the list after: only the completion of that task satisfies the dependency.
 func (t *tx) keep(id int64, w waiting) error {
 	for i, on := range append(w.after[:len(w.after):len(w.after)], w.afterAny...) {
 		open, left := w.open[on]
@@ -166,8 +166,7 @@ func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, er
 }
 
 // link reads the dependencies of a task that plain SQL has inserted. The task becomes blocked, or cancelled if a dependency is broken (see
-// adopt). The result "waits" reports whether the task waits for other tasks, and "broken" whether
-// a dependency is broken.
+// adopt). The result "waits" reports whether the task waits for other tasks. The result "broken" reports whether a dependency is broken.
 func (t *tx) link(id int64, now time.Time) (waits, broken bool, err error) {
 	var named []struct {
 		ID         int64   `db:"on_id"`
@@ -185,7 +184,7 @@ func (t *tx) link(id int64, now time.Time) (waits, broken bool, err error) {
 		}
 	}
 	w, err := t.waitsFor(after, afterAny)
-	if errors.Is(err, jobs.ErrNotFound) { // plain SQL can only name a task that exists, so the task has been deleted since
+	if errors.Is(err, jobs.ErrNotFound) { // plain SQL can only name tasks that exist, so that task was deleted later
 		w, err = waiting{broken: err.Error()}, nil
 	}
 	if err != nil {

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if !given { // 40 checks by default; for a test of some minutes: -rapid.checks=3000 -rapid.steps=80
+	if !given { // the default is 40 checks; these flags make a test of some minutes: -rapid.checks=3000 -rapid.steps=80
 		if err := flag.Set("rapid.checks", "40"); err != nil {
 			panic(err)
 		}

@@ -15,8 +15,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestALookDoesNotWaitForOtherWorkersOnAServer holds the write lock in the shared mode, as another worker does during its cycle. A cycle
-// that finds no due task to make pending needs no exclusive lock. So it must claim the pending task without waiting.
+// TestALookDoesNotWaitForOtherWorkersOnAServer runs a cycle while another session holds the write lock in shared mode, as another worker
+// does during its cycle. The cycle under test looks for due tasks and finds none, so it needs no exclusive lock. It must claim the pending
+// task without waiting.
 func TestALookDoesNotWaitForOtherWorkersOnAServer(t *testing.T) {
 	ctx := t.Context()
 	d := dbtest.OpenServer(t, pgkit.Address(t))

@@ -32,7 +32,7 @@ func TestAnInterruptedMoveContinues(t *testing.T) {
 	}
 }
 
-const movedTasks = 300 // one step of a move copies fewer tasks
+const movedTasks = 300 // number of tasks to move; one step of a move copies fewer
 
 var moving = time.UnixMilli(1_800_000_000_000)
 

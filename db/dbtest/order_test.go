@@ -137,7 +137,7 @@ func (m *orderModel) claim(t *rapid.T) {
 			t.Fatalf("got a claim of task %d from paused queue %s, want none", task.ID, task.Queue)
 		}
 	}
-	for _, l := range must(m.Limits(m.Context(), m.now))(m) { // a limit binds only the tasks that start after it was set
+	for _, l := range must(m.Limits(m.Context(), m.now))(m) { // tasks that run already may exceed a new limit, but no further task may start
 		if l.Running > 0 && l.InUse > l.Running && slices.ContainsFunc(claimed, func(task jobs.Task) bool {
 			return l.Target == jobs.Target{Kind: jobs.QueueTarget, Name: task.Queue} ||
 				l.Target == jobs.Target{Kind: jobs.JobTarget, Name: task.Job}
@@ -294,7 +294,7 @@ func (m *orderModel) check() {
 	}
 	m.inUse = inUse
 	slots := func(lane string) int { return max(limits[jobs.Target{Kind: "lane", Name: lane}].Running, 1) }
-	for lane, list := range holders { // after its limit was lowered, a lane may have too many holders, but no new one
+	for lane, list := range holders { // a lane may have too many holders after its limit was lowered, but it may get no new holder
 		if len(list) > slots(lane) && slices.ContainsFunc(list, func(task jobs.Task) bool {
 			return !lifecycle.HoldsLane(m.before[task.ID].State) || m.before[task.ID].Lane != lane
 		}) {

@@ -41,7 +41,7 @@ var boundedLists = group{
 			}
 			s.wantIDs(got, want)
 		}
-		for i := range 120 { // with 120 jobs, a list no longer reads the tasks of each job and merges them
+		for i := range 120 { // 120 jobs are too many for a list that reads the tasks of each job and merges them
 			s.insert(functionSpec(fmt.Sprint("job", i)))
 		}
 		f := jobs.Filter{States: pending}
@@ -77,7 +77,7 @@ var boundedLists = group{
 		if parts != 3 {
 			s.Errorf("got %d parts of 5 of 12 tasks, want 3", parts)
 		}
-		f.States, found, parts = nil, nil, 0 // list all states, because the index of a rare state would be read to its end
+		f.States, found, parts = nil, nil, 0 // now list the tasks of all states: for a rare state, ListBounded would read its index to the end
 		for rest := int64(-1); rest != 0; parts++ {
 			f.Before = max(rest, 0)
 			var tasks []jobs.Task

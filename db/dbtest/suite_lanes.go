@@ -142,7 +142,7 @@ func aLaneWithALimitRunsAFewAtATime(s *store) {
 	w.now = w.now.Add(2 * time.Second)
 	third := w.claim(10)
 	want(third, added[0])
-	// When a task ends, its slot of the lane goes to the next task. This is so for each slot.
+	// When a task ends, its slot of the lane goes to the next task. The test checks this for two slots.
 	w.finish(second[0], nil)
 	fourth := w.claim(10)
 	want(fourth, added[2])

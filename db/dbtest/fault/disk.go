@@ -24,7 +24,7 @@ const (
 	Sync
 	Delete
 	Lock      // a writer takes the write lock of the database
-	Committed // a transaction was committed to the log; with an error code, SQLite reports an error all the same
+	Committed // a transaction was committed to the log; if the result is an error code, SQLite nevertheless reports this error
 )
 
 func (op Op) String() string {
@@ -44,7 +44,7 @@ type Event struct {
 // Code is the result of an operation. OK means that the operation runs. With an error code the operation fails without effect.
 type Code int32
 
-// Tests use these results.
+// These are the results that tests use.
 const (
 	OK       Code = sqlite3.SQLITE_OK
 	Busy     Code = sqlite3.SQLITE_BUSY
