@@ -23,7 +23,7 @@ VALUES (?1, (SELECT coalesce(max(seq), 0) + 1 FROM {task_changes} WHERE task_id 
 	selectChanges = query(`SELECT made_at, made_by, action, text FROM {task_changes} WHERE task_id = ? ORDER BY seq`)
 )
 
-// These are the actions that a TaskChange can name.
+// These are the possible values of TaskChange.Action.
 const (
 	ActionEdit    = "edit"
 	ActionTop     = "top"

@@ -212,7 +212,7 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	}
 	var claimed []jobs.Task
 	taken := map[string]int{}
-	for pass := range 2 { // in the first pass each queue gets an equal share, and in the second pass queues with more tasks get the rest
+	for pass := range 2 { // pass 0 gives each queue an equal share; pass 1 gives the remaining slots to queues with more tasks
 		for i, queue := range queues {
 			free := ask.Free - len(claimed)
 			if pass == 0 {

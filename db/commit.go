@@ -234,7 +234,7 @@ func (w *writer) withdraw(r *request) bool {
 }
 
 // lead commits one group, which includes the request r of the leader, and then makes the first waiting caller the leader. If the context of
-// the leader ends before the transaction begins, the rest of the group waits for the next leader.
+// the leader ends before the transaction begins, the other members of the group wait for the next leader.
 func (w *writer) lead(r *request) {
 	if w.crowd {
 		for range yields {

@@ -7,7 +7,7 @@ import (
 )
 
 // arrival measures how fast processes run tasks that arrive while the processes work, in tasks per second. Each process has 25 slots. The
-// tasks arrive in transactions of the given size. If the size is 1, sixteen callers add tasks, otherwise one caller.
+// tasks arrive in transactions of the given size. If the size is 1, sixteen callers add tasks. For any other size, one caller adds tasks.
 func (s system) arrival(n, processes, size int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / size * size

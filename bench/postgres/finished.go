@@ -75,10 +75,10 @@ func (r snapshotRun) finished(ctx context.Context, address string, n int) error 
 	return w.Flush()
 }
 
-// besideFinished measures tasks that arrive one by one, and returns the results as the cells of a line. The measurement lasts at least for
-// the time r.measured, and until the workers have deleted the tasks that ended longer ago than the parameter "keep". It does not wait for
-// tasks that reached this age less than a minute before the measurement: the workers may find them later. If keep is the constant
-// "forever", the workers delete nothing.
+// besideFinished measures tasks that arrive one by one, and returns the results as the cells of a table row. The measurement lasts at least
+// for the time r.measured, and until the workers have deleted the tasks that ended longer ago than the parameter "keep". It does not wait
+// for tasks that reached this age less than a minute before the measurement, because the workers may find such tasks later. If keep is the
+// constant "forever", the workers delete nothing.
 func (r snapshotRun) besideFinished(ctx context.Context, conn *pgx.Conn, address string, n int, keep time.Duration) (string, error) {
 	var got phaseResult
 	var took time.Duration

@@ -86,8 +86,9 @@ func (r simulateRun) simulate(ctx context.Context) error {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// compare prints the rows of a point: one for the rate, if the workers drain a queue, and one for the processor time of a task. The column
-// "others" has the share of the processors that other programs used during the measurement.
+// compare prints table rows that compare the measured figures of an installation with those of the model. One row is for the processor time
+// of a task. If the workers drain a queue, another row is for the rate. The column "others" has the share of the processors that other
+// programs used during the measurement.
 func compare(p point, use string, measured, model figures) {
 	row := func(unit string, value, model float64) {
 		fmt.Printf("| %s | %s | %.0f%s | %.0f%s | %+.0f %% | %.0f %% |\n", p, use, value, unit, model, unit, 100*(model/value-1),

@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// look runs a cycle that makes due tasks pending and claims nothing. It returns the next due time.
+// The method "look" runs a cycle that makes due tasks pending and claims nothing. It returns the next due time.
 func (s *store) look(w *db.Worker) time.Time {
 	s.Helper()
 	return must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true}))(s).NextDue
