@@ -33,14 +33,14 @@ func TestAwaitEachSeesEveryEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	steer(ids[1], true) // this task is deleted before the first poll
+	steer(ids[1], true) // cancel and delete this task before Each polls for the first time
 	steer(ids[0], false)
 	var states []jobs.State
 	var seen []int64
 	err := Each(t.Context(), r, ids[:4], func(task jobs.Task) (bool, error) {
 		seen, states = append(seen, task.ID), append(states, task.State)
 		switch len(seen) {
-		case 2: // before the next poll, end one task, and end and delete another one
+		case 2: // before the next poll, cancel one task, then cancel and delete another one
 			steer(ids[2], false)
 			steer(ids[3], true)
 		}

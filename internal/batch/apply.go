@@ -28,7 +28,7 @@ func (f *ScheduleFile) FindRefused(ctx context.Context, r *runner.Runner, how ru
 	return f.Refused(false)
 }
 
-// PrintApplied prints what schedule apply or import did to each schedule.
+// PrintApplied prints what the command "schedule apply" or "schedule import" did to each schedule.
 func PrintApplied(p *term.Printer, done []runner.Applied) (err error) {
 	width := 0
 	for _, one := range done {

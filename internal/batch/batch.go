@@ -73,7 +73,7 @@ func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) erro
 			p.Say("nothing was enqueued")
 			return failure.ExitStatus(s.Status())
 		}
-		// The line may refer to a task that does not exist, or the file was changed after the check.
+		// A line can be invalid although check accepted it: it may refer to a task that does not exist, or the file was changed after the check.
 		if bad, ok := errors.AsType[*LineError](err); ok {
 			return bad.Failure("nothing was enqueued")
 		}
@@ -136,7 +136,8 @@ func openBatch(p *term.Printer, o Options) (*batch, error) {
 func (b *batch) close() {
 	if b.kept != nil && b.in != io.Reader(b.kept) {
 		b.kept.Close()
-		os.Remove(b.kept.Name()) // for systems such as Windows, on which "keep" cannot remove the open file
+		// The method "keep" has already removed the file, except on systems such as Windows, where an open file cannot be removed.
+		os.Remove(b.kept.Name())
 	}
 	if b.opened != nil {
 		b.opened.Close()

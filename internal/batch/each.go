@@ -70,7 +70,7 @@ func lastSeparator(path string) int {
 // pattern is a parsed word of the command. Between two elements of texts there is a placeholder.
 type pattern struct {
 	texts  []string
-	values []int // indexes of these placeholders in the variable placeholders
+	values []int // the placeholders, as indexes of the variable "placeholders"
 }
 
 func newPattern(word string) pattern {
@@ -142,8 +142,9 @@ const (
 	fewReplaced  = 16       // maximum number of placeholders in the command
 )
 
-// surelyValid returns true for a line that is short and contains no NUL byte, if the command has no placeholder in its program and is
-// within the limits above. Such a line is valid. For any other line, the caller must make and validate the Spec.
+// surelyValid reports whether a line certainly makes a valid command. The line must be short and contain no NUL byte. The command must be
+// within the limits above, and its first word, the program, must have no placeholder. If surelyValid returns false, the line may be valid
+// or invalid: the caller must make and validate the Spec.
 func (c *lineCommand) surelyValid(text []byte) bool {
 	return c.plain && len(text) <= shortLine && bytes.IndexByte(text, 0) < 0
 }
@@ -185,7 +186,7 @@ func (c *lineCommand) fill(s *jobs.Spec, line string) error {
 		return failure.Usage("holds a NUL byte, which no argument can hold").Hint("-0, if NUL separates the names")
 	}
 	var err error
-	if c.text && utf8.ValidString(line) { // jobs.Command.With would take twice as long
+	if c.text && utf8.ValidString(line) { // encode the words directly, because jobs.Command.With takes twice as long
 		s.Args, err = taskjson.Marshal(argv)
 	} else {
 		made := jobs.Command{Argv: argv}.With()

@@ -25,7 +25,7 @@ import (
 type Action struct {
 	Verb, Done  string // the verb in two forms, such as "cancel" and "cancelled"
 	Selection   cli.Selection
-	Group       string // key of a group of similar failed tasks: select only its tasks; empty for no group
+	Group       string // key of a group of similar failed tasks, if only tasks of this group are selected; empty otherwise
 	Nothing     bool   // true if the verb applies to none of the states that the user selected
 	yes, DryRun bool
 }
@@ -253,8 +253,8 @@ const (
 	whyFinished = "it has finished"
 )
 
-// WhyNotWaiting returns the reason why edit, hold, release and top do not change a task in this state. The reason is empty if the task is
-// waiting.
+// WhyNotWaiting returns the reason why the commands edit, hold, release and top do not change a task in this state. The reason is empty if
+// the task is waiting.
 func WhyNotWaiting(s jobs.State) string {
 	switch {
 	case s == jobs.Running:
@@ -265,7 +265,7 @@ func WhyNotWaiting(s jobs.State) string {
 	return ""
 }
 
-// Remark returns the remark that hold, release and top print about a task: that it is held, or its priority.
+// Remark returns the remark that the commands hold, release and top print about a task: that it is held, or its priority.
 func Remark(t jobs.Task) string {
 	if !t.HeldSince.IsZero() {
 		return "held"

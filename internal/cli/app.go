@@ -24,7 +24,8 @@ type (
 	Flag    = urfave.Flag
 )
 
-// Entry is a command that is not created yet. The function New creates it, and sets all fields but the name. Its Action uses the App.
+// Entry is a command that is not created yet. The function New creates the command and sets all its fields except the name. The Action of
+// the command uses the App that New receives.
 type Entry struct {
 	Name string
 	New  func(*App) *Command
@@ -50,7 +51,7 @@ func (a *App) Run(ctx context.Context, args []string) (status int) {
 	line, err := Parse(list, globals, args, a.Getenv)
 	a.Printer = a.printerFor(line)
 	defer func() {
-		if v := recover(); v != nil { // a panic would exit with 2, which here promises that nothing was changed
+		if v := recover(); v != nil { // Go ends a panic with status 2, but status 2 of runner promises that nothing was changed
 			failure.Report(a.Printer, &failure.Error{Code: "internal", Exit: 1, What: fmt.Sprintf("internal error: %v", v),
 				Why: append([]string{"this is a bug in runner; please report it with these lines"},
 					strings.Split(strings.TrimSpace(string(debug.Stack())), "\n")...)})

@@ -30,8 +30,8 @@ type database struct {
 	unsafeFS    bool
 }
 
-// database finds the database that the command line or the environment names, and reads the options to open it. If they list several
-// servers, the function "choose" selects one. With -v the method "database" prints the path.
+// The method "database" finds the database that the command line or the environment names, and reads the options to open it. If the user
+// listed several servers, the function "choose" selects one of them. With -v the method prints the path.
 func (a *App) database(c *Context, choose func(database) (database, error)) (database, error) {
 	d, err := a.findDatabases(Get[string](c, "db"))
 	if err == nil {
@@ -45,9 +45,9 @@ func (a *App) database(c *Context, choose func(database) (database, error)) (dat
 	return d, nil
 }
 
-// Open opens the database that the command line names. If create is true, it creates a missing database; only enqueue, work and the
-// commands that add schedules do that. The parameter "more" contains the options of this command. Open adds the options that all commands
-// share.
+// Open opens the database that the command line names. If create is true, it creates a missing database. Only "runner enqueue", "runner
+// work" and the commands that add schedules do that. The parameter "more" contains the options of this command. Open adds the options that
+// all commands share.
 func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner, error) {
 	return a.open(c, create, more, func(d database) (database, error) { return d.choose(Get[string](c, "server")) })
 }

@@ -23,7 +23,7 @@ type Option struct {
 	hint        string // placeholder of the value, such as NAME in "--queue NAME"; empty if the option takes no value
 	usage       string // help text without the default
 	usual       string // the default as the help names it; empty if the help names no default
-	absent      bool   // whether this command rejects the option, and has it only so that shared code can read its default
+	absent      bool   // if true, the user cannot type the option; the command has it only because shared code reads its default
 	group       string // heading above the option in the help; empty for OPTIONS
 	env         string // environment variable for the value; empty if there is none
 	value       optionValue
@@ -145,12 +145,12 @@ func IntOption(names, hint, usage string, value, low int) *Option {
 	return Scalar(names, hint, usage, value, func(text string) (int, error) { return ParseInt(text, low) })
 }
 
-// DurationOption returns an option for a DUR. Read it with Get[time.Duration].
+// DurationOption returns an option for a duration, which the help calls DUR. Read it with Get[time.Duration].
 func DurationOption(names, usage string, value time.Duration) *Option {
 	return Scalar(names, "DUR", usage, value, timetext.ParseDuration)
 }
 
-// SizeOption returns an option for a SIZE in bytes. Read it with Get[int64].
+// SizeOption returns an option for a size in bytes, which the help calls SIZE. Read it with Get[int64].
 func SizeOption(names, usage string, value int64) *Option {
 	return Scalar(names, "SIZE", usage, value, parseSize)
 }
@@ -161,26 +161,26 @@ const (
 	hintWhen = "WHEN"
 )
 
-// TimeOption returns an option for a TIME, a time in the future. Read it with Get[time.Time].
+// TimeOption returns an option for a time in the future, which the help calls TIME. Read it with Get[time.Time].
 func (a *App) TimeOption(names, usage string) *Option {
 	return Scalar(names, hintTime, usage, time.Time{}, func(text string) (time.Time, error) {
 		return timetext.ParseTime(text, a.Now(), time.Local)
 	})
 }
 
-// WhenOption returns an option for a WHEN, a time in the past. Read it with Get[time.Time].
+// WhenOption returns an option for a time in the past, which the help calls WHEN. Read it with Get[time.Time].
 func (a *App) WhenOption(names, usage string) *Option {
 	return Scalar(names, hintWhen, usage, time.Time{}, func(text string) (time.Time, error) {
 		return timetext.ParseWhen(text, a.Now(), time.Local)
 	})
 }
 
-// CodesOption returns an option for CODES. Read it with Get[jobs.Codes].
+// CodesOption returns an option for exit codes and ranges of exit codes, which the help calls CODES. Read it with Get[jobs.Codes].
 func CodesOption(names, usage string) *Option {
 	return Scalar(names, "CODES", usage, jobs.Codes(""), parseCodes)
 }
 
-// IdsOption returns a repeatable option for IDS. Read it with Get[[]int64].
+// IdsOption returns a repeatable option for ids of tasks, which the help calls IDS. Read it with Get[[]int64].
 func IdsOption(names, usage string) *Option { return Repeated(names, "IDS", usage, ParseIDs) }
 
 // GlobalOptions returns the options that all commands have. The user may also type them before the name of the command.
@@ -246,8 +246,8 @@ func optionsOf(c *Command) []*Option {
 	return list
 }
 
-// FromEnvironment lets environment variables set the options in the list. For example, RUNNER_MAX_WAIT sets --max-wait. Only work and serve
-// have such variables.
+// FromEnvironment lets environment variables set the options in the list. For example, RUNNER_MAX_WAIT sets --max-wait. Only "runner work"
+// and "runner serve" have such variables.
 func FromEnvironment(list []Flag) []Flag {
 	for _, f := range list {
 		o := f.(*Option)
@@ -256,7 +256,7 @@ func FromEnvironment(list []Flag) []Flag {
 	return list
 }
 
-// envName returns the name of the environment variable for an option of work or serve.
+// envName returns the name of the environment variable for an option of "runner work" or "runner serve".
 func envName(option string) string {
 	return "RUNNER_" + strings.ToUpper(strings.ReplaceAll(option, "-", "_"))
 }

@@ -122,7 +122,7 @@ func TestEnvironment(t *testing.T) {
 	testkit.Equal(t, "busy timeout", Get[time.Duration](got.c, "busy-timeout"), 3*time.Second)
 	testkit.Equal(t, "tee", Get[bool](got.c, "tee"), true)
 	testkit.Equal(t, "max wait is set", got.c.IsSet("max-wait"), false)
-	// An option overrides its variable, whether it is before or after the command.
+	// An option overrides its environment variable. The option may stand before or after the name of the command.
 	for _, line := range []string{"--busy-timeout 1s work -c 2 -q z", "work --busy-timeout 1s -c 9 -q z -c 2"} {
 		got, err = parse(t, env, strings.Fields(line)...)
 		if err != nil || Get[int](got.c, "concurrency") != 2 || Get[time.Duration](got.c, "busy-timeout") != time.Second ||

@@ -27,8 +27,9 @@ type givenOption struct {
 	text   string
 }
 
-// Parse parses the arguments after the program's name. Options may stand before, between and after words until "--". Global options may
-// also stand before the command. If runner's command takes a command of the user, options end at the first word of the user's command.
+// Parse parses the arguments after the program's name. Options may stand before, between and after the other words. After "--" there are no
+// options. Global options may also stand before the name of the command. If runner's command takes a command of the user, options end at
+// the first word of the user's command.
 //
 // If the user repeats an option with a single value, the last value counts. An option at any position overrides its environment variable.
 // Parse reads the rest of the line after an error, because --json in the rest decides the format of the error.
@@ -40,7 +41,7 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 		args = args[1:]
 		switch {
 		case word == "--" && line.Command != nil && line.Command.Subcommands == nil:
-			if strings.Join(line.Path, " ") == "edit" { // edit needs to know which words are ids: those before "--"
+			if strings.Join(line.Path, " ") == "edit" { // the command "edit" needs to know which words are ids: those before "--"
 				line.words = append(line.words, word)
 			}
 			if n := wordsBeforeCommand(line.Path); len(line.words) < n { // only "schedule add" needs a word before "--"

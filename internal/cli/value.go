@@ -57,7 +57,7 @@ func parseSize(text string) (int64, error) {
 	return n * unit, nil
 }
 
-// parseCodes parses CODES: exit codes and ranges of them.
+// parseCodes parses the value of an option for exit codes: exit codes and ranges of them.
 func parseCodes(text string) (jobs.Codes, error) {
 	if text == "" {
 		return "", errors.New("empty; use 75,100-111")

@@ -30,7 +30,7 @@ const (
 const (
 	walWarn      = 64 << 20           // warn if the write-ahead log has more bytes: a reader probably keeps SQLite from truncating it
 	diskWarn     = 1 << 30            // warn if the disk has fewer free bytes; for a disk below 50 GiB, the limit is 2 % of its size
-	clockSlack   = 5 * time.Second    // accept a difference up to this between the clocks of two machines, or two readings of a clock
+	clockSlack   = 5 * time.Second    // do not warn if two clocks, or two readings of one clock, differ by at most this
 	maxTickDelay = time.Minute        // warn if the tick of a schedule is overdue by more than this
 	backupWarn   = 8 * 24 * time.Hour // warn if the last backup is older than this
 	otherTimeout = time.Second        // maximum time for reading each other database
@@ -42,7 +42,7 @@ type Doctor struct {
 	Now       time.Time
 	Full      bool     // whether to check every page of the file
 	Path      string   // path of the database
-	Others    []string // other databases that runner uses if --db or an environment variable is not set
+	Others    []string // paths of other databases, which runner would use without --db and without environment variables
 	OpenError error    // why the database cannot be opened; nil if it can
 }
 
@@ -299,7 +299,7 @@ func (d *Doctor) orphans(ctx context.Context, report reportFunc) error {
 				fmt.Sprintf("as root or as that user: kill %d", p.PID))
 		case p.Alone:
 			report(Warn, name+" still runs although its worker has ended", "runner work kills it before it runs the task again")
-		default: // a worker lives, so it has already tried to kill the process
+		default: // a worker of the database lives, so it has already tried to kill the process
 			report(Fail, name+" cannot be killed, so the task cannot start again", fmt.Sprintf("as root: cat /proc/%d/stack",
 				p.PID))
 		}

@@ -129,7 +129,7 @@ func missingFile(s *jobs.Spec, path string) string {
 		if s.Cwd != "" && isMissing(filepath.Join(s.Cwd, program)) {
 			return "program " + filepath.Join(s.Cwd, program) + " not found"
 		}
-	case runtime.GOOS != "windows": // not on Windows, which also tries each extension in PATHEXT
+	case runtime.GOOS != "windows": // do not search on Windows: there the name of the file can also end with any extension in PATHEXT
 		for _, dir := range filepath.SplitList(path) {
 			if !isMissing(filepath.Join(dir, program)) {
 				return ""

@@ -10,8 +10,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// otherDB checks the databases that runner uses if --db or an environment variable is not set. The user may have added tasks to such a
-// database by mistake. otherDB warns if it contains unfinished tasks and has no worker.
+// otherDB checks the other databases on this machine, which runner would use without --db and without environment variables. The user may
+// have added tasks to such a database by mistake. otherDB warns if it contains unfinished tasks and has no worker.
 func (d *Doctor) otherDB(ctx context.Context, report reportFunc) error {
 	ok := true
 	for _, path := range d.Others {

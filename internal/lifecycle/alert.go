@@ -26,8 +26,9 @@ func Usual(durations []time.Duration) time.Duration {
 	return sorted[(len(sorted)*95+99)/100-1]
 }
 
-// Late reports whether no task of a schedule has completed for longer than AlertAfter. The result "since" is the start of that time: the
-// last success or the last change of the schedule, whichever is later. A paused schedule is never late.
+// Late reports whether a schedule has gone without a completed task for longer than its AlertAfter. The result "since" is the time from
+// which Late counts: the end of the last completed task, or the last change of the schedule, whichever is later. A paused schedule is never
+// late.
 func Late(s *jobs.Schedule, now time.Time) (since time.Time, late bool) {
 	if since = s.LastSuccess; since.Before(s.UpdatedAt) {
 		since = s.UpdatedAt

@@ -6,7 +6,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Ordered reports whether a new task may have to wait for a release: because it is held, or because it has a lane or dependencies.
+// Ordered reports whether a new task may have to wait for another task or for a user: because it has a hold, a lane or dependencies.
 func Ordered(s *jobs.Spec) bool {
 	return s.Hold || s.Lane != "" || len(s.After)+len(s.AfterAny)+len(s.Earlier)+len(s.EarlierAny) > 0
 }
@@ -23,7 +23,7 @@ func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	}
 	if t.RunAt.After(now) {
 		t.State = jobs.Scheduled
-	} else if t.Tick.IsZero() { // a missed tick keeps its due time, because the expiry counts from it
+	} else if t.Tick.IsZero() { // the task of a missed tick keeps its old RunAt, because ExpiresIn counts from RunAt
 		t.RunAt = now
 	}
 	t.UniqueKey = uniqueKey(s, t.RunAt)

@@ -20,7 +20,7 @@ type Copies struct {
 	Pages  string // URL of the web pages, for hooks; empty if unknown
 }
 
-// Register registers the handler of commands with r, so that it makes these copies. The caller must call stop at the end.
+// Register registers with r a handler of commands that makes these copies. When r runs no more tasks, the caller must call stop.
 func (o Copies) Register(ctx context.Context, r *runner.Runner, p *term.Printer) (stop func(), err error) {
 	var tee func(jobs.Task, string, []byte)
 	if o.Tee {

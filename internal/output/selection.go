@@ -132,9 +132,9 @@ func (o Selection) FollowIDs(ctx context.Context, r *runner.Runner, to *LogPrint
 	return failure.ExitStatus(3)
 }
 
-// overlap is the time by which the periods overlap in which FollowFilter looks for ended tasks: each period begins this long before the
-// previous poll. A worker reads the end time of a task before it commits. So a task may have an end time before the previous poll, but
-// become visible only after that poll.
+// overlap is how much earlier FollowFilter begins its search for ended tasks: each poll reads the tasks that ended after the previous poll,
+// and in the five seconds before it. A worker reads the end time of a task before it commits. So a task may have an end time before the
+// previous poll, but become visible only after that poll.
 const overlap = 5 * time.Second
 
 // FollowFilter prints the output of the tasks that match a filter until ctx ends: of the tasks that run now, and of the tasks that start
@@ -177,8 +177,8 @@ func (o Selection) FollowFilter(ctx context.Context, r *runner.Runner, to *LogPr
 	})
 }
 
-// active returns the running tasks and the tasks that ended at or after the time "since", if they match the filter, and the tasks with the
-// ids in the parameter "known". It sorts them by id.
+// active returns the running tasks that match the filter, and the tasks that match the filter and ended at or after the time "since". It
+// also returns the tasks with the ids in the parameter "known". It sorts all of them by id.
 func (o Selection) active(ctx context.Context, r *runner.Runner, since time.Time, known []int64) ([]jobs.Task, error) {
 	var tasks []jobs.Task
 	filters := []jobs.Filter{o.Filter, o.Filter}

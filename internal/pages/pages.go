@@ -17,7 +17,7 @@ import (
 	"example.com/runner/web"
 )
 
-// Options returns the options that serve and work --serve share.
+// Options returns the options that "runner serve" and "runner work --serve" share.
 func Options() []cli.Flag {
 	return []cli.Flag{
 		cli.BoolOption("read-only", "show tasks, but do not allow changes"),

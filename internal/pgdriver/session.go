@@ -19,7 +19,7 @@ import (
 // settings returns the server settings that all sessions have.
 func settings(lockTimeout time.Duration) map[string]string {
 	return map[string]string{
-		"search_path":  "pg_catalog", // has no effect, because statements name the schema of each table
+		"search_path":  "pg_catalog", // any value would do, because each statement names the schema of its tables
 		"lock_timeout": strconv.FormatInt(max(lockTimeout.Milliseconds(), 1), 10),
 		// The server ends the sessions of clients whose host died or whose process was stopped, and so releases their locks.
 		"idle_in_transaction_session_timeout": "60s", "tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2",
@@ -79,10 +79,10 @@ func lastValue(ctx context.Context, conn *pgconn.PgConn, text string) (string, e
 
 // checkPooling returns an error if a connection pooler is in transaction mode. In that mode several clients share a session of the server,
 // so its settings and locks do not belong to one client. The parameter "pid" is the id of the server process that has just worked for conn.
-// checkPooling begins a transaction on another connection. The pooler is in transaction mode in two cases: the process pid runs this
-// transaction, or another process works for conn from then on.
+// checkPooling begins a transaction on another connection. In two cases the pooler is in transaction mode: if the process pid executes this
+// transaction, or if another server process executes the next statement of conn.
 func checkPooling(ctx context.Context, conn *pgconn.PgConn, pid string, config *pgconn.Config) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // because a pooler whose pool is full lets the client wait
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // if the pool is full, a pooler lets the client wait
 	defer cancel()
 	other, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {

@@ -81,7 +81,7 @@ func valuesOf(result pgx.Rows, types *pgtype.Map) ([]driver.Value, error) {
 	for i, raw := range result.RawValues() {
 		column := &columns[i]
 		known, ok := types.TypeForOID(column.DataTypeOID)
-		if !ok { // the type void: the statement that takes a lock returns it, but pgx does not know it
+		if !ok { // pgx does not know the type void, which a statement returns that takes a lock
 			values[i] = string(raw)
 			continue
 		}

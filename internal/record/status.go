@@ -8,7 +8,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// These types are the records that status, pause and limit print. A comment in task.go has the rules for records.
+// These types are the records that the commands status, pause and limit print. A comment in task.go has the rules for records.
 
 // Limit is the record of a limit, with the number of tasks that use it now.
 type Limit struct {

@@ -274,13 +274,13 @@ func NewChunk(c jobs.Chunk) Chunk {
 	return r
 }
 
-// Deleted is the record that delete prints for a task.
+// Deleted is the record that "runner delete" prints for a task.
 type Deleted struct {
 	ID      int64 `json:"id"`
 	Deleted bool  `json:"deleted"`
 }
 
-// Backup is the record that backup prints.
+// Backup is the record that "runner backup" prints.
 type Backup struct {
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
@@ -307,14 +307,14 @@ type Moved struct {
 	Rows  int64  `json:"rows"`
 }
 
-// Fence is the record that fence prints.
+// Fence is the record that "runner fence" prints.
 type Fence struct {
 	TaskID       int64 `json:"task_id"`
 	GenerationID int64 `json:"generation_id"`
 	Owns         bool  `json:"owns"`
 }
 
-// Serve is the record that serve prints.
+// Serve is the record that "runner serve" prints.
 type Serve struct {
 	URL       string  `json:"url"`
 	TokenFile *string `json:"token_file"`

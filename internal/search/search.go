@@ -145,9 +145,9 @@ func JoinTerms(terms []Term) string {
 	return strings.Join(list, " ")
 }
 
-// ParseFilter converts a search to a filter. Times are relative to now, and in the given zone. If the search has several states, queues or
-// jobs, a task needs to match only one of them. It must match all the metadata. If another selector occurs twice, the last value counts, as
-// on the command line. The error is a *FieldError that names the selector.
+// ParseFilter converts a search to a filter. Times are relative to now, and in the given zone. If the search has several states, a task
+// needs to have only one of them. The same is true for queues and for jobs. But a task must have all the metadata of the search. If another
+// selector occurs twice, the last value counts, as on the command line. The error is a *FieldError that names the selector.
 func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter, error) {
 	var f jobs.Filter
 	for _, t := range terms {

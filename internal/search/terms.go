@@ -10,8 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// flags maps a selector to its option on the command line, if the option is not "--" and the name of the selector. The empty selector
-// stands for a text to search for.
+// flags maps a selector to its option on the command line. It contains only selectors whose option has another name than the selector. For
+// any other selector the option is "--" and its name. The empty selector stands for a text to search for.
 var flags = map[string]string{KeyState: "-s", KeyQueue: "-q", KeyJob: "-j", "": "--match"}
 
 // Flag returns the option of the command line that has the same effect as the term.

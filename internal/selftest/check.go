@@ -22,7 +22,7 @@ type evidence struct {
 	lastSeen  map[attemptProcess]int64 // when each process of an attempt was last seen alive, in µs of the monotonic clock
 	offset    int64                    // wall clock minus monotonic clock, in ms
 	drift     int64                    // change of the offset during the run, in ms
-	locked    []span                   // periods in which the nemesis kept all other processes from writing, in ms of the wall clock
+	locked    []span                   // periods in which an injected fault kept all processes from writing, in ms of the wall clock
 
 	lifetimesOf  map[int][]lifetime // lifetimes of the processes, by pid
 	kills        map[int][]int64    // times just before a worker was killed, by the pid of the worker
@@ -166,8 +166,8 @@ func (e *evidence) checkEnqueues(r *replay, report *Report) {
 			report.add("I1", id, "exists, but no client enqueued label %q", t.label)
 		}
 	}
-	// Processes note how long they took to open the database. Use only the first notes, which came after the kills during commits, because
-	// the load of the run makes later opens slower.
+	// Each process notes how long it took to open the database. Use only the first notes: those of the processes that killDuringCommits
+	// started. Later opens are slower, because of the load of the run.
 	if k := report.CommitKills; len(opens) >= k {
 		opens = opens[:k]
 	}
