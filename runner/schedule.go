@@ -20,7 +20,7 @@ import (
 // idempotent, so a program may call it at each start. Errors of the definition are of kind jobs.ErrInvalid.
 func (r *Runner) Schedule(ctx context.Context, s jobs.Schedule) error {
 	_, err := r.ApplySchedules(ctx, []jobs.Schedule{s}, ApplyOptions{})
-	if bad, ok := errors.AsType[*SpecError](err); ok { // the error of a single schedule needs no index
+	if bad, ok := errors.AsType[*SpecError](err); ok { // leave out the index in the list, because this list has only one schedule
 		return bad.Err
 	}
 	return err

@@ -46,8 +46,8 @@ func effectInStep(ctx context.Context, handle *sql.DB, name string, effect int64
 
 var stepPoints = []string{"begun", "written", "stored", "committed"}
 
-// TestAStepAndItsEffectCommitTogether interrupts the function once at each point of each step, in several ways. In the end the row of each
-// step exists exactly once.
+// TestAStepAndItsEffectCommitTogether interrupts the function once, at each point of each step. The interruption is an error, a panic, or
+// an error after which the same attempt calls the step again. In the end the row of each step exists exactly once.
 func TestAStepAndItsEffectCommitTogether(t *testing.T) {
 	once := errors.New("once")
 	for _, step := range []string{"first", "second"} {
@@ -62,7 +62,7 @@ func TestAStepAndItsEffectCommitTogether(t *testing.T) {
 				"same again": {func() error { return once }, true, 1},
 			} {
 				if test.again && point == "committed" {
-					continue // the step is stored by now, and an attempt can use its name only once
+					continue // at this point the step is already stored, and an attempt may use the name of a stored step only once
 				}
 				t.Run(step+" "+point+" "+name, func(t *testing.T) {
 					t.Parallel()

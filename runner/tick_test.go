@@ -246,8 +246,8 @@ func TestARunningWorkerCorrectsATickThatIsYearsAhead(t *testing.T) {
 	})
 }
 
-// TestTheNextWorkerSetsAMissingNextTick starts with a schedule that has no next tick. A schedule loses its next tick if a wrong clock shows
-// the last year of the calendar, because no tick follows.
+// TestTheNextWorkerSetsAMissingNextTick starts with a schedule that has no next tick. This happens if a wrong clock shows the last year of
+// the calendar: the schedule then has no later tick.
 func TestTheNextWorkerSetsAMissingNextTick(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})

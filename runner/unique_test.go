@@ -17,7 +17,7 @@ func TestUniqueArgsUsesTheArgumentsBeforeTheMiddleware(t *testing.T) {
 	calls := 0
 	r.UseEnqueue(func(_ context.Context, spec *jobs.Spec) error {
 		calls++
-		// set another text in each call, as middleware that encrypts the arguments may do
+		// set a different text in each call, as middleware may do that encrypts the arguments
 		spec.Args = []byte(`"` + strings.Repeat("x", calls) + `"`)
 		return nil
 	})

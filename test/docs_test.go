@@ -32,8 +32,9 @@ const (
 //	sql     query that finds at least one row in the database of its page
 //	go      program that compiles in its own module. If it begins with a comment like "// main.go", it is that file of ~/app,
 //	        which the sh blocks of the page build
-//	shell   python js   code that needs other programs: scripts run it with the command block
-//	text    picture; diff is an example of a change
+//	shell   python js   code that needs other programs. A script in testdata/script runs it with the script command "block"
+//	text    picture
+//	diff    example of a change
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	pages := globbed(t, "docs/*.md")

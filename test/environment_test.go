@@ -13,7 +13,7 @@ import (
 // variableName matches a text that may be the name of an environment variable.
 var variableName = regexp.MustCompile(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*=?$`)
 
-// ofLibraries lists environment variables that only the libraries in runner read, and not the source of runner.
+// ofLibraries lists environment variables that the libraries of runner read. The source of runner does not name them.
 var ofLibraries = []string{"PGPASSWORD", "WATCHDOG_USEC"}
 
 // TestEnvironmentVariablesAreDocumented compares the environment variables in the source with the page docs/environment.md.

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// errorKind matches the name of a kind of error, such as ErrNotFound, in a comment. It also matches the words "the cause" before the name.
-// The test skips a name after these words: the call does not return that error, but a context ends with it.
+// errorKind matches the name of a kind of error, such as ErrNotFound, in a comment. If the words "the cause" are before the name, it
+// matches them, too. The test skips a name after these words, because it is the cause of a context and not an error of the call.
 var errorKind = regexp.MustCompile(`(the cause )?\b(?:jobs\.)?(Err[A-Z]\w*)`)
 
 const kindsHeader = "| call | kinds of errors |\n|---|---|\n"

@@ -89,7 +89,7 @@ func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
 	}
 }
 
-// TestTheSQLPageNamesEveryColumn compares a table in docs/sql.md with the columns of the view that it describes.
+// TestTheSQLPageNamesEveryColumn checks that a table in docs/sql.md has a row for each column of the view enqueue.
 func TestTheSQLPageNamesEveryColumn(t *testing.T) {
 	t.Parallel()
 	described := tableRows(readFile(t, "docs/sql.md"))

@@ -31,7 +31,8 @@ func ofTheProgram(t *testing.T) map[string][]string {
 			continue
 		}
 		for _, name := range globbed(t, filepath.Join(p.Dir, "*.go")) {
-			if _, err := os.Stat(name); err != nil { // go test reuses no cached result after a change of a file that Stat has read
+			// Stat makes go test notice a later change of the file. Then go test runs this test again, and uses no cached result.
+			if _, err := os.Stat(name); err != nil {
 				t.Error(err)
 			}
 		}

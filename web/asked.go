@@ -61,8 +61,9 @@ func (s *askedSets) add(ids []int64) string {
 	return key
 }
 
-// newTasks counts the ids that are not in the set with this key, which a question named. A server that no longer knows the set can only
-// compare keys. It then counts no id if the ids have the same key, and all ids otherwise. In the last case the result "known" is false.
+// newTasks counts the ids that are not in the set with this key, which a question named. If the server no longer has the set, newTasks
+// compares the key with the key of the ids. If the keys are equal, no id is new. If they differ, newTasks counts all ids, and the result
+// "known" is false, because it cannot tell which ids are new.
 func (s *askedSets) newTasks(key string, ids []int64) (n int, known bool) {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.sets, func(set askedSet) bool { return set.key == key })

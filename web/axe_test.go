@@ -31,8 +31,8 @@ const audit = `axe.run(document, {resultTypes: ['violations'], rules: {'target-s
 	all.violations.flatMap(v => v.nodes.map(n =>
 		v.impact + ' ' + v.id + ': ' + n.target.join(' ') + ': ' + (n.failureSummary || '').replace(/\s+/g, ' '))).join('\n'))`
 
-// small returns the targets that are smaller than 24 by 24 pixels, one per line. It leaves out links in sentences, and the bars of a chart,
-// whose links are also in a table. The target of a check box is its label.
+// small returns the elements that a user can click and that are smaller than 24 by 24 pixels, one per line. It leaves out links in
+// sentences, and the bars of a chart, whose links are also in a table. For a check box, it measures the label.
 const small = `[...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, summary')].filter(e => {
 	const box = (e.closest('label') || e).getBoundingClientRect(), parent = e.parentElement
 	const inSentence = e.matches('a') && getComputedStyle(e).display === 'inline' &&

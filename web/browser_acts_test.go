@@ -184,7 +184,7 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 	b.screen(1280, "light") // all rows are in view
 	stop := runnerkit.Work(t, r)
 	defer stop()
-	seen := func(id int64) { // seen waits until the part of the page that the script updates has shown the task
+	seen := func(id int64) { // seen waits until the page counts this task, so the script has updated the page
 		t.Helper()
 		b.until("a newer task is known", fmt.Sprintf("document.querySelector('#tabs').textContent.includes('all %d')", id))
 	}

@@ -19,7 +19,7 @@ import (
 // chartRange is a time range of the chart.
 type chartRange struct {
 	Name   string
-	length time.Duration // time range of a bar
+	length time.Duration // period that a bar covers
 	bars   int
 	ticks  time.Duration // time between two marks of the time axis
 	fresh  time.Duration // how long the data may be reused
@@ -45,7 +45,7 @@ type chart struct {
 	Completed int
 	Failed    int
 	Cancelled int
-	Per       string // time range of a bar as text, for example "per minute"
+	Per       string // period that a bar covers as text, for example "per minute"
 }
 
 // chartRow is a row of the table below the chart.

@@ -32,7 +32,7 @@ type position struct {
 	element *list.Element
 }
 
-// changed is the ConnState hook of an http.Server.
+// changed updates the lists of connections when a connection changes its state. It is the ConnState hook of an http.Server.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

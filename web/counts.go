@@ -138,7 +138,8 @@ func (c *queueCounts) many() bool {
 	return c.total >= manyPending
 }
 
-// add adds the numbers in the argument "list", multiplied by the argument "sign", to the last count of the pending tasks.
+// add changes the last count of the pending tasks by the counts in the argument "list". It adds them if the argument "sign" is 1, and
+// subtracts them if it is -1.
 func (c *queueCounts) add(list []admin.PendingCount, sign int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

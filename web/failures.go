@@ -11,14 +11,15 @@ import (
 )
 
 // failureCache keeps the failures that the pages have grouped. A failure does not change: if a task fails again, its failure has another
-// time. So for each page the server reads the ids and times of all failed tasks, but the texts of a failure only if it is not in the cache.
+// time. So for each page the server reads the ids and times of all failed tasks. It reads the texts of a failure only if the failure is not
+// in the cache.
 type failureCache struct {
 	mu    sync.Mutex
 	known map[int64]present.Failure
 }
 
-// fewUnknown is the maximum number of unknown failures that the cache reads by their ids. For more failures, it is faster to read the
-// latest failures in the order of their ends.
+// fewUnknown is the maximum number of failures that the server reads by their ids because they are not in the cache. For more failures, it
+// is faster to read the latest failures in the order of their ends.
 const fewUnknown = 500
 
 // read returns failed tasks that a filter selects, the latest failure first. The argument "most" is their maximum number. If the argument

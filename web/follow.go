@@ -103,8 +103,9 @@ func (s *rawSink) add(c jobs.Chunk) []byte {
 func (s *rawSink) flush() []byte { return nil }
 func (s *rawSink) end() []byte   { return nil }
 
-// pageSink converts the output to lines of HTML. Each batch ends with the unfinished last line of each stream, if there is one, and then
-// with a cursor: the position at the end of the last complete lines. So a later batch sends the unfinished lines again.
+// pageSink converts the output to lines of HTML. The last line of a stream may still be unfinished at the end of a batch. The batch then
+// also has this part of the line. Each batch ends with a cursor, the position after the last complete line of each stream. So a later batch
+// sends the unfinished line again.
 type pageSink struct {
 	lines  *lineSplitter
 	filter logFilter

@@ -19,8 +19,8 @@ const (
 	maxLinks     = 5000 // maximum number of dependencies in the drawing
 	maxRelated   = 1000 // maximum number of tasks in the list of dependencies, in each direction
 	nameInNode   = 20   // maximum number of characters of a name in the drawing
-	minBundle    = 4    // tasks with the same dependencies and dependents share a frame if there are at least this many
-	bundleHeight = 24   // maximum number of tasks above each other in a frame
+	minBundle    = 4    // minimum number of tasks with the same dependencies and dependents that share a frame
+	bundleHeight = 24   // maximum number of tasks in a column of a frame
 )
 
 // relatedTasks are the tasks that a task depends on, directly or through other tasks, and those that depend on it.

@@ -22,7 +22,7 @@ type jobView struct {
 	Tasks      string // URL of the list of all tasks of this job or label
 	Runs       *runs  // history of the job or label; nil if no task has started
 	More       bool   // whether there may be older tasks than those in Runs
-	Looked     int    // number of tasks that the server may examine to find Runs
+	Looked     int    // maximum number of tasks that the server examines to find the tasks of Runs
 	Further    string // URL of this page with a larger value of Looked; empty if no larger value would show more tasks
 }
 
@@ -53,9 +53,9 @@ func (h *handler) job(ctx context.Context, req *http.Request) (string, view, err
 	return "job", v, nil
 }
 
-// started returns the last tasks that a filter selects and that run or have finished, the newest first. There is no index of the tasks by
-// job, so the method examines at most as many tasks as the parameter "look" says. It begins at the tasks that have ended last, because many
-// newer tasks may be pending. The result "whole" says whether it has examined all tasks.
+// The method "started" returns tasks that a filter selects and that run or have finished, the newest first. No index contains the tasks of
+// a job, so the method examines at most as many tasks as the parameter "look" says. It begins at the tasks that have ended last, because
+// many newer tasks may be pending. The result "whole" says whether it has examined all tasks.
 func (h *handler) started(ctx context.Context, filter jobs.Filter, look int) (list []jobs.Task, whole bool, err error) {
 	const sampled = 100
 	latest, _, err := admin.ListByTimeBounded(ctx, h.r, jobs.Filter{States: jobs.Finished()}, admin.TimeOrder{Limit: sampled}, sampled)

@@ -128,8 +128,8 @@ func (g *dependencyGraph) add(i *graphItem) {
 	g.layers[i.layer] = append(g.layers[i.layer], i)
 }
 
-// connect adds a line for each pair of items of which one depends on the other. In each layer that a line crosses, it adds a point, which
-// is an item without a task. If the lines have too many segments, connect leaves out the longest lines.
+// connect adds a line from each item to each item that depends on it. In each layer that a line crosses, it adds a point, which is an item
+// without a task. If the lines have too many segments, connect leaves out the longest lines.
 func (g *dependencyGraph) connect(ids []int64, before map[int64][]admin.DependencyLink, items map[int64]*graphItem) {
 	type ends struct {
 		from, to *graphItem

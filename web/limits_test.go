@@ -98,7 +98,7 @@ func TestPagesAreServedWhileAClientHoldsAllConnections(t *testing.T) {
 		s.client.CloseIdleConnections()
 		s.page("/")
 		if strings.HasPrefix(text, "POST") {
-			break // every connection has a request now, so the server may have closed the stream of events instead of the first connection
+			break // all connections have requests now, so the server may close the stream of events, whose request is older
 		}
 		if err := first.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil { // shorter than all timeouts of the server
 			t.Fatal(err)

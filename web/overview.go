@@ -198,9 +198,9 @@ func (v *overviewView) titleText() string {
 	return "Overview"
 }
 
-// Failures returns the text beside the number of tasks that are still failed. The text has the number of failures, such as "18 failures",
-// or is empty if both numbers are equal. If the page shows the number of failures instead of that of the tasks, the text is the word
-// "failures".
+// Failures returns the text beside the number of tasks that are still failed: the number of failures, such as "18 failures". The text is
+// empty if both numbers are equal. If FailuresOnly is set, the page shows a number of failures instead of a number of tasks, and the text
+// is the word "failures".
 func (v *overviewView) Failures(failures, tasks int) string {
 	switch {
 	case v.FailuresOnly && tasks > 0:

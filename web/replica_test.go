@@ -19,7 +19,7 @@ import (
 	"example.com/runner/web"
 )
 
-// TestPagesOfAStandby serves the pages from a streaming standby, without and with --read-only.
+// TestPagesOfAStandby serves the pages from a standby, a read-only copy of a PostgreSQL server, without and with --read-only.
 func TestPagesOfAStandby(t *testing.T) {
 	primary := pgkit.Start(t)
 	options := func() runner.Options { return runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()} }

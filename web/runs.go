@@ -21,7 +21,7 @@ type runs struct {
 	Longest               string        // duration of a task whose bar is as high as the strip
 	Shown                 int           // number of bars in Strip
 	P50, P95              string
-	P50Over, P95Over      template.HTML // drawings of the 50th and the 95th percentile over time, for consecutive groups of tasks
+	P50Over, P95Over      template.HTML // drawings of the percentiles over time; each bar is for a group of consecutive tasks
 	P50Top, P95Top        string        // largest value in the drawing of each percentile
 	Since                 time.Time     // time at which the oldest task of the history was created
 	Slowest               []jobs.Task
@@ -35,7 +35,7 @@ type runError struct {
 
 const (
 	maxStrip    = 60 // maximum number of bars of a strip
-	runGroups   = 20 // number of groups for the percentiles over time
+	runGroups   = 20 // maximum number of bars in P50Over and in P95Over
 	maxSlowest  = 5
 	maxErrors   = 5
 	stripHeight = 60

@@ -210,7 +210,8 @@ func (d *slotDrawing) bar(b *strings.Builder, bar *slotBar, isLast bool) {
 	fmt.Fprintf(b, `<text class="tip" x="100%%" y="10" text-anchor="end" aria-hidden="true">%s</text></a>`, text)
 }
 
-// state returns the state of an attempt. For several attempts it is the state that gives the bar its colour.
+// state returns the state of an attempt. For several attempts it returns the first of these states that one of them has: running,
+// completed, failed, cancelled, snoozed. The bar has the colour of this state.
 func (b *slotBar) state() jobs.State {
 	for _, s := range []jobs.State{jobs.Running, jobs.Completed, jobs.Failed, jobs.Cancelled} {
 		if b.states[s] > 0 {

@@ -86,9 +86,9 @@ func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, fil
 }
 
 // part returns a part of a list of the tasks that a filter selects. The argument "limit" is the maximum number of tasks. The URL says where
-// the part begins: "before=ID" or "from=TIME.ID". The result "next" is the same parameter for the URL of the following part, or "" if there
-// is no such part. The result "stopped" reports whether the search has stopped at the maximum number of tasks that it examines, the
-// argument "look".
+// the part begins: "before=ID" or "from=TIME.ID". The result "next" is this parameter for the URL of the following part, or "" if there is
+// no such part. The argument "look" is the maximum number of tasks that the search examines. The result "stopped" reports whether the
+// search has stopped at this maximum.
 func (h *handler) part(ctx context.Context, req *http.Request, filter jobs.Filter, order string, limit, look int) (tasks []jobs.Task,
 	next string, stopped bool, err error) {
 	var after func(last jobs.Task) string
@@ -128,9 +128,9 @@ func beforeID(id int64) string { return "before=" + strconv.FormatInt(id, 10) }
 
 func fromTime(at time.Time, id int64) string { return fmt.Sprintf("from=%d.%d", at.UnixMilli(), id) }
 
-// lookOf returns how many tasks a search examines: the number in the URL, or else a number that takes only a few milliseconds. The number
-// is smaller for a list that is sorted by time, because the database looks up each task separately, and for a search for text or metadata,
-// because it parses JSON.
+// lookOf returns how many tasks a search examines at most: the number in the URL, or else a number that takes only a few milliseconds. This
+// number is smaller for a list that is sorted by time, because the database looks up each task separately. It is also smaller for a search
+// for text or metadata, because the database parses JSON.
 func lookOf(text string, f jobs.Filter, order string) (int, error) {
 	switch {
 	case text == "" && order == sortByID && f.Match == "" && len(f.Metadata) == 0:

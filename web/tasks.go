@@ -20,7 +20,7 @@ const (
 	perPage      = 50
 	maxCount     = 10_000                // the pages show a larger count as 10,000+
 	countTimeout = 40 * time.Millisecond // time limit for counting the tasks of a query
-	lookTasks    = 15_000                // maximum number of tasks that a search without an index examines
+	lookTasks    = 15_000                // maximum number of tasks that a search examines, unless lookPlain applies
 	// maximum number of tasks that a search in the order of ids examines, if it has neither a text nor metadata
 	lookPlain   = 100_000
 	lookFurther = 10 // a continued search examines 10 times as many tasks as the search before it
@@ -40,12 +40,12 @@ type tasksView struct {
 	Latest     bool        // whether Groups may contain only the latest failed tasks, because too many tasks failed
 	Sorts      []sortLink  // orders that the list can have, if there is more than one
 	Rows       []taskRow
-	Total      int    // number of tasks of the query; -1 if counting took too long
+	Total      int    // number of tasks of the query; -1 if unknown
 	Many       bool   // whether the list has, or may have, more than one page
 	AnyState   string // URL of the same query without states, shown if no task matches; empty if the query has no states
 	Older      string
 	Newest     string // URL of the first page; empty on the first page
-	Looked     int    // number of tasks that the search has examined
+	Looked     int    // maximum number of tasks that the search examines
 	Further    string // URL of the search that examines more tasks; empty if this search has examined all tasks
 	Actions    []queryAction
 	Can        []string // verbs that can change a task of this page
@@ -241,7 +241,7 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, others []search.Term, 
 // selectionVerbs are the actions on selected tasks.
 var selectionVerbs = []search.Verb{search.VerbRetry, search.VerbCancel, search.VerbDelete}
 
-// verbsOf returns the actions that can change a task of the list in this state.
+// verbsOf returns the actions that can change a task in this state.
 func verbsOf(s jobs.State) (verbs []string) {
 	for _, verb := range selectionVerbs {
 		if _, ok := verb.Filter(jobs.Filter{States: []jobs.State{s}}); ok || verb == search.VerbRetry && s == jobs.Completed {
@@ -294,8 +294,8 @@ func (h *handler) taskRow(p page, t jobs.Task, holds admin.Holds) taskRow {
 	return row
 }
 
-// withoutTexts removes the texts that a function has chosen, the error and the text of the progress, from its task if HideArgs is set.
-// Otherwise it returns the task unchanged.
+// withoutTexts removes the texts that a function has chosen if HideArgs is set: the error of the task and the text of its progress. Without
+// HideArgs it returns the task unchanged.
 func (h *handler) withoutTexts(t jobs.Task) jobs.Task {
 	if h.o.HideArgs {
 		t.Error = ""

@@ -20,7 +20,7 @@ const (
 	maxRows     = 32     // maximum number of drawn slots of a worker
 	maxWorkers  = 40     // maximum number of workers on the page
 	maxAllRows  = 100    // maximum number of drawn slots of all workers together
-	finestCells = 240    // the time span has this many cells; short runs that begin in the same cell become one bar
+	finestCells = 240    // number of cells of the time span at first; short runs that begin in the same cell become one bar
 )
 
 // span is a time span that the page of the workers shows.
@@ -44,7 +44,7 @@ type workersPage struct {
 	Spans   []tab
 	Only    string    // name of the worker that the page shows; empty for all
 	All     string    // URL of the page with all workers
-	From    time.Time // time from which the page shows attempts, if it cannot show the beginning of the span; else zero
+	From    time.Time // time from which on the page shows all attempts; zero if it shows the whole span
 	Workers []workerStrip
 	More    int // number of workers that the page leaves out
 }

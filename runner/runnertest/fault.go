@@ -133,7 +133,7 @@ func inject(t testing.TB, r *runner.Runner, n int, before bool) {
 	faults.next[r.Path()] = fault{n, before}
 }
 
-// faults has the next fault of each file.
+// faults maps the path of a database to the next fault that inject has set for this database.
 var faults = struct {
 	mu   sync.Mutex
 	next map[string]fault

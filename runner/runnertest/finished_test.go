@@ -206,7 +206,7 @@ func TestOneOfSeveralConsumersDelivers(t *testing.T) {
 		}
 		defer other.Close()
 		var first, second collector
-		hangs := true // the first consumer hangs as a suspended process does
+		hangs := true // whether the first consumer still has to hang once, as if its process were suspended
 		stopFirst := consume(t, r, "audit", func(ctx context.Context, task jobs.Task) error {
 			if hangs {
 				hangs = false
@@ -273,8 +273,9 @@ func TestRemoveCursorEndsOnFinished(t *testing.T) {
 	})
 }
 
-// TestNoEndIsMissed runs tasks and consumers, and makes random writes fail before or after their commits. Consumers stop at random points,
-// and their last writes may fail as those of a killed process. In the end, OnFinished must have delivered each finished task at least once.
+// TestNoEndIsMissed enqueues and runs tasks while calls of OnFinished receive their ends. The test makes random writes fail before or after
+// their commits. It ends the calls of OnFinished at random points, and may make the last write of a call fail, as if its process were
+// killed. In the end, OnFinished must have delivered each finished task at least once.
 func TestNoEndIsMissed(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -367,7 +368,7 @@ func TestEndsAreDeliveredToAnotherProgram(t *testing.T) {
 	go func() {
 		done <- consumer.OnFinished(ctx, "audit", func(_ context.Context, task jobs.Task) error { delivered <- task; return nil })
 	}()
-	for { // OnFinished misses the tasks that finish before it has stored the cursor, so try again
+	for { // the first call of OnFinished misses the tasks that finish before it begins, so enqueue tasks until it delivers one
 		if _, err := worker.Enqueue(t.Context(), outcome.With("ok")); err != nil {
 			t.Fatal(err)
 		}

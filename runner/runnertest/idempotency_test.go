@@ -74,7 +74,7 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
 	waiting, deleted := []string{"a", "b", "c", "d", "e", "f"}, 0
 	for len(waiting) > 0 {
 		if random.IntN(4) == 0 {
-			fault() // the commit that fails may also be one of the worker
+			fault() // the worker may run next, and then this fault makes a commit of the worker fail
 		}
 		work()
 		i := random.IntN(len(waiting))
@@ -146,7 +146,7 @@ func TestEnqueueSaysThatATaskWasKept(t *testing.T) {
 		runnertest.Drain(t, r)
 		check("finished", jobs.Completed)
 		runnertest.Advance(t, 30*time.Minute)
-		runnertest.Drain(t, r) // also deletes the finished task, because the time Keep is over
+		runnertest.Drain(t, r) // Drain also deletes the finished task, because Options.Keep is only 10 minutes
 		check("deleted", "")
 		runnertest.Advance(t, 30*time.Minute)
 		if task := runnerkit.Enqueue(t, r, spec); task.Kept || task.ID == first.ID {
@@ -206,7 +206,7 @@ func TestACommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 	for key, options := range keys {
 		for way, enqueue := range enqueueWays {
 			if way != "Enqueue" && (key != "a key for a day" || testing.Short()) {
-				continue // test the other keys with Enqueue only, because all ways use the same code for keys
+				continue // only Enqueue is tested with all keys, because all ways to add a task use the same code for keys
 			}
 			for _, before := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s with %s, before the commit %v", way, key, before), func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestACommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 						})
 					}
 					t.Logf("%d commits", n-2)
-					if n < 6 { // at least 4 commits: the call, the start of the worker, the claim and the outcome
+					if n < 6 { // n-2 is the number of commits; there are at least 4: of the call, the start of the worker, the claim and the outcome
 						t.Errorf("got %d commits, want at least 4", n-2)
 					}
 				})

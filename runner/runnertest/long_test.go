@@ -12,8 +12,8 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// TestAnHourWithATaskEachSecond enqueues a task each second for an hour of fake time while Work runs. The real time of the test is that of
-// running 3600 tasks.
+// TestAnHourWithATaskEachSecond enqueues a task each second for an hour of fake time while Work runs. The test takes only the real time
+// that it needs to run 3600 tasks.
 func TestAnHourWithATaskEachSecond(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var delays []time.Duration // times from the creation to the start of each task

@@ -14,7 +14,8 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// A worker sees the commits of the program's own transactions at once, although the Runner does not watch the file.
+// TestAWorkerSeesACommitOfTheProgramAtOnce checks that a worker notices the commits of the program's own transactions at once. The Runner
+// of the test does not watch its file, so it must notice them in another way.
 func TestAWorkerSeesACommitOfTheProgramAtOnce(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		handle := runnertest.OpenDB(t, r)

@@ -88,8 +88,9 @@ func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...run
 
 // New returns a Runner over a database in a temporary directory. The end of the test closes it. A handler that panics fails the test. New
 // accepts at most one runner.Options. Some defaults differ from those of runner.Open: one attempt runs at a time, so that the order of
-// tasks is certain, and the Runner keeps finished tasks for ever. The Runner does not watch for other processes (Alone). It uses no fsync,
-// except with Options.Sync set to runner.Flash, which collects writes as it does for runner.Open.
+// tasks is certain, and the Runner keeps finished tasks for ever. The Runner does not watch for other processes (Alone). Its writes are not
+// fsynced, because New replaces Options.Sync by runner.Normal. Only the value runner.Flash stays: the Runner then collects writes, as it
+// does for runner.Open.
 func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	t.Helper()
 	var o runner.Options

@@ -272,7 +272,8 @@ func TestFlashCollectsWritesAsOnTheDevice(t *testing.T) {
 	}
 }
 
-// TestDrainWaitsForAFullBatch checks that Drain advances the clock until a batch is full or its time has passed, and no further.
+// TestDrainWaitsForAFullBatch checks how far Drain advances the clock while tasks wait for a full batch. Drain must stop the clock when the
+// batch is full, or when the time of WaitToFill has passed.
 func TestDrainWaitsForAFullBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var sizes []int

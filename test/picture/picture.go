@@ -90,8 +90,8 @@ func link(above, below *node) {
 	below.above = append(below.above, above)
 }
 
-// reduced returns the imports of a package. It leaves out an import that another import of the package imports, too, directly or through
-// further packages.
+// reduced returns the imports of a package, without those that the picture need not show. If another import of the package leads to the
+// same package, directly or through further packages, it leaves out the direct import.
 func reduced(imports map[string][]string, name string) []string {
 	list := slices.Sorted(slices.Values(imports[name]))
 	return slices.DeleteFunc(slices.Clone(list), func(to string) bool {
