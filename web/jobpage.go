@@ -53,8 +53,8 @@ func (h *handler) job(ctx context.Context, req *http.Request) (string, view, err
 	return "job", v, nil
 }
 
-// The method "started" returns tasks that a filter selects and that run or have finished, the newest first. No index contains the tasks of
-// a job, so the method examines at most as many tasks as the parameter "look" says. It begins at the tasks that have ended last, because
+// The method "started" returns tasks that a filter selects and that run or have finished, the newest first. There is no index of the tasks
+// by job, so the method examines at most as many tasks as the parameter "look" says. It begins at the tasks that have ended last, because
 // many newer tasks may be pending. The result "whole" says whether it has examined all tasks.
 func (h *handler) started(ctx context.Context, filter jobs.Filter, look int) (list []jobs.Task, whole bool, err error) {
 	const sampled = 100
