@@ -124,8 +124,7 @@ func TestAnUnknownHostIsRejected(t *testing.T) {
 			req := s.request(route.method, route.path, nil)
 			req.Header.Set("Authorization", "Bearer "+s.token)
 			if req.Host = host; host == "" {
-				req.Host = "\t" // a blank host, because net/http replaces an empty host by the address of the server
-				continue
+				req.Host = " " // net/http would replace an empty host by the address of the server
 			}
 			status, body, header := s.do(req)
 			if status != http.StatusForbidden {
