@@ -58,7 +58,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("RUNNER_DB", filepath.Join(env.WorkDir, "runner.db"))
 			env.Setenv("USER", "ann")
 			env.Setenv("NODE_PATH", os.Getenv("NODE_PATH")) // directory of installed node modules
-			env.Setenv("GORACE", "atexit_sleep_ms=0")       // otherwise each process of go test -race waits 1 s before it exits
+			env.Setenv("GORACE", "atexit_sleep_ms=0")       // without this, each process of go test -race waits 1 s before it exits
 			env.Setenv("TZ", "Europe/Berlin")
 			return os.Mkdir(home, 0o700)
 		},

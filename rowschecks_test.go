@@ -129,7 +129,7 @@ func (f *rowFuzz) views() {
 			f.Errorf("%s: got error %v, want none", view, err)
 			continue
 		}
-		for rows.Next() { // Next alone makes the driver decode every value
+		for rows.Next() { // Next makes the driver decode every value, so Scan is not necessary
 		}
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			f.Errorf("%s: got error %v, want none", view, err)

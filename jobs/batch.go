@@ -166,7 +166,7 @@ type batchCall struct {
 	mu    sync.Mutex
 	open  int   // number of open members
 	live  int   // number of open members whose contexts have not ended
-	cause error // cause of the member's context that ended last
+	cause error // cause of the most recent end of a member's context
 }
 
 // add adds a member.
@@ -203,7 +203,7 @@ func batchTasks[In any](members []*batchMember) []BatchTask[In] {
 	tasks := make([]BatchTask[In], len(members))
 	for i, m := range members {
 		tasks[i] = BatchTask[In]{Context: m.ctx, Task: m.task, member: m}
-		tasks[i].Input, _ = m.input.(In) // m.input.(In) alone would panic if the input is a nil interface, which is valid
+		tasks[i].Input, _ = m.input.(In) // the second result prevents a panic if the input is a nil interface, which is valid
 	}
 	return tasks
 }

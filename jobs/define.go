@@ -14,7 +14,7 @@ import (
 type Handler struct {
 	Job         string
 	Aliases     []string // further names of the job, under which the Handler runs tasks, too; see Alias
-	MaxAttempts int      // MaxAttempts of a task that does not set it; the first start of the task stores the number in the task
+	MaxAttempts int      // maximum number of attempts of a task that sets none; the first start of the task stores it in the task
 	BatchSize   int      // greatest number of tasks in a batch; 0 if the Handler runs single tasks; see Func.BatchHandler
 
 	BatchWait time.Duration // longest time that a due task waits until a batch is full; see WaitToFill
@@ -91,9 +91,9 @@ func (f Func[In]) Args(task Task) (In, error) {
 	return in, nil
 }
 
-// Handler returns a Handler that calls the given function. Many goroutines call it at the same time. When the worker stops, the context of
-// the function ends after Options.Grace. The function then returns any error, such as ctx.Err(): the task goes back to its queue, and the
-// attempt does not count. Handler panics if the function is nil.
+// Handler returns a Handler that calls the given function. Many goroutines call the function at the same time. When the worker stops, the
+// context of the function ends after the time Grace (see runner.Options). If the function then returns any error, such as ctx.Err(), the
+// task goes back to its queue, and the attempt does not count. Handler panics if the function is nil.
 func (f Func[In]) Handler(call func(context.Context, In) error) Handler {
 	if call == nil {
 		panic("jobs: the handler of " + f.job + " is nil")

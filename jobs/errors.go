@@ -41,8 +41,8 @@ var (
 	ErrTimeout = errors.New("timeout")
 )
 
-// Error is an error with an explanation: the problem, the reason and a hint. errors.Is matches the sentinel in Kind and the cause.
-// errors.AsType[*Error] returns the fields. The texts do not mention flags of the command line.
+// Error is an error with an explanation: the problem, the reasons and a hint. errors.Is finds the errors in the fields Kind and Err.
+// errors.AsType[*Error] finds the Error itself, with its fields. The texts do not mention flags of the command line.
 type Error struct {
 	Kind    error    // one of the sentinels above
 	Code    string   // name of the exact problem, such as network_filesystem; empty if Kind is exact enough

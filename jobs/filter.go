@@ -2,8 +2,8 @@ package jobs
 
 import "time"
 
-// Filter selects tasks that match all of its fields. A field with several entries matches any of them, and an empty field matches every
-// task. So the zero Filter selects all tasks.
+// Filter selects the tasks that match all of its fields. If a field is a list, a task matches if it matches one of the entries. An empty
+// field matches every task. So the zero Filter selects all tasks.
 type Filter struct {
 	IDs      []int64
 	Queues   []string

@@ -34,7 +34,7 @@ type Schedule struct {
 	LastDuration time.Duration
 	LastStart    time.Time     // start of the last attempt of the last task
 	LastSuccess  time.Time     // end of the last task that completed; zero if no task has, or if AlertAfter is 0
-	Usual        time.Duration // 95th percentile of the durations of at least 20 recent tasks; 0 unless the last task runs
+	Usual        time.Duration // 95th percentile of the durations of at least 20 recent tasks; 0 unless the last task is running
 	AlertedAt    time.Time     // time of the last alert
 	Skipped      int64         // ticks skipped because an earlier task was unfinished
 	CreatedAt    time.Time

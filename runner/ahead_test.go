@@ -14,7 +14,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// aheadTest is a test of a worker that claims tasks ahead. The input of a task says how long its function runs.
+// aheadTest is a test of a worker that claims more tasks than it has free slots; see Options.ClaimAhead. The input of a task says how long
+// its function runs.
 type aheadTest struct {
 	running, most atomic.Int64 // number of functions that run now, and the greatest number so far
 	claimed       atomic.Int64 // greatest number of tasks that the database showed as running
@@ -112,7 +113,7 @@ func TestALaterTaskOfHigherPriorityOvertakesTheTasksClaimedAhead(t *testing.T) {
 		short(f, 100)
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 		at := slices.IndexFunc(f.runs, func(r run) bool { return r.task.ID == 101 })
-		testkit.Between(t, "place of the urgent task", at, 20, 22) // the worker may have given the next slot to task 21 already
+		testkit.Between(t, "place of the urgent task", at, 20, 22) // task 21 may already have got the next slot
 		slices.SortStableFunc(f.runs, func(x, y run) int { return y.task.Priority - x.task.Priority })
 		if !slices.IsSortedFunc(f.runs[1:], func(x, y run) int { return int(x.task.ID - y.task.ID) }) {
 			t.Errorf("got runs of %v, want the order of the ids", f.runs)
@@ -264,8 +265,8 @@ func TestTasksWithLargeArgumentsAreHardlyClaimedAhead(t *testing.T) {
 	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // with small arguments the worker would claim 3
 }
 
-// TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong checks a task that must not run twice. If it has to wait for a slot, the worker
-// gives it back immediately.
+// TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong checks a task that must not run twice. If the worker has claimed such a task and has
+// no free slot for it, the worker gives the task back immediately.
 func TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong(t *testing.T) {
 	var a aheadTest
 	a.each = func(f *fakeTimeTest, task jobs.Task) {

@@ -21,7 +21,7 @@ func (r *Runner) Backup(ctx context.Context, to string, replace bool) (bytes int
 	return bytes, causeOf(ctx, err)
 }
 
-// If err is not nil and ctx has ended, causeOf returns the cause of ctx, because err then only says that the context ended. Otherwise it
+// causeOf returns the cause of ctx if err is not nil and ctx has ended: err then only says that the context ended. In all other cases it
 // returns err.
 func causeOf(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {

@@ -41,7 +41,7 @@ func TestABatchWaitsUntilItIsFullOrItsFirstTaskHasWaited(t *testing.T) {
 		time.Sleep(time.Minute)
 		stop()
 		runnerkit.Enqueue(t, r, bulk.With(9))
-		runnertest.Drain(t, r) // a single task does not fill a batch, so it waits for 2 s, too
+		runnertest.Drain(t, r) // the single task does not fill a batch, so it waits for 2 s
 		testkit.Equal(t, "calls", l.calls, []string{"1s [0 1 2]", "3.5s [3 4]", "1m4.5s [9]"})
 	}, runner.Options{Concurrency: 4})
 }

@@ -87,7 +87,7 @@ func TestAShutdownEndsABatchFunctionThatHasEndedItsTasks(t *testing.T) {
 			testkit.ErrorIs(t, cause, jobs.ErrShutdown)
 			testkit.Equal(t, name+": time of the shutdown", time.Since(began).Round(time.Second), test.took)
 			if test.ignores {
-				time.Sleep(time.Minute) // the function returns in this minute
+				time.Sleep(time.Minute) // wait until the function has returned
 			}
 		}, runner.Options{Grace: -1})
 	}
@@ -110,7 +110,7 @@ func TestAReleasedBatchFreesItsSlotBeforeItsFunctionReturns(t *testing.T) {
 		testkit.Equal(t, "time until the second call has returned", time.Since(began).Round(time.Second), 70*time.Second)
 		testkit.Equal(t, "states", states(t, r, []int64{2, 4}),
 			[]string{"failed ran for longer than 1m0s; the function ignored the end of its context", "completed"})
-		time.Sleep(time.Hour) // the first function returns in this hour
+		time.Sleep(time.Hour) // wait until the first call of the function has returned
 	}, runner.Options{Concurrency: 1, StuckAfter: 10 * time.Second, ReleaseStuck: true})
 }
 

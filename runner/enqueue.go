@@ -175,7 +175,7 @@ func (r *Runner) prepareTick(ctx context.Context, spec *jobs.Spec) error {
 
 // userName returns the name of the user who runs this process, or the numeric user id if the user has no name.
 func userName() string {
-	if name := os.Getenv("USER"); name != "" && os.Getuid() != 0 { // a look at the variable is faster than a search in the user database
+	if name := os.Getenv("USER"); name != "" && os.Getuid() != 0 { // reading the variable is faster than searching the user database
 		return name
 	}
 	if os.Getuid() == 0 {

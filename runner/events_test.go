@@ -65,7 +65,7 @@ func TestEventsReportStartsAndEnds(t *testing.T) {
 
 func TestAllYieldsEveryTaskThatMatches(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
-	const n = 1234 // 1234 tasks are more than two pages of All
+	const n = 1234 // All reads 500 tasks with one query, so it needs three queries
 	if _, err := r.EnqueueAll(t.Context(), repeat(quick.With(nil), n)); err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +122,8 @@ type endlessContext struct {
 	waiting atomic.Int64
 }
 
-// Done returns a channel that never closes. Because of this method, package context treats the context as a foreign type and calls its
-// method AfterFunc.
+// Done returns a channel that never closes. Because of this method, package context does not treat the context as one of its own, and calls
+// the method AfterFunc of the context.
 func (c *endlessContext) Done() <-chan struct{} { return c.done }
 
 // AfterFunc is the method that context.AfterFunc calls.

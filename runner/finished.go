@@ -63,7 +63,8 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	c := &consumer{r: r, cursor: cursor, owner: db.NewWorkerID(), handle: handle}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var made, again bool // whether the cursor exists; whether the next unexpected error ends OnFinished
+	// The variable "made" says whether the cursor exists, and "again" says whether the next unexpected error ends OnFinished.
+	var made, again bool
 	var pause time.Duration
 	for {
 		var err error
@@ -172,8 +173,8 @@ func (c *consumer) deliver(ctx context.Context) error {
 	}
 }
 
-// batch calls handle for the next finished tasks, whose numbers are greater than seq. When batch begins, this consumer owns the cursor.
-// When batch returns, the consumer does not own the cursor any more.
+// batch calls handle for the next tasks in the list of finished tasks. The parameter seq is the number of the last entry that the cursor
+// has passed. When batch begins, this consumer owns the cursor. When batch returns, the consumer does not own the cursor any more.
 func (c *consumer) batch(ctx context.Context, seq int64) error {
 	store := c.r.store
 	write, cancel := engine.Outlive(ctx, endWait)

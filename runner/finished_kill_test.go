@@ -23,7 +23,8 @@ const finishedVariable = "RUNNER_TEST_FINISHED"
 // ending is a job whose input says how its attempt ends.
 var ending = jobs.Define[string]("ending", jobs.MaxAttempts(1), jobs.MaxLosses(0))
 
-// registerEnding registers the function of the job "ending". It calls die at the point "running".
+// registerEnding registers the function of the job "ending". For the input "last", the function calls die with the point "running". If the
+// test has chosen this point, die kills the program.
 func registerEnding(r *runner.Runner, die func(at string)) {
 	r.Register(ending.Handler(func(_ context.Context, how string) error {
 		if how == "fail" {
@@ -36,8 +37,8 @@ func registerEnding(r *runner.Runner, die func(at string)) {
 	}))
 }
 
-// recordEnds calls OnFinished with a function that appends a line for each finished task to a file. For task 2, this function calls die at
-// the points "handling" and "handled".
+// recordEnds calls OnFinished with a function that appends a line for each finished task to a file. For task 2, this function calls die
+// with the point "handling" before it writes the line, and with the point "handled" after it.
 func recordEnds(ctx context.Context, r *runner.Runner, die func(at string)) error {
 	file, err := os.OpenFile(r.Path()+".ends", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

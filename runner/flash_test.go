@@ -86,7 +86,8 @@ func TestFlashWritesTheEndOfAnAtMostOnceTaskAtOnce(t *testing.T) {
 	})
 }
 
-// TestFlashRenewsTheLeasesOfEndedAttempts checks that no worker treats a task as lost while its own worker delays the write of the outcome.
+// TestFlashRenewsTheLeasesOfEndedAttempts checks an attempt that has ended while its worker delays the write of the outcome. No worker may
+// treat the task as lost during this delay.
 func TestFlashRenewsTheLeasesOfEndedAttempts(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash, Lease: 10 * time.Second, WriteEvery: 5 * time.Second}, func(ctx context.Context, f *fakeTimeTest,
 		in string) (string, error) {

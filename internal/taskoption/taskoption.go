@@ -80,7 +80,8 @@ func SpecOf(t *jobs.Task) jobs.Spec {
 	switch {
 	case t.ExpiresAt.After(t.RunAt):
 		s.ExpiresIn = min(t.ExpiresAt.Sub(t.RunAt), taskspec.MaxDelay)
-	case !t.ExpiresAt.IsZero(): // a retry or a snooze has made the task due after its expiry, so count from its creation
+	case !t.ExpiresAt.IsZero():
+		// A retry or a snooze has moved the due time beyond the expiry, so ExpiresIn becomes the time from the creation to the expiry.
 		s.ExpiresIn = max(t.ExpiresAt.Sub(t.CreatedAt), time.Millisecond)
 	}
 	return s
@@ -129,8 +130,8 @@ func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
 	case "max_attempts":
 		usual = usual || s.Job == jobs.CommandJob && s.MaxAttempts == taskspec.CommandAttempts
 	case "backoff_max":
-		// Without this flag, enqueue raises the maximum to the delay if the delay is greater. So a maximum below the delay needs the flag,
-		// even if the maximum is the default.
+		// Without --backoff-max, enqueue raises the default maximum to the delay if the delay is greater. So this command line needs
+		// --backoff-max if the delay of the task is greater than its maximum, even if that maximum is the default.
 		usual = usual && s.Backoff.Delay <= s.Backoff.Max
 	}
 	if o.Flag == "" || usual {

@@ -4,7 +4,7 @@ import "time"
 
 // These are limits for the fields of a task. The database schema checks them, too. Package taskjson has further limits.
 const (
-	MaxText         = 200       // bytes of a short text: lane, unique key, label, user name, name of a step, text of a progress
+	MaxText         = 200       // bytes of a short text: lane, unique key, label, user name, name of a step, text of a progress report
 	MaxArgs         = 1 << 20   // bytes of the arguments as JSON
 	MaxInput        = 16 << 20  // bytes of standard input
 	MaxEnv          = 128 << 10 // bytes of the environment as JSON

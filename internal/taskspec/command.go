@@ -22,8 +22,8 @@ func CheckCommand(t *jobs.Task) error {
 	return nil
 }
 
-// isPlainArgv is a fast check, ten times as fast as Argv. If it returns true, Argv accepts the JSON. If it returns false, only Argv can
-// tell. It returns false if the JSON contains an escape, because that could stand for a NUL byte.
+// isPlainArgv is a fast check, ten times as fast as Argv. If it returns true, Argv accepts the JSON. If it returns false, Argv may accept
+// or reject the JSON. It returns false if the JSON contains an escape, because the escape could stand for a NUL byte.
 func isPlainArgv(args []byte) bool {
 	if len(args) < 4 || args[0] != '[' || args[1] != '"' || args[2] == '"' || bytes.IndexByte(args, '\\') >= 0 {
 		return false

@@ -117,7 +117,7 @@ func TestValidateNamesTheInvalidField(t *testing.T) {
 }
 
 func TestValidateNamesTheInvalidOption(t *testing.T) {
-	most, least := math.MaxInt32, math.MinInt32 // variables, because the constant math.MaxInt32+1 is no int on 32-bit systems
+	most, least := math.MaxInt32, math.MinInt32 // variables, because on a 32-bit system a constant most+1 would not compile
 	checkInvalid(t, []invalidSpec{
 		{"retry_on", func(s *jobs.Spec) { s.MaxAttempts, s.RetryOn = 2, jobs.Codes("1"+strings.Repeat(",1", MaxCodes/2)) }},
 		{"timeout", func(s *jobs.Spec) { s.Timeout = -1 }},

@@ -48,8 +48,8 @@ func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 }
 
 // sameMemory compares two Options quickly. Most tasks have the default options, and to compare them option by option would take 7 % of the
-// time of EnqueueAll. If sameMemory returns true, a and b are equal. If it returns false, they may be equal nevertheless, for example if a
-// text is at another address.
+// time of EnqueueAll. If sameMemory returns true, a and b are equal. If it returns false, a and b may still be equal, because it compares
+// the addresses of texts and not the texts.
 func sameMemory(a, b *jobs.Options) bool {
 	type memory = [unsafe.Sizeof(jobs.Options{})]byte
 	return *(*memory)(unsafe.Pointer(a)) == *(*memory)(unsafe.Pointer(b))

@@ -116,7 +116,7 @@ func validFinished(field, text string) error {
 	return nil
 }
 
-// ValidCursor returns an error unless name is valid as the name of a cursor over ended tasks.
+// ValidCursor returns an error unless name is valid as the name of a cursor of OnFinished in package runner.
 func ValidCursor(name string) error {
 	if name == "" {
 		return invalid("cursor", "the name is empty")

@@ -108,8 +108,8 @@ func newStream(w io.Writer, forced int, color string, getenv func(string) string
 	return s
 }
 
-// hasUTF8 reports whether the locale of the terminal uses UTF-8. As in the C library, LC_ALL decides if it is set,
-// otherwise LC_CTYPE, otherwise LANG. If none is set, hasUTF8 returns true, because most terminals can show UTF-8.
+// hasUTF8 reports whether the locale of the terminal uses UTF-8. As in the C library, the locale is the first of LC_ALL, LC_CTYPE and LANG
+// that is not empty. If all three are empty, hasUTF8 returns true, because most terminals can show UTF-8.
 func hasUTF8(getenv func(string) string) bool {
 	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
 	return locale == "" || strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")

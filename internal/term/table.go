@@ -15,8 +15,8 @@ type Column struct {
 	Paint      func(string) Colour // returns the colour for a text in this column
 }
 
-// Table is a table for people. Empty columns are left out. The last column is cut at the edge of the terminal. If too little of it would
-// remain, other columns are left out, too. All widths are in cells of the terminal.
+// Table is a table for people. Empty columns are left out. The last column is cut at the edge of the terminal. If the last column would
+// become too narrow, other columns are left out, too. All widths are in cells of the terminal.
 type Table struct {
 	Columns []Column
 	Rows    [][]string

@@ -120,7 +120,7 @@ func warnUnusedQueues(ctx context.Context, r *runner.Runner, p *term.Printer, qu
 }
 
 // WarnUnknown warns of queues and jobs in a filter that are probably mistyped: they have no tasks, and no schedule or worker names them.
-// Otherwise a script could conclude from "no tasks" that all tasks are done.
+// Without the warning, a script could conclude from "no tasks" that all tasks are done.
 func WarnUnknown(ctx context.Context, r *runner.Runner, p *term.Printer, f jobs.Filter) error {
 	queues, err := r.Queues(ctx)
 	if err != nil {

@@ -59,8 +59,8 @@ func (w *Progress) ofBatch(ctx context.Context, r *runner.Runner) (now term.Prog
 	return now, err
 }
 
-// ofQueues counts the tasks of the queues. Done and Failed count the tasks that have ended since the beginning of the minute in which
-// w.began lies. Tasks that were deleted after their end count, too. Total is the number of unfinished tasks, without scheduled tasks.
+// ofQueues counts the tasks of the queues. Done and Failed count the tasks that have ended since the start of the minute of the first call
+// of Read. Tasks that were deleted after their end count, too. Total is the number of unfinished tasks, without scheduled tasks.
 func (w *Progress) ofQueues(ctx context.Context, r *runner.Runner, s *Status) (now term.Progress, err error) {
 	points, err := admin.History(ctx, r, w.began.Truncate(time.Minute))
 	if err != nil {

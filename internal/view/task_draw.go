@@ -89,7 +89,7 @@ func (s *Task) fields() [][]field {
 	if t.Result != nil {
 		add(field{"result", compact(t.Result)})
 	}
-	// The table of attempts already shows an exit status or a signal, so the error is not necessary for these two reasons.
+	// The table of attempts shows the exit status or the signal of a command, so the error would only repeat it.
 	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
 		add(field{"error", t.Error})
 	}
