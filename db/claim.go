@@ -242,8 +242,8 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	if len(claimed) < ask.Free {
 		c.names = nil
 	}
-	// Add tasks to the batches. This is useless if the claim found fewer tasks than it may take although no limit or pause held it back: then
-	// no pending task is left for the batches.
+	// Add tasks to the batches. This is useless if the claim found fewer tasks than it may take although no limit or pause held it back:
+	// then no pending task is left for the batches.
 	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) {
 		return t.fillBatches(c, claimed, ask, g, seekOverdue, now)
 	}

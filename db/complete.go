@@ -140,8 +140,8 @@ func (t *tx) completeAsJSON(worker int64, all completions, done []Finished, now 
 	for k, row := range all.rows {
 		of[row.ID] = k
 	}
-	// If there is only one attempt, the caller ends it with finishOne. If two attempts belong to the same task, the first of them has lost its
-	// claim. In this case, too, the caller ends each attempt with finishOne.
+	// If there is only one attempt, the caller ends it with finishOne. If two attempts belong to the same task, the first of them has lost
+	// its claim. In this case, too, the caller ends each attempt with finishOne.
 	if len(of) < max(len(all.rows), 2) {
 		return make([]bool, len(done)), nil
 	}

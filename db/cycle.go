@@ -89,8 +89,8 @@ func (w *Worker) cycle(ctx context.Context, c Cycle, to level, together bool) (d
 			return fmt.Errorf("finish tasks: %w", err)
 		}
 		done.Released = t.released
-		// If a task is retried without a delay, the cycle makes it pending before it claims tasks. So the retried task keeps its place before
-		// later tasks.
+		// If a task is retried without a delay, the cycle makes it pending before it claims tasks. So the retried task keeps its place
+		// before later tasks.
 		again := slices.ContainsFunc(done.Finished, func(f Finished) bool {
 			return !f.Change.RunAt.IsZero() && !f.Change.RunAt.After(c.Now)
 		})

@@ -97,8 +97,8 @@ type DB struct {
 	writer
 	claims writer // writer of claims on the fast path, with a connection of its own that the first claim opens
 
-	// lastTx is the last transaction of an application that was checked and found to be in this database. Later calls in this transaction skip
-	// the check.
+	// lastTx is the last transaction of an application that was checked and found to be in this database. Later calls in this transaction
+	// skip the check.
 	lastTx  atomic.Pointer[outerTx]
 	closing sync.Once
 

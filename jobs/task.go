@@ -26,7 +26,7 @@ type Task struct {
 	HeldReason   string
 	Lane         string // lane key; tasks with the same key run one at a time
 	UniqueKey    string
-	Kept         bool // whether Enqueue or EnqueueTx added nothing, because this task already held the unique key; other calls leave it false
+	Kept         bool // whether Enqueue or EnqueueTx added nothing, because this task already held the unique key; false from other calls
 	Schedule     string
 	Tick         time.Time // tick for which the schedule has enqueued the task
 	Batch        int64     // id of the first task of the batch; 0 if the task was added alone; not set in a task that was just claimed

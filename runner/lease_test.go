@@ -39,8 +39,8 @@ func (f *fakeTimeTest) wantOneRun(since time.Duration) run {
 }
 
 func TestTheTaskOfASilentWorkerIsTakenOverAfterItsLease(t *testing.T) {
-	// The task runs again when the lease of the worker that claimed it expires. The lease length of the worker that takes the task over does
-	// not matter.
+	// The task runs again when the lease of the worker that claimed it expires. The lease length of the worker that takes the task over
+	// does not matter.
 	for _, lease := range []time.Duration{20 * time.Second, 5 * time.Minute} {
 		onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 			id := f.enqueue(work.With("x"))

@@ -38,13 +38,13 @@ type Options struct {
 	Prefix string
 	// Sync sets whether a commit must be on the disk before a call returns. Defaults to Full.
 	//
-	// Flash is for flash storage that writes wear out, such as SD cards. Its commits survive the death of any process. The write-ahead log is
-	// synced at most WriteEvery after a commit, so a power failure undoes at most the commits of that time. Work collects the outcomes of
-	// attempts and the claims of more tasks, and writes them together at intervals of WriteEvery. Work writes at once if no slot is free, if a
-	// task must not run twice (jobs.MaxLosses(0)), and when it stops. So if a worker has just written, a new task starts up to WriteEvery
-	// later, and an outcome is visible up to WriteEvery later. If the process dies, the attempts whose outcomes are not written yet count as
-	// lost, and their tasks run again. A new file gets pages of 1 KiB; the size of the pages of an existing file stays. On a server, commits
-	// survive a power failure as with Full, but Work collects its writes.
+	// Flash is for flash storage that writes wear out, such as SD cards. Its commits survive the death of any process. The write-ahead log
+	// is synced at most WriteEvery after a commit, so a power failure undoes at most the commits of that time. Work collects the outcomes
+	// of attempts and the claims of more tasks, and writes them together at intervals of WriteEvery. Work writes at once if no slot is
+	// free, if a task must not run twice (jobs.MaxLosses(0)), and when it stops. So if a worker has just written, a new task starts up to
+	// WriteEvery later, and an outcome is visible up to WriteEvery later. If the process dies, the attempts whose outcomes are not written
+	// yet count as lost, and their tasks run again. A new file gets pages of 1 KiB; the size of the pages of an existing file stays. On a
+	// server, commits survive a power failure as with Full, but Work collects its writes.
 	Sync Sync
 	// WriteEvery is, with Flash, how long Work collects its writes, and how long a commit stays without a sync. Defaults to 5 s.
 	WriteEvery time.Duration
@@ -74,8 +74,8 @@ type Options struct {
 	Grace time.Duration
 	// StuckAfter is how long a handler may run after the end of its context before Work logs a warning. The context ends at a timeout, at a
 	// cancellation, or when another worker has taken the task over. For a command the time counts from its SIGKILL. Work also warns about a
-	// batch function that runs for longer than StuckAfter after all its tasks have ended. A negative value means no warning. Why and `runner
-	// status` always report a handler as stuck after 10 s, because other processes do not know this option. Defaults to 10 s.
+	// batch function that runs for longer than StuckAfter after all its tasks have ended. A negative value means no warning. Why and
+	// `runner status` always report a handler as stuck after 10 s, because other processes do not know this option. Defaults to 10 s.
 	StuckAfter time.Duration
 	// ReleaseStuck lets Work end the attempt of a handler that still runs after StuckAfter. The attempt ends as timed out or cancelled,
 	// with the usual retries, and its slot is free for other tasks. The goroutine of the handler goes on, and Work ignores its result. So

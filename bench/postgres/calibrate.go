@@ -190,7 +190,7 @@ func calibrate(measured map[point]figures, silent, noticed, woken figures) (c co
 	var messages, server, worker []float64
 	for _, p := range calibration {
 		d := measured[p]
-		sent := 1 / notifyPause.Seconds() / d.rate // notifications per task; each takes two transactions, one to send it and one to receive it
+		sent := 1 / notifyPause.Seconds() / d.rate // notifications per task; each takes two transactions: one sends it, one receives it
 		messages = append(messages, max(d.messages-2*sent, 0))
 		server, worker = append(server, d.server-2*sent*notice), append(worker, d.worker-sent*workerNotice)
 	}

@@ -137,7 +137,7 @@ func (m *orderModel) claim(t *rapid.T) {
 			t.Fatalf("got a claim of task %d from paused queue %s, want none", task.ID, task.Queue)
 		}
 	}
-	for _, l := range must(m.Limits(m.Context(), m.now))(m) { // tasks that run already may exceed a new limit, but no further task may start
+	for _, l := range must(m.Limits(m.Context(), m.now))(m) { // tasks that run already may exceed a new limit
 		if l.Running > 0 && l.InUse > l.Running && slices.ContainsFunc(claimed, func(task jobs.Task) bool {
 			return l.Target == jobs.Target{Kind: jobs.QueueTarget, Name: task.Queue} ||
 				l.Target == jobs.Target{Kind: jobs.JobTarget, Name: task.Job}

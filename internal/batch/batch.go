@@ -73,7 +73,8 @@ func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) erro
 			p.Say("nothing was enqueued")
 			return failure.ExitStatus(s.Status())
 		}
-		// A line can be invalid although check accepted it: it may refer to a task that does not exist, or the file was changed after the check.
+		// A line can be invalid although check accepted it: it may refer to a task that does not exist, or the file was changed after the
+		// check.
 		if bad, ok := errors.AsType[*LineError](err); ok {
 			return bad.Failure("nothing was enqueued")
 		}

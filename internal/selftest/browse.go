@@ -29,7 +29,8 @@ func Browse(ctx context.Context, dir string, pages http.Handler) error {
 	if err != nil {
 		return err
 	}
-	// The nemesis, the part of the selftest that injects faults, sometimes stops this process. The timeout must be longer than any such stop.
+	// The nemesis, the part of the selftest that injects faults, sometimes stops this process. The timeout must be longer than any such
+	// stop.
 	server := &http.Server{Handler: pages, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listen) }() // this goroutine ends when the server is closed
 	defer func() { _ = server.Close() }()

@@ -135,8 +135,8 @@ const (
 	opPing  = "ping"  // asks the guardian for an opPong message; field: n
 	opBye   = "bye"   // asks the guardian to kill the remaining processes and exit; no fields
 
-	// opHello is the first message of a guardian. Fields: protocol, version, pid, and the reason why the guardian cannot mark processes. The
-	// reason is empty if the guardian can mark them.
+	// opHello is the first message of a guardian. Fields: protocol, version, pid, and the reason why the guardian cannot mark processes.
+	// The reason is empty if the guardian can mark them.
 	opHello   = "hello"
 	opStarted = "started" // reports that the command has started; fields: key, pid
 	opRefused = "refused" // reports that the command was not started; fields: key, reason, errno

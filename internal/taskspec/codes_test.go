@@ -45,8 +45,8 @@ func FuzzCodes(f *testing.F) {
 		if ValidCodes(c) != nil {
 			return
 		}
-		// ValidCodes has accepted the text. So the text must contain only digits, '-' and ','. The set must contain at least one code from 1 to
-		// 255.
+		// ValidCodes has accepted the text. So the text must contain only digits, '-' and ','. The set must contain at least one code from
+		// 1 to 255.
 		if strings.Trim(text, "0123456789-,") != "" {
 			t.Fatalf("%q: got no error, want one for characters other than digits, '-' and ','", text)
 		}

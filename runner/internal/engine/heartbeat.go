@@ -94,7 +94,8 @@ func (e *Engine) beat() {
 	}
 	for _, claim := range claims {
 		// An attempt that has ended stays in e.running until its outcome is written. After that write, or after the commit of FinishTx, the
-		// worker does not own the task any more. That is not a loss. So the condition excludes attempts that have ended or have called FinishTx.
+		// worker does not own the task any more. That is not a loss. So the condition excludes attempts that have ended or have called
+		// FinishTx.
 		if a := e.running[claim]; a != nil && !kept[claim] && !a.over.Load() && a.inTx.Load() == 0 {
 			a.fenced.Store(true)
 			a.stop(jobs.ErrLost, true)

@@ -13,8 +13,8 @@ import (
 // reapEvery is the interval at which a reaper checks other workers. The interval is shorter if a lease is shorter than six times reapEvery.
 const (
 	reapEvery = time.Second
-	// A reaper spends at most 1/reapShare of its time on reading workers and leases, because these reads are slow while a transaction on the
-	// server stays open for long. If leases are short, the reaper spends more time.
+	// A reaper spends at most 1/reapShare of its time on reading workers and leases, because these reads are slow while a transaction on
+	// the server stays open for long. If leases are short, the reaper spends more time.
 	reapShare   = 50
 	reapAgain   = 100 * time.Millisecond // interval of the checks while the guardians of a dead worker are about to end
 	minReapWait = 10 * time.Millisecond
