@@ -104,7 +104,7 @@ func Child(dir string, args []string) error {
 	args = args[2:]
 	if at := slices.Index(args, doubleFork); at >= 0 {
 		own := slices.DeleteFunc(slices.Clone(args), func(w string) bool {
-			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling // traits with which only the intermediate process starts
+			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling // only the intermediate process starts so
 		})
 		return e.leaveProcess(os.NewFile(3, "lock"), own, task, generation)
 	}
