@@ -38,7 +38,7 @@ type CycleResult struct {
 
 // Cycle runs one cycle of worker w. If the cycle finishes attempts, the method returns when their ends are durable. The caller can repeat a
 // cycle after an error: the method accepts an end that was already written. If the result of a cycle was lost, the worker does not know the
-// tasks that the cycle claimed. It finds these claims in the result of Beat.
+// tasks that the cycle claimed. It later finds these claims by the method Owned.
 func (w *Worker) Cycle(ctx context.Context, c Cycle) (CycleResult, error) {
 	finishes := c.Finish
 	var fast CycleResult // what the fast path has done; the slow path does the rest (see fastpath.go)

@@ -5,7 +5,7 @@ const spaceEvery = 1000
 
 // diskSpace is the result of the last check of the disk space. A transaction that begins soon after the check uses this result, too.
 type diskSpace struct {
-	calls int // number of calls of checkSpace; only one call of spaceEvery calls checks the disk
+	calls int // number of calls of checkSpace; one call in 1000 checks the disk
 	err   error
 }
 

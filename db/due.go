@@ -19,15 +19,15 @@ const dueColumns = `(SELECT min(run_at) FROM {tasks} WHERE state = 'scheduled' O
 		ORDER BY expires_at LIMIT 1),
 	(SELECT min(due_at) FROM {limits} WHERE due_at IS NOT NULL)`
 
-// firstDue selects the first tasks that are due at its argument. Index: tasks_due.
+// firstDue selects up to 1000 tasks that are due at the time in its parameter, the earliest ones first. Index: tasks_due.
 const firstDue = `SELECT id FROM {tasks} WHERE (state = 'scheduled' OR state = 'retrying') AND run_at <= ? ORDER BY run_at LIMIT 1000`
 
-// promoteTasks makes the tasks pending that are due at [2]. [1] is the current time. It leaves out tasks that have a lane, or dependencies
-// that plain SQL has written: promoteOrdered handles those tasks.
+// promoteTasks changes the state of tasks that are due at [2] to pending. [1] is the current time. It leaves out tasks with a lane, and
+// tasks with dependencies that plain SQL has written. The method promoteOrdered handles these tasks.
 var promoteTasks = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ?
 WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR parts IS NULL OR parts < 2)`)
 
-// selectOrdered selects some of the first tasks that are due at [1]: those that have a lane, or dependencies that plain SQL has written.
+// selectOrdered selects the due tasks that promoteTasks leaves out. [1] is the current time.
 var selectOrdered = query(`SELECT id, queue, lane, state, parts, generation_id FROM {tasks}
 WHERE id IN (` + firstDue + `) AND (lane IS NOT NULL OR generation_id = 0 AND parts >= 2)`)
 

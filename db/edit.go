@@ -13,7 +13,8 @@ import (
 )
 
 // editTask replaces the settings of task [18] of generation [19] with [1] to [16], in the order of insertColumns. [17] is the new state
-// once more, for the comparison with the old state (see replaceTask). It changes no row if the task is running or has finished.
+// again: the statement compares it with the old state, because the generation goes up only if the state changes. It changes no row if the
+// task is running or has finished.
 var editTask = command(`UPDATE {tasks} SET ` + newSettings + `
 WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
 
@@ -78,7 +79,7 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	keepsLane := to.Lane == was.Lane && lifecycle.HoldsLane(was.State)
 	to.State = lifecycle.InitialState(to.RunAt, now, was.Waits, to.Lane != "" && !keepsLane)
 	if was.State == jobs.Retrying && to.State == jobs.Scheduled && to.Lane == was.Lane {
-		to.State = was.State // stay retrying, so that the task keeps its lane
+		to.State = was.State // the task stays in the state retrying, so that it keeps its lane
 	}
 	if to.State == was.State && !e.Due {
 		to.UpdatedAt = was.UpdatedAt

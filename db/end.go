@@ -8,8 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The end of a task affects other tasks. Its dependents are released or cancelled (see depend.go), and its lane goes to the next task
-// (see lane.go). Every function that ends tasks calls ended, in the transaction that writes the end.
+// The end of a task affects other tasks. Its dependents are released or cancelled (see depend.go), and its lane goes to the next task (see
+// lane.go). Every function that ends tasks calls the method "ended", in the transaction that writes the end.
 
 // cancelDependent cancels task [4] of generation [5], which depends on a task that did not complete. [1] is the outcome, and [2] and
 // [3] are the time.
@@ -27,19 +27,19 @@ type end struct {
 	queue string
 	lane  string
 	state jobs.State
-	// waited reports whether the task was cancelled while it may have waited for other tasks.
+	// waited reports whether the task may still have a hold or open dependencies, because it was cancelled while it waited.
 	waited bool
 }
 
-// features says whether dependencies, limits, pauses, hooks and cursors are in use. A transaction reads it once, when it first needs it. So
-// a database that uses none of these features needs only one query.
+// features says which features the database uses. A transaction reads it once, when it first needs it. So a transaction needs only one
+// query if the database uses none of the features.
 type features struct {
 	known        bool
 	dependencies bool
 	limits       bool
 	pauses       bool
-	hooks        bool // hooks of queues
-	cursors      bool // consumers of the list of ended tasks; see finished.go
+	hooks        bool // whether a queue has hooks
+	cursors      bool // whether the list of ended tasks has consumers; each has a cursor (see finished.go)
 }
 
 // selectFeatures returns one number whose bits are the features in use: 1 for dependencies, 2 for limits, 4 for pauses, 8 for hooks of
@@ -65,9 +65,9 @@ func featuresOf(bits int64) features {
 		cursors: bits&16 != 0}
 }
 
-// ended makes the changes that follow when tasks end. Every function that ends tasks calls ended in the same transaction. ended adds the
-// tasks to the counters, and releases or cancels their dependents. A cancelled dependent has ended, too, so ended handles it in the same
-// way. If the database has a cursor, ended adds the tasks to the list of ended tasks. Finally it gives the freed lanes to their next tasks.
+// The method "ended" makes the changes that follow when tasks end. It adds the tasks to the counters, and releases or cancels their
+// dependents. A cancelled dependent has ended, too, so the method handles it in the same way. If the list of ended tasks has a consumer,
+// the method adds the tasks to this list. Finally it gives each freed lane to the next task of the lane.
 func (t *tx) ended(ends []end, now time.Time) error {
 	if len(ends) == 0 {
 		return nil

@@ -16,8 +16,8 @@ import (
 // depends on the result of an earlier one, and two such cycles cannot disturb each other. So:
 //
 //   - The fast cycles of all workers hold the write lock of the schema at the same time.
-//   - A cycle ends its tasks on one connection and claims the next ones on another, with one message each. The server handles both at
-//     the same time.
+//   - A cycle ends its tasks on one connection and claims new tasks on a second one. It sends one message on each connection, and the
+//     server handles both messages at the same time.
 //   - Each message contains an assertion: a statement that divides by zero if the cycle must not take the fast path. The error rolls the
 //     transaction back. The cycle then takes the slow path, which sends the statements one by one.
 //   - A cycle that looks for due tasks reads when the next one is due, before it claims tasks. It takes the slow path only if a task is due
@@ -86,7 +86,7 @@ func (w *Worker) fastCycle(ctx context.Context, c Cycle, ends completions) (done
 	}
 	claiming.Wait()
 	done.Looked = c.Look
-	if claim != nil { // these claims may be committed all the same; the next heartbeat then finds that the worker does not know them
+	if claim != nil { // the claims may be committed despite the error; the worker later finds them by the method Owned
 		done.Claimed = nil
 	}
 	return done, cmp.Or(finish, claim)

@@ -28,7 +28,7 @@ var countStarts = query(`SELECT CAST(coalesce(sum(CASE WHEN state = 'completed' 
 FROM (SELECT id, queue, state, started_at FROM {tasks} WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent
 	WHERE queue = ?2`)
 
-// countOpenStarts counts the attempts since [1] of the tasks in queue [2] that run or wait for another attempt.
+// countOpenStarts looks at the tasks of queue [2] that run or wait for another attempt. It counts their attempts that started since [1].
 var countOpenStarts = query(`SELECT (SELECT count(*) FROM {tasks} WHERE state = 'running' AND queue = ?2 AND started_at >= ?1) +
 	(SELECT count(*) FROM {tasks} {join_in_order} {attempts} ON attempts.task_id = tasks.id WHERE tasks.state = 'running' AND queue = ?2
 	AND attempts.started_at >= ?1) +

@@ -15,7 +15,8 @@ import (
 // part identifies the tasks of one job in one queue.
 type part struct{ queue, job string }
 
-// The function "only" returns a copy of list in which the job list[at] keeps its name. The names of all other jobs are empty.
+// The function "only" returns a copy of the list in which all jobs except list[at] are empty. A claim with this copy takes only tasks of
+// the job list[at].
 func only(list []ClaimJob, at int) []ClaimJob {
 	one := make([]ClaimJob, len(list))
 	one[at] = list[at]
@@ -92,7 +93,7 @@ func (t *tx) fillBatches(c *claimer, claimed []jobs.Task, ask Claim, g *admissio
 	return claimed, nil
 }
 
-// beginFill tells the rates not to count the tasks that the claim takes after this call. These tasks join batches that the rates have
+// beginFill makes the rate limits ignore the tasks that the claim takes after this call. These tasks join batches that the rate limits have
 // already counted as starts.
 func (g *admission) beginFill() {
 	if g != nil {
@@ -100,9 +101,10 @@ func (g *admission) beginFill() {
 	}
 }
 
-// countCalls corrects the number of starts after a claim has filled the batches of a job in a queue: the rates count one start for each
-// batch, and not one for each of the first tasks of the batches. The parameter "first" is the number of tasks of the job that the claim
-// took before it filled the batches. The parameter "all" is this number plus the tasks that the claim added to the batches.
+// countCalls corrects the number of starts in the rate limits after a claim has filled the batches of a job in a queue. Before that, the
+// claim has counted one start for each of the first tasks. But several of these tasks may share a batch, and a batch counts as one start.
+// The parameter "first" is the number of tasks of the job that the claim took before it filled the batches. The parameter "all" is this
+// number plus the tasks that the claim added to the batches.
 func (g *admission) countCalls(queue string, job ClaimJob, first, all int) {
 	if g == nil {
 		return

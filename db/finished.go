@@ -12,9 +12,9 @@ import (
 // nothing.
 //
 // Invariants:
-//   - The numbers of ends follow the order of their commits. A transaction takes numbers only while it holds the write lock, from a row
-//     that it changes. So a consumer that has read an end misses no end with a lower number. On a server, it is an error to take
-//     numbers in a transaction of an application whose snapshot is older than the last change of this row.
+//   - The numbers of ends follow the order of their commits. The last number is stored in one row. A transaction takes numbers by changing
+//     this row, while it holds the write lock. So a consumer that has read an end misses no end with a lower number. On a server, a
+//     transaction of an application that takes numbers gets an error if its snapshot is older than the last change of this row.
 //   - A cursor moves only after the consumer has handled the end. A consumer that dies in between gets the end again.
 //   - At most one consumer owns a cursor. The owner has a lease. When the lease ends, another consumer can take over.
 //   - The table keeps an end until all cursors have delivered it.
@@ -56,7 +56,7 @@ WHERE name = ?2 AND owner = ?3`)
 	freeCursor = command(`UPDATE {cursors} SET owner = NULL, lease_expires_at = NULL WHERE name = ? AND owner = ?`)
 )
 
-// trimFinished deletes the records of finished tasks that every cursor has passed. Without a cursor it deletes all records.
+// trimFinished deletes those ends from the list that every cursor has delivered. Without a cursor it deletes all ends.
 var trimFinished = command(`DELETE FROM {finished} WHERE seq <= coalesce((SELECT min(seq) FROM {cursors}), 9223372036854775807)`)
 
 // selectFinished lists at most [2] entries of the list of ended tasks: those with numbers above [1], in order.

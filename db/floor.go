@@ -30,7 +30,7 @@ import (
 //   - Floors change only which tasks a claim considers. Only the compare-and-swap of the claim decides which worker gets a task.
 
 const (
-	floorCost  = 200 * time.Microsecond // duration of a full look above which claims use floors; about 5,000 entries take so long
+	floorCost  = 200 * time.Microsecond // claims use floors if a full look takes longer; a look at about 5,000 entries takes so long
 	floorEvery = time.Second            // time between two full looks
 	floorStep  = 100 * time.Millisecond // time between two looks while floors are in use
 	// After a full look, the time to the next one is at least floorShare times the duration of the look. So slow looks are rare.
@@ -128,7 +128,8 @@ type floors struct {
 	claimed bool               // whether the worker has claimed tasks since the time in the field "full"
 }
 
-// use reports whether a claim uses the floors. If it is time for the next look at the pending tasks, use begins this look.
+// The method "use" reports whether a claim uses the floors. If it is time for the next look at the pending tasks, the method begins this
+// look.
 func (f *floors) use(d *DB, list []ClaimJob, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -159,7 +160,7 @@ func (f *floors) next(now time.Time) time.Time {
 	return f.full.Add(f.every)
 }
 
-// took records the tasks of a claim. If floors are in use, the queue and the priority of each task get floors of their own.
+// The method "took" records the tasks that a claim has taken. If floors are in use, the priority of each task gets a floor of its own.
 func (f *floors) took(claimed []jobs.Task) {
 	if len(claimed) == 0 {
 		return
@@ -348,7 +349,7 @@ func (c *claimer) aboveArgs(queue string, list []ClaimJob) (args []any, text *st
 	return args, claimAbove.Of(n)
 }
 
-// set stores the result of a look. If there are no ranges, or more than maxRanges, claims use no floors.
+// The method "set" stores the result of a look. If there are no ranges, or more than maxRanges, claims use no floors.
 func (f *floors) set(queues []string, ranges []partRange, first []firstTask, before, highest int64, took time.Duration, full bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -366,8 +367,9 @@ func (f *floors) set(queues []string, ranges []partRange, first []firstTask, bef
 	f.queues, f.ranges = queues, raised(ranges, first, before)
 }
 
-// raised returns the ranges with higher floors. A floor is below the first task of its range, and is at most the id highest. If a range has
-// several priorities, the priority of its first task gets a range of its own, and the floor of lower priorities stays as it is.
+// The function "raised" returns the ranges with higher floors. A floor is below the first task of its range, and is at most the id in the
+// parameter "highest". If a range has several priorities, the priority of its first task gets a range of its own, and the floor of lower
+// priorities stays as it is.
 func raised(ranges []partRange, first []firstTask, highest int64) map[part][]idRange {
 	of := map[part][]idRange{}
 	found := map[int]firstTask{}

@@ -4,7 +4,8 @@ package db
 // their rows of a table in one statement: on a server each statement is a round trip, and other writers wait for the transaction.
 const ofTasks = ` WHERE task_id IN (SELECT CAST(value AS bigint) FROM {json_each})`
 
-// These statements delete the rows of deleted tasks in all tables but tasks and metadata_index, in the transaction that deletes the tasks.
+// These statements delete the rows of deleted tasks in all tables except tasks and metadata_index, in the transaction that deletes the
+// tasks.
 var (
 	forgetAttempts = command(`DELETE FROM {attempts}` + ofTasks)
 	forgetOutputs  = command(`DELETE FROM {output}` + ofTasks)

@@ -54,7 +54,8 @@ var deleteInput = command(`DELETE FROM {inputs} WHERE task_id = ?`)
 type Inserted struct {
 	ID   int64
 	Kept bool // whether another task holds the unique key; then nothing was added, and ID is the id of that task
-	// Replaced reports whether the task that holds the unique key had not started and was replaced. Then Kept is false.
+	// Replaced reports whether another task held the unique key, had not started, and got the settings of the new task. Then Kept is false,
+	// and ID is the id of that task.
 	Replaced bool
 }
 
@@ -80,8 +81,8 @@ func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]In
 	return of.added[from : from+len(specs) : from+len(specs)], nil
 }
 
-// insertAll adds tasks through the inserter of the transaction, and returns this inserter. The results of the tasks are of.added[from:].
-// The inserter may add some of the tasks only when flush is called.
+// insertAll adds tasks through the inserter of the transaction, and returns this inserter. The results of the tasks are in the field
+// "added" of the inserter, beginning at the index "from". The inserter may add some of the tasks only when flush is called.
 func (t *tx) insertAll(specs []jobs.Spec, now time.Time) (of *inserter, from int, err error) {
 	of = t.inserter()
 	from = len(of.added)
@@ -247,7 +248,7 @@ func appendPlain(values []any, task *jobs.Task) ([]any, error) {
 		nullText(task.CreatedBy), task.UpdatedAt.UnixMilli(), nullNumber(task.Batch)), err
 }
 
-// appendSettings appends the values of insertTask that replaceTask changes too.
+// appendSettings appends the settings of a task: the values that both insertTask and replaceTask write.
 func appendSettings(values []any, task *jobs.Task, s settings) ([]any, error) {
 	options, err := taskspec.EncodeOptions(&task.Options)
 	if err != nil {

@@ -83,7 +83,8 @@ func alone(spec jobs.Spec) bool {
 		spec.Batch == jobs.NewBatch
 }
 
-// add adds a task, now or when flush is called. The parameter "from" is the index of the first task of the same call in the field "added".
+// The method "add" adds a task, at once or when flush is called. The parameter "from" is the index, in the field "added", of the first task
+// of the same call of Insert.
 func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	if spec.Batch == jobs.NewBatch && in.batch > 0 && in.from == from {
 		joins := *spec
@@ -105,7 +106,7 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	}
 	in.task = lifecycle.NewTask(spec, now)
 	values := in.waits
-	if !in.t.db.traits.GivesIDs { // in a file, this transaction chooses the id; a server chooses it itself
+	if !in.t.db.traits.GivesIDs { // in a file, this process chooses the id; a server chooses the id itself
 		id, err := in.t.nextID()
 		if err != nil {
 			return err

@@ -48,7 +48,7 @@ type Engine interface {
 	RaiseIDs(ctx context.Context, q Querier, last int64) error
 	// CheckSchema returns an error of kind ErrSchema if somebody has changed runner's tables, or added a trigger or an index to them.
 	CheckSchema(ctx context.Context) error
-	// Freezing returns the statements that create triggers. These triggers reject writes with the given message.
+	// Freezing returns the statements that create the triggers of a frozen database. These triggers reject writes with the given message.
 	Freezing(message string) []*sqltext.Statement
 	// Thawing returns the statements that drop the triggers of Freezing.
 	Thawing() []*sqltext.Statement
@@ -211,7 +211,7 @@ type Errors interface {
 	Asserted(err error) bool
 }
 
-// Traits are the properties of an engine. Package db uses them to choose the faster of two ways to do the same.
+// Traits are the properties of an engine. Package db uses them to choose the faster of two ways to do the same work.
 type Traits struct {
 	GivesIDs         bool // whether the engine assigns the ids of new tasks and returns them
 	InsertMost       int  // greatest number of tasks that the inserter collects for one INSERT
@@ -220,8 +220,8 @@ type Traits struct {
 	SingleStatements bool // whether one statement without BEGIN costs less than a transaction of BEGIN, statement and COMMIT
 	Pipelines        bool // whether several statements can be sent in one message
 	FastPath         bool // whether cycles that only complete and claim tasks run concurrently; see db/fastpath.go
-	// OutlivedByClient is whether clients outlive a crash of the engine. Such clients rely on writes that have returned, so only heartbeats
-	// may commit asynchronously.
+	// OutlivedByClient reports whether a client still runs after a crash of the engine. Such a client relies on its writes that have returned.
+	// So only heartbeats may return before they are on the disk.
 	OutlivedByClient bool
 }
 
@@ -230,8 +230,8 @@ type Options struct {
 	Create   bool // create the file if it is missing
 	ReadOnly bool // reject every write; Open fails if the schema needs an upgrade
 	Normal   bool // skip the fsync of commits: a power failure may undo the last writes, but the crash of a program does not
-	// Flash is for flash storage. Commits do not wait for an fsync, except those of cycles that finish attempts. The write-ahead log is
-	// synced this long after a commit. A new file gets small pages. The value 0 turns all this off. On a server the option has no effect.
+	// Flash is for flash storage. It is the time from a commit to the sync of the write-ahead log: commits do not wait for an fsync, except
+	// those of cycles that finish attempts. A new file gets small pages. The value 0 turns all this off. On a server the option has no effect.
 	Flash       time.Duration
 	UnsafeFS    bool          // accept a network filesystem, where locks are unreliable
 	Beside      bool          // allow a database of another program; the names of runner's tables in it get a prefix

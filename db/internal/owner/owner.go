@@ -15,9 +15,9 @@ func UserName(uid int) string {
 	return strconv.Itoa(uid)
 }
 
-// Exposed returns the reason why a file or directory is not safe for a process of the user me. It also returns the command that makes the
-// file safe. Both results are empty if the file is safe, or if the system does not report owners. The parameter "mode" is the mode of the
-// file. A caller can clear bits in it that Exposed must ignore.
+// Exposed returns the reason why a file or directory is not safe for a process. The parameter "me" is the number of the user of the
+// process. Exposed also returns the command that makes the file safe. Both results are empty if the file is safe, or if the system does not
+// report owners. The parameter "mode" is the mode of the file. A caller can clear bits in it that Exposed must ignore.
 func Exposed(info fs.FileInfo, mode fs.FileMode, me int) (why, try string) {
 	uid, gid, ok := Of(info)
 	if !ok {

@@ -72,7 +72,7 @@ type session struct {
 	begins   *begins
 	together func(context.Context, driver.Conn, []engine.Statement) (driver.Rows, []int64, error)
 	reads    bool
-	waiting  []engine.Statement // statements to send with the next one, rendered for the server
+	waiting  []engine.Statement // statements that the session sends together with the next statement
 	begun    bool               // whether the first waiting statement begins a transaction
 	commits  bool               // whether the next statement is the last one of the transaction
 }
@@ -87,7 +87,7 @@ const (
 	rollback = `ROLLBACK`
 )
 
-// later queues statements. The method "send" sends them together with the next statement.
+// The method "later" queues statements. The method "send" sends them together with the next statement.
 func (c *session) later(list ...engine.Statement) { c.waiting = append(c.waiting, list...) }
 
 func (c *session) hasWaiting() bool { return c.waiting != nil || c.commits }

@@ -113,7 +113,7 @@ func (*Server) LockKeys(q engine.Querier) error {
 	return err
 }
 
-// Later sends a statement together with the next one.
+// Later keeps a statement until the next statement is sent, and sends both in one message.
 func (*Server) Later(conn *sqlx.Conn, text string, args []any) error {
 	values := make([]driver.NamedValue, len(args))
 	for i, arg := range args {

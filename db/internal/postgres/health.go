@@ -15,9 +15,9 @@ import (
 // time, and the sessions whose times the server hides from this role. [3] and [4] are the upper and the lower half of the number of the
 // advisory lock.
 //
-// The snapshot of a session keeps dead rows of this database if the session belongs to this database, or to a standby, which belongs to no
-// database. The query lists only these sessions. It leaves out VACUUM, whose snapshot keeps no dead rows. It also leaves out autovacuum,
-// whose sessions have no user.
+// The query lists only sessions whose snapshot can keep dead rows of this database. These are the sessions of this database, and the
+// sessions of standby servers, which have no database. The query leaves out VACUUM, whose snapshot keeps no dead rows. It also leaves out
+// autovacuum, whose sessions have no user.
 var selectHealth = sqltext.Query(`SELECT json_build_object(
 'user', current_user,
 'unseen', NOT pg_has_role('pg_read_all_stats', 'USAGE'),

@@ -22,8 +22,7 @@ var selectNotify = sqltext.Query(`SELECT pg_notify(?, ?)`)
 const notifyTimeout = 2 * time.Second
 
 // endsOnly is the last part of a message about commits that have only completed or claimed tasks. Such a commit gives other workers nothing
-// to do, so the message does not wake workers. Otherwise each commit would wake all workers, and their next commits would wake all workers
-// again, without end.
+// to do, so the message does not wake workers. If it woke them, their own commits would wake all workers again, without end.
 const endsOnly = " ends"
 
 // notifyEvery is the shortest time between two notifications of a process. Each notification makes every other process read the database.

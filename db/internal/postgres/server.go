@@ -73,7 +73,7 @@ type Server struct {
 	quit     chan struct{} // Quit closes this channel, which ends the watches
 }
 
-// begins holds the statements that take the write lock at the beginning of a transaction.
+// The type "begins" holds the statements that take the write lock at the beginning of a transaction.
 type begins struct {
 	exclusive string
 	shared    string // BEGIN that takes the lock in shared mode: several transactions can hold a shared lock at the same time
@@ -265,7 +265,7 @@ func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 		if err := conn.QueryRowxContext(ctx, s.sql.Text(hasSchema), s.Schema).Scan(&some); err != nil {
 			return err
 		}
-		if !some { // the schema exists already if an administrator has created it
+		if !some { // if an administrator has created the schema, it exists already
 			if _, err := conn.ExecContext(ctx, "CREATE SCHEMA "+s.Schema); err != nil {
 				return err
 			}

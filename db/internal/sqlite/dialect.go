@@ -32,7 +32,7 @@ var fragments = sqltext.Parts{
 	"unindexed": "+",
 	// table_exists reports whether the table named by the next parameter exists.
 	"table_exists": "EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?)",
-	// like is the operator LIKE that ignores case.
+	// like is the operator for a comparison by LIKE that ignores case.
 	"like": "LIKE",
 	// greatest is the function that returns the greatest of its arguments.
 	"greatest": "max",

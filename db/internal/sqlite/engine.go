@@ -45,7 +45,7 @@ type File struct {
 	commits   commitCount   // counter of commits, which the watch reads
 	logSync   logSync       // delayed sync of the write-ahead log
 
-	conn  *sqlx.Conn // connection of the writer that was opened last
+	conn  *sqlx.Conn // connection that the writer has opened last
 	write *sqlx.DB   // pool of one connection, which the writer uses
 	read  *sqlx.DB   // pool of connections that cannot write (PRAGMA query_only)
 	sql   *sqltext.Dialect
@@ -53,8 +53,8 @@ type File struct {
 	ownBuild atomic.Pointer[string] // result of the method "build"; nil before the first call
 
 	watches     sync.WaitGroup
-	slow        atomic.Bool   // whether the watch uses the slow pace
-	paceChanged chan struct{} // channel that ends a pause of the slow watch: a value is sent when the pace changes
+	slow        atomic.Bool   // whether the watches check at most every 20 ms; see WatchSlowly
+	paceChanged chan struct{} // WatchSlowly(false) sends a value on this channel, which ends the pause of a watch
 	busyRetries atomic.Int64
 	quit        chan struct{} // Quit closes this channel, which ends the watches
 }
@@ -109,7 +109,7 @@ func (*File) Traits() engine.Traits {
 // selectMain returns the file of the main database of a connection.
 var selectMain = sqltext.Query(`SELECT file FROM pragma_database_list WHERE name = 'main'`)
 
-// Within returns an error unless a transaction of the caller belongs to this file. It has nothing to prepare: the first write of the
+// Within returns an error if the caller's transaction belongs to another file or driver. It has nothing to prepare: the first write of the
 // transaction takes the write lock, and workers watch the file for commits.
 func (d *File) Within(q engine.Querier, _ engine.Use) error {
 	var file, build string

@@ -12,8 +12,8 @@ import (
 //
 // The queue is only a hint. SQLite's own lock decides which process writes, and every sleep has a short limit. So a program that does not
 // use the queue, such as the sqlite3 shell, works as before. A process may be killed or stopped while it has the lock, or while it is the
-// next process in the queue. In this case the others notice it when their sleep ends, so they lose the time of one sleep, in addition to
-// the time for which the process holds SQLite's lock.
+// next process in the queue. In this case the other processes notice it when their sleep ends. So they lose the time of one sleep, in
+// addition to the time for which the process holds SQLite's lock.
 //
 // The queue uses a word in the shared memory of the database.
 //
@@ -56,8 +56,8 @@ func (q *lockQueue) enter() {
 	}
 }
 
-// leave ends the series of writes of this process. If processes wait that write only from time to time (single writes), leave wakes all of
-// them. Otherwise it wakes the first process in the queue. It returns false if it wakes no process.
+// The method "leave" ends the series of writes of this process. If other processes wait to make a single write, it wakes all of them. If
+// there are none, it wakes the first process in the queue. It returns false if it wakes no process.
 func (q *lockQueue) leave() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,7 +70,7 @@ func (q *lockQueue) leave() bool {
 		q.timer.Stop()
 	}
 	if !q.word.CompareAndSwap(mine, mine+1) {
-		return false // another process already has the lock, and will wake the others
+		return false // another process already has the lock, and will wake the sleeping processes
 	}
 	return q.quick.Swap(0) != 0 && wake(q.quick, math.MaxInt32) || wake(q.word, 1)
 }

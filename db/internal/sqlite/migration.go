@@ -43,7 +43,8 @@ func (*File) Freezing(message string) []*sqltext.Statement { return eachWrite(fr
 // Thawing returns the statements that drop the triggers of Freezing.
 func (*File) Thawing() []*sqltext.Statement { return eachWrite(thawRows, "") }
 
-// eachWrite returns a statement for each kind of write to each frozen table.
+// eachWrite makes the statements of Freezing and Thawing from the template s, one for each table of FrozenTables and each kind of write.
+// The parameter "message" is the message with which a trigger rejects the write.
 func eachWrite(s *sqltext.Statement, message string) (list []*sqltext.Statement) {
 	for _, table := range engine.FrozenTables {
 		for _, write := range []string{"INSERT", "UPDATE", "DELETE"} {

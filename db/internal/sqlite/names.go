@@ -17,8 +17,8 @@ import (
 // The table runner_schema in the file holds the prefix and the version of the schema, since application_id and user_version belong to
 // the other program. So every process that opens the file finds runner's tables, including the command line.
 //
-// An attached second file would not do. Runner's tables are in the database of the other program so that a transaction can change the
-// tables of both, and in WAL mode a transaction over two files is not atomic.
+// Runner's tables cannot be in a second file that is attached to the connection. A transaction must be able to change runner's tables and
+// the tables of the other program together. In WAL mode a transaction over two files is not atomic.
 
 // DefaultPrefix is the default prefix of the names of runner's tables in a database of another program.
 const DefaultPrefix = "runner_"

@@ -36,7 +36,7 @@ import (
 // An inotify watch reports a replacement only after some time, so the writer could confirm a write before the report. A check could also
 // open the files, but closing them would drop the locks of this process.
 
-// stamp identifies a file, and the present state of its content by the modification time and the size.
+// stamp identifies a file and the state of its content. If the modification time or the size differs, the content has changed.
 type stamp struct {
 	id      fileID
 	written int64 // modification time in nanoseconds
@@ -160,7 +160,7 @@ func (d *File) checkLeftLog() error {
 	return nil
 }
 
-// mismatch returns the error of checkFilesInUse for the present state.
+// mismatch makes the check of checkFilesInUse once. It returns nil if no other process uses different files.
 func (d *File) mismatch() error {
 	use := usedBy(d.path)
 	if use.file {

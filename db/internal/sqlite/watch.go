@@ -68,7 +68,7 @@ func (d *File) Watch(ctx context.Context, every time.Duration, notify func(wakeu
 	return nil
 }
 
-// slowPace is the shortest time between two checks at the slow pace.
+// slowPace is the shortest time between two checks after the call WatchSlowly(true).
 const slowPace = 20 * time.Millisecond
 
 // WatchSlowly implements engine.Shared.
@@ -89,7 +89,7 @@ type watch struct {
 	last        int64         // last value of the counter or of the pragma
 	others      uint32        // number of commits of other connections, if there is a counter
 	every       time.Duration // time between two checks if no event comes
-	paceChanged chan struct{} // channel that ends the pause between two slow checks; nil if the pace never changes
+	paceChanged chan struct{} // WatchSlowly(false) sends a value on this channel, which ends a pause; nil if the watch has an interval
 }
 
 // eventPauses are the pauses before the checks after an event. The event comes when a process writes to the log, and the commit becomes
