@@ -68,8 +68,8 @@ func lockHolder(shm string) (pid int, name string) {
 // readLockBytes are the bytes of the -shm file that connections lock during a read transaction.
 var readLockBytes = []string{"123", "124", "125", "126", "127"}
 
-// readers lists the other processes that are reading the database now. It cannot list processes that use OFD locks, because the kernel
-// shows no pid for such a lock. All processes of runner use OFD locks.
+// readers lists the other processes that are reading the database now. It finds them by their POSIX locks on the -shm file. SQLite takes
+// POSIX locks on this file even if it takes OFD locks on the database file.
 func readers(shm string) []engine.Process {
 	var found []engine.Process
 	for _, l := range locks(shm) {

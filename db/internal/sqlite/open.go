@@ -23,9 +23,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// setDriver sets options of the driver, once per process. It makes the driver strict about pragmas. It also enables OFD locks, where the
-// system has them. Unlike POSIX locks, OFD locks stay when other code of the process opens and closes the file. The driver refuses to
-// enable OFD locks if the program has already locked a file through this driver. In this case the previous setting stays.
+// setDriver sets options of the driver, once per process. It makes the driver strict about pragmas. It also enables OFD locks on the
+// database file, where the system has them. Unlike POSIX locks, OFD locks stay when other code of the process opens and closes the file.
+// The driver refuses to enable OFD locks if the program has already locked a file through this driver. In this case the previous setting
+// stays.
 var setDriver = sync.OnceFunc(func() {
 	_, _ = driver.OFDLocking(true)
 	driver.StrictPragmas(true)
