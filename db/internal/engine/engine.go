@@ -220,8 +220,8 @@ type Traits struct {
 	SingleStatements bool // whether one statement without BEGIN costs less than a transaction of BEGIN, statement and COMMIT
 	Pipelines        bool // whether several statements can be sent in one message
 	FastPath         bool // whether cycles that only complete and claim tasks run concurrently; see db/fastpath.go
-	// OutlivedByClient reports whether a client still runs after a crash of the engine. Such a client relies on its writes that have returned.
-	// So only heartbeats may return before they are on the disk.
+	// OutlivedByClient reports whether a client still runs after a crash of the engine. Such a client relies on its writes that have
+	// returned. So only heartbeats may return before they are on the disk.
 	OutlivedByClient bool
 }
 
@@ -231,7 +231,8 @@ type Options struct {
 	ReadOnly bool // reject every write; Open fails if the schema needs an upgrade
 	Normal   bool // skip the fsync of commits: a power failure may undo the last writes, but the crash of a program does not
 	// Flash is for flash storage. It is the time from a commit to the sync of the write-ahead log: commits do not wait for an fsync, except
-	// those of cycles that finish attempts. A new file gets small pages. The value 0 turns all this off. On a server the option has no effect.
+	// those of cycles that finish attempts. A new file gets small pages. The value 0 turns all this off. On a server the option has no
+	// effect.
 	Flash       time.Duration
 	UnsafeFS    bool          // accept a network filesystem, where locks are unreliable
 	Beside      bool          // allow a database of another program; the names of runner's tables in it get a prefix
