@@ -196,12 +196,12 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 	if !eval[bool](b, "document.querySelector('#t1 input').checked && !document.querySelector('#t2')") {
 		t.Error("got the rows replaced while one was selected, want them kept")
 	}
-	b.run(chromedp.Click("#t1 input")) // no row is selected, but one row has the focus
+	b.run(chromedp.Click("#t1 input")) // this click clears the check box and leaves the focus on it
 	seen(shell(t, r, "true"))
 	if !eval[bool](b, "document.activeElement === document.querySelector('#t1 input') && !document.querySelector('#t3')") {
 		t.Error("got the rows replaced while one had the focus, want them kept")
 	}
-	b.run(chromedp.Click("footer > span")) // no row has the focus
+	b.run(chromedp.Click("footer > span")) // this click takes the focus from the row
 	b.point("footer")
 	id := shell(t, r, "true")
 	b.until("the rows are swapped", fmt.Sprintf("document.querySelector('#t%d')", id))

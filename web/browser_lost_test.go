@@ -50,8 +50,8 @@ func TestAnActionSurvivesTheEndOfTheSessionInABrowser(t *testing.T) {
 	}
 }
 
-// TestAnUpdateKeepsTheActionThatIsSentInABrowser ends the session. Then the browser sends an action, and the page is updated before the
-// answer arrives. The update must not replace the page: the page must still ask the user to sign in for the action.
+// TestAnUpdateKeepsTheActionThatIsSentInABrowser updates a page while an action waits for its answer. The session has ended, so the answer
+// asks the user to sign in. The update must not load another page, because the action would then be lost.
 func TestAnUpdateKeepsTheActionThatIsSentInABrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)

@@ -226,7 +226,7 @@ func TestTheStreamOfEventsIsNeverSilent(t *testing.T) {
 	defer res.Body.Close()
 	var text strings.Builder
 	piece := make([]byte, 1000)
-	// wait for an event and not for a comment, because the browser hides comments from the page
+	// wait for an event: a comment in the stream would not be enough, because the browser does not show comments to the script of the page
 	for !strings.Contains(text.String(), "event: alive\ndata: ") {
 		n, err := res.Body.Read(piece)
 		if text.Write(piece[:n]); err != nil {

@@ -61,7 +61,8 @@ func cronNumber(text string, most int) (int, bool) {
 	return n, err == nil && 0 <= n && n <= most
 }
 
-// onDays returns the days of an expression in words, or "".
+// onDays returns the days of a cron expression in words, such as "every Monday". It returns "" if the days are too complex. The parameters
+// are the fields of the expression for the day of the month and the day of the week.
 func onDays(day, weekday string) string {
 	if n, ok := cronNumber(day, 31); ok && weekday == "*" {
 		return fmt.Sprintf("on day %d of each month", n)

@@ -50,8 +50,8 @@ func newDrawing(p page, r chartRange, steps []admin.TimeBucket) *drawing {
 	return d
 }
 
-// roundUp returns the first number that is not below n in the series 2, 4, 10, 20, 40, 100 and so on. Half of each number is a whole
-// number.
+// roundUp returns n, rounded up to a number of the series 2, 4, 10, 20, 40, 100 and so on. All of these numbers are even, so the label at
+// half the height of an axis is a whole number.
 func roundUp(n int) int {
 	for power := 1; ; power *= 10 {
 		for _, factor := range []int{2, 4, 10} {

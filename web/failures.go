@@ -71,7 +71,7 @@ func (c *failureCache) read(ctx context.Context, r *runner.Runner, filter jobs.F
 	return list, nil
 }
 
-// knownOf returns the known failures of the tasks in the argument "marks".
+// knownOf returns the failures in the cache that belong to the tasks in the argument "marks", by the ids of the tasks.
 func (c *failureCache) knownOf(marks []admin.TimeMark) map[int64]present.Failure {
 	known := make(map[int64]present.Failure, len(marks))
 	for _, m := range marks {

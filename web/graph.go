@@ -115,7 +115,8 @@ type distance struct {
 	IDs  []int64
 }
 
-// Distances returns the rows of the list, from the tasks that start first to those that start last.
+// Distances returns the rows of the list: first the dependencies, of which the most distant ones come first, then the task of the page, and
+// then its dependents.
 func (v *relatedTasks) Distances() (list []distance) {
 	add := func(steps [][]int64, direct, far string) (part []distance) {
 		for i, ids := range steps {

@@ -24,7 +24,7 @@ func (h *handler) failureGroups(ctx context.Context, filter jobs.Filter) ([]pres
 	return present.Group(list), err
 }
 
-// causesOf is how many of the latest failures the overview groups by cause.
+// causesOf is the maximum number of failures that the overview groups by cause. It groups the latest failures.
 const causesOf = 500
 
 // causes returns the most frequent cause of the latest failures of each queue.

@@ -59,7 +59,7 @@ var streams = [2]string{"stdout", "stderr"}
 // that has lost its connection sends the cursor to get the lines after it.
 type cursor [2]streamOffset
 
-// streamOffset is a byte of a stream: a chunk, and an offset in this chunk.
+// streamOffset is a position in a stream: the number of a chunk, and an offset in this chunk.
 type streamOffset struct {
 	seq  int64
 	skip int

@@ -35,7 +35,7 @@ func TestOverview(t *testing.T) {
 		`href="/tasks?q=state%3Afailed%20queue%3Adefault%20since%3A1d"`, `action="/actions/pause"`)
 	testkit.ContainsNone(t, page, "There are no tasks yet")
 
-	// The overview does not report a failed task as a problem while the task runs again, although it failed today.
+	// A retry makes the failed task pending. The overview then no longer reports the failure as a problem, but still counts it.
 	form := url.Values{"query": {"state:failed queue:default"}, "back": {"/tasks?q=state:failed%20queue:default"}}
 	_, page = s.post("/actions/retry", form)
 	confirm(t, form, page)

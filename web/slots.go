@@ -74,8 +74,8 @@ func (d *slotDrawing) end(r admin.Run) time.Time {
 	return r.FinishedAt
 }
 
-// group makes bars of the attempts. Attempts that are shorter than a cell, and that begin in the same cell of the time span, become one
-// bar.
+// group makes bars of the attempts. It divides the time span into cells of equal length. If consecutive attempts of a row are shorter than
+// a cell and begin in the same cell, they become one bar. Attempts that overlap in a row also become one bar.
 func (d *slotDrawing) group(cells int) {
 	d.bars = nil
 	cell := d.s.length / time.Duration(cells)
