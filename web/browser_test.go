@@ -167,7 +167,7 @@ func (b *browser) screen(width int, theme string) {
 // shot saves a screenshot in the directory of the environment variable RUNNER_SCREENSHOTS.
 func (b *browser) shot(name string) {
 	b.t.Helper()
-	dir := os.Getenv("RUNNER_SCREENSHOTS") // the command make screenshots sets this variable
+	dir := os.Getenv("RUNNER_SCREENSHOTS") // the command "make screenshots" sets this variable
 	if dir == "" {
 		return
 	}
