@@ -179,7 +179,8 @@ func (s *Server) HighestID(ctx context.Context) (id int64, err error) {
 	return id, s.Explain(err)
 }
 
-// RaiseIDs makes the next id higher than last, and the next number of a worker higher than the numbers in the table.
+// RaiseIDs makes the id of the next new task higher than last. It makes the number of the next new worker higher than all numbers in the
+// table workers.
 func (s *Server) RaiseIDs(ctx context.Context, q engine.Querier, last int64) error {
 	own, err := s.HighestID(ctx)
 	if err != nil {

@@ -107,8 +107,8 @@ func (s *Server) Explain(err error) error {
 	return err
 }
 
-// grantFor returns the GRANT that a role needs to continue. If the schema does not exist, the role must be able to create the schema. If
-// the schema has no tables, the role must be able to create tables in it. Otherwise the role must be able to use the tables.
+// grantFor returns the GRANT for the right that the role lacks. If the schema does not exist, this is the right to create the schema. If
+// the schema has no tables, it is the right to create tables in the schema. If the tables exist, it is the right to use the tables.
 func grantFor(hasSchema, hasTables bool, schema, role, database string) string {
 	to := " TO " + Identifier(role)
 	switch {
@@ -146,7 +146,8 @@ func (*Server) Busy(err error) bool { return sqlState(err) == lockNotAvailable }
 // Broken reports whether the connection is lost.
 func (*Server) Broken(err error) bool { return isLost(err) }
 
-// BeginFailed returns the explained error if the transaction of a statement did not begin. Otherwise it returns nil.
+// BeginFailed returns an error if the statement failed because its transaction did not begin. This error explains the problem to a user, as
+// the error of Explain does. BeginFailed returns nil for every other err.
 func (s *Server) BeginFailed(err error) error {
 	begun, ok := errors.AsType[beginError](err)
 	switch {
@@ -163,7 +164,7 @@ func (s *Server) BeginFailed(err error) error {
 // Refused reports whether the triggers of a frozen database rejected a write.
 func (*Server) Refused(err error) bool { return sqlState(err) == writesFrozen }
 
-// Asserted reports whether an assertion in SQL did not hold. Such an assertion divides by zero.
+// Asserted reports whether err means that an assertion in SQL failed. A failed assertion divides by zero.
 func (*Server) Asserted(err error) bool { return sqlState(err) == divisionByZero }
 
 // BusyRetries returns 0, because writers wait for the lock in a queue of the server.

@@ -107,7 +107,8 @@ func (n *notifier) stop() {
 const listenPause = time.Second
 
 // Watch implements engine.Shared. It listens for the notifications that other processes, and programs that use plain SQL, send for their
-// commits. It ignores the interval in its second parameter, because notifyEvery already limits the rate.
+// commits. It ignores its second parameter, the interval between two checks for commits. It needs no interval, because each process of
+// runner waits for the time notifyEvery between two notifications.
 func (d *Server) Watch(ctx context.Context, _ time.Duration, notify func(wakeups bool)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	d.watches.Go(func() {
@@ -134,7 +135,8 @@ func (d *Server) Watch(ctx context.Context, _ time.Duration, notify func(wakeups
 	return nil
 }
 
-// WatchSlowly does nothing, because notifyEvery already limits the rate.
+// WatchSlowly does nothing. A watch needs no slow pace, because each process of runner waits for the time notifyEvery between two
+// notifications.
 func (*Server) WatchSlowly(bool) {}
 
 // CheckNotifications implements engine.Shared. LISTEN does not work, for instance, through a pooler that uses another connection for each

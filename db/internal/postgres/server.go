@@ -338,8 +338,8 @@ func (s *Server) noBackup() error {
 }
 
 // selectOuter runs in a transaction of the caller. It reads the id of the database that the transaction sees. If [1] is true, it takes the
-// write lock with the number [2]. If [3] is true, the commit sends a message on channel [4]. The watch of this process does not ignore this
-// message, because it ignores only the messages of its own writer.
+// write lock with the number [2]. If [3] is true, the commit sends an empty message on channel [4]. Every process that listens on the
+// channel receives this message. This process does not ignore the message, because it ignores only messages that contain its field self.
 var selectOuter = sqltext.Query(`SELECT id, CASE WHEN ? = 1 THEN CAST(pg_advisory_xact_lock(?) AS text) END,
 	CASE WHEN ? = 1 THEN CAST(pg_notify(?, '') AS text) END FROM {runner_schema}`)
 

@@ -34,7 +34,8 @@ func (c *commitCount) begin() {
 	}
 }
 
-// end must be called after the commit. It subtracts a commit that failed or that had nothing to write.
+// end must be called after each commit that begin has counted. If the commit failed or had nothing to write, end subtracts it from the
+// number of the writer's commits.
 func (c *commitCount) end(failed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

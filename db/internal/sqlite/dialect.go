@@ -25,8 +25,8 @@ var fragments = sqltext.Parts{
 	"shard":        "",
 	// join_in_order makes the planner join tables in the order in which they are written.
 	"join_in_order": "CROSS JOIN",
-	// priority_3 is the condition that a task has priority [3]. The statement orders by priority and id, the last two columns of the index
-	// tasks_pending.
+	// priority_3 is the condition that a task has priority [3]. A statement with this condition orders tasks by priority and id, so that it
+	// reads them in the order of the index tasks_pending.
 	"priority_3": "priority = ?3",
 	// unindexed, before a column, prevents the planner from using an index on that column.
 	"unindexed": "+",
@@ -38,7 +38,7 @@ var fragments = sqltext.Parts{
 	"greatest": "max",
 	// bigint_param is the next parameter, as a 64-bit column of a SELECT.
 	"bigint_param": "?",
-	// features is a number with the bits of selectFeatures. Index: dependencies_open.
+	// features is a number that tells which features are in use. selectFeatures describes its bits. Index: dependencies_open.
 	"features": "EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) + 2 * EXISTS (SELECT 1 FROM {limits}) + 4 * EXISTS (SELECT 1 " +
 		"FROM {pauses}) + 8 * EXISTS (SELECT 1 FROM {queue_hooks}) + 16 * EXISTS (SELECT 1 FROM {cursors})",
 	// old_snapshot reports whether the transaction may read an old snapshot, which lacks the commits since the transaction began. It is

@@ -25,13 +25,13 @@ const build = `sqlite_source_id() || ' ' || coalesce(sqlite_compileoption_get(0)
 	|| ' ' || coalesce(sqlite_compileoption_get(4), '') || ' ' || coalesce(sqlite_compileoption_get(5), '')
 	|| ' ' || coalesce(sqlite_compileoption_get(6), '') || ' ' || coalesce(sqlite_compileoption_get(7), '')`
 
-// selectOuter returns the path of the main database of a connection, and the version and compile options of the SQLite library in use.
+// selectOuter returns the path of the main database of a connection, and the build of the copy of SQLite that the connection uses.
 var selectOuter = sqltext.Query(`SELECT file, ` + build + ` FROM pragma_database_list WHERE name = 'main'`)
 
-// selectBuild returns the version and compile options of the SQLite library that a connection uses.
+// selectBuild returns the build of the copy of SQLite that a connection uses.
 var selectBuild = sqltext.Query(`SELECT ` + build)
 
-// build returns the build of the SQLite that this package uses.
+// build returns the text that identifies the build of SQLite in the driver of this package.
 func (d *File) build() (string, error) {
 	if known := d.ownBuild.Load(); known != nil {
 		return *known, nil
