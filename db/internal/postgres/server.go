@@ -339,7 +339,7 @@ func (s *Server) noBackup() error {
 
 // selectOuter runs in a transaction of the caller. It reads the id of the database that the transaction sees. If [1] is true, it takes the
 // write lock with the number [2]. If [3] is true, the commit sends an empty message on channel [4]. Every process that listens on the
-// channel receives this message. This process does not ignore the message, because it ignores only messages that contain its field self.
+// channel receives this message. So does this process, because it ignores only messages that begin with the text notifier.self.
 var selectOuter = sqltext.Query(`SELECT id, CASE WHEN ? = 1 THEN CAST(pg_advisory_xact_lock(?) AS text) END,
 	CASE WHEN ? = 1 THEN CAST(pg_notify(?, '') AS text) END FROM {runner_schema}`)
 
