@@ -66,7 +66,7 @@ func serviceInstallCommand(a *cli.App) *cli.Command {
   sudo runner service install
   runner service install --user
   sudo runner service install --name reports --db /srv/reports/runner.db \
-    --run-as reports
+    --run-as ann
 
 install writes a unit that runs this program, enables it, and starts the worker.
 The text of the unit is that of contrib/systemd. If a package has installed the

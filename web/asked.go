@@ -15,11 +15,11 @@ import (
 // tasks may leave the set, because workers continue to run. If the query or the group has a task that is not in the set, the page asks
 // again.
 
-// askedSets keeps the sets of tasks of the last questions. If the server does not know a set, for example after a restart, it accepts a
-// confirmation only if the tasks are still exactly the same.
+// askedSets keeps, for each of the most recent questions, the set of tasks that the question named. If the server no longer knows the set
+// of a question, for example after a restart, it accepts the confirmation only if the query still selects exactly the same tasks.
 type askedSets struct {
 	mu   sync.Mutex
-	sets []askedSet // sets of the last questions, the oldest first
+	sets []askedSet // sets of the most recent questions, the oldest first
 }
 
 type askedSet struct {

@@ -86,8 +86,8 @@ type server struct {
 type host struct {
 	cpu     *computer
 	workers []*worker
-	waits   bool // whether a notification for this host waits for a processor of the server
-	wakes   bool // whether the notification that waits wakes workers
+	waits   bool // whether a notification for this host is waiting for a processor of the server
+	wakes   bool // whether this waiting notification will wake workers
 }
 
 // sender is a process that sends notifications of its commits.
