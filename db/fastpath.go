@@ -33,8 +33,8 @@ var (
 var selectLook = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `),
 	(SELECT {json_list}(queue) FROM (` + pendingQueues + `) AS pending)`)
 
-// selectLookAbove does the same as selectLook for claims with floors (see floor.go). [1] is a JSON array of ranges of priorities with their
-// floors. The queues are those that selectQueuesAbove returns.
+// selectLookAbove does the same as selectLook for claims with floors (see floor.go), with one difference: it returns the queues that
+// selectQueuesAbove returns. [1] is the same JSON array as the argument of selectQueuesAbove.
 var selectLookAbove = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `),
 	(SELECT {json_list}(queue) FROM (` + queuesAbove + `) AS pending)`)
 
@@ -44,7 +44,7 @@ var errDue = errors.New("tasks are due")
 // slowPathCycles is the number of cycles that take the slow path after a cycle in which an assertion has failed.
 const slowPathCycles = 200
 
-// fastPath reports whether a cycle may try the fast path, and returns the attempts that it ends.
+// fastPath reports whether a cycle may try the fast path. If it may, fastPath also returns the attempts that the cycle ends.
 func (w *Worker) fastPath(c Cycle) (completions, bool) {
 	if !w.db.traits.FastPath || len(c.Finish) == 0 && c.Claim.Free <= 0 && !c.Look || w.slowPath.Add(-1) >= 0 ||
 		c.Claim.MaxWait > 0 || c.Claim.Only != 0 || w.claimer.waits || len(w.claimer.suspects) > 0 {

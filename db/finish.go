@@ -89,10 +89,10 @@ type Finish struct {
 
 	Progress json.RawMessage // last reported progress, if it is not stored yet
 	// InTx is the time at which the attempt completed its task by FinishTx in a transaction of the application; zero if it did not call
-	// FinishTx. If that transaction was committed, its result counts. Otherwise Outcome counts.
+	// FinishTx. If that transaction was committed, the task is completed. If it was not committed, Outcome counts.
 	InTx time.Time
 
-	revoked bool // whether the claim was revoked: its generation is one below that of the task
+	revoked bool // whether the claim was revoked; then the generation of the task is one higher than in the claim
 }
 
 // Finished is the result of a Finish.

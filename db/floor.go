@@ -180,8 +180,8 @@ func (f *floors) took(claimed []jobs.Task) {
 	}
 }
 
-// rangesOf returns the ranges of priorities of a job in a queue, each with its floor. If no look has seen a task of the job in the queue,
-// the result is one range of all priorities with the floor 0.
+// rangesOf returns the ranges of priorities of a job in a queue, each with its floor. If the worker has no ranges for this job and queue
+// yet, the result is one range of all priorities with the floor 0.
 func (f *floors) rangesOf(p part) []idRange {
 	if known := f.ranges[p]; known != nil {
 		return known
@@ -361,7 +361,7 @@ func (f *floors) set(queues []string, ranges []partRange, first []firstTask, bef
 		f.queues, f.ranges = nil, nil
 		return
 	}
-	if !full && f.ranges == nil { // during this look another look has ended the use of floors
+	if !full && f.ranges == nil { // during this look the method "use" has ended the use of floors
 		return
 	}
 	f.queues, f.ranges = queues, raised(ranges, first, before)

@@ -116,8 +116,8 @@ type Shared interface {
 	// If every is not 0, the watch of a file checks for commits at this interval. Such a watch starts and ends faster, and its cost does
 	// not depend on the number of commits.
 	Watch(ctx context.Context, every time.Duration, notify func(wakeups bool)) error
-	// WatchSlowly sets the pace of the watches that have no interval of their own. If slowly is true, they look for commits at most every
-	// 20 ms. Otherwise they find commits as soon as they can.
+	// WatchSlowly sets the pace of the watches that Watch has started with the interval 0. If slowly is true, they look for commits at most
+	// every 20 ms. If it is false, they find commits as soon as they can.
 	WatchSlowly(slowly bool)
 	// CheckNotifications sends a notification through the server and waits for it. It returns an error of kind ErrInvalid if the
 	// notification does not arrive within the duration patience. It returns nil for a file, where processes find commits without
@@ -155,7 +155,7 @@ type Lifecycle interface {
 	Close() error
 }
 
-// Transactions are the steps of a write in which the engines differ.
+// Transactions has the methods for those steps of a write that each engine does in its own way.
 type Transactions interface {
 	// Begin starts a transaction and takes the write lock. If shared is true and the engine supports it, other shared transactions can hold
 	// the lock at the same time. The parameter "single" says that this process writes only from time to time, so that another write is
@@ -181,10 +181,10 @@ type Transactions interface {
 	Notify(wakeups bool)
 	// Awaited reports whether another process that writes only from time to time waits for the lock.
 	Awaited() bool
-	// Rest leaves the lock to other processes. It returns after about the duration pause.
+	// Rest lets other processes take the lock. If other processes use the file, Rest waits for about the duration in the parameter "pause".
 	Rest(pause time.Duration)
-	// Leave leaves the lock to other processes. If the parameter "now" is true, it leaves the lock at once. Otherwise it leaves the lock
-	// when this process has written nothing for the duration "pause".
+	// Leave lets other processes take the lock. It does so at once if the parameter "now" is true or if Awaited returns true. In all other
+	// cases it does so when this process has written nothing for the duration in the parameter "pause".
 	Leave(now bool, pause time.Duration)
 	// Vacuum returns some free pages to the filesystem, in a transaction on conn. It reports whether more free pages are left.
 	Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err error)
