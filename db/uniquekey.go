@@ -15,8 +15,8 @@ import (
 // insert reads both tables.
 //
 // An insert runs under the write lock, so no other process takes the key in the meantime. The only exception is plain SQL on a server,
-// which inserts tasks without this lock. So on a server the view enqueue checks the key after its own INSERT. For the same reason
-// insertTask adds nothing if plain SQL has given the key to another unfinished task in the meantime.
+// which inserts tasks without this lock. So on a server the trigger of the view "enqueue" checks the key again after it has inserted the
+// task. And insertTask adds no task if plain SQL has given the key to another unfinished task since the check.
 
 // stillHeld is an SQL condition: a row of unique_keys still holds its key at the time in the next parameter. In the query, "held" must be
 // the alias of unique_keys, and "holder" the alias of the joined table tasks.

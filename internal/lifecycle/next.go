@@ -16,8 +16,8 @@ type Change struct {
 	Result json.RawMessage
 	RunAt  time.Time // time of the next start; only set if State is retrying or scheduled
 
-	Attempt int // new number of attempts
-	Losses  int // new number of losses
+	Attempt int // number of attempts after the change
+	Losses  int // number of losses after the change
 
 	AttemptState jobs.State // state in the record of the attempt; Snoozed if the function returned jobs.Snooze
 	Counted      bool       // whether the attempt counts against MaxAttempts
