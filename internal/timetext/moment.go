@@ -106,7 +106,7 @@ func parseClock(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// onDay returns the time of day of the parameter "clock", on the day that is the given number of days after date.
+// onDay returns a time on the day that is the given number of days after date. The parameter "clock" contains the time of day.
 func onDay(date time.Time, days int, clock time.Time, zone *time.Location) time.Time {
 	return time.Date(date.Year(), date.Month(), date.Day()+days, clock.Hour(), clock.Minute(), clock.Second(), 0, zone)
 }

@@ -87,8 +87,8 @@ func pauseText(paused bool, pending int) string {
 	return text + "\n"
 }
 
-// warnUnusedQueues warns of paused queues whose names are probably mistyped: the queue has no tasks, no task has ended in it recently, and
-// no worker names it. It prints only to a terminal.
+// warnUnusedQueues warns of each paused queue whose name is probably mistyped: the queue has no tasks, no task has ended in it in the last
+// 24 hours, and no worker names it. The warning appears only on a terminal.
 func warnUnusedQueues(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string, known []runner.Queue,
 	pauses runner.Pauses) error {
 	if !p.Interactive() {

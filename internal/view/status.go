@@ -28,8 +28,8 @@ type Status struct {
 	Progress term.Progress // progress to show as a bar; no bar if Total is 0
 }
 
-// ReadStatus reads the status from the database. If only is not nil, the status has only the queues with these names. It then also has
-// statistics of these queues.
+// ReadStatus reads the status from the database. If the parameter "only" is nil, the status has all queues. If it contains names of
+// queues, the status has only these queues, and also their statistics.
 func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (s Status, err error) {
 	s = Status{Path: r.Path(), Now: now}
 	s.DBSize, s.wal = admin.Size(r)
