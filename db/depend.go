@@ -76,12 +76,12 @@ WHERE on_id = ? ORDER BY task_id LIMIT ?`)
 var selectUpstream = query(selectTasks + ` JOIN {dependencies} ON dependencies.on_id = tasks.id WHERE dependencies.task_id = ?
 	ORDER BY on_id`)
 
-// follower is a task that depends on a task that has ended.
+// follower is a task that depends on a task that has just ended.
 type follower struct {
 	ID         int64   `db:"task_id"`
 	Generation int64   `db:"generation_id"`
 	AnyOutcome boolean `db:"any_outcome"`
-	Waits      boolean `db:"waits"` // whether the follower also waits for another task or for the release of a hold
+	Waits      boolean `db:"waits"` // whether it still waits for something else: another task, or the release of a hold
 	Lane       text    `db:"lane"`
 	RunAt      number  `db:"run_at"`
 }

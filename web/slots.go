@@ -36,7 +36,7 @@ type slotBar struct {
 	Slot     int // number of the slot, from 1
 	From, To time.Time
 	N        int   // number of attempts
-	ID       int64 // id of the task of the first attempt
+	ID       int64 // id of the task that the first attempt of the bar belongs to
 	states   map[jobs.State]int
 	Link     string
 	Name     string // name of the task of a single attempt, or how many attempts the bar has

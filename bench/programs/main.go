@@ -124,9 +124,9 @@ func table(all map[string]*figures, s sizes) string {
 	fmt.Fprintln(&text, "| |", strings.Join(heads, " | "), "|")
 	fmt.Fprintln(&text, "|---|"+strings.Repeat("--:|", len(heads)))
 	for _, program := range []string{"mail", "photos", "collector"} {
-		row("lines of code, "+program, func(f *figures) string { return fmt.Sprint(f.lines[program]) })
+		row("lines of code of the program "+program, func(f *figures) string { return fmt.Sprint(f.lines[program]) })
 	}
-	row("binary of mail, stripped", func(f *figures) string { return fmt.Sprintf("%.1f MB", float64(f.binary["mail"])/1e6) })
+	row("stripped binary of the program mail", func(f *figures) string { return fmt.Sprintf("%.1f MB", float64(f.binary["mail"])/1e6) })
 	row("memory after "+fmt.Sprint(s.mails)+" mails (RSS)", func(f *figures) string {
 		if f.redisRSS > 0 {
 			return fmt.Sprintf("%.0f MB + %.0f MB Redis", f.rss, f.redisRSS)
