@@ -16,16 +16,16 @@ var setBackTasks = command(`UPDATE {tasks} SET run_at = ?1 + run_at - updated_at
 WHERE (state = 'scheduled' OR state = 'retrying') AND run_at > ?1 AND updated_at > ?1 AND started_at IS NOT NULL`)
 
 // setBackNew shortens the wait of tasks that were created later than [2]. The parameter [1] is the current time, and [2] is a day later. So
-// the clock was more than a day ahead when the task was created. From now on, each of these tasks waits for its original duration. The statement leaves out
-// rows with times so large that the sum would overflow. Only plain SQL writes such rows. Index: tasks_due.
+// the clock was more than a day ahead when the task was created. From now on, each of these tasks waits for its original duration. The
+// statement leaves out rows with times so large that the sum would overflow. Only plain SQL writes such rows. Index: tasks_due.
 var setBackNew = command(`UPDATE {tasks} SET run_at = ?1 + run_at - created_at, expires_at = ?1 + expires_at - created_at, created_at = ?1,
 	updated_at = ?1
 WHERE state = 'scheduled' AND run_at > ?1 AND created_at > ?2 AND started_at IS NULL AND run_at < 4611686018427387904
 	AND created_at < 4611686018427387904 AND coalesce(expires_at, 0) BETWEEN 0 AND 4611686018427387904`)
 
 // setBackEnds sets the end of each task that ended later than [2] to the current time [1]. The parameter [2] is a day after the current
-// time, so the clock was more than a day ahead when the task ended. Without the correction, the retention could delete the task years too late. setBackWorkers corrects
-// the last heartbeats of workers in the same way.
+// time, so the clock was more than a day ahead when the task ended. Without the correction, the retention could delete the task years too
+// late. setBackWorkers corrects the last heartbeats of workers in the same way.
 var (
 	setBackEnds    = command(`UPDATE {tasks} SET finished_at = ?1 WHERE finished_at > ?2`)
 	setBackWorkers = command(`UPDATE {workers} SET beat_at = ?1 WHERE beat_at > ?2`)
