@@ -178,7 +178,8 @@ func TestStepsRunOnceWhereverTheWorkerIsKilled(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			for kills := 0; ; {
-				if err := startShop(t, r.Path(), point).Wait(); err == nil { // no task is due while the function sleeps, so the worker ends
+				// A worker that returns no error has ended before the point, because no task is due while the task sleeps.
+				if err := startShop(t, r.Path(), point).Wait(); err == nil {
 					task = runnerkit.Get(t, r, task.ID)
 					if task.State == jobs.Completed {
 						t.Errorf("got a completed task, want its worker killed at point %q", point)

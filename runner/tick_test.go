@@ -89,7 +89,8 @@ func TestMissedTicksAreCaughtUpByTheirPolicy(t *testing.T) {
 		c.want("one: the last tick", c.ticked("one"), minutes(0, 1))
 		c.want("skip: a tick half a minute ago was not missed", c.ticked("skip"), minutes(0, 1))
 		c.want("all: the last hundred", c.ticked("all"), minutes(-99, 100))
-		c.want("all within a window", c.ticked("window"), minutes(-1, 2)) // two ticks are in the window of 149 s: 23:59 and 00:00
+		// CatchUpWindow lets the schedule catch up on the ticks of the last 149 s: 23:59 and 00:00.
+		c.want("all within a window", c.ticked("window"), minutes(-1, 2))
 		c.want("skip: one of yesterday was", c.ticked("rare"), []string(nil))
 		stale := c.tasks("stale")
 		testkit.Len(t, "tasks of the schedule stale", stale, 1)
@@ -291,8 +292,8 @@ func TestARetryOfAClockThatWasAheadStartsAfterItsDelay(t *testing.T) {
 	})
 }
 
-// TestALateWorkerDoesNotMoveAHandledTick checks a worker that writes some time after it has read its clock. Another worker has handled the
-// tick in between.
+// TestALateWorkerDoesNotMoveAHandledTick checks that cron.Due keeps a next tick that is later than the time that the worker has read from
+// its clock. A worker finds such a next tick if another worker has handled a tick after the first worker read its clock.
 func TestALateWorkerDoesNotMoveAHandledTick(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 900e6, time.UTC)
 	for _, next := range []time.Duration{time.Second, 2 * time.Second, 30 * time.Second} {

@@ -88,7 +88,7 @@ func TestEnqueueInTheCallersTransaction(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
-	done, err := r.Await(ctx, task.ID) // no call notifies the worker, so it must notice the commit
+	done, err := r.Await(ctx, task.ID) // no call tells the worker about the commit, so the worker must notice it
 	testkit.NoError(t, err)
 	testkit.Equal(t, "state", done.State, jobs.Completed)
 	testkit.Equal(t, "creator", done.CreatedBy, task.CreatedBy)

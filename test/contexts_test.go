@@ -8,8 +8,8 @@ import (
 )
 
 // contextTests lists the exported functions and methods that take a context, in the public packages except jobs. Each row names the test
-// that calls the function with a context that has ended. Of package runner it lists only functions that return an error. The methods of
-// Runner are in a test of package runner, TestTheTableOfContextsIsComplete.
+// that calls the function with a context that has ended. Functions of package runner that return no error have no row. The methods of
+// Runner are in a table of their own: see TestTheTableOfContextsIsComplete in package runner.
 var contextTests = []struct{ path, call, file, test string }{
 	{"runner", "New(", "contexts_test.go", "TestNoCallOutlastsItsContext"},
 	{"runner", "Open(", "contexts_test.go", "TestNoCallOutlastsItsContext"},

@@ -28,8 +28,9 @@ var layers = []layer{
 	{path: "internal/taskjson", ours: []string{"internal/jsonscan"}, not: []string{"os"}},
 	{path: "jobs", ours: []string{"internal/gather", "internal/taskjson"}, // defines types; must not use a clock or I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
+	// taskspec contains the list of task options, their limits and their checks.
 	{path: "internal/taskspec", ours: []string{"internal/jsonscan", "internal/taskjson",
-		"jobs"}, // contains the list of options, the limits and the checks
+		"jobs"},
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/lines", ours: []string{"jobs"}},
 	{path: "internal/tasktext", ours: []string{"internal/taskspec", "jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// metricName matches the name of a metric in a dashboard or an alert rule. It leaves out the suffixes that a histogram adds to its name.
+// metricName matches the name of a metric in a dashboard or an alert rule. The name may have a suffix of a histogram, such as _bucket.
 var metricName = regexp.MustCompile(`\brunner_[a-z_]+[a-z]\b`)
 
 // TestDashboardsUseExistingMetrics checks that /metrics has all metrics that the files in contrib use.

@@ -41,7 +41,7 @@ var records = map[string]any{
 	"figures of a selftest": selftest.Figures{}, "version": cli.Version{}, "error": failure.Body{},
 }
 
-// The type "more" is a record that begins with all keys of a task. keysOf returns only the keys that follow the keys of a task.
+// The type "more" is a record that begins with all keys of a task. For such a record, keysOf returns only the keys after those of the task.
 type more struct{ record.Record }
 
 // keysOf returns the keys of a record. It leaves out the keys of a record that this record contains.

@@ -204,7 +204,7 @@ func (h *handler) apiFail(ctx context.Context, w http.ResponseWriter, req *http.
 	case errors.Is(err, jobs.ErrNotFound):
 		apiError(w, http.StatusNotFound, humanize.Safe(err.Error()))
 	case errors.Is(err, jobs.ErrInvalid):
-		better, _ := h.correct(ctx, req.FormValue("q")) // the response has the error of the request, so an error here does not matter
+		better, _ := h.correct(ctx, req.FormValue("q")) // if correct fails, the response still has the error of the request
 		writeJSON(w, http.StatusBadRequest, apiProblem{humanize.Safe(err.Error()), orNull(better)})
 	case errors.Is(context.Cause(ctx), errSlow):
 		apiError(w, http.StatusServiceUnavailable, "the search took longer than two seconds; add state: or since: to the text")

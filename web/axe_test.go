@@ -25,7 +25,7 @@ func axe(t *testing.T) string {
 	return ""
 }
 
-// audit returns the findings of axe-core, one per line.
+// audit is a script that returns the findings of axe-core, one per line.
 const audit = `axe.run(document, {resultTypes: ['violations'], rules: {'target-size': {enabled: true},
 	'label-content-name-mismatch': {enabled: true}, 'focus-order-semantics': {enabled: true}}}).then(all =>
 	all.violations.flatMap(v => v.nodes.map(n =>
@@ -48,8 +48,8 @@ type visit struct {
 	then       func()
 }
 
-// press returns a function that clicks a button until another element exists. Its arguments are the selectors of the button and of the
-// other element.
+// press returns a function that clicks a button again and again until another element of the page exists. The parameter "button" is the
+// selector of the button, and the parameter "shown" is the selector of the other element.
 func (b *browser) press(button, shown string) func() {
 	return func() {
 		b.t.Helper()

@@ -292,7 +292,7 @@ func TestNoEndIsMissed(t *testing.T) {
 				}
 				fault := func() { inject(random.IntN(3)) }
 				var c collector
-				consume(t, r, "audit", c.handle)() // creates the cursor
+				consume(t, r, "audit", c.handle)() // OnFinished creates the cursor and stops
 				for range 15 {
 					for range random.IntN(4) {
 						options := []jobs.Option{jobs.ExpiresIn(time.Duration(random.IntN(2)) * time.Hour)}

@@ -50,7 +50,7 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
 	r.Register(sendEmail.Handler(func(_ context.Context, e email) error {
 		runs[e.To]++
 		if !faulted { // cause at most one fault: after two failed writes in a row the worker gives up, and its tasks run again
-			faulted = fault() // makes the write of this attempt's outcome fail
+			faulted = fault() // may make the write of this attempt's outcome fail
 		}
 		return nil
 	}))
