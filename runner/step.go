@@ -75,7 +75,7 @@ func decodeStep[T any](text json.RawMessage, err error) (T, error) {
 }
 
 // StepTx is Step for a part of a function whose effect is in the database itself: it stores the value of the step in a transaction of the
-// caller. The parameter "do" is this part, and writes with tx. So its effect and the record of the step are committed together or not at
+// caller. The parameter "do" is this part; it must write with tx. So its effect and the record of the step are committed together or not at
 // all, and the effect happens exactly once. Runner.EnqueueTx documents the requirements of tx.
 //
 // The caller commits tx after StepTx. If an earlier attempt has committed the step, StepTx returns the stored value, does not call the

@@ -28,7 +28,7 @@ const (
 
 var apiParameters = []string{"q", "sort", "limit", "before", "from", "format"}
 
-// apiTask is a task of a response. The keys have the meaning of docs/json.md.
+// apiTask is a task of a response. docs/json.md explains the keys.
 type apiTask struct {
 	ID          int64           `json:"id"`
 	State       jobs.State      `json:"state"`
@@ -52,7 +52,7 @@ type apiTask struct {
 	Signal      *int            `json:"signal"`
 	Error       *string         `json:"error"`      // error of the task; null if the server hides arguments
 	Args        json.RawMessage `json:"args"`       // arguments of the task; null if the server hides arguments
-	ErrorLine   *string         `json:"error_line"` // last line of the failed command; null if the server hides arguments
+	ErrorLine   *string         `json:"error_line"` // last line that the failed command printed; null if the server hides arguments
 }
 
 // apiTasks is the response to a search.

@@ -144,7 +144,7 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 type kit struct {
 	mu      sync.Mutex
 	started []int64
-	running map[runningTask]bool // the running attempts; the value is true if Crash has ended the attempt
+	running map[runningTask]bool // has a key for each running attempt; the value is true if Crash has ended it
 }
 
 // runningTask identifies an attempt.
