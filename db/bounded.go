@@ -136,7 +136,7 @@ type RecentNames struct {
 	Lane  string `db:"lane"`
 }
 
-// recentNames reads the names that the newest [1] tasks use. It reads the end of the table.
+// recentNames reads the names that the newest tasks use, at the end of the table. [1] is the number of these tasks.
 var recentNames = query(`SELECT DISTINCT queue, job, coalesce(label, '') AS label, coalesce(lane, '') AS lane
 FROM (SELECT queue, job, label, lane FROM {tasks} ORDER BY id DESC LIMIT 0 + ?) AS recent`)
 

@@ -101,9 +101,9 @@ type claimer struct {
 	jobs     []ClaimJob
 	batches  bool       // whether one of the jobs sets ClaimJob.Batch
 	waits    bool       // whether one of the jobs sets ClaimJob.Wait
-	tasks    *statement // claimTasks with a SELECT for each job
-	suspect  *statement // claimSuspects with a SELECT for each job
-	peek     *statement // peekTasks with a SELECT for each job
+	tasks    *statement // the statement claimTasks, with one SELECT for each job
+	suspect  *statement // the statement claimSuspects, with one SELECT for each job
+	peek     *statement // the statement peekTasks, with one SELECT for each job
 	last     string     // queue that the last claim began with
 	suspects []suspect  // pending suspects that the worker can run, as the last query found them
 	names    []string   // queues with pending tasks, as the last query found them; nil if they must be listed again

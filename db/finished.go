@@ -19,8 +19,8 @@ import (
 //   - At most one consumer owns a cursor. The owner has a lease. When the lease ends, another consumer can take over.
 //   - The table keeps an end until all cursors have delivered it.
 
-// takeSeqs takes the next [1] numbers for ended tasks, and returns the last of these numbers. insertFinished adds task [2] to the list with
-// the number [1].
+// takeSeqs takes the next [1] numbers for ended tasks, and returns the last of these numbers. insertFinished adds task [2] to the list of
+// ended tasks; [1] is the number of the task in this list.
 var (
 	takeSeqs       = command(`UPDATE {finished_seq} SET seq = seq + ? RETURNING seq`)
 	insertFinished = command(`INSERT INTO {finished} (seq, task_id, generation_id, job, queue, label, schedule, state, attempt, outcome,

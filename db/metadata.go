@@ -29,7 +29,8 @@ const indexedText = `substr(CAST(? AS text), 1, 100)`
 // selectIDs lists the tasks whose row in the index has key [1] and the first 100 characters of the text [2].
 var selectIDs = query(`SELECT task_id FROM {metadata_index} WHERE key = CAST(? AS text) AND value = ` + indexedText)
 
-// selectKeys lists the indexed keys. selectIndexed lists them for a transaction that writes. An empty key stands for all keys.
+// selectKeys lists the indexed keys. selectIndexed lists them for a transaction that writes. If it returns an empty key, the transaction
+// must treat all keys as indexed.
 var (
 	selectKeys    = query(`SELECT key, build, filled FROM {metadata_keys} ORDER BY key`)
 	selectIndexed = query(`SELECT key FROM {metadata_keys} UNION ALL SELECT '' WHERE {old_snapshot}`)

@@ -96,6 +96,7 @@ func TestAnEditIsShownOnTheOpenPagesInABrowser(t *testing.T) {
 	b := browse(t, serve(t, r, webOptions))
 
 	b.open(fmt.Sprintf("/tasks/%d", id))
+	eval[bool](b, "document.querySelector('.again').open = true")
 	_, err := admin.Edit(t.Context(), r, id, func(_ jobs.Task, s *jobs.Spec) error {
 		s.Priority, s.Label = 9, "the edited task"
 		return nil
@@ -103,6 +104,7 @@ func TestAnEditIsShownOnTheOpenPagesInABrowser(t *testing.T) {
 	testkit.NoError(t, err)
 	b.until("the page of the task shows the new priority", "document.querySelector('.facts').textContent.includes('priority 9')")
 	b.until("the page of the task shows the new label", "document.querySelector('.what').textContent.includes('the edited task')")
+	testkit.Equal(t, "whether the command line stays open", eval[bool](b, "document.querySelector('.again').open"), true)
 
 	b.open("/schedules/report")
 	s.Cron = "0 4 * * *"

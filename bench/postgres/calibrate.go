@@ -20,7 +20,7 @@ type point struct {
 	feed                      load
 }
 
-// load says what the workers receive while they work.
+// load says which tasks and which notifications reach the workers during a measurement.
 type load int
 
 const (

@@ -34,9 +34,8 @@ const (
 // optionDialects maps each folder to the SQL about task options in its dialect.
 var optionDialects = map[string]*optionDialect{SQLite: sqliteOptions, Convert: sqliteOptions, Postgres: postgresOptions}
 
-// ConvertedVersion is the oldest version of a schema that runner can upgrade. The files in the folder convert upgrade it
-// to the version of the first numbered file. runner rejects every other version below that of the first numbered file. Only SQLite files
-// can have version 11.
+// ConvertedVersion is the oldest version of a schema that runner can upgrade. The files in the folder convert upgrade it to the version of
+// the first numbered file. runner rejects every other version below that of the first numbered file. Only SQLite files can have version 11.
 const ConvertedVersion = 11
 
 // Migration is a numbered file.

@@ -198,7 +198,8 @@ func TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers(t *testing.T) {
 	s.enqueue(2, leavesHidden)
 	s.claim(2, "w2")
 	s.complete(2)
-	s.wait(2000) // process m of task 2 dies during this wait, so the end of task 3 is not measured
+	// The last leftover of task 2, the process m, dies during this wait. So the end of task 3 does not count for end_delay.
+	s.wait(2000)
 	s.enqueue(3, quick)
 	s.claim(3, "w1")
 	s.note(31, opEnd, 3, 2, "")

@@ -22,8 +22,8 @@ type Mark struct {
 	claim uint64 // RLIMIT_RTTIME: a fixed pattern, a hash of the worker's id, the lowest bits of the generation
 }
 
-// These variables describe the layout of a Mark. A limit has 32 bits on 32-bit systems. No limit of a mark has all
-// bits set, because that is RLIM_INFINITY.
+// These variables describe how a Mark uses the bits of its two resource limits. On 32-bit systems a resource limit has
+// 32 bits. A Mark never sets all bits of a resource limit, because that value is RLIM_INFINITY.
 var (
 	wordMask                            = uint64(1)<<(bits.UintSize-1) - 1 // mask of the bits that Mark.task uses
 	pattern, workerBits, generationBits = uint64(0xa5), 32, 24

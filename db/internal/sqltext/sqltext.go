@@ -1,13 +1,17 @@
 // Package sqltext holds the statements of package db as templates, and renders them for SQLite and PostgreSQL.
 //
-// A template is SQL with marks. A mark is a name in braces that stands for other text:
+// A template is SQL with marks and parameters. A mark is a name in braces that stands for other text:
 //
 //	{tasks}     a table, view or sequence of runner's. If its name has a prefix, the mark becomes the name with an alias, such as
 //	            "my_tasks AS tasks", so that every template can write tasks.id. An alias in the template replaces this alias.
 //	{json_each} a fragment of the dialect, which the engine's package defines and documents
 //	{where}     a part of one statement, defined in the field Parts of the Statement
-//	?           the next parameter; for PostgreSQL the renderer writes $1, $2 and so on
-//	?2          the second parameter; instead of the number a template may have a mark
+//
+// A parameter is a question mark, with or without a number:
+//
+//	?       the next parameter; for PostgreSQL the renderer writes $1, $2 and so on
+//	?2      the second parameter
+//	?{last} the parameter whose number is the text of the mark {last}
 //
 // The renderer does not change text in quotes and comments.
 //
