@@ -42,7 +42,7 @@ type admission struct {
 	paused []string
 	limits map[jobs.Target]*limitState
 	// The field "filling" is for jobs that run in batches. It has an entry for each queue and job whose last batch is not full. The tasks
-	// of this batch must wait. The value is the number of tasks in the full batches: the claim may still take only these tasks.
+	// of this batch must wait. The value is the number of tasks that the claim may still take: those of the full batches.
 	filling map[part]int
 	// The field "fills" says whether the claim has begun to add tasks to its batches (see beginFill). A task that the claim takes after
 	// that does not count as a start, because the rates have already counted its batch.

@@ -52,7 +52,7 @@ type oldTask struct {
 	Bytes      int64  `db:"bytes"`
 }
 
-// Prune selects the finished tasks to delete. If Before or FailedBefore is zero, this field selects no task.
+// Prune selects the finished tasks to delete. A zero Before selects no task that did not fail; a zero FailedBefore, no failed task.
 type Prune struct {
 	From         time.Time // skip tasks that did not fail and ended before this time, because an earlier call has handled them
 	Before       time.Time // delete tasks that did not fail and ended before this time

@@ -17,7 +17,7 @@ import (
 // snapshotRun is a measurement of tasks that arrive one by one while another session holds a snapshot.
 type snapshotRun struct {
 	held     time.Duration // how long the session holds its snapshot
-	measured time.Duration // length of each phase; the second phase ends when the session gives up its snapshot
+	measured time.Duration // length of each of the three phases that snapshot describes
 	workers  int           // clients that run tasks, each with 25 slots
 	callers  int           // goroutines that add tasks; each waits for the start of its task before it adds the next one
 }

@@ -12,8 +12,8 @@ var fragments = sqltext.Parts{
 	// tasks that another transaction has locked.
 	"claim_job": "SELECT * FROM ({tasks_of_job} ORDER BY priority DESC, id LIMIT ?{after_parts} FOR UPDATE SKIP LOCKED) AS job",
 
-	// row_address adds a column with the address (ctid) of a row. The statement has locked this row, so the address stays valid, and the
-	// claim finds the row without an index.
+	// row_address adds a column with the address (ctid) of a row. The claim has locked this row, so its address stays valid, and the
+	// claim finds the row by the address, without an index.
 	"row_address": ", tasks.ctid AS next_ctid",
 	"same_row":    "tasks.ctid = next_ctid",
 	// A session may have prepared the statement while the table was small. With "tasks.id = next_id" the planner would then compare all
