@@ -256,7 +256,7 @@ func openKinds(t *testing.T, r *runner.Runner) map[string]func() error {
 	}
 }
 
-// attemptKinds has the calls that handlers make, and Work.
+// attemptKinds returns, by name, calls that a handler makes during an attempt, and calls of Runner.Work. Each call returns its error.
 func attemptKinds(t *testing.T) map[string]func() error {
 	inAttempt := func(do func(ctx context.Context, r *runner.Runner) error) (err error) {
 		r := runnerkit.Open(t, runner.Options{})

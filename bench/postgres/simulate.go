@@ -103,9 +103,9 @@ func compare(p point, use string, measured, model figures) {
 // spread is how keys are spread over servers.
 type spread struct {
 	uniform []float64 // share of the load that each server gets if all keys have the same load
-	zipf    []float64 // share of the load that each server gets if key number k has the load 1/k
+	zipf    []float64 // share of the load that each server gets if the loads of the keys 1, 2, 3 … are in proportion to 1, 1/2, 1/3 …
 	moved   float64   // share of the keys that move when a server is added
-	first   float64   // share of the load that key number 1 has if key number k has the load 1/k
+	first   float64   // share of key 1 in the total load, with the same loads of the keys
 }
 
 // spreadKeys spreads n lanes or queues over servers by the rule of runner.

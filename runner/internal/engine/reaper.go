@@ -162,11 +162,12 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	return true
 }
 
-// clear kills the processes of a worker o that is dead or hangs. It returns true if no process can be left. The parameter "keys" selects
-// the claims whose processes clear kills; nil stands for all claims of o.
+// clear kills the processes of a worker o that is dead or hangs: those of the claims in keys or, if keys is nil, those of all claims of o.
+// It reports whether the tasks of these claims can be taken over.
 //
-// A reaper that cannot see the processes of o kills nothing. With keys, clear then returns true, because the leases of these claims have
-// expired. Without keys, clear then returns true only if o ran no task, or if the kernel has killed all processes of o.
+// If this reaper can see the processes of o, the answer is true when none of them is left. If it cannot see them, it kills nothing. The
+// answer is then true for the claims in keys, because their leases have expired. For all claims of o, the answer is true only if o ran no
+// task, or if the kernel has killed all processes of o.
 func (p *reaper) clear(o db.Owner, keys []supervisor.Key, records []supervisor.Record) bool {
 	me := p.e.info
 	switch {
