@@ -312,7 +312,7 @@ func (f *rowFuzz) stateValues() []columnValue {
 func (f *rowFuzz) value(table, column string) any {
 	for {
 		value := f.values.of(column)
-		text := fmt.Sprintf("%s", value) // %s also converts bytes to text, as a server does
+		text := fmt.Sprintf("%s", value) // values may also be bytes; %s converts them to text, and so does a server
 		if (table == "pauses" || table == "limits") && (column == "queue" || column == "name") && (text == "" || text == "command") {
 			continue
 		}

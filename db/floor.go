@@ -30,7 +30,7 @@ import (
 //   - Floors change only which tasks a claim considers. Only the compare-and-swap of the claim decides which worker gets a task.
 
 const (
-	floorCost  = 200 * time.Microsecond // claims use floors if a full look takes longer; a look at about 5,000 entries takes so long
+	floorCost  = 200 * time.Microsecond // claims use floors if a full look takes longer; a look at about 5,000 entries takes this time
 	floorEvery = time.Second            // time between two full looks
 	floorStep  = 100 * time.Millisecond // time between two looks while floors are in use
 	// After a full look, the time to the next one is at least floorShare times the duration of the look. So slow looks are rare.

@@ -47,7 +47,7 @@ type inserter struct {
 	batch int64       // id of the batch that the current call has begun; 0 if it has begun none
 	from  int         // index, in the field "added", of the first task of the call that began the batch
 	added []Inserted  // results of all calls; the tasks that wait have no id yet
-	waits []any       // values of the tasks that wait
+	waits []any       // values of the tasks that flush will write
 	bytes int         // total size of the arguments of the tasks that wait
 	texts []taskTexts // metadata of the tasks that wait, if some keys are indexed
 	task  jobs.Task   // used by the method "add" only; a local variable there would cost an allocation per task
@@ -91,7 +91,7 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 		joins.Batch, spec = in.batch, &joins
 	}
 	if alone(*spec) {
-		if err := in.flush(false); err != nil { // the insert may have to read one of the tasks that wait
+		if err := in.flush(false); err != nil { // insertSpec may have to read a task that "waits" holds and that is not in the table yet
 			return err
 		}
 		one, err := in.t.insertSpec(spec, in.added[from:], now)

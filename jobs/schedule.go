@@ -60,6 +60,6 @@ type CatchUp string
 // The values of Schedule.CatchUp.
 const (
 	CatchUpOne  CatchUp = "one"  // enqueue one task, for the last due tick
-	CatchUpSkip CatchUp = "skip" // enqueue one task, for the last due tick, or no task if that tick was missed
+	CatchUpSkip CatchUp = "skip" // enqueue one task, for the last due tick; no task if that tick is more than a minute old
 	CatchUpAll  CatchUp = "all"  // enqueue a task for each tick within CatchUpWindow, but at most for the last 100 ticks
 )

@@ -211,8 +211,8 @@ func (r simulateRun) large(c costs) error {
 		fewer.row(c, name, queues.uniform, fewer.full(c), queues.moved)
 	}
 	killed := max(1, r.workers/r.servers/100)
-	fmt.Printf("\n| %d of %d workers of each server killed; takeover by | tasks | p50 | max |\n|---|--:|--:|--:|\n", killed,
-		r.workers/r.servers)
+	fmt.Printf("\n| %d of %d workers of each server killed; their tasks are taken over by | tasks | p50 | max |\n|---|--:|--:|--:|\n",
+		killed, r.workers/r.servers)
 	r.takeover(c, "workers of the same host", killed, 0, 0, 2*time.Second)
 	r.takeover(c, "workers of other hosts, lease 60 s", killed, time.Minute, 10*time.Second, time.Second)
 	return nil

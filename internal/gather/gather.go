@@ -48,7 +48,7 @@ type Seat struct {
 	once  sync.Once
 }
 
-// NewGroup returns a group without seats.
+// NewGroup returns a group without members.
 func NewGroup() *Group {
 	g := &Group{all: make(chan struct{})}
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())

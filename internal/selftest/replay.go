@@ -85,7 +85,7 @@ type workerHistory struct {
 	running     map[int64]*taskHistory
 	joinedAt    int64 // time at which the worker was added to the database
 	leftAt      int64 // time at which the database recorded the end of the worker; 0 before that
-	leftItself  bool  // whether the worker recorded its end itself
+	leftItself  bool  // whether the worker itself recorded its end; if not, a reaper did
 }
 
 func newReplay(found func(string, int64, string, ...any)) *replay {
