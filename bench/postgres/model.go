@@ -52,7 +52,7 @@ const (
 type outcome struct {
 	tasks      int             // tasks that have ended
 	messages   int             // messages from workers to the servers; each is one transaction
-	took       time.Duration   // simulated time of the run: plan.until or, if that is zero, the time until the last end of a task was written
+	took       time.Duration   // length of the run: plan.until or, if that is zero, the time until the last end of a task was written
 	serverTime time.Duration   // processor time of all servers
 	workerTime time.Duration   // processor time of all workers
 	waits      []time.Duration // for each started task, except those of killed workers: time from its due time to its start
