@@ -17,9 +17,9 @@ var insertWorker = command(`INSERT INTO {workers} (id, name, host, boot_id, pid,
 	pid_namespace, "user", uid, version, slots, queues, jobs, state,
 	lease, started_at, beat_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?) RETURNING number`)
 
-// touchWorker and beatWorker record a heartbeat of a worker. beatWorker also records the number of leaked functions. Parameters of
-// touchWorker: [1] the current time, [2] the number of the worker. Parameters of beatWorker: [1] the current time, [2] the number of leaked
-// functions, [3] the number of the worker.
+// touchWorker and beatWorker record a heartbeat of a worker. beatWorker also records the number of leaked functions: functions that still
+// run although their attempts have ended. Parameters of touchWorker: [1] the current time, [2] the number of the worker. Parameters of
+// beatWorker: [1] the current time, [2] the number of leaked functions, [3] the number of the worker.
 var (
 	touchWorker = command(`UPDATE {workers} SET beat_at = ? WHERE number = ?`)
 	beatWorker  = command(`UPDATE {workers} SET beat_at = ?, leaked = ? WHERE number = ?`)

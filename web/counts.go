@@ -24,7 +24,7 @@ type queueCounts struct {
 	fresh   bool          // whether no action has changed tasks since the last read
 	took    time.Duration // duration of the last read
 	reading chan struct{} // channel that is closed at the end of the read in progress; nil if there is none
-	changed func()        // function to call at the end of a read, if a page was sent without waiting for this read
+	changed func()        // function to call when a read of the counts has ended and "behind" is set
 	behind  bool          // whether a page was sent without waiting for the read in progress
 }
 

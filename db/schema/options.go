@@ -82,7 +82,7 @@ func kindOf(o *taskspec.OptionInfo) optionKind {
 type optionDialect struct {
 	path    string                   // text before the key in {path}: SQLite needs a JSON path such as $.key, PostgreSQL only the key
 	check   string                   // template for the check of one option in the view enqueue
-	between string                   // SQL text between two words, in the list of the words that an option allows
+	between string                   // SQL text that separates two values in the list of the values that an option allows
 	kinds   map[optionKind]optionSQL // templates for each kind of options
 }
 

@@ -74,8 +74,8 @@ func Version(folder string) int {
 	return list[len(list)-1].Version
 }
 
-// MigrationsFrom returns the migrations that upgrade an SQLite file of the version "have", in order. For
-// ConvertedVersion it adds the first file of the folder convert before the first schema file, and the other files of that folder after it.
+// MigrationsFrom returns the migrations that upgrade an SQLite file of the version "have", in order. If "have" is ConvertedVersion, the
+// list has also the files of the folder convert: the first one before the first schema file, the others after the first schema file.
 func MigrationsFrom(have int) (list []Migration) {
 	if have == ConvertedVersion {
 		convert, all := Migrations(Convert), Migrations(SQLite)

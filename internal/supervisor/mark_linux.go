@@ -55,7 +55,7 @@ func (m Mark) valid() bool {
 	return m.claim>>(generationBits+workerBits) == pattern && m.task <= wordMask
 }
 
-// limits are the resource limits that hold a mark, with their names in /proc/PID/limits.
+// limits are the resource limits whose values store the mark of a process, with their names in /proc/PID/limits.
 var limits = [2]struct {
 	resource int
 	name     []byte

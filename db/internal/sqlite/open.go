@@ -231,9 +231,9 @@ func (d *File) retryBusy(do func() error) error {
 	return err
 }
 
-// maxRound limits the time that one try and the pause after it add to the waiting time of a write. When this waiting time reaches the busy
-// timeout, the write fails. If the process is stopped or the machine sleeps during a try, the try takes long. Without this limit, the write
-// would then fail at its next try.
+// A write fails when its waiting time reaches the busy timeout. One try and the pause after it count as at most maxRound of this waiting
+// time, even if they took longer. Otherwise a write would fail at its next try after the process was stopped for a while, or the machine
+// slept.
 const maxRound = 100 * time.Millisecond
 
 // repeat calls the function "do" again and again, and returns its last error. It stops in three cases: the call succeeds, the busy timeout
