@@ -219,6 +219,14 @@ func TestOpenReturnsWhenTheContextEnds(t *testing.T) {
 	}
 }
 
+func TestOpenCreatesAFileWithAnyBusyTimeout(t *testing.T) {
+	d, err := Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), Options{Create: true, BusyTimeout: time.Nanosecond})
+	if err != nil {
+		t.Fatalf("Open of a new file that nobody else uses: got %v, want no error", err)
+	}
+	testkit.NoError(t, d.Close())
+}
+
 func TestReplacedDetectsAnotherFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.db")

@@ -27,7 +27,6 @@ func OpenApplication(ctx context.Context, path, driver string) (*sql.DB, error) 
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	setDriver()
 	d, err := New(path, engine.Options{Create: true, BusyTimeout: applicationPatience})
 	if err != nil {
 		return nil, err

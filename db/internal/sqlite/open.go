@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -66,6 +67,7 @@ func Connect(path, mode string, pragmas ...string) (*sqlx.DB, error) {
 
 // connectBy does the same as Connect, with the given database/sql driver and the given maximum number of connections.
 func connectBy(name, path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
+	setDriver()
 	pool, err := sqlx.Open(name, dsn(path, mode, pragmas...))
 	if err != nil {
 		return nil, err
@@ -77,7 +79,6 @@ func connectBy(name, path, mode string, most int, pragmas ...string) (*sqlx.DB, 
 
 // open finds or creates the file, checks that it is a database of runner, and sets the pools of d and the connection of the writer.
 func (d *File) open(ctx context.Context) error {
-	setDriver()
 	defer d.lockOpening()()
 	if err := d.find(); err != nil {
 		return err
@@ -179,19 +180,22 @@ func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 	}
 	lock := flock.New(d.Dir()+"/init.lock", flock.SetPermissions(0o600))
 	defer lock.Close()
-	waiting, cancel := context.WithTimeout(ctx, d.options.BusyTimeout)
-	defer cancel()
-	if ok, err := lock.TryLockContext(waiting, 5*time.Millisecond); !ok {
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case waiting.Err() == nil: // the lock file caused an error before the timeout
-			return engine.FileError(err, d.Dir())
-		}
+	ok, err := lock.TryLock() // no timeout, so a lock that is free is taken even if the busy timeout is very short
+	if !ok && err == nil {
+		waiting, cancel := context.WithTimeout(ctx, d.options.BusyTimeout)
+		defer cancel()
+		ok, err = lock.TryLockContext(waiting, 5*time.Millisecond)
+	}
+	switch {
+	case ok:
+		return d.retryBusy(do)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, context.DeadlineExceeded):
 		return &jobs.Error{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Hint: "again",
 			Why: []string{"another process is creating or upgrading it"}, Err: err}
 	}
-	return d.retryBusy(do)
+	return engine.FileError(err, d.Dir())
 }
 
 // walMode switches the file to WAL mode. It also sets auto_vacuum in an empty file, so that the file can return free pages to the
