@@ -69,25 +69,25 @@ func TestInsertByOneStatementUsesNewIDs(t *testing.T) {
 }
 
 func TestInsertByOneStatementWaitsForTheLock(t *testing.T) {
-	d := openTest(t)
-	insertByOneStatement(t, d)
-	other, err := Open(t.Context(), d.path, Options{BusyTimeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
+	other := openTest(t)
+	insertBeside := func(busyTimeout time.Duration, blocked func(release func())) error {
+		d, err := Open(t.Context(), other.path, Options{BusyTimeout: busyTimeout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		insertByOneStatement(t, d)
+		blocked(blockWrites(t, other))
+		d.looked = time.Now()
+		_, err = d.Insert(t.Context(), commandTrue, now())
+		return err
 	}
-	defer other.Close()
-	release := blockWrites(t, other)
-	d.options.BusyTimeout = 20 * time.Millisecond
-	d.looked = time.Now()
-	if _, err := d.Insert(t.Context(), commandTrue, now()); !errors.Is(err, jobs.ErrBusy) {
-		t.Errorf("got error %v, want one that is %v", err, jobs.ErrBusy)
+	var release func()
+	if err := insertBeside(20*time.Millisecond, func(r func()) { release = r }); !errors.Is(err, jobs.ErrBusy) {
+		t.Errorf("insert while another process writes: got error %v, want one that is %v", err, jobs.ErrBusy)
 	}
 	release()
-	d.options.BusyTimeout = time.Minute
-	release = blockWrites(t, other)
-	time.AfterFunc(20*time.Millisecond, release)
-	d.looked = time.Now()
-	if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
+	if err := insertBeside(time.Minute, func(r func()) { time.AfterFunc(20*time.Millisecond, r) }); err != nil {
 		t.Errorf("insert while another process writes for 20ms: got error %v, want none", err)
 	}
 }

@@ -65,6 +65,7 @@ func New(path string, o engine.Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	setDriver()
 	d := &File{path: path, logPath: path + "-wal", sharedPath: path + "-shm", options: o, quit: make(chan struct{}),
 		paceChanged: make(chan struct{}, 1)}
 	d.logSync.delay, d.logSync.sync, d.logSync.durable = o.Flash, d.syncLog, !o.Normal

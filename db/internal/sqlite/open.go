@@ -62,12 +62,12 @@ const logLimit = "journal_size_limit(67108864)"
 
 // Connect opens a pool of one connection to a file, with pragmas. The parameter "mode" is a mode of SQLite's URIs: rw, rwc or ro.
 func Connect(path, mode string, pragmas ...string) (*sqlx.DB, error) {
+	setDriver()
 	return connectBy(driverName, path, mode, 1, pragmas...)
 }
 
 // connectBy does the same as Connect, with the given database/sql driver and the given maximum number of connections.
 func connectBy(name, path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
-	setDriver()
 	pool, err := sqlx.Open(name, dsn(path, mode, pragmas...))
 	if err != nil {
 		return nil, err
