@@ -83,7 +83,7 @@ func runEdit(ctx context.Context, r *runner.Runner, p *term.Printer, o editOptio
 	return out.End()
 }
 
-// editTask edits one task and prints its line.
+// editTask edits one task and passes the result to out, which prints it.
 func editTask(ctx context.Context, r *runner.Runner, p *term.Printer, edit taskflags.Edit, out *bulk.Outcomes, id int64) error {
 	t, err := r.Get(ctx, id)
 	if errors.Is(err, jobs.ErrNotFound) {

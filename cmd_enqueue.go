@@ -209,7 +209,8 @@ func readEnqueueOptions(c *cli.Context, a *cli.App) (enqueueOptions, error) {
 	return o, o.validate(c)
 }
 
-// validate returns an error if two options that only enqueue has contradict each other.
+// validate checks the options that only the command enqueue has. It returns an error if two of them contradict each other, or if an option
+// requires another one that is missing.
 func (o *enqueueOptions) validate(c *cli.Context) error {
 	for _, name := range []string{"null", "arg-file", "label-each"} {
 		if o.each == nil && c.IsSet(name) {

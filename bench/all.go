@@ -219,7 +219,7 @@ func (p *plan) addGrowthAndSizes() {
 		at := fmt.Sprintf(", %d at a time", c.concurrency)
 		p.add(writes, ownDurable+at, p.durable.written(c.tasks, c.concurrency))
 		p.add(writes, riverSynced+at, p.riverSynced.written(c.tasks, c.concurrency))
-		p.add(writes, liteSynced+at, p.liteSynced.written(min(c.tasks, 200*c.concurrency), c.concurrency)) // backlite is slow
+		p.add(writes, liteSynced+at, p.liteSynced.written(min(c.tasks, 200*c.concurrency), c.concurrency)) // fewer tasks: backlite is slow
 	}
 	p.add(sizes, own, p.mine.kept(20_000, "runner.db"))
 	p.add(sizes, riverTuned, p.riverTuned.kept(20_000, "river.db"))

@@ -40,8 +40,8 @@ func lastOf(path string) (map[string]float64, error) {
 	return last, lines.Err()
 }
 
-// worse is the factor by which a result may be worse than the result of the last run. Only a greater factor counts as a regression. A
-// smaller factor may be chance, because other programs use the machine, too.
+// worse is the greatest factor by which a result may be worse than the result of the last run. A greater factor counts as a regression. A
+// smaller factor may be chance, because other programs also use the machine.
 const worse = 1.15
 
 // remember prints the results that are worse than those of the last run in the history file, and adds this run to the file.

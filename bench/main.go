@@ -72,9 +72,9 @@ func (e *env) size(n int) int {
 	switch {
 	case !e.short:
 		return n
-	case n >= 5000 && n <= 100_000: // a drain; with fewer tasks, it would mainly measure how a process starts
+	case n >= 5000 && n <= 100_000: // n tasks of a drain; with far fewer tasks, a drain would mainly measure how a process starts
 		return n / 4
-	case n < 1000: // a number of latencies; percentiles of fewer than 20 latencies would depend on chance
+	case n < 1000: // n measured latencies; a percentile of fewer than 20 latencies would depend on chance
 		return max(n/3, 20)
 	}
 	return max(n/20, 20)

@@ -41,8 +41,8 @@ var selectPaused = query(`SELECT queue FROM {pauses}`)
 type admission struct {
 	paused []string
 	limits map[jobs.Target]*limitState
-	// The field "filling" is for jobs that run in batches. It has an entry for each queue and job whose last batch is not full. The tasks
-	// of this batch must wait. The value is the number of tasks that the claim may still take: those of the full batches.
+	// The field "filling" is for jobs whose tasks wait until a batch is full. Its key is a queue and a job with an incomplete batch. The
+	// claim takes no tasks of that batch. The value is the number of tasks in full batches that the claim may still take.
 	filling map[part]int
 	// The field "fills" says whether the claim has begun to add tasks to its batches (see beginFill). A task that the claim takes after
 	// that does not count as a start, because the rates have already counted its batch.
@@ -166,7 +166,8 @@ func (g *admission) capacityOf(queue, job string) int {
 }
 
 // The method "jobs" returns a copy of list for a claim from a queue. In the copy the name of a job is empty if no task of the job may start
-// in that queue now. If the name of the queue is empty, jobs ignores batches: the claim of a suspect does not wait until its batch is full.
+// in that queue now. An empty queue name means that the copy is for the claim of a suspect. Then jobs ignores batches, so the suspect does
+// not wait until its batch is full.
 func (g *admission) jobs(queue string, list []ClaimJob) []ClaimJob {
 	if g == nil {
 		return list
@@ -245,7 +246,7 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 			}
 			p.starts, p.next = p.bucket.starts(p.limit, now)
 		}
-		if p.starts > 0 && p.saved { // countCalls has given starts back, so the next claim may start more tasks at once
+		if p.starts > 0 && p.saved { // countCalls has reduced the number of used starts, so the next claim may start more tasks at once
 			p.next = now
 		} else if p.starts > 0 {
 			continue

@@ -35,8 +35,8 @@ type Alert struct {
 	Event    string // taskspec.EventLate or taskspec.EventSlow
 }
 
-// Alert finds the schedules that are late or slow at the time now. It records each alert that nobody has recorded yet, enqueues its hook,
-// and returns these alerts.
+// Alert finds the schedules that are late or slow at the time now. If no worker has recorded an alert yet, Alert records it and enqueues
+// its hook. It returns the alerts that it has recorded.
 func (w *Worker) Alert(ctx context.Context, now time.Time) (alerts []Alert, err error) {
 	rows, err := readRows[scheduleRow](ctx, w.db, selectAlerting)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 // by one, which could take long. So a function stops after some tasks, and returns the last task at which it has looked. The next call
 // continues there.
 
-// newestFloor returns the last id of a bounded search from the newest task to older ones. It skips the [2] newest tasks with ids below [1],
-// and returns the id of the next task. It reads only the end of the table.
+// newestFloor returns the id at which a bounded search from the newest task to older ones ends. It skips the [2] newest tasks with ids
+// below [1], and returns the id of the next task. It reads only the end of the table.
 var newestFloor = query(`SELECT id FROM {tasks} WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET 0 + ?`)
 
-// timeFloor returns the time and the id of the last task that a bounded search may examine. The search goes through the tasks in the order
-// of this time. Indexes: tasks_failed, tasks_finished and tasks_due.
+// timeFloor returns the last task that a bounded search may examine: its time and its id. The search goes through the tasks in the order of
+// {time}, which is their end time or their due time. Indexes: tasks_failed, tasks_finished and tasks_due.
 var timeFloor = query(`SELECT {time} AS at, tasks.id FROM {tasks}{where} ORDER BY {time}{direction}, tasks.id{direction}{limit}`)
 
 // TimeMark is the place of a task in a list that is ordered by time.

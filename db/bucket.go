@@ -56,7 +56,8 @@ func (b bucket) take(l jobs.Limit, n int, now time.Time) bucket {
 }
 
 // carry returns the bucket of a new limit l. This limit replaces the limit "old", whose bucket is b. The new bucket allows as many starts
-// as the old one, but at most l.Burst. With a full bucket, a user could get more starts by setting the limit again and again.
+// as the old one, but at most l.Burst. If each new limit began with a full bucket, a user could get more starts by setting the limit again
+// and again.
 func (b bucket) carry(old, l jobs.Limit, now time.Time) bucket {
 	if old.Rate == 0 {
 		return fullBucket(l, now)

@@ -69,8 +69,8 @@ func movable(s jobs.State) bool {
 	return s == jobs.Scheduled || s == jobs.Pending || s == jobs.Blocked || s == jobs.Retrying
 }
 
-// changeable returns the status of a task before a change. If plain SQL has inserted the task, changeable first reads its dependencies,
-// and may then cancel the task.
+// changeable returns the status of a task before a change. If plain SQL has inserted the task, changeable first reads its dependencies. It
+// cancels the task if a dependency did not end as required.
 func (t *tx) changeable(id int64, now time.Time) (taskStatus, error) {
 	s, err := t.status(id)
 	if err != nil || s.Generation != 0 || !bool(s.Depends) || !movable(s.State) {

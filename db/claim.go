@@ -10,7 +10,7 @@ import (
 )
 
 // A claim makes pending tasks the running tasks of one worker. It is the second part of a worker's Cycle, and runs in the transaction of
-// that cycle. On the fast path, however, the claim has a transaction of its own.
+// that cycle. On a server, most claims have a transaction of their own instead (see fastpath.go).
 //
 // How: claim visits the queues in turn. It first gives each queue an equal share of the free slots. Then it gives the remaining slots to
 // queues with more tasks. Finally it adds tasks to the slots of jobs that run in batches. Within a queue one statement selects and updates
@@ -82,12 +82,12 @@ type ClaimJob struct {
 // Claim is a request for tasks.
 type Claim struct {
 	Free  int           // greatest number of tasks to claim; a batch counts as one task
-	Ahead int           // how many of the Free tasks would wait for a slot; if there is a limit or a pause, none of these is claimed
+	Ahead int           // how many of the Free tasks would wait for a slot; a claim with a limit or a pause leaves out these tasks
 	Only  int64         // id of the only task to claim; 0 for any task
 	Lease time.Duration // time until the lease of a claimed task ends unless a heartbeat renews it
 	Idle  bool          // whether the worker runs no task, so that it can take a suspect
-	// Limit is the greatest number of tasks to claim from each queue, counted like Free. The claim takes no task from a queue that Limit
-	// does not have. If Limit is nil, the claim takes tasks from all queues.
+	// Limit is the greatest number of tasks to claim from each queue; a batch counts as one task. The claim takes no task from a queue that
+	// Limit does not have. If Limit is nil, the claim takes tasks from all queues.
 	Limit map[string]int
 	// MaxWait is the time after which a due task is overdue; 0 for never. Overdue tasks go first in their queue, regardless of their
 	// priority.
@@ -242,8 +242,8 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	if len(claimed) < ask.Free {
 		c.names = nil
 	}
-	// Add tasks to the batches. This is useless if the claim found fewer tasks than it may take although no limit or pause held it back:
-	// then no pending task is left for the batches.
+	// Add tasks to the batches. If the claim found fewer tasks than it may take, and no limit or pause held it back, no pending task is
+	// left for the batches.
 	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) {
 		return t.fillBatches(c, claimed, ask, g, seekOverdue, now)
 	}

@@ -15,7 +15,7 @@ import (
 // the ids of the completed tasks, and the features in use as one number (see selectFeatures).
 //
 // The fragments {same_completion} and {unindexed} in the WHERE clause prevent a bad query plan. Without them, a statement that a session
-// prepares while the tables are small would compare all running tasks, or even all tasks, with each row of d.
+// prepares while the tables are small would compare all running tasks, or even all tasks, with each completion.
 var completeTasks = command(completeAll)
 
 const completeAll = `UPDATE {tasks} SET generation_id = tasks.generation_id + 1,
@@ -94,9 +94,9 @@ func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) completion
 // transaction must be rolled back.
 var errRefusedTogether = errors.New("an end was refused")
 
-// completeMany ends many attempts with few statements: those attempts of list that complete their task and store nothing else. It stores
-// their results in done. For each attempt in list, the result "completed" says whether the attempt has ended. If it has not, the caller
-// must end it with finishOne. A statement may refuse an attempt, for example because the attempt has lost its task. With the trait
+// completeMany ends those attempts of list that complete their task and store nothing else. It needs few statements for many attempts, and
+// stores the results in done. For each attempt in list, the result "completed" says whether the attempt has ended. If it has not, the
+// caller must end it with finishOne. A statement may refuse an attempt, for example because the attempt has lost its task. With the trait
 // CompletesAsJSON, the caller passes a refused attempt to finishOne, too. On other engines completeMany returns errRefusedTogether.
 func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time.Time) (completed []bool, err error) {
 	all := completionsOf(list, t.hooks, now)

@@ -18,8 +18,8 @@ import (
 // the task.
 //
 // Only the worker of a running task can stop the task. So cancel stores a request, and the worker reads the request when it is notified of
-// a change of the database. The request names the generation of the claim, so it does not apply to a later attempt. It still applies if a
-// reaper has revoked the claim, although a revocation adds one to the generation.
+// a change of the database. The request names the generation of the claim, so it does not apply to a later attempt. It still applies if
+// another worker has revoked the claim, although a revocation adds one to the generation.
 //
 // An action changes at most moveMost tasks in one transaction, and other writers get the lock between two transactions. If one of these
 // transactions fails, the changes of the earlier ones stay, and the caller may repeat the whole call. The transaction that changes a task
@@ -66,7 +66,8 @@ var selectStatus = query(`SELECT id AS task_id, state, generation_id, queue, lan
 
 var selectState = query(`SELECT state FROM {tasks} WHERE id = ?`)
 
-// deleteTask deletes task [1] if it has finished, and returns its unique key. forget then deletes its rows in other tables.
+// deleteTask deletes task [1] if it has finished, and returns its unique key. The method "forget" then deletes the rows of the task in
+// other tables.
 var deleteTask = command(`DELETE FROM {tasks} WHERE id = ? AND finished_at IS NOT NULL RETURNING coalesce(unique_key, '')`)
 
 // taskStatus has the columns of a task that decide how an action changes it.

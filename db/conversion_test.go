@@ -186,7 +186,7 @@ func TestAConversionKeepsTablesOfAnApplication(t *testing.T) {
 	o.kept(t, d)
 }
 
-// freezeOld adds the triggers with which a move rejects writes to a file of an earlier schema.
+// freezeOld adds triggers to a file of an earlier schema. These triggers reject writes, as those do that a move adds.
 func freezeOld(t *testing.T, path, schedules, message string) {
 	t.Helper()
 	for _, table := range []string{"tasks", schedules, "limits", "pauses"} {
@@ -197,9 +197,9 @@ func freezeOld(t *testing.T, path, schedules, message string) {
 	}
 }
 
-// TestAnUpgradeKeepsADatabaseFrozen upgrades a file that was moved to another database. It must stay frozen.
+// TestAnUpgradeKeepsADatabaseFrozen upgrades a file that was moved to another database. The upgraded file must still reject writes.
 func TestAnUpgradeKeepsADatabaseFrozen(t *testing.T) {
-	o := olds(t)[1] // a file with a schema after 11: files of schema 11 have no table migration_state
+	o := olds(t)[1] // a file of a schema after 11, because the program of schema 11 used no table migration_state
 	path := o.write(t)
 	want := engine.Frozen{State: engine.Moved, Other: "it's/new.db"}
 	freezeOld(t, path, "schedules", want.Message())

@@ -129,7 +129,7 @@ func everyFailure(t *testing.T, o Options) {
 					if err == nil && *hit && ever && name != "an error of the disk" {
 						t.Errorf("point %d: got no error, want one, because all operations from there on fail", n)
 					}
-					if met = *hit; ever { // one failure may also hit Close; after lasting failures, let the disk work again before Close
+					if met = *hit; ever { // a single failure may also hit Close; lasting failures end before Close
 						disk.Decide(nil)
 					}
 					if d != nil {

@@ -41,7 +41,7 @@ type CycleResult struct {
 // tasks that the cycle claimed. It later finds these claims by the method Owned.
 func (w *Worker) Cycle(ctx context.Context, c Cycle) (CycleResult, error) {
 	finishes := c.Finish
-	var fast CycleResult // what the fast path has done; the slow path does the rest (see fastpath.go)
+	var fast CycleResult // what fastCycle has done; the method "cycle" does the rest (see fastpath.go)
 	if ends, ok := w.fastPath(c); ok {
 		var err error
 		fast, err = w.fastCycle(ctx, c, ends)

@@ -95,7 +95,7 @@ type DB struct {
 	options       Options
 
 	writer
-	claims writer // writer of claims on the fast path, with a connection of its own that the first claim opens
+	claims writer // writer of the claims that fastpath.go describes; it has its own connection, which its first claim opens
 
 	// lastTx is the last transaction of an application that was checked and found to be in this database. Later calls in this transaction
 	// skip the check.

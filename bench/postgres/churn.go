@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// churnKeep is how long a churn keeps completed tasks. Most of its tasks are deleted while it runs.
+// churnKeep is how long the method churn keeps completed tasks. It is short, so workers delete most of the tasks while churn runs.
 const churnKeep = 10 * time.Second
 
 // churn adds and runs tasks until n of them have started, while workers delete the completed ones. After each tenth of the tasks it prints

@@ -9,7 +9,7 @@ type event struct {
 	do    func()
 }
 
-// events is a heap for the package container/heap. The first event is the next one.
+// events is a heap for the package container/heap. Its first element is the event that happens next.
 type events []event
 
 func (l events) Len() int      { return len(l) }

@@ -14,8 +14,8 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// finishedDays is the number of days before the measurement over which the ends of the completed tasks are spread. finishedStages is the
-// number of measurements during which retention deletes tasks: each time the tasks of one of these days.
+// finishedDays is a number of days before the measurement. The ends of the completed tasks are spread over these days. finishedStages is
+// the number of measurements with retention. During each of them, retention deletes the tasks that ended on one of these days.
 const (
 	finishedDays   = 50
 	finishedStages = 3
@@ -76,9 +76,9 @@ func (r snapshotRun) finished(ctx context.Context, address string, n int) error 
 }
 
 // besideFinished measures tasks that arrive one by one, and returns the results as the cells of a table row. The measurement lasts at least
-// for the time r.measured, and until the workers have deleted the tasks that ended longer ago than the parameter "keep". It does not wait
-// for tasks that reached this age less than a minute before the measurement, because the workers may find such tasks later. If keep is the
-// constant "forever", the workers delete nothing.
+// for the time r.measured. It also lasts until the workers have deleted the old tasks: the tasks that, at its start, had ended longer ago
+// than the parameter "keep". It does not wait for tasks that became old in the last minute before its start, because the workers may find
+// such tasks later. If keep is the constant "forever", the workers delete nothing.
 func (r snapshotRun) besideFinished(ctx context.Context, conn *pgx.Conn, address string, n int, keep time.Duration) (string, error) {
 	var got phaseResult
 	var took time.Duration

@@ -8,10 +8,10 @@ import (
 
 // plan describes an installation and what happens in its simulation. The worker processes are divided evenly among the servers.
 //
-// The model leaves out: locks; the slow path of cycles, and so the lanes, limits, dependencies and retries of tasks; autovacuum and
-// checkpoints; heartbeats, the reads of reapers and the limit of connections; the processor time of enqueues; the cost of switches between
-// processes and of the caches that they share; networks and disks whose delays vary. A processor does one job until the job is done, and a
-// computer does its jobs in the order in which they came.
+// The model leaves out: locks; lanes, limits, dependencies and retries of tasks, and the slower cycles that they need; autovacuum and
+// checkpoints; the limit of connections; the processor time of heartbeats, of checks for expired leases, and of enqueues; the cost of
+// switches between processes and of the caches that they share; networks and disks whose delays vary. A processor does one job until the
+// job is done, and a computer does its jobs in the order in which they came.
 type plan struct {
 	costs
 	servers, workers, slots int

@@ -53,8 +53,8 @@ func TestATakeoverTakesTheLease(t *testing.T) {
 	if len(o.takeovers) != 10 || slices.Min(o.takeovers) != time.Minute || slices.Max(o.takeovers) != time.Minute {
 		t.Errorf("takeovers after %v, not ten after 1m", o.takeovers)
 	}
-	// Now a lease begins at the last heartbeat, up to 10 s before the kill. So a takeover may be up to 10 s earlier. Other workers check
-	// the lease every second, so a takeover may also be up to 1 s later.
+	// With these values, a lease begins at the last heartbeat, up to 10 s before the kill. So a takeover may be up to 10 s earlier. Other
+	// workers check the lease every second, so a takeover may also be up to 1 s later.
 	p.beat, p.check = 10*time.Second, time.Second
 	for p.seed = range 20 {
 		if at := p.run().takeovers[0]; at < 50*time.Second || at > 61*time.Second {

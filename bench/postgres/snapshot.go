@@ -17,7 +17,7 @@ import (
 // snapshotRun is a measurement of tasks that arrive one by one while another session holds a snapshot.
 type snapshotRun struct {
 	held     time.Duration // how long the session holds its snapshot
-	measured time.Duration // length of each of the three phases that snapshot describes
+	measured time.Duration // length of each of the three phases; see the method "snapshot"
 	workers  int           // clients that run tasks, each with 25 slots
 	callers  int           // goroutines that add tasks; each waits for the start of its task before it adds the next one
 }
@@ -130,7 +130,7 @@ func (r snapshotRun) phases(ctx context.Context, address string, s system, a *ar
 		return nil, err
 	}
 	defer holder.Close(ctx)
-	for rest := r.held; rest > 0; rest -= r.measured { // measure part after part; results keeps only the last part
+	for rest := r.held; rest > 0; rest -= r.measured { // measure the held time in parts; results keeps only the last part
 		if len(results) > 1 {
 			results = results[:1]
 		}

@@ -44,7 +44,7 @@ func newFloorTest(t *testing.T) *floorTest {
 		updated_at) SELECT 1, 'command', '["true"]', 'default', 'pending', 5, 0, 1, 3, 0, 0 FROM generate_series(1, 20000);
 		UPDATE tasks SET state = 'completed', generation_id = 3, finished_at = 0; SET session_replication_role = origin`)
 	f.now = f.now.Add(time.Second)
-	testkit.Eventually(t, "use of floors", func() bool { // the first cycle begins to look at all pending tasks
+	testkit.Eventually(t, "use of floors", func() bool { // in the first cycle the worker begins to read all pending tasks
 		f.insert(1) // the worker needs a task to claim in each cycle: without claims it uses no floors
 		f.now = f.now.Add(10 * time.Millisecond)
 		return !f.cycle().NextStart.IsZero()

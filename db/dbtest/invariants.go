@@ -29,7 +29,7 @@ func violations(history []change) []string {
 			wrong("I4: the state changed, the generation grew by %d", grown)
 		case revoked && grown != 1:
 			wrong("a claim was revoked, the generation grew by %d", grown)
-		case !moved && !revoked && grown != 0 && c.generation != 1: // a row of plain SQL begins with 0 and gets 1
+		case !moved && !revoked && grown != 0 && c.generation != 1: // plain SQL inserts generation 0; a worker sets it to 1
 			wrong("the generation grew by %d for nothing", grown)
 		}
 		if moved && c.state == jobs.Running {

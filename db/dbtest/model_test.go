@@ -136,7 +136,7 @@ func (m *model) cycle(r *rapid.T) {
 	}
 	alone := idle && suspects > 0 // an idle worker claims one suspect and no other task
 	if suspects > 0 && !idle && len(claimed) == 0 {
-		return // a busy worker claims no more tasks if a suspect has waited long enough
+		return // a busy worker claims nothing if a suspect has waited long enough
 	}
 	for _, t := range m.tasks {
 		if t.State == jobs.Pending && t.Job != "other" && lifecycle.Suspect(*t) == alone {
@@ -207,7 +207,7 @@ func anyOutcome(r *rapid.T) lifecycle.Outcome {
 
 func (m *model) finishSome(r *rapid.T) {
 	i, claimed := m.takeClaim(r)
-	m.sleep(time.Millisecond) // a reaper and the worker may record the same loss in the same millisecond; the store then counts it once
+	m.sleep(time.Millisecond) // another worker may record the same loss in the same millisecond; the store then counts it once
 	o := anyOutcome(r)
 	t := m.owns(claimed)
 	done := m.finish(m.workers[i], claimed, o)
@@ -267,7 +267,7 @@ func (m *model) reapSome(r *rapid.T) {
 	}
 }
 
-// revokeSome revokes claims but does not record their loss, like a reaper that dies between these two steps.
+// revokeSome revokes claims but does not record their loss, like a worker that dies between these two steps.
 func (m *model) revokeSome(r *rapid.T) {
 	seen := m.leases(m.workers[rapid.IntRange(0, len(m.workers)-1).Draw(r, "reaper")])
 	slices.SortFunc(seen, func(a, b db.Lease) int { return int(a.ID - b.ID) })

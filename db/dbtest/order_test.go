@@ -114,7 +114,7 @@ func (m *orderModel) add(t *rapid.T) {
 		options = append(options, jobs.UniqueReplace("key"))
 	}
 	id, err := m.orderStore.tryAdd(append(options, jobs.After(after...), jobs.AfterAny(any...))...)
-	if errors.Is(err, jobs.ErrConflict) { // to replace this task would make an older task depend on a newer one
+	if errors.Is(err, jobs.ErrConflict) { // replacing the task with this key would make an older task depend on a newer one
 		return
 	}
 	if err != nil {

@@ -77,7 +77,7 @@ var boundedLists = group{
 		if parts != 3 {
 			s.Errorf("got %d parts of 5 of 12 tasks, want 3", parts)
 		}
-		f.States, found, parts = nil, nil, 0 // list all states: for a rare state, ListBounded would read its index to the end
+		f.States, found, parts = nil, nil, 0 // list all states: for a rare state, ListBounded would read the whole index of the state
 		for rest := int64(-1); rest != 0; parts++ {
 			f.Before = max(rest, 0)
 			var tasks []jobs.Task

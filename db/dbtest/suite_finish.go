@@ -24,7 +24,7 @@ var finishes = group{
 			reason  jobs.Reason
 			attempt jobs.State
 			counted bool
-			count   int // number of counted attempts after the finish
+			count   int // Task.Attempt after the finish: the number of attempts that count
 		}{
 			{"completed", jobs.MaxAttempts(2), lifecycle.Outcome{ExitCode: &code, Result: []byte(`{"n":1}`)}, jobs.Completed, "",
 				jobs.Completed, true, 1},

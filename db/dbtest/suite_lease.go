@@ -240,7 +240,7 @@ var leases = group{
 		w := s.worker()
 		s.claim(w, 1) // the test ignores these claims, like a worker that has not received the reply
 		owned := must(w.Owned(s.Context()))(s)
-		for range 2 { // releasing again has no effect
+		for range 2 { // the second release has no effect
 			if err := w.Release(s.Context(), owned, s.now); err != nil {
 				s.Error(err)
 			}

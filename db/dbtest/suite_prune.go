@@ -107,7 +107,8 @@ var prunes = group{
 			s.Errorf("got steps %+v, want %+v", steps, []int{3})
 		}
 		s.wantIDs(s.allIDs(), slices.Concat(oldFailed, young, waits))
-		// The rows belong to two failed and two young tasks. The table attempts has no row for a completed attempt.
+		// The rows belong to the two failed tasks and to the two tasks that have just completed. The table attempts has no row for a
+		// completed attempt.
 		for table, want := range map[string]int64{"attempts_view": 4, "attempts": 2, "output": 4} {
 			if n := s.number(`SELECT count(*) FROM ` + table); n != want {
 				s.Errorf("got %d rows of %s after %d tasks, want %d", n, table, len(old)+4, want)

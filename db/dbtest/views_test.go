@@ -49,7 +49,7 @@ var viewRows = []string{
 		VALUES ('t', '@hourly', 'UTC', 'skip', 'one', 1, 0, 1, 'ann', 99, 'failed', 250, 3, 4, '{}')`,
 }
 
-// TestReaderViewsAreEqualOnBothEngines compares the columns and values of the reader views.
+// TestReaderViewsAreEqualOnBothEngines compares the columns and values of the views that other programs may read.
 func TestReaderViewsAreEqualOnBothEngines(t *testing.T) {
 	file, server := dbtest.Open(t), openOnServer(t)
 	for _, d := range []*db.DB{file, server} {

@@ -103,7 +103,7 @@ func post(ctx context.Context, url string, body any) error {
 	return nil
 }
 
-// signups adds each address of stdin.
+// signups calls the function "add" with each address that it reads from stdin.
 func signups(add func(to string) error) {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		if err := add(lines.Text()); err != nil {
