@@ -32,7 +32,7 @@ var selectFollowers = query(`SELECT task_id, generation_id, any_outcome, lane, r
 	OR EXISTS (SELECT 1 FROM {holds} WHERE holds.task_id = dependencies.task_id) AS waits
 FROM {dependencies} JOIN {tasks} ON tasks.id = dependencies.task_id WHERE on_id = ? AND open = 1 AND tasks.waits = 1`)
 
-// closeOn closes all dependencies on task [1]. closeAll closes all dependencies of task [1].
+// closeOn closes the dependencies of all other tasks on task [1]. closeAll closes the dependencies of task [1] on all other tasks.
 var (
 	closeOn  = command(`UPDATE {dependencies} SET open = 0 WHERE on_id = ? AND open = 1`)
 	closeAll = command(`UPDATE {dependencies} SET open = 0 WHERE task_id = ? AND open = 1`)
@@ -81,12 +81,12 @@ type follower struct {
 	ID         int64   `db:"task_id"`
 	Generation int64   `db:"generation_id"`
 	AnyOutcome boolean `db:"any_outcome"`
-	Waits      boolean `db:"waits"` // whether it still waits for something else: another task, or the release of a hold
+	Waits      boolean `db:"waits"` // whether the follower also waits for another task or for the release of a hold
 	Lane       text    `db:"lane"`
 	RunAt      number  `db:"run_at"`
 }
 
-// waiting holds the tasks that a new task depends on.
+// waiting describes the tasks that a new task depends on.
 type waiting struct {
 	after, afterAny []int64
 	open            map[int64]bool // for each id in after and afterAny: whether that task is unfinished
@@ -184,7 +184,7 @@ func (t *tx) link(id int64, now time.Time) (waits, broken bool, err error) {
 		}
 	}
 	w, err := t.waitsFor(after, afterAny)
-	if errors.Is(err, jobs.ErrNotFound) { // plain SQL can only name tasks that exist, so that task was deleted later
+	if errors.Is(err, jobs.ErrNotFound) { // plain SQL can name only tasks that exist, so the named task was deleted later
 		w, err = waiting{broken: err.Error()}, nil
 	}
 	if err != nil {
@@ -206,7 +206,8 @@ func (t *tx) link(id int64, now time.Time) (waits, broken bool, err error) {
 	return waits, broken, err
 }
 
-// Dependency describes the other task of a dependency: a task that this task waits for, or a task that waits for this task.
+// Dependency is an element of the lists that DB.Dependencies returns for a task: a task that the given task waits for, or a task that waits
+// for the given task.
 type Dependency struct {
 	ID    int64      `db:"id"`
 	Any   bool       `db:"any_outcome"` // whether any outcome satisfies the dependency

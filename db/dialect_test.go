@@ -18,7 +18,7 @@ import (
 var onlySQLite = []string{"completeSome", "insertOne"}
 
 // smallNumbers lists the statements in which a parameter may have 32 bits. The values of these parameters are always small: the length of a
-// task's arguments, a number of priorities, a number of tasks in one transaction, or a part of a chunk of output.
+// task's arguments, a number of priorities, a number of tasks in one transaction, or a number of bytes of output.
 var smallNumbers = []string{"previousArgs", "selectPriorities", "addCount", "cutOutput"}
 
 // TestPostgreSQLPreparesEveryStatement prepares every statement of this package on a server, which checks its names and types. PostgreSQL

@@ -3,7 +3,8 @@ package db
 // spaceEvery is the number of tasks between two checks of the disk space in one transaction. A check takes 1 µs.
 const spaceEvery = 1000
 
-// diskSpace is the result of the last check of the disk space. A transaction that begins soon after the check uses this result, too.
+// diskSpace is the result of the last check of the disk space. A transaction that begins less than lookAgain (1 ms) after a successful
+// check uses this result, too.
 type diskSpace struct {
 	calls int // number of calls of checkSpace; one call in 1000 checks the disk
 	err   error

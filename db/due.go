@@ -81,7 +81,7 @@ func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 		}
 		t.released = true
 	}
-	return now, lane, nil // more tasks are due, so the caller must call due again at once
+	return now, lane, nil // more tasks may be due, so the caller must call due again at once
 }
 
 func (t *tx) expire(now time.Time) error {

@@ -12,9 +12,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// editTask replaces the settings of task [18] of generation [19] with [1] to [16], in the order of insertColumns. [17] is the new state
-// again: the statement compares it with the old state, because the generation goes up only if the state changes. It changes no row if the
-// task is running or has finished.
+// editTask replaces the settings of task [18] of generation [19] with [1] to [16], in the order of insertColumns. Both [1] and [17] are the
+// new state. The statement compares [17] with the old state, because the generation goes up only if the state changes. It changes no row if
+// the task is running or has finished.
 var editTask = command(`UPDATE {tasks} SET ` + newSettings + `
 WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
 
@@ -23,7 +23,7 @@ var raiseTask = command(`UPDATE {tasks} SET priority = ? WHERE id = ? AND genera
 	AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
 
 // selectRivals returns the highest priority among the pending tasks of queue [2] and the tasks that wait for lane [3]. It ignores task [1].
-// It returns null if there are no such tasks. Indexes: tasks_pending, with a seek for each job of the queue, and tasks_blocked.
+// It returns null if there are no such tasks. Indexes: tasks_pending (one seek for each job of the queue) and tasks_blocked.
 var selectRivals = query(`WITH RECURSIVE jobs (job) AS (SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ?2
 	UNION ALL SELECT (SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ?2 AND job > jobs.job) FROM jobs
 	WHERE job IS NOT NULL)
@@ -79,7 +79,7 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	keepsLane := to.Lane == was.Lane && lifecycle.HoldsLane(was.State)
 	to.State = lifecycle.InitialState(to.RunAt, now, was.Waits, to.Lane != "" && !keepsLane)
 	if was.State == jobs.Retrying && to.State == jobs.Scheduled && to.Lane == was.Lane {
-		to.State = was.State // the task stays in the state retrying, so that it keeps its lane
+		to.State = was.State // keep the state retrying: a scheduled task would lose its lane
 	}
 	if to.State == was.State && !e.Due {
 		to.UpdatedAt = was.UpdatedAt

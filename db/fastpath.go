@@ -21,8 +21,8 @@ import (
 //   - Each message contains an assertion: a statement that divides by zero if the cycle must not take the fast path. The error rolls the
 //     transaction back. The cycle then takes the slow path, which sends the statements one by one.
 //   - A cycle that looks for due tasks reads when the next one is due, before it claims tasks. It takes the slow path only if a task is due
-//     already or a suspect is pending. Most cycles find neither. Without this rule, each notice of new tasks would make every worker wait
-//     for the lock.
+//     already or a suspect is pending. Most cycles find neither. If such a cycle always took the slow path, each notification about new
+//     tasks would make every worker wait for the lock.
 var (
 	assertUnused    = query(`SELECT 1 / CASE WHEN (SELECT {features}) = 0 THEN 1 ELSE 0 END`)
 	assertCompleted = command(`WITH ended AS (` + completeAll + `) SELECT 1 / CASE WHEN count(*) = ? THEN 1 ELSE 0 END FROM ended`)

@@ -16,13 +16,13 @@ UNION ALL SELECT queue, state, hour * 3600, 3600, n FROM {counter_hours} WHERE h
 // recentMost limits the cost of Recent: it is the greatest number of ended tasks that Recent reads, over all queues.
 const recentMost = 10_000
 
-// selectRecent lists the wait and the duration of the last attempts of tasks of queue [2] that ended since [1]. It reads only the last
-// 10,000 tasks that ended. Index: tasks_finished, from its end.
+// selectRecent lists the tasks of queue [2] that ended since [1], each with the wait and the duration of its last attempt. It reads only
+// the last 10,000 tasks that ended, of all queues. Index: tasks_finished, from its end.
 var selectRecent = query(`SELECT started_at - run_at AS wait, finished_at - started_at AS duration
 	FROM (SELECT queue, run_at, started_at, finished_at FROM {tasks}
 	WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2 AND started_at IS NOT NULL`)
 
-// countStarts counts the attempts that started since [1], of the tasks of queue [2] that selectRecent reads. Index: the key of attempts.
+// countStarts reads the same tasks as selectRecent. It counts their attempts that started since [1]. Index: the key of attempts.
 var countStarts = query(`SELECT CAST(coalesce(sum(CASE WHEN state = 'completed' AND started_at >= ?1 THEN 1 ELSE 0 END +
 	(SELECT count(*) FROM {attempts} WHERE task_id = recent.id AND attempts.started_at >= ?1)), 0) AS bigint)
 FROM (SELECT id, queue, state, started_at FROM {tasks} WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent
@@ -73,7 +73,7 @@ func Rank(sorted []time.Duration, percent int) time.Duration {
 	return sorted[max((len(sorted)*percent+99)/100-1, 0)]
 }
 
-// sample is the wait and the duration of one task of Times.
+// sample is the wait and the duration of the last attempt of one task.
 type sample struct {
 	Step     int    `db:"step"`
 	Wait     number `db:"wait"`
@@ -91,9 +91,9 @@ func (t *Times) sort() {
 
 // Recent has statistics of the last tasks of a queue.
 type Recent struct {
-	Times       // waits and durations of the tasks that started and ended
+	Times       // waits and durations, without tasks that never started
 	Starts int  // number of attempts that started
-	Whole  bool // whether the statistics cover all tasks of the period; if not, they cover only its last 10,000 tasks
+	Whole  bool // whether the statistics cover all ended tasks of the period, and not only the last 10,000
 }
 
 // Recent returns statistics of the tasks of a queue that ended since a time. It reads at most the last 10,000 tasks that ended.
@@ -132,7 +132,7 @@ var selectSamples = query(`{samples}`)
 // TimeBucket has statistics of the tasks that ended within a period.
 type TimeBucket struct {
 	Ended map[jobs.State]int
-	Times // times of a sample of the tasks
+	Times // waits and durations of a sample of these tasks
 }
 
 // Trend divides the time since a given time into n periods of the same length, and returns statistics of the tasks that ended in each

@@ -27,7 +27,7 @@ func only(list []ClaimJob, at int) []ClaimJob {
 // the first of these tasks stops waiting; zero if no task waits.
 //
 // For each job in a queue it reads the first pending tasks, at most as many as fill the batches of all free slots. The tasks after the last
-// full batch wait, until the oldest of them has waited for the job's Wait.
+// full batch wait. They stop waiting when the oldest of them has waited for the time ClaimJob.Wait of the job.
 func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, now time.Time) (*admission, time.Time, error) {
 	var next time.Time
 	for i, job := range c.jobs {
@@ -101,10 +101,10 @@ func (g *admission) beginFill() {
 	}
 }
 
-// countCalls corrects the number of starts in the rate limits after a claim has filled the batches of a job in a queue. Before that, the
-// claim has counted one start for each of the first tasks. But several of these tasks may share a batch, and a batch counts as one start.
-// The parameter "first" is the number of tasks of the job that the claim took before it filled the batches. The parameter "all" is this
-// number plus the tasks that the claim added to the batches.
+// countCalls corrects the number of starts in the rate limits after a claim has filled the batches of a job in a queue. Before it filled
+// the batches, the claim counted one start for each task. But these tasks may share batches, and a batch counts as one start. The parameter
+// "first" is the number of tasks that the claim took before it filled the batches. The parameter "all" is the number of tasks that the
+// claim took in total.
 func (g *admission) countCalls(queue string, job ClaimJob, first, all int) {
 	if g == nil {
 		return

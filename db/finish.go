@@ -182,7 +182,7 @@ func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finishe
 			return Finished{Change: change}, false, nil
 		case state == string(jobs.Running) && generation == task.GenerationID && owner == worker && task.CancelRequestedAt.IsZero() &&
 			cancelAt != 0:
-			// The loop tries again with the cancel request.
+			// Try again: tryFinish now takes the cancel request into account.
 			task.CancelRequestedAt, task.CancelNow, task.CancelText = cancelAt.time(), bool(cancelNow), cancelText
 		default:
 			return Finished{Fenced: true}, false, nil

@@ -55,9 +55,9 @@ const firstAbove = `SELECT priority, id FROM {tasks} WHERE state = 'pending' AND
 	ORDER BY priority DESC, id LIMIT 1`
 
 // These statements are for servers. [1] is a JSON array of ranges. selectFirsts returns the first pending task of each range, with the
-// number of the range. Its last row has no task, but the time in microseconds that the statement has taken. selectQueuesAbove returns the
-// queues in which a claim may find a task: a range of the queue has a pending task, or a job of a range has a pending task of a later
-// generation.
+// index of the range in the array. Its last row has no task, but the time in microseconds that the statement has taken. selectQueuesAbove
+// returns the queues in which a claim may find a task: a range of the queue has a pending task, or a job of a range has a pending task of a
+// later generation.
 var (
 	selectFirsts = query(`SELECT CAST(value->>5 AS bigint) AS at, first.priority, first.id
 FROM {json_each}, LATERAL (` + firstAbove + `) AS first
@@ -72,8 +72,8 @@ const queuesAbove = `SELECT value->>0 AS queue FROM {json_each} WHERE (SELECT id
 // selectLastID returns the highest id of a task.
 var selectLastID = query(`SELECT coalesce(max(id), 0) FROM {tasks}`)
 
-// selectQueuesBetween returns the first queue with pending tasks in each range of names. [1] is a JSON array of ranges: the name before the
-// range, and the name after it or null. Index: tasks_pending.
+// selectQueuesBetween returns, for each pair of names in the JSON array [1], the first queue with pending tasks whose name is between these
+// two names. If the second name is null, there is no upper limit. Index: tasks_pending.
 var selectQueuesBetween = query(`SELECT first.queue FROM {json_each}, LATERAL (SELECT queue FROM {tasks} WHERE state = 'pending'
 	AND queue > value->>0 AND queue < coalesce(value->>1, U&'\+10FFFF') ORDER BY queue LIMIT 1) AS first`)
 
@@ -105,7 +105,7 @@ type partRange struct {
 	idRange
 }
 
-// firstTask is the first pending task of the range with the number At.
+// firstTask is the first pending task of a range. At is the index of the range in the argument of selectFirsts.
 type firstTask struct {
 	At       int64 `db:"at"`
 	Priority int64 `db:"priority"`
@@ -361,7 +361,7 @@ func (f *floors) set(queues []string, ranges []partRange, first []firstTask, bef
 		f.queues, f.ranges = nil, nil
 		return
 	}
-	if !full && f.ranges == nil { // during this look the method "use" has ended the use of floors
+	if !full && f.ranges == nil { // during this look the method "use" has decided to use no floors
 		return
 	}
 	f.queues, f.ranges = queues, raised(ranges, first, before)

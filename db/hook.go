@@ -98,8 +98,8 @@ func (t *tx) addHooks(f *Finish, c lifecycle.Change, now time.Time) error {
 	return nil
 }
 
-// addQueueHooks does the same as addHooks for a task that a statement for many tasks has completed. Such a task has no hooks of its own,
-// but its queue may have hooks.
+// addQueueHooks does the same as addHooks for an attempt whose completion shares a statement with other completions. The task of such an
+// attempt has no hooks of its own, but its queue may have hooks.
 func (t *tx) addQueueHooks(f *Finish, c lifecycle.Change, now time.Time) error {
 	if features, err := t.features(); err != nil || !features.hooks {
 		return err
@@ -107,8 +107,8 @@ func (t *tx) addQueueHooks(f *Finish, c lifecycle.Change, now time.Time) error {
 	return t.addHooks(f, c, now)
 }
 
-// addHook enqueues the task of a hook. It does not check the free space of the disk: even if the disk is nearly full, the first task must
-// be able to end, and its hook must be able to report the end.
+// addHook enqueues the task of a hook. It does not check the free space of the disk: even if the disk is nearly full, a task must be able
+// to end, and its hook must be able to report the end.
 func (t *tx) addHook(spec *jobs.Spec, now time.Time) error {
 	task := lifecycle.NewTask(spec, now)
 	id, err := t.insert(&task, settings{})

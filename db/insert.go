@@ -25,8 +25,8 @@ import (
 //   - A call adds all of its tasks or none. The tasks are durable when it returns.
 //   - Within a transaction, the ids of new tasks increase in the order of the specs. In a file this process computes the ids, because it
 //     holds the write lock. A server assigns them.
-//   - Tasks are added in the order of the calls in a group. So before the inserter runs a statement that could read the waiting plain
-//     tasks, or that takes an id, it adds these tasks.
+//   - Tasks are added in the order of the calls in a group. So the inserter adds the waiting plain tasks before it runs a statement that
+//     could read them or that takes an id.
 //   - A task whose dependency has already failed is stored as cancelled, with all effects of an end (see ended).
 
 // insertTask adds a task. Its values are those of appendTask. A new task has generation 1; a task that plain SQL inserts has 0.
@@ -196,8 +196,8 @@ func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 	return result.LastInsertId()
 }
 
-// errTaken says that plain SQL on a server took the unique key of a new task after this transaction had found the key free. Only an insert
-// by plain SQL does not need the write lock.
+// errTaken says that plain SQL on a server took the unique key of a new task after this transaction had found the key free. No other insert
+// can do that, because all other inserts need the write lock, which this transaction holds.
 var errTaken = errors.New("another task has the unique key")
 
 // settings are the values of a new task that jobs.Task does not have. They say whether the task waits for other tasks. If the task is

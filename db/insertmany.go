@@ -91,7 +91,7 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 		joins.Batch, spec = in.batch, &joins
 	}
 	if alone(*spec) {
-		if err := in.flush(false); err != nil { // insertSpec may have to read a task that "waits" holds and that is not in the table yet
+		if err := in.flush(false); err != nil { // insertSpec may read a task that still waits in the inserter
 			return err
 		}
 		one, err := in.t.insertSpec(spec, in.added[from:], now)

@@ -10,8 +10,8 @@ import (
 )
 
 // replaceTask gives task [18] of generation [19] the settings [1] to [16], in the order of insertColumns. It changes no row if the task has
-// started. [17] is the new state again: the statement compares it with the old state, because the generation goes up only if the state
-// changes.
+// started. Both [1] and [17] are the new state. The statement compares [17] with the old state, because the generation goes up only if the
+// state changes.
 var replaceTask = command(`UPDATE {tasks} SET ` + newSettings + `
 WHERE id = ? AND generation_id = ? AND finished_at IS NULL AND started_at IS NULL`)
 

@@ -10,9 +10,9 @@ type Address interface {
 	LocalFile() bool
 	// SharedByHosts reports whether processes of other hosts can open the database.
 	SharedByHosts() bool
-	// CheckWriters returns an error of kind jobs.ErrPermission if a user other than root and the user with the number uid has write access
-	// to the files of the database. It opens nothing, and accepts files that do not exist yet. It returns nil for a server, which checks
-	// the rights of its users itself.
+	// CheckWriters returns an error of kind jobs.ErrPermission if any user except root and user uid has write access to the files of the
+	// database. It opens nothing, and accepts files that do not exist yet. It returns nil for a server, which checks the rights of its
+	// users itself.
 	CheckWriters(uid int) error
 	// HasPassword reports whether the address includes a password.
 	HasPassword() bool

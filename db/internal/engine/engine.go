@@ -48,9 +48,10 @@ type Engine interface {
 	RaiseIDs(ctx context.Context, q Querier, last int64) error
 	// CheckSchema returns an error of kind ErrSchema if somebody has changed runner's tables, or added a trigger or an index to them.
 	CheckSchema(ctx context.Context) error
-	// Freezing returns the statements that create the triggers of a frozen database. These triggers reject writes with the given message.
+	// Freezing returns the statements that create triggers on FrozenTables. The triggers reject all writes with the given message during a
+	// migration to another database.
 	Freezing(message string) []*sqltext.Statement
-	// Thawing returns the statements that drop the triggers of Freezing.
+	// Thawing returns the statements that drop the triggers that Freezing creates.
 	Thawing() []*sqltext.Statement
 }
 
@@ -102,7 +103,7 @@ type Shared interface {
 	// bytes. The copy is durable and appears complete or not at all. If the file exists, Backup returns an error of kind ErrConflict unless
 	// replace is true. It never replaces a database that is in use.
 	Backup(ctx context.Context, to string, replace bool) (int64, error)
-	// BackupFile writes a copy of the database to a new file in Dir and returns its path. It is for callers that pass the copy on.
+	// BackupFile writes a copy of the database to a new file in Dir and returns the path of the file. The caller must remove the file.
 	BackupFile(ctx context.Context) (string, error)
 
 	// Watch starts to watch the database in the background until ctx ends. It calls the function "notify" after each commit of another
@@ -159,12 +160,13 @@ type Lifecycle interface {
 type Transactions interface {
 	// Begin starts a transaction and takes the write lock. If shared is true and the engine supports it, other shared transactions can hold
 	// the lock at the same time. The parameter "single" says that this process writes only from time to time, so that another write is
-	// unlikely to follow soon. In SQLite such a write need not wait until another process ends its series of writes. Begin calls the
-	// function "begin", which runs BEGIN IMMEDIATE. The result "waited" reports whether other processes held the lock.
+	// unlikely to follow soon. In SQLite such a write only waits until the current transaction of another process ends. A write without
+	// "single" waits until that process has ended its series of transactions. Begin calls the function "begin", which runs BEGIN IMMEDIATE.
+	// The result "waited" reports whether other processes held the lock.
 	Begin(conn *sqlx.Conn, shared, single bool, begin func() error) (waited bool, err error)
 	// LockKeys prevents other transactions from reading the table metadata_keys until the transaction of q ends. If another transaction has
-	// read the table and lasts for more than 100 ms, LockKeys returns an error for which Busy is true. For a file LockKeys does nothing: if
-	// another transaction began to read before the transaction of q writes, SQLite rejects the later writes of that other transaction.
+	// read the table and lasts for more than 100 ms, LockKeys returns an error for which Busy is true. For a file LockKeys does nothing:
+	// SQLite itself rejects the writes of a transaction that began to read before the transaction of q wrote.
 	LockKeys(q Querier) error
 	// Later keeps a statement until the next statement is sent, and sends both in one message. It requires the trait Pipelines.
 	Later(conn *sqlx.Conn, text string, args []any) error
@@ -179,7 +181,7 @@ type Transactions interface {
 	Committed(changed bool) error
 	// Notify notifies other processes of a commit. The argument "wakeups" reports whether workers may have something to do.
 	Notify(wakeups bool)
-	// Awaited reports whether another process that writes only from time to time waits for the lock.
+	// Awaited reports whether another process waits for the lock in a call of Begin whose parameter "single" is true.
 	Awaited() bool
 	// Rest lets other processes take the lock. If other processes use the file, Rest waits for about the duration in the parameter "pause".
 	Rest(pause time.Duration)
@@ -238,7 +240,7 @@ type Options struct {
 	Beside      bool          // allow a database of another program; the names of runner's tables in it get a prefix
 	Prefix      string        // if Beside is set: prefix of the table names. Defaults to the prefix in the file, or to DefaultPrefix
 	BusyTimeout time.Duration // how long a write waits for locks of other processes. Defaults to 5 s
-	Engine      *Driver       `json:"-"` // engine that connects to the server; only for a database on a server
+	Engine      *Driver       `json:"-"` // connects to the server; only for a database on a server
 	// for a database on a server: directory on this host for its files. Defaults to the user's state directory
 	Dir    string
 	Driver string // database/sql driver of the write connection; it must wrap the driver of modernc.org/sqlite, which is the default

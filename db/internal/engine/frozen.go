@@ -9,18 +9,18 @@ import (
 // A migration to another database freezes both databases: triggers reject every write to the tables that users and workers change. The
 // triggers also stop a process that opened the database before the migration, an older program, and plain SQL. So no task of a frozen
 // database can start, and nobody can add a task that would never run. The table migration_state says why a database is frozen. It exists
-// only in a frozen database. Its row and the triggers are always written in the same transaction. The states of both databases show the
-// state of the migration; an empty field stands for a database that is not frozen:
+// only in a frozen database. Its row and the triggers are always written in the same transaction. The roles of both databases show how far
+// the migration is:
 //
-//	source     target     state of the migration
-//	           incomplete killed at its very beginning; the target is empty
-//	moving     incomplete in progress; no task runs
-//	moved      incomplete everything is checked; the commit of the target follows
-//	moved                 complete; the tasks run on the target
+//   - Only the target is frozen, as Incomplete: the migration was killed at its very beginning, and the target is empty.
+//   - The source is frozen as Moving, and the target as Incomplete: the migration is in progress, and no task runs.
+//   - The source is frozen as Moved, and the target as Incomplete: everything is checked. Only the last commit, which thaws the target, is
+//     missing.
+//   - Only the source is frozen, as Moved: the migration is complete, and the tasks run on the target.
 //
-// Only the last commit thaws the target, and it follows the commit that marks the source as moved. So tasks never run on both databases.
+// The commit that thaws the target follows the commit that gives the source the role Moved. So tasks never run on both databases.
 
-// FrozenState is the role of a frozen database in a migration.
+// FrozenState is the role of a database in a migration. A database with one of these roles rejects writes.
 type FrozenState string
 
 // These are the roles of a frozen database in a migration.
@@ -36,8 +36,8 @@ type Frozen struct {
 	Other string // identity of the other database
 }
 
-// FrozenTables are the tables that reject writes in a frozen database. All other tables change only in transactions that also change one of
-// these tables.
+// FrozenTables are the tables that reject writes while a database is frozen. The other tables of runner need no triggers: they change only
+// in transactions that also change one of FrozenTables.
 var FrozenTables = []string{"tasks", "schedules", "limits", "pauses"}
 
 // Message returns the message with which the triggers reject writes.

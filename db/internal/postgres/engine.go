@@ -195,7 +195,7 @@ func (s *Server) RaiseIDs(ctx context.Context, q engine.Querier, last int64) err
 	return q.Scan(serverSetWorker, []any{s.sql.Prefix + "workers"}, &set)
 }
 
-// These statements create and drop the triggers that reject writes to a frozen database.
+// These statements create and drop the triggers that reject writes while a migration has frozen the database.
 var (
 	freezeFunction = sqltext.Definition(`CREATE FUNCTION {moving}() RETURNS trigger LANGUAGE plpgsql AS $moving$ BEGIN
 	RAISE EXCEPTION USING ERRCODE = '` + writesFrozen + `', MESSAGE = {message}; END $moving$`)
@@ -213,5 +213,5 @@ func (*Server) Freezing(message string) []*sqltext.Statement {
 	return list
 }
 
-// Thawing returns the statement that drops the triggers of Freezing.
+// Thawing returns the statement that drops the triggers that Freezing creates.
 func (*Server) Thawing() []*sqltext.Statement { return []*sqltext.Statement{thawFunction} }

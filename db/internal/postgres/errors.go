@@ -26,7 +26,7 @@ const (
 	queryCanceled         = "57014" // query_canceled: caused by statement_timeout or pg_cancel_backend
 	transactionTimeout    = "25P04" // transaction_timeout: the server ends the session
 	idleInTransaction     = "25P03"
-	writesFrozen          = "55000" // object_not_in_prerequisite_state: the error of writes to frozen tables
+	writesFrozen          = "55000" // object_not_in_prerequisite_state: a migration has frozen the database, so a trigger rejects the write
 )
 
 func sqlState(err error) string {
@@ -161,7 +161,7 @@ func (s *Server) BeginFailed(err error) error {
 	return s.Explain(begun)
 }
 
-// Refused reports whether the triggers of a frozen database rejected a write.
+// Refused reports whether a trigger rejected a write because a migration has frozen the database.
 func (*Server) Refused(err error) bool { return sqlState(err) == writesFrozen }
 
 // Asserted reports whether err means that an assertion in SQL failed. A failed assertion divides by zero.

@@ -294,7 +294,7 @@ func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 	return err
 }
 
-// script runs several statements as one unprepared text.
+// script sends several statements to the server as one text, without preparing them.
 func script(ctx context.Context, conn *sqlx.Conn, text string) error {
 	return conn.Raw(func(conn any) error {
 		_, err := conn.(*session).driverConn.ExecContext(ctx, text, nil)
@@ -339,7 +339,7 @@ func (s *Server) noBackup() error {
 
 // selectOuter runs in a transaction of the caller. It reads the id of the database that the transaction sees. If [1] is true, it takes the
 // write lock with the number [2]. If [3] is true, the commit sends an empty message on channel [4]. Every process that listens on the
-// channel receives this message. So does this process, because it ignores only messages that begin with the text notifier.self.
+// channel handles this message. This process handles it, too: it ignores only messages that begin with the text notifier.self.
 var selectOuter = sqltext.Query(`SELECT id, CASE WHEN ? = 1 THEN CAST(pg_advisory_xact_lock(?) AS text) END,
 	CASE WHEN ? = 1 THEN CAST(pg_notify(?, '') AS text) END FROM {runner_schema}`)
 

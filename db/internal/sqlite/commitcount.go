@@ -13,7 +13,7 @@ type commitCount struct {
 	all     *atomic.Uint32 // SQLite's counter of commits; nil if it cannot be read
 	own     uint32         // number of commits of the writer
 	pending bool           // whether the writer is committing: this commit is in the field "own", but perhaps not yet in SQLite's counter
-	next    uint32         // value that the counter gets from the pending commit, unless another connection commits first
+	next    uint32         // value of SQLite's counter after the pending commit, unless another connection commits first
 }
 
 // open sets the field "all" to the counter of SQLite, or to nil if the counter cannot be read.

@@ -48,7 +48,8 @@ var fragments = sqltext.Parts{
 	// next parameter.
 	"cancelled_outcome": `json_set(coalesce(outcome, '{"duration":0}'), '$.reason', 'cancelled', '$.error', ?)`,
 
-	// The process itself computes the id of a new task and passes it as a parameter. It can do so because it holds the write lock.
+	// id_column and id_param give an INSERT the id of the new task. In a file this process computes the id, because it holds the write
+	// lock.
 	"id_column":    "id, ",
 	"id_param":     "?, ",
 	"returning_id": "",

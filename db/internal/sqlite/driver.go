@@ -14,7 +14,7 @@ import (
 )
 
 // A program can link several drivers for SQLite. Each driver has its own copy of SQLite, and two copies in one process break each other's
-// locks: a copy does not know which locks the other copy has, and how the other copy shares memory with other processes. A worker then
+// locks: a copy knows neither the locks of the other copy nor the memory that the other copy shares with other processes. A worker then
 // fails with an I/O error, or the file is damaged. So this package refuses handles and transactions of other drivers when it can detect
 // them. database/sql hides the driver of a transaction, so the check compares how the copies of SQLite were built.
 

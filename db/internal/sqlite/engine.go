@@ -45,7 +45,7 @@ type File struct {
 	commits   commitCount   // counter of commits, which the watch reads
 	logSync   logSync       // delayed sync of the write-ahead log
 
-	conn  *sqlx.Conn // connection that the writer has opened last
+	conn  *sqlx.Conn // last connection that the writer has opened
 	write *sqlx.DB   // pool of one connection, which the writer uses
 	read  *sqlx.DB   // pool of connections that cannot write (PRAGMA query_only)
 	sql   *sqltext.Dialect
@@ -241,7 +241,7 @@ func (d *File) Queued() (held, ok bool) {
 	return d.queue.word != nil && d.queue.word.Load()%2 != 0, d.queue.word != nil
 }
 
-// Awaited reports whether a process that writes only from time to time waits for the lock.
+// Awaited reports whether a single write of another process waits for the lock; see lockQueue.
 func (d *File) Awaited() bool { return d.queue.isAwaited() }
 
 // Rest leaves the lock to other processes.

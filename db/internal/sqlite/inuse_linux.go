@@ -47,8 +47,8 @@ func usedBy(path string) inUse {
 	if use.file {
 		return use
 	}
-	// Do not open the -shm file if this process has mapped it: another handle of this process uses it, with a database file that was moved
-	// away.
+	// If this process has mapped the -shm file, another handle of this process uses the file, although its database file was moved away. Do
+	// not open the -shm file then: closing it would drop the locks of the process.
 	if _, _, err := mapped(path + "-shm"); err == nil {
 		use.shared = true
 	} else {

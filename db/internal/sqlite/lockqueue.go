@@ -75,7 +75,7 @@ func (q *lockQueue) leave() bool {
 	return q.quick.Swap(0) != 0 && wake(q.quick, math.MaxInt32) || wake(q.word, 1)
 }
 
-// isAwaited reports whether this process has the lock and another process waits for it to make a single write.
+// isAwaited reports whether this process has the lock while a single write of another process waits for the lock.
 func (q *lockQueue) isAwaited() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -31,7 +31,8 @@ func (d *File) RaiseIDs(ctx context.Context, q engine.Querier, last int64) error
 	return err
 }
 
-// freezeRows creates a trigger that rejects one kind of write to a table of a frozen database. thawRows drops the trigger.
+// freezeRows creates a trigger that rejects one kind of write to a table while a migration has frozen the database. thawRows drops the
+// trigger.
 var (
 	freezeRows = sqltext.Definition(`CREATE TRIGGER {trigger} BEFORE {write} ON {table} BEGIN SELECT RAISE(ABORT, {message}); END`)
 	thawRows   = sqltext.Definition(`DROP TRIGGER IF EXISTS {trigger}`)
@@ -40,7 +41,7 @@ var (
 // Freezing returns the statements that create the triggers that reject writes.
 func (*File) Freezing(message string) []*sqltext.Statement { return eachWrite(freezeRows, message) }
 
-// Thawing returns the statements that drop the triggers of Freezing.
+// Thawing returns the statements that drop the triggers that Freezing creates.
 func (*File) Thawing() []*sqltext.Statement { return eachWrite(thawRows, "") }
 
 // eachWrite makes the statements of Freezing and Thawing from the template s, one for each table of FrozenTables and each kind of write.
@@ -58,9 +59,9 @@ func eachWrite(s *sqltext.Statement, message string) (list []*sqltext.Statement)
 // hasTrigger reports whether the trigger named [1] exists.
 var hasTrigger = sqltext.Query(`SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND name = ?`)
 
-// frozen returns the reason why the file rejects writes. Unreleased builds of schemas 11 and 12 froze a file only with triggers and had no
-// table migration_state. For such a file it returns an error: the tasks may run in another database now, so no program may thaw the file
-// without a decision of its owner.
+// frozen returns the reason why the file rejects writes. Unreleased builds of schemas 11 and 12 created the triggers but no table
+// migration_state. For a file of such a build it returns an error: the tasks may run in another database now, so only the owner of the file
+// may decide to drop the triggers.
 func (d *File) frozen(q engine.Querier) (engine.Frozen, error) {
 	frozen, err := engine.ReadFrozen(q, d.sql)
 	if err != nil || frozen != (engine.Frozen{}) {

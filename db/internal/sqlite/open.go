@@ -180,7 +180,7 @@ func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 	}
 	lock := flock.New(d.Dir()+"/init.lock", flock.SetPermissions(0o600))
 	defer lock.Close()
-	ok, err := lock.TryLock() // no timeout, so a lock that is free is taken even if the busy timeout is very short
+	ok, err := lock.TryLock() // this try has no timeout, so it takes a free lock even if the busy timeout is very short
 	if !ok && err == nil {
 		waiting, cancel := context.WithTimeout(ctx, d.options.BusyTimeout)
 		defer cancel()
@@ -235,9 +235,8 @@ func (d *File) retryBusy(do func() error) error {
 	return err
 }
 
-// A write fails when its waiting time reaches the busy timeout. One try and the pause after it count as at most maxRound of this waiting
-// time, even if they took longer. Otherwise a write would fail at its next try after the process was stopped for a while, or the machine
-// slept.
+// A write fails when its waiting time reaches the busy timeout. A try and the pause after it add at most maxRound to the waiting time, even
+// if they took longer. Without this limit, a write would fail after its process was stopped for a while or the machine slept.
 const maxRound = 100 * time.Millisecond
 
 // repeat calls the function "do" again and again, and returns its last error. It stops in three cases: the call succeeds, the busy timeout
@@ -271,14 +270,14 @@ func (d *File) busy(err error) error {
 		Why: []string{why, "nothing was written; it is safe to try again"}}
 }
 
-// maxPause is an upper limit of the first pauses between two tries to get the write lock. A busy writer now and then leaves the lock to
-// others for longer than such a pause. So a waiting process tries at least once while the lock is free.
+// maxPause is longer than each of the first pauses between two tries to get the write lock. A busy writer now and then leaves the lock to
+// others for a longer time. So a waiting process tries at least once during that time.
 const maxPause = time.Millisecond
 
 // pauseBusy waits before the next try to get the lock. At first the pause is shorter than the time for which a busy writer leaves the lock
-// to others. The pause is random within limits, so that many processes do not try at the same time. The pause of a process that has waited
-// for long grows to ten times this length. In this case probably many processes wait, and each try takes processor time from the process
-// that has the lock.
+// to others. The pause is random within limits, so that many processes do not try at the same time. The longer a process has waited, the
+// longer are its pauses, up to ten times the first pause. After a long wait probably many processes wait, and each try takes processor time
+// from the process that has the lock.
 func pauseBusy(waited time.Duration) {
 	pause := maxPause*3/10 + rand.N(maxPause*4/10)
 	time.Sleep(pause * time.Duration(1+min(int(waited/(200*time.Millisecond)), 9)))

@@ -15,7 +15,8 @@ import (
 // lockHolder returns 0, since this system does not show which process holds a lock.
 func lockHolder(string) (pid int, name string) { return 0, "" }
 
-// othersOpen returns true, since this system does not show locks. So a busy writer always rests from time to time.
+// othersOpen returns true, since this system does not show locks. So a busy writer leaves the lock to others from time to time, even if
+// no other process uses the database.
 func othersOpen(string) bool { return true }
 
 // networkFS returns an empty name, since this program does not know the filesystems of this system.

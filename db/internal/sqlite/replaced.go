@@ -151,7 +151,7 @@ func (d *File) checkFilesInUse() error {
 
 // checkLeftLog returns an error if there is a log whose database is missing or empty. SQLite would remove this log and the tasks in it.
 func (d *File) checkLeftLog() error {
-	log, _ := os.Stat(d.logPath) // look for the log before the database: a process that creates a database now creates the log last
+	log, _ := os.Stat(d.logPath) // check the log first: a process that is creating the database creates the log last
 	if info, err := os.Stat(d.path); log != nil && log.Size() > 0 && (errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0) {
 		return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was removed or emptied, and its log was not: " + d.logPath,
 			Why:  []string{"the log may hold tasks that are nowhere else; nothing was changed"},

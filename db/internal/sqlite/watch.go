@@ -98,7 +98,7 @@ var eventPauses = [...]time.Duration{0, 250 * time.Microsecond, 250 * time.Micro
 	2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond,
 	160 * time.Millisecond, 320 * time.Millisecond}
 
-// foundPause is an index in eventPauses. After a check that has found a commit, the pauses continue at this index.
+// foundPause is an index in eventPauses. After a check that has found a commit, the pauses continue at this index, or at a later one.
 const foundPause = 4
 
 func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan struct{}) {
