@@ -33,8 +33,8 @@ var (
 	demoEmail   = jobs.DefineResult[demoLetter, string]("email.send")
 )
 
-// demo is the program "runnerdemo [forever]", which the test scripts start. It runs tasks of the jobs above from the database at
-// $RUNNER_DB. It ends when no task is due, or, with "forever", at a signal.
+// demo is the program "runnerdemo [forever]", which the test scripts start. It runs the tasks of its jobs, such as demo.add, from the
+// database at $RUNNER_DB. It ends when no task is due, or, with "forever", at a signal.
 func demo() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -110,7 +110,7 @@ func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duratio
 	return owned, nil
 }
 
-// Owned reads from the database which claims of the worker are not revoked.
+// Owned lists the claims of the worker that are not revoked.
 func (w *Worker) Owned(ctx context.Context) ([]ClaimID, error) {
 	return readRows[ClaimID](ctx, w.db, selectOwned, w.number)
 }

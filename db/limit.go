@@ -121,7 +121,7 @@ func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool,
 	}
 	t.released = true // tells the worker to read the new time of the next start
 	err := t.run(setLaneDue, nullTime(next), r.Name)
-	r.DueAt = 0 // this is correct if setLaneDue stored NULL; if it stored a time, the caller does not use r again
+	r.DueAt = 0 // 0 stands for the stored NULL; if setLaneDue stored a time, the caller does not use r again
 	return next.IsZero(), err
 }
 

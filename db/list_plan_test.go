@@ -136,8 +136,8 @@ func orderedByEnd() *statement {
 	return s
 }
 
-// floorOfEnds returns the statement timeFloor for a list of failed tasks. With this statement, ListByTimeBounded finds the last task that
-// it examines.
+// floorOfEnds returns the statement timeFloor for a list of failed tasks. This statement finds the last task that a call of
+// ListByTimeBounded examines.
 func floorOfEnds() *statement {
 	parts, _ := TimeOrder{}.parts(jobs.Filter{States: []jobs.State{jobs.Failed}})
 	return timeFloor.With(parts)

@@ -24,8 +24,8 @@ type TimeOrder struct {
 	end TimeMark // last task to read; zero to read the list to its end
 }
 
-// statement returns the statement for a filter and its arguments. It selects only tasks that have the time by which the list is ordered.
-// The parameter "indexed" lists the metadata keys for which the statement uses an index.
+// statement returns the statement that lists the tasks of a filter in this order, and the arguments of the statement. It selects only tasks
+// that have the time by which the list is ordered. The parameter "indexed" lists the metadata keys for which the statement uses an index.
 func (o TimeOrder) statement(f jobs.Filter, indexed ...string) (*statement, []any) {
 	parts, args := o.parts(f, indexed...)
 	return listByTime.With(parts), args

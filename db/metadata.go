@@ -36,15 +36,15 @@ var (
 	selectIndexed = query(`SELECT key FROM {metadata_keys} UNION ALL SELECT '' WHERE {old_snapshot}`)
 )
 
-// addKey adds key [1] with an empty index, whose column build is [2]. removeKey removes key [1]. setFilled records that the index with
-// build [2] of key [1] has all tasks.
+// addKey adds key [1] with an empty index, whose column build is [2]. removeKey removes key [1]. setFilled records that the index of key
+// [1] has the rows of all tasks, if the column build still has the value [2].
 var (
 	addKey    = command(`INSERT INTO {metadata_keys} (key, build, filled) VALUES (?, ?, 0)`)
 	removeKey = command(`DELETE FROM {metadata_keys} WHERE key = ?`)
 	setFilled = command(`UPDATE {metadata_keys} SET filled = 1 WHERE key = ? AND build = ?`)
 )
 
-// indexText adds a row for task [3]: its metadata has the text [2] for the key [1]. fillIndexes adds the rows of the tasks whose ids are
+// indexText adds a row for task [3], whose metadata has the text [2] with the key [1]. fillIndexes adds the rows of the tasks whose ids are
 // greater than [1] and at most [2] to the indexes that are not filled yet. deleteTexts deletes the rows of one task.
 var (
 	indexText = command(`INSERT INTO {metadata_index} (key, value, task_id)
@@ -67,7 +67,7 @@ var (
 	LIMIT 0 + ?2)`)
 )
 
-// selectNewest returns the highest id of a task. selectPart takes the next [2] tasks after id [1], and returns the id of the last of them.
+// selectNewest returns the highest id of a task. selectPart finds the [2] tasks that follow the id [1], and returns the id of the last one.
 var (
 	selectNewest = query(`SELECT coalesce(max(id), 0) FROM {tasks}`)
 	selectPart   = query(`SELECT coalesce(max(id), 0) FROM (SELECT id FROM {tasks} WHERE id > ? ORDER BY id LIMIT 0 + ?) AS part`)
@@ -263,7 +263,7 @@ func (d *DB) fillIndexes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		upTo = max(upTo, after+1) // selectPart returns 0 if all tasks with higher ids than after were deleted in the meantime
+		upTo = max(upTo, after+1) // selectPart returns 0 if no task has an id above "after" any more
 		if err := d.update(ctx, normal, func(t *tx) error {
 			t.wakeups = false
 			return t.run(fillIndexes, after, upTo)

@@ -30,7 +30,7 @@ func TestAKilledIndexMetadataIsCompletedByTheNextCall(t *testing.T) {
 		return n
 	}
 	interrupted := 0
-	for rows := 0; rows <= 8000; rows += 2000 { // number of rows in the index at which the test kills the process
+	for rows := 0; rows <= 8000; rows += 2000 { // the test kills the process when the index has this many rows
 		path := filepath.Join(t.TempDir(), "x.db")
 		testkit.NoError(t, os.WriteFile(path, text, 0o600))
 		raw, err := sqlite.Connect(path, "rw", "busy_timeout(5000)")

@@ -30,7 +30,8 @@ var selectRunning = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE id = ? AND
 
 var deleteOutput = command(`DELETE FROM {output} WHERE task_id = ? AND generation_id = ? AND seq >= ? AND seq < ?`)
 
-// cutOutput deletes the first [1] bytes of a chunk, and sets the number of deleted bytes before the rest to [2].
+// cutOutput deletes the first [1] bytes of a chunk. It sets dropped_bytes to [2]: the number of deleted bytes of output before the rest of
+// the chunk.
 var cutOutput = command(`UPDATE {output} SET data = substr(data, ? + 1), dropped_bytes = ? WHERE task_id = ? AND generation_id = ?
 	AND seq = ?`)
 

@@ -103,9 +103,9 @@ type candidate struct {
 	RunAt      int64  `db:"run_at"`
 }
 
-// claimSome claims tasks of one queue, for the case that limits apply or that some tasks may be overdue (see Claim.MaxWait). The parameter
-// "list" has the jobs whose tasks claimSome may claim, and "free" is the maximum number of tasks to claim. The result "again" is true if
-// another call may claim more tasks.
+// claimSome claims tasks of one queue. It is for claims to which limits apply, and for claims that search for overdue tasks (see
+// Claim.MaxWait). The parameter "list" has the jobs whose tasks claimSome may claim, and "free" is the maximum number of tasks to claim.
+// The result "again" is true if another call may claim more tasks.
 func (t *tx) claimSome(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, seekOverdue bool,
 	now time.Time) (batch []jobs.Task, again bool, err error) {
 	admitted := g.jobs(queue, list)

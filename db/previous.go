@@ -6,13 +6,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// previousAmong is the number of ids before the id of a task that PreviousRuns searches. It limits the cost of a call.
+// previousAmong is how many ids a call of PreviousRuns searches: those just below the id of the given task. This limits the cost of a call.
 const previousAmong = 5000
 
-// These queries find tasks of job [3] that have started. They search the ids below [1] and from [2] on, newest first, by the primary key.
-// The last argument is the maximum number of tasks. previousJobs is for functions, and previousLabels is for commands with the label [4].
-// previousArgs is for commands without a label. [5] is the arguments of the command, and [4] is their length in bytes. The engine compares
-// the lengths first, so it need not read the arguments of most other tasks.
+// These queries find tasks of job [3] that have started, newest first. They search the ids from [2] to [1], without [1] itself, by the
+// primary key. The last argument is the maximum number of tasks. previousJobs is for functions, and previousLabels is for commands with the
+// label [4]. previousArgs is for commands without a label. [5] is the arguments of the command, and [4] is their length in bytes. The
+// engine compares the lengths first, so it need not read the arguments of most other tasks.
 var (
 	previousJobs = query(`SELECT id FROM {tasks} WHERE id < ? AND id >= ? AND started_at IS NOT NULL AND job = ? ORDER BY id DESC
 		LIMIT ?`)

@@ -52,7 +52,8 @@ type oldTask struct {
 	Bytes      int64  `db:"bytes"`
 }
 
-// Prune selects the finished tasks to delete. A zero Before selects no task that did not fail; a zero FailedBefore, no failed task.
+// Prune says which finished tasks to delete. If Before is zero, no completed or cancelled task is deleted. If FailedBefore is zero, no
+// failed task is deleted.
 type Prune struct {
 	From         time.Time // skip tasks that did not fail and ended before this time, because an earlier call has handled them
 	Before       time.Time // delete tasks that did not fail and ended before this time
@@ -97,7 +98,8 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	}
 	switch {
 	case len(list) < ended || ended == pruneMost:
-		// The next call begins at the millisecond in which the last task of this call ended, because more tasks may have ended in it.
+		// The next call begins at the millisecond in which the last task of this call ended, because more tasks may have ended in that
+		// millisecond.
 		done.From = list[min(len(list), ended)-1].FinishedAt.time()
 	case !p.Before.IsZero():
 		done.From = p.Before
@@ -156,7 +158,7 @@ func (d *DB) PruneWorkers(ctx context.Context, before time.Time) error {
 // RollUp adds up the counters of single minutes before the time in the parameter "minutes", and replaces them by counters of whole hours.
 // It deletes the counters of hours, and the records of failures, from before the time in the parameter "hours".
 func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
-	minute := minutes.Unix() / 3600 * 60 // round to whole hours, so that all counters of an hour are in the same table
+	minute := minutes.Unix() / 3600 * 60 // round down to a whole hour, so that RollUp adds up all minutes of an hour or none of them
 	return d.update(ctx, normal, func(t *tx) error {
 		if err := t.run(sumUpHours, minute); err != nil {
 			return err

@@ -2,6 +2,6 @@
 
 package db
 
-// usualStride is the default of the flag stride: only every 37th operation fails in a test. That is enough for the race detector, because
-// it finds the same races, whichever operation fails.
+// usualStride is the default of the flag "stride": a test makes only every 37th operation on the disk fail. The race detector needs no more
+// failures, because it finds the same races whichever operation fails.
 const usualStride = 37

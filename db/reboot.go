@@ -11,9 +11,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A schedule with the cron expression @reboot ticks once in each boot of a machine. Its column boots is a JSON array with the ids of boots
-// in which the schedule has ticked or needs no tick. The first worker that starts in another boot adds the id of that boot, and makes the
-// schedule due.
+// A schedule with the cron expression @reboot ticks once in each boot of a machine. Its column boots is a JSON array with the ids of the
+// boots in which the schedule has ticked, or must not tick because it was paused or did not exist yet. The first worker that starts in a
+// new boot adds the id of that boot to the array. If the schedule is not paused, the worker also makes it due.
 
 // maxBoots is the number of boots that a schedule remembers. A schedule with @reboot must not be used by more machines than this.
 const maxBoots = 200

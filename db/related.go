@@ -7,9 +7,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// These statements read the dependencies around a task, for a drawing. selectBefore lists the tasks that the tasks in the JSON array [1]
-// depend on, and selectBehind those that depend on them. Both return at most [2] rows, and can return a task several times. selectAmong
-// lists at most [3] dependencies of tasks in the array [1] on tasks in the array [2]. Indexes: primary key, dependencies_on.
+// These statements read the dependencies around a task, for a drawing. selectBefore lists the tasks on which the tasks in the JSON array
+// [1] depend. selectBehind lists the tasks that depend on the tasks in this array. Both return at most [2] rows, and can return a task
+// several times. selectAmong lists at most [3] dependencies of tasks in the array [1] on tasks in the array [2]. Indexes: primary key,
+// dependencies_on.
 var (
 	selectBefore = query(`SELECT on_id FROM {json_each} {join_in_order} {dependencies} ON task_id = CAST(value AS bigint) LIMIT 0 + ?`)
 	selectBehind = query(`SELECT task_id FROM {json_each} {join_in_order} {dependencies} ON on_id = CAST(value AS bigint) LIMIT 0 + ?`)
@@ -47,7 +48,7 @@ func (d *DB) Related(ctx context.Context, id int64, most int) (before, behind []
 }
 
 // byDistance returns the tasks around the task with the given id, grouped by the number of dependencies between them and this task. The
-// statement s finds the next tasks in one direction.
+// statement s finds the direct neighbours of tasks: it is selectBefore or selectBehind.
 func (d *DB) byDistance(ctx context.Context, s *statement, id int64, most int) (list [][]int64, more bool, err error) {
 	seen := map[int64]bool{id: true}
 	for last := []int64{id}; ; list = append(list, last) {

@@ -13,8 +13,8 @@ type request struct {
 	ctx   context.Context // context of the caller; if it ends before the write has begun, the caller gives up
 	level level
 	alone bool // whether the request needs a transaction of its own, because the function "run" must not be called twice
-	// Whether this request and other shared requests can run at the same time without a conflict. On a server, groups of shared requests
-	// can hold the write lock together.
+	// Whether the request can run at the same time as other requests that have this mark. On a server, several groups can hold the write
+	// lock together if all their requests have it.
 	shared bool
 	adds   bool // whether the function "run" only passes tasks to the inserter, which adds the tasks of several requests in one statement
 	run    func(*tx) error

@@ -57,7 +57,7 @@ var (
 		ORDER BY priority DESC, id LIMIT 1`)
 )
 
-// count is the key of a counter.
+// count identifies a counter, which counts the tasks of a queue that ended in a state.
 type count struct {
 	queue string
 	state jobs.State

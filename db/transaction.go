@@ -169,7 +169,7 @@ var (
 // rollback ends a transaction that failed. It ignores errors, because the driver may have ended the transaction already.
 func (w *writer) rollback(t *tx) { _, _ = t.exec(rollback) }
 
-// setLevel sets which failures the commits of the connection survive.
+// setLevel sets the level of the connection, which decides which failures its commits survive.
 func (w *writer) setLevel(ctx context.Context, to level) error {
 	if to == w.level {
 		return nil
@@ -186,7 +186,7 @@ func (w *writer) setLevel(ctx context.Context, to level) error {
 type tx struct {
 	w        *writer
 	ctx      context.Context
-	used     features // features in use; see end.go
+	used     features // which features the database uses; see end.go
 	released bool     // whether the transaction has released tasks that waited, so that they may start now
 	expired  []int64  // tasks that the transaction has cancelled because they had expired
 	full     bool     // whether the claim has used up a limit on running tasks
@@ -195,13 +195,13 @@ type tx struct {
 	space    diskSpace
 	hooks    jobs.Hooks // hooks of the worker, for tasks without hooks of their own
 
-	held    heldKeys    // whether tasks hold unique keys by rows of unique_keys; see uniquekey.go
-	indexed indexedKeys // indexed keys of metadata; see metadata.go
+	held    heldKeys    // what the transaction knows about the table unique_keys; see uniquekey.go
+	indexed indexedKeys // what the transaction knows about indexed keys of metadata; see metadata.go
 	inserts *inserter   // collects the new tasks of all members of the group
 	lastID  int64       // highest id of a task; 0 if not read yet
 
-	wakeups   bool // whether the running member may have given other workers something to do
-	last      bool // whether the running member is the last one of its group
+	wakeups   bool // whether the current member of the group may have given other workers something to do
+	last      bool // whether the current member is the last one of its group
 	committed bool // whether the last statement has also committed the transaction, which only happens on a server
 	changed   bool // whether the transaction may have changed rows
 	wrote     bool // whether the transaction certainly has rows to commit: a new task, or a new generation of a task

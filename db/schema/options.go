@@ -20,7 +20,7 @@ import (
 //	{option_checks}  checks of values that somebody inserts into the view enqueue
 //	{option_object}  keys and values of the JSON object that an INSERT into the view enqueue stores
 
-// withTaskOptions replaces the marks above in the text of a schema.
+// withTaskOptions replaces the marks {option_values}, {option_columns}, {option_checks} and {option_object} in the text of a schema.
 func withTaskOptions(schema string, dialect *optionDialect) string {
 	var values, columns, checks, object []string
 	for i := range taskspec.OptionList() {

@@ -21,7 +21,7 @@ import (
 //go:embed *.sql convert/*.sql postgres/*.sql
 var embedded embed.FS
 
-// Files are the numbered files. It is a variable so that a test can add a migration.
+// Files is the filesystem with the numbered files. It is a variable, so that a test can add a migration.
 var Files fs.FS = embedded
 
 // SQLite, Convert and Postgres are the folders of numbered files.

@@ -85,8 +85,8 @@ var (
 	countRows = sqltext.Query(`SELECT count(*) FROM {rows}`)
 )
 
-// selectLastID returns the highest id of a task, which shows how far a migration has come. selectNextIDs lists the next tasks after
-// [1].
+// selectLastID returns the highest id of a task, which shows how far a migration has come. selectNextIDs lists up to [2] tasks with ids
+// above [1].
 var (
 	selectLastID  = sqltext.Query(`SELECT coalesce(max(id), 0) FROM {tasks}`)
 	selectNextIDs = sqltext.Query(`SELECT id FROM {tasks} WHERE id > ? ORDER BY id LIMIT ?`)
@@ -96,8 +96,8 @@ var (
 // runs during a migration.
 var endWorkers = sqltext.Command(`UPDATE {workers} SET ended_at = beat_at WHERE ended_at IS NULL`)
 
-// countLeft counts the tasks with ids above [1]. sumTasks counts the tasks by state, and adds up their ids and generations. If the results
-// are equal, two databases have the same tasks.
+// countLeft counts the tasks with ids above [1]. sumTasks counts the tasks by state, and adds up their ids and generations. Two databases
+// have the same tasks if the results of sumTasks are equal.
 var (
 	countLeft = sqltext.Query(`SELECT count(*) FROM {tasks} WHERE id > ?`)
 	sumTasks  = sqltext.Query(`SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids,

@@ -106,7 +106,7 @@ func Begin(ctx context.Context, from, to *db.DB, now time.Time) (m *Migration, d
 	return m, false, err
 }
 
-// freezeTarget begins or continues the migration on the target. The second parameter is the state of the source. The result "fresh" reports
+// freezeTarget begins or continues the migration on the target. The parameter "here" is the state of the source. The result "fresh" reports
 // whether the target was not frozen before. The result "done" reports whether the migration is complete.
 func (m *Migration) freezeTarget(ctx context.Context, here engine.Frozen, now time.Time) (fresh, done bool, err error) {
 	e := m.to.Engine()

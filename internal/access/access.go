@@ -13,7 +13,7 @@ import (
 var Store func(r any) *db.DB
 
 // Fenced returns how many results and heartbeats of a *runner.Runner the database refused. It refuses them if another worker has claimed
-// the task since.
+// the task in the meantime.
 var Fenced func(r any) int64
 
 // User returns the name of the user who acts through a *runner.Runner.

@@ -49,8 +49,8 @@ func FileOwner(path string) (uid int, ok bool) { return db.FileOwner(path) }
 // UserName returns the name of the user with the number uid, or the number if the system does not know it.
 func UserName(uid int) string { return db.UserName(uid) }
 
-// Directory returns the directory beside a database with further files: the lock files of workers, the result files of commands, and the
-// sockets of processes that follow the output of tasks.
+// Directory returns the path of the directory beside a database. The directory has the lock files of workers, the result files of commands,
+// and the sockets of processes that follow the output of tasks.
 func Directory(r *runner.Runner) string { return store(r).Dir() }
 
 // AddThen adds one task like Runner.Add. Before the transaction commits, it passes the result to the function in the parameter "then". At
@@ -122,9 +122,9 @@ func Writable(r *runner.Runner) error {
 // ended their transactions. The list may be incomplete, because not every operating system tells who holds a lock.
 func Readers(r *runner.Runner) []Process { return store(r).Readers() }
 
-// Token reads the secret that the web pages of the database require from the file with the given name. An empty name means the file that
-// TokenFile returns. If the file does not exist, Token creates it with 256 random bits, and only this user can read it. Errors are of kind
-// jobs.ErrPermission or jobs.ErrInvalid.
+// Token returns the secret that a user needs for the web pages of the database. It reads the secret from a file; if the name of the file is
+// empty, it uses the one that TokenFile returns. If the file does not exist, Token creates it with 256 random bits, and only this user can
+// read it. Errors are of kind jobs.ErrPermission or jobs.ErrInvalid.
 func Token(r *runner.Runner, file string) (string, error) { return store(r).Token(file) }
 
 // TokenFile returns the path of the file that Token creates beside the database.
@@ -134,5 +134,5 @@ func TokenFile(r *runner.Runner) string { return store(r).TokenFile() }
 func BusyRetries(r *runner.Runner) int64 { return store(r).BusyRetries() }
 
 // Fenced returns how many results and heartbeats of this process the database refused. It refuses them if another worker has claimed the
-// task since.
+// task in the meantime.
 func Fenced(r *runner.Runner) int64 { return access.Fenced(r) }

@@ -34,7 +34,7 @@ func Fence(ctx context.Context, r *runner.Runner, id, generation int64) error {
 	return lifecycle.CheckOwner(task, generation)
 }
 
-// Hold stops waiting tasks from starting until somebody calls Release. It does not change tasks that are running or have finished.
+// Hold prevents the start of waiting tasks until somebody calls Release. It does not change tasks that are running or have finished.
 func Hold(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error) {
 	done, err := store(r).Hold(ctx, ids, access.User(r), reason, time.Now())
 	return results(r, done, err)

@@ -27,9 +27,9 @@ func RunsByWorker(ctx context.Context, r *runner.Runner, since time.Time, most i
 }
 
 // Related returns the ids of the tasks that a task depends on, in the result "before", and of the tasks that depend on it, in the result
-// "behind". The first element of each result has the direct neighbours of the task. The second element has the neighbours of these in the
-// same direction, and so on. The parameter "most" limits the number of ids in each result. The result "more" reports whether there may be
-// further tasks.
+// "behind". The first element of each result has the tasks with a direct dependency. The second element has the tasks with one task in
+// between, and so on. The parameter "most" limits the number of ids in each result. The result "more" reports whether there may be further
+// tasks.
 func Related(ctx context.Context, r *runner.Runner, id int64, most int) (before, behind [][]int64, more bool, err error) {
 	return store(r).Related(ctx, id, most)
 }

@@ -182,7 +182,7 @@ func (s *snapshot) checkWorkers() {
 		case w.State == WorkerLost, w.State == WorkerDraining:
 		default:
 			s.ready = append(s.ready, w)
-			if w.State != WorkerReady { // overloaded or low_memory: the state is also the code of the problem
+			if w.State != WorkerReady { // the state is overloaded or low_memory, which is also the code of the problem
 				s.add(Problem{Code: w.State, Worker: w.Name})
 			}
 			if w.Leaked > 0 {
@@ -196,7 +196,7 @@ func (s *snapshot) checkWorkers() {
 func (s *snapshot) unserved() {
 	waiting := 0
 	for _, q := range s.queues {
-		for _, n := range q.Counts { // the problem no_worker also counts running tasks
+		for _, n := range q.Counts { // all unfinished tasks, because the problem no_worker counts running tasks, too
 			waiting += n
 		}
 	}

@@ -25,7 +25,7 @@ type (
 const (
 	openTooLong   = time.Minute      // age of a transaction that holds a snapshot or is idle
 	lockedTooLong = 10 * time.Second // age of a transaction that holds the write lock
-	farBehind     = 100_000          // transactions since a snapshot was taken; used if the server does not tell its age
+	farBehind     = 100_000          // number of transactions since a snapshot was taken; used if the age of the snapshot is unknown
 	longLog       = 1 << 30          // bytes of the write-ahead log that a standby has not applied, or that a replication slot keeps
 	lateReplica   = time.Minute      // delay with which a standby applies the log
 	manyDead      = 100_000          // number of dead rows that is a problem, if the table also has more dead than live rows

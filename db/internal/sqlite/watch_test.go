@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestWatchFindsACommitThatComesAfterItsEvent checks that the watch continues to check after an event, even if it has found a commit. The
-// found commit may be an earlier one. The commit of the event can become visible milliseconds later: a process writes to the log, which
-// causes the event, and then waits for an fsync before the commit is visible.
+// TestWatchFindsACommitThatComesAfterItsEvent checks that after an event the watch continues to look for commits, even if it has found one.
+// The commit that it found may be an earlier one. A process writes to the log, which causes the event, and then waits for an fsync. Only
+// then is the commit visible, possibly milliseconds after the event.
 func TestWatchFindsACommitThatComesAfterItsEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "test.db")
@@ -39,7 +39,7 @@ func TestWatchFindsACommitThatComesAfterItsEvent(t *testing.T) {
 
 		synctest.Wait()
 		writer.MustExec("INSERT INTO t VALUES (1)")
-		events <- struct{}{} // the event for the commits in the loop below, which cause no other event
+		events <- struct{}{} // this is the only event: the commits in the loop below cause none
 		<-notices            // the watch has found the commit of the INSERT above
 		for _, delay := range []time.Duration{3 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
 			time.Sleep(delay)

@@ -91,8 +91,8 @@ func (p Plans) declared(file *ast.File, others []string, found func(name string)
 	return first
 }
 
-// has reports whether the plans contain a variant of the statement with the template given in the argument "text". The map key of a variant
-// is the name of the statement, a space and a description of the variant.
+// has reports whether the plans contain a variant of a statement with the template "text". The map key of a variant is the name of the
+// statement, a space and a description of the variant.
 func (p Plans) has(text string) bool {
 	for name, plan := range p {
 		if strings.Contains(name, " ") && plan.Statement().Template == text {

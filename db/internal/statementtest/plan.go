@@ -22,8 +22,8 @@ type Plan struct {
 	Allow []string
 }
 
-// Plans holds the plans of the statements of a package by the names of the statements. A name with a space is a variant of another
-// statement.
+// Plans maps the name of each statement of a package to its plan. The key of a variant of a statement is the name of the statement, a space
+// and a description of the variant.
 type Plans map[string]Plan
 
 // Statement returns the statement of a plan.
