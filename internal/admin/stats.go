@@ -73,8 +73,8 @@ type TimeBucket struct {
 const sampled = 30
 
 // Trend divides the time until now into buckets and returns the last n of them, the current one last. The length of a bucket must be a
-// whole number of minutes. The numbers of ended tasks include tasks that were deleted since. The durations come from a sample of up to 30
-// tasks of each bucket that still exist. The cost of Trend does not depend on the number of tasks.
+// whole number of minutes. The numbers of ended tasks include tasks that were deleted since. The durations come from up to 30 tasks of each
+// bucket, which must still exist. The cost of Trend does not depend on the number of tasks.
 func Trend(ctx context.Context, r *runner.Runner, length time.Duration, n int) ([]TimeBucket, error) {
 	since := time.Now().Truncate(length).Add(-time.Duration(n-1) * length)
 	list, err := store(r).Trend(ctx, since, length, n, sampled)

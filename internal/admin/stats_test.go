@@ -8,8 +8,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestThePercentilesOfAWholePeriodWeighTheTasks checks that a sampled task has the weight of all tasks that it stands for. The first period
-// has 10 tasks, each of an hour, and all are sampled. The second has 990 tasks, each of a second, and only two are sampled.
+// TestThePercentilesOfAWholePeriodWeighTheTasks checks that a sampled task has the weight of all tasks that it stands for. In the first
+// period, 10 tasks took an hour each, and all of them are sampled. In the second period, 990 tasks took a second each, and only two of them
+// are sampled.
 func TestThePercentilesOfAWholePeriodWeighTheTasks(t *testing.T) {
 	hours, seconds := make([]time.Duration, 10), []time.Duration{time.Second, time.Second}
 	for i := range hours {
@@ -22,7 +23,7 @@ func TestThePercentilesOfAWholePeriodWeighTheTasks(t *testing.T) {
 	})
 	for name, got := range map[string]time.Duration{"wait p50": whole.WaitP50, "wait p95": whole.WaitP95, "run p50": whole.RunP50,
 		"run p95": whole.RunP95} {
-		testkit.Equal(t, name, got, time.Second) // without weights, 10 of the 12 samples would make this an hour
+		testkit.Equal(t, name, got, time.Second) // without weights it would be an hour, the duration of 10 of the 12 sampled tasks
 	}
 	testkit.Equal(t, "sampled tasks", whole.Sampled, 12)
 	testkit.Equal(t, "completed tasks", whole.Ended[jobs.Completed], 998)

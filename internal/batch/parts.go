@@ -14,7 +14,7 @@ import (
 const (
 	lineLongest = 32 << 20 // maximum bytes of a line; the JSON of the largest task is not longer
 	partBytes   = 16 << 10 // bytes of a part; a part with a long line is longer
-	partsAtOnce = 2        // number of parts that are parsed at once; two are enough, because adding the tasks takes longer
+	partsAtOnce = 2        // number of parts that are parsed at once; two are enough, because adding tasks takes longer than parsing
 )
 
 // part is a piece of a batch that consists of whole lines.

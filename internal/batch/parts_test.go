@@ -81,7 +81,7 @@ func TestPartsEndWithTheErrorOfTheReader(t *testing.T) {
 func TestAnInvalidLineOfASlowPipeIsReportedAtOnce(t *testing.T) {
 	out, in := io.Pipe()
 	defer in.Close()
-	go func() { _, _ = io.WriteString(in, "[\"true\"]\n{\"quue\":1}\n[\"tr") }() // the writer sends no more data
+	go func() { _, _ = io.WriteString(in, "[\"true\"]\n{\"quue\":1}\n[\"tr") }() // the third line never ends
 	b, err := openBatch(&term.Printer{Now: time.Now}, Options{File: "-", Stdin: out, Base: jobs.Command{}.With(), NoResolve: true})
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ type Change struct {
 	After func(out *Outcomes) error
 
 	Read        bool // whether to read the changed tasks for Print
-	OldestFirst bool // whether to change the oldest tasks first, if a filter selects them
+	OldestFirst bool // if a filter selects the tasks: whether to change the oldest ones first
 	AtOnce      bool // whether a single call of Apply must get all tasks
 }
 

@@ -70,8 +70,8 @@ func (a *App) Run(ctx context.Context, args []string) (status int) {
 	return failure.ExitCode(err)
 }
 
-// commandsFor creates the commands that Parse needs for a command line. If the first argument is the name of a command, this is one
-// command only: to create all of them takes 3 % of the time of a short command.
+// commandsFor creates the commands that Parse needs for a command line. If the first argument is the name of a command, it creates only
+// this command. To create all commands would take 3 % of the time of a short command.
 func (a *App) commandsFor(args []string) []*Command {
 	for _, e := range a.Commands {
 		if len(args) > 0 && args[0] == e.Name {

@@ -200,7 +200,7 @@ func (d database) displayPath() string {
 	return strings.Join(list, " ")
 }
 
-// ownsDirectory reports whether dir exists and belongs to the user with this uid. For root every existing directory counts.
+// ownsDirectory reports whether dir exists and belongs to the user with this uid. For root it returns true if dir exists.
 func ownsDirectory(dir string, uid int, owner func(string) (int, bool)) bool {
 	o, ok := owner(dir)
 	return ok && (uid == 0 || uid == o)

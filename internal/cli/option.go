@@ -29,7 +29,8 @@ type Option struct {
 	value       optionValue
 }
 
-// optionValue is the value of an option. The method "check" returns an error if a text is not a valid value. It does not change the value.
+// optionValue is the value of an option. The method "check" returns an error if a text is not a valid value for the option. It does not set
+// the option.
 type optionValue interface {
 	flag.Value
 	check(text string) error

@@ -82,8 +82,8 @@ var CommandSynonyms = []CommandSynonym{
 	{"journalctl -u runner", "service logs, service log"},
 }
 
-// groupOf helps users of tools that have commands such as "task list". It returns the group of commands in runner for such a noun. An empty
-// group means that the commands are in no group: "task list" is "runner list".
+// groupOf helps users of tools that have commands such as "task list". For a noun such as "cron" it returns the group of commands in
+// runner, such as "schedule". The group is empty if the commands are in no group: "task list" is "runner list".
 func groupOf(noun string) (group string, known bool) {
 	switch noun {
 	case "task", "tasks", "job", "jobs", "queue", "queues", "worker", "system":

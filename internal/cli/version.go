@@ -32,7 +32,7 @@ type Version struct {
 }
 
 func thisVersion() Version {
-	release := strings.Split(runtime.Version(), ".") // only major and minor, such as go1.26 of go1.26.8
+	release := strings.Split(runtime.Version(), ".") // the first two parts are the version without the patch number: go1.26 for go1.26.8
 	return Version{Version: runner.Version, Commit: cmp.Or(commit, builtFrom()), JSONVersion: jsonVersion, Schema: admin.SchemaVersion(),
 		SQLite: admin.EngineVersion(), Go: strings.Join(release[:min(2, len(release))], "."), OS: runtime.GOOS, Arch: runtime.GOARCH}
 }

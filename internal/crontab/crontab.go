@@ -47,7 +47,8 @@ func lineError(line int, format string, args ...any) *LineError {
 	return &LineError{Line: line, Err: &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf(format, args...)}}
 }
 
-// reader reads a crontab line by line. Its fields contain what the lines so far have set for the entries below them.
+// reader reads a crontab line by line. Its fields contain the settings from the lines that it has read. They apply to the entries that
+// follow.
 type reader struct {
 	Options
 	tab    Table
@@ -60,7 +61,7 @@ type reader struct {
 
 // Parse parses a crontab as cron does. A line that sets a variable applies to the entries below it. SHELL runs the commands (default
 // /bin/sh), CRON_TZ is the time zone, and RANDOM_DELAY is a jitter in minutes. In an entry the first % ends the command; the text after it
-// is the standard input, in which every further % is a newline. A backslash before a % removes this meaning. MAILTO becomes a hook that
+// is the standard input, in which every further % is a newline. A % after a backslash is an ordinary character. MAILTO becomes a hook that
 // mails the output. Parse does not check the times. It makes the name of each schedule from its command, so the same crontab always gives
 // the same names.
 func Parse(text string, o Options) Table {
@@ -190,7 +191,7 @@ func parseSetting(line string) (name, value string, ok bool) {
 	}
 	for i, r := range name {
 		if !(r == '_' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || i > 0 && '0' <= r && r <= '9') {
-			return "", "", false // no variable has such a name, so the line is an entry whose command contains an equals sign
+			return "", "", false // not a name of a variable: the line is an entry whose command contains an equals sign
 		}
 	}
 	return name, unquote(strings.TrimSpace(value)), true

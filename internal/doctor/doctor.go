@@ -30,10 +30,10 @@ const (
 const (
 	walWarn      = 64 << 20           // warn if the write-ahead log has more bytes: a reader probably keeps SQLite from truncating it
 	diskWarn     = 1 << 30            // warn if the disk has fewer free bytes; for a disk below 50 GiB, the limit is 2 % of its size
-	clockSlack   = 5 * time.Second    // do not warn if two clocks, or two readings of one clock, differ by at most this
+	clockSlack   = 5 * time.Second    // do not warn if two clocks, or two readings of one clock, differ by at most this time
 	maxTickDelay = time.Minute        // warn if the tick of a schedule is overdue by more than this
 	backupWarn   = 8 * 24 * time.Hour // warn if the last backup is older than this
-	otherTimeout = time.Second        // maximum time for reading each other database
+	otherTimeout = time.Second        // maximum time for reading one of the databases in Doctor.Others
 )
 
 // Doctor is one run of "runner doctor".

@@ -91,7 +91,7 @@ func (d *Doctor) vacuum(ctx context.Context, report reportFunc) error {
 	return err
 }
 
-// replication reports standbys and replication slots that are behind.
+// replication reports standbys and replication slots that lag behind.
 func (d *Doctor) replication(ctx context.Context, report reportFunc) error {
 	health, err := d.serverProblems(ctx, report, "no standby or replication slot is behind", "slot_behind", "no_sync_standby",
 		"standby_behind", "replica_behind")

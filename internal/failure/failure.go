@@ -20,7 +20,7 @@ type Error struct {
 	What  string   // what failed, in one line
 	Why   []string // reasons, one per line
 	Try   string   // what to try: a command to type, or a value to change
-	Cause error    // error behind this one; shown with --verbose
+	Cause error    // error that this error wraps; shown with --verbose
 }
 
 func (f *Error) Error() string { return strings.Join(append([]string{f.What}, f.Why...), "; ") }
@@ -124,7 +124,7 @@ func (f *Error) record() errorRecord {
 	return errorRecord{Error: body}
 }
 
-// Text returns the lines to print on stderr. If verbose is set, they include the errors behind this one.
+// Text returns the lines to print on stderr. If verbose is set, they include the errors that this error wraps.
 func (f *Error) Text(verbose bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "runner: %s\n", humanize.Safe(f.What))

@@ -87,7 +87,7 @@ func Listen(dir string) (*Follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener.(*net.UnixListener).SetUnlinkOnClose(false) // Close would remove the old name, but Bind renames the socket
+	listener.(*net.UnixListener).SetUnlinkOnClose(false) // Bind renames the socket, so the listener cannot remove it by its first name
 	f.listener = listener
 	return f, nil
 }

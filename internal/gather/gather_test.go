@@ -82,7 +82,7 @@ func TestAGroupIsIdleWhenItsLastCallHasEnded(t *testing.T) {
 		if !g.Idle(ended) {
 			t.Error("got a group with a call, want an idle group")
 		}
-		one := Join(With(t.Context(), first), 1) // Join waits joinWait for the second member, and then returns a Call without it
+		one := Join(With(t.Context(), first), 1) // Join waits for the time joinWait, and then returns a Call without the second member
 		two := Join(With(t.Context(), second), 2)
 		if g.Idle(ended) {
 			t.Error("got an idle group, want one with two calls")

@@ -56,8 +56,8 @@ const (
 	StatusNotFound      = 127
 )
 
-// Find returns the absolute path of a program. A name with a slash is a path relative to cwd. Find searches for other names in the caller's
-// PATH. If it finds no program, it returns an error with the exit status 126 or 127.
+// Find returns the absolute path of a program. A name with a slash is a path relative to cwd. If the name has no slash, Find searches for
+// it in the caller's PATH. If it finds no program, it returns an error with the exit status 126 or 127.
 func (c Invocation) Find(name, cwd string) (string, *failure.Error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, os.PathSeparator) {
 		path := within(cwd, name)

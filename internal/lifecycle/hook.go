@@ -53,8 +53,8 @@ func SubjectOf(schedule string) string { return "schedule " + schedule }
 
 // HooksOf returns the hooks to run after an attempt of task t. The parameter h has the hooks of the task and their defaults, o is the
 // outcome of the attempt, and state is the new state of the task. If the task is itself a hook, the result is empty. The result may contain
-// OnRecovery, with the event EventRecovered. HooksOf does not know whether the task before t had failed. The caller must check that, and
-// must run OnRecovery only if that task had failed.
+// OnRecovery, with the event EventRecovered. HooksOf does not know whether the previous task with the same Subject failed. The caller must
+// check that, and must run OnRecovery only if that task failed.
 func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []Hook) {
 	if *h == (jobs.Hooks{}) || t.Event != "" || state != jobs.Failed && state != jobs.Completed {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// InitialState returns the state of a task that may not have started yet. Call it when a task is enqueued or retried, when it becomes due,
-// and when its last dependency has finished. The parameter "waits" is true if the task waits for another task. The parameter laneTaken is
-// true if another task holds the lane of this task or comes before it in the lane.
+// InitialState returns the state in which a task waits for its start. Call it when a task is enqueued or retried, when it becomes due, and
+// when its last dependency has finished. The parameter "waits" is true if the task waits for another task. The parameter laneTaken is true
+// if another task holds the lane of this task or comes before it in the lane.
 func InitialState(runAt, now time.Time, waits, laneTaken bool) jobs.State {
 	switch {
 	case waits:

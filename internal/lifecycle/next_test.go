@@ -195,7 +195,7 @@ func FuzzNext(f *testing.F) {
 		maxAttempts = max(1, maxAttempts&0x7fffffff)
 		maxLosses &= 0x7fffffff
 		task := jobs.Task{ID: id, Attempt: 1 + (attempt&0x7fffffff)%maxAttempts, MaxAttempts: maxAttempts, MaxLosses: maxLosses,
-			Losses: (losses & 0x7fffffff) % (maxLosses + 2), // the schema accepts up to MaxLosses+1
+			Losses: (losses & 0x7fffffff) % (maxLosses + 2), // the table accepts up to MaxLosses+1 losses
 			Options: jobs.Options{Backoff: jobs.Backoff{
 				Strategy: []jobs.Strategy{jobs.Fixed, jobs.Linear, jobs.Exponential, "?"}[which%4], Delay: time.Duration(delay),
 				Max: time.Duration(most)}}}

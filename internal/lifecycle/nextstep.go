@@ -21,11 +21,11 @@ func kindOfStep(sleep bool) string {
 type Steps struct {
 	generation int64 // generation of the current attempt
 	stored     map[string]jobs.Step
-	passed     map[string]bool // names of the steps that the current attempt has already called
+	passed     map[string]bool // names of the steps and sleeps that the current attempt has finished or skipped
 }
 
-// NewSteps returns the stored steps of a task, for use by the attempt with this generation. Steps that this attempt itself has stored count
-// as passed.
+// NewSteps returns the stored steps of a task, for use by the attempt with this generation. That attempt cannot use the names of the steps
+// that it has stored itself.
 func NewSteps(stored []jobs.Step, generation int64) *Steps {
 	s := &Steps{generation: generation, stored: make(map[string]jobs.Step, len(stored)), passed: map[string]bool{}}
 	s.Reload(stored)
@@ -66,5 +66,5 @@ func (s *Steps) Stored(name string, sleep bool) (jobs.Step, bool, error) {
 // Store adds a step that the current attempt has just stored in the database.
 func (s *Steps) Store(step jobs.Step) { s.stored[step.Name] = step }
 
-// Pass records that the current attempt has passed a stored step. The attempt cannot use that name again.
+// Pass records that the current attempt has finished or skipped the step or sleep with this name. The attempt cannot use the name again.
 func (s *Steps) Pass(name string) { s.passed[name] = true }

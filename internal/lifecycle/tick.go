@@ -13,7 +13,7 @@ const (
 	onTimeWithin = time.Minute // a tick counts as missed if it has been due for longer than this
 )
 
-// AtBoot reports whether a cron expression means one tick whenever a machine boots, instead of ticks at times.
+// AtBoot reports whether a cron expression means a tick at each boot of a machine. Other expressions mean ticks at given times.
 func AtBoot(cron string) bool { return strings.EqualFold(strings.TrimSpace(cron), "@reboot") }
 
 // TickSpec returns the Spec of the task for a tick. The task is due at the tick, or up to Jitter later. This delay is a hash of the

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// LastText returns the last line of an output that is not blank, as plain text. It cuts the line to limit bytes. It returns an empty string
-// if all lines are blank.
+// LastText returns the last non-blank line of an output, as plain text. It cuts the line to limit bytes. It returns an empty string if all
+// lines are blank.
 func LastText(output []byte, limit int) string {
 	for len(output) > 0 {
 		at := bytes.LastIndexByte(output, '\n')

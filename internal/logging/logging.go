@@ -81,7 +81,7 @@ type logHandler struct {
 	style Style
 	level slog.Level
 	mu    *sync.Mutex // protects the stream
-	group string      // prefix for the keys of further attributes; WithGroup sets it
+	group string      // prefix for the keys of attributes that are added later; WithGroup sets it
 	attrs string      // attributes that WithAttrs added, already formatted
 }
 

@@ -43,12 +43,12 @@ func (w Range) shows(a jobs.Attempt) bool {
 type Cursor struct {
 	Range      Range
 	Live       *Live          // prints the output that workers send to this process; nil if they cannot send it
-	generation int64          // generation of the task when its attempts were read last; 0 if they were not
+	generation int64          // generation of the task when Advance read its attempts last; 0 before the first time
 	attempts   []jobs.Attempt // attempts whose output is not completely printed
 	shown      int64          // generation of the last completely printed attempt
 	reading    int64          // generation of the attempt that is being printed
 	seq        int64          // number of the last printed piece of that attempt
-	bytes      int64          // number of printed or lost bytes of that attempt; too low after readLast
+	bytes      int64          // number of printed or missing bytes of that attempt; readLast sets only a minimum
 	any        bool           // whether at least one attempt was printed
 }
 
@@ -104,8 +104,8 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 	for {
 		chunks, err := r.Output(ctx, a, f.seq, pieces)
-		// A worker that sends output to this process connects before it stores the first piece. So if the database has pieces of such an
-		// attempt, Live already knows the attempt and prints its output. Do not print these pieces a second time.
+		// If the worker sends the output of the attempt to this process, Live prints it. The worker connects to Live before it stores the
+		// first piece. So if Live does not know the attempt now, no worker has sent these pieces to it.
 		if err != nil || f.Live.attempt(a.GenerationID) != nil {
 			return err
 		}

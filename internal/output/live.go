@@ -22,7 +22,7 @@ type Live struct {
 	follower *follow.Follower
 
 	mu       sync.Mutex             // protects the LogPrinter, and the fields below
-	attempts map[int64]*liveAttempt // received attempts by generation
+	attempts map[int64]*liveAttempt // attempts whose output a worker sends or has sent, by generation
 	err      error                  // error of writing to stdout or stderr
 }
 
@@ -80,7 +80,7 @@ func (l *Live) Serve(t jobs.Task) {
 
 var errDropped = errors.New("the attempt is over")
 
-// end waits until Live has received the rest of an attempt that has ended. The caller must hold l.mu.
+// end waits until Live has received the rest of the output of an attempt that has ended. The caller must hold l.mu.
 func (l *Live) end(ctx context.Context, sent *liveAttempt, a jobs.Attempt) error {
 	lost := a.Reason == jobs.ReasonLost // do not wait, because the worker of a lost attempt may be suspended and never send the rest
 	if !lost {
@@ -104,7 +104,7 @@ func (l *Live) end(ctx context.Context, sent *liveAttempt, a jobs.Attempt) error
 	return l.err
 }
 
-// attempt returns the attempt with this generation, or nil if no worker has sent it. The caller must hold l.mu.
+// attempt returns the attempt with this generation, or nil if no worker has connected to send its output. The caller must hold l.mu.
 func (l *Live) attempt(generation int64) *liveAttempt {
 	if l == nil {
 		return nil

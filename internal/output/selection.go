@@ -132,9 +132,9 @@ func (o Selection) FollowIDs(ctx context.Context, r *runner.Runner, to *LogPrint
 	return failure.ExitStatus(3)
 }
 
-// overlap is how much earlier FollowFilter begins its search for ended tasks: each poll reads the tasks that ended after the previous poll,
-// and in the five seconds before it. A worker reads the end time of a task before it commits. So a task may have an end time before the
-// previous poll, but become visible only after that poll.
+// overlap is the length of a period before each poll of FollowFilter. The next poll reads the tasks that ended in this period or later. A
+// worker reads the end time of a task before it commits. So a task may have an end time before the previous poll, but become visible only
+// after that poll.
 const overlap = 5 * time.Second
 
 // FollowFilter prints the output of the tasks that match a filter until ctx ends: of the tasks that run now, and of the tasks that start
@@ -194,7 +194,7 @@ func (o Selection) active(ctx context.Context, r *runner.Runner, since time.Time
 		}
 		tasks = append(tasks, more...)
 	}
-	// If the state of a task changed between the reads, the task occurs twice. Keep the record with the higher generation.
+	// If a task changed its state between two of these queries, it occurs twice. Keep the record with the higher generation.
 	slices.SortStableFunc(tasks, func(a, b jobs.Task) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(b.GenerationID, a.GenerationID))
 	})

@@ -21,7 +21,7 @@ func ServeBeside(ctx context.Context, r *runner.Runner, p *term.Printer, options
 	if hidden != "" {
 		p.Say("%s", hidden)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // serve the pages after ctx has ended, too, until the worker has stopped
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // do not stop the pages when ctx ends, but when the worker has stopped
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -43,8 +43,8 @@ func ReadOptions(c *cli.Context) web.ServerOptions {
 		Insecure: cli.Get[bool](c, "insecure")}
 }
 
-// PublicURL returns the address of the first page for users behind a proxy, without a slash at its end. It is empty if the user did not
-// give --public-url.
+// PublicURL returns the address at which users reach the first page through a proxy, without a slash at its end. It is empty if the user
+// did not give --public-url.
 func PublicURL(o web.ServerOptions) (string, error) {
 	if o.PublicURL == "" {
 		return "", nil

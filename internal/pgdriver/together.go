@@ -81,7 +81,7 @@ func valuesOf(result pgx.Rows, types *pgtype.Map) ([]driver.Value, error) {
 	for i, raw := range result.RawValues() {
 		column := &columns[i]
 		known, ok := types.TypeForOID(column.DataTypeOID)
-		if !ok { // pgx does not know the type void, which a statement returns that takes a lock
+		if !ok { // a statement that takes a lock returns the type void, which pgx does not know
 			values[i] = string(raw)
 			continue
 		}

@@ -116,7 +116,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 var errEnded = errors.New("the server has ended")
 
-// run tries once to start the server. It returns errEnded if the server has exited again.
+// run tries once to start the server. It returns errEnded if the server exits before it accepts connections.
 func (s *Server) run(ctx context.Context) error {
 	args := []string{"-k", s.Dir, "-c", "listen_addresses=", "-c", "max_connections=200", "-c", "shared_buffers=64MB"}
 	settings := s.settings

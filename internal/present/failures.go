@@ -78,7 +78,8 @@ func NewFailure(t jobs.Task) Failure {
 	return Failure{t.ID, t.FinishedAt, t.Queue, t.Job, Ending(t.Reason, t.ExitCode, t.Signal), line, varying().ReplaceAllString(line, "#")}
 }
 
-// GroupFailures groups failed tasks by their cause; the largest group is first. In tasks the latest failure must be first.
+// GroupFailures groups failed tasks by their cause; the largest group is first. The caller must sort the tasks so that the latest failure
+// is first.
 func GroupFailures(tasks []jobs.Task) []FailureGroup {
 	list := make([]Failure, len(tasks))
 	for i, t := range tasks {

@@ -28,7 +28,7 @@ func TestQueuesAndWorkersHaveProblems(t *testing.T) {
 	}
 	waits := queue("mail", map[jobs.State]int{jobs.Pending: 3, jobs.Retrying: 1}, map[string]int{"command": 1, "email.send": 2})
 	failed := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}, Failed: 1}
-	again := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}} // both failed tasks were retried
+	again := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}} // the failed tasks were retried
 	problem := func(code, message, try, about string) present.Problem {
 		return present.Problem{Code: code, Message: message, Try: try, About: about}
 	}

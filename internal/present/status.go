@@ -28,8 +28,7 @@ type Status struct {
 // mostHeld is the highest number of held tasks that the status counts.
 const mostHeld = 100_000
 
-// ReadStatus reads the status from the database. If the parameter "only" is not nil, the status has no
-// queues besides those that it names.
+// ReadStatus reads the status from the database. If the parameter "only" is not nil, the status has only the queues that "only" names.
 func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (Status, error) {
 	queues, err := r.Queues(ctx)
 	if err != nil {

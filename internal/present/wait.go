@@ -10,7 +10,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// mostAhead is the highest number of tasks ahead in the text of Wait; above that it says "more than 10,000 tasks".
+// mostAhead is the highest number of tasks for which Wait says exactly how many are ahead. For a higher number it says "more than 10,000
+// tasks".
 const mostAhead = 10_000
 
 // Wait says in one sentence why an unfinished task waits, or where it runs. It returns an empty text for a finished task.

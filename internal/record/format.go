@@ -71,8 +71,8 @@ func (f *Formatter) Record(v any) error {
 // holders lists the keys whose value is an object, a list or null.
 var holders = []string{"args", "env", "metadata", "progress", "queues", "result"}
 
-// A value of the type "nothing" stands for the null of a key that the list "holders" names. The value prints as an empty text. A template
-// can look for a key in the value, or use {{range}} with it, as with an empty object.
+// A value of the type "nothing" replaces a null whose key is in the list "holders". It prints as an empty text. A template can look for a
+// key in it, or use {{range}} with it, as with an empty object.
 type nothing map[string]any
 
 func (nothing) String() string { return "" }

@@ -156,7 +156,7 @@ func (r Record) Reveal(env map[string]string, input []byte) Record {
 const (
 	WasCreated  = "created"
 	WasKept     = "kept"     // nothing was added, because an older task has the unique key
-	WasReplaced = "replaced" // the task replaced an older task with the unique key, which had not started
+	WasReplaced = "replaced" // the task replaced an older task that had the unique key and had not started
 )
 
 // Process is the record of a process that still runs although its attempt has ended.
