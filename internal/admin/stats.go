@@ -62,7 +62,7 @@ func QueuesWith(ctx context.Context, r *runner.Runner, pending []PendingCount) (
 type TimeBucket struct {
 	At               time.Time // start of the period
 	Ended            map[jobs.State]int
-	Sampled          int // number of sampled tasks; 0 if there are none
+	Sampled          int // number of tasks in the sample
 	WaitP50, WaitP95 time.Duration
 	RunP50, RunP95   time.Duration
 

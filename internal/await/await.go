@@ -130,8 +130,8 @@ const (
 )
 
 // Changes calls the function "poll" immediately, then after each commit of any process, and at least every two seconds. After each call it
-// pauses for four times as long as the call took. The pause is at least minPause and at most maxPause. So many commits do not keep the
-// machine busy with polls. Changes returns when poll returns true or an error. If ctx ends, Changes returns its cause.
+// pauses for four times as long as the call took. The pause is at least minPause and at most maxPause. The pause limits the load of polls
+// when other processes commit often. Changes returns when poll returns true or an error. If ctx ends, Changes returns its cause.
 func Changes(ctx context.Context, r *runner.Runner, poll func() (done bool, err error)) error {
 	var next time.Time // time before which poll must not be called again
 	err := r.Changes(ctx, func() (bool, error) {

@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A command of runner that waits for a task ends with these exit statuses. They do not come from the task.
+// A command of runner that waits for a task ends with these exit statuses. They do not come from the command of the task.
 const (
 	StatusTimedOut = 124 // the --timeout of the wait has passed, or the task exceeded its own timeout
 	NoResult       = 125 // the task has no result, for example because it was cancelled

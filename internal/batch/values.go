@@ -130,7 +130,7 @@ func (v *lineValues) has(names ...string) bool {
 	return false
 }
 
-// option parses the value of a task option. It leaves out after and after_any, which the method "names" parses.
+// option parses the value of a task option. It does not parse the options "after" and "after_any": the method "names" does that.
 func (v *lineValues) option(k int, o *taskspec.OptionInfo, s *jobs.Spec) {
 	switch to := o.Field(s).(type) {
 	case *string:

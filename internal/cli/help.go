@@ -64,7 +64,7 @@ func withRemark(text, remark string) string {
 }
 
 // CommandHelp prints the help of a command: the purpose, the examples, the usage, the options by group, and the rest of the description. In
-// the description of a command the first paragraph contains the examples, and the last one is EXIT STATUS.
+// the description of a command the first paragraph contains the examples, and the last one has the heading EXIT STATUS.
 func CommandHelp(p *term.Printer, line Line, globals []*Option) error {
 	c := line.Command
 	name := strings.Join(append([]string{"runner"}, line.Path...), " ")

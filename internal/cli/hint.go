@@ -74,7 +74,7 @@ func (line *Line) unknown(name string) *failure.Error {
 
 // optionHint returns what the user probably meant with an unknown option: another option or a command line.
 func (line *Line) optionHint(name string) string {
-	if line.option("-"+name) != nil { // a long name after one dash: -queue
+	if line.option("-"+name) != nil { // the user typed a long name after a single dash: -queue
 		return "-" + name
 	}
 	if line.Command == nil && slices.ContainsFunc(line.commands, func(c *Command) bool { return hasOption(c, name) }) {

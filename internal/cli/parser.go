@@ -117,7 +117,7 @@ func commandNamed(list []*Command, name string) *Command {
 func (line *Line) flag(word string, args []string) []string {
 	name, text, hasText := strings.Cut(word, "=")
 	if !strings.HasPrefix(name, "--") {
-		isLong := line.option("-"+name) != nil || line.optionSynonym(name) != "" // a long name after one dash: -queue
+		isLong := line.option("-"+name) != nil || line.optionSynonym(name) != "" // a long name after a single dash: -queue
 		if len(name) == 2 || !isLong {
 			return line.letters(word, args)
 		}

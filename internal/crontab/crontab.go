@@ -191,7 +191,7 @@ func parseSetting(line string) (name, value string, ok bool) {
 	}
 	for i, r := range name {
 		if !(r == '_' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || i > 0 && '0' <= r && r <= '9') {
-			return "", "", false // not a name of a variable: the line is an entry whose command contains an equals sign
+			return "", "", false // this is no name of a variable, so the line is an entry whose command contains an equals sign
 		}
 	}
 	return name, unquote(strings.TrimSpace(value)), true

@@ -58,7 +58,7 @@ func NewGroup() *Group {
 // Stop ends the contexts of all Calls of the group.
 func (g *Group) Stop(cause error) { g.cancel(cause) }
 
-// Idle reports whether the group has no running Call. If it has one, Idle also arranges that f is called when the last Call ends.
+// Idle returns true if no Call of the group is running. Otherwise it returns false, and f is called when the last Call ends.
 func (g *Group) Idle(f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

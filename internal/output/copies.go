@@ -17,7 +17,7 @@ type Copies struct {
 	Dir    string // directory for one output file per attempt; empty for no files
 	Size   int64  // maximum size of an output file; 0 for no limit
 	Log    *slog.Logger
-	Pages  string // URL of the web pages, which hooks get in $RUNNER_EVENT_URL; empty if unknown
+	Pages  string // URL of the web pages, for $RUNNER_EVENT_URL of hooks; empty if unknown
 }
 
 // Register registers with r a handler of commands that makes these copies. When r runs no more tasks, the caller must call stop.

@@ -22,7 +22,7 @@ type Range struct {
 	All   bool      // whether to print all attempts
 	N     int       // print the attempts with this number; 0 for the latest attempt and the attempts after it
 	Began time.Time // if set, leave out finished attempts that started before this time
-	Lines int       // number of last lines to print of the first attempt; -1 for all lines
+	Lines int       // print only this number of lines at the end of the first attempt; -1 for all lines
 }
 
 // lastBefore returns the generation of the last attempt before the range, or 0 if the range can contain the first attempt. If All, N and

@@ -132,9 +132,9 @@ func (o Selection) FollowIDs(ctx context.Context, r *runner.Runner, to *LogPrint
 	return failure.ExitStatus(3)
 }
 
-// overlap is the length of a period before each poll of FollowFilter. The next poll reads the tasks that ended in this period or later. A
-// worker reads the end time of a task before it commits. So a task may have an end time before the previous poll, but become visible only
-// after that poll.
+// overlap is a margin: each poll of FollowFilter reads the tasks that ended after the previous poll, and those that ended up to five
+// seconds before it. A worker reads the end time of a task from its clock before it commits. So a task may have an end time before the
+// previous poll, but become visible only after that poll.
 const overlap = 5 * time.Second
 
 // FollowFilter prints the output of the tasks that match a filter until ctx ends: of the tasks that run now, and of the tasks that start

@@ -28,8 +28,8 @@ func settings(lockTimeout time.Duration) map[string]string {
 	}
 }
 
-// session returns a copy of config whose connections have the given settings. Each new connection sets them with SET statements. They are
-// not in the startup message, because connection poolers reject settings there that they do not know.
+// session returns a copy of config whose connections have the given settings. Each new connection sets them with SET statements. The
+// startup message does not contain them, because a connection pooler rejects a message with settings that it does not know.
 func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.ConnConfig {
 	config, settings = config.Copy(), maps.Clone(settings)
 	maps.Copy(settings, more)
@@ -82,7 +82,7 @@ func lastValue(ctx context.Context, conn *pgconn.PgConn, text string) (string, e
 // checkPooling begins a transaction on another connection. In two cases the pooler is in transaction mode: if the process pid executes this
 // transaction, or if another server process executes the next statement of conn.
 func checkPooling(ctx context.Context, conn *pgconn.PgConn, pid string, config *pgconn.Config) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // if the pool is full, a pooler lets the client wait
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // a pooler whose pool is full makes the client wait
 	defer cancel()
 	other, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
