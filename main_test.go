@@ -23,8 +23,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestMain makes the test binary behave as the programs that the scripts call, each in a process of its own. Under the name "runner", the
-// binary calls main of this package. Under the name "runnerdemo", it is a user's program with registered functions.
+// TestMain makes the test binary act as the programs that the scripts in testdata/script call. Each call is a process of its own. Under the
+// name "runner", the binary calls main of this package. Under the name "runnerdemo", it is a user's program with registered functions.
 func TestMain(m *testing.M) {
 	if runner.Guardian() { // workers in this process start the test binary as their guardian
 		return
@@ -35,9 +35,9 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"runner": main, "runnerdemo": demo, "notifysink": notifySink})
 }
 
-// TestScript runs the scripts, which specify the command line. A script starts in an empty directory with its own HOME, and with RUNNER_DB
-// set to a file there. So no script uses a real database, such as the one in /var/lib/runner for root. Of the environment variables of the
-// test, a script gets only PATH and NODE_PATH.
+// TestScript runs the scripts in testdata/script, which specify the command line of runner. A script starts in an empty directory with its
+// own HOME, and with RUNNER_DB set to a file there. So no script uses a real database, such as the one in /var/lib/runner for root. Of the
+// environment variables of the test, a script gets only PATH and NODE_PATH.
 //
 // To rewrite the golden files: UPDATE_SCRIPTS=1 go test -run TestScript .
 func TestScript(t *testing.T) {

@@ -81,7 +81,7 @@ func extremeFiles(t *testing.T, dir string) []any {
 		"/no/such", "/\x00", "/\xff", "/" + strings.Repeat("d/", 2047), strings.Repeat("x", 5000), "/bin/true"}
 }
 
-// rowFuzz is the state of the test: a database with extreme rows, and a worker.
+// rowFuzz is the state of TestRowsOfPlainSQL: a database with extreme rows, and a worker.
 type rowFuzz struct {
 	*testing.T
 	values       rowValues
@@ -92,7 +92,7 @@ type rowFuzz struct {
 	columns      map[string][]string // names of the columns of each table
 	canaries     []canary
 	accepted     int            // number of rows that the database has accepted
-	rejected     map[string]int // number of rejected rows by the start of the error message
+	rejected     map[string]int // number of rejected rows for each error; the key is the start of the error message
 }
 
 // canary is an ordinary task that the worker must complete in spite of the extreme rows.
@@ -312,11 +312,13 @@ func (f *rowFuzz) stateValues() []columnValue {
 func (f *rowFuzz) value(table, column string) any {
 	for {
 		value := f.values.of(column)
-		text := fmt.Sprintf("%s", value) // values may also be bytes; %s converts them to text, and so does a server
+		text := fmt.Sprintf("%s", value) // some values are bytes; %s converts them to text, as a PostgreSQL server does
 		if (table == "pauses" || table == "limits") && (column == "queue" || column == "name") && (text == "" || text == "command") {
 			continue
 		}
-		if table == "cancel_requests" && column == "task_id" { // the request must not cancel a canary, not even one that is added later
+		// A row in cancel_requests cancels a task. That must not be a canary, so choose an existing task: a greater id could become the id
+		// of a later canary.
+		if table == "cancel_requests" && column == "task_id" {
 			if value = f.newest(); value == int64(1) {
 				value = int64(0)
 			}

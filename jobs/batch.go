@@ -36,29 +36,29 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 // BatchHandler returns a Handler that calls the given function with up to n tasks of the job at a time, and at least one. Use it if the
 // effect of many tasks costs little more than that of one, such as a bulk insert or a request that takes a list.
 //
-// The function can end single tasks with BatchTask.End. The result of the function is the outcome of all other tasks: nil completes them,
-// and an error or a panic is the error of each of them. Each task has its own attempt, result, error, log, timeout and retries. A timeout
-// or a cancellation of one task ends only the context of that task. The function should then stop its work on that task and call End. When
-// the context of Work ends, the worker stops, and the context ctx of the function ends after the time Grace (see runner.Options). The
-// context ctx also ends when the contexts of all remaining tasks have ended; a task remains until the function calls End for it. The
-// context ctx belongs to no task, so pass BatchTask.Context, not ctx, to the functions of package runner.
+// The function can end single tasks with BatchTask.End. The result of the function is the outcome of all tasks that it has not ended: nil
+// completes them, and an error or a panic is the error of each of them. Each task has its own attempt, result, error, log, timeout and
+// retries. A timeout or a cancellation of one task ends only the context of that task. The function should then stop its work on that task
+// and call End. When the context of Work ends, the worker stops, and the context ctx of the function ends after the time Grace (see
+// runner.Options). The context ctx also ends when the contexts of all remaining tasks have ended; a task remains until the function calls
+// End for it. The context ctx belongs to no task, so pass BatchTask.Context, not ctx, to the functions of package runner.
 //
 // A batch takes one slot of the worker until the function returns, even if the function has called End for each task. When a worker claims
 // a task of the job, it claims up to n-1 more tasks of the job in the same queue, in the usual order. The parameter "tasks" of the function
 // has the same order. The worker takes only tasks that are due, and does not wait for a full batch. So a task starts at once while a slot
-// is free. Batches are larger while all slots are taken, because more tasks become due meanwhile. With Handler.WaitToFill the worker waits
-// for a full batch. A batch never mixes tasks with different names of the job (see Handler.Alias). A task whose worker has died several
-// times runs in a batch of its own (see MaxLosses).
+// is free. If all slots are taken, more tasks become due until a slot is free, so the next batch is larger. With Handler.WaitToFill the
+// worker waits for a full batch. A batch never mixes tasks with different names of the job (see Handler.Alias). A task whose worker has
+// died several times runs in a batch of its own (see MaxLosses).
 //
 // The rate of a Limit counts a call of the function as one start, however many tasks the call has. So a rate of five a second with batches
 // of 100 allows five requests of up to 100 tasks each. Limit.Running, lanes and pauses apply to each task. A batch has at most one task of
 // a lane.
 //
 // A task that failed waits until its next attempt is due. Tasks that were enqueued later may start before that. To keep the order of all
-// tasks of a queue, run one batch at a time (Options.Concurrency or a QueueMax of 1, in one worker). If a request fails, wait in the
-// function and send the request again, because each return of the function ends an attempt of each task. If ctx ends while the function
-// waits, return RetryIn(0, err): the next batch then begins with the same tasks. To keep the order only among the tasks of one device or
-// account, use single tasks with a Lane.
+// tasks of a queue, run one batch at a time (Options.Concurrency or a QueueMax of 1, in one worker). If the function sends the tasks to a
+// server and the request fails, do not return: wait in the function and send the request again. Each return of the function ends an attempt
+// of each task. If ctx ends while the function waits, return RetryIn(0, err): the next batch then begins with the same tasks. To keep the
+// order only among the tasks of one device or account, use single tasks with a Lane.
 //
 // Middleware runs for each task, on a goroutine of its own. The function starts when the middleware of all tasks has called next. If that
 // takes longer than a second, the function starts with the tasks whose middleware has called next, and a further call gets the other tasks.
@@ -138,7 +138,7 @@ type batchMember struct {
 	input any
 
 	call   *batchCall  // call that the task belongs to; set before the function is called
-	detach func() bool // removes the callback that tells the batchCall when ctx ends
+	detach func() bool // removes the callback that add has registered for the end of ctx
 
 	once   sync.Once
 	ended  chan struct{} // closed when the fields below are set
@@ -203,7 +203,7 @@ func batchTasks[In any](members []*batchMember) []BatchTask[In] {
 	tasks := make([]BatchTask[In], len(members))
 	for i, m := range members {
 		tasks[i] = BatchTask[In]{Context: m.ctx, Task: m.task, member: m}
-		tasks[i].Input, _ = m.input.(In) // the second result prevents a panic if the input is a nil interface, which is valid
+		tasks[i].Input, _ = m.input.(In) // with a second result there is no panic if m.input is nil, which is valid if In is an interface
 	}
 	return tasks
 }
@@ -224,7 +224,7 @@ func runBatch(all *gather.Call, call func(context.Context, []*batchMember) error
 		if p := recover(); p != nil {
 			panicked = &batchPanic{p, debug.Stack()}
 		}
-		all.End() // first report the end of the call, so that the worker frees the slot as soon as the last member ends
+		all.End() // End comes before finish, so the worker can free the slot as soon as the last member has ended
 		for _, m := range members {
 			m.finish(nil, err, panicked)
 		}

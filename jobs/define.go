@@ -14,7 +14,7 @@ import (
 type Handler struct {
 	Job         string
 	Aliases     []string // further names of the job, under which the Handler runs tasks, too; see Alias
-	MaxAttempts int      // maximum number of attempts of a task that sets none; the first start of the task stores it in the task
+	MaxAttempts int      // default of Task.MaxAttempts; a task without MaxAttempts gets this value at its first start
 	BatchSize   int      // greatest number of tasks in a batch; 0 if the Handler runs single tasks; see Func.BatchHandler
 
 	BatchWait time.Duration // longest time that a due task waits until a batch is full; see WaitToFill
@@ -30,8 +30,8 @@ type Handler struct {
 //
 //  1. Define the job under its new name, and register its handler with the old name as an alias:
 //     r.Register(SendMail.Handler(send).Alias("email.send")). Func.Args and ResultFunc.Result accept tasks of both names.
-//  2. Define its schedules and the limit of the job again, under the new name. The tasks that schedules have enqueued before keep the old
-//     name.
+//  2. Define the schedules and the limit of the job again, under the new name. Tasks that the schedules have already enqueued keep the
+//     old name.
 //  3. Start the new program everywhere. A worker of the old program does not know the new name, so tasks with the new name wait for a
 //     worker of the new program. Both programs may run at the same time.
 //  4. Remove the alias when no unfinished task has the old name. A Filter with the old name in Jobs and the states Unfinished finds them.

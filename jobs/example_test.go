@@ -189,8 +189,8 @@ func ExampleSchedule() {
 	// Output: newsletter 0 6 * * MON Europe/Berlin
 }
 
-// A function gets up to 100 tasks of its job in one call, and each task has its own outcome. The loop stands for a request that takes a
-// list.
+// A function gets up to 100 tasks of its job in one call, and each task has its own outcome. In place of the Println, a real program sends
+// all mails with one request.
 func ExampleFunc_BatchHandler() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example")

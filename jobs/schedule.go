@@ -5,7 +5,7 @@ import (
 )
 
 // Schedule enqueues a task at each tick. The ticks are the times that match its cron expression. Name, Cron and Spec are required, and the
-// other fields of the definition have defaults. The database maintains the fields below "State".
+// other fields of the definition have defaults. The database sets the fields from PausedAt on, which describe the state of the schedule.
 type Schedule struct {
 	Name string // name with the same characters as a queue's name
 	Cron string // five fields, a word such as @hourly, or "@every 90s"

@@ -8,7 +8,7 @@ import (
 // DefaultQueue is the queue of a task that does not set one.
 const DefaultQueue = "default"
 
-// Defaults of the other fields of a task.
+// Defaults of fields of a Spec other than Queue.
 const (
 	defaultPriority    = 5
 	defaultMaxLosses   = 3

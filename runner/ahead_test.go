@@ -113,7 +113,7 @@ func TestALaterTaskOfHigherPriorityOvertakesTheTasksClaimedAhead(t *testing.T) {
 		short(f, 100)
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 		at := slices.IndexFunc(f.runs, func(r run) bool { return r.task.ID == 101 })
-		testkit.Between(t, "place of the urgent task", at, 20, 22) // task 21 may already have got the next slot
+		testkit.Between(t, "place of the urgent task", at, 20, 22) // place 20 is directly after task 20, but task 21 may start first
 		slices.SortStableFunc(f.runs, func(x, y run) int { return y.task.Priority - x.task.Priority })
 		if !slices.IsSortedFunc(f.runs[1:], func(x, y run) int { return int(x.task.ID - y.task.ID) }) {
 			t.Errorf("got runs of %v, want the order of the ids", f.runs)
@@ -262,7 +262,7 @@ func TestTasksWithLargeArgumentsAreHardlyClaimedAhead(t *testing.T) {
 		}
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 	})
-	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // with small arguments the worker would claim 3
+	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // it would be 3 if the arguments were small
 }
 
 // TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong checks a task that must not run twice. If the worker has claimed such a task and has
@@ -270,7 +270,7 @@ func TestTasksWithLargeArgumentsAreHardlyClaimedAhead(t *testing.T) {
 func TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong(t *testing.T) {
 	var a aheadTest
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
-		time.Sleep(time.Millisecond) // the worker now waits for the end of this function
+		time.Sleep(time.Millisecond) // after this sleep the worker only waits for the end of this function
 		filter := jobs.Filter{States: []jobs.State{jobs.Running}}
 		for other, err := range f.All(f.Context(), filter, Page{}) {
 			if testkit.NoError(f.T, err); other.MaxLosses == 0 && other.ID != task.ID {
@@ -294,7 +294,7 @@ func TestAtMostClaimAheadTasksWait(t *testing.T) {
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 		testkit.Equal(t, "runs", len(f.runs), 50)
 	})
-	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // with the default of ClaimAhead the worker would claim 3
+	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // it would be 3 with the default of ClaimAhead
 }
 
 // TestCommandsAreClaimedAheadOnRequest registers a function as the handler of commands, because a real command does not run on fake time.

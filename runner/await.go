@@ -58,8 +58,8 @@ func (r *Runner) changes(ctx context.Context, notices <-chan struct{}, check fun
 	}
 }
 
-// wait waits for a notice, at most for the duration d. It returns an error if the Runner closes or ctx ends meanwhile. The caller passes a
-// timer, so that it can use the same timer for all its calls of wait.
+// wait waits until it receives from notices, but at most for the duration d. It returns an error if the Runner closes or ctx ends before
+// that. The caller passes a timer, so that all its calls of wait can use the same one.
 func (r *Runner) wait(ctx context.Context, notices <-chan struct{}, timer *time.Timer, d time.Duration) error {
 	timer.Reset(d)
 	select {

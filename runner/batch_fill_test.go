@@ -34,14 +34,15 @@ func TestABatchWaitsUntilItIsFullOrItsFirstTaskHasWaited(t *testing.T) {
 			return nil
 		}).WaitToFill(2 * time.Second))
 		stop := runnerkit.Work(t, r)
-		for n := range 5 { // the third task fills a batch at 1 s, and the fourth is due at 1.5 s
+		// A task is due every 500 ms. The third task fills a batch at 1 s. The fourth task starts after 2 s of waiting, at 3.5 s.
+		for n := range 5 {
 			runnerkit.Enqueue(t, r, bulk.With(n))
 			time.Sleep(500 * time.Millisecond)
 		}
 		time.Sleep(time.Minute)
 		stop()
 		runnerkit.Enqueue(t, r, bulk.With(9))
-		runnertest.Drain(t, r) // the single task does not fill a batch, so it waits for 2 s
+		runnertest.Drain(t, r) // a single task does not fill a batch, so it starts after 2 s
 		testkit.Equal(t, "calls", l.calls, []string{"1s [0 1 2]", "3.5s [3 4]", "1m4.5s [9]"})
 	}, runner.Options{Concurrency: 4})
 }
@@ -141,7 +142,7 @@ func triedAgain(t *testing.T, again error) {
 		r.Register(bulk.BatchHandler(3, send))
 		enqueueNumbers(t, r, 4)
 		stop := runnerkit.Work(t, r)
-		time.Sleep(15 * time.Second) // the first batch is sent, and the next one waits
+		time.Sleep(15 * time.Second) // tasks 1 to 3 have completed, and the call for task 4 waits for the server
 		enqueueNumbers(t, r, 1)
 		stop()
 		runnertest.Drain(t, r)

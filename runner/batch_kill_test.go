@@ -75,7 +75,7 @@ func startBatchWorker(t *testing.T, path, point string) *exec.Cmd {
 	worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", batchVariable, path, point), "GORACE=atexit_sleep_ms=0")
 	worker.Stderr = os.Stderr
 	testkit.NoError(t, worker.Start())
-	t.Cleanup(func() { _ = worker.Process.Kill() }) // a successful test has killed the worker by now; after a failure it may still run
+	t.Cleanup(func() { _ = worker.Process.Kill() }) // if the test has failed, the worker may still run
 	return worker
 }
 

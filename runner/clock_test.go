@@ -24,7 +24,7 @@ func TestAWorkerThatStartsDaysLaterDeletesNothingForAnHour(t *testing.T) {
 		f.enqueue(work.With("x"))
 		f.work(time.Minute)
 		time.Sleep(25 * time.Hour)
-		for range 2 { // a restart within the hour changes nothing
+		for range 2 { // the restart between the two runs does not begin the hour again
 			f.work(20 * time.Minute)
 			if got := f.taskCount(); got != 1 {
 				t.Errorf("after %v got %d tasks, want the one that completed", time.Since(f.began), got)

@@ -257,7 +257,7 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 			}
 			release()
 			switch {
-			case strings.HasSuffix(name, "Tx"): // may return ErrBusy, because the application's handle has its own busy timeout
+			case strings.HasSuffix(name, "Tx"): // ErrBusy is valid: these calls use a database handle with a busy timeout of its own
 				if err != nil && !errors.Is(err, jobs.ErrBusy) && !errors.Is(err, cause) {
 					t.Errorf("got %v, want nil, %v or %v", err, jobs.ErrBusy, cause)
 				}
@@ -322,7 +322,8 @@ func TestNoCallOfAHandlerOutlastsItsContext(t *testing.T) {
 				if took > slowEnd {
 					t.Errorf("took %v (%v), want less than %v", took, err, slowEnd)
 				}
-				// A call in a transaction may return ErrBusy, because the application's handle has its own busy timeout.
+				// A call in a transaction may return ErrBusy, because the transaction uses a database handle with a busy timeout of its
+				// own.
 				busy := strings.HasSuffix(name, "Tx") && errors.Is(err, jobs.ErrBusy)
 				if !errors.Is(err, cause) && !(during && (busy || name == "Upstream" && err == nil)) {
 					t.Errorf("got %v, want %v", err, cause)

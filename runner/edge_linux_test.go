@@ -185,7 +185,7 @@ func moduleGoroutines(t *testing.T) []string {
 	})
 }
 
-// idOf returns the start of a stack, such as "goroutine 17".
+// idOf returns the words with which a stack trace begins: the id of its goroutine, such as "goroutine 17".
 func idOf(stack string) string {
 	head, _, _ := strings.Cut(stack, " [")
 	return head

@@ -259,8 +259,8 @@ func ExampleRunner_OnFinished() {
 	// context canceled
 }
 
-// The goroutine of OnFinished may start at any later time. AddCursor has stored the cursor by then, so OnFinished misses no task that
-// finishes after AddCursor: neither a task that is enqueued at once, nor a task that finishes while the program is down.
+// AddCursor stores the cursor before the goroutine of OnFinished starts. So OnFinished misses no task that finishes after AddCursor, even
+// if the goroutine starts late or the program is down when the task finishes.
 func ExampleRunner_AddCursor() {
 	ctx, stop := context.WithCancel(context.Background())
 	r, remove := temp()

@@ -27,7 +27,7 @@ func BenchmarkFair(b *testing.B) {
 	const late = 100 * time.Millisecond
 	for _, c := range []struct {
 		name    string
-		queue   string // queue of the flood; empty for no flood
+		queue   string // queue of the flood tasks; empty if there are none
 		maxWait time.Duration
 	}{{"alone", "", 0}, {"beside_another_queue", "flood", 0}, {"below_a_flood", "default", 0},
 		{"below_a_flood_max_wait_100ms", "default", late}} {

@@ -99,7 +99,7 @@ func (f *fakeTimeTest) enqueue(spec jobs.Spec) int64 {
 	return task.ID
 }
 
-// work runs the worker for a while and then drains it.
+// work runs the worker for the duration d, and then waits until the worker has stopped.
 func (f *fakeTimeTest) work(d time.Duration) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), d)

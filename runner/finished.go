@@ -63,7 +63,8 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	c := &consumer{r: r, cursor: cursor, owner: db.NewWorkerID(), handle: handle}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	// The variable "made" says whether the cursor exists, and "again" says whether the next unexpected error ends OnFinished.
+	// The variable "made" says that the cursor is stored. The variable "again" is set after an unexpected error, until deliver succeeds.
+	// While it is set, another unexpected error ends OnFinished.
 	var made, again bool
 	var pause time.Duration
 	for {
@@ -208,7 +209,7 @@ func (c *consumer) batch(ctx context.Context, seq int64) error {
 		}
 		last := i == len(ends)-1 || ctx.Err() != nil
 		if last {
-			stopRenewal() // stop the renewal first, because a renewal after the next write would take the cursor again
+			stopRenewal() // the next write frees the cursor, and a renewal after it would take the cursor again
 		}
 		if err := store.MoveCursor(write, c.cursor, c.owner, end.Seq, last); err != nil {
 			return err

@@ -91,12 +91,12 @@ func finishedProgram(path string, how []string) error {
 }
 
 // TestAKilledConsumerMissesNoEnd kills a program before OnFinished has called handle for all finished tasks. In the next program,
-// OnFinished continues in order and misses no task. It calls handle again for a task only if the first program was killed after handle had
-// its effect for this task.
+// OnFinished continues in order and misses no task. It calls handle a second time only for the task whose line handle had already written
+// when the program was killed.
 func TestAKilledConsumerMissesNoEnd(t *testing.T) {
 	const first, middle, last = "1 completed \n", "2 failed error\n3 cancelled dependency\n", "4 completed \n"
 	for point, want := range map[string]string{
-		"running":  first + middle + "4 failed lost\n", // the program is killed before the first call of handle
+		"running":  first + middle + "4 failed lost\n", // killed while task 4 runs, before the first call of handle
 		"ended":    first + middle + last,
 		"handling": first + middle + last,
 		"handled":  first + "2 failed error\n" + middle + last,

@@ -42,8 +42,8 @@ func TestFlashWritesAtOnceWhenItStops(t *testing.T) {
 }
 
 // TestFlashDoesNotDelayABacklog checks that a worker with Flash writes at once while tasks wait for a slot or because of a limit. With
-// tasks of a lane, the worker delays only the write that ends the first task. Each later write lets the next task of the lane start, so the
-// worker does not delay it.
+// tasks of one lane, the worker delays only the write that ends the first task. After this write the worker knows that tasks wait for the
+// lane, so it writes each further end at once.
 func TestFlashDoesNotDelayABacklog(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash, Concurrency: 2}, nil, func(f *fakeTimeTest) {
 		for range 7 {

@@ -245,7 +245,7 @@ func TestCommandsNeedTheCallOfGuardianInMain(t *testing.T) {
 	testkit.Equal(t, "state", got.State, jobs.Pending)
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 	testkit.Equal(t, "losses", got.Losses, 0)
-	if out, err := program(self); err != nil { // a guardian has an empty environment, so its main calls Guardian here
+	if out, err := program(self); err != nil { // main calls Guardian, because a guardian does not inherit unhookedVariable
 		t.Errorf("got output %q and error %v, want no error", out, err)
 	}
 	testkit.Equal(t, "state", runnerkit.Get(t, r, task.ID).State, jobs.Completed)

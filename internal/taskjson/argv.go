@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// argument is a word of a command. In JSON it is a string. If it is not UTF-8, it is an object, because encoding/json would change its
-// bytes.
+// argument is a word of a command. In JSON it is a string. A word that is not UTF-8 is an object instead, because encoding/json would
+// change the bytes of such a string.
 type argument string
 
 // encoded is the JSON object for a word that is not UTF-8. encoding/json writes the bytes as base64.

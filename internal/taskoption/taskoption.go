@@ -20,8 +20,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Text returns the value of an option as text that people can read and that flags accept. The argument is a pointer, as
-// taskspec.OptionInfo.Field returns it.
+// Text returns the value of an option as text that people can read and that flags accept. The parameter "field" is a pointer that
+// taskspec.OptionInfo.Field has returned.
 func Text(field any) string {
 	switch value := field.(type) {
 	case *string:
@@ -81,7 +81,8 @@ func SpecOf(t *jobs.Task) jobs.Spec {
 	case t.ExpiresAt.After(t.RunAt):
 		s.ExpiresIn = min(t.ExpiresAt.Sub(t.RunAt), taskspec.MaxDelay)
 	case !t.ExpiresAt.IsZero():
-		// A retry or a snooze has moved the due time beyond the expiry, so ExpiresIn becomes the time from the creation to the expiry.
+		// The due time is later than the expiry, because a retry or a snooze has moved it. ExpiresIn is then the time from the creation to
+		// the expiry.
 		s.ExpiresIn = max(t.ExpiresAt.Sub(t.CreatedAt), time.Millisecond)
 	}
 	return s
@@ -123,15 +124,16 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 	return tasktext.Quote(append(append(words, "--"), argv...))
 }
 
-// flags returns the words that set an option to its value in s. It returns none if the value is the default.
+// flags returns the words that set an option to its value in s. It returns nil if the option has no flag, or if enqueue uses the same value
+// without the flag.
 func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
 	usual := o.IsDefault(s)
 	switch o.Key {
 	case "max_attempts":
 		usual = usual || s.Job == jobs.CommandJob && s.MaxAttempts == taskspec.CommandAttempts
 	case "backoff_max":
-		// Without --backoff-max, enqueue raises the default maximum to the delay if the delay is greater. So this command line needs
-		// --backoff-max if the delay of the task is greater than its maximum, even if that maximum is the default.
+		// Without --backoff-max, enqueue raises the maximum to the delay if the delay is greater. A task whose delay is greater than its
+		// maximum therefore needs --backoff-max.
 		usual = usual && s.Backoff.Delay <= s.Backoff.Max
 	}
 	if o.Flag == "" || usual {
@@ -166,7 +168,7 @@ func flag(o *taskspec.OptionInfo, value string) []string {
 	return []string{"--" + o.Flag, value}
 }
 
-// placement lists the options that Chosen leaves out, because other lines about the task show them.
+// placement lists the options that Chosen leaves out. The views of a task show these options in other places.
 var placement = []string{"label", "queue", "priority", "lane", "unique_key", "after", "after_any", "run_at", "expires_in", "path", "cwd"}
 
 // Chosen returns the options in s that do not have their defaults, as texts such as "max losses 2". It leaves out the options in placement.

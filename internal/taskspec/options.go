@@ -15,7 +15,7 @@ import (
 )
 
 // OptionInfo defines one option of a task. The flags of enqueue, the keys of a batch, the JSON records, the options in the database, the
-// help, the web pages and some tables in the docs agree with these definitions: they are generated, or a test compares them.
+// help, the web pages and some tables in the docs agree with these definitions: some are generated from them, and tests check the others.
 type OptionInfo struct {
 	Key      string   // key in JSON, and name of the column in the view enqueue
 	Flag     string   // name of the flag; empty if there is none
@@ -23,14 +23,14 @@ type OptionInfo struct {
 	Value    string   // placeholder of the value in the help; only for texts and numbers
 	Group    string   // heading above the flag in the help
 	Help     string   // description for the help in one line, without the default
-	Zero     string   // meaning of the default if the default is 0 or empty
+	Zero     string   // meaning of a default that is 0 or empty
 	Doc      string   // description in the tables of the docs; empty if it is the same as Help
-	Min      int64    // minimum of a number; the default may be smaller
+	Min      int64    // minimum of a number; 0 is valid even if it is smaller
 	Max      int64    // maximum of a number (0 for the maximum of its type), or maximum size of a map as JSON, in bytes
 	Words    []string // valid values, if the option is one of a few words
 	MaxKeys  int      // maximum number of keys of a map; 0 for no maximum
 	Secret   bool     // whether the values of a map are hidden until the user asks for them
-	OneTask  bool     // whether a task of a schedule cannot have the option
+	OneTask  bool     // whether the option is not allowed for tasks of schedules
 	Commands bool     // whether only commands have the option, and functions do not
 
 	column func(*jobs.Spec) any         // returns a pointer to the field of Spec; nil if the database has no column for the option

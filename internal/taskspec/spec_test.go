@@ -83,7 +83,7 @@ func TestValidateNamesTheInvalidField(t *testing.T) {
 		{"label", func(s *jobs.Spec) { s.Label = long }},
 		{"label", func(s *jobs.Spec) { s.Label = "a\nb" }},
 		{"label", func(s *jobs.Spec) { s.Label = "\xff" }},
-		{"label", func(s *jobs.Spec) { s.Label = "\u009b31m" }}, // the control character CSI
+		{"label", func(s *jobs.Spec) { s.Label = "\u009b31m" }}, // on a terminal, \u009b begins a colour sequence
 		{"unique_key", func(s *jobs.Spec) { s.UniqueKey = long }},
 		{"created_by", func(s *jobs.Spec) { s.CreatedBy = long }},
 		{"unique_key", func(s *jobs.Spec) { s.UniqueKey = "\x00" }},

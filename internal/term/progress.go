@@ -59,8 +59,8 @@ func (w Progress) percent() int { return min(w.Done, w.Total) * 100 / max(w.Tota
 //
 //	head  ████████████░░░░░░░░  62%  7,440/12,000  212/s  ETA 21s  17 failed
 //
-// If the line is too narrow, Line first omits the head. Then it omits the counts, the rate, the estimate and the failures, until the rest
-// fits.
+// If the line is too narrow, Line first omits the head. If that is not enough, it omits the counts, then the rate, then the estimate, and
+// then the failures.
 func (w Progress) Line(head string, width int) string {
 	tail := []string{"", humanize.Count(int64(w.Done)), w.rate(), w.eta(), w.failures()}
 	bar := 0
@@ -69,7 +69,7 @@ func (w Progress) Line(head string, width int) string {
 		tail[1] += "/" + humanize.Count(int64(w.Total))
 	}
 	gap := "  "
-	// room returns how many cells remain for the head and the bar beside the parts in tail.
+	// room returns how many cells of the line remain for the head and the bar if the line contains all texts in tail.
 	room := func() int { return width - Cells(joinParts(gap, tail...)) - len(gap) }
 	if free := room() - bar - len(gap); Cells(head) > free {
 		if head = Cut(head, free); free < shortestHead {

@@ -33,7 +33,7 @@ func EscapeJSON(line string) string {
 
 // Cells returns how many cells a text takes on a terminal.
 func Cells(text string) int {
-	if isASCII(text) { // avoid runewidth, because its first use is slow
+	if isASCII(text) { // avoid package runewidth, because its first use is slow
 		return len(text)
 	}
 	return runewidth.StringWidth(text)

@@ -68,7 +68,7 @@ func openFiles() map[string]string {
 	}
 	for _, entry := range entries {
 		name, err := os.Readlink(filepath.Join(directory, entry.Name()))
-		if err != nil { // this is the descriptor of the directory itself, which ReadDir has closed
+		if err != nil { // ReadDir used this descriptor to read the directory, and has closed it
 			continue
 		}
 		if name != "anon_inode:[eventpoll]" && name != "anon_inode:[eventfd]" {

@@ -73,7 +73,7 @@ func (o List) Print(ctx context.Context, r *runner.Runner, p *term.Printer) erro
 		}
 	}
 	if n > 0 && n == o.Rows && p.Interactive() {
-		p.Flush() // the count may take long, so show the rows now
+		p.Flush() // to count all selected tasks may take long, so print the rows first
 		all, err := r.Count(ctx, o.Filter)
 		if err != nil {
 			return err

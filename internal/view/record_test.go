@@ -36,7 +36,7 @@ func TestTaskRecordLooksLikeTheSample(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return at.In(time.FixedZone("", 3600)) // not in UTC: the record must convert the time to UTC
+		return at.In(time.FixedZone("", 3600)) // a zone other than UTC, because the record must have the time in UTC
 	}
 	task.GenerationID, task.WorkerID, task.Worker = 6, "0199…", "web1:811"
 	task.CreatedAt, task.UpdatedAt = at("2026-01-31T13:02:11.004Z"), at("2026-01-31T13:11:15.220Z")

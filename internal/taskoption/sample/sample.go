@@ -13,7 +13,7 @@ import (
 func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 	switch o.Key {
 	case "unique_for", "unique_states", "unique_period":
-		s.UniqueKey = "a key" // these options need a unique key
+		s.UniqueKey = "a key" // these three options are valid only in a task with a unique key
 	}
 	switch to := o.Field(s).(type) {
 	case *string:

@@ -72,7 +72,7 @@ func Address(t testing.TB) string {
 }
 
 // Prepare prepares SQL statements on a new server, so that the server checks the names and types in them. Statements must use the schema
-// "ours", which has empty tables. The keys of the map are names for messages.
+// "ours", which has empty tables. The keys of the map are names of the statements, for error messages.
 //
 // For each statement, Prepare returns the numbers of the parameters that the server treats as integers of at most 32 bits. A caller
 // must not pass a larger integer for such a parameter.
