@@ -30,8 +30,8 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// BackupTo writes a consistent copy of the database to w. It first makes a temporary copy in the directory beside the database.
-// The error is jobs.ErrInvalid if w is nil.
+// BackupTo writes a consistent copy of the database to w. It first makes a temporary copy beside the database file: for app.db, in the
+// directory app.db.d. The error is jobs.ErrInvalid if w is nil.
 func (r *Runner) BackupTo(ctx context.Context, w io.Writer) (bytes int64, err error) {
 	if w == nil {
 		return 0, fmt.Errorf("%w: the writer w is nil", jobs.ErrInvalid)

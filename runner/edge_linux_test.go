@@ -191,8 +191,8 @@ func idOf(stack string) string {
 	return head
 }
 
-// TestCloseLeavesNoGoroutineAndNoOpenFile checks that a closed Runner leaves no goroutine and no open file, and only an empty directory
-// beside the database.
+// TestCloseLeavesNoGoroutineAndNoOpenFile checks that a closed Runner leaves no goroutine and no open file, and that the only other file
+// beside the database is init.lock, in the directory test.db.d.
 func TestCloseLeavesNoGoroutineAndNoOpenFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "test.db")
