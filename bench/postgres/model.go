@@ -95,7 +95,7 @@ type sender struct {
 	sim     *simulation
 	server  *server
 	wakes   bool // whether its notifications wake workers: true for a program that enqueues, false for a worker
-	paused  bool // true from the start of a notification until the pause after it is over; meanwhile the process sends no other
+	paused  bool // true while a notification runs and during the pause that follows; the process then sends no other notification
 	changed bool // whether there was a commit since the start of the last notification
 }
 

@@ -41,7 +41,7 @@ const (
 	NoCursor        = "no_cursor"        // no cursor over ended tasks has this name; the subject is the name
 	NoLimit         = "no_limit"         // the queue, job or lane has no limit; the subject is its name
 	NoSchedule      = "no_schedule"      // no schedule has this name; the subject is the name
-	NoTickFunction  = "no_tick_function" // only programs that call `OnTick` for the schedule can make its tasks; the subject is its name
+	NoTickFunction  = "no_tick_function" // only programs that call `OnTick` can make tasks of this schedule; the subject is its name
 	ScheduleDiffers = "schedule_differs" // a schedule with this name has another definition
 )
 
