@@ -64,7 +64,7 @@ func TestParseFilter(t *testing.T) {
 	}
 }
 
-// TestAFilterIsTheSameAfterWritingAndParsing converts filters to searches and parses these again. The result must be the same filter.
+// TestAFilterIsTheSameAfterWritingAndParsing converts a filter to a search and parses this search. The result must be the filter again.
 func TestAFilterIsTheSameAfterWritingAndParsing(t *testing.T) {
 	name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,8}`)
 	text := rapid.StringOf(rapid.RuneFrom([]rune(" \"\\:abcé\t-")))

@@ -136,7 +136,7 @@ func (e *evidence) checkSurvivors(r *replay, report *Report) {
 	const late = 1000 // how many ms a process may outlive its attempt or its worker
 	for m, seen := range e.lastSeen {
 		c := r.claimOf(m.task, m.generation)
-		if c == nil { // no worker claimed this attempt: checkExecutions reports it
+		if c == nil { // checkExecutions reports attempts that no worker has claimed
 			continue
 		}
 		last := e.wall(seen)
@@ -184,8 +184,8 @@ func (m attemptProcess) has(trait string) bool {
 }
 
 // measureDelays measures how long a worker takes to record the end of a command while processes that other commands left behind are alive.
-// It uses only tasks of the kind "quick". It excludes the times in which the test blocked all writes, and in which the worker or one of its
-// guardians was stopped.
+// It uses only tasks of the kind "quick". It subtracts the periods in which a fault could block all writes, or in which the worker or one
+// of its guardians was stopped.
 func (e *evidence) measureDelays(r *replay, report *Report) {
 	var alive []span // periods in which processes that a command had left behind were alive
 	for _, n := range e.notes {

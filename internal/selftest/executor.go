@@ -90,7 +90,7 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 	if k == failing {
 		return 1
 	}
-	if k == otherUser { // this process wrote its result before it became another user; now it may not write the file any more
+	if k == otherUser { // the method "prepare" has written the result; as another user, this process cannot write it
 		return 0
 	}
 	if err := writeResult(generation); err != nil {

@@ -14,7 +14,7 @@ type historyBuilder struct {
 	evidence
 	events []event
 	now    int64
-	tasks  map[int64]event // last event of each task, which has its current values
+	tasks  map[int64]event // last event of each task; it has the current values of the task
 }
 
 const testLease = 1000

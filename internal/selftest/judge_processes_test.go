@@ -157,8 +157,8 @@ var leftoverHistories = map[string]historyCase{
 	}},
 }
 
-// TestRecoveryIsMeasuredAfterAKillOfTheGuardian checks that the recovery of a worker is measured even if its guardian
-// was killed before.
+// TestRecoveryIsMeasuredAfterAKillOfTheGuardian checks the figures for the recovery of the tasks of a killed worker. They must include a
+// worker whose guardian was killed just before.
 func TestRecoveryIsMeasuredAfterAKillOfTheGuardian(t *testing.T) {
 	s := claimedHistory(quick)
 	s.wait(100)
@@ -180,8 +180,8 @@ func TestRecoveryIsMeasuredAfterAKillOfTheGuardian(t *testing.T) {
 	}
 }
 
-// TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers checks which commands count for the figure end_delay: only
-// commands without leftovers, and only while leftovers of other tasks live.
+// TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers checks which commands count for the figure end_delay: only commands without
+// leftovers that end while leftovers of other tasks are alive.
 func TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers(t *testing.T) {
 	s := claimedHistory(quick)
 	m := s.attemptProcess(21, 2, 2, noEnvironment)

@@ -47,7 +47,7 @@ func TestAValidHistoryHasNoViolation(t *testing.T) {
 }
 
 // TestACancelledLossIsReportedByTheWorker checks two histories. In both, a client cancels a running task, and then the task is lost because
-// its guardian dies. In the first history the worker is alive and reports the loss itself, as it must. In the second history a reaper
+// its guardian dies. In the first history the worker is alive and reports the loss itself, as it must. In the second history another worker
 // reports the loss before the lease has ended. That violates I3 of docs/reliability.md: no worker takes a task from a live worker.
 func TestACancelledLossIsReportedByTheWorker(t *testing.T) {
 	s := newHistory()
@@ -60,7 +60,7 @@ func TestACancelledLossIsReportedByTheWorker(t *testing.T) {
 		e.state, e.attempt, e.losses, e.reason, e.err = "cancelled", 0, 1, "cancelled", "cancelled by root"
 	})
 	checkViolations(t, s.judge())
-	s.events[len(s.events)-1].err = lostText // this error says that a reaper took the task before the lease ended
+	s.events[len(s.events)-1].err = lostText // this error says that another worker took the task
 	checkViolations(t, s.judge(), "I3")
 }
 
@@ -101,8 +101,8 @@ func TestAFunctionMayOverlapWhenItOutlivesItsClaim(t *testing.T) {
 	}
 }
 
-// TestARevokedClaimIsLost checks histories in which a reaper revokes the claim of a hung worker before it kills the
-// processes. After the revocation only a loss of the claim may be recorded.
+// TestARevokedClaimIsLost checks histories in which another worker revokes the claim of a hung worker before it kills the processes. After
+// the revocation only a loss of the claim may be recorded.
 func TestARevokedClaimIsLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		wait int64

@@ -27,12 +27,12 @@ const (
 	leader = "leader" // is the first process of a command, so it is no leftover
 )
 
-// findableTraits lists sets of traits. A task of the kind leavesProcesses leaves one process behind for each set.
+// findableTraits has one element for each process that a task of the kind leavesProcesses leaves behind: the traits of that process.
 var findableTraits = [][]string{{}, {ownGroup}, {ownSession}, {ownSession, doubleFork}, {doubleFork}, {ownSession, noEnvironment}}
 
 const (
 	maxLeftovers     = 20               // maximum number of processes that one task leaves behind
-	leftoverLifetime = 90 * time.Second // how long a leftover lives if nothing kills it; longer than any wait for the end of an attempt
+	leftoverLifetime = 90 * time.Second // how long a leftover lives if nothing kills it; far longer than an attempt
 )
 
 // drawTraits draws the traits of a leftover. Most leftovers have no environment that identifies them.
@@ -48,8 +48,8 @@ func drawTraits(random *rand.Rand) (traits []string) {
 	return traits
 }
 
-// leaveProcesses leaves a random number of processes behind, spread over the duration d. These processes hold the lock
-// of the task.
+// leaveProcesses leaves a random number of processes behind, one after the other during the first half of the duration d. These processes
+// hold the lock of the task.
 func (e *executor) leaveProcesses(lock *os.File, d time.Duration, task, generation int64) error {
 	random := rand.New(rand.NewPCG(uint64(task), uint64(generation)))
 	most := 1 + random.IntN(maxLeftovers)
@@ -79,7 +79,7 @@ func (e *executor) leaveProcess(lock *os.File, traits []string, task, generation
 	if err := c.Start(); err != nil {
 		return err
 	}
-	// wait for the intermediate process of a double fork; a sibling is no child of this process, so this process cannot wait for it
+	// Wait for the intermediate process of a double fork, which ends at once. With the trait asSibling it is no child of this process.
 	if slices.Contains(traits, doubleFork) && !slices.Contains(traits, asSibling) {
 		return c.Wait()
 	}
@@ -104,7 +104,7 @@ func Child(dir string, args []string) error {
 	args = args[2:]
 	if at := slices.Index(args, doubleFork); at >= 0 {
 		own := slices.DeleteFunc(slices.Clone(args), func(w string) bool {
-			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling // only the intermediate process starts so
+			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling // the leftover itself starts without these traits
 		})
 		return e.leaveProcess(os.NewFile(3, "lock"), own, task, generation)
 	}

@@ -22,7 +22,8 @@ const (
 	roundFor = "8s"
 )
 
-// TestMutants builds each mutant and looks for its defect. The test fails if no test and no selftest finds the defect.
+// TestMutants builds each mutant and looks for its defect. The test fails if neither a selftest nor the test that the mutant names finds
+// the defect.
 func TestMutants(t *testing.T) {
 	becomeSubreaper(t)
 	for _, m := range mutants(t) {

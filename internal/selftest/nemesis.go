@@ -37,11 +37,11 @@ type nemesis struct {
 
 	mu         sync.Mutex
 	stopped    map[int]bool // pids of stopped processes
-	violations []Violation  // violations that were found in the side databases
+	violations []Violation  // violations that were found in extra databases; see side_database.go
 
-	// A side database is an extra database for a fault that can destroy its content; see side_database.go.
-	sideDatabases int         // number of side databases that were created
-	sideBusy      atomic.Bool // whether a side database is in use
+	// A fault that can destroy the content of a database gets an extra database, a side database; see side_database.go.
+	sideDatabases int         // number of extra databases that were created
+	sideBusy      atomic.Bool // whether an extra database is in use
 }
 
 // fault describes a fault that the nemesis can inject. The field "weight" is its relative frequency.

@@ -53,7 +53,7 @@ func (n *nemesis) endConnection() bool {
 }
 
 // endServer kills the primary server, or only its first process. Then it either starts the same server again a moment later, or promotes
-// the standby. It alternates between the two.
+// the standby. Restarts and promotions alternate, if the standby is ready.
 func (n *nemesis) endServer() {
 	kill, name := n.server.Kill, "kill_server"
 	if n.random.IntN(2) == 0 {

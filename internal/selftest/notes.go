@@ -83,7 +83,7 @@ func (n *notesFile) size() int64 {
 	return info.Size()
 }
 
-// count returns the number of notes with an operation, from an offset on.
+// count returns the number of notes of one operation, from an offset in the file to its end.
 func (n *notesFile) count(from int64, op string) int {
 	text := make([]byte, max(n.size()-from, 0))
 	k, _ := n.file.ReadAt(text, from)
@@ -120,7 +120,7 @@ func parseNotes(text string) (list []note, err error) {
 	return list, nil
 }
 
-// The method "since" returns the complete notes from an offset on, and the offset after them.
+// The method "since" returns the complete notes that follow an offset in the file, and the offset after these notes.
 func (n *notesFile) since(from int64) (list []note, next int64) {
 	text := make([]byte, max(n.size()-from, 0))
 	k, _ := n.file.ReadAt(text, from)

@@ -24,7 +24,7 @@ type processes struct {
 	mu         sync.Mutex
 	slots      []*slot
 	alive      map[*proc]bool // processes that are running now
-	readerPID  int            // pid of the command line that the reader runs now; 0 if there is none
+	readerPID  int            // pid of the command that runReader runs now; 0 if there is none
 	lifetimes  []lifetime
 	goroutines sync.WaitGroup
 	stopped    bool

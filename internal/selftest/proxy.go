@@ -90,7 +90,7 @@ func (p *proxy) forward(to, from net.Conn, request bool) {
 	}
 }
 
-func closeConn(conn net.Conn) { _ = conn.Close() } // the other direction may have closed it already
+func closeConn(conn net.Conn) { _ = conn.Close() } // fails if the goroutine of the other direction has closed conn already
 
 // waitWhileStalled waits until the proxy is not stalled.
 func (p *proxy) waitWhileStalled() {

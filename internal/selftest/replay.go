@@ -18,17 +18,17 @@ type replay struct {
 	pending map[int64]*taskHistory
 	blocked map[int64]*taskHistory
 	ended   []endedBelow // on a server: which transactions had ended at the time of each recent event
-	// on a server: the latest claims, to find claims that ran at the same time as another one
+	// on a server: the latest claims; the method "concurrent" finds those that ran at the same time as a given claim
 	serverClaims []serverClaim
 	lanes        map[string]*taskHistory // task that holds each lane
-	heartbeats   []event                 // renewals of leases; in the history, the event "beat" of their heartbeat follows them
-	claimRow     []*taskHistory          // the latest claims; one worker made them from one queue, and no other event came between them
+	heartbeats   []event                 // latest renewals of leases; the next event "beat" names the worker that made them
+	claimRow     []*taskHistory          // latest claims in a row, all by one worker and from one queue
 	violation    func(string, int64, string, ...any)
 	clockDrift   int64 // ms by which the wall clock was changed during the run
 
 	claims, losses int
 	started        []int64 // times of the claims, in ms of the wall clock
-	ownKills       int     // number of attempts with the reason signal; a kill by runner must not give an attempt this reason
+	ownKills       int     // number of attempts with the reason "signal"; must be 0, because only runner kills commands
 }
 
 // taskHistory is the state of a task at one point of the history.
@@ -72,8 +72,8 @@ type endedBy string
 const (
 	endedByOwner    endedBy = "owner" // the worker recorded an outcome
 	endedByGuardian endedBy = "guard" // the worker recorded a loss itself, because its guardian died
-	endedByDeath    endedBy = "death" // a reaper took the task from a dead worker
-	endedByLease    endedBy = "lease" // a reaper took the task from a hung worker
+	endedByDeath    endedBy = "death" // another worker took the task of a dead worker
+	endedByLease    endedBy = "lease" // another worker took the task of a hung worker
 )
 
 // workerHistory is the state of a worker at one point of the history.
@@ -85,7 +85,7 @@ type workerHistory struct {
 	running     map[int64]*taskHistory
 	joinedAt    int64 // time at which the worker was added to the database
 	leftAt      int64 // time at which the database recorded the end of the worker; 0 before that
-	leftItself  bool  // whether the worker itself recorded its end; if not, a reaper did
+	leftItself  bool  // whether the worker itself recorded its end; if not, another worker did
 }
 
 func newReplay(found func(string, int64, string, ...any)) *replay {
@@ -202,7 +202,7 @@ func (r *replay) depends(e event) {
 	}
 }
 
-// setState changes the state of a task and the maps that depend on it.
+// setState changes the state of a task. It also updates the maps of the pending and blocked tasks, the unique keys and the lanes.
 func (r *replay) setState(t *taskHistory, to jobs.State) {
 	if t.key != "" {
 		other, taken := r.keys[t.key]

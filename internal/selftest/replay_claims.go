@@ -34,7 +34,7 @@ func (r *replay) claimed(t *taskHistory, e event) {
 	}
 	for id, other := range w.running {
 		if other.claims[len(other.claims)-1].revoked {
-			continue // a worker whose claim was revoked may claim other tasks before the reaper records the loss
+			continue // a worker whose claim was revoked may claim other tasks before another worker records the loss
 		}
 		if t.suspect() || other.suspect() {
 			r.violation("I5", e.id, "runs with %d of %d losses on the same worker as task %d with %d of %d, and one of them is suspect",
@@ -90,7 +90,7 @@ func (r *replay) renew(c *claim, e event) {
 	r.heartbeats = append(r.heartbeats, e)
 }
 
-// revoke checks a revocation. A reaper revokes a claim before it takes the task from a hung worker.
+// revoke checks a revocation. Another worker revokes the claim of a hung worker before it takes the task.
 func (r *replay) revoke(c *claim, e event) {
 	w := r.workers[e.worker]
 	if c == nil || w == nil {

@@ -11,8 +11,8 @@ type serverClaim struct {
 	xid           int64
 }
 
-// noteTransaction records which transactions had ended at the time of an event, and which transactions claimed tasks. It keeps the records
-// of at least as many events as the constant lookahead says.
+// noteTransaction records which transactions had ended at the time of an event, and which transactions claimed tasks. It keeps at least the
+// last 2000 records of each sort (the constant lookahead).
 func (r *replay) noteTransaction(e event) {
 	if e.xid == 0 {
 		return

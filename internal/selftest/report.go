@@ -17,7 +17,7 @@ type Report struct {
 	CPUs   int     `json:"cpus"`
 
 	Tasks       int            `json:"tasks"`
-	Enqueued    int            `json:"enqueued"` // enqueues that the product confirmed
+	Enqueued    int            `json:"enqueued"` // number of enqueues that the product confirmed
 	Claims      int            `json:"claims"`
 	Losses      int            `json:"losses"`
 	KillsStops  int            `json:"kills_and_stops"`
@@ -42,18 +42,18 @@ type Figures struct {
 	Leases     int     `json:"lease_recoveries"`
 	Orphans    int     `json:"orphans"`   // number of processes that lived more than 1 s longer than their killed worker
 	Survivors  int     `json:"survivors"` // number of processes that lived more than 1 s longer than their attempt
-	Leftovers  int     `json:"leftovers"` // processes that commands left behind
+	Leftovers  int     `json:"leftovers"` // number of processes that commands left behind
 	Unreadable int     `json:"unreadable_leftovers"`
 	Foreign    int     `json:"foreign_leftovers"`
-	OwnKills   int     `json:"own_kills"` // attempts with the reason signal; a kill by runner must not give an attempt this reason
+	OwnKills   int     `json:"own_kills"` // number of attempts with the reason "signal"; must be 0, because only runner kills commands
 	// 99th percentile of the time from the end of a command until the product recorded it, while leftovers of other tasks were alive
 	DelayP99  float64 `json:"end_delay_p99"`
 	DelayMax  float64 `json:"end_delay_max"`
 	Delays    int     `json:"end_delays"`
 	Overlaps  int     `json:"overlaps"`
-	Functions int     `json:"function_overlaps"` // functions that outlived their claims; docs/reliability.md allows this
-	Lost      int     `json:"lost"`              // confirmed enqueues whose task does not exist
-	Busy      int     `json:"busy"`              // errors that report a busy database
+	Functions int     `json:"function_overlaps"` // number of functions that outlived their claims; docs/reliability.md allows this
+	Lost      int     `json:"lost"`              // number of confirmed enqueues whose task does not exist
+	Busy      int     `json:"busy"`              // number of errors that report a busy database
 	OpenMax   float64 `json:"open_max"`          // longest time to open a database whose last process was killed during a commit
 	OpenP50   float64 `json:"open_p50"`
 	Resumed   int     `json:"resumed"` // number of kills of the server after which workers claimed tasks again

@@ -90,8 +90,8 @@ func EnqueueSQL(ctx context.Context, dir, path, me string, seed uint64, every ti
 // insertPlain enqueues a task with plain SQL and returns its id. It returns 0 if an unfinished task has the same unique
 // key: the database then adds no task, so the newest task has another label.
 //
-// On a server, insertPlain first takes a table lock, so that a claim sees either all of the insert or none of it. Otherwise the order of
-// the history would differ from the order of the commits.
+// On a server, insertPlain first takes a table lock, so that a claim sees either all of the insert or none of it. Without this lock, the
+// order of the history could differ from the order of the commits.
 func insertPlain(ctx context.Context, db *sql.DB, server bool, text string, args []any, label string) (id int64, err error) {
 	tx, err := db.BeginTx(ctx, nil) // in a SQLite file this executes BEGIN IMMEDIATE, because the function connect sets _txlock
 	if err != nil {

@@ -194,7 +194,8 @@ func (r *run) injectFaults(ctx context.Context) {
 			killAt += killServerEvery
 			r.nemesis.endServer()
 		}
-		// This check comes before the check of the end. So a freeze that is due is not skipped if the last fault takes until the end.
+		// This check comes before the break below. So a freeze that is due takes place even if the last fault lasted until the end of the
+		// run.
 		if freezeAt < r.For && time.Since(began) > freezeAt {
 			freezeAt += freezeEvery
 			r.nemesis.freeze()

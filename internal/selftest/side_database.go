@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// Some faults can destroy the content of a database if the product does not detect them. The nemesis injects each such fault into a
-// database of its own, so that lost tasks do not disturb the check of the run. Every acknowledged task must also exist in
-// this database. But the product may reject calls, and every process that has the database open may exit.
+// Some faults can destroy the content of a database if the product does not detect them. The nemesis injects each such fault into an extra
+// database, a side database. So tasks that are lost there do not disturb the check of the main database. Every task whose enqueue was
+// acknowledged must exist in the side database. But the product may reject calls, and every process that has the side database open may
+// exit.
 
 // boundName is the role of an enqueuer that opens the database through a bind mount. Its process and its
 // directory have the same name.

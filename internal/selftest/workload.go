@@ -22,7 +22,7 @@ const (
 	poison          kind = "poison"           // kills its worker in every attempt
 	killsGuardian   kind = "kills-guardian"   // kills its guardian in the first attempt
 	ignoresTerm     kind = "ignores-term"     // ignores SIGTERM and the end of its context
-	leavesProcesses kind = "leaves-processes" // leaves one process behind for each set of traits in findableTraits
+	leavesProcesses kind = "leaves-processes" // leaves one process behind for each element of findableTraits
 	leavesHidden    kind = "leaves-hidden"    // leaves 1 to 20 processes behind; most have no environment that identifies them
 	otherUser       kind = "other-user"       // changes to another user, if it has the right
 	timesOut        kind = "times-out"        // runs longer than its timeout

@@ -13,8 +13,8 @@ import (
 	"example.com/runner/internal/pgserver"
 )
 
-// cluster is a primary server with a synchronous standby. A server that was just promoted has no standby for some seconds.
-// Meanwhile the server confirms commits alone, so no other server may replace it.
+// cluster is a primary server with a synchronous standby. A server that was just promoted has no standby for some seconds. During this time
+// no other server has its commits, so no other server may replace it.
 type cluster struct {
 	mu      sync.Mutex
 	primary *pgserver.Server
@@ -98,8 +98,8 @@ func (c *cluster) server() *pgserver.Server {
 func (c *cluster) socket() string { return filepath.Join(c.server().Dir, ".s.PGSQL.5432") }
 
 // hasStandby reports whether the standby has every confirmed commit. It returns true while the standby is connected as a synchronous
-// standby, because each commit then waits for the standby. The setting synchronous_standby_names makes commits wait. The method "build"
-// changed this setting so early that every session has read it by now.
+// standby, because each commit then waits for the standby. Commits wait because of the setting synchronous_standby_names. The method
+// "build" set it long before, so every session has read it by now.
 func (c *cluster) hasStandby() bool {
 	c.mu.Lock()
 	standby := c.standby

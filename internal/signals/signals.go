@@ -25,8 +25,7 @@ func (s Received) Status() int {
 }
 
 // Catch sends signals to the returned channel instead of ending the process. The function "stop" restores the normal behaviour. If the
-// process already ignores a signal, Catch leaves it ignored. This is so for HUP under nohup, and for INT in a background process of a
-// script.
+// process already ignores a signal, Catch leaves it ignored. Examples are HUP under nohup, and INT in a background process of a script.
 func Catch(signals ...os.Signal) (caught <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 4)
 	for _, s := range signals {

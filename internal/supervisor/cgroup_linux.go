@@ -40,8 +40,8 @@ func ownCgroup() string {
 		if kind < 7 || kind >= len(field) || field[kind] != "cgroup2" || strings.Contains(field[4], `\`) {
 			continue
 		}
-		// This mount shows the cgroup in field 3, and the cgroups below it, at the path in field 4. The cgroup of this process need not be
-		// one of them.
+		// Field 3 names a cgroup. This mount shows that cgroup, and the cgroups below it, at the path in field 4. The cgroup of this
+		// process need not be one of them.
 		if below, err := filepath.Rel(field[3], own); err == nil && filepath.IsLocal(below) {
 			return filepath.Join(field[4], below)
 		}
@@ -49,8 +49,8 @@ func ownCgroup() string {
 	return ""
 }
 
-// makeCgroup creates the cgroup of a guardian if permitted. After a cgroup was killed, some kernels (6.18 is one) also
-// kill every process that starts in that cgroup later. So a guardian uses a cgroup only until it is killed.
+// makeCgroup creates the cgroup of a guardian if permitted. After a cgroup was killed, some kernels (6.18 is one) also kill every process
+// that starts in that cgroup later. So a guardian uses a cgroup only until the cgroup is killed.
 //
 // makeCgroup tests a new cgroup before the guardian uses it. It starts a child there that executes an empty path. In a usable cgroup this
 // fails with ENOENT. In a killed cgroup the kernel kills the child first.

@@ -21,8 +21,8 @@ func monotonic() int64 {
 	return at.Nano()
 }
 
-// clockAt converts a time to CLOCK_MONOTONIC. It reads CLOCK_MONOTONIC before time.Until reads the clock. If this
-// process is stopped between the two reads, the result is too early and never too late.
+// clockAt converts a time to CLOCK_MONOTONIC. It reads CLOCK_MONOTONIC before it calls time.Until. If this process is stopped between the
+// two calls, the result is too early and never too late.
 func clockAt(t time.Time) int64 {
 	at := monotonic()
 	return at + int64(time.Until(t))

@@ -180,7 +180,7 @@ const (
 	reasonStopping = "the start was cancelled"
 	reasonExec     = "exec"
 
-	// A reason of this list names the resource that could not be applied to the command.
+	// Each of these reasons names the resource that could not be applied to the command.
 	reasonNice   = "nice"
 	reasonIONice = "ionice"
 	reasonMemory = "memory"

@@ -47,7 +47,7 @@ func Guard(version string) bool {
 	} else if _, ok := name.(*unix.SockaddrUnix); !ok {
 		return false
 	}
-	// A machine may run many guardians, and each one has little to do.
+	// Use at most two processors: a guardian has little to do, and a machine may run many guardians.
 	runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
 	// Commands get Pdeathsig when the thread that forked them ends. This thread lives as long as the process.
 	runtime.LockOSThread()

@@ -261,7 +261,7 @@ func TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing(t *testing.T) {
 		if err := g.socket.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}
-		// The write fails when the guardian reads no more requests, because it waits until it can send its replies.
+		// The write fails when the guardian reads no more requests. The guardian stops reading until it can send its replies.
 		if _, err := g.socket.Write(ping); err != nil {
 			break
 		}

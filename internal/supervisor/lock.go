@@ -32,7 +32,7 @@ type Lock struct {
 // Record is an entry of the lock file: an attempt whose processes may be alive.
 type Record struct {
 	Key
-	Cgroup string // path of the cgroup of the attempt, which may be missing; empty if the worker has no cgroups
+	Cgroup string // path of the attempt's cgroup, even if no cgroup exists there; empty if the worker has no cgroups
 }
 
 const (
@@ -63,7 +63,7 @@ func LockPath(dir, worker string) string {
 // Path returns the path at which the lock file was created or opened.
 func (l *Lock) Path() string { return l.path }
 
-// Close closes this process's descriptor of the lock. The lock stays held while a guardian has it open, too.
+// Close closes this process's descriptor of the lock. A guardian that has the file open still holds the lock.
 func (l *Lock) Close() error { return l.file.Close() }
 
 // Remove removes the file of a lock that is held, so that no other process can take it. It also removes the cgroups of

@@ -129,7 +129,7 @@ func TestAProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if took := time.Since(began); took > 5*time.Second { // on an idle machine, the report comes after 0.25 s
+	if took := time.Since(began); took > 5*time.Second { // on an idle machine, the end is reported after 0.25 s
 		t.Errorf("the end was reported after %v, want at most 5 s", took)
 	}
 	if !running(pid) {

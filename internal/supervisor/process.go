@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Process is a command that this process has started itself, without a guardian. On Linux only tests use it. They run
-// the code of the other Unix systems. All methods may be called at any time from any goroutine.
+// Process is a command that this process has started itself, without a guardian. On Linux only tests use a Process, to check the code of
+// the other Unix systems. All methods may be called at any time from any goroutine.
 //
 // # Limits
 //
@@ -115,7 +115,7 @@ func (p *Process) Wait() (Exit, error) {
 	switch {
 	case p.leave: // no lock is necessary, because p.leave does not change after the end of the leader
 		exit.Left, exit.LeftOver = leftOver, 0
-	case p.killed: // the same kill ended the leader and these processes, so they are not left over
+	case p.killed: // Kill was called for the whole command, so these processes are not left over
 		exit.LeftOver = 0
 	}
 	return exit, nil

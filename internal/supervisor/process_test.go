@@ -64,8 +64,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// limit is far longer than any wait of these tests on a busy machine, and far shorter than the sleeps that must be
-// killed.
+// limit is the time limit of waits in these tests. It is far longer than a wait on a busy machine. It is far shorter than the sleep
+// commands that the tests must kill.
 const limit = 20 * time.Second
 
 // self returns a command that runs the test program. The first word selects the program that TestMain runs instead of

@@ -91,7 +91,7 @@ func setListedCloseOnExec() {
 
 // readRest reads the data that is in a pipe now. It does not wait for more.
 func readRest(r *os.File, buffer []byte, take func([]byte)) error {
-	if err := r.SetReadDeadline(time.Time{}); err != nil { // an expired deadline would fail every read
+	if err := r.SetReadDeadline(time.Time{}); err != nil { // remove the deadline: it has expired, so every read would fail
 		return err
 	}
 	raw, err := r.SyscallConn()

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPrioritiesBelongToOneCommand runs a command with a niceness and a disk priority. The command after it has neither,
-// although the same guardian starts it.
+// TestPrioritiesBelongToOneCommand runs a command with a niceness and a disk priority. The next command of the same guardian must have
+// neither.
 func TestPrioritiesBelongToOneCommand(t *testing.T) {
 	g, _ := startGuardian(t)
 	const best6 = 2<<13 | 6
@@ -39,8 +39,8 @@ func TestPrioritiesBelongToOneCommand(t *testing.T) {
 	waitChild(t, child)
 }
 
-// TestACommandWithPrioritiesDiesWithItsGuardian kills a guardian. A separate thread of the guardian has forked its command, because the
-// command has priorities of its own.
+// TestACommandWithPrioritiesDiesWithItsGuardian kills a guardian whose command has a niceness. A separate thread of the guardian has forked
+// this command, but the command must die with the guardian.
 func TestACommandWithPrioritiesDiesWithItsGuardian(t *testing.T) {
 	g, _ := startGuardian(t)
 	c := shell("exec sleep 300")

@@ -17,9 +17,9 @@ const killTimeout = time.Second
 // all attempts, and otherwise only those of the attempts in keys. It finds the processes by their marks (see Mark). The records come from
 // the worker's lock file and name the cgroups of the attempts.
 //
-// Sweep returns true after two scans in a row, 10 ms apart, that find no living process. It returns false if a second has passed and twenty
-// scans were made without this result. The number of scans counts, too, because on a loaded machine a single scan may take a tenth of a
-// second. Sweep does not wait for processes of other users that it is not permitted to kill, and returns them.
+// Sweep returns true after two scans in a row, 10 ms apart, that find no living process. It returns false if this has not happened after
+// one second and twenty scans. One second alone is not enough: on a loaded machine a single scan may take a tenth of a second. Sweep does
+// not wait for processes of other users that it is not permitted to kill, and returns them.
 func Sweep(worker string, keys []Key, records []Record) (denied []MarkedProcess, clean bool) {
 	s := sweep{worker: worker, keys: keys}
 	for scans, emptyScans := 0, 0; emptyScans < 2; time.Sleep(10 * time.Millisecond) {

@@ -105,8 +105,8 @@ func quote(word string) string {
 	return word
 }
 
-// Install writes the unit file, enables the unit and starts the worker. If the unit file has changed, it restarts a running worker. If
-// nothing has changed, it changes nothing. If a package has installed an equal unit, it writes no file.
+// Install writes the unit file, enables the unit and starts the worker. If the unit file has changed, Install restarts a running worker. If
+// the file has the right content already, Install does not write it. If a package has installed an equal unit, Install writes no file.
 func (u Unit) Install(ctx context.Context) (Result, error) {
 	if err := u.requireManager(ctx); err != nil {
 		return Result{}, err

@@ -61,7 +61,7 @@ func TestTheUnitOfAPackageIsUsed(t *testing.T) {
 		t.Errorf("systemctl: got\n%s; want\n%s", got, want)
 	}
 
-	// A unit with another database needs a file of its own. Uninstall removes this file, and the unit of the package stays.
+	// A unit for another database differs from the unit of the package, so Install writes a file. Uninstall removes only this file.
 	u.Database = "/srv/runner.db"
 	if got, err := u.Install(t.Context()); err != nil || got.File != u.File() || !got.Changed {
 		t.Errorf("got %+v, %v; want a changed file %s", got, err, u.File())

@@ -160,10 +160,11 @@ func (e *Edit) option(c *cli.Context, a *cli.App, o *taskspec.OptionInfo) (func(
 	return func(s *jobs.Spec) { setOption(c, o, s) }, nil
 }
 
-// The method For looks up the program of a new command, and returns a function that makes the changes to the settings of task t.
+// The method For prepares the changes to the task t: it looks up the program of a new command. The function that it returns writes the
+// changes into the Spec of a task.
 func (e *Edit) For(t jobs.Task) (func(jobs.Task, *jobs.Spec) error, error) {
 	command := jobs.Command{Argv: e.words, Path: e.path, Dir: t.Cwd}
-	for _, change := range e.changes { // --cwd may change the directory to which the path of the program is relative
+	for _, change := range e.changes { // a relative path of the program begins in command.Dir, which --cwd may change
 		s := jobs.Spec{Options: jobs.Options{Cwd: command.Dir}}
 		change(&s)
 		command.Dir = s.Cwd
