@@ -88,7 +88,7 @@ func TestTenThousandEventStreamsCostLittleMemory(t *testing.T) {
 	}
 	got := resident(t, server)
 	for began := time.Now(); got > after && time.Since(began) < 20*time.Second; got = resident(t, server) {
-		time.Sleep(50 * time.Millisecond) // there is no event to wait for, so check the memory of the other process at intervals
+		time.Sleep(50 * time.Millisecond) // no event tells when the server has released memory, so look at intervals
 	}
 	t.Logf("%d MiB afterwards", got>>10)
 	if got > after {

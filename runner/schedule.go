@@ -100,7 +100,7 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 }
 
 // prepareSchedule validates a definition and fills in its defaults and its next tick. The parameter "before" has the names of the valid
-// definitions that come earlier in the list. prepareSchedule adds the name of a valid definition to these names.
+// definitions that come earlier in the list. If this definition is valid, prepareSchedule adds its name.
 func prepareSchedule(s *jobs.Schedule, before map[string]bool, at time.Time) error {
 	*s = taskspec.WithDefaults(*s)
 	if err := taskspec.ValidateSchedule(s); err != nil {
@@ -141,8 +141,8 @@ func apply(s jobs.Schedule, old *jobs.Schedule, o ApplyOptions) (Applied, error)
 	return Applied{redefined(*old, s), "changed"}, nil
 }
 
-// redefined gives an existing schedule, the parameter "old", the definition of s. The history and the pause of the schedule stay. Its next
-// tick stays, too, if the cron expression and the zone are unchanged or if the schedule is paused.
+// redefined returns the definition s with the history and the pause of the existing schedule "old". It also keeps the next tick of "old" if
+// the cron expression and the zone are unchanged, or if the schedule is paused.
 func redefined(old, s jobs.Schedule) jobs.Schedule {
 	next := s.NextAt
 	if !old.PausedAt.IsZero() || old.Cron == s.Cron && old.Zone == s.Zone {

@@ -17,8 +17,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// shopVariable is an environment variable that makes the test program a worker of the function "shop". Its value is the path of a database
-// and the point at which the worker kills itself.
+// shopVariable is an environment variable. If it is set, the test program runs the function "shop" and no tests. Its value is the path of a
+// database and the point at which the worker of "shop" kills itself.
 const shopVariable = "RUNNER_TEST_SHOP"
 
 // shop runs a worker until no task is due. The worker kills itself at the point that the parameter "how" names. The jobs order and invoice
@@ -129,7 +129,7 @@ func TestEffectsHappenOnceWhereverTheWorkerIsKilled(t *testing.T) {
 				worker := startShop(t, r.Path(), "none")
 				until(t, r, func() bool { return count(t, handle, `SELECT count(*) FROM effects`) > 30*i })
 				_ = worker.Process.Kill()
-				if worker.Wait() == nil { // the worker has ended by itself before the kill
+				if worker.Wait() == nil { // the worker had run all tasks and ended before the kill
 					if i == 0 {
 						t.Error("got no killed worker, want at least one")
 					}
@@ -150,7 +150,7 @@ func testShop(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
 	}
 	defer r.Close()
 	handle := app(t, r)
-	for range n { // the high limit of losses lets the tasks survive all kills of this test
+	for range n { // with a low MaxLosses, the kills of this test would make the tasks fail
 		runnerkit.Enqueue(t, r, ship.With(nil, jobs.MaxLosses(100)))
 	}
 	killed(r, handle)
@@ -178,7 +178,8 @@ func TestStepsRunOnceWhereverTheWorkerIsKilled(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			for kills := 0; ; {
-				// A worker that returns no error has ended before the point, because no task is due while the task sleeps.
+				// The worker may end without an error before it reaches the point, because no task is due while the task sleeps. Then start
+				// the next worker.
 				if err := startShop(t, r.Path(), point).Wait(); err == nil {
 					task = runnerkit.Get(t, r, task.ID)
 					if task.State == jobs.Completed {

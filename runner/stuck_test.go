@@ -26,7 +26,7 @@ func TestAHandlerThatIgnoresItsTimeoutIsStuck(t *testing.T) {
 		f.after(time.Minute+9*time.Second, func() { f.wantWait(id, "running") })
 		f.after(time.Minute+11*time.Second, func() { f.wantWait(id, "stuck") })
 		f.work(10 * time.Minute)
-		f.want(id, jobs.Completed, "") // the handler has kept its slot until it returned, so its result counts
+		f.want(id, jobs.Completed, "") // the worker accepts a late result if the handler kept its slot until it returned
 	})
 	var warnings []string
 	for line := range strings.Lines(log.String()) {

@@ -172,7 +172,7 @@ func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
 		c.add(jobs.Schedule{Name: "s", Cron: "0 * * * *", CatchUp: jobs.CatchUpAll})
 		c.work()
 		time.Sleep(90 * time.Minute)
-		for range 2 { // the second round changes nothing
+		for range 2 { // the second call of PauseSchedule changes nothing
 			if err := c.r.PauseSchedule(c.Context(), "s"); err != nil {
 				t.Fatal(err)
 			}

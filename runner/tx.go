@@ -14,8 +14,9 @@ import (
 // without a further call. EnqueueTx returns the task as Enqueue does.
 //
 // The caller begins the transaction tx on its own handle to the same file, such as a handle of OpenDB. The handle must use the driver
-// modernc.org/sqlite, because two copies of SQLite in one process break each other's locks. The calls with a transaction refuse a
-// transaction of another driver. For a database on a server, tx is a transaction of database/sql with the driver pgx.
+// modernc.org/sqlite, because two copies of SQLite in one process break each other's locks. EnqueueTx rejects a transaction of another
+// driver, and so does every other function with a parameter tx. For a database on a server, tx is a transaction of database/sql with the
+// driver pgx.
 //
 // From EnqueueTx until the commit, tx holds the write lock, and every other writer waits. If the same goroutine calls Enqueue meanwhile
 // instead of EnqueueTx, Enqueue waits for tx and then fails with jobs.ErrBusy. The pragmas of the handle decide whether the commit survives

@@ -17,7 +17,7 @@ func TestUniqueArgsUsesTheArgumentsBeforeTheMiddleware(t *testing.T) {
 	calls := 0
 	r.UseEnqueue(func(_ context.Context, spec *jobs.Spec) error {
 		calls++
-		// set a different text in each call, as middleware may do that encrypts the arguments
+		// change the arguments to a different text in each call, like middleware that encrypts them
 		spec.Args = []byte(`"` + strings.Repeat("x", calls) + `"`)
 		return nil
 	})

@@ -13,25 +13,25 @@ import (
 // Wait explains why an unfinished task does not run yet, or where it runs. The field Reason decides which of the other fields are set. In
 // this table of reasons, "it" is the task, and words with a capital letter are fields of Wait or of the task:
 //
-//	""           the task has finished
-//	running      Worker has run it since its StartedAt
-//	stuck        Worker runs it, although the context of the attempt ended more than 10 s ago, at StuckSince
-//	worker_gone  Worker is gone; another worker will take the task over
-//	no_successor Worker is gone, and no other worker runs
-//	scheduled    it starts at its RunAt
-//	backoff      its next attempt starts at its RunAt, after the delay Backoff
-//	held         it waits for its release, since its HeldSince
-//	dependency   Tasks, which it depends on, have not finished
-//	lane         Tasks hold its lane
-//	lane_free    its lane is free, and a worker will give the lane to the next task
-//	limit        Limit lets no task start now
-//	paused       Pause keeps its queue from starting tasks; AllQueues tells whether it pauses all queues
-//	no_worker    no worker is ready; the workers in Draining start nothing more
-//	overloaded   Worker and the other workers start nothing, because the load of their machines is too high (Options.MaxLoad)
-//	low_memory   Worker and the other workers start nothing, because their machines have too little memory (Options.MinFreeMemory)
-//	no_queue     no ready worker serves its queue
-//	no_job       no ready worker of its queue has registered its job
-//	slots        it waits for a free slot: see Ahead, Busy, Slots and Estimate
+//	"":           the task has finished.
+//	running:      Worker has run it since its StartedAt.
+//	stuck:        Worker runs it, although the context of the attempt ended more than 10 s ago, at StuckSince.
+//	worker_gone:  Worker is gone; another worker will take the task over.
+//	no_successor: Worker is gone, and no other worker runs.
+//	scheduled:    it starts at its RunAt.
+//	backoff:      its next attempt starts at its RunAt, after the delay Backoff.
+//	held:         it waits for its release, since its HeldSince.
+//	dependency:   Tasks, which it depends on, have not finished.
+//	lane:         Tasks hold its lane.
+//	lane_free:    its lane is free, and a worker will give the lane to the next task.
+//	limit:        Limit lets no task start now.
+//	paused:       Pause keeps its queue from starting tasks; AllQueues tells whether it pauses all queues.
+//	no_worker:    no worker is ready; the workers in Draining start nothing more.
+//	overloaded:   Worker and the other workers start nothing, because the load of their machines is too high (Options.MaxLoad).
+//	low_memory:   Worker and the other workers start nothing, because their machines have too little memory (Options.MinFreeMemory).
+//	no_queue:     no ready worker serves its queue.
+//	no_job:       no ready worker of its queue has registered its job.
+//	slots:        it waits for a free slot: see Ahead, Busy, Slots and Estimate.
 type Wait struct {
 	Reason     string
 	Worker     string // name of the worker that runs the task, or ran it

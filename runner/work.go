@@ -78,7 +78,7 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, only int64) error {
 	r.mu.Lock()
 	r.abort = func() {
 		abort()
-		e.Abort() // stops the attempts even while the loop of the engine waits for the write lock
+		e.Abort() // the engine stops the attempts even while its loop waits for the write lock
 	}
 	r.mu.Unlock()
 	return e.Run(ctx, aborted.Done())

@@ -25,11 +25,11 @@ type Worker struct {
 	Jobs      []string   // names of the jobs that the worker can run
 	// State is the state of the worker when Workers was called. In this table, "it" is the worker:
 	//
-	//	ready       it starts tasks
-	//	draining    it starts no more tasks
-	//	overloaded  it starts no task, because the load of its machine is too high (Options.MaxLoad)
-	//	low_memory  it starts no task, because its machine has too little free memory (Options.MinFreeMemory)
-	//	lost        it is dead, or its last heartbeat is older than its lease
+	//	ready:      it starts tasks.
+	//	draining:   it starts no more tasks.
+	//	overloaded: it starts no task, because the load of its machine is too high (Options.MaxLoad).
+	//	low_memory: it starts no task, because its machine has too little free memory (Options.MinFreeMemory).
+	//	lost:       it is dead, or its last heartbeat is older than its lease.
 	State     string
 	Lease     time.Duration
 	StartedAt time.Time

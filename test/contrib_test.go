@@ -17,8 +17,8 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// TestSystemdAcceptsTheUnits checks the systemd units with systemd-analyze. The program in ExecStart must exist, so the test checks copies
-// that name another program.
+// TestSystemdAcceptsTheUnits checks the systemd units with systemd-analyze. This program requires that the program in ExecStart exists. So
+// the test checks copies of the units in which ExecStart is /bin/true.
 func TestSystemdAcceptsTheUnits(t *testing.T) {
 	verify := testkit.Program(t, "systemd-analyze")
 	for _, unit := range []struct{ file, as, scope string }{

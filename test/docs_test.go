@@ -26,15 +26,15 @@ const (
 // TestDocs checks the code blocks of README.md, CONTRIBUTING.md and the pages in docs. The first word after the fence is the type of the
 // block and says how the test checks the block:
 //
-//	sh      part of a shell script, which has all sh blocks of the page in order. It runs as a new user would type it: in a new
-//	        checkout, with an empty HOME, on an 80-column terminal, with bin in PATH
-//	output  output of the block above. … matches any text on a line; a time or a duration matches any other
-//	sql     query that finds at least one row in the database of its page
-//	go      program that compiles in its own module. If it begins with a comment like "// main.go", it is that file of ~/app,
-//	        which the sh blocks of the page build
-//	shell   python js   code that needs other programs. A script in testdata/script runs it with the script command "block"
-//	text    picture
-//	diff    example of a change
+//	sh:      Part of a shell script, which has all sh blocks of the page in order. It runs as a new user would type it: in a new
+//	         checkout, with an empty HOME, on an 80-column terminal, with bin in PATH.
+//	output:  Output of the block above. … matches any text on a line. A time or a duration matches any other.
+//	sql:     Query that finds at least one row in the database of its page.
+//	go:      Program that compiles in its own module. If it begins with a comment like "// main.go", it is that file of ~/app,
+//	         which the sh blocks of the page build.
+//	shell, python, js:  Code that needs other programs. A script in testdata/script runs it with the script command "block".
+//	text:    Picture.
+//	diff:    Example of a change.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	pages := globbed(t, "docs/*.md")

@@ -30,8 +30,8 @@ func TestTheFileFormatPageNamesEveryTable(t *testing.T) {
 	}
 	rows := tableRows(page)
 	tables, views := schemaNames(t)
-	tables["migration_state"] = true // exists only in databases that were moved
-	tables["runner_schema"] = true   // exists only in databases that also belong to another program
+	tables["migration_state"] = true // this table exists only during and after a migration to another database
+	tables["runner_schema"] = true   // this table exists only in databases that another program also uses
 	for name := range tables {
 		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(list[0].Text) {
 			t.Errorf("got a diagram without %s, want every table in it", name)

@@ -229,8 +229,8 @@ func (s *soak) checkTicks(paused time.Time) {
 	s.Logf("%d ticks of %d schedules, each once", len(tasks), len(s.names))
 }
 
-// checkSizes checks that the database did not grow in the last quarter of the test. Its largest size there may exceed the largest size in
-// the third quarter by 25 % and 1 MiB at most.
+// checkSizes checks that the database did not grow in the last quarter of the test. The largest size in this quarter may exceed the largest
+// size in the third quarter by 25 % and 1 MiB at most.
 func (s *soak) checkSizes(sizes []int64) {
 	n := len(sizes)
 	if n < 120 {

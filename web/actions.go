@@ -19,8 +19,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// An action is an operation that the form of a page can start. For each action there is a command line that does the
-// same, and the page shows it.
+// An action is an operation that the form of a page can start. The page shows the command line that does the same as the action.
 
 // actionRequest is one request for an action.
 type actionRequest struct {
@@ -33,7 +32,7 @@ type actionRequest struct {
 	filter    jobs.Filter // selects the tasks that match the query, or the tasks with the selected ids
 	byQuery   bool
 	cause     string // cause of the group of failed tasks, if the form names a group
-	count     int    // number of tasks that the question named; -1 if the page asked no question
+	count     int    // number of tasks in the question that the user has seen; -1 if the page asked no question
 }
 
 // actionResult is the result of an action: a line to show, or a question to ask first.
@@ -46,7 +45,7 @@ type actionResult struct {
 type confirmView struct {
 	page
 	Action, Question, Button, CLI string
-	Changed                       string // why the page asks the question again
+	Changed                       string // reason why the page asks the same question again; empty for a first question
 	Fields                        []field
 	AskReason                     bool   // whether the question has a field for a reason
 	Reason                        string // text in the field for the reason

@@ -117,14 +117,15 @@ func TestAnActionChangesOnlyTheTasksOfItsQuestion(t *testing.T) {
 		old = append(old[1:], added)
 	}
 
-	// The page asks again only because of new tasks. A task that no longer matches the query is no reason: workers take tasks at any time.
+	// The page asks for confirmation again if a new task matches the query, but not if a task no longer matches it: workers take tasks at
+	// any time.
 	form := url.Values{"query": {"state:failed"}, "back": {"/tasks"}}
 	_, body := s.post("/actions/retry", form)
 	confirm(t, form, body)
 	if _, err := r.Delete(t.Context(), old[:1]); err != nil {
 		t.Fatal(err)
 	}
-	other := serve(t, r, web.ServerOptions{}) // has not asked the question, so it does not know the tasks in the question
+	other := serve(t, r, web.ServerOptions{}) // this server has asked no question, so it keeps no set of tasks
 	status, body := other.post("/actions/retry", form)
 	testkit.Equal(t, "status of a server that does not know the set", status, http.StatusConflict)
 	testkit.Contains(t, body, "Nothing was changed: 4 tasks matched when you were asked, and now it is 3.")

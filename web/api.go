@@ -58,7 +58,7 @@ type apiTask struct {
 // apiTasks is the response to a search.
 type apiTasks struct {
 	Tasks []apiTask `json:"tasks"`
-	Next  *string   `json:"next"` // URL of the tasks that follow; null at the end
+	Next  *string   `json:"next"` // URL of the next part of the list; null for the last part
 
 	DidYouMean *string `json:"did_you_mean"` // search that the client probably meant, if no task matches
 }
@@ -204,7 +204,7 @@ func (h *handler) apiFail(ctx context.Context, w http.ResponseWriter, req *http.
 	case errors.Is(err, jobs.ErrNotFound):
 		apiError(w, http.StatusNotFound, humanize.Safe(err.Error()))
 	case errors.Is(err, jobs.ErrInvalid):
-		better, _ := h.correct(ctx, req.FormValue("q")) // if correct fails, the response still has the error of the request
+		better, _ := h.correct(ctx, req.FormValue("q")) // if the call fails, the response has only the error of the request
 		writeJSON(w, http.StatusBadRequest, apiProblem{humanize.Safe(err.Error()), orNull(better)})
 	case errors.Is(context.Cause(ctx), errSlow):
 		apiError(w, http.StatusServiceUnavailable, "the search took longer than two seconds; add state: or since: to the text")

@@ -72,7 +72,7 @@ func (a *actionRequest) question(verb, what, cli string) *confirmView {
 // doubleClick is the time in which the same action counts as a second click on the same button.
 const doubleClick = 2 * time.Second
 
-// lastAction is the latest of the actions that a double click must not repeat.
+// lastAction is the last action that doOnce has done, with its time and its result.
 type lastAction struct {
 	mu     sync.Mutex
 	key    string

@@ -13,8 +13,8 @@ import (
 	"example.com/runner/web"
 )
 
-// BenchmarkPages prints the times of the pages in a database with a million finished tasks, of which a tenth failed, and a million pending
-// tasks. The first page draws 200 dependencies.
+// BenchmarkPages prints the times of the pages in a database with a million pending and a million finished tasks. A tenth of the finished
+// tasks failed. The first page in the list has a drawing of 200 tasks and their dependencies.
 func BenchmarkPages(b *testing.B) {
 	const finished = 1_000_000
 	r := open(b)

@@ -181,10 +181,10 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 	shell(t, r, "exit 1")
 	runnerkit.Drain(t, r)
 	b := browse(t, serve(t, r, webOptions))
-	b.screen(1280, "light") // all rows are in view
+	b.screen(1280, "light") // the window is large enough for all rows
 	stop := runnerkit.Work(t, r)
 	defer stop()
-	seen := func(id int64) { // seen waits until the page counts this task, so the script has updated the page
+	seen := func(id int64) { // seen waits until the number of tasks on the page includes this task
 		t.Helper()
 		b.until("a newer task is known", fmt.Sprintf("document.querySelector('#tabs').textContent.includes('all %d')", id))
 	}

@@ -35,7 +35,7 @@ func TestTheSearchOfEveryPageCompletesWords(t *testing.T) {
 		offers("state:failed queue:media", `state:failed label:"night run"`)
 	}
 	before := strings.Count(strings.Join(b.seen(), "\n"), "/words")
-	// 5 of the 6 pages request the words that the search field offers; the page /tasks contains them
+	// The page /tasks contains the words that the search field offers. Each of the other 5 pages requests them once.
 	testkit.Equal(t, "requests for words", before, 5)
 }
 
@@ -196,7 +196,7 @@ func TestTheLiveRegionSpeaksNewProblemsOnly(t *testing.T) {
 	b.connected()
 	eval[bool](b, `(new MutationObserver(() => { window.spoken = (window.spoken || []).concat($('#news').textContent) }).
 		observe($('#news'), {childList: true}), true)`)
-	fail("mail") // adds no problem, but increases the number in the first problem
+	fail("mail") // this failure adds no problem to the page, but increases the number in the first problem
 	b.until("the page shows the number", "$('.problem').textContent.includes('2 tasks failed')")
 	testkit.Equal(t, "spoken after a change of a number", eval[int](b, "(window.spoken || []).length"), 0)
 	fail("other")

@@ -25,7 +25,7 @@ var compressors = sync.Pool{New: func() any {
 	return w
 }}
 
-// compressed lists the media types that the server compresses. It compresses no stream of events, because an event has only some bytes.
+// compressed lists the media types that the server compresses. A stream of events is not compressed, because an event has only a few bytes.
 var compressed = []string{"text/html", "text/css", "text/javascript", "text/csv", "application/json", "image/svg+xml"}
 
 // compress returns a writer that compresses the response if the client accepts gzip. The caller must call close after the response.

@@ -12,7 +12,7 @@ import (
 // of open pages may use half of the connections.
 const maxConnections = 2 * maxStreams
 
-// releaseThreshold is the smallest peak of open connections after which the server returns memory to the system.
+// releaseThreshold is a number of connections. The server returns memory to the system only after so many connections were open at once.
 const releaseThreshold = 200
 
 // connections are the open connections of a server. When there are too many, a new connection replaces the connection
@@ -66,8 +66,8 @@ func (c *connections) add(conn net.Conn, to *list.List) {
 	c.peak = max(c.peak, len(c.positions))
 }
 
-// releaseMemory returns memory to the system when at least releaseThreshold connections were open and three quarters of
-// them have closed. An idle process would otherwise keep that memory for minutes.
+// releaseMemory returns memory to the system if at least releaseThreshold connections were open at once, and three quarters of them have
+// closed. Otherwise an idle process would keep that memory for minutes.
 func (c *connections) releaseMemory() {
 	if c.peak >= releaseThreshold && len(c.positions) <= c.peak/4 {
 		c.peak = 0

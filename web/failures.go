@@ -10,9 +10,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// failureCache keeps the failures that the pages have grouped. A failure does not change: if a task fails again, its failure has another
-// time. So for each page the server reads the ids and times of all failed tasks. It reads the texts of a failure only if the failure is not
-// in the cache.
+// failureCache keeps the failures that the pages have grouped. A failure in the cache never changes, because a task that fails again has a
+// new failure with another time. So for each page the server reads the ids and times of all failed tasks. It reads the texts of a failure
+// only if the failure is not in the cache.
 type failureCache struct {
 	mu    sync.Mutex
 	known map[int64]present.Failure

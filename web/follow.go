@@ -130,7 +130,7 @@ type follower struct {
 	attempt jobs.Attempt
 	to      sink
 	stream  *stream
-	resumed bool  // whether the client has already received the lines before its cursor
+	resumed bool  // whether the client continues at a cursor, so it needs no earlier lines
 	seq     int64 // number of the last chunk that was sent
 }
 

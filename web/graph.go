@@ -19,7 +19,7 @@ const (
 	maxLinks     = 5000 // maximum number of dependencies in the drawing
 	maxRelated   = 1000 // maximum number of tasks in the list of dependencies, in each direction
 	nameInNode   = 20   // maximum number of characters of a name in the drawing
-	minBundle    = 4    // minimum number of tasks with the same dependencies and dependents that share a frame
+	minBundle    = 4    // tasks with the same dependencies and dependents share a frame if there are at least so many
 	bundleHeight = 24   // maximum number of tasks in a column of a frame
 )
 
@@ -33,7 +33,7 @@ type relatedTasks struct {
 	More           bool          // whether there may be more than N tasks
 	Drawing        template.HTML // drawing of the dependencies; empty on the page with the list
 	NotDrawn       int           // number of tasks that are not in the drawing
-	Missing        int           // number of dependencies whose lines are too long for the drawing
+	Missing        int           // number of dependencies whose lines the drawing leaves out, because they cross too many layers
 	Summary        string        // how many of the drawn tasks are in each state
 	Link           string        // URL of the page with the list
 }

@@ -86,7 +86,7 @@ type Options struct {
 // readTimeout is the time limit for the database reads of a page. It is a variable so that tests can pass on a slow machine.
 var readTimeout = 2 * time.Second
 
-// The other limits of a request.
+// These are the limits of a request, besides readTimeout.
 const (
 	actionTimeout = time.Minute      // time limit for an action on many tasks
 	writeTimeout  = 30 * time.Second // time limit for sending a response that is not a stream

@@ -12,8 +12,8 @@ import (
 // healthz responds with 200 while the process runs.
 func (h *handler) healthz(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
 
-// heartbeatTimeout is the maximum age of the last heartbeat of a worker that counts as alive. For a worker whose lease is above 90 s, the
-// maximum is a third of the lease, which is twice the heartbeat interval.
+// heartbeatTimeout is the maximum age of the last heartbeat of a worker that counts as alive. A worker with a lease above 90 s has more
+// time: a third of its lease, which is two heartbeat intervals.
 const heartbeatTimeout = 30 * time.Second
 
 // readyz responds with 200 if users can enqueue tasks and workers can run them. This requires that the database accepts

@@ -85,7 +85,7 @@ func parseCursor(text string) (c cursor, ok bool) {
 	return cursor{{n[0], int(n[1])}, {n[2], int(n[3])}}, true
 }
 
-// lastSent returns the number of the last chunk that need not be sent again to a client with this cursor.
+// lastSent returns the number of a chunk. A client with this cursor has already received the text of this chunk and of all earlier chunks.
 func (c cursor) lastSent() int64 { return max(min(c[0].seq, c[1].seq)-1, 0) }
 
 // lineSplitter splits chunks of output into lines of HTML, for each stream separately.

@@ -149,7 +149,7 @@ func (h *handler) readTail(ctx context.Context, a jobs.Attempt, most, size int) 
 		if len(part) < limit {
 			whole = true
 		} else if count, before = count+len(part), part[0].Seq; found <= most && bytes < size {
-			limit = min(max(maxChunks, (size-bytes)/(bytes/count+1)), 64*maxChunks) // assume that all chunks have similar sizes
+			limit = min(max(maxChunks, (size-bytes)/(bytes/count+1)), 64*maxChunks) // this assumes that all chunks have similar sizes
 			continue
 		}
 		slices.Reverse(parts)
@@ -157,7 +157,7 @@ func (h *handler) readTail(ctx context.Context, a jobs.Attempt, most, size int) 
 	}
 }
 
-// lastShown returns the last lines without blank lines at the end.
+// lastShown leaves out blank lines at the end of the list, and returns at most the last tailLines of the remaining lines.
 func lastShown(list []logLine) []logLine {
 	for len(list) > 0 && strings.TrimSpace(lines.StripEscapes(list[len(list)-1].raw)) == "" {
 		list = list[:len(list)-1]

@@ -198,9 +198,9 @@ func (v *overviewView) titleText() string {
 	return "Overview"
 }
 
-// Failures returns the text beside the number of tasks that are still failed: the number of failures, such as "18 failures". The text is
-// empty if both numbers are equal. If FailuresOnly is set, the page shows a number of failures instead of a number of tasks, and the text
-// is the word "failures".
+// Failures returns the text beside the number of tasks that are still failed. The text says how many failures there were in the same time,
+// such as "18 failures". It is empty if both numbers are equal. If FailuresOnly is set, the text is the word "failures", because the number
+// beside it then counts failures.
 func (v *overviewView) Failures(failures, tasks int) string {
 	switch {
 	case v.FailuresOnly && tasks > 0:

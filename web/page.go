@@ -156,7 +156,7 @@ type cachedPage struct {
 
 const (
 	maxPages = 64
-	freshFor = 900 * time.Millisecond // how long open tabs share a rendering, so that a change needs only one rendering for all tabs
+	freshFor = 900 * time.Millisecond // how long open tabs get the same content, so that the server renders a change once for all tabs
 )
 
 // entry returns the cache entry of a URL in a time zone. If the cache is full, it removes the entry that was not used for the longest

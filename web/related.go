@@ -68,8 +68,7 @@ func (v *taskView) taskLinks(list []runner.Dependency) *taskLinks {
 	return &taskLinks{page: v.page, List: list[:min(len(list), maxDependencies)], More: len(list) > maxDependencies}
 }
 
-// earlierRuns returns the view of the earlier tasks in runs. The parameter "runs" has the newest task first, and the view has
-// the oldest task first.
+// earlierRuns returns the list of earlier tasks that the page shows, oldest first. The parameter "runs" has the same tasks, newest first.
 func (v *taskView) earlierRuns(runs []jobs.Task) *earlierRuns {
 	if len(runs) == 0 {
 		return nil

@@ -22,7 +22,7 @@ type schedulePage struct {
 	Schedule scheduleView
 	Words    string // cron expression in words; empty if it is complex
 	Ticks    []tickView
-	Runs     *runs // nil if the schedule has no task
+	Runs     *runs // history of the schedule; nil if the schedule has no task
 }
 
 // tickView is a future tick, in the zone of the schedule and in the zone of the page.

@@ -22,7 +22,7 @@ type slotDrawing struct {
 	worker  admin.WorkerRuns
 	s       span
 	at      time.Time // time at the right end of the drawing
-	from    time.Time // time before which no attempts are known
+	from    time.Time // time from which no attempt is missing
 	rows    [][]admin.Run
 	Hidden  int // number of attempts in slots that are not drawn
 	bars    []*slotBar
@@ -45,7 +45,7 @@ type slotBar struct {
 
 func newSlotDrawing(w admin.WorkerRuns, rows int, runs workerRuns, s span) *slotDrawing {
 	d := &slotDrawing{worker: w, s: s, at: runs.at, from: runs.from, rows: make([][]admin.Run, rows)}
-	free := make([]time.Time, max(w.Slots, 1)) // time from which each slot is free
+	free := make([]time.Time, max(w.Slots, 1)) // time at which each slot becomes free
 	for _, r := range w.Runs {
 		slot := slices.IndexFunc(free, func(t time.Time) bool { return !t.After(r.StartedAt) })
 		if slot < 0 {
@@ -66,7 +66,7 @@ func newSlotDrawing(w admin.WorkerRuns, rows int, runs workerRuns, s span) *slot
 // begin returns the time at the left of the drawing.
 func (d *slotDrawing) begin() time.Time { return d.at.Add(-d.s.length) }
 
-// end returns the end of an attempt in the drawing.
+// end returns the time at which an attempt ended, or the time at the right end of the drawing if the attempt is still running.
 func (d *slotDrawing) end(r admin.Run) time.Time {
 	if r.FinishedAt.IsZero() {
 		return d.at

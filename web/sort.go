@@ -85,10 +85,10 @@ func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, fil
 	return tasks, nil
 }
 
-// part returns a part of a list of the tasks that a filter selects. The argument "limit" is the maximum number of tasks. The URL says where
-// the part begins: "before=ID" or "from=TIME.ID". The result "next" is this parameter for the URL of the following part, or "" if there is
-// no such part. The argument "look" is the maximum number of tasks that the search examines. The result "stopped" reports whether the
-// search has stopped at this maximum.
+// part returns one part of a list of the tasks that a filter selects: a page of the list, or a response of the API. The argument "limit" is
+// the maximum number of tasks. A parameter of the URL names the task before the part: "before=ID" or "from=TIME.ID". Without it the part is
+// the first one. The result "next" is this parameter for the next part, or "" if there is none. The argument "look" is the maximum number
+// of tasks that the search examines. The result "stopped" reports whether the search has stopped at this maximum.
 func (h *handler) part(ctx context.Context, req *http.Request, filter jobs.Filter, order string, limit, look int) (tasks []jobs.Task,
 	next string, stopped bool, err error) {
 	var after func(last jobs.Task) string
@@ -145,7 +145,7 @@ func lookOf(text string, f jobs.Filter, order string) (int, error) {
 	return n, nil
 }
 
-// timeMark parses the time and the id of the last task before a part of a list.
+// timeMark parses the URL parameter "from", which has the time and the id of a task. A page of a list begins after this task.
 func timeMark(text string) (time.Time, int64, error) {
 	if text == "" {
 		return time.Time{}, 0, nil

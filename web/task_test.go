@@ -17,7 +17,7 @@ func TestTask(t *testing.T) {
 	id := shell(t, r, "echo one; echo two >&2; exit 22", jobs.MaxAttempts(2), jobs.Queue("media"), jobs.Label("night"))
 	s := serve(t, r, web.ServerOptions{})
 	testkit.Contains(t, s.page("/tasks/1"), "no worker runs", "○</span> pending")
-	runnerkit.Drain(t, r) // runs only the first attempt, because the next one is due in 10 s
+	runnerkit.Drain(t, r) // Drain runs only the first attempt, because the second one is due in 10 s
 	page := s.page(fmt.Sprintf("/tasks/%d", id))
 	testkit.Contains(t, page, "↻</span> retrying", "attempt 1 of 2 failed", "waits for its next attempt at", "night: /bin/sh -c",
 		">Retry now<", "exit 22 after", "one\n", `class="l e"`, "attempt 1 ✗ exit 22",

@@ -51,10 +51,10 @@ type tasksView struct {
 	Can        []string // verbs that can change a task of this page
 }
 
-// tab links to the tasks of one state. The rest of the query stays the same.
+// tab is a link that changes one choice of the page, such as the state of the tasks, and keeps the others.
 type tab struct {
 	Name, Link string
-	N          string // number of tasks in this state; empty if the server has not counted them
+	N          string // number of tasks in a state; empty if the server has not counted them, or for another choice
 	Selected   bool
 }
 

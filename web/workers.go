@@ -20,7 +20,7 @@ const (
 	maxRows     = 32     // maximum number of drawn slots of a worker
 	maxWorkers  = 40     // maximum number of workers on the page
 	maxAllRows  = 100    // maximum number of drawn slots of all workers together
-	finestCells = 240    // number of cells of the time span at first; short runs that begin in the same cell become one bar
+	finestCells = 240    // largest number of cells of a drawing; short runs that begin in the same cell become one bar
 )
 
 // span is a time span that the page of the workers shows.
@@ -44,7 +44,7 @@ type workersPage struct {
 	Spans   []tab
 	Only    string    // name of the worker that the page shows; empty for all
 	All     string    // URL of the page with all workers
-	From    time.Time // time from which on the page shows all attempts; zero if it shows the whole span
+	From    time.Time // time from which no attempt is missing; zero if the page has all attempts of the span
 	Workers []workerStrip
 	More    int // number of workers that the page leaves out
 }
@@ -72,7 +72,8 @@ type runsCache struct {
 	spans map[string]workerRuns
 }
 
-// workerRuns are the attempts of all workers in a span. The field "at" is the time at which the span ends.
+// workerRuns are the attempts of all workers in a time span. The field "at" is the end of the span. Attempts that ended before the time in
+// the field "from" may be missing.
 type workerRuns struct {
 	at, from time.Time
 	list     []admin.WorkerRuns
@@ -166,7 +167,7 @@ func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 	for _, w := range slices.Backward(runs.list) {
 		switch {
 		case live[w.ID]:
-		case w.EndedAt.IsZero(): // this worker has sent no heartbeat for a long time
+		case w.EndedAt.IsZero(): // this worker has not ended, but has sent no heartbeat for two leases
 			add(w, admin.WorkerLost, "")
 		default:
 			add(w, "ended", "")

@@ -222,7 +222,7 @@ func TestWorkContinuesAfterFailedCommits(t *testing.T) {
 				calls := 0
 				r.Register(count.Handler(func(context.Context, string) (int, error) {
 					calls++
-					fail(t, r) // the commit that fails writes the outcome of this attempt, or a heartbeat
+					fail(t, r) // the next commit fails: it records the outcome of this attempt, or a heartbeat
 					return calls, nil
 				}))
 				task := runnerkit.Enqueue(t, r, count.With("x"))

@@ -30,9 +30,8 @@ type node struct {
 	passes bool
 }
 
-// SVG draws packages and their imports. The keys of imports are names of packages, and the values are the packages that they import. If a
-// chain of other imports leads to the same package, SVG leaves out the direct import. The function "class" returns the CSS class of a
-// package.
+// SVG draws packages and their imports. The map "imports" has the imports of each package. If package A imports B and C, and B needs C
+// directly or through other packages, SVG draws no arrow from A to C. The function "class" returns the CSS class of a package.
 func SVG(imports map[string][]string, class func(name string) string) string {
 	rows := layers(imports)
 	for range 24 {
@@ -90,8 +89,8 @@ func link(above, below *node) {
 	below.above = append(below.above, above)
 }
 
-// reduced returns the imports of a package, without those that the picture need not show. If another import of the package leads to the
-// same package, directly or through further packages, it leaves out the direct import.
+// reduced returns the imports of a package that the picture shows as arrows. It leaves out an import that the package also reaches through
+// another of its imports.
 func reduced(imports map[string][]string, name string) []string {
 	list := slices.Sorted(slices.Values(imports[name]))
 	return slices.DeleteFunc(slices.Clone(list), func(to string) bool {
