@@ -62,7 +62,7 @@ func TestAStepAndItsEffectCommitTogether(t *testing.T) {
 				"same again": {func() error { return once }, true, 1},
 			} {
 				if test.again && point == "committed" {
-					continue // at this point the step is already stored, and an attempt may use the name of a stored step only once
+					continue // skip this case: the step is stored, and its attempt must not use its name again
 				}
 				t.Run(step+" "+point+" "+name, func(t *testing.T) {
 					t.Parallel()

@@ -72,8 +72,9 @@ func newGraph(ids []int64, links []admin.DependencyLink, current int64) *depende
 	return g
 }
 
-// bundles returns one list of task ids for each item of the graph. An item stands for all tasks of a layer that have the same links. The
-// lists are in the order of their first ids.
+// bundles returns one list of task ids for each item of the graph. If minBundle or more tasks of a layer have the same dependencies and the
+// same dependents, they share an item. Every other task has an item of its own, and so has the task "current". The lists are in the order
+// of their first ids.
 func bundles(ids []int64, before, behind map[int64][]admin.DependencyLink, layer map[int64]int, current int64) (list [][]int64) {
 	key := func(id int64) string {
 		var ends []string
