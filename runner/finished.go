@@ -163,7 +163,7 @@ func (c *consumer) deliver(ctx context.Context) error {
 		}
 		seq, err := store.TakeCursor(ctx, c.cursor, c.owner, cursorLease, now())
 		if errors.Is(err, sql.ErrNoRows) {
-			return nil // another process owns the cursor, or the cursor was removed, which the next call of CursorWaits detects
+			return nil // another process owns the cursor, or the cursor was removed; the next call of CursorWaits detects both cases
 		}
 		if err != nil {
 			return err

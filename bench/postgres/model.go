@@ -182,7 +182,7 @@ func (s *simulation) arrive(server *server) {
 	s.after(s.interval(), func() { s.arrive(server) })
 }
 
-// notify sends a notification now, or at the end of the pause.
+// notify sends a notification. If the pause after the last notification is not over, it sends the notification at the end of that pause.
 func (n *sender) notify() {
 	if n.changed = true; n.paused {
 		return
