@@ -21,7 +21,7 @@ func TestQueuePositionCountsTheTasksThatStartFirst(t *testing.T) {
 	}
 	first := add("a", 5)
 	second := add("a", 5)
-	add("b", 9) // queues take turns, so this task does not count as ahead of the tasks in queue a
+	add("b", 9) // this task is not ahead of the tasks in queue a, because the queues take turns
 	high := add("a", 6)
 	for task, want := range map[*jobs.Task]int{&first: 1, &second: 2, &high: 0} {
 		if n, err := access.Store(r).QueuePosition(t.Context(), *task, 100); err != nil || n != want {

@@ -11,8 +11,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// claimWithOtherWorker registers a second worker in the same file, and claims a task for it. This worker has no process: the test makes all
-// further calls for it.
+// claimWithOtherWorker registers a second worker in the same file, and claims a task for it. The second worker has no process: the test
+// makes all calls for it.
 func (f *fakeTimeTest) claimWithOtherWorker(lease time.Duration) (*db.Worker, jobs.Task) {
 	f.Helper()
 	w, err := f.store.Register(f.Context(), db.WorkerInfo{Name: "other", Lease: lease, StartedAt: now()},
@@ -28,7 +28,7 @@ func (f *fakeTimeTest) claimWithOtherWorker(lease time.Duration) (*db.Worker, jo
 
 func claimID(t jobs.Task) db.ClaimID { return db.ClaimID{ID: t.ID, GenerationID: t.GenerationID} }
 
-// wantOneRun checks that the function was called once, at the time in the parameter "since" or at most two seconds later.
+// wantOneRun checks that the function of the job "work" was called once, at the time in the parameter "since" or at most two seconds later.
 func (f *fakeTimeTest) wantOneRun(since time.Duration) run {
 	f.Helper()
 	f.mu.Lock()
@@ -59,7 +59,7 @@ func TestANewReaperWaitsForAWholeLease(t *testing.T) {
 	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		f.enqueue(work.With("x"))
 		f.claimWithOtherWorker(time.Minute)
-		time.Sleep(24 * time.Hour) // on the wall clock, the lease expired long ago
+		time.Sleep(24 * time.Hour) // the lease expires in this time, but no reaper runs
 		f.work(time.Hour)
 		f.wantOneRun(24*time.Hour + time.Minute)
 	})

@@ -48,11 +48,11 @@ func (r *Runner) Limits(ctx context.Context) ([]LimitStatus, error) {
 	return convert(list, func(l db.LimitStat) LimitStatus { return LimitStatus(l) }), err
 }
 
-// Dependency is one side of a dependency between two tasks.
+// Dependency is a dependency between a given task and another task.
 type Dependency struct {
 	ID    int64
-	Any   bool       // whether the later task may start even if the earlier one has failed or was cancelled
-	State jobs.State // state of the other task; empty if that task was deleted
+	Any   bool       // whether the task that waits may start even if the task that it waits for has failed or was cancelled
+	State jobs.State // state of the other task; empty if the other task was deleted
 }
 
 // Dependencies returns two lists: the tasks that a task waits for or has waited for, and the tasks that wait or have waited for this task.

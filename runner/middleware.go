@@ -62,7 +62,7 @@ func (r *Runner) runEnqueueMiddleware(ctx context.Context, spec *jobs.Spec) erro
 	if len(r.enqueueMiddleware) == 0 || spec.Err != nil {
 		return nil
 	}
-	// compute the key before the middleware runs: middleware that encrypts the arguments may return another text each time
+	// compute the unique key from the original arguments: middleware that encrypts them may return another text each time
 	lifecycle.ResolveUniqueArgs(spec)
 	metadata := make(map[string]string, len(spec.Metadata)+1)
 	maps.Copy(metadata, spec.Metadata)

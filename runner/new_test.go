@@ -37,7 +37,7 @@ func TestARunnerInTheDatabaseOfAnApplication(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { r.Close() }) // runs after Work has returned
+	t.Cleanup(func() { r.Close() }) // runs last, after the cleanup function of runnerkit.Work has stopped Work
 	r.Register(ship.Handler(shipper(handle, func(ctx context.Context, at string, _ *sql.Tx) error {
 		if at == "start" {
 			_, err := runner.Step(ctx, "a step", func(context.Context) (int, error) { runner.Progress(ctx, 1, 1, ""); return 1, nil })
@@ -105,7 +105,7 @@ func TestNewRejectsUnsuitableHandlesAndPrefixes(t *testing.T) {
 	testkit.ErrorIs(t, err, jobs.ErrConflict)
 }
 
-// foreignDriver is a driver of another database.
+// foreignDriver is a database driver that is not for SQLite.
 type foreignDriver struct{}
 
 func (d foreignDriver) Open(string) (driver.Conn, error) { return nil, errors.ErrUnsupported }

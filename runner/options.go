@@ -125,10 +125,10 @@ type Options struct {
 	// parents, and commands cannot read its memory. Linux only. Defaults to false.
 	OwnProcess bool
 
-	// Alone declares that no other process writes the file while it is open. The Runner then does not watch the file. So it finds the
-	// changes of other processes late. This is also true for changes that this process commits in the program's own transactions
-	// (EnqueueTx, CancelTx and so on). Tests on fake time need Alone, because a watch waits in a system call, and the fake clock stands
-	// still during this wait. In such tests, a handle of runnertest.OpenDB tells the Runner of its commits. Defaults to false.
+	// Alone declares that no other process writes the file while it is open. The Runner then does not watch the file. So it notices late
+	// all changes that it does not make itself, such as those that this process commits in the program's own transactions (EnqueueTx,
+	// CancelTx and so on). Tests on fake time need Alone, because a watch waits in a system call, and the fake clock stands still during
+	// this wait. In such tests, a handle of runnertest.OpenDB tells the Runner of its commits. Defaults to false.
 	Alone bool
 	// Inline makes Enqueue, Add and EnqueueAll run all due tasks before they return, unless Work runs. It is for tests. EnqueueTx cannot
 	// run the tasks, because its transaction is not committed yet. Defaults to false.

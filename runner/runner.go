@@ -38,7 +38,7 @@ type Runner struct {
 	stop    context.CancelFunc // stops the current Work in the same way as the end of its context
 	closed  bool
 	closing chan struct{}  // closed by Close
-	works   sync.WaitGroup // counts the running call of Work, if any; Close waits for zero
+	works   sync.WaitGroup // counts the running calls of Work (0 or 1); Close waits for 0
 	fenced  atomic.Int64
 	leaked  atomic.Int64
 }

@@ -142,7 +142,7 @@ func TestTheHealthNamesLateStandbysAndSlots(t *testing.T) {
 	testkit.NoError(t, syscall.Kill(receiver, syscall.SIGSTOP))
 	resume := sync.OnceFunc(func() { testkit.NoError(t, syscall.Kill(receiver, syscall.SIGCONT)) })
 	defer resume()
-	for i := range 66 { // 66 segments of 16 MB are more than 1 GB
+	for i := range 66 { // write more than 1 GB to the write-ahead log: 66 segments of 16 MB
 		if run(t, admins, "SELECT pg_logical_emit_message(false, '', '')", "SELECT pg_switch_wal()"); i%8 == 0 {
 			run(t, admins, "CHECKPOINT") // lets the server remove old segments, so that the test needs little disk space
 		}

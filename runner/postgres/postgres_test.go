@@ -281,7 +281,7 @@ func TestATransactionOfTheCallerEnqueuesAndFinishes(t *testing.T) {
 	testkit.Equal(t, "number of tasks after the rollback", n, 0)
 	testkit.NoError(t, err)
 	within(true, add)
-	within(true, func(tx *sql.Tx) error { // test a lane, too, because EnqueueTx reads more for a task with a lane
+	within(true, func(tx *sql.Tx) error { // this task has a lane, because EnqueueTx then reads more than for a task without a lane
 		_, err := r.EnqueueTx(t.Context(), tx, count.With(2, jobs.Lane("l")))
 		return err
 	})
@@ -339,7 +339,7 @@ func TestAWorkerFindsNewTasksAtOnce(t *testing.T) {
 	}
 	raw := sql.OpenDB(server.Write)
 	defer raw.Close()
-	const look = 10 * time.Second // interval at which a worker looks for tasks without notices
+	const look = 10 * time.Second // without notices, a worker would look for tasks at this interval
 	for i := range 3 {
 		began := time.Now()
 		var id int64

@@ -12,7 +12,7 @@ import (
 type proxy struct {
 	net.Listener
 	to string // socket of the server
-	at string // the proxy cuts a connection when a client's message contains this text; cleared after the cut
+	at string // the proxy cuts a connection when a message contains this text; empty after the cut
 
 	mu    sync.Mutex
 	conns []net.Conn

@@ -68,7 +68,7 @@ func handle(t *testing.T, address string) *sql.DB {
 	return raw
 }
 
-// The function "as" returns the address with this user and password instead of its own.
+// The function "as" returns the address with the given user and password in place of its own user and password.
 func as(t *testing.T, address, user, password string) string {
 	t.Helper()
 	u, err := url.Parse(address)

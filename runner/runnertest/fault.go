@@ -18,8 +18,8 @@ import (
 
 // CrashAfterClaim claims at most n due tasks and returns them. It acts like a worker whose machine crashes right after the claim. It calls
 // no function, so the tasks stay in state running. The next Drain, or the next Work, takes over these tasks at once. Each task then has one
-// more loss, and a task with more losses than MaxLosses fails. Before that, a further call of CrashAfterClaim does not claim these tasks
-// again. To test a task that fails after several losses, call Crash in its function, or set jobs.MaxLosses(0).
+// more loss, and a task with more losses than MaxLosses fails. Before they are taken over, a further call of CrashAfterClaim does not claim
+// these tasks again. To test a task that fails after several losses, call Crash in its function, or set jobs.MaxLosses(0).
 func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
 	t.Helper()
 	var claimed []jobs.Task

@@ -16,7 +16,7 @@ func Due(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err e
 	switch {
 	case s.NextAt.IsZero():
 		return nil, x.Next(now), nil
-	case x.atBoot: // the worker has set NextAt to the time of its start
+	case x.atBoot: // the first worker in a boot has set NextAt to the time of its start
 		return []time.Time{s.NextAt}, time.Time{}, nil
 	case s.NextAt.After(now):
 		return nil, x.realign(s.NextAt, now), nil

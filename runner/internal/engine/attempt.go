@@ -37,7 +37,7 @@ type attempt struct {
 	e      *Engine
 	claim  db.ClaimID
 	task   jobs.Task
-	batch  *batch       // batch of the attempt; nil for an attempt with a slot of its own
+	batch  *batch       // batch of the attempt; nil if the attempt belongs to no batch
 	seat   *gather.Seat // place in the batch; nil if batch is nil
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -164,7 +164,7 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 		return // abandon or checkStuck has already recorded an outcome
 	}
 	if a.inTx.Load() != 0 {
-		if result = nil; err == nil { // if the transaction of FinishTx was committed, the task is completed, and the database ignores err
+		if result = nil; err == nil { // the database ignores err if the transaction of FinishTx was committed
 			err = errNotCommitted
 		}
 	}

@@ -133,14 +133,14 @@ type loopState struct {
 	shared    int        // number of attempts in Engine.running that use the slot of another attempt of their batch
 	unwritten []*attempt // attempts that have ended, but whose outcomes are not in the database yet
 	nextDue   time.Time  // earliest due time of the scheduled tasks that the loop knows
-	nextStart time.Time  // time at which a rate limit lets a due task start; zero if no task waits for that
+	nextStart time.Time  // time at which due tasks can start that wait for a rate limit or a full batch; zero if there are none
 	nextLane  time.Time  // like nextStart, but for the rate limits of lanes
 
 	scan       bool      // whether the next cycle looks for changes of other processes
 	changed    bool      // whether other processes may have changed something since the last scan
 	scannedAt  time.Time // time of the last scan
 	claimMore  bool      // whether more tasks may be ready to start than the last cycle claimed
-	backlog    bool      // whether tasks may wait: all slots, a queue or a limit is full, or a task has ended that others waited for
+	backlog    bool      // whether tasks may wait: slots or a limit are used up, or the end of a task has released others
 	foundEmpty bool      // whether the last cycle scanned and found no task
 
 	backoff       time.Duration // length of the last pause after an error

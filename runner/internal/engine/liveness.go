@@ -22,8 +22,8 @@ type livenessState struct {
 }
 
 // reportLiveness calls Options.Liveness after the first claim, at the start of a drain, and every LivenessEvery. If the loop has not used
-// the database since the last report, reportLiveness first makes a small read. It makes no write, because a write fails while another
-// process holds the write lock for long, and that is no reason to restart this worker.
+// the database since the last report, reportLiveness first makes a small read. It does not write. A write fails while another process holds
+// the write lock for long, and a watchdog would then restart this worker for no reason.
 func (e *Engine) reportLiveness(ctx context.Context, stopping bool) {
 	if e.o.Liveness == nil || e.liveness.visitedAt.IsZero() {
 		return

@@ -44,8 +44,8 @@ func Dead(store *db.DB, worker string) bool {
 	return supervisor.Free(supervisor.LockPath(store.Dir(), worker))
 }
 
-// unlock releases the liveness lock. If clean is true, it also removes the lock file. If clean is false, processes or tasks may be left;
-// the worker that takes the lock later cleans up.
+// unlock releases the liveness lock. If clean is true, it also removes the lock file. If clean is false, processes or tasks of this worker
+// may be left. The lock file then stays, and the worker that takes the lock later cleans up.
 func (e *Engine) unlock(clean bool) {
 	if e.lock == nil {
 		return
@@ -61,7 +61,7 @@ func (e *Engine) unlock(clean bool) {
 // over the tasks, while the guardians still have commands to kill.
 func (e *Engine) keepDir() {
 	if e.store.Replaced() != nil {
-		return // the database is removed, too, so the directory is not needed
+		return // the database file was removed or replaced, so this worker does not need the directory beside it
 	}
 	if err := e.store.MakeDir(); err != nil {
 		e.log.Warn("cannot make the directory beside the database", "err", err)

@@ -112,8 +112,8 @@ func (e *Engine) due(stopping bool) bool {
 }
 
 // collecting reports whether the next cycle waits until WriteEvery has passed since the last one, so that more outcomes and claims share
-// its transaction. The cycle does not wait if there is a backlog, if the worker ends, or if a task that must not run twice has ended. It
-// does not wait either if a suspect has ended, because no other task can run at the same time as a suspect.
+// its transaction. The cycle does not wait if tasks may wait for a slot (backlog), if the worker ends, or if a task that must not run twice
+// has ended. It does not wait either if a suspect has ended, because no other task can run at the same time as a suspect.
 func (e *Engine) collecting(stopping bool) bool {
 	if e.o.WriteEvery == 0 || stopping || e.backlog || now().Sub(e.wroteAt) >= e.o.WriteEvery {
 		return false
@@ -146,7 +146,7 @@ func (e *Engine) reached() bool {
 	return !e.nextDue.IsZero() && !e.nextDue.After(at) || e.diskFull != nil && !e.diskCheckAt.After(at)
 }
 
-// rateLimited reports whether a due task waits only for a rate limit.
+// rateLimited reports whether a due task cannot start yet, for example because of a rate limit.
 func (e *Engine) rateLimited() bool { return !e.nextStart.IsZero() || !e.nextLane.IsZero() }
 
 // postponed reports whether it is too early for the next cycle.

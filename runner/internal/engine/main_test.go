@@ -24,8 +24,8 @@ func (noObserver) Observing() bool   { return false }
 func (noObserver) Started(jobs.Task) {}
 func (noObserver) Ended(jobs.Task)   {}
 
-// onFakeTime runs a test in a bubble of fake time, with the options of an Engine on a new database. The parameter "runs" of
-// the test is the number of runs of the job "work" so far.
+// onFakeTime runs a test with a fake clock (package synctest). The test gets the options of an Engine on a new database. The parameter
+// "runs" of the test is the number of runs of the job "work" so far.
 func onFakeTime(t *testing.T, test func(t *testing.T, o Options, runs *atomic.Int64)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

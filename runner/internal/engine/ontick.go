@@ -16,10 +16,10 @@ import (
 	"example.com/runner/runner/internal/cron"
 )
 
-// A program may have functions that make the Specs of ticks. A function may be slow or use the database, so it must not run inside of the
-// transaction of a tick. So the ticks of a schedule with a function take two transactions. The first one finds the due ticks and changes
-// nothing. Then the functions run, and the second one enqueues the tasks. If the schedule changes in between, its ticks wait for the next
-// call of enqueueTicks.
+// A schedule may have a function of the program that makes the Spec of the task for each tick. The function may be slow or use the
+// database, so it must not run inside of the transaction of a tick. So the ticks of a schedule with a function take two transactions. The
+// first transaction finds the due ticks and changes nothing. Then the functions run, and the second transaction enqueues the tasks. If the
+// schedule changes in between, its ticks wait for the next call of enqueueTicks.
 
 // TickFunc returns the Spec of the task for a tick. It gets the Spec of the schedule.
 type TickFunc func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error)

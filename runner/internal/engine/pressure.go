@@ -13,7 +13,7 @@ import (
 
 // Pressure is the state of a machine whose load is above Options.MaxLoad, or whose free memory is below Options.MinFreeMemory. While it
 // lasts, the worker claims no task. Its running tasks continue. The worker measures at most once in pressureEvery, so the tasks of one
-// claim may take the machine beyond the bounds.
+// claim may bring the machine beyond these two limits.
 
 const pressureEvery = time.Second
 

@@ -14,7 +14,7 @@ import (
 const (
 	reapEvery = time.Second
 	// A reaper spends at most 1/reapShare of its time on reading workers and leases, because these reads are slow while a transaction on
-	// the server stays open for long. If leases are short, the reaper spends more time.
+	// the server stays open for long. If leases are short, the reaper checks them more often, and may spend more time.
 	reapShare   = 50
 	reapAgain   = 100 * time.Millisecond // interval of the checks while the guardians of a dead worker are about to end
 	minReapWait = 10 * time.Millisecond
@@ -162,11 +162,11 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	return true
 }
 
-// clear kills the processes of a worker o that is dead or hangs: those of the claims in keys or, if keys is nil, those of all claims of o.
-// It reports whether the tasks of these claims can be taken over.
+// clear kills processes of the worker o, which is dead or hangs, and reports whether the tasks of these processes can be taken over. These
+// are the tasks of the claims in keys or, if keys is nil, of all claims of o.
 //
-// If this reaper can see the processes of o, the answer is true when none of them is left. If it cannot see them, it kills nothing. The
-// answer is then true for the claims in keys, because their leases have expired. For all claims of o, the answer is true only if o ran no
+// If this reaper can see the processes of o, it kills them, and returns true when none of them is left. If it cannot see them, it kills
+// nothing. It then returns true for the claims in keys, because their leases have expired. If keys is nil, it returns true only if o ran no
 // task, or if the kernel has killed all processes of o.
 func (p *reaper) clear(o db.Owner, keys []supervisor.Key, records []supervisor.Record) bool {
 	me := p.e.info

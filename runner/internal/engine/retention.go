@@ -10,10 +10,10 @@ import (
 const (
 	maxRetainEvery = 10 * time.Minute      // longest interval between two searches for old tasks (retainEvery)
 	minRetainEvery = time.Minute           // shortest interval between two searches, for tasks that are kept for a short time only
-	retainPause    = 20 * time.Millisecond // shortest pause between two transactions
+	retainPause    = 20 * time.Millisecond // shortest pause between two transactions that delete old records
 	upkeepEvery    = time.Hour             // interval at which upkeep runs; the search for old tasks then starts again at the oldest task
-	keepMinutes    = 48 * time.Hour        // age at which counters per minute are summed up per hour
-	keepHours      = 366 * 24 * time.Hour  // age at which counters per hour are deleted
+	keepMinutes    = 48 * time.Hour        // age at which counters of minutes are added up to counters of hours
+	keepHours      = 366 * 24 * time.Hour  // age at which counters of hours are deleted
 	keepWorkers    = 30 * 24 * time.Hour   // records of workers are kept at least this long, because lists of tasks name the workers
 )
 
@@ -78,8 +78,8 @@ func (o *Options) retainEvery() time.Duration {
 	return every
 }
 
-// prune selects the tasks that were already old at the time in the parameter "at". The parameter "from" becomes Prune.From, which skips the
-// tasks that an earlier call has handled.
+// prune selects the tasks that were already old at the time in the parameter "at". It skips the tasks that did not fail and ended before
+// the time in "from", because an earlier search has handled them.
 func (o *Options) prune(at, from time.Time) db.Prune {
 	p := db.Prune{From: from}
 	if o.Keep > 0 {
@@ -91,7 +91,7 @@ func (o *Options) prune(at, from time.Time) db.Prune {
 	return p
 }
 
-// upkeep sums up old counters and deletes records of old workers.
+// upkeep adds up counters of minutes to counters of hours, deletes old counters of hours, and deletes records of old workers.
 func (e *Engine) upkeep(ctx context.Context, at time.Time) {
 	if err := e.store.RollUp(ctx, at.Add(-keepMinutes), at.Add(-keepHours)); err != nil {
 		e.log.Warn("cannot sum up counters", "err", err)

@@ -122,7 +122,7 @@ func (e *Engine) alert(ctx context.Context) {
 	}
 }
 
-// noteBoot makes the schedules with @reboot due if no worker has started in this boot of the machine before.
+// noteBoot makes each schedule with @reboot due, unless the schedule has already had its tick in this boot of the machine.
 func (e *Engine) noteBoot(ctx context.Context) {
 	if e.info.BootID == "" {
 		return

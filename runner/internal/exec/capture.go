@@ -33,7 +33,7 @@ const (
 	maxPiece   = 32 << 10
 	flushEvery = 100 * time.Millisecond
 	floodEvery = 500 * time.Millisecond // interval of flushes while the command prints more than the capture keeps
-	// Write blocks while the number of bytes that are not stored yet is greater than maxWaiting and greater than the size of a full tail.
+	// maxWaiting limits the bytes that are not stored yet: Write blocks while they are more than maxWaiting and more than a full tail has.
 	maxWaiting = 2 << 20
 
 	// lingerAfter is the time that drain waits for a process that still holds a pipe after the end of the command.
@@ -145,7 +145,7 @@ func (c *Capture) pipe(stream string) (*os.File, error) {
 // outlives the command may still hold a pipe; drain waits only lingerAfter for it.
 func (c *Capture) drain() {
 	for _, pipe := range c.pipes {
-		_ = pipe.SetReadDeadline(now().Add(lingerAfter)) // fails if pipes have no deadlines here; drain then waits until the pipe is closed
+		_ = pipe.SetReadDeadline(now().Add(lingerAfter)) // fails if pipes have no deadlines on this system; drain then waits for their end
 	}
 	c.readers.Wait()
 }

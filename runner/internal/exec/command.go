@@ -33,7 +33,7 @@ type Worker struct {
 type Command struct {
 	*Worker
 	Task     jobs.Task
-	Stop     context.Context  // when this context ends, the command gets TERM, and after Task.KillAfter KILL
+	Stop     context.Context  // when this context ends, the command gets TERM, and KILL if it still runs after Task.KillAfter
 	Kill     <-chan struct{}  // channel that is closed to send KILL to the command, without a grace period
 	Deadline func() time.Time // Deadline returns the time at which the guardian kills the command, unless a heartbeat renews the lease
 	Output   *Capture
@@ -79,7 +79,7 @@ func (c *Command) Run() (json.RawMessage, error) {
 	if err := taskspec.CheckCommand(&c.Task); err != nil {
 		return nil, err
 	}
-	_ = c.Store.MakeDir() // someone may have removed the directory, and the command writes its result there
+	_ = c.Store.MakeDir() // makes the directory for results again, if someone has removed it
 	resources, err := c.resources()
 	if err != nil {
 		return nil, err
@@ -97,8 +97,8 @@ func (c *Command) Run() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	// This check comes before the start: a filesystem that does not answer would block the start, and during the start nobody can kill the
-	// command.
+	// Check the filesystems before the start. A filesystem that does not answer would block the start, and nobody can kill the command
+	// during the start.
 	files := []string{path, c.Task.Cwd}
 	if c.Task.Cwd == "" {
 		files = files[:1]

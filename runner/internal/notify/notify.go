@@ -31,7 +31,7 @@ type Notifier struct {
 	mu          sync.Mutex
 	busy        bool                      // whether the worker of this process has no free slot
 	all         int                       // number of subscribers to all changes
-	subscribers map[chan struct{}]bool    // value true: the channel gets all changes; false: only changes that matter to workers
+	subscribers map[chan struct{}]bool    // whether a channel gets all changes, and not only those that matter to workers
 	tasks       map[int64][]chan struct{} // subscribers to the end of a task, by task id
 	stop        context.CancelFunc        // function that ends the watch; nil while no watch runs
 }
@@ -61,11 +61,10 @@ func (n *Notifier) SubscribeWorker(ctx context.Context) (notices <-chan struct{}
 	return c, n.add(ctx, c, false)
 }
 
-// AnyTask is the id with which SubscribeTask reports the end of every task.
+// AnyTask is the id that makes SubscribeTask report the end of every task.
 const AnyTask = 0
 
-// SubscribeTask is like Subscribe, but only for the end of a task. If this process ends the task, the notice comes at once, without the
-// watch.
+// SubscribeTask is like Subscribe. If this process ends the task, the channel also receives a notice at once, without the watch.
 func (n *Notifier) SubscribeTask(ctx context.Context, id int64) (notices <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	end := n.add(ctx, c, true)

@@ -56,7 +56,7 @@ func has(list string, value, low, high int) bool {
 		}
 		from, to := low, high
 		if high == 7 {
-			to = 6 // * means 0 to 6, because 7 is Sunday again
+			to = 6 // * means 0 to 6, because 7 is only another number for Sunday
 		}
 		if span != "*" {
 			a, b, isRange := strings.Cut(span, "-")
@@ -99,7 +99,7 @@ func Ticks(expr string, zone *time.Location, from, to time.Time) []time.Time {
 	var list []time.Time
 	names := Parse(expr)
 	often := strings.Fields(expr)[1][0] == '*'
-	furthest := shows(from.Add(-time.Minute)) // latest clock reading that was shown or skipped
+	furthest := shows(from.Add(-time.Minute)) // latest time that the clock has shown or skipped so far
 	for at := from; at.Before(to); at = at.Add(time.Minute) {
 		now := shows(at)
 		switch {
