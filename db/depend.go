@@ -38,7 +38,7 @@ var (
 	closeAll = command(`UPDATE {dependencies} SET open = 0 WHERE task_id = ? AND open = 1`)
 )
 
-// reopen opens those dependencies of task [1] again whose other task is unfinished.
+// reopen makes the dependencies of task [1] on unfinished tasks open again.
 var reopen = command(`UPDATE {dependencies} SET open = 1 WHERE task_id = ?
 	AND EXISTS (SELECT 1 FROM {tasks} WHERE tasks.id = on_id AND tasks.finished_at IS NULL)`)
 

@@ -30,13 +30,13 @@ var signalNumbers = map[string]int{"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRA
 func parseEnding(text string) (ending, bool) {
 	first, line, long := strings.Cut(text, endingSeparator)
 	e, ok := parseReason(strings.TrimSpace(first), long)
-	if !ok && long { // pages show a group of failures as the name of the job, then the ending
+	if !ok && long { // for a group of failures, pages show the name of the job before the ending
 		second, rest, longer := strings.Cut(line, endingSeparator)
 		if e, ok = parseReason(second, longer); ok {
 			e.job, line = first, rest
 		}
 	}
-	e.line = strings.TrimSuffix(strings.TrimSpace(line), "…") // a list that has cut a line puts this mark at its end
+	e.line = strings.TrimSuffix(strings.TrimSpace(line), "…") // lists put this mark at the end of a line that they have cut
 	return e, ok
 }
 

@@ -33,8 +33,8 @@ var (
 var selectLook = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `),
 	(SELECT {json_list}(queue) FROM (` + pendingQueues + `) AS pending)`)
 
-// selectLookAbove does the same as selectLook for claims with floors (see floor.go), with one difference: it returns the queues that
-// selectQueuesAbove returns. [1] is the same JSON array as the argument of selectQueuesAbove.
+// selectLookAbove replaces selectLook for claims with floors (see floor.go). It returns the queues in which such a claim may find a task,
+// as selectQueuesAbove does. [1] is the argument of selectQueuesAbove: a JSON array of ranges.
 var selectLookAbove = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `),
 	(SELECT {json_list}(queue) FROM (` + queuesAbove + `) AS pending)`)
 

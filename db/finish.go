@@ -53,9 +53,9 @@ ON CONFLICT (task_id, generation_id) DO UPDATE SET attempt = excluded.attempt, s
 	worker = excluded.worker, started_at = excluded.started_at, finished_at = excluded.finished_at, outcome = excluded.outcome`)
 
 // selectRefused returns why finishTask changed nothing. It returns the current state of task [5]. It also returns whether worker [2] has
-// already ended its claim of generation [1] in the same way: with the state [3], at the time [4] and with the reason [6]. If a reaper has
-// recorded the loss of the claim, that record does not count. The text says "generation_id - 1 = ?1", because PostgreSQL would read the
-// parameter in "?1 + 1" as an integer of 32 bits.
+// already ended its claim of generation [1] in the same way: with the state [3], at the time [4] and with the reason [6]. If another
+// worker has recorded the loss of the claim, that record does not count. The text says "generation_id - 1 = ?1", because PostgreSQL would
+// read the parameter in "?1 + 1" as an integer of 32 bits.
 var selectRefused = query(`SELECT state, tasks.generation_id, coalesce(worker, 0),
 	coalesce(requested_at, 0), coalesce(now, 0), coalesce(text, ''),
 	state = 'completed' AND ?3 = 'completed' AND tasks.generation_id - 1 = ?1 AND worker = ?2 AND finished_at = ?4 OR
@@ -190,8 +190,8 @@ func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finishe
 	}
 }
 
-// finishedBefore reports in the field InTx of its result whether an attempt has completed its task by FinishTx, in a transaction of the
-// application. If it has, finishedBefore stores the output that the attempt printed after that.
+// finishedBefore sets the field InTx of its result if the attempt has completed its task by FinishTx, in a transaction of the application.
+// In this case finishedBefore also stores the part of the attempt's output that is not stored yet.
 func (t *tx) finishedBefore(worker int64, f *Finish) (Finished, error) {
 	var is bool
 	err := t.scan(selectCompleted, []any{f.Task.ID, f.Task.GenerationID, worker, f.InTx.UnixMilli()}, &is)

@@ -48,8 +48,8 @@ var selectCursor = query(`SELECT coalesce(owner, ''), coalesce(lease_expires_at,
 var takeCursor = command(`UPDATE {cursors} SET owner = ?1, lease_expires_at = ?3
 WHERE name = ?2 AND (owner IS NULL OR owner = ?1 OR lease_expires_at <= ?4 OR lease_expires_at > ?5) RETURNING seq`)
 
-// moveCursor moves cursor [2] of owner [3] to the end with the number [1], and ends the ownership if [4] is 1. freeCursor removes the owner
-// [2] from cursor [1].
+// moveCursor records that owner [3] of cursor [2] has delivered the list of ended tasks up to the number [1]. If [4] is 1, it also ends the
+// ownership. freeCursor ends the ownership of cursor [1] by owner [2].
 var (
 	moveCursor = command(`UPDATE {cursors} SET seq = ?1, owner = CASE WHEN ?4 = 1 THEN NULL ELSE owner END
 WHERE name = ?2 AND owner = ?3`)
@@ -116,7 +116,8 @@ func (d *DB) CursorWaits(ctx context.Context, name, owner string, now time.Time)
 	return err == nil && bool(some) && free, d.explainRead(ctx, err)
 }
 
-// longestCursorLease is longer than the lease of any cursor.
+// longestCursorLease is longer than any lease that the owner of a cursor takes. A lease that ends even later does not count, because the
+// clock of the owner was ahead.
 const longestCursorLease = 5 * time.Minute
 
 // TakeCursor makes owner the owner of a cursor for the duration in the parameter "lease", and returns the number of the last end that the

@@ -13,16 +13,16 @@ import (
 // While any session of a server holds an old snapshot, the server cannot remove the entries of claimed tasks from the index tasks_pending.
 // A claim that begins at the first entry of the index reads all these entries. So a worker on a server keeps floors. A floor is an id: when
 // the worker last looked, no new task up to this id was pending. While the index has many entries of claimed tasks, the claims of the
-// worker read only the entries above the floors, and the index tasks_again, which has the pending tasks of later generations.
+// worker read only the entries above the floors, and the index tasks_again, which has the pending tasks with a generation above 1.
 //
 // How: once a second the worker looks at all pending tasks of its jobs (a full look), on a connection that only reads and beside its
 // cycles. If a full look takes longer than floorCost, claims use floors until a full look is faster. Meanwhile the worker makes a short
 // look every floorStep: it looks above the floors only, and raises them.
 //
 // Invariants:
-//   - A floor is at most the highest id that existed at the look before the last one. So a task may be committed up to floorStep after it
-//     got its id.
-//   - A pending task below its floor has a later generation, except if its transaction took long, if its priority was changed, or if
+//   - A floor is at most the highest id that existed at the look before the last one. So claims find a task even if it is committed up
+//     to floorStep after it got its id.
+//   - A pending task below its floor has a generation above 1, except if its transaction took long, if its priority was changed, or if
 //     plain SQL has written it. These few tasks wait until the next full look. A cycle that has released tasks itself claims without
 //     floors.
 //   - A claim uses no floors if the last full look is too old, or if the worker has claimed nothing since that look. So a worker does not
@@ -30,12 +30,13 @@ import (
 //   - Floors change only which tasks a claim considers. Only the compare-and-swap of the claim decides which worker gets a task.
 
 const (
-	floorCost  = 200 * time.Microsecond // claims use floors if a full look takes longer; a look at about 5,000 entries takes this time
-	floorEvery = time.Second            // time between two full looks
-	floorStep  = 100 * time.Millisecond // time between two looks while floors are in use
-	// After a full look, the time to the next one is at least floorShare times the duration of the look. So slow looks are rare.
+	// Claims use floors if a read of all pending tasks takes longer. A read of about 5,000 entries of the index takes this time.
+	floorCost  = 200 * time.Microsecond
+	floorEvery = time.Second            // time between two reads of all pending tasks
+	floorStep  = 100 * time.Millisecond // time between two reads of the tasks above the floors
+	// A read of all pending tasks that takes long is rare: the time to the next such read is at least floorShare times its duration.
 	floorShare = 30
-	// Claims stop using floors if the last full look is older than floorAge times the time between two full looks.
+	// Claims use no floors if the last read of all pending tasks is older than floorAge times the time between two such reads.
 	floorAge = 2
 	// maxSplits limits, for each pair of queue and job, the number of priorities that have a floor of their own.
 	maxSplits = 8
@@ -56,8 +57,8 @@ const firstAbove = `SELECT priority, id FROM {tasks} WHERE state = 'pending' AND
 
 // These statements are for servers. [1] is a JSON array of ranges. selectFirsts returns the first pending task of each range, with the
 // index of the range in the array. Its last row has no task, but the time in microseconds that the statement has taken. selectQueuesAbove
-// returns the queues in which a claim may find a task: a range of the queue has a pending task, or a job of a range has a pending task of a
-// later generation.
+// returns the queues in which a claim may find a task: a range of the queue has a pending task, or a job of a range has a pending task
+// with a generation above 1.
 var (
 	selectFirsts = query(`SELECT CAST(value->>5 AS bigint) AS at, first.priority, first.id
 FROM {json_each}, LATERAL (` + firstAbove + `) AS first
@@ -122,9 +123,9 @@ type floors struct {
 	looked  time.Time          // time at which the worker last began to look at pending tasks
 	full    time.Time          // time at which the worker last began to look at all pending tasks
 	every   time.Duration      // time between two looks at all pending tasks
-	queues  []string           // queues of claimed tasks, and queues in which looks have found pending tasks
+	queues  []string           // queues of claimed tasks, and queues in which the worker has seen pending tasks
 	ranges  map[part][]idRange // floors of each job in each queue, by descending priority; nil if floors are not in use
-	highest int64              // highest id of a task at the last look
+	highest int64              // highest id of a task when the worker last looked at pending tasks
 	claimed bool               // whether the worker has claimed tasks since the time in the field "full"
 }
 
@@ -349,7 +350,7 @@ func (c *claimer) aboveArgs(queue string, list []ClaimJob) (args []any, text *st
 	return args, claimAbove.Of(n)
 }
 
-// The method "set" stores the result of a look. If there are no ranges, or more than maxRanges, claims use no floors.
+// The method "set" stores the result of a look at the pending tasks. If there are no ranges, or more than maxRanges, claims use no floors.
 func (f *floors) set(queues []string, ranges []partRange, first []firstTask, before, highest int64, took time.Duration, full bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -361,7 +362,7 @@ func (f *floors) set(queues []string, ranges []partRange, first []firstTask, bef
 		f.queues, f.ranges = nil, nil
 		return
 	}
-	if !full && f.ranges == nil { // during this look the method "use" has decided to use no floors
+	if !full && f.ranges == nil { // while this look ran, the method "use" has ended the use of floors
 		return
 	}
 	f.queues, f.ranges = queues, raised(ranges, first, before)

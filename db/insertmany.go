@@ -67,7 +67,7 @@ func (t *tx) inserter() *inserter {
 	return t.inserts
 }
 
-// plainValues returns the number of values in a row of insertPlain. A server assigns the id itself.
+// plainValues returns the number of values in a row of insertPlain. On a server it is one less, because the server assigns the id.
 func (t *tx) plainValues() int {
 	if t.db.traits.GivesIDs {
 		return plainValues - 1
@@ -83,8 +83,8 @@ func alone(spec jobs.Spec) bool {
 		spec.Batch == jobs.NewBatch
 }
 
-// The method "add" adds a task, at once or when flush is called. The parameter "from" is the index, in the field "added", of the first task
-// of the same call of Insert.
+// The method "add" adds a task, at once or when flush is called. The parameter "from" belongs to the call of Insert that adds this
+// task: it is the index, in the field "added", of the first task of that call.
 func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	if spec.Batch == jobs.NewBatch && in.batch > 0 && in.from == from {
 		joins := *spec

@@ -39,7 +39,7 @@ type Engine interface {
 	Traits() Traits
 	// Values converts the arguments of a statement to values that a database handle of the caller accepts.
 	Values(args []any) []any
-	// Within prepares the use of a caller's transaction. It returns an error if the transaction belongs to another database.
+	// Within prepares a transaction of the caller for the given use. It returns an error if the transaction belongs to another database.
 	Within(q Querier, use Use) error
 
 	// HighestID returns the highest id that a task has or had.
@@ -144,8 +144,8 @@ type Lifecycle interface {
 	// Disconnecting prepares for the end of the writer's connection. The writer calls it before it closes the connection.
 	Disconnecting()
 	// Reconnect replaces a broken connection by a new one. If second is true, it opens the connection of the second writer. Only a server
-	// has a second writer, and this writer only claims tasks. It returns an error of kind ErrReplaced if the database has other tables than
-	// at Open.
+	// has a second writer, and this writer only claims tasks. Reconnect returns an error of kind ErrReplaced if the database has other
+	// tables than at Open.
 	Reconnect(ctx context.Context, second bool) (*sqlx.Conn, error)
 	// Quit ends all watches.
 	Quit()
@@ -222,8 +222,8 @@ type Traits struct {
 	SingleStatements bool // whether one statement without BEGIN costs less than a transaction of BEGIN, statement and COMMIT
 	Pipelines        bool // whether several statements can be sent in one message
 	FastPath         bool // whether cycles that only complete and claim tasks run concurrently; see db/fastpath.go
-	// OutlivedByClient reports whether a client still runs after a crash of the engine. Such a client relies on its writes that have
-	// returned. So only heartbeats may return before they are on the disk.
+	// OutlivedByClient reports whether a client still runs after a crash of the engine. Such a client relies on every write that
+	// has returned without error. So only heartbeats may return before they are on the disk.
 	OutlivedByClient bool
 }
 

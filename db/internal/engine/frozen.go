@@ -33,7 +33,7 @@ const (
 // Frozen is the reason why a database rejects writes. The zero Frozen means that the database accepts writes.
 type Frozen struct {
 	State FrozenState
-	Other string // identity of the other database
+	Other string // identity of the other database of the migration
 }
 
 // FrozenTables are the tables that reject writes while a database is frozen. The other tables of runner need no triggers: they change only

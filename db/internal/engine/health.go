@@ -48,9 +48,9 @@ type Prepared struct {
 // Slot is a replication slot.
 type Slot struct {
 	Name   string `json:"name"`
-	Active bool   `json:"active"` // whether a standby uses the slot
-	Behind int64  `json:"behind"` // number of transactions since the snapshot that the slot holds; 0 if it holds none
-	Bytes  int64  `json:"bytes"`  // bytes of the write-ahead log that the server keeps for the slot
+	Active bool   `json:"active"` // whether a standby uses the replication slot
+	Behind int64  `json:"behind"` // number of transactions since the snapshot that the replication slot holds; 0 if it holds none
+	Bytes  int64  `json:"bytes"`  // bytes of the write-ahead log that the server keeps for the replication slot
 }
 
 // Standby is a standby server. Without the role pg_read_all_stats only Name is set.

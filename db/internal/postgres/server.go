@@ -265,7 +265,7 @@ func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 		if err := conn.QueryRowxContext(ctx, s.sql.Text(hasSchema), s.Schema).Scan(&some); err != nil {
 			return err
 		}
-		if !some { // if an administrator has created the schema, it exists already
+		if !some { // an administrator may have created the schema before
 			if _, err := conn.ExecContext(ctx, "CREATE SCHEMA "+s.Schema); err != nil {
 				return err
 			}

@@ -24,7 +24,7 @@ func (c *commitCount) open(all *atomic.Uint32) {
 }
 
 // begin counts a commit of the writer just before the writer makes it. At this time the writer may not have the write lock yet, so another
-// connection can commit first. The method "read" then counts the commit of the other connection late: when the writer's commit has
+// connection can commit first. The method "read" then counts the commit of the other connection only after the writer's commit has
 // succeeded or failed.
 func (c *commitCount) begin() {
 	c.mu.Lock()

@@ -31,7 +31,7 @@ type File struct {
 
 	logPath, sharedPath string // paths of the write-ahead log and of the shared memory
 
-	logSizeBefore int64                          // bytes of the write-ahead log before it was opened
+	logSizeBefore int64                          // size of the write-ahead log in bytes before Open opened the file
 	companions    atomic.Pointer[companionFiles] // the log and the shared memory; nil while the file is not open in WAL mode
 	options       engine.Options
 	created       bool
@@ -102,7 +102,7 @@ func (d *File) Reader() *sqlx.DB { return d.read }
 // Dialect returns the dialect that renders statements.
 func (d *File) Dialect() *sqltext.Dialect { return d.sql }
 
-// Traits returns the traits of a file.
+// Traits returns the properties of a database in a file.
 func (*File) Traits() engine.Traits {
 	return engine.Traits{InsertMost: 16, SingleStatements: true}
 }
@@ -301,7 +301,7 @@ func (*File) Refused(err error) bool { return code(err) == sqlite3.SQLITE_CONSTR
 
 func (*File) Server() *engine.ServerInfo                              { return nil }
 func (*File) Values(args []any) []any                                 { return args }
-func (*File) Later(*sqlx.Conn, string, []any) error                   { return errors.ErrUnsupported } // a file lacks the trait Pipelines
+func (*File) Later(*sqlx.Conn, string, []any) error                   { return errors.ErrUnsupported } // Traits.Pipelines is false
 func (*File) LockKeys(engine.Querier) error                           { return nil }                   // SQLite's write lock is enough
 func (*File) CommitWithNext(*sqlx.Conn) bool                          { return false }
 func (*File) Notify(bool)                                             {}               // not needed: other processes watch the file

@@ -113,8 +113,8 @@ func (q *lockQueue) wait(longest time.Duration, single bool) bool {
 		return sleepWhile(word, now, longest)
 	}
 	quick.Store(1)
-	// If the first word has changed, the process with the lock has called leave. Perhaps it could not see yet that this process waits, and
-	// so has not woken it. So do not sleep.
+	// If the first word has changed, the process with the lock has called leave. Perhaps it called leave before it could see that this
+	// process waits. Then it has not woken this process, so do not sleep.
 	return word.Load() != now || sleepWhile(quick, 1, longest)
 }
 

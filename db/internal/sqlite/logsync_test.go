@@ -49,7 +49,7 @@ func TestTheLogIsSyncedAfterADelay(t *testing.T) {
 		commit(true, nil)
 		l.setLevel(true)
 		commit(true, nil)
-		expect(10*time.Second, 15*time.Second) // a commit with an fsync has synced the log
+		expect(10*time.Second, 15*time.Second) // no new sync: the commit with an fsync has synced the log
 		l.setLevel(false)
 		commit(true, nil)
 		mu.Lock()

@@ -271,7 +271,7 @@ func (d *File) busy(err error) error {
 }
 
 // maxPause is longer than each of the first pauses between two tries to get the write lock. A busy writer now and then leaves the lock to
-// others for a longer time. So a waiting process tries at least once during that time.
+// others for at least maxPause. So a waiting process tries at least once during that time.
 const maxPause = time.Millisecond
 
 // pauseBusy waits before the next try to get the lock. At first the pause is shorter than the time for which a busy writer leaves the lock

@@ -82,14 +82,16 @@ func (d *File) WatchSlowly(slowly bool) {
 }
 
 type watch struct {
-	db          *File
-	conn        *sqlx.Conn // connection that reads PRAGMA data_version; nil if the watch reads the counter of commits
-	notify      func(wakeups bool)
-	checkedAt   time.Time
-	last        int64         // last value of the counter or of the pragma
-	others      uint32        // number of commits of other connections, if there is a counter
-	every       time.Duration // time between two checks if no event comes
-	paceChanged chan struct{} // WatchSlowly(false) sends a value on this channel, which ends a pause; nil if the watch has an interval
+	db        *File
+	conn      *sqlx.Conn // connection that reads PRAGMA data_version; nil if the watch reads the counter of commits
+	notify    func(wakeups bool)
+	checkedAt time.Time
+	last      int64         // last value of the counter of commits, or of PRAGMA data_version
+	others    uint32        // number of commits of other connections, if there is a counter
+	every     time.Duration // time between two checks if no event comes
+	// WatchSlowly(false) sends a value on this channel, which ends the present pause of the watch. The channel is nil if Watch was called
+	// with an interval.
+	paceChanged chan struct{}
 }
 
 // eventPauses are the pauses before the checks after an event. The event comes when a process writes to the log, and the commit becomes
