@@ -116,8 +116,8 @@ func (d *DB) CursorWaits(ctx context.Context, name, owner string, now time.Time)
 	return err == nil && bool(some) && free, d.explainRead(ctx, err)
 }
 
-// longestCursorLease is longer than any lease that the owner of a cursor takes. A lease that ends even later does not count, because the
-// clock of the owner was ahead.
+// longestCursorLease is longer than any lease that the owner of a cursor takes. A lease that ends after this time does not count,
+// because the clock of the owner was ahead.
 const longestCursorLease = 5 * time.Minute
 
 // TakeCursor makes owner the owner of a cursor for the duration in the parameter "lease", and returns the number of the last end that the

@@ -151,7 +151,7 @@ func (f *floors) use(d *DB, list []ClaimJob, now time.Time) bool {
 	return f.ranges != nil
 }
 
-// next returns the time after now at which an idle worker must claim again.
+// next returns when a worker that is idle at the time now must claim again.
 func (f *floors) next(now time.Time) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -208,7 +208,7 @@ func (f *floors) listRanges(queues []string, list []ClaimJob) (all []partRange) 
 	return all
 }
 
-// splitAt gives a priority a range of its own, unless there are more than 2*maxSplits ranges already.
+// splitAt splits a range, so that the given priority has a range of its own. It changes nothing if there are more than 2*maxSplits ranges.
 func splitAt(ranges []idRange, priority int64) []idRange {
 	at := slices.IndexFunc(ranges, func(r idRange) bool { return priority >= r.low })
 	if at < 0 || len(ranges) > 2*maxSplits {

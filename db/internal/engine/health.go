@@ -79,7 +79,7 @@ type TableHealth struct {
 
 // Rights are the rights of the role that this process uses.
 type Rights struct {
-	User    string   `json:"user"` // the role
+	User    string   `json:"user"` // name of the role
 	Schema  string   `json:"schema"`
 	Owner   bool     `json:"owner"`   // whether the role may change and drop the tables
 	Missing []string `json:"missing"` // rights of a worker that the role lacks, such as "INSERT ON tasks"

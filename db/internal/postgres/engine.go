@@ -48,7 +48,7 @@ func (s *Server) Reader() *sqlx.DB { return s.read }
 // Dialect returns the dialect that renders statements.
 func (s *Server) Dialect() *sqltext.Dialect { return s.sql }
 
-// Traits returns the properties of a server. Each statement costs a round trip, so one statement or message does much work.
+// Traits returns the properties of a server. Each statement costs a round trip, so the writes of many tasks share a message.
 func (*Server) Traits() engine.Traits {
 	return engine.Traits{GivesIDs: true, InsertMost: 1000, InsertsArrays: true, CompletesAsJSON: true, Pipelines: true, FastPath: true,
 		OutlivedByClient: true}
