@@ -35,7 +35,7 @@ func openFile(t *testing.T) (*File, *sqlx.Conn) {
 // the statements of package db.
 func TestStatementsOfThePackageUseIndexes(t *testing.T) {
 	d, conn := openFile(t)
-	if _, err := conn.ExecContext(t.Context(), CreateSchemaTable); err != nil { // the table runner_schema exists only in databases of other programs
+	if _, err := conn.ExecContext(t.Context(), CreateSchemaTable); err != nil { // this table exists only in databases of other programs
 		t.Fatal(err)
 	}
 	for text, allow := range map[string][]string{
