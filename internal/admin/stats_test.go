@@ -23,14 +23,14 @@ func TestThePercentilesOfAWholePeriodWeighTheTasks(t *testing.T) {
 	})
 	for name, got := range map[string]time.Duration{"wait p50": whole.WaitP50, "wait p95": whole.WaitP95, "run p50": whole.RunP50,
 		"run p95": whole.RunP95} {
-		testkit.Equal(t, name, got, time.Second) // without weights it would be an hour, the duration of 10 of the 12 sampled tasks
+		testkit.Equal(t, name, got, time.Second) // without weights it would be an hour, because 10 of the 12 samples are an hour
 	}
 	testkit.Equal(t, "sampled tasks", whole.Sampled, 12)
 	testkit.Equal(t, "completed tasks", whole.Ended[jobs.Completed], 998)
 	testkit.Equal(t, "failed tasks", whole.Ended[jobs.Failed], 2)
 	testkit.Equal(t, "start", whole.At, at)
 
-	// The field Ended may be smaller than the number of tasks in the sample of a bucket. Each sampled task then has the weight 1.
+	// A bucket may have more sampled tasks than the field Ended counts. Each sampled task then has the weight 1.
 	whole = Whole([]TimeBucket{
 		{At: at, Ended: map[jobs.State]int{jobs.Completed: 1}, Sampled: 10, waits: hours, runs: hours},
 		{At: at, Ended: map[jobs.State]int{jobs.Completed: 2}, Sampled: 2, waits: seconds, runs: seconds},

@@ -111,7 +111,7 @@ type batch struct {
 	in     io.Reader
 	opened *os.File // the opened file; nil for stdin
 	kept   *os.File // file for the second pass: the input itself, or a copy
-	from   int64    // offset in kept at which the batch starts
+	from   int64    // offset in the file "kept" at which the batch starts
 	wait   func(context.Context, []runner.Enqueued) error
 }
 

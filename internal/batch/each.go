@@ -67,7 +67,7 @@ func lastSeparator(path string) int {
 	return -1
 }
 
-// pattern is a parsed word of the command. Between two elements of texts there is a placeholder.
+// pattern is a parsed word of the command. The field "texts" has the text before, between and after the placeholders of the word.
 type pattern struct {
 	texts  []string
 	values []int // the placeholders, as indexes of the variable "placeholders"
@@ -134,17 +134,17 @@ type lineCommand struct {
 	plain    bool // whether every short line makes a valid command; see surelyValid
 }
 
-// The arguments of a command within these limits are never too long: their JSON is shorter than taskspec.MaxArgs. A byte of an argument
-// becomes at most six bytes of JSON.
+// If a command and a line do not exceed these limits, the arguments of the task are never too long: their JSON is shorter than
+// taskspec.MaxArgs. A byte of an argument becomes at most six bytes of JSON.
 const (
 	shortLine    = 4096     // maximum bytes of a line; no path on Linux is longer
 	shortCommand = 32 << 10 // maximum bytes of the words of the command
 	fewReplaced  = 16       // maximum number of placeholders in the command
 )
 
-// surelyValid reports whether a line certainly makes a valid command. The line must be short and contain no NUL byte. The command must be
-// within the limits above, and its first word, the program, must have no placeholder. If surelyValid returns false, the line may be valid
-// or invalid: the caller must make and validate the Spec.
+// surelyValid reports whether a line certainly makes a valid command. The line must be short and contain no NUL byte. The command must not
+// exceed shortCommand and fewReplaced, and its first word, the program, must have no placeholder. If surelyValid returns false, the line
+// may be valid or invalid: the caller must make and validate the Spec.
 func (c *lineCommand) surelyValid(text []byte) bool {
 	return c.plain && len(text) <= shortLine && bytes.IndexByte(text, 0) < 0
 }

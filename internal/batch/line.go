@@ -32,7 +32,8 @@ type lineReader struct {
 	paths map[string]found
 }
 
-// lineDraft is a parsed line, or the reason why it is invalid. Its names refer to other lines and are not yet replaced by the ids of tasks.
+// lineDraft is a parsed line, or the reason why it is invalid. The field "names" refers to other lines. The field "spec" does not yet
+// contain the ids of their tasks.
 type lineDraft struct {
 	line  int // line number, from 1
 	spec  jobs.Spec

@@ -203,7 +203,7 @@ func FuzzBatchLine(f *testing.F) {
 		if err != nil || !strings.HasPrefix(strings.TrimSpace(line), "{") {
 			return
 		}
-		var values map[string]any // the same line, parsed by encoding/json
+		var values map[string]any // the line as encoding/json parses it, to compare with
 		testkit.NoError(t, json.Unmarshal([]byte(line), &values))
 		want := map[string]string{"job": jobs.CommandJob, "queue": "default", "label": "", "unique_key": "", "retry_on": "",
 			"backoff": "exponential"}

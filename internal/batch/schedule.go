@@ -68,7 +68,7 @@ func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, e
 		return s, v.err
 	}
 	if paused {
-		s.PausedAt = time.Unix(0, 0) // any time means that the schedule is paused; ApplySchedules replaces it by the current time
+		s.PausedAt = time.Unix(0, 0) // a time that is not zero marks the schedule as paused; ApplySchedules replaces it by the current time
 	}
 	s.Spec, err = readScheduleTask(keys["task"], caller)
 	if err != nil {

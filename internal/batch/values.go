@@ -31,7 +31,7 @@ const (
 	// The following keys come from the JSON record of an existing task.
 	keyInputBytes // size of the input; a record with a size above 0 but without the input is refused (see hiddenInput)
 	keyState      // state of the task; the record of a finished task is refused
-	keyHeldSince  // time since which the task is held; if it is set, the new task is held, too
+	keyHeldSince  // time at which the existing task got its hold; if there is one, the new task gets a hold
 	firstOption
 )
 

@@ -26,7 +26,7 @@ type Action struct {
 	Verb, Done  string // the verb in two forms, such as "cancel" and "cancelled"
 	Selection   cli.Selection
 	Group       string // key of a group of similar failed tasks, if only tasks of this group are selected; empty otherwise
-	Nothing     bool   // true if the verb applies to none of the states that the user selected
+	Nothing     bool   // true if the command changes no task in any of the states that the user selected
 	yes, DryRun bool
 }
 
@@ -59,7 +59,7 @@ func ReadGroup(c *cli.Context, now time.Time, verb, done string) (Action, error)
 	return Action{Verb: verb, Done: done, Selection: s, Group: key, yes: cli.Get[bool](c, "yes"), DryRun: cli.Get[bool](c, "dry-run")}, err
 }
 
-// OnlyEligible removes from the selection the tasks to which the verb does not apply.
+// OnlyEligible removes from the selection the tasks that the command cannot change. It does not change a selection by ids.
 func (s *Action) OnlyEligible() {
 	only, ok := search.Verb(s.Verb).Filter(s.Selection.Filter)
 	s.Selection.Filter, s.Nothing = only, !ok

@@ -20,7 +20,7 @@ type Change struct {
 	// After is called when all tasks are changed. It may be nil.
 	After func(out *Outcomes) error
 
-	Read        bool // whether to read the changed tasks for Print
+	Read        bool // whether to read each changed task and pass it to Print
 	OldestFirst bool // if a filter selects the tasks: whether to change the oldest ones first
 	AtOnce      bool // whether a single call of Apply must get all tasks
 }

@@ -68,7 +68,7 @@ func (o *Option) description() string {
 }
 
 // setting is an optionValue of type T. The function "parse" converts a text to a value. If the user may repeat the option, the function
-// "add" appends the new value to the old one. Otherwise it is nil.
+// "add" appends the new value to the old one. If the user may not repeat it, "add" is nil.
 type setting[T any] struct {
 	value T
 	parse func(string) (T, error)

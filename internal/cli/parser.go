@@ -83,7 +83,7 @@ func wordsBeforeCommand(path []string) int {
 	case "enqueue", "run":
 		return 0
 	case "schedule add":
-		return 1 // the NAME of the schedule
+		return 1 // one argument: the NAME of the schedule
 	}
 	return -1
 }

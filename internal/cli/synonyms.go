@@ -5,7 +5,7 @@ const scheduleAddForm = "runner schedule add NAME --cron EXPR -- COMMAND"
 
 // CommandSynonym helps users who type a command of another tool.
 type CommandSynonym struct {
-	Hint  string // command line of runner that does the same; two command lines, six spaces apart, if the other command can mean two things
+	Hint  string // command line of runner to use instead; two, six spaces apart, if the command of the other tool can mean two things
 	Names string // commands of other tools, separated by ", "; a command may have two words
 }
 
@@ -97,7 +97,7 @@ func groupOf(noun string) (group string, known bool) {
 // OptionSynonym helps users who type an option of another tool.
 type OptionSynonym struct {
 	Commands string // commands for which the hint is useful, separated by ", "; "runner" means that the option is before the command
-	Hint     string // what to type instead: an option of runner, or a command line; COMMAND-NAME in it stands for the command
+	Hint     string // what to type instead: an option of runner, or a command line; COMMAND-NAME stands for the typed command
 	Names    string // options of other tools without their first dashes, separated by spaces
 }
 

@@ -299,7 +299,7 @@ func (d *Doctor) orphans(ctx context.Context, report reportFunc) error {
 				fmt.Sprintf("as root or as that user: kill %d", p.PID))
 		case p.Alone:
 			report(Warn, name+" still runs although its worker has ended", "runner work kills it before it runs the task again")
-		default: // a worker of the database lives, so it has already tried to kill the process
+		default: // a worker of the database runs, and it has already tried to kill the process
 			report(Fail, name+" cannot be killed, so the task cannot start again", fmt.Sprintf("as root: cat /proc/%d/stack",
 				p.PID))
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // join starts one member for each delay. The member joins after that delay. If the delay is negative, the member arrives without joining.
-// join returns the members of each Call.
+// The members are numbered from 0. For each Call, join returns the numbers of its members.
 func join(delays ...time.Duration) (sets [][]any) {
 	g := NewGroup()
 	seats := make([]*Seat, len(delays))

@@ -38,7 +38,7 @@ func installedZone(link, file string) string {
 		return strings.TrimSpace(string(text))
 	}
 	if _, err := os.Stat(link); err == nil {
-		return "" // link is not a symbolic link but a copy of a zone, which does not contain the name of the zone
+		return "" // the file at the path "link" is a copy of a zone file, which does not contain the name of the zone
 	}
 	return "UTC"
 }

@@ -11,8 +11,8 @@ import (
 
 // These constants say when the run of a task counts as unusually long.
 const (
-	UsualRuns = 100         // maximum number of earlier runs to compare with
-	leastRuns = 20          // minimum number of earlier runs to compare with
+	UsualRuns = 100         // maximum number of earlier runs from which the usual duration is computed
+	leastRuns = 20          // with fewer earlier runs, no run counts as slow
 	slowTimes = 2           // a run is slow if it takes more than this multiple of the 95th percentile
 	leastSlow = time.Second // a run of at most this duration is never slow
 )

@@ -100,7 +100,7 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 		signal = strconv.Itoa(o.Signal)
 	}
 	id := strconv.FormatInt(t.ID, 10)
-	if h.Event == taskspec.EventLate { // the event is not about the last task of the schedule, so name no task
+	if h.Event == taskspec.EventLate { // the event is about the schedule and not about its last task, so give no task id
 		id = ""
 	}
 	described := plainText(tasktext.Describe(t))

@@ -24,8 +24,8 @@ type Steps struct {
 	passed     map[string]bool // names of the steps and sleeps that the current attempt has finished or skipped
 }
 
-// NewSteps returns the stored steps of a task, for use by the attempt with this generation. That attempt cannot use the names of the steps
-// that it has stored itself.
+// NewSteps returns the stored steps of a task for the attempt with this generation. The attempt reads the results of earlier attempts. It
+// cannot use the name of a step that it has stored itself: each step in an attempt needs a name of its own.
 func NewSteps(stored []jobs.Step, generation int64) *Steps {
 	s := &Steps{generation: generation, stored: make(map[string]jobs.Step, len(stored)), passed: map[string]bool{}}
 	s.Reload(stored)

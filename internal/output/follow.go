@@ -20,9 +20,9 @@ const pieces = 64
 // Range says which part of a task's output to print.
 type Range struct {
 	All   bool      // whether to print all attempts
-	N     int       // print the attempts with this number; 0 for the latest attempt and the attempts after it
+	N     int       // print only attempts with this number; 0 for the latest attempt and those that start later
 	Began time.Time // if set, leave out finished attempts that started before this time
-	Lines int       // print only this number of lines at the end of the first attempt; -1 for all lines
+	Lines int       // number of lines to print from the end of the first printed attempt; -1 for all lines
 }
 
 // lastBefore returns the generation of the last attempt before the range, or 0 if the range can contain the first attempt. If All, N and
@@ -47,8 +47,8 @@ type Cursor struct {
 	attempts   []jobs.Attempt // attempts whose output is not completely printed
 	shown      int64          // generation of the last completely printed attempt
 	reading    int64          // generation of the attempt that is being printed
-	seq        int64          // number of the last printed piece of that attempt
-	bytes      int64          // number of printed or missing bytes of that attempt; readLast sets only a minimum
+	seq        int64          // number of the last printed piece of the attempt that is being printed
+	bytes      int64          // printed and missing bytes of the attempt that is being printed; after readLast only a minimum
 	any        bool           // whether at least one attempt was printed
 }
 
@@ -104,8 +104,8 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 	for {
 		chunks, err := r.Output(ctx, a, f.seq, pieces)
-		// If the worker sends the output of the attempt to this process, Live prints it. The worker connects to Live before it stores the
-		// first piece. So if Live does not know the attempt now, no worker has sent these pieces to it.
+		// If a worker sends the output of the attempt to Live, Live prints it, and this function must not. Such a worker connects to Live
+		// before it stores the first piece. So if Live does not know the attempt now, it has not received the pieces in chunks.
 		if err != nil || f.Live.attempt(a.GenerationID) != nil {
 			return err
 		}

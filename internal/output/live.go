@@ -29,7 +29,7 @@ type Live struct {
 // liveAttempt is an attempt whose output a worker sends to this process, or has sent.
 type liveAttempt struct {
 	ended    chan struct{} // closed when the worker sends no more output
-	complete bool          // whether every byte has arrived; set before ended is closed
+	complete bool          // whether every byte has arrived; set before the channel "ended" is closed
 	dropped  bool          // whether to ignore output that arrives from now on
 }
 

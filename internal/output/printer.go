@@ -22,7 +22,7 @@ type LogPrinter struct {
 	Named      bool // whether each line begins with the id of its task
 	Timestamps bool
 	Follow     bool      // whether the caller follows the output; LogPrinter then also reports retries
-	Since      time.Time // skip pieces before this time; zero for none
+	Since      time.Time // skip pieces that are older than this time; if it is zero, skip nothing
 
 	missing bool // whether some of the output could not be printed
 	lines   lines.Splitter[lineOf]

@@ -18,7 +18,7 @@ import (
 type Selection struct {
 	Filter jobs.Filter
 	Range  Range
-	Since  time.Time // skip output that was printed before this time; zero for none
+	Since  time.Time // skip output that is older than this time; if it is zero, skip nothing
 }
 
 // Show prints the output that the database contains now.
@@ -194,7 +194,7 @@ func (o Selection) active(ctx context.Context, r *runner.Runner, since time.Time
 		}
 		tasks = append(tasks, more...)
 	}
-	// If a task changed its state between two of these queries, it occurs twice. Keep the record with the higher generation.
+	// If a task changed its state between two calls of List, it occurs twice. Keep the record with the higher generation.
 	slices.SortStableFunc(tasks, func(a, b jobs.Task) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(b.GenerationID, a.GenerationID))
 	})

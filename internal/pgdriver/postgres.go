@@ -30,7 +30,7 @@ func connect(address string, lockTimeout time.Duration) (db.Server, error) {
 		return db.Server{}, &jobs.Error{Kind: jobs.ErrInvalid, What: "the address of the PostgreSQL server cannot be read",
 			Hint: "postgres://USER@HOST:PORT/DATABASE; the password in PGPASSWORD or ~/.pgpass"}
 	}
-	// Some other programs call this parameter "schema". The hint says that its name is search_path.
+	// In the addresses of some other programs, a parameter "schema" names the schema. The hint says that runner's parameter is search_path.
 	if name, ok := config.RuntimeParams["schema"]; ok {
 		return db.Server{}, &jobs.Error{Kind: jobs.ErrInvalid, What: "unknown parameter schema in the address of the PostgreSQL server",
 			Hint: "?search_path=" + name}

@@ -62,7 +62,7 @@ func stayOpen(conn *pgconn.PgConn) string {
 	return "SET idle_session_timeout = 0; "
 }
 
-// errNoRow means that the connection was closed without an error before the row arrived.
+// errNoRow is the error of lastValue if the connection was closed, without an error, before a row arrived.
 var errNoRow = errors.New("the server returned no row")
 
 // lastValue runs several statements. It returns the first value that the last statement returns.

@@ -16,7 +16,7 @@ const rollbackTimeout = 10 * time.Second
 // Tx makes a transaction of pgx usable as a *sql.Tx. See Tx of package runner/postgres.
 func Tx(ctx context.Context, tx pgx.Tx) (*sql.Tx, error) {
 	pool := sql.OpenDB(txConnector{&txConn{ctx: ctx, tx: tx}})
-	defer func() { _ = pool.Close() }() // ends the goroutine of pool; the transaction goes on
+	defer func() { _ = pool.Close() }() // ends the goroutine that sql.OpenDB started; the transaction goes on
 	// The context of BeginTx must not end. If it ended, database/sql would roll back in another goroutine, while the owner of tx may be
 	// using it.
 	return pool.BeginTx(context.WithoutCancel(ctx), nil)

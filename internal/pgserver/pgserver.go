@@ -152,7 +152,7 @@ func (s *Server) run(ctx context.Context) error {
 	}
 	go func() {
 		_ = process.Wait()
-		// The guard would send signals to the pid of the ended server, which another process may get. So kill the guard now.
+		// The server has ended, and another process may get its pid. Kill the guard, because it would send signals to this pid.
 		_ = guard.Process.Kill()
 		_ = guard.Wait()
 		pipe.Close()

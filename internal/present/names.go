@@ -12,7 +12,7 @@ import (
 
 const (
 	recentTasks = 1000 // number of the newest tasks in which ReadNames looks for names
-	mostNames   = 50   // maximum number of labels, and maximum number of lanes
+	mostNames   = 50   // maximum number of labels, and of lanes, that ReadNames returns
 )
 
 // ReadNames returns names to suggest in a search: the names of queues, workers and schedules, and the names that occur in the newest tasks.
