@@ -136,7 +136,7 @@ func (e *evidence) checkSurvivors(r *replay, report *Report) {
 	const late = 1000 // how many ms a process may outlive its attempt or its worker
 	for m, seen := range e.lastSeen {
 		c := r.claimOf(m.task, m.generation)
-		if c == nil { // checkExecutions reports attempts that no worker has claimed
+		if c == nil { // checkExecutions reports an attempt that no worker has claimed, so skip it here
 			continue
 		}
 		last := e.wall(seen)

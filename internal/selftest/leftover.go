@@ -103,8 +103,9 @@ func Child(dir string, args []string) error {
 	}
 	args = args[2:]
 	if at := slices.Index(args, doubleFork); at >= 0 {
+		// This intermediate process has the traits in the return statement below. The leftover itself starts without them.
 		own := slices.DeleteFunc(slices.Clone(args), func(w string) bool {
-			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling // the leftover itself starts without these traits
+			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling
 		})
 		return e.leaveProcess(os.NewFile(3, "lock"), own, task, generation)
 	}

@@ -51,8 +51,8 @@ type fault struct {
 	do     func(*nemesis) bool // do injects the fault; it returns false if it did nothing
 }
 
-// faults are the faults for all engines. In addition, the nemesis freezes all processes at fixed intervals; see
-// freezeEvery.
+// faults are the faults for any database, in a SQLite file or on a server. In addition, the nemesis freezes all processes at fixed
+// intervals; see freezeEvery.
 var faults = []fault{
 	{"kill_worker", 40, (*nemesis).killWorker},
 	{"stop_worker", 20, (*nemesis).stopWorker},

@@ -123,7 +123,8 @@ func (n *nemesis) busiest() (best *proc, t tree) {
 // sweepBegins waits until another worker kills a command of a stopped worker. It returns false if no command dies
 // in time.
 func (n *nemesis) sweepBegins(worker int) bool {
-	n.sleep(Lease * 9 / 10) // list the commands shortly before the lease ends, so that few of them end by themselves
+	// List the commands only shortly before the lease ends. Then few of them end by themselves before another worker kills them.
+	n.sleep(Lease * 9 / 10)
 	commands := readTree().commands(worker)
 	for end := time.Now().Add(3 * Lease); len(commands) > 0 && time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		for _, pid := range commands {

@@ -83,7 +83,7 @@ func (p *proc) failure() (text string, noGuardians bool) {
 	switch {
 	case failed && exit.ExitCode() < 0: // the product is not to blame for a signal, because only the harness sends signals to p
 		return "", false
-	// a worker exits at once when it receives the second SIGTERM
+	// After one SIGTERM a process exits with status 0. After a second SIGTERM a worker exits at once and may have status 1.
 	case !failed && p.terms > 0, failed && exit.ExitCode() == 1 && p.terms > 1:
 		return "", false
 	}

@@ -62,7 +62,7 @@ type claim struct {
 	revoked      bool  // whether the claim is revoked; then the database rejects all writes of the worker about this claim
 	endedAt      int64 // when the claim ended; 0 while the task runs
 	endedBy      endedBy
-	recorded     bool // whether the attempt has a record
+	recorded     bool // whether the database has recorded the end of the attempt
 	abandoned    bool // whether the worker stopped without waiting for the function
 }
 

@@ -87,8 +87,8 @@ func EnqueueSQL(ctx context.Context, dir, path, me string, seed uint64, every ti
 	})
 }
 
-// insertPlain enqueues a task with plain SQL and returns its id. It returns 0 if an unfinished task has the same unique
-// key: the database then adds no task, so the newest task has another label.
+// insertPlain enqueues a task with plain SQL and returns its id. If an unfinished task has the same unique key, the database adds no task
+// and insertPlain returns 0. It notices this case because the newest task does not have the given label.
 //
 // On a server, insertPlain first takes a table lock, so that a claim sees either all of the insert or none of it. Without this lock, the
 // order of the history could differ from the order of the commits.

@@ -111,7 +111,8 @@ func (w workspace) judgeSideDatabase(n *nemesis, do func(*processes)) ([]Violati
 	return w.lostTasks()
 }
 
-// lostTasks looks for every acknowledged task. It uses the SQL driver and not the code of the product.
+// lostTasks returns a violation for each acknowledged task that does not exist, and for each problem that the integrity checks of SQLite
+// find. It uses the SQL driver and not the code of the product.
 func (w workspace) lostTasks() (found []Violation, err error) {
 	db, err := connect(w)
 	if err != nil {

@@ -176,7 +176,7 @@ func validEnd(k kind, t *taskHistory, cancelled, broken bool) bool {
 	return t.state == jobs.Completed
 }
 
-// columns returns the nullable columns of a plain INSERT.
+// columns returns the values of the nullable columns for a plain INSERT.
 func (d draft) columns(now time.Time) (key, lane, after, afterAny, runAt, timeout any) {
 	text := func(value string) any {
 		if value == "" {

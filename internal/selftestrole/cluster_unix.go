@@ -99,7 +99,7 @@ func (c *cluster) socket() string { return filepath.Join(c.server().Dir, ".s.PGS
 
 // hasStandby reports whether the standby has every confirmed commit. It returns true while the standby is connected as a synchronous
 // standby, because each commit then waits for the standby. Commits wait because of the setting synchronous_standby_names. The method
-// "build" set it long before, so every session has read it by now.
+// "build" has changed this setting long before this call, so every session has read it.
 func (c *cluster) hasStandby() bool {
 	c.mu.Lock()
 	standby := c.standby

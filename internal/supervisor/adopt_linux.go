@@ -48,7 +48,7 @@ func killAdopted() {
 }
 
 // adopted lists the children that this process did not start. It omits guardians. It also omits processes in the
-// session of this process, which the program may have started by other means.
+// session of this process, because the program may have started them without this package.
 func adopted() []int {
 	session, _ := unix.Getsid(0)
 	// Do not wait for the lock: the start of a guardian holds it, and may hang in exec. A later call finds the orphans.

@@ -67,7 +67,7 @@ func (g *guardian) makeCgroup() {
 	if err == nil {
 		var pid int
 		pid, err = syscall.ForkExec("", nil, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: fd}})
-		if err == nil { // the kernel killed the child before its exec could fail with ENOENT
+		if err == nil { // the kernel killed the child before its exec could fail with ENOENT, so the cgroup is not usable
 			_, _ = unix.Wait4(pid, nil, 0, nil)
 		}
 	}

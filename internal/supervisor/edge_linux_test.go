@@ -146,7 +146,7 @@ func killForkers(t *testing.T, g *Guardian) {
 	if err := os.WriteFile(file, []byte(`echo >>"$0.log"; test -e "$0.stop" || setsid sh "$0" & exit`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// A process of the script starts no other process if this file exists. The processes must stop even if the test fails.
+	// When this file exists, the processes of the script start no others. The test creates it even if it fails, so that they end.
 	defer os.WriteFile(file+".stop", nil, 0o600)
 	child, _, r := startScript(t, g, `for i in 1 2 3 4 5 6 7 8 9 10; do sh `+file+` & done; wait; echo 1; exec sleep 300`, 5*time.Minute)
 	line(t, r)

@@ -99,7 +99,7 @@ const (
 	closeTimeout = 5 * time.Second  // time limit for a guardian to exit
 )
 
-// Key identifies an attempt. The caller uses each pair of numbers once.
+// Key identifies an attempt. The caller uses each pair of ID and Generation for one attempt only.
 type Key struct {
 	ID         int64
 	Generation int64

@@ -44,7 +44,9 @@ func BenchmarkGuardianPrice(b *testing.B) {
 	var one [2][]time.Duration
 	var all [2]time.Duration
 	for b.Loop() {
-		for range each { // start the commands in turn directly and by the guardian, so that other load on the machine affects both
+		// Alternate between a command that is started directly and one that the guardian starts, so that other load on the machine affects
+		// both.
+		for range each {
 			for i, start := range []func(){direct, guarded} {
 				began := time.Now()
 				start()

@@ -118,7 +118,7 @@ type guardian struct {
 	mu       sync.Mutex // held while sending signals and while reaping a child
 	attempt  *attempt   // attempt that runs now; nil while the guardian is idle
 	timer    *time.Timer
-	timerAt  int64 // when the timer fires, at the deadline of the attempt or earlier; 0 for never
+	timerAt  int64 // time at which the timer fires: the deadline of the attempt, or an earlier time; 0 if the timer is not set
 	stopping bool  // whether the worker is gone
 	usage    Usage // resources that the reaped processes of the attempt used
 	left     bool  // whether the command was allowed to leave processes behind; if so, the guardian exits without killing them
@@ -194,7 +194,7 @@ type requests struct {
 }
 
 // The method "next" reads a request. A read ends at the byte that carries descriptors, so it never returns the descriptors of two messages.
-// The worker sends no start message before it has the reply to the last one. So the descriptors in in.files belong to the next start
+// The worker sends no start message before it has the reply to the previous one. So the descriptors in in.files belong to the next start
 // message.
 func (in *requests) next(r *request) error {
 	for {

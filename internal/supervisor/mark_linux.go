@@ -18,8 +18,8 @@ import (
 // A living guardian identifies processes by parentage. The mark is for other programs: a worker whose guardian was
 // killed, a worker that takes over from a dead one, and the command runner doctor.
 type Mark struct {
-	task  uint64 // RLIMIT_LOCKS: id of the task
-	claim uint64 // RLIMIT_RTTIME: a fixed pattern, a hash of the worker's id, the lowest bits of the generation
+	task  uint64 // value of RLIMIT_LOCKS: the id of the task
+	claim uint64 // value of RLIMIT_RTTIME: a fixed pattern, a hash of the worker's id, and the lowest bits of the generation
 }
 
 // These variables describe how a Mark uses the bits of its two resource limits. On 32-bit systems a resource limit has

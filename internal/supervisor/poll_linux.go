@@ -17,7 +17,7 @@ import (
 // also interrupts the raw call.
 
 const (
-	rawPollTime      = 20 * time.Millisecond // time limit of the raw wait; most pauses of a busy guardian are shorter
+	rawPollTime      = 20 * time.Millisecond // time limit of a wait in a raw system call; most pauses of a busy guardian are shorter
 	startReportDelay = time.Millisecond      // how long the guardian waits for the end of a command before it reports the start
 )
 

@@ -23,7 +23,7 @@ import (
 //     reused too early.
 type Process struct {
 	proc *os.Process
-	job  job // data that the system needs besides the pid; empty on Unix
+	job  job // Job Object that contains the processes on Windows; empty on Unix
 
 	mu     sync.Mutex // held while a signal is sent
 	killed bool       // whether Kill was called before the leader was reaped
@@ -87,8 +87,8 @@ func (p *Process) Terminate() error {
 	return p.terminate()
 }
 
-// Kill kills the processes of the command: its process group, or its job on Windows. Kill does not wait. An error means
-// that some process could not be killed. All other processes were killed. Kill does nothing after the command has
+// Kill kills the processes of the command: its process group, or its Job Object on Windows. Kill does not wait. An error
+// means that some process could not be killed. All other processes were killed. Kill does nothing after the command has
 // ended.
 func (p *Process) Kill() error {
 	p.mu.Lock()

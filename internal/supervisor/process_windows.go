@@ -14,8 +14,8 @@ var resourceErrors = []syscall.Errno{
 	windows.ERROR_NO_SYSTEM_RESOURCES, windows.ERROR_COMMITMENT_LIMIT,
 }
 
-// job is the Job Object that contains the processes of the command. The system kills them when the last handle of the job is closed. So
-// they also die when this process ends for whatever reason.
+// job is the Job Object that contains the processes of the command. The system kills them when the last handle of the Job Object is
+// closed. So they also die when this process ends for whatever reason.
 type job struct{ handle windows.Handle }
 
 func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
@@ -30,8 +30,8 @@ func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
 		windows.CloseHandle(j.handle)
 		return nil, err
 	}
-	// Processes that the leader starts before this call are not in the job. Starting the leader suspended would need
-	// its thread handle, which os.StartProcess does not return.
+	// Processes that the leader starts before this call are not in the Job Object. A leader that is suspended at first would start none.
+	// But only its thread handle can resume it, and os.StartProcess does not return that handle.
 	if err := j.assign(proc); err != nil {
 		proc.Kill()
 		proc.Wait()
@@ -57,7 +57,8 @@ func newJob() (job, error) {
 	return job{handle}, nil
 }
 
-// assign puts proc into the job. The system rejects a process that has ended already, and such a process needs no job.
+// assign puts proc into the Job Object. The system rejects a process that has ended already. That is no error, because such a process
+// needs no Job Object.
 func (j job) assign(proc *os.Process) error {
 	var failed error
 	err := proc.WithHandle(func(handle uintptr) {
@@ -80,8 +81,8 @@ func (p *Process) kill() error {
 	return os.NewSyscallError("TerminateJobObject", windows.TerminateJobObject(p.job.handle, 1))
 }
 
-// wait keeps the handle of the leader until the job is empty. While the handle is open, the system does not reuse the
-// pid.
+// wait keeps the handle of the leader open until the remaining processes are killed or may live on. While the handle is open, the system
+// does not reuse the pid.
 func (p *Process) wait() (*os.ProcessState, int, error) {
 	var failed error
 	err := p.proc.WithHandle(func(handle uintptr) {
@@ -102,7 +103,7 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 	return state, leftOver, errors.Join(err, failed, lost, killed)
 }
 
-// keepOnClose lets the processes of the job live on when its handle is closed.
+// keepOnClose lets the processes of the Job Object live on when its handle is closed.
 func (j job) keepOnClose() error {
 	var limits windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
 	_, err := windows.SetInformationJobObject(j.handle, windows.JobObjectExtendedLimitInformation,
@@ -110,7 +111,7 @@ func (j job) keepOnClose() error {
 	return os.NewSyscallError("SetInformationJobObject", err)
 }
 
-// living returns the number of processes in the job, or 0 if the system does not report it.
+// living returns the number of living processes in the Job Object, or 0 if the system does not report it.
 func (j job) living() int {
 	var info struct { // JOBOBJECT_BASIC_ACCOUNTING_INFORMATION
 		_      [4]int64 // times

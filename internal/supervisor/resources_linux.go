@@ -20,8 +20,8 @@ import (
 // A guardian applies the resources of a command in three ways:
 //
 //   - The kernel sets the user between fork and exec.
-//   - Niceness and disk priority belong to a thread, and children inherit them. A thread cannot raise them again without a privilege. So
-//     the guardian forks a command with a niceness or a disk priority on a separate thread, which ends with the attempt.
+//   - Niceness and disk priority belong to a thread, and children inherit them. Without a privilege, a thread cannot return to a higher
+//     priority. So the guardian forks a command with a niceness or a disk priority on a separate thread, which ends with the attempt.
 //   - The cgroup of the guardian limits memory and CPU time. The limits apply to all processes together. The worker
 //     must first enable the controllers for the cgroups below its own (prepareLimits).
 

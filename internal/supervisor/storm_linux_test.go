@@ -50,14 +50,14 @@ func storm(path, worker string) {
 	wg.Wait()
 }
 
-// sleepSeconds returns the number of seconds that the processes of a storm sleep. The number identifies them among the
-// processes of this machine.
+// sleepSeconds returns the number of seconds for the sleep commands of the function storm. The number identifies these
+// commands among the processes of this machine.
 func sleepSeconds(worker string) string {
 	_, number, _ := strings.Cut(worker, "-")
 	return "61." + strings.ReplaceAll(number, "-", "")
 }
 
-// sleepers returns the living processes of a storm.
+// sleepers returns the pids of the living sleep commands that the function storm has started for a worker.
 func sleepers(worker string) (pids []int) {
 	for _, pid := range processes() {
 		words, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
@@ -81,11 +81,11 @@ func TestAWorkerKilledDuringManyStartsLeavesNoProcess(t *testing.T) {
 		worker := fmt.Sprintf("storm-%d-%d", os.Getpid(), round)
 		path := filepath.Join(t.TempDir(), worker+".lock")
 		p, r := startPiped(t, self(t, "storm", path, worker))
-		number(t, r) // the first number shows that the storm has begun
+		number(t, r) // wait until the worker prints its pid: it then holds the lock
 		time.Sleep(time.Duration(rand.Int64N(int64(150 * time.Millisecond))))
 		began := time.Now()
-		// Kill only the process of the worker, and not its process group as p.Kill does. The commands are in sessions
-		// of their own.
+		// Kill only the process of the worker. Its guardians and its commands are in sessions of their own, so this signal does not reach
+		// them.
 		if err := unix.Kill(p.Pid(), unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestUsageCountsAllProcessesOfAnAttempt runs a command whose background process, which leaves the session, uses the CPU time and the
-// memory. It also checks that the usage of the next command is smaller.
+// TestUsageCountsAllProcessesOfAnAttempt runs a command whose background process leaves the session and uses CPU time and memory. The usage
+// of the command must include this process. The usage of the next command must be smaller.
 func TestUsageCountsAllProcessesOfAnAttempt(t *testing.T) {
 	g, _ := startGuardian(t)
 	// The input of tail has no newline, so tail keeps all of it in memory. The last line writes a file of 3 MB.

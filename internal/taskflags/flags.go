@@ -19,7 +19,7 @@ const (
 	uniqueReplace = "replace"
 )
 
-// The constant What is the heading, in the help, above the flags that say what a task runs.
+// The constant What is a heading of the help. It stands above the flags that say what a task runs.
 const What = "What to run"
 
 // Flags returns the flags that say what a task runs, and the flags of the task options. They are sorted by group, and within a group in the
@@ -52,8 +52,7 @@ func OfOneTask() []string {
 	return names
 }
 
-// flagAfter returns the flags that the help shows after the flag of the task option with the given key. They are not task options
-// themselves.
+// flagAfter returns flags that are no task options themselves. The help shows them after the flag of the task option with the given key.
 func flagAfter(key string) []cli.Flag {
 	switch key {
 	case "unique_key":
