@@ -12,7 +12,7 @@ import (
 type Report struct {
 	Seed   uint64  `json:"seed"`
 	For    float64 `json:"seconds"`
-	Dir    string  `json:"dir"` // directory of the kept files; empty if none were kept
+	Dir    string  `json:"dir"` // directory of the run; empty if Run has removed it because there is no violation
 	System string  `json:"system"`
 	CPUs   int     `json:"cpus"`
 
