@@ -68,7 +68,7 @@ func TestRowsOfPlainSQL(t *testing.T) {
 	}
 }
 
-// extremeFiles returns paths that cause trouble: they cannot be read, or reading them never ends.
+// extremeFiles returns paths for random values. Most of the files cannot be read, or reading them never ends.
 func extremeFiles(t *testing.T, dir string) []any {
 	fifo, large := filepath.Join(dir, "fifo"), filepath.Join(dir, "large")
 	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(large, bytes.Repeat([]byte("#\n"), 1<<20), 0o600),
@@ -260,7 +260,7 @@ func (f *rowFuzz) row(table string) (names []string, row []any) {
 	if large && !slices.Contains(names, "args") {
 		names, row = append(names, "args"), append(row, extremeJSON[f.values.IntN(6)])
 	}
-	if table == "tasks" { // without these columns the table tasks rejects a row
+	if table == "tasks" { // the table "tasks" rejects a row without the columns below
 		now := time.Now().UnixMilli()
 		for _, required := range append(f.stateValues(), []columnValue{{"generation_id", int64(1)}, {"state", "pending"},
 			{"queue", "default"},

@@ -69,7 +69,7 @@ var extremeBytes = []any{[]byte{}, []byte{0}, []byte{0xff, 0xfe}, []byte("text")
 // rowValues makes random values for columns.
 type rowValues struct {
 	*rand.Rand
-	files []any // paths from extremeFiles
+	files []any // paths that extremeFiles has returned
 }
 
 // The method "of" returns a random value for a column. Most values are plausible for a column with that name. Some are of any kind.

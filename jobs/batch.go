@@ -164,8 +164,8 @@ type batchCall struct {
 	cancel context.CancelCauseFunc
 
 	mu    sync.Mutex
-	open  int   // number of open members
-	live  int   // number of open members whose contexts have not ended
+	open  int   // number of members that the function has not ended
+	live  int   // number of these members whose contexts have not ended
 	cause error // cause of the most recent end of a member's context
 }
 
@@ -192,7 +192,7 @@ func (c *batchCall) ended(m *batchMember) {
 	c.check()
 }
 
-// check ends the context of the function if there are open members and all their contexts have ended.
+// check ends the context of the function if it has still to end some members, and the contexts of all these members have ended.
 func (c *batchCall) check() {
 	if c.live == 0 && c.open > 0 {
 		c.cancel(c.cause)
@@ -203,7 +203,8 @@ func batchTasks[In any](members []*batchMember) []BatchTask[In] {
 	tasks := make([]BatchTask[In], len(members))
 	for i, m := range members {
 		tasks[i] = BatchTask[In]{Context: m.ctx, Task: m.task, member: m}
-		tasks[i].Input, _ = m.input.(In) // with a second result there is no panic if m.input is nil, which is valid if In is an interface
+		// Without the second result this would panic if m.input is nil. It may be nil if In is an interface.
+		tasks[i].Input, _ = m.input.(In)
 	}
 	return tasks
 }
@@ -224,7 +225,7 @@ func runBatch(all *gather.Call, call func(context.Context, []*batchMember) error
 		if p := recover(); p != nil {
 			panicked = &batchPanic{p, debug.Stack()}
 		}
-		all.End() // End comes before finish, so the worker can free the slot as soon as the last member has ended
+		all.End() // call End before finish, so that the worker can free the slot as soon as the last task ends
 		for _, m := range members {
 			m.finish(nil, err, panicked)
 		}

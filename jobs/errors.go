@@ -44,7 +44,7 @@ var (
 // Error is an error with an explanation: the problem, the reasons and a hint. errors.Is finds the errors in the fields Kind and Err.
 // errors.AsType[*Error] finds the Error itself, with its fields. The texts do not mention flags of the command line.
 type Error struct {
-	Kind    error    // one of the sentinels above
+	Kind    error    // one of the variables above, such as ErrBusy
 	Code    string   // name of the exact problem, such as network_filesystem; empty if Kind is exact enough
 	Subject string   // path, address, name or id that the error is about; may be empty
 	What    string   // description of the problem; one line, lower case, no full stop
@@ -60,7 +60,7 @@ func (e *Error) Error() string {
 	return e.What + ": " + strings.Join(e.Why, "; ")
 }
 
-// Unwrap returns the sentinel and the cause, for errors.Is.
+// Unwrap returns Kind and Err, so that errors.Is finds them.
 func (e *Error) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Kind}

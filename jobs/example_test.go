@@ -149,7 +149,7 @@ func ExampleState_Finished() {
 	// cancelled true
 }
 
-// errors.Is finds the kind of an error, and errors.As its details.
+// errors.Is finds the kind of an error. errors.As finds the jobs.Error, which has the hint and other details.
 func ExampleError() {
 	var err error = &jobs.Error{Kind: jobs.ErrBusy, What: "the database is busy", Why: []string{"another process writes"},
 		Hint: "try again"}

@@ -5,7 +5,7 @@ import "time"
 // Strategy is the rule by which the delay between attempts grows.
 type Strategy string
 
-// The strategies, with the delay after attempt n for a Delay of d.
+// These are the strategies. The comment of each one is the delay after attempt n, where d is the field Delay of the Backoff.
 const (
 	Fixed       Strategy = "fixed"       // d
 	Linear      Strategy = "linear"      // n·d

@@ -21,8 +21,8 @@ func (r *Runner) Backup(ctx context.Context, to string, replace bool) (bytes int
 	return bytes, causeOf(ctx, err)
 }
 
-// causeOf returns the cause of ctx if err is not nil and ctx has ended: err then only says that the context ended. In all other cases it
-// returns err.
+// causeOf returns the cause of ctx if err is not nil and ctx has ended, because err then only says that ctx has ended. Otherwise it returns
+// err.
 func causeOf(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -140,7 +140,7 @@ func TestALostTaskLeavesItsBatch(t *testing.T) {
 				return nil
 			}
 			testkit.NoError(t, runnertest.Lose(tasks[1].Context, r))
-			<-tasks[1].Context.Done() // ends when a heartbeat detects that the worker has lost the task
+			<-tasks[1].Context.Done() // this context ends when a heartbeat detects that the worker has lost the task
 			testkit.ErrorIs(t, context.Cause(tasks[1].Context), jobs.ErrLost)
 			testkit.NoError(t, tasks[0].Context.Err())
 			testkit.NoError(t, ctx.Err())

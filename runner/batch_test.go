@@ -281,7 +281,7 @@ func TestASlotOfAQueueRunsABatch(t *testing.T) {
 			most = max(most, running)
 			mu.Unlock()
 			time.Sleep(time.Second)
-			tasks[0].End(nil) // the batch still uses its slot after this end
+			tasks[0].End(nil) // this task has ended, but its batch keeps the slot until the function returns
 			time.Sleep(time.Second)
 			mu.Lock()
 			running--

@@ -51,7 +51,7 @@ func repeat(spec jobs.Spec, n int) iter.Seq[jobs.Spec] {
 	}
 }
 
-// bareDB is the connection of the bare loop to the database of a benchmark.
+// bareDB is a connection for the bare loop, which only executes prepared statements. The benchmarks compare their speed with its speed.
 type bareDB struct {
 	b     *testing.B
 	conn  *sql.Conn

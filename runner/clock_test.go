@@ -24,7 +24,8 @@ func TestAWorkerThatStartsDaysLaterDeletesNothingForAnHour(t *testing.T) {
 		f.enqueue(work.With("x"))
 		f.work(time.Minute)
 		time.Sleep(25 * time.Hour)
-		for range 2 { // the restart between the two runs does not begin the hour again
+		// The hour without deletions has begun with the first run. The restart before the second run does not begin another hour.
+		for range 2 {
 			f.work(20 * time.Minute)
 			if got := f.taskCount(); got != 1 {
 				t.Errorf("after %v got %d tasks, want the one that completed", time.Since(f.began), got)

@@ -149,7 +149,7 @@ func hungFilesystem(t *testing.T) string {
 		t.Skip("no filesystem can be mounted:", err)
 	}
 	t.Cleanup(func() {
-		_ = unix.Close(fuse) // closing the file ends every waiting call with an error
+		_ = unix.Close(fuse) // this ends every call that waits for the filesystem, with an error
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
@@ -173,7 +173,7 @@ func TestTheErrorOfATooLongCommandNamesTheLongPart(t *testing.T) {
 	argument := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true", "a", long}}.With()).ID
 	inFile := runnerkit.Enqueue(t, r, variable.With()).ID
 	all := runnerkit.Enqueue(t, r, words.With()).ID
-	var before unix.Rlimit // Linux limits the size of arguments to a quarter of the stack limit
+	var before unix.Rlimit // a low stack limit makes the arguments too long: Linux allows them a quarter of it
 	if err := unix.Getrlimit(unix.RLIMIT_STACK, &before); err != nil {
 		t.Fatal(err)
 	}

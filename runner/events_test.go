@@ -122,8 +122,8 @@ type endlessContext struct {
 	waiting atomic.Int64
 }
 
-// Done returns a channel that never closes. Because of this method, package context does not treat the context as one of its own, and calls
-// the method AfterFunc of the context.
+// Done returns a channel that never closes. The embedded context has another channel. So package context does not bypass this type, and
+// calls its method AfterFunc.
 func (c *endlessContext) Done() <-chan struct{} { return c.done }
 
 // AfterFunc is the method that context.AfterFunc calls.

@@ -62,8 +62,8 @@ func Example() {
 	r, remove := temp()
 	defer remove()
 	r.Register(
-		SendEmail.Handler(send),   // func(context.Context, Email) error
-		MakeThumb.Handler(resize), // func(context.Context, Image) (Thumb, error)
+		SendEmail.Handler(send),   // send is a func(context.Context, Email) error
+		MakeThumb.Handler(resize), // resize is a func(context.Context, Image) (Thumb, error)
 	)
 	task, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}))
 	if err != nil {

@@ -21,8 +21,8 @@ var flood = jobs.Define[string]("flood", jobs.MaxAttempts(1), jobs.Priority(9))
 // BenchmarkFair enqueues a single task every 5 ms and measures how long these tasks wait until a worker with ten slots starts them. In the
 // first case there are no other tasks. In the second case, the worker also runs tasks of the job flood in another queue. In the third and
 // the fourth case, the flood tasks are in the same queue and have a higher priority. Only the fourth case sets MaxWait. The benchmark
-// prints p50 and p99 of the wait, and the share of the flood tasks in all starts. In the third case, the single tasks wait until the flood
-// tasks end.
+// prints p50 and p99 of the wait, and the share of the flood tasks in all starts. In the third case, a single task starts only when too few
+// flood tasks are pending to fill the slots.
 func BenchmarkFair(b *testing.B) {
 	const late = 100 * time.Millisecond
 	for _, c := range []struct {

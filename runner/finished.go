@@ -209,7 +209,7 @@ func (c *consumer) batch(ctx context.Context, seq int64) error {
 		}
 		last := i == len(ends)-1 || ctx.Err() != nil
 		if last {
-			stopRenewal() // the next write frees the cursor, and a renewal after it would take the cursor again
+			stopRenewal() // MoveCursor frees the cursor now; a later renewal of its lease would take it again
 		}
 		if err := store.MoveCursor(write, c.cursor, c.owner, end.Seq, last); err != nil {
 			return err

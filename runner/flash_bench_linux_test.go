@@ -38,7 +38,7 @@ func BenchmarkBytesWritten(b *testing.B) {
 	for _, c := range []struct {
 		name     string
 		sync     runner.Sync
-		existing bool // whether the file exists before the benchmark; it then has SQLite's usual pages of 4 KiB
+		existing bool // whether the database already exists, with SQLite's usual pages of 4 KiB
 		seconds  int  // WriteEvery in seconds; the benchmark divides it by 50
 		together int  // number of tasks that one call enqueues
 		batch    bool

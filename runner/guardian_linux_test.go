@@ -45,7 +45,7 @@ func TestLeftOverCommandsOfAKilledWorkerAndGuardianAreKilledBeforeTheRetry(t *te
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	task, worker, members := startProcessTree(t, r, longLease)
 	guardian := guardianOf(t, task.WorkerID)
-	signal(t, worker.Pid, syscall.SIGSTOP) // the stopped worker cannot kill the processes when its guardian dies
+	signal(t, worker.Pid, syscall.SIGSTOP) // stop the worker, so that it cannot kill the processes when its guardian dies
 	signal(t, guardian, syscall.SIGKILL)
 	signal(t, worker.Pid, syscall.SIGKILL)
 	_, _ = worker.Wait()
@@ -245,7 +245,8 @@ func TestCommandsNeedTheCallOfGuardianInMain(t *testing.T) {
 	testkit.Equal(t, "state", got.State, jobs.Pending)
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 	testkit.Equal(t, "losses", got.Losses, 0)
-	if out, err := program(self); err != nil { // main calls Guardian, because a guardian does not inherit unhookedVariable
+	// This guardian is the test program. It does not inherit unhookedVariable, so its main calls Guardian.
+	if out, err := program(self); err != nil {
 		t.Errorf("got output %q and error %v, want no error", out, err)
 	}
 	testkit.Equal(t, "state", runnerkit.Get(t, r, task.ID).State, jobs.Completed)

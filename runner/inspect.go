@@ -137,8 +137,8 @@ func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, 
 	return attempts, err
 }
 
-// Output returns a part of the output that an attempt has printed so far, in order: at most limit pieces, and only pieces with a number
-// greater than seq. With a seq of 0 the part begins at the start of the output.
+// Output returns up to limit pieces of the output that an attempt has printed so far, in order. It skips the pieces with numbers up to
+// seq. A seq of 0 skips none.
 func (r *Runner) Output(ctx context.Context, attempt jobs.Attempt, seq int64, limit int) ([]jobs.Chunk, error) {
 	return r.store.Output(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
 }

@@ -132,8 +132,7 @@ func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
 	case "max_attempts":
 		usual = usual || s.Job == jobs.CommandJob && s.MaxAttempts == taskspec.CommandAttempts
 	case "backoff_max":
-		// Without --backoff-max, enqueue raises the maximum to the delay if the delay is greater. A task whose delay is greater than its
-		// maximum therefore needs --backoff-max.
+		// Without --backoff-max, enqueue never uses a maximum below the delay. So a task whose maximum is below its delay needs the flag.
 		usual = usual && s.Backoff.Delay <= s.Backoff.Max
 	}
 	if o.Flag == "" || usual {
@@ -181,7 +180,7 @@ func Chosen(s *jobs.Spec, reveal bool) (list []string) {
 		}
 		field, name := o.Field(s), strings.ReplaceAll(o.Key, "_", " ")
 		switch value := field.(type) {
-		case *bool: // the value is true, because the default is false
+		case *bool: // the value is true: the default is false, and defaults are skipped above
 			list = append(list, name)
 		case *map[string]string:
 			list = append(list, name+" "+texts(*value, reveal || !o.Secret))

@@ -23,9 +23,9 @@ type OptionInfo struct {
 	Value    string   // placeholder of the value in the help; only for texts and numbers
 	Group    string   // heading above the flag in the help
 	Help     string   // description for the help in one line, without the default
-	Zero     string   // meaning of a default that is 0 or empty
+	Zero     string   // what the help shows for a default that is 0 or empty, such as "never"
 	Doc      string   // description in the tables of the docs; empty if it is the same as Help
-	Min      int64    // minimum of a number; 0 is valid even if it is smaller
+	Min      int64    // minimum of a number other than 0; 0 is always valid
 	Max      int64    // maximum of a number (0 for the maximum of its type), or maximum size of a map as JSON, in bytes
 	Words    []string // valid values, if the option is one of a few words
 	MaxKeys  int      // maximum number of keys of a map; 0 for no maximum

@@ -135,7 +135,7 @@ func TestValidateNamesTheInvalidOption(t *testing.T) {
 		{"max_losses", func(s *jobs.Spec) { s.MaxLosses = most + 1 }},
 		{"output_limit", func(s *jobs.Spec) { s.OutputLimit = -1 }},
 		{"retry_on", func(s *jobs.Spec) { s.MaxAttempts, s.RetryOn = 2, "0" }},
-		{"retry_on", func(s *jobs.Spec) { s.RetryOn = "75" }}, // invalid because a command has only one attempt by default
+		{"retry_on", func(s *jobs.Spec) { s.RetryOn = "75" }}, // invalid because a command by default has one attempt, so no retry
 		{"path", func(s *jobs.Spec) { s.Path = "bin/true" }},
 		{"path", func(s *jobs.Spec) { s.Path = "/" + strings.Repeat("x", MaxPath) }},
 		{"cwd", func(s *jobs.Spec) { s.Cwd = "." }},

@@ -115,7 +115,7 @@ func DecodeOptions(text []byte) jobs.Options {
 	return o
 }
 
-// storedOption returns the option with this key if it is a field of jobs.Options, or nil.
+// storedOption returns the option with this key. It returns nil if no option in jobs.Options has this key.
 func storedOption(key []byte) *OptionInfo {
 	for i := range taskOptions {
 		if option := &taskOptions[i]; option.stored != nil && option.Key == string(key) {

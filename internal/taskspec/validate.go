@@ -177,7 +177,7 @@ func (o *OptionInfo) validTexts(texts map[string]string) error {
 	if o.MaxKeys > 0 && len(texts) > o.MaxKeys {
 		return invalid(o.Key, "%d keys; at most %d", len(texts), o.MaxKeys)
 	}
-	// The limit applies to the text as JSON, where some characters take six bytes.
+	// The limit also applies to the whole map as JSON, where some characters take six bytes.
 	if object, err := taskjson.Marshal(texts); err != nil || int64(len(object)) > o.Max {
 		return invalid(o.Key, "%d bytes as JSON; at most %d", len(object), o.Max)
 	}

@@ -54,7 +54,7 @@ func Equal[T any](t testing.TB, what string, got, want T) {
 			t.Errorf("%s: %s: got %+v, want %+v", what, field.Name, a, b)
 		}
 	}
-	if !t.Failed() { // only unexported fields differ
+	if !t.Failed() { // no exported field differs, so an unexported field does
 		t.Errorf("%s: got %+v, want %+v", what, got, want)
 	}
 }

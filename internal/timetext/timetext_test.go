@@ -53,7 +53,8 @@ func TestTimes(t *testing.T) {
 		t.Skip(err)
 	}
 	now := time.Date(2026, 1, 31, 14, 0, 0, 0, berlin)
-	for _, test := range []struct{ text, at, when string }{ // at is the result of ParseTime, and when that of ParseWhen; "-" means an error
+	// The field "at" is the result of ParseTime. The field "when" is the result of ParseWhen. The text "-" means an error.
+	for _, test := range []struct{ text, at, when string }{
 		{"15:04", "2026-01-31T15:04:00+01:00", "2026-01-30T15:04:00+01:00"},
 		{"14:00", "2026-02-01T14:00:00+01:00", "2026-01-31T14:00:00+01:00"},
 		{"13:00", "2026-02-01T13:00:00+01:00", "2026-01-31T13:00:00+01:00"},

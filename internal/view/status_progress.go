@@ -14,7 +14,7 @@ import (
 
 // Progress computes what the progress bar of "status --follow" shows: the progress of a batch, or of queues since the first call of Read.
 type Progress struct {
-	Batch int64 // id of the batch; 0 for queues
+	Batch int64 // id of the batch; 0 to show the progress of queues instead
 
 	began time.Time
 	base  term.Progress // numbers of ended tasks at the first call of Read
@@ -59,8 +59,8 @@ func (w *Progress) ofBatch(ctx context.Context, r *runner.Runner) (now term.Prog
 	return now, err
 }
 
-// ofQueues counts the tasks of the queues. Done and Failed count the tasks that have ended since the start of the minute of the first call
-// of Read. Tasks that were deleted after their end count, too. Total is the number of unfinished tasks, without scheduled tasks.
+// ofQueues counts the tasks of the queues. Done and Failed count ended tasks, even those that were deleted since. They count from the start
+// of the minute in which Read was first called. Total is the number of unfinished tasks, without scheduled tasks.
 func (w *Progress) ofQueues(ctx context.Context, r *runner.Runner, s *Status) (now term.Progress, err error) {
 	points, err := admin.History(ctx, r, w.began.Truncate(time.Minute))
 	if err != nil {

@@ -187,7 +187,7 @@ func (s *Task) options() []string {
 	return list
 }
 
-// fitFields returns all fields in one line if they fit, or else one field per line. It aligns further lines of a value with the first one.
+// fitFields returns all fields in one line if they fit, or else one field per line. It aligns the lines of a value that has several.
 func fitFields(line []field, width int) string {
 	const key, value = 10, 21
 	text, at := "", 0
