@@ -165,7 +165,7 @@ type batchCall struct {
 
 	mu    sync.Mutex
 	open  int   // number of members that the function has not ended
-	live  int   // number of these members whose contexts have not ended
+	live  int   // like open, without the members whose contexts have ended
 	cause error // cause of the most recent end of a member's context
 }
 
@@ -192,7 +192,7 @@ func (c *batchCall) ended(m *batchMember) {
 	c.check()
 }
 
-// check ends the context of the function if it has still to end some members, and the contexts of all these members have ended.
+// check ends the context of the function if the function has not ended all members, and the contexts of the remaining members have ended.
 func (c *batchCall) check() {
 	if c.live == 0 && c.open > 0 {
 		c.cancel(c.cause)
