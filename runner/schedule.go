@@ -20,7 +20,7 @@ import (
 // idempotent, so a program may call it at each start. Errors of the definition are of kind jobs.ErrInvalid.
 func (r *Runner) Schedule(ctx context.Context, s jobs.Schedule) error {
 	_, err := r.ApplySchedules(ctx, []jobs.Schedule{s}, ApplyOptions{})
-	if bad, ok := errors.AsType[*SpecError](err); ok { // leave out the index in the list, because this list has only one schedule
+	if bad, ok := errors.AsType[*SpecError](err); ok { // return the error without the index of the schedule, because the list has only one
 		return bad.Err
 	}
 	return err

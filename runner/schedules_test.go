@@ -47,7 +47,7 @@ func (c *scheduleTest) open() {
 		c.ran[task.Schedule] = append(c.ran[task.Schedule], task.Tick)
 		c.r.mu.Unlock()
 		hold := time.Duration(c.hold.Load())
-		if hold == 0 { // start no timer, because with Go 1.26 simultaneous timers of a bubble crash the race detector
+		if hold == 0 { // start no timer, because with Go 1.26 simultaneous timers of a synctest bubble crash the race detector
 			return nil, nil
 		}
 		select {

@@ -98,7 +98,7 @@ func StepTx[T any](ctx context.Context, tx *sql.Tx, name string, do func(context
 	return value, err
 }
 
-// stepTx is StepTx within an attempt, without the rollback.
+// stepTx does what StepTx does within an attempt, but it does not roll tx back after an error.
 func stepTx[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (T, error)) (T, error) {
 	if do == nil {
 		var zero T

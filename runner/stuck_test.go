@@ -26,7 +26,7 @@ func TestAHandlerThatIgnoresItsTimeoutIsStuck(t *testing.T) {
 		f.after(time.Minute+9*time.Second, func() { f.wantWait(id, "running") })
 		f.after(time.Minute+11*time.Second, func() { f.wantWait(id, "stuck") })
 		f.work(10 * time.Minute)
-		f.want(id, jobs.Completed, "") // the worker accepts a late result if the handler kept its slot until it returned
+		f.want(id, jobs.Completed, "") // the handler has kept its slot, so the worker accepts its late result
 	})
 	var warnings []string
 	for line := range strings.Lines(log.String()) {
@@ -118,6 +118,6 @@ func TestAHandlerThatIgnoresItsContextDelaysWorkByFiveSeconds(t *testing.T) {
 		f.work(time.Minute)
 		testkit.Equal(f.T, "end of Work", time.Since(f.began), time.Minute+15*time.Second)
 		f.want(id, jobs.Pending, jobs.ReasonShutdown)
-		time.Sleep(time.Hour) // let the function return before the bubble ends
+		time.Sleep(time.Hour) // let the function return before the synctest bubble ends
 	})
 }

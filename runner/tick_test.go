@@ -113,7 +113,7 @@ func TestOverlap(t *testing.T) {
 			c.add(jobs.Schedule{Name: string(overlap), Cron: "* * * * *", Overlap: overlap})
 		}
 		c.work()
-		time.Sleep(4*time.Minute + 30*time.Second) // in this time come the ticks of minutes 1, 2, 3 and 4
+		time.Sleep(4*time.Minute + 30*time.Second) // the ticks of minutes 1, 2, 3 and 4 are in this time
 		c.want("skip", c.ticked("skip"), []string{"01-01 00:01:00", "01-01 00:04:00"})
 		c.want("skipped", c.get("skip").Skipped, 2)
 		c.want("allow", len(c.tasks("allow")), 4)

@@ -24,9 +24,9 @@ type layer struct {
 var layers = []layer{
 	{path: "internal/jsonscan"},
 	{path: "internal/gather", not: []string{"os"}},
-	// must not import jobs, because jobs imports this package
+	// taskjson must not import jobs, because jobs imports taskjson.
 	{path: "internal/taskjson", ours: []string{"internal/jsonscan"}, not: []string{"os"}},
-	{path: "jobs", ours: []string{"internal/gather", "internal/taskjson"}, // defines types; must not use a clock or I/O
+	{path: "jobs", ours: []string{"internal/gather", "internal/taskjson"}, // jobs defines types; it must not use a clock or I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	// taskspec contains the list of task options, their limits and their checks.
 	{path: "internal/taskspec", ours: []string{"internal/jsonscan", "internal/taskjson",
@@ -61,11 +61,11 @@ var layers = []layer{
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/internal/postgres", ours: []string{"db/internal/engine", "db/internal/sqltext", "db/schema", "jobs", "internal/errcode",
 		"internal/pattern"},
-		others: []string{"github.com/jmoiron/sqlx"}, // must not import pgx, because only internal/pgdriver does
+		others: []string{"github.com/jmoiron/sqlx"}, // this package must not import pgx, which internal/pgdriver imports
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db", ours: []string{"db/internal/engine", "db/internal/sqlite", "db/internal/postgres", "db/internal/sqltext",
 		"db/internal/owner", "internal/lifecycle", "internal/lines", "db/schema", "internal/taskspec", "internal/taskjson", "jobs",
-		"internal/errcode", "internal/pattern"}, // must return errors instead of logging them
+		"internal/errcode", "internal/pattern"}, // db must return errors instead of logging them
 		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/transfer", ours: []string{"db", "db/internal/engine", "db/internal/sqltext", "internal/errcode", "jobs"}},

@@ -44,7 +44,7 @@ var records = map[string]any{
 // The type "more" is a record that begins with all keys of a task. For such a record, keysOf returns only the keys after those of the task.
 type more struct{ record.Record }
 
-// keysOf returns the keys of a record. It leaves out the keys of a record that this record contains.
+// keysOf returns the keys of a record. If the record contains another record, keysOf leaves out the keys of the inner record.
 func keysOf(t *testing.T, one any) (keys []string) {
 	t.Helper()
 	switch one := one.(type) {

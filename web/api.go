@@ -58,7 +58,7 @@ type apiTask struct {
 // apiTasks is the response to a search.
 type apiTasks struct {
 	Tasks []apiTask `json:"tasks"`
-	Next  *string   `json:"next"` // URL of the next part of the list; null for the last part
+	Next  *string   `json:"next"` // URL of the next page of the list; null on the last page
 
 	DidYouMean *string `json:"did_you_mean"` // search that the client probably meant, if no task matches
 }

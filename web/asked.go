@@ -61,9 +61,9 @@ func (s *askedSets) add(ids []int64) string {
 	return key
 }
 
-// newTasks counts the ids that are not in the set with this key, which a question named. After a restart the server may not have the set.
-// Then newTasks computes the key of the ids. If it is the same key, no id is new. Otherwise newTasks cannot tell which ids are new: it
-// counts all of them, and the result "known" is false.
+// newTasks counts the ids that are not in the set with the given key. If the server does not have the set, for example after a restart,
+// newTasks computes the key of the ids. If the two keys are equal, no id is new. If they differ, newTasks cannot tell which ids are new: it
+// counts all ids, and the result "known" is false.
 func (s *askedSets) newTasks(key string, ids []int64) (n int, known bool) {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.sets, func(set askedSet) bool { return set.key == key })
@@ -96,7 +96,7 @@ func (a *actionRequest) changedText(ids []int64) string {
 	text := fmt.Sprintf("Nothing was changed: %s matched when you were asked, and now it is %s", humanize.Plural(a.count, "task"),
 		humanize.Count(int64(len(ids))))
 	switch {
-	case len(ids) == a.count+n: // add nothing, because the two numbers in the text differ by the number of new tasks
+	case len(ids) == a.count+n: // add nothing, because the two numbers in the text already show how many tasks are new
 	case known:
 		text += fmt.Sprintf(", of which %s new", humanize.Does(n, "task", "is", "are"))
 	case len(ids) == a.count:

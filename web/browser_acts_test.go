@@ -38,7 +38,7 @@ func TestTheListHasPagesWithoutJavaScript(t *testing.T) {
 // A formStep starts an action on a page.
 type formStep struct {
 	path     string
-	boxes    []string // check boxes that are clicked first
+	boxes    []string // check boxes to click before the button
 	button   string
 	question string // question that the page asks; empty if it asks none
 	shown    string // answer

@@ -33,7 +33,7 @@ func TestGroupsHoldStillUnderTheMouse(t *testing.T) {
 	const order = "$$('#rows tbody tr').map(row => $('th', row).textContent + $('.cause', row).textContent).join()"
 	testkit.Equal(t, "groups", eval[string](b, order), "3 ×exit 1,2 ×exit 2")
 	b.point("#rows tbody tr:first-child button")
-	failures(t, r, "default", 2, 2) // now the second group is the largest
+	failures(t, r, "default", 2, 2) // two more failures make the second group the largest
 	b.until("the numbers of the rows change in their places", order+" === '3 ×exit 1,4 ×exit 2' && $('#live').textContent.includes('held')")
 	b.point("footer")
 	b.until("the largest group is first when the mouse is elsewhere", order+" === '4 ×exit 2,3 ×exit 1'")

@@ -45,7 +45,7 @@ type chart struct {
 	Completed int
 	Failed    int
 	Cancelled int
-	Per       string // period that a bar covers as text, for example "per minute"
+	Per       string // text that says how long the period of a bar is, such as "per minute"
 }
 
 // chartRow is a row of the table below the chart.

@@ -67,7 +67,7 @@ func (c *connections) add(conn net.Conn, to *list.List) {
 }
 
 // releaseMemory returns memory to the system if at least releaseThreshold connections were open at once, and three quarters of them have
-// closed. Otherwise an idle process would keep that memory for minutes.
+// closed. Without releaseMemory, an idle process would keep the memory of closed connections for minutes.
 func (c *connections) releaseMemory() {
 	if c.peak >= releaseThreshold && len(c.positions) <= c.peak/4 {
 		c.peak = 0

@@ -61,8 +61,8 @@ func (c *queueCounts) read(ctx context.Context, r *runner.Runner) (queues []runn
 	return slices.Clone(c.last), 0, c.err
 }
 
-// older returns new counts of the queues, except for the pending tasks: their number is from the last count. It also returns the age of
-// this last count.
+// older returns the counts of the queues. All of them are new except the numbers of pending tasks, which are from the last count. It also
+// returns the age of the last count, or 0 if the age is at most oldCount.
 func (c *queueCounts) older(ctx context.Context, r *runner.Runner, done chan struct{}) ([]runner.Queue, time.Duration, error) {
 	c.mu.Lock()
 	pending, age := slices.Clone(c.pending), time.Since(c.at)

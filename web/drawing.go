@@ -23,8 +23,8 @@ const (
 	scaleWidth    = 46
 )
 
-// drawing draws the ended tasks of each time bucket as bars. Completed and cancelled tasks share a plot. Failed tasks have a plot with a
-// scale of its own, because they are usually few.
+// drawing draws bars for the numbers of tasks that ended in each period. Completed and cancelled tasks share a plot. Failed tasks have a
+// plot with a scale of its own, because they are usually few.
 type drawing struct {
 	page          page
 	r             chartRange
@@ -98,9 +98,9 @@ func (d *drawing) bars(summary string) template.HTML {
 	return template.HTML(d.b.String())
 }
 
-// bar draws a part of the bar of time bucket i: the part for the n tasks in a state. It draws this part on top of the earlier parts of the
-// bar, whose height is the argument "below". The result is the height of the bar with the new part. Each part is at least a pixel high, and
-// is a link. The link of a completed or failed part also covers the empty space of the plot, so that it is easier to hit with a pointer.
+// bar draws one part of the bar of period i: the part for the n tasks that ended in a state. The earlier parts of this bar have the height
+// "below". The new part stands on them. The result is the height of all parts together. Each part is at least a pixel high, and is a link.
+// For completed and failed tasks, the link fills the whole height of the plot, so that it is easier to hit with a pointer.
 func (d *drawing) bar(i int, state jobs.State, n int, below float64) float64 {
 	if n == 0 {
 		return below

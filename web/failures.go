@@ -23,7 +23,7 @@ type failureCache struct {
 const fewUnknown = 500
 
 // read returns failed tasks that a filter selects, the latest failure first. The argument "most" is their maximum number. If the argument
-// "hide" is true, the failures have no error lines.
+// "hide" is true, the failures have neither errors nor error lines.
 func (c *failureCache) read(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int, hide bool) ([]present.Failure, error) {
 	marks, err := admin.FailureMarks(ctx, r, filter, most)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *failureCache) read(ctx context.Context, r *runner.Runner, filter jobs.F
 	}
 	list := make([]present.Failure, 0, len(marks))
 	for _, m := range marks {
-		if isKnown(m) { // skip a task that has changed since its time was read
+		if isKnown(m) { // leave out a task that has changed since the ids were read
 			list = append(list, c.known[m.ID])
 		}
 	}

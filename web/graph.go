@@ -31,11 +31,11 @@ type relatedTasks struct {
 	names          map[int64]jobs.Task
 	N              int           // number of tasks, without the task of the page
 	More           bool          // whether there may be more than N tasks
-	Drawing        template.HTML // drawing of the dependencies; empty on the page with the list
+	Drawing        template.HTML // drawing of the dependencies; empty on the page that lists them
 	NotDrawn       int           // number of tasks that are not in the drawing
 	Missing        int           // number of dependencies whose lines the drawing leaves out, because they cross too many layers
 	Summary        string        // how many of the drawn tasks are in each state
-	Link           string        // URL of the page with the list
+	Link           string        // URL of the page that lists the dependencies
 }
 
 // relatedOf reads the dependencies of a task. It returns nil if there are none.
@@ -109,7 +109,7 @@ func (v *relatedTasks) draw(ctx context.Context, h *handler) error {
 	return nil
 }
 
-// distance is a row of the list of dependencies.
+// distance is a row of the list of dependencies: the tasks at one distance from the task of the page.
 type distance struct {
 	Name string
 	IDs  []int64

@@ -58,7 +58,7 @@ func (h *handler) causes(ctx context.Context, since time.Time) (map[string]strin
 // causeView selects the failed tasks that have the same cause as a task.
 type causeView struct{ Query, Key string }
 
-// cause returns the selection of the tasks that failed with the same cause as t. It returns nil if t has not failed.
+// cause returns a causeView of the tasks that failed with the same cause as t. It returns nil if t has not failed.
 func (h *handler) cause(t jobs.Task) *causeView {
 	if t.State != jobs.Failed {
 		return nil

@@ -80,7 +80,7 @@ type Options struct {
 	// Log is the logger for errors of the database and for the actions of users. Defaults to no log.
 	Log *slog.Logger
 
-	auth *authenticator // check of the token for the server of Listen; nil for Handler, which uses Authorize instead
+	auth *authenticator // checks the token of each request to the server of Listen; nil for Handler, which calls Authorize instead
 }
 
 // readTimeout is the time limit for the database reads of a page. It is a variable so that tests can pass on a slow machine.

@@ -23,10 +23,10 @@ const maxSegments = 800
 
 // graphItem is a task, a frame with several tasks, or a point of a line that crosses a layer.
 type graphItem struct {
-	ids        []int64 // ids of the tasks; empty for a point of a line
+	ids        []int64 // ids of the tasks; empty if the item is a point where a line crosses a layer
 	layer      int
-	before     []*graphItem // items at which the lines to this item begin
-	behind     []*graphItem // items at which the lines from this item end
+	before     []*graphItem // items from which lines lead to this item
+	behind     []*graphItem // items to which lines lead from this item
 	x, y, w, h float64
 	right      float64 // x of the right edge of the layer of this item
 	wanted     float64 // mean y of the items to which lines of this item lead; sortLayer sorts by it

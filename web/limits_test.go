@@ -98,7 +98,7 @@ func TestPagesAreServedWhileAClientHoldsAllConnections(t *testing.T) {
 		s.client.CloseIdleConnections()
 		s.page("/")
 		if strings.HasPrefix(text, "POST") {
-			break // all connections have requests now, so the server may close the stream of events, whose request is older
+			break // no connection waits for a request, so the server may close the one with the oldest request: the stream of events
 		}
 		if err := first.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil { // shorter than all timeouts of the server
 			t.Fatal(err)

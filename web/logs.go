@@ -149,7 +149,7 @@ func (h *handler) readTail(ctx context.Context, a jobs.Attempt, most, size int) 
 		if len(part) < limit {
 			whole = true
 		} else if count, before = count+len(part), part[0].Seq; found <= most && bytes < size {
-			limit = min(max(maxChunks, (size-bytes)/(bytes/count+1)), 64*maxChunks) // this assumes that all chunks have similar sizes
+			limit = min(max(maxChunks, (size-bytes)/(bytes/count+1)), 64*maxChunks) // suppose that all chunks have similar sizes
 			continue
 		}
 		slices.Reverse(parts)

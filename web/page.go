@@ -138,7 +138,7 @@ func truncate(text string, limit int) string {
 type rendered struct {
 	title string
 	main  []byte
-	at    time.Time // time of the database reads
+	at    time.Time // time just before the server read the database
 }
 
 // pageCache keeps the last content of each page. With this cache, many open tabs of a page cost as much as one tab. While the database is

@@ -18,7 +18,7 @@ type runs struct {
 	N, Failed, Unfinished int
 	Rate                  string        // failed tasks in percent of all ended tasks
 	Strip                 template.HTML // a bar for each of the last tasks
-	Longest               string        // duration of a task whose bar is as high as the strip
+	Longest               string        // longest duration of a task in Strip
 	Shown                 int           // number of bars in Strip
 	P50, P95              string
 	P50Over, P95Over      template.HTML // drawings of the percentiles over time; each bar is for a group of consecutive tasks
@@ -34,14 +34,14 @@ type runError struct {
 }
 
 const (
-	maxStrip    = 60 // maximum number of bars of a strip
+	maxStrip    = 60 // maximum number of bars in Strip
 	runGroups   = 20 // maximum number of bars in P50Over and in P95Over
 	maxSlowest  = 5
 	maxErrors   = 5
 	stripHeight = 60
 )
 
-// newRuns returns the history of tasks, of which the first is the latest.
+// newRuns returns the history of the tasks in a list, which begins with the latest task. It returns nil for an empty list.
 func (h *handler) newRuns(p page, list []jobs.Task) *runs {
 	if len(list) == 0 {
 		return nil
@@ -99,7 +99,7 @@ func percentile(list []jobs.Task, percent int) time.Duration {
 	return sorted[max((len(sorted)*percent+99)/100-1, 0)]
 }
 
-// Heading returns the heading of the strip.
+// Heading returns the heading above Strip.
 func (v *runs) Heading() string {
 	if v.Shown == 1 {
 		return "Duration of the last task"

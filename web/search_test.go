@@ -49,8 +49,7 @@ func TestThePageOffersTheSearchThatTheUserMeant(t *testing.T) {
 	}
 }
 
-// TestASearchSaysAtHowManyTasksItHasLooked makes searches that look at two or four tasks only, and follows their links to
-// searches that look at more.
+// TestASearchSaysAtHowManyTasksItHasLooked makes searches that look at two tasks only, and follows their links to searches that look at 20.
 func TestASearchSaysAtHowManyTasksItHasLooked(t *testing.T) {
 	r := open(t)
 	for i := range 7 {
@@ -58,7 +57,7 @@ func TestASearchSaysAtHowManyTasksItHasLooked(t *testing.T) {
 		runnerkit.Drain(t, r) // the tasks end one after the other, so the order of their ends is known
 	}
 	s := serve(t, r, webOptions)
-	// the first list is in the order of ids, the second in the order of the ends
+	// the first query sorts its tasks by id, the second by the time at which they ended
 	for _, query := range []string{"label:l0", "state:failed+label:l0"} {
 		page := s.page("/tasks?q=" + query + "&look=2")
 		testkit.Contains(t, page, "None of the 2 tasks at which the search has looked matches.", "&amp;look=20")

@@ -22,7 +22,7 @@ type slotDrawing struct {
 	worker  admin.WorkerRuns
 	s       span
 	at      time.Time // time at the right end of the drawing
-	from    time.Time // time from which no attempt is missing
+	from    time.Time // attempts that ended before this time may be missing
 	rows    [][]admin.Run
 	Hidden  int // number of attempts in slots that are not drawn
 	bars    []*slotBar
@@ -99,7 +99,7 @@ func (d *slotDrawing) group(cells int) {
 	}
 }
 
-// The method "single" returns the ids of the tasks of the bars with one attempt.
+// The method "single" returns the id of the task for each bar that has only one attempt.
 func (d *slotDrawing) single() (ids []int64) {
 	for _, b := range d.bars {
 		if b.N == 1 {

@@ -52,7 +52,7 @@ type taskView struct {
 
 // document is indented JSON. It contains only the first part if the JSON is large.
 type document struct {
-	Name string // Arguments or Result
+	Name string // "Arguments" or "Result"
 	Text string
 	More string // size of a large document; empty if Text is complete
 	Link string // URL of the whole document as a file

@@ -51,10 +51,10 @@ type tasksView struct {
 	Can        []string // verbs that can change a task of this page
 }
 
-// tab is a link that changes one choice of the page, such as the state of the tasks, and keeps the others.
+// tab is a link that changes one choice of the page, such as the state of the tasks, and keeps the other choices.
 type tab struct {
 	Name, Link string
-	N          string // number of tasks in a state; empty if the server has not counted them, or for another choice
+	N          string // number of tasks that the link lists; empty if the server has not counted them
 	Selected   bool
 }
 
@@ -64,7 +64,7 @@ type taskRow struct {
 	AttemptText, Note, Error string
 	Lasted                   time.Duration
 	Ran                      bool
-	When                     time.Time // time of the end, of the next attempt, or of the creation
+	When                     time.Time // when the task ended, or when its next attempt is due, or else when it was created
 	Due                      bool      // whether When is the time of the next attempt
 	Can                      []string  // verbs that can change the task
 }
@@ -294,7 +294,7 @@ func (h *handler) taskRow(p page, t jobs.Task, holds admin.Holds) taskRow {
 	return row
 }
 
-// withoutTexts removes the texts that a function has chosen if HideArgs is set: the error of the task and the text of its progress. Without
+// withoutTexts removes the error of a task and the text of its progress if HideArgs is set, because a function chooses these texts. Without
 // HideArgs it returns the task unchanged.
 func (h *handler) withoutTexts(t jobs.Task) jobs.Task {
 	if h.o.HideArgs {

@@ -44,7 +44,7 @@ type workersPage struct {
 	Spans   []tab
 	Only    string    // name of the worker that the page shows; empty for all
 	All     string    // URL of the page with all workers
-	From    time.Time // time from which no attempt is missing; zero if the page has all attempts of the span
+	From    time.Time // attempts that ended before this time may be missing; zero if the page has all of them
 	Workers []workerStrip
 	More    int // number of workers that the page leaves out
 }
@@ -61,7 +61,7 @@ type workerStrip struct {
 	Queues      string
 	Slots       string // number of slots
 	EndedAt     time.Time
-	Tasks       string // URL of the list of its tasks
+	Tasks       string // URL of the list of the worker's tasks
 	Drawing     *slotDrawing
 	worker      admin.WorkerRuns
 }

@@ -74,7 +74,7 @@ func TestABackgroundWorkerRunsTasksThatBecomeDue(t *testing.T) {
 }
 
 func TestInlineRunsBeforeEnqueueReturns(t *testing.T) {
-	r := runnertest.New(t, runner.Options{Inline: true}) // this test needs no bubble, because nothing in it waits for a timer
+	r := runnertest.New(t, runner.Options{Inline: true}) // this test needs no fake time, because nothing in it waits for a timer
 	var order []string
 	r.Register(
 		count.Handler(func(_ context.Context, in string) (int, error) { order = append(order, "count"); return len(in), nil }),
@@ -101,7 +101,7 @@ func TestInlineRunsBeforeEnqueueReturns(t *testing.T) {
 	testkit.NoError(t, err)
 }
 
-// recorder records the failure of a test without failing the current one.
+// recorder is a testing.TB that keeps the messages of Errorf, so that these failures do not fail the test.
 type recorder struct {
 	testing.TB
 	messages []string

@@ -261,7 +261,7 @@ func blockSentences(page, block string) (list []text) {
 		if strings.HasPrefix(strings.TrimLeft(line, " "), "-") {
 			end()
 		}
-		if line == strings.ToUpper(line) { // the title of a list
+		if line == strings.ToUpper(line) { // skip the title of a list, which is in capitals
 			continue
 		}
 		paragraph = append(paragraph, strings.TrimSpace(line))
