@@ -57,7 +57,7 @@ func differs(got, want io.Reader) (at int64) {
 }
 
 // TestEnqueueWaitPassesOnAllOutput checks that "runner enqueue --wait" prints 1 GB of output unchanged, although the worker stores only
-// 1 MiB of it. Neither process needs much memory.
+// 1 MiB of it. It also checks that this command and the worker need little memory.
 func TestEnqueueWaitPassesOnAllOutput(t *testing.T) {
 	const (
 		last   = 113_000_000 // seq prints 1,018,888,898 bytes
@@ -86,7 +86,7 @@ func TestEnqueueWaitPassesOnAllOutput(t *testing.T) {
 		t.Errorf("the output differs after %d bytes, want no difference", at)
 	}
 	took := time.Since(began)
-	_, _ = io.Copy(io.Discard, out) // read the rest, because enqueue cannot end before somebody has read its output
+	_, _ = io.Copy(io.Discard, out) // read the remaining output, because enqueue cannot end before somebody has read it
 	check := func(name string, c *exec.Cmd) {
 		t.Helper()
 		if err := c.Wait(); err != nil {

@@ -79,7 +79,7 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 	for _, h := range holders {
 		taken[h.Slot] = true
 	}
-	var slot int64 // each slot of the lane with a lower number is taken
+	var slot int64 // all slots of the lane with a number below this one are taken
 	for held, others := len(holders), unstarted(holders); held < limit.slots(); held, others = held+1, others+1 {
 		var next, generation int64
 		err := t.scan(laneNext, []any{lane}, &next, &generation)

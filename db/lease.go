@@ -17,8 +17,8 @@ import (
 // A reaper takes the tasks of a hung worker over in two steps, Revoke and Reap. Revoke adds one to the generation of each claim, so that
 // later writes of the worker change no row, and sets the lease to 0. The tasks stay in the state running. Then the reaper kills the
 // processes of the tasks. When all these processes are dead, it calls Reap, which lets the tasks run again. Revoke comes before the kill,
-// because the hung worker may continue at any moment. It would then record how the killed commands ended. If the reaper dies between
-// the two steps, another reaper sees by the lease of 0 that the claim is revoked, and continues.
+// because the hung worker may continue at any moment. Without Revoke, the worker would then record how the killed commands ended. If the
+// reaper dies between the two steps, another reaper sees by the lease of 0 that the claim is revoked, and continues.
 //
 // Invariants:
 //   - Each write of a claim names the id, the generation and the worker. The database rejects the write if one of them has changed.
@@ -88,8 +88,8 @@ type CancelRequest struct {
 }
 
 // Beat is a heartbeat. It updates the worker's own row and renews the leases of the claims in the parameter "running" until now + lease. It
-// returns those of these claims that the worker still owns. If the result lacks a claim, the worker has lost that claim and must stop the
-// attempt.
+// returns the claims of this list that the worker still owns. If a claim is missing in the result, the worker has lost that claim and must
+// stop the attempt.
 func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duration, now time.Time) (owned []ClaimID, err error) {
 	pairs := make([][2]int64, len(running))
 	for i, c := range running {
@@ -196,7 +196,7 @@ func (w *Worker) Leases(ctx context.Context) ([]Lease, error) {
 
 // Reaped is a claim whose loss is recorded.
 type Reaped struct {
-	Task   jobs.Task // task before the loss was recorded; its generation is one above that of the claim if the claim was revoked
+	Task   jobs.Task // task before the loss was recorded; if the claim was revoked, the generation of the task is one higher
 	Change lifecycle.Change
 }
 

@@ -96,8 +96,8 @@ func (r *limitRow) slots() int {
 	return max(int(r.Running), 1)
 }
 
-// nextStart returns the time at which the rate of a limit lets one more task start. It assumes that other tasks start before that task; the
-// parameter "others" is their number. The zero time means that the task can start now.
+// nextStart returns the time at which the rate of a limit lets one more task start. The parameter "others" is the number of
+// tasks that start before that task. The zero time means that the task can start now.
 func (r *limitRow) nextStart(others int, now time.Time) (next time.Time) {
 	if r != nil && r.Rate > 0 {
 		_, next = r.bucket().take(r.limit(), others, now).starts(r.limit(), now)
@@ -105,9 +105,9 @@ func (r *limitRow) nextStart(others int, now time.Time) (next time.Time) {
 	return next
 }
 
-// laneOpen reports whether the rate of a lane lets one more task start now. It assumes that other tasks start before that task; the
-// parameter "others" is their number. The parameter "waits" says whether a task waits for the lane. If the rate does not let this task
-// start now, laneOpen stores the time at which the task can start.
+// laneOpen reports whether the rate of a lane lets the next task of the lane start now. The parameter "waits" says whether there is a next
+// task, and "others" is the number of tasks that start before it. If the rate does not let the next task start now, laneOpen stores the
+// time at which this task can start. Without a next task, laneOpen clears the stored time and returns true.
 func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool, error) {
 	if r == nil {
 		return true, nil
@@ -121,7 +121,7 @@ func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool,
 	}
 	t.released = true // tells the worker to read the new time of the next start
 	err := t.run(setLaneDue, nullTime(next), r.Name)
-	r.DueAt = 0 // 0 stands for the stored NULL; if setLaneDue stored a time, the caller does not use r again
+	r.DueAt = 0 // 0 stands for NULL; if a time was stored, the 0 is wrong, but then the caller does not use r again
 	return next.IsZero(), err
 }
 

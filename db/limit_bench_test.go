@@ -24,9 +24,9 @@ type waitingTasks struct {
 	rate             bool        // whether the limit is a rate; otherwise it limits running tasks
 }
 
-// BenchmarkClaimBeside measures how much tasks that cannot start slow down a claim. A worker with two jobs claims tasks and releases them,
-// while the table also has a million tasks of a higher priority that a limit or a lane blocks. The result x_empty is a ratio: the lower
-// quartile of the times, divided by the lower quartile of the first case, which has no blocked tasks.
+// BenchmarkClaimBeside measures how much slower a claim is beside tasks that cannot start. A worker with two jobs claims tasks and releases
+// them, while the table also has a million tasks of a higher priority that a limit or a lane blocks. The result x_empty is a ratio: the
+// lower quartile of the times, divided by the lower quartile of the first case, which has no blocked tasks.
 func BenchmarkClaimBeside(b *testing.B) {
 	cases := []waitingTasks{
 		{name: "nothing"},

@@ -6,7 +6,8 @@ import (
 	"example.com/runner/db/internal/sqlite"
 )
 
-// TestAWriteThatWaitsInTheLockQueueSucceeds opens a file twice. The two handles act as two processes.
+// TestAWriteThatWaitsInTheLockQueueSucceeds checks a write that waits in the lock queue, in which processes wait for the write lock of a
+// file. It opens the file twice. The two handles act as two processes.
 func TestAWriteThatWaitsInTheLockQueueSucceeds(t *testing.T) {
 	d := openTest(t)
 	other, err := Open(t.Context(), d.Path(), Options{Normal: true})

@@ -263,7 +263,7 @@ func (d *DB) fillIndexes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		upTo = max(upTo, after+1) // selectPart returns 0 if no task has an id above "after" any more
+		upTo = max(upTo, after+1) // selectPart returns 0 if the tasks above "after" were deleted meanwhile; after+1 makes the loop end
 		if err := d.update(ctx, normal, func(t *tx) error {
 			t.wakeups = false
 			return t.run(fillIndexes, after, upTo)

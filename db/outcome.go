@@ -28,8 +28,9 @@ type outcome struct {
 const durationSlack = 1
 
 // encodeOutcome returns the stored form of the outcome of an attempt. It stores the given reason and text instead of the reason and the
-// error in the outcome: a cancelled task, for example, has another reason than its last attempt. The parameter "ended" reports whether the
-// same row stores the end of the attempt. Then encodeOutcome leaves out the duration if it follows from the start and the end.
+// error in the outcome: a cancelled task, for example, has another reason than its last attempt. The parameter "ended" says whether the
+// same row also stores the time at which the attempt ended. If so, encodeOutcome leaves out a duration that follows from the start and the
+// end.
 func encodeOutcome(o lifecycle.Outcome, reason jobs.Reason, text string, ended bool) any {
 	ms := o.Duration.Milliseconds()
 	between := o.Finished.UnixMilli() - o.Started.UnixMilli() - ms

@@ -83,7 +83,7 @@ func (t *tx) writeOutput(insert *statement, task jobs.Task, out Output) (fenced 
 			return n == 0, err
 		}
 	}
-	// no INSERT has checked whether the claim is still running, so check it here
+	// there is no new chunk, so no INSERT has checked whether the claim is still running; check it here
 	if len(out.Add) == 0 && insert == insertOutput {
 		var running bool
 		if err := t.scan(selectRunning, []any{task.ID, task.GenerationID}, &running); err != nil || !running {

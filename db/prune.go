@@ -8,7 +8,7 @@ import (
 // The writes of this file implement retention: they delete finished tasks and old workers, sum up counters, and return free space to the
 // filesystem. The worker decides which rows are old, and when to delete them: see runner/internal/engine/retention.go.
 
-// selectOld lists up to [3] tasks that did not fail and that ended at or after [1] and before [2]. selectOldFailed lists up to [2] failed
+// selectOld lists up to [3] completed or cancelled tasks that ended at or after [1] and before [2]. selectOldFailed lists up to [2] failed
 // tasks that ended before [1]. Both return the approximate size of each task in bytes. Indexes: tasks_finished, tasks_failed.
 var (
 	selectOld = query(`SELECT id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks}
@@ -55,8 +55,8 @@ type oldTask struct {
 // Prune says which finished tasks to delete. If Before is zero, no completed or cancelled task is deleted. If FailedBefore is zero, no
 // failed task is deleted.
 type Prune struct {
-	From         time.Time // skip tasks that did not fail and ended before this time, because an earlier call has handled them
-	Before       time.Time // delete tasks that did not fail and ended before this time
+	From         time.Time // skip completed and cancelled tasks that ended before this time: an earlier call has handled them
+	Before       time.Time // delete completed and cancelled tasks that ended before this time
 	FailedBefore time.Time // delete failed tasks that ended before this time
 }
 

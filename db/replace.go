@@ -21,7 +21,8 @@ const newSettings = `state = ?, queue = ?, job = ?, args = ?,
 	max_losses = ?, unique_key = ?, lane = ?, options = ?, parts = ?, waits = ?, updated_at = ?,
 	generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END`
 
-// replace gives the unfinished task with the given id the settings of the new task, unless the old task has started.
+// replace gives the old task, which has the given id and is unfinished, the settings of the new task. If the old task has started, replace
+// changes nothing.
 func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now time.Time) (Inserted, error) {
 	s, err := t.status(id)
 	if err != nil {

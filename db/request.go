@@ -14,7 +14,7 @@ type request struct {
 	level level
 	alone bool // whether the request needs a transaction of its own, because the function "run" must not be called twice
 	// Whether the request can run at the same time as other requests that have this mark. On a server, several groups can hold the write
-	// lock together if all their requests have it.
+	// lock together if all their requests have this mark.
 	shared bool
 	adds   bool // whether the function "run" only passes tasks to the inserter, which adds the tasks of several requests in one statement
 	run    func(*tx) error

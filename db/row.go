@@ -176,7 +176,7 @@ func (t text) json() json.RawMessage {
 	return json.RawMessage(jsonText(string(t)))
 }
 
-// progress returns a report of progress, or nil if there is none. It returns nil for a report that plain SQL has written in another form.
+// progress returns a report of progress. It returns nil if there is none, or if plain SQL has written one that is no valid jobs.Progress.
 func (t text) progress() *jobs.Progress {
 	var report *jobs.Progress
 	if t == "" || json.Unmarshal([]byte(t), &report) != nil {

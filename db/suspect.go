@@ -62,7 +62,7 @@ func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, 
 			g.take(queue, claimed)
 			return claimed, true, err
 		}
-		// the claim found none, because another worker has already claimed the suspects of this queue; so remove them from the list
+		// the claim found no suspect, because another worker has claimed the suspects of this queue; so remove them from the list
 		c.suspects = slices.DeleteFunc(c.suspects, may)
 	}
 	return nil, over, nil

@@ -75,7 +75,7 @@ func Version(folder string) int {
 }
 
 // MigrationsFrom returns the migrations that upgrade an SQLite file of the version "have", in order. If "have" is ConvertedVersion, the
-// list has also the files of the folder convert: the first one before the first schema file, the others after the first schema file.
+// list also has the files of the folder convert: the first of them before the first schema file, and the others after it.
 func MigrationsFrom(have int) (list []Migration) {
 	if have == ConvertedVersion {
 		convert, all := Migrations(Convert), Migrations(SQLite)

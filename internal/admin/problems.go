@@ -196,7 +196,7 @@ func (s *snapshot) checkWorkers() {
 func (s *snapshot) unserved() {
 	waiting := 0
 	for _, q := range s.queues {
-		for _, n := range q.Counts { // all unfinished tasks, because the problem no_worker counts running tasks, too
+		for _, n := range q.Counts { // count all unfinished tasks, because the problem no_worker counts running tasks, too
 			waiting += n
 		}
 	}

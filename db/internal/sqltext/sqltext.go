@@ -69,10 +69,10 @@ type Series struct {
 	Part      string
 	Separator string // text between two parts
 	Params    int    // how many parameters each part has; needed for {after_parts}
-	Parts     Parts  // templates for the other marks in the field Template
+	Parts     Parts  // templates for the marks in the field Template, except {parts} and {after_parts}
 	Reads     bool   // whether the statements only read
 
-	statements sync.Map // maps n to its *Statement
+	statements sync.Map // maps n, the number of parts, to the *Statement that repeats the part n times
 }
 
 // Of returns the statement that repeats the part n times. Calls with the same n return the same pointer.
