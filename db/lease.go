@@ -196,7 +196,7 @@ func (w *Worker) Leases(ctx context.Context) ([]Lease, error) {
 
 // Reaped is a claim whose loss is recorded.
 type Reaped struct {
-	Task   jobs.Task // task before the loss was recorded; if the claim was revoked, the generation of the task is one higher
+	Task   jobs.Task // task before the loss was recorded; if the claim was revoked, Task.GenerationID is that of the claim plus 1
 	Change lifecycle.Change
 }
 

@@ -6,7 +6,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// previousAmong is how many ids a call of PreviousRuns searches below the id of the given task. This limits the cost of a call.
+// previousAmong is the number of ids, just below the id of the given task, that a call of PreviousRuns searches. This limits the cost of
+// a call.
 const previousAmong = 5000
 
 // These queries find tasks of job [3] that have started, newest first. They search the ids from [2] to [1], without [1] itself, by the

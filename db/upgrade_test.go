@@ -159,7 +159,7 @@ func (o old) kept(t *testing.T, d *DB) {
 // pending tasks.
 func (o old) works(t *testing.T, d *DB) {
 	t.Helper()
-	ctx, at := t.Context(), time.UnixMilli(1795265400000) // a few minutes after the times in the dump
+	ctx, at := t.Context(), time.UnixMilli(1795265400000) // the time "at" is a few minutes after the times in the dump
 	added, err := d.Insert(ctx, []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, at)
 	if err != nil || added[0].ID != 34 { // a deleted task had the id 33, and ids are never used again
 		t.Fatalf("insert: got %+v and error %v, want id 34", added, err)

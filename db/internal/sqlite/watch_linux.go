@@ -45,7 +45,7 @@ func walEvents(path string) (events <-chan struct{}, stop func()) {
 			case <-done:
 				return
 			}
-			if time.Since(last) < burst { // many commits in a short time need only one event
+			if time.Since(last) < burst { // wait, because many commits in a short time need only one event
 				time.Sleep(burst)
 			}
 			last = time.Now()
