@@ -290,7 +290,7 @@ func summary(t *testing.T, d *DB) (list []string) {
 		}
 		line := fmt.Sprintf("%d %s %s attempt %d result %s:", task.ID, task.State, task.Reason, task.Attempt, task.Result)
 		for _, a := range attempts {
-			if a.Reason == jobs.ReasonLost { // leave out losses: if the reply to a claim was lost, its task has one loss more than in other runs
+			if a.Reason == jobs.ReasonLost { // leave out losses: a task whose claim got no reply has one loss more than in other runs
 				continue
 			}
 			chunks, err := d.Output(t.Context(), ClaimID{task.ID, a.GenerationID}, 0, 10)
