@@ -101,9 +101,9 @@ func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
 	return o, s.Require("wait")
 }
 
-// mapped changes the exit status of an error of runner wait itself, so that a script can tell this error from a failure of the awaited
-// task. This is necessary only if the command exits with the status of a task: if it waits for one task, or for the first of several tasks
-// to end. See failure.WhileWaiting.
+// mapped changes the exit status of an error of "runner wait" itself. So a script can tell this error from a failure of the awaited task.
+// The change is necessary only if the command exits with the status of a task: of the only task, or of the task that ends first. See
+// failure.WhileWaiting.
 func (o waitOptions) mapped(err error) error {
 	if len(o.selection.Filter.IDs) == 1 || o.any {
 		return failure.WhileWaiting(err)

@@ -115,7 +115,7 @@ func (p *plan) addDrains() {
 		p.add(drains[c], own, p.mine.drain(n, c))
 		p.add(drains[c], limit, bareDrain(normal, n, c))
 		p.add(drains[c], ownDurable, p.durable.drain(n, c))
-		slow := 2000 // fewer tasks for the systems that sleep between fetches, because they would need minutes for more
+		slow := 2000 // number of tasks for the systems that sleep between fetches: with n tasks they would need minutes
 		if c > 1 {
 			p.add(drains[c], riverOne, p.river.drain(slow, c))
 		}

@@ -15,7 +15,8 @@ type pile struct {
 	rows             int
 }
 
-// piles lists the measured piles. The first pile is small: the report compares the figures of the other piles with the figure of this one.
+// piles lists the piles of tasks that are measured. The first pile is small: the report compares the figures of the other piles with the
+// figure of this one.
 var piles = []pile{
 	{"1 k pending", "pending", "noop", 1000},
 	{"5 M pending", "pending", "noop", 5_000_000},

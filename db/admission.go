@@ -58,7 +58,7 @@ type limitState struct {
 	next    time.Time // time of the next start if the rate allows no start now
 	taken   int       // tasks that this claim has taken
 	started int       // starts of this claim; a batch counts as one start
-	saved   bool      // whether countCalls has reduced the field "started", because taken tasks share a batch
+	saved   bool      // whether countCalls has lowered the field "started", because some of the taken tasks share a batch
 }
 
 // allTarget is the whole database.
@@ -166,8 +166,8 @@ func (g *admission) capacityOf(queue, job string) int {
 }
 
 // The method "jobs" returns a copy of list for a claim from a queue. In the copy the name of a job is empty if no task of the job may start
-// in that queue now. An empty queue name means that the copy is for the claim of a suspect. Then jobs ignores batches, so the suspect does
-// not wait until its batch is full.
+// in that queue now. An empty queue name means that the copy is for the claim of a suspect. Then the method ignores batches, so the suspect
+// does not wait until its batch is full.
 func (g *admission) jobs(queue string, list []ClaimJob) []ClaimJob {
 	if g == nil {
 		return list
@@ -246,7 +246,7 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 			}
 			p.starts, p.next = p.bucket.starts(p.limit, now)
 		}
-		if p.starts > 0 && p.saved { // countCalls has reduced the number of used starts, so the next claim may start more tasks at once
+		if p.starts > 0 && p.saved { // tasks share batches, so some starts are left: the next claim can start tasks at once
 			p.next = now
 		} else if p.starts > 0 {
 			continue

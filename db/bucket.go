@@ -34,8 +34,8 @@ func (b bucket) fill(l jobs.Limit, now time.Time) bucket {
 	return bucket{min(b.level, full.level), now}
 }
 
-// The method "starts" returns how many tasks the rate allows to start at the time now. If it allows none, next is the time of the next
-// start.
+// The method "starts" returns how many tasks the rate allows to start at the time now. If the rate allows none, the result "next" is the
+// time of the next start.
 func (b bucket) starts(l jobs.Limit, now time.Time) (n int, next time.Time) {
 	if l.Rate == 0 {
 		return math.MaxInt, time.Time{}

@@ -63,8 +63,8 @@ const (
 	claimSet = `state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1,
 	max_attempts = coalesce(max_attempts, most), worker = ?, lease_expires_at = ?, started_at = ?, updated_at = ?,
 	outcome = NULL, result = NULL`
-	// In RETURNING, SQLite accepts no alias of the updated table. So the columns of the subquery next have other names than those of the
-	// table.
+	// In RETURNING, SQLite accepts no alias of the updated table. So the columns of the subquery "next" have other names than the columns
+	// of the table.
 	claimReturning = `RETURNING id, generation_id, job, args, label, queue, priority, run_at, attempt, max_attempts, losses, max_losses,
 	options, parts, created_at, created_by, unique_key, expires_at, schedule, tick, lane,
 	CASE WHEN (parts & 1) = 1 THEN (SELECT length(data) FROM {inputs} WHERE task_id = id) ELSE 0 END`
@@ -82,7 +82,7 @@ type ClaimJob struct {
 // Claim is a request for tasks.
 type Claim struct {
 	Free  int           // greatest number of tasks to claim; a batch counts as one task
-	Ahead int           // how many of the Free tasks would wait for a slot; a claim with a limit or a pause leaves out these tasks
+	Ahead int           // part of the number Free: tasks that would wait for a slot; a claim with a limit or a pause leaves out these tasks
 	Only  int64         // id of the only task to claim; 0 for any task
 	Lease time.Duration // time until the lease of a claimed task ends unless a heartbeat renews it
 	Idle  bool          // whether the worker runs no task, so that it can take a suspect
@@ -279,8 +279,8 @@ func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask
 	}
 }
 
-// claimFirst claims the first tasks of a queue. The parameter "text" is the statement to use: c.tasks or c.suspect. It skips the jobs in
-// list whose name is empty.
+// claimFirst claims the first tasks of a queue. The parameter "text" is the statement to use: c.tasks or c.suspect. claimFirst skips the
+// jobs in list whose name is empty.
 func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, list []ClaimJob, lease time.Duration,
 	now time.Time) ([]jobs.Task, error) {
 	args := c.jobArgs(queue, list, 5)

@@ -89,7 +89,7 @@ type writer struct {
 	lastEnd   time.Time
 	looked    time.Time // time at which lookAfter last found the files at their paths
 	space     diskSpace // result of the last check of the disk space
-	spaceAt   time.Time // time at which space was set
+	spaceAt   time.Time // time of the last check of the disk space
 }
 
 func (w *writer) start(d *DB) {
@@ -205,7 +205,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 			if w.withdraw(r) {
 				return context.Cause(ctx)
 			}
-			ended = nil // a leader has taken the request, or this caller is the next leader; then the leader checks the context
+			ended = nil // a leader has taken the request, or this caller is the next leader; wait, because the leader checks ctx
 			continue
 		case <-timer.C:
 		}

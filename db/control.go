@@ -78,9 +78,9 @@ type taskStatus struct {
 	Queue      string     `db:"queue"`
 	Lane       text       `db:"lane"`
 	RunAt      number     `db:"run_at"`
-	Depends    boolean    `db:"depends"` // whether the task has dependencies, open or closed
+	Depends    boolean    `db:"depends"` // whether the task has dependencies, finished or unfinished
 	Held       boolean    `db:"held"`
-	Keyed      boolean    `db:"keyed"` // whether the task has a unique key, and options that let it hold this key after it has finished
+	Keyed      boolean    `db:"keyed"` // whether the task has a unique key that it may hold even after it has finished
 }
 
 // status reads the status of a task.

@@ -50,7 +50,7 @@ func TestAKilledConversionLosesNothing(t *testing.T) {
 	image, tasks := o.writeMany(t, 10_000)
 	text := testkit.ReadFile(t, image)
 	var took time.Duration
-	left := map[int]int{} // number of databases that had this schema version after the kill
+	left := map[int]int{} // number of databases by the version of their schema after the kill
 	for i := range 10 {
 		path := filepath.Join(t.TempDir(), "x.db")
 		if err := os.WriteFile(path, text, 0o600); err != nil {

@@ -36,7 +36,7 @@ func TestAConversionKeepsEverything(t *testing.T) {
 	}
 }
 
-// keptAll checks that the upgraded database has the content want, in the form of testdata/schema-11.json.
+// keptAll checks that the upgraded database has the content in the parameter "want", in the form of testdata/schema-11.json.
 func (o old) keptAll(t *testing.T, want any) {
 	t.Helper()
 	d, err := Open(t.Context(), o.write(t), Options{})
@@ -186,7 +186,7 @@ func TestAConversionKeepsTablesOfAnApplication(t *testing.T) {
 	o.kept(t, d)
 }
 
-// freezeOld adds triggers to a file of an earlier schema. These triggers reject writes, as those do that a move adds.
+// freezeOld adds triggers to a file of an earlier schema. They reject writes, like the triggers that a move adds.
 func freezeOld(t *testing.T, path, schedules, message string) {
 	t.Helper()
 	for _, table := range []string{"tasks", schedules, "limits", "pauses"} {
@@ -199,7 +199,7 @@ func freezeOld(t *testing.T, path, schedules, message string) {
 
 // TestAnUpgradeKeepsADatabaseFrozen upgrades a file that was moved to another database. The upgraded file must still reject writes.
 func TestAnUpgradeKeepsADatabaseFrozen(t *testing.T) {
-	o := olds(t)[1] // a file of a schema after 11, because the program of schema 11 used no table migration_state
+	o := olds(t)[1] // a file of schema 12, because the program of schema 11 used no table migration_state
 	path := o.write(t)
 	want := engine.Frozen{State: engine.Moved, Other: "it's/new.db"}
 	freezeOld(t, path, "schedules", want.Message())

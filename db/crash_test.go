@@ -125,7 +125,7 @@ func everyFailure(t *testing.T, o Options) {
 						l.d = d
 						err = l.run(false)
 					}
-					// an error of the disk may cause no error here, because SQLite may ignore a failed read or truncation
+					// with "an error of the disk", err may be nil, because SQLite may ignore a failed read or truncation
 					if err == nil && *hit && ever && name != "an error of the disk" {
 						t.Errorf("point %d: got no error, want one, because all operations from there on fail", n)
 					}

@@ -93,7 +93,7 @@ type crew struct {
 	addresses              []string // addresses of the databases; process i uses addresses[i%len(addresses)]
 	n                      int
 	processes, concurrency int
-	feed                   func(context.Context) error // adds the tasks while the processes work; nil if all tasks are there already
+	feed                   func(context.Context) error // adds the tasks while the processes work; nil if the database already has all tasks
 }
 
 // line is what one worker process of a crew has printed, or the reason why it cannot be read.
@@ -224,7 +224,7 @@ func (w crew) collect(ctx context.Context, lines <-chan line, inputs []io.WriteC
 	return time.Since(began), times, nil
 }
 
-// begin tells each process to start working, and starts to add the tasks if they are not there already.
+// begin tells each process to start working, and starts to add the tasks unless the database has them already.
 func (w crew) begin(ctx context.Context, inputs []io.WriteCloser, fed chan<- error) error {
 	for _, in := range inputs {
 		if _, err := io.WriteString(in, "go\n"); err != nil {

@@ -34,8 +34,8 @@ type plan struct {
 // transaction in which a worker ends or claims tasks. A claim is a transaction that finds no task to claim. A notice is the delivery of a
 // notification to one process.
 type costs struct {
-	serverMessage, serverClaim, serverNotice time.Duration // processor time of the server
-	workerMessage, workerClaim, workerNotice time.Duration // processor time of the worker
+	serverMessage, serverClaim, serverNotice time.Duration // processor time of the server for a message, a claim and a notice
+	workerMessage, workerClaim, workerNotice time.Duration // processor time of the worker for a message, a claim and a notice
 	serverTask, workerTask                   time.Duration // processor time of each task; half of serverTask is for its claim
 	commit                                   time.Duration // time in which a commit waits for the disk and uses no processor
 }
@@ -87,7 +87,7 @@ type host struct {
 	cpu     *computer
 	workers []*worker
 	waits   bool // whether a notification for this host is waiting for a processor of the server
-	wakes   bool // whether this waiting notification will wake workers
+	wakes   bool // whether the waiting notification will wake the workers of this host
 }
 
 // sender is a process that sends notifications of its commits.

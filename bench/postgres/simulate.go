@@ -105,7 +105,7 @@ type spread struct {
 	uniform []float64 // share of the load that each server gets if all keys have the same load
 	zipf    []float64 // share of the load that each server gets if the loads of the keys 1, 2, 3 … are in proportion to 1, 1/2, 1/3 …
 	moved   float64   // share of the keys that move when a server is added
-	first   float64   // share of the total load that belongs to key 1, if the loads are those of the field zipf
+	first   float64   // share of key 1 in the total load if the loads of the keys are in proportion to 1, 1/2, 1/3 …
 }
 
 // spreadKeys spreads n lanes or queues over servers by the rule of runner.

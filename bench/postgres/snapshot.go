@@ -130,7 +130,7 @@ func (r snapshotRun) phases(ctx context.Context, address string, s system, a *ar
 		return nil, err
 	}
 	defer holder.Close(ctx)
-	for rest := r.held; rest > 0; rest -= r.measured { // measure the held time in parts; results keeps only the last part
+	for rest := r.held; rest > 0; rest -= r.measured { // measure the time r.held in parts; "results" keeps only the last part
 		if len(results) > 1 {
 			results = results[:1]
 		}

@@ -49,8 +49,8 @@ func (s *store) record() {
 	s.exec(recorder)
 }
 
-// rawBusyTimeout is how long the separate connections wait for a lock. On a server, a statement that changes a trigger also waits for the
-// autovacuum process.
+// rawBusyTimeout is how long a connection of a test that does not use package db waits for a lock. On a server, a statement that changes a
+// trigger also waits for the autovacuum process.
 const rawBusyTimeout = 10 * time.Second
 
 // Raw opens a database file with the SQL driver and without package db, as another program does.

@@ -61,7 +61,7 @@ func TestAClaimThatFindsNothingSendsNoNotification(t *testing.T) {
 	defer stop()
 	channel := "runner_" + server.Schema
 	go func() { ended <- server.Listen(listening, channel, func(message string) { messages <- message }) }()
-	testkit.Equal(t, "first message", <-messages, "") // Listen sends "" when it listens
+	testkit.Equal(t, "first message", <-messages, "") // Listen calls its function with "" when it has begun to listen
 
 	for _, look := range []bool{true, false, true, false} {
 		done, err := w.Cycle(ctx, db.Cycle{Now: moving, Look: look, Claim: db.Claim{Free: 2, Lease: time.Minute}})

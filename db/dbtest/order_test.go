@@ -369,7 +369,7 @@ func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task
 func (m *orderModel) drain() {
 	must(m.Release(m.Context(), m.ids(), "test", m.now))(m)
 	m.wantNoHolds()
-	m.check() // check while there are limits: a lane may have several holders only if it has a limit
+	m.check() // check before the limits are removed: a lane without a limit may not have several holders
 	_, limits := m.readAll()
 	for target := range limits {
 		must(m.RemoveLimit(m.Context(), target, m.now))(m)

@@ -9,7 +9,8 @@ import (
 	"example.com/runner/internal/testkit/pgkit"
 )
 
-// free lists the addresses of empty schemas. Tests use schemas again, because most tests take less time than the creation of a schema.
+// free lists the addresses of empty schemas. Several tests use the same schema one after the other, because creating a schema takes longer
+// than most tests.
 var free = struct {
 	sync.Mutex
 	addresses []string

@@ -15,8 +15,8 @@ import (
 
 const testCursor = "test"
 
-// WithCursor returns a function that opens a database and adds a cursor that never moves. So the list of ends keeps the end of every task,
-// and the suite checks this list after each test.
+// WithCursor returns a function that opens a database and adds a cursor: a mark of how far a reader has read the list of ended tasks. This
+// cursor never moves, so the list keeps every ended task, and the suite checks this list after each test.
 func WithCursor(open func(testing.TB) *db.DB) func(testing.TB) *db.DB {
 	return func(t testing.TB) *db.DB {
 		d := open(t)
@@ -27,9 +27,9 @@ func WithCursor(open func(testing.TB) *db.DB) func(testing.TB) *db.DB {
 	}
 }
 
-// checkEnds compares the list of ends with the changes of tasks, if the test has the cursor "test". Each change to a final state must be in
-// the list exactly once. The list also has tasks that were already final when they were inserted, because a task that they depend on did
-// not complete.
+// checkEnds compares the list of ended tasks with the changes of tasks. It does so only if the database has the cursor that WithCursor
+// adds. Each change to a final state must be in the list exactly once. The list also has tasks that were already final when they were
+// inserted, because a task that they depend on did not complete.
 func checkEnds(s *store, changes []change) error {
 	if s.number(`SELECT count(*) FROM cursors WHERE name = 'test' AND seq = 0`) == 0 {
 		return nil
@@ -231,7 +231,7 @@ var finishedTests = group{
 		w := s.worker()
 		s.makeCursor("a")
 		s.endOne(w)
-		s.makeCursor("b") // a new cursor begins with the next end
+		s.makeCursor("b") // a new cursor delivers only the tasks that end after its creation
 		s.endOne(w)
 		s.endOne(w)
 		s.takeCursor("a", "x", 0)

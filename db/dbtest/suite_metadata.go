@@ -257,7 +257,7 @@ var metadataTests = group{
 		const plain = `INSERT INTO enqueue (args, metadata) VALUES (json_array('true'), '{"tenant":"a"}')`
 		old := must(s.raw.BeginTx(s.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead}))(s)
 		defer func() { _ = old.Rollback() }()
-		if _, err := old.ExecContext(s.Context(), s.statement(`SELECT count(*) FROM tasks`)); err != nil { // takes old's snapshot
+		if _, err := old.ExecContext(s.Context(), s.statement(`SELECT count(*) FROM tasks`)); err != nil { // takes the snapshot of "old"
 			s.Fatal(err)
 		}
 		s.index("tenant")

@@ -376,7 +376,7 @@ func (s *store) tryInsertRow(columns string, values ...any) (sql.Result, error) 
 		values...)
 }
 
-// wantRejected inserts a row and fails the test unless the insert returns an error that contains the text why.
+// wantRejected inserts a row and fails the test unless the insert returns an error that contains the text in the parameter "why".
 func (s *store) wantRejected(row, why string) {
 	s.Helper()
 	if _, err := s.raw.ExecContext(s.Context(), s.statement(`INSERT INTO enqueue `+row)); err == nil {

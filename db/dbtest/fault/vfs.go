@@ -20,7 +20,7 @@ var (
 
 	mu     sync.RWMutex
 	files  = map[uintptr]*file{}   // open files of disks, by address
-	tables = map[uintptr]uintptr{} // copies of method tables with functions of this file in them, by address of the original table
+	tables = map[uintptr]uintptr{} // copies of method tables, with functions of this file; the key is the address of the original table
 )
 
 // file is an open file of a disk.
