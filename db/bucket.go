@@ -20,8 +20,8 @@ func fullBucket(l jobs.Limit, now time.Time) bucket {
 	return bucket{int64(l.Burst) * l.Per.Milliseconds(), now}
 }
 
-// fill returns the bucket at the time now: it adds to level the amount for the time that has passed. If the clock was set back, level stays
-// as it is.
+// fill returns the bucket at the time now: it adds to the field "level" the amount for the time that has passed. If the clock was
+// set back, the field stays as it is.
 func (b bucket) fill(l jobs.Limit, now time.Time) bucket {
 	full := fullBucket(l, now)
 	if gone := now.UnixMilli() - b.at.UnixMilli(); gone > 0 {

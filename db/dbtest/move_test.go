@@ -50,7 +50,7 @@ func interruptMove(t *testing.T, from, to *db.DB) {
 		t.Fatal(err)
 	}
 
-	// Interrupt the move after its start and after each step. Each attempt begins again with the first step.
+	// Interrupt the move after its start and after each step. The next call of Begin must continue the move.
 	for step := 0; ; step++ {
 		m, done, err := transfer.Begin(ctx, from, to, moving)
 		if err != nil || done {

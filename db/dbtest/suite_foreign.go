@@ -36,7 +36,7 @@ var foreigners = group{
 	},
 	"extreme times of a row do not stop the correction of the clock": func(s *store) {
 		if s.Server() != nil {
-			return // the table on a server has a constraint that rejects such times
+			return // on a server, a constraint of the table rejects the extreme times of this test
 		}
 		s.insert(commandSpec(), commandSpec(), commandSpec())
 		const change = `UPDATE tasks SET state = 'scheduled', generation_id = 2, created_at = ?, run_at = ?, expires_at = ? WHERE id = ?`

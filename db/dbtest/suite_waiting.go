@@ -200,7 +200,7 @@ func heldTasksGiveUpTheirLanes(s *store) {
 		}
 		w.finish(task[0], nil)
 	}
-	// A retrying task gives up its lane, too, but keeps its attempts.
+	// A retrying task that gets a hold gives up its lane, but keeps its attempts.
 	retrying, next := w.add(jobs.Lane("l")), w.add(jobs.Lane("l"))
 	w.finish(w.claim(1)[0], errBad)
 	w.wantState(retrying, jobs.Retrying)

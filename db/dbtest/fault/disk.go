@@ -157,11 +157,11 @@ func (d *Disk) deleted(path string) {
 // Image holds the files of a database by the suffix of their names: "" and "-wal".
 type Image map[string][]byte
 
-// Killed returns the files that remain if this process is killed now. The function decide may call Killed.
+// Killed returns the files that remain if this process is killed now. The function that Decide has set may call Killed.
 func (d *Disk) Killed() Image { return d.image(d.now) }
 
-// PowerCut returns the files that remain if the power fails now. They contain only synced data. The function decide may
-// call PowerCut.
+// PowerCut returns the files that remain if the power fails now. They contain only synced data. The function that Decide
+// has set may call PowerCut.
 func (d *Disk) PowerCut() Image { return d.image(d.durable) }
 
 func (d *Disk) image(files map[string][]byte) Image {
