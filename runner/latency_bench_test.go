@@ -23,10 +23,10 @@ import (
 // stamp is a job whose input is the time of its enqueue on the wall clock, in ns.
 var stamp = jobs.Define[int64]("stamp", jobs.MaxAttempts(1))
 
-// A benchmark runs this test binary as its second process. There, this function enqueues n tasks of the job "stamp", with a pause before
-// each one, and prints the duration of each enqueue.
+// A benchmark runs this test binary again as a second process, and sets RUNNER_BENCH_CHILD for it. In that process, this function enqueues
+// tasks of the job "stamp", with a pause before each one. It prints the duration of each enqueue.
 func init() {
-	// the variable has three words: the path of the database (without spaces), n, and the pause
+	// the variable has three words: the path of the database (without spaces), the number of tasks, and the pause
 	words := strings.Fields(os.Getenv("RUNNER_BENCH_CHILD"))
 	if len(words) != 3 {
 		return

@@ -159,7 +159,8 @@ func TestAHangingTickFunctionHoldsUpNothing(t *testing.T) {
 		return hourOf(ctx, tick, spec)
 	}
 	tickTest(t, hourly(), hang, func(t *testing.T, r *runner.Runner, ran *[]string) {
-		// make the channel inside the test on fake time: the fake clock stands still while a goroutine waits for a channel from outside
+		// Make the channel here, inside the test on fake time. While a goroutine waits for a channel that was made outside of this test,
+		// the fake clock stands still.
 		release = make(chan struct{})
 		testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "other", Cron: "* * * * *", Spec: reportJob.With("other")}))
 		stop := runnerkit.Work(t, r)
@@ -300,7 +301,7 @@ func ExampleRunner_OnTick() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	task, err := r.RunSchedule(ctx, "report") // the argument is the hour, as for a tick
+	task, err := r.RunSchedule(ctx, "report") // the function gives this task the present hour as its argument
 	fmt.Println(task.Schedule, len(task.Args) > 2, err)
 	// Output:
 	// report true <nil>

@@ -193,7 +193,9 @@ func TestAFrozenContainerFailsNoTask(t *testing.T) {
 	testkit.NoError(t, err)
 	testkit.Len(t, "workers", list, 2)
 	if functions[0] = runnerkit.Get(t, r, functions[0].ID); list[0].ID == functions[0].WorkerID {
-		slices.Reverse(list) // put the worker of functions[0] last: it continues last, so the other worker has time to check its lease
+		// The worker in list[0] continues first, and has time to check the lease of the worker in list[1]. Let the latter be the worker of
+		// functions[0].
+		slices.Reverse(list)
 	}
 	functions[1] = runnerkit.Get(t, r, functions[1].ID)
 	testkit.Eventually(t, "a check by each worker of the other", func() bool { return time.Since(functions[0].StartedAt) > lease })

@@ -155,8 +155,8 @@ func TestWorkContinuesAfterARestartOfTheServer(t *testing.T) {
 	}
 }
 
-// joined waits until n workers have registered on the server. A worker that cannot reach the server at its start ends, so tests stop the
-// server only after this.
+// joined waits until n workers have registered on the server. A worker that cannot reach the server at its start ends, so tests call
+// joined before they stop the server.
 func joined(t *testing.T, client *runner.Runner, n int) {
 	t.Helper()
 	testkit.Within(t, patience, "the workers have joined", func() bool {

@@ -222,7 +222,7 @@ func TestACommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 						})
 					}
 					t.Logf("%d commits", n-2)
-					if n < 6 { // a run has n-2 commits, at least 4: the call, the start of the worker, the claim, and the outcome
+					if n < 6 { // n-2 is the number of commits: at least the call, the start of the worker, the claim, and the outcome
 						t.Errorf("got %d commits, want at least 4", n-2)
 					}
 				})

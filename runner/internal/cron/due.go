@@ -48,8 +48,8 @@ func (x *Expression) realign(at, now time.Time) time.Time {
 	return next
 }
 
-// newest returns the last n ticks in the interval [from, to], oldest first. It returns fewer if the interval has fewer. For @every, the
-// parameter "first" is a tick that is not after "from", and the other ticks follow it at the interval of @every.
+// newest returns the last n ticks from the time "from" to the time "to", both included, oldest first. If there are fewer than n, it returns
+// all of them. Only @every uses the parameter "first", which is a tick that is not after "from": all ticks of @every are counted from it.
 func (x *Expression) newest(first, from, to time.Time, n int) []time.Time {
 	if x.every > 0 {
 		last := to.Sub(first) / x.every

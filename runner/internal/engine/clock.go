@@ -31,7 +31,7 @@ type clock struct {
 	began   time.Time
 	booted  time.Duration // result of supervisor.SinceBoot at the time in the field "began"
 	wall    time.Time     // wall clock at the last comparison
-	steady  time.Duration // time from began to the last comparison
+	steady  time.Duration // time from the field "began" to the last comparison, on the clock that nobody can set
 	pending *db.Pause     // pause that is not yet in the database; nil if there is none
 	asOf    time.Time     // during a pause, only tasks that were already old at this time are deleted; zero to delete no task
 }
@@ -41,7 +41,8 @@ func (c *clock) start(at time.Time) {
 	c.began, c.booted, c.wall = at, supervisor.SinceBoot(), at.Round(0)
 }
 
-// jump returns by how much the wall clock has advanced more than the steady clock since the last comparison.
+// jump returns how far the wall clock has jumped since the last comparison: by how much more it has advanced than the clock that nobody can
+// set. The parameter "steady" is the time that has passed on that other clock since c.began.
 func (c *clock) jump(wall time.Time, steady time.Duration) time.Duration {
 	ahead := wall.Sub(c.wall) - (steady - c.steady)
 	c.wall, c.steady = wall, steady

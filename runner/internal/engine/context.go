@@ -85,7 +85,7 @@ func (a *attempt) capture() *exec.Capture {
 	return a.output.Load()
 }
 
-// Upstream returns the tasks that the current task, whose handler has the context ctx, has waited for.
+// Upstream returns the tasks that a task has waited for. It is the task of the handler with the context ctx.
 func Upstream(ctx context.Context) ([]jobs.Task, error) {
 	a := attemptFrom(ctx)
 	if a == nil {

@@ -172,9 +172,9 @@ func (e *Engine) queueSlots() map[string]int {
 // start begins the attempts of claimed tasks, in their order. It begins at most n attempts, and the others wait for a slot. The parameter
 // sent is the time at which the claim was sent. The leases count from that time.
 func (e *Engine) start(ctx context.Context, claimed []jobs.Task, n int, sent time.Time) error {
+	// A power failure may undo a claim that is not on the disk yet. So the claim of a task that must never run twice goes to the disk
+	// before the task starts.
 	if slices.ContainsFunc(claimed, func(t jobs.Task) bool { return t.MaxLosses == 0 }) {
-		// A power failure may undo a claim that is not on the disk yet. So the claim of a task that must never run twice goes to the disk
-		// before the task starts.
 		e.watchClock(ctx)
 		if err := e.worker.Sync(ctx, sent); err != nil {
 			e.log.Warn("cannot sync a claim", "err", err)

@@ -60,7 +60,7 @@ type Options struct {
 	UntilEmpty       bool // whether the worker ends when nothing runs and no task is due
 	Concurrency      int
 	ClaimAhead       int  // greatest number of claimed tasks that wait for a slot; 0 to claim only for free slots
-	AheadCommands    bool // whether to claim ahead even if an ended attempt is a command
+	AheadCommands    bool // whether to claim ahead even in a cycle that writes the outcome of a command
 	Queues           []db.QueueMax
 	MaxWait          time.Duration
 	MaxLoad          float64
@@ -133,14 +133,14 @@ type loopState struct {
 	shared    int        // number of attempts in Engine.running that use the slot of another attempt of their batch
 	unwritten []*attempt // attempts that have ended, but whose outcomes are not in the database yet
 	nextDue   time.Time  // earliest due time of the scheduled tasks that the loop knows
-	nextStart time.Time  // time at which due tasks can start that wait for a rate limit or a full batch; zero if there are none
+	nextStart time.Time  // time at which a due task that waits for a rate limit or a full batch can start; zero if no task waits
 	nextLane  time.Time  // like nextStart, but for the rate limits of lanes
 
 	scan       bool      // whether the next cycle looks for changes of other processes
 	changed    bool      // whether other processes may have changed something since the last scan
 	scannedAt  time.Time // time of the last scan
 	claimMore  bool      // whether more tasks may be ready to start than the last cycle claimed
-	backlog    bool      // whether tasks may wait: slots or a limit are used up, or the end of a task has released others
+	backlog    bool      // whether tasks may be left to claim: slots or a limit are used up, or an ended task has released other tasks
 	foundEmpty bool      // whether the last cycle scanned and found no task
 
 	backoff       time.Duration // length of the last pause after an error

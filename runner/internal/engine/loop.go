@@ -66,7 +66,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 				e.awaitEnds()
 				return err
 			}
-			continue // slots may be free now, and other attempts may have ended
+			continue // do not wait for an event: the next cycle may be due already
 		}
 		if e.idle() && (stopping || e.o.UntilEmpty && !e.postponed() && !e.isDue() && !e.rateLimited()) {
 			if stopping || e.foundEmpty && e.endTicks() {
@@ -111,9 +111,10 @@ func (e *Engine) due(stopping bool) bool {
 	return len(e.unwritten) > 0 || !stopping && (e.claimMore && e.free() > 0 || e.reached())
 }
 
-// collecting reports whether the next cycle waits until WriteEvery has passed since the last one, so that more outcomes and claims share
-// its transaction. The cycle does not wait if tasks may wait for a slot (backlog), if the worker ends, or if a task that must not run twice
-// has ended. It does not wait either if a suspect has ended, because no other task can run at the same time as a suspect.
+// collecting reports whether the next cycle waits, so that more outcomes and claims share its transaction. It waits until WriteEvery has
+// passed since the last cycle that wrote outcomes or claimed tasks. It does not wait if tasks may be left to claim (backlog), or if the
+// worker ends or, with UntilEmpty, runs nothing more. If an attempt of a task that must not run twice has ended, the cycle writes this
+// outcome at once. It does the same for a suspect, because no other task can run until then.
 func (e *Engine) collecting(stopping bool) bool {
 	if e.o.WriteEvery == 0 || stopping || e.backlog || now().Sub(e.wroteAt) >= e.o.WriteEvery {
 		return false

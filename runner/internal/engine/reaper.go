@@ -162,12 +162,12 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	return true
 }
 
-// clear kills processes of the worker o, which is dead or hangs, and reports whether the tasks of these processes can be taken over. These
-// are the tasks of the claims in keys or, if keys is nil, of all claims of o.
+// clear kills the processes of tasks of the worker o, which is dead or hangs. It reports whether this reaper may take these tasks over. The
+// tasks are those of the claims in keys or, if keys is nil, all tasks of o.
 //
-// If this reaper can see the processes of o, it kills them, and returns true when none of them is left. If it cannot see them, it kills
-// nothing. It then returns true for the claims in keys, because their leases have expired. If keys is nil, it returns true only if o ran no
-// task, or if the kernel has killed all processes of o.
+// If this reaper can see the processes of o, it kills those of the tasks, and returns true when none of them is left. If it cannot see the
+// processes, it kills nothing. It then returns true if keys is not nil, because the leases of these claims have expired. If keys is nil, it
+// returns true only if o ran no task, or if the kernel has killed all processes of o.
 func (p *reaper) clear(o db.Owner, keys []supervisor.Key, records []supervisor.Record) bool {
 	me := p.e.info
 	switch {

@@ -9,7 +9,7 @@ import (
 
 const (
 	maxRetainEvery = 10 * time.Minute      // longest interval between two searches for old tasks (retainEvery)
-	minRetainEvery = time.Minute           // shortest interval between two searches, for tasks that are kept for a short time only
+	minRetainEvery = time.Minute           // shortest interval between two searches; used if tasks are kept for an hour or less
 	retainPause    = 20 * time.Millisecond // shortest pause between two transactions that delete old records
 	upkeepEvery    = time.Hour             // interval at which upkeep runs; the search for old tasks then starts again at the oldest task
 	keepMinutes    = 48 * time.Hour        // age at which counters of minutes are added up to counters of hours
@@ -78,8 +78,8 @@ func (o *Options) retainEvery() time.Duration {
 	return every
 }
 
-// prune selects the tasks that were already old at the time in the parameter "at". It skips the tasks that did not fail and ended before
-// the time in "from", because an earlier search has handled them.
+// prune selects the tasks that were already old at the time in the parameter "at". Of the tasks that did not fail, it selects
+// only those that ended at the time in "from" or later, because an earlier search has handled the older ones.
 func (o *Options) prune(at, from time.Time) db.Prune {
 	p := db.Prune{From: from}
 	if o.Keep > 0 {

@@ -9,7 +9,7 @@ import (
 
 const (
 	minTickPause = 100 * time.Millisecond // shortest time between two checks for ticks, while other processes commit
-	retryTicks   = time.Second            // pause after an error, or while a new task waits until the task that it replaces has ended
+	retryTicks   = time.Second            // pause after an error, or if a tick is still due because the task that it replaces still runs
 	realignEvery = time.Hour              // interval at which all next ticks are computed again, in case the clock was wrong before
 	minSetBack   = time.Second            // smallest backward step of the wall clock that the scheduler detects
 )

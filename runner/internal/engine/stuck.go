@@ -65,7 +65,7 @@ func (e *Engine) watchBatch(b *batch) {
 	})
 }
 
-// returned stops the check whether the attempt is stuck, because its function has returned.
+// returned is called when the handler of the attempt has returned. It cancels the planned call of checkStuck.
 func (a *attempt) returned() {
 	if check := a.stuckCheck.Load(); check != nil {
 		check.Stop()

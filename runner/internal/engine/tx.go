@@ -23,7 +23,7 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 		return fmt.Errorf("%w: FinishTx is for functions that are run by Work", jobs.ErrInvalid)
 	}
 	at := now()
-	a.inTx.Store(at.UnixMilli()) // set inTx before the commit: a heartbeat after the commit must not stop this attempt as lost
+	a.inTx.Store(at.UnixMilli()) // set inTx before the commit, so that a heartbeat after the commit does not regard this attempt as lost
 	f := db.Finish{Task: a.task, Progress: a.progress(),
 		Outcome: lifecycle.Outcome{Started: a.task.StartedAt, Finished: at, Duration: max(at.Sub(a.task.StartedAt), 0)}}
 	if result != nil {

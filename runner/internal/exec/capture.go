@@ -32,8 +32,9 @@ const (
 	maxHead    = 64 << 10
 	maxPiece   = 32 << 10
 	flushEvery = 100 * time.Millisecond
-	floodEvery = 500 * time.Millisecond // interval of flushes while the command prints more than the capture keeps
-	// maxWaiting limits the bytes that are not stored yet: Write blocks while they are more than maxWaiting and more than a full tail has.
+	floodEvery = 500 * time.Millisecond // interval of flushes after an error, or while the command prints more than the capture keeps
+	// maxWaiting limits the number of bytes that are not stored yet. Write blocks while there are more. If a full tail has more bytes than
+	// maxWaiting, the size of the tail is the limit instead.
 	maxWaiting = 2 << 20
 
 	// lingerAfter is the time that drain waits for a process that still holds a pipe after the end of the command.
@@ -66,7 +67,7 @@ type Capture struct {
 
 	mu       sync.Mutex
 	room     sync.Cond // wakes blocked calls of Write when the number of unstored bytes decreases
-	head     int64     // free bytes in the head
+	head     int64     // number of bytes that still fit into the head
 	total    int64     // bytes printed
 	seq      int64     // number of the newest piece
 	pieces   []piece   // pieces in order: those of the head that are not stored yet, and all pieces of the tail

@@ -195,7 +195,7 @@ func (g *Guardians) start(ctx context.Context, c supervisor.Command, key supervi
 			g.failures = 0
 			g.mu.Unlock()
 			return child, nil
-		// after ErrGone, which means that the guardian has died while it was idle, the loop tries another guardian
+		// ErrGone means that the guardian has died while it was idle; the loop then tries another guardian
 		case !errors.Is(err, supervisor.ErrGone):
 			g.put(guardian)
 			return nil, err

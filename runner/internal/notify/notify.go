@@ -25,7 +25,7 @@ type Notifier struct {
 	setSlow func(slow bool) // sets the interval of the watch; nil if the interval is fixed
 
 	brief        atomic.Bool  // whether the next watch must be one that starts and ends quickly (see New)
-	taskWaiters  atomic.Int64 // number of channels in the field "tasks"; if it is 0, as usual, TaskEnded returns at once
+	taskWaiters  atomic.Int64 // number of channels in the field "tasks"; if it is 0, which is usual, TaskEnded returns at once
 	watchStopped sync.WaitGroup
 
 	mu          sync.Mutex
