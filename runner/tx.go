@@ -62,9 +62,9 @@ func (r *Runner) RetryTx(ctx context.Context, tx *sql.Tx, ids []int64, in time.D
 	return actionResults(results), err
 }
 
-// GetTx returns a task as a transaction of the caller sees it: with the earlier changes of tx, and without later changes by other
-// transactions. The error is jobs.ErrNotFound if there is no such task. For the reasons that EnqueueTx documents it is jobs.ErrInvalid or
-// jobs.ErrBusy. GetTx does not take the write lock, so tx can be read-only.
+// GetTx returns a task as a transaction of the caller sees it, with the earlier changes of tx. In a file, tx does not see later changes by
+// other transactions. On a server, the isolation level of tx decides. The error is jobs.ErrNotFound if there is no such task. For the
+// reasons that EnqueueTx documents it is jobs.ErrInvalid or jobs.ErrBusy. GetTx does not take the write lock, so tx can be read-only.
 func (r *Runner) GetTx(ctx context.Context, tx *sql.Tx, id int64) (jobs.Task, error) {
 	task, found, err := r.store.TaskTx(ctx, tx, id)
 	if err == nil && !found {
