@@ -29,7 +29,7 @@ const statesHead = `<!-- Generated from internal/lifecycle/transition.go. To upd
 A task is in one of eight states. The first five are *unfinished*, the last three *finished*. You can use both words wherever you
 can name a state, as in ` + "`runner list -s unfinished`" + `. The table lists all transitions, each with the action that makes it:
 
-| state | meaning | transitions |
+| state | meaning | transitions (*action*: next states) |
 |---|---|---|
 `
 
