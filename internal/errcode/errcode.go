@@ -6,7 +6,7 @@ package errcode
 const (
 	BackupDirectory   = "backup_directory"    // the destination of a backup is a directory
 	BackupExists      = "backup_exists"       // the destination of a backup already exists
-	DanglingSymlink   = "dangling_symlink"    // the path is a symlink to a file that does not exist; the subject is that file
+	DanglingSymlink   = "dangling_symlink"    // the path is a symlink to a file that does not exist; `Subject` is the path of that file
 	EmptyFile         = "empty_file"          // the file is empty, and this call does not create a database
 	ExposedDatabase   = "exposed_database"    // other users may write the database file or its directory
 	ForeignObject     = "foreign_object"      // another program has added a trigger or an index to one of runner's tables
@@ -23,29 +23,29 @@ const (
 	NoDatabase        = "no_database"         // the file does not exist, and this call does not create a database
 	NoPath            = "no_path"             // the path is empty
 	NoTables          = "no_tables"           // the server has no tables of runner, and this call does not create them
-	NoTask            = "no_task"             // no task has this id; the subject is the id
+	NoTask            = "no_task"             // no task has this id; `Subject` is the id
 	NotRunner         = "not_runner"          // the file is not a database of runner
 	NoWriteAheadLog   = "no_wal"              // the filesystem does not support the write-ahead log
 	OtherDriver       = "other_driver"        // the database handle or transaction belongs to another driver of database/sql
-	TablesDiffer      = "tables_differ"       // a move has copied all data, but source and destination differ; the subject is the source
-	TaskRuns          = "task_runs"           // a database cannot be moved while a task is running; the subject is the id of a running task
+	TablesDiffer      = "tables_differ"       // a move has copied all data, but source and destination differ; `Subject` is the source
+	TaskRuns          = "task_runs"           // a database cannot be moved while a task is running; `Subject` is the id of a running task
 	TokenDirectory    = "token_directory"     // other users may replace the token file
 	TokenLink         = "token_link"          // the token file is not a regular file
 	TokenOwner        = "token_owner"         // the token file belongs to another user
-	UnreleasedSchema  = "unreleased_schema"   // a development build of runner, with other tables, made or moved the file
-	UniqueKeyHolder   = "unique_key_holder"   // a new task would replace a task on which it depends; the subject is the id of that task
+	UnreleasedSchema  = "unreleased_schema"   // a development build of runner, which has other tables, created the file or moved its tasks
+	UniqueKeyHolder   = "unique_key_holder"   // a new task would replace task `Subject`, but depends on that task or on a newer one
 )
 
 // Codes of package runner.
 const (
-	NoCursor        = "no_cursor"        // no cursor over ended tasks has this name; the subject is the name
-	NoLimit         = "no_limit"         // the queue, job or lane has no limit; the subject is its name
-	NoSchedule      = "no_schedule"      // no schedule has this name; the subject is the name
-	NoTickFunction  = "no_tick_function" // only programs that call `OnTick` can make tasks of this schedule; the subject is its name
+	NoCursor        = "no_cursor"        // no cursor over ended tasks has this name; `Subject` is the name
+	NoLimit         = "no_limit"         // the queue, job or lane has no limit; `Subject` is the target, such as `queue:media`
+	NoSchedule      = "no_schedule"      // no schedule has this name; `Subject` is the name
+	NoTickFunction  = "no_tick_function" // only a program that calls `OnTick` can make tasks of schedule `Subject`
 	ScheduleDiffers = "schedule_differs" // a schedule with this name has another definition
 )
 
-// Codes of package web. The subject is the address.
+// Codes of package web. The field Subject is the address.
 const (
 	ListenAddress = "listen_address" // the address is neither HOST:PORT nor unix:PATH
 	ListenFailed  = "listen_failed"  // the operating system does not let the process listen on this address
