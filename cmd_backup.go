@@ -30,8 +30,9 @@ is -, backup writes the copy to stdout. Do not use cp on a database in use: the
 copy would lack the write-ahead log.
 
 To restore a backup, stop the workers, replace the database file with the copy,
-remove the -wal and -shm files, and start the workers. Tasks that ran during the
-backup run again when the lease of their worker has expired.
+remove the -wal and -shm files, and start the workers. After the
+restore, tasks that ran during the backup run again when the lease of their
+worker has expired.
 
 In a pipe, backup prints the path and the size of the file in bytes, separated
 by a tab.

@@ -27,7 +27,7 @@ func editCommand(a *cli.App) *cli.Command {
 
 edit changes the given options of tasks that have not started, or that wait for
 another attempt. The other options, the attempts and the history stay. The
-defaults in the list of options are those of a new task. Running and finished
+list of options shows the defaults of a new task. Running and finished
 tasks stay unchanged. If a worker starts the task at the same moment, the task
 runs with all old options or with all new options, never with a mix.
 
@@ -35,7 +35,8 @@ runs with all old options or with all new options, never with a mix.
 If you change the due time, the expiry time moves by the same amount. edit
 cannot change the job of a task or the tasks that it waits for.
 
-edit prints a line for each task: its id and state. show lists the changes.
+edit prints a line for each task: its id and state. runner show lists
+the changes.
 
 EXIT STATUS
   0   done

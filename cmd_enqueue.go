@@ -72,9 +72,10 @@ With --unique-for DUR, a task holds its key for at least DUR after the enqueue,
 even if the task has finished and a worker has deleted it (work --keep). So you
 can repeat an enqueue with --unique-for after an error: the task is added only
 once. With --unique-states, a finished task holds its key while it is in one of
-the given states. With --unique-period, enqueue adds one task in each period; a
-period of 24h begins at midnight UTC. With --unique-args, the key is the command
-line. runner delete frees the key of a task in all these cases.
+the given states. With --unique-period, enqueue adds at most one task with the
+key in each period; a period of 24h begins at midnight UTC. With --unique-args,
+the command line is the key. runner delete frees the key of a task at once, also
+with --unique-for, --unique-period and --unique-states.
 
 EACH
 enqueue --each adds a task for each line of stdin or of --arg-file, as xargs -n1
@@ -94,9 +95,10 @@ BATCH
 enqueue --batch reads JSON Lines. A line is an array with the words of a
 command, or an object with the keys of list --json; it can have these keys:
 ` + batch.Keys() + `
-Durations are in seconds, and input is base64. after and after_any name earlier
-lines by their id. Options of enqueue set the defaults of all lines. A batch is
-one transaction: if a line is invalid, enqueue names the line and adds no task.
+Durations are in seconds, and input is base64. A line can also
+have the key "id"; the lists after and after_any contain ids of earlier lines.
+Options of enqueue set the defaults of all lines. A batch is one transaction: if
+a line is invalid, enqueue names the line and adds no task.
 With -w enqueue waits for all tasks of the batch and shows the progress.
 
 EXIT STATUS
@@ -114,7 +116,7 @@ EXIT STATUS with --batch or --each, and --wait
 
 EXIT STATUS with --wait
   N                 the command ended by itself with the exit status N
-  124               --wait-timeout, or the task timed out; stderr says which
+  124               the wait or the task timed out; stderr says which
   125               the task was cancelled, expired, deleted or lost, or some
                     output is missing, or runner itself failed
   126, 127          the command cannot be executed, or was not found

@@ -25,9 +25,10 @@ func holdCommand(a *cli.App) *cli.Command {
 
 A held task starts only after runner release. The state of a held task is
 blocked. A held task gives up its lane, so that other tasks of the lane can run,
-but keeps its unique key. A held task can still expire, and the tasks of
-its --after can still end. Running and finished tasks stay unchanged. If you
-hold a task again, the user, time and reason of the first hold stay.
+but keeps its unique key. A held task can still expire, and is still
+cancelled if a task of its --after does not complete. Running and finished tasks
+stay unchanged. If you hold a task again, the user, time and reason of the first
+hold stay.
 
 With a selector, hold changes waiting tasks only. If it matches several tasks,
 hold asks for confirmation on a terminal; without a terminal hold needs --yes.
@@ -35,8 +36,8 @@ hold prints a line for each task: its id and state.
 
 EXIT STATUS
   0   the tasks are held; also if no task was selected
-  1   a given task runs or has finished; the other tasks are held. Also if you
-      answered no: nothing was changed
+  1   a given task runs or has finished; the other tasks are held. Also 1 if you
+      answered no; then nothing was changed
   2   invalid usage; nothing was changed
   3   some ids do not exist; the other tasks are held
   75  the database is busy, or the disk is full`,
@@ -59,13 +60,13 @@ starts: its start time, the tasks of its --after, and the order of its lane.
 Waiting tasks without a hold stay unchanged.
 
 With a selector, release changes held tasks only. If it matches several tasks,
-release asks for confirmation on a terminal; without a terminal release needs
---yes. release prints a line for each task: its id and state.
+release asks for confirmation on a terminal; without a terminal release
+needs --yes. release prints a line for each task: its id and state.
 
 EXIT STATUS
   0   the selected tasks are not held any more; also if no task was selected
-  1   a given task runs or has finished; the other tasks are released. Also if
-      you answered no: nothing was changed
+  1   a given task runs or has finished; the other tasks are released. Also 1
+      if you answered no; then nothing was changed
   2   invalid usage; nothing was changed
   3   some ids do not exist; the other tasks are released
   75  the database is busy, or the disk is full`,
@@ -96,8 +97,8 @@ the tasks.
 
 EXIT STATUS
   0   done; also if no task was selected
-  1   a given task runs or has finished; the other tasks are changed. Also if
-      you answered no: nothing was changed
+  1   a given task runs or has finished; the other tasks are changed. Also 1 if
+      you answered no; then nothing was changed
   2   invalid usage; nothing was changed
   3   some ids do not exist; the other tasks are changed
   75  the database is busy, or the disk is full`,

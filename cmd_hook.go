@@ -26,9 +26,9 @@ func hookCommand(a *cli.App) *cli.Command {
   runner hook list
   runner hook remove media
 
-The hooks of a queue apply to its tasks that have no hooks of their own. The
-hooks that hook set sets apply to tasks that end later. Tasks of queues without
-hooks use the hooks of the worker, such as work --on-failure.
+The hooks of a queue apply to its tasks that have no hooks of their own. New
+hooks apply to tasks that end after hook set. Tasks of queues without hooks use
+the hooks of the worker, such as work --on-failure.
 
 EXIT STATUS
   0   done

@@ -60,11 +60,11 @@ func limitSetCommand(a *cli.App) *cli.Command {
   runner limit set lane:gpu --running 2
   runner limit set all --running 10
 
-limit set replaces the whole limit of each target. With --rate N/DUR, at most N
-plus burst attempts start in any period of length DUR. The limit of a lane
-counts a task as running from its first attempt until it has finished or is
-snoozed, also while it waits for another attempt. To stop a queue, use runner
-pause.
+limit set replaces the whole limit of each target. With --rate N/DUR
+and --burst B, at most N + B attempts start in any period of length DUR. The
+limit of a lane counts a task as running from its first attempt until it has
+finished or is snoozed, also while it waits for another attempt. To stop a
+queue, use runner pause.
 
 EXIT STATUS
   0   the limit is on the disk and applies to the next start

@@ -41,12 +41,12 @@ next task first. If more than 10,000 tasks match, list --sort due fails, and you
 need more selectors.
 
 list --group lists the causes of the last 10,000 failed tasks that match. Two
-failed tasks have the same cause if their job, the way in which the attempt
-ended and the last error line are the same, apart from numbers, ids and paths in
-the line. runner retry --group KEY retries the tasks of a group.
+failed tasks have the same cause if they have the same job, the same last error
+line, and attempts that ended in the same way. Numbers, ids and paths in the
+error lines may differ. runner retry --group KEY retries the tasks of a group.
 
 COLUMNS
-  TRY   attempt/maximum; 0/– before the first start if the job sets the maximum
+  TRY   attempt/maximum; 0/– if the job sets the maximum at the first start
   AGE   time since the task was enqueued
   TIME  duration of the current or last attempt
   CPU, MEMORY

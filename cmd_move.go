@@ -27,11 +27,12 @@ func moveCommand(a *cli.App) *cli.Command {
   runner move postgres://ann@db.example.com/app /var/lib/runner/runner.db
   runner move --undo runner.db
 
-move copies all data from SRC to DST, of which each is a file or an address such
-as postgres://…. The data are tasks with their ids, attempts, output, inputs,
-results, steps and dependencies, and schedules, limits, pauses and counters.
-move creates a missing DST; an existing DST must have no data. Stop the workers
-of both databases first: move fails if a worker runs or a task is running.
+SRC and DST are databases: files, or addresses such as postgres://…. move copies
+all data from SRC to DST: the tasks with their ids, attempts, output, inputs,
+results, steps and dependencies, and also the schedules, limits, pauses and
+counters. move creates a missing DST; an existing DST must have no data. Stop
+the workers of both databases first: move fails if a worker runs or a task is
+running.
 
 From the beginning of the move, SRC and DST reject all writes, also by older
 programs and by plain SQL, so that no task can run in both databases. To

@@ -24,11 +24,11 @@ func retryCommand(a *cli.App) *cli.Command {
   runner retry -q mail --in 10m --yes
 
 retry makes finished tasks pending again. Retried tasks keep their ids, their
-history and their output. Their attempts and losses are counted from 0 again,
-and they do not expire. A retried task that was enqueued with --after waits
-again only for the tasks that have not finished. Scheduled and retrying tasks
-become due now; the numbers of their attempts and losses stay. Running tasks
-stay unchanged.
+history and their output. Retried tasks do not expire, and their attempts and
+losses are counted from 0 again. If a retried task was enqueued with --after, it
+waits only for those tasks of --after that have not finished. retry makes
+scheduled and retrying tasks due now, and keeps the numbers of their attempts
+and losses. Running tasks stay unchanged.
 
 A selector without --state selects failed tasks. To run a completed task again,
 give the id of the task. If a selector matches several tasks, retry asks for
@@ -38,7 +38,7 @@ line for each task: its id and state.
 EXIT STATUS
   0   done; also if no task was selected
   1   a task is running, or another task holds its unique key; the other
-      tasks are retried. Also if you answered no: nothing was changed
+      tasks are retried. Also 1 if you answered no; then nothing was changed
   2   invalid usage; nothing was changed
   3   some ids do not exist; the other tasks are retried
   75  the database is busy, or the disk is full`,

@@ -74,7 +74,7 @@ func scheduleImportCommand(a *cli.App) *cli.Command {
   runner schedule import /etc/crontab --system --skip-refused
 
 FILE is the crontab of a user, as crontab -l prints it. Environment lines apply
-to the entries below them. The shell of SHELL runs the commands, CRON_TZ sets
+to the entries below them. SHELL sets the shell of the commands, CRON_TZ sets
 the time zone, and RANDOM_DELAY becomes --jitter. As in cron, the first % ends a
 command, and the text after it is the input of the command. Commands run in the
 home directory of the user. MAILTO becomes a hook (--on-output) that mails the
@@ -91,8 +91,8 @@ except with --update.
 
 EXIT STATUS
   0   each entry of the file is a schedule now
-  1   a line was rejected, or there is no database; nothing was changed. With
-      --skip-refused, the other lines were imported
+  1   a line was rejected, or there is no database; nothing was changed.
+      With --skip-refused, the other lines were imported
   2   invalid usage
   75  the database is busy, or the disk is full`,
 		Action: func(c *cli.Context) error {

@@ -50,8 +50,9 @@ func runScheduleRun(ctx context.Context, r *runner.Runner, p *term.Printer, name
 
 func schedulePauseCommand(a *cli.App) *cli.Command {
 	return scheduleChangeCommand(a, "pause", "stop the ticks of schedules",
-		`A paused schedule adds no tasks. After resume, it adds no tasks for the ticks of
-the pause. Existing tasks continue. A pause survives restarts.`, scheduleChange{do: (*runner.Runner).PauseSchedule, word: "paused"})
+		`A paused schedule adds no tasks. After a resume, the schedule adds no tasks for
+the ticks that came during the pause. Existing tasks continue. A pause survives
+restarts.`, scheduleChange{do: (*runner.Runner).PauseSchedule, word: "paused"})
 }
 
 func scheduleResumeCommand(a *cli.App) *cli.Command {

@@ -36,8 +36,8 @@ worker runs.
 
 On the pages you can retry, cancel and delete tasks, and pause queues and
 schedules. You cannot enqueue commands on the pages. runner work --serve ADDR
-serves the same pages. Each option has an environment variable, such as
-RUNNER_LISTEN=127.0.0.1:9000.
+serves the same pages. Each option has an environment variable, such
+as RUNNER_LISTEN=127.0.0.1:9000.
 
 EXIT STATUS
   0   stopped by a signal
@@ -45,7 +45,7 @@ EXIT STATUS
   2   invalid usage, or other machines can reach the address (see --insecure)
   75  the database was busy for too long`,
 		Flags: cli.FromEnvironment(append([]cli.Flag{
-			cli.TextOption("listen", "ADDR", "address: HOST:PORT or unix:PATH", "127.0.0.1:8484").Default("127.0.0.1:8484"),
+			cli.TextOption("listen", "ADDR", "HOST:PORT or unix:PATH", "127.0.0.1:8484").Default("127.0.0.1:8484"),
 			cli.BoolOption("open", "open the pages in a browser")}, pages.Options()...)),
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {

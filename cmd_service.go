@@ -59,7 +59,7 @@ func serviceInstallCommand(a *cli.App) *cli.Command {
 		UsageText: "runner service install [--user] [--name NAME] [--run-as USER] [--db PATH]",
 		Flags: []cli.Flag{
 			cli.BoolOption("user", "install a service of your own user, without root"), unitNameOption(),
-			cli.Scalar("run-as", "USER", "user of a service of the machine, and of its tasks", "runner",
+			cli.Scalar("run-as", "USER", "without --user: user that runs the service and its tasks", "runner",
 				parseUnitName).Default("runner, which is created"),
 		},
 		Description: `EXAMPLES
@@ -68,21 +68,22 @@ func serviceInstallCommand(a *cli.App) *cli.Command {
   sudo runner service install --name reports --db /srv/reports/runner.db \
     --run-as ann
 
-install writes a unit that runs this program, enables it, and starts the worker.
-The text of the unit is that of contrib/systemd. If a package has installed the
+install writes and enables a unit that runs this program, and starts the worker.
+The text of the unit comes from contrib/systemd. If a package has installed the
 unit already, install uses the unit of the package. If you run install again,
 install changes only settings that differ, and restarts the worker only if the
 unit has changed.
 
-The service uses the database of --db or $RUNNER_DB. Without both, it uses
+The service uses the database of --db or $RUNNER_DB. If neither is set, the
+service uses one of these databases:
   ~/.local/state/runner/runner.db  with --user
   /var/lib/NAME/runner.db          with --run-as for a user other than runner
   /var/lib/runner/runner.db        otherwise
 
 Set the options of the worker as variables, such as RUNNER_CONCURRENCY=8, in
 /etc/default/NAME, or with --user in ~/.config/NAME.env. After a change of these
-variables, run systemctl restart NAME. To change the unit, run systemctl edit
-NAME.
+variables, run systemctl restart NAME. To change the unit,
+run systemctl edit NAME.
 
 In a pipe, tabs separate the unit, its file, "changed" or "unchanged", and the
 database.

@@ -36,9 +36,10 @@ processes of the task that still run although their attempt has ended.
 Without --reveal the values of variables are shown as •••, in JSON as null.
 
 --command prints a command line that enqueues the same task again. The line
-names the variables of the task, so that they get the values of the shell that
-runs the line; with --reveal, the line contains the values of the task. If the
-task has an input, the line reads the input from stdin.
+contains the names of the task's variables, but not their values: the variables
+get the values that they have in the shell that runs the line. With --reveal,
+the line contains the values that the variables have in the task. If the task
+has an input, the line reads the input from stdin.
 
 In a pipe, show prints a line "KEY<tab>VALUE" for each key of the JSON record,
 then a line "attempt" for each attempt, and an empty line between tasks.

@@ -40,7 +40,8 @@ minute.
 
 COLUMNS
   PENDING SCHED BLOCK RETRY RUN   number of tasks in each state
-  FAILED 24H, DONE 24H            tasks that failed or completed in 24 hours
+  FAILED 24H, DONE 24H            tasks that failed or completed in the last
+                                  24 hours
   OLDEST                          age of the oldest pending task
   paused                          no task of the queue starts (runner resume)
   limit                           the queue is at its limit (runner limit list)
@@ -51,7 +52,7 @@ COLUMNS
              percentile
   RUN        duration of each task's last attempt: median and 95th percentile
   LIMIT      limit of the queue: running/maximum, starts/time
-  The numbers are exact if at most 10,000 tasks of all queues have ended in the
+  The numbers are exact if at most 10,000 tasks of all queues ended in the last
   hour. If more tasks have ended, the numbers describe the last 10,000 of them,
   and STARTS is an estimate from counters.
   A narrow terminal omits some columns.

@@ -46,9 +46,9 @@ EXIT STATUS with one task or --any
   0         the task completed
   1         a task with --job failed, or its result is not JSON
   2         invalid usage
-  124       --timeout of wait, or the task timed out; stderr says which
-  125       no result: the task was cancelled, expired, deleted or lost,
-            or does not exist, some of its output is missing, or runner failed
+  124       wait or the task timed out; stderr says which
+  125       the task was cancelled, expired, deleted or lost, or does not exist;
+            also if some output is missing, or runner itself failed
   126, 127  the command cannot be executed, or was not found
   128+n     signal n killed the command, or ended the waiting
   others    exit status of the command

@@ -37,12 +37,12 @@ func workCommand(a *cli.App) *cli.Command {
 
 work runs the commands of tasks in the foreground. In each queue the task with
 the highest priority starts first, then the oldest task; the worker takes tasks
-from its queues in turn. The functions of --job run in the Go program that
-registers them, not in runner work. work creates a missing database. The log
+from its queues in turn. A function (enqueue --job) runs in the Go program
+that registers it, not in runner work. work creates a missing database. The log
 goes to stderr; work prints on stdout only with --tee.
 
-Each option has an environment variable, such as RUNNER_CONCURRENCY=8 or
-RUNNER_QUEUE=mail,media=2.
+Each option has an environment variable, such as RUNNER_CONCURRENCY=8
+or RUNNER_QUEUE=mail,media=2.
 
 A user with write access to the database can run commands as the user of the
 worker. Therefore work rejects a database if other users can write the file or
@@ -58,8 +58,8 @@ has printed something.
 
 SIGNALS
   TERM, INT  start no more tasks; after --grace, send TERM to the running tasks.
-             A command that exits 0 after this TERM has completed; after any
-             other status, the task runs again on the next worker
+             If a command then exits 0, its task has completed. After any other
+             exit status, the task runs again on the next worker
   again      after a second TERM or INT, kill the running tasks now and exit 1
   HUP        the same as TERM on a terminal; without a terminal, only a message
              in the log
@@ -122,8 +122,8 @@ func workFlags() []cli.Flag {
 		cli.BoolOption("tee", "copy the output of tasks to stdout and stderr"),
 		cli.TextOption("on-failure", "CMD", "run CMD as a task for each failed task without its own --on-failure", ""),
 		cli.TextOption("on-success", "CMD", "run CMD as a task for each completed task without its own --on-success", ""),
-		cli.TextOption("on-recovery", "CMD", "use CMD as the --on-recovery of tasks without one of their own", ""),
-		cli.TextOption("on-output", "CMD", "use CMD as the --on-output of tasks without one of their own", ""),
+		cli.TextOption("on-recovery", "CMD", "run CMD as the --on-recovery of each task without its own --on-recovery", ""),
+		cli.TextOption("on-output", "CMD", "run CMD as the --on-output of each task without its own --on-output", ""),
 		cli.DurationOption("keep", "delete completed and cancelled tasks after this time; 0s: never", taskspec.DefaultKeep).Default("7d"),
 		cli.DurationOption("keep-failed", "delete failed tasks after this time; 0s: never", taskspec.DefaultKeepFailed).Default("30d"),
 		cli.Scalar("name", "TEXT", "name of this worker", "", parseWorkerName).Default("HOST:PID"),
