@@ -87,6 +87,7 @@ placeholders; the example is the line a/b.tar.gz:
   {/}   b.tar.gz       the line without its directory
   {/.}  b.tar          the line without its directory and its extension
   {//}  a              the directory of the line
+
 Without a placeholder the line is the last argument. With --shell the script
 gets the line as "$1". No shell interprets the lines. enqueue adds all tasks in
 one transaction: if a line is invalid, enqueue names the line and adds no task.
@@ -95,13 +96,18 @@ BATCH
 enqueue --batch reads JSON Lines. A line is an array with the words of a
 command, or an object with the keys of list --json; it can have these keys:
 ` + batch.Keys() + `
-Durations are in seconds, and input is base64. A line can also
-have the key "id"; the lists after and after_any contain ids of earlier lines.
-Options of enqueue set the defaults of all lines. A batch is one transaction: if
-a line is invalid, enqueue names the line and adds no task.
-With -w enqueue waits for all tasks of the batch and shows the progress.
 
-EXIT STATUS
+Durations are in seconds, and input is base64. A line can also have the key
+"id"; the lists after and after_any contain ids of earlier lines. Options of
+enqueue set the defaults of all lines. A batch is one transaction: if a line is
+invalid, enqueue names the line and adds no task. With -w enqueue waits for all
+tasks of the batch and shows the progress.
+
+` + enqueueStatus
+}
+
+// enqueueStatus is the end of the help: the exit statuses.
+const enqueueStatus = `EXIT STATUS
   0   the task is on the disk; with --wait: the task completed
   1   program not found, or invalid line in the batch; nothing was enqueued
   2   invalid usage; nothing was enqueued
@@ -121,7 +127,6 @@ EXIT STATUS with --wait
                     output is missing, or runner itself failed
   126, 127          the command cannot be executed, or was not found
   128+n             signal n killed the command, or ended the waiting`
-}
 
 func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 	if !o.many() && !o.wait {

@@ -46,17 +46,17 @@ line, and attempts that ended in the same way. Numbers, ids and paths in the
 error lines may differ. runner retry --group KEY retries the tasks of a group.
 
 COLUMNS
-  TRY   attempt/maximum; 0/– if the job sets the maximum at the first start
-  AGE   time since the task was enqueued
-  TIME  duration of the current or last attempt
-  CPU, MEMORY
-        CPU time and maximum memory of the last attempt of a command
-  NOTE  detail of the state, such as in 48s, stopping, exit 22, signal 9, by ann
-  ERROR last line that the failed command printed, or the error of a function
-  On a narrow terminal, list omits columns in this order: TRY, ERROR, QUEUE,
-  AGE, TIME, NOTE.
-  In a pipe, tabs separate id, state, queue, try, created_at, duration
-  (seconds), note, worker, job and error.
+  TRY     attempt/maximum; 0/– if the job sets the maximum at the first start
+  AGE     time since the task was enqueued
+  TIME    duration of the current or last attempt
+  CPU     CPU time of the last attempt of a command
+  MEMORY  maximum memory of the last attempt of a command
+  NOTE    detail of the state: in 48s, stopping, exit 22, signal 9, by ann, …
+  ERROR   last line that the failed command printed, or the error of a function
+
+On a narrow terminal, list omits columns in this order: TRY, ERROR, QUEUE, AGE,
+TIME, NOTE. In a pipe, tabs separate id, state, queue, try, created_at, duration
+(seconds), note, worker, job and error.
 
 EXIT STATUS
   0   done; also if no task was found
