@@ -31,8 +31,8 @@ var (
 	setBackWorkers = command(`UPDATE {workers} SET beat_at = ?1 WHERE beat_at > ?2`)
 )
 
-// setBackLimits corrects the rate limits that were last updated later than the current time [1]. Their buckets fill from [1] on. A lane
-// that waits for such a limit is due at [1]. The statement reads the whole table, which is small.
+// setBackLimits corrects the rate limits that were last updated later than the current time [1]. Their buckets fill from [1] on. If a lane
+// waits for such a limit, the time at which its next task may start also becomes [1]. The statement reads the whole table, which is small.
 var setBackLimits = command(`UPDATE {limits} SET filled_at = ?1, due_at = CASE WHEN due_at IS NOT NULL THEN ?1 END WHERE filled_at > ?1`)
 
 // SetBack corrects stored times that are later than now because the clock was ahead. It corrects the times of retries, snoozes and rate

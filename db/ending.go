@@ -14,7 +14,7 @@ import (
 type ending struct {
 	reason       jobs.Reason
 	exit, signal string // exit status and number of the signal; empty if the text has none
-	line         string // part of the error line; empty if the text has none
+	line         string // error line, or its beginning if the text has cut it; empty if the text has no error line
 	job          string // name of a job before the ending; empty if the text has none
 }
 

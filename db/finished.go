@@ -56,7 +56,7 @@ WHERE name = ?2 AND owner = ?3`)
 	freeCursor = command(`UPDATE {cursors} SET owner = NULL, lease_expires_at = NULL WHERE name = ? AND owner = ?`)
 )
 
-// trimFinished deletes those ends from the list that every cursor has delivered. Without a cursor it deletes all ends.
+// trimFinished deletes an end from the list when every cursor has delivered this end. Without a cursor it deletes all ends.
 var trimFinished = command(`DELETE FROM {finished} WHERE seq <= coalesce((SELECT min(seq) FROM {cursors}), 9223372036854775807)`)
 
 // selectFinished lists at most [2] entries of the list of ended tasks: those with numbers above [1], in order.

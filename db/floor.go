@@ -57,8 +57,8 @@ const firstAbove = `SELECT priority, id FROM {tasks} WHERE state = 'pending' AND
 
 // These statements are for servers. [1] is a JSON array of ranges. selectFirsts returns the first pending task of each range, with the
 // index of the range in the array. Its last row has no task, but the time in microseconds that the statement has taken. selectQueuesAbove
-// returns the queues in which a claim may find a task: a range of the queue has a pending task, or a job of a range has a pending task
-// with a generation above 1.
+// returns the queues in which a claim may find a task. In such a queue, a range has a pending task, or the job of a range has one with a
+// generation above 1, which can be below the floor.
 var (
 	selectFirsts = query(`SELECT CAST(value->>5 AS bigint) AS at, first.priority, first.id
 FROM {json_each}, LATERAL (` + firstAbove + `) AS first
@@ -362,7 +362,7 @@ func (f *floors) set(queues []string, ranges []partRange, first []firstTask, bef
 		f.queues, f.ranges = nil, nil
 		return
 	}
-	if !full && f.ranges == nil { // while this look ran, the method "use" has ended the use of floors
+	if !full && f.ranges == nil { // since this look began, the method "use" has decided that claims use no floors
 		return
 	}
 	f.queues, f.ranges = queues, raised(ranges, first, before)

@@ -174,8 +174,8 @@ func (d *DB) queueStats(ctx context.Context, rows []countRow, since time.Time) (
 	return stats, nil
 }
 
-// countFailed sets, for each queue, the number of tasks that are still failed. If there are failedMost or more, it sets the number of tasks
-// that have failed, even if they were retried since.
+// countFailed sets, for each queue, the number of tasks that are failed now. If there are failedMost such tasks or more, it sets another
+// number instead: that of all tasks that have failed, including those that were retried since.
 func (d *DB) countFailed(ctx context.Context, stats map[string]*QueueStat, since time.Time) error {
 	ended := 0
 	for _, stat := range stats {

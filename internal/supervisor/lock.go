@@ -163,7 +163,7 @@ func (l *Lock) head(dir string) []byte {
 // cgroupPrefix returns the prefix of the names of the guardians' cgroups, or "" if they have none.
 func (l *Lock) cgroupPrefix() string {
 	head := make([]byte, headSize)
-	_, _ = l.file.ReadAt(head, 0) // if the file cannot be read, head stays zero, which is an empty prefix
+	_, _ = l.file.ReadAt(head, 0) // if the file cannot be read, all bytes of head stay zero, and prefixIn returns ""
 	return prefixIn(head)
 }
 

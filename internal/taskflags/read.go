@@ -243,7 +243,7 @@ func flagError(err error) error {
 		return failure.Usage("--unique: %s", f.Msg)
 	case "run_at":
 		return failure.Usage("--at: %s", f.Msg)
-	case "args": // the message names no flag: the arguments can be the words of a command, which have no flag
+	case "args": // do not name a flag: the user may have typed the arguments as the words of the command, after --
 		return failure.Usage("args: %s", f.Msg)
 	}
 	return err

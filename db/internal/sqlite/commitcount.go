@@ -12,7 +12,7 @@ type commitCount struct {
 	mu      sync.Mutex
 	all     *atomic.Uint32 // SQLite's counter of commits; nil if it cannot be read
 	own     uint32         // number of commits of the writer
-	pending bool           // whether the writer is committing: this commit is in the field "own", but perhaps not yet in SQLite's counter
+	pending bool           // whether the writer is committing: the field "own" counts this commit, but SQLite's counter may not yet
 	next    uint32         // value of SQLite's counter after the pending commit, unless another connection commits first
 }
 

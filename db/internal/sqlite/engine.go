@@ -211,8 +211,8 @@ func (d *File) Begin(_ *sqlx.Conn, _, single bool, begin func() error) (waited b
 	return tries > 1, err
 }
 
-// SetLevel sets which failures later commits survive. It sends the pragma as text and not as a prepared statement, because SQLite runs this
-// pragma when it prepares it, and not at each execution.
+// SetLevel sets whether the following commits survive a power failure. It sends the pragma as text and not as a prepared statement, because
+// SQLite runs this pragma when it prepares it, and not at each execution.
 func (d *File) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error {
 	d.logSync.setLevel(durable)
 	text := "PRAGMA synchronous = NORMAL"

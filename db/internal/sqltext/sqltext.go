@@ -69,7 +69,7 @@ type Series struct {
 	Part      string
 	Separator string // text between two parts
 	Params    int    // how many parameters each part has; needed for {after_parts}
-	Parts     Parts  // templates for the marks in the field Template, except {parts} and {after_parts}
+	Parts     Parts  // what stands for the other names in braces in the field Template
 	Reads     bool   // whether the statements only read
 
 	statements sync.Map // maps n, the number of parts, to the *Statement that repeats the part n times

@@ -37,9 +37,9 @@ const realignFrom = time.Minute
 // if the clock was set back, or if the rules of the zone have changed, since the stored tick was computed. The schedule does not repeat a
 // tick that already has a task.
 //
-// Ticks of @every have no fixed moments, so realign keeps the stored tick unless it is too far in the future. A worker reads its clock and
-// then waits for the write lock. Meanwhile another worker may enqueue the task of the stored tick and store the tick after it. So the
-// stored tick may lie up to one interval plus realignFrom in the future.
+// Ticks of @every have no fixed moments, so realign keeps the stored tick unless it is too far in the future. The parameter "now" may be a
+// bit old: a worker reads its clock and then waits for the write lock. Meanwhile another worker may enqueue the task of the stored tick and
+// store the tick after it. So realign accepts a stored tick that is up to one interval plus realignFrom after now.
 func (x *Expression) realign(at, now time.Time) time.Time {
 	next := x.Next(now)
 	if x.every > 0 && at.Sub(next) < realignFrom {
