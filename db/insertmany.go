@@ -42,7 +42,7 @@ const (
 // in the inserter, until flush adds it by one statement together with other such tasks.
 type inserter struct {
 	t     *tx
-	most  int         // greatest number of tasks that wait
+	most  int         // greatest number of tasks that may wait for flush
 	ids   []int64     // ids of the added tasks; only flush uses this field
 	batch int64       // id of the batch that the current call has begun; 0 if it has begun none
 	from  int         // index, in the field "added", of the first task of the call that began the batch

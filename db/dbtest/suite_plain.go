@@ -136,7 +136,7 @@ var plains = group{
 	},
 	"numbers at the limits of their range do not block other tasks": func(s *store) {
 		first, last := int64(math.MinInt64), int64(math.MaxInt64)
-		if s.Server() != nil { // a constraint on a server rejects these numbers, because their differences overflow
+		if s.Server() != nil { // a server rejects times outside these limits, so that differences of times do not overflow
 			first, last = -62167219200000, 253402300799999
 		}
 		s.insertRow("run_at, options, max_attempts, max_losses, priority, expires_at", int64(1),

@@ -56,7 +56,8 @@ func (d database) only(i int) database {
 	return d
 }
 
-// addresses returns the addresses that the user listed, or the path if it is no list of servers.
+// addresses returns the addresses in the user's list of servers. If the user named only one database, it returns the path or address of
+// this database.
 func (d database) addresses() []string {
 	if list := serverList(d.Path); list != nil {
 		return list

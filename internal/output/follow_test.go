@@ -101,7 +101,7 @@ func TestLogPrinterCountsMissingBytes(t *testing.T) {
 	}
 	show(1, 0, "0123456789") // start of the output, which the worker always keeps
 	show(2, 0, "abcde")      // the worker drops this piece later
-	show(4, 12, "vwxyz")     // the worker dropped 12 bytes before this piece; 5 of them are printed already
+	show(4, 12, "vwxyz")     // the worker dropped pieces 2 and 3, which have 12 bytes; the 5 bytes of piece 2 are printed already
 	show(5, 12, "end")       // DroppedBytes is 12 as for the piece before, so nothing is missing between the two
 	p.Flush()
 	testkit.Equal(t, "stdout", out.String(), "0123456789abcdevwxyzend")

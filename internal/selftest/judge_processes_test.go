@@ -229,5 +229,5 @@ func TestALongHistoryIsReplayedToItsEnd(t *testing.T) {
 		t.Errorf("got %d claims, want %d", r.Claims, n)
 	}
 	s.add(event{op: "attempt", id: n, generation: 2, worker: "w1"})
-	checkViolations(t, s.judge(), "I2") // the product accepts the end of the same claim twice
+	checkViolations(t, s.judge(), "I2") // the history now says that runner accepted the end of one claim twice
 }

@@ -131,7 +131,7 @@ func (s stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver
 	return commit(s.path, func() (driver.Result, error) { return s.innerStmt.ExecContext(ctx, args) })
 }
 
-// transaction is a transaction of the program.
+// transaction is a transaction that the program under test has begun on a handle of OpenDB.
 type transaction struct {
 	driver.Tx
 	path string

@@ -75,7 +75,7 @@ func (q *lockQueue) leave() bool {
 	return q.quick.Swap(0) != 0 && wake(q.quick, math.MaxInt32) || wake(q.word, 1)
 }
 
-// isAwaited reports whether this process has the lock while a single write of another process waits for the lock.
+// isAwaited reports whether another process waits for the lock of this process to make a single write, and not a series of writes.
 func (q *lockQueue) isAwaited() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
