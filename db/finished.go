@@ -29,8 +29,8 @@ SELECT {bigint_param}, id, generation_id, job, queue, label, schedule, state, at
 	FROM {tasks} WHERE id = ? AND finished_at IS NOT NULL`)
 )
 
-// makeCursor adds cursor [1] at time [2], if it does not exist. The cursor begins after the last end in the list. removeCursor deletes
-// cursor [1].
+// makeCursor adds cursor [1] at time [2], if it does not exist. The cursor delivers only tasks that end later. removeCursor deletes cursor
+// [1].
 var (
 	makeCursor = command(`INSERT INTO {cursors} (name, seq, created_at) VALUES (?, (SELECT max(seq) FROM {finished_seq}), ?)
 ON CONFLICT (name) DO NOTHING`)

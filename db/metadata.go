@@ -275,8 +275,8 @@ func (d *DB) fillIndexes(ctx context.Context) error {
 	return nil
 }
 
-// filledKeys returns the keys of a filter that have a filled index. It maps each key to the value of the column build, which identifies the
-// index.
+// filledKeys returns those metadata keys of a filter that have an index with the rows of all tasks. The value of a key in the map is the
+// random id of its index, from the column "build".
 func (d *DB) filledKeys(ctx context.Context, f jobs.Filter) (map[string]string, error) {
 	rows, err := readRows[indexedKey](ctx, d, selectKeys)
 	builds := map[string]string{}

@@ -91,8 +91,8 @@ func (t *tx) holdKey(task *jobs.Task, until time.Time) error {
 	return t.run(holdKey, task.UniqueKey, task.ID, at, task.UniqueStates)
 }
 
-// retakeKey writes the row of the unique key of a retried task again: the row says which task holds the key, and for how long. Since the end
-// of the task, another task may have replaced this row.
+// retakeKey writes the row of the unique key of a retried task again: the row says which task holds the key, and for how long. Since the
+// end of the task, another task may have replaced this row.
 func (t *tx) retakeKey(id int64) error {
 	task, _, err := t.task(id) // the task exists, because this transaction has just changed it
 	if err != nil {

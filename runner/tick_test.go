@@ -154,7 +154,7 @@ func TestOverlapCountsRetriedTasks(t *testing.T) {
 		if _, err := c.r.Enqueue(c.Context(), jobs.Define[struct{}]("note").With(struct{}{})); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Second) // by now the retried task has ended
+		time.Sleep(20 * time.Second) // the retried task ends during this sleep
 		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"})
 		time.Sleep(time.Minute) // wait until after the tick at 00:03
 		c.want("a new tick", c.ticked("s"), []string{"01-01 00:01:00", "01-01 00:03:00"})

@@ -91,7 +91,8 @@ func onDays(day, weekday string) string {
 	return "every " + strings.Join(names, ", ")
 }
 
-// dayName returns the name of a weekday that is a number or three letters, or "".
+// dayName returns the name of a weekday. The text is a number, or the first three letters of the name. For any other text, dayName returns
+// "".
 func dayName(text string) string {
 	if n, ok := cronNumber(text, 7); ok {
 		return dayNames[n]

@@ -25,7 +25,7 @@ func validUser(field, name string) error {
 // IOClass is a class of I/O priorities, as in the command ionice.
 type IOClass int
 
-// These are the classes, with their numbers in Linux.
+// These are the classes of I/O priorities, with the numbers that Linux gives them.
 const (
 	IORealtime IOClass = iota + 1
 	IOBestEffort

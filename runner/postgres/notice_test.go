@@ -90,7 +90,8 @@ func TestANoticeIsSentAgainAfterItsConnectionWasCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Within(t, patience, "it runs", func() bool { return seen.completed.Load() == 1 })
-	// The task may have run before the connection of the notice is cut, because the worker also looks for tasks when it starts.
+	// Wait until the proxy has cut the connection that sends the notice. The run of the task does not show this: a worker also looks for
+	// tasks when it starts, so the task may run before the cut.
 	testkit.Within(t, patience, "the notice is cut", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
