@@ -8,8 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ending is the parsed form of the text with which a list or a page describes a failed attempt: "exit 7", or "exit 7 · 1: no route" with the
-// error line. The database stores the exit status, the signal and the error line in separate fields. So a search for such a text needs a
+// ending is the parsed form of the text with which a list or a page describes a failed attempt: "exit 7", or "exit 7 · 1: no route" with
+// the error line. The database stores the exit status, the signal and the error line in separate fields. So a search for such a text needs a
 // condition on each of these fields.
 type ending struct {
 	reason       jobs.Reason
