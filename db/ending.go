@@ -9,8 +9,8 @@ import (
 )
 
 // ending is the parsed form of the text with which a list or a page describes a failed attempt: "exit 7", or "exit 7 · 1: no route" with
-// the error line. The database stores the exit status, the signal and the error line in separate fields. So a search for such a text needs a
-// condition on each of these fields.
+// the error line. The database stores the exit status, the signal and the error line in separate fields. So a search for such a text needs
+// a condition on each of these fields.
 type ending struct {
 	reason       jobs.Reason
 	exit, signal string // exit status and number of the signal; empty if the text has none
