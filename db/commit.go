@@ -120,6 +120,13 @@ func (w *writer) stop() {
 	w.closeConn()
 }
 
+// stopped reports whether the writer rejects further writes.
+func (w *writer) stopped() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
+}
+
 // closeConn closes the connection. SQLite unmaps the shared memory when the last connection closes, so the engine must stop using that
 // memory first.
 func (w *writer) closeConn() {

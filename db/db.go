@@ -13,6 +13,7 @@ import (
 	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/db/schema"
+	"example.com/runner/jobs"
 )
 
 // These are the types of the engines that callers of this package use.
@@ -148,6 +149,16 @@ func (d *DB) Engine() engine.Engine { return d.engine }
 // long.
 func (d *DB) UpdateAlone(ctx context.Context, run func(engine.Querier) error) error {
 	return d.updateAlone(ctx, full, func(t *tx) error { return run(querier{t}) })
+}
+
+// Replaced returns an error of kind ErrReplaced if somebody has removed, replaced or overwritten the files of the database. While Close runs
+// and afterwards the error is ErrClosed, because Close itself may remove the write-ahead log.
+func (d *DB) Replaced() error {
+	err := d.engine.Replaced()
+	if err != nil && d.writer.stopped() {
+		return jobs.ErrClosed
+	}
+	return err
 }
 
 // Close waits for the writes in progress, rejects later ones with ErrClosed, and closes the database. A second call does nothing.

@@ -250,6 +250,16 @@ func TestReplacedDetectsAnotherFile(t *testing.T) {
 	testkit.ErrorIs(t, d.Replaced(), nil)
 }
 
+func TestAClosedDatabaseIsNotReportedAsReplaced(t *testing.T) {
+	d := openTest(t)
+	if err := d.Close(); err != nil { // SQLite removes the write-ahead log
+		t.Fatal(err)
+	}
+	if err := d.Replaced(); !errors.Is(err, jobs.ErrClosed) {
+		t.Errorf("got error %v, want %v", err, jobs.ErrClosed)
+	}
+}
+
 func TestRegisterCreatesAMissingDirectory(t *testing.T) {
 	d := openTest(t)
 	if err := os.RemoveAll(d.Dir()); err != nil {
