@@ -11,7 +11,7 @@ type aim struct {
 	text     string
 	workload *workload
 	system   string
-	than     string // name of the other system, measured with the same workload; "" if the figure is not a ratio
+	than     string // name of the system to compare with, measured with the same workload; "" if the figure is not a ratio
 	low      bool   // true if the figure must not be higher than the aim; false if it must not be lower
 	figure   float64
 	unit     string // unit of the figure; × if the figure is a ratio

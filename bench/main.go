@@ -72,9 +72,9 @@ func (e *env) size(n int) int {
 	switch {
 	case !e.short:
 		return n
-	case n >= 5000 && n <= 100_000: // a drain of n tasks; a drain of far fewer tasks would mainly measure the start of a process
+	case n >= 5000 && n <= 100_000: // n tasks are drained; far fewer tasks would mainly measure the start of a process
 		return n / 4
-	case n < 1000: // a measurement of n latencies; a percentile of fewer than 20 latencies would depend on chance
+	case n < 1000: // n latencies are measured; a percentile of fewer than 20 latencies would depend on chance
 		return max(n/3, 20)
 	}
 	return max(n/20, 20)

@@ -246,7 +246,9 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 			}
 			p.starts, p.next = p.bucket.starts(p.limit, now)
 		}
-		if p.starts > 0 && p.saved { // tasks share batches, so some starts are left: the next claim can start tasks at once
+		if p.starts > 0 && p.saved {
+			// The claim counted one start for each task, but some of its tasks share a batch. So the rate still allows starts, and the next
+			// claim can use them at once.
 			p.next = now
 		} else if p.starts > 0 {
 			continue

@@ -95,7 +95,7 @@ func (w *Worker) alert(ctx context.Context, list []Alert, a Alert, now time.Time
 	return list, err
 }
 
-// withUsual returns the schedule of row r. If the last task of the schedule runs, withUsual sets the field Usual.
+// withUsual returns the schedule of row r. If the last task of the schedule is running, withUsual sets the field Usual.
 func (d *DB) withUsual(ctx context.Context, r *scheduleRow) (jobs.Schedule, error) {
 	s, err := r.schedule()
 	if err != nil || s.LastState != jobs.Running {

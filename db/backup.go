@@ -12,7 +12,7 @@ const backupMark = "last-backup"
 // NoteBackup records that a backup was made now. It ignores errors: a user who can only read the database can make backups, too.
 func (d *DB) NoteBackup() {
 	path := filepath.Join(d.Dir(), backupMark)
-	// Remove the old file first: it may belong to another user, and this user cannot write to such a file.
+	// Remove the old file first: it may belong to another user, so that this process cannot write to it.
 	if d.MakeDir() == nil && (os.Remove(path) == nil || !exists(path)) {
 		_ = os.WriteFile(path, nil, 0o600)
 	}

@@ -38,7 +38,8 @@ func (d *DB) Foreign(ctx context.Context) error {
 	switch frozen, err := d.frozen(ctx); {
 	case err != nil:
 		return d.explainRead(ctx, err)
-	case frozen != (engine.Frozen{}): // a moved or incomplete database has triggers that CheckSchema would report
+	case frozen != (engine.Frozen{}):
+		// Without this case, CheckSchema would report the triggers that a moved or incomplete database uses to reject writes.
 		return frozen.Error(d.path, nil)
 	}
 	return causeOf(ctx, d.engine.CheckSchema(ctx))

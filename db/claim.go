@@ -58,7 +58,7 @@ FROM next WHERE {same_row} AND tasks.generation_id = next_generation
 
 const unionAll = " UNION ALL "
 
-// These are the parts of the text that claimJobs and claimThese share.
+// These parts of the SQL text are the same in claimJobs and claimThese.
 const (
 	claimSet = `state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1,
 	max_attempts = coalesce(max_attempts, most), worker = ?, lease_expires_at = ?, started_at = ?, updated_at = ?,
@@ -82,12 +82,12 @@ type ClaimJob struct {
 // Claim is a request for tasks.
 type Claim struct {
 	Free  int           // greatest number of tasks to claim; a batch counts as one task
-	Ahead int           // part of the number Free: tasks that would wait for a slot; a claim with a limit or a pause leaves out these tasks
+	Ahead int           // how many of the Free tasks would wait for a slot; if there are limits or pauses, the claim takes none of those
 	Only  int64         // id of the only task to claim; 0 for any task
 	Lease time.Duration // time until the lease of a claimed task ends unless a heartbeat renews it
 	Idle  bool          // whether the worker runs no task, so that it can take a suspect
 	// Limit is the greatest number of tasks to claim from each queue; a batch counts as one task. The claim takes no task from a queue that
-	// Limit does not have. If Limit is nil, the claim takes tasks from all queues.
+	// is not a key of Limit. If Limit is nil, the claim takes tasks from all queues.
 	Limit map[string]int
 	// MaxWait is the time after which a due task is overdue; 0 for never. Overdue tasks go first in their queue, regardless of their
 	// priority.
@@ -242,8 +242,8 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	if len(claimed) < ask.Free {
 		c.names = nil
 	}
-	// Add tasks to the batches. If the claim found fewer tasks than it may take, and no limit or pause held it back, no pending task is
-	// left for the batches.
+	// Add tasks to the batches if pending tasks may be left. None is left if the claim found fewer tasks than it may take, and no limit or
+	// pause held it back.
 	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) {
 		return t.fillBatches(c, claimed, ask, g, seekOverdue, now)
 	}

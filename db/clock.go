@@ -15,9 +15,10 @@ import (
 var setBackTasks = command(`UPDATE {tasks} SET run_at = ?1 + run_at - updated_at, updated_at = ?1
 WHERE (state = 'scheduled' OR state = 'retrying') AND run_at > ?1 AND updated_at > ?1 AND started_at IS NOT NULL`)
 
-// setBackNew shortens the wait of tasks that were created later than [2]. The parameter [1] is the current time, and [2] is a day later. So
-// the clock was more than a day ahead when the task was created. From now on, each of these tasks waits for its original duration. The
-// statement leaves out rows with times so large that the sum would overflow. Only plain SQL writes such rows. Index: tasks_due.
+// setBackNew shortens the wait of tasks that were created while the clock was more than a day ahead. The parameter [1] is the current time.
+// The parameter [2] is a day later, and the statement changes the tasks that were created after [2]. From now on, each of these tasks waits
+// for its original duration. The statement leaves out rows with times so large that the sum would overflow. Only plain SQL writes such
+// rows. Index: tasks_due.
 var setBackNew = command(`UPDATE {tasks} SET run_at = ?1 + run_at - created_at, expires_at = ?1 + expires_at - created_at, created_at = ?1,
 	updated_at = ?1
 WHERE state = 'scheduled' AND run_at > ?1 AND created_at > ?2 AND started_at IS NULL AND run_at < 4611686018427387904

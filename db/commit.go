@@ -286,8 +286,8 @@ func (w *writer) rest() {
 var errEnded = errors.New("a caller has given up")
 
 // begin starts the transaction of a group of requests and takes the write lock. If all requests of the group have the field "shared" set,
-// and the engine supports it, other such transactions can hold the lock at the same time. If the context of a request ends before the
-// transaction begins, the error is errEnded.
+// and the engine has shared locks, the lock is shared: other transactions with a shared lock can run at the same time. If the context of a
+// request ends before the transaction begins, the error is errEnded.
 func (w *writer) begin(t *tx, group []*request, leader *request) error {
 	ended := func(r *request) bool { return r.ctx.Err() != nil }
 	try := func() error {

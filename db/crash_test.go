@@ -109,7 +109,7 @@ func everyFailure(t *testing.T, o Options) {
 			t.Parallel()
 			k := newKit(t, o)
 			points, every := 0, *stride
-			// The stride is shorter for these two failures: they can hit only about thirty operations, each with another effect.
+			// The stride is shorter for these two failures: they can hit only about thirty operations, and each hit has a different effect.
 			rare := name == "an error after a commit" || name == "the lock is held"
 			if rare {
 				every = max(every/5, 1)
@@ -129,7 +129,7 @@ func everyFailure(t *testing.T, o Options) {
 					if err == nil && *hit && ever && name != "an error of the disk" {
 						t.Errorf("point %d: got no error, want one, because all operations from there on fail", n)
 					}
-					if met = *hit; ever { // a single failure may also hit Close; lasting failures end before Close
+					if met = *hit; ever { // a single failure may still hit Close; failures of all operations end before Close
 						disk.Decide(nil)
 					}
 					if d != nil {

@@ -23,7 +23,7 @@ type Cycle struct {
 type CycleResult struct {
 	Finished []Finished  // result of each Finish
 	Claimed  []jobs.Task // claimed tasks, in the order in which to start them
-	Looked   bool        // whether the cycle looked for due tasks: because of Look, or because an ended attempt released or retried tasks
+	Looked   bool        // whether the cycle looked for due tasks: Cycle.Look was set, or an ended attempt released or retried tasks
 	Expired  []int64     // tasks that the cycle cancelled because they had expired
 	Released bool        // whether tasks that ended in this cycle have released tasks that waited for them
 	Full     bool        // whether the claim has used up a limit on running tasks

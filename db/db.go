@@ -98,8 +98,8 @@ type DB struct {
 	writer
 	claims writer // writer of the claims that fastpath.go describes; it has its own connection, which its first claim opens
 
-	// lastTx is the last transaction of an application that was checked and found to be in this database. Later calls in this transaction
-	// skip the check.
+	// lastTx is a transaction of an application: the last one that runner has checked and found to be in this database. Later calls in this
+	// transaction skip the check.
 	lastTx  atomic.Pointer[outerTx]
 	closing sync.Once
 

@@ -47,7 +47,7 @@ func (p point) measure(ctx context.Context, n int) (f figures, err error) {
 	var addresses []string
 	tasks := n / p.servers * p.servers
 	if p.feed != drain && p.feed != single {
-		tasks = 1 // the measurement ends with the only task, which the load adds last
+		tasks = 1 // this load adds a single task, at its end; the measurement ends when that task has run
 	}
 	for i := range p.servers {
 		server, err := pgserver.Start(ctx, settings...)

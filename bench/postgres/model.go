@@ -87,15 +87,15 @@ type host struct {
 	cpu     *computer
 	workers []*worker
 	waits   bool // whether a notification for this host is waiting for a processor of the server
-	wakes   bool // whether the waiting notification will wake the workers of this host
+	wakes   bool // whether the notification that waits for this host will wake its workers
 }
 
 // sender is a process that sends notifications of its commits.
 type sender struct {
 	sim     *simulation
 	server  *server
-	wakes   bool // whether its notifications wake workers: true for a program that enqueues, false for a worker
-	paused  bool // true while a notification runs and during the pause that follows; the process then sends no other notification
+	wakes   bool // whether notifications of this process wake workers: true for a program that enqueues, false for a worker
+	paused  bool // true from the start of a notification to the end of the pause after it; meanwhile the process sends no other one
 	changed bool // whether there was a commit since the start of the last notification
 }
 
@@ -110,7 +110,7 @@ type worker struct {
 	held       int        // tasks that belong to the worker in the tables of the server
 	inCycle    bool       // whether the worker has sent its ends or a claim to the server and waits for the answers
 	collecting bool       // whether the worker waits up to collectFor before the next cycle
-	more       bool       // whether the next claim may find tasks: at first, after a full claim, and after a notification
+	more       bool       // whether the next claim may find tasks: at first, after a notification, or if the last claim took its maximum
 	dead       bool
 }
 

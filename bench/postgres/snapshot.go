@@ -130,7 +130,8 @@ func (r snapshotRun) phases(ctx context.Context, address string, s system, a *ar
 		return nil, err
 	}
 	defer holder.Close(ctx)
-	for rest := r.held; rest > 0; rest -= r.measured { // measure the time r.held in parts; "results" keeps only the last part
+	// Measure again and again until the time r.held has passed. Only the last of these measurements stays in "results".
+	for rest := r.held; rest > 0; rest -= r.measured {
 		if len(results) > 1 {
 			results = results[:1]
 		}

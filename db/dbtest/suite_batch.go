@@ -174,7 +174,7 @@ var batchTests = group{
 		wantNext(list, time.Time{})
 		s.sleep(time.Millisecond)
 		change(made)
-		wantNext(list, made.NextAt) // "made" was changed after list was read, so NextTick does not skip it
+		wantNext(list, made.NextAt) // the schedule "made" has changed since list was read, so NextTick does not leave it out
 		refuse := errors.New("no function")
 		done := must(s.Tick(s.Context(), s.now, false, func(s jobs.Schedule) ([]time.Time, time.Time, error) {
 			return []time.Time{s.NextAt, s.NextAt.Add(1)}, s.NextAt.Add(time.Hour), nil

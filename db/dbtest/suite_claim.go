@@ -98,7 +98,8 @@ var claims = group{
 			s.Errorf("got %+v; want reason none, error none, exit code nil, output bytes 0, output truncated false, result nil, duration 0",
 				stored)
 		}
-		if second.Attempt != 2 || second.GenerationID != first.GenerationID+3 { // +1 for each change: to retrying, pending and running
+		// The state has changed to retrying, pending and running, and each change adds 1 to the generation.
+		if second.Attempt != 2 || second.GenerationID != first.GenerationID+3 {
 			s.Errorf("got second attempt %v, second generation %v; want 2, %v", second.Attempt, second.GenerationID,
 				first.GenerationID+3)
 		}

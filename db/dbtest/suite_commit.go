@@ -171,7 +171,7 @@ var commits = group{
 		ctx, cancel := context.WithCancel(s.Context())
 		_, err := s.InsertSeq(ctx, func(yield func(jobs.Spec, error) bool) {
 			if yield(commandSpec(), nil) {
-				cancel() // the write has its last element now, so the commit is the next step
+				cancel() // the insert has received its last task, so its next step is the commit
 			}
 		}, s.now)
 		if err != nil || s.number(`SELECT count(*) FROM tasks`) != 1 {

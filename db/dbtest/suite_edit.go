@@ -64,7 +64,7 @@ func editMovesTasks(s *store) {
 		s.Errorf("got %d attempts, want 1", got.Attempt)
 	}
 
-	// A task that waits for other tasks, or for its release, continues to wait.
+	// An edit does not unblock a task that waits for another task or for its release.
 	c := w.add(jobs.After(a))
 	w.hold(b)
 	for _, id := range []int64{b, c} {

@@ -257,7 +257,8 @@ var metadataTests = group{
 		const plain = `INSERT INTO enqueue (args, metadata) VALUES (json_array('true'), '{"tenant":"a"}')`
 		old := must(s.raw.BeginTx(s.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead}))(s)
 		defer func() { _ = old.Rollback() }()
-		if _, err := old.ExecContext(s.Context(), s.statement(`SELECT count(*) FROM tasks`)); err != nil { // takes the snapshot of "old"
+		// The first query of the transaction "old" fixes the snapshot that this transaction reads.
+		if _, err := old.ExecContext(s.Context(), s.statement(`SELECT count(*) FROM tasks`)); err != nil {
 			s.Fatal(err)
 		}
 		s.index("tenant")

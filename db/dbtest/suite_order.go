@@ -178,5 +178,5 @@ func stateOf(tasks, before map[int64]jobs.Task, id int64) jobs.State {
 	if task, ok := before[id]; ok {
 		return task.State
 	}
-	return jobs.Completed // an earlier step has deleted the finished task; no task waited for it then
+	return jobs.Completed // an earlier step deleted this finished task, and no task was waiting for it at that time
 }

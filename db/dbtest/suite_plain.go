@@ -185,7 +185,7 @@ var plains = group{
 		}
 	},
 	"wrong types, ranges and lengths are rejected": func(s *store) {
-		if s.Server() == nil { // a server rounds the fraction, and accepts args with too many levels, with which the task fails later
+		if s.Server() == nil { // a server rounds 1.5, and accepts args that are nested too deeply, so the task fails later
 			s.wantRejected(`(run_at) VALUES (1.5)`, "run_at: ")
 			deep := strings.Repeat("[", taskjson.MaxDepth+1) + strings.Repeat("]", taskjson.MaxDepth+1)
 			s.wantRejected(`(args) VALUES ('`+deep+`')`, "args: ")

@@ -24,7 +24,7 @@ const (
 	Sync
 	Delete
 	Lock      // a writer takes the write lock of the database
-	Committed // a transaction is in the log; an error code does not undo it, but the caller of the commit gets the error
+	Committed // a transaction was committed; an error code does not undo it, but the caller of the commit gets the error
 )
 
 func (op Op) String() string {

@@ -63,7 +63,7 @@ func run(ctx context.Context, dir, photos string) error {
 		if _, err := os.Stat(filepath.Join(thumbs, filepath.Base(path))); err == nil {
 			continue // the image already has a thumbnail
 		}
-		if _, err := client.Add(Photo{path}).Ctx(ctx).Save(); err != nil { // an image with an unfinished task gets a second one
+		if _, err := client.Add(Photo{path}).Ctx(ctx).Save(); err != nil { // an image with an unfinished task gets a second task
 			return err
 		}
 	}
