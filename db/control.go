@@ -199,7 +199,7 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 	if err != nil || n == 0 {
 		return refused, err
 	}
-	if lane != "" { // the task has given up its lane; if no other task is next in the lane, this task gets it back at once
+	if lane != "" { // this task has given up its lane, but gets it back at once if no other task comes first
 		if err := t.freeLane(lane, now); err != nil {
 			return refused, err
 		}

@@ -199,7 +199,7 @@ func freezeOld(t *testing.T, path, schedules, message string) {
 
 // TestAnUpgradeKeepsADatabaseFrozen upgrades a file that was moved to another database. The upgraded file must still reject writes.
 func TestAnUpgradeKeepsADatabaseFrozen(t *testing.T) {
-	o := olds(t)[1] // a file of schema 12, because the program of schema 11 used no table migration_state
+	o := olds(t)[1] // a file of schema 12, because the program of schema 11 did not use the table migration_state
 	path := o.write(t)
 	want := engine.Frozen{State: engine.Moved, Other: "it's/new.db"}
 	freezeOld(t, path, "schedules", want.Message())

@@ -325,8 +325,8 @@ func (m *orderModel) check() {
 	clear(m.retried)
 }
 
-// dueUnseen reports whether the rate of a lane permits a start now. A task can nevertheless wait for such a lane, until the next cycle of a
-// worker sees that the lane is due.
+// dueUnseen reports whether the rate of a lane permits a start now. A task may still wait for such a lane, because only the next cycle of a
+// worker gives the lane to the task.
 func (m *orderModel) dueUnseen(l db.LimitStat) bool { return l.Rate > 0 && l.NextAt.IsZero() }
 
 // checkDependencies checks that the state of a task agrees with the states of its dependencies.

@@ -52,7 +52,8 @@ var leases = group{
 		}
 		s.sleep(19 * time.Second)
 		stuck()
-		s.sleep(2 * time.Second) // a command gets SIGKILL 10 s after the request to cancel it, and counts as stuck 10 s later
+		// A command gets SIGKILL 10 s after the request to cancel it. After 20 s its task counts as stuck.
+		s.sleep(2 * time.Second)
 		stuck(claimed[1].ID)
 		s.sleep(51 * time.Second)
 		stuck(claimed[0].ID, claimed[1].ID)
