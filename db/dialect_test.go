@@ -77,7 +77,7 @@ func TestKeptPlansFindTheirTasksByAnIndex(t *testing.T) {
 		lines := strings.Split(plan, "\n")
 		for i, line := range lines {
 			if scan.MatchString(line) && !strings.Contains(line, "tasks_lost") && !strings.Contains(lines[i+1], "Cond: ") &&
-				// A scan below a LIMIT needs no condition, because it ends after the first entry of the index.
+				// A scan under a Limit of the plan needs no condition, because it ends after the first entry of the index.
 				!strings.Contains(lines[max(i-1, 0)], "->  Limit") {
 				t.Errorf("%s: got the plan line %q without a condition on the index, want one\n%s", name, line, plan)
 			}

@@ -27,7 +27,8 @@ const firstDue = `SELECT id FROM {tasks} WHERE (state = 'scheduled' OR state = '
 var promoteTasks = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ?
 WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR parts IS NULL OR parts < 2)`)
 
-// selectOrdered selects the due tasks that promoteTasks leaves out. [1] is the current time.
+// selectOrdered selects the due tasks that promoteTasks leaves out: those with a lane, and those with dependencies that plain SQL has
+// written. [1] is the current time.
 var selectOrdered = query(`SELECT id, queue, lane, state, parts, generation_id FROM {tasks}
 WHERE id IN (` + firstDue + `) AND (lane IS NOT NULL OR generation_id = 0 AND parts >= 2)`)
 

@@ -26,7 +26,7 @@ var exitOrSignal = pattern.Lazy(`^(exit|signal)(?: status)? (?:(\d{1,10})|(?:SIG
 var signalNumbers = map[string]int{"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "FPE": 8, "KILL": 9, "SEGV": 11,
 	"PIPE": 13, "ALRM": 14, "TERM": 15, "XCPU": 24, "XFSZ": 25}
 
-// parseEnding parses a search for the end of an attempt.
+// parseEnding parses the text of a search. It returns false if the text does not describe a failed attempt.
 func parseEnding(text string) (ending, bool) {
 	first, line, long := strings.Cut(text, endingSeparator)
 	e, ok := parseReason(strings.TrimSpace(first), long)

@@ -120,13 +120,13 @@ func (d *DB) Recent(ctx context.Context, queue string, since time.Time) (Recent,
 	return r, err
 }
 
-// selectThroughput returns the numbers of ended tasks by state, in steps of [2] seconds since second [1].
+// selectThroughput returns the numbers of ended tasks by state, for each period of [2] seconds since second [1].
 var selectThroughput = query(`SELECT state, (minute * 60 - ?1) / ?2 AS step, sum(n) AS n FROM {counters} WHERE minute * 60 >= ?1
 	GROUP BY 1, 2
 UNION ALL SELECT state, (hour * 3600 - ?1) / ?2, sum(n) FROM {counter_hours} WHERE hour * 3600 >= ?1 GROUP BY 1, 2`)
 
-// selectSamples divides the time since [1] into [3] steps of [2] milliseconds. It lists the waits and durations of at most [4] tasks that
-// ended in each step.
+// selectSamples divides the time since [1] into [3] periods of [2] milliseconds. It lists the waits and durations of at most [4] tasks
+// that ended in each period.
 var selectSamples = query(`{samples}`)
 
 // TimeBucket has statistics of the tasks that ended within a period.

@@ -23,9 +23,9 @@ func only(list []ClaimJob, at int) []ClaimJob {
 	return one
 }
 
-// readFilling finds the tasks that wait until their batch is full. In the field "filling" of g it records how many other tasks of the same
-// job and queue the claim may take. It returns g and the time at which the first of the waiting tasks stops waiting. This time is zero if
-// no task waits.
+// readFilling finds the tasks that wait until their batch is full. If tasks of a job in a queue wait, the claim may take only the full
+// batches of this job and queue, and readFilling stores the number of tasks in these batches in g.filling. It returns g and the time at
+// which the first of the waiting tasks stops waiting. This time is zero if no task waits.
 //
 // For each job in a queue it reads the first pending tasks, at most as many as fill the batches of all free slots. The tasks after the last
 // full batch wait. They stop waiting when the oldest of them has waited for the time ClaimJob.Wait of the job.

@@ -93,8 +93,8 @@ func (d *DB) MakeCursor(ctx context.Context, name string, now time.Time) error {
 	return d.update(ctx, full, func(t *tx) error { return t.run(makeCursor, name, now.UnixMilli()) })
 }
 
-// RemoveCursor deletes a cursor. It also deletes those ended tasks from the list that no other cursor has to deliver. It reports whether
-// the cursor existed.
+// RemoveCursor deletes a cursor. It also trims the list of ended tasks: it deletes each task that all other cursors have delivered. It
+// reports whether the cursor existed.
 func (d *DB) RemoveCursor(ctx context.Context, name string) (bool, error) {
 	return updateAs(ctx, d, full, func(t *tx) (bool, error) {
 		n, err := t.exec(removeCursor, name)
@@ -206,7 +206,7 @@ func (d *DB) EndsAfter(ctx context.Context, seq int64, n int) ([]End, error) {
 	return ends, nil
 }
 
-// Cursor describes a cursor.
+// Cursor says how far a consumer has read the list of ended tasks.
 type Cursor struct {
 	Name   string
 	Behind int       // number of ends that the cursor has not delivered

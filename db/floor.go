@@ -30,11 +30,11 @@ import (
 //   - Floors change only which tasks a claim considers. Only the compare-and-swap of the claim decides which worker gets a task.
 
 const (
-	// Claims use floors if a read of all pending tasks takes longer. A read of about 5,000 entries of the index takes this time.
+	// Claims use floors if a read of all pending tasks takes longer than floorCost, the time for about 5,000 entries of the index.
 	floorCost  = 200 * time.Microsecond
 	floorEvery = time.Second            // time between two reads of all pending tasks
 	floorStep  = 100 * time.Millisecond // time between two reads of the tasks above the floors
-	// A read of all pending tasks that takes long is rare: the time to the next such read is at least floorShare times its duration.
+	// If a read of all pending tasks takes long, the next one begins only when floorShare times the duration of the read has passed.
 	floorShare = 30
 	// Claims use no floors if the last read of all pending tasks is older than floorAge times the time between two such reads.
 	floorAge = 2
@@ -48,17 +48,17 @@ const (
 	greatestPriority = 1<<31 - 1
 )
 
-// firstAbove selects the first pending task of a range. The column named value in the rows of json_each has the range: the queue, the job,
-// the least and the greatest priority, and the floor. Only with BETWEEN does PostgreSQL begin to read the index at the floor of the
-// greatest priority. Index: tasks_pending.
+// firstAbove selects the first pending task of a range of priorities. Each row of json_each has one range in its column named value: the
+// queue, the job, the least and the greatest priority, and the floor. The condition on the priority uses BETWEEN, because only then does
+// PostgreSQL begin to read the index at the floor of the greatest priority. Index: tasks_pending.
 const firstAbove = `SELECT priority, id FROM {tasks} WHERE state = 'pending' AND queue = value->>0 AND job = value->>1
 	AND priority BETWEEN CAST(value->>2 AS bigint) AND CAST(value->>3 AS bigint) AND id > CAST(value->>4 AS bigint)
 	ORDER BY priority DESC, id LIMIT 1`
 
-// These statements are for servers. [1] is a JSON array of ranges. selectFirsts returns the first pending task of each range, with the
-// index of the range in the array. Its last row has no task, but the time in microseconds that the statement has taken. selectQueuesAbove
-// returns the queues in which a claim may find a task. In such a queue, a range has a pending task, or the job of a range has one with a
-// generation above 1, which can be below the floor.
+// These statements are for servers. [1] is a JSON array of ranges of priorities (see partRange). selectFirsts returns the first pending
+// task of each range, with the index of the range in the array. Its last row has no task, but the time in microseconds that the statement
+// has taken. selectQueuesAbove returns the queues in which a claim may find a task. There are two kinds of such tasks: pending tasks above
+// the floor of a range, and pending tasks with a generation above 1, which can be below the floor.
 var (
 	selectFirsts = query(`SELECT CAST(value->>5 AS bigint) AS at, first.priority, first.id
 FROM {json_each}, LATERAL (` + firstAbove + `) AS first
@@ -78,8 +78,9 @@ var selectLastID = query(`SELECT coalesce(max(id), 0) FROM {tasks}`)
 var selectQueuesBetween = query(`SELECT first.queue FROM {json_each}, LATERAL (SELECT queue FROM {tasks} WHERE state = 'pending'
 	AND queue > value->>0 AND queue < coalesce(value->>1, U&'\+10FFFF') ORDER BY queue LIMIT 1) AS first`)
 
-// claimAbove has the statements that claims with floors use instead of claimTasks. A statement has one part per range. The parameters of a
-// part are those of aboveArm: max attempts, queue, job, least and greatest priority, and floor. The same parameters follow for belowArm.
+// claimAbove has the statements that claims with floors use instead of claimTasks. A statement has one part for each range of priorities of
+// a job. The parameters of a part are those of aboveArm: max attempts, queue, job, least and greatest priority, and floor. The same
+// parameters follow for belowArm.
 var claimAbove = &sqltext.Series{Template: claimJobs, Part: aboveAndBelow, Separator: unionAll, Params: 12,
 	Parts: sqltext.Parts{"above": aboveArm, "below": belowArm}}
 
@@ -116,7 +117,7 @@ type firstTask struct {
 // floors holds the floors of one worker. The comment at the beginning of this file explains floors and looks. A look runs beside the cycles
 // of the worker, so mu guards the fields below it.
 type floors struct {
-	cost time.Duration // equal to floorCost, except in tests
+	cost time.Duration // claims use floors if a full look takes longer; floorCost, except in tests
 
 	mu      sync.Mutex
 	looking bool               // whether a goroutine is looking at pending tasks
@@ -151,7 +152,7 @@ func (f *floors) use(d *DB, list []ClaimJob, now time.Time) bool {
 	return f.ranges != nil
 }
 
-// next returns when a worker that is idle at the time now must claim again.
+// next returns the time at which an idle worker must claim again. The parameter "now" is the current time.
 func (f *floors) next(now time.Time) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -229,8 +230,8 @@ func splitAt(ranges []idRange, priority int64) []idRange {
 	return slices.Replace(slices.Clone(ranges), at, at+1, parts...)
 }
 
-// look reads the first pending task of each range, and raises the floors. A full look reads all pending tasks, and decides whether claims
-// use floors. If looks fail, the floors become too old, and claims stop using them.
+// look reads the first pending task of each range of priorities, and raises the floors. A full look reads all pending tasks, and decides
+// whether claims use floors. If looks fail, the floors become too old, and claims stop using them.
 func (f *floors) look(d *DB, list []ClaimJob, full bool) {
 	f.mu.Lock()
 	queues, before, using := slices.Clone(f.queues), f.highest, f.ranges != nil
@@ -258,7 +259,7 @@ func (f *floors) look(d *DB, list []ClaimJob, full bool) {
 		}
 	}
 	tries := 1
-	if full && !using { // try again: a look may seem slow only because it waited for a processor
+	if full && !using { // measure again: perhaps a read was slow only because it waited for a processor
 		tries = 3
 	}
 	var first []firstTask
@@ -305,7 +306,7 @@ func readFirsts(ctx context.Context, d *DB, ranges []partRange) (first []firstTa
 	return first[:last], time.Duration(first[last].ID) * time.Microsecond, nil
 }
 
-// rangesJSON returns the argument of selectFirsts.
+// rangesJSON returns the ranges as the JSON array that selectFirsts and selectQueuesAbove take as their argument.
 func rangesJSON(ranges []partRange) string {
 	list := make([][6]any, len(ranges))
 	for i, r := range ranges {
@@ -350,7 +351,8 @@ func (c *claimer) aboveArgs(queue string, list []ClaimJob) (args []any, text *st
 	return args, claimAbove.Of(n)
 }
 
-// The method "set" stores the result of a look at the pending tasks. If there are no ranges, or more than maxRanges, claims use no floors.
+// The method "set" stores the result of a look at the pending tasks. After a fast full look the list "ranges" is empty. If it is empty, or
+// if it has more than maxRanges elements, claims use no floors.
 func (f *floors) set(queues []string, ranges []partRange, first []firstTask, before, highest int64, took time.Duration, full bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,8 +22,8 @@ func TestAPriorityGetsARangeOfItsOwn(t *testing.T) {
 	testkit.Equal(t, "at most so many ranges", len(many) <= 2*maxSplits+2, true)
 }
 
-// TestALookRaisesFloors checks that a look raises floors. A floor stays below the first pending task of its range, and is at most the
-// highest id at the previous look, which is 100 in this test. A floor never gets lower.
+// TestALookRaisesFloors checks that a look at the pending tasks raises floors. A floor stays below the first pending task of its range
+// of priorities. It is at most the highest id at the previous look, which is 100 in this test. A floor never gets lower.
 func TestALookRaisesFloors(t *testing.T) {
 	p, q := part{"a", "j"}, part{"b", "j"}
 	ranges := []partRange{{p, idRange{6, 9, 10}}, {p, idRange{5, 5, 20}}, {p, idRange{0, 4, 30}}, {q, idRange{0, 9, 0}},

@@ -122,7 +122,8 @@ func (t *tx) addHook(spec *jobs.Spec, now time.Time) error {
 // lastLines returns the last lines of the output of an attempt.
 func (t *tx) lastLines(claim ClaimID) ([]byte, error) {
 	var rows []outputRow
-	// A hook gets at most 50 lines of output. Most stored chunks of output have at least one whole line, so 54 are usually enough.
+	// A hook gets at most 50 lines of output. Most stored chunks of output have at least one whole line, so 54 chunks are
+	// usually enough.
 	if err := t.list(&rows, selectLastOutput, claim.ID, claim.GenerationID, int64(math.MaxInt64), lifecycle.HookLines+4); err != nil {
 		return nil, err
 	}

@@ -222,7 +222,8 @@ func (t *tx) insert(task *jobs.Task, s settings) (int64, error) {
 	return ids[0], err
 }
 
-// appendTask appends the values of insertTask. In a file the first value is the next id. On a server the database assigns the id.
+// appendTask appends the values of a task that insertTask writes. In a file the first value is the next id. On a server the
+// database assigns the id.
 func (t *tx) appendTask(values []any, task *jobs.Task, s settings) ([]any, error) {
 	if !t.db.traits.GivesIDs {
 		id, err := t.nextID()
@@ -239,7 +240,7 @@ func (t *tx) appendTask(values []any, task *jobs.Task, s settings) ([]any, error
 		s.finishedAt, s.outcome, nullNumber(task.Batch)), nil
 }
 
-// appendPlain appends the values of insertPlain without the id.
+// appendPlain appends the values of a task that insertPlain writes, without the id.
 func appendPlain(values []any, task *jobs.Task) ([]any, error) {
 	options, err := taskspec.EncodeOptions(&task.Options)
 	return append(values, string(task.State), task.Queue, task.Job, nullText(task.Args), nullText(task.Label), int64(task.Priority),
@@ -331,7 +332,8 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 		err = t.ended([]end{{id: id, queue: task.Queue, state: state}}, now)
 	case o.hold:
 		err = t.addHold(id, TaskChange{At: now, By: task.CreatedBy, Action: ActionHold})
-	// If the database has limits, laneTaken returns true even for a free lane. Then freeLane makes the task pending if it may start.
+	// If the database has limits, laneTaken returns true even for a free lane, so the task is blocked. freeLane makes the task pending
+	// if it may start.
 	case state == jobs.Blocked && !waits && t.used.limits:
 		err = t.freeLane(task.Lane, now)
 	}
@@ -346,7 +348,7 @@ func waitsValue(state jobs.State, waits bool) any {
 	return waits
 }
 
-// withEarlier returns the list "ids" with the ids of earlier tasks of the same call at its end. The list "earlier" has the indexes of these
+// withEarlier appends the ids of earlier tasks of the same call to a copy of the list "ids". The list "earlier" has the indexes of these
 // tasks in the list "added".
 func withEarlier(ids []int64, earlier []int, added []Inserted) ([]int64, error) {
 	for _, i := range earlier {

@@ -55,7 +55,7 @@ type Engine interface {
 	Thawing() []*sqltext.Statement
 }
 
-// Use says what the caller's transaction is used for. Each use includes the uses above it in this list.
+// Use says what the caller's transaction is used for. Each of the constants below includes the constants before it.
 type Use int
 
 const (

@@ -83,7 +83,7 @@ var (
 
 // ReadFrozen returns the reason why the database rejects writes.
 func ReadFrozen(q Querier, dialect *sqltext.Dialect) (f Frozen, err error) {
-	for range 2 { // a second try, because another process may drop the table between the two queries
+	for range 2 { // try twice, because another process may drop the table after hasState has found it
 		var exists bool
 		if err = q.Scan(hasState, []any{dialect.Prefix + "migration_state"}, &exists); err != nil || !exists {
 			return Frozen{}, err

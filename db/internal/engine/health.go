@@ -22,8 +22,8 @@ type ServerHealth struct {
 	Rights       Rights        `json:"rights"`
 }
 
-// Session is an open transaction of another session. Without the role pg_read_all_stats, the fields State and Client and the times are
-// empty for the sessions of other roles.
+// Session describes another session that has an open transaction. Without the role pg_read_all_stats, the fields State and Client and
+// the times are empty for the sessions of other roles.
 type Session struct {
 	PID         int       `json:"pid"`
 	User        string    `json:"user"`

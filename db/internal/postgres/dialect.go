@@ -60,8 +60,8 @@ var fragments = sqltext.Parts{
 
 	"highest_id": "SELECT coalesce(max(id), 0) FROM {tasks}",
 
-	// For each step, the statement seeks once in the index. The version for SQLite first selects ids, and then the tasks with these ids. A
-	// server would execute that version slowly: for each task, it would search the whole list of ids.
+	// The statement seeks once in the index for each period of time. The version for SQLite first selects ids, and then the tasks with
+	// these ids. A server would execute that version slowly: for each task, it would search the whole list of ids.
 	"samples": `WITH RECURSIVE stretches (step, at) AS (SELECT CAST(0 AS bigint), CAST(?1 AS bigint)
 	UNION ALL SELECT step + 1, at + CAST(?2 AS bigint) FROM stretches WHERE step + 1 < ?3)
 SELECT step, ended.started_at - ended.run_at AS wait, ended.finished_at - ended.started_at AS duration FROM stretches, LATERAL (SELECT *

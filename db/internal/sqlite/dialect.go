@@ -13,9 +13,9 @@ var fragments = sqltext.Parts{
 	// claim_job selects the tasks of one job in a claim. SQLite merges the SELECTs of all jobs in the order of an index, and stops at the
 	// limit of the claim.
 	"claim_job": "{tasks_of_job}",
-	// row_address adds a column to the SELECT of one job: the physical address of the row. It is empty on an engine where the claim finds
-	// the selected rows by their ids. same_row is the condition that a row of tasks is one of the selected rows. same_id is the same
-	// condition for a claim that knows only the ids of the tasks.
+	// row_address adds a column with the physical address of the row to the SELECT that a claim makes for one job. It is empty on an engine
+	// where the claim finds the selected rows by their ids. same_row is the condition that a row of tasks is one of the selected rows.
+	// same_id is the same condition for a claim that knows only the ids of the tasks.
 	"row_address": "",
 	"same_row":    "tasks.id = next_id",
 	"same_id":     "tasks.id = next_id",
@@ -74,8 +74,8 @@ var fragments = sqltext.Parts{
 	"highest_id": "SELECT coalesce(max(id), 0) FROM (SELECT max(id) AS id FROM {tasks} WHERE id < 4503599627370496" +
 		" UNION ALL SELECT max(id) FROM {last_ids}) AS ids",
 
-	// samples divides the time since [1] into [3] steps of [2] milliseconds. It lists the waits and durations of the first [4] tasks that
-	// ended in each step. Index: tasks_finished, with a seek for each step.
+	// samples divides the time since [1] into [3] periods of [2] milliseconds. It lists the waits and durations of the first [4] tasks
+	// that ended in each period. Index: tasks_finished, with a seek for each period.
 	"samples": `WITH RECURSIVE stretches (step, at) AS (SELECT 0, ?1 UNION ALL SELECT step + 1, at + ?2 FROM stretches WHERE step + 1 < ?3)
 SELECT step, tasks.started_at - tasks.run_at AS wait, tasks.finished_at - tasks.started_at AS duration FROM stretches CROSS JOIN {tasks}
 	ON tasks.id IN

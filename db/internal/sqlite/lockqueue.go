@@ -26,7 +26,7 @@ type lockQueue struct {
 	word  *atomic.Uint32 // first word: odd while a process of the queue has the lock; nil if there is no queue
 	quick *atomic.Uint32 // second word: not 0 if a process waits to make a single write (it writes only from time to time)
 	mine  uint32         // odd number to which this process has set the first word; 0 when the series of writes has ended
-	timer *time.Timer    // timer that ends the series if no write follows
+	timer *time.Timer    // timer that ends the series of writes if no other write follows
 }
 
 // maxQueueSleep is the longest sleep in the queue.
