@@ -119,9 +119,9 @@ func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool,
 	if r.DueAt.time().Equal(next) {
 		return next.IsZero(), nil
 	}
-	t.released = true // tells the worker to read the new time of the next start
+	t.released = true // so that the worker reads the new time of the next start
 	err := t.run(setLaneDue, nullTime(next), r.Name)
-	r.DueAt = 0 // 0 stands for NULL; if a time was stored, the 0 is wrong, but then the caller does not use r again
+	r.DueAt = 0 // 0 stands for NULL; it is wrong after a time was stored, but then the caller does not use r again
 	return next.IsZero(), err
 }
 

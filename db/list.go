@@ -77,8 +77,8 @@ type order struct {
 	sorts bool // whether SQLite must find the rows by an index and then sort them by id
 }
 
-// parts returns the parts of a statement that lists tasks in this order. The parameter "c" is the condition that selects the tasks. A unary
-// plus before the id keeps SQLite from reading the table in the order of the ids.
+// parts returns the texts that replace the names in braces in a statement that lists tasks in this order. The parameter "c" is the
+// condition that selects the tasks. A unary plus before the id keeps SQLite from reading the table in the order of the ids.
 func (o order) parts(c *condition) sqltext.Parts {
 	parts := sqltext.Parts{"where": c.template(), "order": " ORDER BY {plus}tasks.id{direction}{limit}", "plus": "", "direction": " DESC",
 		"limit": ""}

@@ -31,7 +31,8 @@ func (o TimeOrder) statement(f jobs.Filter, indexed ...string) (*statement, []an
 	return listByTime.With(parts), args
 }
 
-// parts returns the parts of a statement that reads a list in this order, and its arguments.
+// parts returns the texts that replace the names in braces in a statement that reads a list in this order. It also returns the arguments of
+// the statement.
 func (o TimeOrder) parts(f jobs.Filter, indexed ...string) (sqltext.Parts, []any) {
 	waiting := []jobs.State{jobs.Scheduled, jobs.Retrying}
 	if o.Due && (len(f.States) == 0 || slices.ContainsFunc(f.States, func(s jobs.State) bool { return !slices.Contains(waiting, s) })) {

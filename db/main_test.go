@@ -136,7 +136,7 @@ func start(t *testing.T, e childCommand, change func(*exec.Cmd)) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// by this path another user can execute the test binary even if it is in a private directory
+	// another user can execute the test binary by this path, even if the binary is in a private directory
 	c := &child{Cmd: exec.Command("/proc/self/exe")}
 	if self, err := os.Executable(); err == nil && change == nil {
 		c.Path = self

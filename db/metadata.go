@@ -74,7 +74,7 @@ var (
 )
 
 const (
-	indexMost = 1000                  // greatest number of tasks or rows in one transaction of IndexMetadata
+	indexMost = 1000                  // maximum number of tasks or rows in one transaction of IndexMetadata
 	lockPause = 50 * time.Millisecond // time between two attempts to lock metadata_keys
 )
 
@@ -263,7 +263,8 @@ func (d *DB) fillIndexes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		upTo = max(upTo, after+1) // selectPart returns 0 if the tasks above "after" were deleted meanwhile; after+1 makes the loop end
+		// If the tasks above "after" were deleted meanwhile, selectPart returns 0. Then go on with the next id, so that the loop ends.
+		upTo = max(upTo, after+1)
 		if err := d.update(ctx, normal, func(t *tx) error {
 			t.wakeups = false
 			return t.run(fillIndexes, after, upTo)

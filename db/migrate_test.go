@@ -100,7 +100,7 @@ func TestSynchronousPragmaMatchesTheLevelOfTheWrite(t *testing.T) {
 	}
 	defer durable.Close()
 	alwaysNormal := openTest(t)
-	for range 3 { // Use each level three times: if the writer prepared the PRAGMA that sets a level, it would take effect only once.
+	for range 3 { // Set each level of durability three times, because a prepared PRAGMA would take effect only the first time.
 		testkit.Equal(t, "synchronous of a full write", level(durable, full), 2)
 		testkit.Equal(t, "synchronous of a normal write", level(durable, normal), 1)
 		testkit.Equal(t, "synchronous of a full write with Options.Normal", level(alwaysNormal, full), 1)

@@ -69,7 +69,7 @@ func streamNumber(name string) int64 {
 	return 1
 }
 
-// output stores the remaining output of an attempt in the transaction that has finished the attempt.
+// output makes the last change to the stored output of an attempt, in the transaction that has finished the attempt.
 func (t *tx) output(task jobs.Task, out Output) error {
 	_, err := t.writeOutput(insertLastOutput, task, out)
 	return err
@@ -123,7 +123,8 @@ func (d *DB) LastOutput(ctx context.Context, claim ClaimID, limit int) ([]jobs.C
 	return d.OutputBefore(ctx, claim, math.MaxInt64, limit)
 }
 
-// OutputBefore returns up to limit chunks of the output of an attempt, oldest first: those that come just before chunk seq.
+// OutputBefore returns the chunks of the output of an attempt that come just before chunk seq, oldest first. The parameter "limit" is the
+// maximum number of chunks.
 func (d *DB) OutputBefore(ctx context.Context, claim ClaimID, seq int64, limit int) ([]jobs.Chunk, error) {
 	chunks, err := d.output(ctx, selectLastOutput, claim.ID, claim.GenerationID, seq, limit)
 	slices.Reverse(chunks)

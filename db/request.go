@@ -7,20 +7,20 @@ import (
 	"runtime"
 )
 
-// request is a write that waits for the leader of a group, the goroutine that runs the writes of several callers in one transaction
-// (commit.go). The caller of the write waits for the result.
+// request is a write of one caller, who waits for its result. A goroutine, the leader of a group, runs the writes of several callers in one
+// transaction; see commit.go.
 type request struct {
 	ctx   context.Context // context of the caller; if it ends before the write has begun, the caller gives up
 	level level
 	alone bool // whether the request needs a transaction of its own, because the function "run" must not be called twice
-	// Whether the request can run at the same time as other requests that have this mark. On a server, several groups can hold the write
-	// lock together if all their requests have this mark.
+	// Whether the request can run at the same time as other requests whose field "shared" is true. On a server, several groups can hold the
+	// write lock together if this field is true in all their requests.
 	shared bool
 	adds   bool // whether the function "run" only passes tasks to the inserter, which adds the tasks of several requests in one statement
 	run    func(*tx) error
-	single func(*tx) error // the same write as a single statement, which needs no transaction; may be nil
+	single func(*tx) error // does the same as "run" by a single statement without a transaction; may be nil
 	done   chan error      // result of the write; buffered
-	lead   chan struct{}   // receives a value when the caller becomes the leader; buffered
+	lead   chan struct{}   // receives a value when the caller becomes the leader of the next group; buffered
 }
 
 // call runs the request. If alone is set, the request runs code of its caller. That code may panic or end its goroutine, but the leader

@@ -42,10 +42,10 @@ type WorkerRuns struct {
 	Runs      []Run     // ordered by the time of their start
 }
 
-// RunsByWorker returns the running attempts and the attempts that ended lately, grouped by worker. Attempts that ended before the time in
-// the parameter "since" are not in the list. Each of the three statements reads at most as many rows as the parameter "most" says. If a
-// statement about ended attempts reaches this limit, older ones are missing, too: the list then has only attempts that ended at or after
-// the time in the result "from". Otherwise this result is the same time as "since". The attempts of deleted tasks are always missing.
+// RunsByWorker returns the running attempts, and the attempts that ended at or after the time in the parameter "since", grouped by worker.
+// It reads them with three statements. The parameter "most" is the maximum number of rows of each statement. If a statement about ended
+// attempts reaches this maximum, the list has only the attempts that ended at or after the time in the result "from". Otherwise this time
+// is the same as "since". The attempts of deleted tasks are always missing.
 func (d *DB) RunsByWorker(ctx context.Context, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
 	type row struct {
 		TaskID     int64      `db:"task_id"`

@@ -30,8 +30,8 @@ type scenario struct {
 	otherJoined bool           // whether the second worker, which loses its task, is registered
 	startedOnce bool           // whether Sync has confirmed that the claim of the at-most-once task is on the disk
 
-	// These fields are copies of the fields inserted and finished, made at the last sync of the log. With Options.Flash, a power failure
-	// can undo all later writes.
+	// These fields are copies of the fields "inserted" and "finished", made at the last sync of the log. With Options.Flash, a power
+	// failure can undo all later writes.
 	syncedInserts  []int64
 	syncedFinishes []ClaimID
 }

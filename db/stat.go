@@ -129,7 +129,8 @@ func (d *DB) QueuesWith(ctx context.Context, pending []PendingCount, since time.
 	return d.queueStats(ctx, rows, since)
 }
 
-// queueStats makes a QueueStat for each queue from the rows of countQueues, and reads the fields that these rows do not have.
+// queueStats makes a QueueStat for each queue from the rows of countQueues. It adds the failed tasks, the pauses and the longest waits,
+// which these rows do not have.
 func (d *DB) queueStats(ctx context.Context, rows []countRow, since time.Time) (map[string]*QueueStat, error) {
 	stats := map[string]*QueueStat{}
 	of := func(queue string) *QueueStat {

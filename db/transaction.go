@@ -12,9 +12,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// This file runs the transaction of a group (commit.go explains groups) and the statements in it. The rule for errors is the difficult
-// part, because a wrong error makes a caller repeat a write that was committed, or trust one that was not:
-//   - If a member fails, the transaction is rolled back, and the result is a *memberError. The leader then runs the members one by one.
+// This file runs the transaction of a group, and the statements in it. A group is a set of writes by several callers, its members; see
+// commit.go. The rule for errors is the difficult part, because a wrong error makes a caller repeat a write that was committed, or trust
+// one that was not:
+//   - If the write of a member fails, the transaction is rolled back, and the result is a *memberError. The writes of the members then run
+//     one by one.
 //   - If BEGIN or the check of the files fails, nothing was written. Every member of the group gets the error of the failed step. If BEGIN
 //     failed only because the context of one caller has ended, the other members wait for the next transaction.
 //   - If the connection breaks after COMMIT was sent, the result of the commit is unknown. All members get an error that says so
@@ -27,15 +29,16 @@ import (
 // A tx can also run in a transaction of the caller (field "outer"). In this case it does not prepare its statements, and it neither begins
 // nor commits the transaction.
 
-// memberError is the error of one member of a group. The transaction of the group was rolled back.
+// memberError is the error of one write in a group of writes that share a transaction. That transaction was rolled back.
 type memberError struct{ err error }
 
 func (e *memberError) Error() string { return e.err.Error() }
 
-// Unwrap returns the error of the member, so that callers can read the error code of the driver.
+// Unwrap returns the error of the failed write, so that callers can read the error code of the driver.
 func (e *memberError) Unwrap() error { return e.err }
 
-// transaction runs all members of a group in one transaction, or rolls it back. It returns a *memberError if one of them failed.
+// transaction runs all writes of a group in one transaction. If one of these writes fails, transaction rolls all of them back and returns a
+// *memberError.
 func (w *writer) transaction(group []*request, leader *request) (err error) {
 	ctx := context.Background()
 	if w.broken {
@@ -108,9 +111,9 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 	return nil
 }
 
-// runSingle runs the only member of a group as a single statement without BEGIN and COMMIT. The result "done" is false if other processes
-// hold the lock. Then nothing was written, and the caller must run the request in a transaction. A transaction waits for the lock, and
-// checks the files after that.
+// runSingle runs a write that is alone in its group, as a single statement without BEGIN and COMMIT. The result "done" is false if another
+// process holds the lock. Then nothing was written, and the caller must run the write in a transaction: a transaction waits for the lock,
+// and then checks the files of the database.
 func (w *writer) runSingle(t *tx, r *request) (done bool, err error) {
 	w.db.engine.CommitBegins()
 	err = r.single(t)
@@ -197,11 +200,11 @@ type tx struct {
 
 	held    heldKeys    // what the transaction knows about the table unique_keys; see uniquekey.go
 	indexed indexedKeys // what the transaction knows about indexed keys of metadata; see metadata.go
-	inserts *inserter   // collects the new tasks of all members of the group
+	inserts *inserter   // collects the new tasks of all writes of the group
 	lastID  int64       // highest id of a task; 0 if not read yet
 
-	wakeups   bool // whether the current member of the group may have given other workers something to do
-	last      bool // whether the current member is the last one of its group
+	wakeups   bool // whether the current write of the group may have given other workers something to do
+	last      bool // whether the current write is the last one of its group
 	committed bool // whether the last statement has also committed the transaction, which only happens on a server
 	changed   bool // whether the transaction may have changed rows
 	wrote     bool // whether the transaction certainly has rows to commit: a new task, or a new generation of a task

@@ -44,7 +44,7 @@ func (d *DB) within(ctx context.Context, outer *sql.Tx, use engine.Use) (*tx, er
 	t := &tx{ctx: context.WithoutCancel(ctx), outer: &sqlx.Tx{Tx: outer, Mapper: d.read.Mapper}, db: d}
 	now := outerTx{weak.Make(outer), use}
 	if last := d.lastTx.Load(); last != nil && last.tx == now.tx && last.use >= use {
-		return t, nil // an earlier call has made the checks below for this transaction; the checks take half as long as an INSERT
+		return t, nil // skip the checks below: an earlier call has made them for this transaction, and they take half as long as an INSERT
 	}
 	if err := d.Replaced(); err != nil {
 		return nil, err

@@ -173,7 +173,7 @@ func (w *Worker) Owners(ctx context.Context) ([]Owner, error) {
 	return readRows[Owner](ctx, w.db, selectOwners, w.number)
 }
 
-// Workers lists the workers that have not ended and whose last heartbeat is at or after the time in since.
+// Workers lists the workers that have not ended and whose last heartbeat is at or after the time in the parameter "since".
 func (d *DB) Workers(ctx context.Context, since time.Time) ([]WorkerInfo, error) {
 	type row struct {
 		ID        string `db:"id"`

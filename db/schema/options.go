@@ -30,7 +30,7 @@ func withTaskOptions(schema string, dialect *optionDialect) string {
 		}
 		parts := dialect.parts(o)
 		values = append(values, parts.Fill("{view} AS {key}"))
-		// The view enqueue has no column for these two options, because only runner itself sets them.
+		// The view "enqueue" has no column for these two options, because only runner itself sets them.
 		if o.Key == "path" || o.Key == "event" {
 			continue
 		}
@@ -81,7 +81,7 @@ func kindOf(o *taskspec.OptionInfo) optionKind {
 // optionDialect holds, for one dialect, the templates of the SQL about task options.
 type optionDialect struct {
 	path    string                   // text before the key in {path}: SQLite needs a JSON path such as $.key, PostgreSQL only the key
-	check   string                   // template for the check of one option in the view enqueue
+	check   string                   // template for the check of one option in the view "enqueue"
 	between string                   // SQL text that separates two values in the list of the values that an option allows
 	kinds   map[optionKind]optionSQL // templates for each kind of options
 }
@@ -90,7 +90,7 @@ type optionDialect struct {
 type optionSQL struct {
 	stored  string // expression for the stored value of task t; it is NULL if the task does not have the option
 	view    string // expression for the value in tasks_view; an empty template means {usual}
-	cast    string // cast of the option's column in the view enqueue, such as ::bigint
+	cast    string // cast of the option's column in the view "enqueue", such as ::bigint
 	value   string // expression for the value to store in the JSON object; an empty template means NEW.{key}
 	invalid string // condition that is true for an invalid value
 }

@@ -58,7 +58,7 @@ var copiedTables = []copiedTable{
 	{name: "totals", order: "queue, job, result"},
 }
 
-// parts returns the parts of the statements about the table.
+// parts returns the texts that replace the names in braces in the statements about the table.
 func (c copiedTable) parts() sqltext.Parts {
 	table := "{" + c.name + "}"
 	rows := table
@@ -71,7 +71,7 @@ func (c copiedTable) parts() sqltext.Parts {
 const (
 	copyTasks   = 256     // number of tasks that one transaction copies
 	copyWaiting = 500     // number of statements that are sent to a server before the migration waits for their results
-	copyBytes   = 1 << 20 // maximum size in bytes of the statements that are sent before the migration waits
+	copyBytes   = 1 << 20 // size in bytes of the statements that are sent to a server before the migration waits for their results
 )
 
 // Each of these statements is for one table: {table} stands for its name and {rows} for its rows; see copiedTable.parts. copyThese reads

@@ -40,7 +40,7 @@ func Check(ctx context.Context, d *db.DB, now time.Time) error {
 		return d.Engine().Explain(err)
 	}
 	if frozen != (engine.Frozen{}) {
-		return nil // the database is frozen, and Begin decides whether it can be moved
+		return nil // the database already belongs to a migration, and Begin decides whether this migration can continue
 	}
 	return idle(q, d, now)
 }
@@ -98,16 +98,16 @@ func Begin(ctx context.Context, from, to *db.DB, now time.Time) (m *Migration, d
 		}
 		return engine.Freeze(q, from.Engine(), m.moving)
 	})
-	if err != nil && fresh { // the source is not frozen, for example because a worker has just started there
-		// Let the target accept writes again. If that fails, the target stays frozen and empty. A later migration from the same source can
-		// continue with it.
+	if err != nil && fresh { // the source still accepts writes, for example because a worker has just started there
+		// Let the target accept writes again. If that fails, the target stays empty and rejects writes. A later migration from the same
+		// source can continue with it.
 		_ = to.UpdateAlone(context.WithoutCancel(ctx), m.thawTarget)
 	}
 	return m, false, err
 }
 
 // freezeTarget begins or continues the migration on the target. The parameter "here" is the state of the source. The result "fresh" reports
-// whether the target was not frozen before. The result "done" reports whether the migration is complete.
+// whether the target accepted writes before this call. The result "done" reports whether the migration is complete.
 func (m *Migration) freezeTarget(ctx context.Context, here engine.Frozen, now time.Time) (fresh, done bool, err error) {
 	e := m.to.Engine()
 	err = m.to.UpdateAlone(ctx, func(q engine.Querier) error {

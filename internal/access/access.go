@@ -22,8 +22,8 @@ var User func(r any) string
 // Notify tells the workers and waiting calls of a *runner.Runner that tasks have changed.
 var Notify func(r any)
 
-// HeadSize returns how many bytes a worker stores from the start of an output that is longer than limit bytes. The worker also stores bytes
-// from the end of such an output, and drops the middle.
+// HeadSize returns how many bytes a worker stores from the start of an output that has more bytes than the parameter "limit". The worker
+// also stores bytes from the end of such an output, and drops the middle.
 var HeadSize func(limit int64) int64
 
 // NextTicks returns the next n times at which a schedule adds tasks, as if it were not paused. It returns fewer if the schedule has no more

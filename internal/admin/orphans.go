@@ -49,8 +49,8 @@ func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, er
 	return found, err
 }
 
-// OrphansOf returns the processes of one task that should be dead but still run. It does not wait like OrphanProcesses, because a worker
-// kills the processes of an attempt before the attempt ends.
+// OrphansOf returns the processes of one task that should be dead but still run. Unlike OrphanProcesses it searches only once, because a
+// worker kills the processes of an attempt before the attempt ends.
 func OrphansOf(ctx context.Context, r *runner.Runner, task jobs.Task) (found []OrphanProcess, err error) {
 	for _, p := range supervisor.FindMarked() {
 		if p.Mark.Task() != task.ID {

@@ -88,8 +88,8 @@ func OutputBefore(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, s
 	return store(r).OutputBefore(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
 }
 
-// HeadSize returns how many bytes a worker stores from the start of an output that is longer than limit bytes. The worker also stores bytes
-// from the end of such an output, and drops the middle.
+// HeadSize returns how many bytes a worker stores from the start of an output that has more bytes than the parameter "limit". The worker
+// also stores bytes from the end of such an output, and drops the middle.
 func HeadSize(limit int64) int64 { return access.HeadSize(limit) }
 
 // LastBackup returns the time of the last backup that runner made, or the zero time if it made none.

@@ -23,10 +23,10 @@ type (
 
 // These limits say when a condition on a server becomes a problem.
 const (
-	openTooLong   = time.Minute      // age of a transaction that holds a snapshot or is idle
+	openTooLong   = time.Minute      // maximum age of a transaction that is prepared, holds a snapshot or is idle
 	lockedTooLong = 10 * time.Second // age of a transaction that holds the write lock
 	farBehind     = 100_000          // number of transactions since a snapshot was taken; used if the age of the snapshot is unknown
-	longLog       = 1 << 30          // bytes of the write-ahead log that a standby has not applied, or that a replication slot keeps
+	longLog       = 1 << 30          // maximum bytes of log that a standby has not applied, or that a replication slot keeps
 	lateReplica   = time.Minute      // delay with which a standby applies the log
 	manyDead      = 100_000          // number of dead rows that is a problem, if the table also has more dead than live rows
 	vacuumOverdue = 10 * time.Minute // time since the last VACUUM of a table that has more than manyDead dead rows

@@ -65,11 +65,11 @@ func (p Parts) Fill(template string) string {
 
 // Series is a template for statements that repeat a part n times, such as a row of values.
 type Series struct {
-	Template  string // {parts} stands for the n parts, and {after_parts} for the number of the first parameter after them
+	Template  string // {parts} stands for n repetitions of Part, and {after_parts} for the number of the next parameter
 	Part      string
-	Separator string // text between two parts
-	Params    int    // how many parameters each part has; needed for {after_parts}
-	Parts     Parts  // what stands for the other names in braces in the field Template
+	Separator string // text between two repetitions of Part
+	Params    int    // number of parameters in Part; needed for {after_parts}
+	Parts     Parts  // templates for all marks in Template except {parts} and {after_parts}
 	Reads     bool   // whether the statements only read
 
 	statements sync.Map // maps n, the number of parts, to the *Statement that repeats the part n times
@@ -115,7 +115,7 @@ type renderer struct {
 	out     strings.Builder
 	params  int             // how many parameters the renderer has numbered; used only if dialect.Numbered is set
 	noAlias bool            // if true, the renderer adds no alias to a name, and does not use the fragments of the dialect
-	keep    bool            // if true, the renderer replaces only the marks whose names are in parts, and copies all other marks
+	keep    bool            // if true, the renderer replaces only the marks with a name in the field "parts", and copies all others
 	marks   map[string]bool // set of the names of all marks that were rendered; may be nil
 }
 
