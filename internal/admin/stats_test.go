@@ -23,7 +23,7 @@ func TestThePercentilesOfAWholePeriodWeighTheTasks(t *testing.T) {
 	})
 	for name, got := range map[string]time.Duration{"wait p50": whole.WaitP50, "wait p95": whole.WaitP95, "run p50": whole.RunP50,
 		"run p95": whole.RunP95} {
-		testkit.Equal(t, name, got, time.Second) // without weights it would be an hour, because 10 of the 12 samples are an hour
+		testkit.Equal(t, name, got, time.Second) // without weights, each percentile would be an hour, like 10 of the 12 samples
 	}
 	testkit.Equal(t, "sampled tasks", whole.Sampled, 12)
 	testkit.Equal(t, "completed tasks", whole.Ended[jobs.Completed], 998)

@@ -137,7 +137,7 @@ func openBatch(p *term.Printer, o Options) (*batch, error) {
 func (b *batch) close() {
 	if b.kept != nil && b.in != io.Reader(b.kept) {
 		b.kept.Close()
-		// The method "keep" has already removed the file, except on systems such as Windows, where an open file cannot be removed.
+		// On systems such as Windows the method "keep" could not remove the file while it was open. Elsewhere the file is already removed.
 		os.Remove(b.kept.Name())
 	}
 	if b.opened != nil {

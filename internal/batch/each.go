@@ -143,8 +143,8 @@ const (
 )
 
 // surelyValid reports whether a line certainly makes a valid command. The line must be short and contain no NUL byte. The command must not
-// exceed shortCommand and fewReplaced, and its first word, the program, must have no placeholder. If surelyValid returns false, the line
-// may be valid or invalid: the caller must make and validate the Spec.
+// exceed the limits shortCommand and fewReplaced. Its first word, the program, must have no placeholder. If surelyValid returns false, the
+// line may be valid or invalid: the caller must make and validate the Spec.
 func (c *lineCommand) surelyValid(text []byte) bool {
 	return c.plain && len(text) <= shortLine && bytes.IndexByte(text, 0) < 0
 }

@@ -24,7 +24,7 @@ func PrintEnqueued(ctx context.Context, r *runner.Runner, p *term.Printer, added
 		}
 		for _, one := range part {
 			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == one.ID })
-			if i < 0 && one.Kept { // an older task holds the unique key, although this task was deleted
+			if i < 0 && one.Kept { // nothing was added: an older task, which was deleted, has the unique key
 				if err := p.Record(record.Record{{Key: "id", Value: one.ID}, {Key: "enqueued", Value: record.WasKept}}); err != nil {
 					return err
 				}

@@ -66,9 +66,9 @@ func lineName(raw []byte) (string, bool) {
 
 // lineIDs maps the id of each line to its task.
 type lineIDs struct {
-	wanted    map[string]bool // ids of lines that "positions" must contain, because other lines refer to them; nil for all
+	wanted    map[string]bool // ids that other lines refer to; "positions" contains only these ids; nil means that it contains all ids
 	positions map[string]int  // maps the id of a line to the position of its task in the batch, from 0
-	n         int             // number of lines so far
+	n         int             // number of lines that the method "resolve" has handled
 	done      []int64         // database ids of the tasks that are already committed, in the order of the batch
 }
 
@@ -81,7 +81,8 @@ func (l *lineIDs) want(names lineNames) {
 	}
 }
 
-// resolve adds dependencies to the Spec of a line for the ids that the line refers to. It also counts the line.
+// resolve adds dependencies to the Spec of a line: the tasks of the lines that this line refers to. It also stores the id of this line, so
+// that later lines can refer to it.
 func (l *lineIDs) resolve(spec *jobs.Spec, names lineNames) error {
 	for _, side := range []struct {
 		field   string

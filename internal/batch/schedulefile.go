@@ -29,7 +29,7 @@ type ScheduleFile struct {
 	Unchanged string   // last sentence of errors, which says that the command changed nothing
 
 	text    []byte
-	lines   []int // line numbers of the schedules, in the same order
+	lines   []int // for each element of Schedules, the number of its line
 	refused []refusal
 }
 

@@ -12,7 +12,7 @@ import (
 // name returns the full name of the command, such as "runner schedule add".
 func (line *Line) name() string { return strings.Join(append([]string{"runner"}, line.Path...), " ") }
 
-// commandHint returns the command line that the user probably meant when word is an unknown command. The parameter "args" contains the
+// commandHint returns the command line that the user probably meant. The parameter "word" is an unknown command, and "args" contains the
 // words after it.
 func (line *Line) commandHint(word string, args []string) string {
 	path, next := strings.Join(append(line.Path, word), " "), ""

@@ -20,7 +20,8 @@ type parsed struct {
 	words   []string
 }
 
-// parse parses a command line like App.Run, but for three small commands. It returns the options and arguments that the command received.
+// parse parses a command line as App.Run does, but with a few small commands. It returns the options and arguments that the command
+// received.
 func parse(t *testing.T, env map[string]string, args ...string) (parsed, error) {
 	t.Helper()
 	a := &App{Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}

@@ -5,7 +5,7 @@ const scheduleAddForm = "runner schedule add NAME --cron EXPR -- COMMAND"
 
 // CommandSynonym helps users who type a command of another tool.
 type CommandSynonym struct {
-	Hint  string // command line of runner to use instead; two, six spaces apart, if the command of the other tool can mean two things
+	Hint  string // command line of runner to use instead; two command lines, six spaces apart, if Names can mean two things
 	Names string // commands of other tools, separated by ", "; a command may have two words
 }
 

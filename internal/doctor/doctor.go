@@ -137,7 +137,8 @@ func (d *Doctor) filesystem(_ context.Context, report reportFunc) error {
 }
 
 // permissions checks that only the right users may write the file: root and the user of the worker. If no worker runs on this host, the
-// owner of the file counts as that user. The user who calls doctor does not count, because that may be root, or a user who may only read.
+// owner of the file counts as that user. The user who calls doctor does not count, because this user may be root, or may have only read
+// access.
 func (d *Doctor) permissions(ctx context.Context, report reportFunc) error {
 	users, err := d.workerUsers(ctx)
 	if err != nil {
@@ -299,7 +300,7 @@ func (d *Doctor) orphans(ctx context.Context, report reportFunc) error {
 				fmt.Sprintf("as root or as that user: kill %d", p.PID))
 		case p.Alone:
 			report(Warn, name+" still runs although its worker has ended", "runner work kills it before it runs the task again")
-		default: // a worker of the database runs, and it has already tried to kill the process
+		default: // a worker of this database runs, and it has already tried to kill this orphan process
 			report(Fail, name+" cannot be killed, so the task cannot start again", fmt.Sprintf("as root: cat /proc/%d/stack",
 				p.PID))
 		}

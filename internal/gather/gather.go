@@ -41,7 +41,7 @@ type entry struct {
 	value any
 }
 
-// Seat belongs to one member of a group.
+// Seat is the place of one member in a group. The member uses its Seat to call Join or Arrive.
 type Seat struct {
 	group *Group
 	place int

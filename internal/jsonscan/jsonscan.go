@@ -20,7 +20,7 @@ func Members(text []byte) iter.Seq2[[]byte, []byte] {
 			if bytes.IndexByte(key, '\\') >= 0 {
 				decoded, err := Unquote(text[i:end])
 				if err != nil {
-					return // cannot happen if the text is valid
+					return // an error is impossible if the text is valid JSON
 				}
 				key = []byte(decoded)
 			}

@@ -23,7 +23,7 @@ func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	}
 	if t.RunAt.After(now) {
 		t.State = jobs.Scheduled
-	} else if t.Tick.IsZero() { // the task of a missed tick keeps its old RunAt, because ExpiresIn counts from RunAt
+	} else if t.Tick.IsZero() { // the task of a missed tick has a RunAt in the past, because ExpiresIn counts from it
 		t.RunAt = now
 	}
 	t.UniqueKey = uniqueKey(s, t.RunAt)

@@ -35,7 +35,8 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 		}
 		return c.end(jobs.Cancelled, jobs.ReasonCancelled)
 	}
-	// again returns the change for another start of the task. If somebody has asked to cancel the task, it cancels the task instead.
+	// The function "again" returns the change after which the task can start again. If somebody has asked to cancel the task, it returns
+	// the change that cancels the task.
 	again := func(to jobs.State, in time.Duration) Change {
 		if asked {
 			return cancelled()

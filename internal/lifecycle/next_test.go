@@ -195,7 +195,7 @@ func FuzzNext(f *testing.F) {
 		maxAttempts = max(1, maxAttempts&0x7fffffff)
 		maxLosses &= 0x7fffffff
 		task := jobs.Task{ID: id, Attempt: 1 + (attempt&0x7fffffff)%maxAttempts, MaxAttempts: maxAttempts, MaxLosses: maxLosses,
-			Losses: (losses & 0x7fffffff) % (maxLosses + 2), // the table accepts up to MaxLosses+1 losses
+			Losses: (losses & 0x7fffffff) % (maxLosses + 2), // the table "tasks" accepts up to MaxLosses+1 losses
 			Options: jobs.Options{Backoff: jobs.Backoff{
 				Strategy: []jobs.Strategy{jobs.Fixed, jobs.Linear, jobs.Exponential, "?"}[which%4], Delay: time.Duration(delay),
 				Max: time.Duration(most)}}}
@@ -207,7 +207,7 @@ func FuzzNext(f *testing.F) {
 			o.retryIn = new(max(0, time.Duration(in)))
 		}
 		c := Next(task, o, at)
-		// A running task has at most MaxLosses losses, unless a user has changed the row with SQL. The table accepts at most MaxLosses+1.
+		// A running task has at most MaxLosses losses, unless a user has changed its row with SQL. The row can then have one loss more.
 		if task.Losses > maxLosses {
 			if c.Losses > maxLosses+1 {
 				t.Errorf("got %d losses after %d, want at most %d", c.Losses, task.Losses, maxLosses+1)

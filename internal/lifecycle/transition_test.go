@@ -7,7 +7,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// transitionTable lists, for each state, the states that can follow it. It is written by hand and does not use the list moves.
+// transitionTable lists, for each state, the states that can follow it. It is written by hand and does not use the variable "moves".
 var transitionTable = map[jobs.State][]jobs.State{
 	jobs.Scheduled: {jobs.Pending, jobs.Blocked, jobs.Cancelled},
 	jobs.Pending:   {jobs.Running, jobs.Blocked, jobs.Cancelled, jobs.Scheduled},

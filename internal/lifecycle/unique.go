@@ -51,7 +51,7 @@ func canonical(text json.RawMessage) []byte {
 	}
 	sorted, err := taskjson.Marshal(value)
 	if err != nil {
-		return text // cannot happen, because value comes from JSON
+		return text // an error is impossible, because value comes from JSON
 	}
 	return sorted
 }

@@ -53,7 +53,7 @@ type outputFile struct {
 
 const (
 	ownerFile  = "database" // name of a file that contains the path of the database whose output is in the directory
-	oldEnd     = ".1"       // suffix of the name of a full file
+	oldEnd     = ".1"       // added to the name of a file that has reached its maximum size
 	sweepEvery = 10 * time.Minute
 	sweepTasks = 500 // maximum number of tasks that one query looks up
 )

@@ -48,7 +48,7 @@ type Cursor struct {
 	shown      int64          // generation of the last completely printed attempt
 	reading    int64          // generation of the attempt that is being printed
 	seq        int64          // number of the last printed piece of the attempt that is being printed
-	bytes      int64          // printed and missing bytes of the attempt that is being printed; after readLast only a minimum
+	bytes      int64          // number of printed or missing bytes of the attempt that is being printed; too low after readLast
 	any        bool           // whether at least one attempt was printed
 }
 
@@ -104,8 +104,9 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 	for {
 		chunks, err := r.Output(ctx, a, f.seq, pieces)
-		// If a worker sends the output of the attempt to Live, Live prints it, and this function must not. Such a worker connects to Live
-		// before it stores the first piece. So if Live does not know the attempt now, it has not received the pieces in chunks.
+		// If a worker sends the output of the attempt to Live, Live prints it, so do not print it here. Ask Live only after reading the
+		// chunks. Such a worker connects to Live before it stores the first piece. So if Live does not know the attempt, it has not printed
+		// these chunks.
 		if err != nil || f.Live.attempt(a.GenerationID) != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func TestTailOf(t *testing.T) {
 	}{
 		{[]string{"a\nb\nc\n"}, 2, "b\nc\n", true},
 		{[]string{"a\nb\nc"}, 2, "b\nc", true},
-		{[]string{"a\nb\nc\n"}, 3, "a\nb\nc\n", false}, // "enough" is false: line a may begin in an earlier piece
+		{[]string{"a\nb\nc\n"}, 3, "a\nb\nc\n", false}, // the result "enough" is false, because line a may begin in an earlier piece
 		{[]string{"a\n", "b", "\n", "c\n"}, 2, "b\nc\n", true},
 		{[]string{"a\nb", "b\n"}, 1, "bb\n", true},
 		{[]string{"a\n", "b\n"}, 1, "b\n", true},

@@ -30,7 +30,7 @@ type Live struct {
 type liveAttempt struct {
 	ended    chan struct{} // closed when the worker sends no more output
 	complete bool          // whether every byte has arrived; set before the channel "ended" is closed
-	dropped  bool          // whether to ignore output that arrives from now on
+	dropped  bool          // set by the method "end"; output that arrives later is ignored
 }
 
 // NewLive creates a socket to which workers can send output. It returns nil if it cannot create a socket.
@@ -82,7 +82,7 @@ var errDropped = errors.New("the attempt is over")
 
 // end waits until Live has received the rest of the output of an attempt that has ended. The caller must hold l.mu.
 func (l *Live) end(ctx context.Context, sent *liveAttempt, a jobs.Attempt) error {
-	lost := a.Reason == jobs.ReasonLost // do not wait, because the worker of a lost attempt may be suspended and never send the rest
+	lost := a.Reason == jobs.ReasonLost // if lost, do not wait: the worker may be suspended and never send the rest of the output
 	if !lost {
 		timer := time.NewTimer(endMost)
 		defer timer.Stop()

@@ -152,7 +152,7 @@ func (s *Server) run(ctx context.Context) error {
 	}
 	go func() {
 		_ = process.Wait()
-		// The server has ended, and another process may get its pid. Kill the guard, because it would send signals to this pid.
+		// The server has ended, and another process may get its pid. Kill the guard process: it would send signals to that pid.
 		_ = guard.Process.Kill()
 		_ = guard.Wait()
 		pipe.Close()

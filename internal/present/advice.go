@@ -9,7 +9,7 @@ import (
 )
 
 // Advice returns what the command line adds to an error. The result "why" explains the error, line by line. The result "try" is a command
-// or value that the user can type. If the command line has no advice for an error code, try is the hint of the error.
+// or value that the user can type. If the command line has no advice for an error code, this result is the hint of the error.
 func Advice(e *jobs.Error) (why []string, try string) {
 	switch e.Code {
 	case errcode.EmptyFile:

@@ -58,7 +58,7 @@ func TestQueuesAndWorkersHaveProblems(t *testing.T) {
 		{[]runner.Queue{again}, []runner.Worker{command}, nil},
 		{[]runner.Queue{failed}, []runner.Worker{command}, []present.Problem{
 			problem("failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media")}},
-		// If the field Failed is 1,000 or more, it counts all failures, including those of tasks that have completed since.
+		// If the sum of Failed over all queues is 1,000 or more, Failed counts all failures, also those of tasks that completed later.
 		{[]runner.Queue{{Queue: "media", Failed: 1234}}, []runner.Worker{command}, []present.Problem{
 			problem("failed", "1,234 failures in media in 24h", "runner list -q media -s failed --since 1d", "media")}},
 	} {

@@ -167,7 +167,7 @@ func ErrorLine(t jobs.Task) string {
 	}
 	line, _, _ := strings.Cut(t.Error, "\n")
 	if t.Reason == jobs.ReasonExit || t.Reason == jobs.ReasonSignal {
-		line = "" // this error contains only the exit status or the signal
+		line = "" // ignore this error, because it contains only the exit status or the signal
 	}
 	return cmp.Or(line, t.ErrorLine)
 }

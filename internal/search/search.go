@@ -70,7 +70,7 @@ func splitTerms(text string) ([]Term, error) {
 		rest = after
 		switch {
 		case colon >= 0 && colon == len(word)-1 && !slices.Contains(termKeys, nearest(word[:colon], termKeys)):
-			terms = addText(terms, word) // not a selector but a text, as in "fatal: no route"
+			terms = addText(terms, word) // the word is part of a text, like "fatal:" in "fatal: no route"
 		case colon >= 0:
 			terms = append(terms, Term{word[:colon], word[colon+1:]})
 		default:
