@@ -9,7 +9,7 @@ import (
 // Verb is an action that a user can apply to tasks.
 type Verb string
 
-// These are all verbs.
+// These are the actions that a user can apply to tasks.
 const (
 	VerbCancel Verb = "cancel"
 	VerbRetry  Verb = "retry"

@@ -21,7 +21,7 @@ type evidence struct {
 	lifetimes []lifetime
 	lastSeen  map[attemptProcess]int64 // when each process of an attempt was last seen alive, in µs of the monotonic clock
 	offset    int64                    // wall clock minus monotonic clock, in ms
-	drift     int64                    // change of the offset during the run, in ms
+	drift     int64                    // ms by which the wall clock was changed during the run
 	locked    []span                   // periods in which an injected fault kept all processes from writing, in ms of the wall clock
 
 	lifetimesOf  map[int][]lifetime // lifetimes of the processes, by pid

@@ -10,13 +10,13 @@ import (
 	"modernc.org/sqlite"
 )
 
-// database is the connection of the harness. It does not use the code of the product.
+// database is the connection of the harness. It uses the SQL driver directly, and not the database code of runner.
 type database struct {
 	pool   *sql.DB
 	server bool // whether the database is on a server
 }
 
-// connect opens the database with the SQL driver and without the code of the product.
+// connect opens the database with the SQL driver, and not with the database code of runner.
 func connect(w workspace) (*sql.DB, error) {
 	if onServer(w.databaseAddress()) {
 		return connectServer(w.databaseAddress())

@@ -12,7 +12,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // SQL driver that the harness uses
 )
 
-// connectServer opens a database on a server with the driver and without the code of the product.
+// connectServer uses the SQL driver, and not the database code of runner, to open a database on a server.
 func connectServer(address string) (*sql.DB, error) {
 	db, err := sql.Open("pgx", address+"&search_path=runner&application_name=judge")
 	if err == nil {
@@ -87,7 +87,7 @@ func (db *database) serverLockHeldFor(d time.Duration) bool {
 	return first != 0 && holder() == first
 }
 
-// endConnection ends a connection of the product on the server. The number n selects the connection.
+// endConnection ends one connection between a process of runner and the server. The number n selects the connection.
 func (db *database) endConnection(n int) {
 	_, _ = db.pool.Exec(`SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = 'runner'
 		ORDER BY pid OFFSET $1 % greatest((SELECT count(*) FROM pg_stat_activity WHERE application_name = 'runner'), 1) LIMIT 1) AS one`, n)

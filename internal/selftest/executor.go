@@ -25,7 +25,7 @@ func newExecutor(w workspace) (*executor, error) {
 }
 
 // resultOf returns the result of an execution. The result contains the generation of the execution. From the generation, evidence.judge
-// learns which execution the product has accepted as finished.
+// learns which execution runner has accepted as finished.
 func resultOf(generation int64) string { return fmt.Sprintf(`{"generation":%d}`, generation) }
 
 func (e *executor) begin(task, generation int64, k kind, as string) (*os.File, error) {
@@ -90,7 +90,7 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 	if k == failing {
 		return 1
 	}
-	if k == otherUser { // the method "prepare" has written the result; as another user, this process cannot write it
+	if k == otherUser { // this process has changed its user and cannot write the result; "prepare" has written it
 		return 0
 	}
 	if err := writeResult(generation); err != nil {

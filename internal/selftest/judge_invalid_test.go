@@ -28,7 +28,7 @@ func TestInvalidHistories(t *testing.T) {
 	checkHistories(t, invalidExecutions)
 }
 
-// invalidEnds are histories in which a task is lost, or in which the product accepts the end of an old claim. The rules I1 and I2 of
+// invalidEnds are histories in which a task is lost, or in which runner accepts the end of an old claim. The rules I1 and I2 of
 // docs/reliability.md forbid them.
 var invalidEnds = map[string]historyCase{
 	"an acknowledged task is missing": {"I1", func() *historyBuilder {

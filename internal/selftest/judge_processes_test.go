@@ -198,7 +198,7 @@ func TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers(t *testing.T) {
 	s.enqueue(2, leavesHidden)
 	s.claim(2, "w2")
 	s.complete(2)
-	// The last leftover of task 2, the process m, dies during this wait. So the end of task 3 does not count for end_delay.
+	// The process m, the last leftover of task 2, dies during this wait. Task 3 ends later, so it does not count for end_delay.
 	s.wait(2000)
 	s.enqueue(3, quick)
 	s.claim(3, "w1")

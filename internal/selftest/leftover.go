@@ -103,7 +103,7 @@ func Child(dir string, args []string) error {
 	}
 	args = args[2:]
 	if at := slices.Index(args, doubleFork); at >= 0 {
-		// This intermediate process has the traits in the return statement below. The leftover itself starts without them.
+		// Start the leftover without the traits that this intermediate process already has.
 		own := slices.DeleteFunc(slices.Clone(args), func(w string) bool {
 			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling
 		})

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// mutant is a version of the product with a deliberate defect. It shows whether the tests find that defect. The command
+// mutant is a version of runner with a deliberate defect. It shows whether the tests find that defect. The command
 // go build -overlay builds it, so the source files do not change. A file in mutants names the defect, the test that
 // must find it, the invariants that a selftest may find violated, and the texts to replace.
 type mutant struct {

@@ -14,7 +14,7 @@ import (
 // frequent. After the run, evidence.judge compares the recorded histories with the invariants. The rules:
 //
 //   - A fault must be possible on the machine of a user: SIGKILL, SIGSTOP, a full disk, a lost connection, a suspended laptop.
-//   - The nemesis acts from outside, with signals, SQL, the network and the disk. The product has no hooks for it.
+//   - The nemesis acts from outside, with signals, SQL, the network and the disk. The code of runner has no hooks for it.
 //   - The nemesis writes a note (notes.go) before a fault whose effects look like a violation. The function "judge" reads the note and
 //     accepts these effects.
 //   - If a fault can block all writers, the nemesis writes the note opLocked. The function "judge" subtracts the duration of the fault from
@@ -361,7 +361,7 @@ const (
 	leaveFree   = 2 << 20     // bytes that stay free for the histories; with so little free space, runner accepts no new work
 )
 
-// fillDisk fills a small disk for a moment. While the disk is full, running tasks can still finish, but the product
+// fillDisk fills a small disk for a moment. While the disk is full, running tasks can still finish, but runner
 // enqueues and claims no tasks.
 func (n *nemesis) fillDisk() bool {
 	free, total := diskSpace(n.dir)

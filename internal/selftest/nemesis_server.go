@@ -14,7 +14,7 @@ var serverFaults = append([]fault{
 	{"end_connection", 4, (*nemesis).endConnection},
 }, faults...)
 
-// cutCommit cuts a connection between a request and its reply. The request is usually a commit.
+// cutCommit cuts a connection after the next request has reached the server, but before the reply. The request is usually a commit.
 func (n *nemesis) cutCommit() bool {
 	n.proxies[n.random.IntN(len(n.proxies))].cutNextReply()
 	return true

@@ -19,7 +19,7 @@ const (
 	opAck    = "ack"    // written when a client has received the id of its task; fields: task, and text with the label of the task
 	opCancel = "cancel" // written before a client cancels a task; field: task
 	opRetry  = "retry"  // written before a client retries a task; field: task
-	opBusy   = "busy"   // written when the product reports that the database is busy; the field text holds the page, command or error
+	opBusy   = "busy"   // written when runner reports that the database is busy; the field text holds the page, command or error
 	opOpen   = "open"   // written when a process has opened the database; the field text holds the time that this took, in µs
 
 	opStart = "start" // written when the code of a task starts; fields: task, generation, and text with the kind of the task

@@ -14,7 +14,7 @@ import (
 type lifetime struct {
 	pid            int
 	started, ended int64  // monotonic clock in µs; ended is the time at which the parent of the process noticed the end
-	failure        string // why the product is to blame for the end of the process; empty if another cause ended the process
+	failure        string // why a defect of runner may have ended the process; empty if another cause ended it
 	// noGuardians reports whether the process ended because its guardians died. That is a violation, unless the selftest (its nemesis) or a
 	// task killed the guardians.
 	noGuardians bool
@@ -76,12 +76,12 @@ func (ps *processes) startIn(dir, name, role string, args ...string) (*proc, err
 	return p, nil
 }
 
-// failure explains why the product is to blame for the end of the process, or returns an empty text if another cause ended the process. The
+// failure explains why a defect of runner may have ended the process. It returns an empty text if another cause ended the process. The
 // result noGuardians is true if the process ended because its guardians did not start or died.
 func (p *proc) failure() (text string, noGuardians bool) {
 	exit, failed := errors.AsType[*exec.ExitError](p.err)
 	switch {
-	case failed && exit.ExitCode() < 0: // the product is not to blame for a signal, because only the harness sends signals to p
+	case failed && exit.ExitCode() < 0: // a signal shows no defect of runner, because only the harness sends signals to p
 		return "", false
 	// After one SIGTERM a process exits with status 0. After a second SIGTERM a worker exits at once and may have status 1.
 	case !failed && p.terms > 0, failed && exit.ExitCode() == 1 && p.terms > 1:

@@ -1,6 +1,6 @@
 package selftest
 
-// The harness recognises these texts of the product in logs and records. A test checks that the product still has them.
+// The harness recognises these texts of runner in logs and records. A test checks that the source of runner still has them.
 const (
 	readyText      = "ready"                                                     // a worker logs this text when it has opened the database
 	busyText       = "database is busy"                                          // a command reports this error and exits with status 75

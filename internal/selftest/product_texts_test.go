@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestTextsOfTheProduct checks that the product has every text that the harness recognises.
+// TestTextsOfTheProduct checks that the source of runner has every text that the harness recognises.
 func TestTextsOfTheProduct(t *testing.T) {
 	missing := map[string]bool{`Info("` + readyText + `"`: true, busyText: true, noServerText: true,
 		lostCommitText: true, noGuardianText: true,

@@ -102,7 +102,7 @@ func (p *proxy) waitWhileStalled() {
 	}
 }
 
-// cutNextReply cuts the connection of the next request before its reply.
+// cutNextReply cuts the connection of the next request before the server replies.
 func (p *proxy) cutNextReply() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,13 +22,13 @@ type replay struct {
 	serverClaims []serverClaim
 	lanes        map[string]*taskHistory // task that holds each lane
 	heartbeats   []event                 // latest renewals of leases; the next event "beat" names the worker that made them
-	claimRow     []*taskHistory          // latest claims in a row, all by one worker and from one queue
+	claimRow     []*taskHistory          // last claims that one worker made from one queue, directly one after the other
 	violation    func(string, int64, string, ...any)
 	clockDrift   int64 // ms by which the wall clock was changed during the run
 
 	claims, losses int
 	started        []int64 // times of the claims, in ms of the wall clock
-	ownKills       int     // number of attempts with the reason "signal"; must be 0, because only runner kills commands
+	ownKills       int     // number of attempts whose command was killed, but not by runner (reason "signal"); must be 0
 }
 
 // taskHistory is the state of a task at one point of the history.
@@ -180,7 +180,7 @@ func (r *replay) insert(e event) {
 	t := r.task(e.id)
 	t.label, t.queue, t.job, t.key, t.lane = e.label, e.queue, e.job, e.key, e.lane
 	t.priority, t.maxLosses, t.maxAttempts = e.priority, e.maxLosses, e.maxAttempts
-	// The state is known already if an update came before the insert: a trigger of the product may update the new task before the history
+	// The state is known already if an update came before the insert: a trigger of runner may update the new task before the history
 	// trigger records the insert.
 	if t.waits = e.waits; t.state == "" {
 		r.setState(t, jobs.State(e.state))

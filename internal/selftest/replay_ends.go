@@ -84,7 +84,7 @@ func (r *replay) endLost(c *claim, e event, rest []event) {
 	}
 }
 
-// attempt checks the record of an attempt whose end the product has accepted.
+// attempt checks the record of an attempt whose end runner has accepted.
 func (r *replay) attempt(e event) {
 	t := r.task(e.id)
 	c := t.lastClaim()

@@ -17,7 +17,7 @@ type Report struct {
 	CPUs   int     `json:"cpus"`
 
 	Tasks       int            `json:"tasks"`
-	Enqueued    int            `json:"enqueued"` // number of enqueues that the product confirmed
+	Enqueued    int            `json:"enqueued"` // number of enqueues that runner confirmed
 	Claims      int            `json:"claims"`
 	Losses      int            `json:"losses"`
 	KillsStops  int            `json:"kills_and_stops"`
@@ -45,8 +45,8 @@ type Figures struct {
 	Leftovers  int     `json:"leftovers"` // number of processes that commands left behind
 	Unreadable int     `json:"unreadable_leftovers"`
 	Foreign    int     `json:"foreign_leftovers"`
-	OwnKills   int     `json:"own_kills"` // number of attempts with the reason "signal"; must be 0, because only runner kills commands
-	// 99th percentile of the time from the end of a command until the product recorded it, while leftovers of other tasks were alive
+	OwnKills   int     `json:"own_kills"` // number of attempts whose command was killed, but not by runner (reason "signal"); must be 0
+	// 99th percentile of the time from the end of a command until runner recorded it, while leftovers of other tasks were alive
 	DelayP99  float64 `json:"end_delay_p99"`
 	DelayMax  float64 `json:"end_delay_max"`
 	Delays    int     `json:"end_delays"`

@@ -15,8 +15,8 @@ import (
 )
 
 // RoleCommand is the hidden command that the harness starts: RoleCommand ROLE DIR ARGS, where DIR is the directory
-// of the run. The main package opens the database for roles that need the product and calls this package for the
-// others.
+// of the run. For roles that use runner as a library, the main package opens the database. For the others it calls this
+// package.
 //
 //	worker DIR NAME KIND                   run tasks; KIND is commands or functions (functions need no guardian)
 //	enqueue DIR NAME SEED MS               enqueue with the library until killed, one task about every MS milliseconds
@@ -27,7 +27,7 @@ import (
 //	bound DIR NAME SEED MS                 like enqueue, but first bind-mount the database file of the parent directory into DIR
 const RoleCommand = "__selftest"
 
-// Client holds the operations of the product that an enqueuer uses.
+// Client holds the operations of runner that an enqueuer uses.
 type Client struct {
 	Enqueue func(context.Context, jobs.Spec) (int64, error)
 	Cancel  func(context.Context, int64) error
@@ -139,7 +139,7 @@ func newEnqueuer(dir, path, me string, seed uint64, every time.Duration) (*enque
 
 func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) error {
 	for ctx.Err() == nil {
-		light := e.every == 0 // without pauses, enqueue only functions: the workers could not start so many commands
+		light := e.every == 0 // without pauses, enqueue only functions: workers cannot start commands so fast
 		if e.every > 0 {
 			time.Sleep(e.every/2 + time.Duration(e.random.Int64N(int64(e.every))))
 			var commands, functions int

@@ -4,8 +4,8 @@
 // invariants. Triggers in the database write the first history. Clients and commands write the second one, the notes.
 //
 // The checks do not use the code that they check, except for the list of valid changes of state (lifecycle.CanMove). This package opens
-// the database with the SQL driver, and it imports only the packages jobs and lifecycle of the product. It uses the rest of the product
-// only by starting its program: with the command lines of users, and with hidden roles that the main package implements (see RoleCommand).
+// the database with the SQL driver, and it imports only the packages jobs and lifecycle of runner. It uses the rest of runner only
+// by starting the program: with the command lines of users, and with hidden roles that the main package implements (see RoleCommand).
 package selftest
 
 import (
@@ -136,7 +136,7 @@ func (r *run) allPhases(ctx context.Context) (err error) {
 	return r.check(ctx)
 }
 
-// setUp creates the database with the program under test and installs the history triggers.
+// setUp calls the program under test, which creates the database. Then it adds the history triggers.
 func (r *run) setUp(ctx context.Context) (err error) {
 	r.offset = wallOffset()
 	if r.notes, err = openNotes(r.workspace); err != nil {

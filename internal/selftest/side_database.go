@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Some faults can destroy the content of a database if the product does not detect them. The nemesis injects each such fault into an extra
+// Some faults can destroy the content of a database if runner does not detect them. The nemesis injects each such fault into an extra
 // database, a side database. So tasks that are lost there do not disturb the check of the main database. Every task whose enqueue was
-// acknowledged must exist in the side database. But the product may reject calls, and every process that has the side database open may
+// acknowledged must exist in the side database. But runner may reject calls, and every process that has the side database open may
 // exit.
 
 // boundName is the role of an enqueuer that opens the database through a bind mount. Its process and its
@@ -20,7 +20,7 @@ const boundName = "bound"
 
 const (
 	sideAcks = 3                // number of enqueues that must be acknowledged before the fault
-	sideOpen = 10 * time.Second // time limit for the first sideAcks enqueues
+	sideOpen = 10 * time.Second // time limit for the enqueues before the fault
 )
 
 // bindMount lets a process open a database through a bind mount of the file, as in a container that mounts only
@@ -112,7 +112,7 @@ func (w workspace) judgeSideDatabase(n *nemesis, do func(*processes)) ([]Violati
 }
 
 // lostTasks returns a violation for each acknowledged task that does not exist, and for each problem that the integrity checks of SQLite
-// find. It uses the SQL driver and not the code of the product.
+// find. It uses the SQL driver, and not the database code of runner.
 func (w workspace) lostTasks() (found []Violation, err error) {
 	db, err := connect(w)
 	if err != nil {

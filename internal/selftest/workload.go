@@ -80,7 +80,7 @@ type draft struct {
 	kind  kind
 }
 
-// draw returns a random task. A light task is a function that takes little time.
+// draw returns a random task. If the parameter "light" is true, the task is a function that takes little time.
 func (g *generator) draw(light bool) draft {
 	k := quick
 	at := g.random.IntN(1000)

@@ -7,7 +7,7 @@ import (
 )
 
 // TestARoleEndsBeforeTheDatabaseIsOpen checks that a role returns no error if SIGTERM comes before the database is
-// open. The selftest would report such an error as a fault of the product.
+// open. The selftest would report such an error as a fault of runner.
 func TestARoleEndsBeforeTheDatabaseIsOpen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

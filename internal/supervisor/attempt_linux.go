@@ -105,7 +105,7 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	}
 	exit.Usage, exit.OutOfMemory = g.takeUsage(), g.limited && oomKills(g.cgroupDir) > 0
 	if a.endedBy != bySelf || exit.OutOfMemory {
-		// In this case runner or the kernel stopped the whole command, and not only its leader. So no process counts as left over.
+		// Runner or the kernel has ended all processes of the command. So none of them counts as left over from the leader.
 		exit.LeftOver = 0
 	}
 	_ = g.lock.setRecord(g.slot, Key{}) // clear the record even if some processes cannot be killed, because the report names these

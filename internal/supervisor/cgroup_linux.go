@@ -40,8 +40,8 @@ func ownCgroup() string {
 		if kind < 7 || kind >= len(field) || field[kind] != "cgroup2" || strings.Contains(field[4], `\`) {
 			continue
 		}
-		// Field 3 names a cgroup. This mount shows that cgroup, and the cgroups below it, at the path in field 4. The cgroup of this
-		// process need not be one of them.
+		// The line describes a mount. Field 3 names a cgroup, and field 4 is the path of its directory. The mount shows only this cgroup
+		// and the cgroups below it. So it may not show the cgroup of this process.
 		if below, err := filepath.Rel(field[3], own); err == nil && filepath.IsLocal(below) {
 			return filepath.Join(field[4], below)
 		}

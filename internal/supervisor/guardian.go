@@ -73,7 +73,7 @@ import (
 // Only Linux has guardians. On other systems the worker starts commands itself, and the commands of a killed worker
 // continue to run. The records of these commands stay in the lock file, so other workers wait until the leases expire.
 
-// guardianArg is the first argument of a guardian process. It distinguishes a guardian from other uses of the host
+// guardianArg is the first argument of a guardian process. It distinguishes a guardian from other processes of the same
 // program.
 const guardianArg = "runner-guardian"
 

@@ -224,9 +224,9 @@ func (in *requests) next(r *request) error {
 	}
 }
 
-// withNull returns the descriptors 0, 1 and 2 of a command. The bit mask null names the missing descriptors. They
-// become the null device, which is descriptor 0 of a guardian. withNull returns false if the number of files does not
-// match the mask.
+// withNull returns the descriptors 0, 1 and 2 of a command. The parameter "null" is a bit mask of the descriptors that are missing in the
+// parameter "files". They become the null device, which is descriptor 0 of a guardian. withNull returns false if the number of files does
+// not match the mask.
 func withNull(files []int, null int) (all []int, ok bool) {
 	rest := files
 	for i := range 3 {

@@ -31,7 +31,7 @@ func startGuardian(t testing.TB) (*Guardian, *Lock) {
 	return startGuardianInSlot(t, lock, 0), lock
 }
 
-// startGuardianInSlot starts a guardian that uses a slot of an existing lock.
+// startGuardianInSlot starts a guardian that writes its record at the position "slot" of an existing lock file.
 func startGuardianInSlot(t testing.TB, lock *Lock, slot int) *Guardian {
 	t.Helper()
 	g, err := StartGuardian(GuardianOptions{Version: "test", Worker: worker, Lock: lock, Slot: slot})

@@ -41,7 +41,7 @@ func (g *guardian) leaveRemaining(a *attempt) int {
 		return 0
 	}
 	killed, noChildren := g.reapAll()
-	g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && killed > 0 // if killed > 0, another worker may have killed the cgroup
+	g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && killed > 0 // SIGKILL ended a child: another worker may have killed the cgroup
 	if noChildren {
 		g.mu.Unlock()
 		return 0
@@ -71,7 +71,7 @@ func (g *guardian) leaveRemaining(a *attempt) int {
 	if g.cgroupDir != "" {
 		emptyCgroup(g.cgroupDir)
 	}
-	return max(len(left), 1) // a report with 0 processes would say that this guardian can start another command
+	return max(len(left), 1) // not 0, because a worker that reads 0 gives this guardian another command
 }
 
 // emptyCgroup moves all processes of a cgroup, and of the cgroups below it, to the cgroup of this guardian.

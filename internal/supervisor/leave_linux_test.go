@@ -55,8 +55,8 @@ func TestACommandMayLeaveProcessesBehind(t *testing.T) {
 			if err := g.Close(); err != nil || !lock.Clean() {
 				t.Errorf("%s: got error %v, records %+v; want none", name, err, lock.Records())
 			}
-			// The next guardian in the same slot starts another command and is killed. A worker then calls Sweep, which must not kill the
-			// process that the first command left behind.
+			// Another guardian uses the same position of the lock file, starts another command and is killed. A worker then calls Sweep,
+			// which must not kill the process that the first command left behind.
 			next := startGuardianInSlot(t, lock, 0)
 			other, _, _ := startCommand(t, next, shell("sleep 60"), time.Minute)
 			_ = unix.Kill(next.Pid(), unix.SIGKILL)

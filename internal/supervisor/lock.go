@@ -132,14 +132,14 @@ func readRecords(file *os.File) (list []Record, err error) {
 	return list, err
 }
 
-// setRecord writes the record of the guardian in a slot. The zero key clears the record.
+// setRecord writes the record at the position "slot" of the lock file. The zero key clears the record.
 func (l *Lock) setRecord(slot int, k Key) error {
 	text := binary.LittleEndian.AppendUint64(make([]byte, 0, recordSize), uint64(k.ID))
 	_, err := l.file.WriteAt(binary.LittleEndian.AppendUint64(text, uint64(k.Generation)), headSize+recordSize*int64(slot))
 	return err
 }
 
-// record returns the record of the guardian in a slot. It returns false if the slot has no record.
+// record returns the record at the position "slot" of the lock file. It returns false if there is no record.
 func (l *Lock) record(slot int) (Record, bool) {
 	text := make([]byte, recordSize)
 	_, _ = l.file.ReadAt(text, headSize+recordSize*int64(slot)) // if the file ends before this record, text stays zero: there is no record
@@ -169,7 +169,7 @@ func (l *Lock) cgroupPrefix() string {
 
 func prefixIn(head []byte) string { return string(bytes.TrimRight(head, "\x00")) }
 
-// cgroupDir returns the directory of the cgroup of the guardian whose record has this slot of the lock file.
+// cgroupDir returns the directory of the cgroup of the guardian whose record is at the position "slot" of the lock file.
 func (l *Lock) cgroupDir(slot int) string { return cgroupName(l.cgroupPrefix(), slot) }
 
 func cgroupName(prefix string, slot int) string {

@@ -13,8 +13,8 @@ import (
 // Guard returns false: only Linux has guardian processes.
 func Guard(string) bool { return false }
 
-// Guardian replaces the guardian process of Linux and starts commands directly. The commands of a killed worker continue to run. Then
-// the record stays in the lock file of the worker and shows other workers that commands may still run.
+// Guardian replaces the guardian process of Linux and starts commands directly. The commands of a killed worker continue to run. Their
+// records stay in the lock file of the worker, so other workers know that these commands may still run.
 type Guardian struct {
 	lock   *Lock
 	slot   int

@@ -27,7 +27,7 @@ type Process struct {
 
 	mu     sync.Mutex // held while a signal is sent
 	killed bool       // whether Kill was called before the leader was reaped
-	leave  bool       // whether the processes that the leader leaves behind live on; Terminate, Kill and a signal clear it
+	leave  bool       // whether left-over processes live on; false after Terminate, after Kill, or if a signal ended the leader
 	ended  bool       // whether the leader is reaped, so that its pid may be reused
 }
 
@@ -35,8 +35,8 @@ type Process struct {
 // has been executed. The child has only the descriptors 0, 1 and 2. To ensure that, Start sets every other descriptor
 // of the calling process to close on exec. The caller must call Wait, or the process remains a zombie.
 //
-// Start keeps the error of the system. errors.Is finds ENOENT, EACCES, ENOEXEC and so on (on Windows fs.ErrNotExist and
-// fs.ErrPermission). A *DirError means that the directory Dir caused the error. OutOfResources reports whether the
+// Start returns the error of the system, in which errors.Is finds ENOENT, EACCES, ENOEXEC and so on (on Windows
+// fs.ErrNotExist and fs.ErrPermission). A *DirError means that the directory Dir caused the error. OutOfResources reports whether the
 // machine lacks resources.
 func Start(c Command) (*Process, error) {
 	if len(c.Argv) == 0 {
@@ -115,7 +115,7 @@ func (p *Process) Wait() (Exit, error) {
 	switch {
 	case p.leave: // no lock is necessary, because p.leave does not change after the end of the leader
 		exit.Left, exit.LeftOver = leftOver, 0
-	case p.killed: // Kill was called for the whole command, so these processes are not left over
+	case p.killed: // Kill was called for all processes of the command, so none of them counts as left over
 		exit.LeftOver = 0
 	}
 	return exit, nil

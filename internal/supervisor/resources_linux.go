@@ -25,7 +25,7 @@ import (
 //   - The cgroup of the guardian limits memory and CPU time. The limits apply to all processes together. The worker
 //     must first enable the controllers for the cgroups below its own (prepareLimits).
 
-// credential returns the user and the groups for a fork, or nil for those of this process.
+// credential returns the user and the groups that a command gets, or nil if the command keeps those of this process.
 func (u *User) credential() *syscall.Credential {
 	if u == nil {
 		return nil
@@ -174,7 +174,7 @@ func enableController(dir, leaf, controller string) error {
 		return fmt.Errorf("the control group %s has no controller %s", dir, controller)
 	}
 	// A process may start in dir between leaveCgroup and writeCgroup. For memory, the kernel then refuses to enable the controller. For
-	// cpu, it enables the controller nevertheless. In both cases the next round moves the new process.
+	// cpu, it enables the controller nevertheless. In both cases the next round of the loop moves the new process.
 	err := error(unix.EBUSY)
 	for range 10 {
 		left, failed := leaveCgroup(dir, leaf)

@@ -19,7 +19,7 @@ func startMarked(t *testing.T, worker string, k Key) (p *Process, child int) {
 		t.Fatal(err)
 	}
 	defer start.Close()
-	// The command waits for a line, which comes after SetMark has marked the command. So the child inherits the mark.
+	// The command first reads a line. This function writes the line after it has marked the command. So the child inherits the mark.
 	c := shell("read start; env -i setsid sleep 60 & echo $!; exec sleep 60")
 	c.Stdin = in
 	p, r := startPiped(t, c)

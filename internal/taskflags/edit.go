@@ -164,7 +164,7 @@ func (e *Edit) option(c *cli.Context, a *cli.App, o *taskspec.OptionInfo) (func(
 // changes into the Spec of a task.
 func (e *Edit) For(t jobs.Task) (func(jobs.Task, *jobs.Spec) error, error) {
 	command := jobs.Command{Argv: e.words, Path: e.path, Dir: t.Cwd}
-	for _, change := range e.changes { // a relative path of the program begins in command.Dir, which --cwd may change
+	for _, change := range e.changes { // find the new working directory: a relative path of the program starts there
 		s := jobs.Spec{Options: jobs.Options{Cwd: command.Dir}}
 		change(&s)
 		command.Dir = s.Cwd

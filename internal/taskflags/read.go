@@ -52,7 +52,7 @@ func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 		t.Spec.Job, t.Spec.Args = cli.Get[string](c, "job"), nil
 		return t, nil
 	case c.Bool("each"):
-		command.Argv = []string{"true"} // placeholder for the command of each line, so that Validate can check the options now
+		command.Argv = []string{"true"} // placeholder, because Validate needs a command and the lines are read later
 		t.Spec = command.With(options(c))
 		err = flagError(taskspec.Validate(&t.Spec))
 		t.Spec.Args = nil
