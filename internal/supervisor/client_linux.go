@@ -181,7 +181,7 @@ func (g *Guardian) killLeftOvers() (denied []MarkedProcess, clean bool) {
 			killAdopted()
 		}
 		if denied, clean = Sweep(g.options.Worker, []Key{record.Key}, []Record{record}); clean {
-			_ = lock.setRecord(slot, Key{}) // clear the record, because the next guardian uses the same position of the lock file
+			_ = lock.setRecord(slot, Key{}) // clear the record for the next guardian in this slot
 			return denied, true
 		}
 		if g.closing.Load() {
