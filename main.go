@@ -22,9 +22,9 @@ func main() {
 }
 
 // growStack grows the stack of its goroutine to the size that SQLite needs to read a schema. Function main calls it while the stack is
-// nearly empty. If the stack grew later, during a call of SQLite, Go would have to move all frames of that stack. For this it reads 1.6 MB
-// of tables that a short process does not need otherwise. The call growStack(0) is enough, because the frame of growStack has the needed
-// size.
+// nearly empty. If the stack grew later, during a call of SQLite, Go would have to move all frames of that stack. To do so, Go reads 1.6 MB
+// of tables, which a short-lived process needs for nothing else. The call growStack(0) is enough, because each call of growStack needs a
+// stack with room for its variable "frame".
 //
 //go:noinline
 func growStack(n int) (sum byte) {

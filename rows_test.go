@@ -68,7 +68,8 @@ func TestRowsOfPlainSQL(t *testing.T) {
 	}
 }
 
-// extremeFiles returns paths for random values. Most of the files cannot be read, or reading them never ends.
+// extremeFiles creates special files, and returns paths that the test uses as values. Most of these files cannot be read, or a read of them
+// never ends.
 func extremeFiles(t *testing.T, dir string) []any {
 	fifo, large := filepath.Join(dir, "fifo"), filepath.Join(dir, "large")
 	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(large, bytes.Repeat([]byte("#\n"), 1<<20), 0o600),
@@ -307,8 +308,8 @@ func (f *rowFuzz) stateValues() []columnValue {
 	return nil
 }
 
-// value returns a random value for a column. It never returns values that pause or limit all tasks, because the canaries must be able to
-// run.
+// value returns a random value for a column. It never returns values that pause or limit all tasks, because the worker must be able to run
+// the ordinary tasks of the test (see type canary).
 func (f *rowFuzz) value(table, column string) any {
 	for {
 		value := f.values.of(column)
@@ -316,8 +317,8 @@ func (f *rowFuzz) value(table, column string) any {
 		if (table == "pauses" || table == "limits") && (column == "queue" || column == "name") && (text == "" || text == "command") {
 			continue
 		}
-		// A row in cancel_requests cancels a task. That must not be a canary, so choose an existing task: a greater id could become the id
-		// of a later canary.
+		// A row in cancel_requests cancels a task, but nothing may cancel a canary (see type canary). So the value is the id of an existing
+		// task. A greater id could become the id of a later canary.
 		if table == "cancel_requests" && column == "task_id" {
 			if value = f.newest(); value == int64(1) {
 				value = int64(0)
@@ -331,7 +332,7 @@ func (f *rowFuzz) value(table, column string) any {
 	}
 }
 
-// update changes some columns of one row. It does not change canaries.
+// update changes some columns of one row. It does not change the tasks that the worker must complete (see type canary).
 func (f *rowFuzz) update(table string) {
 	columns := f.columns[table]
 	var sets []string

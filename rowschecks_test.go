@@ -18,7 +18,8 @@ import (
 	"unicode/utf8"
 )
 
-// The method "canary" adds a new canary. It also checks that the previous canaries complete in time.
+// The method "canary" enqueues a canary, which is an ordinary task that must complete in time. It also checks the canaries that it has
+// enqueued before.
 func (f *rowFuzz) canary() {
 	out, err := f.command("enqueue", "-q", "canary", "--", "true").CombinedOutput()
 	id, _ := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
@@ -137,7 +138,7 @@ func (f *rowFuzz) views() {
 	}
 }
 
-// newest returns the highest id among the tasks that are not canaries.
+// newest returns the highest id among the tasks that are not in the queue "canary".
 func (f *rowFuzz) newest() (id int64) {
 	if err := f.raw.QueryRowContext(f.Context(), `SELECT coalesce(max(id), 1) FROM tasks WHERE queue <> 'canary'`).Scan(&id); err != nil {
 		f.Fatal(err)

@@ -137,8 +137,8 @@ type batchMember struct {
 	task  Task
 	input any
 
-	call   *batchCall  // call that the task belongs to; set before the function is called
-	detach func() bool // removes the callback that add has registered for the end of ctx
+	call   *batchCall  // the batchCall that has this task; set before the function is called
+	detach func() bool // stops the callback that batchCall.add has registered for the end of ctx
 
 	once   sync.Once
 	ended  chan struct{} // closed when the fields below are set
@@ -158,18 +158,18 @@ func (m *batchMember) finish(result json.RawMessage, err error, panicked *batchP
 	})
 }
 
-// batchCall is a call of a batch function. A member is open until the function ends it. When the contexts of all open members have ended,
-// batchCall ends the context of the function.
+// batchCall is a call of a batch function. A task of the call is open until the function ends it. When the contexts of all open tasks have
+// ended, batchCall ends the context of the function.
 type batchCall struct {
 	cancel context.CancelCauseFunc
 
 	mu    sync.Mutex
-	open  int   // number of members that the function has not ended
-	live  int   // like open, without the members whose contexts have ended
-	cause error // cause of the most recent end of a member's context
+	open  int   // number of open tasks
+	live  int   // number of open tasks whose contexts have not ended
+	cause error // context.Cause of the task whose context ended last
 }
 
-// add adds a member.
+// add adds a task to the call, and watches the context of the task.
 func (c *batchCall) add(m *batchMember) {
 	m.call = c
 	m.detach = context.AfterFunc(m.ctx, func() {
@@ -181,7 +181,7 @@ func (c *batchCall) add(m *batchMember) {
 	})
 }
 
-// ended records that the function has ended a member.
+// ended records that a task of the call is not open any more.
 func (c *batchCall) ended(m *batchMember) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +192,7 @@ func (c *batchCall) ended(m *batchMember) {
 	c.check()
 }
 
-// check ends the context of the function if the function has not ended all members, and the contexts of the remaining members have ended.
+// check ends the context of the function if there are open tasks and the contexts of all of them have ended.
 func (c *batchCall) check() {
 	if c.live == 0 && c.open > 0 {
 		c.cancel(c.cause)
@@ -209,7 +209,7 @@ func batchTasks[In any](members []*batchMember) []BatchTask[In] {
 	return tasks
 }
 
-// runBatch calls the function of a batch. Then it ends the members that the function has not ended.
+// runBatch calls the function of a batch. Then it ends the tasks that the function has not ended.
 func runBatch(all *gather.Call, call func(context.Context, []*batchMember) error) {
 	members := make([]*batchMember, len(all.Values))
 	ctx, cancel := context.WithCancelCause(all.Context())

@@ -18,7 +18,7 @@ import (
 // its function runs.
 type aheadTest struct {
 	running, most atomic.Int64 // number of functions that run now, and the greatest number so far
-	claimed       atomic.Int64 // greatest number of tasks that the database showed as running
+	claimed       atomic.Int64 // greatest number of running tasks that a function saw in the database
 	ended         atomic.Int64
 	each          func(f *fakeTimeTest, task jobs.Task) // called at the start of each function; may be nil
 }
@@ -113,7 +113,7 @@ func TestALaterTaskOfHigherPriorityOvertakesTheTasksClaimedAhead(t *testing.T) {
 		short(f, 100)
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 		at := slices.IndexFunc(f.runs, func(r run) bool { return r.task.ID == 101 })
-		// Places count from 0, so place 20 is directly after task 20. One or two other tasks may start before the urgent one.
+		// The places count from 0, so task 20 has place 19. The urgent task starts next, or after one or two other tasks.
 		testkit.Between(t, "place of the urgent task", at, 20, 22)
 		slices.SortStableFunc(f.runs, func(x, y run) int { return y.task.Priority - x.task.Priority })
 		if !slices.IsSortedFunc(f.runs[1:], func(x, y run) int { return int(x.task.ID - y.task.ID) }) {
@@ -271,7 +271,7 @@ func TestTasksWithLargeArgumentsAreHardlyClaimedAhead(t *testing.T) {
 func TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong(t *testing.T) {
 	var a aheadTest
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
-		time.Sleep(time.Millisecond) // after this sleep the worker only waits for the end of this function
+		time.Sleep(time.Millisecond) // during this sleep the worker gives back all tasks that it must not keep
 		filter := jobs.Filter{States: []jobs.State{jobs.Running}}
 		for other, err := range f.All(f.Context(), filter, Page{}) {
 			if testkit.NoError(f.T, err); other.MaxLosses == 0 && other.ID != task.ID {

@@ -51,7 +51,7 @@ func repeat(spec jobs.Spec, n int) iter.Seq[jobs.Spec] {
 	}
 }
 
-// bareDB is a connection for the bare loop, which only executes prepared statements. The benchmarks compare their speed with its speed.
+// bareDB is a connection for the bare loop, which only executes prepared statements. The benchmarks compare the Runner with this loop.
 type bareDB struct {
 	b     *testing.B
 	conn  *sql.Conn

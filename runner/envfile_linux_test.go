@@ -173,7 +173,7 @@ func TestTheErrorOfATooLongCommandNamesTheLongPart(t *testing.T) {
 	argument := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true", "a", long}}.With()).ID
 	inFile := runnerkit.Enqueue(t, r, variable.With()).ID
 	all := runnerkit.Enqueue(t, r, words.With()).ID
-	var before unix.Rlimit // a low stack limit makes the arguments too long: Linux allows them a quarter of it
+	var before unix.Rlimit // stack limit before the test lowers it; Linux allows arguments a quarter of the limit
 	if err := unix.Getrlimit(unix.RLIMIT_STACK, &before); err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ type events struct {
 type subscriber struct {
 	channel chan Event
 	dropped int
-	stop    func() bool // unregisters the function that drops the subscriber when its context ends
+	stop    func() bool // cancels the call of drop at the end of the subscriber's context
 }
 
 // Events returns a channel that receives the starts and ends of the attempts in this process from now on. The channel closes when ctx ends

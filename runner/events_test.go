@@ -122,8 +122,8 @@ type endlessContext struct {
 	waiting atomic.Int64
 }
 
-// Done returns a channel that never closes. The embedded context has another channel. So package context does not bypass this type, and
-// calls its method AfterFunc.
+// Done returns a channel that never closes. Package context compares it with the channel of the embedded context. As the two channels
+// differ, package context calls the method AfterFunc of endlessContext.
 func (c *endlessContext) Done() <-chan struct{} { return c.done }
 
 // AfterFunc is the method that context.AfterFunc calls.

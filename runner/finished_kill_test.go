@@ -23,8 +23,8 @@ const finishedVariable = "RUNNER_TEST_FINISHED"
 // ending is a job whose input says how its attempt ends.
 var ending = jobs.Define[string]("ending", jobs.MaxAttempts(1), jobs.MaxLosses(0))
 
-// registerEnding registers the function of the job "ending". For the input "last", the function calls die with the point "running". If the
-// test has chosen this point, die kills the program.
+// registerEnding registers the function of the job "ending". For the input "last", the function calls die("running"). This call kills the
+// program if the test wants that.
 func registerEnding(r *runner.Runner, die func(at string)) {
 	r.Register(ending.Handler(func(_ context.Context, how string) error {
 		if how == "fail" {
@@ -37,8 +37,8 @@ func registerEnding(r *runner.Runner, die func(at string)) {
 	}))
 }
 
-// recordEnds calls OnFinished with a function that appends a line for each finished task to a file. For task 2, this function calls die
-// with the point "handling" before it writes the line, and with the point "handled" after it.
+// recordEnds calls OnFinished with a function that appends a line for each finished task to a file. For task 2, the function calls
+// die("handling") before it writes the line, and die("handled") after it. Each call kills the program if the test wants that.
 func recordEnds(ctx context.Context, r *runner.Runner, die func(at string)) error {
 	file, err := os.OpenFile(r.Path()+".ends", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -245,7 +245,7 @@ func TestCommandsNeedTheCallOfGuardianInMain(t *testing.T) {
 	testkit.Equal(t, "state", got.State, jobs.Pending)
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 	testkit.Equal(t, "losses", got.Losses, 0)
-	// This guardian is the test program. It does not inherit unhookedVariable, so its main calls Guardian.
+	// The guardian of this worker is the test program. Its environment lacks unhookedVariable, so its TestMain calls Guardian.
 	if out, err := program(self); err != nil {
 		t.Errorf("got output %q and error %v, want no error", out, err)
 	}

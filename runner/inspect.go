@@ -126,8 +126,8 @@ func (r *Runner) CountByState(ctx context.Context, filter jobs.Filter) (map[jobs
 // running.
 func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, error) {
 	attempts, err := r.store.Attempts(ctx, task.ID)
-	// The variable "attempts" has only attempts that have ended. If one of them was still running when the caller read the task, it has
-	// ended since. ended reports whether attempt a is this one.
+	// ended reports whether attempt a is the one that was running when the caller read the task. The variable "attempts" has only attempts
+	// that have ended. So if it has this attempt, the attempt has ended since.
 	ended := func(a jobs.Attempt) bool { return a.GenerationID == task.GenerationID }
 	if err == nil && task.State == jobs.Running && !slices.ContainsFunc(attempts, ended) {
 		attempts = append(attempts, jobs.Attempt{TaskID: task.ID, GenerationID: task.GenerationID, Attempt: task.Attempt,

@@ -81,8 +81,7 @@ func SpecOf(t *jobs.Task) jobs.Spec {
 	case t.ExpiresAt.After(t.RunAt):
 		s.ExpiresIn = min(t.ExpiresAt.Sub(t.RunAt), taskspec.MaxDelay)
 	case !t.ExpiresAt.IsZero():
-		// The due time is later than the expiry, because a retry or a snooze has moved it. ExpiresIn is then the time from the creation to
-		// the expiry.
+		// A retry or a snooze has moved the due time past the expiry. So ExpiresIn becomes the time from the creation to the expiry.
 		s.ExpiresIn = max(t.ExpiresAt.Sub(t.CreatedAt), time.Millisecond)
 	}
 	return s
@@ -180,7 +179,7 @@ func Chosen(s *jobs.Spec, reveal bool) (list []string) {
 		}
 		field, name := o.Field(s), strings.ReplaceAll(o.Key, "_", " ")
 		switch value := field.(type) {
-		case *bool: // the value is true: the default is false, and defaults are skipped above
+		case *bool: // the value is true, because the default is false and the loop skips defaults
 			list = append(list, name)
 		case *map[string]string:
 			list = append(list, name+" "+texts(*value, reveal || !o.Secret))

@@ -9,10 +9,10 @@ import (
 // defaultSpec contains the defaults of all options.
 var defaultSpec = jobs.NewSpec("")
 
-// A worker deletes finished tasks after these times, unless its options set other times.
+// These are the defaults of retention. The options of a worker can set other times.
 const (
-	DefaultKeep       = 7 * 24 * time.Hour  // for completed and cancelled tasks
-	DefaultKeepFailed = 30 * 24 * time.Hour // for failed tasks
+	DefaultKeep       = 7 * 24 * time.Hour  // time after which a worker deletes completed and cancelled tasks
+	DefaultKeepFailed = 30 * 24 * time.Hour // time after which a worker deletes failed tasks
 )
 
 // These are defaults of the fields of a task. Package jobs defines them.

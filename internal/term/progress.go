@@ -69,7 +69,7 @@ func (w Progress) Line(head string, width int) string {
 		tail[1] += "/" + humanize.Count(int64(w.Total))
 	}
 	gap := "  "
-	// room returns how many cells of the line the texts in tail leave free for the head and the bar.
+	// room returns how many cells are free for the head and the bar, beside the texts in tail.
 	room := func() int { return width - Cells(joinParts(gap, tail...)) - len(gap) }
 	if free := room() - bar - len(gap); Cells(head) > free {
 		if head = Cut(head, free); free < shortestHead {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// runs is a function that acts as the tests of a package.
+// runs is a function that implements Tests.
 type runs func() int
 
 func (f runs) Run() int { return f() }
@@ -19,7 +19,7 @@ func TestNoOpenFiles(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		code  int                 // result of the tests
-		after func(file *os.File) // called at the end of the tests
+		after func(file *os.File) // called by the tests, with a file that they have opened
 		want  int
 		text  string
 	}{

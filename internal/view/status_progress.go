@@ -21,7 +21,7 @@ type Progress struct {
 	meter term.Meter
 }
 
-// Read returns the progress, and the text before the progress bar. The parameter s contains the queues.
+// Read returns the progress, and the text before the progress bar. The parameter s is the current status, with the queues to count.
 func (w *Progress) Read(ctx context.Context, r *runner.Runner, s *Status) (head string, now term.Progress, err error) {
 	if w.Batch != 0 {
 		head = fmt.Sprintf("batch %d", w.Batch)
@@ -59,8 +59,9 @@ func (w *Progress) ofBatch(ctx context.Context, r *runner.Runner) (now term.Prog
 	return now, err
 }
 
-// ofQueues counts the tasks of the queues. Done and Failed count ended tasks, even those that were deleted since. They count from the start
-// of the minute in which Read was first called. Total is the number of unfinished tasks, without scheduled tasks.
+// ofQueues counts the tasks of the queues in s. Total is the number of unfinished tasks, without scheduled tasks. Done is the number of
+// tasks that have ended since the start of the minute in which Read was first called. Failed is the number of those that did not complete.
+// Done and Failed include deleted tasks.
 func (w *Progress) ofQueues(ctx context.Context, r *runner.Runner, s *Status) (now term.Progress, err error) {
 	points, err := admin.History(ctx, r, w.began.Truncate(time.Minute))
 	if err != nil {

@@ -157,7 +157,7 @@ func (s *Task) optionFields() (lines [][]field) {
 	return lines
 }
 
-// dependenciesMost is how many dependencies, or dependents, of a task Draw lists.
+// dependenciesMost is the greatest number of dependencies that Draw lists for a task. It applies to dependents, too.
 const dependenciesMost = 10
 
 // dependencyText returns a list of tasks as text, such as "1036 completed, 1037 running (any end)".
@@ -187,7 +187,7 @@ func (s *Task) options() []string {
 	return list
 }
 
-// fitFields returns all fields in one line if they fit, or else one field per line. It aligns the lines of a value that has several.
+// fitFields returns all fields in one line if they fit, or else one field per line. It aligns the lines of a value with several lines.
 func fitFields(line []field, width int) string {
 	const key, value = 10, 21
 	text, at := "", 0
