@@ -59,7 +59,7 @@ func init() {
 
 const workerUID, otherUID = 54321, 54322
 
-// leaving is a script that leaves four processes behind, and then fails. Each of them tries to escape in another way. For each argument,
+// leaving is a script that leaves four processes behind, and then fails. Each of them tries to escape in its own way. For each argument,
 // which is a value of leftOverVariable, the script leaves one more process behind. It adds the pids of all these processes to the file
 // $0.pids. If processes of an earlier attempt are still alive, it adds their pids to the file $0.beside.
 const leaving = `

@@ -50,8 +50,8 @@ func readThenWrite(ctx context.Context, handle *sql.DB, between func()) error {
 	return tx.Commit()
 }
 
-// TestATransactionOfOpenDBIsNeverRefusedBecauseItHasRead enqueues a task between the read and the write of a transaction. With an ordinary
-// data source name, SQLite then rejects the write. A transaction of OpenDB holds the write lock from its beginning, so the enqueue waits
+// TestATransactionOfOpenDBIsNeverRefusedBecauseItHasRead enqueues a task between the read and the write of a transaction. On an ordinary
+// handle of sql.Open, SQLite then rejects the write. A transaction of OpenDB holds the write lock from its beginning, so the enqueue waits
 // instead.
 func TestATransactionOfOpenDBIsNeverRefusedBecauseItHasRead(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})

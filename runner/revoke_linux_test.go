@@ -193,8 +193,8 @@ func TestAFrozenContainerFailsNoTask(t *testing.T) {
 	testkit.NoError(t, err)
 	testkit.Len(t, "workers", list, 2)
 	if functions[0] = runnerkit.Get(t, r, functions[0].ID); list[0].ID == functions[0].WorkerID {
-		// The worker in list[0] continues first, and has time to check the lease of the worker in list[1]. Let the latter be the worker of
-		// functions[0].
+		// Make the worker of functions[0] the second one in the list. The first one continues earlier, and has time to check the lease of
+		// the second one.
 		slices.Reverse(list)
 	}
 	functions[1] = runnerkit.Get(t, r, functions[1].ID)

@@ -120,8 +120,8 @@ func (r *Runner) Close() error {
 	return r.store.Close()
 }
 
-// Path returns the absolute path of the database file with symlinks resolved, or the address of a database on a server without the
-// password.
+// Path returns the absolute path of the database file with symlinks resolved. For a database on a server it returns the address, without
+// the password.
 func (r *Runner) Path() string { return r.store.Path() }
 
 func init() {

@@ -90,7 +90,7 @@ func withStandby(t *testing.T) (primary, standby *pgserver.Server, r, replica *r
 		"wal_receiver_status_interval=1s")
 	r = open(t, primary.Address("postgres"), runner.Options{})
 	admins = connection(t, primary.Address("postgres"), "SELECT pg_create_physical_replication_slot('b')",
-		"ALTER SYSTEM SET primary_slot_name = 'b'") // for the standby, which copies the settings of this server
+		"ALTER SYSTEM SET primary_slot_name = 'b'") // a setting for the standby, which copies the settings of this server
 	standby, err := primary.Standby(t.Context())
 	testkit.NoError(t, err)
 	t.Cleanup(func() { testkit.NoError(t, standby.Close()) })

@@ -281,7 +281,7 @@ func TestATransactionOfTheCallerEnqueuesAndFinishes(t *testing.T) {
 	testkit.Equal(t, "number of tasks after the rollback", n, 0)
 	testkit.NoError(t, err)
 	within(true, add)
-	within(true, func(tx *sql.Tx) error { // this task has a lane, because EnqueueTx then reads more than for a task without a lane
+	within(true, func(tx *sql.Tx) error { // this task has a lane: EnqueueTx reads more for it than for other tasks
 		_, err := r.EnqueueTx(t.Context(), tx, count.With(2, jobs.Lane("l")))
 		return err
 	})

@@ -57,7 +57,7 @@ func newProxy(t *testing.T, to string) *proxy {
 }
 
 // listening is one end of a connection through a proxy. Write forwards a message, but returns an error if the message contains the text
-// p.at.
+// in p.at.
 type listening struct {
 	net.Conn
 	p *proxy

@@ -60,7 +60,7 @@ func TestACommitNotifiesOnlyItsSchema(t *testing.T) {
 		other := open(t, at, runner.Options{})
 		_, err := other.Enqueue(t.Context(), count.With(1))
 		testkit.NoError(t, err)
-		testkit.NoError(t, other.Close()) // waits until the notification is sent
+		testkit.NoError(t, other.Close()) // Close waits until the notification is sent
 	}
 	testkit.Within(t, patience, "the notification of the own schema", func() bool { return notified.Load() > 1 })
 	testkit.Equal(t, "notifications", notified.Load(), 2)
@@ -95,7 +95,8 @@ func TestASchemaIsDumpedAndRestored(t *testing.T) {
 }
 
 // TestAnOlderWorkerEndsWhenItReconnectsAfterAnUpgrade upgrades the tables while a worker has no connection, and so no heartbeat. The
-// worker must not write to the tables of the newer program. Its process ends, and the service manager starts the installed program.
+// worker must not write to the tables of the newer program. Work returns an error, so that the process ends and the service manager starts
+// the newer program.
 func TestAnOlderWorkerEndsWhenItReconnectsAfterAnUpgrade(t *testing.T) {
 	name := pgkit.NewSchema()
 	at := pgkit.Shared(t).Address("postgres", "search_path="+name)

@@ -81,7 +81,7 @@ func TestACursorBeginsWhenItIsAdded(t *testing.T) {
 			runnertest.Drain(t, r)
 		}
 		finish("before")
-		for range 2 { // the second call changes nothing
+		for range 2 { // the second call of AddCursor changes nothing
 			if err := r.AddCursor(t.Context(), "audit"); err != nil {
 				t.Fatal(err)
 			}

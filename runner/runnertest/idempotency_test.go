@@ -17,7 +17,7 @@ import (
 )
 
 // TestRepeatedEnqueuesRunOnce repeats calls of Enqueue with UniqueFor until they succeed, while commits fail, tasks run, workers crash and
-// retention deletes tasks. Each key runs exactly once.
+// retention deletes tasks. All calls with the same key must cause exactly one run.
 func TestRepeatedEnqueuesRunOnce(t *testing.T) {
 	t.Parallel()
 	seeds := 20
@@ -222,7 +222,8 @@ func TestACommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 						})
 					}
 					t.Logf("%d commits", n-2)
-					if n < 6 { // n-2 is the number of commits: at least the call, the start of the worker, the claim, and the outcome
+					// n-2 commits have failed. At least 4 are expected: the call, the start of the worker, the claim and the outcome.
+					if n < 6 {
 						t.Errorf("got %d commits, want at least 4", n-2)
 					}
 				})

@@ -13,8 +13,8 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// TestACursorContinuesAfterEachRestart calls OnFinished again and again. Each OnFinished is interrupted in the second call of its function,
-// and the test then closes the database and opens it again. The next OnFinished must begin with the task whose call was interrupted.
+// TestACursorContinuesAfterEachRestart calls OnFinished again and again. Each time, OnFinished is stopped while its function handles the
+// second task. The test then closes the database and opens it again. The next OnFinished must begin with that second task.
 func TestACursorContinuesAfterEachRestart(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(outcome.Handler(runOutcome))

@@ -165,7 +165,7 @@ func (f field) parse(text string) (set uint64, err error) {
 	return set, nil
 }
 
-// parsePart parses one part of a field, which is a list with commas. A part is *, a value or a range, with or without a step.
+// parsePart parses one part of a field. Commas separate the parts. A part is *, a value or a range, with or without a step.
 func (f field) parsePart(part string) (low, high, step int, err error) {
 	body, stepText, stepped := strings.Cut(part, "/")
 	step = 1

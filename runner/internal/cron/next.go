@@ -41,8 +41,8 @@ func (x *Expression) nextOften(after time.Time) time.Time {
 		if end.IsZero() || tick.Before(end) {
 			return tick
 		}
-		// The end of this period is the first moment of the next period, and may be a tick. onClock finds only times after its argument, so
-		// here its argument is one second before the end.
+		// The moment in "end", at which the offset of the zone changes, may be a tick. onClock finds only times after its argument, so here
+		// its argument is one second before that moment.
 		_, offset = end.Zone()
 		if wall, ok = x.onClock(wallTime(end, x.zone).Add(-time.Second)); ok {
 			if tick = wall.Add(-time.Duration(offset) * time.Second); tick.Equal(end) {

@@ -32,7 +32,7 @@ import (
 // (bench/postgres).
 const (
 	aheadMost   = 1000                   // greatest value of Options.ClaimAhead
-	aheadBytes  = 1 << 20                // greatest size of the arguments of all tasks claimed ahead; estimated from ended tasks
+	aheadBytes  = 1 << 20                // greatest total size of the arguments of the tasks claimed ahead; estimated from ended tasks
 	aheadGrowth = 2                      // greatest number of tasks to claim ahead for each ended attempt
 	aheadShort  = 10 * time.Millisecond  // an attempt is short if it runs for at most this time
 	aheadWait   = 200 * time.Millisecond // longest time that a claimed task waits for a slot

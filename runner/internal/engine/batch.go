@@ -19,7 +19,7 @@ type batch struct {
 	size  int // number of attempts that were put into the batch
 	live  int // number of attempts of the batch in Engine.running
 
-	watched  bool        // whether the loop gets the batch from Engine.returned when the function returns
+	watched  bool        // whether the batch goes to the channel Engine.returned when its function returns
 	returned bool        // whether the function has returned, or has lost its slot because of ReleaseStuck or a shutdown
 	stuck    *time.Timer // timer of watchBatch; nil while an attempt of the batch runs, or if StuckAfter is negative
 }
@@ -91,7 +91,7 @@ func (e *Engine) hasReturned(b *batch) bool {
 	return b.returned
 }
 
-// freeSlot frees the slot of a batch when its function has returned. The outcomes of all its attempts were written before.
+// freeSlot frees the slot of a batch when its function has returned. By then, the outcomes of all its attempts are written.
 func (e *Engine) freeSlot(b *batch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -61,8 +61,8 @@ func (e *Engine) startClock(ctx context.Context, at time.Time) error {
 		return err
 	}
 	if !before.At.IsZero() && at.Sub(before.At) >= jumpPause {
-		// A worker that runs only for some minutes every few days pauses deletions at each start, and would never delete anything. So it
-		// may delete the tasks that were already old when the previous pause began.
+		// A worker that runs only for some minutes every few days pauses deletions at each start. So that it deletes any tasks at all, it
+		// may delete those that were already old when the previous pause began.
 		e.clock.asOf = before.At
 	}
 	why := fmt.Sprintf("no worker ran from %s to %s, or the clock is wrong", stamp(seen), stamp(at))

@@ -184,9 +184,11 @@ func (e *Engine) start(ctx context.Context, claimed []jobs.Task, n int, sent tim
 			return e.retryCycle(err)
 		}
 	}
-	e.backoff = 0 // reset the pause only after the sync; otherwise the loop would claim and release tasks without a break while syncs fail
+	// Reset backoff only now, after the sync. If it were reset before, the loop would claim and release tasks without a break while syncs
+	// fail.
+	e.backoff = 0
 
-	// Add all attempts of a batch before the first of them begins.
+	// Call add for all claimed tasks first, so that each batch has all its attempts before one of them begins.
 	for _, a := range e.takeAhead(e.add(claimed, sent), n, sent) {
 		a.begin()
 	}

@@ -134,7 +134,7 @@ type loopState struct {
 	unwritten []*attempt // attempts that have ended, but whose outcomes are not in the database yet
 	nextDue   time.Time  // earliest due time of the scheduled tasks that the loop knows
 	nextStart time.Time  // time at which a due task that waits for a rate limit or a full batch can start; zero if no task waits
-	nextLane  time.Time  // like nextStart, but for the rate limits of lanes
+	nextLane  time.Time  // time at which a due task that waits for the rate limit of its lane can start; zero if no task waits
 
 	scan       bool      // whether the next cycle looks for changes of other processes
 	changed    bool      // whether other processes may have changed something since the last scan

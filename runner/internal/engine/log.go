@@ -13,8 +13,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The keys of log records are task, attempt, job, queue, exit, signal, took, worker, err, and a few others. The log shows commands in the
-// same form as lists: shortened, and never with their environment.
+// The keys of log records are task, attempt, job, queue, exit, signal, took, worker, err, and a few others. The log shows commands as
+// `runner list` does: shortened, and never with their environment.
 
 func (e *Engine) logReady() {
 	queues := "all"

@@ -113,8 +113,8 @@ func (e *Engine) due(stopping bool) bool {
 
 // collecting reports whether the next cycle waits, so that more outcomes and claims share its transaction. It waits until WriteEvery has
 // passed since the last cycle that wrote outcomes or claimed tasks. It does not wait if tasks may be left to claim (backlog), or if the
-// worker ends or, with UntilEmpty, runs nothing more. If an attempt of a task that must not run twice has ended, the cycle writes this
-// outcome at once. It does the same for a suspect, because no other task can run until then.
+// worker ends. With UntilEmpty it does not wait while no attempt runs. The outcome of a task that must not run twice is written at once. So
+// is the outcome of a suspect, because no other task can run before that write.
 func (e *Engine) collecting(stopping bool) bool {
 	if e.o.WriteEvery == 0 || stopping || e.backlog || now().Sub(e.wroteAt) >= e.o.WriteEvery {
 		return false

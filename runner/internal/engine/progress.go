@@ -50,7 +50,7 @@ func (e *Engine) planReport(a *attempt) {
 		return
 	}
 	e.background.Go(func() {
-		if e.waitFor(reportEvery) { // if the worker stops, waitFor returns false, and each outcome is stored with the last report
+		if e.waitFor(reportEvery) { // false if the worker stops: the last reports are then stored with the outcomes
 			e.storeReports()
 		}
 	})

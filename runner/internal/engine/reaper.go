@@ -99,7 +99,8 @@ func (p *reaper) start() {
 	p.e.removeStrayLocks(live)
 }
 
-// takeOver takes over the tasks of the dead workers, and returns the workers that are left. It returns false if it cannot read the workers.
+// takeOver takes over the tasks of dead workers. It returns the workers whose tasks it has not taken over, or false if it cannot read the
+// workers.
 func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 	began := now()
 	owners, err := p.e.worker.Owners(context.Background())

@@ -310,8 +310,8 @@ func (c *Capture) Close() {
 	c.flusher.Wait()
 }
 
-// Rest returns the output that is not stored yet. The write of the attempt's outcome stores it. Rest cuts the tail to its size. Rest does
-// not count the output as stored, so the caller can call it again if the write fails.
+// Rest returns the output that is not stored yet. The write of the attempt's outcome stores it. Rest cuts the tail to at most c.tail
+// bytes. Rest does not count the output as stored, so the caller can call it again if the write fails.
 func (c *Capture) Rest() db.Output {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,7 +31,7 @@ type Notifier struct {
 	mu          sync.Mutex
 	busy        bool                      // whether the worker of this process has no free slot
 	all         int                       // number of subscribers to all changes
-	subscribers map[chan struct{}]bool    // whether a channel gets all changes, and not only those that matter to workers
+	subscribers map[chan struct{}]bool    // the value is true if the channel gets all changes, and not only those that matter to workers
 	tasks       map[int64][]chan struct{} // subscribers to the end of a task, by task id
 	stop        context.CancelFunc        // function that ends the watch; nil while no watch runs
 }
