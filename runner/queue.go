@@ -23,7 +23,7 @@ const DeletionPause = db.DeletionPause
 type Pause struct {
 	At     time.Time // when the pause began; zero if there is no pause
 	By     string    // name of the user who began the pause
-	Reason string    // reason for the pause that the user gave; empty if there is none
+	Reason string    // reason that the user gave for the pause; empty if there is none
 }
 
 // Pauses are all pauses by queue. The key AllQueues has the pause of all queues, and the key DeletionPause has the pause of deletions.

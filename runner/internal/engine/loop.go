@@ -29,7 +29,7 @@ import (
 const (
 	firstBackoff = 20 * time.Millisecond // length of the first pause after an error
 	maxBackoff   = 2 * time.Second
-	abortWait    = 700 * time.Millisecond // time that killed attempts have to end before the loop abandons them
+	abortWait    = 700 * time.Millisecond // longest time that the loop waits for killed attempts to end, before it abandons them
 
 	// stopWait is the longest time that an attempt may need to end after its context has ended or its command was killed.
 	stopWait = 5 * time.Second

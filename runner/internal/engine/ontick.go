@@ -26,7 +26,7 @@ type TickFunc func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Sp
 
 const (
 	tickFuncTime = 30 * time.Second // time after which the context of a TickFunc ends
-	tickFuncEnd  = time.Second      // time that a TickFunc has to return after its context has ended; meanwhile all schedules wait for it
+	tickFuncEnd  = time.Second      // longest time that all schedules wait for a TickFunc to return after its context has ended
 )
 
 var (
