@@ -35,7 +35,7 @@ type ApplyOptions struct {
 
 // Applied is what ApplySchedules did with one schedule.
 type Applied struct {
-	Schedule jobs.Schedule // the schedule after the change; a removed schedule as it was before
+	Schedule jobs.Schedule // the schedule after the change, or before its removal
 	Did      string        // "added", "changed", "unchanged" or "removed"
 }
 

@@ -106,7 +106,7 @@ func startShop(t *testing.T, path, point string) *exec.Cmd {
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = worker.Process.Kill() }) // a successful test has killed the worker by now; after a failure it may still run
+	t.Cleanup(func() { _ = worker.Process.Kill() }) // if the test has failed, the worker may still run
 	return worker
 }
 

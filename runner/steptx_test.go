@@ -62,7 +62,7 @@ func TestAStepAndItsEffectCommitTogether(t *testing.T) {
 				"same again": {func() error { return once }, true, 1},
 			} {
 				if test.again && point == "committed" {
-					continue // skip this case: the step is stored, and its attempt must not use its name again
+					continue // skip this case: the step is stored, so the same attempt must not call it again
 				}
 				t.Run(step+" "+point+" "+name, func(t *testing.T) {
 					t.Parallel()

@@ -36,7 +36,7 @@ func (f *fakeTimeTest) raw(statements ...string) {
 func TestAClaimWithALostConfirmationIsReleased(t *testing.T) {
 	onFakeTime(t, Options{Lease: time.Minute}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.In(time.Hour)))
-		f.after(25*time.Second, func() { // a worker searches for tasks with a lost confirmation when it starts, and then every 10 s
+		f.after(25*time.Second, func() { // every 10 s a worker searches for tasks that it owns but does not run
 			f.raw(`UPDATE tasks SET state = 'running', generation_id = generation_id + 1, attempt = 1, lease_expires_at = 1 << 47,
 				worker = (SELECT number FROM workers)`)
 		})

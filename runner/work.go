@@ -19,8 +19,8 @@ import (
 // work, and jobs.ErrInvalid when no job is registered. A Runner has at most one Work at a time: a second call returns jobs.ErrConflict.
 func (r *Runner) Work(ctx context.Context) error { return r.work(ctx, false, 0) }
 
-// WorkUntilEmpty does what Work does, but it also returns when nothing runs and no task is due. Before that, it also runs the tasks that
-// become due in the meantime. The errors are those of Work, such as jobs.ErrInvalid, jobs.ErrConflict and jobs.ErrShutdown.
+// WorkUntilEmpty does what Work does, but it also returns when nothing runs and no task is due. It also runs tasks that become due before
+// it returns. The errors are those of Work, such as jobs.ErrInvalid, jobs.ErrConflict and jobs.ErrShutdown.
 func (r *Runner) WorkUntilEmpty(ctx context.Context) error { return r.work(ctx, true, 0) }
 
 // Abort ends the current Work without a grace period. It kills the attempts, and their tasks go back to their queues. Work then returns

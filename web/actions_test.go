@@ -75,7 +75,7 @@ func TestARunningTaskIsCancelledAfterAQuestion(t *testing.T) {
 
 var askedSet = regexp.MustCompile(`name="set" value="([^"]+)"`)
 
-// confirm fills in the fields with which a form confirms the question of a page.
+// confirm fills in the fields of a form that confirm an action. It takes their values from the page with the question.
 func confirm(t testing.TB, form url.Values, question string) {
 	t.Helper()
 	count, set := counted.FindStringSubmatch(question), askedSet.FindStringSubmatch(question)
@@ -170,7 +170,7 @@ func TestAQueryIsCountedAgainBeforeAnAction(t *testing.T) {
 	if state(t, r, other) != jobs.Failed {
 		t.Errorf("a task outside the query: got state %s, want failed", state(t, r, other))
 	}
-	form.Del("count") // a client that skips the question does not send the count
+	form.Del("count") // this form confirms the action without the number of tasks that a question named
 	_, body = s.post("/actions/cancel", form)
 	testkit.Contains(t, body, "Cancel all 4 tasks")
 	_, body = s.post("/actions/retry", url.Values{"query": {"state:completed"}, "back": {"/tasks"}})

@@ -204,7 +204,7 @@ func (h *handler) apiFail(ctx context.Context, w http.ResponseWriter, req *http.
 	case errors.Is(err, jobs.ErrNotFound):
 		apiError(w, http.StatusNotFound, humanize.Safe(err.Error()))
 	case errors.Is(err, jobs.ErrInvalid):
-		better, _ := h.correct(ctx, req.FormValue("q")) // if the call fails, the response has only the error of the request
+		better, _ := h.correct(ctx, req.FormValue("q")) // if this call fails, the response suggests no other search
 		writeJSON(w, http.StatusBadRequest, apiProblem{humanize.Safe(err.Error()), orNull(better)})
 	case errors.Is(context.Cause(ctx), errSlow):
 		apiError(w, http.StatusServiceUnavailable, "the search took longer than two seconds; add state: or since: to the text")

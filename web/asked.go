@@ -86,8 +86,8 @@ func (s *askedSets) newTasks(key string, ids []int64) (n int, known bool) {
 	return n, true
 }
 
-// changedText says why the page asks for confirmation again: tasks match now that did not match when the page asked before. It returns an
-// empty text if all tasks with these ids were part of the earlier question.
+// changedText says why the page asks for confirmation again: there are new tasks, which the earlier question did not include. It returns
+// an empty text if the earlier question included all tasks with these ids.
 func (a *actionRequest) changedText(ids []int64) string {
 	n, known := a.h.asked.newTasks(a.form.Get("set"), ids)
 	if n == 0 {
@@ -96,7 +96,7 @@ func (a *actionRequest) changedText(ids []int64) string {
 	text := fmt.Sprintf("Nothing was changed: %s matched when you were asked, and now it is %s", humanize.Plural(a.count, "task"),
 		humanize.Count(int64(len(ids))))
 	switch {
-	case len(ids) == a.count+n: // add nothing, because the two numbers in the text already show how many tasks are new
+	case len(ids) == a.count+n: // the difference of the two numbers in the text is the number of new tasks, so the text is complete
 	case known:
 		text += fmt.Sprintf(", of which %s new", humanize.Does(n, "task", "is", "are"))
 	case len(ids) == a.count:

@@ -34,7 +34,7 @@ func (a *authenticator) isOwnHost(req *http.Request) bool {
 	if err != nil {
 		host, port = strings.Trim(req.Host, "[]"), "80"
 	}
-	// Clients of a unix socket send the host localhost, for example curl --unix-socket. A proxy sends the host of --public-url, which the
+	// Clients of a unix socket, such as curl --unix-socket, send the host localhost. A proxy sends the host of --public-url, which the
 	// first lines of this method accept.
 	if a.port == "" {
 		return host == "localhost"

@@ -23,7 +23,7 @@ import (
 // process that has received SIGSTOP.
 type proxy struct {
 	listen net.Listener
-	to     string // socket of the server
+	to     string // path of the unix socket of the server
 	work   sync.WaitGroup
 
 	mu    sync.Mutex

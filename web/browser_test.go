@@ -294,7 +294,7 @@ func TestLiveUpdatesInABrowser(t *testing.T) {
 	}
 
 	b.open("/")
-	b.run(chromedp.Click("#live")) // the page no longer updates itself
+	b.run(chromedp.Click("#live")) // after this click the page does not update itself
 	b.mu.Lock()
 	before := len(b.requests)
 	b.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// compressor compresses a response with gzip. It leaves a file to download uncompressed, because the Content-Length and the byte ranges of
-// the response refer to the file. Compression can reveal a secret by the length of a page, but no page contains a secret.
+// compressor compresses a response with gzip. It does not compress a download, because the Content-Length and the byte ranges of the
+// response refer to the file. Compression can reveal a secret by the length of a page, but no page contains a secret.
 type compressor struct {
 	http.ResponseWriter
 	zip    *gzip.Writer // writer of the compressed response; nil if the response is not compressed

@@ -19,8 +19,8 @@ const (
 	maxLinks     = 5000 // maximum number of dependencies in the drawing
 	maxRelated   = 1000 // maximum number of tasks in the list of dependencies, in each direction
 	nameInNode   = 20   // maximum number of characters of a name in the drawing
-	minBundle    = 4    // tasks with the same dependencies and dependents share a frame if there are at least so many
-	bundleHeight = 24   // maximum number of tasks in a column of a frame
+	minBundle    = 4    // so many tasks or more with the same dependencies and dependents are drawn in one frame
+	bundleHeight = 24   // a frame around more tasks than this has several columns
 )
 
 // relatedTasks are the tasks that a task depends on, directly or through other tasks, and those that depend on it.
@@ -154,9 +154,9 @@ func (h *handler) dependencies(ctx context.Context, req *http.Request) (string, 
 // The sizes of the drawing in pixels.
 const (
 	nodeWidth, nodeHeight = 164, 40
-	cellWidth, cellHeight = 132, 28 // size of a task in a frame
-	graphGap              = 12      // distance between two items above each other
-	layerGap              = 44      // distance between two layers
+	cellWidth, cellHeight = 132, 28 // size of a task that is drawn in a frame with other tasks
+	graphGap              = 12      // vertical space between two items of a layer
+	layerGap              = 44      // horizontal space between two layers
 	graphMargin           = 6
 )
 

@@ -29,7 +29,7 @@ type graphItem struct {
 	behind     []*graphItem // items to which lines lead from this item
 	x, y, w, h float64
 	right      float64 // x of the right edge of the layer of this item
-	wanted     float64 // mean y of the items to which lines of this item lead; sortLayer sorts by it
+	wanted     float64 // mean y of the items at the other ends of the lines of this item; sortLayer sorts by it
 }
 
 // graphLine is the line between two items, with the points between them.
@@ -200,7 +200,7 @@ func (g *dependencyGraph) arrange() {
 	}
 }
 
-// stack places the items of a layer above each other, so that the middle of the layer is at y = 0. It returns the height of the layer.
+// stack places the items of a layer one below the other, so that the middle of the layer is at y = 0. It returns the height of the layer.
 func stack(layer []*graphItem) float64 {
 	height := -float64(graphGap)
 	for _, i := range layer {

@@ -70,7 +70,7 @@ func TestStreamsAreLimited(t *testing.T) {
 	if status := ask(); status != http.StatusServiceUnavailable {
 		t.Errorf("stream %d: got status %d, want 503", most+1, status)
 	}
-	s.page("/") // other clients still get pages
+	s.page("/") // the limit for streams does not apply to pages
 }
 
 // TestPagesAreServedWhileAClientHoldsAllConnections checks that other users get pages while one client holds all connections of the server,

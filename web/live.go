@@ -17,7 +17,7 @@ import (
 
 const (
 	pollInterval      = time.Second
-	maxStreams        = 500              // number of streams at once
+	maxStreams        = 500              // maximum number of open streams
 	keepAliveInterval = 10 * time.Second // the script of a page reconnects after 14 s without an event
 )
 
@@ -135,7 +135,8 @@ func (s *stream) write(text []byte) error {
 }
 
 // events sends an event of type "rev" to a page soon after the page connects, and then after each change. It sends events of type "alive"
-// so that the page notices a server that does not answer. Comments in the stream would not do, because browsers hide comments from scripts.
+// so that the page notices a server that does not answer. Comments in the stream would not be enough, because browsers hide them from
+// scripts.
 func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 	subscriber, err := h.live.subscribe()
 	if err != nil {

@@ -207,7 +207,7 @@ func (c *collection) process(r *runner.Runner) {
 		"How often writes of this process waited for another process.").add(float64(admin.BusyRetries(r)))
 }
 
-// buckets are the upper bounds of the histograms, in seconds.
+// buckets are the upper bounds of the buckets of each histogram, in seconds.
 var buckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200}
 
 // histogram counts each value in the first bucket that contains it.

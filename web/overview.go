@@ -35,7 +35,7 @@ type overviewView struct {
 	Oldest       time.Time // due time of the oldest pending task
 	Failed       int       // failures in the last 24 hours; a task that failed twice counts twice
 	StillFailed  int       // tasks that failed in the last 24 hours and are still in the failed state
-	Counted      string    // age of the count of the pending tasks; empty if it is new
+	Counted      string    // age of the count of the pending tasks; empty if the count is new
 	FailuresOnly bool      // whether StillFailed counts failures instead of tasks, because very many tasks failed
 	Done         int
 	Chart        *chart // chart of the ended tasks; nil if no task has ended

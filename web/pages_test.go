@@ -80,7 +80,7 @@ func TestEveryFailedRowShowsItsError(t *testing.T) {
 		"exit 127 · ", "3 tasks", "Retry all 3 matching…", "Delete all 3 matching…", `aria-current="true">failed <b>3</b>`)
 	testkit.ContainsNone(t, page, `id="t4"`)
 	testkit.Contains(t, s.page("/tasks?q=zzz"), "No task matches")
-	testkit.Contains(t, s.page("/tasks?q=queue:default"), "4 tasks", "Retry all matching…") // three failed, one completed
+	testkit.Contains(t, s.page("/tasks?q=queue:default"), "4 tasks", "Retry all matching…") // three failed tasks and a completed one
 	testkit.Contains(t, s.page("/tasks?q=nosuch"), `id="t3"`)
 }
 

@@ -13,7 +13,7 @@ import (
 // The live regions of a page are the elements with the attribute data-live. An open page loads them again after a change. It sends the
 // hashes of the regions that it shows, and the server then sends only the regions that differ.
 
-// haveHeader is the header of a request with the hashes of the regions that the page shows.
+// haveHeader is the request header in which an open page sends the hashes of the live regions that it shows.
 const haveHeader = "Have"
 
 // liveTag matches the start tag of a live region. Texts and attributes contain no < because the templates escape it.

@@ -17,9 +17,9 @@ import (
 type runs struct {
 	N, Failed, Unfinished int
 	Rate                  string        // failed tasks in percent of all ended tasks
-	Strip                 template.HTML // a bar for each of the last tasks
-	Longest               string        // longest duration of a task in Strip
-	Shown                 int           // number of bars in Strip
+	Strip                 template.HTML // drawing of the durations of the last tasks as bars
+	Longest               string        // longest duration in the drawing of the field Strip
+	Shown                 int           // number of bars in the drawing of the field Strip
 	P50, P95              string
 	P50Over, P95Over      template.HTML // drawings of the percentiles over time; each bar is for a group of consecutive tasks
 	P50Top, P95Top        string        // largest value in the drawing of each percentile
@@ -34,8 +34,8 @@ type runError struct {
 }
 
 const (
-	maxStrip    = 60 // maximum number of bars in Strip
-	runGroups   = 20 // maximum number of bars in P50Over and in P95Over
+	maxStrip    = 60 // maximum number of bars in the drawing of the durations
+	runGroups   = 20 // maximum number of bars in the drawing of a percentile over time
 	maxSlowest  = 5
 	maxErrors   = 5
 	stripHeight = 60
@@ -47,7 +47,7 @@ func (h *handler) newRuns(p page, list []jobs.Task) *runs {
 		return nil
 	}
 	v := &runs{N: len(list), Since: list[len(list)-1].CreatedAt}
-	var ended []jobs.Task // tasks that have run, the oldest first
+	var ended []jobs.Task // finished tasks that have started, the oldest first
 	for _, t := range slices.Backward(list) {
 		switch {
 		case !t.State.Finished():
@@ -99,7 +99,7 @@ func percentile(list []jobs.Task, percent int) time.Duration {
 	return sorted[max((len(sorted)*percent+99)/100-1, 0)]
 }
 
-// Heading returns the heading above Strip.
+// Heading returns the heading above the drawing of the durations of the last tasks.
 func (v *runs) Heading() string {
 	if v.Shown == 1 {
 		return "Duration of the last task"

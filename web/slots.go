@@ -81,7 +81,7 @@ func (d *slotDrawing) group(cells int) {
 	cell := d.s.length / time.Duration(cells)
 	for row, runs := range d.rows {
 		var last *slotBar
-		short, place := false, int64(0) // whether the last bar has only short attempts, and the cell in which that bar begins
+		short, place := false, int64(0) // whether the first attempt of the last bar is short, and the number of the cell where it begins
 		for _, r := range runs {
 			isShort := d.end(r).Sub(r.StartedAt) < cell
 			at := int64(r.StartedAt.Sub(d.begin()) / cell)

@@ -128,9 +128,9 @@ func beforeID(id int64) string { return "before=" + strconv.FormatInt(id, 10) }
 
 func fromTime(at time.Time, id int64) string { return fmt.Sprintf("from=%d.%d", at.UnixMilli(), id) }
 
-// lookOf returns how many tasks a search examines at most: the number in the URL, or else a number that takes only a few milliseconds. This
-// number is smaller for a list that is sorted by time, because the database looks up each task separately. It is also smaller for a search
-// for text or metadata, because the database parses JSON.
+// lookOf returns how many tasks a search examines at most: the number in the URL, or else a number that the database can examine in a few
+// milliseconds. This number is smaller for a list that is sorted by time, because the database looks up each task separately. It is also
+// smaller for a search for text or metadata, because the database parses JSON.
 func lookOf(text string, f jobs.Filter, order string) (int, error) {
 	switch {
 	case text == "" && order == sortByID && f.Match == "" && len(f.Metadata) == 0:

@@ -48,7 +48,7 @@ type tasksView struct {
 	Looked     int    // maximum number of tasks that the search examines
 	Further    string // URL of the search that examines more tasks; empty if this search has examined all tasks
 	Actions    []queryAction
-	Can        []string // verbs that can change a task of this page
+	Can        []string // actions that can change at least one task of this page
 }
 
 // tab is a link that changes one choice of the page, such as the state of the tasks, and keeps the other choices.
@@ -65,8 +65,8 @@ type taskRow struct {
 	Lasted                   time.Duration
 	Ran                      bool
 	When                     time.Time // when the task ended, or when its next attempt is due, or else when it was created
-	Due                      bool      // whether When is the time of the next attempt
-	Can                      []string  // verbs that can change the task
+	Due                      bool      // whether the field When is the time of the next attempt
+	Can                      []string  // actions that can change the task
 }
 
 // API returns the URL of the same search as JSON.

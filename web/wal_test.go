@@ -27,7 +27,7 @@ func TestOpenPagesDoNotKeepTheWriteAheadLogFromBeingReused(t *testing.T) {
 	defer touch(t, dir+"/go")
 	testkit.Eventually(t, "the task runs", func() bool { return state(t, r, id) == jobs.Running })
 	s := serve(t, r, webOptions)
-	for range 10 { // the events of ten open pages
+	for range 10 { // receive events, as ten open pages do
 		res, err := s.client.Do(s.request("GET", "/events", nil))
 		if err != nil {
 			t.Fatal(err)

@@ -59,8 +59,8 @@ func (p page) Zone() string {
 	return serverZone
 }
 
-// Zones returns the links that change the zone of the pages: to UTC, to the zone of the server, and to the chosen zone if it is
-// another one.
+// Zones returns the links that change the zone of the pages: to UTC, to the zone of the server, and to the chosen zone if it is neither of
+// these two.
 func (p page) Zones() []tab {
 	var list []tab
 	for _, z := range []struct{ zone, name string }{{utcZone, utcZone}, {serverZone, "server (" + p.Now.Local().Format("MST") + ")"},
