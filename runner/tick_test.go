@@ -293,7 +293,7 @@ func TestARetryOfAClockThatWasAheadStartsAfterItsDelay(t *testing.T) {
 }
 
 // TestALateWorkerDoesNotMoveAHandledTick checks that cron.Due keeps a next tick that is later than the time that the worker has read from
-// its clock. This happens if another worker has handled the current tick after this worker read its clock.
+// its clock. Another worker sets such a next tick if it handles a tick after this worker has read its clock.
 func TestALateWorkerDoesNotMoveAHandledTick(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 900e6, time.UTC)
 	for _, next := range []time.Duration{time.Second, 2 * time.Second, 30 * time.Second} {

@@ -75,7 +75,7 @@ func TestARunningTaskIsCancelledAfterAQuestion(t *testing.T) {
 
 var askedSet = regexp.MustCompile(`name="set" value="([^"]+)"`)
 
-// confirm fills in the fields of a form that confirm an action. It takes their values from the page with the question.
+// confirm fills in the form fields that confirm an action. It takes their values from the page with the question.
 func confirm(t testing.TB, form url.Values, question string) {
 	t.Helper()
 	count, set := counted.FindStringSubmatch(question), askedSet.FindStringSubmatch(question)

@@ -19,7 +19,7 @@ const (
 	maxLinks     = 5000 // maximum number of dependencies in the drawing
 	maxRelated   = 1000 // maximum number of tasks in the list of dependencies, in each direction
 	nameInNode   = 20   // maximum number of characters of a name in the drawing
-	minBundle    = 4    // so many tasks or more with the same dependencies and dependents are drawn in one frame
+	minBundle    = 4    // minimum number of tasks in a frame, which all have the same dependencies and dependents
 	bundleHeight = 24   // a frame around more tasks than this has several columns
 )
 
