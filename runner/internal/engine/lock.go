@@ -60,8 +60,9 @@ func (e *Engine) unlock(clean bool) {
 // guardians would hold no lock on the new file. If the worker then died, the lock of the new file would be free. Other workers would take
 // over the tasks, while the guardians still have commands to kill.
 func (e *Engine) keepDir() {
+	// If the database file was removed or replaced, this worker does not need the directory beside it.
 	if e.store.Replaced() != nil {
-		return // the database file was removed or replaced, so this worker does not need the directory beside it
+		return
 	}
 	if err := e.store.MakeDir(); err != nil {
 		e.log.Warn("cannot make the directory beside the database", "err", err)

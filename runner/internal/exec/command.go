@@ -79,7 +79,8 @@ func (c *Command) Run() (json.RawMessage, error) {
 	if err := taskspec.CheckCommand(&c.Task); err != nil {
 		return nil, err
 	}
-	_ = c.Store.MakeDir() // makes the directory for results again, if someone has removed it
+	// make the directory for results again, if someone has removed it
+	_ = c.Store.MakeDir()
 	resources, err := c.resources()
 	if err != nil {
 		return nil, err
