@@ -13,7 +13,7 @@ import (
 // a condition on each of these fields.
 type ending struct {
 	reason       jobs.Reason
-	exit, signal string // exit status and number of the signal; empty if the text has none
+	exit, signal string // exit status and signal number in the text; empty if the text has none
 	line         string // error line, or its beginning if the text has cut it; empty if the text has no error line
 	job          string // name of a job before the ending; empty if the text has none
 }

@@ -60,8 +60,9 @@ func init() {
 const workerUID, otherUID = 54321, 54322
 
 // leaving is a script that leaves four processes behind, and then fails. Each of them tries to escape in its own way. For each argument,
-// which is a value of leftOverVariable, the script leaves one more process behind. It adds the pids of all these processes to the file
-// $0.pids. If processes of an earlier attempt are still alive, it adds their pids to the file $0.beside.
+// the script leaves one more process behind, with the argument as the value of the environment variable leftOverVariable. The script adds
+// the pids of all these processes to the file $0.pids. If processes of an earlier attempt are still alive, it adds their pids to the file
+// $0.beside.
 const leaving = `
 for p in $(cat "$0.pids" 2>/dev/null); do
 	case $(cut -d" " -f3 /proc/$p/stat 2>/dev/null) in

@@ -170,7 +170,7 @@ func TestAQueryIsCountedAgainBeforeAnAction(t *testing.T) {
 	if state(t, r, other) != jobs.Failed {
 		t.Errorf("a task outside the query: got state %s, want failed", state(t, r, other))
 	}
-	form.Del("count") // this form confirms the action without the number of tasks that a question named
+	form.Del("count") // the form now lacks the number of tasks that the confirmation question has shown
 	_, body = s.post("/actions/cancel", form)
 	testkit.Contains(t, body, "Cancel all 4 tasks")
 	_, body = s.post("/actions/retry", url.Values{"query": {"state:completed"}, "back": {"/tasks"}})

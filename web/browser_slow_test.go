@@ -57,7 +57,8 @@ func (p *proxy) accept() {
 	}
 }
 
-// forward connects to the server only when the proxy is not stopped, so the server sees no connection without a request.
+// forward waits until the proxy is not stopped, and only then connects to the server. Otherwise the server would have connections on which
+// it receives no request.
 func (p *proxy) forward(from net.Conn) {
 	defer from.Close()
 	open, _ := p.now()

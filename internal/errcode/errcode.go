@@ -41,7 +41,7 @@ const (
 	NoCursor        = "no_cursor"        // no cursor over ended tasks has this name; `Subject` is the name
 	NoLimit         = "no_limit"         // the queue, job or lane has no limit; `Subject` is the target, such as `queue:media`
 	NoSchedule      = "no_schedule"      // no schedule has this name; `Subject` is the name
-	NoTickFunction  = "no_tick_function" // only a program that calls `OnTick` can make tasks of schedule `Subject`
+	NoTickFunction  = "no_tick_function" // only a program that calls `OnTick` can enqueue tasks of this schedule; `Subject` is its name
 	ScheduleDiffers = "schedule_differs" // a schedule with this name has another definition
 )
 

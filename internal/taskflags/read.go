@@ -243,7 +243,7 @@ func flagError(err error) error {
 		return failure.Usage("--unique: %s", f.Msg)
 	case "run_at":
 		return failure.Usage("--at: %s", f.Msg)
-	case "args": // do not name a flag: the user may have typed the arguments as the words of the command, after --
+	case "args": // this message names no flag, because the arguments may be the words after -- and not the value of --args
 		return failure.Usage("args: %s", f.Msg)
 	}
 	return err

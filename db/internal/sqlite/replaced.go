@@ -98,8 +98,9 @@ func (d *File) overwritten() bool {
 	return false
 }
 
-// Committed does the checks of Replaced after a commit. It also reads the state of the file's content again if a checkpoint has begun or
-// advanced. With Options.Flash it returns the error of the last failed sync.
+// Committed does the checks of Replaced after a commit. A checkpoint changes the file. So if a checkpoint has begun or advanced, Committed
+// also reads the file's size and modification time again, and later checks compare with these. With Options.Flash it returns the error of
+// the last failed sync. The parameter "changed" says whether the commit has changed the database.
 func (d *File) Committed(changed bool) error {
 	if err := d.Replaced(); err != nil {
 		return err
