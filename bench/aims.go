@@ -17,8 +17,8 @@ type aim struct {
 	unit     string // unit of the figure; × if the figure is a ratio
 }
 
-// aims returns all performance goals. The goals in bytes come from an older version of runner, whose tasks had more columns: half of the
-// bytes that the older version sent to the disk, and 0.6 of the size of its file.
+// aims returns all performance goals. Goals in bytes are half of the bytes that an older version of runner sent to the disk, and 0.6 of the
+// size of its file. In that version, tasks had more columns.
 func aims() []aim {
 	ratio := func(text string, w *workload, system, than string, figure float64) aim {
 		return aim{text, w, system, than, w.low, figure, "×"}

@@ -212,7 +212,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 			if w.withdraw(r) {
 				return context.Cause(ctx)
 			}
-			ended = nil // a leader has taken the request, or this caller is the next leader; wait, because the leader checks ctx
+			ended = nil // a leader has taken the request, or this caller is the next leader; the leader checks ctx from now on
 			continue
 		case <-timer.C:
 		}

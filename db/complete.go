@@ -57,8 +57,8 @@ type completions struct {
 	lanes   bool               // whether some tasks have a lane
 }
 
-// completionsOf returns the entries of list that only complete a task: it leaves out entries with something else to store, and entries whose
-// task has a hook. The parameter "defaults" has the hooks of tasks without hooks of their own.
+// completionsOf returns the entries of list that only complete a task: it leaves out entries with something else to store, and entries
+// whose task has a hook. The parameter "defaults" has the hooks of tasks without hooks of their own.
 func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) completions {
 	all := completions{rows: make([]completion, 0, len(list)), at: make([]int, 0, len(list)),
 		changes: make([]lifecycle.Change, 0, len(list))}

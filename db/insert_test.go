@@ -11,8 +11,8 @@ import (
 
 var commandTrue = []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}
 
-// insertByOneStatement adds tasks until Insert has used the statement insertOne, and returns the id of that task. Insert uses insertOne
-// only if the last check of the files was less than 1 ms ago (lookAgain).
+// insertByOneStatement adds tasks until Insert has added one with the statement insertOne, and returns the id of this last task. Insert
+// uses insertOne only if it checked the files of the database less than 1 ms ago (lookAgain).
 func insertByOneStatement(t *testing.T, d *DB) int64 {
 	t.Helper()
 	for range 1000 {

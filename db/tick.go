@@ -12,7 +12,7 @@ import (
 
 // Ticked is the result of Tick for one schedule.
 type Ticked struct {
-	Schedule jobs.Schedule // schedule before the call
+	Schedule jobs.Schedule // schedule before the call of Tick
 	Next     time.Time     // next tick; zero if there is none
 	Added    []Tick        // enqueued tasks
 	Skipped  int           // number of skipped ticks

@@ -23,9 +23,10 @@ func unique(key string, replace bool) Option {
 	}
 }
 
-// UniqueFor lets the task hold its unique key until it finishes, and at least for d after it was added. The key outlives the task: within d
-// Enqueue adds no other task with the key, even if the task has finished or retention has deleted it. So a call of Enqueue that failed can
-// be repeated for d, and adds one task. The time d is at most ten years. UniqueFor needs Unique, UniqueReplace or UniqueArgs.
+// UniqueFor lets the task hold its unique key until it finishes, and at least for the time d after it was added. Until d has passed,
+// Enqueue adds no other task with the key, even if the task has finished or retention has deleted it. So during this time you can repeat a
+// call of Enqueue that failed: all these calls together add one task. The time d is at most ten years. UniqueFor needs Unique,
+// UniqueReplace or UniqueArgs.
 func UniqueFor(d time.Duration) Option { return func(s *Spec) { s.UniqueFor = d } }
 
 // UniqueStates lets the task hold its unique key until it finishes, and also while it is in one of these finished states: Completed, Failed

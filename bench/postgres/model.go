@@ -87,7 +87,7 @@ type host struct {
 	cpu     *computer
 	workers []*worker
 	waits   bool // whether a notification for this host is waiting for a processor of the server
-	wakes   bool // whether the notification that waits for this host will wake its workers
+	wakes   bool // whether this notification will wake the workers of the host
 }
 
 // sender is a process that sends notifications of its commits.

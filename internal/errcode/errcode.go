@@ -33,7 +33,7 @@ const (
 	TokenLink         = "token_link"          // the token file is not a regular file
 	TokenOwner        = "token_owner"         // the token file belongs to another user
 	UnreleasedSchema  = "unreleased_schema"   // a development build of runner, which has other tables, created the file or moved its tasks
-	UniqueKeyHolder   = "unique_key_holder"   // a new task would replace task `Subject`, but depends on that task or on a newer one
+	UniqueKeyHolder   = "unique_key_holder"   // a new task would replace task `Subject`, but depends on this task or on a later task
 )
 
 // Codes of package runner.

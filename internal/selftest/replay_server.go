@@ -5,7 +5,7 @@ import "slices"
 // endedBelow records that all transactions with numbers below the field "oldest" had ended at the time in the field "at", in ms.
 type endedBelow struct{ at, oldest int64 }
 
-// serverClaim is a claim of a transaction on a server.
+// serverClaim is one claim that a transaction on a server has made.
 type serverClaim struct {
 	worker, queue string
 	xid           int64

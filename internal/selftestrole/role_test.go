@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestARoleEndsBeforeTheDatabaseIsOpen checks that a role returns no error if SIGTERM comes before the database is
-// open. The selftest would report such an error as a fault of runner.
+// TestARoleEndsBeforeTheDatabaseIsOpen checks that a role, which is a process that the selftest starts, returns no error if SIGTERM comes
+// before the database is open. The selftest would report such an error as a fault of runner.
 func TestARoleEndsBeforeTheDatabaseIsOpen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

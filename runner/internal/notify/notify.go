@@ -36,9 +36,9 @@ type Notifier struct {
 	stop        context.CancelFunc        // function that ends the watch; nil while no watch runs
 }
 
-// New returns a Notifier. The function "watch" starts a watch of the database and returns. The watch calls the function "changed" after each
-// commit, until ctx ends. If the parameter "brief" is true, the watch is needed only for a short time, so it should cost little to start and
-// to end. The function setSlow makes the watch check less often, and may be nil.
+// New returns a Notifier. The function "watch" starts a watch of the database and returns. The watch calls the function "changed" after
+// each commit, until ctx ends. If the parameter "brief" is true, the watch is needed only for a short time, so it should cost little to
+// start and to end. The function setSlow makes the watch check less often, and may be nil.
 func New(watch func(ctx context.Context, brief bool, changed func(forWorkers bool)) error, setSlow func(slow bool)) *Notifier {
 	n := &Notifier{setSlow: setSlow, subscribers: map[chan struct{}]bool{}, tasks: map[int64][]chan struct{}{}}
 	n.watch = func(ctx context.Context, changed func(bool)) error { return watch(ctx, n.brief.Load(), changed) }
