@@ -42,7 +42,7 @@ EXIT STATUS
   75  the database was busy for too long`,
 		Flags: []cli.Flag{
 			cli.Scalar("task", "ID", "id of the task", int64(0), cli.ParseID).Default("$RUNNER_TASK_ID"),
-			cli.Scalar("generation", "N", "the generation", int64(0), parseGeneration).Default("$RUNNER_TASK_GENERATION"),
+			cli.Scalar("generation", "N", "generation of the attempt", int64(0), parseGeneration).Default("$RUNNER_TASK_GENERATION"),
 		},
 		Action: cli.Action(a, false, readFenceOptions, runFence),
 	}

@@ -65,7 +65,7 @@ func New(path string, o engine.Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	setDriver()
+	setDriver() // before the first connection, because the checks of the files in use need OFD locks
 	d := &File{path: path, logPath: path + "-wal", sharedPath: path + "-shm", options: o, quit: make(chan struct{}),
 		paceChanged: make(chan struct{}, 1)}
 	d.logSync.delay, d.logSync.sync, d.logSync.durable = o.Flash, d.syncLog, !o.Normal
