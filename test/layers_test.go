@@ -94,7 +94,7 @@ var layers = []layer{
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the command line may use these packages and functions
 	{path: "internal/testkit"}, // only tests import this package
 	{path: "internal/testkit/runnerkit", ours: []string{"runner", "jobs"}}, // only tests import this package
-	{path: "internal/testkit/pgkit", ours: []string{"internal/pgserver", "db/schema"}, // only tests import this package
+	{path: "internal/testkit/pgkit", ours: []string{"internal/pgserver", "internal/testkit", "db/schema"}, // only tests import this package
 		others: []string{"github.com/jackc/pgx/v5"}},
 	{path: "runner/postgres", ours: []string{"runner", "internal/access", "internal/pgdriver", "jobs"},
 		others: []string{"github.com/jackc/pgx/v5"}}, // this package uses only the type Tx of pgx

@@ -44,7 +44,13 @@ func emptyAddress(t testing.TB) string {
 	return address
 }
 
-func TestStoreOnPostgreSQL(t *testing.T) { dbtest.Run(t, openOnServer) }
+func TestStoreOnPostgreSQL(t *testing.T) {
+	pgkit.Need(t)
+	dbtest.Run(t, openOnServer)
+}
 
 // TestStoreOnPostgreSQLWithACursor is TestStoreWithACursor on a server.
-func TestStoreOnPostgreSQLWithACursor(t *testing.T) { dbtest.Run(t, dbtest.WithCursor(openOnServer)) }
+func TestStoreOnPostgreSQLWithACursor(t *testing.T) {
+	pgkit.Need(t)
+	dbtest.Run(t, dbtest.WithCursor(openOnServer))
+}

@@ -15,11 +15,23 @@ import (
 
 	"example.com/runner/db/schema"
 	"example.com/runner/internal/pgserver"
+	"example.com/runner/internal/testkit"
 )
 
-// Start starts a PostgreSQL server for one test. If PostgreSQL is not installed, it skips the test.
+// Need skips a test that needs a server, unless the tests run at full size:
+// go test ./... starts no server, and CI's step postgres starts them.
+func Need(t testing.TB) {
+	t.Helper()
+	if !testkit.Full() {
+		t.Skip("needs a PostgreSQL server; scripts/postgres runs it")
+	}
+}
+
+// Start starts a PostgreSQL server for one test. It skips the test as Need
+// does, and if PostgreSQL isn't installed.
 func Start(t testing.TB, settings ...string) *pgserver.Server {
 	t.Helper()
+	Need(t)
 	server, err := pgserver.Start(t.Context(), settings...)
 	if errors.Is(err, pgserver.ErrNone) {
 		t.Skip(err)
@@ -49,9 +61,11 @@ var (
 // CloseShared stops the server that Shared has started, if any. TestMain must call it after the tests.
 var CloseShared = func() {}
 
-// Shared returns a server that all tests of this program use. If PostgreSQL is not installed, it skips the test.
+// Shared returns a server that all tests of this program use. It skips the
+// test as Start does.
 func Shared(t testing.TB) *pgserver.Server {
 	t.Helper()
+	Need(t)
 	server, err := startShared()
 	if errors.Is(err, pgserver.ErrNone) {
 		t.Skip(err)
