@@ -44,7 +44,8 @@ WHERE number IN (SELECT worker FROM {tasks} WHERE state = 'running' AND worker <
 
 // selectWorkers lists the workers that have not ended and whose last heartbeat is not older than the time in the parameter [1]. Index:
 // workers_live.
-var selectWorkers = query(`SELECT id, name, host, pid, "user", version, slots, queues, jobs, state, lease, leaked, started_at, beat_at,
+var selectWorkers = query(`SELECT id, name, host, boot_id, pid, pid_namespace, "user", uid, version, slots, queues, jobs, state,
+	lease, leaked, started_at, beat_at,
 	(SELECT {json_list}(id) FROM (SELECT id FROM {tasks} WHERE worker = workers.number AND state = 'running'
 	ORDER BY id) AS claims) AS running
 FROM {workers} WHERE ended_at IS NULL AND beat_at >= ? ORDER BY started_at, id`)
@@ -179,8 +180,11 @@ func (d *DB) Workers(ctx context.Context, since time.Time) ([]WorkerInfo, error)
 		ID        string `db:"id"`
 		Name      string `db:"name"`
 		Host      string `db:"host"`
+		BootID    string `db:"boot_id"`
 		PID       int    `db:"pid"`
+		Namespace string `db:"pid_namespace"`
 		User      string `db:"user"`
+		UID       int    `db:"uid"`
 		Version   string `db:"version"`
 		Slots     int    `db:"slots"`
 		Queues    text   `db:"queues"`
@@ -194,8 +198,9 @@ func (d *DB) Workers(ctx context.Context, since time.Time) ([]WorkerInfo, error)
 	}
 	var invalid error
 	workers, err := readAs(ctx, d, func(r *row) WorkerInfo {
-		w := WorkerInfo{ID: r.ID, Name: r.Name, Host: r.Host, PID: r.PID, User: r.User, Version: r.Version, Slots: r.Slots,
-			State: r.State, Lease: r.Lease.duration(), Leaked: r.Leaked, StartedAt: r.StartedAt.time(), BeatAt: r.BeatAt.time()}
+		w := WorkerInfo{ID: r.ID, Name: r.Name, Host: r.Host, BootID: r.BootID, PID: r.PID, Namespace: r.Namespace, User: r.User,
+			UID: r.UID, Version: r.Version, Slots: r.Slots, State: r.State, Lease: r.Lease.duration(), Leaked: r.Leaked,
+			StartedAt: r.StartedAt.time(), BeatAt: r.BeatAt.time()}
 		for _, part := range []struct {
 			text text
 			to   any

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/runner"
@@ -21,10 +22,11 @@ func TestPermissionsAreCheckedForTheUserOfTheWorker(t *testing.T) {
 	r, err := runner.Open(t.Context(), path, runner.Options{})
 	testkit.NoError(t, err)
 	t.Cleanup(func() { testkit.NoError(t, r.Close()) })
-	want := "only this user and root can write it"
-	if os.Geteuid() == 0 {
+	user, want := os.Geteuid(), "only this user and root can write it"
+	if user == 0 {
+		user = 65534
 		for _, name := range []string{dir, path, path + ".d"} {
-			testkit.NoError(t, os.Chown(name, 65534, 65534))
+			testkit.NoError(t, os.Chown(name, user, user))
 		}
 		want = "only nobody and root can write it"
 	}
@@ -40,11 +42,41 @@ func TestPermissionsAreCheckedForTheUserOfTheWorker(t *testing.T) {
 		testkit.NoError(t, err)
 		return result
 	}
-	if got := permissions(); got.Status != OK || !strings.Contains(got.Message, want) {
-		t.Errorf("got %+v, want %s with %q", got, OK, want)
+	wantOK := func() {
+		t.Helper()
+		if got := permissions(); got.Status != OK || !strings.Contains(got.Message, want) {
+			t.Errorf("got %+v, want %s with %q", got, OK, want)
+		}
+	}
+	wantOK()
+
+	// With workers, their users count.
+	register(t, path, user)
+	wantOK()
+	if user != 0 { // a chown to root would lock the worker's user out
+		end := register(t, path, 0)
+		got := permissions()
+		if got.Status != Fail || got.Try == nil || !strings.HasPrefix(*got.Try, "run the worker as ") {
+			t.Errorf("a worker of root: got %+v, want %s and a hint to run the worker as the owner", got, Fail)
+		}
+		end()
 	}
 	testkit.NoError(t, os.Chmod(dir, 0o777))
 	if got := permissions(); got.Status != Fail {
 		t.Errorf("a directory that everyone may write: got %+v, want %s", got, Fail)
 	}
+}
+
+// register adds a worker of a user to the database, and returns a function that
+// ends it.
+func register(t *testing.T, path string, uid int) (end func()) {
+	t.Helper()
+	store, err := db.Open(t.Context(), path, db.Options{})
+	testkit.NoError(t, err)
+	t.Cleanup(func() { testkit.NoError(t, store.Close()) })
+	host, err := os.Hostname()
+	testkit.NoError(t, err)
+	w, err := store.Register(t.Context(), db.WorkerInfo{Host: host, UID: uid, Lease: time.Hour, StartedAt: time.Now()}, nil)
+	testkit.NoError(t, err)
+	return func() { testkit.NoError(t, w.End(t.Context(), time.Now())) }
 }

@@ -23,6 +23,10 @@ func (p Path) CheckWriters(uid int) error {
 		}
 		if why, try := owner.Exposed(info, info.Mode(), uid); why != "" {
 			hint := try + " " + name
+			// Whoever owns the file itself works with it, and a chown would lock them out.
+			if user, ok := foreignOwner(path, uid); ok {
+				hint = "run the worker as " + user
+			}
 			if info.IsDir() && info.Mode()&fs.ModeSticky != 0 { // do not suggest a chmod: a directory like /tmp is meant for several users
 				hint = "a database in a directory of your own"
 			}
@@ -31,4 +35,15 @@ func (p Path) CheckWriters(uid int) error {
 		}
 	}
 	return nil
+}
+
+// foreignOwner returns the owner of the file at path, unless it's root or the
+// user with the number uid.
+func foreignOwner(path string, uid int) (name string, ok bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", false
+	}
+	user, _, ok := owner.Of(info)
+	return owner.UserName(user), ok && user != 0 && user != uid
 }

@@ -83,7 +83,8 @@ func (e *Engine) compareClocks(ctx context.Context, wall time.Time, steady time.
 	c := &e.clock
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if before, ahead := c.wall, c.jump(wall, steady); ahead > minJump {
+	before := c.wall // jump changes it, and Go may evaluate the operands of one assignment in any order
+	if ahead := c.jump(wall, steady); ahead > minJump {
 		c.asOf = time.Time{}
 		c.pending = &db.Pause{At: wall, By: e.info.Name, Reason: fmt.Sprintf("the clock jumped from %s to %s", stamp(before), stamp(wall))}
 	}
