@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
@@ -23,7 +24,7 @@ func deleteCommand(a *cli.App) *cli.Command {
 
 delete removes finished tasks with their attempts and output. You cannot undo a
 deletion. Unfinished tasks stay unchanged; to delete an unfinished task, cancel
-it first.
+it first. A finished task stays while an unfinished task depends on it (--after).
 
 With a selector, delete removes finished tasks only. If it matches several
 tasks, delete asks for confirmation on a terminal; without a terminal delete
@@ -35,8 +36,9 @@ used any more, and deletes no task.
 
 EXIT STATUS
   0   done; also if no task was selected
-  1   a given task has not finished; the other tasks are deleted. Also 1 if
-      you answered no; then nothing was deleted
+  1   a given task has not finished, or an unfinished task depends on it; the
+      other tasks are deleted. Also 1 if you answered no; then nothing was
+      deleted
   2   invalid usage; nothing was deleted
   3   some ids do not exist; the other tasks are deleted. Also 3 if the
       cursor of --cursor does not exist
@@ -74,14 +76,18 @@ func runDelete(ctx context.Context, r *runner.Runner, p *term.Printer, o deleteO
 			}
 			return ""
 		},
-		Apply: r.Delete,
+		Needed: func(ctx context.Context, ids []int64) (map[int64]int64, error) { return admin.NeededBy(ctx, r, ids) },
+		Apply:  r.Delete,
 		Print: func(out *bulk.Outcomes, result runner.ActionResult, _ jobs.Task) {
-			if result.Done {
-				out.Line(result.ID, "deleted", "", record.Deleted{ID: result.ID, Deleted: true})
-				return
-			}
 			state := string(result.State)
-			out.Refuse(result.ID, state, "it is "+state, record.Deleted{ID: result.ID, Deleted: false})
+			switch {
+			case result.Done:
+				out.Line(result.ID, "deleted", "", record.Deleted{ID: result.ID, Deleted: true})
+			case result.NeededBy != 0:
+				out.Leave(result.ID, state, result.NeededBy, record.Deleted{ID: result.ID, Deleted: false})
+			default:
+				out.Refuse(result.ID, state, "it is "+state, record.Deleted{ID: result.ID, Deleted: false})
+			}
 		},
 	})
 }

@@ -98,6 +98,8 @@ type ActionResult struct {
 	State jobs.State // current state; empty if there is no such task
 	Done  bool       // whether the action took effect or had nothing to do, such as the cancellation of a finished task
 	Taken bool       // for Retry: whether another task holds the unique key of this task
+
+	NeededBy int64 // for Delete: an unfinished task that depends on this finished one; 0: none
 }
 
 // Cancel cancels waiting tasks, and requests cancellation of running ones from their workers. It does not change finished tasks. The
@@ -230,11 +232,25 @@ func (t *tx) revive(id int64, done []ActionResult, now time.Time) ([]ActionResul
 	return done, nil
 }
 
-// Delete deletes finished tasks with their attempts and output, and frees their unique keys.
+// Delete deletes finished tasks with their attempts and output, and frees their unique keys. A task stays while an
+// unfinished task depends on it.
 func (d *DB) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
 	return d.inParts(ctx, ids, func(t *tx, part []int64) ([]ActionResult, error) {
 		var deleted []int64
+		var list []needOf
+		if err := t.list(&list, selectNeeded, jsonText(part)); err != nil {
+			return nil, err
+		}
+		needed := needMap(list)
 		done, err := t.each(part, func(t *tx, id int64) ([]ActionResult, error) {
+			if by := needed[id]; by != 0 {
+				m := ActionResult{ID: id}
+				var err error
+				if m.State, err = t.state(id); m.State.Finished() {
+					m.NeededBy = by
+				}
+				return []ActionResult{m}, err
+			}
 			var key string
 			err := t.scan(deleteTask, []any{id}, &key)
 			m := ActionResult{ID: id, Done: err == nil}

@@ -16,6 +16,9 @@ const (
 	byHolder  = "holder USING INTEGER PRIMARY KEY (rowid=?)"
 )
 
+// byNeed is how a statement finds the unfinished dependents of a task.
+var byNeed = []string{"COVERING INDEX dependencies_on (on_id=?)", "dependent USING INTEGER PRIMARY KEY (rowid=?)"}
+
 // listed allows a plan to scan the JSON array of ids that the statement gets as a parameter.
 var listed = []string{"SCAN json_each"}
 
@@ -201,8 +204,9 @@ var plans = statementtest.Plans{
 		Allow: []string{"SCAN workers", "SCAN tasks", "SCAN CONSTANT ROW"}},
 	"selectLastHeartbeat": {Text: selectLastHeartbeat, Allow: []string{"SCAN workers"}},
 
-	"selectOld":       {Text: selectOld, By: []string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}},
-	"selectOldFailed": {Text: selectOldFailed, By: []string{"INDEX tasks_failed (finished_at<?)"}},
+	"selectNeeded":    {Text: selectNeeded, By: byNeed, Allow: append([]string{"USE TEMP B-TREE FOR GROUP BY"}, listed...)},
+	"selectOld":       {Text: selectOld, By: append([]string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}, byNeed...)},
+	"selectOldFailed": {Text: selectOldFailed, By: append([]string{"INDEX tasks_failed (finished_at<?)"}, byNeed...)},
 	"forgetAttempts":  {Text: forgetAttempts, By: []string{byAttempt}, Allow: listed},
 	"forgetOutputs": {Text: forgetOutputs,
 		By: []string{"output USING COVERING INDEX sqlite_autoindex_output_1 (task_id=?)"}, Allow: listed},
@@ -216,7 +220,7 @@ var plans = statementtest.Plans{
 	"forgetHolds":   {Text: forgetHolds, By: []string{"holds USING INTEGER PRIMARY KEY (rowid=?)"}, Allow: listed},
 	"forgetTexts": {Text: forgetTexts,
 		By: []string{"metadata_index USING COVERING INDEX metadata_index_task (task_id=?)"}, Allow: listed},
-	"pruneTasks": {Text: pruneTasks, By: []string{byID}, Allow: listed},
+	"pruneTasks": {Text: pruneTasks, By: append([]string{byID}, byNeed...), Allow: listed},
 	"pruneWorkers": {Text: pruneWorkers, By: []string{"COVERING INDEX tasks_running (worker=?)"},
 		Allow: []string{"SCAN workers"}}, // the statement runs once an hour
 	// These statements run once an hour and read the counters of two days.

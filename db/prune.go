@@ -8,23 +8,58 @@ import (
 // The writes of this file implement retention: they delete finished tasks and old workers, sum up counters, and return free space to the
 // filesystem. The worker decides which rows are old, and when to delete them: see runner/internal/engine/retention.go.
 
+// needed holds for a finished task that an unfinished task depends on: that
+// task will read its result, so the result must still be there. Indexes:
+// dependencies_on, primary key.
+const needed = `EXISTS (SELECT 1 FROM {dependencies} JOIN {tasks} AS dependent ON dependent.id = dependencies.task_id
+	WHERE dependencies.on_id = tasks.id AND dependent.finished_at IS NULL)`
+
+// selectNeeded lists the tasks of the JSON array [1] that are needed, each with
+// the first unfinished task that depends on it.
+var selectNeeded = query(`SELECT on_id, min(task_id) AS task_id FROM {dependencies}
+	JOIN {tasks} AS dependent ON dependent.id = dependencies.task_id
+	WHERE on_id IN (SELECT CAST(value AS bigint) FROM {json_each}) AND dependent.finished_at IS NULL GROUP BY on_id`)
+
+// needOf is a row of selectNeeded.
+type needOf struct {
+	ID int64 `db:"on_id"`
+	By int64 `db:"task_id"`
+}
+
+func needMap(list []needOf) map[int64]int64 {
+	needed := make(map[int64]int64, len(list))
+	for _, n := range list {
+		needed[n.ID] = n.By
+	}
+	return needed
+}
+
+// NeededBy says which of the tasks unfinished tasks depend on. The values are
+// the ids of these dependents, one for each key.
+func (d *DB) NeededBy(ctx context.Context, ids []int64) (map[int64]int64, error) {
+	list, err := readRows[needOf](ctx, d, selectNeeded, jsonText(ids))
+	return needMap(list), err
+}
+
 // selectOld lists up to [3] completed or cancelled tasks that ended at or after [1] and before [2]. selectOldFailed lists up to [2] failed
-// tasks that ended before [1]. Both return the approximate size of each task in bytes. Indexes: tasks_finished, tasks_failed.
+// tasks that ended before [1]. Both pass over tasks that are still needed, and return the approximate size of each task in bytes. Indexes:
+// tasks_finished, tasks_failed.
 var (
 	selectOld = query(`SELECT id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks}
-		WHERE finished_at >= ? AND finished_at < ? AND state <> 'failed' ORDER BY finished_at LIMIT 0 + ?`)
+		WHERE finished_at >= ? AND finished_at < ? AND state <> 'failed' AND NOT ` + needed + `
+		ORDER BY finished_at LIMIT 0 + ?`)
 	selectOldFailed = query(`SELECT id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks}
-		WHERE state = 'failed' AND finished_at < ? ORDER BY finished_at LIMIT 0 + ?`)
+		WHERE state = 'failed' AND finished_at < ? AND NOT ` + needed + ` ORDER BY finished_at LIMIT 0 + ?`)
 )
 
 // taskBytes is an SQL expression for the approximate size of a task in bytes.
 const taskBytes = `1000 + coalesce(length(args), 0) + coalesce(length(result), 0) +
 	(SELECT coalesce(sum(length(data)), 0) FROM {output} WHERE task_id = tasks.id) + ` + inputBytes
 
-// pruneTasks deletes the tasks whose ids are in the JSON array [1], if they are still finished and ended before [2]. It returns their ids
-// and unique keys.
+// pruneTasks deletes the tasks whose ids are in the JSON array [1], if they are still finished, ended before [2] and are not
+// needed. It returns their ids and unique keys.
 var pruneTasks = command(`DELETE FROM {tasks} WHERE id IN (SELECT CAST(value AS bigint) FROM {json_each}) AND finished_at < ?
-RETURNING id, unique_key`)
+	AND NOT ` + needed + ` RETURNING id, unique_key`)
 
 // pruneWorkers deletes workers whose last heartbeat was before [1] and that have no running task.
 var pruneWorkers = command(`DELETE FROM {workers} WHERE beat_at < ? AND NOT EXISTS (SELECT 1 FROM {tasks} WHERE worker = workers.number

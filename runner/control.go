@@ -14,6 +14,10 @@ type ActionResult struct {
 	State jobs.State // state after the call; empty if there is no such task
 	Done  bool       // whether the task is now in the requested state, because of this call or an earlier change
 	Taken bool       // only for Retry: whether another task holds the unique key of this task
+
+	// NeededBy is only for Delete: an unfinished task that depends on this
+	// finished task, which therefore stays. 0 means none.
+	NeededBy int64
 }
 
 func actionResults(list []db.ActionResult) []ActionResult {
@@ -79,7 +83,8 @@ func validDelay(in time.Duration) error {
 	return nil
 }
 
-// Delete deletes finished tasks with their attempts and output. It does not change other tasks.
+// Delete deletes finished tasks with their attempts and output. It leaves unfinished tasks, and finished ones that an
+// unfinished task depends on: that task will read their results.
 func (r *Runner) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
 	results, err := r.store.Delete(ctx, ids)
 	return actionResults(results), err

@@ -233,6 +233,8 @@ func (a *actionRequest) summary(results []runner.ActionResult) string {
 			why = "there is no such task"
 		case m.Taken:
 			why = "its unique key belongs to another task"
+		case m.NeededBy != 0:
+			why = fmt.Sprintf("task %d needs its result", m.NeededBy)
 		default:
 			why = "it is " + string(m.State)
 		}

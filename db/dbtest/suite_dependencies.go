@@ -153,12 +153,16 @@ func everyEndReleases(s *store) {
 		w.wantState(next, jobs.Pending)
 		w.wantState(after, jobs.Cancelled)
 		w.wantState(any, jobs.Pending)
-		if moved, err := w.Delete(w.Context(), []int64{first}); err != nil || !moved[0].Done {
-			s.Fatalf("%s: delete: got results %v and error %v, want the task deleted", name, moved, err)
+		state := w.get(first).State
+		want := db.ActionResult{ID: first, State: state, NeededBy: any}
+		if moved, err := w.Delete(w.Context(), []int64{first}); err != nil || moved[0] != want {
+			s.Fatalf("%s: delete: got results %v and error %v, want that task %d needs it", name, moved, err, any)
 		}
-		w.wantState(any, jobs.Pending)
 		for _, task := range w.claim(10) {
 			w.finish(task, nil)
+		}
+		if moved, err := w.Delete(w.Context(), []int64{first}); err != nil || !moved[0].Done {
+			s.Fatalf("%s: delete: got results %v and error %v, want the task deleted", name, moved, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package dbtest
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -119,6 +120,37 @@ var prunes = group{
 		}
 		s.wantIDs(s.allIDs(), slices.Concat(young, waits))
 		s.finish(w, running[0], lifecycle.Outcome{})
+	},
+	"a task that an unfinished task depends on stays": func(s *store) {
+		w := s.worker()
+		a, b := s.addFinished(w, 1, lifecycle.Outcome{Result: json.RawMessage(`7`)})[0], s.addFinished(w, 1, failed)[0]
+		held := s.insert(commandSpec(jobs.After(a), jobs.AfterAny(b), jobs.Hold()))[0]
+		s.addFinished(w, 1, lifecycle.Outcome{}) // nobody needs this one
+		s.sleep(8 * 24 * time.Hour)
+		all := db.Prune{Before: s.now, FailedBefore: s.now}
+		if steps := s.pruneAll(all); !slices.Equal(steps, []int{1}) {
+			s.Errorf("got steps %+v, want %+v", steps, []int{1})
+		}
+		s.wantIDs(s.allIDs(), []int64{a, b, held})
+		if got, want := must(s.NeededBy(s.Context(), []int64{a, b, held}))(s), (map[int64]int64{a: held, b: held}); !maps.Equal(got, want) {
+			s.Errorf("got needed %v, want %v", got, want)
+		}
+		must(s.Release(s.Context(), []int64{held}, "me", s.now))(s)
+		task := s.claimOnly(w)
+		if steps := s.pruneAll(all); !slices.Equal(steps, []int{0}) {
+			s.Errorf("while it runs: got steps %+v, want %+v", steps, []int{0})
+		}
+		var results []string
+		if err := s.Upstream(s.Context(), held, func(t jobs.Task) error {
+			results = append(results, string(t.Result))
+			return nil
+		}); err != nil || !slices.Equal(results, []string{"7", ""}) {
+			s.Errorf("got upstream %q and error %v, want 7 and no result", results, err)
+		}
+		s.finish(w, task, lifecycle.Outcome{})
+		if steps := s.pruneAll(all); !slices.Equal(steps, []int{2}) {
+			s.Errorf("after its end: got steps %+v, want %+v", steps, []int{2})
+		}
 	},
 	"each state has its own age, and zero keeps tasks forever": func(s *store) {
 		w := s.worker()

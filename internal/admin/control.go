@@ -34,6 +34,12 @@ func Fence(ctx context.Context, r *runner.Runner, id, generation int64) error {
 	return lifecycle.CheckOwner(task, generation)
 }
 
+// NeededBy says which of the given tasks unfinished tasks depend on. The values
+// are these dependents, one for each key. Delete leaves such tasks.
+func NeededBy(ctx context.Context, r *runner.Runner, ids []int64) (map[int64]int64, error) {
+	return store(r).NeededBy(ctx, ids)
+}
+
 // Hold prevents the start of waiting tasks until somebody calls Release. It does not change tasks that are running or have finished.
 func Hold(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error) {
 	done, err := store(r).Hold(ctx, ids, access.User(r), reason, time.Now())

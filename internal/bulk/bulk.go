@@ -105,20 +105,27 @@ func (s *Action) question(ids []int64) string {
 	return text + "?"
 }
 
-// Preview implements --dry-run: it prints the selected tasks without changing them. The function "refusal" returns why the command would
-// not change a task, or an empty string if it would.
-func (s *Action) Preview(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, refusal func(jobs.Task) string) error {
+// Preview implements --dry-run: it prints the selected tasks without changing them.
+func (s *Action) Preview(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, change Change) error {
 	out := NewOutcomes(p, s, ids)
 	for part := range slices.Chunk(ids, BatchSize) {
 		tasks, err := TasksByID(ctx, r, part)
 		if err != nil {
 			return err
 		}
+		var needed map[int64]int64
+		if change.Needed != nil {
+			if needed, err = change.Needed(ctx, part); err != nil {
+				return err
+			}
+		}
 		for _, id := range part {
 			t, there := tasks[id]
-			switch why := refusal(t); {
+			switch why, by := change.Refusal(t), needed[id]; {
 			case !there:
 				out.Missing = append(out.Missing, id)
+			case why == "" && by != 0:
+				out.Leave(t.ID, string(t.State), by, s.Record(p, t))
 			case why != "":
 				out.Refuse(t.ID, string(t.State), why, s.Record(p, t))
 			default:
@@ -130,7 +137,7 @@ func (s *Action) Preview(ctx context.Context, r *runner.Runner, p *term.Printer,
 		return err
 	}
 	if len(ids) > 0 {
-		p.Note("%s would be %s; nothing was changed", tasksText(len(ids)), s.Done)
+		p.Note("%s would be %s; nothing was changed", tasksText(len(ids)-len(out.left)), s.Done)
 	}
 	return nil
 }
@@ -165,12 +172,14 @@ type Outcomes struct {
 	width   int // width of the widest id
 	lines   int
 	refused []refusal
+	left    []refusal // what a selector matched and Leave was called for
 	Missing []int64
 }
 
 type refusal struct {
 	id  int64
 	why string
+	by  int64 // the task that depends on it, if that is why
 }
 
 // ShownLines is the maximum number of tasks that are printed to a terminal.
@@ -208,13 +217,31 @@ func (o *Outcomes) Line(id int64, state, remark string, record any) {
 // Refuse prints that the command has not changed a task, and why.
 func (o *Outcomes) Refuse(id int64, state, why string, record any) {
 	o.Line(id, state, "not "+o.s.Done+": "+why, record)
-	o.refused = append(o.refused, refusal{id, why})
+	o.refused = append(o.refused, refusal{id: id, why: why})
+}
+
+// Leave prints that a task stays because task by depends on it. If the user
+// typed no ids, that is no error: End only says how many tasks stay.
+func (o *Outcomes) Leave(id int64, state string, by int64, record any) {
+	one := refusal{id, fmt.Sprintf("task %d needs its result", by), by}
+	if len(o.s.Selection.Filter.IDs) == 0 {
+		o.left = append(o.left, one)
+		return
+	}
+	o.Line(id, state, "not "+o.s.Done+": "+one.why, record)
+	o.refused = append(o.refused, one)
 }
 
 // End prints how many tasks were left out because of ShownLines. It returns an error if tasks do not exist or were not changed.
 func (o *Outcomes) End() error {
 	if o.lines > ShownLines && o.p.Stdout.TTY && !o.p.JSON {
 		o.p.Print("and " + humanize.Count(int64(o.lines-ShownLines)) + " more\n")
+	}
+	switch n := len(o.left); {
+	case n == 1:
+		o.p.Say("task %d stays: %s", o.left[0].id, o.left[0].why)
+	case n > 1:
+		o.p.Say("%s stay, because unfinished tasks need their results, such as %d: %s", tasksText(n), o.left[0].id, o.left[0].why)
 	}
 	f := &failure.Error{Code: "conflict", Exit: 1}
 	switch len(o.refused) {
@@ -239,6 +266,8 @@ func (o *Outcomes) End() error {
 		f.Because(failure.NoTasks(o.Missing).What)
 	}
 	switch {
+	case o.refused[0].by != 0:
+		f.Hint("runner cancel %d, or wait until it has ended", o.refused[0].by)
 	case o.refused[0].why == WhyRunning || o.s.Verb == "delete":
 		f.Hint("runner cancel %d", o.refused[0].id)
 	case o.refused[0].why == whyFinished:

@@ -13,6 +13,9 @@ import (
 type Change struct {
 	// Refusal returns why the command would not change a task, or an empty string if it would. Only --dry-run uses it.
 	Refusal func(jobs.Task) string
+	// Needed says which of the tasks stay because other tasks depend on them: see admin.NeededBy. Only --dry-run uses it; nil
+	// means none.
+	Needed func(ctx context.Context, ids []int64) (map[int64]int64, error)
 	// Apply changes tasks.
 	Apply func(ctx context.Context, ids []int64) ([]runner.ActionResult, error)
 	// Print prints the result for a task. The parameter t is the changed task if Read is set, and empty otherwise.
@@ -33,7 +36,7 @@ func (s *Action) Run(ctx context.Context, r *runner.Runner, p *term.Printer, cha
 		return err
 	}
 	if s.DryRun {
-		return s.Preview(ctx, r, p, ids, change.Refusal)
+		return s.Preview(ctx, r, p, ids, change)
 	}
 	if change.OldestFirst && len(s.Selection.Filter.IDs) == 0 {
 		slices.Reverse(ids)
