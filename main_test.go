@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"example.com/runner/internal/pgserver"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/runner"
 )
 
@@ -70,7 +71,12 @@ func TestScript(t *testing.T) {
 			switch cond {
 			case "mount":
 				return mayMount(), nil
+			case "full":
+				return testkit.Full(), nil
 			case "postgresql":
+				if !testkit.Full() {
+					return false, nil
+				}
 				_, err := server()
 				return !errors.Is(err, pgserver.ErrNone), nil
 			case "node-sqlite":

@@ -48,6 +48,7 @@ func TestRowsOfPlainSQL(t *testing.T) {
 	for name, address := range map[string]func(t *testing.T, dir string) string{
 		"file": func(_ *testing.T, dir string) string { return filepath.Join(dir, "runner.db") },
 		"server": func(t *testing.T, _ string) string {
+			testkit.NeedFull(t)
 			s, err := server()
 			if errors.Is(err, pgserver.ErrNone) {
 				t.Skip(err)

@@ -217,6 +217,7 @@ func TestASilentStreamIsOpenedAgain(t *testing.T) {
 }
 
 func TestTheStreamOfEventsIsNeverSilent(t *testing.T) {
+	t.Parallel()
 	s := serve(t, open(t), webOptions)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

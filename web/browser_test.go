@@ -228,6 +228,7 @@ func (b *browser) fits(name string, width int) {
 }
 
 func TestLargePagesInABrowser(t *testing.T) {
+	testkit.NeedFull(t)
 	t.Parallel()
 	r := open(t)
 	pages := largeDatabase(t, r)

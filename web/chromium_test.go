@@ -72,9 +72,11 @@ func (w withChromium) Run() int {
 	}
 }
 
-// newTab opens a tab with cookies of its own. It skips the test if Chromium is not installed.
+// newTab opens a tab with cookies of its own. It skips the test without
+// RUNNER_TEST=full, and if Chromium isn't installed.
 func newTab(t testing.TB) context.Context {
 	t.Helper()
+	testkit.NeedFull(t)
 	chromium.start.Do(startChromium)
 	if chromium.err != nil {
 		t.Fatal(chromium.err)

@@ -28,6 +28,7 @@ func dial(t *testing.T, s *site) net.Conn {
 }
 
 func TestRequestsAreLimited(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	s := serve(t, r, webOptions)
 	req := s.request("GET", "/tasks", nil)

@@ -16,6 +16,7 @@ import (
 // TestThePromotedStandbyHasEveryConfirmedCommit promotes two standbys one after the other. Each has the commits that the servers before it
 // confirmed.
 func TestThePromotedStandbyHasEveryConfirmedCommit(t *testing.T) {
+	testkit.NeedFull(t)
 	c, err := startCluster(t.Context())
 	if errors.Is(err, pgserver.ErrNone) {
 		t.Skip(err)
