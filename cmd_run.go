@@ -6,9 +6,11 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/enqueue"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/invocation"
 	"example.com/runner/internal/logging"
 	"example.com/runner/internal/taskflags"
 	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
@@ -24,11 +26,15 @@ runner run [OPTIONS] --shell SCRIPT`,
   runner run --max-attempts 3 --backoff-delay 10s -- fetch-feeds
   runner run --shell 'pg_dump app | gzip > app.gz'
 
-run does the same as enqueue --wait, but it also starts a worker that runs only
-this task. So you can use runner run without runner work. If another worker is
-free, that worker may run the task instead. run prints the whole output of the
+run does the same as enqueue --wait, but the task runs in this process: no other
+worker takes it, so the command has the environment, umask and limits of this
+shell, and you don't need runner work. run prints the whole output of the
 command and exits with its status. The task stays in the history, which runner
 list and runner logs show.
+
+If stdin is a pipe or a file, the command reads it. The database doesn't store
+what it reads, so there's one attempt only, and runner retry runs the command
+without it. With --input - runner stores up to 16 MiB, for retries too.
 
 On the first ^C, TERM or HUP, run cancels the task and waits until it has ended.
 On the second of these signals, run kills the task.
@@ -54,6 +60,14 @@ func runHere(c *cli.Context, a *cli.App) (err error) {
 	if o.Task, err = taskflags.Read(c, a, c.Args().Slice()); err != nil {
 		return err
 	}
+	if !c.IsSet("input") {
+		o.Stdin = invocation.Stdin(a.Stdin)
+	}
+	if o.Stdin != nil {
+		if err := startOnce(c, &o.Spec); err != nil {
+			return err
+		}
+	}
 	if err := a.RequireSafeDatabase(c, false); err != nil {
 		return err
 	}
@@ -65,6 +79,20 @@ func runHere(c *cli.Context, a *cli.App) (err error) {
 	defer r.Close()
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	return o.AddAndWait(c.Context, r, a.Printer)
+}
+
+// startOnce makes a task that reads stdin start only once, because no second attempt
+// could read the same input.
+func startOnce(c *cli.Context, s *jobs.Spec) error {
+	for name, allowed := range map[string]int{"max-attempts": 1, "max-losses": 0} {
+		if n := cli.Get[int](c, name); c.IsSet(name) && n > allowed {
+			return failure.Usage("--%s %d: another attempt could not read stdin again", name, n).
+				Because("stdin is a pipe or a file, so the command reads it").
+				Hint("--input - to store up to 16 MiB of it, or </dev/null")
+		}
+	}
+	jobs.AtMostOnce()(s)
+	return nil
 }
 
 // logOf returns the logger for the worker that "runner run" starts. Without --verbose the logger prints nothing, because only the user's

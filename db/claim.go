@@ -32,7 +32,7 @@ import (
 // claimSelect selects the pending tasks of queue [2] and job [3] that are not suspects. [1] is the job's max attempts.
 // Index: tasks_pending.
 const claimSelect = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
-	WHERE state = 'pending' AND queue = ? AND job = ? AND NOT (losses >= 1 AND losses >= max_losses - 1)`
+	WHERE state = 'pending' AND queue = ? AND job = ? AND NOT (losses >= 1 AND losses >= max_losses - 1)` + unreserved
 
 // claimTasks has the statements that claim the first pending tasks of several jobs. claimSuspects has the statements that claim suspects.
 // Each statement has one SELECT per job (claimSelect or suspectSelect), and each SELECT has three parameters. After the parameters of all
@@ -83,7 +83,7 @@ type ClaimJob struct {
 type Claim struct {
 	Free  int           // greatest number of tasks to claim; a batch counts as one task
 	Ahead int           // how many of the Free tasks would wait for a slot; if there are limits or pauses, the claim takes none of those
-	Only  int64         // id of the only task to claim; 0 for any task
+	Only  int64         // id of the only task to claim; 0 for any task, -1 for none
 	Lease time.Duration // time until the lease of a claimed task ends unless a heartbeat renews it
 	Idle  bool          // whether the worker runs no task, so that it can take a suspect
 	// Limit is the greatest number of tasks to claim from each queue; a batch counts as one task. The claim takes no task from a queue that
@@ -169,8 +169,10 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 	return claimed, next, err
 }
 
-// selectOnly selects task [1] if it is pending.
-var selectOnly = query(`SELECT id, generation_id, queue, job FROM {tasks} WHERE id = ? AND state = 'pending'`)
+// selectOnly selects task [1] if it is pending, unless another worker than
+// [2] has reserved it.
+var selectOnly = query(`SELECT id, generation_id, queue, job FROM {tasks} WHERE id = ?1 AND state = 'pending'
+	AND (-tasks.worker = ?2 OR NOT (` + reserved + `))`)
 
 // claimOnly claims the task ask.Only if it is pending and no pause or limit holds it back.
 func (t *tx) claimOnly(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, next time.Time, err error) {
@@ -178,7 +180,10 @@ func (t *tx) claimOnly(c *claimer, ask Claim, now time.Time) (claimed []jobs.Tas
 		candidate
 		Queue string `db:"queue"`
 	}
-	if err := t.list(&task, selectOnly, ask.Only); err != nil || len(task) == 0 {
+	if err := t.run(reserveAgain, c.worker, ask.Only); err != nil {
+		return nil, next, err
+	}
+	if err := t.list(&task, selectOnly, ask.Only, c.worker); err != nil || len(task) == 0 {
 		return nil, next, err
 	}
 	g, err := t.readAdmission(now)

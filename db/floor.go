@@ -92,10 +92,10 @@ const aboveAndBelow = `SELECT * FROM ({above} ORDER BY priority DESC, id LIMIT ?
 const (
 	aboveArm = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
 	WHERE state = 'pending' AND queue = ? AND job = ? AND priority BETWEEN ? AND ? AND id > ?
-	AND NOT (losses >= 1 AND losses >= max_losses - 1)`
+	AND NOT (losses >= 1 AND losses >= max_losses - 1)` + unreserved
 	belowArm = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
 	WHERE {unindexed}state = 'pending' AND generation_id > 1 AND queue = ? AND job = ? AND priority BETWEEN ? AND ? AND id <= ?
-	AND NOT (losses >= 1 AND losses >= max_losses - 1)`
+	AND NOT (losses >= 1 AND losses >= max_losses - 1)` + unreserved
 )
 
 // idRange is a range of priorities, and the id above which a claim looks for tasks with these priorities.

@@ -35,7 +35,8 @@ SELECT priority FROM levels WHERE priority IS NOT NULL`)
 
 // selectLevel lists the first [4] pending tasks of queue [1], job [2] and priority [3]. It leaves out suspects. Index: tasks_pending.
 var selectLevel = query(`SELECT id, generation_id, job, run_at FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND job = ?2
-	AND {priority_3} AND NOT (losses >= 1 AND losses >= max_losses - 1) ORDER BY priority DESC, id LIMIT 0 + ?4`)
+	AND {priority_3} AND NOT (losses >= 1 AND losses >= max_losses - 1)` + unreserved + `
+	ORDER BY priority DESC, id LIMIT 0 + ?4`)
 
 // claimThese claims the tasks in [1]: a JSON array with the id, the generation and the max attempts of the job of each task. The other
 // arguments are those of claimTasks.

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/access"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/engine"
 )
 
 // Enqueued is the result of enqueuing a Spec.
@@ -79,6 +81,19 @@ func (r *Runner) addThen(ctx context.Context, spec jobs.Spec, then func(db.Inser
 		return err
 	}
 	return r.added(ctx)
+}
+
+// addFor adds the only task of a worker.
+func (r *Runner) addFor(e *engine.Engine, one *access.OneTask) error {
+	if err := r.prepare(one.Adding, &one.Spec); err != nil {
+		return err
+	}
+	if err := e.AddOnly(one.Adding, &one.Spec, one.BeforeCommit); err != nil {
+		return err
+	}
+	one.Added()
+	r.notifier.Notify()
+	return nil
 }
 
 func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([]Enqueued, error) {

@@ -128,7 +128,7 @@ func init() {
 	access.Store = func(r any) *db.DB { return r.(*Runner).store }
 	access.HeadSize = exec.HeadSize
 	access.NextTicks = nextTicks
-	access.WorkOnly = func(ctx context.Context, r any, id int64) error { return r.(*Runner).work(ctx, false, id) }
+	access.AddAndWork = func(ctx context.Context, r any, one access.OneTask) error { return r.(*Runner).work(ctx, false, &one) }
 	access.AddThen = func(ctx context.Context, r any, spec jobs.Spec, then func(db.Inserted) error) error {
 		return r.(*Runner).addThen(ctx, spec, then)
 	}

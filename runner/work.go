@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/access"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
 )
@@ -17,11 +18,11 @@ import (
 // of its context delays Work by 5 s after Grace, and its goroutine outlives Work. A command that ignores SIGTERM delays Work by its
 // KillAfter and at most 5 s more. Work returns an error when the database can no longer be used, jobs.ErrShutdown when Abort ended the
 // work, and jobs.ErrInvalid when no job is registered. A Runner has at most one Work at a time: a second call returns jobs.ErrConflict.
-func (r *Runner) Work(ctx context.Context) error { return r.work(ctx, false, 0) }
+func (r *Runner) Work(ctx context.Context) error { return r.work(ctx, false, nil) }
 
 // WorkUntilEmpty does what Work does, but it also returns when nothing runs and no task is due. It also runs tasks that become due before
 // it returns. The errors are those of Work, such as jobs.ErrInvalid, jobs.ErrConflict and jobs.ErrShutdown.
-func (r *Runner) WorkUntilEmpty(ctx context.Context) error { return r.work(ctx, true, 0) }
+func (r *Runner) WorkUntilEmpty(ctx context.Context) error { return r.work(ctx, true, nil) }
 
 // Abort ends the current Work without a grace period. It kills the attempts, and their tasks go back to their queues. Work then returns
 // jobs.ErrShutdown.
@@ -33,8 +34,9 @@ func (r *Runner) Abort() {
 	}
 }
 
-// work implements Work and WorkUntilEmpty. If the parameter "only" is not 0, work runs just the task with this id.
-func (r *Runner) work(ctx context.Context, untilEmpty bool, only int64) error {
+// work implements Work and WorkUntilEmpty. With one, it adds that task and runs
+// no other.
+func (r *Runner) work(ctx context.Context, untilEmpty bool, one *access.OneTask) error {
 	if len(r.handlers) == 0 {
 		return fmt.Errorf("%w: no job is registered", jobs.ErrInvalid)
 	}
@@ -68,7 +70,7 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, only int64) error {
 		r.abort, r.stop = nil, nil
 		r.works.Done()
 	}()
-	e, err := r.newEngine(ctx, aborted.Done(), untilEmpty, only)
+	e, err := r.newEngine(ctx, aborted.Done(), untilEmpty, one)
 	if e == nil && ctx.Err() != nil {
 		return nil
 	} else if e == nil {
@@ -81,7 +83,14 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, only int64) error {
 		e.Abort() // the engine stops the attempts even while its loop waits for the write lock
 	}
 	r.mu.Unlock()
-	return e.Run(ctx, aborted.Done())
+	if one == nil {
+		return e.Run(ctx, aborted.Done())
+	}
+	added := r.addFor(e, one)
+	if added != nil {
+		stop() // Run then only signs the worker off
+	}
+	return cmp.Or(added, e.Run(ctx, aborted.Done()))
 }
 
 // checkRights returns an error if commands must not run, because a user other than the one who runs this process may write the database.
@@ -112,9 +121,11 @@ const (
 
 // newEngine makes the engine for a call of Work. While the disk is full, it waits for free space. It returns nil without an error if ctx
 // ends during that wait.
-func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEmpty bool, only int64) (*engine.Engine, error) {
+func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEmpty bool, one *access.OneTask) (*engine.Engine, error) {
 	options := r.engineOptions(untilEmpty)
-	options.Only = only
+	if one != nil {
+		options.Only, options.Stdin = -1, one.Stdin
+	}
 	for pause := firstStartPause; ; pause = min(2*pause, maxStartPause) {
 		e, err := engine.New(ctx, options)
 		if !errors.Is(err, jobs.ErrFull) {

@@ -120,7 +120,8 @@ var layers = []layer{
 	{path: "internal/term/termtest", ours: []string{"internal/term"}}, // only tests import this package
 	{path: "internal/failure", ours: []string{"internal/humanize", "internal/present", "internal/term", "jobs"}},
 	{path: "internal/signals", ours: []string{"jobs", "runner"}},
-	{path: "internal/invocation", ours: []string{"internal/failure", "internal/humanize", "internal/taskspec", "jobs"}},
+	{path: "internal/invocation", ours: []string{"internal/failure", "internal/humanize", "internal/taskspec", "jobs"},
+		others: []string{"golang.org/x/sys"}},
 	{path: "internal/systemd", ours: []string{"internal/admin", "internal/failure", "jobs", "runner"},
 		others: []string{"github.com/coreos/go-systemd/v22"}},
 	{path: "internal/await", ours: []string{"internal/admin", "internal/timetext", "internal/failure", "internal/humanize",

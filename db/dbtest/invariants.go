@@ -21,7 +21,9 @@ func violations(history []change) []string {
 			wrong("I8: no such move")
 		}
 		// A new owner always comes with a change of the state, because a task becomes pending before another worker claims it.
-		if c.oldOwner != c.owner && !(moved && c.state == jobs.Running) {
+		// A negative number is a reservation for an owner.
+		reserves := c.state != jobs.Running && !c.state.Finished() && c.owner.Int64 < 0
+		if c.oldOwner != c.owner && !(moved && c.state == jobs.Running) && !reserves {
 			wrong("I3: another owner without a claim")
 		}
 		switch grown := c.generation - c.oldGeneration; {

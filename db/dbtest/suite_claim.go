@@ -167,6 +167,37 @@ var claims = group{
 			s.Errorf("got claims per queue %v, want 1 of queue a and 6 of b and c", got)
 		}
 	},
+	"only the worker that reserved a task claims it": func(s *store) {
+		mine, other := s.worker(), s.worker()
+		spec := commandSpec(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{Delay: time.Second}))
+		var id int64
+		if err := s.InsertReserved(s.Context(), mine, &spec, s.now, func(added db.Inserted) error {
+			id = added.ID
+			return nil
+		}); err != nil {
+			s.Fatal(err)
+		}
+		last := s.insert(commandSpec())[0]
+		s.wantIDs(ids(s.claim(other, 9)), []int64{last})
+		s.wantIDs(s.cycle(other, db.Claim{Free: 1, MaxWait: time.Nanosecond}), nil)
+		s.wantIDs(s.cycle(other, db.Claim{Free: 1, Only: id}), nil)
+		s.wantIDs(s.cycle(mine, db.Claim{Free: 1, Only: id}), []int64{id})
+
+		code := 3 // the next attempt is reserved too
+		failed := lifecycle.Outcome{Reason: jobs.ReasonExit, ExitCode: &code}
+		first := s.get(id)
+		must(mine.Cycle(s.Context(), db.Cycle{Now: s.now, Finish: []db.Finish{{Task: first, Outcome: s.withTimes(first, failed)}},
+			Claim: db.Claim{Free: 1, Only: id, Lease: lease}}))(s)
+		s.sleep(time.Minute)
+		s.wantIDs(ids(s.claim(other, 9)), nil)
+		if got := s.get(id); got.State != jobs.Pending || got.Attempt != 1 {
+			s.Errorf("got state %s and attempt %d, want pending and 1", got.State, got.Attempt)
+		}
+		if err := mine.End(s.Context(), s.now); err != nil {
+			s.Fatal(err)
+		}
+		s.wantIDs(ids(s.claim(other, 9)), []int64{id})
+	},
 	"a claim without a free slot or without jobs is empty": func(s *store) {
 		s.insert(commandSpec())
 		none := must(s.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now}, nil))(s)

@@ -3,6 +3,7 @@ package access
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"example.com/runner/db"
@@ -33,8 +34,18 @@ var NextTicks func(s jobs.Schedule, n int) ([]time.Time, error)
 // AddThen adds a task to the database of a *runner.Runner. Before the transaction commits, AddThen calls the function "then".
 var AddThen func(ctx context.Context, r any, spec jobs.Spec, then func(db.Inserted) error) error
 
-// WorkOnly does the same as the method Work of a *runner.Runner, but for one task only.
-var WorkOnly func(ctx context.Context, r any, id int64) error
+// OneTask is the task of a worker that runs a single task, which it adds
+// itself.
+type OneTask struct {
+	Adding       context.Context // context of adding the task
+	Spec         jobs.Spec
+	Stdin        *os.File // stdin of the command; nil for /dev/null
+	BeforeCommit func(db.Inserted) error
+	Added        func() // called once the task is in the database
+}
+
+// AddAndWork does the same as the method Work of a *runner.Runner, but for one task only.
+var AddAndWork func(ctx context.Context, r any, one OneTask) error
 
 // NewEngine converts a db.Engine to a runner.Engine.
 var NewEngine func(*db.Engine) any

@@ -4,6 +4,7 @@ package admin
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"example.com/runner/db"
@@ -64,10 +65,22 @@ func AddThen(ctx context.Context, r *runner.Runner, spec jobs.Spec, then func(ru
 	return added, err
 }
 
-// WorkOnly does the same as Runner.Work, but it runs only the task with this id. It enqueues no tasks of schedules and deletes no old
-// tasks.
-func WorkOnly(ctx context.Context, r *runner.Runner, id int64) error {
-	return access.WorkOnly(ctx, r, id)
+// OneTask is a task that AddAndWork adds and runs.
+type OneTask struct {
+	Adding       context.Context // context of adding the task
+	Spec         jobs.Spec
+	Stdin        *os.File                    // stdin of the command; nil for /dev/null
+	BeforeCommit func(runner.Enqueued) error // as the function of AddThen
+	Added        func()                      // called once the task is in the database
+}
+
+// AddAndWork does the same as Runner.Work, but it adds one task, as AddThen
+// does, and runs only this one. No other worker takes the task while this one
+// lives, not even between two attempts. AddAndWork enqueues no tasks of
+// schedules and deletes no old tasks.
+func AddAndWork(ctx context.Context, r *runner.Runner, one OneTask) error {
+	return access.AddAndWork(ctx, r, access.OneTask{Adding: one.Adding, Spec: one.Spec, Stdin: one.Stdin, Added: one.Added,
+		BeforeCommit: func(i db.Inserted) error { return one.BeforeCommit(runner.Enqueued(i)) }})
 }
 
 // Created reports whether Open created the database file.

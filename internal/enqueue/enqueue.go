@@ -5,6 +5,7 @@ package enqueue
 import (
 	"context"
 	"errors"
+	"os"
 	"strconv"
 	"time"
 
@@ -29,6 +30,7 @@ type Options struct {
 	WaitTimeout time.Duration // 0 means no timeout
 	Result      bool          // whether to print the JSON result instead of the output
 	Here        bool          // whether to run the task in this process
+	Stdin       *os.File      // with Here: stdin of the command; nil for /dev/null
 }
 
 // Add adds the task and prints its id.
@@ -121,10 +123,20 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 		live = output.NewLive(r, to)
 		defer live.Close()
 	}
-	added, err := admin.AddThen(ctx, r, o.Spec, func(added runner.Enqueued) error {
+	bind := func(added runner.Enqueued) error {
 		_ = live.Bind(added.ID) // ignore an error: without the socket, Follow prints the stored output
 		return nil
-	})
+	}
+	var added runner.Enqueued
+	var err error
+	if o.Here {
+		var stop func()
+		if added, ctx, stop, err = o.workHere(ctx, r, bind); err == nil {
+			defer stop()
+		}
+	} else {
+		added, err = admin.AddThen(ctx, r, o.Spec, bind)
+	}
 	if s, ok := errors.AsType[signals.Received](err); ok { // the signal came before the task was added
 		p.Say("nothing was enqueued")
 		return failure.ExitStatus(s.Status())
@@ -135,6 +147,9 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 	id := added.ID
 	var state jobs.State // state of an older task with the unique key; empty for a new task
 	if added.Kept {
+		if o.Stdin != nil {
+			p.Say("task %d has this key: nothing reads stdin", id)
+		}
 		state, err = noteKept(ctx, r, p, id)
 	} else {
 		p.Note("task %d in %s", id, o.Spec.Queue)
@@ -143,11 +158,7 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 	if err != nil {
 		return err
 	}
-	if o.Here {
-		var stop func()
-		ctx, stop = workHere(ctx, r, id)
-		defer stop()
-	} else if !state.Finished() {
+	if !o.Here && !state.Finished() {
 		await.NoteMissingWorker(ctx, r, p, "--wait-timeout")
 	}
 	if o.WaitTimeout > 0 {

@@ -7,22 +7,38 @@ import (
 	"example.com/runner/runner"
 )
 
-// workHere starts a worker that runs only the task with this id, in this process. The worker runs until the caller calls stop. If the
-// worker fails, the returned context ends, and its cause is the error of the worker.
-func workHere(ctx context.Context, r *runner.Runner, id int64) (_ context.Context, stop func()) {
+// workHere adds the task and starts a worker in this process that runs only
+// this task. The worker runs until the caller calls stop. If it fails, the
+// returned context ends, and its cause is the worker's error.
+func (o Options) workHere(ctx context.Context, r *runner.Runner, beforeCommit func(runner.Enqueued) error) (
+	added runner.Enqueued, _ context.Context, stop func(), err error) {
 	working, end := context.WithCancel(context.WithoutCancel(ctx))
-	ctx, fail := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
+	waiting, fail := context.WithCancelCause(ctx)
+	committed, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := admin.WorkOnly(working, r, id); err != nil {
+		err := admin.AddAndWork(working, r, admin.OneTask{Adding: ctx, Spec: o.Spec, Stdin: o.Stdin,
+			BeforeCommit: func(a runner.Enqueued) error {
+				added = a
+				return beforeCommit(added)
+			},
+			Added: func() { close(committed) }})
+		if err != nil {
 			fail(err)
 		}
 	}()
-	return ctx, func() {
+	stop = func() {
 		end()
 		<-ended
 		fail(nil)
+	}
+
+	select {
+	case <-committed:
+		return added, waiting, stop, nil
+	case <-ended: // without a task, because AddAndWork runs until end is called
+		stop()
+		return added, ctx, nil, context.Cause(waiting)
 	}
 }
 

@@ -54,10 +54,12 @@ type Options struct {
 	Fenced      *atomic.Int64       // counter of results that the database refused, because another worker owned the task
 	Leaked      *atomic.Int64       // number of functions that still run after ReleaseStuck has released their slots
 
-	// Only is the id of the only task that this worker runs; 0 for all tasks. A worker with one task enqueues no tasks of schedules and
-	// deletes no old tasks.
+	// Only is the id of the only task that this worker runs; 0 for all tasks. It
+	// is -1 until AddOnly has added that task. A worker with one task enqueues no
+	// tasks of schedules and deletes no old tasks.
 	Only             int64
-	UntilEmpty       bool // whether the worker ends when nothing runs and no task is due
+	Stdin            *os.File // stdin of that task; nil for /dev/null
+	UntilEmpty       bool     // whether the worker ends when nothing runs and no task is due
 	Concurrency      int
 	ClaimAhead       int  // greatest number of claimed tasks that wait for a slot; 0 to claim only for free slots
 	AheadCommands    bool // whether to claim ahead even in a cycle that writes the outcome of a command
@@ -173,8 +175,9 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if o.ClaimAhead = min(o.ClaimAhead, aheadMost); !o.canClaimAhead() {
 		o.ClaimAhead = 0
 	}
-	e := &Engine{o: o, store: o.Store, log: o.Log, commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ())},
-		ended: make(chan *attempt, o.maxRunning()+o.ClaimAhead), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{},
+	e := &Engine{o: o, store: o.Store, log: o.Log,
+		commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ()), Stdin: o.Stdin},
+		ended:    make(chan *attempt, o.maxRunning()+o.ClaimAhead), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{},
 		returned: make(chan *batch), held: map[*batch]bool{}, confirmed: now(),
 		tickFuncs: map[string]chan struct{}{}}
 	e.stopped, e.stop = context.WithCancel(context.Background())
@@ -234,6 +237,18 @@ func (e *Engine) limitQueues() error {
 		}
 	}
 	return nil
+}
+
+// AddOnly adds the only task of this worker, and reserves it. Call it before
+// Run.
+func (e *Engine) AddOnly(ctx context.Context, spec *jobs.Spec, beforeCommit func(db.Inserted) error) error {
+	return e.store.InsertReserved(ctx, e.worker, spec, now(), func(added db.Inserted) error {
+		e.o.Only = added.ID
+		if added.Kept { // the older task doesn't expect this input
+			e.commands.Stdin = nil
+		}
+		return beforeCommit(added)
+	})
 }
 
 // Run works until ctx ends and then drains. When aborted is closed, Run kills the attempts that still run.

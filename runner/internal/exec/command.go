@@ -27,6 +27,7 @@ type Worker struct {
 	Store     *db.DB
 	Guardians *Guardians
 	Environ   []string // environment of the worker, without the variables that the function Environ removes
+	Stdin     *os.File // stdin of tasks without input; nil for /dev/null
 }
 
 // Command is one attempt of a task that runs a command.
@@ -144,10 +145,10 @@ func (c *Command) start(path string, argv, environ []string, resources superviso
 	if err != nil {
 		return nil, err
 	}
-	if stdin != nil {
+	if stdin != nil && stdin != c.Stdin {
 		defer stdin.Close()
 	}
-	if err := c.account.own(stdin, stdout, stderr); err != nil {
+	if err := c.account.own(stdout, stderr); err != nil {
 		return nil, &NotStartedError{err}
 	}
 	if cause := context.Cause(c.Stop); cause != nil {

@@ -22,10 +22,11 @@ import (
 // $RUNNER_UPSTREAM, and the result of the command in the file $RUNNER_RESULT. The names of these files are unique to the attempt, and they
 // are in a directory that only this user can read.
 
-// stdin returns the reading end of a pipe with the input of the task. It returns nil if the task has no input.
+// stdin returns the reading end of a pipe with the input of the task. Without
+// input it returns the worker's Stdin for commands.
 func (c *Command) stdin() (*os.File, error) {
 	if c.Task.InputBytes == 0 {
-		return nil, nil
+		return c.Stdin, nil
 	}
 	input, err := c.Store.Input(c.Stop, c.Task.ID)
 	if err != nil {
@@ -33,6 +34,11 @@ func (c *Command) stdin() (*os.File, error) {
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
+		return nil, &NotStartedError{err}
+	}
+	if err := c.account.own(r); err != nil {
+		r.Close()
+		w.Close()
 		return nil, &NotStartedError{err}
 	}
 	go func() {

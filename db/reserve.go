@@ -1,0 +1,44 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// A worker that runs a single task reserves it (runner run), so that the task
+// starts in the environment of that worker and with its stdin. The column
+// worker then has the worker's number, negated, until the claim. The
+// reservation lasts as long as the worker: others claim the task once the
+// worker has ended or was found dead.
+
+// unreserved leaves out pending tasks that a live worker has reserved. Its
+// subquery runs only for reserved tasks.
+const unreserved = `
+	AND NOT (` + reserved + `)`
+
+const reserved = `coalesce(tasks.worker, 0) < 0 AND EXISTS (SELECT 1 FROM {workers} WHERE number = -tasks.worker AND ended_at IS NULL)`
+
+// reserveTask reserves the new task [2] for worker [1].
+var reserveTask = command(`UPDATE {tasks} SET worker = -{bigint_param} WHERE id = ?`)
+
+// reserveAgain reserves task [2] again if it waits for another attempt after
+// one in worker [1].
+var reserveAgain = command(`UPDATE {tasks} SET worker = -worker WHERE worker = ? AND id = ?
+	AND (state = 'pending' OR state = 'retrying' OR state = 'scheduled' OR state = 'blocked')`)
+
+// InsertReserved does what InsertThen does, and reserves the task for w,
+// unless an older task was kept.
+func (d *DB) InsertReserved(ctx context.Context, w *Worker, spec *jobs.Spec, now time.Time, beforeCommit func(Inserted) error) error {
+	return d.updateAlone(ctx, full, func(t *tx) error {
+		added, err := t.insertSpec(spec, nil, now)
+		if err == nil && !added.Kept {
+			err = t.one(reserveTask, w.number, added.ID)
+		}
+		if err != nil {
+			return err
+		}
+		return beforeCommit(added)
+	})
+}

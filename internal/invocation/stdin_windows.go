@@ -1,0 +1,7 @@
+package invocation
+
+import "os"
+
+// hungUp reports whether a pipe is empty and has no writer. Windows doesn't
+// tell without reading.
+func hungUp(*os.File) bool { return false }
