@@ -88,7 +88,7 @@ EXIT STATUS
 
 func hookRemoveCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "remove", Usage: "remove the hooks of a queue", UsageText: "runner hook remove QUEUE...",
+		Name: "remove", Aliases: []string{"rm"}, Usage: "remove the hooks of a queue", UsageText: "runner hook remove QUEUE...",
 		Description: `EXAMPLES
   runner hook remove media
   runner hook remove media mail

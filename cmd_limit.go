@@ -101,7 +101,7 @@ EXIT STATUS
 
 func limitRemoveCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "remove", Usage: "remove limits", UsageText: "runner limit remove TARGET...",
+		Name: "remove", Aliases: []string{"rm"}, Usage: "remove limits", UsageText: "runner limit remove TARGET...",
 		Description: `EXAMPLES
   runner limit remove queue:media
   runner limit remove job:email.send lane:acct-7

@@ -89,6 +89,10 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 		return o, failure.Usage("schedule add needs a name").Hint("%s -- backup.sh", taskflags.Example(c))
 	}
 	name, err := cli.ParseScheduleName(words[0])
+	if isTimes(words[0]) {
+		return o, failure.Usage("schedule add needs a name before the command, and %q after --cron", words[0]).
+			Hint("runner schedule add NAME --cron '%s' -- COMMAND", words[0])
+	}
 	if err != nil {
 		return o, failure.Usage("%q: %v", words[0], err)
 	}
@@ -106,7 +110,14 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 			return o, err
 		}
 	}
-	s := jobs.Schedule{Name: name, Cron: strings.Join(strings.Fields(cli.Get[string](c, "cron")), " "), Zone: zone, Spec: task.Spec,
+	times := strings.Fields(cli.Get[string](c, "cron"))
+	if len(times) > 0 {
+		if setting, zone, ok := strings.Cut(times[0], "="); ok && strings.HasSuffix(setting, "TZ") {
+			return o, failure.Usage("--cron takes no time zone; got %s", times[0]).
+				Hint("--zone %s --cron '%s'", zone, strings.Join(times[1:], " "))
+		}
+	}
+	s := jobs.Schedule{Name: name, Cron: strings.Join(times, " "), Zone: zone, Spec: task.Spec,
 		Overlap: jobs.Overlap(cli.Get[string](c, "overlap")), CatchUp: jobs.CatchUp(cli.Get[string](c, "catch-up")),
 		CatchUpWindow: cli.Get[time.Duration](c, "catch-up-window"), Jitter: cli.Get[time.Duration](c, "jitter"),
 		AlertAfter: cli.Get[time.Duration](c, "alert-after")}
@@ -118,6 +129,9 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 	}
 	return scheduleAddOptions{schedule: s, replace: cli.Get[bool](c, "replace")}, nil
 }
+
+// isTimes reports whether a text can only be the times of a schedule.
+func isTimes(text string) bool { return strings.HasPrefix(text, "@") || len(strings.Fields(text)) == 5 }
 
 func runScheduleAdd(ctx context.Context, r *runner.Runner, p *term.Printer, o scheduleAddOptions) error {
 	done, err := r.ApplySchedules(ctx, []jobs.Schedule{o.schedule}, runner.ApplyOptions{Keep: !o.replace})

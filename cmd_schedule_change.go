@@ -62,9 +62,11 @@ func scheduleResumeCommand(a *cli.App) *cli.Command {
 }
 
 func scheduleRemoveCommand(a *cli.App) *cli.Command {
-	return scheduleChangeCommand(a, "remove", "remove schedules; their tasks stay",
+	c := scheduleChangeCommand(a, "remove", "remove schedules; their tasks stay",
 		"The tasks of the schedule stay, also those that have not started.",
 		scheduleChange{do: (*runner.Runner).RemoveSchedule, word: "removed", gone: true})
+	c.Aliases = []string{"rm"}
+	return c
 }
 
 // scheduleChange is a command that changes schedules by name.

@@ -76,7 +76,8 @@ var layers = []layer{
 	{path: "db/dbtest", ours: []string{"db", "internal/taskspec", "internal/taskjson", "jobs", "internal/lifecycle", "internal/taskoption",
 		"internal/taskoption/sample", "internal/pgdriver"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import this package
-	{path: "runner/internal/cron", ours: []string{"internal/lifecycle", "internal/taskspec", "jobs"}, not: []string{"os", "time.Now("}},
+	{path: "runner/internal/cron", ours: []string{"internal/lifecycle", "internal/taskspec", "internal/timetext", "jobs"},
+		not: []string{"os", "time.Now("}},
 	{path: "runner/internal/cron/crontest"}, // only tests import this package
 	{path: "runner/internal/notify", not: []string{"os"}},
 	{path: "internal/follow"},

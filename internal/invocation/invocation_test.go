@@ -91,3 +91,64 @@ func TestErrorsOfEnvironmentShowNoValue(t *testing.T) {
 	testkit.Equal(t, "env[X]", env["X"], "1")
 	testkit.Equal(t, "env[PATH]", env["PATH"], os.Getenv("PATH"))
 }
+
+// TestInstalledZone makes a zone file and a file with a name, as they are in
+// containers and on hosts.
+func TestInstalledZone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // there are no such files
+	}
+	zones := t.TempDir() + "/zoneinfo/"
+	for name, zone := range map[string]string{"Europe/Berlin": "Europe/Berlin", "Etc/UTC": "Etc/UTC", "wrong/UTC": "Europe/Berlin"} {
+		data, err := zoneData(zone)
+		if err != nil {
+			t.Skip("no zone database")
+		}
+		testkit.NoError(t, os.MkdirAll(filepath.Dir(zones+name), 0o700))
+		testkit.NoError(t, os.WriteFile(zones+name, data, 0o600))
+	}
+	for _, test := range []struct {
+		title      string
+		link, copy string // what the zone file links to, or is a copy of
+		named      string // content of the file with the name
+		want, why  string
+	}{
+		{title: "nothing", want: "UTC"},
+		{title: "link", link: "Europe/Berlin", named: "Etc/UTC", want: "Europe/Berlin"},
+		{title: "copy with its name", copy: "Europe/Berlin", named: "Europe/Berlin\n", want: "Europe/Berlin"},
+		{title: "copy with a name of the same times", copy: "Europe/Berlin", named: "Europe/Paris", want: "Europe/Paris"},
+		{title: "copy without name", copy: "Europe/Berlin", why: "this machine does not tell"},
+		{title: "copy with a stale name", copy: "Europe/Berlin", named: "Etc/UTC", why: "LINK has other times than the zone Etc/UTC"},
+		{title: "stale copy", copy: "Etc/UTC", named: "Europe/Berlin", why: "LINK has other times than the zone Europe/Berlin"},
+		{title: "mounted over the target", link: "wrong/UTC", why: "LINK has other times than the zone wrong/UTC"},
+		{title: "only a name", named: "Asia/Tokyo", want: "Asia/Tokyo"},
+	} {
+		t.Run(test.title, func(t *testing.T) {
+			dir := t.TempDir()
+			link, file := dir+"/localtime", dir+"/timezone"
+			switch {
+			case test.link != "":
+				testkit.NoError(t, os.Symlink(zones+test.link, link))
+			case test.copy != "":
+				testkit.NoError(t, os.Link(zones+test.copy, link))
+			}
+			if test.named != "" {
+				testkit.NoError(t, os.WriteFile(file, []byte(test.named), 0o600))
+			}
+			name, why := installedZone(link, file)
+			if want := strings.Replace(test.why, "LINK", link, 1); name != test.want || why != want {
+				t.Errorf("got %q, %q; want %q, %q", name, why, test.want, want)
+			}
+		})
+	}
+}
+
+// zoneData returns the zone file of a zone.
+func zoneData(name string) ([]byte, error) {
+	for _, dir := range []string{"/usr/share/zoneinfo/", "/usr/lib/zoneinfo/", "/usr/share/lib/zoneinfo/"} {
+		if data, err := os.ReadFile(dir + name); err == nil {
+			return data, nil
+		}
+	}
+	return nil, os.ErrNotExist
+}

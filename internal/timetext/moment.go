@@ -51,8 +51,8 @@ func ParseWhen(text string, now time.Time, zone *time.Location) (time.Time, erro
 // parse parses all formats except a duration without a sign. For a time of day without a date, direction 1 means the next such time, and -1
 // the last one. If the text has none of the formats, parse returns the error in the parameter "invalid".
 func parse(text string, now time.Time, zone *time.Location, direction int, invalid error) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339Nano, time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04",
-		time.DateOnly} {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05Z07:00", time.DateTime, "2006-01-02 15:04",
+		"2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
 		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
 			return t, nil
 		}

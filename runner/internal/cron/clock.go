@@ -5,9 +5,11 @@ import (
 	"time"
 )
 
-// searchYears is the number of years that onClock searches. The rarest expression matches February 29 on a given weekday, which occurs at
-// least once in 40 years.
-const searchYears = 40
+// searchYears is the number of years that onClock searches. The rarest
+// expression matches February 29 on a given weekday: around a year such as
+// 2100, which is no leap year, 40 years pass between two of them. onClock needs
+// one more, because its last day doesn't count.
+const searchYears = 41
 
 // onClock returns the first matching clock reading after wall, on a clock that never jumps. It returns false if there is none. Both times
 // are clock readings, stored as if they were UTC.

@@ -20,6 +20,7 @@ import (
 
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 )
 
@@ -97,23 +98,11 @@ func parseEvery(words []string) (time.Duration, error) {
 	if len(words) != 1 {
 		return 0, fmt.Errorf("@every needs one duration, as in @every 90s")
 	}
-	text, unit := words[0], time.Duration(0)
-	switch {
-	case strings.HasSuffix(text, "d"):
-		unit = 24 * time.Hour
-	case strings.HasSuffix(text, "w"):
-		unit = 7 * 24 * time.Hour
-	}
-	if n, err := strconv.Atoi(text[:len(text)-1]); err == nil && unit > 0 {
-		if n < 1 || n > int(taskspec.MaxDelay/unit) {
-			return 0, fmt.Errorf("%s is out of range (1s to 10 years)", text)
-		}
-		return time.Duration(n) * unit, nil
-	}
-	d, err := time.ParseDuration(text)
+	text := words[0]
+	d, err := timetext.ParseDuration(text)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("invalid duration %q; use 90s, 5m, 2h, 1d, 1w, or a sum such as 1h30m", text)
+		return 0, fmt.Errorf("invalid duration %q; use 90s, 5m, 2h, 1d, 1w, or a sum such as 1d12h", text)
 	case d < taskspec.MinEvery || d > taskspec.MaxDelay:
 		return 0, fmt.Errorf("%s is out of range (1s to 10 years)", text)
 	case d%time.Second != 0:
@@ -127,7 +116,12 @@ func (x *Expression) parseFields(words []string) (err error) {
 	if text, ok := nicknames[strings.ToLower(strings.Join(words, " "))]; ok {
 		words = strings.Fields(text)
 	}
-	switch {
+	switch name := strings.ToLower(strings.Join(words, " ")); {
+	case nicknames["@"+name] != "" || name == "reboot" || strings.HasPrefix(name, "every "):
+		return fmt.Errorf("did you mean @%s?", name)
+	case len(words) > 0 && (strings.HasPrefix(words[0], "CRON_TZ=") || strings.HasPrefix(words[0], "TZ=")):
+		_, zone, _ := strings.Cut(words[0], "=")
+		return fmt.Errorf("a time zone is no part of the expression; set the zone %s apart", zone)
 	case len(words) > 0 && words[0][0] == '@':
 		return fmt.Errorf("unknown form (@hourly, @daily, @weekly, @monthly, @yearly, @every 90s, @reboot)")
 	case len(words) != len(fields):
@@ -171,8 +165,9 @@ func (f field) parsePart(part string) (low, high, step int, err error) {
 	step = 1
 	if stepped {
 		step, err = strconv.Atoi(stepText)
-		if err != nil || step < 1 || step > f.high || stepText[0] == '+' {
-			return 0, 0, 0, fmt.Errorf("%s %s: step %q is out of range (1-%d)", f.name, part, stepText, f.high)
+		largest := f.largestStep()
+		if err != nil || step < 1 || step > largest || stepText[0] == '+' {
+			return 0, 0, 0, fmt.Errorf("%s %s: step %q is out of range (1-%d)%s", f.name, part, stepText, largest, f.stepHint(step))
 		}
 	}
 	if body == "*" {
@@ -201,6 +196,25 @@ func (f field) parsePart(part string) (low, high, step int, err error) {
 		return 0, 0, 0, fmt.Errorf("%s %s: a step needs a range, as in %d-%d/%d", f.name, part, low, f.high, step)
 	}
 	return low, high, step, nil
+}
+
+// largestStep returns the number of values of a field. A step of that length
+// leaves only the first value, as in 0 */24 * * *. Cron takes longer steps the
+// same way, but whoever writes */90 doesn't mean every hour.
+func (f field) largestStep() int {
+	if f.high == 7 { // both 0 and 7 mean Sunday
+		return 7
+	}
+	return f.high - f.low + 1
+}
+
+// stepHint shows how to write a step that is longer than an hour or a day.
+func (f field) stepHint(step int) string {
+	unit := map[string]string{"minute": "m", "hour": "h"}[f.name]
+	if step <= f.largestStep() || unit == "" {
+		return ""
+	}
+	return fmt.Sprintf("; use @every %d%s", step, unit)
 }
 
 // number parses a value, written as a number or as a word.

@@ -143,3 +143,68 @@ func TestTicksOverYears(t *testing.T) {
 		}
 	})
 }
+
+func TestParse(t *testing.T) {
+	from := time.Date(2026, 1, 31, 13, 0, 0, 0, time.UTC)
+	for text, want := range map[string]string{
+		"*/60 * * * *":    "2026-01-31 14:00",
+		"7-59/60 * * * *": "2026-01-31 13:07",
+		"0 */24 * * *":    "2026-02-01 00:00",
+		"0 0 */31 * *":    "2026-02-01 00:00",
+		"0 0 1 */12 *":    "2027-01-01 00:00",
+		"0 0 * * */7":     "2026-02-01 00:00", // a Sunday
+		"@every 1d12h":    "2026-02-02 01:00",
+		"@every 1w":       "2026-02-07 13:00",
+		"@every 1.5h":     "2026-01-31 14:30",
+		"@DAILY":          "2026-02-01 00:00",
+
+		"*/61 * * * *":                    `minute */61: step "61" is out of range (1-60); use @every 61m`,
+		"0 */36 * * *":                    `hour */36: step "36" is out of range (1-24); use @every 36h`,
+		"0 0 * * */8":                     `day of week */8: step "8" is out of range (1-7)`,
+		"*/0 * * * *":                     `minute */0: step "0" is out of range (1-60)`,
+		"@every 1d12":                     `invalid duration "1d12"; use 90s, 5m, 2h, 1d, 1w, or a sum such as 1d12h`,
+		"@every -1h":                      `invalid duration "-1h"; use 90s, 5m, 2h, 1d, 1w, or a sum such as 1d12h`,
+		"@every 0":                        `0 is out of range (1s to 10 years)`,
+		"@every 521w3d":                   "",
+		"@every 522w":                     `522w is out of range (1s to 10 years)`,
+		"@every 1d0.5s":                   `1d0.5s is not a number of whole seconds`,
+		"daily":                           `did you mean @daily?`,
+		"Reboot":                          `did you mean @reboot?`,
+		"every 5m":                        `did you mean @every 5m?`,
+		"CRON_TZ=Europe/Berlin 0 3 * * *": `a time zone is no part of the expression; set the zone Europe/Berlin apart`,
+		"TZ=Europe/Berlin @daily":         `a time zone is no part of the expression; set the zone Europe/Berlin apart`,
+		"0 0 3 * * *":                     `6 fields; five are needed: minute, hour, day of month, month, day of week`,
+	} {
+		x, err := Parse(text, "UTC")
+		var p *jobs.Error
+		switch errors.As(err, &p) {
+		case true:
+			if p.What != fmt.Sprintf("cron %q: %s", text, want) {
+				t.Errorf("%s: got error %q, want %q", text, p.What, want)
+			}
+		case false:
+			if got := x.Next(from).Format("2006-01-02 15:04"); want != "" && got != want {
+				t.Errorf("%s: got %s, want %s", text, got, want)
+			}
+		}
+	}
+}
+
+// TestTheRarestDayIsFound checks February 29 on each weekday, for all years of
+// a cycle of the calendar.
+func TestTheRarestDayIsFound(t *testing.T) {
+	for weekday := range 7 {
+		x, err := Parse("0 0 29 2 */7", "UTC")
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.values[4] = 1 << weekday
+		for at := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2400; {
+			next := x.Next(at)
+			if next.IsZero() {
+				t.Fatalf("day %d of the week: got no 29 February after %v, want one", weekday, at)
+			}
+			at = next
+		}
+	}
+}
