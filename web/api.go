@@ -258,7 +258,7 @@ func writeCSV(w http.ResponseWriter, list apiTasks) {
 	_ = out.Write(line)
 	for _, t := range list.Tasks {
 		for i := range fields {
-			line[i] = csvText(reflect.ValueOf(t).Field(i))
+			line[i] = harmless(csvText(reflect.ValueOf(t).Field(i)))
 		}
 		_ = out.Write(line)
 	}
@@ -280,4 +280,17 @@ func csvText(value reflect.Value) string {
 		return ""
 	}
 	return string(text)
+}
+
+// harmless puts an apostrophe before a text that a spreadsheet would run as a
+// formula: people open the CSV there, and a label or an error line may come
+// from anybody. A negative number keeps its sign.
+func harmless(text string) string {
+	if text == "" || !strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return text
+	}
+	if _, err := strconv.ParseFloat(text, 64); err == nil && text[0] == '-' {
+		return text
+	}
+	return "'" + text
 }

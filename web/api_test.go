@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,4 +190,27 @@ func TestTheKeysOfTheAPIAreDocumented(t *testing.T) {
 			t.Errorf("docs/json.md: got no key %s, want it", key)
 		}
 	}
+}
+
+// TestCSVRunsNoFormulas: a spreadsheet runs a cell that begins with one of
+// these characters, and a label or an error line may come from anybody.
+func TestCSVRunsNoFormulas(t *testing.T) {
+	r := open(t)
+	line := 1
+	for _, label := range []string{`=HYPERLINK("http://evil.example/","x")`, "+1", "-1+1", "@SUM(A1)", "a=b"} {
+		shell(t, r, `printf '%s' '=cmd|A0'; exit 1`, jobs.Label(label), jobs.Priority(-5))
+	}
+	runnerkit.Drain(t, r)
+	s := serve(t, r, webOptions)
+	rows, err := csv.NewReader(strings.NewReader(s.page("/api/v1/tasks?format=csv"))).ReadAll()
+	testkit.NoError(t, err)
+	column := func(name string) int { return slices.Index(rows[0], name) }
+	for _, want := range []string{"a=b", "'@SUM(A1)", "'-1+1", "'+1", `'=HYPERLINK("http://evil.example/","x")`} {
+		row := rows[line]
+		testkit.Equal(t, "label", row[column("label")], want)
+		testkit.Equal(t, "error line", row[column("error_line")], "'=cmd|A0")
+		testkit.Equal(t, "priority", row[column("priority")], "-5")
+		line++
+	}
+	testkit.Contains(t, s.page("/api/v1/tasks"), `"label":"+1"`) // JSON is for programs
 }

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -32,11 +33,19 @@ var compressed = []string{"text/html", "text/css", "text/javascript", "text/csv"
 func compress(w http.ResponseWriter, req *http.Request) (c *compressor, accepted bool) {
 	for part := range strings.SplitSeq(req.Header.Get("Accept-Encoding"), ",") {
 		name, quality, _ := strings.Cut(strings.TrimSpace(part), ";")
-		if name == "gzip" && strings.TrimSpace(quality) != "q=0" {
+		if name == "gzip" && !refused(quality) {
 			return &compressor{ResponseWriter: w}, req.Method != http.MethodHead && req.Header.Get("Range") == ""
 		}
 	}
 	return nil, false
+}
+
+// refused reports whether a client gave an encoding the quality zero: q=0,
+// q=0.0 and so on.
+func refused(quality string) bool {
+	_, weight, found := strings.Cut(quality, "=")
+	q, err := strconv.ParseFloat(strings.TrimSpace(weight), 64)
+	return found && err == nil && q == 0
 }
 
 func (c *compressor) WriteHeader(status int) {

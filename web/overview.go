@@ -71,10 +71,10 @@ type queueView struct {
 
 type workerView struct {
 	runner.Worker
-	State, Queues string
-	Slots         string // slots as boxes, for example ■■□□
-	Tasks         []jobs.Task
-	More          int
+	Queues string
+	Slots  string // slots as boxes, for example ■■□□
+	Tasks  []jobs.Task
+	More   int
 }
 
 // maxTasksShown is the number of running tasks in the line of a worker.

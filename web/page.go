@@ -202,29 +202,22 @@ const fragment = "text/x-fragment"
 func (h *handler) page(load loader) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		isFragment := strings.Contains(req.Header.Get("Accept"), fragment)
-		m := h.pages.entry(zone(req).String() + " " + req.URL.RequestURI())
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		stale := ""
-		if !isFragment || time.Since(m.page.at) > freshFor || m.page.at.Before(h.live.lastChange()) {
-			switch made, err := h.render(req, load); {
-			case err == nil:
-				m.page = made
-			case errors.Is(err, jobs.ErrNotFound), errors.Is(err, jobs.ErrInvalid):
-				h.fail(w, req, err)
-				return
-			case req.Context().Err() != nil: // the client has closed the request
-				return
-			case m.page.main == nil:
-				h.logger.Warn("page", "path", req.URL.Path, "err", err)
-				h.writeError(w, req, http.StatusServiceUnavailable, "The database does not answer in time. Try again in a moment.")
-				return
-			default:
-				h.logger.Warn("page", "path", req.URL.Path, "err", err)
-				stale = "stale since " + m.page.at.In(zone(req)).Format(time.TimeOnly)
-			}
+		content, stale, err := h.content(req, load, isFragment)
+		switch {
+		case err == nil:
+		case errors.Is(err, jobs.ErrNotFound), errors.Is(err, jobs.ErrInvalid):
+			h.fail(w, req, err)
+			return
+		case req.Context().Err() != nil: // the client has closed the request
+			return
+		case content.main == nil:
+			h.logger.Warn("page", "path", req.URL.Path, "err", err)
+			h.writeError(w, req, http.StatusServiceUnavailable, "The database does not answer in time. Try again in a moment.")
+			return
+		default:
+			h.logger.Warn("page", "path", req.URL.Path, "err", err)
 		}
-		l := layout{page: h.newPage(req, m.page.title, ""), Main: template.HTML(m.page.main), Stale: stale}
+		l := layout{page: h.newPage(req, content.title, ""), Main: template.HTML(content.main), Stale: stale}
 		l.Search = humanize.Safe(req.URL.Query().Get("q"))
 		l.Nav, _, _ = strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
 		if l.Nav = cmp.Or(l.Nav, "overview"); l.Nav == "jobs" {
@@ -232,7 +225,7 @@ func (h *handler) page(load loader) http.HandlerFunc {
 		}
 		l.HasSearch = req.URL.Path == "/tasks"
 		if isFragment {
-			l.Main = template.HTML(changedRegions(m.page.main, req.Header.Get(haveHeader)))
+			l.Main = template.HTML(changedRegions(content.main, req.Header.Get(haveHeader)))
 			h.send(w, http.StatusOK, "fragment", l)
 			return
 		}
@@ -242,6 +235,28 @@ func (h *handler) page(load loader) http.HandlerFunc {
 		}
 		h.send(w, http.StatusOK, "layout", l)
 	}
+}
+
+// content returns the content of a page, which is cached for open tabs. If the
+// database fails, it returns the last content, the text that says since when
+// this is stale, and the error.
+//
+// content unlocks the page before the caller sends it: a client that doesn't
+// read would block all other clients of the page.
+func (h *handler) content(req *http.Request, load loader, isFragment bool) (page rendered, stale string, err error) {
+	m := h.pages.entry(zone(req).String() + " " + req.URL.RequestURI())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	if isFragment && time.Since(m.page.at) <= freshFor && !m.page.at.Before(h.live.lastChange()) {
+		return m.page, "", nil
+	}
+	made, err := h.render(req, load)
+	if err != nil {
+		return m.page, "stale since " + m.page.at.In(zone(req)).Format(time.TimeOnly), err
+	}
+	m.page = made
+	return made, "", nil
 }
 
 func (h *handler) render(req *http.Request, load loader) (rendered, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
@@ -41,5 +42,25 @@ func TestThePageOfTheWorkersLeavesOutOldWorkers(t *testing.T) {
 	testkit.Equal(t, "workers", strings.Count(text, `class="chip warn">ended`), 40)
 	if sent > 30_000 {
 		t.Errorf("got %d bytes, want at most 30000", sent)
+	}
+}
+
+// TestOverviewShowsTheStateOfWorkers: a ready worker needs no chip.
+func TestOverviewShowsTheStateOfWorkers(t *testing.T) {
+	r := open(t)
+	runnerkit.Drain(t, r)
+	s := serve(t, r, webOptions)
+	for state, chip := range map[string]string{
+		"ready":    "",
+		"draining": ` <span class="chip warn">draining</span>`,
+		"lost":     ` <span class="chip bad">lost</span>`,
+	} {
+		silent := 0
+		if state == "lost" {
+			silent = 3 // half leases, so that the worker is lost and still listed
+		}
+		write(t, r, `UPDATE workers SET ended_at = NULL, state = ?, beat_at = ? - lease * ? / 2`,
+			strings.Replace(state, "lost", "ready", 1), time.Now().UnixMilli(), silent)
+		testkit.Contains(t, s.page("/"), `title="web1:811">web1:811</a>`+chip+"</th>")
 	}
 }
