@@ -105,7 +105,7 @@ func editTask(ctx context.Context, r *runner.Runner, p *term.Printer, edit taskf
 	}
 	why := ""
 	if refused {
-		why = err.Error()
+		why = failure.Explain(err).What
 	}
 	if t, err = r.Get(ctx, id); err != nil && !errors.Is(err, jobs.ErrNotFound) {
 		return err

@@ -119,7 +119,7 @@ var layers = []layer{
 	{path: "internal/term", ours: []string{"internal/humanize", "jobs"},
 		others: []string{"golang.org/x/term", "github.com/mattn/go-runewidth"}},
 	{path: "internal/term/termtest", ours: []string{"internal/term"}}, // only tests import this package
-	{path: "internal/failure", ours: []string{"internal/humanize", "internal/present", "internal/term", "jobs"}},
+	{path: "internal/failure", ours: []string{"internal/humanize", "internal/present", "internal/taskspec", "internal/term", "jobs"}},
 	{path: "internal/signals", ours: []string{"jobs", "runner"}},
 	{path: "internal/invocation", ours: []string{"internal/failure", "internal/humanize", "internal/taskspec", "jobs"},
 		others: []string{"golang.org/x/sys"}},

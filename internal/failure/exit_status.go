@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -60,7 +60,7 @@ func Explain(err error) *Error {
 		why, try := present.Advice(p)
 		f.What, f.Why, f.Try, f.Cause = p.What, slices.Concat(p.Why, why), try, cmp.Or(p.Err, err)
 	} else if p, ok := errors.AsType[*jobs.FieldError](err); ok {
-		f.What = fmt.Sprintf("--%s: %s", strings.ReplaceAll(p.Field, "_", "-"), p.Msg)
+		f.What = taskspec.FlagText(p)
 	}
 	return f
 }

@@ -3,7 +3,6 @@ package taskflags
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
@@ -54,7 +53,7 @@ func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 	case c.Bool("each"):
 		command.Argv = []string{"true"} // placeholder, because Validate needs a command and the lines are read later
 		t.Spec = command.With(options(c))
-		err = flagError(taskspec.Validate(&t.Spec))
+		err = taskspec.Validate(&t.Spec)
 		t.Spec.Args = nil
 		return t, err
 	case c.IsSet("job"):
@@ -68,7 +67,7 @@ func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 		err = t.command(c, command)
 	}
 	if err == nil {
-		err = flagError(taskspec.Validate(&t.Spec))
+		err = taskspec.Validate(&t.Spec)
 	}
 	return t, err
 }
@@ -230,21 +229,4 @@ func (t *Task) function(c *cli.Context, a *cli.App) error {
 	t.Spec = jobs.Define[json.RawMessage](cli.Get[string](c, "job")).With(nil, options(c))
 	t.Spec.Args = args
 	return nil
-}
-
-// flagError converts an error about a field of the Spec to an error that names the flag.
-func flagError(err error) error {
-	f, ok := errors.AsType[*jobs.FieldError](err)
-	if !ok {
-		return err
-	}
-	switch f.Field {
-	case "unique_key":
-		return failure.Usage("--unique: %s", f.Msg)
-	case "run_at":
-		return failure.Usage("--at: %s", f.Msg)
-	case "args": // this message names no flag, because the arguments may be the words after -- and not the value of --args
-		return failure.Usage("args: %s", f.Msg)
-	}
-	return err
 }

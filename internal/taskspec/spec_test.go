@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,16 @@ func checkInvalid(t *testing.T, cases []invalidSpec) {
 		if got := invalidField(t, Validate(&s)); got != c.field {
 			t.Errorf("case %d: got field %q in error %.200v, want field %q", i, got, Validate(&s), c.field)
 		}
+		err, _ := errors.AsType[*jobs.FieldError](Validate(&s))
+		text := FlagText(err)
+		for _, o := range taskOptions {
+			if o.Key == c.field && o.Flag != "" && !strings.HasPrefix(text, "--"+o.Flag+": ") {
+				t.Errorf("case %d: got %.200q, want --%s first", i, text, o.Flag)
+			}
+		}
+		if key := regexp.MustCompile(`[a-z]_[a-z]`).FindString(text); key != "" {
+			t.Errorf("case %d: got %.200q, want no key of JSON", i, text)
+		}
 	}
 }
 
@@ -120,6 +131,17 @@ func TestValidateNamesTheInvalidOption(t *testing.T) {
 	most, least := math.MaxInt32, math.MinInt32 // variables, because on a 32-bit system a constant most+1 would not compile
 	checkInvalid(t, []invalidSpec{
 		{"retry_on", func(s *jobs.Spec) { s.MaxAttempts, s.RetryOn = 2, jobs.Codes("1"+strings.Repeat(",1", MaxCodes/2)) }},
+		{"unique_mode", func(s *jobs.Spec) { s.Replace = true }},
+		{"unique_for", func(s *jobs.Spec) { s.UniqueFor = 1 }},
+		{"unique_states", func(s *jobs.Spec) { s.UniqueStates = "failed" }},
+		{"unique_period", func(s *jobs.Spec) { s.UniquePeriod = 1 }},
+		{"unique_key", func(s *jobs.Spec) { s.UniqueKey, s.UniqueArgs = strings.Repeat("x", MaxText), true }},
+		{"after", func(s *jobs.Spec) { s.After = make([]int64, MaxAfter+1) }},
+		{"after_any", func(s *jobs.Spec) { s.EarlierAny = make([]int, MaxAfter+1) }},
+		{"nice", func(s *jobs.Spec) { s.Resources.Nice = 20 }},
+		{"ionice", func(s *jobs.Spec) { s.Resources.IONice = "x" }},
+		{"memory", func(s *jobs.Spec) { s.Resources.Memory = 1 }},
+		{"on_failure", func(s *jobs.Spec) { s.Hooks.OnFailure = "\x00" }},
 		{"timeout", func(s *jobs.Spec) { s.Timeout = -1 }},
 		{"timeout", func(s *jobs.Spec) { s.Timeout = MaxDelay + 1 }},
 		{"kill_after", func(s *jobs.Spec) { s.KillAfter = -1 }},
