@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,6 +33,10 @@ func TestMain(m *testing.M) {
 	}
 	if signal.Ignored(os.Interrupt) { // a shell makes its background processes ignore INT, but the scripts stop processes with INT
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
+	parallel := flag.Lookup("test.parallel")
+	if err := parallel.Value.Set("8"); err != nil { // scripts wait most of their time; -parallel changes it
+		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"runner": main, "runnerdemo": demo, "notifysink": notifySink})
 }
@@ -64,7 +69,7 @@ func TestScript(t *testing.T) {
 			return os.Mkdir(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": expectStatus, "await": awaitText, "gone": expectGone,
-			"sumbatch": makeSumBatch, "sumcheck": checkSums, "elapsed": printElapsed,
+			"sumbatch": makeSumBatch, "sumcheck": checkSums,
 			"window": checkWindow, "usego": useGo, "order": checkOrder, "tmpfs": mountTmpfs, "onserver": useServer, "remount": remount,
 			"block": writeBlock, "newer": buildNewer},
 		Condition: func(cond string) (bool, error) {

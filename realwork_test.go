@@ -125,13 +125,3 @@ func readRecords[T any](ts *testscript.TestScript, name string) (list []T) {
 	}
 	return list
 }
-
-// printElapsed implements the script command "elapsed program [args...]". It runs the program and logs the duration.
-func printElapsed(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) == 0 {
-		ts.Fatalf("usage: elapsed program [args...]")
-	}
-	began := time.Now()
-	ts.Check(ts.Exec(args[0], args[1:]...))
-	ts.Logf("%s: %v", strings.Join(args, " "), time.Since(began).Round(time.Millisecond))
-}

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"errors"
 	"os"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
+
+	"example.com/runner/internal/testkit"
 )
 
 // mayMount implements the script condition "mount". It is true if this user may mount filesystems, which usually means root.
@@ -30,5 +34,9 @@ func remount(ts *testscript.TestScript, neg bool, args []string) {
 	if args[1] == "ro" {
 		flags |= unix.MS_RDONLY
 	}
-	ts.Check(unix.Mount("", ts.MkAbs(args[0]), "", flags, ""))
+	err := error(unix.EBUSY)
+	for end := time.Now().Add(testkit.Patience); errors.Is(err, unix.EBUSY) && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		err = unix.Mount("", ts.MkAbs(args[0]), "", flags, "") // busy until killed processes have closed their files
+	}
+	ts.Check(err)
 }
