@@ -21,8 +21,9 @@ func cancelCommand(a *cli.App) *cli.Command {
 cancel ends a waiting task at once. A running command gets SIGTERM. After
 the --kill-after time of the task, the command and all its child processes get
 SIGKILL. If the task runs a Go function, the context of the function is
-cancelled. cancel returns after the tasks have stopped. Finished tasks stay
-unchanged.
+cancelled. cancel returns after the tasks have stopped. If the worker of a task
+is dead and no other worker runs, cancel does not wait: the next worker cancels
+the task. Finished tasks stay unchanged.
 
 With a selector, cancel changes unfinished tasks only. If it matches several
 tasks, cancel asks for confirmation on a terminal; without a terminal cancel
@@ -30,7 +31,8 @@ needs --yes. cancel prints a line for each task: its id and state.
 
 EXIT STATUS
   0   the tasks have stopped or will not start; also if no task was selected
-  1   no database, or you answered no
+  1   no database, or you answered no; or a running task waits for the next
+      worker, which cancels it
   2   invalid usage; nothing was changed
   3   some ids do not exist; the other tasks are cancelled
   75  the database is busy, or the disk is full`,

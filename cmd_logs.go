@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"example.com/runner/internal/await"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/output"
@@ -99,6 +100,7 @@ func runLogs(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptio
 	case len(o.Filter.IDs) > 0:
 		ctx, stop := signals.Until(ctx)
 		defer stop()
+		await.NoteObstacle(ctx, r, p, o.Filter.IDs, "", false)
 		err = o.FollowIDs(ctx, r, to)
 	default:
 		ctx, stop := signals.Until(ctx)

@@ -134,7 +134,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 		return err
 	}
 	if n, err := admin.CountUpTo(ctx, r, jobs.Filter{IDs: w.IDs, States: jobs.Unfinished()}, 1); err == nil && n > 0 {
-		await.NoteMissingWorker(ctx, r, p, "--timeout")
+		await.NoteObstacle(ctx, r, p, w.IDs, "--timeout", false)
 	}
 	to := &output.LogPrinter{P: p, Named: len(w.IDs) > 1, Follow: true}
 	if o.output {

@@ -47,10 +47,10 @@ WHERE worker = ? AND state = 'running' AND cancel_requests.generation_id BETWEEN
 	AND EXISTS (SELECT 1 FROM {cancel_requests})`)
 
 // selectDeadlines lists the running tasks that have a timeout or a cancel request. Index: tasks_running.
-var selectDeadlines = query(`SELECT id, job, started_at, options, requested_at
-	FROM {tasks} LEFT JOIN {cancel_requests} ON task_id = tasks.id
+var selectDeadlines = query(`SELECT tasks.id, job, tasks.started_at, options, requested_at, workers.id AS worker_id
+	FROM {tasks} JOIN {workers} ON workers.number = tasks.worker LEFT JOIN {cancel_requests} ON task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id
-WHERE state = 'running' AND (options ->> 'timeout' IS NOT NULL OR requested_at IS NOT NULL)`)
+WHERE tasks.state = 'running' AND (options ->> 'timeout' IS NOT NULL OR requested_at IS NOT NULL)`)
 
 // selectLeases lists the claims of all workers except [1], with their leases. Index: tasks_running.
 var selectLeases = query(`SELECT tasks.id, tasks.generation_id, tasks.worker, coalesce(workers.id,
@@ -144,21 +144,23 @@ func (w *Worker) CancelRequests(ctx context.Context) ([]CancelRequest, error) {
 		selectCancelRequests, w.number)
 }
 
-// Stuck lists the running tasks that lifecycle.Stuck reports, in the order of their ids.
-func (d *DB) Stuck(ctx context.Context, now time.Time) ([]int64, error) {
+// Stuck lists the running tasks of live workers that lifecycle.Stuck reports, in the order of their ids. A task of a dead
+// worker ignores nothing: it waits for another worker.
+func (d *DB) Stuck(ctx context.Context, now time.Time, live func(worker string) bool) ([]int64, error) {
 	type row struct {
 		ID          int64  `db:"id"`
 		Job         string `db:"job"`
 		StartedAt   number `db:"started_at"`
 		Options     text   `db:"options"`
 		RequestedAt number `db:"requested_at"`
+		Worker      string `db:"worker_id"`
 	}
 	rows, err := readRows[row](ctx, d, selectDeadlines)
 	var stuck []int64
 	for _, r := range rows {
 		task := jobs.Task{Job: r.Job, State: jobs.Running, StartedAt: r.StartedAt.time(), CancelRequestedAt: r.RequestedAt.time(),
 			Options: taskspec.DecodeOptions([]byte(r.Options))}
-		if _, is := lifecycle.Stuck(&task, now); is {
+		if _, is := lifecycle.Stuck(&task, now); is && live(r.Worker) {
 			stuck = append(stuck, r.ID)
 		}
 	}

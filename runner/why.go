@@ -31,13 +31,13 @@ import (
 //	low_memory:   Worker and the other workers start nothing, because their machines have too little memory (Options.MinFreeMemory).
 //	no_queue:     no ready worker serves its queue.
 //	no_job:       no ready worker of its queue has registered its job.
-//	slots:        it waits for a free slot: see Ahead, Busy, Slots and Estimate.
+//	slots:        it waits for a free slot: see Ahead, Busy, Slots and Estimate; Tasks run on the workers that may run it.
 type Wait struct {
 	Reason     string
 	Worker     string // name of the worker that runs the task, or ran it
 	StuckSince time.Time
 	Backoff    time.Duration // delay from the end of the last attempt to the start of the next one
-	Tasks      []int64       // ids of the tasks that the task waits for
+	Tasks      []int64       // ids of the tasks that the task waits for, or that run on its workers
 	Limit      LimitStatus
 	Pause      Pause
 	AllQueues  bool          // whether Pause is the pause of all queues
@@ -147,6 +147,7 @@ func (c waitContext) unserved(t jobs.Task) Wait {
 	for _, worker := range able {
 		w.Busy += min(len(worker.Running), worker.Slots) // Running may exceed Slots, because the tasks of a batch share a slot
 		w.Slots += worker.Slots
+		w.Tasks = append(w.Tasks, worker.Running...)
 	}
 	if w.Busy >= w.Slots && w.Slots > 0 && w.Ahead <= mostAhead { // the estimate assumes that all slots run tasks of this queue
 		w.Estimate = c.run * time.Duration(c.ahead+1) / time.Duration(w.Slots)

@@ -125,9 +125,12 @@ const tickWaits = time.Minute
 // cursorBehind is how long a cursor may need to report the end of a task. After that time the delay is a problem.
 const cursorBehind = time.Hour
 
-// MoreProblems finds the problems that Problems cannot find in its parameters. It reads the database.
-func MoreProblems(ctx context.Context, r *runner.Runner, now time.Time) (found []Problem, err error) {
-	stuck, err := store(r).Stuck(ctx, now)
+// MoreProblems finds the problems that Problems cannot find in its parameters. It reads the database. The parameter
+// "workers" contains the workers that have a recent heartbeat.
+func MoreProblems(ctx context.Context, r *runner.Runner, workers []runner.Worker, now time.Time) (found []Problem, err error) {
+	stuck, err := store(r).Stuck(ctx, now, func(id string) bool {
+		return slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.ID == id && w.State != WorkerLost })
+	})
 	if len(stuck) > 0 {
 		found = append(found, Problem{Code: "stuck", Task: stuck[0], Tasks: len(stuck)})
 	}

@@ -38,7 +38,9 @@ func TestAStuckTaskIsAProblem(t *testing.T) {
 		withStuckHandler(t, runner.Options{StuckAfter: after}, func(t *testing.T, r *runner.Runner, task jobs.Task) {
 			check := func(want string, problems []admin.Problem) {
 				t.Helper()
-				found, err := admin.MoreProblems(t.Context(), r, time.Now())
+				workers, err := r.Workers(t.Context())
+				testkit.NoError(t, err)
+				found, err := admin.MoreProblems(t.Context(), r, workers, time.Now())
 				testkit.NoError(t, err)
 				testkit.Equal(t, "problems", found, problems)
 				task, err := r.Get(t.Context(), task.ID)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/signals"
@@ -32,16 +31,6 @@ func Context(ctx context.Context, timeout time.Duration) (context.Context, func(
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, TimedOut{timeout})
 	return ctx, func() { cancel(); release() }
-}
-
-// NoteMissingWorker prints a note if no worker is running, because the wait could then last for ever. The parameter "option" is the name of
-// the option that limits the wait. If NoteMissingWorker cannot read the workers, it prints nothing, because the wait will fail with the
-// same error.
-func NoteMissingWorker(ctx context.Context, r *runner.Runner, p *term.Printer, option string) {
-	workers, err := r.Workers(ctx)
-	if alive, _, _ := admin.LiveWorkers(workers); err == nil && alive == 0 && !p.JSON {
-		p.Say("no worker is running on this database; waiting until one starts (limit the wait with %s DURATION)", option)
-	}
 }
 
 // Stopped returns the error of a command whose wait was ended by a signal, by --timeout or by an error. The parameter "left" is the number

@@ -17,14 +17,15 @@ import (
 func Wait(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner.Enqueued, timeout time.Duration) error {
 	ctx, stop := await.Context(ctx, timeout)
 	defer stop()
-	await.NoteMissingWorker(ctx, r, p, "--wait-timeout")
 	byID := make(map[int64]runner.Enqueued, len(added)) // added has the same id several times if lines have the same unique key
 	for _, one := range added {
 		if _, twice := byID[one.ID]; !twice {
 			byID[one.ID] = one
 		}
 	}
-	failed, err := await.All(ctx, r, p, slices.Sorted(maps.Keys(byID)), func(t jobs.Task) error {
+	ids := slices.Sorted(maps.Keys(byID))
+	await.NoteObstacle(ctx, r, p, ids, "--wait-timeout", false)
+	failed, err := await.All(ctx, r, p, ids, func(t jobs.Task) error {
 		if !p.JSON || t.State == "" {
 			return nil
 		}

@@ -268,6 +268,8 @@ func (o *Outcomes) End() error {
 	switch {
 	case o.refused[0].by != 0:
 		f.Hint("runner cancel %d, or wait until it has ended", o.refused[0].by)
+	case o.refused[0].why == whyLeft:
+		f.Hint("runner work")
 	case o.refused[0].why == WhyRunning || o.s.Verb == "delete":
 		f.Hint("runner cancel %d", o.refused[0].id)
 	case o.refused[0].why == whyFinished:

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
@@ -44,57 +46,76 @@ func (s *Action) Cancel(ctx context.Context, r *runner.Runner, p *term.Printer, 
 // isStopping reports whether a task is still running after a request to cancel it.
 func isStopping(t jobs.Task) bool { return t.State == jobs.Running && !t.CancelRequestedAt.IsZero() }
 
-// awaitStop prints which tasks are stopping. It then waits for these tasks and prints each one when it has stopped.
+// awaitStop waits for tasks that are stopping, says what they wait for each time this changes, and prints each one when it
+// has stopped. It gives up on a task whose worker is gone if no other worker can end it.
 func (s *Action) awaitStop(ctx context.Context, r *runner.Runner, out *Outcomes, stopping []jobs.Task, began time.Time) error {
 	p := out.p
-	workers, err := r.Workers(ctx)
-	if err != nil {
-		return err
-	}
 	left := make([]int64, len(stopping))
 	for i, t := range stopping {
 		left[i] = t.ID
-		switch {
-		case p.JSON:
-		case i < ShownLines:
-			p.Say("%d stopping: %s", t.ID, stopText(t, workers))
-		case i == ShownLines:
-			p.Say("%s more stopping", humanize.Count(int64(len(stopping)-i)))
-		}
 	}
+	said, first := map[int64]string{}, true
 	return r.Changes(ctx, func() (bool, error) {
 		tasks, err := TasksByID(ctx, r, left)
 		if err != nil {
 			return false, err
+		}
+		workers, err := r.Workers(ctx)
+		if err != nil {
+			return false, err
+		}
+		if first && len(left) > ShownLines && !p.JSON {
+			defer p.Say("%s more stopping", humanize.Count(int64(len(left)-ShownLines)))
+		}
+		shown := map[int64]bool{}
+		for _, id := range left[:min(len(left), ShownLines)] {
+			shown[id] = true
 		}
 		left = slices.DeleteFunc(left, func(id int64) bool {
 			t, there := tasks[id]
 			switch {
 			case !there:
 				out.Missing = append(out.Missing, id) // another process deleted the task
-			case isStopping(t):
-				return false
-			default:
+				return true
+			case !isStopping(t):
 				out.Line(id, string(t.State), "after "+humanize.Took(p.Now().Sub(began)), s.Record(p, t))
+				return true
 			}
-			return true
+			text, ends := stopText(t, workers, p.Now())
+			if !ends {
+				out.Refuse(id, string(t.State), text, s.Record(p, t))
+				return true
+			}
+			if shown[id] && said[id] != text && !p.JSON {
+				p.Say("%d stopping: %s", id, text)
+				said[id] = text
+			}
+			return false
 		})
+		first = false
 		return len(left) == 0, p.Flush()
 	})
 }
 
-// stopText says how runner is stopping a running task.
-func stopText(t jobs.Task, workers []runner.Worker) string {
-	alive := slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.ID == t.WorkerID })
+// whyLeft is why cancel doesn't wait for a running task. The request to cancel
+// it is stored, so the next worker ends it.
+const whyLeft = "its worker is gone, and no other worker runs; the next one cancels it"
+
+// stopText says what ends a running task. ends is false if nobody does.
+func stopText(t jobs.Task, workers []runner.Worker, now time.Time) (text string, ends bool) {
+	live := slices.DeleteFunc(slices.Clone(workers), func(w runner.Worker) bool { return w.State == admin.WorkerLost })
+	since, stuck := lifecycle.Stuck(&t, now)
 	switch {
-	case len(workers) == 0:
-		return "its worker was lost, and no other worker runs (runner work)"
-	case !alive:
-		return "its worker was lost; another worker takes over"
+	case len(live) == 0:
+		return whyLeft, false
+	case !slices.ContainsFunc(live, func(w runner.Worker) bool { return w.ID == t.WorkerID }):
+		return "its worker is gone; another worker takes over", true
+	case stuck:
+		return "it should have stopped at " + humanize.Clock(since, now) + " and still runs", true
 	case t.Job != jobs.CommandJob:
-		return "the context of its function ends"
+		return "the context of its function ends", true
 	case t.CancelNow || t.KillAfter == 0:
-		return "SIGKILL sent"
+		return "SIGKILL sent", true
 	}
-	return "SIGTERM sent, SIGKILL in " + timetext.WriteDuration(t.KillAfter)
+	return "SIGTERM sent, SIGKILL in " + timetext.WriteDuration(t.KillAfter), true
 }

@@ -158,8 +158,11 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 	if err != nil {
 		return err
 	}
-	if !o.Here && !state.Finished() {
-		await.NoteMissingWorker(ctx, r, p, "--wait-timeout")
+	if option := "--wait-timeout"; !state.Finished() {
+		if o.Here {
+			option = ""
+		}
+		await.NoteObstacle(ctx, r, p, []int64{id}, option, o.Here)
 	}
 	if o.WaitTimeout > 0 {
 		var cancel context.CancelFunc

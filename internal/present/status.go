@@ -56,7 +56,7 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 		return s, err
 	}
 	s.Alive, s.Busy, s.Slots = admin.LiveWorkers(s.Workers)
-	more, err := admin.MoreProblems(ctx, r, now)
+	more, err := admin.MoreProblems(ctx, r, s.Workers, now)
 	s.Problems = worded(append(admin.Problems(s.Queues, s.Holds.Pauses, s.Workers, s.Schedules, now), more...), now)
 	return s, err
 }

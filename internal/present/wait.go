@@ -76,6 +76,12 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 			ahead = "more than " + humanize.Plural(mostAhead, "task")
 		}
 		text := fmt.Sprintf("behind %s, %d/%d slots busy", ahead, w.Busy, w.Slots)
+		if w.Ahead == 0 && w.Busy >= w.Slots && len(w.Tasks) > 0 {
+			text += fmt.Sprintf(" with task %d", w.Tasks[0])
+			if more := len(w.Tasks) - 1; more > 0 {
+				text += fmt.Sprintf(" and %s more", humanize.Count(int64(more)))
+			}
+		}
 		if w.Estimate >= time.Minute { // do not print an estimate below a minute
 			text += ", about " + humanize.Age(w.Estimate)
 		}
