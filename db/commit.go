@@ -34,10 +34,9 @@ import (
 //   - Heartbeats go to the head of the queue, so that many enqueues cannot delay the renewal of a lease.
 //
 // Fairness between processes: SQLite has no queue for its write lock. A process that relies on the busy handler of SQLite can wait for
-// seconds while another process commits without a pause. So the writers of all processes wait in a queue (lockqueue.go). A writer that has
-// been writing without a break leaves the lock to the first process in the queue. Other programs, such as the sqlite3 shell, do not use
-// this queue. So a waiting writer also tries to take the lock every half millisecond, and a writer that holds the lock pauses from time to
-// time while other processes have the file open (this lowers the p99 of an insert in another process from 2 s to 20 ms).
+// seconds while another process commits without a pause. So a writer that finds the lock taken waits in the kernel (walIndex in
+// db/internal/sqlite). A writer that has been writing without a break pauses from time to time while other processes have the file open, so
+// that programs with a busy handler get a turn, too (this lowers the p99 of an insert in another process from 2 s to 20 ms).
 //
 // Measurements: if one goroutine owned the connection, each write would switch between goroutines twice. The two switches take a third of
 // the time of a write by a single caller. Calls of Gosched before the leader takes the group double the throughput of ten callers. All ten
@@ -64,7 +63,6 @@ const (
 	// The writer checks whether the files were replaced, and how much disk space is free, at most once in this time.
 	lookAgain   = time.Millisecond
 	breakLength = 500 * time.Microsecond // a pause between writes counts as a break if it is longer than this
-	singleAfter = 2 * time.Millisecond   // a write after a longer pause is a single write; see db/internal/sqlite/lockqueue.go
 )
 
 // writer is the part of DB that owns the write connection.
@@ -84,8 +82,6 @@ type writer struct {
 	broken    bool      // whether the last write found damage; then the connection is reopened before the next write
 	busySince time.Time // start of the current series of writes without a break
 	crowd     bool      // whether the last group had several members, or more requests arrived during its commit
-	lone      bool      // whether the current write is the first one after a pause longer than breakLength
-	single    bool      // whether the current write is the first one after a pause longer than singleAfter
 	lastEnd   time.Time
 	looked    time.Time // time at which lookAfter last found the files at their paths
 	space     diskSpace // result of the last check of the disk space
@@ -127,8 +123,7 @@ func (w *writer) stopped() bool {
 	return w.closed
 }
 
-// closeConn closes the connection. SQLite unmaps the shared memory when the last connection closes, so the engine must stop using that
-// memory first.
+// closeConn closes the connection. SQLite removes the WAL-index when the last connection closes, so the engine must stop using it first.
 func (w *writer) closeConn() {
 	w.db.engine.Disconnecting()
 	for _, stmt := range w.stmts {
@@ -263,20 +258,17 @@ func (w *writer) lead(r *request) {
 		w.waiting[0].lead <- struct{}{}
 		return
 	}
-	w.db.engine.Leave(w.lone, breakLength)
 	w.leading = false
 	w.idle.Broadcast()
 }
 
-// rest leaves the lock to other processes for a moment if this process has been writing for long without a break, or if another process
-// waits.
+// rest leaves the lock to other processes for a moment if this process has been writing for long without a break.
 func (w *writer) rest() {
 	now := time.Now()
-	w.lone, w.single = now.Sub(w.lastEnd) > breakLength, now.Sub(w.lastEnd) > singleAfter
 	switch {
-	case w.lone:
+	case now.Sub(w.lastEnd) > breakLength:
 		w.busySince = now
-	case now.Sub(w.busySince) > restAfter || w.db.engine.Awaited():
+	case now.Sub(w.busySince) > restAfter:
 		w.db.engine.Rest(restFor)
 		w.busySince = time.Now()
 	}
@@ -298,7 +290,7 @@ func (w *writer) begin(t *tx, group []*request, leader *request) error {
 		return err
 	}
 	shared := !slices.ContainsFunc(group, func(r *request) bool { return !r.shared })
-	waited, err := w.db.engine.Begin(w.conn, shared, w.single, try)
+	waited, err := w.db.engine.Begin(w.conn, shared, try)
 	if err == nil && waited {
 		w.busySince = time.Now() // other processes had the lock, so a new series of writes begins here
 	}

@@ -159,11 +159,9 @@ type Lifecycle interface {
 // Transactions has the methods for those steps of a write that each engine does in its own way.
 type Transactions interface {
 	// Begin starts a transaction and takes the write lock. If shared is true and the engine supports it, other shared transactions can hold
-	// the lock at the same time. The parameter "single" says that this process writes only from time to time, so that another write is
-	// unlikely to follow soon. In SQLite such a write only waits until the current transaction of another process ends. A write without
-	// "single" waits until that process has ended its series of transactions. Begin calls the function "begin", which runs BEGIN IMMEDIATE.
+	// the lock at the same time. Begin calls the function "begin", which runs BEGIN IMMEDIATE.
 	// The result "waited" reports whether other processes held the lock.
-	Begin(conn *sqlx.Conn, shared, single bool, begin func() error) (waited bool, err error)
+	Begin(conn *sqlx.Conn, shared bool, begin func() error) (waited bool, err error)
 	// LockKeys prevents other transactions from reading the table metadata_keys until the transaction of q ends. If another transaction has
 	// read the table and lasts for more than 100 ms, LockKeys returns an error for which Busy is true. For a file LockKeys does nothing:
 	// SQLite itself rejects the writes of a transaction that began to read before the transaction of q wrote.
@@ -181,13 +179,8 @@ type Transactions interface {
 	Committed(changed bool) error
 	// Notify notifies other processes of a commit. The argument "wakeups" reports whether workers may have something to do.
 	Notify(wakeups bool)
-	// Awaited reports whether another process waits for the lock in a call of Begin whose parameter "single" is true.
-	Awaited() bool
 	// Rest lets other processes take the lock. If other processes use the file, Rest waits for about the duration in the parameter "pause".
 	Rest(pause time.Duration)
-	// Leave lets other processes take the lock. It does so at once if the parameter "now" is true or if Awaited returns true. In all other
-	// cases it does so when this process has written nothing for the duration in the parameter "pause".
-	Leave(now bool, pause time.Duration)
 	// Vacuum returns some free pages to the filesystem, in a transaction on conn. It reports whether more free pages are left.
 	Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err error)
 }

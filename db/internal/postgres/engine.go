@@ -94,7 +94,7 @@ func (s *Server) Close() error {
 }
 
 // Begin makes the next statement begin a transaction with the write lock.
-func (*Server) Begin(conn *sqlx.Conn, shared, _ bool, _ func() error) (waited bool, err error) {
+func (*Server) Begin(conn *sqlx.Conn, shared bool, _ func() error) (waited bool, err error) {
 	return false, conn.Raw(func(c any) error { c.(*session).begin(shared); return nil })
 }
 
@@ -144,9 +144,7 @@ func (*Server) CommitBegins()                                     {}
 func (*Server) CommitEnds(bool)                                   {}
 func (*Server) Replaced() error                                   { return nil }
 func (*Server) Committed(bool) error                              { return nil }
-func (*Server) Awaited() bool                                     { return false }
 func (*Server) Rest(time.Duration)                                {}
-func (*Server) Leave(bool, time.Duration)                         {}
 func (*Server) Space() error                                      { return nil } // the server reports a full disk itself
 func (*Server) Vacuum(context.Context, *sqlx.Conn) (bool, error)  { return false, nil }
 func (*Server) Integrity(context.Context, bool) ([]string, error) { return nil, nil } // the administrator of the server can run pg_amcheck

@@ -8,7 +8,7 @@ import (
 func TestAFailedCommitIsNotCountedAsOneOfOthers(t *testing.T) {
 	var all atomic.Uint32
 	var c commitCount
-	c.open(&all)
+	c.open(func() (uint32, bool) { return all.Load(), true })
 	wantOthers := func(when string, want uint32) {
 		t.Helper()
 		if _, others, ok := c.read(); !ok || others != want {

@@ -35,15 +35,13 @@ type File struct {
 	companions    atomic.Pointer[companionFiles] // the log and the shared memory; nil while the file is not open in WAL mode
 	options       engine.Options
 	created       bool
-	upgradedFrom  int  // version of the schema before Open upgraded it; 0 if Open upgraded nothing
-	single        bool // whether this process writes only from time to time; see lockQueue
+	upgradedFrom  int // version of the schema before Open upgraded it; 0 if Open upgraded nothing
 
 	content   atomic.Pointer[content] // last known size and modification time of the file; nil if unknown
 	contentMu sync.Mutex
-	shared    *sharedMemory // shared memory of SQLite; guarded by contentMu; nil if it cannot be read
-	queue     lockQueue     // queue of the processes that wait for the write lock
-	commits   commitCount   // counter of commits, which the watch reads
-	logSync   logSync       // delayed sync of the write-ahead log
+	index     *walIndex   // SQLite's WAL-index; guarded by contentMu; nil if it can't be read
+	commits   commitCount // counter of commits, which the watch reads
+	logSync   logSync     // delayed sync of the write-ahead log
 
 	conn  *sqlx.Conn // last connection that the writer has opened
 	write *sqlx.DB   // pool of one connection, which the writer uses
@@ -144,8 +142,8 @@ func (d *File) Open(ctx context.Context) (*sqlx.Conn, error) {
 	return d.conn, nil
 }
 
-// Disconnecting stops the use of the shared memory, because SQLite unmaps it when the last connection closes.
-func (d *File) Disconnecting() { d.closeShared() }
+// Disconnecting stops the use of the WAL-index, because SQLite removes it when the last connection closes.
+func (d *File) Disconnecting() { d.closeIndex() }
 
 // Reconnect opens the file again after an I/O error. The new file descriptor may work although the old one failed.
 func (d *File) Reconnect(ctx context.Context, _ bool) (*sqlx.Conn, error) {
@@ -187,27 +185,24 @@ func (d *File) BeforeClose() (release func()) {
 
 // Close closes the pools.
 func (d *File) Close() error {
-	d.closeShared()
+	d.closeIndex()
 	var errs []error
 	for _, pool := range []*sqlx.DB{d.read, d.write} { // close the writer last: its close runs a checkpoint and removes the log
 		if pool != nil {
 			errs = append(errs, pool.Close())
 		}
 	}
+	sweepIndexes()
 	return errors.Join(append(errs, d.logSync.close())...)
 }
 
 // Begin waits for the write lock of the file, and starts a transaction.
-func (d *File) Begin(_ *sqlx.Conn, _, single bool, begin func() error) (waited bool, err error) {
-	d.single = single
+func (d *File) Begin(_ *sqlx.Conn, _ bool, begin func() error) (waited bool, err error) {
 	tries := 0
 	err = d.retryBusy(func() error {
 		tries++
 		return begin()
 	})
-	if err == nil {
-		d.queue.enter()
-	}
 	return tries > 1, err
 }
 
@@ -233,32 +228,10 @@ func (d *File) CommitEnds(failed bool) { d.commits.end(failed) }
 // be read.
 func (d *File) Commits() (all, others uint32, ok bool) { return d.commits.read() }
 
-// Queued reports whether a process that uses the lock queue holds the write lock. While it holds the lock, other processes wait in the
-// queue. The result "ok" is false if there is no queue.
-func (d *File) Queued() (held, ok bool) {
-	d.queue.mu.Lock()
-	defer d.queue.mu.Unlock()
-	return d.queue.word != nil && d.queue.word.Load()%2 != 0, d.queue.word != nil
-}
-
-// Awaited reports whether a single write of another process waits for the lock; see lockQueue.
-func (d *File) Awaited() bool { return d.queue.isAwaited() }
-
 // Rest leaves the lock to other processes.
 func (d *File) Rest(pause time.Duration) {
-	if d.queue.leave() {
-		d.queue.pass(pause)
-	} else if othersOpen(d.sharedPath) {
+	if othersOpen(d.sharedPath) {
 		time.Sleep(pause)
-	}
-}
-
-// Leave ends a series of writes; see lockQueue.
-func (d *File) Leave(now bool, pause time.Duration) {
-	if now || d.queue.isAwaited() {
-		d.queue.leave()
-	} else {
-		d.queue.leaveAfter(pause)
 	}
 }
 

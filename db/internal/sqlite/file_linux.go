@@ -10,13 +10,13 @@ import (
 )
 
 // writeLockByte is the byte of the -shm file that the writer of a WAL database locks (SQLite's WALINDEX_LOCK_OFFSET).
-const writeLockByte = "120"
+const writeLockByte = 120
 
 // lock is a line of /proc/locks about one file.
 type lock struct {
 	pid   int
 	write bool
-	byte0 string // first locked byte
+	byte0 int // first locked byte
 }
 
 // locks lists the locks on the file at path. It reads /proc/locks, which the kernel shows to every user. It does not open the file, since
@@ -39,8 +39,9 @@ func locks(path string) []lock {
 			continue
 		}
 		pid, err := strconv.Atoi(field[4])
-		if err == nil {
-			found = append(found, lock{pid, field[3] == "WRITE", field[6]})
+		first, errFirst := strconv.Atoi(field[6])
+		if err == nil && errFirst == nil {
+			found = append(found, lock{pid, field[3] == "WRITE", first})
 		}
 	}
 	return found
@@ -66,7 +67,7 @@ func lockHolder(shm string) (pid int, name string) {
 }
 
 // readLockBytes are the bytes of the -shm file that connections lock during a read transaction.
-var readLockBytes = []string{"123", "124", "125", "126", "127"}
+var readLockBytes = []int{123, 124, 125, 126, 127}
 
 // readers lists the other processes that are reading the database now. It finds them by their POSIX locks on the -shm file. SQLite takes
 // POSIX locks on this file even if it takes OFD locks on the database file.

@@ -21,11 +21,7 @@ func TestLockHolderIsFoundWhileOtherLocksChange(t *testing.T) {
 		t.Cleanup(func() { file.Close() })
 		return file
 	}
-	start, err := strconv.ParseInt(writeLockByte, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: start, Len: 1}
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: writeLockByte, Len: 1}
 	if err := unix.FcntlFlock(open("x-shm").Fd(), unix.F_SETLK, &lock); err != nil {
 		t.Fatal(err)
 	}

@@ -222,6 +222,7 @@ func (d *File) walMode(ctx context.Context, conn *sqlx.Conn) error {
 
 // retryBusy repeats the function "do" while other connections lock the file, until the busy timeout has passed.
 func (d *File) retryBusy(do func() error) error {
+	before, _ := d.index.commits()
 	err := d.repeat(do, func(err error) bool {
 		busy := isBusy(err)
 		if busy {
@@ -230,7 +231,10 @@ func (d *File) retryBusy(do func() error) error {
 		return busy
 	})
 	if isBusy(err) {
-		return d.busy(err)
+		after, _ := d.index.commits()
+		pid, name := lockHolder(d.sharedPath)
+		return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: d.path, What: "database is busy: " + d.path, Err: err,
+			Why: []string{busyReason(d.options.BusyTimeout, after-before, pid, name), "nothing was written; it is safe to try again"}}
 	}
 	return err
 }
@@ -250,24 +254,40 @@ func (d *File) repeat(do func() error, again func(error) bool) error {
 		if err == nil || !again(err) || waited >= d.options.BusyTimeout {
 			return err
 		}
-		if !d.queue.wait(d.options.BusyTimeout-waited, d.single) {
-			pauseBusy(waited)
-		}
+		d.awaitLock(waited)
 		waited += min(time.Since(began), maxRound)
 	}
 }
 
-// busy returns the error of a write that has waited for too long. It names the process that holds the lock, if the system shows it.
-func (d *File) busy(err error) error {
-	why := fmt.Sprintf("another process has held the write lock for %v", d.options.BusyTimeout)
-	if pid, name := lockHolder(d.sharedPath); pid == os.Getpid() {
-		why = fmt.Sprintf("a transaction of this program has held the write lock for %v; "+
-			"to enqueue inside that transaction, use EnqueueTx", d.options.BusyTimeout)
-	} else if pid != 0 {
-		why += " (pid " + strconv.Itoa(pid) + ", " + strconv.Quote(name) + ")"
+// busyReason says why a write got no turn within the busy timeout. commits is
+// the number of commits of others meanwhile, and pid the process that has the
+// lock now, or 0 if the system doesn't show it.
+func busyReason(timeout time.Duration, commits uint32, pid int, name string) string {
+	own := pid == os.Getpid()
+	holder := ""
+	if pid != 0 && !own {
+		holder = " (pid " + strconv.Itoa(pid) + ", " + strconv.Quote(name) + ")"
 	}
-	return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: d.path, What: "database is busy: " + d.path, Err: err,
-		Why: []string{why, "nothing was written; it is safe to try again"}}
+	switch {
+	case commits > 0:
+		return fmt.Sprintf("other connections committed %d times within %v and left no gap%s; "+
+			"let programs that load many rows pause between transactions", commits, timeout, holder)
+	case own:
+		return fmt.Sprintf("a transaction of this program has held the write lock for %v; "+
+			"to enqueue inside that transaction, use EnqueueTx", timeout)
+	}
+	return fmt.Sprintf("another process has held the write lock for %v%s", timeout, holder)
+}
+
+// awaitLock waits before the next try to get the lock.
+func (d *File) awaitLock(waited time.Duration) {
+	if d.index != nil && d.index.writable {
+		if d.index.awaitWriter(min(maxRound, d.options.BusyTimeout-waited)) {
+			d.index.release()
+		}
+		return
+	}
+	pauseBusy(waited)
 }
 
 // maxPause is longer than each of the first pauses between two tries to get the write lock. A busy writer now and then leaves the lock to

@@ -4,7 +4,6 @@ package sqlite
 
 import (
 	"os"
-	"sync/atomic"
 	"time"
 
 	"example.com/runner/db/internal/engine"
@@ -40,20 +39,16 @@ func lockShared(*os.File) error { return nil }
 // isMountPoint returns false, since this program cannot read the mounts of this system.
 func isMountPoint(string) bool { return false }
 
-// sharedMemory is empty, since the shared memory cannot be read on this system.
-type sharedMemory struct{}
+// walIndex is empty, since SQLite's WAL-index is not read on this system.
+type walIndex struct{ writable bool }
 
-func openShared(string) *sharedMemory                          { return nil }
-func (*sharedMemory) checkpoints() (checkpoints, uint32, bool) { return checkpoints{}, 0, false }
-func (*sharedMemory) close()                                   {}
-
-// These functions do nothing, since there is no lock queue on this system. A process that waits for the write lock tries again and again.
-
-func sleepWhile(*atomic.Uint32, uint32, time.Duration) bool { return false }
-func wake(*atomic.Uint32, int) bool                         { return false }
-func (*sharedMemory) word(uintptr) *atomic.Uint32           { return nil }
-
-const commitsAt, queueAt, quickAt = 0, 0, 0
+func openIndex(string) *walIndex                      { return nil }
+func (*walIndex) header() (checkpoints, uint32, bool) { return checkpoints{}, 0, false }
+func (*walIndex) commits() (uint32, bool)             { return 0, false }
+func (*walIndex) awaitWriter(time.Duration) bool      { return false }
+func (*walIndex) release()                            {}
+func sweepIndexes()                                   {}
+func (*walIndex) close()                              {}
 
 // checkEvery is the interval at which the watch checks for commits, since this system reports no writes (measured: a check every 10 ms
 // costs 3 % of a core).

@@ -21,7 +21,7 @@ import (
 //   - After each commit the writer checks that the paths still lead to the files that this process has open, and confirms the write only if
 //     they do. It also checks the paths before it writes, unless it has checked them within the last millisecond.
 //   - If a program overwrites the file in place, the file keeps its inode. So the check also compares the size and the modification time.
-//     Normally only a checkpoint changes the file, and the shared memory shows the progress of checkpoints. If the file has changed without
+//     Normally only a checkpoint changes the file, and the WAL-index shows the progress of checkpoints. If the file has changed without
 //     such progress, the check reports that the file was overwritten.
 //   - One change without such progress is harmless: if a process is killed while it commits, SQLite rebuilds the shared memory from the
 //     log, and the next checkpoint copies the same frames again. The check recognizes a rebuild, because SQLite's counter of commits then
@@ -55,7 +55,7 @@ type content struct {
 	settled     bool   // whether no checkpoint was in progress at the last check
 }
 
-// checkpoints says how far checkpoints have copied the log into the database file. These numbers are read from the shared memory of SQLite.
+// checkpoints says how far checkpoints have copied the log into the database file. These numbers are read from the WAL-index.
 // Nothing but a checkpoint writes to the database file.
 type checkpoints struct {
 	salt            [8]byte
@@ -106,7 +106,7 @@ func (d *File) Committed(changed bool) error {
 		return err
 	}
 	if last := d.content.Load(); last != nil {
-		if now, commits, ok := d.shared.checkpoints(); ok && (now != last.checkpoints || commits < last.commits) {
+		if now, commits, ok := d.index.header(); ok && (now != last.checkpoints || commits < last.commits) {
 			d.overwritten()
 		}
 	}
@@ -115,12 +115,9 @@ func (d *File) Committed(changed bool) error {
 
 // readContent returns the state of the file's content, or nil if it is unknown.
 func (d *File) readContent() *content {
-	if d.shared == nil {
-		return nil
-	}
-	before, _, known := d.shared.checkpoints()
+	before, _, known := d.index.header()
 	now, err := statFile(d.path)
-	after, commits, ok := d.shared.checkpoints()
+	after, commits, ok := d.index.header()
 	if !known || !ok || err != nil {
 		return nil
 	}
@@ -193,30 +190,26 @@ func (d *File) recordFiles() error {
 	if err != nil {
 		return d.lostFile(d.sharedPath, err)
 	}
-	d.closeShared()
+	d.closeIndex()
 	d.contentMu.Lock()
 	defer d.contentMu.Unlock()
 	if !d.options.UnsafeFS {
-		d.shared = openShared(d.sharedPath)
-		d.queue.open(d.shared.word(queueAt), d.shared.word(quickAt))
-		d.commits.open(d.shared.word(commitsAt))
+		d.index = openIndex(d.sharedPath)
+		d.commits.open(d.index.commits)
 	}
 	d.content.Store(d.readContent())
 	d.companions.Store(&companionFiles{log.id, shared.id})
 	return nil
 }
 
-// closeShared closes the shared memory and forgets the state of the file's content.
-func (d *File) closeShared() {
+// closeIndex ends the use of the WAL-index and forgets the state of the file's content.
+func (d *File) closeIndex() {
 	d.contentMu.Lock()
 	defer d.contentMu.Unlock()
-	d.queue.open(nil, nil)
 	d.commits.open(nil)
 	d.content.Store(nil)
-	if d.shared != nil {
-		d.shared.close()
-		d.shared = nil
-	}
+	d.index.close()
+	d.index = nil
 }
 
 // lostFile returns the error of a file that is no longer at its path.

@@ -19,11 +19,11 @@ import (
 //     commit.
 //   - An event only says that a process has written to the write-ahead log. The commit becomes visible after that, so the watch checks
 //     several times after an event. It also checks once a second, in case an event was lost.
-//   - The watch never opens the database file, the log or the shared memory, because closing them would drop the locks of this process.
+//   - The watch never opens the database file or the log, because closing them would drop the locks of this process.
 //
 // # Outline
 //
-// inotify reports writes to the log (watch_linux.go). The watch then compares the counter of commits in the shared memory (commitcount.go),
+// inotify reports writes to the log (watch_linux.go). The watch then compares the counter of commits in the WAL-index (commitcount.go),
 // or PRAGMA data_version on a connection of its own if the counter cannot be read. A watch with an interval does not use inotify and only
 // compares once per interval. There are two reasons: `runner work --until-empty` must end at once, without waiting for inotify to close.
 // The cost of the web pages must not grow with the number of commits.
