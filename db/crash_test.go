@@ -23,9 +23,10 @@ import (
 // a full disk, an I/O error, an error after the commit, the death of the process and a power cut. After each run the test opens the file
 // again. The file must be undamaged and must have every confirmed write, and a worker must be able to finish all tasks.
 
-// stride is the distance between two operations that a test makes fail. It is more than 1 because failures of neighbouring operations
-// mostly have the same effect. The value 1 makes every operation fail once.
-var stride = flag.Int("stride", usualStride, "take every so many points at which a disk can fail")
+// stride is the distance between two operations that a test makes fail. Failures
+// of neighbouring operations mostly have the same effect, so a few suffice here:
+// make failures sets the flag to 1, and each operation fails once.
+var stride = flag.Int("stride", 37, "take every so many points at which a disk can fail")
 
 // point makes one operation fail with an error code: the n-th of the operations for which counts(op) is true. If the parameter "ever" is
 // true, all later operations for which counts(op) is true fail, too.

@@ -104,10 +104,6 @@ func (e childCommand) run() {
 			}
 			say(report{ID: added[0].ID})
 		}
-	case "index": // call IndexMetadata
-		if err := d.IndexMetadata(ctx, []string{"tenant"}); err != nil {
-			panic(err)
-		}
 	case "hold": // hold the write lock until stdin ends
 		err := d.update(ctx, normal, func(*tx) error {
 			say(report{})

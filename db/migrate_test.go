@@ -3,70 +3,12 @@ package db
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/internal/testkit"
 )
-
-// statements splits a migration into its statements. It relies on two rules: no string has a semicolon at the end of a line, and the
-// statements in a trigger are indented.
-func statements(text string) []string {
-	var list []string
-	whole := ""
-	for part := range strings.SplitAfterSeq(text, ";\n") {
-		if whole += part; strings.Contains(whole, "BEGIN\n") && !strings.HasSuffix(whole, "\nEND;\n") {
-			continue
-		}
-		if strings.TrimSpace(whole) != "" {
-			list = append(list, whole)
-		}
-		whole = ""
-	}
-	return list
-}
-
-func TestAnInterruptedMigrationLeavesTheOldSchema(t *testing.T) {
-	all := statements(schemaText(t))
-	all = append(all, fmt.Sprintf("PRAGMA application_id = %d", sqlite.ApplicationID),
-		fmt.Sprintf("PRAGMA user_version = %d", SchemaVersion()))
-	if len(all) < 15 {
-		t.Fatalf("got %d statements in the schema, want at least 15", len(all))
-	}
-	for done := range len(all) + 1 {
-		path := filepath.Join(t.TempDir(), "x.db")
-		raw, err := sqlite.Connect(path, "rwc")
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw.MustExec("PRAGMA auto_vacuum = INCREMENTAL")
-		raw.MustExec("PRAGMA journal_mode = WAL")
-		conn, err := raw.Connx(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, text := range append([]string{"BEGIN IMMEDIATE"}, all[:done]...) {
-			if _, err := conn.ExecContext(t.Context(), text); err != nil {
-				t.Fatalf("got error %v, want none, from the statement\n%s", err, text)
-			}
-		}
-		conn.Close() // close the connection without a COMMIT, like a process that dies
-		raw.Close()
-
-		d, err := Open(t.Context(), path, Options{Create: true})
-		if err != nil {
-			t.Fatalf("open after %d statements: got error %v, want none", done, err)
-		}
-		if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
-			t.Errorf("insert after %d statements: got error %v, want none", done, err)
-		}
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
 
 func TestPragmasOfANewDatabase(t *testing.T) {
 	d := openTest(t)

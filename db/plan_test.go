@@ -1,8 +1,8 @@
 package db
 
 import (
+	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,11 +10,20 @@ import (
 
 	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/db/internal/statementtest"
+	"example.com/runner/internal/testkit"
 )
+
+var newFile = testkit.Template(func(path string) error {
+	d, err := Open(context.Background(), path, Options{Create: true, Normal: true})
+	if err != nil {
+		return err
+	}
+	return d.Close()
+})
 
 func openTest(t *testing.T) *DB {
 	t.Helper()
-	d, err := Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), Options{Create: true, Normal: true})
+	d, err := Open(t.Context(), newFile(t), Options{Normal: true})
 	if err != nil {
 		t.Fatal(err)
 	}

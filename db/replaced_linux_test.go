@@ -64,6 +64,9 @@ func TestWritesToReplacedFilesFail(t *testing.T) {
 		})
 		t.Run("during a write: "+name, func(t *testing.T) {
 			d := openTest(t)
+			if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
+				t.Fatal(err)
+			}
 			err := d.update(t.Context(), normal, func(tx *tx) error {
 				_, err := tx.insertSpec(&commandTrue[0], nil, now())
 				return errors.Join(err, damage(d.path))

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/sqlite"
-	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/db/schema"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
@@ -337,27 +336,5 @@ func TestALaterMigrationIsRunOnce(t *testing.T) {
 	schema.Files = all
 	if _, err := Open(t.Context(), before, Options{}); !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "newer runner") {
 		t.Errorf(`got error %v, want %v with "newer runner"`, err, jobs.ErrSchema)
-	}
-}
-
-// TestAnInterruptedUpgradeLeavesTheOldSchema interrupts an upgrade after each statement. The old schema must stay with all data, and
-// the next Open must upgrade it.
-func TestAnInterruptedUpgradeLeavesTheOldSchema(t *testing.T) {
-	for _, o := range olds(t) {
-		var all []string
-		for _, m := range schema.MigrationsFrom(o.version) {
-			all = append(all, statements((&sqltext.Dialect{}).Names(m.Text()))...)
-		}
-		all = append(all, fmt.Sprintf("PRAGMA user_version = %d", SchemaVersion()))
-		for done := range len(all) + 1 {
-			d, err := Open(t.Context(), o.write(t, append([]string{"SELECT 1"}, all[:done]...)...), Options{})
-			if err != nil {
-				t.Fatalf("schema %d after %d statements: got error %v, want none", o.version, done, err)
-			}
-			o.kept(t, d)
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
-		}
 	}
 }

@@ -73,8 +73,9 @@ var layers = []layer{
 	{path: "db/internal/statementtest", ours: []string{"db/internal/sqltext"},
 		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import this package
 	{path: "internal/pgserver"}, // only tests and the package selftest import this package
+	{path: "internal/testkit"},  // only tests import this package
 	{path: "db/dbtest", ours: []string{"db", "internal/taskspec", "internal/taskjson", "jobs", "internal/lifecycle", "internal/taskoption",
-		"internal/taskoption/sample", "internal/pgdriver"}},
+		"internal/taskoption/sample", "internal/pgdriver", "internal/testkit"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import this package
 	{path: "runner/internal/cron", ours: []string{"internal/lifecycle", "internal/taskspec", "internal/timetext", "jobs"},
 		not: []string{"os", "time.Now("}},
@@ -93,8 +94,7 @@ var layers = []layer{
 		"internal/taskjson", "jobs",
 		"runner/internal/cron", "runner/internal/engine", "runner/internal/exec", "runner/internal/notify"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the command line may use these packages and functions
-	{path: "internal/testkit"}, // only tests import this package
-	{path: "internal/testkit/runnerkit", ours: []string{"runner", "jobs"}}, // only tests import this package
+	{path: "internal/testkit/runnerkit", ours: []string{"runner", "internal/testkit", "jobs"}}, // only tests import this package
 	{path: "internal/testkit/pgkit", ours: []string{"internal/pgserver", "internal/testkit", "db/schema"}, // only tests import this package
 		others: []string{"github.com/jackc/pgx/v5"}},
 	{path: "runner/postgres", ours: []string{"runner", "internal/access", "internal/pgdriver", "jobs"},

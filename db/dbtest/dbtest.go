@@ -3,21 +3,32 @@
 package dbtest
 
 import (
+	"context"
 	"database/sql"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
 // Open opens a new database and closes it at the end of the test.
-func Open(t testing.TB) *db.DB {
-	return OpenAt(t, filepath.Join(t.TempDir(), "test.db"), db.Options{Create: true, Normal: true})
+func Open(t testing.TB) *db.DB { return OpenAt(t, newFile(t), db.Options{Normal: true}) }
+
+var newFile = testkit.Template(func(path string) error {
+	return create(path, db.Options{Create: true, Normal: true})
+})
+
+func create(path string, options db.Options) error {
+	d, err := db.Open(context.Background(), path, options)
+	if err != nil {
+		return err
+	}
+	return d.Close()
 }
 
 // OpenAt opens the database at path and closes it at the end of the test.
@@ -38,19 +49,7 @@ func OpenAt(t testing.TB, path string, options db.Options) *db.DB {
 // OpenBeside opens a new database in the file of another program. The other program has tables with the same names as runner's.
 func OpenBeside(t testing.TB) *db.DB {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "app.db")
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file.Close()
-	app := Raw(t, path)
-	defer app.Close()
-	if _, err := app.Exec(`PRAGMA auto_vacuum = INCREMENTAL; PRAGMA user_version = 42; CREATE TABLE tasks (title TEXT);
-		CREATE TABLE attempts (n); CREATE INDEX tasks_pending ON tasks (title);
-		INSERT INTO tasks VALUES ('buy milk')`); err != nil {
-		t.Fatal(err)
-	}
+	path := newFileBeside(t)
 	t.Cleanup(func() { // this function runs after the database is closed
 		app := Raw(t, path)
 		defer app.Close()
@@ -63,8 +62,25 @@ func OpenBeside(t testing.TB) *db.DB {
 			t.Errorf("got user_version %d and %d tasks of the other program, want 42 and 1", version, tasks)
 		}
 	})
-	return OpenAt(t, path, db.Options{Create: true, Beside: true, Normal: true})
+	return OpenAt(t, path, db.Options{Beside: true, Normal: true})
 }
+
+var newFileBeside = testkit.Template(func(path string) error {
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		return err
+	}
+	app, err := sql.Open("sqlite", path)
+	if err != nil {
+		return err
+	}
+	defer app.Close()
+	if _, err := app.Exec(`PRAGMA auto_vacuum = INCREMENTAL; PRAGMA user_version = 42; CREATE TABLE tasks (title TEXT);
+		CREATE TABLE attempts (n); CREATE INDEX tasks_pending ON tasks (title);
+		INSERT INTO tasks VALUES ('buy milk')`); err != nil {
+		return err
+	}
+	return create(path, db.Options{Create: true, Beside: true, Normal: true})
+})
 
 // group holds the tests of one part of the store. Each test gets a new database.
 type group map[string]func(s *store)

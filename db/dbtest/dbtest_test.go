@@ -28,15 +28,11 @@ func TestStore(t *testing.T) {
 	dbtest.Run(t, dbtest.Open)
 }
 
-// TestStoreWithACursor runs the suite in a database with a cursor, as runner.OnFinished makes one. A database with a cursor stores the end
-// of each task in a list.
-func TestStoreWithACursor(t *testing.T) {
-	t.Parallel()
-	dbtest.Run(t, dbtest.WithCursor(dbtest.Open))
-}
-
-// TestStoreBesideAnotherProgram runs the suite in the database of another program that has tables with the same names as runner's.
+// TestStoreBesideAnotherProgram runs the suite in the database of another
+// program that has tables with the same names as runner's. The database has a
+// cursor, too, as runner.OnFinished makes one, so it stores the end of each task
+// in a list.
 func TestStoreBesideAnotherProgram(t *testing.T) {
 	t.Parallel()
-	dbtest.Run(t, dbtest.OpenBeside)
+	dbtest.Run(t, dbtest.WithCursor(dbtest.OpenBeside))
 }

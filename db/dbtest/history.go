@@ -53,11 +53,13 @@ func (s *store) record() {
 // trigger also waits for the autovacuum process.
 const rawBusyTimeout = 10 * time.Second
 
-// Raw opens a database file with the SQL driver and without package db, as another program does.
+// Raw opens a database file with the SQL driver and without package db, as
+// another program does. It doesn't sync what it writes, because a test doesn't
+// outlive the machine.
 func Raw(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	file := url.URL{Scheme: "file", OmitHost: true, Path: path,
-		RawQuery: fmt.Sprintf("_pragma=busy_timeout(%d)&_txlock=immediate", rawBusyTimeout.Milliseconds())}
+		RawQuery: fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=synchronous(off)&_txlock=immediate", rawBusyTimeout.Milliseconds())}
 	raw, err := sql.Open("sqlite", file.String())
 	if err != nil {
 		t.Fatal(err)

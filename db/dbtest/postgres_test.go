@@ -49,7 +49,8 @@ func TestStoreOnPostgreSQL(t *testing.T) {
 	dbtest.Run(t, openOnServer)
 }
 
-// TestStoreOnPostgreSQLWithACursor is TestStoreWithACursor on a server.
+// TestStoreOnPostgreSQLWithACursor runs the suite on a server in a database with
+// a cursor, as runner.OnFinished makes one.
 func TestStoreOnPostgreSQLWithACursor(t *testing.T) {
 	pgkit.Need(t)
 	dbtest.Run(t, dbtest.WithCursor(openOnServer))

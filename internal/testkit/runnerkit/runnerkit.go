@@ -4,11 +4,12 @@ package runnerkit
 
 import (
 	"context"
-	"path/filepath"
+
 	"strings"
 	"sync"
 	"testing"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -16,8 +17,16 @@ import (
 // Open opens a new database in a temporary file. The database is closed when the test ends.
 func Open(t testing.TB, options runner.Options) *runner.Runner {
 	t.Helper()
-	return OpenAt(t, filepath.Join(t.TempDir(), "test.db"), options)
+	return OpenAt(t, newFile(t), options)
 }
+
+var newFile = testkit.Template(func(path string) error {
+	r, err := runner.Open(context.Background(), path, runner.Options{})
+	if err != nil {
+		return err
+	}
+	return r.Close()
+})
 
 // OpenAt opens the database at a path or URL. The database is closed when the test ends.
 func OpenAt(t testing.TB, address string, options runner.Options) *runner.Runner {
