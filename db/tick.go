@@ -3,6 +3,7 @@ package db
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,7 +16,8 @@ type Ticked struct {
 	Schedule jobs.Schedule // schedule before the call of Tick
 	Next     time.Time     // next tick; zero if there is none
 	Added    []Tick        // enqueued tasks
-	Skipped  int           // number of skipped ticks
+	Skipped  int           // number of ticks skipped because an earlier task is unfinished
+	Declined int           // number of ticks skipped by the function of the schedule (ErrSkipTick)
 	Waiting  []int64       // running tasks that a new task is to replace; the ticks stay due until these tasks have ended
 	Err      error         // reason why the schedule cannot tick; if it is set, Tick has not changed the schedule
 }
@@ -30,8 +32,9 @@ type Tick struct {
 //
 // The function "plan" returns the ticks of a schedule that get a task, and the next tick. The function "prepare" may change the Spec of
 // each task; it may be nil. Both functions must be quick, and Tick may call them twice for the same schedule. If "prepare" fails for one
-// tick of a schedule, no tick of that schedule gets a task, and Tick reports the error for the schedule. If the parameter "all" is true,
-// Tick also calls "plan" for schedules without a due tick, and sets the time of their next tick again.
+// tick of a schedule, no tick of that schedule gets a task, and Tick reports the error for the schedule. With ErrSkipTick only this tick
+// gets no task. If the parameter "all" is true, Tick also calls "plan" for schedules without a due tick, and sets the time of their next
+// tick again.
 //
 // Each tick gets only one task, even if many workers call Tick: a worker reads the schedule, decides and sets next_at in one transaction.
 // If a clock is set back, the unique index tasks_tick prevents a second task.
@@ -88,8 +91,12 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 		due, open = nil, nil
 	}
 	var specs []jobs.Spec
-	if specs, one.Err = tickSpecs(&s, due, prepare); one.Err != nil {
+	wanted := len(due)
+	if specs, due, one.Err = tickSpecs(&s, due, prepare); one.Err != nil {
 		return one, nil
+	}
+	if one.Declined = wanted - len(due); len(due) == 0 {
+		open = nil // no task comes that would replace these
 	}
 	if one.Waiting, err = t.replaceOpen(&s, open, now); err != nil {
 		return one, err
@@ -121,17 +128,26 @@ type openTask struct {
 	CancelRequested boolean `db:"cancel_requested"`
 }
 
-// tickSpecs returns the Specs of the tasks for ticks of a schedule.
-func tickSpecs(s *jobs.Schedule, ticks []time.Time, prepare func(*jobs.Schedule, *jobs.Spec) error) (specs []jobs.Spec, err error) {
-	specs = make([]jobs.Spec, len(ticks))
-	for i, at := range ticks {
-		specs[i] = lifecycle.TickSpec(s, at)
-		if prepare == nil {
-			continue
+// ErrSkipTick is the error of a function "prepare" that wants no task for a
+// tick.
+var ErrSkipTick = errors.New("the function of the schedule skips the tick")
+
+// tickSpecs returns the Specs of the tasks for ticks of a schedule, and the
+// ticks without those that prepare skips.
+func tickSpecs(s *jobs.Schedule, ticks []time.Time, prepare func(*jobs.Schedule, *jobs.Spec) error) (specs []jobs.Spec,
+	wanted []time.Time, err error) {
+	for _, at := range ticks {
+		spec := lifecycle.TickSpec(s, at)
+		if prepare != nil {
+			bad := prepare(s, &spec)
+			if bad == ErrSkipTick { //nolint:errorlint // the engine returns it unwrapped
+				continue
+			}
+			err = cmp.Or(err, bad)
 		}
-		err = cmp.Or(err, prepare(s, &specs[i]))
+		specs, wanted = append(specs, spec), append(wanted, at)
 	}
-	return specs, err
+	return specs, wanted, err
 }
 
 // replaceOpen cancels the unfinished tasks of a schedule. It returns the ids of those that still run.

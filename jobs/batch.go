@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"example.com/runner/internal/gather"
+	"example.com/runner/internal/guard"
 	"example.com/runner/internal/taskjson"
 )
 
@@ -82,8 +82,15 @@ func (f ResultFunc[In, Out]) BatchHandler(n int, call func(ctx context.Context, 
 		if err != nil {
 			return err
 		}
-		for i, m := range members {
-			m.end(taskjson.MarshalResult(results[i]))
+		for i := 0; i < len(members); i++ {
+			panicked := guard.Call(func() {
+				for ; i < len(members); i++ {
+					members[i].end(taskjson.MarshalResult(results[i]))
+				}
+			})
+			if panicked != nil { // the MarshalJSON of this result concerns no other task
+				members[i].finish(nil, nil, panicked)
+			}
 		}
 		return nil
 	})
@@ -145,12 +152,12 @@ type batchMember struct {
 	result json.RawMessage
 	err    error
 
-	panicked *batchPanic // the function's panic, if the function panicked before it had ended this task; otherwise nil
+	panicked *guard.Panic // the function's panic, if the function panicked before it had ended this task; otherwise nil
 }
 
 func (m *batchMember) end(result json.RawMessage, err error) { m.finish(result, err, nil) }
 
-func (m *batchMember) finish(result json.RawMessage, err error, panicked *batchPanic) {
+func (m *batchMember) finish(result json.RawMessage, err error, panicked *guard.Panic) {
 	m.once.Do(func() {
 		m.result, m.err, m.panicked = result, err, panicked
 		m.call.ended(m)
@@ -221,9 +228,9 @@ func runBatch(all *gather.Call, call func(context.Context, []*batchMember) error
 	}
 	var err error = &AttemptError{Reason: ReasonPanic, Msg: "the function ended its goroutine"}
 	defer func() {
-		var panicked *batchPanic
-		if p := recover(); p != nil {
-			panicked = &batchPanic{p, debug.Stack()}
+		var panicked *guard.Panic
+		if v := recover(); v != nil {
+			panicked = guard.Recovered(v)
 		}
 		all.End() // call End before finish, so that the worker can free the slot as soon as the last task ends
 		for _, m := range members {
@@ -232,12 +239,3 @@ func runBatch(all *gather.Call, call func(context.Context, []*batchMember) error
 	}()
 	err = call(ctx, members)
 }
-
-// batchPanic is the panic of a batch function. It becomes the panic of each task's handler, except for tasks that the function had ended
-// before.
-type batchPanic struct {
-	value any
-	stack []byte
-}
-
-func (p *batchPanic) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }

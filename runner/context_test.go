@@ -135,3 +135,15 @@ func TestMiddlewareLogsToTheOutputOfACommand(t *testing.T) {
 	testkit.Equal(t, "output", runnerkit.Output(t, r, task.ID), "level=INFO msg=before\nhello\nlevel=INFO msg=after\n")
 	testkit.Equal(t, "text that Tee received", tee.String(), "hello\n")
 }
+
+func TestATeeThatPanicsLosesNoOutput(t *testing.T) {
+	for _, fail := range ends {
+		var log safeBuffer
+		r := runnerkit.Open(t, runner.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		r.Register(runner.Commands(runner.CommandOptions{Tee: func(jobs.Task, string, []byte) { fail() }}))
+		task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"echo", "hello"}}.With())
+		runnerkit.Drain(t, r)
+		testkit.Equal(t, "output", runnerkit.Output(t, r, task.ID), "hello\n")
+		testkit.Contains(t, log.String(), "the function Tee does not return")
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/access"
+	"example.com/runner/internal/guard"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -115,22 +116,32 @@ func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]E
 		return nil, fmt.Errorf("%w: the sequence specs is nil", jobs.ErrInvalid)
 	}
 	n := 0
+	var refused error
 	done, err := r.store.InsertSeq(ctx, func(yield func(jobs.Spec, error) bool) {
 		for spec := range specs {
-			err := r.prepare(ctx, &spec)
-			if err != nil {
-				err = &SpecError{Index: n, Err: err}
+			if err := r.prepare(ctx, &spec); err != nil {
+				refused = &SpecError{Index: n, Err: err}
+				yield(spec, errRefused)
+				return
 			}
-			if n++; !yield(spec, err) {
+			if n++; !yield(spec, nil) {
 				return
 			}
 		}
 	}, now())
+	if refused != nil {
+		return nil, refused
+	}
 	if err == nil {
 		err = r.added(ctx)
 	}
 	return enqueued(done), err
 }
+
+// errRefused stands for an error of enqueue middleware inside a transaction.
+// The error itself stays outside, because its methods may panic, and package db
+// calls them while other callers wait for the same transaction.
+var errRefused = errors.New("refused")
 
 // added notifies Work of new tasks. With Options.Inline it runs the new tasks itself.
 func (r *Runner) added(ctx context.Context) error {
@@ -176,13 +187,23 @@ func (r *Runner) prepare(ctx context.Context, spec *jobs.Spec) error {
 	return taskspec.Validate(spec)
 }
 
-// prepareTick does the same as prepare for a task of a schedule. Without middleware it returns the Spec of the schedule, which is already
-// checked.
+// prepareTick does the same as prepare for a task of a schedule. Without
+// middleware the Spec stays as it is, and is checked already. A panic of the
+// middleware is an error, because the call runs in a transaction that this
+// process shares.
 func (r *Runner) prepareTick(ctx context.Context, spec *jobs.Spec) error {
-	if len(r.enqueueMiddleware) == 0 {
+	r.mu.Lock()
+	none := len(r.enqueueMiddleware) == 0
+	r.mu.Unlock()
+	if none {
 		return nil
 	}
-	if err := r.runEnqueueMiddleware(ctx, spec); err != nil {
+	var err error
+	if p := guard.Call(func() { err = r.runEnqueueMiddleware(ctx, spec) }); p != nil {
+		p.Msg = "the middleware of UseEnqueue: " + p.Msg
+		return p
+	}
+	if err != nil {
 		return err
 	}
 	return taskspec.Validate(spec)

@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/errcode"
+	"example.com/runner/internal/guard"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
@@ -36,9 +37,11 @@ const (
 // finishes. A program that calls OnFinished in a goroutine cannot know when the cursor is stored. So call AddCursor first. When AddCursor
 // returns, the cursor is stored, and OnFinished misses no task that finishes later. Later calls of OnFinished continue after the last task
 // for which handle returned nil, also in another process and after a restart. OnFinished may call handle more than once for the same end of
-// a task. The pair of Task.ID and Task.GenerationID identifies the end, so handle can detect a repeated call. If handle returns an error,
-// OnFinished logs a warning and calls handle again for the same task after 1 s. After each further error the pause doubles, up to one
-// minute. The cursor does not move past this task before handle returns nil, so let handle return nil for a task that it can never accept.
+// a task. The pair of Task.ID and Task.GenerationID identifies the end, so handle can detect a repeated call. If handle returns an error
+// or panics, OnFinished logs a warning and calls handle again for the same task
+// after 1 s. After each further error the pause doubles, up to one minute. The
+// cursor does not move past this task before handle returns nil, so let handle
+// return nil for a task that it can never accept.
 //
 // Several processes may call OnFinished with the same cursor. Only one of them calls handle. When OnFinished returns in that process,
 // another process takes over. If that process dies, another process takes over after 30 s. If a process is suspended for longer than 30 s
@@ -86,7 +89,8 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 		case handling:
 			pause = min(max(2*pause, firstHandlePause), maxHandlePause)
 			wait, wake = pause, nil
-			r.log.Warn("a handler of ends failed, will try again", "cursor", cursor, "task", failed.task, "err", failed.err, "next", pause)
+			args := []any{"cursor", cursor, "task", failed.task, "next", pause}
+			r.log.Warn("a handler of ends failed, will try again", append(args, guard.LogArgs(failed.err)...)...)
 		case errors.Is(err, sql.ErrNoRows):
 			return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoCursor, Subject: cursor, What: fmt.Sprintf("no cursor %q", cursor)}
 		case errors.Is(err, jobs.ErrBusy), errors.Is(err, jobs.ErrFull), errors.Is(err, jobs.ErrUnknown), errors.Is(err, jobs.ErrLost):
@@ -200,7 +204,7 @@ func (c *consumer) batch(ctx context.Context, seq int64) error {
 		return err
 	}
 	for i, end := range ends {
-		err := c.handle(handling, end.Task)
+		err := c.call(handling, end.Task)
 		if handling.Err() != nil && ctx.Err() == nil {
 			return context.Cause(handling)
 		}
@@ -219,6 +223,15 @@ func (c *consumer) batch(ctx context.Context, seq int64) error {
 		}
 	}
 	return nil
+}
+
+// call calls the function of the program. Its error and its panic become a
+// Panic or an error without methods of the program.
+func (c *consumer) call(ctx context.Context, task jobs.Task) (err error) {
+	if p := guard.Call(func() { err = c.handle(ctx, task) }); p != nil {
+		return p
+	}
+	return guard.Flat("the function handle", err)
 }
 
 // renew renews the lease of the cursor until ctx ends. If no renewal succeeds for too long, renew calls the function "lost" with

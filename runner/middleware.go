@@ -22,7 +22,7 @@ type Middleware func(ctx context.Context, task jobs.Task, next func(context.Cont
 // Use adds middleware around every execution, including those of jobs that are registered later. The first middleware is the outermost.
 // Use panics if a middleware is nil, or while Work runs.
 func (r *Runner) Use(middleware ...Middleware) {
-	r.beforeWork("Use")
+	defer r.beforeWork("Use")()
 	for _, m := range middleware {
 		if m == nil {
 			panic("runner: a middleware is nil")
@@ -48,18 +48,22 @@ type EnqueueMiddleware func(ctx context.Context, spec *jobs.Spec) error
 // tries again after a second. Call UseEnqueue before other goroutines use the Runner. UseEnqueue panics if a middleware is nil, or while
 // Work runs.
 func (r *Runner) UseEnqueue(middleware ...EnqueueMiddleware) {
-	r.beforeWork("UseEnqueue")
+	defer r.beforeWork("UseEnqueue")()
 	for _, m := range middleware {
 		if m == nil {
 			panic("runner: a middleware is nil")
 		}
 	}
-	r.enqueueMiddleware = append(r.enqueueMiddleware, middleware...)
+	// The copy leaves the list alone that a concurrent call of Enqueue reads.
+	r.enqueueMiddleware = slices.Concat(r.enqueueMiddleware, middleware)
 }
 
 // runEnqueueMiddleware calls the middleware of UseEnqueue.
 func (r *Runner) runEnqueueMiddleware(ctx context.Context, spec *jobs.Spec) error {
-	if len(r.enqueueMiddleware) == 0 || spec.Err != nil {
+	r.mu.Lock()
+	list := r.enqueueMiddleware
+	r.mu.Unlock()
+	if len(list) == 0 || spec.Err != nil {
 		return nil
 	}
 	// compute the unique key from the original arguments: middleware that encrypts them may return another text each time
@@ -67,7 +71,7 @@ func (r *Runner) runEnqueueMiddleware(ctx context.Context, spec *jobs.Spec) erro
 	metadata := make(map[string]string, len(spec.Metadata)+1)
 	maps.Copy(metadata, spec.Metadata)
 	spec.Metadata = metadata
-	for _, m := range r.enqueueMiddleware {
+	for _, m := range list {
 		if err := m(ctx, spec); err != nil {
 			return err
 		}
@@ -78,16 +82,20 @@ func (r *Runner) runEnqueueMiddleware(ctx context.Context, spec *jobs.Spec) erro
 	return nil
 }
 
-// beforeWork panics while Work runs, because a call of Register or Use then has no effect.
-func (r *Runner) beforeWork(call string) {
+// beforeWork locks the Runner for a change of what Work uses, and returns the
+// function that unlocks it. It panics while Work runs, because the change would
+// have no effect.
+func (r *Runner) beforeWork(call string) (unlock func()) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.abort != nil {
+		r.mu.Unlock()
 		panic("runner: " + call + " while Work runs")
 	}
+	return r.mu.Unlock
 }
 
 // wrapped returns the registered handlers with all middleware around them.
+// Work runs, so nothing changes them.
 func (r *Runner) wrapped() map[string]jobs.Handler {
 	all := make(map[string]jobs.Handler, len(r.handlers))
 	for job, h := range r.handlers {

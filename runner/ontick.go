@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
 )
+
+// SkipTick is the error with which a function of OnTick skips a tick.
+var SkipTick = db.ErrSkipTick //nolint:errname // it asks for something, as fs.SkipDir does
 
 // OnTick sets the function that makes the task of each tick of a schedule. The function gets the tick, as a time in the zone of the
 // schedule, and the Spec of the schedule. It returns the Spec to enqueue, such as one with the tick in its arguments. The task gets only
@@ -25,9 +29,12 @@ import (
 // it does when no worker has run. The function may be called more than once for a tick, also by two workers at the same time, but a tick
 // gets only one task. Work does not call the function for a tick that Overlap skips. RunSchedule calls the function with the present time.
 //
+// If the function returns an error that wraps SkipTick, the tick gets no task, and the next tick follows as usual. RunSchedule then returns
+// that error.
+//
 // OnTick panics if the function is nil, if the schedule has a function already, or while Work runs.
 func (r *Runner) OnTick(schedule string, function func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error)) {
-	r.beforeWork("OnTick")
+	defer r.beforeWork("OnTick")()
 	if function == nil {
 		panic("runner: the function of schedule " + schedule + " is nil")
 	}
@@ -40,6 +47,13 @@ func (r *Runner) OnTick(schedule string, function func(ctx context.Context, tick
 	r.onTick[schedule] = function
 }
 
+// tickFunc returns the function of a schedule, or nil.
+func (r *Runner) tickFunc(schedule string) engine.TickFunc {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.onTick[schedule]
+}
+
 // madeSpec calls the function of a schedule with the present time, and returns the Spec that the function makes. It returns nil if the
 // schedule needs no function.
 func (r *Runner) madeSpec(ctx context.Context, name string) (*jobs.Spec, error) {
@@ -47,7 +61,7 @@ func (r *Runner) madeSpec(ctx context.Context, name string) (*jobs.Spec, error) 
 	if err != nil || !s.OnTick {
 		return nil, err
 	}
-	function := r.onTick[name]
+	function := r.tickFunc(name)
 	if function == nil {
 		return nil, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.NoTickFunction, Subject: name,
 			What: fmt.Sprintf("a function makes the tasks of schedule %s, and this program does not have the function", name),

@@ -95,6 +95,36 @@ func TestEachTickThatIsCaughtUpGetsItsOwnTask(t *testing.T) {
 	})
 }
 
+func TestAFunctionSkipsATick(t *testing.T) {
+	calls := 0
+	even := func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
+		if calls++; tick.Hour()%2 == 1 {
+			return spec, fmt.Errorf("no report: %w", runner.SkipTick)
+		}
+		return hourOf(ctx, tick, spec)
+	}
+	all := hourly()
+	all.CatchUp, all.Overlap = jobs.CatchUpAll, jobs.OverlapAllow
+	for name, schedule := range map[string]jobs.Schedule{"one by one": hourly(), "caught up": all} {
+		calls = 0
+		tickTest(t, schedule, even, func(t *testing.T, r *runner.Runner, ran *[]string) {
+			if name == "caught up" {
+				runnertest.Advance(t, 4*time.Hour)
+				runnertest.Drain(t, r)
+			} else {
+				stop := runnerkit.Work(t, r)
+				time.Sleep(4*time.Hour + time.Minute)
+				stop()
+			}
+			testkit.Equal(t, name+": arguments", *ran, []string{"02:00", "04:00"})
+			testkit.Equal(t, name+": calls", calls, 4)
+			time.Sleep(time.Hour)
+			_, err := r.RunSchedule(t.Context(), "report")
+			testkit.ErrorIs(t, err, runner.SkipTick)
+		})
+	}
+}
+
 func TestAFailingTickFunctionIsCalledAgain(t *testing.T) {
 	for name, fail := range map[string]func() (jobs.Spec, error){
 		"error":        func() (jobs.Spec, error) { return jobs.Spec{}, errors.New("not yet") },

@@ -157,9 +157,7 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = logger(o.Log)
 	if o.Concurrency == 0 {
 		o.Concurrency = runtime.GOMAXPROCS(0)
 	}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"example.com/runner/internal/taskspec"
@@ -11,7 +12,7 @@ import (
 // Register sets which jobs this process can run, each under its name and its aliases. It panics if a name is invalid or registered already,
 // or while Work runs, because these are programming errors.
 func (r *Runner) Register(handlers ...jobs.Handler) {
-	r.beforeWork("Register")
+	defer r.beforeWork("Register")()
 	for _, h := range handlers {
 		for _, job := range append([]string{h.Job}, h.Aliases...) {
 			if err := taskspec.ValidJob(job); err != nil || h.Run == nil {
@@ -27,10 +28,7 @@ func (r *Runner) Register(handlers ...jobs.Handler) {
 
 // Jobs returns the names and aliases of the registered jobs, sorted.
 func (r *Runner) Jobs() []string {
-	names := make([]string, 0, len(r.handlers))
-	for name := range r.handlers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.handlers))
 }

@@ -50,7 +50,7 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 	before := make(map[string]bool, len(list))
 	for i := range list {
 		err := prepareSchedule(&list[i], before, at)
-		if err == nil && !list[i].OnTick && r.onTick[list[i].Name] != nil {
+		if err == nil && !list[i].OnTick && r.tickFunc(list[i].Name) != nil {
 			err = &jobs.FieldError{Field: "on_tick", Msg: "a function is registered for the schedule, so its definition must say so"}
 		}
 		if err != nil {
@@ -232,13 +232,20 @@ func (r *Runner) RunSchedule(ctx context.Context, name string) (jobs.Task, error
 	if err != nil {
 		return jobs.Task{}, err
 	}
+	var refused error
 	id, found, err := r.store.RunSchedule(ctx, name, r.user(), now(), func(spec *jobs.Spec) error {
 		if made != nil {
 			made.Schedule, made.CreatedBy = spec.Schedule, spec.CreatedBy
 			*spec = *made
 		}
-		return r.prepareTick(ctx, spec)
+		if refused = r.prepareTick(ctx, spec); refused != nil {
+			return errRefused
+		}
+		return nil
 	})
+	if refused != nil {
+		return jobs.Task{}, refused
+	}
 	if err := r.named(name, found, err); err != nil {
 		return jobs.Task{}, err
 	}

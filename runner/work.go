@@ -37,20 +37,13 @@ func (r *Runner) Abort() {
 // work implements Work and WorkUntilEmpty. With one, it adds that task and runs
 // no other.
 func (r *Runner) work(ctx context.Context, untilEmpty bool, one *access.OneTask) error {
-	if len(r.handlers) == 0 {
-		return fmt.Errorf("%w: no job is registered", jobs.ErrInvalid)
-	}
-	if err := r.checkRights(); err != nil {
-		return err
-	}
-	if err := r.checkIntegrity(ctx); ctx.Err() != nil {
-		return nil
-	} else if err != nil {
-		return err
-	}
 	aborted, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
 	r.mu.Lock()
+	if len(r.handlers) == 0 {
+		r.mu.Unlock()
+		return fmt.Errorf("%w: no job is registered", jobs.ErrInvalid)
+	}
 	if r.abort != nil {
 		r.mu.Unlock()
 		return fmt.Errorf("%w: Work is running already", jobs.ErrConflict)
@@ -70,6 +63,15 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, one *access.OneTask)
 		r.abort, r.stop = nil, nil
 		r.works.Done()
 	}()
+	// While r.abort is set, nobody changes the handlers, the middleware and the functions of schedules: see beforeWork.
+	if err := r.checkRights(); err != nil {
+		return err
+	}
+	if err := r.checkIntegrity(ctx); ctx.Err() != nil {
+		return nil
+	} else if err != nil {
+		return err
+	}
 	e, err := r.newEngine(ctx, aborted.Done(), untilEmpty, one)
 	if e == nil && ctx.Err() != nil {
 		return nil

@@ -24,9 +24,11 @@ type layer struct {
 var layers = []layer{
 	{path: "internal/jsonscan"},
 	{path: "internal/gather", not: []string{"os"}},
+	{path: "internal/guard", not: []string{"os"}},
 	// taskjson must not import jobs, because jobs imports taskjson.
 	{path: "internal/taskjson", ours: []string{"internal/jsonscan"}, not: []string{"os"}},
-	{path: "jobs", ours: []string{"internal/gather", "internal/taskjson"}, // jobs defines types; it must not use a clock or I/O
+	// jobs defines types; it must not use a clock or I/O.
+	{path: "jobs", ours: []string{"internal/gather", "internal/guard", "internal/taskjson"},
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	// taskspec contains the list of task options, their limits and their checks.
 	{path: "internal/taskspec", ours: []string{"internal/jsonscan", "internal/taskjson",
@@ -35,7 +37,8 @@ var layers = []layer{
 	{path: "internal/lines", ours: []string{"jobs"}},
 	{path: "internal/tasktext", ours: []string{"internal/taskspec", "jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	// lifecycle contains only rules. It must not use a clock or I/O.
-	{path: "internal/lifecycle", ours: []string{"internal/taskspec", "internal/tasktext", "internal/taskjson", "jobs"},
+	{path: "internal/lifecycle", ours: []string{"internal/guard",
+		"internal/taskspec", "internal/tasktext", "internal/taskjson", "jobs"},
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now(", "math/rand"}},
 	{path: "internal/humanize"},
 	{path: "internal/spelling"},
@@ -82,15 +85,18 @@ var layers = []layer{
 	{path: "runner/internal/cron/crontest"}, // only tests import this package
 	{path: "runner/internal/notify", not: []string{"os"}},
 	{path: "internal/follow"},
-	{path: "runner/internal/exec", ours: []string{"internal/follow", "internal/lifecycle", "internal/lines", "internal/taskspec", "db",
+	{path: "runner/internal/exec", ours: []string{"internal/guard", "internal/follow",
+		"internal/lifecycle", "internal/lines", "internal/taskspec", "db",
 		"internal/taskjson", "jobs",
 		"internal/supervisor", "internal/humanize"}},
-	{path: "runner/internal/engine", ours: []string{"internal/gather", "internal/taskspec", "runner/internal/cron", "runner/internal/exec",
+	{path: "runner/internal/engine", ours: []string{"internal/gather", "internal/guard",
+		"internal/taskspec", "runner/internal/cron", "runner/internal/exec",
 		"runner/internal/notify", "db", "internal/taskjson", "jobs",
 		"internal/lifecycle",
 		"internal/tasktext", "internal/supervisor", "internal/humanize"}, not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}},
 	{path: "internal/access", ours: []string{"db", "jobs"}},
-	{path: "runner", ours: []string{"internal/taskspec", "internal/lifecycle", "db", "internal/access", "internal/errcode",
+	{path: "runner", ours: []string{"internal/guard",
+		"internal/taskspec", "internal/lifecycle", "db", "internal/access", "internal/errcode",
 		"internal/taskjson", "jobs",
 		"runner/internal/cron", "runner/internal/engine", "runner/internal/exec", "runner/internal/notify"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the command line may use these packages and functions

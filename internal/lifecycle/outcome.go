@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"example.com/runner/internal/guard"
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -75,9 +76,21 @@ func OutcomeOf(result json.RawMessage, err error) Outcome {
 	if err == nil {
 		return o
 	}
+	if p := guard.Error("the handler", err, func() { o.setError(err) }); p != nil {
+		o = Outcome{Result: result, Reason: jobs.ReasonPanic, Error: CutError(p.Error())}
+	}
+	return o
+}
+
+// setError sets what follows from the error of a handler. The methods of err
+// may panic.
+func (o *Outcome) setError(err error) {
 	o.Reason, o.Error = jobs.ReasonError, CutError(err.Error())
 	if attempt, ok := errors.AsType[*jobs.AttemptError](err); ok {
-		o.Reason, o.ExitCode, o.Signal = cmp.Or(attempt.Reason, jobs.ReasonError), attempt.ExitCode, attempt.Signal
+		o.ExitCode, o.Signal = attempt.ExitCode, attempt.Signal
+		if ofAttempt(attempt.Reason) {
+			o.Reason = attempt.Reason
+		}
 	}
 	if e, ok := errors.AsType[snoozeError](err); ok {
 		o.Reason, o.snooze = "", new(e.SnoozeFor())
@@ -91,7 +104,16 @@ func OutcomeOf(result json.RawMessage, err error) Outcome {
 	} else if e, ok := errors.AsType[retryError](err); ok {
 		o.retryIn = new(e.RetryIn())
 	}
-	return o
+}
+
+// ofAttempt reports whether an AttemptError may have a reason. The others are
+// for the worker to find, and one that nobody knows would be stored as it is.
+func ofAttempt(reason jobs.Reason) bool {
+	switch reason {
+	case jobs.ReasonExit, jobs.ReasonSignal, jobs.ReasonTimeout, jobs.ReasonError, jobs.ReasonPanic, jobs.ReasonStart, jobs.ReasonMemory:
+		return true
+	}
+	return false
 }
 
 // CutError converts a text to the form in which the database stores errors: valid UTF-8 of at most MaxError bytes. If the text is longer,

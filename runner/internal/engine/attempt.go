@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/internal/gather"
+	"example.com/runner/internal/guard"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
@@ -96,18 +96,19 @@ func (a *attempt) begin() {
 		}
 		var result json.RawMessage
 		var err error
-		returned := false
-		defer func() { // a deferred function also runs when a handler panics or calls runtime.Goexit
+		panicked := guard.Goexit() // nil when the handler has returned
+		defer func() {             // a deferred function also runs when a handler panics or calls runtime.Goexit
 			if timer != nil {
 				timer.Stop()
 			}
 			if a.seat != nil {
 				a.seat.Arrive() // tell the batch not to wait for this attempt, which may have ended before its function was called
 			}
-			if p := recover(); p != nil {
-				err = &jobs.AttemptError{Reason: jobs.ReasonPanic, Msg: fmt.Sprintf("panic: %v\n\n%s", p, debug.Stack())}
-			} else if !returned {
-				err = &jobs.AttemptError{Reason: jobs.ReasonPanic, Msg: "the function ended its goroutine"}
+			if v := recover(); v != nil {
+				panicked = guard.Recovered(v)
+			}
+			if panicked != nil {
+				result, err = nil, &jobs.AttemptError{Reason: jobs.ReasonPanic, Msg: panicked.Error()}
 			}
 			a.end(now().Sub(began), result, err)
 		}()
@@ -119,7 +120,7 @@ func (a *attempt) begin() {
 		} else {
 			result, err = a.e.o.Handlers[a.task.Job].Run(a.ctx, a.task)
 		}
-		returned = true
+		panicked = nil
 	}()
 }
 
@@ -213,10 +214,6 @@ func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome 
 			result = nil
 		}
 	}
-	if notStarted, ok := errors.AsType[*exec.NotStartedError](err); ok {
-		a.release, a.startErr = true, notStarted.Err
-		return lifecycle.Outcome{}
-	}
 	o := lifecycle.OutcomeOf(result, err)
 	if err == nil {
 		if a.task.Job == jobs.CommandJob {
@@ -224,9 +221,17 @@ func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome 
 		}
 		return o
 	}
+	var lost bool
+	var notStarted *exec.NotStartedError
+	// OutcomeOf has recorded the panic of a method of err.
+	_ = guard.Call(func() { lost, _ = exec.IsLoss(err), errors.As(err, &notStarted) })
+	if notStarted != nil {
+		a.release, a.startErr = true, notStarted.Err
+		return lifecycle.Outcome{}
+	}
 	switch cause := context.Cause(a.ctx); {
-	case exec.IsLoss(err) && (cause == nil || errors.Is(cause, jobs.ErrShutdown)):
-		o.Reason, o.Error = jobs.ReasonLost, err.Error()
+	case lost && (cause == nil || errors.Is(cause, jobs.ErrShutdown)):
+		o.Reason = jobs.ReasonLost
 	case cause == nil && o.Signal == sigkill && a.pastDeadline():
 		o.Reason, o.Error, o.Signal = jobs.ReasonLost, "killed after the end of its lease", 0
 	case errors.Is(cause, jobs.ErrTimeout):

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"time"
+
+	"example.com/runner/internal/guard"
 )
 
 // Liveness is a report of the loop. It shows that the loop is alive and has just read or written the database.
@@ -45,7 +47,9 @@ func (e *Engine) reportLiveness(ctx context.Context, stopping bool) {
 	if stopping {
 		report.Left = max(l.givesUpAt.Sub(at), 0)
 	}
-	e.o.Liveness(report)
+	if p := guard.Call(func() { e.o.Liveness(report) }); p != nil {
+		e.log.Error("the function Liveness does not return", guard.LogArgs(p)...)
+	}
 }
 
 // untilLiveness shortens a sleep of the loop so that it ends when the next liveness report is due.

@@ -81,6 +81,10 @@ func (e *Engine) logEnd(a *attempt, c lifecycle.Change) {
 		line, _, _ := strings.Cut(c.Error, "\n")
 		args = append(args, "err", humanize.Cut(line, 200))
 	}
+	if c.Reason == jobs.ReasonPanic {
+		_, stack, _ := strings.Cut(c.Error, "\n\n")
+		args = append(args, "stack", stack)
+	}
 	if c.State == jobs.Retrying || c.State == jobs.Scheduled {
 		args = append(args, "next", c.RunAt)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/guard"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -106,7 +107,7 @@ func (r *tickRound) prepare(s *jobs.Schedule, spec *jobs.Spec) error {
 		changed.Spec = made.spec
 		*spec = lifecycle.TickSpec(&changed, spec.Tick)
 	}
-	return r.e.o.PrepareTick(r.ctx, spec)
+	return guard.Flat("the middleware of UseEnqueue", r.e.o.PrepareTick(r.ctx, spec))
 }
 
 // callFunctions makes the Specs that prepare has requested, for the oldest ticks first. After an error it does not call the function of the
@@ -117,7 +118,9 @@ func (r *tickRound) callFunctions() {
 		made := madeSpec{err: failed[key.schedule]}
 		if made.err == nil {
 			made = r.e.callTickFunc(r.wanted[key])
-			failed[key.schedule] = made.err
+			if made.err != db.ErrSkipTick { //nolint:errorlint // callTickFunc returns it unwrapped
+				failed[key.schedule] = made.err
+			}
 		}
 		r.made[key] = made
 	}
@@ -143,6 +146,14 @@ func (e *Engine) callTickFunc(w wantedSpec) madeSpec {
 	go func() {
 		defer close(returned)
 		made.spec, made.err = MakeTickSpec(ctx, e.o.OnTick[name], w.schedule, w.tick)
+		if made.err == nil {
+			return
+		}
+		if guard.Is(made.err, db.ErrSkipTick) {
+			made.err = db.ErrSkipTick
+		} else {
+			made.err = guard.Flat("the function of schedule "+name, made.err)
+		}
 	}()
 	select {
 	case <-returned:
@@ -160,23 +171,32 @@ func (e *Engine) callTickFunc(w wantedSpec) madeSpec {
 	}
 }
 
-// MakeTickSpec calls the function of a schedule, and checks the Spec that it returns.
+// MakeTickSpec calls the function of a schedule, and checks the Spec that it
+// returns. A panic of the function is an error.
 func MakeTickSpec(ctx context.Context, function TickFunc, s jobs.Schedule, tick time.Time) (spec jobs.Spec, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the function of schedule %s panics: %v", s.Name, p)
-		}
-	}()
 	zone, err := time.LoadLocation(s.Zone)
 	if err != nil {
 		return spec, err
 	}
-	if spec, err = function(ctx, tick.In(zone), s.Spec); err != nil {
-		return spec, fmt.Errorf("the function of schedule %s: %w", s.Name, err)
+	who := "the function of schedule " + s.Name
+	if p := guard.Call(func() { spec, err = function(ctx, tick.In(zone), s.Spec) }); p != nil {
+		p.Msg = who + ": " + p.Msg
+		return jobs.Spec{}, p
 	}
-	s.Spec = spec
-	if err = taskspec.ValidateSchedule(&s); err != nil {
-		return spec, fmt.Errorf("the function of schedule %s: %w", s.Name, err)
+	if err == nil {
+		s.Spec = spec
+		if err = taskspec.ValidateSchedule(&s); err == nil {
+			return s.Spec, nil
+		}
 	}
-	return s.Spec, nil
+	return jobs.Spec{}, &tickError{who, err}
 }
+
+// tickError is the error of a function of a schedule.
+type tickError struct {
+	who string
+	err error
+}
+
+func (e *tickError) Error() string { return e.who + ": " + e.err.Error() }
+func (e *tickError) Unwrap() error { return e.err }

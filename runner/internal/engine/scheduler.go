@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/guard"
 )
 
 const (
@@ -136,10 +137,13 @@ func (e *Engine) noteBoot(ctx context.Context) {
 func (e *Engine) logTicks(done []db.Ticked) (changed bool) {
 	for _, one := range done {
 		if one.Err != nil {
-			e.log.Error("schedule cannot tick", "schedule", one.Schedule.Name, "err", one.Err)
+			e.log.Error("schedule cannot tick", append([]any{"schedule", one.Schedule.Name}, guard.LogArgs(one.Err)...)...)
 		}
 		if one.Skipped > 0 {
 			e.log.Warn("tick skipped: an earlier task is unfinished", "schedule", one.Schedule.Name, "ticks", one.Skipped)
+		}
+		if one.Declined > 0 {
+			e.log.Info("tick skipped by its function", "schedule", one.Schedule.Name, "ticks", one.Declined)
 		}
 		for _, tick := range one.Added {
 			e.log.Info("tick", "schedule", one.Schedule.Name, "task", tick.TaskID, "due", tick.At.UTC().Format(time.RFC3339))

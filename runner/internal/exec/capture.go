@@ -8,10 +8,12 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/internal/follow"
+	"example.com/runner/internal/guard"
 	"example.com/runner/internal/lines"
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
@@ -57,7 +59,8 @@ type Capture struct {
 	tail   int64 // greatest number of bytes in the tail
 
 	// Tee is called with the data that comes through pipes, and with nil at the end of a stream. Set it before the command starts.
-	Tee func(task jobs.Task, stream string, data []byte)
+	Tee       func(task jobs.Task, stream string, data []byte)
+	teeFailed atomic.Bool // whether Tee has panicked
 
 	// Followers get the data that comes through pipes. Set it before the command starts.
 	Followers *follow.Followers
@@ -123,15 +126,11 @@ func (c *Capture) pipe(stream string) (*os.File, error) {
 	c.pipes = append(c.pipes, r)
 	c.readers.Go(func() {
 		defer r.Close()
-		if c.Tee != nil {
-			defer c.Tee(c.task, stream, nil)
-		}
+		defer c.tee(stream, nil)
 		buffer := buffers.Get().(*[maxPiece]byte)
 		defer buffers.Put(buffer)
 		err := supervisor.ReadPipe(r, buffer[:], func(data []byte) {
-			if c.Tee != nil {
-				c.Tee(c.task, stream, data)
-			}
+			c.tee(stream, data)
 			c.Write(stream, data)
 			c.Followers.Write(stream, data) // followers come last, so that a slow follower does not delay the storing of the output
 		})
@@ -140,6 +139,17 @@ func (c *Capture) pipe(stream string) (*os.File, error) {
 		}
 	})
 	return w, nil
+}
+
+// tee calls Tee. After a panic of Tee it calls it no more for this attempt.
+func (c *Capture) tee(stream string, data []byte) {
+	if c.Tee == nil || c.teeFailed.Load() {
+		return
+	}
+	if p := guard.Call(func() { c.Tee(c.task, stream, data) }); p != nil && !c.teeFailed.Swap(true) {
+		c.log.Error("the function Tee does not return; it gets no more output of this task",
+			append([]any{"task", c.task.ID}, guard.LogArgs(p)...)...)
+	}
 }
 
 // drain waits until this process has read and captured all output of the command. Call it after the end of the command. A process that

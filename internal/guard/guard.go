@@ -1,0 +1,150 @@
+// Package guard calls code of the embedding program at the places where its
+// panic would end the whole worker, or its runtime.Goexit a goroutine that
+// other tasks need.
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"strings"
+)
+
+// Panic is the error of code that panicked or called runtime.Goexit.
+type Panic struct {
+	Msg   string // what happened, in one sentence; with the value of the panic
+	Stack string // stack of the goroutine, from the function that panicked; empty after runtime.Goexit
+}
+
+// Error implements error.
+func (p *Panic) Error() string {
+	if p.Stack == "" {
+		return p.Msg
+	}
+	return p.Msg + "\n\n" + p.Stack
+}
+
+// Goexit is the Panic of code that ended its goroutine.
+func Goexit() *Panic { return &Panic{Msg: "the function ended its goroutine"} }
+
+// Call calls f and returns nil, or the panic of f. It runs f on a goroutine of
+// its own (about a microsecond), since no deferred call can stop
+// runtime.Goexit.
+func Call(f func()) *Panic {
+	done := make(chan *Panic, 1)
+	go func() {
+		p := Goexit()
+		defer func() {
+			if v := recover(); v != nil {
+				p = Recovered(v)
+			}
+			done <- p
+		}()
+		f()
+		p = nil
+	}()
+	return <-done
+}
+
+// Recovered returns the panic with the value v of recover. Call it in the
+// deferred function, where the stack still shows the panic.
+func Recovered(v any) *Panic {
+	if p, ok := v.(*Panic); ok {
+		return p // the panic of a batch function, which ends several attempts
+	}
+	p := &Panic{Msg: fmt.Sprintf("panic: a %T", v), Stack: fromPanic(debug.Stack())}
+	var text string
+	if Call(func() { text = fmt.Sprint("panic: ", v) }) == nil { // v may have a method String or Error
+		p.Msg = text
+	}
+	return p
+}
+
+// fromPanic cuts the frames of recover and of the panic itself off a stack.
+func fromPanic(stack []byte) string {
+	text := string(stack)
+	at := strings.Index(text, "\npanic(")
+	if at < 0 {
+		return text
+	}
+	for range 3 { // the line break before panic, its line and that of its source
+		_, rest, found := strings.Cut(text[at:], "\n")
+		if !found {
+			return text
+		}
+		at = len(text) - len(rest)
+	}
+	return text[at:]
+}
+
+// Error calls f, which reads the error err of code that "who" names. If a
+// method of err panics, Error returns a Panic that says which type it has, and
+// whether it is a nil pointer: func() error { return validate() } returns such
+// an error if validate returns a nil *ValidationError.
+func Error(who string, err error, f func()) *Panic {
+	p := Call(f)
+	if p == nil {
+		return nil
+	}
+	p.Msg = fmt.Sprintf("%s returned an error of type %T and its methods do not return: %s", who, err, p.Msg)
+	var null error
+	if Call(func() { null = nilError(err) }) == nil && null != nil {
+		p.Msg = fmt.Sprintf("%s returned a nil %T as an error", who, null)
+	}
+	return p
+}
+
+// nilError returns the first error in the tree of err that is a nil pointer,
+// map, slice, function or channel. It returns nil if there is none.
+func nilError(err error) error {
+	switch v := reflect.ValueOf(err); v.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
+		if v.IsNil() {
+			return err
+		}
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range many.Unwrap() {
+			if one = nilError(one); one != nil {
+				return one
+			}
+		}
+		return nil
+	}
+	if err = errors.Unwrap(err); err != nil {
+		return nilError(err)
+	}
+	return nil
+}
+
+// Flat returns an error with the text of err and nothing else, so that nobody
+// calls another method of err. A Panic stays as it is.
+func Flat(who string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if p, ok := err.(*Panic); ok { //nolint:errorlint // an error that wraps a Panic may have methods of its own
+		return p
+	}
+	var text string
+	if p := Error(who, err, func() { text = err.Error() }); p != nil {
+		return p
+	}
+	return errors.New(text)
+}
+
+// Is does what errors.Is does, and returns false if a method of err panics.
+func Is(err, target error) (is bool) {
+	_ = Call(func() { is = errors.Is(err, target) })
+	return is
+}
+
+// LogArgs returns the attributes of a log record for an error of Flat. A panic
+// has its stack.
+func LogArgs(err error) []any {
+	if p, ok := err.(*Panic); ok { //nolint:errorlint // see Flat
+		return []any{"err", p.Msg, "stack", p.Stack}
+	}
+	return []any{"err", err}
+}

@@ -1,0 +1,74 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+type statusError struct{ status int }
+
+func (e *statusError) Error() string { return fmt.Sprint("status ", e.status) }
+
+type goexitText struct{}
+
+func (goexitText) Error() string { runtime.Goexit(); return "" }
+
+func thisFunctionPanics() { panic("boom") }
+
+func TestCallReturnsWhatEndedTheFunction(t *testing.T) {
+	for name, test := range map[string]struct {
+		f    func()
+		want string
+	}{
+		"a panic":                  {thisFunctionPanics, "panic: boom"},
+		"panic(nil)":               {func() { panic(nil) }, "panic: panic called with nil argument"}, //nolint:govet // on purpose
+		"runtime.Goexit":           {func() { runtime.Goexit() }, "the function ended its goroutine"},
+		"a value that ends itself": {func() { panic(goexitText{}) }, "panic: a guard.goexitText"},
+		"a nil pointer as value":   {func() { panic((*statusError)(nil)) }, "panic: <nil>"},
+	} {
+		if p := Call(test.f); p == nil || !strings.HasPrefix(p.Msg, test.want) {
+			t.Errorf("%s: got %v, want %s", name, p, test.want)
+		}
+	}
+	if p := Call(func() {}); p != nil {
+		t.Errorf("a function that returns: got %v, want nil", p)
+	}
+	if p := Call(thisFunctionPanics); !strings.HasPrefix(p.Stack, "example.com/runner/internal/guard.thisFunctionPanics") {
+		t.Errorf("got the stack %s, want one that begins with the function that panicked", p.Stack)
+	}
+}
+
+func TestFlatSaysWhichErrorIsNil(t *testing.T) {
+	var null *statusError
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"a nil pointer":   {null, "f returned a nil *guard.statusError as an error"},
+		"a joined one":    {errors.Join(errors.New("x"), &wrapper{null}), "f returned a nil *guard.statusError as an error"},
+		"a text":          {errors.New("x"), "x"},
+		"a Goexit":        {goexitText{}, "f returned an error of type guard.goexitText and its methods do not return: the function ended"},
+		"a panic as such": {&Panic{Msg: "boom"}, "boom"},
+	} {
+		if err := Flat("f", test.err); !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %s", name, err, test.want)
+		}
+	}
+	if err := Flat("f", nil); err != nil {
+		t.Errorf("got %v, want nil", err)
+	}
+}
+
+type wrapper struct{ inner error }
+
+func (w *wrapper) Error() string { return w.inner.Error() }
+func (w *wrapper) Unwrap() error { return w.inner }
+
+func BenchmarkCall(b *testing.B) {
+	for b.Loop() {
+		Call(func() {})
+	}
+}
