@@ -34,7 +34,8 @@ func logsCommand(a *cli.App) *cli.Command {
   runner logs -n 20 1042
 
 logs prints the output of tasks byte for byte: their stdout to stdout, their
-stderr to stderr. For several tasks each line begins with [ID]. With a selector,
+stderr to stderr. A terminal gets colours and carriage returns, and other
+control characters as text: \x1b. For several tasks each line begins with [ID]. With a selector,
 logs prints the output of all matching tasks, the oldest task first. With -f and
 a selector, logs follows the matching tasks that run now or start later, until
 you press ^C.

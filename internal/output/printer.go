@@ -24,7 +24,8 @@ type LogPrinter struct {
 	Follow     bool      // whether the caller follows the output; LogPrinter then also reports retries
 	Since      time.Time // skip pieces that are older than this time; if it is zero, skip nothing
 
-	missing bool // whether some of the output could not be printed
+	missing bool                    // whether some of the output could not be printed
+	shields map[string]*term.Shield // by the name of the stream
 	lines   lines.Splitter[lineOf]
 	colours map[int64]term.Colour
 }
@@ -135,6 +136,13 @@ func (s *LogPrinter) Finish() error {
 			return err
 		}
 	}
+	for _, stream := range []string{"stdout", "stderr"} {
+		if shield := s.shields[stream]; shield != nil {
+			if err := s.writeTo(stream, shield.End()); err != nil {
+				return err
+			}
+		}
+	}
 	return s.P.Flush()
 }
 
@@ -173,8 +181,23 @@ func (s *LogPrinter) Complete(err error) error {
 		Try: "enqueue -w, with the worker on this machine as the same user; or raise --output-limit, or use work --log-dir"}
 }
 
-// write writes data of a task to stdout or stderr.
+// write writes data of a task to stdout or stderr. It is unchanged except on a
+// terminal.
 func (s *LogPrinter) write(stream string, data []byte) error {
+	if s.isTerminal(stream) {
+		if s.shields == nil {
+			s.shields = map[string]*term.Shield{"stdout": {}, "stderr": {}}
+		}
+		data = s.shields[stream].Escape(data)
+	}
+	return s.writeTo(stream, data)
+}
+
+func (s *LogPrinter) isTerminal(stream string) bool {
+	return stream == "stdout" && s.P.Stdout.TTY || stream == "stderr" && s.P.Stderr.TTY
+}
+
+func (s *LogPrinter) writeTo(stream string, data []byte) error {
 	if stream == "stdout" {
 		_, err := s.P.Write(data)
 		return err

@@ -9,14 +9,16 @@ import (
 	"time"
 
 	"example.com/runner/internal/lines"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
 
-// Tee copies the output of commands to runner's own stdout and stderr. If only one command runs at a time, it copies the bytes unchanged.
-// If several may run at the same time, it writes whole lines, each with the id of its task.
+// Tee copies the output of commands to runner's own stdout and stderr. If only one command runs at a time, it copies the bytes unchanged,
+// except to a terminal. If several may run at the same time, it writes whole lines, each with the id of its task.
 type Tee struct {
-	to  map[string]io.Writer // stdout and stderr, by the name of the stream
-	log *slog.Logger
+	to      map[string]io.Writer    // stdout and stderr, by the name of the stream
+	shields map[string]*term.Shield // of the streams that are terminals
+	log     *slog.Logger
 
 	mu     sync.Mutex
 	lines  *lines.Splitter[teeSource] // joins the pieces of output into lines; nil if Tee copies the bytes unchanged
@@ -28,8 +30,14 @@ type teeSource struct {
 	stream         string
 }
 
-func NewTee(stdout, stderr io.Writer, prefixed bool, log *slog.Logger) *Tee {
-	t := &Tee{to: map[string]io.Writer{"stdout": stdout, "stderr": stderr}, log: log}
+func NewTee(stdout, stderr term.Stream, prefixed bool, log *slog.Logger) *Tee {
+	t := &Tee{to: map[string]io.Writer{"stdout": stdout, "stderr": stderr}, shields: map[string]*term.Shield{}, log: log}
+	if stdout.TTY {
+		t.shields["stdout"] = &term.Shield{}
+	}
+	if stderr.TTY {
+		t.shields["stderr"] = &term.Shield{}
+	}
 	if prefixed {
 		t.lines = &lines.Splitter[teeSource]{}
 	}
@@ -41,6 +49,9 @@ func (t *Tee) Copy(task jobs.Task, stream string, data []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.lines == nil {
+		if shield := t.shields[stream]; shield != nil && len(data) == 0 {
+			t.writeTo(stream, shield.End())
+		}
 		t.write(stream, data)
 		return
 	}
@@ -59,6 +70,13 @@ func (t *Tee) Copy(task jobs.Task, stream string, data []byte) {
 }
 
 func (t *Tee) write(stream string, data []byte) {
+	if shield := t.shields[stream]; shield != nil {
+		data = shield.Escape(data)
+	}
+	t.writeTo(stream, data)
+}
+
+func (t *Tee) writeTo(stream string, data []byte) {
 	if len(data) == 0 || t.failed {
 		return
 	}

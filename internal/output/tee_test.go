@@ -15,7 +15,7 @@ import (
 
 func TestTeeWritesWholeLinesAfterTheID(t *testing.T) {
 	var out, talk bytes.Buffer
-	tee := NewTee(&out, &talk, true, slog.New(slog.DiscardHandler))
+	tee := NewTee(term.Stream{Writer: &out}, term.Stream{Writer: &talk}, true, slog.New(slog.DiscardHandler))
 	one, two := jobs.Task{ID: 1041, GenerationID: 2}, jobs.Task{ID: 7, GenerationID: 5}
 	for _, piece := range []struct {
 		task   jobs.Task
@@ -39,16 +39,27 @@ func TestTeeWritesWholeLinesAfterTheID(t *testing.T) {
 
 func TestTeeOfOneSlotCopiesBytesUnchanged(t *testing.T) {
 	var out bytes.Buffer
-	tee := NewTee(&out, &out, false, slog.New(slog.DiscardHandler))
+	tee := NewTee(term.Stream{Writer: &out}, term.Stream{Writer: &out}, false, slog.New(slog.DiscardHandler))
 	for _, data := range []string{"a\x00\r", "b", ""} {
 		tee.Copy(jobs.Task{ID: 1}, "stdout", []byte(data))
 	}
 	testkit.Equal(t, "stdout", out.String(), "a\x00\rb")
 }
 
+func TestTeeEscapesOnTerminals(t *testing.T) {
+	var out, pipe bytes.Buffer
+	tee := NewTee(term.Stream{Writer: &out, TTY: true}, term.Stream{Writer: &pipe}, false, slog.New(slog.DiscardHandler))
+	for _, data := range []string{"a\x00\r\x1b[1", "mb\x1b", ""} {
+		tee.Copy(jobs.Task{ID: 1}, "stdout", []byte(data))
+		tee.Copy(jobs.Task{ID: 1}, "stderr", []byte(data))
+	}
+	testkit.Equal(t, "stdout", out.String(), `a\x00`+"\r\x1b[1mb"+`\x1b`)
+	testkit.Equal(t, "stderr", pipe.String(), "a\x00\r\x1b[1mb\x1b")
+}
+
 func TestTeeBuffersAtMostOneLongLine(t *testing.T) {
 	var out bytes.Buffer
-	tee := NewTee(&out, &out, true, slog.New(slog.DiscardHandler))
+	tee := NewTee(term.Stream{Writer: &out}, term.Stream{Writer: &out}, true, slog.New(slog.DiscardHandler))
 	for range 300 {
 		tee.Copy(jobs.Task{ID: 1}, "stdout", []byte(strings.Repeat("x", 1000)))
 	}
@@ -71,7 +82,8 @@ func (c *closedPipe) Write([]byte) (int, error) { c.tries++; return 0, errors.Ne
 func TestTeeContinuesWithoutItsReader(t *testing.T) {
 	var log bytes.Buffer
 	pipe := &closedPipe{}
-	tee := NewTee(pipe, pipe, true, logging.New(term.Stream{Writer: &log}, logging.Journal, slog.LevelInfo))
+	tee := NewTee(term.Stream{Writer: pipe}, term.Stream{Writer: pipe}, true,
+		logging.New(term.Stream{Writer: &log}, logging.Journal, slog.LevelInfo))
 	for range 3 {
 		tee.Copy(jobs.Task{ID: 1}, "stdout", []byte("line\n"))
 	}

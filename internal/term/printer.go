@@ -11,8 +11,8 @@
 //   - --json prints JSON Lines: one object per line, always with every key. An empty answer prints nothing.
 //   - In a locale without UTF-8, a terminal gets ASCII in place of symbols: x for ✗, - for –. Pipes get the same bytes in every locale.
 //   - The words contain all information, and colours only repeat it.
-//   - The names and the output of jobs cannot control the terminal, because the Printer escapes control characters. Only logs, wait and
-//     --tee pass on the output of a task byte for byte.
+//   - The names and the output of jobs cannot control the terminal, because the Printer escapes control characters. logs, wait, run and
+//     --tee pass on the output of a task byte for byte; a terminal gets it through a Shield.
 //
 // Commands print through a Printer, which implements these rules, and never to os.Stdout.
 package term
