@@ -91,6 +91,9 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 	output = output[max(len(output)-maxHookInput, 0):]
 	s := jobs.Shell(plainText(h.Command)).With(jobs.Queue(t.Queue), jobs.Priority(max(t.Priority, hookPriority)),
 		jobs.Label(fmt.Sprintf("%s of task %d", hookFlags[h.Event], t.ID)), jobs.MaxAttempts(hookAttempts), jobs.Timeout(hookTimeout))
+	// Mail servers such as exim4 and dma deliver in the background, after
+	// sendmail has exited. Without this, a hook's mail would be lost.
+	s.LeaveChildren = true
 	s.Event, s.CreatedBy, s.Input, s.Metadata = h.Event, t.CreatedBy, output, t.Metadata
 	code, signal := "", ""
 	if o.ExitCode != nil {

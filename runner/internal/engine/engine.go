@@ -175,8 +175,9 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if o.ClaimAhead = min(o.ClaimAhead, aheadMost); !o.canClaimAhead() {
 		o.ClaimAhead = 0
 	}
+	dir, _ := os.Getwd() // without a directory, hooks run in /
 	e := &Engine{o: o, store: o.Store, log: o.Log,
-		commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ()), Stdin: o.Stdin},
+		commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ()), Stdin: o.Stdin, Dir: dir, Log: o.Log},
 		ended:    make(chan *attempt, o.maxRunning()+o.ClaimAhead), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{},
 		returned: make(chan *batch), held: map[*batch]bool{}, confirmed: now(),
 		tickFuncs: map[string]chan struct{}{}}

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -28,6 +30,10 @@ type Worker struct {
 	Guardians *Guardians
 	Environ   []string // environment of the worker, without the variables that the function Environ removes
 	Stdin     *os.File // stdin of tasks without input; nil for /dev/null
+	Dir       string   // absolute path of the worker's directory when it started; empty if unknown
+	Log       *slog.Logger
+
+	dirGone sync.Once // whether the worker has logged that Dir is gone
 }
 
 // Command is one attempt of a task that runs a command.
@@ -101,8 +107,9 @@ func (c *Command) Run() (json.RawMessage, error) {
 	}
 	// Check the filesystems before the start. A filesystem that does not answer would block the start, and nobody can kill the command
 	// during the start.
-	files := []string{path, c.Task.Cwd}
-	if c.Task.Cwd == "" {
+	dir := c.directory()
+	files := []string{path, dir}
+	if dir == "" {
 		files = files[:1]
 	}
 	if silent, err := answers(c.Stop, files...); err != nil {
@@ -115,7 +122,7 @@ func (c *Command) Run() (json.RawMessage, error) {
 	}
 	c.Output.Followers = follow.Connect(c.Stop, c.Store.Dir(), c.Task.ID, c.Task.GenerationID)
 	defer c.Output.Followers.Close()
-	child, err := c.start(path, argv, environ, resources)
+	child, err := c.start(path, dir, argv, environ, resources)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +137,7 @@ func (c *Command) Run() (json.RawMessage, error) {
 
 // start starts the command with pipes for its stdin, stdout and stderr. The command inherits one end of each pipe. After the start, this
 // process closes its own copies of these ends.
-func (c *Command) start(path string, argv, environ []string, resources supervisor.Resources) (*supervisor.Child, error) {
+func (c *Command) start(path, dir string, argv, environ []string, resources supervisor.Resources) (*supervisor.Child, error) {
 	stdout, err := c.Output.pipe("stdout")
 	if err != nil {
 		return nil, &NotStartedError{err}
@@ -155,7 +162,7 @@ func (c *Command) start(path string, argv, environ []string, resources superviso
 		return nil, &NotStartedError{cause}
 	}
 	key := supervisor.Key{ID: c.Task.ID, Generation: c.Task.GenerationID}
-	child, err := c.Guardians.start(c.Stop, supervisor.Command{Path: path, Argv: argv, Env: environ, Dir: c.Task.Cwd, Stdin: stdin,
+	child, err := c.Guardians.start(c.Stop, supervisor.Command{Path: path, Argv: argv, Env: environ, Dir: dir, Stdin: stdin,
 		Stdout: stdout, Stderr: stderr, KillAfter: c.Task.KillAfter, LeaveChildren: c.Task.LeaveChildren, Resources: resources},
 		key, c.Deadline())
 	if err != nil {
@@ -177,6 +184,11 @@ func (c *Command) notStarted(err error, path string, argv, environ []string) err
 		return startError(cannotExecute, "cannot enter directory %s: %v", dir.Dir, humanize.Reason(dir.Err))
 	case errors.As(err, &resource):
 		return c.resourceError(resource)
+	}
+	if why := scriptError(c.Stop, path, err); why != "" {
+		return startError(cannotExecute, "cannot execute %s: %s", path, why)
+	}
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return startError(notFoundCode, "%s: not found", path)
 	case errors.Is(err, fs.ErrPermission) && c.account != nil:
