@@ -7,6 +7,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
@@ -208,8 +209,8 @@ var claims = group{
 			s.Errorf("got %v, want nil", got)
 		}
 	},
-	"eight handles claim 4000 tasks, each once": func(s *store) {
-		const most, handles = 4000, 8
+	"eight handles claim each task once": func(s *store) {
+		most, handles := testkit.Size(1000, 4000), 8
 		specs := make([]jobs.Spec, most)
 		for i := range specs {
 			specs[i] = commandSpec(jobs.Queue([]string{"a", "b", "c"}[i%3]), jobs.Priority(i%5))

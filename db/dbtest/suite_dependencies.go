@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
@@ -206,11 +207,8 @@ func retryWithDependents(s *store) {
 	w.wantState(b, jobs.Pending)
 }
 
-// manyTasks is the number of dependencies of one task, and the number of dependents of another task.
-const manyTasks = 10_000
-
 func manyDependenciesAndDependents(s *store) {
-	t, w, n := s.T, newOrderStore(s), manyTasks
+	t, w, n := s.T, newOrderStore(s), testkit.Size(1000, 10_000)
 	if raceDetector {
 		n /= 20 // the race detector makes SQLite about 20 times slower
 	}

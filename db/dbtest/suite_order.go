@@ -21,7 +21,7 @@ var orders = group{
 	"a dependency that has ended already counts":                      aFinishedDependencyCounts,
 	"every kind of end releases dependents and lanes":                 everyEndReleases,
 	"retry with dependents":                                           retryWithDependents,
-	"10000 dependencies and 10000 dependents":                         manyDependenciesAndDependents,
+	"many dependencies and many dependents":                           manyDependenciesAndDependents,
 	"tasks of a lane run one at a time, in order":                     aLaneRunsOneAtATimeInOrder,
 	"a blocked task does not hold its lane":                           aTaskThatWaitsDoesNotHoldItsLane,
 	"a lane with a limit runs a few tasks at a time":                  aLaneWithALimitRunsAFewAtATime,

@@ -281,7 +281,7 @@ func busyReason(timeout time.Duration, commits uint32, pid int, name string) str
 
 // awaitLock waits before the next try to get the lock.
 func (d *File) awaitLock(waited time.Duration) {
-	if d.index != nil && d.index.writable {
+	if d.index != nil && d.index.writable && !d.options.Alone {
 		if d.index.awaitWriter(min(maxRound, d.options.BusyTimeout-waited)) {
 			d.index.release()
 		}
