@@ -32,22 +32,40 @@ var (
 	setBackWorkers = command(`UPDATE {workers} SET beat_at = ?1 WHERE beat_at > ?2`)
 )
 
+// setBackKeys shortens the time for which unique keys are held by tasks that were
+// created later than the current time [1]: from now on, each key is held for its
+// original duration. setBackSchedules corrects the times from which the alerts of
+// schedules count. Both tables are small.
+var (
+	setBackKeys = command(`UPDATE {unique_keys} SET free_at = ?1 + free_at - (SELECT created_at FROM {tasks} WHERE tasks.id = task_id)
+WHERE free_at > ?1 AND EXISTS (SELECT 1 FROM {tasks} WHERE tasks.id = task_id AND created_at > ?1
+	AND free_at - created_at = CAST(options ->> 'unique_for' AS bigint))`)
+	setBackSchedules = command(`UPDATE {schedules} SET updated_at = CASE WHEN updated_at > ?1 THEN ?1 ELSE updated_at END,
+	alerted_at = CASE WHEN alerted_at > ?1 THEN ?1 ELSE alerted_at END,
+	kept_success = CASE WHEN kept_success > ?1 THEN ?1 ELSE kept_success END
+WHERE updated_at > ?1 OR alerted_at > ?1 OR kept_success > ?1`)
+)
+
 // setBackLimits corrects the rate limits that were last updated later than the current time [1]. Their buckets fill from [1] on. If a lane
 // waits for such a limit, the time at which its next task may start also becomes [1]. The statement reads the whole table, which is small.
 var setBackLimits = command(`UPDATE {limits} SET filled_at = ?1, due_at = CASE WHEN due_at IS NOT NULL THEN ?1 END WHERE filled_at > ?1`)
 
-// SetBack corrects stored times that are later than now because the clock was ahead. It corrects the times of retries, snoozes and rate
-// limits. It corrects the times of new tasks, ended tasks and heartbeats if they are more than a day later than now. It returns the
-// number of retries and snoozes that it has changed. It is idempotent.
+// SetBack corrects stored times that are later than now because the clock was
+// ahead: those of retries, snoozes, rate limits, unique keys with a holding time
+// and alerts. It corrects the times of new tasks, ended tasks and heartbeats if
+// they are more than a day later than now. It returns the number of retries and
+// snoozes that it has changed, and is idempotent.
 func (d *DB) SetBack(ctx context.Context, now time.Time) (int64, error) {
 	return updateAs(ctx, d, normal, func(t *tx) (int64, error) {
+		for _, text := range []*statement{setBackKeys, setBackSchedules, setBackLimits} {
+			if err := t.run(text, now.UnixMilli()); err != nil {
+				return 0, err
+			}
+		}
 		for _, text := range []*statement{setBackNew, setBackEnds, setBackWorkers} {
 			if err := t.run(text, now.UnixMilli(), now.Add(24*time.Hour).UnixMilli()); err != nil {
 				return 0, err
 			}
-		}
-		if err := t.run(setBackLimits, now.UnixMilli()); err != nil {
-			return 0, err
 		}
 		return t.exec(setBackTasks, now.UnixMilli())
 	})

@@ -60,7 +60,8 @@ var hastenTask = command(`UPDATE {tasks} SET state = ?1, generation_id = generat
 WHERE id = ?4 AND generation_id = ?5`)
 
 // selectStatus reads the columns of task [1] that decide how an action changes it.
-var selectStatus = query(`SELECT id AS task_id, state, generation_id, queue, lane, run_at, coalesce(parts, 0) >= 2 AS depends,
+var selectStatus = query(`SELECT id AS task_id, state, generation_id, queue, lane, run_at, ` + wasDue + `,
+	coalesce(parts, 0) >= 2 AS depends,
 	CASE WHEN waits = 1 THEN EXISTS (SELECT 1 FROM {holds} WHERE task_id = tasks.id) END AS held,
 	unique_key IS NOT NULL AND options IS NOT NULL AS keyed FROM {tasks} WHERE id = ?`)
 
@@ -78,6 +79,7 @@ type taskStatus struct {
 	Queue      string     `db:"queue"`
 	Lane       text       `db:"lane"`
 	RunAt      number     `db:"run_at"`
+	Due        boolean    `db:"due"`     // see wasDue
 	Depends    boolean    `db:"depends"` // whether the task has dependencies, finished or unfinished
 	Held       boolean    `db:"held"`
 	Keyed      boolean    `db:"keyed"` // whether the task has a unique key that it may hold even after it has finished

@@ -23,10 +23,16 @@ var insertDependency = command(`INSERT INTO {dependencies} (task_id, on_id, any_
 
 var deleteWaiting = command(`DELETE FROM {dependencies} WHERE task_id = ?`)
 
+// wasDue is whether a blocked task was due when it was added or retried. Then
+// it's due as soon as nothing blocks it, even if the clock that wrote run_at was
+// ahead and has been set back since.
+const wasDue = `(run_at <= created_at OR run_at = updated_at) AS due`
+
 // selectFollowers lists the tasks that wait for task [1]. For each of these tasks it says whether the task also waits for other tasks, or
 // for the release of a hold. It leaves out tasks that are no longer blocked because somebody has changed their state with plain SQL.
 // Indexes: dependencies_on, dependencies_open.
-var selectFollowers = query(`SELECT task_id, generation_id, any_outcome, lane, run_at, EXISTS (SELECT 1 FROM {dependencies} AS other
+var selectFollowers = query(`SELECT task_id, generation_id, any_outcome, lane, run_at, ` + wasDue + `,
+	EXISTS (SELECT 1 FROM {dependencies} AS other
 	WHERE other.open = 1
 	AND other.task_id = dependencies.task_id AND other.on_id <> dependencies.on_id)
 	OR EXISTS (SELECT 1 FROM {holds} WHERE holds.task_id = dependencies.task_id) AS waits
@@ -84,6 +90,7 @@ type follower struct {
 	Waits      boolean `db:"waits"` // whether the follower also waits for another task or for the release of a hold
 	Lane       text    `db:"lane"`
 	RunAt      number  `db:"run_at"`
+	Due        boolean `db:"due"` // see wasDue
 }
 
 // waiting describes the tasks that a new task depends on.

@@ -77,7 +77,11 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	}
 	to := edited(was, &e, now)
 	keepsLane := to.Lane == was.Lane && lifecycle.HoldsLane(was.State)
-	to.State = lifecycle.InitialState(to.RunAt, now, was.Waits, to.Lane != "" && !keepsLane)
+	due := to.RunAt
+	if !e.Due && (was.State == jobs.Pending || was.State == jobs.Blocked && !was.Waits) {
+		due = now // it was due before the edit, whatever the clock says now
+	}
+	to.State = lifecycle.InitialState(due, now, was.Waits, to.Lane != "" && !keepsLane)
 	if was.State == jobs.Retrying && to.State == jobs.Scheduled && to.Lane == was.Lane {
 		to.State = was.State // keep the state retrying: a scheduled task would lose its lane
 	}

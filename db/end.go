@@ -159,7 +159,11 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 
 // The method "free" releases a task whose dependencies have all ended.
 func (t *tx) free(f follower, lanes *laneSet, now time.Time) error {
-	to := lifecycle.InitialState(f.RunAt.time(), now, false, f.Lane != "") // a task with a lane is blocked until freeLanes makes it pending
+	due := f.RunAt.time()
+	if f.Due {
+		due = now
+	}
+	to := lifecycle.InitialState(due, now, false, f.Lane != "") // a task with a lane is blocked until freeLanes makes it pending
 	if to == jobs.Blocked {
 		lanes.add(string(f.Lane))
 	}

@@ -91,7 +91,7 @@ func (t *tx) release(id int64, c TaskChange) (ActionResult, error) {
 		return m, err
 	}
 	var lanes laneSet
-	if err := t.free(follower{ID: id, Generation: s.Generation, Lane: s.Lane, RunAt: s.RunAt}, &lanes, c.At); err != nil {
+	if err := t.free(follower{ID: id, Generation: s.Generation, Lane: s.Lane, RunAt: s.RunAt, Due: s.Due}, &lanes, c.At); err != nil {
 		return m, err
 	}
 	if err := t.freeLanes(lanes, c.At); err != nil {

@@ -225,6 +225,44 @@ var dues = group{
 		s.sleep(wait + time.Minute)
 		s.wantIDs(ids(s.claim(w, 3)), []int64{id, at + 2})
 	},
+	"after the clock is set back, a task without a start time does not wait for it": func(s *store) {
+		w := s.worker()
+		s.sleep(time.Hour)
+		first := s.insert(commandSpec())[0]
+		after, held := s.insert(commandSpec(jobs.After(first)))[0], s.insert(commandSpec(jobs.Hold()))[0]
+		later := s.insert(commandSpec(jobs.After(first), jobs.In(time.Minute)))[0]
+		edited, key := s.insert(commandSpec())[0], commandSpec(jobs.Unique("k"), jobs.UniqueFor(time.Hour))
+		s.insert(key)
+		again := s.insert(commandSpec(jobs.After(first)))[0]
+		must(s.Cancel(s.Context(), []int64{again}, "", false, s.now))(s)
+		must(s.Retry(s.Context(), []int64{again}, s.now, s.now))(s)
+
+		s.sleep(-time.Hour)
+		must(s.SetBack(s.Context(), s.now))(s)
+		must(s.SetBack(s.Context(), s.now))(s)
+		must(s.Edit(s.Context(), edited, "me", s.now, func(t jobs.Task) (db.Edit, error) {
+			e := db.Edit{Spec: commandSpec(jobs.Priority(7))}
+			e.Spec.RunAt = t.RunAt
+			return e, nil
+		}))(s)
+		s.wantTask(edited, jobs.Pending, "")
+		must(s.Release(s.Context(), []int64{held}, "me", s.now))(s)
+		s.wantTask(held, jobs.Pending, "")
+		for _, t := range s.claim(w, 9) {
+			s.finish(w, t, lifecycle.Outcome{})
+		}
+		s.wantTask(after, jobs.Pending, "")
+		s.wantTask(again, jobs.Pending, "")
+		s.wantTask(later, jobs.Scheduled, "") // it waits for a time, so it waits an hour longer
+		s.sleep(time.Hour - time.Minute)
+		if added := must(s.Insert(s.Context(), []jobs.Spec{key}, s.now))(s)[0]; !added.Kept {
+			s.Errorf("got %+v before the hour is over, want the key held", added)
+		}
+		s.sleep(time.Minute)
+		if added := must(s.Insert(s.Context(), []jobs.Spec{key}, s.now))(s)[0]; added.Kept {
+			s.Errorf("got %+v after an hour, want a new task", added)
+		}
+	},
 	"a task that is released before its start can still expire": func(s *store) {
 		id := s.insert(commandSpec(jobs.ExpiresIn(time.Minute)))[0]
 		w := s.worker()
