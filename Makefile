@@ -5,7 +5,7 @@ FOR ?=# how long rows, selftest and soak take, such as 30m; each has its own def
 
 export FOR
 
-.PHONY: help build install uninstall release package test tools lint race postgres examples cross rename screenshots service limits readme failures rows selftest \
+.PHONY: help build install uninstall release package test tools lint race user postgres examples cross rename screenshots service limits readme failures rows selftest \
 	selftest-user selftest-postgres mutants benchmarks peers bench fuzz storm soak live-log docs sample ci clean
 
 help: ## list the targets
@@ -37,6 +37,9 @@ lint: ## go vet, gofmt, golangci-lint, go mod tidy
 
 race: ## all tests with the race detector; a skipped test fails (SKIPS=allowed lets it pass)
 	scripts/race
+
+user: ## the scripts of the command line as nobody (as root)
+	scripts/user
 
 postgres: ## the tests that need a PostgreSQL server
 	scripts/postgres

@@ -10,6 +10,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/output"
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
@@ -126,8 +127,8 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 		p.Say("runner: %s", failure.NoTasks(w.Missing).What)
 	}
 	// Handle signals before the first message is printed: a program that reads the message may send a signal at once.
-	ctx, stop := await.Context(ctx, o.timeout)
-	defer stop()
+	ctx, release := signals.Until(ctx)
+	defer release()
 	if err := w.Announce(ctx, r, p); ctx.Err() != nil {
 		return await.Stopped(p, context.Cause(ctx), w.IDs, len(w.IDs))
 	} else if err != nil {
@@ -136,6 +137,8 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	if n, err := admin.CountUpTo(ctx, r, jobs.Filter{IDs: w.IDs, States: jobs.Unfinished()}, 1); err == nil && n > 0 {
 		await.NoteObstacle(ctx, r, p, w.IDs, "--timeout", false)
 	}
+	ctx, stop := await.Limit(ctx, o.timeout)
+	defer stop()
 	to := &output.LogPrinter{P: p, Named: len(w.IDs) > 1, Follow: true}
 	if o.output {
 		if err := output.FollowTasks(ctx, r, w.IDs, to); err != nil {

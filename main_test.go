@@ -74,6 +74,8 @@ func TestScript(t *testing.T) {
 			"block": writeBlock, "newer": buildNewer},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
+			case "root":
+				return os.Getuid() == 0, nil
 			case "mount":
 				return mayMount(), nil
 			case "full":

@@ -23,14 +23,14 @@ type TimedOut struct{ After time.Duration }
 
 func (g TimedOut) Error() string { return "gave up waiting after " + timetext.WriteDuration(g.After) }
 
-// Context returns a context for waiting. It ends at a signal, and after timeout if timeout is not 0.
-func Context(ctx context.Context, timeout time.Duration) (context.Context, func()) {
-	ctx, release := signals.Until(ctx)
+// Limit returns a context that ends after the timeout of a wait, if it isn't
+// 0. The notes that say what the wait is for come before it, so that even a
+// short wait prints them.
+func Limit(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout == 0 {
-		return ctx, release
+		return ctx, func() {}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, TimedOut{timeout})
-	return ctx, func() { cancel(); release() }
+	return context.WithTimeoutCause(ctx, timeout, TimedOut{timeout})
 }
 
 // Stopped returns the error of a command whose wait was ended by a signal, by --timeout or by an error. The parameter "left" is the number

@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/internal/await"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -15,8 +16,8 @@ import (
 
 // Wait waits until all tasks of a batch have ended. It returns exit status 1 if a task did not complete.
 func Wait(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner.Enqueued, timeout time.Duration) error {
-	ctx, stop := await.Context(ctx, timeout)
-	defer stop()
+	ctx, release := signals.Until(ctx)
+	defer release()
 	byID := make(map[int64]runner.Enqueued, len(added)) // added has the same id several times if lines have the same unique key
 	for _, one := range added {
 		if _, twice := byID[one.ID]; !twice {
@@ -25,6 +26,8 @@ func Wait(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner
 	}
 	ids := slices.Sorted(maps.Keys(byID))
 	await.NoteObstacle(ctx, r, p, ids, "--wait-timeout", false)
+	ctx, stop := await.Limit(ctx, timeout)
+	defer stop()
 	failed, err := await.All(ctx, r, p, ids, func(t jobs.Task) error {
 		if !p.JSON || t.State == "" {
 			return nil

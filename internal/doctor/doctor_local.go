@@ -83,7 +83,9 @@ func (d *Doctor) backup(_ context.Context, report reportFunc) error {
 	return nil
 }
 
-// workerPath returns the variable PATH of the first worker whose environment this user may read, or else the PATH of this process.
+// workerPath returns the PATH of the first worker whose environment this user
+// may read, and an empty text if there is none: only root may read it. Without
+// workers it returns the PATH of this process.
 func workerPath(workers []runner.Worker) string {
 	for _, w := range workers {
 		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", w.PID))
@@ -96,11 +98,14 @@ func workerPath(workers []runner.Worker) string {
 			}
 		}
 	}
+	if len(workers) > 0 {
+		return ""
+	}
 	return os.Getenv("PATH")
 }
 
 // missingFile returns the reason why the command of a task cannot start, or an empty text if it can. The parameter "path" is the variable
-// PATH of the worker.
+// PATH of the worker; empty means unknown.
 func missingFile(s *jobs.Spec, path string) string {
 	argv, err := taskspec.Argv(s.Args)
 	if s.Job != jobs.CommandJob || err != nil {
@@ -129,7 +134,8 @@ func missingFile(s *jobs.Spec, path string) string {
 		if s.Cwd != "" && isMissing(filepath.Join(s.Cwd, program)) {
 			return "program " + filepath.Join(s.Cwd, program) + " not found"
 		}
-	case runtime.GOOS != "windows": // do not search on Windows: there the name of the file can also end with any extension in PATHEXT
+	case path != "" && runtime.GOOS != "windows":
+		// Windows also finds files with any extension in PATHEXT.
 		for _, dir := range filepath.SplitList(path) {
 			if !isMissing(filepath.Join(dir, program)) {
 				return ""

@@ -115,7 +115,7 @@ func (o Options) PrintNotes(ctx context.Context, r *runner.Runner, p *term.Print
 
 // AddAndWait adds the task, shows its output, and waits for its end. The error that it returns contains the exit status of the task.
 func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Printer) error {
-	ctx, release := await.Context(ctx, 0)
+	ctx, release := signals.Until(ctx)
 	defer release()
 	to := &output.LogPrinter{P: p, Follow: true}
 	var live *output.Live
@@ -164,11 +164,8 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 		}
 		await.NoteObstacle(ctx, r, p, []int64{id}, option, o.Here)
 	}
-	if o.WaitTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, o.WaitTimeout, await.TimedOut{After: o.WaitTimeout})
-		defer cancel()
-	}
+	ctx, stop := await.Limit(ctx, o.WaitTimeout)
+	defer stop()
 	if !p.JSON && !o.Result {
 		live.Serve(jobs.Task{ID: id})
 		// Print all attempts of a new task, because the first one may already have ended. Of an older task, print the latest attempt and
