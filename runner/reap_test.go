@@ -103,6 +103,7 @@ func TestAWorkerWithoutItsLockFileIsReapedAfterItsLease(t *testing.T) {
 func TestStrayLockFilesAreRemovedWhenOld(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
+	testkit.NoError(t, os.MkdirAll(r.Path()+".d", 0o700))
 	stray := func(name string, age time.Duration) string {
 		path := filepath.Join(r.Path()+".d", name)
 		if err := os.WriteFile(path, []byte("C"), 0o600); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	sqlite3 "modernc.org/sqlite/lib"
@@ -62,6 +63,7 @@ type Disk struct {
 
 	mu      sync.Mutex
 	decide  func(Event) Code
+	refuses bool
 	now     map[string][]byte // current content of each file
 	durable map[string][]byte // content of each file at its last sync
 }
@@ -113,6 +115,21 @@ func (d *Disk) Decide(decide func(Event) Code) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.decide = decide
+	d.refuse(false)
+}
+
+// refusing counts the disks that have refused a lock since their last Decide or
+// their last lock.
+var refusing atomic.Int32
+
+func (d *Disk) refuse(refuses bool) {
+	switch {
+	case refuses && !d.refuses:
+		refusing.Add(1)
+	case !refuses && d.refuses:
+		refusing.Add(-1)
+	}
+	d.refuses = refuses
 }
 
 func (d *Disk) ask(e Event) Code {
@@ -121,7 +138,11 @@ func (d *Disk) ask(e Event) Code {
 	if d.decide == nil {
 		return OK
 	}
-	return d.decide(e)
+	code := d.decide(e)
+	if e.Op == Lock {
+		d.refuse(code != OK)
+	}
+	return code
 }
 
 func (d *Disk) written(path string, data []byte, offset int64) {

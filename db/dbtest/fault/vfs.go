@@ -120,10 +120,10 @@ func remove(tls *libc.TLS, _, name uintptr, dirSync int32) int32 {
 }
 
 // sleep leaves out the pauses in which SQLite waits up to ten seconds for a lock
-// that it needs to read the log: a Disk refuses a lock for good. Their length is
+// that it needs to read the log, while a Disk refuses locks. Their length is
 // 39 µs times a square. The busy handler sleeps for whole milliseconds.
 func sleep(tls *libc.TLS, _ uintptr, microseconds int32) int32 {
-	if microseconds%1000 != 0 {
+	if refusing.Load() > 0 && microseconds%1000 != 0 {
 		return microseconds
 	}
 	return function[func(*libc.TLS, uintptr, int32) int32](system.FxSleep)(tls, below, microseconds)
