@@ -24,7 +24,7 @@ func deleteCommand(a *cli.App) *cli.Command {
 
 delete removes finished tasks with their attempts and output. You cannot undo a
 deletion. Unfinished tasks stay unchanged; to delete an unfinished task, cancel
-it first. A finished task stays while an unfinished task depends on it (--after).
+it first. A finished task stays while an unfinished task waits for it (--after).
 
 With a selector, delete removes finished tasks only. If it matches several
 tasks, delete asks for confirmation on a terminal; without a terminal delete

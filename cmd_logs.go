@@ -35,10 +35,10 @@ func logsCommand(a *cli.App) *cli.Command {
 
 logs prints the output of tasks byte for byte: their stdout to stdout, their
 stderr to stderr. A terminal gets colours and carriage returns, and other
-control characters as text: \x1b. For several tasks each line begins with [ID]. With a selector,
-logs prints the output of all matching tasks, the oldest task first. With -f and
-a selector, logs follows the matching tasks that run now or start later, until
-you press ^C.
+control characters as text: \x1b. For several tasks each line begins with [ID].
+With a selector, logs prints the output of all matching tasks, the oldest task
+first. With -f and a selector, logs follows the matching tasks that run now or
+start later, until you press ^C.
 
 With -f and an id, logs waits until the task starts, continues through its
 retries, and exits when the task ends. If the middle of a long output was not

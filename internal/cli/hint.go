@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"os/exec"
 	"slices"
 	"strings"
 
@@ -22,10 +23,29 @@ func (line *Line) commandHint(word string, args []string) string {
 	if hint := cmp.Or(commandSynonym(path+" "+next), line.verbHint(path, next), commandSynonym(path)); hint != "" {
 		return hint
 	}
-	if near := spelling.Nearest(word, commandNamesOf(line.commands)); near != "" {
+	names := commandNamesOf(line.commands)
+	if near := cmp.Or(spelling.Nearest(word, names), beginning(word, names)); near != "" {
 		return line.name() + " " + near
 	}
+	if _, err := exec.LookPath(word); err == nil && line.Path == nil && next != "" {
+		return "runner enqueue -- " + word + " " + next
+	}
 	return line.name() + " --help"
+}
+
+// beginning returns the only one of the names that begins with word, or an
+// empty string.
+func beginning(word string, names []string) string {
+	found := ""
+	for _, name := range names {
+		if strings.HasPrefix(name, word) && len(strings.Trim(word, "-")) > 1 {
+			if found != "" {
+				return ""
+			}
+			found = name
+		}
+	}
+	return found
 }
 
 // verbHint returns a hint for users who type a noun and a verb, such as "task ls". It returns an empty string if it has no hint.
@@ -77,6 +97,9 @@ func (line *Line) optionHint(name string) string {
 	if line.option("-"+name) != nil { // the user typed a long name after a single dash: -queue
 		return "-" + name
 	}
+	if hint := line.optionSynonym(name); hint != "" && line.Command == nil { // tsp and pueue have letters for commands
+		return hint
+	}
 	if line.Command == nil && slices.ContainsFunc(line.commands, func(c *Command) bool { return hasOption(c, name) }) {
 		return "runner COMMAND " + name
 	}
@@ -90,7 +113,7 @@ func (line *Line) optionHint(name string) string {
 	for _, o := range line.options {
 		names = append(names, "--"+o.name)
 	}
-	return cmp.Or(spelling.Nearest(name, names), line.name()+" --help")
+	return cmp.Or(spelling.Nearest(name, names), beginning(name, names), line.name()+" --help")
 }
 
 // hasOption reports whether a command has an option, such as --queue or -q.
@@ -103,6 +126,9 @@ func hasOption(c *Command, name string) bool {
 // optionSynonym returns it only for a command that has this option.
 func (line *Line) optionSynonym(name string) string {
 	name = strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-")
+	if letter := strings.TrimRight(name, "0123456789"); len(letter) == 1 { // -j4
+		name = letter
+	}
 	path := cmp.Or(strings.Join(line.Path, " "), "runner")
 	for _, s := range OptionSynonyms {
 		fits := s.Commands == anyCommand || slices.Contains(strings.Split(s.Commands, ", "), path)

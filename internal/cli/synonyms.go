@@ -14,6 +14,7 @@ var CommandSynonyms = []CommandSynonym{
 	// These are hints for commands in the group Run.
 	{"runner run -- COMMAND", "exec, execute, srun"},
 	{"runner enqueue -- COMMAND", "add, push, submit, new, create, put, sbatch, qsub, queue --, queue add"},
+	{"runner enqueue --queue NAME -- COMMAND", "group add, group create, queue create, queue new, groups add"}, // a queue needs no set-up
 	{"runner enqueue --at TIME -- COMMAND", "at"},
 	{"runner enqueue --in DUR -- COMMAND", "defer"},
 	{"runner enqueue --batch FILE", "batch, import"},
@@ -26,7 +27,7 @@ var CommandSynonyms = []CommandSynonym{
 	{scheduleAddForm, "every, crontab -e, schedule create, schedule new, schedule set"},
 	{"runner schedule list", "crontab -l, timers, list-timers, schedules, periodic"},
 	{"runner schedule add NAME --replace --cron EXPR -- COMMAND", "schedule edit, schedule update"},
-	{"runner schedule remove NAME", "schedule rm, schedule delete, schedule del"},
+	{"runner schedule remove NAME", "schedule delete, schedule del"},
 	{"runner schedule pause NAME", "schedule disable, schedule stop, schedule suspend"},
 	{"runner schedule resume NAME", "schedule enable, schedule start, schedule unpause"},
 	{"runner schedule run NAME", "schedule trigger, trigger"},
@@ -48,7 +49,7 @@ var CommandSynonyms = []CommandSynonym{
 
 	// These are hints for commands in the group Control.
 	{"runner cancel ID", "kill, abort, atrm, scancel, qdel, terminate"},
-	{"runner cancel ID      systemctl stop runner", "stop"},
+	{"runner cancel ID      systemctl stop runner", "stop, shutdown, halt, quit"},
 	{"runner retry ID", "rerun, requeue, redo"},
 	{"runner retry ID      systemctl restart runner", "restart"},
 	{"runner edit ID", "modify, change, update, alter"},
@@ -56,18 +57,19 @@ var CommandSynonyms = []CommandSynonym{
 	{"runner hold ID", "stash, qhold"},
 	{"runner release ID", "unstash, unhold, qrls"},
 	{"runner delete ID", "remove, del"},
-	{"runner delete --older-than DUR", "prune, clean, cleanup, purge, clear, gc"},
+	{"runner delete --older-than DUR", "prune, clean, cleanup, gc"},
+	{"runner cancel -s pending      runner delete --older-than DUR", "purge, clear, flush, drain"},
 	{"runner pause QUEUE", "suspend"},
 	{"runner resume QUEUE", "unpause, continue"},
 	{"runner limit set TARGET", "throttle, limit add, semaphore, sem"},
 	{"runner limit list", "limits, limit ls"},
-	{"runner limit remove TARGET", "limit rm, limit delete"},
+	{"runner limit remove TARGET", "limit delete"},
 	{"runner hook set QUEUE --on-failure CMD", "callback, notify, notification, notifications, hooks, alert, hook add"},
 	{"runner hook list", "hook ls"},
-	{"runner hook remove QUEUE", "hook rm, hook delete"},
+	{"runner hook remove QUEUE", "hook delete"},
 
 	// These are hints for commands in the group Maintain.
-	{"runner doctor", "check, health, healthcheck, diagnose, fsck"},
+	{"runner doctor", "check, health, healthcheck, diagnose, fsck, du, df, disk, system df"},
 	{"runner backup FILE", "dump, snapshot"},
 	{"runner backup --help", "restore"},
 	{"runner serve", "web, ui, webui, gui, dash, dashboard, server, http, metrics, flower"},
@@ -112,6 +114,12 @@ const (
 // OptionSynonyms lists the options of other tools. The first row that fits counts.
 var OptionSynonyms = []OptionSynonym{
 	// Some tools, such as pueue and task-spooler, have options where runner has commands.
+	{"runner", "runner logs ID", "c"},
+	{"runner", "runner wait ID", "w"},
+	{"runner", "runner cancel ID", "r"},
+	{"runner", "runner delete -s finished", "C"},
+	{"runner", "runner run -- COMMAND", "f"},
+	{"runner", "runner enqueue --each -- COMMAND {}      runner work --concurrency N", "j P"},
 	{"runner", "runner list", "l ls"},
 	{"runner", "runner cancel ID", "k kill"},
 	{"runner", "runner logs -f ID", "t tail"},
@@ -122,13 +130,17 @@ var OptionSynonyms = []OptionSynonym{
 
 	{"schedule add", scheduleAddForm, "name"},
 	{"schedule add", "--cron '@every DUR'", "every interval"},
+	{"schedule add", "--cron @daily", "daily"},
+	{"schedule add", "--cron @hourly", "hourly"},
+	{"schedule add", "--cron @weekly", "weekly"},
+	{"schedule add", "--cron '0 3 * * *'", "at time"},
 	{"schedule add", "--cron", "schedule spec expression expr on-calendar"},
 	{"schedule add", "--zone", "timezone time-zone tz"},
 	{"schedule add", "--replace", "force update upsert overwrite"},
 	{"schedule add", "--overlap", "concurrency-policy no-overlap"},
 	{"enqueue, run", scheduleAddForm, "cron every schedule interval on-calendar"},
 
-	{newTask, "--label", "name title tag tags L unit comment description job-name"},
+	{newTask, "--label", "name n title tag tags L unit comment description job-name"},
 	{newTask, "--in", "delay countdown defer process-in start-in"},
 	{newTask, "--at", "eta run-at start-at start-time process-at scheduled-at begin when"},
 	{newTask, "--after", "depends-on depends depend dependency dependencies dep deps needs requires a"},
@@ -149,7 +161,10 @@ var OptionSynonyms = []OptionSynonym{
 	{newTask, "--cwd", "working-directory workdir working-dir dir directory chdir"},
 	{newTask, "--env", "environment setenv variable"},
 	{newTask, "--env-file", "environment-file"},
+	{"enqueue", "--each (a task for each line)      --input - (one task reads it)", "stdin"},
+	{"run", "runner run -- COMMAND", "stdin rm it t i"},
 	{newTask, "--input", "stdin"},
+	{newTask, "--memory", "mem-limit memory-limit memory-max mem-max max-memory ram"},
 	{newTask, "--shell", "script sh bash c"},
 	{newTask, "--job", "function func handler kind type"},
 	{newTask, "--args", "payload params"},
@@ -175,6 +190,7 @@ var OptionSynonyms = []OptionSynonym{
 	{"work", "--name", "worker-name hostname"},
 	{"work", "--keep", "retention keep-completed"},
 	{"work", "--log-level debug", "debug"},
+	{"work", "--log-level warn", "quiet q silent s"},
 	{"work", "runner service install", "daemon daemonize d detach background D"},
 
 	{"cancel", "--now", "force f kill immediately 9"},
@@ -207,6 +223,8 @@ var OptionSynonyms = []OptionSynonym{
 	{"logs", "--tail", "lines limit count last"},
 	{"logs", "--follow", "watch w F live"},
 	{"logs", "--timestamps", "t timestamp"},
+	{"logs", "--attempt N", "previous p"},
+	{"schedule run", "runner wait \"$(runner schedule run NAME)\"", "wait w sync"},
 
 	{"status", "--follow", "watch w live refresh tail"},
 	{"status", "runner list -s failed", "failed"},

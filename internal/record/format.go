@@ -28,6 +28,13 @@ func NewFormatter(p *term.Printer, text string) (*Formatter, error) {
 	if p.JSON {
 		return nil, failure.Exclusive("--format", "--json")
 	}
+	if !strings.Contains(text, "{{") { // --format json, as in other tools, would print this word for each record
+		try := `--format '{{.id}}\t{{.state}}'`
+		if strings.Contains(text, "json") {
+			try = "--json"
+		}
+		return nil, failure.Usage("--format %q is no template", text).Because("it would print this text for each record").Hint("%s", try)
+	}
 	t, err := template.New("--format").Option("missingkey=error").Funcs(template.FuncMap{"json": templateJSON}).Parse(unescape(text))
 	if err != nil {
 		return nil, failure.Usage("--format: %s", templateError(err)).Hint(`--format '{{.id}}\t{{.state}}'`)

@@ -3,6 +3,8 @@ package taskflags
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
+	"slices"
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
@@ -154,8 +156,17 @@ func (t *Task) validateForm(c *cli.Context) error {
 		}
 	}
 	switch {
-	case len(forms) == 0:
+	case len(forms) == 0 && c.Command.Name == "add":
 		return failure.Usage("missing command").Hint("%s -- backup.sh --full", Example(c))
+	case len(forms) == 0:
+		return failure.Usage("missing command").Hint("%s -- backup.sh --full      %s", Example(c), script(c))
+	case len(t.Words) == 1 && t.Words[0] == "-":
+		return failure.Usage("- is no command").Hint("%s", script(c))
+	case usesColons(t.Words):
+		i := slices.Index(t.Words, ":::")
+		return failure.Usage("::: is an argument of GNU parallel; runner would pass it to %s", t.Words[0]).
+			Hint("printf '%%s\\n' %s | runner enqueue --each -- %s",
+				shellescape.QuoteCommand(t.Words[i+1:]), strings.Join(t.Words[:i], " "))
 	case len(forms) > 1 && forms[0] == "a command":
 		return failure.Usage("%s cannot be used with a command; the command begins at %q", forms[1], t.Words[0])
 	case len(forms) > 1:
@@ -174,6 +185,22 @@ func (t *Task) validateForm(c *cli.Context) error {
 		return failure.Usage("only one of --input, --args, --batch and --each can read stdin")
 	}
 	return nil
+}
+
+// script returns a command line that runs the script on stdin.
+func script(c *cli.Context) string {
+	input := " --input -"
+	if c.Command.Name == "run" { // its command reads stdin anyway
+		input = ""
+	}
+	return Example(c) + input + " -- sh -s <SCRIPT"
+}
+
+// usesColons reports whether a command uses ::: as GNU parallel does, without
+// being parallel.
+func usesColons(words []string) bool {
+	return slices.Index(words, ":::") > 0 &&
+		!slices.ContainsFunc(words, func(word string) bool { return strings.HasSuffix(word, "parallel") || strings.HasSuffix(word, "sem") })
 }
 
 // command makes the Spec of a command. It looks for the program, unless --no-resolve is given.
@@ -195,6 +222,13 @@ func (t *Task) command(c *cli.Context, command jobs.Command) error {
 	return nil
 }
 
+// assignment matches NAME=VALUE, which only a shell takes for a variable.
+var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+
+// builtins are commands that exist only within a shell.
+var builtins = []string{"cd", "source", ".", "export", "ulimit", "umask", "eval", "exec", "set", "alias", "trap", "shopt", "for",
+	"if", "while"}
+
 // resolve sets the path of the command's program.
 func (t *Task) resolve(command *jobs.Command) *failure.Error {
 	name := command.Argv[0]
@@ -206,6 +240,12 @@ func (t *Task) resolve(command *jobs.Command) *failure.Error {
 	case len(t.Words) == 1 && strings.ContainsAny(name, " |&;<>*$") && f.Exit == invocation.StatusNotFound:
 		return failure.Usage("%q is one word and not the name of a program; no shell splits it", name).
 			Hint("--shell %s", shellescape.Quote(name))
+	case f.Exit == invocation.StatusNotFound && len(t.Words) > 1 && assignment.MatchString(name):
+		return failure.Usage("%q is no program: only a shell sets variables this way", name).
+			Hint("-e %s -- %s", shellescape.Quote(name), shellescape.QuoteCommand(t.Words[1:]))
+	case f.Exit == invocation.StatusNotFound && slices.Contains(builtins, name):
+		return failure.Usage("%s is a command of the shell, not a program", name).
+			Hint("--shell %s", shellescape.Quote(shellescape.QuoteCommand(t.Words)))
 	case len(t.Words) == 0 && f.Exit == invocation.StatusNotFound:
 		return invocation.StartFailure(f.Exit, "shell %s not found", name)
 	}

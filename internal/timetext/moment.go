@@ -15,7 +15,7 @@ const Help = `TIMES
   2026-01-31 15:04[:05]   local time; or 2026-01-31T15:04, 2026-01-31 5pm
   2026-01-31T15:04:05Z    UTC; or 2026-01-31T15:04:05+01:00, with an offset
   +10m, -1.5h             in 10 minutes; 1.5 hours ago
-  10m                     10 minutes ago; only with --since, --until
+  10m, today, yesterday   with --since, --until: 10 minutes ago, or at 00:00
   @1790000000             seconds since 1970, as date +%s prints them
 `
 
@@ -86,6 +86,8 @@ func parse(text string, now time.Time, zone *time.Location, direction int, inval
 	date, err := time.ParseInLocation(time.DateOnly, day, zone)
 	t, ok := parseClock(clock)
 	switch {
+	case relative && !found && direction < 0 && days <= 0:
+		return onDay(now.In(zone), days, time.Time{}, zone), nil
 	case relative && !found:
 		return time.Time{}, errDay
 	case relative && ok:
