@@ -14,7 +14,9 @@ func (d *DB) NoteBackup() {
 	path := filepath.Join(d.Dir(), backupMark)
 	// Remove the old file first: it may belong to another user, so that this process cannot write to it.
 	if d.MakeDir() == nil && (os.Remove(path) == nil || !exists(path)) {
-		_ = os.WriteFile(path, nil, 0o600)
+		if file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil { // O_EXCL follows no link
+			file.Close()
+		}
 	}
 }
 

@@ -72,6 +72,72 @@ func worldWritableDir(t *testing.T) string {
 	return dir
 }
 
+// TestOpenRefusesPlantedFilesBesideTheDatabase plants files and links where
+// Open would create its own, as another user could in a shared directory.
+func TestOpenRefusesPlantedFilesBesideTheDatabase(t *testing.T) {
+	inside := func(plant func(lock string) error) func(string) error {
+		return func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), plant(dir+"/init.lock")) }
+	}
+	for name, c := range map[string]struct {
+		plant func(dir string) error
+		want  string
+		root  bool
+	}{
+		"link": {inside(func(lock string) error { return os.Symlink(filepath.Join(filepath.Dir(lock), "../planted"), lock) }),
+			"init.lock is not a regular file", false},
+		"FIFO":          {inside(func(lock string) error { return syscall.Mkfifo(lock, 0o666) }), "init.lock is not a regular file", false},
+		"dangling link": {func(dir string) error { return os.Symlink("nowhere", dir) }, "is a symlink to nowhere, which does not exist", false},
+		"file":          {func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, "is not a directory", false},
+		"writable directory": {func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)) },
+			"may be written by everyone", false},
+		"directory of another user": {func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 65534, 65534)) },
+			"belongs to ", true},
+		"link of another user": {func(dir string) error {
+			return errors.Join(os.Mkdir(dir+"x", 0o700), os.Symlink(dir+"x", dir), os.Lchown(dir, 65534, 65534))
+		}, "is a link that belongs to ", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.root && os.Getuid() != 0 {
+				return
+			}
+			path := filepath.Join(t.TempDir(), "q.db")
+			if err := c.plant(path + ".d"); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Open(t.Context(), path, Options{Create: true})
+			if kindOf(err) != "permission" || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got error %v, want permission: %s", err, c.want)
+			}
+			for _, made := range []string{path, filepath.Join(filepath.Dir(path), "planted")} {
+				if _, err := os.Lstat(made); err == nil {
+					t.Errorf("got %s, want no file", made)
+				}
+			}
+		})
+	}
+}
+
+// TestAHeldInitLockEndsWithTheBusyTimeout: another user may hold the lock for
+// as long as they like.
+func TestAHeldInitLockEndsWithTheBusyTimeout(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "q.db")
+	if err := os.Mkdir(path+".d", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := os.Create(path + ".d/init.lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), path, Options{Create: true, BusyTimeout: time.Millisecond})
+	if kindOf(err) != "busy" {
+		t.Errorf("got error %v, want busy", err)
+	}
+}
+
 func TestOpenReportsMissingPermissionsAndChangesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode, dirMode fs.FileMode

@@ -48,8 +48,8 @@ func (d *File) Backup(ctx context.Context, to string, replace bool) (int64, erro
 
 // BackupFile implements engine.Shared.
 func (d *File) BackupFile(ctx context.Context) (string, error) {
-	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", backupProblem(err, d.Dir())
+	if err := d.MakeDir(); err != nil {
+		return "", err
 	}
 	part := filepath.Join(d.Dir(), "backup-"+rand.Text()[:8]+".part")
 	if _, err := d.copyTo(ctx, part, part); err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -75,18 +74,6 @@ func New(path string, o engine.Options) (*File, error) {
 func (d *File) Name() string     { return d.path }
 func (d *File) Address() string  { return d.path }
 func (d *File) Identity() string { return d.path }
-
-// Dir returns the directory beside the file.
-func (d *File) Dir() string { return d.path + ".d" }
-
-// MakeDir creates the directory Dir if it is missing. Open creates it together with a new file, but a user may have copied the file without
-// it.
-func (d *File) MakeDir() error {
-	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return engine.FileError(err, d.Dir())
-	}
-	return nil
-}
 
 // Created reports whether Open made the file.
 func (d *File) Created() bool { return d.created }

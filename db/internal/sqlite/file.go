@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -51,6 +52,9 @@ func (d *File) find() error {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) && d.options.Create {
+		if err := cmp.Or(d.checkDir(false), d.checkInitLock()); err != nil {
+			return err
+		}
 		var file *os.File
 		// The file has mode 0600 from its creation. SQLite gives the -wal and -shm files the same mode.
 		if file, err = os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {

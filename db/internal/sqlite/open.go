@@ -19,6 +19,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"example.com/runner/db/internal/engine"
+	"example.com/runner/db/internal/owner"
 	"example.com/runner/db/schema"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
@@ -175,10 +176,10 @@ func (d *File) initialise(ctx context.Context) error {
 // WAL mode, and the switch ignores the busy handler of SQLite. So a lock file lets only one process at a time make the call. Without the
 // lock file, a process may fail if several processes open a new file at the same time (measured with eight processes: 1 of 96 failed).
 func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
-	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !os.IsExist(err) {
-		return engine.FileError(err, d.path)
+	if err := cmp.Or(d.MakeDir(), d.checkDir(false), d.checkInitLock()); err != nil {
+		return err
 	}
-	lock := flock.New(d.Dir()+"/init.lock", flock.SetPermissions(0o600))
+	lock := flock.New(d.initLock(), flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|owner.NoFollow|owner.NoBlock))
 	defer lock.Close()
 	ok, err := lock.TryLock() // this try has no timeout, so it takes a free lock even if the busy timeout is very short
 	if !ok && err == nil {
