@@ -85,9 +85,10 @@ func TestOpenRefusesPlantedFilesBesideTheDatabase(t *testing.T) {
 	}{
 		"link": {inside(func(lock string) error { return os.Symlink(filepath.Join(filepath.Dir(lock), "../planted"), lock) }),
 			"init.lock is not a regular file", false},
-		"FIFO":          {inside(func(lock string) error { return syscall.Mkfifo(lock, 0o666) }), "init.lock is not a regular file", false},
-		"dangling link": {func(dir string) error { return os.Symlink("nowhere", dir) }, "is a symlink to nowhere, which does not exist", false},
-		"file":          {func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, "is not a directory", false},
+		"FIFO": {inside(func(lock string) error { return syscall.Mkfifo(lock, 0o666) }), "init.lock is not a regular file", false},
+		"dangling link": {func(dir string) error { return os.Symlink("nowhere", dir) },
+			"is a symlink to nowhere, which does not exist", false},
+		"file": {func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, "is not a directory", false},
 		"writable directory": {func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)) },
 			"may be written by everyone", false},
 		"directory of another user": {func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 65534, 65534)) },
@@ -114,6 +115,20 @@ func TestOpenRefusesPlantedFilesBesideTheDatabase(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestOpenRefusesALinkForTheLogOfTheDatabase(t *testing.T) {
+	for _, end := range []string{"-wal", "-shm"} {
+		path := filepath.Join(t.TempDir(), "q.db")
+		create(t, path)
+		if err := os.Symlink("planted", path+end); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(t.Context(), path, Options{})
+		if kindOf(err) != "permission" || !strings.Contains(err.Error(), end+" is not a regular file") {
+			t.Errorf("got error %v, want permission: %s is not a regular file", err, end)
+		}
 	}
 }
 

@@ -124,6 +124,8 @@ func (d *Doctor) filesystem(_ context.Context, report reportFunc) error {
 		report(Fail, message+", mounted read-only", "remount it for writing; the kernel may have made it read-only after a disk error")
 	case disk.Network:
 		report(Fail, message+": locks are not reliable on a network filesystem", "--db PATH on a local disk")
+	case disk.NoInodes:
+		report(Fail, message+", no inodes left", "remove some files: the disk can't hold another one")
 	case disk.Total > 0 && disk.Free < disk.Reserve:
 		report(Fail, message, "free some space; with less than "+humanize.Size(disk.Reserve)+" no task is enqueued or started")
 	case disk.Total > 0 && disk.Free < min(diskWarn, disk.Total/50):

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"example.com/runner/jobs"
 )
@@ -34,6 +35,9 @@ func FileError(err error, path string) error {
 	case errors.Is(err, fs.ErrPermission):
 		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot open " + path, Err: err,
 			Why: []string{"permission denied"}, Hint: "check the owner and mode of the file and of its directory"}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &jobs.Error{Kind: jobs.ErrFull, What: "no space or no inodes left for " + path, Err: err,
+			Why: []string{err.Error(), "nothing was written"}, Hint: "free some space on its disk, then again"}
 	default:
 		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot open " + path, Err: err, Why: []string{err.Error()}}
 	}

@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
+	"example.com/runner/db/internal/engine"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
@@ -164,6 +166,8 @@ func backupProblem(err error, path string) error {
 		p.Why, p.Hint = []string{"no directory " + filepath.Dir(path)}, "mkdir -p "+filepath.Dir(path)
 	case errors.Is(err, fs.ErrPermission):
 		p.Why = []string{"permission denied"}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return engine.FileError(err, path)
 	default:
 		p.Why = []string{err.Error()}
 	}

@@ -17,6 +17,27 @@ const (
 	minReserve = 4 << 20  // bytes that stay free on a small disk
 )
 
+// room is the space on a filesystem: bytes and files (inodes). It is zero if
+// unknown, and some filesystems don't count files.
+type room struct{ free, total, inodes, allInodes int64 }
+
+// noInodes reports whether no file can be created, however many bytes are free.
+func (r room) noInodes() bool { return r.allInodes > 0 && r.inodes == 0 }
+
+// isFull reports whether not even SQLite's -shm file, which has 32 KiB, fits.
+func (r room) isFull() bool { return r.total > 0 && r.free < 64<<10 }
+
+// fullError returns the error of a disk without space or without inodes.
+func fullError(r room, path string, err error) error {
+	e := &jobs.Error{Kind: jobs.ErrFull, What: "the disk is full: " + path, Why: []string{"nothing was written"},
+		Hint: "free some space on its disk, then again", Err: err}
+	if r.noInodes() {
+		e.What, e.Hint = "the disk has no inodes left: "+path, "remove some files on its disk, then again"
+		e.Why = []string{"it has space, but it can't hold another file", "nothing was written"}
+	}
+	return e
+}
+
 // reserve returns the number of bytes that stay free on a disk. It is a fiftieth of the size of the disk, but not less than minReserve or
 // more than maxReserve.
 func reserve(total int64) int64 { return min(maxReserve, max(total/50, minReserve)) }
@@ -39,6 +60,7 @@ type Disk struct {
 	ReadOnly    bool   // whether the filesystem is mounted read-only
 	Free, Total int64  // number of bytes that this user may still write, and size of the disk in bytes; both are 0 if unknown
 	Reserve     int64  // number of free bytes below which no task is enqueued or claimed
+	NoInodes    bool   // whether no file can be created, because the filesystem holds as many as it can
 }
 
 // DiskOf describes the filesystem of the database at path, which need not exist.
@@ -49,7 +71,8 @@ func DiskOf(path string) Disk {
 		disk.Kind, disk.Network = kind, true
 	}
 	disk.ReadOnly = errors.Is(writable(dir), syscall.EROFS)
-	disk.Free, disk.Total = space(dir)
+	r := space(dir)
+	disk.Free, disk.Total, disk.NoInodes = r.free, r.total, r.noInodes()
 	disk.Reserve = reserve(disk.Total)
 	return disk
 }

@@ -224,8 +224,8 @@ func (d *File) Rest(pause time.Duration) {
 
 // Space returns an error of kind ErrFull if the disk has no space for another task.
 func (d *File) Space() error {
-	free, total := space(filepath.Dir(d.path))
-	return checkSpace(free, total, d.path)
+	r := space(filepath.Dir(d.path))
+	return checkSpace(r.free, r.total, d.path)
 }
 
 // Explain turns an error of the driver into a *jobs.Error that explains it.

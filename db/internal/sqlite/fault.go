@@ -49,18 +49,31 @@ func explain(err error, file string) error {
 	if err != nil && (errors.Is(err, engine.ErrPoolClosed()) || errors.Is(err, sql.ErrConnDone)) {
 		return jobs.ErrClosed
 	}
+	failure, ok := errors.AsType[*driver.Error](err)
+	if !ok {
+		return err
+	}
+	if _, absent := os.Stat(file); isDamage(err) && errors.Is(absent, fs.ErrNotExist) {
+		return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was removed: " + file, Err: err,
+			Why:  []string{"the file was removed or moved while it was in use"},
+			Hint: "stop every process that uses it, and restore a backup"}
+	}
+	return explainCode(failure.Code(), space(filepath.Dir(file)), err, file)
+}
+
+// explainCode explains an extended result code of SQLite. The driver doesn't
+// tell the errno behind a code, so a failed write on a disk without room counts
+// as a full disk.
+func explainCode(extended int, r room, err error, file string) error {
 	problem := func(kind error, what, hint string, why ...string) error {
 		return &jobs.Error{Kind: kind, What: what, Why: why, Hint: hint, Err: err}
 	}
-	if _, absent := os.Stat(file); isDamage(err) && errors.Is(absent, fs.ErrNotExist) {
-		return problem(jobs.ErrReplaced, "database was removed: "+file, "stop every process that uses it, and restore a backup",
-			"the file was removed or moved while it was in use")
-	}
-	switch code(err) {
+	full := r.isFull() || r.noInodes()
+	switch extended & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return problem(jobs.ErrBusy, "database is busy: "+file, "again")
 	case sqlite3.SQLITE_FULL:
-		return problem(jobs.ErrFull, "no space left for "+file, "free some space on its disk, then again", "nothing was written")
+		return fullError(r, file, err)
 	case sqlite3.SQLITE_NOTADB:
 		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: file, What: file + " is not a runner database",
 			Hint: "another file",
@@ -69,11 +82,29 @@ func explain(err error, file string) error {
 		return problem(jobs.ErrCorrupt, "database is damaged: "+file, "restore a backup; keep the file", fmt.Sprint(err),
 			"nothing was changed")
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		if full && extended != sqlite3.SQLITE_READONLY && extended != sqlite3.SQLITE_READONLY_DBMOVED {
+			return fullError(r, file, err)
+		}
 		return readOnly(err, file)
 	case sqlite3.SQLITE_IOERR:
+		if full && !isRead(extended) {
+			return fullError(r, file, err)
+		}
 		return problem(jobs.ErrCorrupt, "cannot read or write "+file, "check the disk", fmt.Sprint(err))
 	}
 	return err
+}
+
+// isRead reports whether an I/O error came from reading or locking, which needs
+// no space.
+func isRead(extended int) bool {
+	switch extended {
+	case sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_FSTAT, sqlite3.SQLITE_IOERR_RDLOCK,
+		sqlite3.SQLITE_IOERR_UNLOCK, sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK, sqlite3.SQLITE_IOERR_NOMEM,
+		sqlite3.SQLITE_IOERR_ACCESS, sqlite3.SQLITE_IOERR_CORRUPTFS, sqlite3.SQLITE_IOERR_DATA:
+		return true
+	}
+	return false
 }
 
 // readOnly returns the error of a file that cannot be written.
@@ -83,8 +114,8 @@ func readOnly(err error, file string) error {
 			"a user who may only read the file can do so while another process has it open, such as a worker"},
 		Hint: "check the owner and mode of the file and of its directory"}
 	if errors.Is(writable(filepath.Dir(file)), syscall.EROFS) {
-		p.Why, p.Hint = []string{"its filesystem is mounted read-only"},
-			"remount it for writing; the kernel may have made it read-only after a disk error"
+		p.Why = []string{"its filesystem is mounted read-only", "to read the tasks meanwhile, copy the files to another disk"}
+		p.Hint = "remount it for writing; the kernel may have made it read-only after a disk error"
 	}
 	return p
 }

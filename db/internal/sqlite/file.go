@@ -98,7 +98,7 @@ func (d *File) find() error {
 				"log; nothing was changed"},
 			Hint: "mount the directory of the database, or use another file"}
 	}
-	if err := d.checkFilesInUse(); err != nil {
+	if err := cmp.Or(d.checkFilesInUse(), d.checkBeside()); err != nil {
 		return err
 	}
 	// with Create the caller wants to write, so report a read-only file now: SQLite would fail only at the first write

@@ -4,11 +4,12 @@ package sqlite
 
 import "golang.org/x/sys/unix"
 
-// space returns how many bytes this user may still write to the filesystem of path, and its size in bytes.
-func space(path string) (free, total int64) {
+// space returns how much this user may still write to the filesystem of path.
+func space(path string) room {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {
-		return 0, 0
+		return room{}
 	}
-	return int64(fs.Bavail) * int64(fs.Bsize), int64(fs.Blocks) * int64(fs.Bsize) // the types of the fields differ between systems
+	return room{free: int64(fs.Bavail) * int64(fs.Bsize), total: int64(fs.Blocks) * int64(fs.Bsize),
+		inodes: int64(fs.Ffree), allInodes: int64(fs.Files)} // the types of the fields differ between systems
 }
