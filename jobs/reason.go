@@ -68,10 +68,16 @@ func RetryIn(d time.Duration, err error) error {
 	return &retryError{max(d, 0), cmpError(err, "retry")}
 }
 
-// Snooze returns an error with which a function delays its task. The task starts again after d, and the attempt does not count. With a d of
-// 0 the task keeps its place in the queue, as with RetryIn. To give a reason, wrap the error. The task shows the text of that error until
-// the next attempt. Middleware recognises the error by its method SnoozeFor() time.Duration, with errors.AsType or errors.As.
-func Snooze(d time.Duration) error { return &snoozeError{max(d, 0)} }
+// Snooze returns an error with which a function delays its task. The task
+// starts again after d, and the attempt does not count. With a d of 0 the task
+// keeps its place in the queue, as with RetryIn. A negative d is an error of
+// the attempt. A task that snoozes for less than 100 ms more than ten times in a
+// row waits 100 ms from then on, and the worker logs a warning.
+//
+// To give a reason, wrap the error. The task shows the text of that error until
+// the next attempt. Middleware recognises the error by its method
+// SnoozeFor() time.Duration, with errors.AsType or errors.As.
+func Snooze(d time.Duration) error { return &snoozeError{d} }
 
 // Fail wraps an error that a function returns. The task then fails with this error, even if attempts are left. Fail is for an error that
 // another attempt cannot fix, such as an invalid address. A person can still retry the task.

@@ -217,6 +217,33 @@ func TestASnoozeCountsNoAttempt(t *testing.T) {
 	})
 }
 
+// TestSnoozesWithoutAPauseGetOne checks a function that never stops snoozing,
+// for a time between 0 and 100 ms. WorkUntilEmpty and Drain must return.
+func TestSnoozesWithoutAPauseGetOne(t *testing.T) {
+	for _, d := range []time.Duration{0, 1, 99 * time.Millisecond} {
+		onFakeTime(t, Options{}, func(context.Context, *fakeTimeTest, string) (string, error) {
+			return "", jobs.Snooze(d)
+		}, func(f *fakeTimeTest) {
+			id := f.enqueue(work.With("x"))
+			f.work(10 * time.Second)
+			if n := len(f.runs); n < 90 || n > 115 {
+				f.Errorf("snoozes of %v: got %d runs in 10 s, want about 100", d, n)
+			}
+			f.want(id, jobs.Scheduled, "")
+		})
+	}
+}
+
+func TestANegativeSnoozeIsAnError(t *testing.T) {
+	onFakeTime(t, Options{}, func(context.Context, *fakeTimeTest, string) (string, error) {
+		return "", jobs.Snooze(-time.Second)
+	}, func(f *fakeTimeTest) {
+		id := f.enqueue(work.With("x", jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{})))
+		f.work(time.Minute)
+		testkit.Equal(f.T, "error", f.want(id, jobs.Failed, jobs.ReasonError).Error, "snoozed for the negative time -1s")
+	})
+}
+
 func TestATaskExpiresOnTimeWhenNoWorkerRunsItsJob(t *testing.T) {
 	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(jobs.Define[int]("nobody").With(1, jobs.ExpiresIn(time.Hour)))
@@ -250,7 +277,14 @@ func TestABusyWorkerHandlesDueAndExpiredTasksOnTime(t *testing.T) {
 
 func TestATimeoutEndsTheContextOfAFunction(t *testing.T) {
 	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
-		<-ctx.Done()
+		deadline, ok := ctx.Deadline()
+		testkit.Equal(f.T, "there is a deadline", ok, true)
+		testkit.Equal(f.T, "time until the deadline", time.Until(deadline), 30*time.Second)
+		child, stop := context.WithCancel(ctx)
+		defer stop()
+		<-child.Done()
+		testkit.ErrorIs(f.T, ctx.Err(), context.DeadlineExceeded)
+		testkit.ErrorIs(f.T, child.Err(), context.DeadlineExceeded)
 		testkit.Equal(f.T, "remainder of the running time", time.Since(f.began).Round(time.Millisecond)%(30*time.Second), 0)
 		testkit.ErrorIs(f.T, context.Cause(ctx), jobs.ErrTimeout)
 		if in == "in spite of it" {

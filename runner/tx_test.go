@@ -198,6 +198,48 @@ func TestEffectAndFinishCommitTogether(t *testing.T) {
 	}
 }
 
+// TestFinishTxCountsOncePerTransaction calls FinishTx a second time: in the
+// same transaction, or in another one after a rollback.
+func TestFinishTxCountsOncePerTransaction(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		var second error
+		calls := 0
+		r := runnerkit.Open(t, runner.Options{})
+		handle := app(t, r)
+		r.Register(double.Handler(func(ctx context.Context, _ int) (int, error) {
+			if calls++; calls > 1 {
+				return 7, nil
+			}
+			tx, err := handle.BeginTx(ctx, nil)
+			testkit.NoError(t, err)
+			testkit.NoError(t, runner.FinishTx(ctx, tx, 1))
+			if again {
+				testkit.NoError(t, tx.Rollback())
+				tx, err = handle.BeginTx(ctx, nil)
+				testkit.NoError(t, err)
+			}
+			second = runner.FinishTx(ctx, tx, 2)
+			return 0, tx.Commit()
+		}))
+		events := r.Events(t.Context(), 10)
+		task := runnerkit.Enqueue(t, r, double.With(1, jobs.Retry(jobs.Backoff{})))
+		runnerkit.Drain(t, r)
+		want := `7`
+		if again {
+			testkit.NoError(t, second)
+			want = `2`
+		} else {
+			testkit.ErrorIs(t, second, jobs.ErrLost)
+		}
+		testkit.Equal(t, "result", string(runnerkit.Get(t, r, task.ID).Result), want)
+		var last runner.Event
+		for range len(events) {
+			last = <-events
+		}
+		testkit.Equal(t, "result of the event", string(last.Task.Result), want)
+	}
+}
+
 func TestAFinishThatIsNotCommittedFailsTheAttempt(t *testing.T) {
 	calls := 0
 	r := runnerkit.Open(t, runner.Options{})

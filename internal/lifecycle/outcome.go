@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -93,7 +94,12 @@ func (o *Outcome) setError(err error) {
 		}
 	}
 	if e, ok := errors.AsType[snoozeError](err); ok {
-		o.Reason, o.snooze = "", new(e.SnoozeFor())
+		d := e.SnoozeFor()
+		if d < 0 { // such as that of time.Until with a time that has passed: a retry has a backoff and an end, a snooze has neither
+			o.Reason, o.Error = jobs.ReasonError, CutError(fmt.Sprintf("snoozed for the negative time %v", d))
+			return
+		}
+		o.Reason, o.snooze = "", new(d)
 		if err == error(e) { //nolint:errorlint // only an error that wraps e has a text that says why
 			o.Error = ""
 		}
@@ -105,6 +111,18 @@ func (o *Outcome) setError(err error) {
 		o.retryIn = new(e.RetryIn())
 	}
 }
+
+// Snoozed returns the delay of jobs.Snooze, and whether the attempt ended with
+// it.
+func (o *Outcome) Snoozed() (time.Duration, bool) {
+	if o.snooze == nil || o.Reason != "" {
+		return 0, false
+	}
+	return *o.snooze, true
+}
+
+// SetSnooze sets the delay of an outcome that is Snoozed.
+func (o *Outcome) SetSnooze(d time.Duration) { o.snooze = new(d) }
 
 // ofAttempt reports whether an AttemptError may have a reason. The others are
 // for the worker to find, and one that nobody knows would be stored as it is.

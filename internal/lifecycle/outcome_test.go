@@ -85,8 +85,13 @@ func TestOutcomeOfReplacesNegativeDelaysAndMissingCauses(t *testing.T) {
 	if o := OutcomeOf(nil, jobs.RetryIn(-time.Hour, nil)); *o.retryIn != 0 || o.Error == "" {
 		t.Errorf("RetryIn: got delay %v and error %q, want no delay and an error text", *o.retryIn, o.Error)
 	}
-	if o := OutcomeOf(nil, jobs.Snooze(-1)); *o.snooze != 0 {
-		t.Errorf("Snooze: got delay %v, want 0", *o.snooze)
+	if o := OutcomeOf(nil, jobs.Snooze(-1)); o.snooze != nil || o.Reason != jobs.ReasonError {
+		t.Errorf("Snooze: got delay %v and reason %q, want an error", o.snooze, o.Reason)
+	}
+	for _, reason := range []jobs.Reason{"weird", jobs.ReasonLost, jobs.ReasonShutdown, jobs.ReasonExpired} {
+		if o := OutcomeOf(nil, &jobs.AttemptError{Reason: reason}); o.Reason != jobs.ReasonError {
+			t.Errorf("AttemptError with the reason %s: got %q, want %q", reason, o.Reason, jobs.ReasonError)
+		}
 	}
 	for name, err := range map[string]error{"Cancel": jobs.Cancel(nil), "Fail": jobs.Fail(nil)} {
 		if o := OutcomeOf(nil, err); o.Error == "" {

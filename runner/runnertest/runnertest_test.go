@@ -148,6 +148,58 @@ func TestACrashAfterTheClaimLosesTheAttemptAndNotTheTask(t *testing.T) {
 	})
 }
 
+func TestDrainEndsIfATaskSnoozesForEver(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		r.Register(sendEmail.Handler(func(context.Context, email) error { return jobs.Snooze(0) }))
+		runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
+		if n := len(runnertest.Drain(t, r)); n < 2 || n > 20 {
+			t.Errorf("got %d attempts, want about 11", n)
+		}
+	})
+}
+
+// TestAFailedFinishDoesNotHideALoss lets FinishTx fail and takes the task away
+// before or after the call. The function must be told.
+func TestAFailedFinishDoesNotHideALoss(t *testing.T) {
+	for _, lostBefore := range []bool{false, true} {
+		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+			app := runnertest.OpenDB(t, r)
+			calls := 0
+			lose := func(ctx context.Context) { testkit.NoError(t, runnertest.Lose(ctx, r)) }
+			r.Register(sendEmail.Handler(func(ctx context.Context, _ email) error {
+				if calls++; calls > 1 {
+					return nil
+				}
+				if lostBefore {
+					lose(ctx)
+				}
+				tx, err := app.BeginTx(ctx, nil)
+				testkit.NoError(t, err)
+				var result any
+				if !lostBefore {
+					result = func() {} // no JSON
+				}
+				if err := runner.FinishTx(ctx, tx, result); err == nil {
+					t.Error("got no error from FinishTx, want one")
+				}
+				if !lostBefore {
+					lose(ctx)
+				}
+				began := time.Now()
+				<-ctx.Done()
+				testkit.ErrorIs(t, context.Cause(ctx), jobs.ErrLost)
+				if waited := time.Since(began); waited > 11*time.Second {
+					t.Errorf("told after %v, want at most a heartbeat", waited)
+				}
+				return nil
+			}))
+			runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
+			runnertest.Drain(t, r)
+			testkit.Equal(t, "calls", calls, 2)
+		})
+	}
+}
+
 func TestAFunctionThatHasLostItsTaskRunsAgain(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		app, err := sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: r.Path(), RawQuery: "_txlock=immediate"}).String())

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,8 +54,10 @@ type attempt struct {
 	report   atomic.Pointer[jobs.Progress]   // last report of progress; nil if there is none
 	toReport atomic.Bool                     // whether a goroutine is about to store the report
 	steps    atomic.Pointer[steps]           // steps of the function; nil until the function calls the first step
-	inTx     atomic.Int64                    // time of the call of FinishTx, in milliseconds; 0 before the call
-	txResult atomic.Pointer[json.RawMessage] // result that the function passed to FinishTx; nil before the call
+	txCalled atomic.Bool                     // whether the function has called FinishTx
+	inTx     atomic.Int64                    // time of the FinishTx that succeeded, in milliseconds; 0 if none did
+	txResult atomic.Pointer[json.RawMessage] // result that the function passed to that FinishTx; nil if none succeeded
+	finishTx *sql.Tx                         // transaction of that FinishTx; only for FinishTx itself
 
 	stopOnce   sync.Once                  // ensures that watchStuck is called only once
 	stuckCheck atomic.Pointer[time.Timer] // timer that calls checkStuck; nil before the context ends
@@ -90,17 +93,13 @@ func (a *attempt) begin() {
 	a.e.observeStart(a)
 	go func() {
 		began := now()
-		var timer *time.Timer
-		if d := a.timeout(); d > 0 {
-			timer = time.AfterFunc(d, func() { a.stop(jobs.ErrTimeout, false) })
-		}
+		ctx, unwatch, cancel := a.withTimeout(began)
+		defer cancel() // after the outcome, which depends on the context
 		var result json.RawMessage
 		var err error
 		panicked := guard.Goexit() // nil when the handler has returned
 		defer func() {             // a deferred function also runs when a handler panics or calls runtime.Goexit
-			if timer != nil {
-				timer.Stop()
-			}
+			unwatch()
 			if a.seat != nil {
 				a.seat.Arrive() // tell the batch not to wait for this attempt, which may have ended before its function was called
 			}
@@ -118,10 +117,32 @@ func (a *attempt) begin() {
 			// The attempt ends with a snooze, so that a worker of a newer version may take the task.
 			err = fmt.Errorf("%w: %w", unknown, jobs.Snooze(unknownOptionDelay))
 		} else {
-			result, err = a.e.o.Handlers[a.task.Job].Run(a.ctx, a.task)
+			result, err = a.e.o.Handlers[a.task.Job].Run(ctx, a.task)
 		}
 		panicked = nil
 	}()
+}
+
+// withTimeout returns the context of the handler. At the timeout it ends with
+// the error context.DeadlineExceeded and the cause jobs.ErrTimeout, and the
+// attempt is stopped. Stopping a.ctx alone would end it as context.Canceled.
+func (a *attempt) withTimeout(began time.Time) (ctx context.Context, unwatch, cancel func()) {
+	d := a.timeout()
+	if d <= 0 {
+		return a.ctx, func() {}, func() {}
+	}
+	ctx, cancel = context.WithDeadlineCause(a.ctx, began.Add(d), jobs.ErrTimeout)
+	ended := func() {
+		if errors.Is(context.Cause(ctx), jobs.ErrTimeout) {
+			a.stop(jobs.ErrTimeout, false)
+		}
+	}
+	stop := context.AfterFunc(ctx, ended)
+	return ctx, func() {
+		if !stop() {
+			ended() // the handler may have returned before the call of AfterFunc
+		}
+	}, cancel
 }
 
 // RunCommand runs the command of the attempt that ctx belongs to. The parameter "pages" is the URL of the web pages, or empty.
@@ -164,7 +185,7 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 	if !a.over.CompareAndSwap(false, true) {
 		return // abandon or checkStuck has already recorded an outcome
 	}
-	if a.inTx.Load() != 0 {
+	if a.txCalled.Load() {
 		if result = nil; err == nil { // the database ignores err if the transaction of FinishTx was committed
 			err = errNotCommitted
 		}

@@ -159,9 +159,10 @@ type loopState struct {
 
 	pressure pressure // load and memory of the machine
 
-	finished     int         // number of attempts that have ended
-	released     int         // number of tasks that went back to their queues
-	lastFinishes []db.Finish // outcomes that the last cycle wrote; the next cycle uses the memory of this slice again
+	finished     int           // number of attempts that have ended
+	released     int           // number of tasks that went back to their queues
+	snoozes      map[int64]int // numbers of short snoozes in a row, by the id of the task; see limitSnooze
+	lastFinishes []db.Finish   // outcomes that the last cycle wrote; the next cycle uses the memory of this slice again
 	liveness     livenessState
 }
 

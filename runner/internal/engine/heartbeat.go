@@ -31,17 +31,26 @@ func (e *Engine) heartbeat() {
 		if e.o.OwnProcess || e.info.PID == 1 {
 			supervisor.ReapAdopted()
 		}
-		if now().Sub(e.lastBeat()) >= e.o.Lease-margin {
-			e.mu.Lock()
-			if len(e.running) > 0 {
-				e.log.Error("heartbeats fail: stopping all attempts", "since", e.confirmed)
+		if since := e.lastBeat(); now().Sub(since) >= e.o.Lease-margin {
+			if n := e.stopLost(); n > 0 {
+				e.log.Error("heartbeats fail: stopping all attempts", "since", since, "attempts", n)
 			}
-			for _, a := range e.running {
-				a.stop(jobs.ErrLost, true)
-			}
-			e.mu.Unlock()
 		}
 	}
+}
+
+// stopLost stops all attempts, whose leases are about to end. It returns how
+// many of them were not stopped yet.
+func (e *Engine) stopLost() (stopped int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.running {
+		if !a.over.Load() && a.ctx.Err() == nil {
+			stopped++
+		}
+		a.stop(jobs.ErrLost, true)
+	}
+	return stopped
 }
 
 // lastBeat returns the time of the last successful heartbeat.

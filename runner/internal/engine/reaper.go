@@ -18,6 +18,7 @@ const (
 	reapShare   = 50
 	reapAgain   = 100 * time.Millisecond // interval of the checks while the guardians of a dead worker are about to end
 	minReapWait = 10 * time.Millisecond
+	minReapRead = 10 * time.Second // shortest time after which a read is given up
 )
 
 // reaper takes over the tasks of workers that died or hang. Every worker has a reaper, and all reapers are equal.
@@ -102,8 +103,10 @@ func (p *reaper) start() {
 // takeOver takes over the tasks of dead workers. It returns the workers whose tasks it has not taken over, or false if it cannot read the
 // workers.
 func (p *reaper) takeOver() (map[string]db.Owner, bool) {
+	ctx, cancel := p.readContext()
+	defer cancel()
 	began := now()
-	owners, err := p.e.worker.Owners(context.Background())
+	owners, err := p.e.worker.Owners(ctx)
 	p.cost = now().Sub(began)
 	if err != nil {
 		return nil, false // this error is not logged, because the next write reports it
@@ -121,6 +124,12 @@ func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 		}
 	}
 	return others, true
+}
+
+// readContext returns the context of a read. It ends with the loop, because Run
+// waits for the reaper, and a server that hangs may never answer.
+func (p *reaper) readContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(p.e.stopped, max(p.e.o.Lease, minReapRead))
 }
 
 // reapDead takes over the tasks of worker o if it is dead, and reports whether it has done so. Several reapers may do this at the same
@@ -205,7 +214,8 @@ func (p *reaper) canSweep(o db.Owner) bool {
 // expire takes over the tasks of workers that do not renew their leases. It revokes the claims, kills the processes of the tasks, and
 // records the loss.
 func (p *reaper) expire(owners map[string]db.Owner) {
-	ctx := context.Background()
+	ctx, cancel := p.readContext()
+	defer cancel()
 	began := now()
 	leases, err := p.e.worker.Leases(ctx)
 	if err != nil {
@@ -219,7 +229,7 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 	if len(lost) == 0 {
 		return
 	}
-	revoked, err := p.e.worker.Revoke(ctx, lost)
+	revoked, err := p.e.worker.Revoke(context.Background(), lost) // package db limits the time of writes
 	if err != nil {
 		p.e.log.Warn("cannot take over tasks", "err", err)
 		return
@@ -233,7 +243,7 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 		if o, known := owners[id]; known && !p.clear(o, keysOf(claimsOf(revoked)), supervisor.ReadRecords(path)) {
 			continue
 		}
-		reaped, err := p.e.worker.Reap(ctx, revoked, now())
+		reaped, err := p.e.worker.Reap(context.Background(), revoked, now())
 		if err != nil {
 			p.e.log.Warn("cannot take over tasks", "worker", id, "err", err)
 			continue

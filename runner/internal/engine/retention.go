@@ -56,8 +56,12 @@ func (e *Engine) retain() {
 		}
 		for more = !failed; more && e.nothingRuns(); {
 			var err error
-			if more, err = e.store.Vacuum(ctx); err != nil || !e.waitFor(retainPause) {
+			if more, err = e.store.Vacuum(ctx); err != nil {
+				e.log.Warn("cannot return free space", "err", err)
 				break
+			}
+			if !e.waitFor(retainPause) {
+				return
 			}
 		}
 		if !e.waitFor(e.o.retainEvery()) {

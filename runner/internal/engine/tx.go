@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
@@ -22,8 +23,9 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 		rollback(tx)
 		return fmt.Errorf("%w: FinishTx is for functions that are run by Work", jobs.ErrInvalid)
 	}
-	at := now()
-	a.inTx.Store(at.UnixMilli()) // set inTx before the commit, so that a heartbeat after the commit does not regard this attempt as lost
+	a.txCalled.Store(true)
+	// A later call gets a later time, so that the database does not take it for a repetition of the earlier one.
+	at := time.UnixMilli(max(now().UnixMilli(), a.inTx.Load()+1))
 	f := db.Finish{Task: a.task, Progress: a.progress(),
 		Outcome: lifecycle.Outcome{Started: a.task.StartedAt, Finished: at, Duration: max(at.Sub(a.task.StartedAt), 0)}}
 	if result != nil {
@@ -39,8 +41,23 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 		f.Output.Cut = db.Cut{} // do not cut the stored output here: the loop does so later, and a second cut would delete too much
 		f.Outcome.OutputBytes, f.Outcome.OutputTruncated = output.Sizes()
 	}
+	before, result0, same := a.inTx.Load(), a.txResult.Load(), a.finishTx == tx
 	a.txResult.Store(&f.Outcome.Result)
-	return a.e.worker.FinishTx(ctx, tx, f, at)
+	a.inTx.Store(at.UnixMilli()) // before the commit, so that a heartbeat after the commit does not regard this attempt as lost
+	err := a.e.worker.FinishTx(ctx, tx, f, at)
+	if err == nil {
+		a.finishTx = tx
+		return nil
+	}
+	// tx is rolled back, so that heartbeats find out again whether the attempt is lost.
+	if same { // and with tx the earlier call in it
+		before, result0 = 0, nil
+	} else {
+		a.stopIfLost(err)
+	}
+	a.inTx.Store(before)
+	a.txResult.Store(result0)
+	return err
 }
 
 // StepTx returns the value of a step of the handler with the context ctx. The value comes from an earlier attempt. If there is none, StepTx
