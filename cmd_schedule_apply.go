@@ -82,12 +82,13 @@ end of the output with sendmail. Some lines of cron have no equivalent in
 runner. import names all these lines and imports nothing; with --skip-refused it
 imports the other lines.
 
-With --system the sixth field of an entry is a user. import takes the entries of
-the user who runs import, and rejects the entries of other users.
+With --system the sixth field of an entry is a user. Root imports the entries of
+all users, with --user; the worker must then run as root. Others import only
+their own entries.
 
 import names each schedule after its command. If you import the same file again,
 nothing changes. import does not overwrite an existing schedule that differs,
-except with --update.
+except with --update, which also names schedules whose lines are gone.
 
 EXIT STATUS
   0   each entry of the file is a schedule now
@@ -144,6 +145,11 @@ func applySchedules(c *cli.Context, a *cli.App, f *batch.ScheduleFile, how runne
 	}
 	defer r.Close()
 	if importing {
+		have, err := r.Schedules(c.Context)
+		if err != nil {
+			return err
+		}
+		f.KeepNames(have, !how.Keep)
 		if err := f.FindRefused(c.Context, r, how, skip); err != nil {
 			return err
 		}

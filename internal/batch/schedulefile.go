@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/user"
 	"slices"
+	"strconv"
+	"strings"
 
 	"example.com/runner/internal/crontab"
 	"example.com/runner/internal/failure"
@@ -29,7 +31,9 @@ type ScheduleFile struct {
 	Unchanged string   // last sentence of errors, which says that the command changed nothing
 
 	text    []byte
-	lines   []int // for each element of Schedules, the number of its line
+	tab     crontab.Table // of a crontab
+	prefix  string        // of the names of its schedules
+	lines   []int         // for each element of Schedules, the number of its line
 	refused []refusal
 }
 
@@ -92,8 +96,7 @@ func (f *ScheduleFile) ReadLines(getenv func(string) string) error {
 }
 
 // ReadCrontab parses the file as a crontab. The names of the schedules begin with prefix. If system is set, the file is a system crontab,
-// whose entries name a user. ReadCrontab then reads only the entries of the user who runs this process. Refused returns the lines that
-// cannot be imported.
+// whose entries name a user. Only root may import the entries of other users. Refused returns the lines that cannot be imported.
 func (f *ScheduleFile) ReadCrontab(getenv func(string) string, prefix string, system bool) error {
 	home := getenv("HOME")
 	if home == "" {
@@ -104,23 +107,58 @@ func (f *ScheduleFile) ReadCrontab(getenv func(string) string, prefix string, sy
 	if err != nil {
 		return err
 	}
-	o := crontab.Options{Zone: zone, Home: home, Prefix: prefix, System: system}
-	if system {
-		me, err := user.Current()
-		if err != nil {
-			return failure.Internal("the name of this user is unknown", err)
-		}
-		o.User = me.Username
+	me, err := user.Current()
+	if err != nil && system {
+		return failure.Internal("the name of this user is unknown", err)
 	}
-	tab := crontab.Parse(string(f.text), o)
-	for _, bad := range tab.Refused {
+	o := crontab.Options{Zone: zone, Home: home, Prefix: prefix, System: system, HomeOf: homeOf}
+	if err == nil {
+		o.User, o.Root = me.Username, me.Uid == "0"
+	}
+	o.Host, _ = os.Hostname() // without a name, random times don't differ between machines
+	o.HasProgram = func(name, path string) bool {
+		_, missing := invocation.Invocation{Dir: home, Path: cmp.Or(path, getenv("PATH"))}.Find(name, home)
+		return missing == nil
+	}
+	f.tab = crontab.Parse(string(f.text), o)
+	for _, bad := range f.tab.Refused {
 		f.refused = append(f.refused, refusal{bad.Line, f.lineError(bad.Line, bad.Err).Failure(), bad.Setting})
 	}
-	f.Schedules, f.lines = tab.Schedules, tab.Lines
-	if tab.MailLine > 0 {
-		f.Notes = append(f.Notes, f.lineError(tab.MailLine, errMailTo).Error())
+	f.prefix, f.Schedules, f.lines = prefix, f.tab.Schedules, f.tab.Lines
+	for _, note := range f.tab.Notes {
+		lines := make([]string, len(note.Lines))
+		for i, line := range note.Lines {
+			lines[i] = strconv.Itoa(line)
+		}
+		f.Notes = append(f.Notes, fmt.Sprintf("%s:%s: %s", f.Name, strings.Join(lines, ","), note.Text))
 	}
 	return nil
+}
+
+// PickTimes replaces random ranges in the time fields of a schedule, such as
+// 0~30 or ~, by one value for this machine.
+func PickTimes(fields []string, schedule string) []string {
+	host, _ := os.Hostname() // without a name, the times don't differ between machines
+	return crontab.Pick(fields, host+" "+schedule)
+}
+
+// homeOf returns the home directory of a user.
+func homeOf(name string) (home string, ok bool) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return "", false
+	}
+	return u.HomeDir, true
+}
+
+// KeepNames gives the entries of the crontab the names that they have in the
+// database. If update is set, it notes schedules whose lines are gone.
+func (f *ScheduleFile) KeepNames(have []jobs.Schedule, update bool) {
+	f.tab.Rename(have)
+	if gone := f.tab.Gone(have, f.prefix); update && len(gone) > 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("%s has no line for %s, which may be of another crontab; if the line is gone: "+
+			"runner schedule remove %[2]s", f.Name, strings.Join(gone, " ")))
+	}
 }
 
 // Refuse removes the schedules that caused an error of ApplySchedules, and stores their errors for Refused. It returns false if no schedule
@@ -192,8 +230,6 @@ func (f *ScheduleFile) Refused(skipped bool) error {
 	}
 	return e
 }
-
-var errMailTo = errors.New("MAILTO: a hook (--on-output) mails the last 50 lines of the output of each task with sendmail")
 
 // Explain adds a line number to an error of ApplySchedules: the line of the schedule that caused the error.
 func (f *ScheduleFile) Explain(err error) error {

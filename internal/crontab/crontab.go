@@ -19,7 +19,15 @@ type Table struct {
 	Schedules []jobs.Schedule
 	Lines     []int        // line numbers of the schedules, from 1
 	Refused   []*LineError // the lines that cannot be imported
-	MailLine  int          // number of the first line that sets MAILTO to an address; 0 if there is none
+	Notes     []Note       // what the user should know of lines that are imported
+
+	bases []string // names of the schedules without the number that tells lines with the same command apart
+}
+
+// Note is a remark about some lines.
+type Note struct {
+	Lines []int
+	Text  string
 }
 
 // Options describe the machine that the crontab is from, and how to name the schedules.
@@ -28,7 +36,15 @@ type Options struct {
 	Home   string // absolute path of the directory in which commands run; a line HOME in the crontab overrides it
 	Prefix string // prefix of the schedules' names
 	System bool   // whether each entry names a user, as in /etc/crontab
-	User   string // user whose entries are read, if System is set
+	User   string // user who imports the crontab
+	Root   bool   // whether that user may import the entries of others
+	Host   string // name of the machine, so that random times differ between machines
+
+	// HomeOf returns the home directory of a user, or false if there's no such
+	// user. HasProgram reports whether a directory of PATH has a program; an
+	// empty path means the PATH of this process.
+	HomeOf     func(user string) (home string, ok bool)
+	HasProgram func(name, path string) bool
 }
 
 // LineError is an error in one line of a file.
@@ -51,21 +67,21 @@ func lineError(line int, format string, args ...any) *LineError {
 // follow.
 type reader struct {
 	Options
-	tab    Table
-	shell  string
-	jitter time.Duration
-	env    map[string]string
-	mailTo string         // where to mail the output of the next entries; empty for nowhere
-	names  map[string]int // number of entries so far, by name
+	tab      Table
+	shell    string
+	jitter   time.Duration
+	env      map[string]string
+	mailTo   string // where to mail the output of the next entries; empty for nowhere
+	mailFrom string // sender of these mails; empty for the default of the mail server
 }
 
 // Parse parses a crontab as cron does. A line that sets a variable applies to the entries below it. SHELL runs the commands (default
 // /bin/sh), CRON_TZ is the time zone, and RANDOM_DELAY is a jitter in minutes. In an entry the first % ends the command; the text after it
 // is the standard input, in which every further % is a newline. A % after a backslash is an ordinary character. MAILTO becomes a hook that
-// mails the output. Parse does not check the times. It makes the name of each schedule from its command, so the same crontab always gives
-// the same names.
+// mails the output, from MAILFROM. Parse does not check the times, except that it picks a time for cronie's random ranges. It makes the
+// name of each schedule from its command, so the same crontab always gives the same names.
 func Parse(text string, o Options) Table {
-	r := &reader{Options: o, shell: "/bin/sh", env: map[string]string{}, names: map[string]int{}}
+	r := &reader{Options: o, shell: "/bin/sh", env: map[string]string{}}
 	n := 0
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
 		n++
@@ -77,7 +93,19 @@ func Parse(text string, o Options) Table {
 			r.tab.Refused = append(r.tab.Refused, err)
 		}
 	}
+	r.tab.Rename(nil)
 	return r.tab
+}
+
+// note adds a remark about a line.
+func (r *reader) note(line int, text string) {
+	for i := range r.tab.Notes {
+		if note := &r.tab.Notes[i]; note.Text == text {
+			note.Lines = append(note.Lines, line)
+			return
+		}
+	}
+	r.tab.Notes = append(r.tab.Notes, Note{[]int{line}, text})
 }
 
 // line reads a line that is neither empty nor a comment.
@@ -113,9 +141,14 @@ func (r *reader) setting(n int, name, value string) *LineError {
 		if strings.ContainsFunc(value, func(c rune) bool { return !isOfAddress(c) }) {
 			return lineError(n, "invalid MAILTO %q; use addresses such as ann@example.com,bob", value)
 		}
-		if r.mailTo = value; value != "" && r.tab.MailLine == 0 {
-			r.tab.MailLine = n
+		if r.mailTo = value; value != "" {
+			r.note(n, "MAILTO: a hook (--on-output) mails the last 50 lines of the output of each task with sendmail")
 		}
+	case "MAILFROM":
+		if strings.ContainsFunc(value, func(c rune) bool { return !isOfAddress(c) }) {
+			return lineError(n, "invalid MAILFROM %q; use an address such as cron@example.com", value)
+		}
+		r.mailFrom = value
 	case "RANDOM_DELAY":
 		minutes, err := strconv.Atoi(value)
 		if err != nil || minutes < 0 || minutes > 24*60 {
@@ -136,50 +169,131 @@ func isOfAddress(c rune) bool {
 }
 
 // mailHook returns a command that mails the output of a task. Like cron, it uses sendmail.
-func mailHook(to string) string {
-	return `{ printf 'To: ` + to + `\nSubject: %s: %s\n\n' "$(uname -n)" "$RUNNER_EVENT_SCHEDULE"; cat; } | ` +
+func mailHook(to, from string) string {
+	head := "To: " + to
+	if from != "" {
+		head = "From: " + from + `\n` + head
+	}
+	return `{ printf '` + head + `\nSubject: %s: %s\n\n' "$(uname -n)" "$RUNNER_EVENT_SCHEDULE"; cat; } | ` +
 		`PATH=$PATH:/usr/sbin:/usr/lib sendmail -t -i`
 }
 
 func (r *reader) entry(n int, line string) *LineError {
-	when, rest, err := cutTimes(n, line)
+	fields, rest, err := cutTimes(n, strings.TrimPrefix(line, "-")) // in cronie and SUSE's cron, - means: not in the log
 	if err != nil {
 		return err
 	}
+	if word := firstWord(rest); isField(word) && !(isName(word) && r.hasProgram(word)) {
+		return lineError(n, "%q looks like a sixth time field; use minute, hour, day of month, month, day of week, then the command", word)
+	}
+	user := r.User
 	if r.System {
-		end := strings.IndexAny(rest+" ", " \t")
-		user := rest[:end]
-		if rest = strings.TrimLeft(rest[end:], " \t"); user != r.User {
-			return lineError(n, "the entry is of user %q, not %q; import it as that user", user, r.User)
-		}
+		user = firstWord(rest)
+		rest = strings.TrimLeft(rest[len(user):], " \t")
 	}
 	script, input := cutCommand(rest)
 	if strings.TrimSpace(script) == "" {
-		return lineError(n, "missing command after %q", when)
+		return lineError(n, "missing command after %q", strings.Join(fields, " "))
 	}
-	if word, _, more := strings.Cut(script, " "); more && word == "root" && !r.System {
-		return lineError(n, `"root" is not a command: this looks like a system crontab, with a column for the user; add --system`)
+	dir := r.Home
+	if err := r.checkUser(n, user, script, &dir); err != nil {
+		return err
 	}
-	command := jobs.Command{Argv: []string{r.shell, "-c", script}, Path: r.shell, Dir: r.Home, Input: input}
+	if script[0] == '-' {
+		return lineError(n, "the command begins with %q, an option that only other crons know", firstWord(script))
+	}
+	when := Pick(fields, r.Host+" "+user+" "+script)
+	command := jobs.Command{Argv: []string{r.shell, "-c", script}, Path: r.shell, Dir: dir, Input: input}
 	if len(r.env) > 0 {
 		command.Env = maps.Clone(r.env)
 	}
-	name := nameOf(r.Prefix, script)
-	if r.names[name]++; r.names[name] > 1 {
-		name += "-" + strconv.Itoa(r.names[name])
-	}
-	if slices.ContainsFunc(r.tab.Schedules, func(s jobs.Schedule) bool { return s.Name == name }) {
-		return lineError(n, "its name would be %s, which another line already has", name)
-	}
-	s := taskspec.WithDefaults(jobs.Schedule{Name: name, Cron: when, Zone: r.Zone, Jitter: r.jitter, Spec: command.With()})
+	base := nameOf(r.Prefix, script)
+	s := taskspec.WithDefaults(jobs.Schedule{Name: base, Cron: strings.Join(when, " "), Zone: r.Zone, Jitter: r.jitter,
+		Spec: command.With()})
 	if r.mailTo != "" {
-		s.Spec.OnOutput = mailHook(r.mailTo)
+		s.Spec.OnOutput = mailHook(r.mailTo, r.mailFrom)
 	}
+	if user != r.User {
+		s.Spec.User = user
+	}
+	s.Spec.LeaveChildren = inBackground(script)
 	if err := taskspec.ValidateSchedule(&s); err != nil {
 		return &LineError{Line: n, Err: err}
 	}
-	r.tab.Schedules, r.tab.Lines = append(r.tab.Schedules, s), append(r.tab.Lines, n)
+	r.tab.Schedules, r.tab.Lines, r.tab.bases = append(r.tab.Schedules, s), append(r.tab.Lines, n), append(r.tab.bases, base)
+	r.describe(n, &s, script, !slices.Equal(fields, when))
 	return nil
+}
+
+// checkUser checks the user of an entry, and sets dir to the home of another user.
+func (r *reader) checkUser(n int, user, script string, dir *string) *LineError {
+	if !r.System {
+		word := firstWord(script)
+		next := strings.TrimLeft(script[len(word):], " \t")
+		_, isUser := r.homeOf(word)
+		// In a system crontab a command follows the user, and no option or operator.
+		if next != "" && !strings.ContainsRune("-&|<>;", rune(next[0])) && (word == "root" || isUser && !r.hasProgram(word)) {
+			return lineError(n, "%q is not a command: this looks like a system crontab, with a column for the user; add --system", word)
+		}
+		return nil
+	}
+	if user == r.User {
+		return nil
+	}
+	if !r.Root {
+		return lineError(n, "the entry is of user %q, not %q; import it as root or as that user", user, r.User)
+	}
+	home, ok := r.homeOf(user)
+	if !ok {
+		return lineError(n, "unknown user %q", user)
+	}
+	if _, set := r.env["HOME"]; !set {
+		*dir = home
+	}
+	return nil
+}
+
+func (r *reader) homeOf(user string) (home string, ok bool) {
+	if r.HomeOf == nil {
+		return "", false
+	}
+	return r.HomeOf(user)
+}
+
+func (r *reader) hasProgram(name string) bool {
+	return r.HasProgram != nil && r.HasProgram(name, r.env["PATH"])
+}
+
+func firstWord(text string) string { return text[:strings.IndexAny(text+" ", " \t")] }
+
+// describe adds notes about an entry that runner runs in another way than cron.
+func (r *reader) describe(n int, s *jobs.Schedule, script string, random bool) {
+	if random {
+		r.note(n, "~: schedule add and import pick one time for good; here "+s.Cron)
+	}
+	if s.Spec.User != "" {
+		r.note(n, "entries of other users: their worker must run as root")
+	}
+	if s.Spec.LeaveChildren {
+		r.note(n, "the command ends with &, so its process lives on (--leave-children); send its output to a file")
+	}
+	if testFirst(script) {
+		r.note(n, "if the test before && is false, the task counts as failed; write: if TEST; then COMMAND; fi")
+	}
+}
+
+// inBackground reports whether a script leaves its last command in the background.
+func inBackground(script string) bool {
+	script = strings.TrimRight(script, " \t;)}")
+	return strings.HasSuffix(script, "&") && !strings.HasSuffix(script, "&&")
+}
+
+// testFirst reports whether a script is TEST && COMMAND, as many lines of
+// Debian's packages are. cron ignores its exit status 1 if TEST is false.
+func testFirst(script string) bool {
+	first, rest, ok := strings.Cut(script, "&&")
+	return ok && !strings.Contains(first, "||") && !strings.Contains(rest, "||") && !strings.Contains(first, ";") &&
+		slices.Contains([]string{"test", "[", "[[", "command", "which", "type"}, firstWord(strings.TrimSpace(script)))
 }
 
 // parseSetting parses a line of the form NAME = value. The name and the value may be in quotes.
@@ -202,30 +316,6 @@ func unquote(text string) string {
 		return text[1 : n-1]
 	}
 	return text
-}
-
-// cutTimes splits an entry into its times and the rest. The times are five fields, or one word such as @daily.
-func cutTimes(n int, line string) (when, rest string, err *LineError) {
-	words := 5
-	if line[0] == '@' {
-		words = 1
-	}
-	var fields []string
-	rest = line
-	for range words {
-		end := strings.IndexAny(rest, " \t")
-		if end < 0 {
-			return "", "", lineError(n, "invalid entry %q; use five fields (or @daily and the like), then a command", line)
-		}
-		fields = append(fields, rest[:end])
-		rest = strings.TrimLeft(rest[end:], " \t")
-	}
-	when = strings.Join(fields, " ")
-	if when == "@every" { // cron itself does not know @every, but newer schedulers do
-		every, after, _ := strings.Cut(rest, " ")
-		return when + " " + every, strings.TrimLeft(after, " \t"), nil
-	}
-	return when, rest, nil
 }
 
 // cutCommand splits the text after the times into the command and its standard input, as cron does. The input is nil if there is none.
@@ -267,51 +357,4 @@ func parseInput(text string) []byte {
 		input = append(input, '\n')
 	}
 	return input
-}
-
-// nameOf makes the name of a schedule from its command. For example, "cd /srv && ./backup.sh --full > log" becomes backup.sh-full.
-func nameOf(prefix, script string) string {
-	const most = 40
-	words := strings.Fields(script)
-	for len(words) > 1 { // skip "cd DIRECTORY" and assignments of variables
-		switch first := words[0]; {
-		case first == "cd" && len(words) > 3 && (words[2] == "&&" || words[2] == ";"):
-			words = words[3:]
-			continue
-		case first == "cd" && len(words) > 2 && strings.HasSuffix(words[1], ";"):
-			words = words[2:]
-			continue
-		case !strings.HasPrefix(first, "=") && strings.Contains(first, "=") && !strings.ContainsAny(first, "/'\"-"):
-			words = words[1:]
-			continue
-		}
-		break
-	}
-	name := ""
-	for i, word := range words {
-		if i > 0 && (strings.ContainsAny(word, "|;&<>") || len(name) >= most) {
-			break
-		}
-		if i == 0 {
-			word = word[strings.LastIndexByte(strings.TrimRight(word, "/"), '/')+1:]
-		}
-		for _, r := range word {
-			if r >= utf8.RuneSelf || !strings.ContainsRune("._", r) && !isLetterOrDigit(r) {
-				r = '-'
-			}
-			if r != '-' || name != "" && name[len(name)-1] != '-' {
-				name += string(r)
-			}
-		}
-		name = strings.TrimRight(name, "-") + "-"
-	}
-	name = prefix + strings.TrimLeft(name[:min(len(name), most)], "._-")
-	if name = strings.TrimRight(name, "-."); name == strings.TrimRight(prefix, "-.") {
-		name = prefix + "command"
-	}
-	return name
-}
-
-func isLetterOrDigit(r rune) bool {
-	return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 }

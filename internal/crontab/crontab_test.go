@@ -49,8 +49,8 @@ HOME=/srv
 	testkit.Equal(t, "env[SHELL]", env["SHELL"], "/bin/bash")
 	testkit.Equal(t, "env[HOME]", env["HOME"], "/srv")
 	testkit.Equal(t, "env[MAILTO]", env["MAILTO"], "")
-	testkit.Equal(t, "on_output", tab.Schedules[0].Spec.OnOutput, mailHook("ann@example.com"))
-	testkit.Equal(t, "line of MAILTO", tab.MailLine, 4)
+	testkit.Equal(t, "on_output", tab.Schedules[0].Spec.OnOutput, mailHook("ann@example.com", ""))
+	testkit.Equal(t, "lines of the note about MAILTO", fmt.Sprint(tab.Notes[0].Lines), "[4]")
 }
 
 func TestCrontabNames(t *testing.T) {
@@ -89,7 +89,6 @@ func TestInvalidCrontabLinesAreRejected(t *testing.T) {
 		"SHELL=bash\n":     `line 1: SHELL "bash" is not an absolute path`,
 		"RANDOM_DELAY=x\n": `line 1: invalid RANDOM_DELAY "x"; use minutes (0-1440)`,
 		"0 0 * * * \xff\n": "line 1: not UTF-8, or contains a NUL byte",
-		"# ok\n\n0 0 * * * a-2\n0 0 * * * a\n1 0 * * * a\n": "line 5: its name would be a-2, which another line already has",
 	} {
 		tab := Parse(text, Options{Zone: "UTC", Home: "/"})
 		if len(tab.Refused) != 1 || !errors.Is(tab.Refused[0], jobs.ErrInvalid) || tab.Refused[0].Error() != want {
@@ -106,14 +105,4 @@ func TestEveryInvalidLineIsReported(t *testing.T) {
 	}
 	testkit.Equal(t, "refused lines", got, "1 false 2 false 3 true ")
 	testkit.Len(t, "schedules", tab.Schedules, 1)
-}
-
-func TestASystemCrontabHasAColumnForTheUser(t *testing.T) {
-	tab := Parse("17 * * * *\troot    cd / && run-parts /etc/cron.hourly\n@daily www-data clean\n0 0 * * * root\n",
-		Options{Zone: "UTC", Home: "/root", System: true, User: "root"})
-	testkit.Len(t, "schedules", tab.Schedules, 1)
-	testkit.Equal(t, "arguments", string(tab.Schedules[0].Spec.Args), `["/bin/sh","-c","cd / && run-parts /etc/cron.hourly"]`)
-	testkit.Len(t, "refused lines", tab.Refused, 2)
-	testkit.Equal(t, "error", tab.Refused[0].Error(), `line 2: the entry is of user "www-data", not "root"; import it as that user`)
-	testkit.Equal(t, "error", tab.Refused[1].Error(), `line 3: missing command after "0 0 * * *"`)
 }
