@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -49,13 +48,27 @@ var countFailed = query(`SELECT queue, count(*) AS n FROM (SELECT queue FROM {ta
 // counters instead, although these also count failed tasks that were retried later.
 const failedMost = 1000
 
-// These queries find the oldest pending task of each queue, job and priority by index seeks. Index: tasks_pending.
+// nextJob and nextPriority find the jobs of a queue and the priorities of a job
+// by index seeks. Index: tasks_pending.
 var (
 	nextJob      = query(`SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ? AND job > ?`)
 	nextPriority = query(`SELECT max(priority) FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ? AND priority < ?`)
-	selectHead   = query(`SELECT run_at FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND job = ?2 AND {priority_3}
-		ORDER BY priority DESC, id LIMIT 1`)
 )
+
+// selectHeads returns the due time of the first pending task of each priority,
+// for the pairs of a queue and a job in the JSON array [1]. It is one statement
+// for all queues, because ten thousand queues with a statement each take two
+// seconds. BETWEEN makes PostgreSQL read the index in its order.
+// Index: tasks_pending.
+var selectHeads = query(`WITH RECURSIVE levels (queue, job, priority) AS (
+	SELECT value->>0, value->>1, (SELECT max(priority) FROM {tasks} WHERE state = 'pending' AND queue = value->>0 AND job = value->>1)
+	FROM {json_each}
+	UNION ALL SELECT queue, job, (SELECT max(tasks.priority) FROM {tasks} WHERE tasks.state = 'pending' AND tasks.queue = levels.queue
+		AND tasks.job = levels.job AND tasks.priority < levels.priority)
+	FROM levels WHERE priority IS NOT NULL)
+SELECT queue, (SELECT run_at FROM {tasks} WHERE tasks.state = 'pending' AND tasks.queue = levels.queue AND tasks.job = levels.job
+	AND tasks.priority BETWEEN levels.priority AND levels.priority ORDER BY tasks.priority DESC, tasks.id LIMIT 1) AS due
+FROM levels WHERE priority IS NOT NULL`)
 
 // count identifies a counter, which counts the tasks of a queue that ended in a state.
 type count struct {
@@ -166,13 +179,8 @@ func (d *DB) queueStats(ctx context.Context, rows []countRow, since time.Time) (
 		if pause, ok := pauses[stat.Queue]; ok {
 			stat.Pause = pause
 		}
-		if stat.Counts[jobs.Pending] > 0 {
-			if stat.Oldest, err = d.oldest(ctx, stat.Queue); err != nil {
-				return nil, err
-			}
-		}
 	}
-	return stats, nil
+	return stats, d.findOldest(ctx, stats)
 }
 
 // countFailed sets, for each queue, the number of tasks that are failed now. If there are failedMost such tasks or more, it sets another
@@ -204,24 +212,27 @@ func (d *DB) countFailed(ctx context.Context, stats map[string]*QueueStat, since
 	return nil
 }
 
-// oldest returns the due time of the pending task of a queue that has waited longest. It compares the first task of each job and
-// priority.
-func (d *DB) oldest(ctx context.Context, queue string) (time.Time, error) {
-	levels, err := d.pendingLevels(ctx, queue, math.MaxInt)
-	if err != nil {
-		return time.Time{}, err
-	}
-	var oldest number
-	for _, l := range levels {
-		heads, err := readRows[number](ctx, d, selectHead, queue, l.job, l.priority)
-		if err != nil {
-			return time.Time{}, err
-		}
-		for _, head := range heads {
-			if oldest == 0 || head < oldest {
-				oldest = head
-			}
+// findOldest sets, for each queue, the due time of the pending task that has
+// waited longest. It compares the first task of each job and priority.
+func (d *DB) findOldest(ctx context.Context, stats map[string]*QueueStat) error {
+	var pairs [][2]string
+	for _, stat := range stats {
+		for job := range stat.Jobs {
+			pairs = append(pairs, [2]string{stat.Queue, job})
 		}
 	}
-	return oldest.time(), nil
+	if len(pairs) == 0 {
+		return nil
+	}
+	type head struct {
+		Queue string `db:"queue"`
+		Due   number `db:"due"`
+	}
+	heads, err := readRows[head](ctx, d, selectHeads, jsonText(pairs))
+	for _, h := range heads {
+		if stat := stats[h.Queue]; stat.Oldest.IsZero() || h.Due.time().Before(stat.Oldest) {
+			stat.Oldest = h.Due.time()
+		}
+	}
+	return err
 }
