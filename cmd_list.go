@@ -42,8 +42,9 @@ need more selectors.
 
 list --group lists the causes of the last 10,000 failed tasks that match. Two
 failed tasks have the same cause if they have the same job, the same last error
-line, and attempts that ended in the same way. Numbers, ids and paths in the
-error lines may differ. runner retry --group KEY retries the tasks of a group.
+line, and attempts that ended in the same way. Numbers, ids, e-mail addresses
+and paths in the error lines may differ. runner retry --group KEY retries the
+tasks of a group.
 
 COLUMNS
   TRY     attempt/maximum; 0/– if the job sets the maximum at the first start

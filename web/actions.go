@@ -28,11 +28,9 @@ type actionRequest struct {
 	form      url.Values
 	now       time.Time
 	confirmed bool // whether the user has confirmed the action
-	terms     []search.Term
-	filter    jobs.Filter // selects the tasks that match the query, or the tasks with the selected ids
+	query          // selects the tasks that match the query, or the tasks with the selected ids
 	byQuery   bool
-	cause     string // cause of the group of failed tasks, if the form names a group
-	count     int    // number of tasks in the question that the user has seen; -1 if the page asked no question
+	count     int // number of tasks in the question that the user has seen; -1 if the page asked no question
 }
 
 // actionResult is the result of an action: a line to show, or a question to ask first.
@@ -45,6 +43,7 @@ type actionResult struct {
 type confirmView struct {
 	page
 	Action, Question, Button, CLI string
+	Scope                         string // queues and times of the tasks of a group; empty for other questions
 	Changed                       string // reason why the page asks the same question again; empty for a first question
 	Fields                        []field
 	AskReason                     bool   // whether the question has a field for a reason
@@ -98,7 +97,7 @@ func (h *handler) action(do func(*actionRequest, context.Context) (actionResult,
 
 // parse reads the selection of tasks from the form. The form has either ids, or a query. If the page has asked a question about the query,
 // the form also has the number of tasks that the question named, and a key that identifies these tasks.
-func (a *actionRequest) parse() error {
+func (a *actionRequest) parse(ctx context.Context) error {
 	a.count = -1
 	for _, text := range a.form["id"] {
 		id, err := strconv.ParseInt(text, 10, 64)
@@ -120,7 +119,7 @@ func (a *actionRequest) parse() error {
 	}
 	var err error
 	a.byQuery = true
-	if a.terms, a.filter, err = a.h.filter(query, a.now); err != nil {
+	if a.query, err = a.h.parse(ctx, query, a.now); err != nil {
 		return err
 	}
 	if text := a.form.Get("count"); text != "" {
@@ -134,20 +133,16 @@ func (a *actionRequest) parse() error {
 // tasksAction retries, cancels, deletes, holds or releases tasks, or moves them to the top. It first asks the user for a
 // confirmation if needsConfirmation says so.
 func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
-	if err := a.parse(); err != nil {
+	if err := a.parse(ctx); err != nil {
 		return actionResult{}, err
 	}
 	r, ids := a.h.r, a.filter.IDs
 	d := actionResult{cli: a.cli()}
 	if a.byQuery {
-		if filter, ok := search.Verb(a.name).Filter(a.filter); ok {
+		ids = nil
+		if filter, ok := a.only(search.Verb(a.name)); ok {
 			var err error
-			if a.form.Get("group") != "" {
-				ids, err = a.groupIDs(ctx)
-			} else {
-				ids, err = r.IDs(ctx, filter, runner.Page{})
-			}
-			if err != nil {
+			if ids, err = r.IDs(ctx, filter, runner.Page{}); err != nil {
 				return actionResult{}, err
 			}
 		}
@@ -274,15 +269,16 @@ func (a *actionRequest) confirmation(n int) *confirmView {
 		query := search.JoinTerms(a.terms)
 		v.Question = fmt.Sprintf("%s all %s of %s?", verb, humanize.Plural(n, "task"), humanize.Safe(query))
 		v.Fields = append(v.Fields, field{"query", query}, field{"count", strconv.Itoa(n)})
-		if a.cause != "" {
-			v.Question = a.groupQuestion(verb, n)
-			v.Fields = append(v.Fields, field{"group", a.form.Get("group")})
+		if a.group != nil {
+			v.Question, v.Scope = a.groupQuestion(verb, n), a.groupScope()
 		}
 	case n == 1:
 		v.Question, v.Button = fmt.Sprintf("%s task %d?", verb, a.filter.IDs[0]), fmt.Sprintf("%s task %d", verb, a.filter.IDs[0])
 	}
-	for _, id := range a.filter.IDs {
-		v.Fields = append(v.Fields, field{"id", strconv.FormatInt(id, 10)})
+	if !a.byQuery {
+		for _, id := range a.filter.IDs {
+			v.Fields = append(v.Fields, field{"id", strconv.FormatInt(id, 10)})
+		}
 	}
 	v.AskReason, v.Reason = takesReason[a.name], a.form.Get("reason")
 	return v
@@ -295,17 +291,20 @@ var takesReason = map[string]bool{"pause": true, "cancel": true, "hold": true}
 func (a *actionRequest) cli() string {
 	args := []string{a.name}
 	const most = 20
-	for i, id := range a.filter.IDs {
-		if i == most {
-			return humanize.Safe(shellLine(args...)) + " …"
+	grouped := a.group != nil && a.name == string(search.VerbRetry) // only retry has --group, and with it no --state
+	if ids := a.filter.IDs; !grouped {
+		for i, id := range ids {
+			if i == most {
+				return humanize.Safe(shellLine(args...)) + " …"
+			}
+			args = append(args, strconv.FormatInt(id, 10))
 		}
-		args = append(args, strconv.FormatInt(id, 10))
 	}
 	for _, t := range a.terms {
-		args = append(args, t.Flag(), t.Value)
-	}
-	if key := a.form.Get("group"); key != "" {
-		args = append(args, "--group", key)
+		switch {
+		case grouped && t.Key != search.KeyState && t.Key != search.KeyID, !grouped && len(a.filter.IDs) == 0:
+			args = append(args, t.Flag(), t.Value)
+		}
 	}
 	if reason := a.form.Get("reason"); reason != "" && takesReason[a.name] {
 		args = append(args, "--reason", reason)

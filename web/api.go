@@ -121,7 +121,8 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 		return apiTasks{}, &jobs.FieldError{Field: "format", Msg: "unknown format; use json or csv"}
 	}
 	query := strings.TrimSpace(req.FormValue("q"))
-	_, filter, err := h.filter(query, time.Now())
+	q, err := h.parse(ctx, query, time.Now())
+	filter := q.filter
 	if err != nil {
 		return apiTasks{}, err
 	}

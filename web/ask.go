@@ -37,7 +37,7 @@ func (h *handler) ask(w http.ResponseWriter, req *http.Request) {
 	}
 	form.Set("ask", "1")
 	form.Del("confirmed")
-	a := &actionRequest{h: h, name: name, form: form, now: time.Now()}
+	a := &actionRequest{h: h, name: name, form: form, now: time.Now().In(zone(req))}
 	d, err := do(a, ctx)
 	switch {
 	case err != nil:

@@ -57,7 +57,7 @@ var formSteps = []struct {
 		{"/tasks?q=state:failed", []string{"#t1 input", "#t2 input"}, "#selection [data-verb=retry]", "", "2 tasks retried",
 			"runner retry "},
 		{"/tasks/3", nil, "#head button.primary", "", "1 task retried", "runner retry 3"},
-		{"/tasks/4", nil, "#head [name=group] ~ button", "Retry these 2 tasks: exit 1?", "2 tasks retried", "runner retry "}}},
+		{"/tasks/4", nil, "#head .same button", "Retry these 2 tasks: exit 1?", "2 tasks retried", "runner retry "}}},
 	{"hold", []formStep{{"/tasks/1", nil, "#head [formaction$=hold]", "", "1 task held", "runner hold 1"}}},
 	{"release", []formStep{{"/tasks/1", nil, "#head [formaction$=release]", "", "1 task released", "runner release 1"}}},
 	{"top", []formStep{{"/tasks/1", nil, "#head [formaction$=top]", "", "1 task moved to the top", "runner top 1"}}},

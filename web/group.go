@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 // groupView is a group of failed tasks with the same cause.
 type groupView struct {
 	present.FailureGroup
-	Cause, In string
+	Cause, In   string
+	Query, List string // search for the tasks of the group, and the URL of its list
+	Latest      string // URL of the task that failed last
 }
 
 // failureGroups returns the groups of the failed tasks that a filter selects.
@@ -56,45 +59,60 @@ func (h *handler) causes(ctx context.Context, since time.Time) (map[string]strin
 }
 
 // causeView selects the failed tasks that have the same cause as a task.
-type causeView struct{ Query, Key string }
+type causeView struct{ Key, Query, List string }
 
-// cause returns a causeView of the tasks that failed with the same cause as t. It returns nil if t has not failed.
-func (h *handler) cause(t jobs.Task) *causeView {
+// cause returns a causeView of the tasks that failed with the same cause as t,
+// or nil if t hasn't failed. The parameter from is the search of the list from
+// which the user came: its filters stay. Without it, the view selects all
+// failed tasks of the job.
+func (h *handler) cause(p page, t jobs.Task, from string) *causeView {
 	if t.State != jobs.Failed {
 		return nil
 	}
 	if h.o.HideArgs {
 		t.Error, t.ErrorLine = "", ""
 	}
-	query := []search.Term{{Key: search.KeyState, Value: string(jobs.Failed)}, {Key: search.KeyJob, Value: t.Job}}
-	return &causeView{search.JoinTerms(query), present.GroupFailures([]jobs.Task{t})[0].Key}
+	terms, err := search.ParseTerms(from)
+	if terms, _ = splitCauses(terms); err != nil || len(terms) == 0 {
+		terms = []search.Term{{Key: search.KeyState, Value: string(jobs.Failed)}, {Key: search.KeyJob, Value: t.Job}}
+	}
+	key := present.GroupFailures([]jobs.Task{t})[0].Key
+	terms = append(terms, search.Term{Key: search.KeyCause, Value: key})
+	return &causeView{key, search.JoinTerms(terms), p.search(terms...)}
 }
 
+// taskLink returns the URL of the page of a task. For a failed task of a search
+// it contains the search, for the button that retries all tasks with the same
+// cause.
+func (p page) taskLink(id int64, state jobs.State, terms []search.Term) string {
+	link := fmt.Sprintf("%s/tasks/%d", p.Base, id)
+	if state == jobs.Failed && len(terms) > 0 {
+		link += "?q=" + escaped(search.JoinTerms(terms))
+	}
+	return link
+}
+
+// AllGroups is the number of groups, also of those that aren't listed.
+func (v *tasksView) AllGroups() int { return len(v.Groups) + v.MoreGroups }
+
+// maxGroups is the number of groups that a page lists, the largest first.
+const maxGroups = 100
+
 // groups sets the groups of a list of failed tasks.
-func (h *handler) groups(ctx context.Context, v *tasksView, filter jobs.Filter) error {
-	list, err := h.failureGroups(ctx, filter)
-	for _, g := range list {
-		v.Groups = append(v.Groups, groupView{g, humanize.Safe(truncate(g.Cause(), maxErrorText)),
-			humanize.Safe(strings.Join(g.Queues, ", "))})
+func (h *handler) groups(ctx context.Context, v *tasksView, q query) error {
+	list, err := h.failureGroups(ctx, q.filter)
+	for i, g := range list {
 		v.Total += len(g.IDs)
+		if i >= maxGroups {
+			v.MoreGroups++
+			continue
+		}
+		terms := append(slices.Clone(q.terms), search.Term{Key: search.KeyCause, Value: g.Key})
+		v.Groups = append(v.Groups, groupView{g, humanize.Safe(truncate(g.Cause(), maxErrorText)),
+			humanize.Safe(strings.Join(g.Queues, ", ")), search.JoinTerms(terms), v.search(terms...), v.taskLink(g.IDs[0], jobs.Failed, q.terms)})
 	}
 	v.Latest = v.Total >= present.MaxGrouped
 	return err
-}
-
-// groupIDs returns the ids of the tasks of the group that the form names. It sets the field "cause" to the cause of this group.
-func (a *actionRequest) groupIDs(ctx context.Context) ([]int64, error) {
-	list, err := a.h.failureGroups(ctx, a.filter)
-	if err != nil {
-		return nil, err
-	}
-	for _, g := range list {
-		if g.Key == a.form.Get("group") {
-			a.cause = humanize.Safe(strings.Trim(g.Ending+" · "+truncate(g.Line, maxErrorText), " ·"))
-			return g.IDs, nil
-		}
-	}
-	return nil, nil
 }
 
 // groupQuestion returns the question about the tasks of a group.
@@ -103,5 +121,28 @@ func (a *actionRequest) groupQuestion(verb string, n int) string {
 	if n != 1 {
 		tasks = "these " + humanize.Plural(n, "task")
 	}
-	return fmt.Sprintf("%s %s: %s?", verb, tasks, a.cause)
+	return fmt.Sprintf("%s %s: %s?", verb, tasks, a.query.causeText())
 }
+
+// groupScope says which tasks a question is about: their queues, the time of
+// their failures, and the search that has found them.
+func (a *actionRequest) groupScope() string {
+	g := a.query.group
+	queues := "in queue "
+	if len(g.Queues) > 1 {
+		queues = fmt.Sprintf("in %d queues: ", len(g.Queues))
+	}
+	text := queues + strings.Join(g.Queues[:min(len(g.Queues), maxQueuesNamed)], ", ")
+	if len(g.Queues) > maxQueuesNamed {
+		text += " …"
+	}
+	first, last := g.First.In(a.now.Location()), g.Last.In(a.now.Location())
+	when := " · failed at " + first.Format(time.DateTime)
+	if n := last.Sub(first); n >= time.Second {
+		when = fmt.Sprintf(" · failed between %s and %s, within %s", first.Format(time.DateTime), last.Format(time.DateTime), humanize.Age(n))
+	}
+	terms, _ := splitCauses(a.query.terms)
+	return humanize.Safe(text + when + " · found by " + search.JoinTerms(terms))
+}
+
+const maxQueuesNamed = 5 // in a question

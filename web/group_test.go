@@ -3,7 +3,10 @@ package web_test
 import (
 	"database/sql"
 	"fmt"
+	"net/url"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,6 +85,62 @@ func TestGroupsFollowTheFailures(t *testing.T) {
 	page := s.page(path + "3")
 	testkit.Contains(t, page, "1 failed task in 1 group", "disk is full")
 	testkit.ContainsNone(t, page, "no route to host")
+}
+
+// TestGroupIsAListOfItsTasks opens a group, and follows its way through the page
+// of a task to the question: the filters of the first list stay.
+func TestGroupIsAListOfItsTasks(t *testing.T) {
+	r := open(t)
+	for i, queue := range []string{"mail", "bulk", "mail", "media"} {
+		shell(t, r, fmt.Sprintf("echo '535 authentication failed for user %d' >&2; exit 1", i), jobs.Queue(queue))
+	}
+	shell(t, r, "echo 'no route to host' >&2; exit 1", jobs.Queue("mail"))
+	runnerkit.Drain(t, r)
+	write(t, r, "UPDATE tasks SET finished_at = finished_at - 864000000 WHERE id = 4") // ten days ago
+	write(t, r, "UPDATE tasks SET finished_at = finished_at - 7200000 WHERE id = 1")
+	s := serve(t, r, webOptions)
+	const within = "/tasks?q=state:failed%20queue:mail%20queue:bulk%20since:1d"
+	groups := s.page(within + "&sort=cause")
+	list := regexp.MustCompile(`<a href="([^"]+)" title="List these tasks">3 ×</a>`).FindStringSubmatch(groups)
+	task := regexp.MustCompile(`<a href="([^"]+)" class="cause">exit 1 · 535`).FindStringSubmatch(groups)
+	if list == nil || task == nil {
+		t.Fatalf("got links %v and %v, want a list of 3 tasks and the latest task\n%s", list, task, groups)
+	}
+
+	page := s.page(list[1])
+	testkit.Contains(t, page, `id="t1"`, `id="t2"`, `id="t3"`, "<b>Cause</b> exit 1 · 535 authentication failed", "Retry all 3 matching…",
+		"Delete all 3 matching…", "Remove </span>cause:")
+	testkit.ContainsNone(t, page, `id="t4"`, `id="t5"`, "Cancel all")
+	testkit.Contains(t, s.page(strings.Replace(list[1], "/tasks", "/api/v1/tasks", 1)), `"id":3,`)
+	key := regexp.MustCompile(`cause%3A[0-9a-f]+`).FindString(list[1])
+	testkit.Contains(t, s.page("/tasks?q=state:failed%20queue:media%20since:1d%20"+key), "No task matches.")
+
+	page = s.page(task[1])
+	testkit.Contains(t, page, `<a href="`+list[1]+`">all tasks that failed like this</a>`)
+	query := regexp.MustCompile(`class="buttons same"><input type="hidden" name="query" value="([^"]+)"`).FindStringSubmatch(page)
+	form := url.Values{"query": {query[1]}, "back": {"/tasks"}}
+	_, page = s.post("/actions/retry", form)
+	testkit.Contains(t, page, "Retry these 3 tasks: exit 1 · 535 authentication failed", "in 2 queues: ", "failed between 20", ", within ",
+		"found by state:failed queue:mail queue:bulk since:1d", "runner retry -q mail -q bulk --since 1d --group ")
+	confirm(t, form, page)
+	_, page = s.post("/actions/retry", form)
+	testkit.Contains(t, page, "3 tasks retried")
+	testkit.Equal(t, "state of the old failure", state(t, r, 4), jobs.Failed)
+
+	page = s.page("/tasks/4") // not from a list: all failed tasks of the job
+	query = regexp.MustCompile(`class="buttons same"><input type="hidden" name="query" value="([^"]+)"`).FindStringSubmatch(page)
+	_, page = s.post("/actions/delete", url.Values{"query": {query[1]}, "back": {"/tasks"}})
+	testkit.Contains(t, page, "Delete this task: exit 1 · 535", "in queue media · failed at 20", "found by state:failed job:command",
+		"<code>runner delete 4</code>")
+}
+
+func TestOnlyLargeGroupsAreListed(t *testing.T) {
+	r := open(t)
+	insertFailed(t, r, 150)
+	write(t, r, `UPDATE tasks SET outcome = replace(outcome, 'host', char(97 + id / 26 % 26, 97 + id % 26)) WHERE id > 3`)
+	page := serve(t, r, webOptions).page("/tasks?q=state:failed&sort=cause")
+	testkit.Equal(t, "groups", strings.Count(page, ` ×</a></th>`), 100)
+	testkit.Contains(t, page, ">150 failed tasks in 148 groups. The 100 largest are listed", `>3 ×</a>`)
 }
 
 func TestAGroupOfFailuresIsRetriedInABrowser(t *testing.T) {

@@ -143,7 +143,7 @@ func (h *handler) routes() {
 		files.ServeHTTP(w, req)
 	})
 	h.mux.HandleFunc("GET /{$}", h.page(h.overview))
-	h.mux.HandleFunc("GET /tasks", h.page(h.tasks))
+	h.mux.HandleFunc("GET /tasks", h.jump(h.page(h.tasks)))
 	h.mux.HandleFunc("GET /workers", h.page(h.workersPage))
 	h.mux.HandleFunc("GET /tasks/{id}", h.page(h.task))
 	h.mux.HandleFunc("GET /tasks/{id}/dependencies", h.page(h.dependencies))

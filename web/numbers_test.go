@@ -59,7 +59,7 @@ func TestEveryNumberIsThatOfItsList(t *testing.T) {
 			}
 			list := s.page(html.UnescapeString(link))
 			rows := strings.Count(list, `<tr id="t`)
-			for _, group := range regexp.MustCompile(`([0-9]+) ×</th>`).FindAllStringSubmatch(list, -1) {
+			for _, group := range regexp.MustCompile(`([0-9]+) ×</a></th>`).FindAllStringSubmatch(list, -1) {
 				n, _ := strconv.Atoi(group[1])
 				rows += n
 			}

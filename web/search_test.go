@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -87,4 +88,30 @@ func TestATaskListLinksToItsJSONAndCSV(t *testing.T) {
 		testkit.Contains(t, text, fmt.Sprint(id), "media")
 		testkit.ContainsNone(t, text, "mail")
 	}
+}
+
+func TestSearchForAnIDOpensTheTask(t *testing.T) {
+	r := open(t)
+	for range 12 {
+		shell(t, r, "echo 12")
+	}
+	s := serve(t, r, webOptions)
+	for _, query := range []string{"12", "%2312", "id:12", "%20012%20"} {
+		testkit.Contains(t, s.page("/tasks?q="+query), `<span class="dim">Task 12</span>`)
+	}
+	testkit.Contains(t, s.page("/tasks?q=id:99"), "There is no task 99. ", "No task matches.")
+	testkit.Contains(t, s.page("/tasks?q=99"), "There is no task 99. ")
+	testkit.Contains(t, s.page(`/tasks?q="12"`), `id="t1"`, "Remove </span>12 ") // in quotes, it is a text
+	page := s.page("/tasks?q=id:3,7%20state:pending")
+	testkit.Contains(t, page, `id="t3"`, `id="t7"`, "Cancel all 2 matching…")
+	testkit.ContainsNone(t, page, `id="t12"`)
+	testkit.Contains(t, s.page("/tasks?q=id:x"), "is no task id")
+	testkit.Contains(t, s.page("/api/v1/tasks?q=id:12"), `"id":12,`)
+
+	form := url.Values{"query": {"id:3,7 state:pending"}, "back": {"/tasks"}}
+	_, page = s.post("/actions/cancel", form)
+	testkit.Contains(t, page, "<code>runner cancel 3 7</code>")
+	confirm(t, form, page)
+	_, page = s.post("/actions/cancel", form)
+	testkit.Contains(t, page, "2 tasks cancelled")
 }

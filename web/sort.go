@@ -53,7 +53,8 @@ func sortOf(asked string, states []jobs.State) (order string, orders []string) {
 var sortNames = map[string]string{sortByID: "newest", sortByEnd: "ended last", sortByDue: "due next", sortByCause: "grouped by cause"}
 
 // list reads the tasks of a page in its order. It sets the links to the other orders and pages.
-func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, filter *jobs.Filter) (tasks []jobs.Task, err error) {
+func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, q query) (tasks []jobs.Task, err error) {
+	filter := q.filter
 	order, orders := sortOf(req.FormValue("sort"), filter.States)
 	first := v.Base + "/tasks?q=" + escaped(v.Query)
 	if len(orders) > 1 {
@@ -65,12 +66,12 @@ func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, fil
 		first += "&sort=" + order
 	}
 	if order == sortByCause {
-		return nil, h.groups(ctx, v, *filter)
+		return nil, h.groups(ctx, v, q)
 	}
-	if v.Looked, err = lookOf(req.FormValue("look"), *filter, order); err != nil {
+	if v.Looked, err = lookOf(req.FormValue("look"), filter, order); err != nil {
 		return nil, err
 	}
-	tasks, next, stopped, err := h.part(ctx, req, *filter, order, perPage, v.Looked)
+	tasks, next, stopped, err := h.part(ctx, req, filter, order, perPage, v.Looked)
 	switch {
 	case err != nil:
 		return nil, err

@@ -41,6 +41,7 @@ type taskView struct {
 	Related     *relatedTasks // drawing of all dependencies; nil if After and Before are nil
 	Earlier     *earlierRuns
 	Link        string // URL of this page without the number of an attempt
+	From        string // search of the list from which the user came, as a part of a URL; empty if there is none
 	CanRetry    bool
 	Now         bool       // whether the task is unfinished, so that a retry only makes it due now
 	Cause       *causeView // failed tasks with the same cause; nil if the task has not failed
@@ -134,7 +135,10 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 		return "", nil, err
 	}
 	v.CanRetry = t.State.Finished() || t.State == jobs.Retrying || t.State == jobs.Scheduled
-	v.Cause = h.cause(t)
+	v.Search = req.FormValue("q")
+	if v.Cause = h.cause(v.page, t, v.Search); v.Search != "" {
+		v.From = "&q=" + escaped(v.Search)
+	}
 	v.Now = !t.State.Finished()
 	v.CanStop = !t.State.Finished()
 	v.CanHold = v.CanStop && t.State != jobs.Running

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/pattern"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
 	"example.com/runner/jobs"
@@ -35,8 +37,11 @@ type tasksView struct {
 	Corrected  string   // URL of the query in DidYouMean
 	Words      []string // terms that the search field offers
 	Terms      []searchTerm
+	Cause      string // cause of the failed tasks that the list shows; empty if the search has no cause
+	NoTask     string // id that the user has searched for, although there is no such task
 	Tabs       []tab
 	Groups     []groupView // groups of failed tasks, for a list in the order sortByCause
+	MoreGroups int         // number of further groups, which are smaller
 	Latest     bool        // whether Groups may contain only the latest failed tasks, because too many tasks failed
 	Sorts      []sortLink  // orders that the list can have, if there is more than one
 	Rows       []taskRow
@@ -67,6 +72,7 @@ type taskRow struct {
 	When                     time.Time // when the task ended, or when its next attempt is due, or else when it was created
 	Due                      bool      // whether the field When is the time of the next attempt
 	Can                      []string  // actions that can change the task
+	Link                     string    // URL of the page of the task
 }
 
 // API returns the URL of the same search as JSON.
@@ -83,6 +89,39 @@ func (v *tasksView) API() string {
 // queryAction is a button for an action on all tasks of the query.
 type queryAction struct{ Verb, Label string }
 
+// idText matches a search for a task by its id. Quotes make it a search for the
+// text, such as "503".
+var idText = pattern.Lazy(`^(?:#|id:)?([0-9]{1,18})$`)
+
+// idIn returns the id of the task that a search looks for, or 0.
+func idIn(query string) int64 {
+	found := idText().FindStringSubmatch(query)
+	if found == nil {
+		return 0
+	}
+	id, _ := strconv.ParseInt(found[1], 10, 64) // 18 digits fit
+	return id
+}
+
+// jump opens the page of a task if a search is the id of the task. It passes
+// all other requests on.
+func (h *handler) jump(list http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		id := idIn(strings.TrimSpace(req.FormValue("q")))
+		if id == 0 || strings.Contains(req.Header.Get("Accept"), fragment) { // an open list stays a list
+			list(w, req)
+			return
+		}
+		ctx, cancel := readContext(req)
+		defer cancel()
+		if _, err := h.r.Get(ctx, id); err != nil {
+			list(w, req)
+			return
+		}
+		http.Redirect(w, req, fmt.Sprintf("%s/tasks/%d", h.base, id), http.StatusSeeOther)
+	}
+}
+
 func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, error) {
 	query := strings.TrimSpace(req.FormValue("q"))
 	v := &tasksView{page: h.newPage(req, "Tasks", "tasks"), Query: humanize.Safe(query)}
@@ -93,12 +132,16 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	if query != "" {
 		v.Title = query + " – tasks"
 	}
+	if id := idIn(query); id > 0 {
+		v.NoTask = strconv.FormatInt(id, 10)
+	}
 	var err error
 	if v.Words, err = h.termsOffered(ctx); err != nil {
 		return "", nil, err
 	}
-	terms, filter, err := h.filter(query, v.Now)
-	v.Terms = v.searchTerms(terms)
+	found, err := h.parse(ctx, query, v.Now)
+	terms, filter := found.terms, found.filter
+	v.Terms, v.Cause = v.searchTerms(terms), found.causeText()
 	if err != nil {
 		v.QueryError = humanize.Safe(err.Error())
 		err = h.didYouMean(ctx, v, query)
@@ -111,7 +154,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	if err := h.tabs(ctx, v, others, filter); err != nil {
 		return "", nil, err
 	}
-	tasks, err := h.list(ctx, req, v, &filter)
+	tasks, err := h.list(ctx, req, v, found)
 	if errors.Is(context.Cause(ctx), errSlow) {
 		v.QueryError = "the search took longer than two seconds; add state: or since: to the text"
 		return "tasks", v, nil
@@ -124,7 +167,9 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 		return "", nil, err
 	}
 	for _, t := range tasks {
-		v.Rows = append(v.Rows, h.taskRow(v.page, t, holds))
+		row := h.taskRow(v.page, t, holds)
+		row.Link = v.taskLink(t.ID, t.State, terms)
+		v.Rows = append(v.Rows, row)
 	}
 	if len(tasks) == 0 && v.Groups == nil {
 		if err := h.didYouMean(ctx, v, query); err != nil {
@@ -145,7 +190,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 		v.Total = h.count(ctx, filter)
 	}
 	v.Many = v.Total < 0 || v.Total > len(v.Rows)
-	v.Actions = queryActions(filter, terms, v.Total)
+	v.Actions = queryActions(found, v.Total)
 	for _, verb := range selectionVerbs {
 		if slices.ContainsFunc(v.Rows, func(row taskRow) bool { return slices.Contains(row.Can, string(verb)) }) {
 			v.Can = append(v.Can, string(verb))
@@ -162,18 +207,66 @@ func (h *handler) didYouMean(ctx context.Context, v *tasksView, query string) (e
 	return err
 }
 
-// filter parses a query. If HideArgs is set, filter rejects a search for text, because the matches would reveal
-// arguments.
-func (h *handler) filter(query string, at time.Time) ([]search.Term, jobs.Filter, error) {
-	terms, err := search.ParseTerms(query)
-	if err != nil {
-		return nil, jobs.Filter{}, err
+// query is a parsed search.
+type query struct {
+	terms  []search.Term
+	filter jobs.Filter
+	group  *present.FailureGroup // group that the term cause: names; nil without this term, or if the group is empty
+}
+
+// parse parses a search. It rejects a search for text if HideArgs is set,
+// because the matches would reveal arguments.
+func (h *handler) parse(ctx context.Context, text string, at time.Time) (q query, err error) {
+	if q.terms, err = search.ParseTerms(text); err != nil {
+		return q, err
 	}
-	filter, err := search.ParseFilter(terms, at, at.Location())
-	if err == nil && filter.Match != "" && h.o.HideArgs {
+	rest, causes := splitCauses(q.terms)
+	q.filter, err = search.ParseFilter(rest, at, at.Location())
+	if err == nil && q.filter.Match != "" && h.o.HideArgs {
 		err = &jobs.FieldError{Field: "search", Msg: "a search for text is not possible, because arguments are hidden"}
 	}
-	return terms, filter, err
+	if err != nil || len(causes) == 0 {
+		return q, err
+	}
+
+	groups, err := h.failureGroups(ctx, q.filter)
+	q.filter.IDs = []int64{} // no task, unless one of the groups has the cause
+	for _, g := range groups {
+		if g.Key == causes[len(causes)-1].Value {
+			q.filter.IDs, q.group = g.IDs, &g
+		}
+	}
+	return q, err
+}
+
+// splitCauses separates the terms that name a cause from the other terms.
+func splitCauses(terms []search.Term) (rest, causes []search.Term) {
+	for _, t := range terms {
+		if t.Key == search.KeyCause {
+			causes = append(causes, t)
+		} else {
+			rest = append(rest, t)
+		}
+	}
+	return rest, causes
+}
+
+// causeText returns the cause of the group in the search, or an empty text.
+func (q query) causeText() string {
+	if q.group == nil {
+		return ""
+	}
+	return humanize.Safe(truncate(q.group.Cause(), maxErrorText))
+}
+
+// only restricts the search to tasks that the action can change, even if it
+// names ids: the ids of a cause are no selection by hand.
+func (q query) only(verb search.Verb) (jobs.Filter, bool) {
+	ids := q.filter.IDs
+	q.filter.IDs = nil
+	only, ok := verb.Filter(q.filter)
+	only.IDs = ids
+	return only, ok
 }
 
 func number(text string) (int64, error) {
@@ -254,15 +347,16 @@ func verbsOf(s jobs.State) (verbs []string) {
 // queryActions returns the buttons for the actions that apply to the states of the query. A button shows the number of
 // tasks if the action applies to all tasks of the query. Without a query there are no buttons, because one click must
 // not act on all tasks.
-func queryActions(filter jobs.Filter, terms []search.Term, total int) (list []queryAction) {
-	if len(terms) == 0 {
+func queryActions(q query, total int) (list []queryAction) {
+	filter := q.filter
+	if len(q.terms) == 0 {
 		return nil
 	}
 	for _, a := range []struct {
 		verb  search.Verb
 		label string
 	}{{search.VerbRetry, "Retry"}, {search.VerbCancel, "Cancel"}, {search.VerbDelete, "Delete"}} {
-		only, ok := a.verb.Filter(filter)
+		only, ok := q.only(a.verb)
 		if ok && (len(filter.States) > 0 || a.verb != search.VerbDelete) {
 			text := a.label + " all matching…"
 			if slices.Equal(only.States, filter.States) && 0 <= total && total <= maxCount {

@@ -38,7 +38,7 @@ func FailureIDs(ctx context.Context, r *runner.Runner, filter jobs.Filter, key s
 }
 
 // FailureGroup is a group of failed tasks that seem to have the same cause. Their job and the way in which their attempts ended are equal.
-// Their error lines are equal, too, except for numbers, ids and paths.
+// Their error lines are equal, too, except for numbers, ids, e-mail addresses and paths.
 type FailureGroup struct {
 	Key         string // short hash that identifies the group
 	Job, Ending string
@@ -57,9 +57,30 @@ func (g FailureGroup) Cause() string {
 	return cause
 }
 
-// varying matches the parts of an error line that may differ although the cause is the same: paths, ids and numbers.
-var varying = pattern.Lazy(`(?:[\w.~-]*/)+[\w.@%+-]*|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|` +
-	`\b(?:0x)?[0-9a-fA-F]{8,}\b|[0-9]+(?:[.:][0-9]+)*`)
+// varying matches the parts of an error line that may differ although the
+// cause is the same: e-mail addresses, paths, ids and numbers.
+//
+// An id is a word of at least seven hexadecimal digits (as git shortens its
+// hashes), or a word that mixes letters and digits. Quoted names stay: the name
+// in `exec: "pg_dump": not found` is the cause.
+var varying = pattern.Lazy(`[\w.+%-]+@[\w.-]+|(?:[\w.~-]*/)+[\w.@%+-]*|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|` +
+	`\b(?:0x)?[0-9a-fA-F]{7,}\b|\b\w*(?:[a-zA-Z]\w*[0-9]|[0-9]\w*[a-zA-Z])\w*\b|[0-9]+(?:[.:][0-9]+)*`)
+
+// shortWord matches a word like v2 and i386, which is too short for an id:
+// only their digits vary.
+var shortWord = pattern.Lazy(`^[a-zA-Z_]\w{0,3}$`)
+
+var digits = pattern.Lazy(`[0-9]+`)
+
+// causeOf returns an error line with # in place of what varies.
+func causeOf(line string) string {
+	return varying().ReplaceAllStringFunc(line, func(part string) string {
+		if shortWord().MatchString(part) {
+			return digits().ReplaceAllString(part, "#")
+		}
+		return "#"
+	})
+}
 
 // Failure contains the facts about a failed task by which GroupFailures groups tasks.
 type Failure struct {
@@ -75,7 +96,7 @@ type Failure struct {
 // NewFailure returns the Failure for a failed task.
 func NewFailure(t jobs.Task) Failure {
 	line := ErrorLine(t)
-	return Failure{t.ID, t.FinishedAt, t.Queue, t.Job, Ending(t.Reason, t.ExitCode, t.Signal), line, varying().ReplaceAllString(line, "#")}
+	return Failure{t.ID, t.FinishedAt, t.Queue, t.Job, Ending(t.Reason, t.ExitCode, t.Signal), line, causeOf(line)}
 }
 
 // GroupFailures groups failed tasks by their cause; the largest group is first. The caller must sort the tasks so that the latest failure

@@ -7,6 +7,29 @@ import (
 	"example.com/runner/jobs"
 )
 
+// TestCauseHasNoIDs: with their ids, tasks that failed for the same reason would
+// each be a group of their own.
+func TestCauseHasNoIDs(t *testing.T) {
+	for line, want := range map[string]string{
+		"503 Service Unavailable (request id 9f0a9b0)":        "# Service Unavailable (request id #)",
+		"503 Service Unavailable (request id deadbee)":        "# Service Unavailable (request id #)",
+		"checkout a1b2c failed":                               "checkout # failed",
+		"bucket us-east-1 rejects key AKIA4XYZ_9":             "bucket us-east-# rejects key #",
+		"550 no such recipient: <ann.o+x@mail.example.com>":   "# no such recipient: <#>",
+		"550 no such recipient: <bob@mail2.example.com>":      "# no such recipient: <#>",
+		`exec: "pg_dump": executable file not found in $PATH`: `exec: "pg_dump": executable file not found in $PATH`,
+		"http2 on i386: v2 of TLS1.3 refused after 12s":       "# on i#: v# of TLS#.# refused after #",
+		"dial tcp 10.0.0.7:5432: connect: connection refused": "dial tcp #: connect: connection refused",
+		"open /srv/a/b.txt: no such file":                     "open #: no such file",
+		"https://ann@example.com/x?y=1 gave 500":              "https:##?y=# gave #",
+		"Ünïcode naïve façade 3.5 GiB":                        "Ünïcode naïve façade # GiB",
+	} {
+		if got := causeOf(line); got != want {
+			t.Errorf("%s: got %q, want %q", line, got, want)
+		}
+	}
+}
+
 func TestFailuresAreGroupedByTheirCause(t *testing.T) {
 	one, two := 1, 2
 	task := func(id int64, code *int, queue, line string) jobs.Task {

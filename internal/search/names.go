@@ -11,7 +11,7 @@ import (
 type Names map[string][]string
 
 // openKeys are selectors that Words suggests even if it knows no value for them. It then suggests only the selector, such as "lane:".
-var openKeys = []string{KeyLane, KeyBatch, KeyMeta, KeyUntil}
+var openKeys = []string{KeyLane, KeyBatch, KeyMeta, KeyUntil, KeyID}
 
 // Words returns the suggestions for a search field: a term for each state, for each name in n and for some ages, such as "queue:mail". If n
 // has no names for a selector in openKeys, Words suggests the selector alone, such as "lane:".

@@ -33,9 +33,12 @@ const (
 	KeyMeta     = "meta"
 	KeySince    = "since"
 	KeyUntil    = "until"
+	KeyID       = "id"
+	KeyCause    = "cause" // a group of failed tasks; ParseFilter doesn't know the groups, so its caller takes this term out
 )
 
-var termKeys = []string{KeyState, KeyQueue, KeyJob, KeyLabel, KeyLane, KeySchedule, KeyBatch, KeyWorker, KeyMeta, KeySince, KeyUntil}
+var termKeys = []string{KeyState, KeyQueue, KeyJob, KeyLabel, KeyLane, KeySchedule, KeyBatch, KeyWorker, KeyMeta, KeySince, KeyUntil,
+	KeyID, KeyCause}
 
 // ParseTerms parses a search such as state:failed queue:media "no space left". A word without a selector is a text to search for. Several
 // such words in a row are one text. Within double quotes, a word can contain spaces and colons, and after a backslash also a double quote.
@@ -187,6 +190,10 @@ func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter,
 				f.Metadata = map[string]string{}
 			}
 			f.Metadata[key] = text
+		case KeyID:
+			var ids []int64
+			ids, err = parseIDs(t.Value)
+			f.IDs = append(f.IDs, ids...)
 		case KeySince:
 			f.Since, err = timetext.ParseWhen(t.Value, now, zone)
 		case KeyUntil:
@@ -228,6 +235,18 @@ func ParseStates(text string) ([]jobs.State, error) {
 }
 
 // stateWords returns all words that ParseStates accepts.
+// parseIDs parses ids that are separated by commas.
+func parseIDs(text string) (ids []int64, err error) {
+	for word := range strings.SplitSeq(text, ",") {
+		id, err := strconv.ParseInt(strings.TrimSpace(word), 10, 64)
+		if err != nil || id < 1 {
+			return nil, fmt.Errorf("%q is no task id", word)
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
 func stateWords() []string {
 	words := []string{"unfinished", "finished"}
 	for _, s := range jobs.States() {

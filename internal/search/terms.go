@@ -12,7 +12,7 @@ import (
 
 // flags maps a selector to its option on the command line. It contains only selectors whose option has another name than the selector. For
 // any other selector the option is "--" and its name. The empty selector stands for a text to search for.
-var flags = map[string]string{KeyState: "-s", KeyQueue: "-q", KeyJob: "-j", "": "--match"}
+var flags = map[string]string{KeyState: "-s", KeyQueue: "-q", KeyJob: "-j", KeyCause: "--group", "": "--match"}
 
 // Flag returns the option of the command line that has the same effect as the term.
 func (t Term) Flag() string {
