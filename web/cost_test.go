@@ -106,6 +106,50 @@ func TestAnOpenOverviewOfABusyDatabaseLoadsFewBytes(t *testing.T) {
 	}
 }
 
+// TestTenThousandQueues bounds what each page reads and sends, because with
+// thousands of queues the pages and the metrics once took longer than the time
+// limit of a request.
+func TestTenThousandQueues(t *testing.T) {
+	r := open(t)
+	shell(t, r, "exit 1", jobs.Queue("q0"))
+	runnerkit.Drain(t, r)
+	write(t, r, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+		INSERT INTO tasks (generation_id, state, job, args, queue, priority, max_attempts, max_losses, created_at, run_at, updated_at)
+		SELECT 1, 'pending', 'command', '["true"]', 'q' || i, i % 9, 1, 3, 1000, 1000, 1000 FROM n`)
+	shell(t, r, "true", jobs.Queue("q1"), jobs.Metadata(map[string]string{"customer": "acme"}))
+	s := serve(t, r, webOptions)
+
+	for path, wants := range map[string][]string{
+		"/":                       {"<b>10,000</b>", "100 of 10,000 queues", `<tr id="q-q0">`, `href="/?queue=&amp;from=q1087"`},
+		"/?queue=99&range=1h":     {`<tr id="q-q1099">`, "100 of 280 queues", `href="/?queue=99&amp;range=1h&amp;from=q`},
+		"/?queue=no-such":         {"No queue has such a name."},
+		"/?from=q999":             {`<tr id="q-q9990">`, `<tr id="q-q9999">`, `href="/?queue="`},
+		"/tasks":                  {`<option value="queue:q0">`, `<option value="meta:customer=acme">`},
+		"/tasks?q=queue:q9876":    {`title="q9876"`},
+		"/tasks?q=state:failed":   {`id="t1"`},
+		"/words":                  {`<option value="queue:q0">`},
+		"/tasks?q=queue:q98765":   {"No task matches."},
+		"/api/v1/tasks?q=queue:q": {`"tasks":[]`},
+	} {
+		text, sent := s.wire(path)
+		testkit.Contains(t, text, wants...)
+		if sent > 30_000 {
+			t.Errorf("%s: got %d bytes, want at most 30000", path, sent)
+		}
+	}
+
+	testkit.Contains(t, s.page("/tasks/10000"), `<a href="/tasks?q=meta%3Acustomer%3Dacme">customer=acme</a>`)
+
+	families := scrape(t, s)
+	for name, family := range families {
+		if n := len(family.GetMetric()); n > 6*1001 {
+			t.Errorf("%s: got %d series, want those of at most 1001 queues", name, n)
+		}
+	}
+	testkit.Equal(t, "pending tasks of the other queues", value(families, "runner_tasks", "queue=(other)", "state=pending"), 9000.0)
+	testkit.Equal(t, "attempts", value(families, "runner_attempts_total", "queue=q0", "job=command", "result=exit"), 1.0)
+}
+
 // hashesOf returns the hashes of the regions of a fragment, as the script of a page sends them in the header Have.
 func hashesOf(fragment string) string {
 	_, hashes, _ := strings.Cut(fragment, `<meta name="have" content="`)

@@ -93,16 +93,18 @@ func (h *handler) collect(ctx context.Context) ([]*family, error) {
 	if err != nil {
 		return nil, err
 	}
+	totals, err := admin.Totals(ctx, h.r)
+	if err != nil {
+		return nil, err
+	}
+	labels := newQueueLabels(queues, totals)
+	queues, totals = labels.queues(queues), labels.totals(totals)
 	c.queues(queues)
 	workers, err := h.r.Workers(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c.workers(workers)
-	totals, err := admin.Totals(ctx, h.r)
-	if err != nil {
-		return nil, err
-	}
 	c.attempts(totals, queues)
 	schedules, err := h.r.Schedules(ctx)
 	if err != nil {
@@ -115,7 +117,7 @@ func (h *handler) collect(ctx context.Context) ([]*family, error) {
 		return nil, err
 	}
 	c.server(health)
-	return append(c.list, h.histograms.families(h.r)...), nil
+	return append(c.list, h.histograms.families(h.r, labels)...), nil
 }
 
 func (c *collection) queues(queues []runner.Queue) {
@@ -131,6 +133,9 @@ func (c *collection) queues(queues []runner.Queue) {
 			age = max(c.at.Sub(q.Oldest), 0).Seconds()
 		}
 		oldest.add(age, "queue", q.Queue)
+		if q.Queue == otherQueues {
+			continue
+		}
 		paused.add(oneIf(!q.Pause.At.IsZero()), "queue", q.Queue)
 	}
 }
@@ -223,6 +228,13 @@ func (g *histogram) add(d time.Duration) {
 	g.sum += v
 }
 
+func (g *histogram) merge(other *histogram) {
+	for i, n := range other.counts {
+		g.counts[i] += n
+	}
+	g.sum += other.sum
+}
+
 // addTo adds the samples of the histogram to a family.
 func (g *histogram) addTo(f *family, pairs ...string) {
 	n := uint64(0)
@@ -252,7 +264,7 @@ type histograms struct {
 // are missing from the histograms.
 const eventBuffer = 4096
 
-func (o *histograms) families(r *runner.Runner) []*family {
+func (o *histograms) families(r *runner.Runner, labels queueLabels) []*family {
 	o.once.Do(func() {
 		o.runs, o.waits, o.usage = map[[2]string]*histogram{}, map[string]*histogram{}, map[string]*jobs.Usage{}
 		events := r.Events(context.Background(), eventBuffer) // the channel closes when the runner is closed
@@ -267,13 +279,13 @@ func (o *histograms) families(r *runner.Runner) []*family {
 		help: "How long tasks of this process waited after they were due until an attempt started."}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for key, g := range o.runs {
+	for key, g := range merged(o.runs, func(key [2]string) [2]string { return [2]string{labels.of(key[0]), key[1]} }, (*histogram).merge) {
 		g.addTo(runs, "queue", key[0], "job", key[1])
 	}
-	for queue, g := range o.waits {
+	for queue, g := range merged(o.waits, labels.of, (*histogram).merge) {
 		g.addTo(waits, "queue", queue)
 	}
-	return append([]*family{runs, waits}, usageFamilies(o.usage)...)
+	return append([]*family{runs, waits}, usageFamilies(merged(o.usage, labels.of, addUsage))...)
 }
 
 // usageFamilies returns the metrics of the resources that the commands of this process used.
@@ -306,10 +318,14 @@ func (o *histograms) observe(e runner.Event) {
 				sum = &jobs.Usage{}
 				o.usage[e.Task.Queue] = sum
 			}
-			*sum = jobs.Usage{User: sum.User + u.User, System: sum.System + u.System, MaxRSS: max(sum.MaxRSS, u.MaxRSS),
-				Read: sum.Read + u.Read, Written: sum.Written + u.Written}
+			addUsage(sum, &u)
 		}
 	}
+}
+
+func addUsage(sum, u *jobs.Usage) {
+	*sum = jobs.Usage{User: sum.User + u.User, System: sum.System + u.System, MaxRSS: max(sum.MaxRSS, u.MaxRSS),
+		Read: sum.Read + u.Read, Written: sum.Written + u.Written}
 }
 
 func histogramOf[K comparable](all map[K]*histogram, key K) *histogram {

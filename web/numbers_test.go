@@ -45,7 +45,7 @@ func TestEveryNumberIsThatOfItsList(t *testing.T) {
 	}
 	s := serve(t, r, webOptions)
 	page := s.page("/")
-	testkit.Contains(t, page, `<b>5</b> <small>18 failures</small>`, "3 tasks failed in media in 24h", "2 tasks failed in mail in 24h",
+	testkit.Contains(t, page, `<b>5</b> <small>· 18 failures</small>`, "3 tasks failed in media in 24h", "2 tasks failed in mail in 24h",
 		"with 1 task waiting: disk is full", "no worker runs, and 4 tasks are unfinished")
 	// leave out the chart: if a task has failed twice, the chart counts both failures
 	chart := regexp.MustCompile(`(?s)<section class="panel" id="chart".*?</section>`)

@@ -27,6 +27,7 @@ type overviewView struct {
 	page
 	Problems     []problemView // problems that the page lists as it opens
 	MoreProblems []problemView // problems that the page lists after a click
+	Unlisted     int           // number of further problems, which only runner status lists
 	Empty        bool          // whether the database has no task
 	Alive        int           // number of workers that are not lost
 	Slots        int           // number of slots of the workers that are not lost
@@ -40,15 +41,19 @@ type overviewView struct {
 	Done         int
 	Chart        *chart // chart of the ended tasks; nil if no task has ended
 	Queues       []queueView
-	Workers      []workerView
+	queuePage
+	Workers []workerView
 }
 
-// maxProblems is the number of problems that are shown at once.
-const maxProblems = 6
+const (
+	maxProblems  = 6  // number of problems that are shown at once
+	moreProblems = 50 // number of problems that are shown after a click
+)
 
 // problemView is a problem and its remedy.
 type problemView struct {
 	page
+	Code          string
 	Key           string // text that identifies the problem; it has no spaces
 	Message, Hint string
 	Cause         string // most frequent cause of the failures; empty if the problem is not about failures
@@ -98,11 +103,14 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	if err != nil {
 		return "", nil, err
 	}
-	for _, q := range s.Queues {
+	v.queuePage = newQueuePage(v.page, req, s.Queues)
+	for _, q := range v.shown {
 		view := v.queue(q)
 		view.setLimit(s.Holds)
 		view.Hour = lastHour(hour, q.Queue, v.Now)
 		v.Queues = append(v.Queues, view)
+	}
+	for _, q := range s.Queues {
 		v.Running += q.Counts[jobs.Running]
 		v.Waiting += q.Counts[jobs.Pending] + q.Counts[jobs.Blocked] + q.Counts[jobs.Retrying]
 		v.Failed += q.Ended[jobs.Failed]
@@ -121,16 +129,15 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 			return "", nil, err
 		}
 	}
-	for _, p := range s.Problems {
+	v.Unlisted = max(len(s.Problems)-maxProblems-moreProblems, 0)
+	for _, p := range s.Problems[:len(s.Problems)-v.Unlisted] {
 		view := v.problem(p)
 		if p.Code == "failed" {
 			view.Cause = causes[p.About]
 		}
 		v.Problems = append(v.Problems, view)
 	}
-	if len(v.Problems) > maxProblems {
-		v.Problems, v.MoreProblems = v.Problems[:maxProblems-1], v.Problems[maxProblems-1:]
-	}
+	v.Problems, v.MoreProblems = firstProblems(v.Problems)
 	if v.Chart, err = h.chart(ctx, v.page, req.FormValue("range")); err != nil {
 		return "", nil, err
 	}
@@ -184,6 +191,27 @@ func (h *handler) chartOf(ctx context.Context, p page, which chartRange) (*chart
 	}
 	return newChart(p, which, t.steps[which.Name]), nil
 }
+
+// firstProblems divides problems into those that the page shows at once and
+// those that it shows after a click. At most two of a kind are shown at once, so
+// that ten queues without a worker don't hide a pause.
+func firstProblems(list []problemView) (first, more []problemView) {
+	if len(list) <= maxProblems {
+		return list, nil
+	}
+	kinds := map[string]int{}
+	for _, p := range list {
+		if kinds[p.Code]++; kinds[p.Code] <= 2 && len(first) < maxProblems-1 {
+			first = append(first, p)
+		} else {
+			more = append(more, p)
+		}
+	}
+	return first, more
+}
+
+// FurtherProblems is the number of problems that the page doesn't show at once.
+func (v *overviewView) FurtherProblems() int { return len(v.MoreProblems) + v.Unlisted }
 
 // titleText returns the title of the page, which states the most important fact in a few words.
 func (v *overviewView) titleText() string {
@@ -255,7 +283,7 @@ func (p page) Find(pairs ...string) string {
 
 // problem returns the view of a problem with a link or an action.
 func (v *overviewView) problem(p present.Problem) problemView {
-	view := problemView{page: v.page, Key: strings.Join(strings.Fields(p.Code+" "+humanize.Safe(p.About)), "-"),
+	view := problemView{page: v.page, Code: p.Code, Key: strings.Join(strings.Fields(p.Code+" "+humanize.Safe(p.About)), "-"),
 		Message: humanize.Safe(p.Message), Hint: humanize.Safe(p.Try), Label: "Show"}
 	switch p.Code {
 	case "paused":

@@ -44,7 +44,7 @@ func TestOverview(t *testing.T) {
 		`No task matches. <a href="/tasks?q=queue%3Adefault">Search in all states</a>`)
 	page = s.page("/")
 	testkit.Contains(t, page,
-		`<a class="tile" href="/tasks?q=state%3Afailed%20since%3A1d"><span>Failed 24h</span><b>0</b> <small>1 failure</small>`)
+		`<a class="tile" href="/tasks?q=state%3Afailed%20since%3A1d"><span>Failed 24h</span><b>0</b> <small>· 1 failure</small>`)
 	testkit.ContainsNone(t, page, "failed in default", "✗")
 }
 

@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/search"
 	"example.com/runner/internal/taskoption"
 	"example.com/runner/jobs"
 )
@@ -25,6 +28,7 @@ type taskView struct {
 	JobText     string // command line or job, in one line
 	CommandLine string // command line that enqueues the same task
 	Settings    []string
+	Metadata    []termLink // metadata of the task, each with the list of the tasks that have it, too
 	Why         string
 	Progress    string    // last report of the function; empty if there is none
 	Used        string    // resources that the shown attempt used
@@ -50,6 +54,9 @@ type taskView struct {
 	Stopping    bool // whether the running task has a cancel request
 	CLI         string
 }
+
+// termLink is a text with the URL of the list of the tasks that it selects.
+type termLink struct{ Text, Link string }
 
 // document is indented JSON. It contains only the first part if the JSON is large.
 type document struct {
@@ -199,6 +206,11 @@ func (v *taskView) addSettings(t jobs.Task) {
 	add(t.UniqueKey != "", "unique %s", t.UniqueKey)
 	add(t.Losses > 0, "lost %d of %d", t.Losses, t.MaxLosses)
 	spec := taskoption.SpecOf(&t)
+	for _, key := range slices.Sorted(maps.Keys(spec.Metadata)) {
+		text := key + "=" + spec.Metadata[key]
+		v.Metadata = append(v.Metadata, termLink{humanize.Safe(truncate(text, maxErrorText)), v.Find(search.KeyMeta, text)})
+	}
+	spec.Metadata = nil
 	if v.HideArgs {
 		spec.EnvFile, spec.Hooks = "", jobs.Hooks{}
 	}

@@ -102,19 +102,27 @@ func FailuresOnly(queues []runner.Queue) bool {
 	return failed >= 1000
 }
 
-// SortProblems moves the problem no_worker to the front. It moves pauses to the end, because a user has chosen them. The pauses for which
-// no task waits come last.
+// SortProblems puts first what costs a person most: nothing runs at all, then
+// schedules that should have done their work, then other faults, failed tasks,
+// tasks for which there is no worker, and pauses, which a user has chosen.
 func SortProblems(list []Problem) {
 	rank := func(p Problem) int {
-		switch {
-		case p.Code == "no_worker":
+		switch p.Code {
+		case "no_worker":
 			return 0
-		case p.Code != "paused" && p.Code != "deletion_paused":
+		case "schedule_failed", "schedule_late", "schedule_waits":
 			return 1
-		case p.Tasks > 0:
-			return 2
+		case "failed":
+			return 3
+		case "no_queue", "no_job":
+			return 4
+		case "paused", "deletion_paused":
+			if p.Tasks > 0 {
+				return 5
+			}
+			return 6
 		}
-		return 3
+		return 2
 	}
 	slices.SortStableFunc(list, func(a, b Problem) int { return rank(a) - rank(b) })
 }

@@ -78,3 +78,16 @@ func TestALeakedHandlerIsAProblem(t *testing.T) {
 		testkit.Len(t, "problems after the handler has returned", leaked(), 0)
 	})
 }
+
+func TestProblemsAreSortedByWhatTheyCost(t *testing.T) {
+	sorted := []string{"no_worker", "schedule_failed", "lost_worker", "failed", "no_queue", "paused", "paused"}
+	list := []admin.Problem{{Code: "paused"}, {Code: "no_queue"}, {Code: "failed"}, {Code: "lost_worker"}, {Code: "paused", Tasks: 1},
+		{Code: "schedule_failed"}, {Code: "no_worker"}}
+	admin.SortProblems(list)
+	var codes []string
+	for _, p := range list {
+		codes = append(codes, p.Code)
+	}
+	testkit.Equal(t, "codes", codes, sorted)
+	testkit.Equal(t, "waiting tasks of the first pause", list[5].Tasks, 1)
+}

@@ -2,6 +2,7 @@ package present
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"example.com/runner/internal/admin"
@@ -12,7 +13,8 @@ import (
 
 const (
 	recentTasks = 1000 // number of the newest tasks in which ReadNames looks for names
-	mostNames   = 50   // maximum number of labels, and of lanes, that ReadNames returns
+	mostNames   = 50   // maximum number of labels, of lanes and of metadata that ReadNames returns
+	longValue   = 60   // a longer text of metadata is no suggestion, only its key is
 )
 
 // ReadNames returns names to suggest in a search: the names of queues, workers and schedules, and the names that occur in the newest tasks.
@@ -56,10 +58,18 @@ func ReadNames(ctx context.Context, r *runner.Runner, queues []runner.Queue) (se
 		add(search.KeyJob, t.Job)
 		add(search.KeyLabel, t.Label)
 		add(search.KeyLane, t.Lane)
+		var metadata map[string]string
+		_ = json.Unmarshal([]byte(t.Metadata), &metadata) // plain SQL can write anything; then nothing is suggested
+		for key, value := range metadata {
+			if len(value) > longValue {
+				value = ""
+			}
+			add(search.KeyMeta, key+"="+value)
+		}
 	}
 	for key, list := range names {
 		slices.Sort(list)
-		if list = slices.Compact(list); key == search.KeyLabel || key == search.KeyLane {
+		if list = slices.Compact(list); key == search.KeyLabel || key == search.KeyLane || key == search.KeyMeta {
 			list = list[:min(len(list), mostNames)]
 		}
 		names[key] = list

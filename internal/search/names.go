@@ -13,6 +13,10 @@ type Names map[string][]string
 // openKeys are selectors that Words suggests even if it knows no value for them. It then suggests only the selector, such as "lane:".
 var openKeys = []string{KeyLane, KeyBatch, KeyMeta, KeyUntil, KeyID}
 
+// mostWords is the number of names of a selector that Words suggests. A browser
+// gets slow with more.
+const mostWords = 200
+
 // Words returns the suggestions for a search field: a term for each state, for each name in n and for some ages, such as "queue:mail". If n
 // has no names for a selector in openKeys, Words suggests the selector alone, such as "lane:".
 func (n Names) Words() []string {
@@ -23,8 +27,8 @@ func (n Names) Words() []string {
 		}
 	}
 	add(KeyState, "failed", "running", "pending", "retrying", "scheduled", "blocked", "completed", "cancelled", "unfinished", "finished")
-	for _, key := range []string{KeyQueue, KeyJob, KeyLabel, KeySchedule, KeyWorker, KeyLane} {
-		add(key, n[key]...)
+	for _, key := range []string{KeyQueue, KeyJob, KeyLabel, KeySchedule, KeyWorker, KeyLane, KeyMeta} {
+		add(key, n[key][:min(len(n[key]), mostWords)]...)
 	}
 	add(KeySince, "1h", "1d", "7d")
 	for _, key := range openKeys {
