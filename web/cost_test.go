@@ -138,7 +138,7 @@ func TestTenThousandQueues(t *testing.T) {
 		}
 	}
 
-	testkit.Contains(t, s.page("/tasks/10000"), `<a href="/tasks?q=meta%3Acustomer%3Dacme">customer=acme</a>`)
+	testkit.Contains(t, s.page("/tasks/10001"), `<a href="/tasks?q=meta%3Acustomer%3Dacme">customer=acme</a>`)
 
 	families := scrape(t, s)
 	for name, family := range families {

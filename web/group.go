@@ -109,7 +109,8 @@ func (h *handler) groups(ctx context.Context, v *tasksView, q query) error {
 		}
 		terms := append(slices.Clone(q.terms), search.Term{Key: search.KeyCause, Value: g.Key})
 		v.Groups = append(v.Groups, groupView{g, humanize.Safe(truncate(g.Cause(), maxErrorText)),
-			humanize.Safe(strings.Join(g.Queues, ", ")), search.JoinTerms(terms), v.search(terms...), v.taskLink(g.IDs[0], jobs.Failed, q.terms)})
+			humanize.Safe(strings.Join(g.Queues, ", ")), search.JoinTerms(terms), v.search(terms...),
+			v.taskLink(g.IDs[0], jobs.Failed, q.terms)})
 	}
 	v.Latest = v.Total >= present.MaxGrouped
 	return err
@@ -139,7 +140,8 @@ func (a *actionRequest) groupScope() string {
 	first, last := g.First.In(a.now.Location()), g.Last.In(a.now.Location())
 	when := " · failed at " + first.Format(time.DateTime)
 	if n := last.Sub(first); n >= time.Second {
-		when = fmt.Sprintf(" · failed between %s and %s, within %s", first.Format(time.DateTime), last.Format(time.DateTime), humanize.Age(n))
+		when = fmt.Sprintf(" · failed between %s and %s, within %s", first.Format(time.DateTime), last.Format(time.DateTime),
+			humanize.Age(n))
 	}
 	terms, _ := splitCauses(a.query.terms)
 	return humanize.Safe(text + when + " · found by " + search.JoinTerms(terms))

@@ -34,6 +34,7 @@ type logView struct {
 	Searched string        // size of the part that was searched; empty if the whole output was searched
 	Tail     template.HTML // last lines of a failed attempt
 	TailOf   string        // stream of the lines in Tail: stdout or stderr
+	Whole    bool          // whether Tail is the whole output, so that the page needs to show no other lines
 	Link     string        // URL of the whole output as a file
 	Follow   string        // URL of the stream with later output; empty if the attempt has ended
 	End      string        // how the attempt ended; empty while the attempt runs
@@ -72,7 +73,12 @@ func (f logFilter) match(l logLine) bool {
 }
 
 // lastLines returns the last lines of the output of an attempt.
-func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n int, filter logFilter) (*logView, error) {
+//
+// The last lines of a failed attempt are also at the top of the page, unless
+// the failure is history: the task was retried and waits, runs or has ended
+// otherwise. A user who chooses the attempt sees them again.
+func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n int, form url.Values) (*logView, error) {
+	filter := newLogFilter(form)
 	l := &logView{logFilter: filter, Attempt: n, Link: v.Link + "/log?attempt=" + strconv.Itoa(n)}
 	most, size := maxLines, maxLogSize
 	if filter != (logFilter{}) {
@@ -112,9 +118,11 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 		l.Follow = fmt.Sprintf("%s&follow=1%s&from=%s", l.Link, filter.query(), split.from)
 		return l, nil
 	}
-	if a.State == jobs.Failed {
+	if a.State == jobs.Failed && (v.Task.State == jobs.Failed || v.Task.State == jobs.Retrying || form.Get("attempt") != "") {
 		for _, l.TailOf = range []string{"stderr", "stdout"} {
-			if l.Tail = htmlOf(lastShown(tails[l.TailOf]), v.page.Now.Location()); l.Tail != "" {
+			shown := lastShown(tails[l.TailOf])
+			if l.Tail = htmlOf(shown, v.page.Now.Location()); l.Tail != "" {
+				l.Whole = filter == logFilter{} && !l.Cut && len(withoutBlankEnd(list)) == len(shown)
 				break
 			}
 		}
@@ -159,8 +167,13 @@ func (h *handler) readTail(ctx context.Context, a jobs.Attempt, most, size int) 
 
 // lastShown leaves out blank lines at the end of the list, and returns at most the last tailLines of the remaining lines.
 func lastShown(list []logLine) []logLine {
+	list = withoutBlankEnd(list)
+	return list[max(len(list)-tailLines, 0):]
+}
+
+func withoutBlankEnd(list []logLine) []logLine {
 	for len(list) > 0 && strings.TrimSpace(lines.StripEscapes(list[len(list)-1].raw)) == "" {
 		list = list[:len(list)-1]
 	}
-	return list[max(len(list)-tailLines, 0):]
+	return list
 }

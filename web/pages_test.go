@@ -143,9 +143,7 @@ func TestATaskLinksToItsDependencies(t *testing.T) {
 	c := shell(t, r, "true", jobs.Lane("acct 7"))
 	d := shell(t, r, "true", jobs.After(b, c), jobs.AfterAny(a))
 	e := shell(t, r, "true", jobs.After(d))
-	if _, err := r.Delete(t.Context(), []int64{b}); err != nil {
-		t.Fatal(err)
-	}
+	write(t, r, "DELETE FROM tasks WHERE id = ?", b) // runner itself keeps b while d waits
 	s := serve(t, r, web.ServerOptions{})
 	page := s.page(fmt.Sprintf("/tasks/%d", d))
 	testkit.Contains(t, page, "<b>After</b>", fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state failed">`, a, a),

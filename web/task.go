@@ -190,7 +190,7 @@ func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Att
 		return nil
 	}
 	var err error
-	v.Log, err = h.lastLines(ctx, v, attempts[shown-1], shown, newLogFilter(req.Form))
+	v.Log, err = h.lastLines(ctx, v, attempts[shown-1], shown, req.Form)
 	return err
 }
 

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"example.com/runner/internal/testkit"
@@ -48,4 +49,33 @@ func TestATaskShowsTheProgressOfItsFunction(t *testing.T) {
 	testkit.Contains(t, serve(t, r, web.ServerOptions{}).page("/tasks/1"), "<b>Progress</b> 12/40: page 12 &lt;b&gt;")
 	hidden := serve(t, r, web.ServerOptions{Options: web.Options{HideArgs: true}})
 	testkit.ContainsNone(t, hidden.page("/tasks/1"), "page 12")
+}
+
+// TestOldFailureIsNotOnTop: while a retried task waits, the output of its last
+// attempt belongs to that attempt.
+func TestOldFailureIsNotOnTop(t *testing.T) {
+	r := open(t)
+	id := shell(t, r, "echo 'no space left' >&2; exit 1")
+	runnerkit.Drain(t, r)
+	s := serve(t, r, web.ServerOptions{})
+	const top = `<pre class="error"><span class="l e">`
+	testkit.Contains(t, s.page("/tasks/1"), "<b>Output, stderr</b></p>"+top, "The whole output is above.")
+	testkit.Equal(t, "times that the page shows the output", strings.Count(s.page("/tasks/1"), "no space left\n"), 1)
+	if _, err := r.Retry(t.Context(), []int64{id}, 0); err != nil {
+		t.Fatal(err)
+	}
+	page := s.page("/tasks/1")
+	testkit.Contains(t, page, "○</span> pending", "no space left\n")
+	testkit.ContainsNone(t, page, top)
+	testkit.Contains(t, s.page("/tasks/1?attempt=1"), top)
+}
+
+func TestLongOutputIsBelowItsLastLines(t *testing.T) {
+	r := open(t)
+	shell(t, r, "seq 100 120 >&2; echo done; echo; exit 1", jobs.MaxAttempts(2))
+	runnerkit.Drain(t, r)
+	page := serve(t, r, web.ServerOptions{}).page("/tasks/1")
+	testkit.Contains(t, page, "<b>Last lines of stderr</b>", `<a href="#end">whole output</a>`)
+	testkit.ContainsNone(t, page, "The whole output is above.")
+	testkit.Equal(t, "times that the page shows line 120", strings.Count(page, "</i>120\n"), 2)
 }

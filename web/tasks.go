@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -12,7 +11,6 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/pattern"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
 	"example.com/runner/jobs"
@@ -88,39 +86,6 @@ func (v *tasksView) API() string {
 
 // queryAction is a button for an action on all tasks of the query.
 type queryAction struct{ Verb, Label string }
-
-// idText matches a search for a task by its id. Quotes make it a search for the
-// text, such as "503".
-var idText = pattern.Lazy(`^(?:#|id:)?([0-9]{1,18})$`)
-
-// idIn returns the id of the task that a search looks for, or 0.
-func idIn(query string) int64 {
-	found := idText().FindStringSubmatch(query)
-	if found == nil {
-		return 0
-	}
-	id, _ := strconv.ParseInt(found[1], 10, 64) // 18 digits fit
-	return id
-}
-
-// jump opens the page of a task if a search is the id of the task. It passes
-// all other requests on.
-func (h *handler) jump(list http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, req *http.Request) {
-		id := idIn(strings.TrimSpace(req.FormValue("q")))
-		if id == 0 || strings.Contains(req.Header.Get("Accept"), fragment) { // an open list stays a list
-			list(w, req)
-			return
-		}
-		ctx, cancel := readContext(req)
-		defer cancel()
-		if _, err := h.r.Get(ctx, id); err != nil {
-			list(w, req)
-			return
-		}
-		http.Redirect(w, req, fmt.Sprintf("%s/tasks/%d", h.base, id), http.StatusSeeOther)
-	}
-}
 
 func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, error) {
 	query := strings.TrimSpace(req.FormValue("q"))
@@ -205,68 +170,6 @@ func (h *handler) didYouMean(ctx context.Context, v *tasksView, query string) (e
 		v.Corrected = v.Base + "/tasks?q=" + escaped(v.DidYouMean)
 	}
 	return err
-}
-
-// query is a parsed search.
-type query struct {
-	terms  []search.Term
-	filter jobs.Filter
-	group  *present.FailureGroup // group that the term cause: names; nil without this term, or if the group is empty
-}
-
-// parse parses a search. It rejects a search for text if HideArgs is set,
-// because the matches would reveal arguments.
-func (h *handler) parse(ctx context.Context, text string, at time.Time) (q query, err error) {
-	if q.terms, err = search.ParseTerms(text); err != nil {
-		return q, err
-	}
-	rest, causes := splitCauses(q.terms)
-	q.filter, err = search.ParseFilter(rest, at, at.Location())
-	if err == nil && q.filter.Match != "" && h.o.HideArgs {
-		err = &jobs.FieldError{Field: "search", Msg: "a search for text is not possible, because arguments are hidden"}
-	}
-	if err != nil || len(causes) == 0 {
-		return q, err
-	}
-
-	groups, err := h.failureGroups(ctx, q.filter)
-	q.filter.IDs = []int64{} // no task, unless one of the groups has the cause
-	for _, g := range groups {
-		if g.Key == causes[len(causes)-1].Value {
-			q.filter.IDs, q.group = g.IDs, &g
-		}
-	}
-	return q, err
-}
-
-// splitCauses separates the terms that name a cause from the other terms.
-func splitCauses(terms []search.Term) (rest, causes []search.Term) {
-	for _, t := range terms {
-		if t.Key == search.KeyCause {
-			causes = append(causes, t)
-		} else {
-			rest = append(rest, t)
-		}
-	}
-	return rest, causes
-}
-
-// causeText returns the cause of the group in the search, or an empty text.
-func (q query) causeText() string {
-	if q.group == nil {
-		return ""
-	}
-	return humanize.Safe(truncate(q.group.Cause(), maxErrorText))
-}
-
-// only restricts the search to tasks that the action can change, even if it
-// names ids: the ids of a cause are no selection by hand.
-func (q query) only(verb search.Verb) (jobs.Filter, bool) {
-	ids := q.filter.IDs
-	q.filter.IDs = nil
-	only, ok := verb.Filter(q.filter)
-	only.IDs = ids
-	return only, ok
 }
 
 func number(text string) (int64, error) {
