@@ -139,9 +139,14 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 	task := lifecycle.NewTask(spec, now)
 	if task.UniqueKey != "" {
 		id, err := t.holder(task.UniqueKey, now)
+		released := int64(0)
+		if err == nil && id != 0 && spec.UntilStart {
+			released, err = t.exec(releaseKey, id, task.UniqueKey, now.UnixMilli())
+		}
 		switch {
 		case err != nil:
 			return Inserted{}, err
+		case released == 1:
 		case id != 0 && spec.Replace:
 			o, err := t.orderingOf(spec, added)
 			if err != nil {

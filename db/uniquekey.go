@@ -46,6 +46,10 @@ var (
 	keepUntil = command(`UPDATE {unique_keys} SET states = '' WHERE unique_key = ? AND task_id = ?`)
 )
 
+// releaseKey takes key [2] from task [1] if it runs and no time holds the key at [3].
+var releaseKey = command(`UPDATE {tasks} SET unique_key = NULL WHERE id = ?1 AND state = 'running'
+	AND NOT EXISTS (SELECT 1 FROM {unique_keys} WHERE unique_keys.unique_key = ?2 AND free_at > ?3)`)
+
 // selectFreeKeys lists up to [2] keys that no task holds at time [1]. pruneKey deletes key [1] if no task holds it at time [2].
 var (
 	selectFreeKeys = query(`SELECT unique_key FROM {unique_keys} WHERE states = '' AND free_at <= ? ORDER BY free_at LIMIT 0 + ?`)

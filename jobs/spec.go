@@ -37,6 +37,7 @@ type Spec struct {
 	Lane         string
 	UniqueKey    string
 	Replace      bool          // whether the option UniqueReplace was given
+	UntilStart   bool          // whether the option UniqueUntilStart was given
 	UniqueArgs   bool          // whether the option UniqueArgs was given
 	UniquePeriod time.Duration // period of the option UniquePeriod; 0 for none
 	Hold         bool          // whether the option Hold was given

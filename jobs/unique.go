@@ -9,15 +9,25 @@ import (
 // Unique gives the task a unique key. While a task holds the key, Enqueue adds no other task with this key and returns the task that holds
 // it, with Kept set. A task holds its key until it finishes; UniqueFor and UniqueStates let it hold the key for longer. The key must not be
 // empty.
-func Unique(key string) Option { return unique(key, false) }
+func Unique(key string) Option { return unique(key, func(*Spec) {}) }
 
 // UniqueReplace is like Unique, with one difference. If the task that holds the key has not started, it gets the settings of the new task,
 // including the due time, and keeps its own id. So repeated calls of Enqueue delay the task each time (debouncing).
-func UniqueReplace(key string) Option { return unique(key, true) }
+func UniqueReplace(key string) Option { return unique(key, func(s *Spec) { s.Replace = true }) }
 
-func unique(key string, replace bool) Option {
+// UniqueUntilStart is like Unique, but a running task doesn't count: it gives its
+// key to the new task, unless UniqueFor still holds the key. So a change that
+// comes while a task works on an older state isn't lost, and a function can
+// enqueue itself under its own key. Add Lane(key) if the two must not overlap.
+func UniqueUntilStart(key string) Option {
+	return unique(key, func(s *Spec) { s.UntilStart = true })
+}
+
+func unique(key string, mode func(*Spec)) Option {
 	return func(s *Spec) {
-		if s.UniqueKey, s.Replace = key, replace; key == "" {
+		s.UniqueKey, s.Replace, s.UntilStart = key, false, false
+		mode(s)
+		if key == "" {
 			s.Err = invalid("unique_key", "it is empty")
 		}
 	}

@@ -58,3 +58,23 @@ func TestOptionsOfUniqueKeysAreChecked(t *testing.T) {
 		t.Errorf("the longest period: got error %v, want none", err)
 	}
 }
+
+// A function that enqueues itself under its own key goes on with UniqueUntilStart.
+func TestFunctionEnqueuesItselfUnderItsOwnKey(t *testing.T) {
+	r := runnertest.New(t)
+	job := jobs.Define[int]("again")
+	r.Register(job.Handler(func(ctx context.Context, n int) error {
+		if n == 3 {
+			return nil
+		}
+		_, err := r.Enqueue(ctx, job.With(n+1, jobs.UniqueUntilStart("k")))
+		return err
+	}))
+	if _, err := r.Enqueue(t.Context(), job.With(1, jobs.UniqueUntilStart("k"))); err != nil {
+		t.Fatal(err)
+	}
+	runnertest.Drain(t, r)
+	if n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}}); err != nil || n != 3 {
+		t.Errorf("got %d completed tasks and error %v, want 3", n, err)
+	}
+}

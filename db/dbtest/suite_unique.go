@@ -71,6 +71,33 @@ var uniques = group{
 		}
 		s.wantKept(id, jobs.Unique("k"), jobs.UniqueFor(time.Hour))
 	},
+	"UniqueUntilStart takes the key from a running task": func(s *store) {
+		w, again := s.worker(), jobs.UniqueUntilStart("k")
+		add := func() db.Inserted {
+			s.Helper()
+			return must(s.Insert(s.Context(), []jobs.Spec{commandSpec(again, jobs.MaxAttempts(2))}, s.now))(s)[0]
+		}
+		first := add().ID
+		s.wantKept(first, again) // it has not started
+		running := s.claimOnly(w)
+		s.wantKept(first, jobs.Unique("k")) // a task without this mode respects the key
+		second := add()
+		if second.Kept || second.ID == first {
+			s.Errorf("got %+v, want a new task", second)
+		}
+		s.wantKept(second.ID, again)
+		s.wantKept(second.ID, jobs.Unique("k"))
+		s.finish(w, running, lifecycle.Outcome{Reason: jobs.ReasonError, Error: "x"})
+		s.wantTask(first, jobs.Retrying, jobs.ReasonError)
+		s.finish(w, s.claimOnly(w), lifecycle.Outcome{Reason: jobs.ReasonError, Error: "x"})
+		s.wantTask(second.ID, jobs.Retrying, jobs.ReasonError)
+		s.wantKept(second.ID, again) // a task that waits for its next attempt keeps its key
+
+		held := s.inState(jobs.Running, jobs.Unique("for"), jobs.UniqueFor(time.Hour))
+		s.wantKept(held, jobs.UniqueUntilStart("for"))
+		s.sleep(time.Hour)
+		s.wantAdded(jobs.UniqueUntilStart("for"))
+	},
 	"UniqueStates holds the key in the named states only": func(s *store) {
 		for _, state := range []jobs.State{jobs.Completed, jobs.Failed, jobs.Cancelled} {
 			for _, held := range []jobs.State{jobs.Completed, jobs.Failed, jobs.Cancelled} {

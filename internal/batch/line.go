@@ -164,7 +164,9 @@ func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
 		v.wrong(v.keys["lane"], "is empty")
 	}
 	s.Metadata = withDefaults(s.Metadata, l.base.Metadata)
-	s.Replace = s.Replace && (s.UniqueKey != "" || s.UniqueArgs)
+	if s.UniqueKey == "" && !s.UniqueArgs {
+		s.Replace, s.UntilStart = false, false
+	}
 	s.Hold = s.Hold || v.raw[keyHeldSince] != nil
 	if !v.has("backoff_max") {
 		s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)

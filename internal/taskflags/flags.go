@@ -15,8 +15,9 @@ import (
 
 // These are the values of --unique-mode.
 const (
-	uniqueKeep    = "keep"
-	uniqueReplace = "replace"
+	uniqueKeep       = "keep"
+	uniqueReplace    = "replace"
+	uniqueUntilStart = "until-start"
 )
 
 // The constant What is a heading of the help. It stands above the flags that say what a task runs.
@@ -56,8 +57,9 @@ func OfOneTask() []string {
 func flagAfter(key string) []cli.Flag {
 	switch key {
 	case "unique_key":
-		return []cli.Flag{cli.ChoiceOption("unique-mode", "with --unique: keep the old task, or replace it unless it has started",
-			uniqueKeep, uniqueKeep, uniqueReplace).Default("keep")}
+		return []cli.Flag{cli.ChoiceOption("unique-mode",
+			"with --unique: keep the old task, replace it unless it has started, or keep it until it starts",
+			uniqueKeep, uniqueKeep, uniqueReplace, uniqueUntilStart).Default("keep")}
 	case "run_at":
 		return []cli.Flag{cli.BoolOption("hold", "start only after runner release")}
 	case "max_losses":
@@ -139,7 +141,8 @@ func options(c *cli.Context) jobs.Option {
 				setOption(c, o, s)
 			}
 		}
-		s.Replace = cli.Get[string](c, "unique-mode") == uniqueReplace
+		mode := cli.Get[string](c, "unique-mode")
+		s.Replace, s.UntilStart = mode == uniqueReplace, mode == uniqueUntilStart
 		s.Hold = cli.Get[bool](c, "hold")
 		if !c.IsSet("backoff-max") {
 			s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)

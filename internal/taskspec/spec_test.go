@@ -132,6 +132,7 @@ func TestValidateNamesTheInvalidOption(t *testing.T) {
 	checkInvalid(t, []invalidSpec{
 		{"retry_on", func(s *jobs.Spec) { s.MaxAttempts, s.RetryOn = 2, jobs.Codes("1"+strings.Repeat(",1", MaxCodes/2)) }},
 		{"unique_mode", func(s *jobs.Spec) { s.Replace = true }},
+		{"unique_mode", func(s *jobs.Spec) { s.UntilStart = true }},
 		{"unique_for", func(s *jobs.Spec) { s.UniqueFor = 1 }},
 		{"unique_states", func(s *jobs.Spec) { s.UniqueStates = "failed" }},
 		{"unique_period", func(s *jobs.Spec) { s.UniquePeriod = 1 }},

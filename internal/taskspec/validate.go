@@ -54,6 +54,8 @@ func validateTogether(s *jobs.Spec) error {
 	switch {
 	case s.Replace && !keyed:
 		return invalid("unique_mode", "replace needs a unique_key")
+	case s.UntilStart && !keyed:
+		return invalid("unique_mode", "until-start needs a unique_key")
 	case s.UniqueFor != 0 && !keyed:
 		return invalid("unique_for", "needs unique_key or unique_args")
 	case s.UniqueStates != "" && !keyed:
