@@ -12,6 +12,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -52,7 +53,8 @@ const (
 	synced              // survives a power failure, even with Options.Flash
 )
 
-// answerTime limits how long a caller waits for its write. After that time the write may still be made.
+// answerTime limits how long a caller waits for its write. After that time a
+// write that has begun may still be made.
 const answerTime = 10 * time.Second
 
 const (
@@ -136,9 +138,11 @@ func (w *writer) closeConn() {
 	}
 }
 
-// update runs a write as a member of a group and returns when it is committed. It returns the error of the member, or one of four other
-// errors: ErrBusy if other processes held the lock for too long, ErrClosed after Close, ErrUnknown if the write did not return in time, or
-// the cause of ctx if ctx ended before the write began. Once the write has begun, the end of ctx does not stop it.
+// update runs a write as a member of a group and returns when it is committed.
+// It returns the error of the member, or one of four others: ErrBusy if the write
+// did not begin in time, ErrClosed after Close, ErrUnknown if it began but did
+// not return in time, or the cause of ctx if ctx ended before the write began.
+// Once the write has begun, the end of ctx does not stop it.
 func (w *writer) update(ctx context.Context, to level, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: to, run: run}, false)
 }
@@ -210,6 +214,11 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 			ended = nil // a leader has taken the request, or this caller is the next leader; the leader checks ctx from now on
 			continue
 		case <-timer.C:
+		}
+		if w.withdraw(r) {
+			return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: w.db.path, What: "database is busy: " + w.db.path,
+				Why: []string{fmt.Sprintf("earlier writes of this program have taken %v", patience),
+					"nothing was written; it is safe to try again"}}
 		}
 		go func() { // this caller may still become the leader, and must then commit the writes of the other callers
 			select {

@@ -6,9 +6,12 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
@@ -220,4 +223,49 @@ func TestAWriteDuringCloseReturnsErrClosed(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Errorf("close: got error %v, want none", err)
 	}
+}
+
+// TestAWriteThatNoLeaderTookIsNotMade lets a write wait behind one that hangs.
+// Its caller must learn that it wasn't made, and so may repeat it.
+func TestAWriteThatNoLeaderTookIsNotMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openTest(t)
+		release := blockWrites(t, d)
+		ran := false
+		err := d.update(t.Context(), normal, func(*tx) error { ran = true; return nil })
+		testkit.ErrorIs(t, err, jobs.ErrBusy, "earlier writes of this program", "nothing was written")
+		release()
+		testkit.NoError(t, d.update(t.Context(), normal, func(*tx) error { return nil }))
+		testkit.Equal(t, "whether the write was made later", ran, false)
+	})
+}
+
+// TestCloseWaitsForALookThatAWriteBegins begins a look at pending tasks in a
+// write that Close waits for.
+func TestCloseWaitsForALookThatAWriteBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openTest(t)
+		began, proceed, end := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		go func() {
+			testkit.NoError(t, d.update(t.Context(), normal, func(*tx) error {
+				close(began)
+				<-proceed
+				d.looks.Go(func() { <-end })
+				return nil
+			}))
+		}()
+		<-began
+		var closed atomic.Bool
+		go func() {
+			testkit.NoError(t, d.Close())
+			closed.Store(true)
+		}()
+		synctest.Wait()
+		close(proceed)
+		synctest.Wait()
+		testkit.Equal(t, "closed during the look", closed.Load(), false)
+		close(end)
+		synctest.Wait()
+		testkit.Equal(t, "closed after the look", closed.Load(), true)
+	})
 }

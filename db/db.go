@@ -168,9 +168,9 @@ func (d *DB) Close() error {
 		d.engine.Quit()
 		d.endLooks()
 		d.claims.stop()
-		d.looks.Wait()
 		defer d.engine.BeforeClose()()
 		d.writer.stop()
+		d.looks.Wait() // a cycle begins looks, so no writer may run any more
 		err = d.engine.Close()
 	})
 	return err

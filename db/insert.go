@@ -131,8 +131,25 @@ func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], n
 	return of.added, nil
 }
 
+// keyTries is how often insertSpec looks for the task that has taken its unique
+// key. A trigger of another program can keep a task out each time.
+const keyTries = 3
+
 // insertSpec adds one task. The parameter "added" holds the results of the tasks before it in the same call.
 func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inserted, error) {
+	for range keyTries {
+		if one, err := t.insertOnce(spec, added, now); !errors.Is(err, errTaken) {
+			return one, err
+		}
+	}
+	return Inserted{}, &jobs.Error{Kind: jobs.ErrConflict, What: fmt.Sprintf("cannot add a task with the unique key %q", spec.UniqueKey),
+		Why:  []string{"the database keeps it out, and no task holds the key"},
+		Hint: "look for a trigger of another program on the table tasks"}
+}
+
+// insertOnce tries to add one task. It returns errTaken if another task has taken
+// the unique key meanwhile: the next try finds that task.
+func (t *tx) insertOnce(spec *jobs.Spec, added []Inserted, now time.Time) (Inserted, error) {
 	if err := t.checkSpace(); err != nil {
 		return Inserted{}, err
 	}
@@ -166,9 +183,6 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 		id, err = t.insertOrdered(&task, o, now)
 	} else {
 		id, err = t.insert(&task, settings{})
-	}
-	if errors.Is(err, errTaken) {
-		return t.insertSpec(spec, added, now) // try again: the lookup now finds the task that holds the key
 	}
 	if err == nil && len(spec.Input) > 0 {
 		_, err = t.exec(insertInput, id, spec.Input)

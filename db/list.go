@@ -169,7 +169,7 @@ func where(f jobs.Filter, indexed ...string) *condition {
 		c.and(at+" >= ?", f.Since.UnixMilli())
 	}
 	if !f.Until.IsZero() {
-		c.and(at+" <= ?", f.Until.UnixMilli())
+		c.and(at+" < ?", f.Until.UnixMilli())
 	}
 	if !f.FinishedBefore.IsZero() {
 		c.and("tasks.finished_at < ?", f.FinishedBefore.UnixMilli())

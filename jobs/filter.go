@@ -20,7 +20,8 @@ type Filter struct {
 	// Metadata holds texts by key. A task matches if its metadata has all of them. Runner.IndexMetadata makes such a search fast.
 	Metadata map[string]string
 
-	// Since and Until are bounds for the time at which a finished task ended, or at which an unfinished task was created.
+	// Since and Until are bounds for the time at which a finished task ended, or
+	// at which an unfinished task was created: from Since on, and before Until.
 	Since, Until time.Time
 	// FinishedBefore selects tasks that finished before this time.
 	FinishedBefore time.Time

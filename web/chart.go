@@ -103,9 +103,9 @@ func (c *chart) setPercentiles(whole admin.TimeBucket, steps []admin.TimeBucket)
 
 // endedIn returns the URL of the list of the tasks that ended in the given state during a period. The period begins at the parameter "at".
 func (p page) endedIn(at time.Time, length time.Duration, state string) string {
-	const format = "2006-01-02T15:04:05.999Z" // with milliseconds, because a period ends 1 ms before the next one begins
+	const format = "2006-01-02T15:04:05.999Z"
 	return p.Find(search.KeyState, state, search.KeySince, at.UTC().Format(format),
-		search.KeyUntil, at.Add(length-time.Millisecond).UTC().Format(format))
+		search.KeyUntil, at.Add(length).UTC().Format(format))
 }
 
 // durations draws durations as small bars.

@@ -230,7 +230,8 @@ func (b *slotBar) describe(p page, worker string, names map[int64]jobs.Task) {
 		return
 	}
 	const format = "2006-01-02T15:04:05.999Z"
-	b.Link = p.Find(search.KeyWorker, worker, search.KeySince, b.From.UTC().Format(format), search.KeyUntil, b.To.UTC().Format(format))
+	b.Link = p.Find(search.KeyWorker, worker, search.KeySince, b.From.UTC().Format(format),
+		search.KeyUntil, b.To.Add(time.Millisecond).UTC().Format(format))
 	b.Name = fmt.Sprintf("%d runs", b.N)
 	var parts []string
 	for _, s := range []jobs.State{jobs.Failed, jobs.Running, jobs.Completed, jobs.Cancelled, jobs.Snoozed} {

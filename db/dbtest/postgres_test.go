@@ -3,10 +3,13 @@ package dbtest_test
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
+	"example.com/runner/jobs"
 )
 
 // free lists the addresses of empty schemas. Several tests use the same schema one after the other, because creating a schema takes longer
@@ -54,4 +57,17 @@ func TestStoreOnPostgreSQL(t *testing.T) {
 func TestStoreOnPostgreSQLWithACursor(t *testing.T) {
 	pgkit.Need(t)
 	dbtest.Run(t, dbtest.WithCursor(openOnServer))
+}
+
+// TestATriggerThatKeepsATaskOutEndsTheInsert has a trigger that rejects every
+// row without an error, as if another task had the key.
+func TestATriggerThatKeepsATaskOutEndsTheInsert(t *testing.T) {
+	d := dbtest.OpenServer(t, pgkit.Address(t))
+	_, err := dbtest.RawOf(t, d).Exec("SET search_path = " + d.Server().Schema + `;
+		CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+		CREATE TRIGGER nothing BEFORE INSERT ON tasks FOR EACH ROW EXECUTE FUNCTION nothing()`)
+	testkit.NoError(t, err)
+	spec := jobs.Command{Argv: []string{"true"}}.With(jobs.Unique("k"))
+	_, err = d.Insert(t.Context(), []jobs.Spec{spec}, time.Now())
+	testkit.ErrorIs(t, err, jobs.ErrConflict, `key "k"`, "no task holds the key")
 }
