@@ -1,11 +1,13 @@
 package runner
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/internal/testkit"
+	"example.com/runner/jobs"
 )
 
 func TestWorkersHaveTheStateOfTheTimeOfTheCall(t *testing.T) {
@@ -33,5 +35,29 @@ func TestWorkersHaveTheStateOfTheTimeOfTheCall(t *testing.T) {
 		want("lost")
 		time.Sleep(time.Minute)
 		want()
+	})
+}
+
+// TestWorkersHaveEveryField registers a worker with a value in each field.
+func TestWorkersHaveEveryField(t *testing.T) {
+	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+		w, err := f.store.Register(f.Context(), db.WorkerInfo{Name: "w", Host: "h", BootID: "b", PID: 7, Namespace: "n", User: "ann",
+			UID: 1000, Version: "v", Slots: 1, Queues: []db.QueueMax{{Queue: "q"}}, Lease: time.Minute, StartedAt: now()},
+			[]db.ClaimJob{{Job: "work"}})
+		testkit.NoError(f.T, err)
+		f.enqueue(work.With("x", jobs.Queue("q")))
+		w.SetLeaked(1)
+		_, err = w.Cycle(f.Context(), db.Cycle{Now: now(), Look: true, Claim: db.Claim{Free: 1, Lease: time.Minute}})
+		testkit.NoError(f.T, err)
+		_, err = w.Beat(f.Context(), nil, time.Minute, now())
+		testkit.NoError(f.T, err)
+		workers, err := f.Workers(f.Context())
+		testkit.NoError(f.T, err)
+		got := reflect.ValueOf(workers[0])
+		for i := range got.NumField() {
+			if name := got.Type().Field(i).Name; got.Field(i).IsZero() && name != "Dead" {
+				f.Errorf("got no value in %s, want one", name)
+			}
+		}
 	})
 }

@@ -86,6 +86,6 @@ func pickPart(part string, field int, seed string) string {
 		return part // if this isn't a range without ~ either, its parser reports it
 	}
 	hash := fnv.New32a()
-	hash.Write([]byte(seed))
+	_, _ = hash.Write([]byte(seed))
 	return strconv.Itoa(low + int(hash.Sum32()%uint32(high-low+1)))
 }
