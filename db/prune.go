@@ -1,7 +1,10 @@
 package db
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
 	"time"
 )
 
@@ -54,7 +57,7 @@ var (
 
 // taskBytes is an SQL expression for the approximate size of a task in bytes.
 const taskBytes = `1000 + coalesce(length(args), 0) + coalesce(length(result), 0) +
-	(SELECT coalesce(sum(length(data)), 0) FROM {output} WHERE task_id = tasks.id) + ` + inputBytes
+	(SELECT coalesce(sum(length(data)), 0) FROM {output} WHERE task_id = tasks.id) + coalesce(` + inputBytes + `, 0)`
 
 // pruneTasks deletes the tasks whose ids are in the JSON array [1], if they are still finished, ended before [2] and are not
 // needed. It returns their ids and unique keys.
@@ -142,19 +145,50 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	if len(list) == 0 {
 		return done, nil
 	}
-	done.Tasks, err = updateAs(ctx, d, normal, func(t *tx) (int, error) {
-		ended = min(ended, len(list))
-		n, err := t.prune(list[:ended], p.Before)
-		if err != nil {
-			return 0, err
-		}
-		failed, err := t.prune(list[ended:], p.FailedBefore)
-		return n + failed, err
-	})
-	if err == nil && done.Tasks == 0 {
+	ended = min(ended, len(list))
+	done.Tasks, err = d.pruneThese(ctx, list[:ended], list[ended:], p)
+	if err != nil && ctx.Err() == nil && len(list) > 1 {
+		done.Tasks, err = d.pruneEach(ctx, list[:ended], list[ended:], p)
+	}
+	if done.Tasks == 0 {
 		done.More = false
 	}
 	return done, err
+}
+
+// pruneThese deletes tasks in one transaction. It returns their number.
+func (d *DB) pruneThese(ctx context.Context, ended, failed []oldTask, p Prune) (int, error) {
+	return updateAs(ctx, d, normal, func(t *tx) (int, error) {
+		n, err := t.prune(ended, p.Before)
+		if err != nil {
+			return 0, err
+		}
+		more, err := t.prune(failed, p.FailedBefore)
+		return n + more, err
+	})
+}
+
+// pruneEach deletes tasks in a transaction each, so that a row that cannot be
+// deleted, such as one that plain SQL has damaged, does not keep the others. It
+// returns the first error. If the first two tasks fail, the database is at fault
+// and pruneEach gives up.
+func (d *DB) pruneEach(ctx context.Context, ended, failed []oldTask, p Prune) (deleted int, err error) {
+	for i := range len(ended) + len(failed) {
+		var n int
+		var one error
+		if i < len(ended) {
+			n, one = d.pruneThese(ctx, ended[i:i+1], nil, p)
+		} else {
+			n, one = d.pruneThese(ctx, nil, failed[i-len(ended):i-len(ended)+1], p)
+		}
+		if deleted += n; one != nil {
+			err = cmp.Or(err, fmt.Errorf("task %d: %w", slices.Concat(ended, failed)[i].ID, one))
+			if deleted == 0 && i == 1 {
+				break
+			}
+		}
+	}
+	return deleted, err
 }
 
 // prune deletes those tasks of the list that ended before the given time, and returns their number.

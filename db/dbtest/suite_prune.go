@@ -3,6 +3,7 @@ package dbtest
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -150,6 +151,24 @@ var prunes = group{
 		s.finish(w, task, lifecycle.Outcome{})
 		if steps := s.pruneAll(all); !slices.Equal(steps, []int{2}) {
 			s.Errorf("after its end: got steps %+v, want %+v", steps, []int{2})
+		}
+	},
+	"a row that cannot be deleted does not keep the others": func(s *store) {
+		w := s.worker()
+		tasks := s.addFinished(w, 5, lifecycle.Outcome{})
+		s.exec(fmt.Sprintf(`UPDATE tasks SET parts = 1 WHERE id = %d`, tasks[0])) // there is no input
+		s.sleep(time.Hour)
+		if s.Server() == nil {
+			s.exec(fmt.Sprintf(`CREATE TRIGGER refuse BEFORE DELETE ON tasks WHEN OLD.id = %d BEGIN SELECT RAISE(ABORT, 'bad row'); END`,
+				tasks[1]))
+			tasks = slices.Delete(tasks, 1, 2)
+		}
+		done, err := s.Prune(s.Context(), db.Prune{Before: s.now})
+		if done.Tasks != len(tasks) || (err != nil) != (len(tasks) == 4) {
+			s.Errorf("got %d deleted tasks and error %v, want %d", done.Tasks, err, len(tasks))
+		}
+		if s.Server() == nil {
+			s.exec(`DROP TRIGGER refuse`)
 		}
 	},
 	"each state has its own age, and zero keeps tasks forever": func(s *store) {

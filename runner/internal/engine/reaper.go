@@ -98,6 +98,7 @@ func (p *reaper) start() {
 		live[id] = true
 	}
 	p.e.removeStrayLocks(live)
+	p.e.removeStrayFiles(context.Background())
 }
 
 // takeOver takes over the tasks of dead workers. It returns the workers whose tasks it has not taken over, or false if it cannot read the
@@ -165,6 +166,7 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	if lock != nil {
 		_ = lock.Remove() // if this fails, the next worker that starts removes the file
 	}
+	p.e.removeSharedFiles(reaped)
 	if len(reaped) > 0 {
 		p.e.log.Warn("took over tasks of a worker that is gone", "tasks", len(reaped), "worker", o.ID)
 		p.e.o.Notifier.Notify()
@@ -248,6 +250,7 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 			p.e.log.Warn("cannot take over tasks", "worker", id, "err", err)
 			continue
 		}
+		p.e.removeSharedFiles(reaped)
 		if len(reaped) > 0 {
 			p.e.log.Warn("took over tasks of a worker that hangs", "tasks", len(reaped), "worker", id)
 			p.e.o.Notifier.Notify()

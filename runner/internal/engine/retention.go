@@ -39,7 +39,8 @@ func (e *Engine) retain() {
 			if err != nil {
 				e.log.Warn("cannot delete old tasks", "err", err)
 			}
-			from, more, failed = done.From, done.More, err != nil
+			// One bad row does not keep the others.
+			from, more, failed = done.From, done.More, err != nil && done.Tasks == 0
 			if more && !e.waitFor(max(retainPause, now().Sub(began))) {
 				return
 			}
