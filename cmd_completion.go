@@ -49,7 +49,7 @@ func completeCommand(a *cli.App) *cli.Command {
 				words = append(words, "")
 			}
 			for _, s := range a.Complete(c.Context, words) {
-				if s.Word == shellescape.Quote(s.Word) { // the scripts insert a word unchanged, so skip words that need quotes
+				if s.Word == "" || s.Word == shellescape.Quote(s.Word) { // the scripts quote nothing
 					a.Printer.Print(s.Word + "\t" + humanize.Safe(s.About) + "\n")
 				}
 			}

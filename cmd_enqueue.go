@@ -46,8 +46,9 @@ func enqueueHelp() string {
   runner enqueue -w -- make test       # exit with the status of the task
   runner enqueue --in 10m --max-attempts 5 --retry-on 75 -- sync.sh
 
-enqueue prints the id of the task on stdout, and nothing else. When enqueue
-prints the id, the task is on the disk and survives a power failure.
+enqueue prints the id of the task on stdout, and nothing else; with --each or
+--batch, one id, that of the batch. When enqueue prints it, the tasks are on the
+disk and survive a power failure.
 
 The command begins at the first word that is not an option, so the options of
 runner stand before it. No shell runs the command, except with --shell. enqueue
@@ -79,7 +80,7 @@ with --unique-for, --unique-period and --unique-states.
 
 EACH
 enqueue --each adds a task for each line of stdin or of --arg-file, as xargs -n1
-and parallel do; blank lines are skipped. With -0, a NUL ends each name instead
+and parallel do; empty lines are skipped. With -0, a NUL ends each name instead
 of a newline, so that names can contain newlines. COMMAND can contain these
 placeholders; the example is the line a/b.tar.gz:
   {}    a/b.tar.gz     the line

@@ -80,9 +80,12 @@ runner \- a job runner in one file: one binary, one SQLite database
 .I COMMAND
 [\fIOPTIONS\fR] [\fIARGS\fR]
 .SH DESCRIPTION
-Runs commands later, in the background, in order, again when they fail. Tasks are rows of one SQLite file; workers
+Runs commands later, in the background, in order, again when they fail.
+Tasks are rows of one SQLite file; workers
 .RB ( "runner work" )
-run them. There is no server and nothing to configure. Each command has a section of its own below, as
+run them.
+There is no server and nothing to configure.
+Each command has a section of its own below, as
 .B runner COMMAND \-\-help
 prints it.
 `)
@@ -101,7 +104,7 @@ prints it.
 			manualText(&b, text)
 		}
 	}
-	b.WriteString(".SH \"GLOBAL OPTIONS\"\nBefore or after the command:\n")
+	b.WriteString(".SH \"GLOBAL OPTIONS\"\nBefore or after the command:\n.PP\n")
 	manualText(&b, cli.OptionHelp(cli.GlobalOptions()))
 	b.WriteString(`.SH FILES
 .TP
@@ -125,7 +128,7 @@ settings of the service, as in RUNNER_CONCURRENCY=8
 // quote, and a dot or quote at the start of a line.
 func manualText(b *strings.Builder, text string) {
 	escape := strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", "\\(ga", "^", `\(ha`, "~", `\(ti`)
-	b.WriteString(".PP\n.nf\n")
+	b.WriteString(".nf\n")
 	for line := range strings.Lines(strings.TrimSpace(text) + "\n") {
 		line = escape.Replace(line)
 		if strings.HasPrefix(line, ".") {

@@ -38,8 +38,12 @@ var placeholders = []struct {
 // baseName returns the part of a path after its last separator.
 func baseName(path string) string { return path[lastSeparator(path)+1:] }
 
-// dirName returns the part of a path before its last separator, or "." if the path has no separator.
+// dirName returns the part of a path before its last name, as dirname does: "."
+// if the path has no other part.
 func dirName(path string) string {
+	for len(path) > 1 && os.IsPathSeparator(path[len(path)-1]) {
+		path = path[:len(path)-1]
+	}
 	i := lastSeparator(path)
 	if i < 0 {
 		return "."

@@ -38,6 +38,7 @@ type App struct {
 	Getenv         func(string) string
 	Now            func() time.Time
 	Commands       []Entry
+	asked          bool          // whether Complete has asked the database
 	Printer        *term.Printer // Run sets the printer, according to the command line, before it calls an Action
 }
 

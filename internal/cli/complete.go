@@ -20,13 +20,23 @@ import (
 type suggestion struct{ Word, About string }
 
 const (
-	completionTimeout = 100 * time.Millisecond // the user's shell waits for the query, so it must be short
+	completionTimeout = 500 * time.Millisecond // the user's shell waits for the query, so it must be short
 	maxCompletedIDs   = 50
 )
 
 // Complete returns suggestions for the word at the cursor, which is the last element of args. The other elements are the words between
-// "runner" and the cursor. If Complete returns no suggestions, the shell suggests file names.
+// "runner" and the cursor. If Complete returns no suggestions, the shell suggests file names. If it
+// would have to ask the database and got no answer, it returns one without a
+// word: files are no names of the database.
 func (a *App) Complete(ctx context.Context, args []string) []suggestion {
+	list := a.suggestions(ctx, args)
+	if len(list) == 0 && a.asked {
+		return []suggestion{{}}
+	}
+	return list
+}
+
+func (a *App) suggestions(ctx context.Context, args []string) []suggestion {
 	before, word := args[:len(args)-1], args[len(args)-1]
 	list := a.AllCommands()
 	line, _ := Parse(list, GlobalOptions(), before, a.Getenv)
@@ -181,6 +191,7 @@ func (a *App) scheduleNames(ctx context.Context, line Line) []suggestion {
 // query runs a query on the database that the command line names. It returns no suggestions if the database cannot be read or is too
 // slow.
 func (a *App) query(ctx context.Context, line Line, read func(context.Context, *runner.Runner) ([]suggestion, error)) []suggestion {
+	a.asked = true
 	d, err := a.FindDatabase(line.last("db"), line.last("server"))
 	if err != nil {
 		return nil

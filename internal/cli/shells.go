@@ -17,6 +17,8 @@ _runner() {
     COMPREPLY=()
     while IFS= read -r word; do
         word=${word%%$'\t'*}
+        # no word: the names come from the database, and no file fits
+        [[ -n $word ]] || { compopt +o default 2>/dev/null; continue; }
         COMPREPLY+=("${word#"$head"}")
     done < <("${words[0]/#\~\//$HOME/}" __complete -- "${words[@]:1}" 2>/dev/null)
 }
@@ -30,6 +32,7 @@ _runner() {
     local -a lines suggestions
     lines=("${(@f)$(${(Q)words[1]} __complete -- "${(@Q)words[2,CURRENT-1]}" "$PREFIX" 2>/dev/null)}")
     for line in $lines; do
+        [[ $line == $'\t'* ]] && return 1
         suggestions+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
     done
     if (( $#suggestions )); then
@@ -51,7 +54,7 @@ function __runner_complete
     set -l word (commandline -ct)
     set -l suggestions ($words[1] __complete -- $words[2..-1] "$word" 2>/dev/null)
     if test (count $suggestions) -gt 0
-        printf '%s\n' $suggestions
+        string match -rv -- '^\t' $suggestions
     else
         __fish_complete_path "$word"
     end
@@ -65,7 +68,7 @@ Register-ArgumentCompleter -Native -CommandName runner -ScriptBlock {
     $words = @($ast.CommandElements | Select-Object -Skip 1 |
         Where-Object { $_.Extent.EndOffset -le $cursor } | ForEach-Object { $_.ToString() })
     $new = if ($word -eq '') { @('--new') } else { @() }
-    & $ast.CommandElements[0].ToString() __complete @new -- @words 2>$null | ForEach-Object {
+    & $ast.CommandElements[0].ToString() __complete @new -- @words 2>$null | Where-Object { $_[0] -ne [char]9 } | ForEach-Object {
         $name, $about = $_ -split [char]9, 2
         if (-not $about) { $about = $name }
         [System.Management.Automation.CompletionResult]::new($name, $name, 'ParameterValue', $about)
