@@ -30,7 +30,7 @@ const (
 //	         checkout, with an empty HOME, on an 80-column terminal, with bin in PATH.
 //	output:  Output of the block above. … matches any text on a line. A time or a duration matches any other.
 //	sql:     Query that finds at least one row in the database of its page.
-//	go:      Program that compiles in its own module. If it begins with a comment like "// main.go", it is that file of ~/app,
+//	go:      Program that compiles in another module. If it begins with a comment like "// main.go", it is that file of ~/app,
 //	         which the sh blocks of the page build.
 //	shell, python, js:  Code that needs other programs. A script in testdata/script runs it with the script command "block".
 //	text:    Picture.
@@ -42,8 +42,8 @@ func TestDocs(t *testing.T) {
 	for _, name := range globbed(t, "testdata/script/*.txtar") {
 		scripts += readFile(t, name)
 	}
-	checkout := copiedCheckout(t)
-	environ := shellEnviron(t, checkout)
+	checkout, programs := copiedCheckout(t), map[string]string{}
+	environ := append(shellEnviron(t, checkout), "GOFLAGS=-buildvcs=false")
 	for _, page := range append([]string{"README.md", "CONTRIBUTING.md"}, pages...) { // README.md first: it builds bin/runner
 		list, err := codeblock.Read(page)
 		if err != nil {
@@ -69,7 +69,7 @@ func TestDocs(t *testing.T) {
 				}
 			case "go":
 				if b.File() == "" {
-					vetProgram(t, b)
+					programs[strings.NewReplacer("/", "_", ".", "_", ":", "_").Replace(b.At)+"/main.go"] = b.Text
 				} else if !slices.ContainsFunc(list, func(sh codeblock.Block) bool {
 					return sh.Lang == "sh" && strings.Contains(sh.Text, "go vet . && go test .")
 				}) {
@@ -82,9 +82,12 @@ func TestDocs(t *testing.T) {
 			}
 		}
 	}
+	vetPrograms(t, programs)
 }
 
-// copiedCheckout returns a copy of the checkout, which commands in the docs may change.
+// copiedCheckout returns a copy of the checkout, which commands in the docs
+// may change. Only inCheckout compiles, because the build cache doesn't know
+// the copy.
 func copiedCheckout(t *testing.T) string {
 	dir := t.TempDir()
 	entries, err := os.ReadDir(".")
@@ -122,7 +125,7 @@ func runShell(t *testing.T, page string, list []codeblock.Block, checkout string
 			ran = append(ran, b)
 		}
 	}
-	shell := exec.CommandContext(t.Context(), "sh", "-c", script)
+	shell := exec.CommandContext(t.Context(), "sh", "-c", inCheckout(t).Replace(script))
 	shell.Dir, shell.Env = checkout, environ
 	out, err := shell.CombinedOutput()
 	printed := strings.Split(string(out), mark)
@@ -140,6 +143,13 @@ func runShell(t *testing.T, page string, list []codeblock.Block, checkout string
 			t.Errorf("%s: got from the block above\n%s\nwant\n%s", b.At, got, b.Text)
 		}
 	}
+}
+
+// inCheckout lets commands compile this checkout in place of its copy.
+func inCheckout(t *testing.T) *strings.Replacer {
+	here := absolute(t, ".")
+	return strings.NewReplacer("go build -o bin/runner .", "go build -C '"+here+"' -o $PWD/bin/runner .",
+		"runner=$PWD", "runner='"+here+"'")
 }
 
 var loose = regexp.MustCompile(`…|\d\d:\d\d:\d\d|\b\d+(\\\.\d+)?(ms|s|m|h)\b`)
@@ -167,24 +177,25 @@ func looksLike(got, want string) bool {
 	return regexp.MustCompile("^" + pattern + "$").MatchString(words(got))
 }
 
-// vetProgram compiles a program in a module of its own, which requires this module. A reader of the page would do the same.
-func vetProgram(t *testing.T, b codeblock.Block) {
+// vetPrograms compiles Go files in a module of their own, which requires this
+// module, as a reader would. The keys are paths in that module.
+func vetPrograms(t *testing.T, files map[string]string) {
+	t.Helper()
 	dir := t.TempDir()
-	mod := strings.Replace(readFile(t, "go.mod"), "module "+module+"\n", "module example.com/app\n", 1) +
-		fmt.Sprintf("\nrequire %s v0.0.0\n\nreplace %s => %s\n", module, module, absolute(t, "."))
-	for name, text := range map[string]string{"go.mod": mod, "go.sum": readFile(t, "go.sum"), "main.go": b.Text} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	writeFile(t, filepath.Join(dir, "go.sum"), readFile(t, "go.sum"))
+	writeFile(t, filepath.Join(dir, "go.mod"), strings.Replace(readFile(t, "go.mod"), "module "+module+"\n", "module example.com/app\n", 1)+
+		fmt.Sprintf("\nrequire %s v0.0.0\n\nreplace %s => %s\n", module, module, absolute(t, ".")))
+	for name, text := range files {
+		writeFile(t, filepath.Join(dir, name), text)
 	}
-	vet := exec.CommandContext(t.Context(), "go", "vet", "-mod=mod", ".")
+	vet := exec.CommandContext(t.Context(), "go", "vet", "-mod=mod", "./...")
 	vet.Dir = dir
 	vet.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
 	if out, err := vet.CombinedOutput(); err != nil {
-		t.Errorf("%s: go vet: got error %v, want none\n%s", b.At, err, out)
+		t.Errorf("go vet: got error %v, want none\n%s", err, out)
 	}
 	if out, err := exec.Command("gofmt", "-l", dir).Output(); err == nil && len(out) > 0 {
-		t.Errorf("%s: got another format than that of gofmt", b.At)
+		t.Errorf("got another format than that of gofmt:\n%s", out)
 	}
 }
 

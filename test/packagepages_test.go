@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,10 +15,7 @@ var packagePages = []string{"jobs", "runner", "runner/postgres", "runner/runnert
 // TestProgramsOfPackageCommentsCompile compiles the programs in package comments. It does so in a module of their own that requires this
 // module, as a reader would. Each of these comments must also show a test with package runnertest.
 func TestProgramsOfPackageCommentsCompile(t *testing.T) {
-	dir := t.TempDir()
-	mod := strings.Replace(readFile(t, "go.mod"), "module "+module+"\n", "module example.com/app\n", 1) +
-		fmt.Sprintf("\nrequire %s v0.0.0\n\nreplace %s => %s\n", module, module, absolute(t, "."))
-	files := map[string]string{"go.mod": mod, "go.sum": readFile(t, "go.sum")}
+	files := map[string]string{}
 	for _, pkg := range packagePages {
 		comment := packageComment(t, pkg)
 		if !strings.Contains(comment, "runnertest.") {
@@ -38,24 +33,7 @@ func TestProgramsOfPackageCommentsCompile(t *testing.T) {
 			files[fmt.Sprintf("%s%d/%s", strings.ReplaceAll(pkg, "/", "_"), i, name)] = text
 		}
 	}
-	for name, text := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	vet := exec.CommandContext(t.Context(), "go", "vet", "-mod=mod", "./...")
-	vet.Dir = dir
-	vet.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
-	if out, err := vet.CombinedOutput(); err != nil {
-		t.Errorf("go vet: got error %v, want none\n%s", err, out)
-	}
-	if out, err := exec.Command("gofmt", "-l", dir).CombinedOutput(); err != nil || len(out) > 0 {
-		t.Errorf("gofmt -l: got error %v and these files, want none:\n%s", err, out)
-	}
+	vetPrograms(t, files)
 }
 
 func TestProgramsInACommentAreFound(t *testing.T) {
