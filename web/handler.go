@@ -66,8 +66,8 @@ import (
 
 // Options are the options of Handler. A Handler with the zero Options rejects every request; see Authorize.
 type Options struct {
-	// BasePath is the path prefix of the pages, such as "/admin" in "/admin/tasks". The paths of requests contain it.
-	// Defaults to "/".
+	// BasePath is the path prefix of the pages, such as "/admin" in "/admin/tasks". All links begin with it. Requests may
+	// come with or without it, so a proxy may strip it. Defaults to "/".
 	BasePath string
 	// ReadOnly removes every form and rejects requests that would change something. Defaults to false.
 	ReadOnly bool
@@ -198,13 +198,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	rest, ok := strings.CutPrefix(req.URL.Path, h.base)
-	if !ok || rest != "" && rest[0] != '/' {
-		http.NotFound(w, req)
-		return
-	}
-	if rest == "" {
+	switch {
+	case ok && rest == "":
 		http.Redirect(w, req, h.base+"/", http.StatusPermanentRedirect)
 		return
+	case !ok || rest[0] != '/': // a proxy has stripped the prefix; links keep it
+		rest = req.URL.Path
 	}
 	inner := req.Clone(req.Context())
 	inner.URL.Path, inner.URL.RawPath = rest, ""

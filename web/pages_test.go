@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 	"example.com/runner/web"
 )
 
@@ -298,6 +300,9 @@ func TestHiddenArgumentsAreInNoPage(t *testing.T) {
 // links matches the URLs in a page that a browser follows.
 var links = regexp.MustCompile(`(?:href|src|action|formaction)="([^"]*)"`)
 
+// values matches the values of the parameters of a URL.
+var values = regexp.MustCompile(`=[^&]*`)
+
 func TestEveryLinkWorksUnderABasePath(t *testing.T) {
 	r := open(t)
 	shell(t, r, "echo hello; exit 1")
@@ -306,9 +311,10 @@ func TestEveryLinkWorksUnderABasePath(t *testing.T) {
 	}
 	runnerkit.Drain(t, r)
 	for name, s := range map[string]*site{"library": serveEmbedded(t, r, web.Options{BasePath: "/admin/tasks"}),
-		"serve": serve(t, r, web.ServerOptions{Options: web.Options{BasePath: "/x/"}})} {
+		"serve":    serve(t, r, web.ServerOptions{Options: web.Options{BasePath: "/x/"}}),
+		"stripped": serveStripped(t, r, "/tools/runner")} {
 		base := s.url[strings.Index(s.url[8:], "/")+8:]
-		todo, seen := []string{base + "/"}, map[string]bool{}
+		todo, seen, visits := []string{base + "/"}, map[string]bool{}, map[string]int{}
 		for len(todo) > 0 {
 			path := todo[0]
 			if todo = todo[1:]; seen[path] {
@@ -320,8 +326,9 @@ func TestEveryLinkWorksUnderABasePath(t *testing.T) {
 				t.Errorf("%s: got a link to %s, want only links below %s", name, path, base)
 				continue
 			}
-			if strings.HasPrefix(local, "/actions/") {
-				continue
+			shape := values.ReplaceAllString(local, "=")
+			if visits[shape]++; visits[shape] > 2 || strings.HasPrefix(local, "/actions/") {
+				continue // searches and time zones link to each other without end
 			}
 			status, body := s.get(local)
 			if status != http.StatusOK {
@@ -350,6 +357,18 @@ func TestEveryLinkWorksUnderABasePath(t *testing.T) {
 		}
 		runnerkit.Drain(t, r)
 	}
+}
+
+// serveStripped serves the pages behind a proxy that removes the prefix from the
+// path of each request, like nginx with a slash at the end of proxy_pass.
+func serveStripped(t testing.TB, r *runner.Runner, prefix string) *site {
+	t.Helper()
+	pages := web.Handler(r, web.Options{BasePath: prefix, Authorize: func(*http.Request) error { return nil }})
+	mux := http.NewServeMux()
+	mux.Handle(prefix+"/", http.StripPrefix(prefix, pages))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return &site{t: t, url: server.URL + prefix, client: server.Client()}
 }
 
 func TestHealth(t *testing.T) {

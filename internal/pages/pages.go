@@ -21,7 +21,7 @@ import (
 func Options() []cli.Flag {
 	return []cli.Flag{
 		cli.BoolOption("read-only", "show tasks, but do not allow changes"),
-		cli.TextOption("base-path", "PATH", "URL path of the first page", "/").Default("/"),
+		cli.TextOption("base-path", "PATH", "URL path of the first page; a proxy may strip it", "/").Default("/"),
 		cli.TextOption("public-url", "URL",
 			"address at which users reach the dashboard through a proxy; RUNNER_EVENT_URL of a hook begins with it", ""),
 		cli.ChoiceOption("auth",
