@@ -70,6 +70,7 @@ func TestCallsReturnTheirKindsOfErrors(t *testing.T) {
 
 // TestWritesOfAReadOnlyRunnerReturnErrPermission makes each call of writeCalls that writes to the database.
 func TestWritesOfAReadOnlyRunnerReturnErrPermission(t *testing.T) {
+	t.Parallel() // OnFinished tries again after a second
 	writer := contextRunner(t)
 	testkit.NoError(t, writer.AddCursor(t.Context(), "other"))
 	testkit.NoError(t, writer.Pause(t.Context(), "", "paused"))

@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -40,7 +41,22 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	manyAtOnce()
 	goleak.VerifyTestMain(testkit.NoOpenFiles(m))
+}
+
+// manyAtOnce runs eight parallel tests at once unless -parallel says otherwise,
+// because most of them wait for a lease to end and use no processor meanwhile.
+func manyAtOnce() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if given {
+		return
+	}
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 }
 
 var (

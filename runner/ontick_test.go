@@ -281,6 +281,7 @@ func TestAScheduleWithAFunctionMustSaySo(t *testing.T) {
 
 // TestTwoWorkersMakeOneTaskOfATick runs two workers with the same function. Only one of them makes the task of a tick.
 func TestTwoWorkersMakeOneTaskOfATick(t *testing.T) {
+	t.Parallel() // the test waits for three seconds of the clock
 	path := runnerkit.Open(t, runner.Options{}).Path()
 	var stops []func()
 	var first *runner.Runner

@@ -42,6 +42,7 @@ func usedBy(path string) inUse {
 		return use
 	}
 	if index := openIndex(path + "-shm"); index != nil {
+		defer index.close()
 		use.shared = locked(index.fd, inUseByte, 1)
 	}
 	return use

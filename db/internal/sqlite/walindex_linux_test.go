@@ -2,9 +2,12 @@ package sqlite
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"example.com/runner/internal/testkit"
 )
 
 // walClient returns a connection of another program to a new file in WAL mode.
@@ -111,6 +114,17 @@ func TestAProgramKeepsItsLocksWhenAHandleIsClosed(t *testing.T) {
 	if pid, _ := lockHolder(path + "-shm"); pid == 0 {
 		t.Error("got no holder of the write lock, want this process")
 	}
+}
+
+func TestAskingWhoUsesADatabaseKeepsNoDescriptor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "q.db")
+	testkit.NoError(t, os.WriteFile(path+"-shm", make([]byte, 32<<10), 0o600))
+	sweepIndexes()
+	before := len(walIndexes.open)
+	testkit.Equal(t, "use", usedBy(path), inUse{})
+	testkit.NoError(t, os.Remove(path+"-shm"))
+	sweepIndexes()
+	testkit.Equal(t, "open descriptors", len(walIndexes.open), before)
 }
 
 func TestBusyReason(t *testing.T) {
