@@ -142,10 +142,12 @@ func apply(s jobs.Schedule, old *jobs.Schedule, o ApplyOptions) (Applied, error)
 }
 
 // redefined returns the definition s with the history and the pause of the existing schedule "old". It also keeps the next tick of "old" if
-// the cron expression and the zone are unchanged, or if the schedule is paused.
+// the cron expression and the zone are unchanged, if the schedule is paused, or if the tick is due: a change of the times must not lose a
+// tick that no worker has seen yet.
 func redefined(old, s jobs.Schedule) jobs.Schedule {
 	next := s.NextAt
-	if !old.PausedAt.IsZero() || old.Cron == s.Cron && old.Zone == s.Zone {
+	missed := !old.NextAt.IsZero() && !old.NextAt.After(s.UpdatedAt) && !lifecycle.AtBoot(s.Cron)
+	if !old.PausedAt.IsZero() || old.Cron == s.Cron && old.Zone == s.Zone || missed {
 		next = old.NextAt
 	}
 	s.PausedAt, s.PausedBy, s.NextAt, s.Skipped, s.CreatedAt = old.PausedAt, old.PausedBy, next, old.Skipped, old.CreatedAt

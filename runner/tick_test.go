@@ -106,6 +106,29 @@ func TestMissedTicksAreCaughtUpByTheirPolicy(t *testing.T) {
 	})
 }
 
+func TestMissedTickSurvivesNewTimes(t *testing.T) {
+	testSchedules(t, func(c *scheduleTest) {
+		names := []string{"earlier", "later", "skip", "all"}
+		for _, name := range names {
+			c.add(jobs.Schedule{Name: name, Cron: "0 3 * * *"})
+		}
+		c.close()
+		time.Sleep(58 * time.Hour) // 2000-01-03 10:00
+		c.open()
+		c.add(jobs.Schedule{Name: "earlier", Cron: "0 4 * * *"})
+		c.add(jobs.Schedule{Name: "later", Cron: "0 2 3 2 *"})
+		c.add(jobs.Schedule{Name: "skip", Cron: "0 4 * * *", CatchUp: jobs.CatchUpSkip})
+		c.add(jobs.Schedule{Name: "all", Cron: "0 2 3 2 *", CatchUp: jobs.CatchUpAll, CatchUpWindow: 72 * time.Hour})
+		c.work()
+		synctest.Wait()
+		c.want("new times with a tick since then", c.ticked("earlier"), []string{"01-03 04:00:00"})
+		c.want("new times without one", c.ticked("later"), []string{"01-01 03:00:00"})
+		c.want("skip", c.ticked("skip"), []string(nil))
+		c.want("all, without a tick of the new times", c.ticked("all"), []string{"01-01 03:00:00"})
+		c.want("next", c.get("later").NextAt, time.Date(2000, 2, 3, 2, 0, 0, 0, time.UTC))
+	})
+}
+
 func TestOverlap(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.hold.Store(int64(150 * time.Second))

@@ -35,6 +35,9 @@ func TickSpec(s *jobs.Schedule, tick time.Time) jobs.Spec {
 // now, oldest first.
 func CaughtUp(s *jobs.Schedule, newest func(from time.Time, n int) []time.Time, now time.Time) []time.Time {
 	last := newest(s.NextAt, 1)
+	if len(last) == 0 { // the times have changed since NextAt was due, and have no tick yet
+		last = []time.Time{s.NextAt}
+	}
 	onTime := len(last) > 0 && now.Sub(last[0]) <= onTimeWithin
 	switch {
 	case s.CatchUp == jobs.CatchUpSkip && !onTime:
@@ -44,7 +47,7 @@ func CaughtUp(s *jobs.Schedule, newest func(from time.Time, n int) []time.Time, 
 		if from.Before(s.NextAt) {
 			from = s.NextAt
 		}
-		if all := newest(from, maxCatchUp); len(all) > 0 || !onTime {
+		if all := newest(from, maxCatchUp); len(all) > 0 || !onTime && from.After(s.NextAt) {
 			return all
 		}
 	}
