@@ -121,6 +121,9 @@ func (o *listOptions) onlyFailed(c *cli.Context) error {
 }
 
 func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptions) error {
+	if err := view.WarnFrozen(ctx, r, p); err != nil {
+		return err
+	}
 	if o.group {
 		return o.PrintGroups(ctx, r, p)
 	}

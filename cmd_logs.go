@@ -13,6 +13,7 @@ import (
 	"example.com/runner/internal/output"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/view"
 	"example.com/runner/runner"
 )
 
@@ -93,6 +94,9 @@ func parseAttempt(text string) (output.Range, error) {
 }
 
 func runLogs(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptions) error {
+	if err := view.WarnFrozen(ctx, r, p); err != nil {
+		return err
+	}
 	to := &output.LogPrinter{P: p, Timestamps: o.timestamps, Follow: o.follow, Since: o.Since}
 	var err error
 	switch {

@@ -77,6 +77,9 @@ func readShowOptions(c *cli.Context, a *cli.App) (showOptions, error) {
 }
 
 func runShow(ctx context.Context, r *runner.Runner, p *term.Printer, o showOptions) error {
+	if err := view.WarnFrozen(ctx, r, p); err != nil {
+		return err
+	}
 	between := ""
 	for _, id := range o.ids {
 		s, err := view.ReadTask(ctx, r, id, p.Now(), o.reveal)

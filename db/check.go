@@ -50,6 +50,16 @@ func (d *DB) frozen(ctx context.Context) (engine.Frozen, error) {
 	return engine.ReadFrozen(engine.ReadingFrom(ctx, d.engine), d.sql)
 }
 
+// Frozen says where the database was moved to, or from where a move to it has
+// not ended. It's empty for other databases.
+func (d *DB) Frozen(ctx context.Context) (string, error) {
+	frozen, err := d.frozen(ctx)
+	if err != nil || frozen == (engine.Frozen{}) {
+		return "", d.explainRead(ctx, err)
+	}
+	return frozen.Message(), nil
+}
+
 // refused explains the error of a failed write. If the database was moved or is incomplete, its triggers reject all writes, and the new
 // error says so.
 func (d *DB) refused(err error) error {

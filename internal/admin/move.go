@@ -62,3 +62,7 @@ func Move(ctx context.Context, r *runner.Runner, to string, options runner.Optio
 // UndoMove gives up an unfinished move from this database. Afterwards this database accepts writes again, and the destination refuses
 // writes for ever. After a finished move UndoMove returns jobs.ErrConflict, because workers may already run tasks of the destination.
 func UndoMove(ctx context.Context, r *runner.Runner) error { return transfer.Undo(ctx, store(r)) }
+
+// Frozen says where a database was moved to, or from where a move to it has not
+// ended. It's empty for other databases.
+func Frozen(ctx context.Context, r *runner.Runner) (string, error) { return store(r).Frozen(ctx) }

@@ -25,13 +25,17 @@ func ListLine(p *term.Printer, t jobs.Task, held admin.Holds, now time.Time) {
 }
 
 // failureText returns the most useful line about a failed attempt; see present.ErrorLine. It returns "" for a command without an error
-// line, because the column NOTE already says how the command ended.
+// line if the column NOTE already says how the command ended.
 func failureText(t jobs.Task) string {
-	if t.Job == jobs.CommandJob && t.ErrorLine == "" {
+	informs := t.Reason == jobs.ReasonStart && (t.ExitCode == nil || *t.ExitCode != notFound) || t.Reason == jobs.ReasonError
+	if t.Job == jobs.CommandJob && t.ErrorLine == "" && !informs {
 		return ""
 	}
 	return present.ErrorLine(t)
 }
+
+// notFound is the exit code of a program that wasn't found, as NOTE says.
+const notFound = 127
 
 // errorMost is how many bytes the column ERROR shows.
 const errorMost = 30

@@ -33,7 +33,14 @@ type Status struct {
 func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (s Status, err error) {
 	s = Status{Path: r.Path(), Now: now}
 	s.DBSize, s.wal = admin.Size(r)
-	if s.Status, err = present.ReadStatus(ctx, r, now, only); err != nil || only == nil {
+	if s.Status, err = present.ReadStatus(ctx, r, now, only); err != nil {
+		return s, err
+	}
+	frozen, err := admin.Frozen(ctx, r)
+	if frozen != "" { // everything else is about a copy that nobody uses
+		s.Problems = append([]present.Problem{{Code: "moved", Message: frozen, Try: "--db, with the other database"}}, s.Problems...)
+	}
+	if err != nil || only == nil {
 		return s, err
 	}
 	s.stats = map[string]admin.QueueStats{}
@@ -43,6 +50,15 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 		}
 	}
 	return s, nil
+}
+
+// WarnFrozen says on stderr that the database was moved, so its tasks are old.
+func WarnFrozen(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+	frozen, err := admin.Frozen(ctx, r)
+	if frozen != "" {
+		p.Say("%s; its tasks here are old", frozen)
+	}
+	return err
 }
 
 // Record returns the JSON record of the status.
