@@ -68,10 +68,14 @@ var WriteSettings = postgres.WriteSettings
 // ParseAddress parses the path of a file, or the address of a database on a server.
 func ParseAddress(text string) Address {
 	if postgres.IsURL(text) {
-		return postgres.URL(text)
+		return postgres.ParseURL(text)
 	}
 	return sqlite.Path(text)
 }
+
+// NotPath returns an error for a text that other programs read as an address,
+// such as file:x or host=… password=…. The error doesn't repeat the text.
+func NotPath(text string) error { return sqlite.NotPath(text) }
 
 // EngineVersion returns the version of SQLite that is linked in, as in "3.54.1".
 func EngineVersion() string { return sqlite.Version() }

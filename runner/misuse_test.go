@@ -114,16 +114,20 @@ func TestInvalidOptionsAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// TestURIsAreNoPaths checks that Open and OpenDB reject names that other programs with SQLite read as a URI or as a database in memory.
+// TestURIsAreNoPaths checks that Open and OpenDB reject names that other programs read as an address, and keep a password to themselves.
 func TestURIsAreNoPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, path := range []string{"file::memory:", "file:x?mode=memory", "file:x.db?cache=shared", "file:x.db", ":memory:?cache=shared"} {
+	for _, path := range []string{"file::memory:", "file:x?mode=memory", "file:x.db?cache=shared", "file:x.db", ":memory:?cache=shared",
+		"host=h user=ann password=s3cret", " password = s3cret", "dbname=x", "mysql://ann:s3cret@h/x", "sqlite:///x.db"} {
 		r, err := runner.Open(t.Context(), path, runner.Options{})
 		if err == nil {
 			testkit.NoError(t, r.Close())
 		}
 		if !errors.Is(err, jobs.ErrInvalid) {
 			t.Errorf("Open(%q): got %v, want %v", path, err, jobs.ErrInvalid)
+		}
+		if strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("Open(%q): got %v, want no password", path, err)
 		}
 		handle, err := runner.OpenDB(t.Context(), path)
 		if err == nil {

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
-	"strings"
 
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
@@ -16,17 +15,13 @@ func invalidValue(hint, what string, args ...any) error {
 	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf(what, args...), Hint: hint}
 }
 
-// validPath rejects names such as file:x and :memory:. Other programs that use SQLite read them as a URI or as a database in memory, but
-// runner would create a file with that name.
+// validPath rejects texts that are no path, although other programs accept them
+// as the address of a database. An address of a server is not its concern.
 func validPath(path string) error {
-	switch {
-	case strings.HasPrefix(path, ":memory:"):
-		return invalidValue("the path of a file", "a database in memory cannot hold tasks, because other processes must share it")
-	case strings.HasPrefix(path, "file:"):
-		return invalidValue("a path without file: and without parameters; for a file of such a name, ./file:...",
-			"%q is a URI, not a path", path)
+	if address := db.ParseAddress(path); !address.LocalFile() {
+		return nil
 	}
-	return nil
+	return db.NotPath(path)
 }
 
 // validate checks the options, after their defaults were set.

@@ -59,7 +59,7 @@ var layers = []layer{
 	{path: "db/internal/engine", ours: []string{"db/internal/sqltext", "internal/errcode",
 		"jobs"}, others: []string{"github.com/jmoiron/sqlx"}},
 	{path: "db/internal/sqlite", ours: []string{"db/internal/engine", "db/internal/owner", "db/internal/sqltext", "db/schema", "jobs",
-		"internal/errcode"},
+		"internal/errcode", "internal/pattern"},
 		others: []string{"modernc.org/sqlite", "github.com/jmoiron/sqlx", "github.com/gofrs/flock", "golang.org/x/sys"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/internal/postgres", ours: []string{"db/internal/engine", "db/internal/sqltext", "db/schema", "jobs", "internal/errcode",

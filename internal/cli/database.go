@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -132,7 +133,9 @@ func (a *App) findDatabases(flag string) (database, error) {
 		return d, nil
 	}
 	path, err := admin.ParseAddress(d.Path).Absolute()
-	if err != nil {
+	if _, ok := errors.AsType[*jobs.Error](err); ok {
+		return database{}, err
+	} else if err != nil {
 		return d, &failure.Error{Code: "no_database", Exit: 1, What: "no working directory for " + d.Path, Cause: err}
 	}
 	d.Path = path

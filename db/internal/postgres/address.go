@@ -14,7 +14,14 @@ var _ engine.Address = URL("")
 
 // IsURL reports whether address names a database on a server.
 func IsURL(address string) bool {
-	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
+	scheme, _, ok := strings.Cut(address, "://")
+	return ok && (strings.EqualFold(scheme, "postgres") || strings.EqualFold(scheme, "postgresql"))
+}
+
+// ParseURL returns the address with its scheme in lower case.
+func ParseURL(address string) URL {
+	scheme, rest, _ := strings.Cut(address, "://")
+	return URL(strings.ToLower(scheme) + "://" + rest)
 }
 
 // password matches a password in an address. Group 1 or 2 of the match has the text before the password.

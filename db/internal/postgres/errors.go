@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"example.com/runner/db/internal/engine"
@@ -127,14 +128,32 @@ func (s *Server) needsOwner(have int, err error) error {
 		Hint: "open the database once as the role that owns the tables"}
 }
 
-// firstLine returns the first line of the text of an error, or the second line if the first ends with a colon. Drivers put the name of
-// the server and of the user in this text, but never a password.
+// firstLine returns the line of an error's text that names the cause. With
+// sslmode=prefer, the default, the driver tries to connect with TLS and without,
+// and the text has a line for each try: an answer of the server counts more than
+// a failed TLS handshake. The text names the server and the user, but never has
+// a password.
 func firstLine(err error) string {
-	text, more, _ := strings.Cut(err.Error(), "\n")
-	if strings.HasSuffix(text, ":") {
-		text, _, _ = strings.Cut(more, "\n")
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasSuffix(line, ":") {
+			lines = append(lines, line)
+		}
 	}
-	return strings.TrimSpace(text)
+	var answer interface {
+		error
+		SQLState() string
+	}
+	if errors.As(err, &answer) {
+		text, _, _ := strings.Cut(answer.Error(), "\n")
+		if i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, text) }); i >= 0 {
+			return lines[i]
+		}
+	}
+	if i := slices.IndexFunc(lines, func(line string) bool { return !strings.Contains(line, "tls error") }); i >= 0 {
+		return lines[i]
+	}
+	return strings.Join(lines, "; ")
 }
 
 // ExplainWrite does the same as Explain.
