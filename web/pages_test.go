@@ -304,6 +304,7 @@ var links = regexp.MustCompile(`(?:href|src|action|formaction)="([^"]*)"`)
 var values = regexp.MustCompile(`=[^&]*`)
 
 func TestEveryLinkWorksUnderABasePath(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	shell(t, r, "echo hello; exit 1")
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {

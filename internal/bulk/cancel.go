@@ -54,7 +54,25 @@ func (s *Action) awaitStop(ctx context.Context, r *runner.Runner, out *Outcomes,
 	for i, t := range stopping {
 		left[i] = t.ID
 	}
-	said, first := map[int64]string{}, true
+	said := map[int64]string{}
+	say := func(id int64, text string) {
+		if said[id] != text && !p.JSON {
+			p.Say("%d stopping: %s", id, text)
+			said[id] = text
+		}
+	}
+	workers, err := r.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range stopping[:min(len(stopping), ShownLines)] { // even those that have stopped since
+		if text, ends := stopText(t, workers, p.Now()); ends {
+			say(t.ID, text)
+		}
+	}
+	if len(left) > ShownLines && !p.JSON {
+		p.Say("%s more stopping", humanize.Count(int64(len(left)-ShownLines)))
+	}
 	return r.Changes(ctx, func() (bool, error) {
 		tasks, err := TasksByID(ctx, r, left)
 		if err != nil {
@@ -63,9 +81,6 @@ func (s *Action) awaitStop(ctx context.Context, r *runner.Runner, out *Outcomes,
 		workers, err := r.Workers(ctx)
 		if err != nil {
 			return false, err
-		}
-		if first && len(left) > ShownLines && !p.JSON {
-			defer p.Say("%s more stopping", humanize.Count(int64(len(left)-ShownLines)))
 		}
 		shown := map[int64]bool{}
 		for _, id := range left[:min(len(left), ShownLines)] {
@@ -86,13 +101,11 @@ func (s *Action) awaitStop(ctx context.Context, r *runner.Runner, out *Outcomes,
 				out.Refuse(id, string(t.State), text, s.Record(p, t))
 				return true
 			}
-			if shown[id] && said[id] != text && !p.JSON {
-				p.Say("%d stopping: %s", id, text)
-				said[id] = text
+			if shown[id] {
+				say(id, text)
 			}
 			return false
 		})
-		first = false
 		return len(left) == 0, p.Flush()
 	})
 }
