@@ -23,7 +23,7 @@ uninstall: ## remove what make install installs
 release: ## dist: archives for every target, deb and rpm packages, checksums
 	scripts/release
 
-test: ## all tests, a few minutes
+test: ## all tests, about 2 minutes
 	go test ./...
 
 tools: ## install what the checks need (Debian, as root)
