@@ -49,7 +49,9 @@ func (h *handler) job(ctx context.Context, req *http.Request) (string, view, err
 	if v.Looked = look; !whole && len(list) < maxRuns {
 		v.Further = fmt.Sprintf("%s/jobs?%s=%s&look=%d", v.Base, v.Kind, escaped(v.Name), min(look*lookFurther, maxLook))
 	}
-	v.Runs = h.newRuns(v.page, list)
+	if v.Runs, err = h.newRuns(ctx, v.page, list); err != nil {
+		return "", nil, err
+	}
 	return "job", v, nil
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"html/template"
 	"slices"
@@ -25,7 +26,8 @@ type runs struct {
 	P50Top, P95Top        string        // largest value in the drawing of each percentile
 	Since                 time.Time     // time at which the oldest task of the history was created
 	Slowest               []jobs.Task
-	Errors                []runError // last failed tasks, the latest first
+	Errors                []runError // last failed tasks, and tasks that failed before they ran again, the latest first
+	Again                 int        // number of tasks among the last maxStrip that failed before they ran again
 }
 
 type runError struct {
@@ -42,9 +44,9 @@ const (
 )
 
 // newRuns returns the history of the tasks in a list, which begins with the latest task. It returns nil for an empty list.
-func (h *handler) newRuns(p page, list []jobs.Task) *runs {
+func (h *handler) newRuns(ctx context.Context, p page, list []jobs.Task) (*runs, error) {
 	if len(list) == 0 {
-		return nil
+		return nil, nil
 	}
 	v := &runs{N: len(list), Since: list[len(list)-1].CreatedAt}
 	var ended []jobs.Task // finished tasks that have started, the oldest first
@@ -64,13 +66,45 @@ func (h *handler) newRuns(p page, list []jobs.Task) *runs {
 	}
 	v.setStrip(p, list)
 	v.setTimes(ended)
-	for _, t := range list {
-		if t.State != jobs.Failed || len(v.Errors) == maxErrors {
-			continue
+	for i, t := range list {
+		var failed *jobs.Task
+		var err error
+		if i < maxStrip && t.State != jobs.Failed {
+			failed, err = h.failedFirst(ctx, t)
 		}
-		v.Errors = append(v.Errors, runError{t, h.errorLine(t)})
+		switch {
+		case err != nil:
+			return nil, err
+		case failed != nil:
+			v.Again++
+			t.FinishedAt = failed.FinishedAt
+			v.addError(t, h.errorLine(*failed)+" · then "+string(t.State))
+		case t.State == jobs.Failed:
+			v.addError(t, h.errorLine(t))
+		}
 	}
-	return v
+	return v, nil
+}
+
+func (v *runs) addError(t jobs.Task, text string) {
+	if len(v.Errors) < maxErrors {
+		v.Errors = append(v.Errors, runError{t, text})
+	}
+}
+
+// failedFirst returns a task as it was after its last failed attempt, or nil if
+// no attempt has failed: a retry must not hide that a backup failed for two
+// nights.
+func (h *handler) failedFirst(ctx context.Context, t jobs.Task) (*jobs.Task, error) {
+	attempts, err := h.r.Attempts(ctx, t)
+	for _, a := range slices.Backward(attempts) {
+		if a.State == jobs.Failed {
+			t.Reason, t.ExitCode, t.Signal, t.Error, t.ErrorLine = a.Reason, a.ExitCode, a.Signal, a.Error, a.ErrorLine
+			t.State, t.FinishedAt = jobs.Failed, a.FinishedAt
+			return &t, err
+		}
+	}
+	return nil, err
 }
 
 // setTimes sets the percentiles and the slowest tasks.

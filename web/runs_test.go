@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,6 +54,30 @@ func TestThePageOfASchedule(t *testing.T) {
 	testkit.Equal(t, "ticks", strings.Count(text, " IST</td>"), 5)
 	if status, _ := s.get("/schedules/none"); status != 404 {
 		t.Errorf("unknown schedule: got status %d, want 404", status)
+	}
+}
+
+// TestRetryHidesNoFailure: after a retry, the page of a schedule still says that
+// its task failed.
+func TestRetryHidesNoFailure(t *testing.T) {
+	r := open(t)
+	mark := filepath.Join(t.TempDir(), "again")
+	spec := jobs.Shell("[ -e " + mark + " ] || { touch " + mark + "; echo no space left >&2; exit 1; }").With()
+	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "backup", Cron: "0 3 * * *", Spec: spec}))
+	_, err := r.RunSchedule(t.Context(), "backup")
+	testkit.NoError(t, err)
+	runnerkit.Drain(t, r)
+	s := serve(t, r, webOptions)
+	testkit.Contains(t, s.page("/schedules/backup"), "no space left</div>")
+	for _, state := range []jobs.State{jobs.Pending, jobs.Completed} {
+		if state == jobs.Pending {
+			_, err := r.Retry(t.Context(), []int64{1}, 0)
+			testkit.NoError(t, err)
+		} else {
+			runnerkit.Drain(t, r)
+		}
+		page := s.page("/schedules/backup")
+		testkit.Contains(t, page, "exit 1 · no space left · then "+string(state), "· 1 more before a retry")
 	}
 }
 

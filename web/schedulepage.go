@@ -55,6 +55,6 @@ func (h *handler) schedule(ctx context.Context, req *http.Request) (string, view
 	if s.LastState == jobs.Failed {
 		v.Title = "✗ " + v.Title
 	}
-	v.Runs = h.newRuns(v.page, list)
-	return "schedule", v, nil
+	v.Runs, err = h.newRuns(ctx, v.page, list)
+	return "schedule", v, err
 }
