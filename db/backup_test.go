@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
 	"example.com/runner/internal/lifecycle"
@@ -140,5 +142,48 @@ func TestABackupKeepsExistingFiles(t *testing.T) {
 		if strings.HasSuffix(name.Name(), ".part") || strings.HasPrefix(name.Name(), "never") {
 			t.Errorf("got file %s, want no file of a failed backup", name.Name())
 		}
+	}
+}
+
+// TestABackupRemovesWhatKilledBackupsHaveLeft leaves partial copies of the same
+// and of another name; one of them is still being written.
+func TestABackupRemovesWhatKilledBackupsHaveLeft(t *testing.T) {
+	d := dbtest.OpenAt(t, filepath.Join(t.TempDir(), "a.db"), db.Options{Create: true, Normal: true})
+	dir := t.TempDir()
+	old := time.Now().Add(-time.Hour)
+	if runtime.GOOS == "windows" {
+		return // there the copies are kept
+	}
+	for _, name := range []string{".b.db.AAAAAAAA.part", ".b.db.AAAAAAAA.part-journal", ".b.db.BBBBBBBB.part", ".c.db.AAAAAAAA.part",
+		".b.db.new.part", ".b.db.CCCCCCCC.part"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chtimes(filepath.Join(dir, ".b.db.CCCCCCCC.part"), time.Time{}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	writing := flock.New(filepath.Join(dir, ".b.db.BBBBBBBB.part"))
+	defer writing.Close()
+	if ok, err := writing.TryLock(); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if _, err := d.Backup(t.Context(), filepath.Join(dir, "b.db"), false); err != nil {
+		t.Fatal(err)
+	}
+	const want = ".b.db.BBBBBBBB.part .b.db.CCCCCCCC.part .b.db.new.part .c.db.AAAAAAAA.part b.db"
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("got files %s, want %s", got, want)
 	}
 }

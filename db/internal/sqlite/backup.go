@@ -7,9 +7,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
 
 	"example.com/runner/db/internal/engine"
+	"example.com/runner/db/internal/owner"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
@@ -34,7 +40,9 @@ func (d *File) Backup(ctx context.Context, to string, replace bool) (int64, erro
 	}
 	// The temporary file is in the directory of the backup, so that a rename works. Its name is random, so that no other user can plant a
 	// file or symlink there.
-	part := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+"."+rand.Text()[:8]+".part")
+	prefix := "." + filepath.Base(to) + "."
+	removeLeftParts(filepath.Dir(to), prefix)
+	part := filepath.Join(filepath.Dir(to), prefix+rand.Text()[:8]+".part")
 	defer os.Remove(part)
 	n, err := d.copyTo(ctx, part, to)
 	if err != nil {
@@ -53,6 +61,7 @@ func (d *File) BackupFile(ctx context.Context) (string, error) {
 	if err := d.MakeDir(); err != nil {
 		return "", err
 	}
+	removeLeftParts(d.Dir(), "backup-")
 	part := filepath.Join(d.Dir(), "backup-"+rand.Text()[:8]+".part")
 	if _, err := d.copyTo(ctx, part, part); err != nil {
 		os.Remove(part)
@@ -98,6 +107,9 @@ func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 	if err := file.Close(); err != nil { // close now: closing the file after SQLite has opened it would drop SQLite's locks
 		return 0, err
 	}
+	if lock := lockPart(part); lock != nil { // this lock is of another kind than those of SQLite
+		defer lock.Close()
+	}
 	// Use a separate connection, because the connections of the read pool cannot write, and because a copy can take seconds and must not
 	// block the writer.
 	from, err := Connect(d.path, "rw", "busy_timeout(5000)")
@@ -128,6 +140,45 @@ func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 		return 0, err
 	}
 	return info.Size(), nil
+}
+
+// minPartAge is the age from which a partial copy that nobody has locked counts
+// as left by a killed backup. A new one isn't locked for a moment.
+const minPartAge = time.Minute
+
+// lockPart locks a partial copy while a process writes it, and returns nil if
+// that fails. On Windows a lock would keep SQLite from writing.
+func lockPart(part string) *flock.Flock {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	lock := flock.New(part, flock.SetFlag(os.O_RDONLY|owner.NoFollow|owner.NoBlock))
+	if ok, err := lock.TryLock(); !ok || err != nil {
+		lock.Close()
+		return nil
+	}
+	return lock
+}
+
+// removeLeftParts removes the partial copies that killed backups have left.
+func removeLeftParts(dir, prefix string) {
+	entries, _ := os.ReadDir(dir)
+	for _, entry := range entries {
+		random, isPart := strings.CutSuffix(strings.TrimPrefix(entry.Name(), prefix), ".part")
+		info, err := entry.Info()
+		if !isPart || len(random) != 8 || !strings.HasPrefix(entry.Name(), prefix) || err != nil || !info.Mode().IsRegular() ||
+			time.Since(info.ModTime()) < minPartAge {
+			continue
+		}
+		part := filepath.Join(dir, entry.Name())
+		if lock := lockPart(part); lock != nil {
+			_ = os.Remove(part)
+			for _, end := range []string{"-journal", "-wal", "-shm"} {
+				_ = os.Remove(part + end)
+			}
+			lock.Close()
+		}
+	}
 }
 
 // notRegular returns the error of a backup that would replace a device, a FIFO, a socket or a dangling symlink.
