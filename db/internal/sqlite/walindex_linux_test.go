@@ -117,6 +117,7 @@ func TestAProgramKeepsItsLocksWhenAHandleIsClosed(t *testing.T) {
 }
 
 func TestAskingWhoUsesADatabaseKeepsNoDescriptor(t *testing.T) {
+	setDriver()
 	path := filepath.Join(t.TempDir(), "q.db")
 	testkit.NoError(t, os.WriteFile(path+"-shm", make([]byte, 32<<10), 0o600))
 	sweepIndexes()
