@@ -79,8 +79,8 @@ func TestCommitsOfOthersAreCountedApartFromOwnCommits(t *testing.T) {
 			if others {
 				return
 			}
-		case <-time.After(10 * time.Second):
-			t.Fatal("got no notice of the other process's insert within 10s, want one")
+		case <-time.After(time.Minute):
+			t.Fatal("got no notice of the other process's insert, want one")
 		}
 	}
 }

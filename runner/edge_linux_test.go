@@ -222,7 +222,7 @@ func TestCloseLeavesNoGoroutineAndNoOpenFile(t *testing.T) {
 		}
 	}
 	var left []string
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) { // a goroutine may need some time to end
+	for end := time.Now().Add(testkit.Patience); ; time.Sleep(5 * time.Millisecond) { // a goroutine may need some time to end
 		left = slices.DeleteFunc(moduleGoroutines(t), func(stack string) bool {
 			return slices.ContainsFunc(before, func(old string) bool { return idOf(old) == idOf(stack) })
 		})

@@ -11,7 +11,7 @@ import (
 )
 
 // closeWait is how long a file may stay open after the tests. Some connections close only a moment after their other end has closed.
-const closeWait = 5 * time.Second
+const closeWait = Patience
 
 // Tests are the tests of a package. The type *testing.M implements this interface.
 type Tests interface{ Run() int }
