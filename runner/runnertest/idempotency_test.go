@@ -20,11 +20,7 @@ import (
 // retention deletes tasks. All calls with the same key must cause exactly one run.
 func TestRepeatedEnqueuesRunOnce(t *testing.T) {
 	t.Parallel()
-	seeds := 20
-	if testing.Short() {
-		seeds = 5
-	}
-	for seed := range seeds {
+	for seed := range testkit.Size(5, 20) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 				testRepeatedEnqueues(t, r, rand.New(rand.NewPCG(1, uint64(seed))))
