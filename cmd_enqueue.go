@@ -138,6 +138,7 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 		return err
 	}
 	defer r.Close()
+	o.Service = a.OtherService(c)
 	switch {
 	case o.many():
 		options := batch.Options{File: o.batch, Option: "--batch", Stdin: o.stdin, Base: o.Spec, Caller: o.Caller, NoResolve: o.NoResolve,

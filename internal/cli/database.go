@@ -26,6 +26,7 @@ type database struct {
 	Path        string   // absolute path, or the address of a server
 	servers     []string // addresses of the servers, if the user listed several and none is chosen yet; Path is then the list
 	from        string   // what named the database: "--db", "$RUNNER_DB" or "$STATE_DIRECTORY"; empty for the standard path
+	service     string   // database of this machine's service, if it's another one and the user named none
 	standard    bool     // whether Open may create the directory of the database; false if the user chose the path
 	busyTimeout time.Duration
 	unsafeFS    bool
@@ -179,6 +180,9 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 	default:
 		return d, noDatabasePath("HOME")
 	}
+	if _, exists := owner(system); exists && d.from == "" && d.Path != system+"/runner.db" && goos != "windows" && goos != "darwin" {
+		d.service = system + "/runner.db"
+	}
 	if flag != "" && d.HasPassword() {
 		return d, failure.Usage("the address of the server holds a password").Because("every user of this machine can read the command " +
 			"lines of others").Hint("RUNNER_DB, PGPASSWORD or ~/.pgpass")
@@ -188,6 +192,13 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 
 // Named reports whether an option or a variable named the database. Otherwise it is at a standard path.
 func (d database) Named() bool { return d.from != "" }
+
+// OtherService returns the database of this machine's service, if this user's
+// commands use another one by default. It's empty if the user named a database.
+func (a *App) OtherService(c *Context) string {
+	d, _ := a.findDatabases(Get[string](c, "db")) // opening the database has reported an error
+	return d.service
+}
 
 // HasPassword reports whether an address of the database contains a password.
 func (d database) HasPassword() bool {

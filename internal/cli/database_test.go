@@ -46,6 +46,11 @@ func TestLocateDatabase(t *testing.T) {
 		testkit.NoError(t, err)
 		testkit.Equal(t, "path", d.Path, test.path)
 		testkit.Equal(t, "from", d.from, test.from)
+		if elsewhere := d.Path == "/h/.local/state/runner/runner.db" || d.Path == "/x/runner/runner.db"; elsewhere && test.owner >= 0 {
+			testkit.Equal(t, "database of the service", d.service, "/var/lib/runner/runner.db")
+		} else {
+			testkit.Equal(t, "database of the service", d.service, "")
+		}
 		testkit.Equal(t, "standard", d.standard, (test.from == "" || test.from == "$STATE_DIRECTORY"))
 	}
 	none := func(string) string { return "" }

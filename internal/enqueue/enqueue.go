@@ -30,6 +30,7 @@ type Options struct {
 	WaitTimeout time.Duration // 0 means no timeout
 	Result      bool          // whether to print the JSON result instead of the output
 	Here        bool          // whether to run the task in this process
+	Service     string        // database of this machine's service, which may be the one that the user meant
 	Stdin       *os.File      // with Here: stdin of the command; nil for /dev/null
 }
 
@@ -44,8 +45,8 @@ func (o Options) Add(ctx context.Context, r *runner.Runner, p *term.Printer) err
 		return batch.PrintEnqueued(ctx, r, p, added)
 	}
 	p.Print(strconv.FormatInt(one.ID, 10) + "\n")
-	if !p.Interactive() {
-		return nil
+	if err := o.warnService(ctx, r, p); err != nil || !p.Interactive() {
+		return err
 	}
 	switch {
 	case one.Kept:
@@ -62,6 +63,19 @@ func (o Options) Add(ctx context.Context, r *runner.Runner, p *term.Printer) err
 		}
 	}
 	return o.PrintNotes(ctx, r, p, true)
+}
+
+// warnService says that nobody runs the task, although this machine has a
+// service, because the service has another database.
+func (o Options) warnService(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+	if o.Service == "" {
+		return nil
+	}
+	list, err := r.Workers(ctx)
+	if alive, _, _ := admin.LiveWorkers(list); err == nil && alive == 0 {
+		p.Say("no worker runs on %s; the service of this machine uses %s: sudo -u runner runner enqueue …", r.Path(), o.Service)
+	}
+	return err
 }
 
 // noteKept tells the user that nothing was added, because an existing task holds the unique key. It also says why this task still holds the
