@@ -280,6 +280,8 @@ var plans = statementtest.Plans{
 	"countSome":   {Text: countSome.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks", "SCAN part"}},
 	"selectAttempts": {Text: selectAttempts, By: []string{byAttempt, byID},
 		Allow: []string{"SCAN ended", "USE TEMP B-TREE FOR ORDER BY"}},
+	"selectFailedBefore": {Text: selectFailedBefore, By: []string{byID, "ended USING PRIMARY KEY (task_id=?)",
+		"later USING PRIMARY KEY (task_id=? AND generation_id>?)"}, Allow: append([]string{"USE TEMP B-TREE FOR DISTINCT"}, listed...)},
 	"previousJobs":   {Text: previousJobs, By: []string{byRange}},
 	"previousLabels": {Text: previousLabels, By: []string{byRange}},
 	"previousArgs":   {Text: previousArgs, By: []string{byRange}},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/jobs"
@@ -44,18 +45,24 @@ const (
 )
 
 // newRuns returns the history of the tasks in a list, which begins with the latest task. It returns nil for an empty list.
+// A task that failed and was then retried counts as failed: a retry does not
+// rewrite the history.
 func (h *handler) newRuns(ctx context.Context, p page, list []jobs.Task) (*runs, error) {
 	if len(list) == 0 {
 		return nil, nil
+	}
+	before, err := admin.FailedBefore(ctx, h.r, list)
+	if err != nil {
+		return nil, err
 	}
 	v := &runs{N: len(list), Since: list[len(list)-1].CreatedAt}
 	var ended []jobs.Task // finished tasks that have started, the oldest first
 	for _, t := range slices.Backward(list) {
 		switch {
+		case t.State == jobs.Failed || before[t.ID]:
+			v.Failed++
 		case !t.State.Finished():
 			v.Unfinished++
-		case t.State == jobs.Failed:
-			v.Failed++
 		}
 		if t.State.Finished() && !t.StartedAt.IsZero() {
 			ended = append(ended, t)
@@ -64,7 +71,7 @@ func (h *handler) newRuns(ctx context.Context, p page, list []jobs.Task) (*runs,
 	if all := v.N - v.Unfinished; all > 0 {
 		v.Rate = fmt.Sprintf("%.1f %%", float64(v.Failed)*100/float64(all))
 	}
-	v.setStrip(p, list)
+	v.setStrip(p, list, before)
 	v.setTimes(ended)
 	for i, t := range list {
 		var failed *jobs.Task
@@ -142,7 +149,7 @@ func (v *runs) Heading() string {
 }
 
 // setStrip draws the durations of the last tasks as bars. A bar is a link to its task.
-func (v *runs) setStrip(p page, list []jobs.Task) {
+func (v *runs) setStrip(p page, list []jobs.Task, before map[int64]bool) {
 	list = slices.Clone(list[:min(len(list), maxStrip)])
 	slices.Reverse(list)
 	longest := time.Duration(0)
@@ -161,7 +168,11 @@ func (v *runs) setStrip(p page, list []jobs.Task) {
 			height = max(float64(lasted[i])/float64(longest)*stripHeight, 2)
 		}
 		x, width := float64(i)*100/maxStrip, 100.0/maxStrip
-		text := fmt.Sprintf("task %d %s, %s, took %s", t.ID, t.State, present.DueOf(t).In(p.Now.Location()).Format("Mon 2 Jan 15:04 MST"),
+		class, state := t.State, string(t.State)
+		if before[t.ID] && t.State != jobs.Failed {
+			class, state = jobs.Failed, "failed, retried: "+state
+		}
+		text := fmt.Sprintf("task %d %s, %s, took %s", t.ID, state, present.DueOf(t).In(p.Now.Location()).Format("Mon 2 Jan 15:04 MST"),
 			humanize.Took(lasted[i]))
 		stop := ` tabindex="-1"`
 		if i == len(list)-1 {
@@ -169,7 +180,7 @@ func (v *runs) setStrip(p page, list []jobs.Task) {
 		}
 		fmt.Fprintf(&b, `<a href="%s/tasks/%d"%s><title>%s</title><rect class="hit" x="%.2f%%" y="16" width="%.2f%%" height="%d"/>`,
 			p.Base, t.ID, stop, text, x, width, stripHeight)
-		fmt.Fprintf(&b, `<rect class="%s" x="%.2f%%" y="%.1f" width="%.2f%%" height="%.1f"/>`, t.State, x+width*0.1, stripHeight+16-height,
+		fmt.Fprintf(&b, `<rect class="%s" x="%.2f%%" y="%.1f" width="%.2f%%" height="%.1f"/>`, class, x+width*0.1, stripHeight+16-height,
 			width*0.8, height)
 		fmt.Fprintf(&b, `<text class="tip" x="100%%" y="10" text-anchor="end" aria-hidden="true">%s</text></a>`, text)
 	}

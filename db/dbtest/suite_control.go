@@ -2,7 +2,9 @@ package dbtest
 
 import (
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,6 +46,31 @@ func (s *store) inState(state jobs.State, options ...jobs.Option) int64 {
 }
 
 var controls = group{
+	"FailedBefore finds the tasks that failed before a user retried them": func(s *store) {
+		failedOnce, pending, completed := s.inState(jobs.Failed), s.inState(jobs.Pending), s.inState(jobs.Completed)
+		retrying, again := s.inState(jobs.Retrying), s.inState(jobs.Failed)
+		list := []int64{failedOnce, pending, completed, retrying, again}
+		want := func(when string, ids ...int64) {
+			s.Helper()
+			got := must(s.FailedBefore(s.Context(), list))(s)
+			if found := slices.Sorted(maps.Keys(got)); !slices.Equal(found, ids) {
+				s.Errorf("%s: got %v, want %v", when, found, ids)
+			}
+		}
+		want("before the retry")
+		s.results(s.Retry(s.Context(), []int64{failedOnce, completed, retrying, again}, s.now, s.now))
+		want("after the retry", failedOnce, again)
+		w := s.worker("control.failed")
+		for _, t := range s.claim(w, 2) {
+			want("while they run", failedOnce, again)
+			outcome := lifecycle.Outcome{}
+			if t.ID == again {
+				outcome = failed
+			}
+			s.finish(w, t, outcome)
+		}
+		want("at the end", failedOnce, again)
+	},
 	"cancel in each state": func(s *store) {
 		for _, state := range jobs.States() {
 			id := s.inState(state)

@@ -25,6 +25,16 @@ func PreviousRuns(ctx context.Context, r *runner.Runner, task jobs.Task, n int) 
 	return r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
 }
 
+// FailedBefore returns the ids of those tasks that have failed for good and were
+// then retried. Their state tells only of the retry.
+func FailedBefore(ctx context.Context, r *runner.Runner, list []jobs.Task) (map[int64]bool, error) {
+	ids := make([]int64, len(list))
+	for i, t := range list {
+		ids[i] = t.ID
+	}
+	return store(r).FailedBefore(ctx, ids)
+}
+
 // ScheduleRuns returns the last n tasks of a schedule, newest first. It cannot return deleted tasks.
 func ScheduleRuns(ctx context.Context, r *runner.Runner, name string, n int) ([]jobs.Task, error) {
 	ids, err := store(r).Runs(ctx, name, n)
