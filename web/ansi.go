@@ -9,8 +9,9 @@ import (
 	"example.com/runner/internal/lines"
 )
 
-// The output of a task is text for a terminal. The pages show the sixteen colours of a terminal and remove every other
-// escape sequence.
+// The output of a task is text for a terminal. The pages show the sixteen
+// colours of a terminal, or the nearest of them, and remove every other escape
+// sequence.
 
 // textStyle is the current style of a terminal.
 type textStyle struct {
@@ -38,8 +39,55 @@ func (k textStyle) class() string {
 	return strings.Join(list, " ")
 }
 
-// set applies the parameters of an SGR sequence ("select graphic rendition"). It ignores colours beyond the first
-// sixteen.
+// extendedColour returns the colour that the parameters after 38 or 48 choose,
+// as the fields of textStyle count it, and how many parameters it used. Of 256
+// colours or true colours, it returns the nearest of the sixteen.
+func extendedColour(list []string) (used, colour int) {
+	number := func(i int) int {
+		if i >= len(list) {
+			return 0
+		}
+		n, _ := strconv.Atoi(list[i])
+		return min(max(n, 0), 255)
+	}
+	if number(0) == 2 {
+		return 4, nearestColour(number(1), number(2), number(3))
+	}
+	level := func(n int) int { return []int{0, 95, 135, 175, 215, 255}[n%6] }
+	switch n := number(1); {
+	case len(list) < 2:
+		return 2, 0
+	case n < 16:
+		return 2, n + 1
+	case n < 232:
+		return 2, nearestColour(level((n-16)/36), level((n-16)/6), level(n-16))
+	default:
+		grey := 8 + 10*(n-232)
+		return 2, nearestColour(grey, grey, grey)
+	}
+}
+
+func nearestColour(red, green, blue int) int {
+	most, least := max(red, green, blue), min(red, green, blue)
+	switch {
+	case most < 50:
+		return 1 // black
+	case most-least < 40: // grey
+		return []int{9, 8, 16}[min(most/90, 2)]
+	}
+	colour := 1
+	for i, part := range []int{red, green, blue} {
+		if part > (most+least)/2 {
+			colour += 1 << i
+		}
+	}
+	if most > 200 && least > 60 {
+		colour += 8
+	}
+	return colour
+}
+
+// set applies the parameters of an SGR sequence ("select graphic rendition").
 func (k *textStyle) set(parameters string) {
 	list := strings.FieldsFunc(parameters, func(r rune) bool { return r == ';' || r == ':' })
 	if len(list) == 0 {
@@ -78,14 +126,7 @@ func (k *textStyle) set(parameters string) {
 		case n == 49:
 			k.bg = 0
 		case n == 38 || n == 48:
-			skip, colour := 2, 0
-			if i+1 < len(list) && list[i+1] == "2" {
-				skip = 4
-			} else if i+2 < len(list) {
-				if c, err := strconv.Atoi(list[i+2]); err == nil && c >= 0 && c < 16 {
-					colour = c + 1
-				}
-			}
+			skip, colour := extendedColour(list[i+1:])
 			if i += skip; n == 38 {
 				k.fg = colour
 			} else {
