@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"slices"
@@ -112,6 +113,9 @@ func (g *Guardian) launch() error {
 		Files: []*os.File{null, null, os.Stderr, theirs, g.options.Lock.file}, Sys: &unix.SysProcAttr{Setsid: true}})
 	if err != nil {
 		_ = g.socket.Close()
+		if g.options.Path == "" && errors.Is(err, fs.ErrNotExist) {
+			return errors.New("/proc is not mounted; runner needs it: mount -t proc proc /proc")
+		}
 		return err
 	}
 	ownChildren.Store(g.process.Pid, true)
