@@ -47,19 +47,22 @@ func TestProblems(t *testing.T) {
 	}{
 		"no worker": {nil, nil, []Problem{{"no_worker", "no worker runs, and 2 tasks are unfinished", "runner work", ""},
 			{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media"}}},
-		"no job": {[]runner.Worker{worker}, nil, []Problem{{"no_job", "no worker of queue media has job email.send, and 2 tasks wait",
-			"runner list -q media -j email.send -s pending", "media"},
-			{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media"}}},
+		"no job": {[]runner.Worker{worker}, nil, []Problem{
+			{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media"},
+			{"no_job", "no worker of queue media has job email.send, and 2 tasks wait",
+				"runner list -q media -j email.send -s pending", "media"}}},
 		"all paused": {[]runner.Worker{worker}, runner.Pauses{runner.AllQueues: {At: now.Add(-time.Hour)}, "media": {At: now}},
-			[]Problem{{"no_job", "no worker of queue media has job email.send, and 2 tasks wait",
-				"runner list -q media -j email.send -s pending", "media"},
+			[]Problem{
 				{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media"},
+				{"no_job", "no worker of queue media has job email.send, and 2 tasks wait",
+					"runner list -q media -j email.send -s pending", "media"},
 				{"paused", "all queues have been paused for 1h with 2 tasks waiting", "runner resume --all", ""}}},
 		"paused": {[]runner.Worker{worker},
 			runner.Pauses{"empty": {At: now}, "media": {At: now.Add(-time.Hour), Reason: "disk is full"}},
-			[]Problem{{"no_job", "no worker of queue media has job email.send, and 2 tasks wait",
-				"runner list -q media -j email.send -s pending", "media"},
+			[]Problem{
 				{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media"},
+				{"no_job", "no worker of queue media has job email.send, and 2 tasks wait",
+					"runner list -q media -j email.send -s pending", "media"},
 				{"paused", "media has been paused for 1h with 2 tasks waiting: disk is full", "runner resume media", "media"},
 				{"paused", "empty has been paused for 0s with 0 tasks waiting", "runner resume empty", "empty"}}},
 	} {
