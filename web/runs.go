@@ -28,7 +28,7 @@ type runs struct {
 	Since                 time.Time     // time at which the oldest task of the history was created
 	Slowest               []jobs.Task
 	Errors                []runError // last failed tasks, and tasks that failed before they ran again, the latest first
-	Again                 int        // number of tasks among the last maxStrip that failed before they ran again
+	Again                 int        // number of further tasks among the last maxStrip of which an attempt failed
 }
 
 type runError struct {
@@ -44,9 +44,9 @@ const (
 	stripHeight = 60
 )
 
-// newRuns returns the history of the tasks in a list, which begins with the latest task. It returns nil for an empty list.
-// A task that failed and was then retried counts as failed: a retry does not
-// rewrite the history.
+// newRuns returns the history of the tasks in a list, which begins with the
+// latest task. It returns nil for an empty list. A task that failed and was then
+// retried counts as failed: a retry does not rewrite the history.
 func (h *handler) newRuns(ctx context.Context, p page, list []jobs.Task) (*runs, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -83,7 +83,9 @@ func (h *handler) newRuns(ctx context.Context, p page, list []jobs.Task) (*runs,
 		case err != nil:
 			return nil, err
 		case failed != nil:
-			v.Again++
+			if !before[t.ID] { // else it is one of the failed tasks
+				v.Again++
+			}
 			t.FinishedAt = failed.FinishedAt
 			v.addError(t, h.errorLine(*failed)+" · then "+string(t.State))
 		case t.State == jobs.Failed:
