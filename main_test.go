@@ -68,7 +68,8 @@ func TestScript(t *testing.T) {
 			env.Setenv("TZ", "Europe/Berlin")
 			return os.Mkdir(home, 0o700)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": expectStatus, "await": awaitText, "gone": expectGone,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": expectStatus, "await": awaitText, "workers": awaitWorkers,
+			"gone":     expectGone,
 			"sumbatch": makeSumBatch, "sumcheck": checkSums,
 			"window": checkWindow, "usego": useGo, "order": checkOrder, "tmpfs": mountTmpfs, "onserver": useServer, "remount": remount,
 			"block": writeBlock, "newer": buildNewer},
@@ -144,6 +145,31 @@ func awaitText(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("%s: got %s (%v) after a minute, want %q", args[0], text, err, args[1])
+}
+
+// awaitWorkers implements the script command "workers N". It waits until N
+// workers are ready, so that a signal stops them in an orderly way.
+func awaitWorkers(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: workers N")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+
+	ctx := context.Background()
+	r, err := runner.Open(ctx, ts.Getenv("RUNNER_DB"), runner.Options{})
+	ts.Check(err)
+	defer r.Close()
+
+	var workers []runner.Worker
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		workers, err = r.Workers(ctx)
+		ts.Check(err)
+		if len(workers) == want {
+			return
+		}
+	}
+	ts.Fatalf("got %d workers after a minute, want %d", len(workers), want)
 }
 
 // expectGone implements the script command "gone FILE...". Each file contains the id of a process. The command fails if one of these

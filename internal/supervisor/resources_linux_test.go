@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,11 +14,15 @@ import (
 )
 
 // TestPrioritiesBelongToOneCommand runs a command with a niceness and a disk priority. The next command of the same guardian must have
-// neither.
+// neither, but the niceness of the test.
 func TestPrioritiesBelongToOneCommand(t *testing.T) {
 	g, _ := startGuardian(t)
 	const best6 = 2<<13 | 6
-	for _, want := range []string{"7 7", "0 0"} {
+	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // Linux returns 20 minus the niceness
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"7 7", fmt.Sprintf("%d %[1]d", 20-raw)} {
 		c := shell(`(cut -d' ' -f19 /proc/self/stat | tr '\n' ' '); cut -d' ' -f19 /proc/self/stat`)
 		if want == "7 7" {
 			c.Resources = Resources{Nice: 7, IOPriority: best6}
