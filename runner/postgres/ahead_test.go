@@ -15,11 +15,9 @@ import (
 // onBothEngines runs a test on a file and on a server, without and with tasks claimed ahead.
 func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, ahead int)) {
 	t.Helper()
-	for engine, address := range map[string]func() string{
-		"file": func() string { return filepath.Join(t.TempDir(), "test.db") },
-		"server": func() string {
-			return pgkit.Shared(t).Address("postgres", "search_path="+pgkit.NewSchema())
-		},
+	for engine, address := range map[string]func(t testing.TB) string{
+		"file":   func(t testing.TB) string { return filepath.Join(t.TempDir(), "test.db") },
+		"server": pgkit.Address,
 	} {
 		for name, ahead := range map[string]int{"off": 0, "on": 10} {
 			t.Run(engine+"/"+name, func(t *testing.T) {
@@ -27,7 +25,7 @@ func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, ahead
 				if ahead == 0 {
 					options.ClaimAhead = -1
 				}
-				test(t, open(t, address(), options), ahead)
+				test(t, open(t, address(t), options), ahead)
 			})
 		}
 	}
