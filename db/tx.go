@@ -41,6 +41,9 @@ func (d *DB) within(ctx context.Context, outer *sql.Tx, use engine.Use) (*tx, er
 	if outer == nil {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "the transaction is nil", Hint: "begin it with the handle of the application"}
 	}
+	if d.options.ReadOnly && use != engine.Read {
+		return nil, engine.ErrReadOnly(d.path, nil)
+	}
 	t := &tx{ctx: context.WithoutCancel(ctx), outer: &sqlx.Tx{Tx: outer, Mapper: d.read.Mapper}, db: d}
 	now := outerTx{weak.Make(outer), use}
 	if last := d.lastTx.Load(); last != nil && last.tx == now.tx && last.use >= use {
@@ -103,21 +106,35 @@ func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now t
 	return task, err
 }
 
-// InsertAllTx adds tasks as part of the caller's transaction. The specs must be valid. After an error the transaction may have added some
-// of them.
+// A savepoint of InsertAllTx, so that an error leaves nothing of the call in the caller's transaction.
+var (
+	savepoint     = command(`SAVEPOINT runner_add`)
+	rollBackToIt  = command(`ROLLBACK TO SAVEPOINT runner_add`)
+	freeSavepoint = command(`RELEASE SAVEPOINT runner_add`)
+)
+
+// InsertAllTx adds tasks as part of the caller's transaction. The specs must be
+// valid. After an error it has added none of them.
 func (d *DB) InsertAllTx(ctx context.Context, outer *sql.Tx, specs []jobs.Spec, now time.Time) ([]Inserted, error) {
 	t, err := d.within(ctx, outer, engine.Change)
 	if err != nil {
 		return nil, err
+	}
+	if err := t.run(savepoint); err != nil {
+		return nil, fmt.Errorf("enqueue: %w", d.refused(err))
 	}
 	of, from, err := t.insertAll(specs, now)
 	if err == nil {
 		err = of.flush(false)
 	}
 	if err != nil {
+		// After a failed rollback the transaction itself has ended, and nothing of it remains.
+		if undo := t.run(rollBackToIt); undo == nil {
+			_ = t.run(freeSavepoint)
+		}
 		return nil, fmt.Errorf("enqueue: %w", d.refused(err))
 	}
-	return of.added[from:], nil
+	return of.added[from:], t.run(freeSavepoint)
 }
 
 // CancelTx does the same as Cancel in the caller's transaction. The workers of running tasks stop them after the commit.

@@ -121,7 +121,7 @@ func (f Func[In]) batchHandler(n int, call func(context.Context, []*batchMember)
 	h := f.handler(nil)
 	h.BatchSize = n
 	h.Run = func(ctx context.Context, task Task) (json.RawMessage, error) {
-		in, err := f.Args(task)
+		in, err := f.args(task)
 		if err != nil {
 			return nil, err
 		}

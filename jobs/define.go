@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"example.com/runner/internal/taskjson"
@@ -18,6 +19,8 @@ type Handler struct {
 	BatchSize   int      // greatest number of tasks in a batch; 0 if the Handler runs single tasks; see Func.BatchHandler
 
 	BatchWait time.Duration // longest time that a due task waits until a batch is full; see WaitToFill
+
+	aliases *sync.Map // those of the Func; nil if the Handler does not come from one
 
 	// Run executes one attempt. The result is JSON or nil. The errors of RetryIn, Snooze, Cancel and AttemptError have special meanings,
 	// which their documentation explains. Many goroutines call Run at the same time. The context ends on a timeout, a cancellation, the
@@ -40,6 +43,11 @@ type Handler struct {
 // tasks of one name. Runner.Register panics if a name is registered already.
 func (h Handler) Alias(names ...string) Handler {
 	h.Aliases = slices.Concat(h.Aliases, names)
+	if h.aliases != nil {
+		for _, name := range names {
+			h.aliases.Store(name, true)
+		}
+	}
 	return h
 }
 
@@ -48,6 +56,7 @@ func (h Handler) Alias(names ...string) Handler {
 type Func[In any] struct {
 	job      string
 	defaults []Option
+	aliases  *sync.Map // names of Handler.Alias; shared by all copies of the Func
 }
 
 // ResultFunc is a job that is a Go function from In to Out or an error.
@@ -55,7 +64,7 @@ type ResultFunc[In, Out any] struct{ Func[In] }
 
 // Define defines a job whose tasks store an In as JSON. The options are the defaults of its tasks.
 func Define[In any](job string, defaults ...Option) Func[In] {
-	return Func[In]{job: job, defaults: defaults}
+	return Func[In]{job: job, defaults: defaults, aliases: &sync.Map{}}
 }
 
 // DefineResult defines a job whose tasks store an In as arguments and an Out as result, both as JSON.
@@ -79,8 +88,32 @@ func (f Func[In]) With(in In, options ...Option) Spec {
 	return s
 }
 
-// Args decodes the arguments of a task of this job.
+// Args decodes the arguments of a task of this job. The error is ErrInvalid for
+// a task of another job.
 func (f Func[In]) Args(task Task) (In, error) {
+	var in In
+	if err := f.check(task); err != nil {
+		return in, err
+	}
+	return f.args(task)
+}
+
+// check returns an error for a task of another job. A task without a job is
+// one that its caller has made.
+func (f Func[In]) check(task Task) error {
+	if task.Job == f.job || task.Job == "" {
+		return nil
+	}
+	if f.aliases != nil {
+		if _, ok := f.aliases.Load(task.Job); ok {
+			return nil
+		}
+	}
+	return &Error{Kind: ErrInvalid, What: fmt.Sprintf("task %d is of job %s, not %s", task.ID, task.Job, f.job),
+		Hint: "the Func of its job; a unique key is shared by all jobs"}
+}
+
+func (f Func[In]) args(task Task) (In, error) {
 	var in In
 	if len(task.Args) == 0 {
 		return in, nil
@@ -118,21 +151,27 @@ func (f ResultFunc[In, Out]) Handler(call func(context.Context, In) (Out, error)
 
 func (f Func[In]) handler(call func(context.Context, In) (json.RawMessage, error)) Handler {
 	attempts := newSpec(f.job, []Option{MaxAttempts(funcAttempts)}, f.defaults).MaxAttempts
-	return Handler{Job: f.job, MaxAttempts: attempts, Run: func(ctx context.Context, task Task) (json.RawMessage, error) {
-		in, err := f.Args(task)
+	h := Handler{Job: f.job, MaxAttempts: attempts, aliases: f.aliases}
+	h.Run = func(ctx context.Context, task Task) (json.RawMessage, error) {
+		in, err := f.args(task)
 		if err != nil {
 			return nil, err
 		}
 		return call(ctx, in)
-	}}
+	}
+	return h
 }
 
-// Result decodes the result of a task, as in f.Result(r.Await(ctx, id)). If the task did not complete, the error is a *FailedError.
+// Result decodes the result of a task, as in f.Result(r.Await(ctx, id)). If the
+// task did not complete, the error is a *FailedError. It is ErrInvalid for a
+// task of another job.
 func (f ResultFunc[In, Out]) Result(task Task, err error) (Out, error) {
 	var out Out
 	switch {
 	case err != nil:
 		return out, err
+	case f.check(task) != nil:
+		return out, f.check(task)
 	case task.State != Completed:
 		return out, &FailedError{ID: task.ID, State: task.State, Reason: task.Reason, Msg: task.Error}
 	case len(task.Result) == 0:

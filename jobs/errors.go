@@ -17,20 +17,20 @@ var (
 
 // Errors of writes. Unless stated otherwise, nothing was written.
 var (
-	ErrConflict = errors.New("conflict") // the state of the task, the database or a file does not allow the operation
-	ErrBusy     = errors.New("busy")     // another process held the write lock for too long; it is safe to try again
-	ErrFull     = errors.New("full")     // the disk is full; it is safe to try again later
-	ErrReplaced = errors.New("replaced") // another file is now at the path of the opened database file
-	ErrCorrupt  = errors.New("corrupt")  // the file is damaged
-	ErrUnknown  = errors.New("unknown")  // the write was not confirmed in time: it may or may not have happened
-	ErrClosed   = errors.New("closed")   // the database was closed by Close
+	ErrConflict = errors.New("conflict")               // the state of the task, the database or a file does not allow the operation
+	ErrBusy     = errors.New("busy")                   // another process held the write lock for too long; it is safe to try again
+	ErrFull     = errors.New("full")                   // the disk is full; it is safe to try again later
+	ErrReplaced = errors.New("replaced")               // another file is now at the path of the opened database file
+	ErrCorrupt  = errors.New("corrupt")                // the file is damaged
+	ErrUnknown  = errors.New("unknown")                // the write was not confirmed in time: it may or may not have happened
+	ErrClosed   = errors.New("the database is closed") // the database was closed by Close
 )
 
 // Errors of attempts.
 var (
 	// ErrLost means that the attempt does not own its task any more: the task has a newer generation. The database refuses the result of
 	// the attempt.
-	ErrLost = errors.New("lost")
+	ErrLost = errors.New("the attempt has lost its task")
 	// ErrCancelled is the cause of a context that ends because someone cancelled the task.
 	ErrCancelled = errors.New("cancelled")
 	// ErrShutdown is the cause of a context that ends because its worker shuts down.
@@ -72,12 +72,16 @@ func (e *Error) Unwrap() []error {
 type FieldError struct {
 	Field string // name of the field in the database and in JSON, such as max_attempts; its flag has dashes instead of underscores
 	Msg   string
+	Err   error // the cause, such as a *json.UnsupportedValueError; may be nil
 }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Msg }
 
 // Is reports whether target is ErrInvalid.
 func (e *FieldError) Is(target error) bool { return target == ErrInvalid }
+
+// Unwrap returns Err.
+func (e *FieldError) Unwrap() error { return e.Err }
 
 func invalid(field, format string, args ...any) error {
 	return &FieldError{Field: field, Msg: fmt.Sprintf(format, args...)}

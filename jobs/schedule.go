@@ -27,7 +27,7 @@ type Schedule struct {
 	// State.
 	PausedAt     time.Time // time of the pause; zero if the schedule is not paused
 	PausedBy     string
-	NextAt       time.Time // the next tick; zero if there is none or the schedule is paused
+	NextAt       time.Time // the next tick, in UTC like all stored times; zero if there is none or the schedule is paused
 	LastAt       time.Time // tick of the last task, or the time at which a person started that task
 	LastTaskID   int64     // id of the last task, which may have been deleted since
 	LastState    State

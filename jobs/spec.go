@@ -90,6 +90,6 @@ func newSpec(job string, options ...[]Option) Spec {
 func (s *Spec) setArgs(args json.RawMessage, err error) {
 	s.Args = args
 	if s.Err == nil && err != nil {
-		s.Err = invalid("args", "%v", err)
+		s.Err = &FieldError{Field: "args", Msg: err.Error(), Err: err}
 	}
 }

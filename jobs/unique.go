@@ -6,9 +6,11 @@ import (
 	"time"
 )
 
-// Unique gives the task a unique key. While a task holds the key, Enqueue adds no other task with this key and returns the task that holds
-// it, with Kept set. A task holds its key until it finishes; UniqueFor and UniqueStates let it hold the key for longer. The key must not be
-// empty.
+// Unique gives the task a unique key. While a task holds the key, Enqueue adds
+// no other task with this key and returns the task that holds it, with Kept set.
+// All jobs share the keys, so begin a key with the name of its job. A task holds
+// its key until it finishes; UniqueFor and UniqueStates let it hold the key for
+// longer. The key must not be empty.
 func Unique(key string) Option { return unique(key, func(*Spec) {}) }
 
 // UniqueReplace is like Unique, with one difference. If the task that holds the key has not started, it gets the settings of the new task,

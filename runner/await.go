@@ -3,7 +3,6 @@ package runner
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"example.com/runner/jobs"
@@ -23,6 +22,16 @@ func (r *Runner) Await(ctx context.Context, id int64) (task jobs.Task, err error
 	notices, stop := r.notifier.SubscribeTask(ctx, id)
 	defer stop()
 	err = r.changes(ctx, notices, func() (bool, error) {
+		// Read only the state: the row may have megabytes of arguments, and this runs after each commit.
+		states, err := r.store.CountByState(ctx, jobs.Filter{IDs: []int64{id}})
+		if err != nil {
+			return false, err
+		}
+		for state := range states {
+			if !state.Finished() {
+				return false, nil
+			}
+		}
 		task, err = r.Get(ctx, id)
 		return task.State.Finished(), err
 	})
@@ -34,7 +43,7 @@ func (r *Runner) Await(ctx context.Context, id int64) (task jobs.Task, err error
 // database file, and jobs.ErrInvalid if check is nil.
 func (r *Runner) Changes(ctx context.Context, check func() (done bool, err error)) error {
 	if check == nil {
-		return fmt.Errorf("%w: the function check is nil", jobs.ErrInvalid)
+		return invalidValue("a function that reports whether to stop", "the function check is nil")
 	}
 	notices, stop := r.notifier.Subscribe(ctx)
 	defer stop()

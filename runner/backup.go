@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 
@@ -15,6 +14,9 @@ import (
 // is jobs.ErrConflict if the file is the database itself, another database in use, or not a regular file. The error is jobs.ErrInvalid for
 // an empty path, and jobs.ErrPermission if Backup cannot create a file there, for instance because the directory does not exist.
 func (r *Runner) Backup(ctx context.Context, to string, replace bool) (bytes int64, err error) {
+	if r.isClosed() {
+		return 0, jobs.ErrClosed
+	}
 	if bytes, err = r.store.Backup(ctx, to, replace); err == nil {
 		r.store.NoteBackup()
 	}
@@ -34,7 +36,10 @@ func causeOf(ctx context.Context, err error) error {
 // directory app.db.d. The error is jobs.ErrInvalid if w is nil.
 func (r *Runner) BackupTo(ctx context.Context, w io.Writer) (bytes int64, err error) {
 	if w == nil {
-		return 0, fmt.Errorf("%w: the writer w is nil", jobs.ErrInvalid)
+		return 0, invalidValue("a writer, such as an open file", "the writer is nil")
+	}
+	if r.isClosed() {
+		return 0, jobs.ErrClosed
 	}
 	path, err := r.store.BackupFile(ctx)
 	if err != nil {

@@ -42,9 +42,10 @@ func enqueued(list []db.Inserted) []Enqueued {
 // has finished.
 func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error) {
 	at := now()
-	specs := []jobs.Spec{spec}
-	done, err := r.insert(ctx, specs, at)
-	spec = specs[0] // middleware may have changed the Spec
+	if err := r.prepare(ctx, &spec); err != nil {
+		return jobs.Task{}, err
+	}
+	done, err := r.insert(ctx, []jobs.Spec{spec}, at)
 	switch {
 	case err != nil:
 		return jobs.Task{}, err
@@ -66,10 +67,15 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 	return task, nil
 }
 
-// Add adds a few tasks in one transaction: either all of them or none. The results are in the order of the specs. The errors
-// jobs.ErrInvalid, jobs.ErrNotFound and jobs.ErrConflict have the reasons that Enqueue documents.
+// Add adds a few tasks in one transaction: either all of them or none. The
+// results are in the order of the specs. The error of an invalid spec is a
+// *SpecError of kind jobs.ErrInvalid. The errors jobs.ErrNotFound and jobs.ErrConflict have the reasons that Enqueue documents.
 func (r *Runner) Add(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error) {
-	return r.insert(ctx, slices.Clone(specs), now())
+	specs = slices.Clone(specs)
+	if err := r.prepareAll(ctx, specs); err != nil {
+		return nil, err
+	}
+	return r.insert(ctx, specs, now())
 }
 
 // addThen adds a task. It calls the function "then" with the result before the transaction commits. At that time no worker can see the
@@ -97,10 +103,8 @@ func (r *Runner) addFor(e *engine.Engine, one *access.OneTask) error {
 	return nil
 }
 
+// insert adds tasks whose Specs are prepared.
 func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([]Enqueued, error) {
-	if err := r.prepareAll(ctx, specs); err != nil {
-		return nil, err
-	}
 	done, err := r.store.Insert(ctx, specs, at)
 	if err == nil {
 		err = r.added(ctx)
@@ -113,7 +117,7 @@ func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([
 // spec is a *SpecError of kind jobs.ErrInvalid. The errors jobs.ErrNotFound and jobs.ErrConflict have the reasons that Enqueue documents.
 func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]Enqueued, error) {
 	if specs == nil {
-		return nil, fmt.Errorf("%w: the sequence specs is nil", jobs.ErrInvalid)
+		return nil, invalidValue("such as slices.Values(list)", "the sequence of specs is nil")
 	}
 	n := 0
 	var refused error
@@ -170,7 +174,7 @@ func (e *SpecError) Unwrap() error { return e.Err }
 func (r *Runner) prepareAll(ctx context.Context, specs []jobs.Spec) error {
 	for i := range specs {
 		if err := r.prepare(ctx, &specs[i]); err != nil {
-			return err
+			return &SpecError{Index: i, Err: err}
 		}
 	}
 	return nil

@@ -35,6 +35,7 @@ type events struct {
 	mu          sync.Mutex
 	subscribers map[*subscriber]struct{}
 	closed      bool
+	onStart     atomic.Pointer[func(jobs.Task)] // function of access.OnStart; nil for none
 }
 
 type subscriber struct {
@@ -105,10 +106,15 @@ func (e *events) send(event Event) {
 }
 
 // Observing reports whether there is a subscriber. If there is none, the engine reports no events.
-func (e *events) Observing() bool { return e.observing.Load() }
+func (e *events) Observing() bool { return e.observing.Load() || e.onStart.Load() != nil }
 
 // Started sends the start of an attempt.
-func (e *events) Started(task jobs.Task) { e.send(Event{Kind: EventStarted, At: now(), Task: task}) }
+func (e *events) Started(task jobs.Task) {
+	if f := e.onStart.Load(); f != nil {
+		(*f)(task)
+	}
+	e.send(Event{Kind: EventStarted, At: now(), Task: task})
+}
 
 // Ended sends the end of an attempt.
 func (e *events) Ended(task jobs.Task) { e.send(Event{Kind: EventEnded, At: now(), Task: task}) }

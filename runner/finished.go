@@ -56,7 +56,7 @@ const (
 // RemoveCursor, jobs.ErrInvalid for an invalid name, and another error when the database can no longer be used.
 func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx context.Context, task jobs.Task) error) error {
 	if handle == nil {
-		return fmt.Errorf("%w: the function handle is nil", jobs.ErrInvalid)
+		return invalidValue("a function that handles a task", "the function handle is nil")
 	}
 	if err := taskspec.ValidCursor(cursor); err != nil {
 		return err

@@ -120,6 +120,15 @@ func (r *Runner) Close() error {
 	return r.store.Close()
 }
 
+func (r *Runner) isClosed() bool {
+	select {
+	case <-r.closing:
+		return true
+	default:
+		return false
+	}
+}
+
 // Path returns the absolute path of the database file with symlinks resolved. For a database on a server it returns the address, without
 // the password.
 func (r *Runner) Path() string { return r.store.Path() }
@@ -134,6 +143,7 @@ func init() {
 	}
 	access.NewEngine = func(driver *db.Engine) any { return Engine{driver} }
 	access.User = func(r any) string { return r.(*Runner).user() }
+	access.OnStart = func(r any, started func(jobs.Task)) { r.(*Runner).events.onStart.Store(&started) }
 	access.Notify = func(r any) { r.(*Runner).notifier.Notify() }
 	access.Fenced = func(r any) int64 { return r.(*Runner).fenced.Load() }
 }

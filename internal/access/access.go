@@ -23,6 +23,9 @@ var User func(r any) string
 // Notify tells the workers and waiting calls of a *runner.Runner that tasks have changed.
 var Notify func(r any)
 
+// OnStart sets the function that a *runner.Runner calls at the start of each attempt, in the order of the starts.
+var OnStart func(r any, started func(jobs.Task))
+
 // HeadSize returns how many bytes a worker stores from the start of an output that has more bytes than the parameter "limit". The worker
 // also stores bytes from the end of such an output, and drops the middle.
 var HeadSize func(limit int64) int64

@@ -27,6 +27,7 @@ const (
 	NotRunner         = "not_runner"          // the file is not a database of runner
 	NoWriteAheadLog   = "no_wal"              // the filesystem does not support the write-ahead log
 	OtherDriver       = "other_driver"        // the database handle or transaction belongs to another driver of database/sql
+	StaleSnapshot     = "stale_snapshot"      // the transaction read before another one wrote; it can only be rolled back and repeated
 	TablesDiffer      = "tables_differ"       // a move has copied all data, but source and destination differ; `Subject` is the source
 	TaskRuns          = "task_runs"           // a database cannot be moved while a task is running; `Subject` is the id of a running task
 	TokenDirectory    = "token_directory"     // other users may replace the token file

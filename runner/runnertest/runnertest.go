@@ -67,6 +67,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/runner/internal/access"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -112,6 +113,7 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	}
 	k := &kit{running: map[runningTask]bool{}}
 	kits.Store(r, k)
+	access.OnStart(r, k.record)
 	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context, jobs.Task) (json.RawMessage, error)) (
 		json.RawMessage, error) {
 		k.start(task)
@@ -152,10 +154,17 @@ type runningTask struct{ id, generation int64 }
 
 var kits sync.Map // maps each *runner.Runner to its *kit
 
-func (k *kit) start(task jobs.Task) {
+// record notes the start of an attempt. The worker calls it in the order of the
+// starts, before the goroutines of the attempts run side by side.
+func (k *kit) record(task jobs.Task) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.started = append(k.started, task.ID)
+}
+
+func (k *kit) start(task jobs.Task) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.running[runningTask{task.ID, task.GenerationID}] = false
 }
 

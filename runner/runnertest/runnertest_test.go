@@ -148,6 +148,18 @@ func TestACrashAfterTheClaimLosesTheAttemptAndNotTheTask(t *testing.T) {
 	})
 }
 
+func TestDrainReturnsABatchInTheOrderOfTheStarts(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		r.Register(sendEmail.BatchHandler(20, func(context.Context, []jobs.BatchTask[email]) error { return nil }))
+		for range 20 {
+			runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
+		}
+		for i, task := range runnertest.Drain(t, r) {
+			testkit.Equal(t, "id", task.ID, int64(i+1))
+		}
+	})
+}
+
 func TestDrainEndsIfATaskSnoozesForEver(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(sendEmail.Handler(func(context.Context, email) error { return jobs.Snooze(0) }))

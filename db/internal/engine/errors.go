@@ -42,3 +42,9 @@ func FileError(err error, path string) error {
 		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot open " + path, Err: err, Why: []string{err.Error()}}
 	}
 }
+
+// ErrReadOnly returns the error of a write to a database that was opened for reading. The parameter err is the cause, or nil.
+func ErrReadOnly(path string, err error) error {
+	return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot write " + path, Err: err,
+		Why: []string{"the database was opened with Options.ReadOnly"}, Hint: "open it without Options.ReadOnly"}
+}

@@ -233,8 +233,7 @@ func (d *File) Explain(err error) error {
 	failure, ok := errors.AsType[*driver.Error](err)
 	// SQLite returns this code to a ReadOnly handle because of the pragma query_only, even if the file is writable.
 	if d.options.ReadOnly && ok && failure.Code() == sqlite3.SQLITE_READONLY {
-		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot write " + d.path, Err: err,
-			Why: []string{"the database was opened with Options.ReadOnly"}, Hint: "open it without Options.ReadOnly"}
+		return engine.ErrReadOnly(d.path, err)
 	}
 	return explain(err, d.path)
 }

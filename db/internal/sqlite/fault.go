@@ -68,6 +68,12 @@ func explainCode(extended int, r room, err error, file string) error {
 	problem := func(kind error, what, hint string, why ...string) error {
 		return &jobs.Error{Kind: kind, What: what, Why: why, Hint: hint, Err: err}
 	}
+	if extended == sqlite3.SQLITE_BUSY_SNAPSHOT {
+		return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.StaleSnapshot, Err: err,
+			What: "the transaction read before another one wrote, so it cannot write any more: " + file,
+			Hint: "roll it back and repeat all of it; let a transaction that writes take the lock when it begins, with a handle of " +
+				"runner.OpenDB or with _txlock=immediate"}
+	}
 	full := r.isFull() || r.noInodes()
 	switch extended & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:

@@ -6,8 +6,10 @@ import (
 	"fmt"
 
 	driver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"example.com/runner/db/schema"
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -43,6 +45,10 @@ func PathOf(ctx context.Context, handle *sql.DB) (string, error) {
 	}
 	var file string
 	if err := handle.QueryRowContext(ctx, selectMain.Template).Scan(&file); err != nil {
+		if code(err) == sqlite3.SQLITE_CANTOPEN {
+			return "", &jobs.Error{Kind: jobs.ErrNoDatabase, Code: errcode.NoDatabase, What: "the handle's file cannot be opened", Err: err,
+				Why: []string{"it does not exist, or its directory does not"}, Hint: "a handle that creates the file"}
+		}
 		return "", explain(err, "the handle's file")
 	}
 	if file == "" {

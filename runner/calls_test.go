@@ -1,0 +1,191 @@
+package runner_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"math"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/errcode"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// TestRegistrationBesideOtherCallsIsSafe is for the race detector.
+func TestRegistrationBesideOtherCallsIsSafe(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "@yearly", Spec: quick.With(nil)}))
+	r.Register(quick.Handler(runs))
+	var all sync.WaitGroup
+	unlessItWorks := func(f func()) {
+		all.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					testkit.Contains(t, p.(string), "while Work runs")
+				}
+			}()
+			f()
+		})
+	}
+	unlessItWorks(func() { r.Register(ship.Handler(runs)) })
+	unlessItWorks(func() {
+		var through runner.Middleware = func(ctx context.Context, task jobs.Task,
+			next func(context.Context, jobs.Task) (json.RawMessage, error)) (json.RawMessage, error) {
+			return next(ctx, task)
+		}
+		r.Use(through)
+	})
+	unlessItWorks(func() { r.UseEnqueue(func(context.Context, *jobs.Spec) error { return nil }) })
+	unlessItWorks(func() {
+		r.OnTick("x", func(_ context.Context, _ time.Time, s jobs.Spec) (jobs.Spec, error) { return s, nil })
+	})
+	all.Go(func() { r.Jobs() })
+	all.Go(func() { _, _ = r.RunSchedule(t.Context(), "s") })
+	all.Go(func() { _, _ = r.Enqueue(t.Context(), quick.With(nil)) })
+	all.Go(func() { _ = r.WorkUntilEmpty(t.Context()) })
+	all.Wait()
+}
+
+func TestAReadOnlyRunnerRefusesToWriteInTransactions(t *testing.T) {
+	writer := runnerkit.Open(t, runner.Options{})
+	handle := app(t, writer)
+	task := runnerkit.Enqueue(t, writer, quick.With(nil))
+	r, err := runner.Open(t.Context(), writer.Path(), runner.Options{ReadOnly: true})
+	testkit.NoError(t, err)
+	defer r.Close()
+	tx := begin(t, handle)
+	defer tx.Rollback()
+	_, err = r.EnqueueTx(t.Context(), tx, quick.With(nil))
+	testkit.ErrorIs(t, err, jobs.ErrPermission)
+	_, err = r.AddTx(t.Context(), tx, quick.With(nil))
+	testkit.ErrorIs(t, err, jobs.ErrPermission)
+	_, err = r.CancelTx(t.Context(), tx, []int64{task.ID}, runner.CancelOptions{})
+	testkit.ErrorIs(t, err, jobs.ErrPermission)
+	_, err = r.RetryTx(t.Context(), tx, []int64{task.ID}, 0)
+	testkit.ErrorIs(t, err, jobs.ErrPermission)
+	_, err = r.GetTx(t.Context(), tx, task.ID)
+	testkit.NoError(t, err)
+}
+
+func TestAddTxAddsAllOrNone(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	tx := begin(t, app(t, r))
+	_, err := r.AddTx(t.Context(), tx, quick.With(nil), quick.With(nil, jobs.After(999)), quick.With(nil))
+	testkit.ErrorIs(t, err, jobs.ErrNotFound, "nothing was enqueued")
+	added, err := r.AddTx(t.Context(), tx, quick.With(nil), quick.With(nil))
+	testkit.NoError(t, err)
+	testkit.NoError(t, tx.Commit())
+	n, err := r.Count(t.Context(), jobs.Filter{})
+	testkit.NoError(t, err)
+	testkit.Equal(t, "tasks", n, len(added))
+}
+
+// TestAStaleTransactionIsToldApart reads in a transaction, lets the Runner
+// write, and then enqueues in the transaction.
+func TestAStaleTransactionIsToldApart(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	handle, err := sql.Open("sqlite", r.Path())
+	testkit.NoError(t, err)
+	defer handle.Close()
+	tx := begin(t, handle)
+	defer tx.Rollback()
+	_, err = r.GetTx(t.Context(), tx, 1)
+	testkit.ErrorIs(t, err, jobs.ErrNotFound)
+	runnerkit.Enqueue(t, r, quick.With(nil))
+	_, err = r.EnqueueTx(t.Context(), tx, quick.With(nil))
+	testkit.ErrorIs(t, err, jobs.ErrBusy, "read before another one wrote")
+	explained, _ := errors.AsType[*jobs.Error](err)
+	testkit.Equal(t, "code", explained.Code, errcode.StaleSnapshot)
+	testkit.Contains(t, explained.Hint, "_txlock=immediate")
+}
+
+func TestAddNamesTheInvalidSpec(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	specs := []jobs.Spec{quick.With(nil), quick.With(nil, jobs.Queue("no queue"))}
+	_, err := r.Add(t.Context(), specs...)
+	_, txErr := r.AddTx(t.Context(), begin(t, app(t, r)), specs...)
+	for _, err := range []error{err, txErr} {
+		testkit.ErrorIs(t, err, jobs.ErrInvalid)
+		if bad, ok := errors.AsType[*runner.SpecError](err); !ok || bad.Index != 1 {
+			t.Errorf("got %v, want a SpecError with index 1", err)
+		}
+	}
+	_, err = r.Enqueue(t.Context(), specs[1])
+	if _, is := errors.AsType[*runner.SpecError](err); is || err == nil {
+		t.Errorf("Enqueue: got %v, want an error without an index", err)
+	}
+}
+
+func TestEnqueueReturnsTheTaskThatGetReturns(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	handle := app(t, r)
+	zone := time.FixedZone("x", 3600)
+	for name, spec := range map[string]jobs.Spec{
+		"plain": quick.With(nil),
+		"options": quick.With(map[string]int{"n": 1}, jobs.Label("l"), jobs.Metadata(map[string]string{"k": "v"}),
+			jobs.Timeout(time.Second)),
+		"at":      quick.With(nil, jobs.At(time.Now().Add(time.Hour+time.Nanosecond).In(zone)), jobs.ExpiresIn(time.Hour)),
+		"in":      quick.With(nil, jobs.In(time.Minute+time.Microsecond)),
+		"unique":  quick.With(nil, jobs.Unique("k"), jobs.UniqueFor(time.Hour)),
+		"command": jobs.Shell("true").With(),
+	} {
+		task, err := r.Enqueue(t.Context(), spec)
+		testkit.NoError(t, err)
+		got := runnerkit.Get(t, r, task.ID)
+		if !reflect.DeepEqual(task, got) {
+			t.Errorf("%s: Enqueue returned\n%+v, and Get\n%+v", name, task, got)
+		}
+		tx := begin(t, handle)
+		task, err = r.EnqueueTx(t.Context(), tx, spec)
+		testkit.NoError(t, err)
+		testkit.NoError(t, tx.Commit())
+		if got = runnerkit.Get(t, r, task.ID); !task.Kept && !reflect.DeepEqual(task, got) {
+			t.Errorf("%s: EnqueueTx returned\n%+v, and Get\n%+v", name, task, got)
+		}
+	}
+}
+
+func TestErrorsNameTheirCause(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	_, err := r.Enqueue(t.Context(), quick.With(math.Inf(1)))
+	testkit.ErrorIs(t, err, jobs.ErrInvalid)
+	if _, ok := errors.AsType[*json.UnsupportedValueError](err); !ok {
+		t.Errorf("got %v, want an error that wraps a *json.UnsupportedValueError", err)
+	}
+	handle, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "none.db")+"?mode=ro")
+	testkit.NoError(t, err)
+	defer handle.Close()
+	_, err = runner.New(t.Context(), handle, runner.Options{})
+	testkit.ErrorIs(t, err, jobs.ErrNoDatabase, "cannot be opened")
+	testkit.NoError(t, r.Close())
+	_, err = r.Backup(t.Context(), filepath.Join(t.TempDir(), "copy.db"), false)
+	testkit.ErrorIs(t, err, jobs.ErrClosed, "the database is closed")
+	_, err = r.BackupTo(t.Context(), &strings.Builder{})
+	testkit.ErrorIs(t, err, jobs.ErrClosed)
+}
+
+func TestAFuncRefusesATaskOfAnotherJob(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	welcome, receipt := jobs.DefineResult[string, string]("welcome"), jobs.DefineResult[string, int]("receipt")
+	r.Register(welcome.Handler(func(context.Context, string) (string, error) { return "hi", nil }))
+	runnerkit.Enqueue(t, r, welcome.With("ann", jobs.Unique("user-42")))
+	kept, err := r.Enqueue(t.Context(), receipt.With("ann", jobs.Unique("user-42")))
+	testkit.NoError(t, err)
+	runnerkit.Drain(t, r)
+	_, err = receipt.Result(r.Await(t.Context(), kept.ID))
+	testkit.ErrorIs(t, err, jobs.ErrInvalid, "task 1 is of job welcome, not receipt")
+	_, err = receipt.Args(kept)
+	testkit.ErrorIs(t, err, jobs.ErrInvalid)
+	got, err := welcome.Result(r.Await(t.Context(), kept.ID))
+	testkit.NoError(t, err)
+	testkit.Equal(t, "result", got, "hi")
+}
