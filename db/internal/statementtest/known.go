@@ -13,8 +13,12 @@ import (
 	"testing"
 )
 
-// sqlVerb matches the beginning of a statement that has a plan. Pragmas and the statements that end transactions have no plan.
-var sqlVerb = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|REPLACE)\s`)
+// sqlVerb matches the beginning of a statement that has a plan, and planless
+// the beginning of one that never has: pragmas, transactions and savepoints.
+var (
+	sqlVerb  = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|REPLACE)\s`)
+	planless = regexp.MustCompile(`^(PRAGMA|BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b`)
+)
 
 // Complete checks that the plans cover all statements of the package in the working directory. It reports an error in three cases: a
 // declared statement has no plan, a plan has no declared statement, or the text of a statement stands outside of a declaration. The
@@ -76,8 +80,7 @@ func (p Plans) declared(file *ast.File, others []string, found func(name string)
 				}
 			case *ast.BasicLit:
 				text := unquote(left)
-				if !sqlVerb.MatchString(text) && (template == value || strings.HasPrefix(text, "PRAGMA") ||
-					strings.HasPrefix(text, "BEGIN") || text == "COMMIT" || text == "ROLLBACK") {
+				if !sqlVerb.MatchString(text) && (template == value || planless.MatchString(text)) {
 					continue
 				}
 				first[left] = true
