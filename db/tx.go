@@ -199,3 +199,10 @@ func (w *Worker) FinishTx(ctx context.Context, outer *sql.Tx, f Finish, now time
 	}
 	return nil
 }
+
+// FinishedTx reports whether the attempt of a claim has completed its task by
+// FinishTx at the given time, in a transaction that was committed.
+func (w *Worker) FinishedTx(ctx context.Context, claim ClaimID, at time.Time) (bool, error) {
+	is, err := readRows[boolean](ctx, w.db, selectCompleted, claim.ID, claim.GenerationID, w.number, at.UnixMilli())
+	return len(is) == 1 && bool(is[0]), err
+}

@@ -170,10 +170,10 @@ func TestDrainEndsIfATaskSnoozesForEver(t *testing.T) {
 	})
 }
 
-// TestAFailedFinishDoesNotHideALoss lets FinishTx fail and takes the task away
-// before or after the call. The function must be told.
-func TestAFailedFinishDoesNotHideALoss(t *testing.T) {
-	for _, lostBefore := range []bool{false, true} {
+// TestAFinishThatDoesNotLastHidesNoLoss lets FinishTx fail, or rolls its
+// transaction back, and takes the task away. The function must be told.
+func TestAFinishThatDoesNotLastHidesNoLoss(t *testing.T) {
+	for _, when := range []string{"before FinishTx", "after it failed", "after a rollback"} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 			app := runnertest.OpenDB(t, r)
 			calls := 0
@@ -182,26 +182,28 @@ func TestAFailedFinishDoesNotHideALoss(t *testing.T) {
 				if calls++; calls > 1 {
 					return nil
 				}
-				if lostBefore {
+				if when == "before FinishTx" {
 					lose(ctx)
 				}
 				tx, err := app.BeginTx(ctx, nil)
 				testkit.NoError(t, err)
 				var result any
-				if !lostBefore {
+				if when == "after it failed" {
 					result = func() {} // no JSON
 				}
-				if err := runner.FinishTx(ctx, tx, result); err == nil {
-					t.Error("got no error from FinishTx, want one")
-				}
-				if !lostBefore {
+				err = runner.FinishTx(ctx, tx, result)
+				testkit.Equal(t, "FinishTx succeeded", err == nil, when == "after a rollback")
+				_ = tx.Rollback()
+				if when != "before FinishTx" {
 					lose(ctx)
 				}
 				began := time.Now()
-				<-ctx.Done()
-				testkit.ErrorIs(t, context.Cause(ctx), jobs.ErrLost)
-				if waited := time.Since(began); waited > 11*time.Second {
-					t.Errorf("told after %v, want at most a heartbeat", waited)
+				select {
+				case <-ctx.Done():
+					testkit.ErrorIs(t, context.Cause(ctx), jobs.ErrLost)
+					testkit.Between(t, "time until told", time.Since(began), 0, 11*time.Second)
+				case <-time.After(time.Hour):
+					t.Errorf("a loss %s: not told", when)
 				}
 				return nil
 			}))
@@ -210,6 +212,27 @@ func TestAFailedFinishDoesNotHideALoss(t *testing.T) {
 			testkit.Equal(t, "calls", calls, 2)
 		})
 	}
+}
+
+// TestAFunctionGoesOnAfterTheCommitOfFinishTx lets heartbeats find that the
+// task is finished while its function still runs.
+func TestAFunctionGoesOnAfterTheCommitOfFinishTx(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		app := runnertest.OpenDB(t, r)
+		r.Register(sendEmail.Handler(func(ctx context.Context, _ email) error {
+			tx, err := app.BeginTx(ctx, nil)
+			testkit.NoError(t, err)
+			testkit.NoError(t, runner.FinishTx(ctx, tx, "sent"))
+			testkit.NoError(t, tx.Commit())
+			time.Sleep(10 * time.Minute)
+			return ctx.Err()
+		}))
+		runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
+		ran := runnertest.Drain(t, r)
+		testkit.Len(t, "runs", ran, 1)
+		testkit.Equal(t, "state", ran[0].State, jobs.Completed)
+		testkit.Equal(t, "losses", ran[0].Losses, 0)
+	})
 }
 
 func TestAFunctionThatHasLostItsTaskRunsAgain(t *testing.T) {

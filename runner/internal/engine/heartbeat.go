@@ -85,10 +85,19 @@ func (e *Engine) beat() {
 		return
 	}
 	deadline := e.deadline(sent)
+	finishing := e.confirm(claims, owned, sent, deadline)
 	if e.commands.Guardians != nil {
-		// call Renew after the mutex is unlocked, because Renew may have to wait
-		defer func() { e.commands.Guardians.Renew(keysOf(owned), deadline) }()
+		e.commands.Guardians.Renew(keysOf(owned), deadline) // may have to wait
 	}
+	for _, a := range finishing {
+		e.stopUnlessFinished(a)
+	}
+}
+
+// confirm records which claims the worker owned at the last heartbeat, and
+// stops the attempts that have lost their tasks. It returns the attempts whose
+// claims are gone and that have called FinishTx.
+func (e *Engine) confirm(claims, owned []db.ClaimID, sent, deadline time.Time) (finishing []*attempt) {
 	kept := make(map[db.ClaimID]bool, len(owned))
 	for _, claim := range owned {
 		kept[claim] = true
@@ -103,11 +112,32 @@ func (e *Engine) beat() {
 	}
 	for _, claim := range claims {
 		// An attempt that has ended stays in e.running until its outcome is written. After that write, or after the commit of FinishTx, the
-		// worker does not own the task any more. That is not a loss. So the condition excludes attempts that have ended or have called
-		// FinishTx.
-		if a := e.running[claim]; a != nil && !kept[claim] && !a.over.Load() && a.inTx.Load() == 0 {
-			a.fenced.Store(true)
-			a.stop(jobs.ErrLost, true)
+		// worker does not own the task any more. That is not a loss.
+		a := e.running[claim]
+		switch {
+		case a == nil || kept[claim] || a.over.Load():
+		case a.inTx.Load() != 0:
+			finishing = append(finishing, a)
+		default:
+			a.lose()
 		}
 	}
+	return finishing
+}
+
+// stopUnlessFinished stops an attempt that has called FinishTx and does not own
+// its task any more, unless the transaction of FinishTx was committed.
+func (e *Engine) stopUnlessFinished(a *attempt) {
+	ctx, cancel := context.WithTimeout(e.stopped, e.o.beatEvery())
+	defer cancel()
+	finished, err := e.worker.FinishedTx(ctx, a.claim, time.UnixMilli(a.inTx.Load()))
+	if err == nil && !finished && !a.over.Load() {
+		a.lose()
+	}
+}
+
+// lose stops an attempt whose task belongs to another worker.
+func (a *attempt) lose() {
+	a.fenced.Store(true)
+	a.stop(jobs.ErrLost, true)
 }

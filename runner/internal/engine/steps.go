@@ -151,7 +151,6 @@ func (a *attempt) storeStep(ctx context.Context, step jobs.Step) error {
 // stopIfLost stops the attempt if err says that the task has a newer generation.
 func (a *attempt) stopIfLost(err error) {
 	if errors.Is(err, jobs.ErrLost) {
-		a.fenced.Store(true)
-		a.stop(jobs.ErrLost, true)
+		a.lose()
 	}
 }
