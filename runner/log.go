@@ -19,40 +19,45 @@ func logger(log *slog.Logger) *slog.Logger {
 	return slog.New(guardedLog{log.Handler(), &sync.Once{}})
 }
 
-// guardedLog calls a slog.Handler of the program.
+// guardedLog calls a slog.Handler of the program. It stops panics only:
+// runtime.Goexit would need a goroutine for each line.
 type guardedLog struct {
 	inner    slog.Handler
 	reported *sync.Once
 }
 
-func (g guardedLog) guard(f func()) {
-	if p := guard.Call(f); p != nil {
+// stopPanic is for defer.
+func (g guardedLog) stopPanic() {
+	if v := recover(); v != nil {
+		p := guard.Recovered(v)
 		g.reported.Do(func() { // the log itself is broken, so there is no better place
-			fmt.Fprintf(os.Stderr, "runner: the handler of Options.Log does not return: %v\n", p)
+			fmt.Fprintf(os.Stderr, "runner: the handler of Options.Log panics: %v\n", p)
 		})
 	}
 }
 
 // Enabled implements slog.Handler.
-func (g guardedLog) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
-	g.guard(func() { enabled = g.inner.Enabled(ctx, level) })
-	return enabled
+func (g guardedLog) Enabled(ctx context.Context, level slog.Level) bool {
+	defer g.stopPanic()
+	return g.inner.Enabled(ctx, level)
 }
 
 // Handle implements slog.Handler.
-func (g guardedLog) Handle(ctx context.Context, r slog.Record) (err error) {
-	g.guard(func() { err = g.inner.Handle(ctx, r) })
-	return err
+func (g guardedLog) Handle(ctx context.Context, r slog.Record) error {
+	defer g.stopPanic()
+	return g.inner.Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
-func (g guardedLog) WithAttrs(attrs []slog.Attr) slog.Handler {
-	g.guard(func() { g.inner = g.inner.WithAttrs(attrs) })
-	return g
+func (g guardedLog) WithAttrs(attrs []slog.Attr) (h slog.Handler) {
+	h = g
+	defer g.stopPanic()
+	return guardedLog{g.inner.WithAttrs(attrs), g.reported}
 }
 
 // WithGroup implements slog.Handler.
-func (g guardedLog) WithGroup(name string) slog.Handler {
-	g.guard(func() { g.inner = g.inner.WithGroup(name) })
-	return g
+func (g guardedLog) WithGroup(name string) (h slog.Handler) {
+	h = g
+	defer g.stopPanic()
+	return guardedLog{g.inner.WithGroup(name), g.reported}
 }
