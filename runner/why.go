@@ -200,7 +200,7 @@ func (c waitContext) running(t jobs.Task, now time.Time) Wait {
 	lost := func(w Worker) bool { return w.State == db.WorkerLost }
 	at := slices.IndexFunc(c.workers, func(w Worker) bool { return w.ID == t.WorkerID })
 	w := Wait{Reason: "running", Worker: t.Worker}
-	if at >= 0 && c.workers[at].Dead || (at < 0 || lost(c.workers[at])) && t.LeaseExpiresAt.Before(now) {
+	if at < 0 || lost(c.workers[at]) {
 		w.Reason = "worker_gone"
 		if !slices.ContainsFunc(c.workers, func(w Worker) bool { return !lost(w) }) {
 			w.Reason = "no_successor"
