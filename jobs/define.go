@@ -32,7 +32,8 @@ type Handler struct {
 // email.send to mail.send:
 //
 //  1. Define the job under its new name, and register its handler with the old name as an alias:
-//     r.Register(SendMail.Handler(send).Alias("email.send")). Func.Args and ResultFunc.Result accept tasks of both names.
+//     r.Register(SendMail.Handler(send).Alias("email.send")). Func.Args and ResultFunc.Result accept tasks of both names
+//     once Alias has been called, even in a program that only reads results.
 //  2. Define the schedules and the limit of the job again, under the new name. Tasks that the schedules have already enqueued keep the
 //     old name.
 //  3. Start the new program everywhere. A worker of the old program does not know the new name, so tasks with the new name wait for a
@@ -110,7 +111,7 @@ func (f Func[In]) check(task Task) error {
 		}
 	}
 	return &Error{Kind: ErrInvalid, What: fmt.Sprintf("task %d is of job %s, not %s", task.ID, task.Job, f.job),
-		Hint: "the Func of its job; a unique key is shared by all jobs"}
+		Hint: "the Func of its job (a unique key is shared by all jobs), or make the handler with Alias if this is its old name"}
 }
 
 func (f Func[In]) args(task Task) (In, error) {

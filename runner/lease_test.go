@@ -1,8 +1,11 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -164,7 +167,9 @@ func (f *fakeTimeTest) holdWriteLock(from, until time.Duration) {
 }
 
 func TestAttemptsStopBeforeTheirLeaseEndsWhenHeartbeatsFail(t *testing.T) {
-	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
+	var log bytes.Buffer
+	o := Options{Log: slog.New(slog.NewTextHandler(&log, nil))}
+	onFakeTime(t, o, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 		if task, _ := TaskFrom(ctx); task.Losses > 0 {
 			return in, nil
 		}
@@ -183,6 +188,8 @@ func TestAttemptsStopBeforeTheirLeaseEndsWhenHeartbeatsFail(t *testing.T) {
 		defer f.mu.Unlock()
 		testkit.Len(f.T, "runs", f.runs, 2)
 		testkit.Between(f.T, "start of the second run", f.runs[1].at, 2*time.Minute, 2*time.Minute+15*time.Second)
+		testkit.Equal(f.T, "errors in the log", strings.Count(log.String(), "level=ERROR"), 1)
+		testkit.Contains(f.T, log.String(), `level=ERROR msg="heartbeats fail: stopping all attempts"`)
 	})
 }
 

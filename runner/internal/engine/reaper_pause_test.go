@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/runner/db"
@@ -15,4 +17,25 @@ func TestAReaperChecksMoreRarelyIfItsReadsTakeLong(t *testing.T) {
 	testkit.Equal(t, "pause after slow reads", p.pause(), 5*time.Second)
 	p.seen = map[db.Lease]time.Duration{{Length: 12_000}: 0}
 	testkit.Equal(t, "pause with a lease of 12 s", p.pause(), 2*time.Second)
+}
+
+// TestTheReadsOfAReaperEnd checks that a database that does not answer holds up
+// a reaper for a lease at most, and the end of the worker not at all.
+func TestTheReadsOfAReaperEnd(t *testing.T) {
+	for lease, want := range map[time.Duration]time.Duration{time.Second: minReapRead, time.Minute: time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			e := &Engine{o: Options{Lease: lease}}
+			e.stopped, e.stop = context.WithCancel(t.Context())
+			began := time.Now()
+			read, cancel := newReaper(e).readContext()
+			defer cancel()
+			<-read.Done()
+			testkit.Equal(t, "longest read", time.Since(began), want)
+			read, cancel = newReaper(e).readContext()
+			defer cancel()
+			e.stop()
+			<-read.Done()
+			testkit.Equal(t, "time until the end", time.Since(began), want)
+		})
+	}
 }

@@ -1,8 +1,16 @@
 package engine
 
 import (
+	"bytes"
+	"log/slog"
+	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/db/dbtest/fault"
+	"example.com/runner/internal/testkit"
 )
 
 func TestNegativeTimesKeepForever(t *testing.T) {
@@ -24,5 +32,39 @@ func TestNegativeTimesKeepForever(t *testing.T) {
 				t.Errorf("%+v: got tasks deleted that ended before %v, want %v before now (0: none)", test.options, age.before, age.want)
 			}
 		}
+	}
+}
+
+// TestRetentionLogsEachWriteThatFails makes the writes of a round that finds no
+// old tasks fail in turn.
+func TestRetentionLogsEachWriteThatFails(t *testing.T) {
+	for failing, step := range []string{"cannot sum up counters", "cannot delete old workers", "cannot return free space"} {
+		synctest.Test(t, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "test.db")
+			disk := fault.Under(t, path)
+			store, err := db.Open(t.Context(), path, db.Options{Create: true})
+			testkit.NoError(t, err)
+			defer store.Close()
+			var log bytes.Buffer
+			o := Options{Store: store, Log: slog.New(slog.NewTextHandler(&log, nil)), Lease: time.Minute, Keep: time.Hour}
+			e := newEngine(t, o)
+			writes := 0
+			disk.Decide(func(ev fault.Event) fault.Code {
+				if ev.Op != fault.Lock {
+					return fault.OK
+				}
+				if writes++; writes-1 == failing {
+					return fault.IOErr
+				}
+				return fault.OK
+			})
+			e.background.Go(e.retain)
+			time.Sleep(30 * time.Second)
+			e.stop()
+			e.background.Wait()
+			disk.Decide(nil)
+			testkit.Contains(t, log.String(), `level=WARN msg="`+step+`"`)
+			testkit.Equal(t, "warnings about "+step, bytes.Count(log.Bytes(), []byte("level=WARN")), 1)
+		})
 	}
 }
