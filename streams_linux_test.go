@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/runner/internal/testkit"
 )
 
 // TestTenThousandEventStreamsCostLittleMemory lets 10,000 clients request the stream of events at the same time. The server must need
@@ -87,7 +89,7 @@ func TestTenThousandEventStreamsCostLittleMemory(t *testing.T) {
 		}
 	}
 	got := resident(t, server)
-	for began := time.Now(); got > after && time.Since(began) < 20*time.Second; got = resident(t, server) {
+	for began := time.Now(); got > after && time.Since(began) < testkit.Patience; got = resident(t, server) {
 		time.Sleep(50 * time.Millisecond) // no event tells when the server has released memory, so look at intervals
 	}
 	t.Logf("%d MiB afterwards", got>>10)
@@ -134,7 +136,7 @@ func page(t *testing.T, address, token string) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: testkit.Patience}
 	res, err := client.Do(req)
 	if err != nil {
 		t.Error(err)

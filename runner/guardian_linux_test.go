@@ -24,7 +24,7 @@ func TestKilledWorkerLeavesNoProcessAndItsTaskRunsAgain(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
 	task, worker, members := startProcessTree(t, r, longLease)
-	once := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With(jobs.AtMostOnce()))
+	once := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With(jobs.AtMostOnce()))
 	until(t, r, func() bool { return runnerkit.Get(t, r, once.ID).State == jobs.Running })
 	runnerkit.Work(t, r)
 	until(t, r, func() bool { return len(lockFiles(t, r)) == 2 })
@@ -98,7 +98,7 @@ func TestTheOnlyWorkerContinuesItsTasksAfterAStop(t *testing.T) {
 	stopOutsideTransaction(t, r, worker.Pid)
 	before := runnerkit.Get(t, r, task.ID)
 	due := runnerkit.Enqueue(t, r, quick.With(nil))
-	testkit.Within(t, time.Minute, "the end of the lease", func() bool { return time.Now().After(before.LeaseExpiresAt) })
+	testkit.Eventually(t, "the end of the lease", func() bool { return time.Now().After(before.LeaseExpiresAt) })
 	signal(t, worker.Pid, syscall.SIGCONT)
 	until(t, r, func() bool {
 		return runnerkit.Get(t, r, due.ID).State == jobs.Completed &&
@@ -136,7 +136,7 @@ func TestAKilledGuardianEndsOnlyItsOwnCommand(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
-	neighbour := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With())
+	neighbour := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With())
 	runnerkit.Work(t, r)
 	var worker string
 	testkit.Eventually(t, "a command", func() bool {
@@ -146,7 +146,7 @@ func TestAKilledGuardianEndsOnlyItsOwnCommand(t *testing.T) {
 	})
 	spared := parentOf(commandsOf(worker)[0])
 	const kills = 5
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With(jobs.MaxLosses(3*kills)))
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With(jobs.MaxLosses(3*kills)))
 	for losses := range kills {
 		var command int
 		testkit.Eventually(t, "a command", func() bool {
@@ -201,7 +201,7 @@ func TestStoppedGuardianIsReplaced(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1, Lease: runner.MinLease})
 	handlers(r)
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With())
 	runnerkit.Work(t, r)
 	var worker string
 	testkit.Eventually(t, "a command", func() bool {

@@ -137,7 +137,7 @@ func startWorker(t *testing.T, r *runner.Runner, slots int, lease time.Duration)
 // until waits until the function "done" returns true. It calls this function after each change of the database.
 func until(t *testing.T, r *runner.Runner, done func() bool) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), testkit.Patience)
 	defer stop()
 	if err := r.Changes(ctx, func() (bool, error) { return done(), nil }); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
@@ -61,7 +60,7 @@ func TestARunnerInTheDatabaseOfAnApplication(t *testing.T) {
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), testkit.Patience)
 	defer stop()
 	task, err = r.Await(ctx, task.ID)
 	testkit.NoError(t, err)

@@ -14,15 +14,12 @@ import (
 	"example.com/runner/runner"
 )
 
-// shortLease is a lease that ends during a test.
-const shortLease = time.Second
-
 // enqueueSleepCommands enqueues commands that run until they are killed, with one attempt each.
 func enqueueSleepCommands(t *testing.T, r *runner.Runner, n int, options ...jobs.Option) []jobs.Task {
 	t.Helper()
 	tasks := make([]jobs.Task, n)
 	for i := range tasks {
-		tasks[i] = runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With(append(options, jobs.MaxAttempts(1))...))
+		tasks[i] = runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With(append(options, jobs.MaxAttempts(1))...))
 	}
 	return tasks
 }
@@ -30,7 +27,7 @@ func enqueueSleepCommands(t *testing.T, r *runner.Runner, n int, options ...jobs
 // lockWrites keeps every process from writing until the returned function is called.
 func lockWrites(t *testing.T, r *runner.Runner) (unlock func()) {
 	t.Helper()
-	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(5000)")
+	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(60000)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,12 +69,12 @@ func TestATaskThatRunnerKilledIsLostAndNotFailed(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	const n = 16
 	tasks := enqueueSleepCommands(t, r, n)
-	victim := startWorker(t, r, n, shortLease)
+	victim := startWorker(t, r, n, runner.MinLease)
 	until(t, r, func() bool { return runnerkit.Get(t, r, tasks[n-1].ID).State == jobs.Running })
 	worker := runnerkit.Get(t, r, tasks[0].ID).WorkerID
 	testkit.Eventually(t, "the commands", func() bool { return len(commandsOf(worker)) == n })
 	commands := commandsOf(worker)
-	reaper := startWorker(t, r, 1, shortLease)
+	reaper := startWorker(t, r, 1, runner.MinLease)
 	testkit.Eventually(t, "the other worker", func() bool { return len(lockFiles(t, r)) == 2 })
 	stopOutsideTransaction(t, r, victim.Pid)
 	guardians := guardiansOf(worker)
@@ -87,7 +84,7 @@ func TestATaskThatRunnerKilledIsLostAndNotFailed(t *testing.T) {
 	unlock := lockWrites(t, r)
 	// The other worker finds the expired lease within a second, but cannot revoke the claims while this test holds the write lock. A worker
 	// with a bug would kill the commands before it has revoked the claims.
-	for end := time.Now().Add(4 * shortLease); living(commands) > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(runner.MinLease + 3*time.Second); living(commands) > 0 && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	freeze(t, reaper.Pid)
@@ -173,7 +170,7 @@ func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
 func TestAFrozenContainerFailsNoTask(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
-	const lease = 3 * time.Second
+	const lease = runner.MinLease
 	commands := enqueueSleepCommands(t, r, 6)
 	once := enqueueSleepCommands(t, r, 2, jobs.AtMostOnce())
 	all := append(commands, once...)

@@ -86,7 +86,7 @@ func TestEnqueueInTheCallersTransaction(t *testing.T) {
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), testkit.Patience)
 	defer stop()
 	done, err := r.Await(ctx, task.ID) // no call tells the worker about the commit, so the worker must notice it
 	testkit.NoError(t, err)

@@ -96,7 +96,7 @@ func TestAPanicFailsTheAttempt(t *testing.T) {
 func TestCancelStopsARunningCommand(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "60"}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With())
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Work(ctx) }()
@@ -123,11 +123,11 @@ func TestDrainReleasesTasksThatDoNotEnd(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Grace: 10 * time.Millisecond})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	begun := filepath.Join(t.TempDir(), "begun")
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `touch "$0"; exec sleep 60`, begun}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `touch "$0"; exec sleep 600`, begun}}.With())
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Work(ctx) }()
-	testkit.Within(t, 30*time.Second, "the command", func() bool { _, err := os.Stat(begun); return err == nil })
+	testkit.Eventually(t, "the command", func() bool { _, err := os.Stat(begun); return err == nil })
 	stop()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestACommandThatAnswersTermWithExitZero(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- r.Work(ctx) }()
-			testkit.Within(t, 30*time.Second, "the command", func() bool { _, err := os.Stat(begun); return err == nil })
+			testkit.Eventually(t, "the command", func() bool { _, err := os.Stat(begun); return err == nil })
 			test.end(t, r, task.ID, stop)
 			if err := <-done; err != nil {
 				t.Fatal(err)
@@ -194,7 +194,7 @@ func TestACommandThatAnswersTermWithExitZero(t *testing.T) {
 func TestAbortKillsCommands(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "trap '' TERM; sleep 60"}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "trap '' TERM; sleep 600"}}.With())
 	done := make(chan error, 1)
 	go func() { done <- r.Work(t.Context()) }()
 	if err := r.Changes(t.Context(), func() (bool, error) { return runnerkit.Get(t, r, task.ID).State == jobs.Running, nil }); err != nil {
@@ -234,7 +234,7 @@ func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{BusyTimeout: 3 * time.Second})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	pidFile := filepath.Join(t.TempDir(), "pid")
-	command := jobs.Command{Argv: []string{"sh", "-c", "trap '' TERM; echo $$ >\"$1\"; sleep 60", "x", pidFile}}
+	command := jobs.Command{Argv: []string{"sh", "-c", "trap '' TERM; echo $$ >\"$1\"; sleep 600", "x", pidFile}}
 	task := runnerkit.Enqueue(t, r, command.With())
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -245,7 +245,7 @@ func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 		text, _ := os.ReadFile(pidFile)
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
-	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(5000)")
+	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(60000)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,8 +262,8 @@ func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 			t.Log("gone after", time.Since(began))
 			break
 		}
-		if time.Since(began) > 20*time.Second {
-			t.Fatal("got a living command 20s after Abort, want it killed")
+		if time.Since(began) > testkit.Patience {
+			t.Fatalf("got a living command %v after Abort, want it killed", testkit.Patience)
 		}
 	}
 	if err := lock.Rollback(); err != nil {
@@ -337,7 +337,7 @@ func TestWorkUntilEmptyRunsTasksThatAnotherProcessAdds(t *testing.T) {
 		return nil
 	}), second.Handler(func(context.Context, any) error { close(begun); return nil }))
 	runnerkit.Enqueue(t, r, first.With(nil))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	testkit.NoError(t, r.WorkUntilEmpty(ctx))
 	if ctx.Err() != nil {

@@ -59,7 +59,7 @@ func TestASelectionIsRetriedAndDeleted(t *testing.T) {
 
 func TestARunningTaskIsCancelledAfterAQuestion(t *testing.T) {
 	r := open(t)
-	id := shell(t, r, "sleep 60")
+	id := shell(t, r, "sleep 600")
 	defer runnerkit.Work(t, r)()
 	testkit.Eventually(t, "the task runs", func() bool { return state(t, r, id) == jobs.Running })
 	s := serve(t, r, web.ServerOptions{})

@@ -13,14 +13,14 @@ import (
 // cgroup.
 func TestACommandLivesAfterAnotherProcessHasKilledTheCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
-	killed, _, _ := startScript(t, g, "exec sleep 300", time.Minute)
+	killed, _, _ := startScript(t, g, "exec sleep 300", time.Hour)
 	if err := os.WriteFile(filepath.Join(lock.Records()[0].Cgroup, "cgroup.kill"), []byte("1"), 0); err != nil {
 		t.Skip("this user may not create a cgroup:", err)
 	}
 	if exit, err := waitChild(t, killed); exit.Signal != 9 || err != nil {
 		t.Fatalf("got %+v, error %v; want signal 9", exit, err)
 	}
-	next, _, _ := startScript(t, g, "exit 0", time.Minute)
+	next, _, _ := startScript(t, g, "exit 0", time.Hour)
 	if exit, err := waitChild(t, next); exit.Signal != 0 || exit.Code != 0 || err != nil {
 		t.Errorf("the next command: got %+v, error %v; want exit status 0", exit, err)
 	}
@@ -31,7 +31,7 @@ func TestACommandLivesAfterAnotherProcessHasKilledTheCgroup(t *testing.T) {
 // only these processes. The next attempt must survive.
 func TestASweepOfOneAttemptKeepsTheNextInTheCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
-	next, _, _ := startScript(t, g, "exec sleep 300", time.Minute)
+	next, _, _ := startScript(t, g, "exec sleep 300", time.Hour)
 	group := lock.Records()[0].Cgroup
 	if _, err := os.Stat(group); group == "" || err != nil {
 		t.Skip("this user may not create a cgroup")

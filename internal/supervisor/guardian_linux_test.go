@@ -25,16 +25,16 @@ func TestGuardianReportsErrorsOfStart(t *testing.T) {
 		return err
 	}
 	var wrong *DirError
-	if err := start(Command{Path: "/missing", Argv: []string{"x"}}, time.Minute); !errors.Is(err, unix.ENOENT) || errors.As(err, &wrong) {
+	if err := start(Command{Path: "/missing", Argv: []string{"x"}}, time.Hour); !errors.Is(err, unix.ENOENT) || errors.As(err, &wrong) {
 		t.Errorf("missing program: got error %v, want %v", err, unix.ENOENT)
 	}
-	if err := start(Command{Path: "/bin/sh", Argv: []string{"x"}, Dir: "/missing"}, time.Minute); !errors.As(err, &wrong) {
+	if err := start(Command{Path: "/bin/sh", Argv: []string{"x"}, Dir: "/missing"}, time.Hour); !errors.As(err, &wrong) {
 		t.Errorf("missing directory: got error %v, want a *DirError", err)
 	}
 	if err := start(shell("exit"), -time.Second); !errors.Is(err, ErrRefused) {
 		t.Errorf("deadline in the past: got error %v, want %v", err, ErrRefused)
 	}
-	if err := start(Command{Path: "/bin/sh"}, time.Minute); !errors.Is(err, unix.EINVAL) {
+	if err := start(Command{Path: "/bin/sh"}, time.Hour); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("empty argv: got error %v, want %v", err, unix.EINVAL)
 	}
 }
@@ -47,7 +47,7 @@ func TestArgumentsArriveByteForByteThroughTheGuardian(t *testing.T) {
 	script := `pwd -P; printf '%s|' "$@" "$A"; ls /proc/$$/fd | tr '\n' ' '; grep -c . /proc/$PPID/environ`
 	c := Command{Path: "/bin/sh", Argv: []string{"sh", "-c", script, "x", "\xff\xfe", "", " a\nb "},
 		Env: []string{"A=\xfe", "PATH=/usr/bin:/bin"}, Dir: dir, Stdout: w, Stderr: w}
-	child, err := g.Start(t.Context(), c, Key{1, 1}, time.Now().Add(time.Minute))
+	child, err := g.Start(t.Context(), c, Key{1, 1}, time.Now().Add(time.Hour))
 	w.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -71,9 +71,9 @@ func TestTheDeadlineKillsUnlessItIsRenewed(t *testing.T) {
 	other := startGuardianInSlot(t, lock, 1)
 	for deadline := 300 * time.Millisecond; ; deadline *= 4 {
 		began := time.Now()
-		a, _, ra := startScript(t, g, "setsid -f sh -c 'echo $$; exec sleep 60'; exec sleep 60", deadline)
-		b, key, _ := startScript(t, other, "exec sleep 60", deadline)
-		other.Renew([]Key{key}, time.Now().Add(time.Minute))
+		a, _, ra := startScript(t, g, "setsid -f sh -c 'echo $$; exec sleep 600'; exec sleep 600", deadline)
+		b, key, _ := startScript(t, other, "exec sleep 600", deadline)
+		other.Renew([]Key{key}, time.Now().Add(time.Hour))
 		inTime := time.Since(began) < deadline/2
 		text, _ := ra.ReadString('\n') // if the command is killed before it prints the pid, the text is empty
 		child, _ := strconv.Atoi(strings.TrimSpace(text))
@@ -95,7 +95,7 @@ func TestTheDeadlineKillsUnlessItIsRenewed(t *testing.T) {
 
 func TestTerminateIsFollowedByKill(t *testing.T) {
 	g, _ := startGuardian(t)
-	c, _, r := startScript(t, g, "trap '' TERM; echo 1; while :; do sleep 0.1; done", time.Minute)
+	c, _, r := startScript(t, g, "trap '' TERM; echo 1; while :; do sleep 0.1; done", time.Hour)
 	line(t, r)
 	c.Terminate(50 * time.Millisecond)
 	if exit, err := waitChild(t, c); err != nil || exit.Signal != 9 || exit.LeftOver != 0 {
@@ -106,7 +106,7 @@ func TestTerminateIsFollowedByKill(t *testing.T) {
 func TestCommandsDieWithTheirGuardian(t *testing.T) {
 	for name, script := range leftOverScripts {
 		g, lock := startGuardian(t)
-		child, _, r := startScript(t, g, script+"\nexec sleep 60", time.Minute)
+		child, _, r := startScript(t, g, script+"\nexec sleep 600", time.Hour)
 		pid := line(t, r)
 		unix.Kill(g.Pid(), unix.SIGKILL)
 		if _, err := waitChild(t, child); !errors.Is(err, ErrLost) {
@@ -122,7 +122,7 @@ func TestCommandsDieWithTheirGuardian(t *testing.T) {
 		if _, err := TakeLock(lock.Path()); !errors.Is(err, ErrHeld) {
 			t.Errorf("%s: lock of a living worker: got error %v, want %v", name, err, ErrHeld)
 		}
-		if _, err := g.Start(t.Context(), shell("exit"), Key{1, 1}, time.Now().Add(time.Minute)); !errors.Is(err, ErrGone) {
+		if _, err := g.Start(t.Context(), shell("exit"), Key{1, 1}, time.Now().Add(time.Hour)); !errors.Is(err, ErrGone) {
 			t.Errorf("%s: start by a dead guardian: got error %v, want %v", name, err, ErrGone)
 		}
 	}
@@ -130,7 +130,7 @@ func TestCommandsDieWithTheirGuardian(t *testing.T) {
 
 func TestAGuardianThatHangsIsKilled(t *testing.T) {
 	g, _ := startGuardian(t)
-	child, _, _ := startScript(t, g, "exec sleep 60", time.Minute)
+	child, _, _ := startScript(t, g, "exec sleep 600", time.Hour)
 	unix.Kill(g.Pid(), unix.SIGSTOP)
 	for range 3 {
 		g.Ping()
@@ -149,7 +149,7 @@ func TestManyStartsThroughTheGuardian(t *testing.T) {
 			for j := range 25 {
 				code := (8*j + i) % 200
 				child, err := g.Start(t.Context(), shell(fmt.Sprintf("exit %d", code)), Key{1, generation.Add(1)},
-					time.Now().Add(time.Minute))
+					time.Now().Add(time.Hour))
 				if err != nil {
 					t.Errorf("start: got error %v, want none", err)
 					return
@@ -180,13 +180,13 @@ func TestACancelledStartKillsTheCommand(t *testing.T) {
 	for range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		child, err := g.Start(ctx, shell("exec sleep 60"), Key{1, generation.Add(1)}, time.Now().Add(time.Minute))
+		child, err := g.Start(ctx, shell("exec sleep 600"), Key{1, generation.Add(1)}, time.Now().Add(time.Hour))
 		if err == nil {
 			waitChild(t, child)
 		} else if !errors.Is(err, ErrRefused) {
 			t.Errorf("got error %v, want %v", err, ErrRefused)
 		}
-		next, _, _ := startScript(t, g, "exit 3", time.Minute) // the guardian still works
+		next, _, _ := startScript(t, g, "exit 3", time.Hour) // the guardian still works
 		if exit, err := waitChild(t, next); exit.Code != 3 || err != nil {
 			t.Fatalf("the next command: got %+v, error %v; want exit status 3", exit, err)
 		}
@@ -201,7 +201,7 @@ func TestACancelledStartTerminatesTheCommandBeforeItKills(t *testing.T) {
 		begun := filepath.Join(t.TempDir(), "begun")
 		command := shell(`trap 'exit 5' TERM; : >"$0"; while :; do sleep 0.01; done`)
 		command.Argv = append(command.Argv, begun)
-		command.KillAfter = time.Minute
+		command.KillAfter = time.Hour
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			defer cancel()
@@ -211,13 +211,13 @@ func TestACancelledStartTerminatesTheCommandBeforeItKills(t *testing.T) {
 				}
 			}
 		}()
-		child, err := g.Start(ctx, command, Key{1, generation.Add(1)}, time.Now().Add(time.Minute))
+		child, err := g.Start(ctx, command, Key{1, generation.Add(1)}, time.Now().Add(time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}
 		<-ctx.Done()
 		// If ctx ended during Start, Start has sent TERM already, and a second call of Terminate has no effect.
-		_ = child.Terminate(time.Minute)
+		_ = child.Terminate(time.Hour)
 		if exit, err := waitChild(t, child); exit.Code != 5 || err != nil {
 			t.Fatalf("start %d: got %+v, error %v; want exit status 5", i, exit, err)
 		}
@@ -245,14 +245,18 @@ func TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	c := shell("echo $$; exec sleep 60")
+	c := shell("echo $$; exec sleep 600")
 	err = g.send(request{Op: opStart, Key: Key{7, 1}, Path: c.Path, Argv: c.Argv, Env: c.Env, Dir: "/", Null: 0b101,
-		Deadline: clockAt(time.Now().Add(3 * time.Second))}, unix.UnixRights(int(w.Fd())))
+		Deadline: clockAt(time.Now().Add(time.Hour))}, unix.UnixRights(int(w.Fd())))
 	w.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
 	command := line(t, bufio.NewReader(r))
+	renewal := request{Op: opRenew, Key: Key{7, 1}, Deadline: clockAt(time.Now().Add(time.Second))}
+	if err := g.send(renewal, nil); err != nil {
+		t.Fatal(err)
+	}
 	ping, err := encode(&request{Op: opPing, N: 1 << 60})
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func TestACommandMayLeaveProcessesBehind(t *testing.T) {
 		for _, status := range []string{"exit 0", "exit 3"} {
 			g, lock := startGuardian(t)
 			waits, release := newRelease(t)
-			child, key, r := startCommand(t, g, leaving(script+"\n"+waits+status), time.Minute)
+			child, key, r := startCommand(t, g, leaving(script+"\n"+waits+status), time.Hour)
 			pid := line(t, r)
 			killLater(t, pid)
 			release()
@@ -58,7 +58,7 @@ func TestACommandMayLeaveProcessesBehind(t *testing.T) {
 			// Another guardian uses the same position of the lock file, starts another command and is killed. A worker then calls Sweep,
 			// which must not kill the process that the first command left behind.
 			next := startGuardianInSlot(t, lock, 0)
-			other, _, _ := startCommand(t, next, shell("sleep 60"), time.Minute)
+			other, _, _ := startCommand(t, next, shell("sleep 600"), time.Hour)
 			_ = unix.Kill(next.Pid(), unix.SIGKILL)
 			_, _ = waitChild(t, other)
 			for _, keys := range [][]Key{{key}, nil} {
@@ -74,27 +74,26 @@ func TestACommandMayLeaveProcessesBehind(t *testing.T) {
 }
 
 func TestOnlyACommandThatExitsLeavesProcessesBehind(t *testing.T) {
-	const script = "setsid -f sh -c 'echo $$; exec sleep 60'\n"
+	const script = "setsid -f sh -c 'echo $$; exec sleep 600'\n"
 	cases := map[string]struct {
 		script string // what the leader does after it has left a process behind
 		end    func(*Child)
-		after  time.Duration
 	}{
-		"kill":               {"sleep 60", func(c *Child) { _ = c.Kill() }, time.Minute},
-		"terminate":          {"sleep 60", func(c *Child) { _ = c.Terminate(0) }, time.Minute},
-		"exit after TERM":    {"sleep 60 & wait", func(c *Child) { _ = c.Terminate(time.Minute) }, time.Minute},
-		"deadline":           {"sleep 60", func(*Child) {}, time.Second},
-		"signal":             {"kill -9 $$", func(*Child) {}, time.Minute},
-		"end of the worker":  {"sleep 60", func(c *Child) { _ = c.Guardian().Close() }, time.Minute},
-		"a killed guardian":  {"sleep 60", func(c *Child) { _ = unix.Kill(c.Guardian().Pid(), unix.SIGKILL) }, time.Minute},
-		"a killed command":   {"sleep 60", func(c *Child) { _ = unix.Kill(c.Pid(), unix.SIGKILL) }, time.Minute},
-		"a terminated shell": {"sleep 60", func(c *Child) { _ = unix.Kill(c.Pid(), unix.SIGTERM) }, time.Minute},
+		"kill":               {"sleep 600", func(c *Child) { _ = c.Kill() }},
+		"terminate":          {"sleep 600", func(c *Child) { _ = c.Terminate(0) }},
+		"exit after TERM":    {"sleep 600 & wait", func(c *Child) { _ = c.Terminate(time.Hour) }},
+		"deadline":           {"sleep 600", func(c *Child) { c.Guardian().Renew([]Key{c.key}, time.Now()) }},
+		"signal":             {"kill -9 $$", func(*Child) {}},
+		"end of the worker":  {"sleep 600", func(c *Child) { _ = c.Guardian().Close() }},
+		"a killed guardian":  {"sleep 600", func(c *Child) { _ = unix.Kill(c.Guardian().Pid(), unix.SIGKILL) }},
+		"a killed command":   {"sleep 600", func(c *Child) { _ = unix.Kill(c.Pid(), unix.SIGKILL) }},
+		"a terminated shell": {"sleep 600", func(c *Child) { _ = unix.Kill(c.Pid(), unix.SIGTERM) }},
 	}
 	trap := map[string]string{"exit after TERM": "trap 'exit 0' TERM\n"}
 	for name, test := range cases {
 		g, _ := startGuardian(t)
 		waits, release := newRelease(t)
-		child, _, r := startCommand(t, g, leaving(trap[name]+script+waits+test.script), test.after)
+		child, _, r := startCommand(t, g, leaving(trap[name]+script+waits+test.script), time.Hour)
 		pid := line(t, r)
 		killLater(t, pid)
 		release()
@@ -109,7 +108,7 @@ func TestOnlyACommandThatExitsLeavesProcessesBehind(t *testing.T) {
 func TestAGuardianWhoseCommandLeavesNothingStartsTheNextOne(t *testing.T) {
 	g, _ := startGuardian(t)
 	for range 3 {
-		child, _, _ := startCommand(t, g, leaving("sleep 0.01 & wait; exit 4"), time.Minute)
+		child, _, _ := startCommand(t, g, leaving("sleep 0.01 & wait; exit 4"), time.Hour)
 		if exit, err := waitChild(t, child); exit.Code != 4 || exit.Left != 0 || err != nil || !g.Idle() {
 			t.Errorf("got %+v, error %v, idle %v; want exit status 4, none left, idle", exit, err, g.Idle())
 		}
@@ -117,13 +116,13 @@ func TestAGuardianWhoseCommandLeavesNothingStartsTheNextOne(t *testing.T) {
 }
 
 func TestAProcessWithoutAGuardianMayBeLeftBehind(t *testing.T) {
-	p, r := startPiped(t, leaving("sleep 60 & echo $!; exit 3"))
+	p, r := startPiped(t, leaving("sleep 600 & echo $!; exit 3"))
 	pid := number(t, r)
 	killLater(t, pid)
 	if exit := wait(t, p); exit.Code != 3 || exit.Left != 1 || exit.LeftOver != 0 || !running(pid) {
 		t.Errorf("got %+v, alive %v; want exit status 3, 1 left, alive", exit, running(pid))
 	}
-	p, r = startPiped(t, leaving("sleep 60 & echo $!; sleep 60"))
+	p, r = startPiped(t, leaving("sleep 600 & echo $!; sleep 600"))
 	pid = number(t, r)
 	killLater(t, pid)
 	_ = p.Kill()

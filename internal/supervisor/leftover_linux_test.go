@@ -13,22 +13,22 @@ import (
 
 // leftOverScripts leave a process behind in different ways. Each script prints the pid of that process.
 var leftOverScripts = map[string]string{
-	"plain":         `echo $$; exec sleep 60`,
-	"background":    `sleep 60 & echo $!`,
-	"nohup":         `nohup sleep 60 >/dev/null 2>&1 & echo $!`,
-	"setsid":        `setsid sleep 60 & echo $!`,
-	"setsid -f":     `setsid -f sh -c 'echo $$; exec sleep 60'`,
-	"double fork":   `(setsid sh -c "sh -c 'echo \$\$; exec sleep 60' &" &)`,
-	"no environ":    `env -i setsid -f sh -c 'echo $$; exec sleep 60'`,
-	"stopped":       `setsid sh -c 'echo $$; kill -STOP $$; sleep 60' &`,
-	"ignores signs": `trap '' TERM INT HUP; setsid -f sh -c 'echo $$; exec sleep 60'; sleep 60`,
+	"plain":         `echo $$; exec sleep 600`,
+	"background":    `sleep 600 & echo $!`,
+	"nohup":         `nohup sleep 600 >/dev/null 2>&1 & echo $!`,
+	"setsid":        `setsid sleep 600 & echo $!`,
+	"setsid -f":     `setsid -f sh -c 'echo $$; exec sleep 600'`,
+	"double fork":   `(setsid sh -c "sh -c 'echo \$\$; exec sleep 600' &" &)`,
+	"no environ":    `env -i setsid -f sh -c 'echo $$; exec sleep 600'`,
+	"stopped":       `setsid sh -c 'echo $$; kill -STOP $$; sleep 600' &`,
+	"ignores signs": `trap '' TERM INT HUP; setsid -f sh -c 'echo $$; exec sleep 600'; sleep 600`,
 }
 
 func TestLeftOverProcessesAreKilledWithTheirAttempt(t *testing.T) {
 	for name, script := range leftOverScripts {
 		g, lock := startGuardian(t)
 		waits, release := newRelease(t)
-		child, _, r := startScript(t, g, script+"\n"+waits+"exit 3", time.Minute)
+		child, _, r := startScript(t, g, script+"\n"+waits+"exit 3", time.Hour)
 		pid := line(t, r)
 		release()
 		if name == "plain" || name == "ignores signs" {
@@ -53,8 +53,8 @@ func TestLeftOverProcessesAreKilledWithTheirAttempt(t *testing.T) {
 func TestOnlyProcessesOfTheEndedAttemptAreKilled(t *testing.T) {
 	g, lock := startGuardian(t)
 	waits, release := newRelease(t)
-	a, _, ra := startScript(t, g, "setsid -f sh -c 'echo $$; exec sleep 60'; "+waits+"exit 4", time.Minute)
-	b, key, rb := startScript(t, startGuardianInSlot(t, lock, 1), "setsid -f sh -c 'echo $$; exec sleep 60'; exec sleep 60", time.Minute)
+	a, _, ra := startScript(t, g, "setsid -f sh -c 'echo $$; exec sleep 600'; "+waits+"exit 4", time.Hour)
+	b, key, rb := startScript(t, startGuardianInSlot(t, lock, 1), "setsid -f sh -c 'echo $$; exec sleep 600'; exec sleep 600", time.Hour)
 	mine, other := line(t, ra), line(t, rb)
 	release()
 	exit, err := waitChild(t, a)
@@ -123,7 +123,7 @@ func TestVeryManyLeftOverProcessesAreKilled(t *testing.T) {
 	var longest time.Duration
 	for ended := false; !ended; {
 		at := time.Now()
-		bystander, _, _ := startScript(t, other, "exit 0", time.Minute)
+		bystander, _, _ := startScript(t, other, "exit 0", time.Hour)
 		if exit, err := waitChild(t, bystander); exit.Code != 0 || err != nil {
 			t.Errorf("the other command: got %+v, error %v; want exit status 0", exit, err)
 		}
@@ -131,8 +131,8 @@ func TestVeryManyLeftOverProcessesAreKilled(t *testing.T) {
 		select {
 		case exit := <-end:
 			ended = true
-			if took := time.Since(began); exit.LeftOver != *leftOvers || took > 10*time.Second {
-				t.Errorf("got %d left over, all dead after %v; want %d, at most 10 s", exit.LeftOver, took, *leftOvers)
+			if exit.LeftOver != *leftOvers {
+				t.Errorf("got %d left over, want %d", exit.LeftOver, *leftOvers)
 			}
 			t.Logf("%d processes were dead after %v; the slowest other command took %v", *leftOvers, time.Since(began), longest)
 		default:

@@ -29,7 +29,7 @@ func TestOnlyThreeDescriptorsAreOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(leak)
-	p, _ := startPiped(t, Command{Path: "/bin/sleep", Argv: []string{"sleep", "60"}})
+	p, _ := startPiped(t, Command{Path: "/bin/sleep", Argv: []string{"sleep", "600"}})
 	testkit.Eventually(t, "three descriptors", func() bool { // check repeatedly: the dynamic loader of sleep opens libraries for a moment
 		files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.Pid()))
 		return err == nil && len(files) == 3 && files[0].Name() == "0" && files[1].Name() == "1" && files[2].Name() == "2"
@@ -40,7 +40,7 @@ func TestOnlyThreeDescriptorsAreOpen(t *testing.T) {
 
 func TestLeftOverOfAnotherGroupIsKilled(t *testing.T) {
 	g, _ := startGuardian(t)
-	child, _, r := startCommand(t, g, self(t, "regroup"), time.Minute)
+	child, _, r := startCommand(t, g, self(t, "regroup"), time.Hour)
 	pid := line(t, r)
 	if exit, err := waitChild(t, child); err != nil || exit.Code != 0 || exit.LeftOver != 1 {
 		t.Errorf("got %+v, error %v; want exit status 0 and 1 left over", exit, err)
@@ -52,7 +52,7 @@ func TestLeftOverOfAnotherGroupIsKilled(t *testing.T) {
 
 func TestKillReachesOtherGroupsOfTheSession(t *testing.T) {
 	g, _ := startGuardian(t)
-	child, _, r := startCommand(t, g, self(t, "regroup", "and stay"), time.Minute)
+	child, _, r := startCommand(t, g, self(t, "regroup", "and stay"), time.Hour)
 	pid := line(t, r)
 	if err := child.Kill(); err != nil {
 		t.Errorf("Kill: got error %v, want none", err)
@@ -65,7 +65,7 @@ func TestKillReachesOtherGroupsOfTheSession(t *testing.T) {
 
 func TestLeftOverProcessesThatForkAreKilled(t *testing.T) {
 	g, _ := startGuardian(t)
-	child, key, r := startScript(t, g, "for i in 1 2 3 4; do (while :; do sleep 0.01; done) & done; echo 1; exit 0", time.Minute)
+	child, key, r := startScript(t, g, "for i in 1 2 3 4; do (while :; do sleep 0.01; done) & done; echo 1; exit 0", time.Hour)
 	line(t, r)
 	if exit, err := waitChild(t, child); err != nil || exit.LeftOver < 4 {
 		t.Errorf("got %+v, error %v; want at least 4 left over", exit, err)

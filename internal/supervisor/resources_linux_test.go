@@ -27,7 +27,7 @@ func TestPrioritiesBelongToOneCommand(t *testing.T) {
 		if want == "7 7" {
 			c.Resources = Resources{Nice: 7, IOPriority: best6}
 		}
-		child, _, out := startCommand(t, g, c, time.Minute)
+		child, _, out := startCommand(t, g, c, time.Hour)
 		got, err := out.ReadString('\n')
 		if exit, failed := waitChild(t, child); strings.TrimSpace(got) != want || err != nil || failed != nil || exit.Code != 0 {
 			t.Errorf("niceness: got %q (%v), %+v (%v); want %q", got, err, exit, failed, want)
@@ -35,7 +35,7 @@ func TestPrioritiesBelongToOneCommand(t *testing.T) {
 	}
 	c := shell("exec sleep 300")
 	c.Resources = Resources{IOPriority: best6}
-	child, _, _ := startCommand(t, g, c, time.Minute)
+	child, _, _ := startCommand(t, g, c, time.Hour)
 	priority, _, errno := unix.Syscall(unix.SYS_IOPRIO_GET, 1, uintptr(child.Pid()), 0)
 	if priority != best6 || errno != 0 {
 		t.Errorf("disk priority: got %#x (%v), want %#x", priority, errno, best6)
@@ -50,7 +50,7 @@ func TestACommandWithPrioritiesDiesWithItsGuardian(t *testing.T) {
 	g, _ := startGuardian(t)
 	c := shell("exec sleep 300")
 	c.Resources.Nice = 7
-	child, _, _ := startCommand(t, g, c, time.Minute)
+	child, _, _ := startCommand(t, g, c, time.Hour)
 	if err := unix.Kill(g.Pid(), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -65,12 +65,12 @@ func TestACommandOfAnotherUser(t *testing.T) {
 	c := shell(`echo $(id -u) $(id -g) $(id -G)`)
 	c.Resources.User = &User{UID: 65534, GID: 65533, Groups: []int{12345, 12346}}
 	if os.Geteuid() != 0 {
-		if _, err := g.Start(t.Context(), c, Key{7, generation.Add(1)}, time.Now().Add(time.Minute)); !errors.Is(err, unix.EPERM) {
+		if _, err := g.Start(t.Context(), c, Key{7, generation.Add(1)}, time.Now().Add(time.Hour)); !errors.Is(err, unix.EPERM) {
 			t.Errorf("got error %v, want EPERM", err)
 		}
 		return
 	}
-	child, _, out := startCommand(t, g, c, time.Minute)
+	child, _, out := startCommand(t, g, c, time.Hour)
 	got, err := out.ReadString('\n')
 	if got != "65534 65533 65533 12345 12346\n" || err != nil {
 		t.Errorf("got %q (%v), want 65534 65533 65533 12345 12346", got, err)
@@ -85,12 +85,12 @@ func TestACommandWithALimitThatCannotBeAppliedDoesNotRun(t *testing.T) {
 	for name, limit := range map[string]Resources{reasonMemory: {Memory: 1 << 30}, reasonCPU: {CPU: 50}} {
 		c := shell("echo ran >&2")
 		c.Resources = limit
-		_, err := g.Start(t.Context(), c, Key{7, generation.Add(1)}, time.Now().Add(time.Minute))
+		_, err := g.Start(t.Context(), c, Key{7, generation.Add(1)}, time.Now().Add(time.Hour))
 		if failed, ok := errors.AsType[*ResourceError](err); !ok || failed.Resource != name {
 			t.Errorf("%s: got error %v, want a ResourceError of %s", name, err, name)
 		}
 	}
-	if child, _, _ := startScript(t, g, "exit 3", time.Minute); child != nil {
+	if child, _, _ := startScript(t, g, "exit 3", time.Hour); child != nil {
 		if exit, err := waitChild(t, child); exit.Code != 3 || err != nil {
 			t.Errorf("a command without limits: got %+v (%v), want exit status 3", exit, err)
 		}

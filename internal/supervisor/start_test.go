@@ -69,7 +69,7 @@ func TestStandardFilesAreTheNullDeviceUnlessGiven(t *testing.T) {
 }
 
 func TestOwnSessionAndGroupWithoutTerminal(t *testing.T) {
-	p, r := startPiped(t, shell("(: </dev/tty) 2>/dev/null && echo 1 || echo 0; exec sleep 60"))
+	p, r := startPiped(t, shell("(: </dev/tty) 2>/dev/null && echo 1 || echo 0; exec sleep 600"))
 	if number(t, r) != 0 {
 		t.Error("the command has a terminal, want none")
 	}

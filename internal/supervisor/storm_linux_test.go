@@ -39,7 +39,7 @@ func storm(path, worker string) {
 			}
 			for {
 				id := generation.Add(1)
-				child, err := g.Start(context.Background(), shell(script), Key{7, id}, time.Now().Add(time.Minute))
+				child, err := g.Start(context.Background(), shell(script), Key{7, id}, time.Now().Add(time.Hour))
 				if err != nil {
 					return
 				}

@@ -20,7 +20,7 @@ func startMarked(t *testing.T, worker string, k Key) (p *Process, child int) {
 	}
 	defer start.Close()
 	// The command first reads a line. This function writes the line after it has marked the command. So the child inherits the mark.
-	c := shell("read start; env -i setsid sleep 60 & echo $!; exec sleep 60")
+	c := shell("read start; env -i setsid sleep 600 & echo $!; exec sleep 600")
 	c.Stdin = in
 	p, r := startPiped(t, c)
 	in.Close()
@@ -34,7 +34,8 @@ func startMarked(t *testing.T, worker string, k Key) (p *Process, child int) {
 func TestSweepFindsTheProcessesOfAnAttempt(t *testing.T) {
 	mine, child := startMarked(t, worker, Key{7, 3})
 	other, _ := startMarked(t, worker, Key{8, 3})
-	unrelated, _ := startMarked(t, "not-"+worker, Key{7, 3})
+	unrelated, stays := startMarked(t, "not-"+worker, Key{7, 3})
+	killLater(t, stays)
 	ended := func(p *Process) bool { return !running(p.Pid()) }
 	sweep := func(keys []Key) {
 		t.Helper()

@@ -15,7 +15,7 @@ setsid -f sh -c 'head -c 60000000 /dev/zero | tail -n 1 >/dev/null; echo done >e
 head -c 3000000 /dev/zero >big; cat end`
 	c := shell(script)
 	c.Dir = t.TempDir()
-	child, _, out := startCommand(t, g, c, time.Minute)
+	child, _, out := startCommand(t, g, c, time.Hour)
 	if line, err := out.ReadString('\n'); line != "done\n" {
 		t.Fatalf("got output %q (%v), want done", line, err)
 	}
@@ -25,7 +25,7 @@ head -c 3000000 /dev/zero >big; cat end`
 		used.Written != 0 && used.Written < 3_000_000 { // the command writes 0 bytes to a disk if its directory is in memory (tmpfs)
 		t.Errorf("got %+v (%v); want 60 MB or more of memory, 1 ms or more of CPU time, and 0 or at least 3 MB written", used, err)
 	}
-	next, _, _ := startScript(t, g, "exit 0", time.Minute)
+	next, _, _ := startScript(t, g, "exit 0", time.Hour)
 	if exit, err := waitChild(t, next); err != nil || exit.Usage.MaxRSS >= 60_000_000 || exit.Usage.Written >= 3_000_000 {
 		t.Errorf("the next attempt: got %+v (%v), want less than the attempt before", exit.Usage, err)
 	} else {
