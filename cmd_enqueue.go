@@ -68,7 +68,8 @@ MORE EXAMPLES
 
 UNIQUE KEYS
 A task holds its unique key until it finishes. While a task holds the key,
-enqueue adds no second task and prints the id of the task that holds the key.
+enqueue adds no second task, prints the id of the task that holds the key, and
+says so on stderr.
 With --unique-for DUR, a task holds its key for at least DUR after the enqueue,
 even if the task has finished and a worker has deleted it (work --keep). So you
 can repeat an enqueue with --unique-for after an error: the task is added only

@@ -7,6 +7,7 @@ import (
 	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/timetext"
@@ -26,7 +27,8 @@ func retryCommand(a *cli.App) *cli.Command {
 retry makes finished tasks pending again. Retried tasks keep their ids, their
 history and their output. Retried tasks do not expire, and their attempts and
 losses are counted from 0 again. If a retried task was enqueued with --after, it
-waits only for those tasks of --after that have not finished. retry makes
+waits only for those tasks of --after that have not finished. If one of them was
+deleted, its result is missing, and retry says so on stderr. retry makes
 scheduled and retrying tasks due now, and keeps the numbers of their attempts
 and losses. Running tasks stay unchanged.
 
@@ -73,6 +75,7 @@ func runRetry(ctx context.Context, r *runner.Runner, p *term.Printer, o retryOpt
 	if o.dependents {
 		retry = r.RetryWithDependents
 	}
+	var without []runner.ActionResult
 	return o.Run(ctx, r, p, bulk.Change{
 		Read: p.JSON,
 		Refusal: func(t jobs.Task) string {
@@ -84,6 +87,9 @@ func runRetry(ctx context.Context, r *runner.Runner, p *term.Printer, o retryOpt
 		Apply: func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) { return retry(ctx, ids, o.in) },
 		Print: func(out *bulk.Outcomes, result runner.ActionResult, t jobs.Task) {
 			id, state, record := result.ID, string(result.State), o.Record(p, t)
+			if result.Without != 0 {
+				without = append(without, result)
+			}
 			switch {
 			case result.Taken:
 				out.Refuse(id, state, "its unique key belongs to another task", record)
@@ -96,6 +102,16 @@ func runRetry(ctx context.Context, r *runner.Runner, p *term.Printer, o retryOpt
 			default:
 				out.Line(id, state, "", record)
 			}
+		},
+		After: func(*bulk.Outcomes) error {
+			switch n := len(without); {
+			case n == 1:
+				p.Say("task %d runs without the result of task %d, which was deleted", without[0].ID, without[0].Without)
+			case n > 1:
+				p.Say("%s run without results of deleted tasks, such as %d without that of task %d", humanize.Plural(n, "task"),
+					without[0].ID, without[0].Without)
+			}
+			return nil
 		},
 	})
 }

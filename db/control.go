@@ -101,6 +101,7 @@ type ActionResult struct {
 	Done  bool       // whether the action took effect or had nothing to do, such as the cancellation of a finished task
 	Taken bool       // for Retry: whether another task holds the unique key of this task
 
+	Without  int64 // for Retry: a deleted task that this one depended on, so its result is missing; 0: none
 	NeededBy int64 // for Delete: an unfinished task that depends on this finished one; 0: none
 }
 
@@ -166,7 +167,7 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 	}
 	state, generation, lane := s.State, s.Generation, string(s.Lane)
 	refused := ActionResult{ID: id, State: state, Done: state == jobs.Pending}
-	var n, waits int64
+	var n, waits, gone int64
 	to := lifecycle.InitialState(due, now, false, lane != "" && state != jobs.Retrying)
 	switch {
 	case state.Finished():
@@ -175,6 +176,9 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 				return refused, err
 			}
 			t.used.known = false
+			if err := t.scan(selectGone, []any{id}, &gone); err != nil {
+				return refused, err
+			}
 		}
 		to = lifecycle.InitialState(due, now, waits > 0, lane != "")
 		n, err = t.exec(retryFinished, string(to), waitsValue(to, waits > 0), due.UnixMilli(), now.UnixMilli(), id, generation,
@@ -209,7 +213,7 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 		}
 		to, err = t.state(id)
 	}
-	return ActionResult{ID: id, State: to, Done: true}, err
+	return ActionResult{ID: id, State: to, Done: true, Without: gone}, err
 }
 
 // revive retries all tasks that were cancelled because they depend on the task with the given id, which did not complete. It does the same

@@ -48,6 +48,11 @@ var (
 var reopen = command(`UPDATE {dependencies} SET open = 1 WHERE task_id = ?
 	AND EXISTS (SELECT 1 FROM {tasks} WHERE tasks.id = on_id AND tasks.finished_at IS NULL)`)
 
+// selectGone returns the first task that task [1] depends on and that was
+// deleted, or 0.
+var selectGone = query(`SELECT coalesce(min(on_id), 0) FROM {dependencies} WHERE task_id = ?
+	AND NOT EXISTS (SELECT 1 FROM {tasks} WHERE tasks.id = on_id)`)
+
 // selectRevivable lists the tasks that depend on task [1] and were cancelled because of a dependency. It leaves out tasks that would be
 // cancelled again because of another dependency. Index: dependencies_on.
 var selectRevivable = query(`SELECT tasks.id FROM {dependencies} JOIN {tasks} ON tasks.id = dependencies.task_id

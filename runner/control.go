@@ -15,6 +15,9 @@ type ActionResult struct {
 	Done  bool       // whether the task is now in the requested state, because of this call or an earlier change
 	Taken bool       // only for Retry: whether another task holds the unique key of this task
 
+	// Without is only for Retry: a deleted task that this task depended on, so
+	// that its result is missing in the next attempt. 0 means none.
+	Without int64
 	// NeededBy is only for Delete: an unfinished task that depends on this
 	// finished task, which therefore stays. 0 means none.
 	NeededBy int64

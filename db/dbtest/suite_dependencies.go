@@ -205,6 +205,19 @@ func retryWithDependents(s *store) {
 		t.Fatal(err)
 	}
 	w.wantState(b, jobs.Pending)
+	w.finish(w.claim(1)[0], nil)
+
+	// Results of deleted tasks are missing.
+	for i, gone := range []int64{0, a} {
+		if i > 0 {
+			s.results(w.Delete(t.Context(), []int64{gone}))
+		}
+		moved := s.results(w.Retry(t.Context(), []int64{both}, w.now, w.now))
+		if want := (db.ActionResult{ID: both, State: jobs.Pending, Done: true, Without: gone}); moved[0] != want {
+			t.Fatalf("got %+v, want %+v", moved[0], want)
+		}
+		w.finish(w.claim(1)[0], nil)
+	}
 }
 
 func manyDependenciesAndDependents(s *store) {

@@ -44,6 +44,8 @@ type Doctor struct {
 	Path      string   // path of the database
 	Others    []string // paths of other databases, which runner would use without --db and without environment variables
 	OpenError error    // why the database cannot be opened; nil if it can
+
+	status *view.Status // see readStatus
 }
 
 // reportFunc prints the result of a check. The parameter "try" is a command or value that the user can type, or an empty string.
@@ -78,6 +80,7 @@ func (d *Doctor) hasLocalFile() bool { return admin.ParseAddress(d.Path).LocalFi
 
 // Run runs every check and passes each result to print.
 func (d *Doctor) Run(ctx context.Context, print func(record.Check) error) error {
+	d.status = nil
 	for _, check := range d.checks() {
 		if check.open && d.Runner == nil {
 			continue
@@ -255,8 +258,21 @@ func (d *Doctor) clock(ctx context.Context, report reportFunc) error {
 	return nil
 }
 
+// readStatus reads the status once for all checks, so that they describe the
+// same moment.
+func (d *Doctor) readStatus(ctx context.Context) (*view.Status, error) {
+	if d.status == nil {
+		s, err := view.ReadStatus(ctx, d.Runner, d.Now, nil)
+		if err != nil {
+			return nil, err
+		}
+		d.status = &s
+	}
+	return d.status, nil
+}
+
 func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
-	s, err := view.ReadStatus(ctx, d.Runner, d.Now, nil)
+	s, err := d.readStatus(ctx)
 	if err != nil {
 		return err
 	}
@@ -311,7 +327,7 @@ func (d *Doctor) orphans(ctx context.Context, report reportFunc) error {
 }
 
 func (d *Doctor) queues(ctx context.Context, report reportFunc) error {
-	s, err := view.ReadStatus(ctx, d.Runner, d.Now, nil)
+	s, err := d.readStatus(ctx)
 	if err != nil {
 		return err
 	}
@@ -326,7 +342,7 @@ func (d *Doctor) queues(ctx context.Context, report reportFunc) error {
 }
 
 func (d *Doctor) schedules(ctx context.Context, report reportFunc) error {
-	s, err := view.ReadStatus(ctx, d.Runner, d.Now, nil)
+	s, err := d.readStatus(ctx)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/testkit"
+	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
@@ -65,6 +66,25 @@ func TestPermissionsAreCheckedForTheUserOfTheWorker(t *testing.T) {
 	if got := permissions(); got.Status != Fail {
 		t.Errorf("a directory that everyone may write: got %+v, want %s", got, Fail)
 	}
+}
+
+func TestChecksDescribeOneMoment(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "runner.db")
+	r, err := runner.Open(t.Context(), path, runner.Options{})
+	testkit.NoError(t, err)
+	t.Cleanup(func() { testkit.NoError(t, r.Close()) })
+	job := jobs.Define[struct{}]("j")
+	d := &Doctor{Runner: r, Now: time.Now(), Path: path}
+	testkit.NoError(t, d.Run(t.Context(), func(c record.Check) error {
+		if want := "0 queues, 0 tasks wait"; c.Check == "queues" && c.Message != want {
+			t.Errorf("got %q, want %q", c.Message, want)
+		}
+		if c.Check != "workers" {
+			return nil
+		}
+		_, err := r.Add(t.Context(), job.With(struct{}{}))
+		return err
+	}))
 }
 
 // register adds a worker of a user to the database, and returns a function that

@@ -45,16 +45,19 @@ func (o Options) Add(ctx context.Context, r *runner.Runner, p *term.Printer) err
 		return batch.PrintEnqueued(ctx, r, p, added)
 	}
 	p.Print(strconv.FormatInt(one.ID, 10) + "\n")
-	if err := o.warnService(ctx, r, p); err != nil || !p.Interactive() {
+	if err := o.warnService(ctx, r, p); err != nil {
 		return err
 	}
-	switch {
-	case one.Kept:
+	if one.Kept {
 		_, err := noteKept(ctx, r, p, one.ID)
 		return err
-	case one.Replaced:
+	}
+	if !p.Interactive() {
+		return nil
+	}
+	if one.Replaced {
 		p.Note("task %d had this key and had not started: it is this one now; follow: runner logs -f %[1]d", one.ID)
-	default:
+	} else {
 		p.Note("in %s; follow: runner logs -f %d", o.Spec.Queue, one.ID)
 	}
 	if len(o.Spec.After)+len(o.Spec.AfterAny) > 0 {
@@ -78,24 +81,28 @@ func (o Options) warnService(ctx context.Context, r *runner.Runner, p *term.Prin
 	return err
 }
 
-// noteKept tells the user that nothing was added, because an existing task holds the unique key. It also says why this task still holds the
-// key. It prints only to a terminal. The parameter "id" is the id of the existing task, whose state noteKept returns.
+// noteKept says on stderr that nothing was added, because task id holds the
+// unique key, and why it still does. It returns the state of that task.
 func noteKept(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) (jobs.State, error) {
+	say := p.Say
+	if p.JSON { // the record has the key "enqueued"
+		say = p.Note
+	}
 	t, err := r.Get(ctx, id)
 	until := t.CreatedAt.Add(t.UniqueFor)
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):
-		p.Note("task %d was deleted, but holds this key for its --unique-for or --unique-period: nothing was added", id)
+		say("task %d was deleted, but holds this key for its --unique-for or --unique-period: nothing was added", id)
 		return "", nil
 	case err != nil:
 		return "", err
 	case !t.State.Finished():
-		p.Note("task %d has this key and is unfinished: nothing was added; follow: runner logs -f %[1]d", id)
+		say("task %d has this key and is unfinished: nothing was added; follow: runner logs -f %[1]d", id)
 	case until.After(p.Now()):
-		p.Note("task %d has %s and holds this key until %s: nothing was added; details: runner show %[1]d", id, t.State,
+		say("task %d has %s and holds this key until %s: nothing was added; details: runner show %[1]d", id, t.State,
 			humanize.Clock(until, p.Now()))
 	default:
-		p.Note("task %d has %s and holds this key: nothing was added; details: runner show %[1]d", id, t.State)
+		say("task %d has %s and holds this key: nothing was added; details: runner show %[1]d", id, t.State)
 	}
 	return t.State, nil
 }
