@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -128,6 +129,46 @@ var transactions = group{
 		s.within(true, func(outer *sql.Tx) { got = must(s.InsertAllTx(s.Context(), outer, specs, s.now))(s) })
 		if task := s.get(got[7].ID); task.State != jobs.Blocked {
 			s.Errorf("got state %s of a task that waits for earlier tasks of its call, want %s", task.State, jobs.Blocked)
+		}
+	},
+	"an enqueue that fails leaves nothing in a transaction that goes on": func(s *store) {
+		if s.Server() == nil {
+			s.exec(`CREATE TRIGGER refuse BEFORE INSERT ON tasks WHEN NEW.label = 'refused' BEGIN SELECT RAISE(ABORT, 'no'); END`)
+		} else {
+			s.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$`)
+			s.exec(`CREATE TRIGGER refuse BEFORE INSERT ON tasks FOR EACH ROW WHEN (NEW.label = 'refused') EXECUTE FUNCTION refuse()`)
+		}
+		good, missing, refused := functionSpec("good"), functionSpec("missing"), functionSpec("refused")
+		missing.After, refused.Label = []int64{99}, "refused"
+		s.within(true, func(outer *sql.Tx) {
+			for _, bad := range []jobs.Spec{missing, refused} {
+				if _, err := s.InsertAllTx(s.Context(), outer, []jobs.Spec{good, bad, good}, s.now); err == nil {
+					s.Errorf("got no error for the task %s, want one", bad.Job)
+				}
+			}
+			must(s.InsertAllTx(s.Context(), outer, []jobs.Spec{good, good}, s.now))(s)
+		})
+		if n := len(s.list(jobs.Filter{})); n != 2 {
+			s.Errorf("got %d tasks, want the 2 of the call that succeeded", n)
+		}
+	},
+	"a completion counts once its transaction is committed, even after a retry": func(s *store) {
+		s.insert(functionSpec("f"))
+		w := s.worker("f")
+		claimed := s.claimOnly(w)
+		for _, commit := range []bool{false, true} {
+			s.within(commit, func(outer *sql.Tx) {
+				err := w.FinishTx(s.Context(), outer, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, lifecycle.Outcome{})}, s.now)
+				if err != nil {
+					s.Fatal(err)
+				}
+			})
+			if commit {
+				must(s.Retry(s.Context(), []int64{claimed.ID}, s.now, s.now))(s)
+			}
+			if got := must(w.FinishedTx(s.Context(), claimsOf(claimed)[0], s.now))(s); got != commit {
+				s.Errorf("committed %v: got finished %v", commit, got)
+			}
 		}
 	},
 	"a transaction reads its own changes": func(s *store) {
