@@ -91,20 +91,28 @@ func TestPagesAreServedWhileAClientHoldsAllConnections(t *testing.T) {
 		first := dial(t, s)
 		fmt.Fprint(first, text)
 		var others []net.Conn
-		for range 1100 {
-			other := dial(t, s)
-			fmt.Fprint(other, text)
-			others = append(others, other)
+		fill := func() (open bool) {
+			for range 1100 {
+				other := dial(t, s)
+				fmt.Fprint(other, text)
+				others = append(others, other)
+			}
+			s.client.CloseIdleConnections()
+			s.page("/")
+			if err := first.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := io.Copy(io.Discard, first)
+			return errors.Is(err, os.ErrDeadlineExceeded)
 		}
-		s.client.CloseIdleConnections()
-		s.page("/")
+		open := fill()
 		if strings.HasPrefix(text, "POST") {
 			break // no connection waits for a request, so the server may close the one with the oldest request: the stream of events
 		}
-		if err := first.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil { // shorter than all timeouts of the server
-			t.Fatal(err)
+		for range 3 { // a busy server may answer the first request after many others
+			open = open && fill()
 		}
-		if _, err := io.Copy(io.Discard, first); errors.Is(err, os.ErrDeadlineExceeded) {
+		if open {
 			t.Errorf("%q: the oldest connection is open, want it closed", text)
 		}
 		for _, other := range others {
