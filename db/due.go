@@ -9,15 +9,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectDue returns three times: when the next scheduled or retrying task is due, when the next task expires, and when the rate limit of a
-// lane allows its next task to start. A time is NULL, and not 0, if no such task or lane exists: plain SQL may have written the time 0.
-// Indexes: tasks_due, tasks_expiry, limits_due.
+// selectDue returns four times: when the next scheduled or retrying task is due, when the next task expires, when the rate limit of a
+// lane allows its next task to start, and when the next pause ends. A time is NULL, and not 0, if there is no such task, lane or pause:
+// plain SQL may have written the time 0. Indexes: tasks_due, tasks_expiry, limits_due. The table of pauses is small.
 var selectDue = query(`SELECT ` + dueColumns)
 
 const dueColumns = `(SELECT min(run_at) FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'),
 	(SELECT expires_at FROM {tasks} WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL
 		ORDER BY expires_at LIMIT 1),
-	(SELECT min(due_at) FROM {limits} WHERE due_at IS NOT NULL)`
+	(SELECT min(due_at) FROM {limits} WHERE due_at IS NOT NULL), (SELECT min(until_at) FROM {pauses})`
 
 // firstDue selects up to 1000 tasks that are due at the time in its parameter, the earliest ones first. Index: tasks_due.
 const firstDue = `SELECT id FROM {tasks} WHERE (state = 'scheduled' OR state = 'retrying') AND run_at <= ? ORDER BY run_at LIMIT 1000`
@@ -44,11 +44,11 @@ var expireTasks = command(`UPDATE {tasks} SET state = 'cancelled', generation_id
 const dueMost = 10
 
 // dueTimes are the times that selectDue returns.
-type dueTimes struct{ task, expiry, lane sql.NullInt64 }
+type dueTimes struct{ task, expiry, lane, pause sql.NullInt64 }
 
-// next returns the earliest of the three times, or NULL if all three are NULL.
+// next returns the earliest of the times, or NULL if all are NULL.
 func (d dueTimes) next() (first sql.NullInt64) {
-	for _, at := range []sql.NullInt64{d.task, d.expiry, d.lane} {
+	for _, at := range []sql.NullInt64{d.task, d.expiry, d.lane, d.pause} {
 		if at.Valid && (!first.Valid || at.Int64 < first.Int64) {
 			first = at
 		}
@@ -56,20 +56,23 @@ func (d dueTimes) next() (first sql.NullInt64) {
 	return first
 }
 
-// The method "due" makes due tasks pending, and cancels expired tasks. The result "next" is the time at which the caller must call due
-// again. The result "lane" is the time at which the rate limit of a lane allows the next start of a task that is already due. Each result
-// is zero if no task waits.
+// The method "due" makes due tasks pending, cancels expired tasks and ends pauses.
+// The result "next" is the time at which the caller must call due again. The
+// result "lane" is the time at which the rate limit of a lane allows the next
+// start of a task that is already due. Each result is zero if nothing waits.
 func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 	for range dueMost {
 		var times dueTimes
-		if err := t.scan(selectDue, nil, &times.task, &times.expiry, &times.lane); err != nil {
+		if err := t.scan(selectDue, nil, &times.task, &times.expiry, &times.lane, &times.pause); err != nil {
 			return next, lane, err
 		}
 		acted := false
 		for _, one := range []struct {
 			at  sql.NullInt64
 			act func(time.Time) error
-		}{{times.expiry, t.expire}, {times.task, t.promote}, {times.lane, t.freeDueLanes}} { // expire first, so no expired task is claimed
+		}{ // expire first, so no expired task is claimed
+			{times.expiry, t.expire}, {times.task, t.promote}, {times.lane, t.freeDueLanes}, {times.pause, t.endPauses},
+		} {
 			if one.at.Valid && one.at.Int64 <= now.UnixMilli() {
 				if err := one.act(now); err != nil {
 					return next, lane, err

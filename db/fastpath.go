@@ -102,7 +102,7 @@ func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
 	if c.above {
 		text, args = selectLookAbove, []any{c.rangesJSON()}
 	}
-	if err := t.scan(text, args, &times.task, &times.expiry, &times.lane, &suspects, &queues); err != nil {
+	if err := t.scan(text, args, &times.task, &times.expiry, &times.lane, &times.pause, &suspects, &queues); err != nil {
 		return next, lane, err
 	}
 	first := times.next()

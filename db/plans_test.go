@@ -52,10 +52,10 @@ var plans = statementtest.Plans{
 	"selectQueues": {Text: selectQueues, By: []string{"COVERING INDEX tasks_pending (queue>?)"},
 		Allow: []string{"SCAN names", "SCAN CONSTANT ROW", "SCAN tasks USING COVERING INDEX tasks_pending"}}, // the last scan reads 1 row
 	"selectDue": {Text: selectDue, By: []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry", "COVERING INDEX limits_due"},
-		Allow: []string{"SCAN CONSTANT ROW"}},
+		Allow: []string{"SCAN CONSTANT ROW", "SCAN pauses"}},
 	"selectLook": {Text: selectLook, By: []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry", "COVERING INDEX limits_due",
 		"COVERING INDEX tasks_pending (queue>?)"},
-		Allow: []string{"SCAN CONSTANT ROW", "SCAN tasks USING INDEX tasks_lost", "SCAN names", "SCAN pending",
+		Allow: []string{"SCAN CONSTANT ROW", "SCAN pauses", "SCAN tasks USING INDEX tasks_lost", "SCAN names", "SCAN pending",
 			"SCAN tasks USING COVERING INDEX tasks_pending"}},
 	"firstDue":         {Text: firstDue, By: []string{"COVERING INDEX tasks_due (run_at<?)"}},
 	"selectOrdered":    {Text: selectOrdered, By: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
@@ -66,6 +66,7 @@ var plans = statementtest.Plans{
 	"setBackKeys":      {Text: setBackKeys, By: []string{byID}, Allow: []string{"SCAN unique_keys"}},
 	"setBackSchedules": {Text: setBackSchedules, Allow: []string{"SCAN schedules"}},
 	"setBackLimits":    {Text: setBackLimits, Allow: []string{"SCAN limits"}},
+	"setBackPauses":    {Text: setBackPauses, Allow: []string{"SCAN pauses"}},
 	"promoteTasks":     {Text: promoteTasks, By: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
 	"expireTasks":      {Text: expireTasks, By: []string{"INDEX tasks_expiry (expires_at>? AND expires_at<?)", byID}},
 	"selectUnique":     {Text: selectUnique, By: []string{"INDEX tasks_unique (unique_key=?)"}},
@@ -254,6 +255,7 @@ var plans = statementtest.Plans{
 	"deletePauses":     {Text: deletePauses, Allow: []string{"SCAN pauses"}}, // the table has at most one row for each queue
 	"setDeletionPause": {Text: setDeletionPause},
 	"endDeletionPause": {Text: endDeletionPause, By: []string{byPause}},
+	"endPauses":        {Text: endPauses, Allow: []string{"SCAN pauses"}},
 	"selectPauses":     {Text: selectPauses, Allow: []string{"SCAN pauses"}},
 
 	"deleteOutput":     {Text: deleteOutput, By: []string{byOutput}},

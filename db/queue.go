@@ -5,18 +5,20 @@ import (
 	"time"
 )
 
-// insertPause pauses queue [1] at time [2], for user [3] and with reason [4]. If the queue is already paused, insertPause replaces only
-// the reason, and only if [4] is not NULL.
-var insertPause = command(`INSERT INTO {pauses} (queue, paused_at, paused_by, reason) VALUES (?, ?, ?, ?)
-ON CONFLICT (queue) DO UPDATE SET reason = coalesce(excluded.reason, pauses.reason)`)
+// insertPause pauses queue [1] at time [2], for user [3], with reason [4] and until [5]. If the queue is already paused, insertPause
+// replaces only the end, and the reason if [4] is not NULL.
+var insertPause = command(`INSERT INTO {pauses} (queue, paused_at, paused_by, reason, until_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (queue) DO UPDATE SET reason = coalesce(excluded.reason, pauses.reason), until_at = excluded.until_at`)
 
-// deletePause ends the pause of queue [1]. deletePauses ends the pauses of all queues.
+// deletePause ends the pause of queue [1]. deletePauses ends the pauses of all queues. endPauses deletes the pauses that have ended at [1];
+// the table is small.
 var (
 	deletePause  = command(`DELETE FROM {pauses} WHERE queue = ?`)
 	deletePauses = command(`DELETE FROM {pauses} WHERE queue <> '` + DeletionPause + `'`)
+	endPauses    = command(`DELETE FROM {pauses} WHERE until_at <= ?`)
 )
 
-var selectPauses = query(`SELECT queue, paused_at, paused_by, reason FROM {pauses}`)
+var selectPauses = query(`SELECT queue, paused_at, paused_by, reason, until_at FROM {pauses}`)
 
 // AllQueues is the queue name that stands for the whole database.
 const AllQueues = ""
@@ -32,25 +34,34 @@ ON CONFLICT (queue) DO UPDATE SET paused_at = excluded.paused_at, paused_by = ex
 	endDeletionPause = command(`DELETE FROM {pauses} WHERE queue = '` + DeletionPause + `' AND (paused_at = ?1 OR ?1 = 0)`)
 )
 
-// Pause describes the pause of a queue: when it began, who began it, and why.
+// Pause describes the pause of a queue: when it began, who began it, why, and when it ends.
 type Pause struct {
 	At     time.Time
 	By     string
-	Reason string // may be empty
+	Reason string    // may be empty
+	Until  time.Time // zero: the pause lasts until Resume
 }
 
 // Pause pauses queues (or AllQueues). After Pause returns, no worker claims a task of these queues. If a queue is paused already, only
-// the reason changes.
+// the reason and the end change.
 func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {
 	return d.update(ctx, full, func(t *tx) error {
-		t.used.known = false
+		if err := t.endPauses(p.At); err != nil {
+			return err
+		}
 		for _, queue := range queues {
-			if err := t.run(insertPause, queue, p.At.UnixMilli(), p.By, nullText(p.Reason)); err != nil {
+			if err := t.run(insertPause, queue, p.At.UnixMilli(), p.By, nullText(p.Reason), nullTime(p.Until)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// endPauses deletes the pauses that have ended.
+func (t *tx) endPauses(now time.Time) error {
+	t.used.known = false
+	return t.run(endPauses, now.UnixMilli())
 }
 
 // Resume ends the pauses of queues. If the list contains AllQueues, it ends all pauses of queues and of the whole database.
@@ -75,14 +86,18 @@ type pauseRow struct {
 	At     number `db:"paused_at"`
 	By     string `db:"paused_by"`
 	Reason text   `db:"reason"`
+	Until  number `db:"until_at"`
 }
 
-// Pauses returns every pause by the name of its queue. The key of the pause of deletions is DeletionPause.
-func (d *DB) Pauses(ctx context.Context) (map[string]Pause, error) {
+// Pauses returns every pause by the name of its queue. The key of the pause of deletions is DeletionPause. If no worker runs, the rows of
+// pauses that have ended are still in the table; Pauses leaves them out.
+func (d *DB) Pauses(ctx context.Context, now time.Time) (map[string]Pause, error) {
 	rows, err := readRows[pauseRow](ctx, d, selectPauses)
 	pauses := make(map[string]Pause, len(rows))
 	for _, r := range rows {
-		pauses[r.Queue] = Pause{At: r.At.time(), By: r.By, Reason: string(r.Reason)}
+		if until := r.Until.time(); until.IsZero() || until.After(now) {
+			pauses[r.Queue] = Pause{At: r.At.time(), By: r.By, Reason: string(r.Reason), Until: until}
+		}
 	}
 	return pauses, err
 }
@@ -97,7 +112,7 @@ func (d *DB) PauseDeletion(ctx context.Context, p Pause) error {
 
 // PauseOfDeletion returns the pause of deletions, or the zero Pause if there is none.
 func (d *DB) PauseOfDeletion(ctx context.Context) (Pause, error) {
-	pauses, err := d.Pauses(ctx)
+	pauses, err := d.Pauses(ctx, time.Time{}) // this pause has no end in the table
 	return pauses[DeletionPause], err
 }
 

@@ -20,7 +20,7 @@ func TestQueuesNeedNoStatementEach(t *testing.T) {
 		d := openTest(t)
 		testkit.NoError(t, d.update(t.Context(), normal, func(tx *tx) error { return tx.run(command(manyQueues), queues) }))
 		return testing.AllocsPerRun(1, func() {
-			list, err := d.Queues(t.Context(), time.Now())
+			list, err := d.Queues(t.Context(), time.Now(), time.Now())
 			testkit.NoError(t, err)
 			testkit.Equal(t, "queues", len(list), queues)
 			testkit.Equal(t, "oldest task of q7", list["q7"].Oldest, time.UnixMilli(1014).UTC())

@@ -301,7 +301,7 @@ func summary(t *testing.T, d *DB) (list []string) {
 		}
 		list = append(list, line)
 	}
-	queues, err := d.Queues(t.Context(), now().Add(-time.Hour))
+	queues, err := d.Queues(t.Context(), now().Add(-time.Hour), now())
 	if err != nil {
 		t.Fatal(err)
 	}

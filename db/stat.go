@@ -111,12 +111,12 @@ type QueueStat struct {
 
 // Queues returns the QueueStat of each queue, by name. It returns a queue only if the queue has unfinished tasks, is paused, or had a task
 // that ended at or after the time in the parameter "since". It never scans finished tasks.
-func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat, error) {
+func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*QueueStat, error) {
 	rows, err := readRows[countRow](ctx, d, countQueues, since.Unix()/60)
 	if err != nil {
 		return nil, err
 	}
-	return d.queueStats(ctx, rows, since)
+	return d.queueStats(ctx, rows, since, now)
 }
 
 // PendingCount is the number of pending tasks of a queue and a job.
@@ -131,7 +131,7 @@ func (d *DB) PendingAmong(ctx context.Context, ids []int64) ([]PendingCount, err
 }
 
 // QueuesWith does the same as Queues, for a caller that has already counted the pending tasks.
-func (d *DB) QueuesWith(ctx context.Context, pending []PendingCount, since time.Time) (map[string]*QueueStat, error) {
+func (d *DB) QueuesWith(ctx context.Context, pending []PendingCount, since, now time.Time) (map[string]*QueueStat, error) {
 	rows, err := readRows[countRow](ctx, d, countOthers, since.Unix()/60)
 	if err != nil {
 		return nil, err
@@ -139,12 +139,12 @@ func (d *DB) QueuesWith(ctx context.Context, pending []PendingCount, since time.
 	for _, p := range pending {
 		rows = append(rows, countRow{p.Queue, p.Job, jobs.Pending, p.N})
 	}
-	return d.queueStats(ctx, rows, since)
+	return d.queueStats(ctx, rows, since, now)
 }
 
 // queueStats makes a QueueStat for each queue from the rows of countQueues. It adds the failed tasks, the pauses and the longest waits,
 // which these rows do not have.
-func (d *DB) queueStats(ctx context.Context, rows []countRow, since time.Time) (map[string]*QueueStat, error) {
+func (d *DB) queueStats(ctx context.Context, rows []countRow, since, now time.Time) (map[string]*QueueStat, error) {
 	stats := map[string]*QueueStat{}
 	of := func(queue string) *QueueStat {
 		if stats[queue] == nil {
@@ -165,7 +165,7 @@ func (d *DB) queueStats(ctx context.Context, rows []countRow, since time.Time) (
 	if err := d.countFailed(ctx, stats, since); err != nil {
 		return nil, err
 	}
-	pauses, err := d.Pauses(ctx)
+	pauses, err := d.Pauses(ctx, now)
 	if err != nil {
 		return nil, err
 	}

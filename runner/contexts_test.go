@@ -173,6 +173,7 @@ func writeCalls() map[string]contextCall {
 			return r.OnFinished(ctx, "audit", func(context.Context, jobs.Task) error { return nil })
 		},
 		"Pause":         func(ctx context.Context, r *runner.Runner) error { return r.Pause(ctx, "", "mail") },
+		"PauseFor":      func(ctx context.Context, r *runner.Runner) error { return r.PauseFor(ctx, time.Hour, "", "mail") },
 		"PauseSchedule": func(ctx context.Context, r *runner.Runner) error { return r.PauseSchedule(ctx, "morning") },
 		"RemoveCursor":  func(ctx context.Context, r *runner.Runner) error { return r.RemoveCursor(ctx, "other") },
 		"RemoveLimit":   func(ctx context.Context, r *runner.Runner) error { return r.RemoveLimit(ctx, limit.Target) },

@@ -166,6 +166,24 @@ func TestTasksEnqueuedDuringWorkRunWhenTheyAreDue(t *testing.T) {
 	})
 }
 
+func TestAWorkerStartsTasksWhenAPauseEnds(t *testing.T) {
+	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+		f.after(time.Hour, func() {
+			testkit.NoError(f.T, f.PauseFor(f.Context(), 2*time.Hour, "", AllQueues))
+			f.enqueue(work.With("x"))
+		})
+		f.after(2*time.Hour, func() {
+			f.enqueue(work.With("y"))
+			pauses, err := f.Pauses(f.Context())
+			if until := f.began.Add(3 * time.Hour).Truncate(time.Millisecond); err != nil || !pauses[AllQueues].Until.Equal(until) {
+				f.Errorf("got %+v, want a pause until %v: %v", pauses, until, err)
+			}
+		})
+		f.work(4 * time.Hour)
+		f.wantRuns(3*time.Hour, 3*time.Hour)
+	})
+}
+
 func TestARetryStartsAfterItsBackoff(t *testing.T) {
 	fail := func(context.Context, *fakeTimeTest, string) (string, error) { return "", errors.New("no route") }
 	onFakeTime(t, Options{}, fail, func(f *fakeTimeTest) {

@@ -136,6 +136,7 @@ func kindCalls(t *testing.T) map[string]func() error {
 		"OnFinished ErrInvalid":          func() error { return r.OnFinished(ctx, "", nothing) },
 		"OnFinished ErrNotFound":         func() error { return removedCursor(ctx, r) },
 		"Pause ErrInvalid":               func() error { return r.Pause(ctx, "", "no name!") },
+		"PauseFor ErrInvalid":            func() error { return r.PauseFor(ctx, 0, "", "mail") },
 		"PauseSchedule ErrNotFound":      func() error { return r.PauseSchedule(ctx, "x") },
 		"RemoveCursor ErrNotFound":       func() error { return r.RemoveCursor(ctx, "x") },
 		"RemoveLimit ErrNotFound":        func() error { return r.RemoveLimit(ctx, jobs.Target{Kind: jobs.QueueTarget, Name: "x"}) },

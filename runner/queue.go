@@ -24,6 +24,7 @@ type Pause struct {
 	At     time.Time // when the pause began; zero if there is no pause
 	By     string    // name of the user who began the pause
 	Reason string    // reason that the user gave for the pause; empty if there is none
+	Until  time.Time // when the pause ends by itself; zero if it lasts until Resume
 }
 
 // Pauses are all pauses by queue. The key AllQueues has the pause of all queues, and the key DeletionPause has the pause of deletions.
@@ -40,7 +41,7 @@ func (p Pauses) Of(queue string) (Pause, bool) {
 
 // Pauses returns all pauses.
 func (r *Runner) Pauses(ctx context.Context) (Pauses, error) {
-	list, err := r.store.Pauses(ctx)
+	list, err := r.store.Pauses(ctx, now())
 	pauses := Pauses{}
 	for queue, pause := range list {
 		pauses[queue] = Pause(pause)
@@ -50,12 +51,32 @@ func (r *Runner) Pauses(ctx context.Context) (Pauses, error) {
 
 // Pause makes all workers stop starting tasks of queues, or of all queues with AllQueues, until Resume is called. The pause survives
 // restarts. Running tasks continue. When Pause returns, no worker starts another task of the queues. A queue without tasks can be paused,
-// too. Pause returns jobs.ErrInvalid for an invalid name.
+// too. If a queue is paused already, only the reason and the end change: Pause
+// takes away an end that PauseFor has set. Pause returns jobs.ErrInvalid for an
+// invalid name.
 func (r *Runner) Pause(ctx context.Context, reason string, queues ...string) error {
+	return r.pause(ctx, db.Pause{At: now(), Reason: reason}, queues)
+}
+
+// PauseFor does the same as Pause, but the pause ends by itself after d. Resume
+// ends it earlier, and another call replaces its end. PauseFor also returns
+// jobs.ErrInvalid if d isn't positive.
+func (r *Runner) PauseFor(ctx context.Context, d time.Duration, reason string, queues ...string) error {
+	if d <= 0 {
+		return &jobs.FieldError{Field: "for", Msg: "must be positive"}
+	}
+	at := now()
+	return r.pause(ctx, db.Pause{At: at, Reason: reason, Until: at.Add(d)}, queues)
+}
+
+func (r *Runner) pause(ctx context.Context, p db.Pause, queues []string) error {
 	if err := validQueues(queues); err != nil {
 		return err
 	}
-	return r.store.Pause(ctx, queues, db.Pause{At: now(), By: r.user(), Reason: lifecycle.CutError(reason)})
+	p.By, p.Reason = r.user(), lifecycle.CutError(p.Reason)
+	err := r.store.Pause(ctx, queues, p)
+	r.notifier.Notify() // workers learn when the pause ends
+	return err
 }
 
 // Resume ends the pauses of queues, and with AllQueues the pauses of all queues. It is no error if a queue is not paused. While all queues
@@ -103,7 +124,8 @@ type Queue struct {
 
 // Queues returns the queues that have waiting or running tasks, or tasks that ended in the last 24 hours. They are sorted by name.
 func (r *Runner) Queues(ctx context.Context) ([]Queue, error) {
-	stats, err := r.store.Queues(ctx, now().Add(-24*time.Hour))
+	at := now()
+	stats, err := r.store.Queues(ctx, at.Add(-24*time.Hour), at)
 	if err != nil {
 		return nil, err
 	}

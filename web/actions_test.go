@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	_ "modernc.org/sqlite"
 
@@ -191,10 +192,14 @@ func TestQueuesAndSchedulesArePausedAndResumed(t *testing.T) {
 	}
 	_, body = s.post("/actions/resume", url.Values{"queue": {"media"}, "confirmed": {"1"}, "reason": {"disk is full"}, "back": {"/"}})
 	testkit.Contains(t, body, "media resumed")
-	if err := r.Pause(t.Context(), "maintenance", runner.AllQueues); err != nil {
+	if err := r.PauseFor(t.Context(), 48*time.Hour, "maintenance", runner.AllQueues); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Contains(t, s.page("/"), "all queues have been paused")
+	page := s.page("/")
+	testkit.Contains(t, page, "all queues have been paused", "with 1 task waiting, until 2")
+	if !regexp.MustCompile(`title="paused \w+ ago by [^"]+, until 2[-\d]+ [\d:]+: maintenance"`).MatchString(page) {
+		t.Error("the queue does not say until when it is paused")
+	}
 	_, body = s.post("/actions/resume", url.Values{"queue": {""}, "back": {"/"}})
 	testkit.Contains(t, body, "all queues resumed", "runner resume --all")
 

@@ -243,11 +243,7 @@ func (v *overviewView) queue(q runner.Queue) queueView {
 	view := queueView{Queue: q, Pending: q.Counts[jobs.Pending], Blocked: q.Counts[jobs.Blocked], Retrying: q.Counts[jobs.Retrying],
 		Running: q.Counts[jobs.Running], Scheduled: q.Counts[jobs.Scheduled], FailedDay: q.Ended[jobs.Failed], Paused: !q.Pause.At.IsZero()}
 	if view.Paused {
-		view.PauseText = fmt.Sprintf("paused %s ago by %s", humanize.Age(v.Now.Sub(q.Pause.At)), q.Pause.By)
-		if q.Pause.Reason != "" {
-			view.PauseText += ": " + q.Pause.Reason
-		}
-		view.PauseText = humanize.Safe(view.PauseText)
+		view.PauseText = humanize.Safe(present.Pause(q.Pause, v.Now))
 	}
 	return view
 }

@@ -24,7 +24,7 @@ func TestTheRowsOfACounterOnAServerAreAddedUp(t *testing.T) {
 		for _, point := range history {
 			n += point.N
 		}
-		queues, err := d.Queues(ctx, moving)
+		queues, err := d.Queues(ctx, moving, moving)
 		testkit.NoError(t, err)
 		testkit.Equal(t, "ended tasks of the queue", queues["default"].Ended[jobs.Cancelled], n)
 		return n

@@ -225,7 +225,7 @@ func (s *store) wantTask(id int64, state jobs.State, reason jobs.Reason) jobs.Ta
 func (s *store) counted() map[jobs.State]int {
 	s.Helper()
 	sum := map[jobs.State]int{}
-	for _, queue := range must(s.Queues(s.Context(), start.Add(-time.Hour)))(s) {
+	for _, queue := range must(s.Queues(s.Context(), start.Add(-time.Hour), s.now))(s) {
 		for state, n := range queue.Ended {
 			sum[state] += n
 		}

@@ -195,7 +195,7 @@ var commits = group{
 			"end":      w.End(s.Context(), s.now),
 			"list":     errorOf(d.List(s.Context(), jobs.Filter{}, db.Page{})),
 			"attempts": errorOf(d.Attempts(s.Context(), 1)),
-			"queues":   errorOf(d.Queues(s.Context(), s.now)),
+			"queues":   errorOf(d.Queues(s.Context(), s.now, s.now)),
 			"owned":    errorOf(w.Owned(s.Context())),
 			"latest":   errorOf(d.MaxTimestamp(s.Context())),
 			"input":    errorOf(d.Input(s.Context(), 1)),

@@ -73,7 +73,7 @@ func failureCancelsDownAChainInOneTransaction(s *store) {
 		t.Fatalf("got %q, want %q", task.Error, fmt.Sprintf("task %d cancelled", b))
 	}
 	w.wantState(d, jobs.Pending)
-	stats, err := w.Queues(t.Context(), w.now.Add(-time.Hour))
+	stats, err := w.Queues(t.Context(), w.now.Add(-time.Hour), w.now)
 	if err != nil || stats["default"].Ended[jobs.Cancelled] != 2 || stats["default"].Ended[jobs.Failed] != 1 {
 		t.Fatalf("queue default: got %+v and error %v, want 2 cancelled tasks and 1 failed", stats["default"], err)
 	}

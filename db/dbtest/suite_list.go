@@ -262,7 +262,7 @@ var lists = group{
 		w := s.worker()
 		s.finish(w, s.claimOne(w), lifecycle.Outcome{})
 		s.claimOne(w)
-		got := must(s.Queues(s.Context(), start))(s)
+		got := must(s.Queues(s.Context(), start, s.now))(s)
 		a, b := got["a"], got["b"]
 		if len(got) != 2 || a == nil || b == nil {
 			s.Fatalf("got %+v, want queues a and b", got)
@@ -274,7 +274,7 @@ var lists = group{
 				`jobs["f"] 2, jobs["command"] 0, oldest %v, counts[Scheduled] 1, oldest none`,
 				*a, *b, start.Add(-time.Minute))
 		}
-		if later := must(s.Queues(s.Context(), start.Add(time.Hour)))(s); later["a"].Ended[jobs.Completed] != 0 {
+		if later := must(s.Queues(s.Context(), start.Add(time.Hour), s.now))(s); later["a"].Ended[jobs.Completed] != 0 {
 			s.Errorf(`got later["a"] ended[Completed] %v, want 0`, later["a"].Ended[jobs.Completed])
 		}
 	},
@@ -285,7 +285,7 @@ var lists = group{
 			s.finish(w, s.claimOne(w), failed)
 		}
 		stand := func(here, there int) {
-			got := must(s.Queues(s.Context(), start))(s)
+			got := must(s.Queues(s.Context(), start, s.now))(s)
 			if d, a := got["default"], got["a"]; d == nil || a == nil || d.Failed != here || a.Failed != there ||
 				d.Ended[jobs.Failed] != 3 || a.Ended[jobs.Failed] != 1 {
 				s.Errorf("got %+v, %+v; want %d and %d failed tasks", d, a, here, there)

@@ -11,7 +11,12 @@ import (
 
 func (s *store) pause(queues ...string) {
 	s.Helper()
-	if err := s.Pause(s.Context(), queues, db.Pause{At: s.now, By: "ann"}); err != nil {
+	s.pauseUntil(time.Time{}, queues...)
+}
+
+func (s *store) pauseUntil(until time.Time, queues ...string) {
+	s.Helper()
+	if err := s.Pause(s.Context(), queues, db.Pause{At: s.now, By: "ann", Until: until}); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -25,7 +30,7 @@ func (s *store) resume(queues ...string) {
 
 func (s *store) pauses() map[string]db.Pause {
 	s.Helper()
-	return must(s.Pauses(s.Context()))(s)
+	return must(s.Pauses(s.Context(), s.now))(s)
 }
 
 var pauses = group{
@@ -45,7 +50,7 @@ var pauses = group{
 		if got, all := must(s.PauseOfDeletion(s.Context()))(s), s.pauses(); got != p || all[db.DeletionPause] != p || len(all) != 1 {
 			s.Errorf("got %v, and %v in all pauses; want %v", got, all, p)
 		}
-		if stats := must(s.Queues(s.Context(), s.now))(s); len(stats) != 1 || !stats["a"].Pause.At.IsZero() {
+		if stats := must(s.Queues(s.Context(), s.now, s.now))(s); len(stats) != 1 || !stats["a"].Pause.At.IsZero() {
 			s.Errorf("got %+v, want the queue of the task, not paused", stats)
 		}
 		s.wantIDs(ids(s.claim(s.worker(), 9)), []int64{id})
@@ -135,9 +140,76 @@ var pauses = group{
 			s.Errorf("got %v, want none", got)
 		}
 	},
+	"a pause with an end ends by itself": func(s *store) {
+		all := s.insert(commandSpec(jobs.Queue("a")), commandSpec(jobs.Queue("b")), commandSpec(jobs.Queue("c")))
+		w := s.worker()
+		until := s.now.Add(2 * time.Hour)
+		s.pauseUntil(until, "a", "c")
+		s.pauseUntil(s.now.Add(time.Hour), "c")
+		s.pause("b")
+		if next := s.look(w); !next.Equal(s.now.Add(time.Hour)) {
+			s.Errorf("got next due time %v, want the first end of a pause", next)
+		}
+		s.wantIDs(ids(s.claim(w, 9)), nil)
+		s.sleep(time.Hour)
+		s.wantIDs(ids(s.claim(w, 9)), all[2:])
+		s.sleep(time.Hour - time.Millisecond)
+		s.wantIDs(ids(s.claim(w, 9)), nil)
+		if got := s.pauses()["a"].Until; !got.Equal(until) {
+			s.Errorf("got end %v, want %v", got, until)
+		}
+		s.sleep(time.Millisecond)
+		if q := must(s.Queues(s.Context(), s.now, s.now))(s)["a"]; len(s.pauses()) != 1 || !q.Pause.At.IsZero() {
+			s.Errorf("without a worker, got pauses %v and queue %+v, want a pause of b only", s.pauses(), q)
+		}
+		s.wantIDs(ids(s.claim(w, 9)), all[:1])
+		if next := s.look(w); !next.IsZero() {
+			s.Errorf("got next due time %v, want none", next)
+		}
+		if n := s.number(`SELECT count(*) FROM pauses`); n != 1 {
+			s.Errorf("got %d rows of pauses, want 1", n)
+		}
+	},
+	"another pause replaces the end, and resume comes before it": func(s *store) {
+		id := s.insert(commandSpec(jobs.Queue("a")))
+		w, first := s.worker(), s.now
+		s.pauseUntil(s.now.Add(time.Hour), "a", db.AllQueues)
+		s.sleep(time.Minute)
+		s.pause("a")
+		if got := s.pauses()["a"]; !got.At.Equal(first) || !got.Until.IsZero() {
+			s.Errorf("got %+v, want a pause since %v without an end", got, first)
+		}
+		s.sleep(time.Hour)
+		s.wantIDs(ids(s.claim(w, 9)), nil)
+		s.pauseUntil(s.now.Add(time.Hour), "a")
+		s.resume("a")
+		s.wantIDs(ids(s.claim(w, 9)), id)
+
+		s.pauseUntil(s.now.Add(time.Second), "a")
+		s.sleep(time.Minute)
+		s.pause("a") // the earlier pause has ended, so this is another one
+		if got := s.pauses()["a"]; !got.At.Equal(s.now) {
+			s.Errorf("got a pause since %v, want %v", got.At, s.now)
+		}
+	},
+	"a pause does not last longer because the clock was ahead": func(s *store) {
+		id := s.insert(commandSpec(jobs.Queue("a")))
+		s.sleep(1000 * time.Hour)
+		w := s.worker()
+		s.pauseUntil(s.now.Add(time.Hour), "a")
+		s.sleep(-1000 * time.Hour)
+		must(s.SetBack(s.Context(), s.now))(s)
+		must(s.SetBack(s.Context(), s.now))(s)
+		if got, want := s.pauses()["a"], (db.Pause{At: s.now, By: "ann", Until: s.now.Add(time.Hour)}); got != want {
+			s.Errorf("got %v, want %v", got, want)
+		}
+		s.wantIDs(ids(s.claim(w, 9)), nil)
+		s.sleep(time.Hour)
+		s.wantIDs(ids(s.claim(w, 9)), id)
+	},
 	"queue statistics list a paused queue without tasks": func(s *store) {
 		s.pause("idle", db.AllQueues)
-		queues := must(s.Queues(s.Context(), s.now))(s)
+		queues := must(s.Queues(s.Context(), s.now, s.now))(s)
 		if q := queues["idle"]; len(queues) != 1 || q == nil || !q.Pause.At.Equal(s.now) {
 			s.Errorf("got %+v, want queue idle, paused at %v", queues, s.now)
 		}

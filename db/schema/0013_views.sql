@@ -157,6 +157,9 @@ CREATE TABLE {metadata_index} (
 -- The rows of a task.
 CREATE INDEX {metadata_index_task} ON {metadata_index} (task_id);
 
+-- When a pause ends by itself; NULL: when somebody resumes the queue.
+ALTER TABLE {pauses} ADD COLUMN until_at INTEGER;
+
 -- Part 2: the views for other programs and the trigger of enqueue, which docs/sql.md describes. They contain the task options, so each step
 -- that follows a release drops and creates them again. A view that is dropped takes its triggers with it.
 DROP VIEW IF EXISTS {tasks_view};

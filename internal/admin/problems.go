@@ -14,7 +14,8 @@ import (
 
 // Problem is a condition that needs attention. The code decides which other fields are set, and what they mean:
 //
-//	paused           a user has paused Queue at Since because of Reason, and this number of Tasks is pending; an empty Queue means all
+//	paused           a user has paused Queue at Since because of Reason, and this number of Tasks is pending; an empty Queue means all;
+//	                 the pause ends by itself at Until, if that is set
 //	deletion_paused  the workers delete no old tasks, because of Reason
 //	lost_worker      Worker has sent no heartbeat since Since, and this number of its Tasks is still in state running
 //	overloaded       Worker starts no task, because the load of its machine is too high
@@ -41,6 +42,7 @@ type Problem struct {
 	Worker    string // name of the worker
 	Cursor    string // name of the cursor
 	Since     time.Time
+	Until     time.Time
 	Reason    string
 	Tasks     int
 	Ends      bool
@@ -166,11 +168,12 @@ func (s *snapshot) paused() {
 	for _, q := range s.queues {
 		pending += q.Counts[jobs.Pending]
 		if own, ok := s.pauses[q.Queue]; ok && !everything {
-			s.add(Problem{Code: "paused", Queue: q.Queue, Since: own.At, Reason: own.Reason, Tasks: q.Counts[jobs.Pending]})
+			s.add(Problem{Code: "paused", Queue: q.Queue, Since: own.At, Until: own.Until, Reason: own.Reason,
+				Tasks: q.Counts[jobs.Pending]})
 		}
 	}
 	if everything {
-		s.add(Problem{Code: "paused", Since: all.At, Reason: all.Reason, Tasks: pending})
+		s.add(Problem{Code: "paused", Since: all.At, Until: all.Until, Reason: all.Reason, Tasks: pending})
 	}
 	if pause, ok := s.pauses[runner.DeletionPause]; ok {
 		s.add(Problem{Code: "deletion_paused", Reason: pause.Reason})

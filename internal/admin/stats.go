@@ -47,7 +47,8 @@ func PendingAmong(ctx context.Context, r *runner.Runner, ids []int64) ([]Pending
 // QueuesWith does the same as Runner.Queues, but it takes the numbers of pending tasks from its parameter and does not count them. So it is
 // fast even if there are many pending tasks.
 func QueuesWith(ctx context.Context, r *runner.Runner, pending []PendingCount) ([]runner.Queue, error) {
-	stats, err := store(r).QueuesWith(ctx, pending, time.Now().Add(-24*time.Hour))
+	now := time.Now()
+	stats, err := store(r).QueuesWith(ctx, pending, now.Add(-24*time.Hour), now)
 	queues := make([]runner.Queue, 0, len(stats))
 	for _, q := range stats {
 		queues = append(queues, runner.Queue{Queue: q.Queue, Counts: q.Counts, Jobs: q.Jobs, Ended: q.Ended, Failed: q.Failed,

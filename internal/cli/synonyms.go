@@ -237,6 +237,7 @@ var OptionSynonyms = []OptionSynonym{
 	{"backup", "runner backup FILE", "o output file"},
 	{"limit set", "--running", "max concurrency limit parallel"},
 	{"pause, resume", "--all", "a"},
+	{"pause", "--for", "duration until d"},
 
 	{anyCommand, "--db", "database db-path dsn database-url db-url sqlite"},
 	{anyCommand, "--color never", "no-color no-colour"},

@@ -122,7 +122,11 @@ func (o Options) PrintNotes(ctx context.Context, r *runner.Runner, p *term.Print
 		if admin.AllPaused(pauses) {
 			what = "all queues are"
 		}
-		p.Note("%s paused (%s, by %s)", what, humanize.Age(p.Now().Sub(pause.At)), pause.By)
+		until := ""
+		if !pause.Until.IsZero() {
+			until = ", until " + humanize.Clock(pause.Until, p.Now())
+		}
+		p.Note("%s paused (%s, by %s%s)", what, humanize.Age(p.Now().Sub(pause.At)), pause.By, until)
 	}
 	if err != nil {
 		return err

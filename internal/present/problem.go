@@ -95,6 +95,9 @@ func pauseProblem(p admin.Problem, now time.Time) (message, try string) {
 	}
 	message = fmt.Sprintf("%s %s been paused for %s with %s waiting", what, has, humanize.Age(now.Sub(p.Since)),
 		humanize.Plural(p.Tasks, "task"))
+	if !p.Until.IsZero() {
+		message += ", until " + humanize.Clock(p.Until, now)
+	}
 	if p.Reason != "" {
 		message += ": " + humanize.Safe(humanize.Cut(p.Reason, maxReason))
 	}

@@ -104,9 +104,17 @@ func pauseWait(w runner.Wait, now time.Time) string {
 	if w.AllQueues {
 		what = "all queues"
 	}
-	text := fmt.Sprintf("%s paused %s ago by %s", what, humanize.Age(now.Sub(w.Pause.At)), w.Pause.By)
-	if w.Pause.Reason != "" {
-		text += ": " + w.Pause.Reason
+	return what + " " + Pause(w.Pause, now)
+}
+
+// Pause says when a pause began, who asked for it, when it ends and why.
+func Pause(p runner.Pause, now time.Time) string {
+	text := fmt.Sprintf("paused %s ago by %s", humanize.Age(now.Sub(p.At)), p.By)
+	if !p.Until.IsZero() {
+		text += ", until " + humanize.Clock(p.Until, now)
+	}
+	if p.Reason != "" {
+		text += ": " + p.Reason
 	}
 	return text
 }

@@ -40,6 +40,7 @@ type Queue struct {
 	PausedAt     Stamp    `json:"paused_at"`
 	PausedBy     *string  `json:"paused_by"`
 	PausedReason *string  `json:"paused_reason"`
+	PausedUntil  Stamp    `json:"paused_until"`
 	Pending      int      `json:"pending"`
 	Scheduled    int      `json:"scheduled"`
 	Blocked      int      `json:"blocked"`
@@ -58,7 +59,8 @@ func NewQueue(q runner.Queue, now time.Time) Queue {
 	r := Queue{Queue: q.Queue, Pending: q.Counts[jobs.Pending], Scheduled: q.Counts[jobs.Scheduled], Blocked: q.Counts[jobs.Blocked],
 		Retrying: q.Counts[jobs.Retrying], Running: q.Counts[jobs.Running], Completed24h: q.Ended[jobs.Completed],
 		Failed24h: q.Ended[jobs.Failed], Cancelled24h: q.Ended[jobs.Cancelled],
-		Paused: Paused(q), PausedAt: Stamp(q.Pause.At), PausedBy: Known(q.Pause.By), PausedReason: Known(q.Pause.Reason)}
+		Paused: Paused(q), PausedAt: Stamp(q.Pause.At), PausedBy: Known(q.Pause.By), PausedReason: Known(q.Pause.Reason),
+		PausedUntil: Stamp(q.Pause.Until)}
 	if !q.Oldest.IsZero() {
 		r.OldestAge = new(Seconds(max(now.Sub(q.Oldest), 0)))
 	}

@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"slices"
+	"time"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
@@ -48,7 +49,7 @@ func printAllQueues(p *term.Printer, known []runner.Queue, pauses runner.Pauses)
 		for _, q := range known {
 			pending += q.Counts[jobs.Pending]
 		}
-		p.Print("all queues  " + pauseText(admin.AllPaused(pauses), pending))
+		p.Print("all queues  " + pauseText(pauses[runner.AllQueues], pending, p.Now()))
 		return nil
 	}
 	for _, q := range known {
@@ -64,23 +65,28 @@ func printQueue(p *term.Printer, q runner.Queue) error {
 	case p.JSON:
 		return p.Record(record.NewQueue(q, p.Now()))
 	case p.Stdout.TTY:
-		p.Print(q.Queue + "  " + pauseText(record.Paused(q), q.Counts[jobs.Pending]))
+		p.Print(q.Queue + "  " + pauseText(q.Pause, q.Counts[jobs.Pending], p.Now()))
+	case q.Pause.Until.IsZero():
+		p.Fields(q.Queue, pauseState(q.Pause))
 	default:
-		p.Fields(q.Queue, pauseState(record.Paused(q)))
+		p.Fields(q.Queue, pauseState(q.Pause), record.Stamp(q.Pause.Until).String())
 	}
 	return nil
 }
 
-func pauseState(paused bool) string {
-	if paused {
-		return "paused"
+func pauseState(pause runner.Pause) string {
+	if pause.At.IsZero() {
+		return "running"
 	}
-	return "running"
+	return "paused"
 }
 
-// pauseText says whether a queue is paused and how many of its tasks wait, for a terminal.
-func pauseText(paused bool, pending int) string {
-	text := pauseState(paused)
+// pauseText says whether a queue is paused, until when, and how many of its tasks wait, for a terminal.
+func pauseText(pause runner.Pause, pending int, now time.Time) string {
+	text := pauseState(pause)
+	if !pause.Until.IsZero() {
+		text += " until " + humanize.Clock(pause.Until, now)
+	}
 	if pending > 0 {
 		text += "  (" + humanize.TasksWait(pending) + ")"
 	}

@@ -54,7 +54,7 @@ func TestAJumpOfTheClockPausesDeletions(t *testing.T) {
 				}
 				wall := began.Add(time.Minute + test.jump)
 				e.compareClocks(t.Context(), wall, time.Minute)
-				pauses, err := o.Store.Pauses(t.Context())
+				pauses, err := o.Store.Pauses(t.Context(), now())
 				testkit.NoError(t, err)
 				want := fmt.Sprintf("the clock jumped from %s to %s", stamp(began.Add(time.Minute)), stamp(wall))
 				if got := pauses[db.DeletionPause].Reason; test.jump > minJump && got != want {
@@ -69,7 +69,7 @@ func TestAJumpOfTheClockPausesDeletions(t *testing.T) {
 				if present != test.deletes || !test.deletes && !got.IsZero() {
 					t.Errorf("tasks are deleted as of %v (present: %v), want present: %v", got, present, test.deletes)
 				}
-				pauses, err = o.Store.Pauses(t.Context())
+				pauses, err = o.Store.Pauses(t.Context(), now())
 				if _, paused := pauses[db.DeletionPause]; err != nil || paused == test.deletes {
 					t.Errorf("got pauses %v and error %v, want a pause of deletions: %v", pauses, err, !test.deletes)
 				}
