@@ -42,6 +42,11 @@ type Pause struct {
 	Until  time.Time // zero: the pause lasts until Resume
 }
 
+// EndsBefore reports whether a queue stays paused after p because of the other pause, that of the whole database.
+func (p Pause) EndsBefore(other Pause) bool {
+	return !p.Until.IsZero() && !other.At.IsZero() && (other.Until.IsZero() || other.Until.After(p.Until))
+}
+
 // Pause pauses queues (or AllQueues). After Pause returns, no worker claims a task of these queues. If a queue is paused already, only
 // the reason and the end change.
 func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {

@@ -105,7 +105,7 @@ type QueueStat struct {
 	Jobs   map[string]int     // pending tasks by job
 	Ended  map[jobs.State]int // number of tasks that ended since a time (see Queues), by state; a task that ended twice counts twice
 	Failed int                // number of the failed tasks in Ended that were neither retried nor deleted since
-	Pause  Pause              // pause of the queue; if it has none, the pause of the whole database; zero if neither is paused
+	Pause  Pause              // pause of the queue; if it has none or ends earlier, that of the whole database; zero if neither is paused
 	Oldest time.Time          // due time of the pending task that has waited longest; zero if no task is pending
 }
 
@@ -176,7 +176,7 @@ func (d *DB) queueStats(ctx context.Context, rows []countRow, since, now time.Ti
 	}
 	for _, stat := range stats {
 		stat.Pause = pauses[AllQueues]
-		if pause, ok := pauses[stat.Queue]; ok {
+		if pause, ok := pauses[stat.Queue]; ok && !pause.EndsBefore(stat.Pause) {
 			stat.Pause = pause
 		}
 	}

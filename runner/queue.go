@@ -30,13 +30,14 @@ type Pause struct {
 // Pauses are all pauses by queue. The key AllQueues has the pause of all queues, and the key DeletionPause has the pause of deletions.
 type Pauses map[string]Pause
 
-// Of returns the pause that keeps the tasks of a queue from starting. It is the queue's own pause, or else the pause of all queues.
+// Of returns the pause that keeps the tasks of a queue from starting: the queue's
+// own pause, or the pause of all queues if that lasts longer or is the only one.
 func (p Pauses) Of(queue string) (Pause, bool) {
-	if own, ok := p[queue]; ok {
+	all, allPaused := p[AllQueues]
+	if own, ok := p[queue]; ok && !db.Pause(own).EndsBefore(db.Pause(all)) {
 		return own, true
 	}
-	all, ok := p[AllQueues]
-	return all, ok
+	return all, allPaused
 }
 
 // Pauses returns all pauses.

@@ -111,8 +111,7 @@ func (c waitContext) wait(t jobs.Task, now time.Time) Wait {
 		return c.blocked(t)
 	}
 	if pause, ok := c.pauses.Of(t.Queue); ok {
-		_, own := c.pauses[t.Queue]
-		return Wait{Reason: "paused", Pause: pause, AllQueues: !own}
+		return Wait{Reason: "paused", Pause: pause, AllQueues: pause != c.pauses[t.Queue]}
 	}
 	return c.unserved(t)
 }

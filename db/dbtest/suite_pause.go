@@ -213,5 +213,13 @@ var pauses = group{
 		if q := queues["idle"]; len(queues) != 1 || q == nil || !q.Pause.At.Equal(s.now) {
 			s.Errorf("got %+v, want queue idle, paused at %v", queues, s.now)
 		}
+		s.pauseUntil(s.now.Add(time.Hour), "idle")
+		if q := must(s.Queues(s.Context(), s.now, s.now))(s)["idle"]; !q.Pause.Until.IsZero() {
+			s.Errorf("got end %v, want none: the pause of all queues lasts longer", q.Pause.Until)
+		}
+		s.pauseUntil(s.now.Add(time.Minute), db.AllQueues)
+		if q := must(s.Queues(s.Context(), s.now, s.now))(s)["idle"]; !q.Pause.Until.Equal(s.now.Add(time.Hour)) {
+			s.Errorf("got end %v, want the own end of the queue", q.Pause.Until)
+		}
 	},
 }

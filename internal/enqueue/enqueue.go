@@ -119,7 +119,7 @@ func (o Options) PrintNotes(ctx context.Context, r *runner.Runner, p *term.Print
 	pauses, err := r.Pauses(ctx)
 	if pause, ok := pauses.Of(o.Spec.Queue); ok {
 		what := "queue " + o.Spec.Queue + " is"
-		if admin.AllPaused(pauses) {
+		if pause != pauses[o.Spec.Queue] {
 			what = "all queues are"
 		}
 		until := ""
