@@ -29,10 +29,7 @@ returns, the copy is on the disk; after a failure there is no copy. If FILE
 is -, backup writes the copy to stdout. Do not use cp on a database in use: the
 copy would lack the write-ahead log.
 
-To restore a backup, stop the workers, replace the database file with the copy,
-remove the -wal and -shm files, and start the workers. After the
-restore, tasks that ran during the backup run again when the lease of their
-worker has expired.
+To use a backup, stop the workers and run "runner restore FILE".
 
 In a pipe, backup prints the path and the size of the file in bytes, separated
 by a tab.

@@ -68,6 +68,7 @@ var commands = []cli.Entry{
 	{Name: "hook", New: hookCommand},
 	{Name: "doctor", New: doctorCommand},
 	{Name: "backup", New: backupCommand},
+	{Name: "restore", New: restoreCommand},
 	{Name: "move", New: moveCommand},
 	{Name: "serve", New: serveCommand},
 	{Name: "service", New: serviceCommand},

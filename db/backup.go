@@ -1,9 +1,13 @@
 package db
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"time"
+
+	"example.com/runner/db/internal/sqlite"
+	"example.com/runner/jobs"
 )
 
 // backupMark is the name of a file in the directory beside the database. The modification time of the file is the time of the last backup.
@@ -27,6 +31,20 @@ func (d *DB) LastBackup() time.Time {
 		return time.Time{}
 	}
 	return info.ModTime()
+}
+
+// Restored is the result of Restore.
+type Restored = sqlite.Restored
+
+// Restore puts a copy of the backup at from in the place of the database at
+// path, which need not exist. It fails with ErrConflict while a process has the
+// database open, and keeps the old database under another name.
+func Restore(ctx context.Context, path, from string, o Options, now time.Time) (Restored, error) {
+	if address := ParseAddress(path); !address.LocalFile() {
+		return Restored{}, &jobs.Error{Kind: jobs.ErrInvalid, What: "a database on a server is restored by the server's own tools",
+			Why: []string{address.String()}, Hint: "psql -v ON_ERROR_STOP=1 <DUMP, with the dump of pg_dump"}
+	}
+	return sqlite.Restore(ctx, path, from, o, now)
 }
 
 func exists(path string) bool {

@@ -33,7 +33,7 @@ var records = map[string]any{
 	"schedule":  record.Schedule{}, "schedule in full": record.FullSchedule{}, "applied schedule": record.AppliedSchedule{},
 	"removed schedule": record.Removed{},
 	"deleted task":     record.Deleted{}, "limit": record.Limit{}, "removed limit": record.LimitRemoved{}, "hooks": record.Hooks{},
-	"removed hooks": record.HooksRemoved{}, "backup": record.Backup{},
+	"removed hooks": record.HooksRemoved{}, "backup": record.Backup{}, "restore": record.Restore{},
 	"service": record.Service{}, "removed service": record.ServiceRemoved{},
 	"moved table": record.Moved{}, "fence": record.Fence{}, "server": record.Serve{}, "check": record.Check{},
 	"selftest":              selftest.Report{},

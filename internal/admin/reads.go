@@ -102,6 +102,11 @@ func OutputBefore(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, s
 // also stores bytes from the end of such an output, and drops the middle.
 func HeadSize(limit int64) int64 { return access.HeadSize(limit) }
 
+// Restore puts a copy of a backup in the place of the database at path; see db.Restore.
+func Restore(ctx context.Context, path, from string, unsafeFS bool, now time.Time) (db.Restored, error) {
+	return db.Restore(ctx, path, from, db.Options{UnsafeFS: unsafeFS, BusyTimeout: 5 * time.Second}, now)
+}
+
 // LastBackup returns the time of the last backup that runner made, or the zero time if it made none.
 func LastBackup(r *runner.Runner) time.Time { return store(r).LastBackup() }
 

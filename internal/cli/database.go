@@ -73,9 +73,9 @@ func (a *App) open(c *Context, create bool, more runner.Options, choose func(dat
 		return nil, err
 	}
 	more.MustExist, more.BusyTimeout, more.UnsafeFS, more.Engine = !create, d.busyTimeout, d.unsafeFS, postgres.Engine()
-	if create && d.standard {
-		if err := os.MkdirAll(filepath.Dir(d.Path), 0o700); err != nil {
-			return nil, &jobs.Error{Kind: jobs.ErrPermission, What: "cannot create " + filepath.Dir(d.Path), Err: err}
+	if create {
+		if err := d.makeDir(); err != nil {
+			return nil, err
 		}
 	}
 	r, err := runner.Open(c.Context, d.Path, more)
@@ -87,6 +87,27 @@ func (a *App) open(c *Context, create bool, more runner.Options, choose func(dat
 			admin.UpgradedFrom(r), admin.SchemaVersion())
 	}
 	return r, err
+}
+
+// PathFor returns the path of the database that the command line names, and
+// makes its directory as Open does, but opens nothing.
+func (a *App) PathFor(c *Context) (string, error) {
+	d, err := a.database(c, func(d database) (database, error) { return d.choose(Get[string](c, "server")) })
+	if err != nil {
+		return "", err
+	}
+	return d.Path, d.makeDir()
+}
+
+// makeDir creates the directory of a database at a standard path.
+func (d database) makeDir() error {
+	if !d.standard {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(d.Path), 0o700); err != nil {
+		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot create " + filepath.Dir(d.Path), Err: err}
+	}
+	return nil
 }
 
 // Action returns the function that runs a command: it reads the options, opens the database and calls the command. If create is true, it

@@ -286,6 +286,13 @@ type Backup struct {
 	Bytes int64  `json:"bytes"`
 }
 
+// Restore is the record that "runner restore" prints.
+type Restore struct {
+	Database string  `json:"database"`
+	Bytes    int64   `json:"bytes"`
+	Kept     *string `json:"kept"`
+}
+
 // Service is the record that "service install" prints.
 type Service struct {
 	Unit     string `json:"unit"`

@@ -120,6 +120,12 @@ func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 	if _, err := from.ExecContext(ctx, vacuumInto, part); err != nil {
 		return 0, explain(err, to)
 	}
+	return sealCopy(ctx, part, to)
+}
+
+// sealCopy makes a copy ready to be opened as a database, syncs it, and returns
+// its size. Errors name the path "to".
+func sealCopy(ctx context.Context, part, to string) (int64, error) {
 	copied, err := Connect(part, "rw")
 	if err != nil {
 		return 0, err
@@ -128,7 +134,8 @@ func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 	if err := errors.Join(err, copied.Close()); err != nil { // when the last connection closes, SQLite removes -wal and -shm
 		return 0, explain(err, to)
 	}
-	if file, err = os.OpenFile(part, os.O_RDWR, 0); err != nil {
+	file, err := os.OpenFile(part, os.O_RDWR, 0)
+	if err != nil {
 		return 0, err
 	}
 	defer file.Close()

@@ -88,9 +88,7 @@ func (d *File) find() error {
 		d.logSizeBefore = log.Size()
 	}
 	if links(info) > 1 {
-		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.HardLinked, Subject: d.path, What: d.path + " has more than one name",
-			Hint: "remove the other hard links, or use another file",
-			Why:  []string{"it is hard linked: opened by two names, a database loses its write-ahead log; nothing was changed"}}
+		return d.hardLinked(info)
 	}
 	if isMountPoint(d.path) {
 		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.MountPoint, Subject: d.path, What: d.path + " is a mount point",
@@ -117,4 +115,17 @@ func dangling(path, to string) error {
 	}
 	return &jobs.Error{Kind: jobs.ErrNoDatabase, Code: errcode.DanglingSymlink, Subject: to,
 		What: path + " is a symlink to " + to + ", which does not exist", Hint: to}
+}
+
+// hardLinked returns the error of a file that has several names.
+func (d *File) hardLinked(info fs.FileInfo) error {
+	e := &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.HardLinked, Subject: d.path, What: d.path + " has more than one name",
+		Hint: "remove the other hard links, or use another file",
+		Why:  []string{"it is hard linked: opened by two names, a database loses its write-ahead log; nothing was changed"}}
+	if second := d.secondName(info); second != "" {
+		e.What, e.Code = "a restore of "+d.path+" was interrupted", ""
+		e.Why = []string{"the database from before is also " + second + "; nothing was changed"}
+		e.Hint = "runner restore FILE once more; to go back, runner restore " + second
+	}
+	return e
 }

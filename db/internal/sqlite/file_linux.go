@@ -71,10 +71,16 @@ var readLockBytes = []int{123, 124, 125, 126, 127}
 
 // readers lists the other processes that are reading the database now. It finds them by their POSIX locks on the -shm file. SQLite takes
 // POSIX locks on this file even if it takes OFD locks on the database file.
-func readers(shm string) []engine.Process {
+func readers(shm string) []engine.Process { return lockers(shm, readLockBytes) }
+
+// users lists the other processes that have the database open.
+func users(shm string) []engine.Process { return lockers(shm, []int{inUseByte}) }
+
+// lockers lists the other processes that have a shared lock on one of the bytes.
+func lockers(shm string, bytes []int) []engine.Process {
 	var found []engine.Process
 	for _, l := range locks(shm) {
-		if l.write || l.pid <= 0 || l.pid == os.Getpid() || !slices.Contains(readLockBytes, l.byte0) {
+		if l.write || l.pid <= 0 || l.pid == os.Getpid() || !slices.Contains(bytes, l.byte0) {
 			continue
 		}
 		comm, _ := os.ReadFile("/proc/" + strconv.Itoa(l.pid) + "/comm")

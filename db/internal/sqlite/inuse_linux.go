@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -91,4 +92,22 @@ func hasMount(mounts, path string) bool {
 		}
 	}
 	return false
+}
+
+// keepOut keeps other connections from opening the database at path until
+// release. The result ok is false if somebody has it open already.
+func keepOut(path string) (release func(), ok bool) {
+	if use := usedBy(path); use.file || use.shared {
+		return nil, false
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if err != nil || !driver.OFDLockingEnabled() {
+		return func() {}, true // no file, or one that only a rename can replace
+	}
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: sharedFirst, Len: sharedSize}
+	if err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &lock); errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		file.Close()
+		return nil, false
+	}
+	return func() { file.Close() }, true
 }

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/cli"
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/record"
+	"example.com/runner/internal/signals"
+	"example.com/runner/internal/term"
+)
+
+func restoreCommand(a *cli.App) *cli.Command {
+	return &cli.Command{
+		Category: "Maintain", Usage: "put a backup in the place of the database",
+		UsageText: "runner restore FILE",
+		Description: `EXAMPLES
+  runner restore /var/backups/runner-2026-07-01.db
+  systemctl stop runner && sudo -u runner runner restore runner.db
+  gunzip -k runner.db.gz && runner restore runner.db
+
+FILE is a copy that "runner backup" made. Stop the workers and all programs that
+use the database first; restore refuses while a process has it open. It checks
+FILE, copies it to the path of the database, and leaves FILE as it is. The
+database that was there is kept beside it as NAME.before-restore-TIME; delete
+this file when you no longer need it. To go back, restore that file.
+
+A restored database is one from an earlier moment. What happened after the
+backup is gone, and new tasks get the ids again that were given after it. Tasks
+that ran during the backup are as after a crash: they run again when the lease
+of their worker has expired.
+
+A restore that was killed has either ended, or commands refuse the database
+until you run restore once more.
+
+In a pipe, restore prints the path of the database, its size in bytes and the
+path of the kept file, separated by tabs.
+
+EXIT STATUS
+  0   the database is restored
+  1   a process uses the database, or FILE is missing, damaged or no backup;
+      nothing was changed
+  2   invalid usage
+  75  the disk is full; nothing was changed`,
+		Action: func(c *cli.Context) error {
+			file := c.Args().First()
+			if c.NArg() != 1 || file == "" || file == "-" {
+				return failure.Usage("restore needs one file").Hint("runner restore /var/backups/runner.db")
+			}
+			path, err := a.PathFor(c)
+			if err != nil {
+				return err
+			}
+			return runRestore(c.Context, a.Printer, path, file, cli.Get[bool](c, "unsafe-fs"))
+		},
+	}
+}
+
+func runRestore(ctx context.Context, p *term.Printer, path, file string, unsafeFS bool) error {
+	ctx, stop := signals.Until(ctx) // after a signal restore removes its partial file
+	defer stop()
+	began := p.Now()
+	done, err := admin.Restore(ctx, path, file, unsafeFS, began)
+	if s, ok := errors.AsType[signals.Received](context.Cause(ctx)); err != nil && ok {
+		return failure.ExitStatus(s.Status())
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case p.JSON:
+		return p.Record(record.Restore{Database: done.Path, Bytes: done.Bytes, Kept: record.Known(done.Kept)})
+	case p.Stdout.TTY:
+		p.Print("restored " + humanize.Size(done.Bytes) + " in " + humanize.Took(p.Now().Sub(began)) + "\n")
+		if done.Kept != "" {
+			p.Print("the database from before is kept as " + done.Kept + "\n")
+		}
+	default:
+		p.Fields(done.Path, strconv.FormatInt(done.Bytes, 10), done.Kept)
+	}
+	return nil
+}
