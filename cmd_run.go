@@ -33,8 +33,9 @@ command and exits with its status. The task stays in the history, which runner
 list and runner logs show.
 
 If stdin is a pipe or a file, the command reads it. The database doesn't store
-what it reads, so there's one attempt only, and runner retry runs the command
-without it. With --input - runner stores up to 16 MiB, for retries too.
+what it reads, so there's one attempt only: a retry, or another worker after
+runner run was killed, doesn't start the command and says why. With --input -
+runner stores up to 16 MiB, for retries too.
 
 On the first ^C, TERM or HUP, run cancels the task and waits until it has ended.
 On the second of these signals, run kills the task.

@@ -67,7 +67,7 @@ const (
 	// of the table.
 	claimReturning = `RETURNING id, generation_id, job, args, label, queue, priority, run_at, attempt, max_attempts, losses, max_losses,
 	options, parts, created_at, created_by, unique_key, expires_at, schedule, tick, lane,
-	CASE WHEN (parts & 1) = 1 THEN (SELECT length(data) FROM {inputs} WHERE task_id = id) ELSE 0 END`
+	CASE WHEN (parts & 1) = 1 THEN coalesce((SELECT length(data) FROM {inputs} WHERE task_id = id), -1) ELSE 0 END`
 )
 
 // ClaimJob is a job that a worker can run.

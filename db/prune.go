@@ -57,7 +57,7 @@ var (
 
 // taskBytes is an SQL expression for the approximate size of a task in bytes.
 const taskBytes = `1000 + coalesce(length(args), 0) + coalesce(length(result), 0) +
-	(SELECT coalesce(sum(length(data)), 0) FROM {output} WHERE task_id = tasks.id) + coalesce(` + inputBytes + `, 0)`
+	(SELECT coalesce(sum(length(data)), 0) FROM {output} WHERE task_id = tasks.id) + ` + inputBytes
 
 // pruneTasks deletes the tasks whose ids are in the JSON array [1], if they are still finished, ended before [2] and are not
 // needed. It returns their ids and unique keys.

@@ -23,18 +23,26 @@ const reserved = `coalesce(tasks.worker, 0) < 0 AND EXISTS (SELECT 1 FROM {worke
 // reserveTask reserves the new task [2] for worker [1].
 var reserveTask = command(`UPDATE {tasks} SET worker = -{bigint_param} WHERE id = ?`)
 
+// markInput says that task [1] has an input, though none is stored.
+var markInput = command(`UPDATE {tasks} SET parts = coalesce(parts, 0) | 1 WHERE id = ?`)
+
 // reserveAgain reserves task [2] again if it waits for another attempt after
 // one in worker [1].
 var reserveAgain = command(`UPDATE {tasks} SET worker = -worker WHERE worker = ? AND id = ?
 	AND (state = 'pending' OR state = 'retrying' OR state = 'scheduled' OR state = 'blocked')`)
 
 // InsertReserved does what InsertThen does, and reserves the task for w,
-// unless an older task was kept.
-func (d *DB) InsertReserved(ctx context.Context, w *Worker, spec *jobs.Spec, now time.Time, beforeCommit func(Inserted) error) error {
+// unless an older task was kept. stdin says that the command reads an input that
+// only this worker has, so no other start of the task can have it.
+func (d *DB) InsertReserved(ctx context.Context, w *Worker, spec *jobs.Spec, stdin bool, now time.Time,
+	beforeCommit func(Inserted) error) error {
 	return d.updateAlone(ctx, full, func(t *tx) error {
 		added, err := t.insertSpec(spec, nil, now)
 		if err == nil && !added.Kept {
 			err = t.one(reserveTask, w.number, added.ID)
+		}
+		if err == nil && !added.Kept && stdin {
+			err = t.one(markInput, added.ID)
 		}
 		if err != nil {
 			return err

@@ -38,7 +38,7 @@ type Task struct {
 	Losses      int
 	MaxLosses   int
 	Options
-	InputBytes int64 // size of the command's standard input
+	InputBytes int64 // size of the command's standard input; -1 if it was that of runner run, which is not stored
 
 	WorkerID          string
 	Worker            string // name of the worker whose id is WorkerID

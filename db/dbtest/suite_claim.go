@@ -172,11 +172,14 @@ var claims = group{
 		mine, other := s.worker(), s.worker()
 		spec := commandSpec(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{Delay: time.Second}))
 		var id int64
-		if err := s.InsertReserved(s.Context(), mine, &spec, s.now, func(added db.Inserted) error {
+		if err := s.InsertReserved(s.Context(), mine, &spec, true, s.now, func(added db.Inserted) error {
 			id = added.ID
 			return nil
 		}); err != nil {
 			s.Fatal(err)
+		}
+		if got := s.get(id).InputBytes; got != -1 {
+			s.Errorf("got %d bytes of input, want -1 for one that isn't stored", got)
 		}
 		last := s.insert(commandSpec())[0]
 		s.wantIDs(ids(s.claim(other, 9)), []int64{last})

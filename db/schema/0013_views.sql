@@ -175,7 +175,7 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> '$.reason' 
   t.schedule, t.batch, strftime('%Y-%m-%dT%H:%M:%fZ', t.run_at / 1000.0, 'unixepoch') AS run_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.expires_at / 1000.0, 'unixepoch') AS expires_at,
   t.attempt, t.max_attempts, t.losses, t.max_losses,
   {option_values},
-  CASE WHEN t.parts & 1 THEN (SELECT length(data) FROM {inputs} WHERE task_id = t.id) ELSE 0 END AS input_bytes,
+  CASE WHEN t.parts & 1 THEN coalesce((SELECT length(data) FROM {inputs} WHERE task_id = t.id), -1) ELSE 0 END AS input_bytes,
   t.generation_id, w.id AS worker_id, w.name AS worker, strftime('%Y-%m-%dT%H:%M:%fZ', nullif(t.lease_expires_at, 0) / 1000.0, 'unixepoch') AS lease_expires_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', c.requested_at / 1000.0, 'unixepoch') AS cancel_requested_at,
   CASE WHEN t.waits = 1 THEN (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', held_since / 1000.0, 'unixepoch') FROM {holds} WHERE task_id = t.id) END AS held_since,

@@ -122,7 +122,7 @@ func TestInvalidBatchLinesAreRejected(t *testing.T) {
 		{`{"args":["true"],"env":{"A":1}}`, "env: every value must be a string"},
 		{`{"args":["true"],"env":{"A":null}}`, "env A is hidden; export with --reveal"},
 		{`{"args":["true"],"input":"?"}`, "input: is not base64"},
-		{`{"args":["true"],"input_bytes":3,"input":null}`, "input is hidden; export with --reveal"},
+		{`{"args":["true"],"input_bytes":3,"input":null}`, "input is hidden, or was not stored; export with --reveal"},
 		{`{"args":["true"],"path":"bin/true"}`, `path: "bin/true" is not absolute`},
 		{`{"args":["true"],"retry_on":"75"}`, "retry_on: needs max_attempts above 1"},
 		{`{"args":["true"],"max_attempts":2,"retry_on":"x"}`,

@@ -299,8 +299,8 @@ func (v *lineValues) bytes(k int, to *[]byte) {
 // hiddenInput sets an error if the line is a record that was printed without --reveal. Such a record lacks the input of the task.
 func (v *lineValues) hiddenInput(s *jobs.Spec) {
 	size := int64(0)
-	if whole(v, keyInputBytes, &size, 0); v.err == nil && size > 0 && len(s.Input) == 0 {
-		v.err = errors.New("input is hidden; export with --reveal")
+	if whole(v, keyInputBytes, &size, -1); v.err == nil && size != 0 && len(s.Input) == 0 {
+		v.err = errors.New("input is hidden, or was not stored; export with --reveal")
 	}
 }
 

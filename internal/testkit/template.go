@@ -16,7 +16,7 @@ func Template(create func(path string) error) func(t testing.TB) (path string) {
 		if err != nil {
 			return nil, err
 		}
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 
 		path := filepath.Join(dir, "test.db")
 		if err := create(path); err != nil {

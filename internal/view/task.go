@@ -115,7 +115,7 @@ func (s *Task) Lines(p *term.Printer) error {
 
 // ReadInput returns the standard input for the command of a task, or nil if there is none.
 func ReadInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, error) {
-	if t.InputBytes == 0 {
+	if t.InputBytes <= 0 {
 		return nil, nil
 	}
 	return admin.Input(ctx, r, t.ID)

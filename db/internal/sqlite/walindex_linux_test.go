@@ -97,7 +97,7 @@ func TestTwoHandlesWaitForOneLock(t *testing.T) {
 	if err := run("COMMIT"); err != nil {
 		t.Fatal(err)
 	}
-	if !<-done || !<-done {
+	if first, second := <-done, <-done; !first || !second {
 		t.Error("got no lock for one of the handles, want it for both")
 	}
 }

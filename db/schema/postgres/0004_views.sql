@@ -159,7 +159,7 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> 'reason' AS
   (SELECT CAST('[' || coalesce(string_agg(on_id::text, ',' ORDER BY on_id), '') || ']' AS json) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 1) AS after_any,
   t.schedule, t.batch, utc(t.run_at) AS run_at, utc(t.expires_at) AS expires_at, t.attempt, t.max_attempts, t.losses, t.max_losses,
   {option_values},
-  CASE WHEN t.parts & 1 = 1 THEN (SELECT octet_length(data) FROM inputs WHERE task_id = t.id) ELSE 0 END AS input_bytes,
+  CASE WHEN t.parts & 1 = 1 THEN coalesce((SELECT octet_length(data) FROM inputs WHERE task_id = t.id), -1) ELSE 0 END AS input_bytes,
   t.generation_id, w.id AS worker_id, w.name AS worker, utc(nullif(t.lease_expires_at, 0)) AS lease_expires_at, utc(c.requested_at) AS cancel_requested_at,
   CASE WHEN t.waits = 1 THEN (SELECT utc(held_since) FROM holds WHERE task_id = t.id) END AS held_since,
   CASE WHEN t.waits = 1 THEN (SELECT held_by FROM holds WHERE task_id = t.id) END AS held_by,

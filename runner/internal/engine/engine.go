@@ -244,7 +244,7 @@ func (e *Engine) limitQueues() error {
 // AddOnly adds the only task of this worker, and reserves it. Call it before
 // Run.
 func (e *Engine) AddOnly(ctx context.Context, spec *jobs.Spec, beforeCommit func(db.Inserted) error) error {
-	return e.store.InsertReserved(ctx, e.worker, spec, now(), func(added db.Inserted) error {
+	return e.store.InsertReserved(ctx, e.worker, spec, e.commands.Stdin != nil, now(), func(added db.Inserted) error {
 		e.o.Only = added.ID
 		if added.Kept { // the older task doesn't expect this input
 			e.commands.Stdin = nil

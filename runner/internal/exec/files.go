@@ -22,10 +22,15 @@ import (
 // $RUNNER_UPSTREAM, and the result of the command in the file $RUNNER_RESULT. The names of these files are unique to the attempt, and they
 // are in a directory that only this user can read.
 
-// stdin returns the reading end of a pipe with the input of the task. Without
-// input it returns the worker's Stdin for commands.
+// stdin returns the reading end of a pipe with the input of the task, the
+// worker's own stdin if the task reads that, or nil for /dev/null.
 func (c *Command) stdin() (*os.File, error) {
-	if c.Task.InputBytes == 0 {
+	switch {
+	case c.Task.InputBytes == 0:
+		return nil, nil
+	case c.Task.InputBytes < 0 && c.Stdin == nil:
+		return nil, startError(cannotExecute, "it reads the stdin of runner run, which has ended and was not stored")
+	case c.Task.InputBytes < 0:
 		return c.Stdin, nil
 	}
 	input, err := c.Store.Input(c.Stop, c.Task.ID)
