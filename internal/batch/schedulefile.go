@@ -142,11 +142,15 @@ func PickTimes(fields []string, schedule string) []string {
 	return crontab.Pick(fields, host+" "+schedule)
 }
 
-// homeOf returns the home directory of a user.
+// homeOf returns the home directory of a user, or / if it doesn't exist (as the
+// one of nobody).
 func homeOf(name string) (home string, ok bool) {
 	u, err := user.Lookup(name)
 	if err != nil {
 		return "", false
+	}
+	if info, err := os.Stat(u.HomeDir); err != nil || !info.IsDir() {
+		return "/", true
 	}
 	return u.HomeDir, true
 }
