@@ -20,6 +20,7 @@ func restoreCommand(a *cli.App) *cli.Command {
 		UsageText: "runner restore FILE",
 		Description: `EXAMPLES
   runner restore /var/backups/runner-2026-07-01.db
+  runner --db new.db restore /var/backups/runner.db
   systemctl stop runner && sudo -u runner runner restore runner.db
   gunzip -k runner.db.gz && runner restore runner.db
 

@@ -71,7 +71,7 @@ var CommandSynonyms = []CommandSynonym{
 	// These are hints for commands in the group Maintain.
 	{"runner doctor", "check, health, healthcheck, diagnose, fsck, du, df, disk, system df"},
 	{"runner backup FILE", "dump, snapshot"},
-	{"runner restore FILE", "recover, rollback, backup restore, import db"},
+	{"runner restore FILE", "recover, rollback, import db"},
 	{"runner serve", "web, ui, webui, gui, dash, dashboard, server, http, metrics, flower"},
 	{"runner service install", "install, systemd, startup, service enable"},
 	{"runner service install      runner schedule resume NAME", "enable"},
