@@ -170,9 +170,9 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 }
 
 // selectOnly selects task [1] if it is pending, unless another worker than
-// [2] has reserved it.
+// [2], negated, has reserved it.
 var selectOnly = query(`SELECT id, generation_id, queue, job FROM {tasks} WHERE id = ?1 AND state = 'pending'
-	AND (-tasks.worker = ?2 OR NOT (` + reserved + `))`)
+	AND (tasks.worker = ?2 OR NOT (` + reserved + `))`)
 
 // claimOnly claims the task ask.Only if it is pending and no pause or limit holds it back.
 func (t *tx) claimOnly(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, next time.Time, err error) {
@@ -183,7 +183,7 @@ func (t *tx) claimOnly(c *claimer, ask Claim, now time.Time) (claimed []jobs.Tas
 	if err := t.run(reserveAgain, c.worker, ask.Only); err != nil {
 		return nil, next, err
 	}
-	if err := t.list(&task, selectOnly, ask.Only, c.worker); err != nil || len(task) == 0 {
+	if err := t.list(&task, selectOnly, ask.Only, -c.worker); err != nil || len(task) == 0 {
 		return nil, next, err
 	}
 	g, err := t.readAdmission(now)

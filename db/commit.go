@@ -127,7 +127,9 @@ func (w *writer) stopped() bool {
 
 // closeConn closes the connection. SQLite removes the WAL-index when the last connection closes, so the engine must stop using it first.
 func (w *writer) closeConn() {
-	w.db.engine.Disconnecting()
+	if w.conn != nil {
+		w.db.engine.Disconnecting()
+	}
 	for _, stmt := range w.stmts {
 		stmt.Close()
 	}

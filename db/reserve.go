@@ -18,7 +18,9 @@ import (
 const unreserved = `
 	AND NOT (` + reserved + `)`
 
-const reserved = `coalesce(tasks.worker, 0) < 0 AND EXISTS (SELECT 1 FROM {workers} WHERE number = -tasks.worker AND ended_at IS NULL)`
+// The lowest number, which plain SQL may have written, has no negative.
+const reserved = `coalesce(tasks.worker, 0) < 0 AND EXISTS (SELECT 1 FROM {workers}
+	WHERE number = -{greatest}(tasks.worker, -9223372036854775807) AND ended_at IS NULL)`
 
 // reserveTask reserves the new task [2] for worker [1].
 var reserveTask = command(`UPDATE {tasks} SET worker = -{bigint_param} WHERE id = ?`)
