@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -43,10 +44,12 @@ func (c checkedTests) Run() int {
 	return code
 }
 
-// leftOpen returns the names of the files that are open now and were not open before.
+// leftOpen returns the names of the files that are open now and were not open
+// before. It leaves out removed WAL-indexes: if a read outlasts its database's
+// Close, the next open or close of any database closes the descriptor.
 func leftOpen(before map[string]string) (names []string) {
 	for fd, name := range openFiles() {
-		if before[fd] != name {
+		if before[fd] != name && !strings.HasSuffix(name, "-shm (deleted)") {
 			names = append(names, name)
 		}
 	}
