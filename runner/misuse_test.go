@@ -118,7 +118,9 @@ func TestInvalidOptionsAreRefusedAtOnce(t *testing.T) {
 func TestURIsAreNoPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, path := range []string{"file::memory:", "file:x?mode=memory", "file:x.db?cache=shared", "file:x.db", ":memory:?cache=shared",
-		"host=h user=ann password=s3cret", " password = s3cret", "dbname=x", "mysql://ann:s3cret@h/x", "sqlite:///x.db"} {
+		"host=h user=ann password=s3cret", " password = s3cret", "dbname=x", "mysql://ann:s3cret@h/x", "sqlite:///x.db",
+		"sqlite:x.db", "FILE:x.db", "PGPASSWORD=s3cret", "Server=h;Database=x;User Id=ann;Password=s3cret", `"postgres://ann:s3cret@h/x"`,
+		" postgres://ann:s3cret@h/x", "postgres:ann:s3cret@h/x", "jdbc:postgresql://h/x?password=s3cret"} {
 		r, err := runner.Open(t.Context(), path, runner.Options{})
 		if err == nil {
 			testkit.NoError(t, r.Close())

@@ -4,9 +4,11 @@ package crontab
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -275,17 +277,22 @@ func (r *reader) describe(n int, s *jobs.Schedule, script string, random bool) {
 		r.note(n, "entries of other users: their worker must run as root")
 	}
 	if s.Spec.LeaveChildren {
-		r.note(n, "the command ends with &, so its process lives on (--leave-children); send its output to a file")
+		r.note(n, "a command stays in the background (&), so its process lives on (--leave-children); send its output to a file")
 	}
 	if testFirst(script) {
 		r.note(n, "if the test before && is false, the task counts as failed; write: if TEST; then COMMAND; fi")
 	}
 }
 
-// inBackground reports whether a script leaves its last command in the background.
+// ampersand matches a quoted text, an operator with & that runs nothing in the
+// background, or the & that does (group 1).
+var ampersand = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`'[^']*'|"(?:[^"\\]|\\.)*"|\\.|&&|&>|[<>|]&|(&)`)
+})
+
+// inBackground reports whether a script leaves a command in the background.
 func inBackground(script string) bool {
-	script = strings.TrimRight(script, " \t;)}")
-	return strings.HasSuffix(script, "&") && !strings.HasSuffix(script, "&&")
+	return slices.ContainsFunc(ampersand().FindAllStringSubmatch(script, -1), func(m []string) bool { return m[1] != "" })
 }
 
 // testFirst reports whether a script is TEST && COMMAND, as many lines of

@@ -24,7 +24,7 @@ var cronD = []struct{ name, text, want string }{
 	{"atop",
 		"PATH=/bin:/usr/bin\n# daily restart\n" +
 			"0 0 * * * root [ -d \"/run/systemd/system\" ] || /usr/share/atop/atop.daily&\n",
-		"0 0 * * * [ &; [3] [the command ends with]"},
+		"0 0 * * * [ &; [3] [a command stays in]"},
 	{"awstats",
 		"MAILTO=root\n\n" +
 			"*/10 * * * * www-data [ -x /usr/share/awstats/update.sh ] && /usr/share/awstats/update.sh\n",
@@ -110,7 +110,7 @@ var cronD = []struct{ name, text, want string }{
 		"*/15 * * * * test; [1] [if the test before]"},
 	{"random",
 		"RANDOM_DELAY=45\nCRON_TZ=Europe/Berlin\n~ 3 * * * root backup --all & \n",
-		"43 3 * * * backup &; [3] [~: schedule add and]; [3] [the command ends with]"},
+		"43 3 * * * backup &; [3] [~: schedule add and]; [3] [a command stays in]"},
 	{"seconds",
 		"0 */5 * * * * root curl -fsS https://example.com/ping\n",
 		"line 1: \"*\" looks like a sixth time field; use minute, hour, day of month, month, day of week, then the command"},

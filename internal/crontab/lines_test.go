@@ -57,7 +57,7 @@ func describe(tab Table) string {
 const (
 	sixth      = " looks like a sixth time field; use minute, hour, day of month, month, day of week, then the command"
 	column     = " is not a command: this looks like a system crontab, with a column for the user; add --system"
-	background = "the command ends with &, so its process lives on (--leave-children); send its output to a file"
+	background = "a command stays in the background (&), so its process lives on (--leave-children); send its output to a file"
 	condition  = "if the test before && is false, the task counts as failed; write: if TEST; then COMMAND; fi"
 	others     = "entries of other users: their worker must run as root"
 )
@@ -89,6 +89,8 @@ func TestEachShapeOfALine(t *testing.T) {
 		{"0 3 * * * 2to3 x", "0 3 * * * | 2to3 x"},
 		// A command in the background.
 		{"@daily daemon &", "@daily | daemon & | leaves children\nnote [1] " + background},
+		{"@daily a & b", "@daily | a & b | leaves children\nnote [1] " + background},
+		{"@daily echo 'a & b' \"c & d\" >&2 && e 2>&1", "@daily | echo 'a & b' \"c & d\" >&2 && e 2>&1"},
 		{"@daily [ -d /run ] || atop.daily&", "@daily | [ -d /run ] || atop.daily& | leaves children\nnote [1] " + background},
 		{"@daily (a & b &)", "@daily | (a & b &) | leaves children\nnote [1] " + background},
 		{"@daily a >/dev/null 2>&1", "@daily | a >/dev/null 2>&1"},

@@ -41,10 +41,15 @@ func (Path) HasPassword() bool { return false }
 func (p Path) Engine(o engine.Options) (engine.Engine, error) { return New(string(p), o) }
 
 var (
-	// scheme matches the beginning of a URL. Group 1 of the match is its scheme.
-	scheme = pattern.Lazy(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
-	// keywords matches the form of an address that libpq and psql accept, too.
-	keywords = pattern.Lazy(`^\s*(host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*=`)
+	// scheme matches the beginning of a URL, also in quotes that a file of
+	// variables kept. Group 1 of the match is its scheme.
+	scheme = pattern.Lazy(`^[\s"']*([A-Za-z][A-Za-z0-9+.:-]*)://`)
+	// prefix matches what other programs write before a path or an address.
+	prefix = pattern.Lazy(`(?i)^[\s"']*(file|sqlite3?|postgres|postgresql|mysql|jdbc):`)
+	// keywords matches the lists that libpq, psql and ADO.NET accept, and a variable
+	// of libpq.
+	keywords = pattern.Lazy(`(?i)^[\s"']*(host|hostaddr|port|dbname|database|user|user id|uid|` +
+		`password|pwd|passfile|service|sslmode|server|data source|pg[a-z]+)\s*=`)
 )
 
 // NotPath returns an error for a text that other programs read as the address
@@ -57,11 +62,12 @@ func NotPath(text string) error {
 	switch m := scheme().FindStringSubmatch(text); {
 	case strings.HasPrefix(text, ":memory:"):
 		return refuse("a database in memory cannot hold tasks, because other processes must share it", "the path of a file")
-	case strings.HasPrefix(text, "file:"):
-		return refuse("a URI that begins with file: is not a path", "a path without file: and without parameters; "+
-			"for a file of such a name, ./file:...")
 	case m != nil:
 		return refuse("no database of runner has an address with "+m[1]+"://", "the path of a file, or "+server)
+	case prefix().MatchString(text):
+		name := prefix().FindStringSubmatch(text)[1]
+		return refuse("a URI that begins with "+name+": is not a path", "a path without "+name+": and without parameters; "+
+			"for a file of such a name, ./"+name+":...")
 	case keywords().MatchString(text):
 		return refuse("the address of a server is a URL, and not a list such as host=… user=…", server)
 	}
