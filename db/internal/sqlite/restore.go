@@ -178,10 +178,9 @@ func (d *File) prepare(ctx context.Context, part, from string, old fs.FileInfo) 
 	}
 	if old != nil {
 		if err := sameRights(part, old); err != nil {
-			p := backupProblem(err, d.path).(*jobs.Error)
 			uid, _, _ := owner.Of(old)
-			p.Why, p.Hint = []string{"only root and its owner can replace it"}, "again as "+owner.UserName(uid)
-			return 0, p
+			return 0, &jobs.Error{Kind: jobs.ErrPermission, What: "cannot write " + d.path, Err: err,
+				Why: []string{"only root and its owner can replace it"}, Hint: "again as " + owner.UserName(uid)}
 		}
 	}
 	n, err := sealCopy(ctx, part, d.path)
