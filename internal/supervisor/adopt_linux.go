@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"os"
+	"os/signal"
 	"slices"
 	"sync"
 
@@ -25,6 +26,10 @@ func Dedicate() error {
 	}
 	return os.NewSyscallError("prctl", err)
 }
+
+// NotifyDeaths sends to c when a child of this process has ended, as
+// signal.Notify does: signal.Stop ends it.
+func NotifyDeaths(c chan<- os.Signal) { signal.Notify(c, unix.SIGCHLD) }
 
 // ReapAdopted reaps dead children that this process did not start. A process has such children if it is a subreaper or
 // the first process of a container. ReapAdopted never blocks.

@@ -114,6 +114,9 @@ func (c *Child) Wait() (Exit, error) {
 // Dedicate does nothing on this system.
 func Dedicate() error { return nil }
 
+// NotifyDeaths does nothing on this system.
+func NotifyDeaths(chan<- os.Signal) {}
+
 // ReapAdopted does nothing on this system.
 func ReapAdopted() {}
 

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"os"
+	"os/signal"
 	"time"
 
 	"example.com/runner/db"
@@ -17,10 +19,19 @@ func (e *Engine) heartbeat() {
 	margin := e.o.beatEvery()
 	ticker := time.NewTicker(margin)
 	defer ticker.Stop()
+	var deaths chan os.Signal
+	if e.o.OwnProcess || e.info.PID == 1 {
+		deaths = make(chan os.Signal, 1)
+		supervisor.NotifyDeaths(deaths)
+		defer signal.Stop(deaths)
+	}
 	for {
 		select {
 		case <-e.stopped.Done():
 			return
+		case <-deaths:
+			supervisor.ReapAdopted()
+			continue
 		case <-ticker.C:
 		}
 		e.watchClock(context.Background())
@@ -28,8 +39,8 @@ func (e *Engine) heartbeat() {
 		e.keepDir()
 		e.checkLock()
 		e.watchLog()
-		if e.o.OwnProcess || e.info.PID == 1 {
-			supervisor.ReapAdopted()
+		if deaths != nil {
+			supervisor.ReapAdopted() // it may have had to give way to a start
 		}
 		if since := e.lastBeat(); now().Sub(since) >= e.o.Lease-margin {
 			if n := e.stopLost(); n > 0 {
