@@ -70,7 +70,7 @@ func readDoctorOptions(c *cli.Context, a *cli.App) (doctorOptions, error) {
 	if words := c.Args().Slice(); len(words) > 0 {
 		return doctorOptions{}, failure.Usage("doctor takes no arguments; got %q", words[0])
 	}
-	d, err := a.FindDatabase(cli.Get[string](c, "db"), cli.Get[string](c, "server"))
+	d, err := a.FindDatabase(cli.Get[string](c, "db"))
 	return doctorOptions{quiet: cli.Get[bool](c, "quiet"), full: cli.Get[bool](c, "full"), path: d.Path,
 		others: a.OtherDatabases(d.Path)}, err
 }

@@ -134,7 +134,7 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 	if !o.many() && !o.wait {
 		runtime.GOMAXPROCS(1) // the command has one goroutine and writes once, so more threads only slow it down
 	}
-	r, err := openForEnqueue(c, a, o)
+	r, err := a.Open(c, true, runner.Options{})
 	if err != nil {
 		return err
 	}
@@ -160,15 +160,6 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 		return o.AddAndWait(c.Context, r, a.Printer)
 	}
 	return o.Add(c.Context, r, a.Printer)
-}
-
-// openForEnqueue opens the database for the new tasks. If the command line lists several servers, the lane or the queue of a task selects
-// its server. Each line of --batch may set another lane or queue, so --batch selects no server.
-func openForEnqueue(c *cli.Context, a *cli.App, o enqueueOptions) (*runner.Runner, error) {
-	if o.batch != "" {
-		return a.Open(c, true, runner.Options{})
-	}
-	return a.OpenFor(c, o.Spec, runner.Options{})
 }
 
 func enqueueFlags(a *cli.App) []cli.Flag {

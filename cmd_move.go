@@ -90,7 +90,7 @@ func readMoveOptions(c *cli.Context, a *cli.App) (moveOptions, error) {
 		if named[i] == "" {
 			return o, failure.Usage("the name of the database is empty")
 		}
-		d, err := a.FindDatabase(named[i], "")
+		d, err := a.FindDatabase(named[i])
 		if err != nil {
 			return o, err
 		}

@@ -72,7 +72,7 @@ func runHere(c *cli.Context, a *cli.App) (err error) {
 	if err := a.RequireSafeDatabase(c, false); err != nil {
 		return err
 	}
-	r, err := a.OpenFor(c, o.Spec, runner.Options{Concurrency: 1, Queues: []runner.QueueMax{{Queue: o.Spec.Queue, Max: 1}},
+	r, err := a.Open(c, true, runner.Options{Concurrency: 1, Queues: []runner.QueueMax{{Queue: o.Spec.Queue, Max: 1}},
 		OwnProcess: true, Log: logOf(a.Printer)})
 	if err != nil {
 		return err

@@ -163,7 +163,7 @@ func readInstall(c *cli.Context, a *cli.App) (u systemd.Unit, database string, e
 	if !u.PerUser {
 		u.RunAs = cli.Get[string](c, "run-as")
 	}
-	d, err := a.FindDatabase(cli.Get[string](c, "db"), cli.Get[string](c, "server"))
+	d, err := a.FindDatabase(cli.Get[string](c, "db"))
 	switch {
 	case err != nil:
 		return u, "", err

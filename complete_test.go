@@ -17,7 +17,7 @@ func TestComplete(t *testing.T) {
 		"c":                            "cancel completion",
 		"--db x.db ca":                 "cancel",
 		"--db ":                        "",
-		"ls --se":                      "--server",
+		"ls --bu":                      "--busy-timeout",
 		"ls --sx":                      "",
 		"ls --st":                      "--state",
 		"list --state ":                "scheduled pending blocked running retrying completed failed cancelled unfinished finished",

@@ -41,12 +41,11 @@ func beChild(ctx context.Context, text string) error {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err
 	}
-	known := append(slices.Clone(systems), nothingAhead)
-	i := slices.IndexFunc(known, func(s system) bool { return s.name == c.System })
+	i := slices.IndexFunc(systems, func(s system) bool { return s.name == c.System })
 	var mu sync.Mutex
 	var which []int
 	var ran atomic.Int64
-	q, err := known[i].open(ctx, c.Address, c.Concurrency, func(p payload) {
+	q, err := systems[i].open(ctx, c.Address, c.Concurrency, func(p payload) {
 		mu.Lock()
 		which = append(which, p.N)
 		mu.Unlock()

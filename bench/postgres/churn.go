@@ -25,7 +25,7 @@ func (r snapshotRun) churn(ctx context.Context, address string, n int) error {
 	r.measured = 4 * time.Second
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\nstarted\trate /s\tp50 ms\tp99 ms\ttasks kept\ttable MB\tindexes MB\tdead rows\t\n")
-	err = r.arrive(ctx, address, ours("runner", churnKeep, 0), func(a *arrivals) error {
+	err = r.arrive(ctx, address, ours("runner", churnKeep), func(a *arrivals) error {
 		for step := 1; step <= 10; step++ {
 			got, err := a.count(ctx, n/10)
 			if err != nil {

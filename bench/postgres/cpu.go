@@ -40,20 +40,6 @@ func serverPID(ctx context.Context, address string) (pid int, err error) {
 // tick is the unit of the times in /proc.
 const tick = 10 * time.Millisecond
 
-// machineTime returns the processor time that this computer has used since its start, in all its processes. It includes the time in which
-// other virtual machines used its processors.
-func machineTime() time.Duration {
-	text, _ := os.ReadFile("/proc/stat")
-	fields := strings.Fields(string(text))
-	ticks := 0
-	for i := 1; i <= 8 && i < len(fields); i++ {
-		if n, _ := strconv.Atoi(fields[i]); i != 4 && i != 5 { // fields 4 and 5 count idle time
-			ticks += n
-		}
-	}
-	return time.Duration(ticks) * tick
-}
-
 // treeTime returns the processor time of a process, of its running children and of its ended children.
 func treeTime(pid int) (sum time.Duration) {
 	all, _ := filepath.Glob("/proc/[0-9]*/stat")

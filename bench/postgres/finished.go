@@ -82,7 +82,7 @@ func (r snapshotRun) finished(ctx context.Context, address string, n int) error 
 func (r snapshotRun) besideFinished(ctx context.Context, conn *pgx.Conn, address string, n int, keep time.Duration) (string, error) {
 	var got phaseResult
 	var took time.Duration
-	if err := r.arrive(ctx, address, ours("runner", keep, 0), func(a *arrivals) (err error) {
+	if err := r.arrive(ctx, address, ours("runner", keep), func(a *arrivals) (err error) {
 		a.begin()
 		began := time.Now()
 		for old := true; old || time.Since(began) < r.measured; {

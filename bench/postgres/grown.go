@@ -88,7 +88,7 @@ func workSome(ctx context.Context, address string, concurrency, n int) (float64,
 	ctx, stop := context.WithTimeout(ctx, 5*time.Minute)
 	defer stop()
 	ran := make(chan struct{}, n)
-	q, err := ours("", 0, 0).open(ctx, address, concurrency, func(payload) {
+	q, err := ours("", 0).open(ctx, address, concurrency, func(payload) {
 		select {
 		case ran <- struct{}{}:
 		default:

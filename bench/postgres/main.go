@@ -8,12 +8,10 @@
 //	go run . -only many      throughput by number of processes and of concurrent tasks
 //	go run . -rows 10000000  only the cost of a claim beside this many rows
 //	go run . -finished 50000000  only tasks that arrive beside this many completed tasks, and while retention deletes some of them
-//	go run . -simulate       a model of many servers: measures, fits the model, checks it against other measurements, and simulates
 //	go run . -snapshot 3m    only tasks that arrive one by one while a session holds a snapshot for this time
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -49,23 +47,15 @@ func main() {
 	held := flag.Duration("snapshot", 0, "measure tasks that arrive while a session holds a snapshot for so long, and nothing else")
 	churn := flag.Int("churn", 0, "measure so many tasks that arrive, run and are deleted, and nothing else")
 	finished := flag.Int("finished", 0, "measure tasks that arrive beside so many completed tasks, and nothing else")
-	workers := flag.Int("workers", 0, "the number of workers; default: 4 with -snapshot, -churn and -finished, 10,000 with -simulate")
+	workers := flag.Int("workers", 4, "the number of workers with -snapshot, -churn and -finished")
 	callers := flag.Int("callers", 32, "with -snapshot, -churn and -finished: the number of callers, each of which waits for its task")
 	address := flag.String("address", "", "of a server that is there already, with an empty database for this; default: a new one")
-	simulate := flag.Bool("simulate", false, "measure, fit a model, check it, and simulate many servers, and nothing else")
-	servers := flag.Int("servers", 100, "with -simulate: the number of servers")
 	flag.Parse()
 	if *short {
 		*rounds = 1
 	}
-	if *simulate {
-		if err := (simulateRun{*servers, cmp.Or(*workers, 10_000), 10, 10, *rounds, *short}).simulate(ctx); err != nil {
-			log.Fatal("bench: ", err)
-		}
-		return
-	}
 	e := &env{address: *address, short: *short, rows: *rows, churn: *churn, finished: *finished,
-		snapshot: snapshotRun{held: *held, measured: min(20*time.Second, *held), workers: cmp.Or(*workers, 4), callers: *callers}}
+		snapshot: snapshotRun{held: *held, measured: min(20*time.Second, *held), workers: *workers, callers: *callers}}
 	if err := run(ctx, e, *rounds, *only); err != nil {
 		log.Fatal("bench: ", err)
 	}

@@ -12,13 +12,10 @@ import (
 
 var noop = jobs.Define[payload]("noop", jobs.MaxAttempts(1))
 
-// ours returns the system that uses runner as a library. Completed tasks are kept for the time in the argument "keep". The argument "ahead"
-// is the number of tasks that a worker claims ahead of its slots. 0 means runner's default. A negative number means that a worker claims no
-// tasks ahead.
-func ours(name string, keep time.Duration, ahead int) system {
+// ours returns the system that uses runner as a library. Completed tasks are kept for so long.
+func ours(name string, keep time.Duration) system {
 	return system{name, func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error) {
-		r, err := runner.Open(ctx, address, runner.Options{Engine: postgres.Engine(), Concurrency: concurrency, Keep: keep,
-			ClaimAhead: ahead})
+		r, err := runner.Open(ctx, address, runner.Options{Engine: postgres.Engine(), Concurrency: concurrency, Keep: keep})
 		if err != nil {
 			return nil, err
 		}

@@ -55,10 +55,7 @@ type system struct {
 	open func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error)
 }
 
-// nothingAhead is runner with workers that claim no tasks ahead of their slots. Only the calibration of the model uses it.
-var nothingAhead = ours("runner, nothing ahead", 0, -1)
-
-var systems = []system{ours("runner", 0, 0), river("River, default", 0), river("River, tuned", time.Millisecond)}
+var systems = []system{ours("runner", 0), river("River, default", 0), river("River, tuned", time.Millisecond)}
 
 // The function "all" returns the measurements, in the order of the report. The first system of each workload is runner.
 func all() (list []*measurement) {

@@ -192,7 +192,7 @@ func (a *App) scheduleNames(ctx context.Context, line Line) []suggestion {
 // slow.
 func (a *App) query(ctx context.Context, line Line, read func(context.Context, *runner.Runner) ([]suggestion, error)) []suggestion {
 	a.asked = true
-	d, err := a.FindDatabase(line.last("db"), line.last("server"))
+	d, err := a.FindDatabase(line.last("db"))
 	if err != nil {
 		return nil
 	}

@@ -23,22 +23,18 @@ import (
 
 // database is the database that a command uses, and the options to open it.
 type database struct {
-	Path        string   // absolute path, or the address of a server
-	servers     []string // addresses of the servers, if the user listed several and none is chosen yet; Path is then the list
-	from        string   // what named the database: "--db", "$RUNNER_DB" or "$STATE_DIRECTORY"; empty for the standard path
-	service     string   // database of this machine's service, if it's another one and the user named none
-	standard    bool     // whether Open may create the directory of the database; false if the user chose the path
+	Path        string // absolute path, or the address of a server
+	from        string // what named the database: "--db", "$RUNNER_DB" or "$STATE_DIRECTORY"; empty for the standard path
+	service     string // database of this machine's service, if it's another one and the user named none
+	standard    bool   // whether Open may create the directory of the database; false if the user chose the path
 	busyTimeout time.Duration
 	unsafeFS    bool
 }
 
-// The method "database" finds the database that the command line or the environment names, and reads the options to open it. If the user
-// listed several servers, the function "choose" selects one of them. With -v the method prints the path.
-func (a *App) database(c *Context, choose func(database) (database, error)) (database, error) {
-	d, err := a.findDatabases(Get[string](c, "db"))
-	if err == nil {
-		d, err = choose(d)
-	}
+// openedDatabase finds the database that the command line or the environment
+// names, and the options to open it. With -v it prints the path.
+func (a *App) openedDatabase(c *Context) (database, error) {
+	d, err := a.FindDatabase(Get[string](c, "db"))
 	if err != nil {
 		return d, err
 	}
@@ -51,24 +47,7 @@ func (a *App) database(c *Context, choose func(database) (database, error)) (dat
 // work" and the commands that add schedules do that. The parameter "more" contains the options of this command. Open adds the options that
 // all commands share.
 func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner, error) {
-	return a.open(c, create, more, func(d database) (database, error) { return d.choose(Get[string](c, "server")) })
-}
-
-// OpenFor opens the database for a new task, and creates a missing database. If the command line lists several servers and has no
-// --server, the lane or the queue of the task chooses the server. The parameter "more" is the same as for Open.
-func (a *App) OpenFor(c *Context, task jobs.Spec, more runner.Options) (*runner.Runner, error) {
-	return a.open(c, true, more, func(d database) (database, error) {
-		if len(d.servers) == 0 || Get[string](c, "server") != "" {
-			return d.choose(Get[string](c, "server"))
-		}
-		n := postgres.ServerIndex(task, len(d.servers))
-		a.Printer.Note("on server %d of %d; for other commands about this task: --server %[1]d", n+1, len(d.servers))
-		return d.only(n), nil
-	})
-}
-
-func (a *App) open(c *Context, create bool, more runner.Options, choose func(database) (database, error)) (*runner.Runner, error) {
-	d, err := a.database(c, choose)
+	d, err := a.openedDatabase(c)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +71,7 @@ func (a *App) open(c *Context, create bool, more runner.Options, choose func(dat
 // PathFor returns the path of the database that the command line names, and
 // makes its directory as Open does, but opens nothing.
 func (a *App) PathFor(c *Context) (string, error) {
-	d, err := a.database(c, func(d database) (database, error) { return d.choose(Get[string](c, "server")) })
+	d, err := a.openedDatabase(c)
 	if err != nil {
 		return "", err
 	}
@@ -136,23 +115,12 @@ func (d database) describe() string {
 	return d.displayPath() + "   (from " + d.from + ")"
 }
 
-// FindDatabase finds the database for this user and environment; see locateDatabase. Its parameters are the values of --db and --server.
-func (a *App) FindDatabase(flag, server string) (database, error) {
-	d, err := a.findDatabases(flag)
-	if err != nil {
-		return d, err
-	}
-	return d.choose(server)
-}
-
-// findDatabases does the same as FindDatabase, but it chooses no server if the user listed several. It makes a path absolute.
-func (a *App) findDatabases(flag string) (database, error) {
+// FindDatabase finds the database for this user and environment; see
+// locateDatabase. flag is the value of --db. It makes a path absolute.
+func (a *App) FindDatabase(flag string) (database, error) {
 	d, err := locateDatabase(flag, a.Getenv, os.Getuid(), runtime.GOOS, directoryOwner)
 	if err != nil {
 		return d, err
-	}
-	if d.servers = serverList(d.Path); d.servers != nil {
-		return d, nil
 	}
 	path, err := admin.ParseAddress(d.Path).Absolute()
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
@@ -217,23 +185,17 @@ func (d database) Named() bool { return d.from != "" }
 // OtherService returns the database of this machine's service, if this user's
 // commands use another one by default. It's empty if the user named a database.
 func (a *App) OtherService(c *Context) string {
-	d, _ := a.findDatabases(Get[string](c, "db")) // opening the database has reported an error
+	d, _ := a.FindDatabase(Get[string](c, "db")) // opening the database has reported an error
 	return d.service
 }
 
-// HasPassword reports whether an address of the database contains a password.
+// HasPassword reports whether the address of the database contains a password.
 func (d database) HasPassword() bool {
-	return slices.ContainsFunc(d.addresses(), func(address string) bool { return admin.ParseAddress(address).HasPassword() })
+	return admin.ParseAddress(d.Path).HasPassword()
 }
 
-// displayPath returns the path or the addresses of the database without passwords, for messages.
-func (d database) displayPath() string {
-	list := d.addresses()
-	for i := range list {
-		list[i] = admin.ParseAddress(list[i]).String()
-	}
-	return strings.Join(list, " ")
-}
+// displayPath returns the path or the address without the password, for messages.
+func (d database) displayPath() string { return admin.ParseAddress(d.Path).String() }
 
 // ownsDirectory reports whether dir exists and belongs to the user with this uid. For root it returns true if dir exists.
 func ownsDirectory(dir string, uid int, owner func(string) (int, bool)) bool {
@@ -283,7 +245,7 @@ func (a *App) OtherDatabases(path string) []string {
 	}
 	for _, name := range []string{"", "RUNNER_DB", "STATE_DIRECTORY"} {
 		hidden[name] = true
-		look(without.findDatabases(""))
+		look(without.FindDatabase(""))
 	}
 	look(without.userDatabase()) // the database that runner would use if the system directory did not exist
 	return found
@@ -298,14 +260,14 @@ func realPath(path string) string {
 
 // SharedByHosts reports whether several hosts may use the database that the command line names.
 func (a *App) SharedByHosts(c *Context) bool {
-	d, err := a.findDatabases(Get[string](c, "db"))
-	return err == nil && (d.servers != nil || admin.ParseAddress(d.Path).SharedByHosts())
+	d, err := a.FindDatabase(Get[string](c, "db"))
+	return err == nil && admin.ParseAddress(d.Path).SharedByHosts()
 }
 
 // RequireSafeDatabase returns an error if other users may write the database. Call it before the database is opened or created.
 func (a *App) RequireSafeDatabase(c *Context, insecurePerms bool) error {
-	d, err := a.findDatabases(Get[string](c, "db"))
-	if err != nil || insecurePerms || d.servers != nil {
+	d, err := a.FindDatabase(Get[string](c, "db"))
+	if err != nil || insecurePerms {
 		return err
 	}
 	return admin.Insecure(d.Path)

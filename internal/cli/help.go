@@ -15,7 +15,7 @@ import (
 // rootHelp prints the help of runner, which lists all commands. Lines have at most 80 columns.
 func (a *App) rootHelp(list []*Command, globals []*Option, line Line) error {
 	p := a.Printer
-	d, err := a.findDatabases(line.last("db"))
+	d, err := a.FindDatabase(line.last("db"))
 	if failure.ExitCode(err) == 2 {
 		return err
 	}

@@ -192,8 +192,7 @@ func GlobalOptions() []*Option {
 	unsafe := BoolOption("unsafe-fs", "accept a database on a network filesystem")
 	unsafe.env = "RUNNER_UNSAFE_FS"
 	return []*Option{
-		TextOption("db", "PATH", "database: a file or postgres://…; $RUNNER_DB", ""), // env is empty: findDatabases reads $RUNNER_DB
-		TextOption("server", "SERVER", "if --db lists several servers: use number N, or the server of queue:NAME or lane:KEY", ""),
+		TextOption("db", "PATH", "database: a file or postgres://…; $RUNNER_DB", ""), // env is empty: FindDatabase reads $RUNNER_DB
 		BoolOption("json", "print JSON Lines; print errors as JSON on stderr"),
 		ChoiceOption("color", "print colours; auto obeys $NO_COLOR and $CLICOLOR_FORCE", "auto", "auto", "always", "never").Default("auto"),
 		busy, unsafe,
