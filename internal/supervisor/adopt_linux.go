@@ -27,9 +27,13 @@ func Dedicate() error {
 	return os.NewSyscallError("prctl", err)
 }
 
-// NotifyDeaths sends to c when a child of this process has ended, as
-// signal.Notify does: signal.Stop ends it.
-func NotifyDeaths(c chan<- os.Signal) { signal.Notify(c, unix.SIGCHLD) }
+// Deaths returns a channel that receives when a child of this process has
+// ended, until stop is called.
+func Deaths() (deaths <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, unix.SIGCHLD)
+	return c, func() { signal.Stop(c) }
+}
 
 // ReapAdopted reaps dead children that this process did not start. A process has such children if it is a subreaper or
 // the first process of a container. ReapAdopted never blocks.

@@ -114,8 +114,8 @@ func (c *Child) Wait() (Exit, error) {
 // Dedicate does nothing on this system.
 func Dedicate() error { return nil }
 
-// NotifyDeaths does nothing on this system.
-func NotifyDeaths(chan<- os.Signal) {}
+// Deaths returns a channel that never receives on this system.
+func Deaths() (deaths <-chan os.Signal, stop func()) { return nil, func() {} }
 
 // ReapAdopted does nothing on this system.
 func ReapAdopted() {}

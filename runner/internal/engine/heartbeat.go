@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/signal"
 	"time"
 
 	"example.com/runner/db"
@@ -19,11 +18,11 @@ func (e *Engine) heartbeat() {
 	margin := e.o.beatEvery()
 	ticker := time.NewTicker(margin)
 	defer ticker.Stop()
-	var deaths chan os.Signal
+	var deaths <-chan os.Signal
 	if e.o.OwnProcess || e.info.PID == 1 {
-		deaths = make(chan os.Signal, 1)
-		supervisor.NotifyDeaths(deaths)
-		defer signal.Stop(deaths)
+		var stop func()
+		deaths, stop = supervisor.Deaths()
+		defer stop()
 	}
 	for {
 		select {
