@@ -65,7 +65,6 @@ var commands = []cli.Entry{
 	{Name: "pause", New: pauseCommand},
 	{Name: "resume", New: resumeCommand},
 	{Name: "limit", New: limitCommand},
-	{Name: "hook", New: hookCommand},
 	{Name: "doctor", New: doctorCommand},
 	{Name: "backup", New: backupCommand},
 	{Name: "restore", New: restoreCommand},

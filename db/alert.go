@@ -74,10 +74,7 @@ func (w *Worker) alert(ctx context.Context, list []Alert, a Alert, now time.Time
 		if err != nil || n == 0 {
 			return false, err
 		}
-		hooks, err := t.hooksFor(a.Schedule.Spec.Hooks, a.Schedule.Spec.Queue)
-		if err != nil {
-			return true, err
-		}
+		hooks := lifecycle.WithDefaults(a.Schedule.Spec.Hooks, t.hooks)
 		if hooks.OnRecovery != "" && a.Event == taskspec.EventLate {
 			if err := t.run(openFailure, lifecycle.SubjectOf(a.Schedule.Name), now.UnixMilli()); err != nil {
 				return true, err

@@ -38,12 +38,11 @@ type features struct {
 	dependencies bool
 	limits       bool
 	pauses       bool
-	hooks        bool // whether a queue has hooks
 	cursors      bool // whether the list of ended tasks has consumers; each has a cursor (see finished.go)
 }
 
-// selectFeatures returns one number whose bits are the features in use: 1 for dependencies, 2 for limits, 4 for pauses, 8 for hooks of
-// queues, and 16 for cursors. One number is read faster than five.
+// selectFeatures returns one number whose bits are the features in use: 1 for dependencies, 2 for limits, 4 for pauses, and
+// 8 for cursors. One number is read faster than four.
 var selectFeatures = query(`SELECT {features}`)
 
 // features returns the features that are in use. It reads them once in a transaction.
@@ -61,8 +60,7 @@ func (t *tx) features() (features, error) {
 
 // featuresOf converts the bits of selectFeatures to features.
 func featuresOf(bits int64) features {
-	return features{known: true, dependencies: bits&1 != 0, limits: bits&2 != 0, pauses: bits&4 != 0, hooks: bits&8 != 0,
-		cursors: bits&16 != 0}
+	return features{known: true, dependencies: bits&1 != 0, limits: bits&2 != 0, pauses: bits&4 != 0, cursors: bits&8 != 0}
 }
 
 // The method "ended" makes the changes that follow when tasks end. It adds the tasks to the counters, and releases or cancels their

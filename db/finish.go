@@ -122,9 +122,6 @@ func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) (
 		if completed[i] {
 			task := &list[i].Task
 			ends = append(ends, end{id: task.ID, queue: task.Queue, lane: task.Lane, state: jobs.Completed})
-			if err := t.addQueueHooks(&list[i], done[i].Change, now); err != nil {
-				return nil, err
-			}
 			continue
 		}
 		var err error

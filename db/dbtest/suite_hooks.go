@@ -137,39 +137,6 @@ var hookTests = group{
 			s.Errorf("got RUNNER_EVENT_OUTPUT %q, want %q", got, want)
 		}
 	},
-	"the hooks of a queue are for its tasks without their own": func(s *store) {
-		if had := must(s.SetQueueHooks(s.Context(), "mail", jobs.Hooks{OnSuccess: "queue", OnFailure: "queue"}))(s); had {
-			s.Error("got hooks before the first call, want none")
-		}
-		specs := []jobs.Spec{commandSpec(jobs.Queue("mail"), jobs.OnEnd(jobs.Hooks{OnSuccess: "own"})), commandSpec(jobs.Queue("mail"),
-			jobs.MaxAttempts(1))}
-		for range 5 {
-			specs = append(specs, commandSpec(jobs.Queue("mail")))
-		}
-		s.insert(append(specs, commandSpec())...)
-		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 9, Lease: lease, StartedAt: s.now, Hooks: allHooks},
-			[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}}))(s)
-		var list []db.Finish
-		for _, task := range s.claim(w, 8) {
-			o := lifecycle.Outcome{}
-			if task.ID == 2 {
-				o = failed
-			}
-			list = append(list, db.Finish{Task: task, Outcome: s.withTimes(task, o)})
-		}
-		s.finishAll(w, list...)
-		s.wantHooks("completed of 1: own", "completed of 3: queue", "completed of 4: queue", "completed of 5: queue",
-			"completed of 6: queue", "completed of 7: queue", "completed of 8: good", "failed of 2: queue")
-		if got := must(s.QueueHooks(s.Context()))(s)["mail"].OnFailure; got != "queue" {
-			s.Errorf("got on_failure %q, want queue", got)
-		}
-		if had := must(s.SetQueueHooks(s.Context(), "mail", jobs.Hooks{}))(s); !had {
-			s.Error("got no hooks before their removal, want some")
-		}
-		if got := must(s.QueueHooks(s.Context()))(s); len(got) != 0 {
-			s.Errorf("got hooks %v after their removal, want none", got)
-		}
-	},
 	"the first success after a failure of the same subject runs on-recovery": func(s *store) {
 		w := s.worker()
 		run := func(key string, o lifecycle.Outcome) {

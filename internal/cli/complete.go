@@ -139,9 +139,6 @@ func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 	if len(line.Path) > 1 && line.Path[0] == "limit" {
 		return a.limitTargets(ctx, line)
 	}
-	if len(line.Path) > 1 && line.Path[0] == "hook" {
-		return a.query(ctx, line, queueNames)
-	}
 	var states []jobs.State
 	if len(line.Path) > 1 {
 		return a.scheduleNames(ctx, line)

@@ -64,9 +64,8 @@ var CommandSynonyms = []CommandSynonym{
 	{"runner limit set TARGET", "throttle, limit add, semaphore, sem"},
 	{"runner limit list", "limits, limit ls"},
 	{"runner limit remove TARGET", "limit delete"},
-	{"runner hook set QUEUE --on-failure CMD", "callback, notify, notification, notifications, hooks, alert, hook add"},
-	{"runner hook list", "hook ls"},
-	{"runner hook remove QUEUE", "hook delete"},
+	{"runner enqueue --on-failure CMD -- COMMAND      runner work --on-failure CMD",
+		"hook, hooks, callback, notify, notification, notifications, alert"},
 
 	// These are hints for commands in the group Maintain.
 	{"runner doctor", "check, health, healthcheck, diagnose, fsck, du, df, disk, system df"},

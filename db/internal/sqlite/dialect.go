@@ -40,7 +40,7 @@ var fragments = sqltext.Parts{
 	"bigint_param": "?",
 	// features is a number that tells which features are in use. selectFeatures describes its bits. Index: dependencies_open.
 	"features": "EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) + 2 * EXISTS (SELECT 1 FROM {limits}) + 4 * EXISTS (SELECT 1 " +
-		"FROM {pauses}) + 8 * EXISTS (SELECT 1 FROM {queue_hooks}) + 16 * EXISTS (SELECT 1 FROM {cursors})",
+		"FROM {pauses}) + 8 * EXISTS (SELECT 1 FROM {cursors})",
 	// old_snapshot reports whether the transaction may read an old snapshot, which lacks the commits since the transaction began. It is
 	// false for a file, because SQLite rejects a write in a transaction with an old snapshot.
 	"old_snapshot": "FALSE",
