@@ -78,7 +78,6 @@ func runHere(c *cli.Context, a *cli.App) (err error) {
 		return err
 	}
 	defer r.Close()
-	r.Register(runner.Commands(runner.CommandOptions{}))
 	return o.AddAndWait(c.Context, r, a.Printer)
 }
 

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 )
@@ -55,51 +54,34 @@ func differs(got, want io.Reader) (at int64) {
 	}
 }
 
-// TestEnqueueWaitPassesOnAllOutput checks that "runner enqueue --wait" prints 169 MB of output unchanged, although the worker stores
-// only 1 MiB of it. It also checks that this command and the worker need little memory.
-func TestEnqueueWaitPassesOnAllOutput(t *testing.T) {
+// TestRunPassesOnAllOutput checks that runner run prints 169 MB of output
+// unchanged, although it stores only 1 MiB of them, and that it needs little
+// memory for that.
+func TestRunPassesOnAllOutput(t *testing.T) {
 	const (
 		last   = 20_000_000 // seq prints 168,888,897 bytes
 		memory = 100 << 10  // KiB
 	)
-	dir := t.TempDir()
-	start := func(args ...string) (*exec.Cmd, io.Reader) {
-		t.Helper()
-		c := exec.Command("runner", args...)
-		c.Env = append(os.Environ(), "RUNNER_DB="+filepath.Join(dir, "runner.db"))
-		c.Stderr = os.Stderr
-		out, err := c.StdoutPipe()
-		if err == nil {
-			err = c.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c, out
+	c := exec.Command("runner", "run", "--", "seq", "1", strconv.Itoa(last))
+	c.Env = append(os.Environ(), "RUNNER_DB="+filepath.Join(t.TempDir(), "runner.db"))
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
 	}
-	maxMemory := func(c *exec.Cmd) int64 { return int64(c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) }
-	enqueue, out := start("enqueue", "-w", "--", "seq", "1", strconv.Itoa(last))
-	worker, _ := start("work", "--log-level", "error")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if at := differs(out, &numbers{next: 1, last: last}); at >= 0 {
 		t.Errorf("the output differs after %d bytes, want no difference", at)
 	}
-	_, _ = io.Copy(io.Discard, out) // read the remaining output, because enqueue cannot end before somebody has read it
-	check := func(name string, c *exec.Cmd) {
-		t.Helper()
-		if err := c.Wait(); err != nil {
-			t.Errorf("runner %s: %v", name, err)
-		}
-		t.Logf("runner %s: %d MiB of memory", name, maxMemory(c)>>10)
-		if got := maxMemory(c); got > memory {
-			t.Errorf("runner %s: got %d KiB of memory, want at most %d", name, got, memory)
-		}
+	_, _ = io.Copy(io.Discard, out) // read the remaining output, because runner cannot end before somebody has read it
+	if err := c.Wait(); err != nil {
+		t.Error(err)
 	}
-	check("enqueue", enqueue)
-	if err := worker.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	check("work", worker)
-	if left, err := filepath.Glob(filepath.Join(dir, "runner.db.d", "follow", "*")); err != nil || len(left) > 0 {
-		t.Errorf("sockets after the end: got %s, want none; error %v", strings.Join(left, " "), err)
+	got := int64(c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
+	t.Logf("%d MiB of memory", got>>10)
+	if got > memory {
+		t.Errorf("got %d KiB of memory, want at most %d", got, memory)
 	}
 }

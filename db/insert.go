@@ -94,18 +94,6 @@ func (t *tx) insertAll(specs []jobs.Spec, now time.Time) (of *inserter, from int
 	return of, from, nil
 }
 
-// InsertThen adds one task at the time now. Before the transaction commits, while no other process can see the task, it calls
-// beforeCommit with the result. The function beforeCommit must not take long.
-func (d *DB) InsertThen(ctx context.Context, spec *jobs.Spec, now time.Time, beforeCommit func(Inserted) error) error {
-	return d.updateAlone(ctx, full, func(t *tx) error {
-		added, err := t.insertSpec(spec, nil, now)
-		if err != nil {
-			return err
-		}
-		return beforeCommit(added)
-	})
-}
-
 // InsertSeq is Insert for any number of tasks. It iterates over specs once, and holds the write lock meanwhile. An error from specs
 // undoes everything, and InsertSeq returns it unchanged.
 func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], now time.Time) ([]Inserted, error) {

@@ -33,22 +33,19 @@ var markInput = command(`UPDATE {tasks} SET parts = coalesce(parts, 0) | 1 WHERE
 var reserveAgain = command(`UPDATE {tasks} SET worker = -worker WHERE worker = ? AND id = ?
 	AND (state = 'pending' OR state = 'retrying' OR state = 'scheduled' OR state = 'blocked')`)
 
-// InsertReserved does what InsertThen does, and reserves the task for w,
-// unless an older task was kept. stdin says that the command reads an input that
-// only this worker has, so no other start of the task can have it.
-func (d *DB) InsertReserved(ctx context.Context, w *Worker, spec *jobs.Spec, stdin bool, now time.Time,
-	beforeCommit func(Inserted) error) error {
-	return d.updateAlone(ctx, full, func(t *tx) error {
-		added, err := t.insertSpec(spec, nil, now)
+// InsertReserved adds one task and reserves it for w, unless an older task was
+// kept. stdin says that the command reads an input that only this worker has, so
+// no other start of the task can have it.
+func (d *DB) InsertReserved(ctx context.Context, w *Worker, spec *jobs.Spec, stdin bool, now time.Time) (added Inserted, err error) {
+	err = d.updateAlone(ctx, full, func(t *tx) (err error) {
+		added, err = t.insertSpec(spec, nil, now)
 		if err == nil && !added.Kept {
 			err = t.one(reserveTask, w.number, added.ID)
 		}
 		if err == nil && !added.Kept && stdin {
 			err = t.one(markInput, added.ID)
 		}
-		if err != nil {
-			return err
-		}
-		return beforeCommit(added)
+		return err
 	})
+	return added, err
 }

@@ -78,27 +78,16 @@ func (r *Runner) Add(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error
 	return r.insert(ctx, specs, now())
 }
 
-// addThen adds a task. It calls the function "then" with the result before the transaction commits. At that time no worker can see the
-// task.
-func (r *Runner) addThen(ctx context.Context, spec jobs.Spec, then func(db.Inserted) error) error {
-	if err := r.prepare(ctx, &spec); err != nil {
-		return err
-	}
-	if err := r.store.InsertThen(ctx, &spec, now(), then); err != nil {
-		return err
-	}
-	return r.added(ctx)
-}
-
 // addFor adds the only task of a worker.
 func (r *Runner) addFor(e *engine.Engine, one *access.OneTask) error {
 	if err := r.prepare(one.Adding, &one.Spec); err != nil {
 		return err
 	}
-	if err := e.AddOnly(one.Adding, &one.Spec, one.BeforeCommit); err != nil {
+	added, err := e.AddOnly(one.Adding, &one.Spec)
+	if err != nil {
 		return err
 	}
-	one.Added()
+	one.Added(added)
 	r.notifier.Notify()
 	return nil
 }

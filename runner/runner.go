@@ -138,9 +138,6 @@ func init() {
 	access.HeadSize = exec.HeadSize
 	access.NextTicks = nextTicks
 	access.AddAndWork = func(ctx context.Context, r any, one access.OneTask) error { return r.(*Runner).work(ctx, false, &one) }
-	access.AddThen = func(ctx context.Context, r any, spec jobs.Spec, then func(db.Inserted) error) error {
-		return r.(*Runner).addThen(ctx, spec, then)
-	}
 	access.NewEngine = func(driver *db.Engine) any { return Engine{driver} }
 	access.User = func(r any) string { return r.(*Runner).user() }
 	access.OnStart = func(r any, started func(jobs.Task)) { r.(*Runner).events.onStart.Store(&started) }

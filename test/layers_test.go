@@ -84,8 +84,7 @@ var layers = []layer{
 		not: []string{"os", "time.Now("}},
 	{path: "runner/internal/cron/crontest"}, // only tests import this package
 	{path: "runner/internal/notify", not: []string{"os"}},
-	{path: "internal/follow"},
-	{path: "runner/internal/exec", ours: []string{"internal/guard", "internal/follow",
+	{path: "runner/internal/exec", ours: []string{"internal/guard",
 		"internal/lifecycle", "internal/lines", "internal/taskspec", "db",
 		"internal/taskjson", "jobs",
 		"internal/supervisor", "internal/humanize"}},
@@ -144,7 +143,7 @@ var layers = []layer{
 	{path: "internal/taskflags", ours: []string{"internal/admin", "internal/cli", "internal/failure", "internal/invocation",
 		"internal/taskoption", "internal/taskspec", "jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "internal/logging", ours: []string{"internal/humanize", "internal/record", "internal/term"}},
-	{path: "internal/output", ours: []string{"internal/admin", "internal/await", "internal/failure", "internal/follow", "internal/humanize",
+	{path: "internal/output", ours: []string{"internal/admin", "internal/await", "internal/failure", "internal/humanize",
 		"internal/lines", "internal/pattern", "internal/record", "internal/term", "internal/taskspec", "jobs", "runner"}},
 	{path: "internal/bulk", ours: []string{"internal/admin", "internal/cli", "internal/failure", "internal/humanize", "internal/lifecycle",
 		"internal/present", "internal/record",

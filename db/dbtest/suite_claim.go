@@ -171,13 +171,7 @@ var claims = group{
 	"only the worker that reserved a task claims it": func(s *store) {
 		mine, other := s.worker(), s.worker()
 		spec := commandSpec(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{Delay: time.Second}))
-		var id int64
-		if err := s.InsertReserved(s.Context(), mine, &spec, true, s.now, func(added db.Inserted) error {
-			id = added.ID
-			return nil
-		}); err != nil {
-			s.Fatal(err)
-		}
+		id := must(s.InsertReserved(s.Context(), mine, &spec, true, s.now))(s).ID
 		if got := s.get(id).InputBytes; got != -1 {
 			s.Errorf("got %d bytes of input, want -1 for one that isn't stored", got)
 		}

@@ -34,17 +34,13 @@ var HeadSize func(limit int64) int64
 // ticks, and jobs.ErrInvalid for an invalid expression or time zone.
 var NextTicks func(s jobs.Schedule, n int) ([]time.Time, error)
 
-// AddThen adds a task to the database of a *runner.Runner. Before the transaction commits, AddThen calls the function "then".
-var AddThen func(ctx context.Context, r any, spec jobs.Spec, then func(db.Inserted) error) error
-
 // OneTask is the task of a worker that runs a single task, which it adds
 // itself.
 type OneTask struct {
-	Adding       context.Context // context of adding the task
-	Spec         jobs.Spec
-	Stdin        *os.File // stdin of the command; nil for /dev/null
-	BeforeCommit func(db.Inserted) error
-	Added        func() // called once the task is in the database
+	Adding context.Context // context of adding the task
+	Spec   jobs.Spec
+	Stdin  *os.File          // stdin of the command; nil for /dev/null
+	Added  func(db.Inserted) // called once the task is in the database
 }
 
 // AddAndWork does the same as the method Work of a *runner.Runner, but for one task only.

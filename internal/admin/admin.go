@@ -50,37 +50,25 @@ func FileOwner(path string) (uid int, ok bool) { return db.FileOwner(path) }
 // UserName returns the name of the user with the number uid, or the number if the system does not know it.
 func UserName(uid int) string { return db.UserName(uid) }
 
-// Directory returns the path of the directory beside a database. The directory has the lock files of workers, the result files of commands,
-// and the sockets of processes that follow the output of tasks.
+// Directory returns the path of the directory beside a database, which has the
+// lock files of workers and the result files of commands.
 func Directory(r *runner.Runner) string { return store(r).Dir() }
-
-// AddThen adds one task like Runner.Add. Before the transaction commits, it passes the result to the function in the parameter "then". At
-// that moment no worker can find the task yet. If this function returns an error, AddThen adds nothing. The function must be short, because
-// no other process can write to the database until it returns.
-func AddThen(ctx context.Context, r *runner.Runner, spec jobs.Spec, then func(runner.Enqueued) error) (added runner.Enqueued, err error) {
-	err = access.AddThen(ctx, r, spec, func(i db.Inserted) error {
-		added = runner.Enqueued(i)
-		return then(added)
-	})
-	return added, err
-}
 
 // OneTask is a task that AddAndWork adds and runs.
 type OneTask struct {
-	Adding       context.Context // context of adding the task
-	Spec         jobs.Spec
-	Stdin        *os.File                    // stdin of the command; nil for /dev/null
-	BeforeCommit func(runner.Enqueued) error // as the function of AddThen
-	Added        func()                      // called once the task is in the database
+	Adding context.Context // context of adding the task
+	Spec   jobs.Spec
+	Stdin  *os.File              // stdin of the command; nil for /dev/null
+	Added  func(runner.Enqueued) // called once the task is in the database
 }
 
-// AddAndWork does the same as Runner.Work, but it adds one task, as AddThen
-// does, and runs only this one. No other worker takes the task while this one
-// lives, not even between two attempts. AddAndWork enqueues no tasks of
-// schedules and deletes no old tasks.
+// AddAndWork does the same as Runner.Work, but it adds one task and runs only
+// this one. No other worker takes the task while this one lives, not even
+// between two attempts. AddAndWork enqueues no tasks of schedules and deletes no
+// old tasks.
 func AddAndWork(ctx context.Context, r *runner.Runner, one OneTask) error {
-	return access.AddAndWork(ctx, r, access.OneTask{Adding: one.Adding, Spec: one.Spec, Stdin: one.Stdin, Added: one.Added,
-		BeforeCommit: func(i db.Inserted) error { return one.BeforeCommit(runner.Enqueued(i)) }})
+	return access.AddAndWork(ctx, r, access.OneTask{Adding: one.Adding, Spec: one.Spec, Stdin: one.Stdin,
+		Added: func(i db.Inserted) { one.Added(runner.Enqueued(i)) }})
 }
 
 // Created reports whether Open created the database file.

@@ -36,13 +36,12 @@ type Options struct {
 
 // Add adds the task and prints its id.
 func (o Options) Add(ctx context.Context, r *runner.Runner, p *term.Printer) error {
-	added, err := r.Add(ctx, o.Spec)
+	one, err := addOne(ctx, r, o.Spec)
 	if err != nil {
 		return err
 	}
-	one := added[0]
 	if p.JSON {
-		return batch.PrintEnqueued(ctx, r, p, added)
+		return batch.PrintEnqueued(ctx, r, p, []runner.Enqueued{one})
 	}
 	p.Print(strconv.FormatInt(one.ID, 10) + "\n")
 	if err := o.warnService(ctx, r, p); err != nil {
@@ -66,6 +65,14 @@ func (o Options) Add(ctx context.Context, r *runner.Runner, p *term.Printer) err
 		}
 	}
 	return o.PrintNotes(ctx, r, p, true)
+}
+
+func addOne(ctx context.Context, r *runner.Runner, spec jobs.Spec) (runner.Enqueued, error) {
+	added, err := r.Add(ctx, spec)
+	if err != nil {
+		return runner.Enqueued{}, err
+	}
+	return added[0], nil
 }
 
 // warnService says that nobody runs the task, although this machine has a
@@ -143,24 +150,21 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 	ctx, release := signals.Until(ctx)
 	defer release()
 	to := &output.LogPrinter{P: p, Follow: true}
-	var live *output.Live
-	if !p.JSON && !o.Result {
-		live = output.NewLive(r, to)
-		defer live.Close()
-	}
-	bind := func(added runner.Enqueued) error {
-		_ = live.Bind(added.ID) // ignore an error: without the socket, Follow prints the stored output
-		return nil
-	}
+	shows := !p.JSON && !o.Result
 	var added runner.Enqueued
 	var err error
 	if o.Here {
+		commands := runner.CommandOptions{}
+		if shows {
+			commands.Tee = to.Tee
+		}
+		r.Register(runner.Commands(commands))
 		var stop func()
-		if added, ctx, stop, err = o.workHere(ctx, r, bind); err == nil {
+		if added, ctx, stop, err = o.workHere(ctx, r); err == nil {
 			defer stop()
 		}
 	} else {
-		added, err = admin.AddThen(ctx, r, o.Spec, bind)
+		added, err = addOne(ctx, r, o.Spec)
 	}
 	if s, ok := errors.AsType[signals.Received](err); ok { // the signal came before the task was added
 		p.Say("nothing was enqueued")
@@ -191,13 +195,12 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 	}
 	ctx, stop := await.Limit(ctx, o.WaitTimeout)
 	defer stop()
-	if !p.JSON && !o.Result {
-		live.Serve(jobs.Task{ID: id})
+	if shows {
 		// Print all attempts of a new task, because the first one may already have ended. Of an older task, print the latest attempt and
 		// those after it.
-		tasks := map[int64]*output.Cursor{id: {Live: live, Range: output.Range{All: !added.Kept, Lines: -1}}}
+		tasks := map[int64]*output.Cursor{id: {Range: output.Range{All: !added.Kept, Lines: -1}}}
 		if err := output.Follow(ctx, r, []int64{id}, tasks, to); err != nil {
-			return o.stopped(ctx, r, p, live, err, added)
+			return o.stopped(ctx, r, p, err, added)
 		}
 		if err := to.Finish(); err != nil {
 			return err
@@ -211,21 +214,19 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 		return false, record.PrintEnd(p, t, o.Result)
 	})
 	if err != nil {
-		return o.stopped(ctx, r, p, live, err, added)
+		return o.stopped(ctx, r, p, err, added)
 	}
 	return to.Complete(end)
 }
 
 // stopped handles a wait that ended early because of err, and returns the error to report. If this process added the task and runs it
-// itself, a signal also cancels the task. The parameter "live" prints the output of the task until the task has ended.
-func (o Options) stopped(ctx context.Context, r *runner.Runner, p *term.Printer, live *output.Live, err error,
-	added runner.Enqueued) error {
+// itself, a signal also cancels the task.
+func (o Options) stopped(ctx context.Context, r *runner.Runner, p *term.Printer, err error, added runner.Enqueued) error {
 	if s, ok := errors.AsType[signals.Received](err); ok && o.Here && !added.Kept {
 		if err := cancelHere(ctx, r, added.ID); err != nil {
 			return err
 		}
 		return failure.ExitStatus(s.Status())
 	}
-	live.Close() // after this call no other goroutine prints
 	return await.Stopped(p, err, []int64{added.ID}, 1)
 }

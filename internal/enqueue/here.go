@@ -10,7 +10,7 @@ import (
 // workHere adds the task and starts a worker in this process that runs only
 // this task. The worker runs until the caller calls stop. If it fails, the
 // returned context ends, and its cause is the worker's error.
-func (o Options) workHere(ctx context.Context, r *runner.Runner, beforeCommit func(runner.Enqueued) error) (
+func (o Options) workHere(ctx context.Context, r *runner.Runner) (
 	added runner.Enqueued, _ context.Context, stop func(), err error) {
 	working, end := context.WithCancel(context.WithoutCancel(ctx))
 	waiting, fail := context.WithCancelCause(ctx)
@@ -18,11 +18,10 @@ func (o Options) workHere(ctx context.Context, r *runner.Runner, beforeCommit fu
 	go func() {
 		defer close(ended)
 		err := admin.AddAndWork(working, r, admin.OneTask{Adding: ctx, Spec: o.Spec, Stdin: o.Stdin,
-			BeforeCommit: func(a runner.Enqueued) error {
+			Added: func(a runner.Enqueued) {
 				added = a
-				return beforeCommit(added)
-			},
-			Added: func() { close(committed) }})
+				close(committed)
+			}})
 		if err != nil {
 			fail(err)
 		}

@@ -42,7 +42,6 @@ func (w Range) shows(a jobs.Attempt) bool {
 // Cursor says which output of a task is already printed.
 type Cursor struct {
 	Range      Range
-	Live       *Live          // prints the output that workers send to this process; nil if they cannot send it
 	generation int64          // generation of the task when Advance read its attempts last; 0 before the first time
 	attempts   []jobs.Attempt // attempts whose output is not completely printed
 	shown      int64          // generation of the last completely printed attempt
@@ -79,10 +78,7 @@ func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to 
 		if a.State == jobs.Running {
 			return false, nil
 		}
-		if sent := f.Live.attempt(a.GenerationID); sent != nil {
-			if err := f.Live.end(ctx, sent, a); err != nil {
-				return false, err
-			}
+		if to.teed[a.GenerationID] {
 			f.bytes = a.OutputBytes
 		}
 		if err := to.end(t, a, f.bytes, len(f.attempts) > 1 || !t.State.Finished()); err != nil {
@@ -104,10 +100,10 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 	for {
 		chunks, err := r.Output(ctx, a, f.seq, pieces)
-		// If a worker sends the output of the attempt to Live, Live prints it, so do not print it here. Ask Live only after reading the
-		// chunks. Such a worker connects to Live before it stores the first piece. So if Live does not know the attempt, it has not printed
-		// these chunks.
-		if err != nil || f.Live.attempt(a.GenerationID) != nil {
+		// Look at teed after reading: a worker in this process calls Tee before
+		// it stores a piece, so these chunks weren't printed if the attempt
+		// isn't there.
+		if err != nil || to.teed[a.GenerationID] {
 			return err
 		}
 		for _, c := range chunks {
@@ -162,6 +158,19 @@ func (f *Cursor) show(t jobs.Task, c jobs.Chunk, to *LogPrinter) error {
 	return to.piece(t, c, missing)
 }
 
+// FollowTasks prints the output of tasks, from their latest attempt on, until
+// all of them have finished or were deleted.
+func FollowTasks(ctx context.Context, r *runner.Runner, ids []int64, to *LogPrinter) error {
+	tasks := map[int64]*Cursor{}
+	for _, id := range ids {
+		tasks[id] = &Cursor{Range: Range{Lines: -1}}
+	}
+	if err := Follow(ctx, r, ids, tasks, to); err != nil {
+		return err
+	}
+	return to.Finish()
+}
+
 // Follow prints the output of tasks until all of them have finished or were deleted.
 func Follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]*Cursor, to *LogPrinter) error {
 	return await.Changes(ctx, r, func() (bool, error) {
@@ -171,12 +180,8 @@ func Follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]
 		}
 		var left []int64
 		for _, t := range list {
-			cursor := tasks[t.ID]
-			cursor.Live.lock()
-			done, err := cursor.Advance(ctx, r, t, to)
-			flushErr := to.P.Flush()
-			cursor.Live.unlock()
-			if err := cmp.Or(err, flushErr); err != nil {
+			done, err := to.advance(ctx, r, t, tasks[t.ID])
+			if err != nil {
 				return false, err
 			}
 			if !done {
@@ -186,4 +191,12 @@ func Follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]
 		ids = left
 		return len(left) == 0, nil
 	})
+}
+
+// advance prints what is new of a task, while Tee prints nothing.
+func (s *LogPrinter) advance(ctx context.Context, r *runner.Runner, t jobs.Task, cursor *Cursor) (done bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	done, err = cursor.Advance(ctx, r, t, s)
+	return done, cmp.Or(err, s.P.Flush(), s.err)
 }

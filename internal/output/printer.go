@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"example.com/runner/internal/await"
@@ -24,6 +25,10 @@ type LogPrinter struct {
 	Follow     bool      // whether the caller follows the output; LogPrinter then also reports retries
 	Since      time.Time // skip pieces that are older than this time; if it is zero, skip nothing
 
+	mu   sync.Mutex     // between Tee and Follow; protects the fields below, and what they print
+	teed map[int64]bool // generations of the attempts whose output Tee prints
+	err  error          // of Tee
+
 	missing bool                    // whether some of the output could not be printed
 	shields map[string]*term.Shield // by the name of the stream
 	lines   lines.Splitter[lineOf]
@@ -33,6 +38,20 @@ type LogPrinter struct {
 type lineOf struct {
 	id     int64
 	stream string
+}
+
+// Tee prints output of a worker in this process, for
+// runner.CommandOptions.Tee. Follow doesn't print the attempt again.
+func (s *LogPrinter) Tee(t jobs.Task, stream string, data []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.teed == nil {
+		s.teed = map[int64]bool{}
+	}
+	s.teed[t.GenerationID] = true
+	if s.err == nil && len(data) > 0 {
+		s.err = cmp.Or(s.piece(t, jobs.Chunk{Stream: stream, Data: data}, 0), s.P.Flush())
+	}
 }
 
 // unknown stands for an unknown number of bytes.
@@ -177,8 +196,8 @@ func (s *LogPrinter) Complete(err error) error {
 		return err
 	}
 	return &failure.Error{Code: "missing_output", Exit: await.NoResult, What: "some output of the task is missing",
-		Why: []string{"the worker did not send all of it to this process, and stores only the start and the end of a large output"},
-		Try: "enqueue -w, with the worker on this machine as the same user; or raise --output-limit, or use work --log-dir"}
+		Why: []string{"the worker stores only the beginning and the end of an output that is longer than --output-limit"},
+		Try: "a larger --output-limit, or runner run"}
 }
 
 // write writes data of a task to stdout or stderr. It is unchanged except on a

@@ -243,14 +243,16 @@ func (e *Engine) limitQueues() error {
 
 // AddOnly adds the only task of this worker, and reserves it. Call it before
 // Run.
-func (e *Engine) AddOnly(ctx context.Context, spec *jobs.Spec, beforeCommit func(db.Inserted) error) error {
-	return e.store.InsertReserved(ctx, e.worker, spec, e.commands.Stdin != nil, now(), func(added db.Inserted) error {
-		e.o.Only = added.ID
-		if added.Kept { // the older task doesn't expect this input
-			e.commands.Stdin = nil
-		}
-		return beforeCommit(added)
-	})
+func (e *Engine) AddOnly(ctx context.Context, spec *jobs.Spec) (db.Inserted, error) {
+	added, err := e.store.InsertReserved(ctx, e.worker, spec, e.commands.Stdin != nil, now())
+	if err != nil {
+		return added, err
+	}
+	e.o.Only = added.ID
+	if added.Kept { // the older task doesn't expect this input
+		e.commands.Stdin = nil
+	}
+	return added, nil
 }
 
 // Run works until ctx ends and then drains. When aborted is closed, Run kills the attempts that still run.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/follow"
 	"example.com/runner/internal/guard"
 	"example.com/runner/internal/lines"
 	"example.com/runner/internal/supervisor"
@@ -61,9 +60,6 @@ type Capture struct {
 	// Tee is called with the data that comes through pipes, and with nil at the end of a stream. Set it before the command starts.
 	Tee       func(task jobs.Task, stream string, data []byte)
 	teeFailed atomic.Bool // whether Tee has panicked
-
-	// Followers get the data that comes through pipes. Set it before the command starts.
-	Followers *follow.Followers
 
 	readers sync.WaitGroup
 	pipes   []*os.File // read ends of the pipes
@@ -132,7 +128,6 @@ func (c *Capture) pipe(stream string) (*os.File, error) {
 		err := supervisor.ReadPipe(r, buffer[:], func(data []byte) {
 			c.tee(stream, data)
 			c.Write(stream, data)
-			c.Followers.Write(stream, data) // followers come last, so that a slow follower does not delay the storing of the output
 		})
 		if err != nil {
 			c.log.Warn("cannot read output", "task", c.task.ID, "err", err)

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/follow"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/internal/taskspec"
@@ -120,8 +119,6 @@ func (c *Command) Run() (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("$RUNNER_UPSTREAM: %w", err)
 	}
-	c.Output.Followers = follow.Connect(c.Stop, c.Store.Dir(), c.Task.ID, c.Task.GenerationID)
-	defer c.Output.Followers.Close()
 	child, err := c.start(path, dir, argv, environ, resources)
 	if err != nil {
 		return nil, err
