@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"runtime"
 	"slices"
 	"time"
 
@@ -131,9 +130,6 @@ EXIT STATUS with --wait
   128+n             signal n killed the command, or ended the waiting`
 
 func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
-	if !o.many() && !o.wait {
-		runtime.GOMAXPROCS(1) // the command has one goroutine and writes once, so more threads only slow it down
-	}
 	r, err := a.Open(c, true, runner.Options{})
 	if err != nil {
 		return err

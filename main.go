@@ -21,23 +21,6 @@ func main() {
 	os.Exit(run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
-// growStack grows the stack of its goroutine to the size that SQLite needs to read a schema. Function main calls it while the stack is
-// nearly empty. If the stack grew later, during a call of SQLite, Go would have to move all frames of that stack. To do so, Go reads 1.6 MB
-// of tables, which a short-lived process needs for nothing else. The call growStack(0) is enough, because each call of growStack needs a
-// stack with room for its variable "frame".
-//
-//go:noinline
-func growStack(n int) (sum byte) {
-	if n > 0 {
-		var frame [40 << 10]byte
-		for i := range n {
-			frame[i%len(frame)] = byte(i)
-		}
-		sum = frame[n%len(frame)]
-	}
-	return sum
-}
-
 // run runs the program and returns its exit status. args[0] is the program itself.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &cli.App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Getenv: os.Getenv, Now: time.Now, Commands: commands}

@@ -43,7 +43,7 @@ func aims() []aim {
 		ratio("enqueue one by one compared with a bare INSERT", enqueueOne, own, limit, 0.7),
 		ratio("enqueue from 100 goroutines: runner with syncs compared with River without syncs", enqueueMany, ownDurable, riverTuned, 20),
 		least("runner enqueue --batch with a million lines", cli, own, 100_000),
-		most("memory of runner enqueue --batch with a million lines", cliMemory, own, 100),
+		most("memory of runner enqueue --batch with a million lines", cliMemory, own, 128),
 		most("time from enqueue to start in an idle worker, p50", latencies, own+", p50", 0.5),
 		most("time from enqueue to start in an idle worker, p99", latencies, own+", p99", 3),
 		most("time from enqueue to start in an idle worker of another process, p50", across, own+", p50", 1),

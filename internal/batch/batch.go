@@ -10,7 +10,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strconv"
 
@@ -47,9 +46,6 @@ type Options struct {
 
 // Run adds the tasks of a batch.
 func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // a batch of 1 million tasks then needs less than 100 MB, and takes no more time than with the default
-	}
 	o.Base.Batch = jobs.NewBatch
 	b, err := openBatch(p, o)
 	if err != nil {

@@ -64,3 +64,39 @@ func TestCheckKnownNamesUnknownOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryOptionThatDiffersFromItsDefaultIsStored: hasDefaults names each
+// field, so it must not forget one.
+func TestEveryOptionThatDiffersFromItsDefaultIsStored(t *testing.T) {
+	var fields func(v reflect.Value, o *jobs.Options, name string)
+	fields = func(v reflect.Value, o *jobs.Options, name string) {
+		if v.Kind() == reflect.Struct {
+			for i := range v.NumField() {
+				fields(v.Field(i), o, name+"."+v.Type().Field(i).Name)
+			}
+			return
+		}
+		before := reflect.New(v.Type()).Elem()
+		before.Set(v)
+		switch v.Kind() {
+		case reflect.String:
+			v.SetString(v.String() + "1")
+		case reflect.Bool:
+			v.SetBool(!v.Bool())
+		case reflect.Map:
+			v.Set(reflect.MakeMap(v.Type()))
+			v.SetMapIndex(reflect.ValueOf("k"), reflect.Zero(v.Type().Elem()))
+		default:
+			v.SetInt(v.Int() + 1)
+		}
+		if hasDefaults(o) {
+			t.Errorf("%s differs from its default and would not be stored", name)
+		}
+		v.Set(before)
+	}
+	o := jobs.NewSpec("").Options
+	fields(reflect.ValueOf(&o).Elem(), &o, "Options")
+	if !hasDefaults(&o) {
+		t.Error("the defaults would be stored")
+	}
+}

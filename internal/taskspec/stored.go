@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
-	"unsafe"
 
 	"example.com/runner/internal/jsonscan"
 	"example.com/runner/internal/taskjson"
@@ -18,7 +17,7 @@ import (
 // EncodeOptions encodes options for the database: as a JSON object, or as nil if all options have their defaults. The object leaves out
 // options with their defaults. Durations are in milliseconds.
 func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
-	if sameMemory(o, &defaultSpec.Options) {
+	if hasDefaults(o) {
 		return nil, nil
 	}
 	var text []byte
@@ -47,12 +46,16 @@ func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 	return append(text, '}'), nil
 }
 
-// sameMemory compares two Options quickly. Most tasks have the default options, and to compare them option by option would take 7 % of the
-// time of EnqueueAll. If sameMemory returns true, a and b are equal. If it returns false, a and b may still be equal, because it compares
-// the addresses of texts and not the texts.
-func sameMemory(a, b *jobs.Options) bool {
-	type memory = [unsafe.Sizeof(jobs.Options{})]byte
-	return *(*memory)(unsafe.Pointer(a)) == *(*memory)(unsafe.Pointer(b))
+// hasDefaults reports whether all options that the database stores have their
+// defaults, as those of most tasks do. It names each field, because a loop over
+// taskOptions would take 10 % of the time of EnqueueAll.
+func hasDefaults(o *jobs.Options) bool {
+	d := &defaultSpec.Options
+	return o.Timeout == d.Timeout && o.KillAfter == d.KillAfter && o.Backoff == d.Backoff && o.RetryOn == d.RetryOn &&
+		o.OutputLimit == d.OutputLimit && o.UniqueFor == d.UniqueFor && o.UniqueStates == d.UniqueStates &&
+		o.LeaveChildren == d.LeaveChildren && o.Path == d.Path && o.Cwd == d.Cwd && o.EnvFile == d.EnvFile &&
+		o.Resources == d.Resources && o.Hooks == d.Hooks && o.Event == d.Event &&
+		len(o.Env) == 0 && len(o.Metadata) == 0 && len(o.Unknown) == 0
 }
 
 // appendValue appends an option's value as JSON for the database.

@@ -32,7 +32,7 @@ func Validate(s *jobs.Spec) error {
 	if err := validateArgs(s); err != nil {
 		return err
 	}
-	defaults := sameMemory(&s.Options, &defaultSpec.Options)
+	defaults := hasDefaults(&s.Options)
 	for i := range taskOptions {
 		option := &taskOptions[i]
 		if defaults && option.stored != nil {
