@@ -95,9 +95,6 @@ func workFlags() []cli.Flag {
 		cli.IntOption("concurrency c", "N", "number of tasks that run at once", runtime.GOMAXPROCS(0), 1).Default("number of CPUs"),
 		cli.Repeated("queue q", "NAME[=MAX]", "run tasks of this queue only, at most MAX at once; repeatable",
 			cli.One(parseQueueMax)).Default("all queues"),
-		cli.Scalar("claim-ahead", "N",
-			"while tasks take less than 10ms each, claim up to N tasks (at most 1000) before a slot is free; 0: none", 0,
-			parseAhead).Default("0"),
 		cli.BoolOption("until-empty", "run all due tasks, also tasks that become due in the meantime; then exit"),
 		cli.DurationOption("grace", "after a signal, let running tasks continue for this time", 30*time.Second).Default("30s"),
 		cli.DurationOption("timeout", "time limit of each attempt, for commands that were enqueued without --timeout", 0),
@@ -162,9 +159,6 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		LeaveChildren: cli.Get[bool](c, "leave-children"), InsecurePerms: cli.Get[bool](c, "insecure-perms"), OwnProcess: true,
 		Hooks: jobs.Hooks{OnFailure: cli.Get[string](c, "on-failure"), OnSuccess: cli.Get[string](c, "on-success"),
 			OnRecovery: cli.Get[string](c, "on-recovery"), OnOutput: cli.Get[string](c, "on-output")}}
-	if o.engine.ClaimAhead = cli.Get[int](c, "claim-ahead"); o.engine.ClaimAhead == 0 {
-		o.engine.ClaimAhead = -1 // for the library, -1 means that the worker claims no tasks ahead, and 0 means the default
-	}
 	if o.engine.Grace == 0 {
 		o.engine.Grace = -1 // for the library, -1 means no grace, and 0 means the default
 	}
@@ -229,15 +223,6 @@ func neverIfZero(keep time.Duration) time.Duration {
 		return -1
 	}
 	return keep
-}
-
-// parseAhead parses the value of --claim-ahead.
-func parseAhead(text string) (int, error) {
-	n, err := cli.ParseInt(text, 0)
-	if err == nil && n > 1000 {
-		err = errors.New("too many; use at most 1000")
-	}
-	return n, err
 }
 
 // parseQueueMax parses NAME[=MAX].

@@ -81,11 +81,11 @@ type ClaimJob struct {
 
 // Claim is a request for tasks.
 type Claim struct {
-	Free  int           // greatest number of tasks to claim; a batch counts as one task
-	Ahead int           // how many of the Free tasks would wait for a slot; if there are limits or pauses, the claim takes none of those
-	Only  int64         // id of the only task to claim; 0 for any task, -1 for none
-	Lease time.Duration // time until the lease of a claimed task ends unless a heartbeat renews it
-	Idle  bool          // whether the worker runs no task, so that it can take a suspect
+	Free     int           // greatest number of tasks to claim; a batch counts as one task
+	Prefetch int           // how many of the Free tasks would wait for a slot; if there are limits or pauses, the claim takes none of those
+	Only     int64         // id of the only task to claim; 0 for any task, -1 for none
+	Lease    time.Duration // time until the lease of a claimed task ends unless a heartbeat renews it
+	Idle     bool          // whether the worker runs no task, so that it can take a suspect
 	// Limit is the greatest number of tasks to claim from each queue; a batch counts as one task. The claim takes no task from a queue that
 	// is not a key of Limit. If Limit is nil, the claim takes tasks from all queues.
 	Limit map[string]int
@@ -147,7 +147,7 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 		return nil, next, err
 	}
 	if g != nil {
-		ask.Free -= ask.Ahead
+		ask.Free -= ask.Prefetch
 	}
 	queues = g.unpaused(queues)
 	// the limit of the whole database may allow fewer starts than Free; the queues share this smaller number

@@ -53,12 +53,6 @@ type Options struct {
 
 	// Concurrency is how many attempts Work runs at once; the attempts of a batch count as one. Defaults to runtime.GOMAXPROCS(0).
 	Concurrency int
-	// ClaimAhead is how many tasks, at most 1000, may wait in Work for a free slot. While all attempts are short (10 ms), Work claims
-	// further tasks before a slot is free, so that no slot is empty while Work writes. A task waits in Work for at most 0.2 s. The waiting
-	// tasks of a queue start in the order of priority and id, but a new task of a higher priority can start after the waiting ones. A
-	// negative value means that no task waits. By default up to 100 tasks may wait, and only while Work runs functions. With a positive
-	// value tasks may also wait while Work runs commands.
-	ClaimAhead int
 	// Queues are the queues whose tasks Work runs. Work takes tasks from them in turn. Defaults to all queues.
 	Queues []QueueMax
 	// MaxWait is the time after which a due task is overdue. Overdue tasks start first in their queue, regardless of their priority. By
@@ -153,7 +147,6 @@ const (
 	flashLease    = 5 * time.Minute // default of Lease with Flash; it is longer, because each heartbeat is a write
 	defaultWrite  = 5 * time.Second
 	defaultGrace  = 30 * time.Second
-	defaultAhead  = 100 // default of Options.ClaimAhead
 )
 
 func (o Options) withDefaults() Options {

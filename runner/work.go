@@ -152,7 +152,6 @@ func (r *Runner) engineOptions(untilEmpty bool) engine.Options {
 		User:     r.user(),
 		Handlers: r.wrapped(), PrepareTick: r.prepareTick, OnTick: r.onTick, Fenced: &r.fenced, Leaked: &r.leaked, UntilEmpty: untilEmpty,
 		Concurrency: o.Concurrency, MaxWait: o.MaxWait,
-		ClaimAhead: max(cmp.Or(o.ClaimAhead, defaultAhead), 0), AheadCommands: o.ClaimAhead > 0,
 		MaxLoad: o.MaxLoad, MinFreeMemory: o.MinFreeMemory,
 		Queues: convert(o.Queues, func(q QueueMax) db.QueueMax { return db.QueueMax(q) }),
 		Grace:  o.Grace, StuckAfter: o.StuckAfter, ReleaseStuck: o.ReleaseStuck, Lease: o.Lease, WriteEvery: o.WriteEvery,

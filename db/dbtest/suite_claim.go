@@ -29,15 +29,15 @@ var claims = group{
 		w := s.worker()
 		s.wantIDs(append(ids(s.claim(w, 7)), ids(s.claim(w, 100))...), want)
 	},
-	"a limit or a pause leaves out the tasks that a worker wants ahead": func(s *store) {
+	"a limit or a pause leaves out the tasks that a worker would prefetch": func(s *store) {
 		all := s.insert(functionSpec("a"), functionSpec("a"), functionSpec("a"), functionSpec("a"), functionSpec("a"), functionSpec("a"))
 		w := s.worker("a")
-		s.wantIDs(s.cycle(w, db.Claim{Free: 2, Ahead: 1}), all[:2])
+		s.wantIDs(s.cycle(w, db.Claim{Free: 2, Prefetch: 1}), all[:2])
 		s.pause("other")
-		s.wantIDs(s.cycle(w, db.Claim{Free: 2, Ahead: 1}), all[2:3])
-		s.wantIDs(s.cycle(w, db.Claim{Free: 2, Ahead: 2}), nil)
+		s.wantIDs(s.cycle(w, db.Claim{Free: 2, Prefetch: 1}), all[2:3])
+		s.wantIDs(s.cycle(w, db.Claim{Free: 2, Prefetch: 2}), nil)
 		s.resume("other")
-		s.wantIDs(s.cycle(w, db.Claim{Free: 2, Ahead: 2}), all[3:5])
+		s.wantIDs(s.cycle(w, db.Claim{Free: 2, Prefetch: 2}), all[3:5])
 	},
 	"one order covers all jobs of a worker": func(s *store) {
 		all := s.insert(functionSpec("a", jobs.Priority(1)), functionSpec("b", jobs.Priority(3)),

@@ -41,16 +41,15 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	sent := now()
 	// A worker whose heartbeats fail claims nothing.
 	beating := sent.Sub(e.lastBeat()) < e.o.Lease/2 && e.lockState.Load() != lockReplaced
-	free := 0
-	ahead := 0
+	free, prefetch := 0, 0
 	if !stopping && beating && suspects == 0 && e.pressure.state == "" {
-		ahead = e.claimAhead(finishes, sent)
-		free = max(slots, 0) + ahead
+		prefetch = e.prefetch(finishes, sent)
+		free = max(slots, 0) + prefetch
 	}
 	queueSlots := e.queueSlots()
 	scan := e.scan || !e.nextDue.IsZero() && !e.nextDue.After(sent) || e.changed && sent.Sub(e.scannedAt) >= readEvery
 	done, err := e.worker.Cycle(ctx, db.Cycle{Now: sent, Finish: finishes, Look: scan,
-		Claim: db.Claim{Free: free, Ahead: ahead, Only: e.o.Only, Lease: e.o.Lease, Limit: queueSlots, MaxWait: e.o.MaxWait,
+		Claim: db.Claim{Free: free, Prefetch: prefetch, Only: e.o.Only, Lease: e.o.Lease, Limit: queueSlots, MaxWait: e.o.MaxWait,
 			Idle: slots == e.o.Concurrency && len(e.running) == len(e.unwritten)}})
 	if err != nil {
 		return e.retryCycle(err)
@@ -91,7 +90,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	if !beating && !stopping && len(settled) == 0 { // without this pause the loop would run without a break while heartbeats fail
 		e.postpone(firstBackoff)
 	}
-	return e.start(ctx, done.Claimed, max(slots, len(done.Claimed)-ahead), sent)
+	return e.start(ctx, done.Claimed, max(slots, len(done.Claimed)-prefetch), sent)
 }
 
 // fills reports whether the claimed tasks take the last slot of a queue. The parameter "free" has the numbers of free slots by queue before
@@ -189,7 +188,7 @@ func (e *Engine) start(ctx context.Context, claimed []jobs.Task, n int, sent tim
 	e.backoff = 0
 
 	// Call add for all claimed tasks first, so that each batch has all its attempts before one of them begins.
-	for _, a := range e.takeAhead(e.add(claimed, sent), n, sent) {
+	for _, a := range e.takePrefetched(e.add(claimed, sent), n, sent) {
 		a.begin()
 	}
 	return nil

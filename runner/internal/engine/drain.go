@@ -15,7 +15,7 @@ func (e *Engine) beginDrain(write context.Context) (grace <-chan time.Time) {
 		e.log.Error("the worker cannot continue", "err", err)
 	}
 	wait := max(e.o.Grace, 0)
-	e.releaseAhead(true)
+	e.releasePrefetched(true)
 	e.log.Info("draining", "running", len(e.running)-len(e.unwritten), "grace", wait)
 	e.background.Go(func() {
 		if err := e.worker.SetState(write, db.WorkerDraining); err != nil {
@@ -78,7 +78,7 @@ func (e *Engine) abandonAll() {
 
 // awaitEnds waits at most abortWait for the killed attempts to end, so that usually no attempt is left when Run returns.
 func (e *Engine) awaitEnds() {
-	e.releaseAhead(true)
+	e.releasePrefetched(true)
 	over := time.After(abortWait)
 	for left := len(e.running) - len(e.unwritten); left > 0; left-- {
 		select {

@@ -61,8 +61,6 @@ type Options struct {
 	Stdin            *os.File // stdin of that task; nil for /dev/null
 	UntilEmpty       bool     // whether the worker ends when nothing runs and no task is due
 	Concurrency      int
-	ClaimAhead       int  // greatest number of claimed tasks that wait for a slot; 0 to claim only for free slots
-	AheadCommands    bool // whether to claim ahead even in a cycle that writes the outcome of a command
 	Queues           []db.QueueMax
 	MaxWait          time.Duration
 	MaxLoad          float64
@@ -105,19 +103,20 @@ type Engine struct {
 	stop       context.CancelFunc
 	background sync.WaitGroup // goroutines other than the loop and the attempts
 	clock      clock
+	prefetches bool // whether the options allow the worker to prefetch
 
 	logGrown bool // whether the heartbeat has warned about the size of the write-ahead log
 
-	mu        sync.Mutex
-	running   map[db.ClaimID]*attempt
-	held      map[*batch]bool // batches whose attempts have all left Engine.running, but whose functions still use their slots
-	confirmed time.Time       // time of the last successful heartbeat; leases count from that time
-	ahead     aheadTasks      // claimed attempts that wait for a slot
-	slotless  int             // number of attempts in Engine.running that have no slot (attempt.slotless)
-	reporting []*attempt      // attempts whose progress must be stored; not empty while a goroutine waits to store the progress
-	closed    bool            // whether no more background goroutines may start
-	failure   error           // first error that ends the worker
-	failing   chan struct{}   // closed when the field "failure" gets its error; the worker then drains
+	mu         sync.Mutex
+	running    map[db.ClaimID]*attempt
+	held       map[*batch]bool // batches whose attempts have all left Engine.running, but whose functions still use their slots
+	confirmed  time.Time       // time of the last successful heartbeat; leases count from that time
+	prefetched prefetchedTasks // claimed attempts that wait for a slot
+	slotless   int             // number of attempts in Engine.running that have no slot (attempt.slotless)
+	reporting  []*attempt      // attempts whose progress must be stored; not empty while a goroutine waits to store the progress
+	closed     bool            // whether no more background goroutines may start
+	failure    error           // first error that ends the worker
+	failing    chan struct{}   // closed when the field "failure" gets its error; the worker then drains
 
 	schedulerMu sync.Mutex               // held while a tick is handled
 	notOurs     []jobs.Schedule          // due schedules whose functions this worker does not have
@@ -130,13 +129,13 @@ type Engine struct {
 
 // loopState is the state that the loop keeps from one cycle to the next. No other goroutine uses it.
 type loopState struct {
-	aheadFrom time.Time  // time before which the loop claims nothing ahead
-	suspects  int        // number of running suspects; while a suspect runs, no other task runs
-	shared    int        // number of attempts in Engine.running that use the slot of another attempt of their batch
-	unwritten []*attempt // attempts that have ended, but whose outcomes are not in the database yet
-	nextDue   time.Time  // earliest due time of the scheduled tasks that the loop knows
-	nextStart time.Time  // time at which a due task that waits for a rate limit or a full batch can start; zero if no task waits
-	nextLane  time.Time  // time at which a due task that waits for the rate limit of its lane can start; zero if no task waits
+	noPrefetchUntil time.Time  // time before which the loop prefetches nothing
+	suspects        int        // number of running suspects; while a suspect runs, no other task runs
+	shared          int        // number of attempts in Engine.running that use the slot of another attempt of their batch
+	unwritten       []*attempt // attempts that have ended, but whose outcomes are not in the database yet
+	nextDue         time.Time  // earliest due time of the scheduled tasks that the loop knows
+	nextStart       time.Time  // time at which a due task that waits for a rate limit or a full batch can start; zero if no task waits
+	nextLane        time.Time  // time at which a due task that waits for the rate limit of its lane can start; zero if no task waits
 
 	scan       bool      // whether the next cycle looks for changes of other processes
 	changed    bool      // whether other processes may have changed something since the last scan
@@ -173,13 +172,10 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if name == "" {
 		name = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
-	if o.ClaimAhead = min(o.ClaimAhead, aheadMost); !o.canClaimAhead() {
-		o.ClaimAhead = 0
-	}
 	dir, _ := os.Getwd() // without a directory, hooks run in /
-	e := &Engine{o: o, store: o.Store, log: o.Log,
+	e := &Engine{o: o, store: o.Store, log: o.Log, prefetches: o.mayPrefetch(),
 		commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ()), Stdin: o.Stdin, Dir: dir, Log: o.Log},
-		ended:    make(chan *attempt, o.maxRunning()+o.ClaimAhead), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{},
+		ended:    make(chan *attempt, o.maxRunning()+prefetchMax), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{},
 		returned: make(chan *batch), held: map[*batch]bool{}, confirmed: now(),
 		tickFuncs: map[string]chan struct{}{}}
 	e.stopped, e.stop = context.WithCancel(context.Background())

@@ -54,7 +54,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 		}
 		e.reportLiveness(write, stopping)
 		e.checkPressure(write, stopping)
-		e.releaseAhead(stopping)
+		e.releasePrefetched(stopping)
 		if e.changed && e.free() > 0 {
 			e.scan, e.claimMore = true, true
 		}
@@ -76,7 +76,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 			continue
 		}
 		e.o.Notifier.SetBusy(e.free() <= 0)
-		timer := time.NewTimer(e.untilPressure(e.untilLiveness(e.untilCancelRead(e.untilReleaseAhead(e.sleep(stopping))))))
+		timer := time.NewTimer(e.untilPressure(e.untilLiveness(e.untilCancelRead(e.untilReleasePrefetched(e.sleep(stopping))))))
 		select {
 		case a := <-e.ended:
 			e.collect(a)

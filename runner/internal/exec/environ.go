@@ -16,7 +16,7 @@ import (
 // service manager sets for the worker alone. The list also has variables that runner sets for some tasks only, because the worker may
 // itself run inside such a task.
 var hidden = []string{"RUNNER_CONCURRENCY", "RUNNER_QUEUE", "RUNNER_UNTIL_EMPTY", "RUNNER_GRACE", "RUNNER_TIMEOUT", "RUNNER_LEASE",
-	"RUNNER_SYNC", "RUNNER_WRITE_EVERY", "RUNNER_CLAIM_AHEAD",
+	"RUNNER_SYNC", "RUNNER_WRITE_EVERY",
 	"RUNNER_MAX_WAIT", "RUNNER_OUTPUT_LIMIT", "RUNNER_LOG_DIR", "RUNNER_LOG_SIZE", "RUNNER_MAX_LOAD", "RUNNER_MIN_FREE_MEMORY",
 	"RUNNER_LEAVE_CHILDREN", "RUNNER_TEE", "RUNNER_ON_FAILURE",
 	"RUNNER_ON_SUCCESS", "RUNNER_ON_RECOVERY", "RUNNER_ON_OUTPUT", "RUNNER_KEEP", "RUNNER_KEEP_FAILED", "RUNNER_SERVE", "RUNNER_NAME",

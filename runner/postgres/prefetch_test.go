@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
@@ -12,22 +13,20 @@ import (
 	"example.com/runner/runner"
 )
 
-// onBothEngines runs a test on a file and on a server, without and with tasks claimed ahead.
-func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, ahead int)) {
+// onBothEngines runs a test on a file and on a server, with a worker that
+// prefetches and with one that doesn't, because it watches for overdue tasks.
+func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, most int)) {
 	t.Helper()
 	for engine, address := range map[string]func(t testing.TB) string{
 		"file":   func(t testing.TB) string { return filepath.Join(t.TempDir(), "test.db") },
 		"server": pgkit.Address,
 	} {
-		for name, ahead := range map[string]int{"off": 0, "on": 10} {
-			t.Run(engine+"/"+name, func(t *testing.T) {
-				options := runner.Options{Concurrency: 1, ClaimAhead: ahead}
-				if ahead == 0 {
-					options.ClaimAhead = -1
-				}
-				test(t, open(t, address(t), options), ahead)
-			})
-		}
+		t.Run(engine+"/off", func(t *testing.T) {
+			test(t, open(t, address(t), runner.Options{Concurrency: 1, MaxWait: time.Hour}), 0)
+		})
+		t.Run(engine+"/on", func(t *testing.T) {
+			test(t, open(t, address(t), runner.Options{Concurrency: 1}), 100)
+		})
 	}
 }
 
@@ -55,21 +54,21 @@ func enqueueAll(t *testing.T, r *runner.Runner, n int, priority func(i int) int)
 }
 
 func TestTasksStartInTheOrderOfPriorityAndID(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, r *runner.Runner, ahead int) {
-		const urgent = 151
+	onBothEngines(t, func(t *testing.T, r *runner.Runner, most int) {
+		const all, urgent = 600, 601
 		started := recordStarts(r, func(id int64) {
-			if id == 150 { // task 150 is the last one with priority 2
+			if id == all { // it is the last one with priority 2
 				_, err := r.Enqueue(t.Context(), count.With(0, jobs.Priority(3)))
 				testkit.NoError(t, err)
 			}
 		})
-		enqueueAll(t, r, 150, func(i int) int { return i % 3 })
+		enqueueAll(t, r, all, func(i int) int { return i % 3 })
 		testkit.NoError(t, r.WorkUntilEmpty(t.Context()))
 		at := slices.Index(*started, urgent)
-		testkit.Between(t, "place of the new task of a higher priority", at, 50, 50+2*ahead)
-		want := make([]int64, 0, 150)
+		testkit.Between(t, "place of the new task of a higher priority", at, 200, 200+2*most)
+		want := make([]int64, 0, all)
 		for priority := 2; priority >= 0; priority-- {
-			for i := priority; i < 150; i += 3 {
+			for i := priority; i < all; i += 3 {
 				want = append(want, int64(i+1))
 			}
 		}
@@ -77,24 +76,24 @@ func TestTasksStartInTheOrderOfPriorityAndID(t *testing.T) {
 	})
 }
 
-func TestAWorkerThatStopsGivesTheTasksBackThatItHasClaimedAhead(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, r *runner.Runner, ahead int) {
+func TestAWorkerThatStopsGivesTheTasksBackThatItHasPrefetched(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, r *runner.Runner, most int) {
 		ctx, stop := context.WithCancel(t.Context())
-		most := 0
+		claimed := 0
 		started := recordStarts(r, func(id int64) {
 			n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Running}})
 			testkit.NoError(t, err)
-			if most = max(most, n); id == 150 {
+			if claimed = max(claimed, n); id == 150 {
 				stop()
 			}
 		})
 		enqueueAll(t, r, 300, func(int) int { return 0 })
 		testkit.NoError(t, r.Work(ctx))
-		// a worker that does not claim ahead has at most two claimed tasks: one that runs, and one whose outcome is not written yet
-		if got := most > 2; got != (ahead > 0) {
-			t.Errorf("got at most %d tasks claimed at once, want more than two: %v", most, ahead > 0)
+		// a worker that does not prefetch has at most two claimed tasks: one that runs, and one whose outcome is not written yet
+		if got := claimed > 2; got != (most > 0) {
+			t.Errorf("got at most %d tasks claimed at once, want more than two: %v", claimed, most > 0)
 		}
-		testkit.Between(t, "tasks that started", len(*started), 150, 150+ahead)
+		testkit.Between(t, "tasks that started", len(*started), 150, 150+most)
 		counts, err := r.CountByState(t.Context(), jobs.Filter{})
 		testkit.NoError(t, err)
 		testkit.Equal(t, "running tasks", counts[jobs.Running], 0)

@@ -14,16 +14,16 @@ import (
 	"example.com/runner/jobs"
 )
 
-// aheadTest is a test of a worker that claims more tasks than it has free slots; see Options.ClaimAhead. The input of a task says how long
+// prefetchTest is a test of a worker that claims more tasks than it has free slots. The input of a task says how long
 // its function runs.
-type aheadTest struct {
+type prefetchTest struct {
 	running, most atomic.Int64 // number of functions that run now, and the greatest number so far
 	claimed       atomic.Int64 // greatest number of running tasks that a function saw in the database
 	ended         atomic.Int64
 	each          func(f *fakeTimeTest, task jobs.Task) // called at the start of each function; may be nil
 }
 
-func (a *aheadTest) do(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
+func (a *prefetchTest) do(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 	a.most.Store(max(a.most.Load(), a.running.Add(1)))
 	defer a.running.Add(-1)
 	n, err := f.Count(ctx, jobs.Filter{States: []jobs.State{jobs.Running}})
@@ -55,13 +55,13 @@ func short(f *fakeTimeTest, n int, options ...jobs.Option) {
 	}
 }
 
-// wantAhead checks whether the worker claimed more tasks than it has slots. The parameter "ahead" says whether it should have done so.
-// wantAhead also checks that the worker used all slots, and never ran more tasks at once than it has slots.
-func (a *aheadTest) wantAhead(t *testing.T, slots int64, ahead bool) {
+// wantPrefetch checks whether the worker claimed more tasks than it has slots. want says whether it should have.
+// wantPrefetch also checks that the worker used all slots, and never ran more tasks at once than it has slots.
+func (a *prefetchTest) wantPrefetch(t *testing.T, slots int64, want bool) {
 	t.Helper()
 	testkit.Equal(t, "functions at once", a.most.Load(), slots)
-	if got := a.claimed.Load(); got > slots != ahead {
-		t.Errorf("got %d claimed tasks at once with %d slots, want more than slots: %v", got, slots, ahead)
+	if got := a.claimed.Load(); got > slots != want {
+		t.Errorf("got %d claimed tasks at once with %d slots, want more than slots: %v", got, slots, want)
 	}
 }
 
@@ -72,9 +72,9 @@ func (f *fakeTimeTest) wantCount(want int, what string, filter jobs.Filter) {
 	testkit.Equal(f.T, what, n, want)
 }
 
-func TestAWorkerClaimsShortTasksAhead(t *testing.T) {
+func TestAWorkerPrefetchesShortTasks(t *testing.T) {
 	for _, slots := range []int{1, 3} {
-		var a aheadTest
+		var a prefetchTest
 		onFakeTime(t, Options{Concurrency: slots}, a.do, func(f *fakeTimeTest) {
 			short(f, 500)
 			testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
@@ -83,12 +83,12 @@ func TestAWorkerClaimsShortTasksAhead(t *testing.T) {
 				t.Errorf("got all tasks done after %v, want at most %d ms", time.Since(f.began), most)
 			}
 		})
-		a.wantAhead(t, int64(slots), true)
+		a.wantPrefetch(t, int64(slots), true)
 	}
 }
 
-func TestTheTimeThatATaskWaitsAheadIsNoPartOfItsRun(t *testing.T) {
-	var a aheadTest
+func TestTheTimeThatATaskWaitsForItsSlotIsNoPartOfItsRun(t *testing.T) {
+	var a prefetchTest
 	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
 		short(f, 50)
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
@@ -99,11 +99,11 @@ func TestTheTimeThatATaskWaitsAheadIsNoPartOfItsRun(t *testing.T) {
 			}
 		}
 	})
-	a.wantAhead(t, 1, true)
+	a.wantPrefetch(t, 1, true)
 }
 
-func TestALaterTaskOfHigherPriorityOvertakesTheTasksClaimedAhead(t *testing.T) {
-	var a aheadTest
+func TestALaterTaskOfHigherPriorityOvertakesThePrefetchedTasks(t *testing.T) {
+	var a prefetchTest
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
 		if task.ID == 20 {
 			f.enqueue(work.With("1ms", jobs.Priority(9)))
@@ -120,11 +120,11 @@ func TestALaterTaskOfHigherPriorityOvertakesTheTasksClaimedAhead(t *testing.T) {
 			t.Errorf("got runs of %v, want the order of the ids", f.runs)
 		}
 	})
-	a.wantAhead(t, 1, true)
+	a.wantPrefetch(t, 1, true)
 }
 
-func TestQueuesTakeTurnsAmongTheTasksClaimedAhead(t *testing.T) {
-	var a aheadTest
+func TestQueuesTakeTurnsAmongThePrefetchedTasks(t *testing.T) {
+	var a prefetchTest
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
 		if task.ID == 50 {
 			f.enqueue(work.With("1ms", jobs.Queue("other")))
@@ -136,13 +136,13 @@ func TestQueuesTakeTurnsAmongTheTasksClaimedAhead(t *testing.T) {
 		at := slices.IndexFunc(f.runs, func(r run) bool { return r.task.Queue == "other" })
 		testkit.Between(t, "place of the task of the other queue", at, 50, 53)
 	})
-	a.wantAhead(t, 1, true)
+	a.wantPrefetch(t, 1, true)
 }
 
-// TestTasksClaimedAheadGoBackToOtherWorkers runs short tasks, a long task, and short tasks again. When the long task starts, the worker has
+// TestPrefetchedTasksGoBackToOtherWorkers runs short tasks, a long task, and short tasks again. When the long task starts, the worker has
 // already claimed some of the tasks after it. The worker must give them back, so that another worker can run them.
-func TestTasksClaimedAheadGoBackToOtherWorkers(t *testing.T) {
-	var a aheadTest
+func TestPrefetchedTasksGoBackToOtherWorkers(t *testing.T) {
+	var a prefetchTest
 	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
 		short(f, 20)
 		long := f.enqueue(work.With("1h"))
@@ -171,8 +171,8 @@ func TestTasksClaimedAheadGoBackToOtherWorkers(t *testing.T) {
 	testkit.Between(t, "claimed tasks at once", a.claimed.Load(), 2, 200)
 }
 
-func TestAWorkerThatDrainsGivesTheTasksBackThatItHasClaimedAhead(t *testing.T) {
-	var a aheadTest
+func TestAWorkerThatDrainsGivesTheTasksBackThatItHasPrefetched(t *testing.T) {
+	var a prefetchTest
 	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
 		ctx, stop := context.WithCancel(f.Context())
 		a.each = func(_ *fakeTimeTest, task jobs.Task) {
@@ -190,11 +190,11 @@ func TestAWorkerThatDrainsGivesTheTasksBackThatItHasClaimedAhead(t *testing.T) {
 			testkit.Equal(t, "attempt of a task that has not started", task.Attempt, 0)
 		}
 	})
-	a.wantAhead(t, 1, true)
+	a.wantPrefetch(t, 1, true)
 }
 
-func TestACancelledTaskThatWasClaimedAheadNeverStarts(t *testing.T) {
-	var a aheadTest
+func TestACancelledTaskThatWasPrefetchedNeverStarts(t *testing.T) {
+	var a prefetchTest
 	var cancelled int64
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
 		if n, _ := f.Count(f.Context(), jobs.Filter{States: []jobs.State{jobs.Running}}); n < 2 || cancelled != 0 {
@@ -219,7 +219,7 @@ func TestACancelledTaskThatWasClaimedAheadNeverStarts(t *testing.T) {
 	})
 }
 
-func TestSomeWorkersClaimNothingAhead(t *testing.T) {
+func TestSomeWorkersPrefetchNothing(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		options Options
@@ -233,10 +233,9 @@ func TestSomeWorkersClaimNothingAhead(t *testing.T) {
 		{name: "a pause", in: "1ms", prepare: func(f *fakeTimeTest) { testkit.NoError(f.T, f.Pause(f.Context(), "", "other")) }},
 		{name: "limits of queues", in: "1ms", options: Options{Queues: []QueueMax{{Queue: "default", Max: 1}}}},
 		{name: "max wait", in: "1ms", options: Options{MaxWait: time.Hour}},
-		{name: "the option", in: "1ms", options: Options{ClaimAhead: -1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var a aheadTest
+			var a prefetchTest
 			test.options.Concurrency = 1
 			onFakeTime(t, test.options, a.do, func(f *fakeTimeTest) {
 				if test.prepare != nil {
@@ -248,13 +247,13 @@ func TestSomeWorkersClaimNothingAhead(t *testing.T) {
 				testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 				testkit.Equal(t, "runs", len(f.runs), 10)
 			})
-			a.wantAhead(t, 1, false)
+			a.wantPrefetch(t, 1, false)
 		})
 	}
 }
 
-func TestTasksWithLargeArgumentsAreHardlyClaimedAhead(t *testing.T) {
-	var a aheadTest
+func TestTasksWithLargeArgumentsAreHardlyPrefetched(t *testing.T) {
+	var a prefetchTest
 	onFakeTime(t, Options{Concurrency: 1}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		return a.do(ctx, f, "1ms")
 	}, func(f *fakeTimeTest) {
@@ -266,10 +265,10 @@ func TestTasksWithLargeArgumentsAreHardlyClaimedAhead(t *testing.T) {
 	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // it would be 3 if the arguments were small
 }
 
-// TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong checks a task that must not run twice. If the worker has claimed such a task and has
+// TestATaskThatMustNotRunTwiceIsNotPrefetchedForLong checks a task that must not run twice. If the worker has claimed such a task and has
 // no free slot for it, the worker gives the task back immediately.
-func TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong(t *testing.T) {
-	var a aheadTest
+func TestATaskThatMustNotRunTwiceIsNotPrefetchedForLong(t *testing.T) {
+	var a prefetchTest
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
 		time.Sleep(time.Millisecond) // during this sleep the worker gives back all tasks that it must not keep
 		filter := jobs.Filter{States: []jobs.State{jobs.Running}}
@@ -288,39 +287,37 @@ func TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong(t *testing.T) {
 	})
 }
 
-func TestAtMostClaimAheadTasksWait(t *testing.T) {
-	var a aheadTest
-	onFakeTime(t, Options{Concurrency: 1, ClaimAhead: 1}, a.do, func(f *fakeTimeTest) {
-		short(f, 50)
+func TestAtMostAHundredTasksWait(t *testing.T) {
+	var a prefetchTest
+	onFakeTime(t, Options{Concurrency: 60}, a.do, func(f *fakeTimeTest) {
+		short(f, 600)
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
-		testkit.Equal(t, "runs", len(f.runs), 50)
+		testkit.Equal(t, "runs", len(f.runs), 600)
 	})
-	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // it would be 3 with the default of ClaimAhead
+	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 160)
 }
 
-// TestCommandsAreClaimedAheadOnRequest registers a function as the handler of commands, because a real command does not run on fake time.
-func TestCommandsAreClaimedAheadOnRequest(t *testing.T) {
-	for ahead, want := range map[int]bool{0: false, 20: true} {
-		var a aheadTest
-		onFakeTime(t, Options{Concurrency: 1, ClaimAhead: ahead, InsecurePerms: true}, nil, func(f *fakeTimeTest) {
-			f.Register(jobs.Handler{Job: jobs.CommandJob, Run: func(ctx context.Context, _ jobs.Task) (json.RawMessage, error) {
-				_, err := a.do(ctx, f, "1ms")
-				return nil, err
-			}})
-			for range 50 {
-				f.enqueue(jobs.Command{Argv: []string{"true"}}.With())
-			}
-			testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
-			testkit.Equal(t, "runs", a.ended.Load(), 50)
-		})
-		a.wantAhead(t, 1, want)
-	}
+// TestCommandsAreNotPrefetched registers a function as the handler of commands, because a real command does not run on fake time.
+func TestCommandsAreNotPrefetched(t *testing.T) {
+	var a prefetchTest
+	onFakeTime(t, Options{Concurrency: 1, InsecurePerms: true}, nil, func(f *fakeTimeTest) {
+		f.Register(jobs.Handler{Job: jobs.CommandJob, Run: func(ctx context.Context, _ jobs.Task) (json.RawMessage, error) {
+			_, err := a.do(ctx, f, "1ms")
+			return nil, err
+		}})
+		for range 50 {
+			f.enqueue(jobs.Command{Argv: []string{"true"}}.With())
+		}
+		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		testkit.Equal(t, "runs", a.ended.Load(), 50)
+	})
+	a.wantPrefetch(t, 1, false)
 }
 
 // TestATaskThatWaitsBeyondItsLeaseDoesNotStart makes the heartbeats fail while a task waits for a slot. When the slot becomes free, the
 // lease of the task has expired. Another worker may own the task by then, so this worker must not start it.
 func TestATaskThatWaitsBeyondItsLeaseDoesNotStart(t *testing.T) {
-	var a aheadTest
+	var a prefetchTest
 	const lease, locked = shortestLease, 2 * time.Second
 	var from time.Duration // time at which the heartbeats begin to fail
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
@@ -340,5 +337,5 @@ func TestATaskThatWaitsBeyondItsLeaseDoesNotStart(t *testing.T) {
 		}
 		f.wantCount(100, "completed tasks", jobs.Filter{States: []jobs.State{jobs.Completed}})
 	})
-	a.wantAhead(t, 1, true)
+	a.wantPrefetch(t, 1, true)
 }

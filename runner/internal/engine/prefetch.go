@@ -11,57 +11,56 @@ import (
 )
 
 // A cycle is one transaction that writes the outcomes of attempts and claims more tasks. While the transaction waits for the disk or the
-// server, the slots of short tasks would be empty. So the worker claims tasks ahead: it claims more tasks than it has free slots. These
-// tasks wait in Engine.ahead. When an attempt ends, its goroutine begins the next waiting task.
+// server, the slots of short tasks would be empty. So the worker prefetches tasks: it claims more tasks than it has free slots. These
+// tasks wait in Engine.prefetched. When an attempt ends, its goroutine begins the next waiting task.
 //
 // Invariants:
 //   - At most Options.Concurrency attempts run. Heartbeats renew the leases of the waiting tasks like those of running ones. An attempt
 //     whose lease has expired does not begin (attempt.tooLate).
-//   - The worker claims ahead only if the cycle writes the outcome of at least one attempt for each slot, and if all these attempts were
-//     short. It then claims at most aheadGrowth times as many tasks as have ended, so the waiting tasks last for about two cycles. At most
-//     Options.ClaimAhead tasks wait.
-//   - A task waits for at most aheadWait. Then it goes back to its queue, and the worker claims nothing ahead for aheadPause.
+//   - The worker prefetches only if the cycle writes the outcome of at least
+//     one attempt for each slot, and if all these were functions that were
+//     short. It then claims at most prefetchGrowth times as many tasks as have
+//     ended, so the waiting tasks last for about two cycles. At most
+//     prefetchMax tasks wait.
+//   - A task waits for at most prefetchWait. Then it goes back to its queue, and the worker prefetches nothing for prefetchPause.
 //   - The waiting tasks of a queue begin in the order of priority and id. So a new task of higher priority begins before them once the next
 //     cycle has claimed it.
-//   - The worker does not claim ahead a task whose start depends on the tasks that run then: a suspect, a task of a batch, or a task under
-//     a limit or a pause. It does not claim ahead a task that must not run twice either, because that task would count as run if the worker
+//   - The worker does not prefetch a task whose start depends on the tasks that run then: a suspect, a task of a batch, or a task under
+//     a limit or a pause. It does not prefetch a task that must not run twice either, because that task would count as run if the worker
 //     died.
 //
-// Measurements: by claiming ahead, a worker empties a queue of functions that do nothing 10 times as fast with one slot, and twice as fast
+// Measurements: by prefetching, a worker empties a queue of functions that do nothing 10 times as fast with one slot, and twice as fast
 // with ten slots (BenchmarkDrain of package runner). With a PostgreSQL server and 25 slots, the worker is 1.5 times as fast
 // (bench/postgres).
 const (
-	aheadMost   = 1000                   // greatest value of Options.ClaimAhead
-	aheadBytes  = 1 << 20                // greatest total size of the arguments of the tasks claimed ahead; estimated from ended tasks
-	aheadGrowth = 2                      // greatest number of tasks to claim ahead for each ended attempt
-	aheadShort  = 10 * time.Millisecond  // an attempt is short if it runs for at most this time
-	aheadWait   = 200 * time.Millisecond // longest time that a claimed task waits for a slot
-	aheadPause  = time.Second            // time without claiming ahead, after a task has waited for too long
+	prefetchMax    = 100                    // most tasks that wait for a slot
+	prefetchBytes  = 1 << 20                // greatest total size of the arguments of the prefetched tasks; estimated from ended tasks
+	prefetchGrowth = 2                      // greatest number of tasks to prefetch for each ended attempt
+	prefetchShort  = 10 * time.Millisecond  // an attempt is short if it runs for at most this time
+	prefetchWait   = 200 * time.Millisecond // longest time that a claimed task waits for a slot
+	prefetchPause  = time.Second            // time without prefetching, after a task has waited for too long
 )
 
-// claimAhead returns how many tasks a cycle may claim ahead. The parameter "ends" has the outcomes that this cycle writes.
-func (e *Engine) claimAhead(ends []db.Finish, at time.Time) int {
-	if e.o.ClaimAhead == 0 || len(ends) < e.o.Concurrency || at.Before(e.aheadFrom) {
+// prefetch returns how many tasks a cycle may prefetch. The parameter "ends" has the outcomes that this cycle writes.
+func (e *Engine) prefetch(ends []db.Finish, at time.Time) int {
+	if !e.prefetches || len(ends) < e.o.Concurrency || at.Before(e.noPrefetchUntil) {
 		return 0
 	}
 	size := 1
 	for i := range ends {
 		f := &ends[i]
-		if f.Task.Job == jobs.CommandJob && !e.o.AheadCommands {
-			return 0
-		}
-		if f.Release || f.Outcome.Duration > aheadShort || lifecycle.Suspect(f.Task) {
+		if f.Task.Job == jobs.CommandJob || f.Release || f.Outcome.Duration > prefetchShort || lifecycle.Suspect(f.Task) {
 			return 0
 		}
 		size += len(f.Task.Args)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return max(min(aheadGrowth*len(ends), e.o.ClaimAhead, aheadBytes*len(ends)/size)-e.ahead.n, 0)
+	return max(min(prefetchGrowth*len(ends), prefetchMax, prefetchBytes*len(ends)/size)-e.prefetched.n, 0)
 }
 
-// canClaimAhead reports whether the options allow the worker to claim ahead.
-func (o *Options) canClaimAhead() bool {
+// mayPrefetch reports whether the options allow the worker to prefetch.
+func (o *Options) mayPrefetch() bool {
 	for _, h := range o.Handlers {
 		if h.BatchSize > 0 {
 			return false
@@ -70,27 +69,27 @@ func (o *Options) canClaimAhead() bool {
 	return o.Only == 0 && o.Queues == nil && o.MaxWait == 0 && o.WriteEvery == 0 && !o.gated()
 }
 
-// takeAhead adds the claimed attempts to the attempts that wait for a slot. Then it removes the first n waiting attempts and returns them,
-// because they must begin now.
-func (e *Engine) takeAhead(claimed []*attempt, n int, at time.Time) []*attempt {
+// takePrefetched adds the claimed attempts to those that wait for a slot. Then it
+// removes the first n waiting attempts and returns them, to begin now.
+func (e *Engine) takePrefetched(claimed []*attempt, n int, at time.Time) []*attempt {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ahead.n == 0 && len(claimed) <= n {
+	if e.prefetched.n == 0 && len(claimed) <= n {
 		return claimed
 	}
 	for _, a := range claimed {
-		e.ahead.add(a)
+		e.prefetched.add(a)
 		a.slotless, e.slotless = true, e.slotless+1
 	}
 	var first []*attempt
-	for ; n > 0 && e.ahead.n > 0; n-- {
-		a := e.ahead.next()
+	for ; n > 0 && e.prefetched.n > 0; n-- {
+		a := e.prefetched.next()
 		a.slotless, e.slotless = false, e.slotless-1
 		a.task.StartedAt = at
 		first = append(first, a)
 	}
 	if e.release(func(a *attempt) bool { return a.task.MaxLosses == 0 }) {
-		e.aheadFrom = at.Add(aheadPause)
+		e.noPrefetchUntil = at.Add(prefetchPause)
 	}
 	return first
 }
@@ -100,10 +99,10 @@ func (e *Engine) takeAhead(claimed []*attempt, n int, at time.Time) []*attempt {
 func (e *Engine) passSlot(a *attempt) *attempt {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if a.slotless || a.release || e.ahead.n == 0 {
+	if a.slotless || a.release || e.prefetched.n == 0 {
 		return nil
 	}
-	next := e.ahead.next()
+	next := e.prefetched.next()
 	a.slotless, next.slotless = true, false
 	next.task.StartedAt = now()
 	return next
@@ -118,36 +117,36 @@ func (e *Engine) receive(a *attempt) {
 	}
 }
 
-// releaseAhead gives back the tasks that have waited for a slot for too long. If stopping is true, it gives back all waiting tasks.
-func (e *Engine) releaseAhead(stopping bool) {
+// releasePrefetched gives back the tasks that have waited for a slot for too long. If stopping is true, it gives back all waiting tasks.
+func (e *Engine) releasePrefetched(stopping bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ahead.n == 0 {
+	if e.prefetched.n == 0 {
 		return
 	}
 	at := now()
-	if e.release(func(a *attempt) bool { return stopping || at.Sub(a.task.StartedAt) >= aheadWait }) {
-		e.aheadFrom = at.Add(aheadPause)
+	if e.release(func(a *attempt) bool { return stopping || at.Sub(a.task.StartedAt) >= prefetchWait }) {
+		e.noPrefetchUntil = at.Add(prefetchPause)
 	}
 }
 
 // release removes the waiting tasks for which the function "give" returns true. The next cycle returns these tasks to their queues. release
 // reports whether it removed any task. The caller holds e.mu.
 func (e *Engine) release(give func(*attempt) bool) bool {
-	given := e.ahead.remove(give)
+	given := e.prefetched.remove(give)
 	for _, a := range given {
 		e.unwritten = append(e.unwritten, a.notStarted())
 	}
 	return len(given) > 0
 }
 
-// untilReleaseAhead shortens a sleep of the loop so that it ends when a task has waited too long for a slot.
-func (e *Engine) untilReleaseAhead(d time.Duration) time.Duration {
+// untilReleasePrefetched shortens a sleep of the loop so that it ends when a task has waited too long for a slot.
+func (e *Engine) untilReleasePrefetched(d time.Duration) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, list := range e.ahead.queues {
+	for _, list := range e.prefetched.queues {
 		for _, a := range list {
-			d = min(d, max(aheadWait-now().Sub(a.task.StartedAt), 0))
+			d = min(d, max(prefetchWait-now().Sub(a.task.StartedAt), 0))
 		}
 	}
 	return d
@@ -157,17 +156,17 @@ func (e *Engine) untilReleaseAhead(d time.Duration) time.Duration {
 func (e *Engine) waiting() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.ahead.n
+	return e.prefetched.n
 }
 
-// aheadTasks are the attempts that wait for a slot. The queues take turns.
-type aheadTasks struct {
+// prefetchedTasks are the attempts that wait for a slot. The queues take turns.
+type prefetchedTasks struct {
 	n      int
 	queues [][]*attempt // one list for each queue with waiting attempts, in the order in which the queues take turns
 }
 
 // add adds an attempt to the list of its queue, in the order of priority and id.
-func (t *aheadTasks) add(a *attempt) {
+func (t *prefetchedTasks) add(a *attempt) {
 	t.n++
 	i := slices.IndexFunc(t.queues, func(list []*attempt) bool { return list[0].task.Queue == a.task.Queue })
 	if i < 0 {
@@ -187,7 +186,7 @@ func (a *attempt) before(b *attempt) bool {
 }
 
 // next removes the attempt whose turn it is, and returns it. At least one attempt must wait.
-func (t *aheadTasks) next() *attempt {
+func (t *prefetchedTasks) next() *attempt {
 	t.n--
 	list := t.queues[0]
 	first := list[0]
@@ -202,7 +201,7 @@ func (t *aheadTasks) next() *attempt {
 }
 
 // remove removes the waiting attempts for which the function "gone" returns true, and returns these attempts.
-func (t *aheadTasks) remove(gone func(*attempt) bool) (removed []*attempt) {
+func (t *prefetchedTasks) remove(gone func(*attempt) bool) (removed []*attempt) {
 	for i, list := range t.queues {
 		t.queues[i] = slices.DeleteFunc(list, func(a *attempt) bool {
 			if gone(a) {
