@@ -101,5 +101,5 @@ func logOf(p *term.Printer) *slog.Logger {
 	if !p.Verbose {
 		return slog.New(slog.DiscardHandler)
 	}
-	return logging.New(p.Stderr, logging.StyleFor("text", p.Stderr, ""), slog.LevelInfo)
+	return logging.New(p.Stderr, logging.StyleFor("text", p.Stderr), slog.LevelInfo)
 }

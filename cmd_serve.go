@@ -53,7 +53,7 @@ EXIT STATUS
 			}
 			o := pages.ReadOptions(c)
 			o.Listen = cli.Get[string](c, "listen")
-			o.Log = logging.New(a.Printer.Stderr, logging.StyleFor("auto", a.Printer.Stderr, a.Getenv("JOURNAL_STREAM")), slog.LevelInfo)
+			o.Log = logging.New(a.Printer.Stderr, logging.StyleFor("auto", a.Printer.Stderr), slog.LevelInfo)
 			r, err := a.Open(c, false, runner.Options{})
 			if err != nil {
 				return err

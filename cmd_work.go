@@ -190,7 +190,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	if err := level.UnmarshalText([]byte(cli.Get[string](c, "log-level"))); err != nil {
 		return o, err
 	}
-	o.engine.Log = logging.New(p.Stderr, logging.StyleFor(cli.Get[string](c, "log-format"), p.Stderr, a.Getenv("JOURNAL_STREAM")), level)
+	o.engine.Log = logging.New(p.Stderr, logging.StyleFor(cli.Get[string](c, "log-format"), p.Stderr), level)
 	o.commands = output.Copies{Tee: cli.Get[bool](c, "tee"), Dir: cli.Get[string](c, "log-dir"), Size: cli.Get[int64](c, "log-size"),
 		Prefix: o.engine.Concurrency > 1, Log: o.engine.Log, Pages: o.pagesURL}
 	if o.notifier = systemd.New(a.Getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {

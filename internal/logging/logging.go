@@ -2,17 +2,17 @@
 package logging
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"reflect"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
+
+	"github.com/coreos/go-systemd/v22/journal"
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/record"
@@ -29,8 +29,9 @@ const (
 	JSON                  // one JSON object per line
 )
 
-// StyleFor returns the style for the value of --log-format. If the value is auto, the style depends on where the log goes.
-func StyleFor(format string, to term.Stream, journalStream string) Style {
+// StyleFor returns the style for the value of --log-format. If the value is
+// auto, the style depends on where the log goes.
+func StyleFor(format string, to term.Stream) Style {
 	switch {
 	case format == "json":
 		return JSON
@@ -38,30 +39,11 @@ func StyleFor(format string, to term.Stream, journalStream string) Style {
 		return Plain
 	case to.TTY:
 		return Terminal
-	case isJournal(to.Writer, journalStream):
+	}
+	if toJournal, _ := journal.StderrIsJournalStream(); toJournal && to.Writer == os.Stderr {
 		return Journal
 	}
 	return Plain
-}
-
-// isJournal reports whether w is connected to the journal of systemd. The parameter journalStream is the value of $JOURNAL_STREAM, which
-// contains the device and inode of that connection.
-func isJournal(w io.Writer, journalStream string) bool {
-	file, ok := w.(*os.File)
-	if !ok || journalStream == "" {
-		return false
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return false
-	}
-	// The type of info.Sys() depends on the operating system, so this code reads its fields by reflection.
-	sys := reflect.Indirect(reflect.ValueOf(info.Sys()))
-	if sys.Kind() != reflect.Struct {
-		return false
-	}
-	device, inode := sys.FieldByName("Dev"), sys.FieldByName("Ino")
-	return device.IsValid() && inode.IsValid() && fmt.Sprintf("%v:%v", device, inode) == journalStream
 }
 
 // New returns a logger that writes the log of a worker to a stream. Each record is one line, even if a name or output contains newlines.
@@ -69,125 +51,93 @@ func New(to term.Stream, style Style, level slog.Level) *slog.Logger {
 	if style == JSON {
 		return slog.New(slog.NewJSONHandler(jsonLines{to.Writer}, &slog.HandlerOptions{Level: level, ReplaceAttr: jsonLogValue}))
 	}
-	return slog.New(&logHandler{to: to, style: style, level: level, mu: &sync.Mutex{}})
+	l := &line{to: to, style: style}
+	return slog.New(handler{slog.NewTextHandler(&l.attrs, &slog.HandlerOptions{Level: level, ReplaceAttr: l.attr}), l})
 }
 
-// logHints maps some messages to a hint for the user. The style Terminal adds the hint to the message.
-var logHints = map[string]string{"draining": " (again to stop now)"}
+// handler writes records as text: time, level and message as its style has
+// them, then key=value as slog.TextHandler writes it.
+type handler struct {
+	slog.Handler
+	line *line
+}
 
-// logHandler writes records as text.
-type logHandler struct {
+// line is where a log goes, and the record that is being written.
+type line struct {
 	to    term.Stream
 	style Style
-	level slog.Level
-	mu    *sync.Mutex // protects the stream
-	group string      // prefix for the keys of attributes that are added later; WithGroup sets it
-	attrs string      // attributes that WithAttrs added, already formatted
+
+	mu    sync.Mutex
+	attrs bytes.Buffer // attributes as text
+	day   time.Time    // of the record
 }
 
-// Enabled implements slog.Handler.
-func (h *logHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
-
 // WithGroup implements slog.Handler.
-func (h *logHandler) WithGroup(name string) slog.Handler {
-	more := *h
-	if name != "" {
-		more.group += name + "."
-	}
-	return &more
+func (h handler) WithGroup(name string) slog.Handler {
+	return handler{h.Handler.WithGroup(name), h.line}
 }
 
 // WithAttrs implements slog.Handler.
-func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	more := *h
-	for _, a := range attrs {
-		more.attrs += h.attr(h.group, a, time.Time{})
-	}
-	return &more
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.Handler.WithAttrs(attrs), h.line}
 }
 
 // Handle implements slog.Handler.
-func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
-	var b strings.Builder
-	message := humanize.Safe(r.Message)
-	if r.NumAttrs() > 0 || h.attrs != "" {
-		if h.style != Journal {
-			message = fmt.Sprintf("%-14s ", message)
-		}
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	l := h.line
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.attrs.Reset()
+	l.day = r.Time
+	if err := h.Handler.Handle(ctx, r); err != nil {
+		return err
+	}
+	text := humanize.Safe(r.Message)
+	attrs := strings.TrimSuffix(l.attrs.String(), "\n")
+	if attrs != "" && l.style != Journal {
+		text = fmt.Sprintf("%-15s", text)
+	}
+	if attrs != "" {
+		text += " " + attrs
 	}
 	level := fmt.Sprintf("%-5s", r.Level)
-	switch h.style {
+	switch l.style {
 	case Journal:
-		fmt.Fprintf(&b, "<%d>%s", priority(r.Level), message)
+		text = fmt.Sprintf("<%d>%s", priority(r.Level), text)
 	case Terminal:
-		fmt.Fprintf(&b, "%s %s %s", r.Time.Format(time.TimeOnly), h.to.Paint(levelColour(r.Level), level), message)
+		text = r.Time.Format(time.TimeOnly) + " " + l.to.Paint(levelColour(r.Level), level) + " " + text + hints[r.Message]
 	default:
-		fmt.Fprintf(&b, "%s %s %s", r.Time.Format(record.StampLayout), level, message)
+		text = r.Time.Format(record.StampLayout) + " " + level + " " + text
 	}
-	b.WriteString(h.attrs)
-	r.Attrs(func(a slog.Attr) bool {
-		b.WriteString(h.attr(h.group, a, r.Time))
-		return true
-	})
-	if h.style == Terminal {
-		b.WriteString(logHints[r.Message])
-	}
-	b.WriteByte('\n')
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, err := io.WriteString(h.to, b.String())
+	_, err := io.WriteString(l.to, text+"\n")
 	return err
 }
 
-// attr formats an attribute as " key=value". A group becomes one such text for each of its attributes. In the style
-// Terminal a time has no date if it is on the same day as the record.
-func (h *logHandler) attr(group string, a slog.Attr, day time.Time) string {
-	v := a.Value.Resolve()
-	text := ""
-	switch v.Kind() {
-	case slog.KindGroup:
-		if a.Key != "" {
-			group += a.Key + "."
-		}
-		for _, one := range v.Group() {
-			text += h.attr(group, one, day)
-		}
-		return text
-	case slog.KindTime:
-		local := v.Time().Local()
-		switch {
-		case h.style != Terminal:
-			text = local.Format(record.StampLayout)
-		case local.Format(time.DateOnly) == day.Local().Format(time.DateOnly):
-			text = local.Format(time.TimeOnly)
-		default:
-			text = local.Format(time.DateTime)
-		}
-	case slog.KindDuration:
-		text = v.Duration().Round(time.Millisecond).String()
-		for _, zero := range []string{"m0s", "h0m"} { // write 1m0s as 1m, and 1h0m0s as 1h
-			if strings.HasSuffix(text, zero) {
-				text = text[:len(text)-2]
+// hints maps some messages to a hint, which the style Terminal adds.
+var hints = map[string]string{"draining": " (again to stop now)"}
+
+// attr leaves out time, level and message, which Handle writes, and shortens
+// times and durations. On a terminal a time of the record's day has no date.
+func (l *line) attr(groups []string, a slog.Attr) slog.Attr {
+	switch v := a.Value; {
+	case len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey):
+		return slog.Attr{}
+	case v.Kind() == slog.KindTime:
+		layout := record.StampLayout
+		if l.style == Terminal {
+			layout = time.DateTime
+			if v.Time().Local().Format(time.DateOnly) == l.day.Local().Format(time.DateOnly) {
+				layout = time.TimeOnly
 			}
 		}
-	default:
-		text = v.String()
+		return slog.String(a.Key, v.Time().Local().Format(layout))
+	case v.Kind() == slog.KindDuration:
+		text := v.Duration().Round(time.Millisecond).String()
+		text = strings.Replace(text, "m0s", "m", 1)
+		return slog.String(a.Key, strings.Replace(text, "h0m", "h", 1))
 	}
-	if a.Key == "" && text == "" {
-		return ""
-	}
-	return " " + logText(group+a.Key) + "=" + logText(text)
-}
-
-// logText quotes a key or value if it is not a single word, or if it contains characters that can control a terminal.
-func logText(text string) string {
-	quoted := func(r rune) bool {
-		return !unicode.IsPrint(r) || strings.ContainsRune(` "=`, r) || r == unicode.ReplacementChar
-	}
-	if text == "" || strings.ContainsFunc(text, quoted) {
-		return strconv.Quote(text)
-	}
-	return text
+	return a
 }
 
 func levelColour(level slog.Level) term.Colour {
