@@ -72,7 +72,7 @@ func TestScript(t *testing.T) {
 			"gone":     expectGone,
 			"sumbatch": makeSumBatch, "sumcheck": checkSums,
 			"window": checkWindow, "usego": useGo, "order": checkOrder, "tmpfs": mountTmpfs, "onserver": useServer, "remount": remount,
-			"block": writeBlock, "newer": buildNewer},
+			"block": writeBlock},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
 			case "root":

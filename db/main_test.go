@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/sqlite"
+	"example.com/runner/db/schema"
 	"example.com/runner/jobs"
 )
 
@@ -25,6 +26,7 @@ type childCommand struct {
 	Do      string
 	Path    string
 	Options Options
+	Step    string // SQL of a migration that the child's program has
 }
 
 // report is a result that a child process prints as one line of JSON.
@@ -78,6 +80,9 @@ func (e childCommand) run() {
 		say(report{Kind: kindOf(err)})
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return
+	}
+	if e.Step != "" {
+		schema.Added = addedStep(e.Step)
 	}
 	d, err := Open(ctx, e.Path, e.Options)
 	if err != nil {

@@ -74,11 +74,11 @@ func TestOpenRejectsOtherFilesAndKeepsThem(t *testing.T) {
 			create(t, path)
 			change(t, path, fmt.Sprintf("PRAGMA user_version = %d", SchemaVersion()+1))
 		}},
-		"one of an unreleased build, without a table": {"schema", func(path string) {
+		"one without a table": {"schema", func(path string) {
 			create(t, path)
 			change(t, path, "DROP TABLE cursors")
 		}},
-		"one of an unreleased build, without a column": {"schema", func(path string) {
+		"one without a column": {"schema", func(path string) {
 			create(t, path)
 			change(t, path, "ALTER TABLE workers DROP COLUMN leaked")
 		}},

@@ -179,7 +179,7 @@ func TestOpenReportsMissingPermissionsAndChangesNothing(t *testing.T) {
 		if err := os.Chmod(dir, c.dirMode); err != nil {
 			t.Fatal(err)
 		}
-		r := send(t, childCommand{"write", path, c.options}, asNobody)
+		r := send(t, childCommand{Do: "write", Path: path, Options: c.options}, asNobody)
 		if r.Kind != "permission" || r.Free {
 			t.Errorf("%s: got error kind %q, write accepted: %v; want kind permission and no write", name, r.Kind, r.Free)
 		}
@@ -208,7 +208,7 @@ func TestOpenRejectsAReadOnlyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for options, want := range map[Options]string{{Create: true}: "permission", {}: "", {ReadOnly: true}: ""} {
-		if r := send(t, childCommand{"open", path, options}, asNobody); r.Kind != want {
+		if r := send(t, childCommand{Do: "open", Path: path, Options: options}, asNobody); r.Kind != want {
 			t.Errorf("options %+v: got error kind %q, want %q", options, r.Kind, want)
 		}
 	}
@@ -225,7 +225,7 @@ func TestManyProcessesOpenANewFileAtOnce(t *testing.T) {
 		reports := make([]report, processes)
 		for i := range processes {
 			all.Go(func() {
-				reports[i] = send(t, childCommand{"write", path, Options{Create: true, BusyTimeout: time.Minute}}, nil)
+				reports[i] = send(t, childCommand{Do: "write", Path: path, Options: Options{Create: true, BusyTimeout: time.Minute}}, nil)
 			})
 		}
 		all.Wait()
@@ -246,11 +246,11 @@ func TestErrBusyNamesTheHolderOfTheLock(t *testing.T) {
 	if _, ok := holder.next(); !ok {
 		t.Fatal("got no report of the child process, want one when it has the lock")
 	}
-	r := send(t, childCommand{"write", path, Options{BusyTimeout: 50 * time.Millisecond}}, nil)
+	r := send(t, childCommand{Do: "write", Path: path, Options: Options{BusyTimeout: 50 * time.Millisecond}}, nil)
 	if r.Kind != "busy" || !strings.Contains(r.Error, fmt.Sprintf("pid %d", holder.Process.Pid)) {
 		t.Errorf("got error kind %q and text %q, want kind busy and a text with pid %d", r.Kind, r.Error, holder.Process.Pid)
 	}
-	waiting := start(t, childCommand{"write", path, Options{BusyTimeout: time.Minute}}, nil)
+	waiting := start(t, childCommand{Do: "write", Path: path, Options: Options{BusyTimeout: time.Minute}}, nil)
 	holder.in.Close()
 	if r, ok := waiting.next(); !ok || !r.Free || r.ID != 1 {
 		t.Errorf("after the lock is free: got report %+v (found: %v), want one of a write of task 1", r, ok)

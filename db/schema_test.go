@@ -21,7 +21,7 @@ import (
 func schemaText(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for _, m := range schema.MigrationsFrom(0) {
+	for _, m := range schema.Migrations(schema.SQLite) {
 		all.WriteString((&sqltext.Dialect{}).Names(m.Text()))
 	}
 	return all.String()

@@ -3,116 +3,106 @@ package db
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"example.com/runner/db/dbtest/fault"
+	"example.com/runner/db/schema"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
-// TestAnUpgradeSurvivesEveryFailure checks that a failure during an upgrade leaves the old schema or the new one, with all data.
+// TestAnUpgradeSurvivesEveryFailure checks that a failure during an upgrade
+// leaves the old schema or the new one, with all rows.
 func TestAnUpgradeSurvivesEveryFailure(t *testing.T) {
-	for _, o := range olds(t) {
-		every := max(*stride, 7)
-		t.Run(fmt.Sprint(o.version), func(t *testing.T) {
-			t.Parallel()
-			k := &kit{dir: t.TempDir()}
-			k.image = fault.Image{"": testkit.ReadFile(t, o.write(t))}
-			names := slices.Sorted(maps.Keys(failures))
-			points := 0
-			for _, name := range names {
-				f := failures[name]
-				for n, met := 1, true; met; n += every {
-					for _, ever := range []bool{false, true} {
-						path := k.save(t, k.image)
-						disk := fault.Under(t, path)
-						hit := point(disk, n, f.counts, f.code, ever)
-						d, err := Open(t.Context(), path, patience)
-						met = *hit
-						points++
-						if err == nil {
-							_ = d.Close()
-						}
-						disk.Decide(nil)
-						o.upgraded(t, fmt.Sprintf("%s at point %d, ever %v (%v)", name, n, ever, err), path)
-					}
+	columns := schema.Columns()
+	b := fileBefore(t, filepath.Join(t.TempDir(), "x.db"), Options{})
+	withStep(t, secondStep)
+	k := &kit{dir: t.TempDir(), image: fault.Image{"": testkit.ReadFile(t, b.path)}}
+	every := max(*stride, 7)
+	points := 0
+	for _, name := range slices.Sorted(maps.Keys(failures)) {
+		f := failures[name]
+		for n, met := 1, true; met; n += every {
+			for _, ever := range []bool{false, true} {
+				path := k.save(t, k.image)
+				disk := fault.Under(t, path)
+				hit := point(disk, n, f.counts, f.code, ever)
+				d, err := Open(t.Context(), path, patience)
+				met = *hit
+				points++
+				if err == nil {
+					_ = d.Close()
 				}
+				disk.Decide(nil)
+				b.upgradedImage(t, columns, fmt.Sprintf("%s at point %d, ever %v (%v)", name, n, ever, err), path)
 			}
-			t.Log(points, "runs")
-		})
-	}
-}
-
-// TestAnUpgradeSurvivesKillsAndPowerCuts checks that a kill or a power cut during an upgrade loses no data. It does the same for the
-// creation of a new file.
-func TestAnUpgradeSurvivesKillsAndPowerCuts(t *testing.T) {
-	for _, o := range append(olds(t), old{}) {
-		every := *stride
-		if o.version > 0 {
-			every = max(every, 3)
 		}
-		t.Run(fmt.Sprint(o.version), func(t *testing.T) {
-			t.Parallel()
-			k := &kit{dir: t.TempDir()}
-			k.image = fault.Image{"": nil}
-			if o.version > 0 {
-				k.image[""] = testkit.ReadFile(t, o.write(t))
-			}
-			path := k.save(t, k.image)
-			disk := fault.Under(t, path)
-			var images []fault.Image
-			disk.Decide(func(e fault.Event) fault.Code {
-				if e.Op.Changes() {
-					images = append(images, disk.Killed(), disk.PowerCut())
-				}
-				return fault.OK
-			})
-			d, err := Open(t.Context(), path, Options{Create: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := d.Close(); err != nil {
-				t.Fatal(err)
-			}
-			disk.Decide(nil)
-			for i := 0; i < len(images); i += every {
-				path := k.save(t, images[i])
-				if o.version > 0 {
-					o.upgraded(t, fmt.Sprintf("image %d", i), path)
-					continue
-				}
-				fault.Under(t, path)
-				d, err := Open(t.Context(), path, Options{Create: true, Normal: true})
-				if err != nil {
-					t.Errorf("image %d: open: got error %v, want none", i, err)
-					continue
-				}
-				if _, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, now()); err != nil {
-					t.Errorf("image %d: insert: got error %v, want none", i, err)
-				}
-				_ = d.Close()
-			}
-			t.Log(len(images), "images")
-			if len(images) < 20 {
-				t.Errorf("got %d images, want at least 20", len(images))
-			}
-		})
+	}
+	t.Log(points, "runs")
+}
+
+// TestAnUpgradeSurvivesKillsAndPowerCuts checks that a kill or a power cut at
+// any write of an upgrade loses no row.
+func TestAnUpgradeSurvivesKillsAndPowerCuts(t *testing.T) {
+	columns := schema.Columns()
+	b := fileBefore(t, filepath.Join(t.TempDir(), "x.db"), Options{})
+	withStep(t, secondStep)
+	k := &kit{dir: t.TempDir()}
+	images := cuts(t, k, fault.Image{"": testkit.ReadFile(t, b.path)})
+	for i := 0; i < len(images); i += max(*stride, 3) {
+		b.upgradedImage(t, columns, fmt.Sprintf("image %d", i), k.save(t, images[i]))
 	}
 }
 
-// upgraded opens the database after a failure. It checks that the file is upgraded and undamaged, and that it has all data.
-func (o old) upgraded(t *testing.T, name, path string) {
+// TestACreationSurvivesKillsAndPowerCuts does the same while a file is created.
+func TestACreationSurvivesKillsAndPowerCuts(t *testing.T) {
+	k := &kit{dir: t.TempDir()}
+	images := cuts(t, k, fault.Image{"": nil})
+	for i := 0; i < len(images); i += *stride {
+		path := k.save(t, images[i])
+		fault.Under(t, path)
+		d, err := Open(t.Context(), path, Options{Create: true, Normal: true})
+		if err != nil {
+			t.Errorf("image %d: open: got error %v, want none", i, err)
+			continue
+		}
+		if _, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, now()); err != nil {
+			t.Errorf("image %d: insert: got error %v, want none", i, err)
+		}
+		_ = d.Close()
+	}
+}
+
+// cuts opens a file and returns what a kill and a power cut after each write
+// leave of it.
+func cuts(t *testing.T, k *kit, image fault.Image) (images []fault.Image) {
 	t.Helper()
-	fault.Under(t, path)
-	d, err := Open(t.Context(), path, Options{Normal: true})
-	if err != nil {
-		t.Errorf("%s: open again: got error %v, want none", name, err)
-		return
+	path := k.save(t, image)
+	disk := fault.Under(t, path)
+	disk.Decide(func(e fault.Event) fault.Code {
+		if e.Op.Changes() {
+			images = append(images, disk.Killed(), disk.PowerCut())
+		}
+		return fault.OK
+	})
+	d, err := Open(t.Context(), path, Options{Create: true})
+	testkit.NoError(t, err)
+	testkit.NoError(t, d.Close())
+	disk.Decide(nil)
+	t.Log(len(images), "images")
+	if len(images) < 20 {
+		t.Errorf("got %d images, want at least 20", len(images))
 	}
-	defer d.Close()
-	if found, err := d.Integrity(t.Context(), true); err != nil || len(found) > 0 {
-		t.Errorf("%s: integrity_check: got problems %v and error %v, want neither", name, found, err)
-	}
-	o.kept(t, d)
+	return images
+}
+
+// upgradedImage checks a copy of the file after a failure.
+func (b before) upgradedImage(t *testing.T, columns map[string]bool, name, path string) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		fault.Under(t, path)
+		before{path, Options{Normal: true}, b.rows}.upgraded(t, columns)
+	})
 }

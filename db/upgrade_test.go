@@ -1,340 +1,234 @@
 package db
 
 import (
-	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
+	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/db/schema"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
-// old is a dump of a database of an earlier schema, testdata/schema-N.sql. In the dump of schema 11, runner itself wrote tasks 1 to 14:
-// 1, 3 and 4 completed, 2 failed twice, 5 was running when its worker was killed, 6, 7 and 9 are pending, 8 is scheduled, 10 was
-// cancelled, 11 holds a lane, 12 waits for the lane, 13 waits for 11, and 14 waits for 11 and 12. Developers added the other tasks by
-// hand: 15 completed with a result after a cancel request, and its worker was deleted; 16 is retrying and has all options; the claim of
-// 17 is revoked; 18 is running and has a cancel request; 19 was killed; 20 to 22 come from plain SQL and have dependencies; 23 has a
-// lane; 24 and 25 have file names that are not UTF-8; 26 expired; 27 sleeps between its steps; 28 completed and was reset; 29 belongs to
-// a schedule; 30 to 33 were deleted. The dump also has schedules, limits, pauses, counters and totals. testdata/schema-11.json has the
-// content that the program of schema 11 reads.
-type old struct {
-	version int
-	dump    string
-}
+// secondStep adds a migration after the schema: a column, a table that gets a row
+// for each task, and another view.
+const secondStep = `ALTER TABLE {tasks} ADD COLUMN extra INTEGER;
+CREATE TABLE {extra} (
+  task_id INTEGER PRIMARY KEY
+) STRICT;
+INSERT INTO {extra} (task_id) SELECT id FROM {tasks};
+DROP VIEW {attempts_view};
+CREATE VIEW {attempts_view} AS SELECT task_id FROM {attempts};
+`
 
-func olds(t *testing.T) (list []old) {
+// withStep makes this program one of the next version until the test ends.
+func withStep(t *testing.T, text string) {
 	t.Helper()
-	names, err := filepath.Glob("testdata/schema-*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		version, err := strconv.Atoi(regexp.MustCompile(`\d+`).FindString(name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		dump, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, old{version, string(dump)})
-	}
-	slices.SortFunc(list, func(a, b old) int { return a.version - b.version })
-	return list
+	schema.Added = addedStep(text)
+	t.Cleanup(func() { schema.Added = nil })
 }
 
-// write creates a file from the dump. Then it begins a transaction, runs the statements in the parameter "more", and closes the file
-// without a commit, like a process that is killed.
-func (o old) write(t *testing.T, more ...string) (path string) {
+func addedStep(text string) map[string][]schema.Migration {
+	return map[string][]schema.Migration{schema.SQLite: {{Version: SchemaVersion() + 1, Name: "added.sql", SQL: text}}}
+}
+
+// before is a file of the schema before the second step. The scenario has filled it.
+type before struct {
+	path    string
+	options Options
+	rows    map[string]string
+}
+
+func fileBefore(t *testing.T, path string, o Options) before {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "old.db")
-	raw, err := sqlite.Connect(path, "rwc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
-	raw.MustExec("PRAGMA auto_vacuum = INCREMENTAL")
-	raw.MustExec("PRAGMA journal_mode = WAL")
-	raw.MustExec("PRAGMA synchronous = OFF")
-	raw.MustExec(o.dump)
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if more == nil {
-		return path
-	}
-	conn, err := raw.Connx(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	for _, text := range append([]string{"BEGIN IMMEDIATE"}, more...) {
-		if _, err := conn.ExecContext(t.Context(), text, sql.Named("prefix", "")); err != nil {
-			t.Fatalf("got error %v, want none, from the statement\n%s", err, text)
-		}
-	}
-	return path
+	created := o
+	created.Create, created.Normal = true, true
+	d, err := Open(t.Context(), path, created)
+	testkit.NoError(t, err)
+	testkit.NoError(t, newScenario(d).run(false))
+	rows := contentOf(t, d, schema.Columns())
+	testkit.NoError(t, d.Close())
+	return before{path, o, rows}
 }
 
-// schemaOf lists the tables, indexes, triggers and views of a database with their SQL.
-func schemaOf(t *testing.T, d *DB) (list []string) {
+// contentOf returns the rows of runner's tables, each table as one text.
+func contentOf(t *testing.T, d *DB, columns map[string]bool) map[string]string {
 	t.Helper()
-	if err := d.read.Select(&list, `SELECT type || ' ' || name || ': ' || coalesce(sql, '') FROM sqlite_schema ORDER BY 1`); err != nil {
-		t.Fatal(err)
+	lists := map[string][]string{}
+	for column := range columns {
+		table, name, _ := strings.Cut(column, ".")
+		lists[table] = append(lists[table], `quote("`+name+`")`)
 	}
-	return list
+	rows := map[string]string{}
+	for table, list := range lists {
+		slices.Sort(list)
+		var all string
+		testkit.NoError(t, d.read.Get(&all, fmt.Sprintf(`SELECT coalesce(group_concat(row, char(10)), '') FROM (SELECT %s AS row FROM "%s"
+			ORDER BY 1)`, strings.Join(list, " || ' ' || "), d.Prefix()+table)))
+		rows[table] = all
+	}
+	return rows
 }
 
-func TestEveryEarlierSchemaHasADump(t *testing.T) {
-	list := olds(t)
-	for i, o := range list {
-		if want := schema.ConvertedVersion + i; o.version != want {
-			t.Fatalf("got no dump of schema %d, want one", want)
-		}
-		if want := fmt.Sprintf("PRAGMA user_version = %d;", o.version); !strings.Contains(o.dump, want) {
-			t.Errorf("schema-%d.sql: got no text %q, want it", o.version, want)
-		}
-	}
-	if want := SchemaVersion() - schema.ConvertedVersion; len(list) < want {
-		t.Errorf("got no dump of schema %d, want one; CONTRIBUTING.md says how to make it", SchemaVersion()-1)
-	}
+// upgraded opens the file with the program of the next version. It checks that
+// the upgrade has run once, has kept all rows, and that the database works.
+func (b before) upgraded(t *testing.T, columns map[string]bool) {
+	t.Helper()
+	d, err := Open(t.Context(), b.path, b.options)
+	testkit.NoError(t, err)
+	defer d.Close()
+	testkit.Equal(t, "rows", contentOf(t, d, columns), b.rows)
+	var added, tasks int
+	testkit.NoError(t, errors.Join(d.read.Get(&added, `SELECT count(*) FROM "`+d.Prefix()+`extra"`),
+		d.read.Get(&tasks, `SELECT count(*) FROM "`+d.Prefix()+`tasks"`)))
+	testkit.Equal(t, "rows of the new table", added, tasks)
+	found, err := d.Integrity(t.Context(), true)
+	testkit.NoError(t, err)
+	testkit.Equal(t, "damage", len(found), 0)
 }
 
-func TestADatabaseOfEveryEarlierSchemaOpensAndWorks(t *testing.T) {
-	fresh := schemaOf(t, openTest(t))
-	for _, o := range olds(t) {
-		t.Run(fmt.Sprint(o.version), func(t *testing.T) {
-			d, err := Open(t.Context(), o.write(t), Options{})
-			if err != nil {
-				t.Fatal(err)
+// works runs the scenario once more on the upgraded file.
+func (b before) works(t *testing.T) {
+	t.Helper()
+	d, err := Open(t.Context(), b.path, b.options)
+	testkit.NoError(t, err)
+	defer d.Close()
+	testkit.NoError(t, d.Foreign(t.Context()))
+	var last int64
+	testkit.NoError(t, d.read.Get(&last, `SELECT max(id) FROM "`+d.Prefix()+`tasks"`))
+	added, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, now())
+	testkit.NoError(t, err)
+	testkit.Equal(t, "id of a new task", added[0].ID, last+1)
+	w, err := d.Register(t.Context(), WorkerInfo{ID: NewWorkerID(), Name: "new", Lease: time.Minute, StartedAt: now()},
+		[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
+	testkit.NoError(t, err)
+	result, err := w.Cycle(t.Context(), Cycle{Now: now(), Look: true, Claim: Claim{Free: 10, Lease: time.Minute, Idle: true}})
+	testkit.NoError(t, err)
+	testkit.Equal(t, "the new task is claimed", slices.ContainsFunc(result.Claimed, func(task jobs.Task) bool {
+		return task.ID == added[0].ID
+	}), true)
+}
+
+func TestAnUpgradeKeepsEverythingAndRunsOnce(t *testing.T) {
+	columns := schema.Columns()
+	own := fileBefore(t, filepath.Join(t.TempDir(), "own.db"), Options{})
+	change(t, own.path, "CREATE TABLE orders (id INTEGER PRIMARY KEY)", "CREATE VIEW waiting AS SELECT id FROM tasks",
+		"CREATE TRIGGER ordered AFTER DELETE ON orders BEGIN DELETE FROM tasks WHERE id = OLD.id; END")
+	beside := fileBefore(t, otherProgramFile(t, "PRAGMA user_version = 7"), Options{Beside: true, Prefix: "my_"})
+	withStep(t, secondStep)
+	for name, b := range map[string]before{"a file of its own": own, "beside another program": beside} {
+		t.Run(name, func(t *testing.T) {
+			readOnly := b.options
+			readOnly.ReadOnly = true
+			_, err := Open(t.Context(), b.path, readOnly)
+			testkit.ErrorIs(t, err, jobs.ErrSchema, "has an older schema")
+			d, err := Open(t.Context(), b.path, b.options)
+			testkit.NoError(t, err)
+			testkit.Equal(t, "version before", d.UpgradedFrom(), SchemaVersion()-1)
+			testkit.NoError(t, d.Close())
+			for range 2 {
+				b.upgraded(t, columns)
 			}
-			defer d.Close()
-			if got := schemaOf(t, d); !slices.Equal(got, fresh) {
-				t.Errorf("got upgraded schema\n%s\nwant, as in a new file,\n%s", strings.Join(got, "\n"), strings.Join(fresh, "\n"))
-			}
-			o.kept(t, d)
-			o.works(t, d)
+			b.works(t)
 		})
 	}
-}
-
-// The method "kept" checks that the upgrade has kept the tasks, their attempts and their input.
-func (o old) kept(t *testing.T, d *DB) {
-	t.Helper()
-	want := map[int64]jobs.State{1: jobs.Completed, 2: jobs.Failed, 3: jobs.Completed, 4: jobs.Completed, 5: jobs.Running,
-		6: jobs.Pending, 7: jobs.Pending,
-		8: jobs.Scheduled, 9: jobs.Pending, 10: jobs.Cancelled, 15: jobs.Completed, 16: jobs.Retrying, 17: jobs.Running, 29: jobs.Blocked}
-	for id, state := range want {
-		list, err := d.List(t.Context(), jobs.Filter{IDs: []int64{id}}, Page{})
-		if err != nil || len(list) != 1 || list[0].State != state {
-			t.Errorf("task %d: got %+v and error %v, want state %s", id, list, err, state)
-			continue
-		}
-		attempts, err := d.Attempts(t.Context(), id)
-		if n := map[int64]int{1: 1, 2: 2, 3: 1, 4: 1, 15: 1, 16: 2}[id]; err != nil ||
-			len(slices.DeleteFunc(attempts, func(a jobs.Attempt) bool { return a.State == jobs.Running })) != n {
-			t.Errorf("task %d: got attempts %+v and error %v, want %d", id, attempts, err, n)
-		}
-	}
-	if input, err := d.Input(t.Context(), 3); err != nil || string(input) != "abc" {
-		t.Errorf("got input %q and error %v, want abc", input, err)
+	newer := SchemaVersion()
+	schema.Added = nil
+	for _, b := range []before{own, beside} {
+		_, err := Open(t.Context(), b.path, b.options)
+		testkit.ErrorIs(t, err, jobs.ErrSchema, "newer runner", fmt.Sprintf("its schema is %d, this one knows %d", newer, newer-1))
 	}
 }
 
-// The method "works" adds a task and registers a worker. This worker takes over the tasks of the dead worker, and claims and finishes all
-// pending tasks.
-func (o old) works(t *testing.T, d *DB) {
-	t.Helper()
-	ctx, at := t.Context(), time.UnixMilli(1795265400000) // the time "at" is a few minutes after the times in the dump
-	added, err := d.Insert(ctx, []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, at)
-	if err != nil || added[0].ID != 34 { // a deleted task had the id 33, and ids are never used again
-		t.Fatalf("insert: got %+v and error %v, want id 34", added, err)
+// TestAnUpgradeWaitsForWorkersOfTheOlderProgram checks that Open fails while a
+// worker of the older program is alive. It would ignore new options of tasks, or
+// could not write at all.
+func TestAnUpgradeWaitsForWorkersOfTheOlderProgram(t *testing.T) {
+	b := fileBefore(t, filepath.Join(t.TempDir(), "x.db"), Options{})
+	change(t, b.path, fmt.Sprintf("UPDATE workers SET ended_at = NULL, name = 'busy', beat_at = %d WHERE name = 'w'",
+		time.Now().UnixMilli()-1000))
+	c := start(t, childCommand{Do: "keep", Path: b.path}, nil)
+	if r, ok := c.next(); !ok || r.Kind != "" {
+		t.Fatalf("got report %+v (found: %v) of the process of the older program, want one without an error", r, ok)
 	}
-	w, err := d.Register(ctx, WorkerInfo{Name: "new", Lease: time.Minute, StartedAt: at},
-		[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}, {Job: "email.send", MaxAttempts: 10}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	leases, err := w.Leases(ctx)
-	if err != nil || len(leases) != 3 {
-		t.Fatalf("got leases %+v and error %v, want 3 leases", leases, err)
-	}
-	for _, l := range leases {
-		if l.Revoked() != (l.ID == 17) || l.WorkerID != "01a1fe0b-9c39-7a9a-9df0-c97336f746a1" {
-			t.Errorf("got lease %+v, want one of the old worker, revoked only for task 17", l)
-		}
-	}
-	if leases, err = w.Revoke(ctx, leases); err != nil || len(leases) != 3 {
-		t.Fatalf("got leases %+v and error %v, want 3 leases", leases, err)
-	}
-	if reaped, err := w.Reap(ctx, leases, at); err != nil || len(reaped) != 3 {
-		t.Fatalf("got reaped tasks %+v and error %v, want 3 tasks", reaped, err)
-	}
-	o.states(t, d, map[int64]jobs.State{5: jobs.Pending, 17: jobs.Failed, 18: jobs.Cancelled})
-	result, err := w.Cycle(ctx, Cycle{Now: at, Look: true, Claim: Claim{Free: 10, Lease: time.Minute, Idle: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var claimed []int64
-	finish := make([]Finish, len(result.Claimed))
-	for i, task := range result.Claimed {
-		claimed = append(claimed, task.ID)
-		finish[i] = Finish{Task: task, Outcome: lifecycle.Outcome{Started: at, Finished: at}}
-	}
-	slices.Sort(claimed)
-	want := []int64{5, 6, 8, 9, 11, 20} // task 7 is missing, because its queue is paused
-	want = append(want, added[0].ID)
-	if !slices.Equal(claimed, want) {
-		t.Errorf("got claims %v, want %v", claimed, want)
-	}
-	result, err = w.Cycle(ctx, Cycle{Now: at, Finish: finish})
-	if err != nil || slices.ContainsFunc(result.Finished, func(f Finished) bool { return f.Fenced }) {
-		t.Errorf("got results %+v and error %v, want all accepted", result.Finished, err)
-	}
-	// The next task of the lane (12) and the task that waited for task 11 (13) can start now. Two tasks from plain SQL cannot start: 21
-	// is cancelled because a task that it waits for has failed, and 22 is not due yet.
-	o.states(t, d, map[int64]jobs.State{12: jobs.Pending, 13: jobs.Pending, 14: jobs.Blocked, 20: jobs.Completed, 21: jobs.Cancelled,
-		22: jobs.Scheduled, 29: jobs.Blocked})
-	if n, err := d.Integrity(ctx, true); err != nil || len(n) > 0 {
-		t.Errorf("integrity_check: got problems %v and error %v, want neither", n, err)
-	}
+	withStep(t, secondStep)
+	_, err := Open(t.Context(), b.path, b.options)
+	testkit.ErrorIs(t, err, jobs.ErrBusy, "older runner", "worker busy")
+	c.in.Close()
+	testkit.NoError(t, c.Wait())
+	d, err := Open(t.Context(), b.path, b.options) // no process has the file open now, so the worker is dead
+	testkit.NoError(t, err)
+	testkit.NoError(t, d.Close())
 }
 
-func (o old) states(t *testing.T, d *DB, want map[int64]jobs.State) {
-	t.Helper()
-	for id, state := range want {
-		list, err := d.List(t.Context(), jobs.Filter{IDs: []int64{id}}, Page{})
-		if err != nil || len(list) != 1 || list[0].State != state {
-			t.Errorf("task %d: got %+v and error %v, want state %s", id, list, err, state)
-		}
-	}
+// TestAnUpgradeKeepsADatabaseFrozen upgrades a file whose tasks were moved to
+// another database. It must still reject writes.
+func TestAnUpgradeKeepsADatabaseFrozen(t *testing.T) {
+	columns := schema.Columns()
+	b := fileBefore(t, filepath.Join(t.TempDir(), "x.db"), Options{})
+	want := engine.Frozen{State: engine.Moved, Other: "it's/new.db"}
+	d, err := Open(t.Context(), b.path, b.options)
+	testkit.NoError(t, err)
+	testkit.NoError(t, d.update(t.Context(), full, func(tx *tx) error { return engine.Freeze(querier{tx}, d.engine, want) }))
+	testkit.NoError(t, d.Close())
+	withStep(t, "UPDATE {tasks} SET label = label;\n"+secondStep)
+	b.upgraded(t, columns)
+	d, err = Open(t.Context(), b.path, b.options)
+	testkit.NoError(t, err)
+	defer d.Close()
+	got, err := d.frozen(t.Context())
+	testkit.NoError(t, err)
+	testkit.Equal(t, "frozen", got, want)
+	_, err = d.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, now())
+	testkit.ErrorIs(t, err, jobs.ErrConflict)
 }
 
-// contentsOf returns the content of a database in the form of testdata/schema-11.json.
-func contentsOf(t *testing.T, d *DB) any {
-	t.Helper()
-	ctx := t.Context()
-	var list []any
-	tasks, err := d.List(ctx, jobs.Filter{}, Page{Oldest: true})
-	for _, task := range tasks {
-		attempts, attemptsErr := d.Attempts(ctx, task.ID)
-		steps, stepsErr := d.Steps(ctx, task.ID)
-		input, inputErr := d.Input(ctx, task.ID)
-		on, _, onErr := d.Dependencies(ctx, task.ID, 0)
-		var output [][]jobs.Chunk
-		for _, a := range attempts {
-			chunks, outputErr := d.Output(ctx, ClaimID{ID: task.ID, GenerationID: a.GenerationID}, 0, 100)
-			output, err = append(output, chunks), errors.Join(err, outputErr)
-		}
-		err = errors.Join(err, attemptsErr, stepsErr, inputErr, onErr)
-		list = append(list, map[string]any{"Task": task,
-			"Attempts": attempts, "Steps": steps, "Input": input, "Dependencies": on, "Output": output})
-	}
-	schedules, schedulesErr := d.Schedules(ctx)
-	for _, s := range schedules {
-		list = append(list, map[string]any{"Schedule": s})
-	}
-	text, textErr := json.Marshal(list)
-	var value any
-	if err = errors.Join(err, schedulesErr, textErr, json.Unmarshal(text, &value)); err != nil {
-		t.Fatal(err)
-	}
-	return value
+// TestAFailedUpgradeChangesNothing lets a statement of the migration fail.
+func TestAFailedUpgradeChangesNothing(t *testing.T) {
+	b := fileBefore(t, filepath.Join(t.TempDir(), "x.db"), Options{})
+	text := testkit.ReadFile(t, b.path)
+	withStep(t, secondStep+"INSERT INTO {extra} (task_id) SELECT id FROM {tasks};\n")
+	_, err := Open(t.Context(), b.path, b.options)
+	testkit.Contains(t, fmt.Sprint(err), "migration added.sql: ")
+	schema.Added = nil
+	d, err := Open(t.Context(), b.path, b.options)
+	testkit.NoError(t, err)
+	testkit.Equal(t, "rows", contentOf(t, d, schema.Columns()), b.rows)
+	testkit.NoError(t, d.Close())
+	testkit.Equal(t, "size of the file", len(testkit.ReadFile(t, b.path)), len(text))
 }
 
-// differences lists the differences of two JSON values.
-func differences(at string, got, want any) (list []string) {
-	switch want := want.(type) {
-	case map[string]any:
-		got, _ := got.(map[string]any)
-		for key := range want {
-			list = append(list, differences(at+"."+key, got[key], want[key])...)
-		}
-		for key, value := range got {
-			if _, known := want[key]; !known && value != nil {
-				list = append(list, fmt.Sprintf("%s.%s: %v is new", at, key, value))
-			}
-		}
-	case []any:
-		got, _ := got.([]any)
-		if len(got) != len(want) {
-			return []string{fmt.Sprintf("%s: %v, want %v", at, got, want)}
-		}
-		for i := range want {
-			list = append(list, differences(fmt.Sprintf("%s[%d]", at, i), got[i], want[i])...)
-		}
-	default:
-		if got != want {
-			list = append(list, fmt.Sprintf("%s: %v, want %v", at, got, want))
-		}
-	}
-	return list
-}
+// endless is a migration that never ends.
+const endless = secondStep + `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+INSERT INTO {extra} (task_id) SELECT i + 1000000 FROM n;
+`
 
-// TestALaterMigrationIsRunOnce checks that a migration after the first schema file runs once in each of three databases: a new one, a
-// converted one, and one of the previous schema.
-func TestALaterMigrationIsRunOnce(t *testing.T) {
-	o := olds(t)[0]
-	before := filepath.Join(t.TempDir(), "before.db")
-	create(t, before)
-	all := schema.Files
-	defer func() { schema.Files = all }()
-	more := fstest.MapFS{}
-	err := fs.WalkDir(schema.Files, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			var text []byte
-			text, err = fs.ReadFile(schema.Files, path)
-			more[path] = &fstest.MapFile{Data: text}
-		}
-		return err
+// TestAnUpgradeSurvivesAKilledProcess kills a process in the middle of an
+// upgrade, with SIGKILL. The next process upgrades the file.
+func TestAnUpgradeSurvivesAKilledProcess(t *testing.T) {
+	columns := schema.Columns()
+	b := fileBefore(t, filepath.Join(t.TempDir(), "x.db"), Options{})
+	c := start(t, childCommand{Do: "open", Path: b.path, Step: endless}, nil)
+	testkit.Eventually(t, "the migration writes", func() bool {
+		info, err := os.Stat(b.path + "-wal")
+		return err == nil && info.Size() > 1<<20
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	last := SchemaVersion()
-	more[fmt.Sprintf("%04d_extra.sql", last+1)] = &fstest.MapFile{Data: []byte("CREATE TABLE extra (n INTEGER) STRICT;\nINSERT INTO " +
-		"extra SELECT count(*) FROM tasks;\n")}
-	schema.Files = more
-	if SchemaVersion() != last+1 {
-		t.Fatalf("got schema version %d, want %d", SchemaVersion(), last+1)
-	}
-	var schemas [3][]string
-	for i, path := range []string{filepath.Join(t.TempDir(), "new.db"), before, o.write(t)} {
-		for range 2 {
-			d, err := Open(t.Context(), path, Options{Create: true})
-			if err != nil {
-				t.Fatal(path, err)
-			}
-			var n, version int
-			if err := errors.Join(d.read.Get(&n, "SELECT n FROM extra"), d.read.Get(&version, "PRAGMA user_version")); err != nil ||
-				n != []int{0, 0, 29}[i] || version != last+1 {
-				t.Errorf("%s: got %d tasks, schema %d and error %v; want %d tasks, schema %d",
-					path, n, version, err, []int{0, 0, 29}[i], last+1)
-			}
-			schemas[i] = schemaOf(t, d)
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	if !slices.Equal(schemas[0], schemas[1]) || !slices.Equal(schemas[0], schemas[2]) {
-		t.Errorf("got different schemas %v, want the same three times", schemas)
-	}
-	schema.Files = all
-	if _, err := Open(t.Context(), before, Options{}); !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "newer runner") {
-		t.Errorf(`got error %v, want %v with "newer runner"`, err, jobs.ErrSchema)
-	}
+	testkit.NoError(t, c.Process.Kill())
+	_ = c.Wait()
+	raw, err := sqlite.Connect(b.path, "rw")
+	testkit.NoError(t, err)
+	var version int
+	testkit.NoError(t, raw.Get(&version, "PRAGMA user_version"))
+	testkit.Equal(t, "version after the kill", version, SchemaVersion())
+	testkit.NoError(t, raw.Close())
+	withStep(t, secondStep)
+	b.upgraded(t, columns)
+	b.works(t)
 }

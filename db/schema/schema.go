@@ -1,8 +1,9 @@
-// Package schema contains the numbered files that create the tables of runner. The files for SQLite are in this folder. The files for
-// PostgreSQL servers are in the folder postgres.
+// Package schema contains the numbered files that create the tables of runner:
+// those for SQLite in this folder, and those for PostgreSQL in the folder
+// postgres.
 //
-// The first numbered file creates the schema. The later files are migrations. Each file runs once, and there is no downgrade. The number
-// of the last file is the version of the schema. The folder convert has the files that upgrade an SQLite file of version 11.
+// The files 0001 create the schema; later files are migrations. Each file runs
+// once, and there is no downgrade. The highest number is the schema's version.
 package schema
 
 import (
@@ -18,52 +19,59 @@ import (
 	"example.com/runner/db/internal/sqltext"
 )
 
-//go:embed *.sql convert/*.sql postgres/*.sql
-var embedded embed.FS
+//go:embed *.sql postgres/*.sql
+var files embed.FS
 
-// Files is the filesystem with the numbered files. It is a variable, so that a test can add a migration.
-var Files fs.FS = embedded
+// Added has further migrations by folder. Only tests set it.
+var Added map[string][]Migration
 
-// SQLite, Convert and Postgres are the folders of numbered files.
+// SQLite and Postgres are the folders of numbered files.
 const (
 	SQLite   = "."
-	Convert  = "convert"
 	Postgres = "postgres"
 )
 
 // optionDialects maps each folder to the SQL about task options in its dialect.
-var optionDialects = map[string]*optionDialect{SQLite: sqliteOptions, Convert: sqliteOptions, Postgres: postgresOptions}
-
-// ConvertedVersion is the oldest version of a schema that runner can upgrade. The files in the folder convert upgrade it to the version of
-// the first numbered file. runner rejects every other version below that of the first numbered file. Only SQLite files can have version 11.
-const ConvertedVersion = 11
+var optionDialects = map[string]*optionDialect{SQLite: sqliteOptions, Postgres: postgresOptions}
 
 // Migration is a numbered file.
 type Migration struct {
 	Version int
-	Path    string
+	Name    string
+	SQL     string // of a migration in Added, in place of a file
+	folder  string
 }
 
-// Text returns the template of the statements of a migration.
-func (m Migration) Text() string {
-	text, err := fs.ReadFile(Files, m.Path)
+// template returns the text with marks for the task options.
+func (m Migration) template() string {
+	if m.SQL != "" {
+		return m.SQL
+	}
+	text, err := files.ReadFile(path.Join(m.folder, m.Name))
 	if err != nil {
 		panic(err) // cannot happen, because the file is embedded
 	}
-	return withTaskOptions(string(text), optionDialects[path.Dir(m.Path)])
+	return string(text)
 }
+
+// Text returns the statements of a migration. The names of tables are in braces.
+func (m Migration) Text() string { return withTaskOptions(m.template(), optionDialects[m.folder]) }
 
 // Migrations returns the numbered files in a folder, in order.
 func Migrations(folder string) []Migration {
-	names, err := fs.Glob(Files, path.Join(folder, "*.sql")) // sorted
+	names, err := fs.Glob(files, path.Join(folder, "*.sql")) // sorted
 	list := make([]Migration, len(names))
 	for i, name := range names {
 		version, invalid := strconv.Atoi(path.Base(name)[:4])
 		err = errors.Join(err, invalid)
-		list[i] = Migration{version, name}
+		list[i] = Migration{Version: version, Name: path.Base(name), folder: folder}
 	}
 	if err != nil || len(list) == 0 {
 		panic(fmt.Sprint("db: schema: ", err)) // cannot happen, because the files are embedded
+	}
+	for _, m := range Added[folder] {
+		m.folder = folder
+		list = append(list, m)
 	}
 	return list
 }
@@ -74,30 +82,40 @@ func Version(folder string) int {
 	return list[len(list)-1].Version
 }
 
-// MigrationsFrom returns the migrations that upgrade an SQLite file of the version "have", in order. If "have" is ConvertedVersion, the
-// list also has the files of the folder convert: the first of them before the first schema file, and the others after it.
-func MigrationsFrom(have int) (list []Migration) {
-	if have == ConvertedVersion {
-		convert, all := Migrations(Convert), Migrations(SQLite)
-		return slices.Concat(convert[:1], all[:1], convert[1:], all[1:])
-	}
-	for _, m := range Migrations(SQLite) {
-		if m.Version > have {
-			list = append(list, m)
-		}
-	}
-	return list
+// MigrationsFrom returns the files of a folder that upgrade a schema of version
+// have, or that create it if have is 0.
+func MigrationsFrom(folder string, have int) []Migration {
+	return slices.DeleteFunc(Migrations(folder), func(m Migration) bool { return m.Version <= have })
 }
 
-// Names lists the names of the tables, indexes, views and triggers that the files for SQLite create. The list includes names that a
-// conversion creates and drops again.
+// Names lists the names of the tables, indexes, views and triggers that the
+// files for SQLite create.
 func Names() []string {
 	var list []string
-	for _, m := range MigrationsFrom(ConvertedVersion) {
+	for _, m := range Migrations(SQLite) {
 		list = append(list, sqltext.Marks(m.Text())...)
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// Columns returns the columns of all tables in the files for SQLite, as
+// table.column. In the text of CREATE TABLE each column has a line of its own.
+func Columns() map[string]bool {
+	all := map[string]bool{}
+	for _, m := range Migrations(SQLite) {
+		table := ""
+		for line := range strings.Lines(m.template()) {
+			if name, ok := strings.CutPrefix(line, "CREATE TABLE {"); ok {
+				table, _, _ = strings.Cut(name, "}")
+			} else if strings.HasPrefix(line, ")") {
+				table = ""
+			} else if table != "" && 'a' <= line[2] && line[2] <= 'z' {
+				all[table+"."+strings.Fields(line)[0]] = true
+			}
+		}
+	}
+	return all
 }
 
 // MaxPrefix is the largest length of a prefix in bytes.

@@ -33,7 +33,6 @@ const (
 	TokenDirectory    = "token_directory"     // other users may replace the token file
 	TokenLink         = "token_link"          // the token file is not a regular file
 	TokenOwner        = "token_owner"         // the token file belongs to another user
-	UnreleasedSchema  = "unreleased_schema"   // a development build of runner, which has other tables, created the file or moved its tasks
 	UniqueKeyHolder   = "unique_key_holder"   // a new task would replace task `Subject`, but depends on this task or on a later task
 )
 

@@ -59,7 +59,6 @@ var advice = map[string]func(*jobs.Error) string{
 	errcode.TokenDirectory:    func(e *jobs.Error) string { return e.Hint + ", or --token-file in a directory of your own" },
 	errcode.TokenLink:         func(e *jobs.Error) string { return "--token-file with the path of the file itself; or " + e.Hint },
 	errcode.TokenOwner:        func(e *jobs.Error) string { return e.Hint + "; or --token-file with a file of your own" },
-	errcode.UnreleasedSchema:  text("--db another file, or the build that made this file"),
 	errcode.UniqueKeyHolder:   func(e *jobs.Error) string { return "runner cancel " + e.Subject },
 
 	errcode.NoCursor:        text("runner status"),

@@ -160,9 +160,9 @@ func (c olderConn) QueryContext(ctx context.Context, text string, args []driver.
 	return c.Conn.QueryContext(ctx, strings.Replace(text, "current_setting('server_version_num')", "'120022'", 1), args)
 }
 
-// TestTablesOfAnotherVersionAreRejected checks that Open does not change tables of a version that it cannot upgrade, or of a newer
-// program.
-func TestTablesOfAnotherVersionAreRejected(t *testing.T) {
+// TestTablesThatAreNotRunnersAreRejected checks that Open does not change tables
+// of a newer program, and names a missing column.
+func TestTablesThatAreNotRunnersAreRejected(t *testing.T) {
 	at := pgkit.Address(t)
 	open(t, at, runner.Options{})
 	server, err := pgdriver.Engine().Connect(at, time.Second)
@@ -171,8 +171,9 @@ func TestTablesOfAnotherVersionAreRejected(t *testing.T) {
 	}
 	raw := sql.OpenDB(server.Write)
 	defer raw.Close()
-	for version, says := range map[int]string{2: "was written by an older runner", 1000: "was written by a newer runner"} {
-		if _, err := raw.ExecContext(t.Context(), `UPDATE `+server.Schema+`.runner_schema SET version = $1`, version); err != nil {
+	for change, says := range map[string]string{"UPDATE runner_schema SET version = 1000": "was written by a newer runner",
+		"ALTER TABLE runner_schema DROP COLUMN id": "the tables are not those of schema"} {
+		if _, err := raw.ExecContext(t.Context(), "SET search_path = "+server.Schema+";"+change); err != nil {
 			t.Fatal(err)
 		}
 		r, err := runner.Open(t.Context(), at, runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})
@@ -180,8 +181,9 @@ func TestTablesOfAnotherVersionAreRejected(t *testing.T) {
 			r.Close()
 		}
 		if !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), says) {
-			t.Errorf("version %d: %v, want %s", version, err, says)
+			t.Errorf("%s: got error %v, want %v with %q", change, err, jobs.ErrSchema, says)
 		}
+		_, _ = raw.ExecContext(t.Context(), "UPDATE "+server.Schema+".runner_schema SET version = 1")
 	}
 }
 

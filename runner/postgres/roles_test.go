@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/db/schema"
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/testkit"
@@ -110,6 +111,7 @@ func TestMissingRightsNameTheGrant(t *testing.T) {
 	testkit.NoError(t, open(t, at, runner.Options{}).Close()) // the owner creates the tables
 	try(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA missing_rights TO "Eve"`)
 	try("")
-	run(t, root, "UPDATE missing_rights.runner_schema SET version = 3")
+	schema.Added = map[string][]schema.Migration{schema.Postgres: {{Version: 2, SQL: "CREATE TABLE more (n BIGINT)"}}}
+	defer func() { schema.Added = nil }()
 	try("open the database once as the role that owns the tables")
 }

@@ -22,6 +22,7 @@ import (
 const (
 	lockNotAvailable      = "55P03"
 	undefinedTable        = "42P01"
+	undefinedColumn       = "42703"
 	divisionByZero        = "22012"
 	insufficientPrivilege = "42501"
 	queryCanceled         = "57014" // query_canceled: caused by statement_timeout or pg_cancel_backend
@@ -85,6 +86,9 @@ func (s *Server) Explain(err error) error {
 			"PGPASSWORD, ~/.pgpass, or another user in the address", firstLine(err))
 	case state == "3D000":
 		return problem(jobs.ErrNoDatabase, "the server has no such database:", "createdb", firstLine(err))
+	case state == undefinedTable || state == undefinedColumn:
+		return problem(jobs.ErrSchema, fmt.Sprintf("the tables are not those of schema %d:", schema.Version(schema.Postgres)),
+			"another schema, with ?search_path=NAME", firstLine(err))
 	case state == insufficientPrivilege:
 		hint := "GRANT CREATE ON DATABASE … TO …"
 		if grant := s.grant.Load(); grant != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -191,12 +190,6 @@ func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err er
 	if s.id != id {
 		return 0, s.replaced()
 	}
-	if first := schema.Migrations(schema.Postgres)[0].Version; have < first {
-		return 0, &jobs.Error{Kind: jobs.ErrSchema, What: s.Name() + " was written by an older runner",
-			Why: []string{fmt.Sprintf("its schema is %d, this one knows %d and later", have, first)},
-			Hint: "move its tasks to a file with the older runner, then DROP SCHEMA " + s.Schema +
-				" CASCADE, then move them back with this one"}
-	}
 	if err := s.checkNewer(have); err != nil {
 		return 0, err
 	}
@@ -279,12 +272,9 @@ func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 			return err
 		}
 	}
-	for _, m := range schema.Migrations(schema.Postgres) {
-		if m.Version <= have {
-			continue
-		}
+	for _, m := range schema.MigrationsFrom(schema.Postgres, have) {
 		if err := script(ctx, conn, m.Text()); err != nil {
-			return fmt.Errorf("migration %s: %w", path.Base(m.Path), err)
+			return fmt.Errorf("migration %s: %w", m.Name, err)
 		}
 	}
 	if _, err := conn.ExecContext(ctx, s.sql.Text(setVersion), schema.Version(schema.Postgres)); err != nil {

@@ -3,9 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 
@@ -63,11 +61,6 @@ func (d *File) version(ctx context.Context) (have int, prefix string, err error)
 		if have, prefix, err = d.prefixedVersion(ctx); err != nil {
 			return 0, "", err
 		}
-	}
-	if first := schema.Migrations(schema.SQLite)[0].Version; have > 0 && have < first && have != schema.ConvertedVersion {
-		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " was written by an older runner",
-			Why:  []string{fmt.Sprintf("its schema is %d, this one converts %d and later", have, schema.ConvertedVersion)},
-			Hint: "open it once with a runner of schema 11"}
 	}
 	if want := schema.Version(schema.SQLite); have > want {
 		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NewerSchema, Subject: d.path,
@@ -127,15 +120,6 @@ func foreignSchemaTable(file string, err error) error {
 // migrate upgrades the schema to SchemaVersion in one transaction. So after a crash at any point the file has the old schema or the
 // new one. migrate changes nothing if another process has upgraded the schema in the meantime.
 func (d *File) migrate(ctx context.Context) error {
-	// With temp_store = FILE, SQLite sorts the rows of a large index in a temporary file and not in memory. With legacy_alter_table = ON,
-	// the views and triggers of other programs keep the name tasks when the migration renames the table tasks. So after the migration they
-	// refer to the new table with the name tasks.
-	if _, err := d.conn.ExecContext(ctx, "PRAGMA temp_store = FILE; PRAGMA legacy_alter_table = ON"); err != nil {
-		return d.Explain(err)
-	}
-	defer func() {
-		_, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA temp_store = MEMORY; PRAGMA legacy_alter_table = OFF")
-	}()
 	if _, err := d.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return d.Explain(err)
 	}
@@ -164,9 +148,9 @@ func (d *File) migrate(ctx context.Context) error {
 			return d.Explain(err)
 		}
 	}
-	for _, m := range schema.MigrationsFrom(have) {
-		if _, err := d.conn.ExecContext(ctx, d.sql.Names(m.Text()), sql.Named("prefix", d.sql.Prefix)); err != nil {
-			return fmt.Errorf("migration %s: %w", path.Base(m.Path), d.Explain(err))
+	for _, m := range schema.MigrationsFrom(schema.SQLite, have) {
+		if _, err := d.conn.ExecContext(ctx, d.sql.Names(m.Text())); err != nil {
+			return fmt.Errorf("migration %s: %w", m.Name, d.Explain(err))
 		}
 	}
 	if frozen != (engine.Frozen{}) {

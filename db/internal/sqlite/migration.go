@@ -5,8 +5,6 @@ import (
 
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqltext"
-	"example.com/runner/internal/errcode"
-	"example.com/runner/jobs"
 )
 
 // selectHighestID returns the highest id that a task has or had, or 0 if there was none. rememberID makes the next id higher than [1].
@@ -56,23 +54,8 @@ func eachWrite(s *sqltext.Statement, message string) (list []*sqltext.Statement)
 	return list
 }
 
-// hasTrigger reports whether the trigger named [1] exists.
-var hasTrigger = sqltext.Query(`SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND name = ?`)
-
-// frozen returns the reason why the file rejects writes. Unreleased builds of schemas 11 and 12 created the triggers but no table
-// migration_state. For a file of such a build it returns an error: the tasks may run in another database now, so only the owner of the file
-// may decide to drop the triggers.
+// frozen returns the reason why the file rejects writes.
 func (d *File) frozen(q engine.Querier) (engine.Frozen, error) {
 	frozen, err := engine.ReadFrozen(q, d.sql)
-	if err != nil || frozen != (engine.Frozen{}) {
-		return frozen, d.Explain(err)
-	}
-	var triggers bool
-	if err := q.Scan(hasTrigger, []any{d.sql.Prefix + "moving_tasks_INSERT"}, &triggers); err != nil || !triggers {
-		return engine.Frozen{}, d.Explain(err)
-	}
-	return engine.Frozen{}, &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.UnreleasedSchema, Subject: d.path,
-		What: "cannot upgrade " + d.path + ": it was part of a move",
-		Why:  []string{"an unreleased build of runner made the move, and only that build can complete or undo it", "nothing was changed"},
-		Hint: "the other database of the move, or the build that made it"}
+	return frozen, d.Explain(err)
 }

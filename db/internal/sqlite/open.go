@@ -93,7 +93,7 @@ func (d *File) open(ctx context.Context) error {
 	case err != nil:
 		return err
 	case have == schema.Version(schema.SQLite):
-		if err := d.checkTables(ctx); err != nil {
+		if err := d.checkColumns(ctx); err != nil {
 			return err
 		}
 		return d.recordFiles()

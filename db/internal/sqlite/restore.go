@@ -240,7 +240,7 @@ func (d *File) checkCopy(ctx context.Context, part string) error {
 		return &jobs.Error{Kind: jobs.ErrSchema, What: part + " is not a runner database",
 			Why: []string{"it has no tables of runner; nothing was changed"}, Hint: "another file"}
 	case have == schema.Version(schema.SQLite):
-		return c.checkTables(ctx)
+		return c.checkColumns(ctx)
 	}
 	return nil
 }

@@ -1,8 +1,5 @@
 -- The tables of runner. Times are integer milliseconds since 1970 UTC, durations integer milliseconds, flags 0 or 1.
--- The last migration creates the views for other programs. docs/file-format.md has a diagram.
--- SQLite stores the text of each statement, with the comments inside it. A database whose text differs is rejected: see
--- db/internal/sqlite/foreign.go. So only comments between statements may change.
--- The conversion of schema 11 keeps the tables with IF NOT EXISTS. Their text is the same in both schemas.
+-- 0001_views.sql creates the views for other programs. docs/file-format.md has a diagram.
 -- The predicates use CASE and OR, because IN with three or more values builds a temporary table in every statement.
 
 -- One row is one task. SQL decides on its columns. Only the execution reads options, and only people read outcome. Values that few tasks
@@ -38,6 +35,8 @@ CREATE TABLE {tasks} (
   options          TEXT CHECK (options IS NULL OR json_valid(options)), -- JSON object: jobs.Options; NULL: all defaults
   outcome          TEXT CHECK (outcome IS NULL OR json_valid(outcome)), -- JSON object: how the last attempt ended; NULL: nothing to say
   result           TEXT,                       -- JSON: what the last attempt returned
+  lane_slot        INTEGER,                    -- which place of its lane it holds; NULL: the first
+  batch            INTEGER,                    -- the first task of the enqueue --each or --batch that added it; NULL: it was added alone
   CHECK (CASE state
     WHEN 'scheduled' THEN lease_expires_at IS NULL AND finished_at IS NULL AND attempt BETWEEN 0 AND coalesce(max_attempts, 1) - 1
     WHEN 'pending'   THEN lease_expires_at IS NULL AND finished_at IS NULL AND attempt BETWEEN 0 AND coalesce(max_attempts, 1) - 1
@@ -68,11 +67,13 @@ CREATE INDEX {tasks_failed} ON {tasks} (finished_at) WHERE state = 'failed';
 CREATE INDEX {tasks_lost} ON {tasks} (queue, job, priority DESC) WHERE losses >= 1 AND finished_at IS NULL;
 -- A tick of a schedule has one task, even if several workers see the tick. The index also lists the tasks of a schedule by tick.
 CREATE UNIQUE INDEX {tasks_tick} ON {tasks} (schedule, tick) WHERE schedule IS NOT NULL;
--- One task at a time holds a lane: from the time it is pending until it finishes or is scheduled again.
-CREATE UNIQUE INDEX {tasks_lane} ON {tasks} (lane) WHERE lane IS NOT NULL AND (state = 'pending' OR state = 'running' OR state = 'retrying');
+-- One task at a time has a place of a lane: from the time it is pending until it finishes or is scheduled again.
+CREATE UNIQUE INDEX {tasks_lane} ON {tasks} (lane, coalesce(lane_slot, 0)) WHERE lane IS NOT NULL AND (state = 'pending' OR state = 'running' OR state = 'retrying');
 -- The next task of a lane (waits = 0): priority, then id. queue is in the index so that a count reads nothing else. The predicate does not
 -- name the state, so changes of tasks that are never blocked do not touch this index.
 CREATE INDEX {tasks_blocked} ON {tasks} (lane, waits, priority DESC, id, queue) WHERE waits IS NOT NULL;
+-- The tasks of a batch, by id. No statement changes the column, so neither a claim nor a finish writes this index.
+CREATE INDEX {tasks_batch} ON {tasks} (batch) WHERE batch IS NOT NULL;
 
 -- Ids are never reused. AUTOINCREMENT would write one more page in each transaction. Instead, this table has one row with the highest id
 -- if the task that had it is deleted.
@@ -94,7 +95,7 @@ BEGIN
 END;
 
 -- The stdin of commands, up to 16 MiB. In the row of the task, each change of that row would write it again.
-CREATE TABLE IF NOT EXISTS {inputs} (
+CREATE TABLE {inputs} (
   task_id INTEGER PRIMARY KEY,
   data    BLOB NOT NULL CHECK (length(data) <= 16777216)
 ) STRICT;
@@ -130,6 +131,8 @@ CREATE TABLE {attempts} (
   outcome       TEXT CHECK (outcome IS NULL OR json_valid(outcome)), -- as in tasks
   PRIMARY KEY (task_id, generation_id)
 ) STRICT, WITHOUT ROWID;
+-- Ended attempts by time, for the slots of workers on the pages. An attempt that completes its task has no row, so it does not write this.
+CREATE INDEX {attempts_finished} ON {attempts} (finished_at);
 
 -- If a completed task is reset, by retry or by plain SQL, this trigger stores the attempt that completed it. The trigger watches columns
 -- that neither a claim nor a completion writes. A trigger on state would take a tenth of the time of a task.
@@ -141,7 +144,7 @@ BEGIN
 END;
 
 -- The output of attempts, in order, with a row for each piece. seq has gaps where pieces between head and tail were dropped.
-CREATE TABLE IF NOT EXISTS {output} (
+CREATE TABLE {output} (
   task_id       INTEGER NOT NULL,
   generation_id INTEGER NOT NULL,           -- of the claim
   seq           INTEGER NOT NULL,
@@ -154,7 +157,7 @@ CREATE TABLE IF NOT EXISTS {output} (
 ) STRICT;
 
 -- Steps of functions that have ended, and sleeps. The function does not run them again.
-CREATE TABLE IF NOT EXISTS {steps} (
+CREATE TABLE {steps} (
   task_id       INTEGER NOT NULL,
   seq           INTEGER NOT NULL CHECK (seq >= 1), -- the order in which the function comes to them
   generation_id INTEGER NOT NULL,                  -- of the claim that did it
@@ -178,11 +181,12 @@ CREATE INDEX {dependencies_on} ON {dependencies} (on_id, open, task_id, any_outc
 -- The open dependencies of a task. One seek finds them, even if many other dependencies have ended.
 CREATE INDEX {dependencies_open} ON {dependencies} (task_id) WHERE open = 1;
 
--- Limits of a queue, a job or a lane: how many tasks run at once, and how often they start. See jobs.Limit and jobs.Bucket.
-CREATE TABLE IF NOT EXISTS {limits} (
-  kind       TEXT NOT NULL CHECK (CASE kind WHEN 'queue' THEN 1 WHEN 'job' THEN 1 WHEN 'lane' THEN 1 ELSE 0 END),
-  name       TEXT NOT NULL CHECK (length(CAST(name AS BLOB)) BETWEEN 1 AND 200),
-  running    INTEGER CHECK (running >= 1), -- at once; null: any number
+-- Limits of a queue, a job, a lane or the whole database: how many tasks run at once, and how often they start. See jobs.Limit and
+-- jobs.Bucket.
+CREATE TABLE {limits} (
+  kind       TEXT NOT NULL CHECK (CASE kind WHEN 'queue' THEN 1 WHEN 'job' THEN 1 WHEN 'lane' THEN 1 WHEN 'all' THEN 1 ELSE 0 END),
+  name       TEXT NOT NULL CHECK (length(CAST(name AS BLOB)) <= 200 AND (name = '') = (kind = 'all')),
+  running    INTEGER CHECK (running >= 1), -- at once; null: any number, of a lane one
   rate       INTEGER CHECK (rate >= 1),    -- starts per per; null: any number
   per        INTEGER CHECK (per >= 1),
   burst      INTEGER CHECK (burst >= 1),   -- starts at once after a quiet time
@@ -194,14 +198,15 @@ CREATE TABLE IF NOT EXISTS {limits} (
   CHECK ((rate IS NULL) = (per IS NULL) AND (rate IS NULL) = (burst IS NULL) AND (rate IS NOT NULL OR running IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
 -- The lane whose rate limit allows the next start first.
-CREATE INDEX IF NOT EXISTS {limits_due} ON {limits} (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX {limits_due} ON {limits} (due_at) WHERE due_at IS NOT NULL;
 
 -- One row is one pause. While the row exists, no worker claims tasks of that queue.
 CREATE TABLE {pauses} (
   queue     TEXT PRIMARY KEY,  -- its name; empty: the whole database, queues that come later too; -deletion: nothing is deleted
   paused_at INTEGER NOT NULL,
   paused_by TEXT NOT NULL,     -- the user who asked
-  reason    TEXT CHECK (reason IS NULL OR length(CAST(reason AS BLOB)) <= 8192) -- why, if they said so
+  reason    TEXT CHECK (reason IS NULL OR length(CAST(reason AS BLOB)) <= 8192), -- why, if they said so
+  until_at  INTEGER            -- when it ends by itself; NULL: when somebody resumes the queue
 ) STRICT, WITHOUT ROWID;
 
 -- One row is one start of a worker. tasks and attempts refer to it by number.
@@ -223,13 +228,14 @@ CREATE TABLE {workers} (
   beat_at       INTEGER NOT NULL,     -- last heartbeat
   ended_at      INTEGER,              -- null while it lives
   uid           INTEGER NOT NULL DEFAULT -1,     -- whose processes others can look at and kill; -1: not known
-  pid_namespace TEXT NOT NULL DEFAULT ''         -- in which pid counts, as the kernel names it; empty: not known
+  pid_namespace TEXT NOT NULL DEFAULT '',        -- in which pid counts, as the kernel names it; empty: not known
+  leaked        INTEGER NOT NULL DEFAULT 0       -- functions that still run although their slots were released
 ) STRICT;
 -- Workers that have not ended, or were killed.
 CREATE INDEX {workers_live} ON {workers} (beat_at) WHERE ended_at IS NULL;
 
 -- Numbers of tasks by their end, for each minute of the last two days. They stay when the tasks are deleted.
-CREATE TABLE IF NOT EXISTS {counters} (
+CREATE TABLE {counters} (
   queue  TEXT NOT NULL,
   state  TEXT NOT NULL,    -- completed, failed or cancelled
   minute INTEGER NOT NULL, -- since 1970
@@ -247,7 +253,7 @@ CREATE TABLE {counter_hours} (
 
 -- Totals for /metrics, which only grow. Workers add to them with their heartbeats and when they end, so that a finish writes nothing here.
 -- The totals lack the last seconds of a worker that was killed.
-CREATE TABLE IF NOT EXISTS {totals} (
+CREATE TABLE {totals} (
   queue  TEXT NOT NULL,
   job    TEXT NOT NULL,
   result TEXT NOT NULL,    -- how attempts ended: completed, or the reason
@@ -275,10 +281,17 @@ CREATE TABLE {schedules} (
   created_at      INTEGER NOT NULL,
   updated_at      INTEGER NOT NULL,                          -- of the definition, or of the pause
   task            TEXT NOT NULL CHECK (json_valid(task)),    -- what is enqueued: a JSON object
+  boots           TEXT,                                      -- of @reboot: a JSON array of the ids of boots that have had their tick or need none
+  alert_after     INTEGER CHECK (alert_after > 0),           -- longest time without a completed task; NULL: no alerts
+  alerted_at      INTEGER,
+  slow_task_id    INTEGER,                                   -- the last task that raised an alert because it ran for too long
+  kept_success    INTEGER,                                   -- the end of the last completed task that has been deleted
   CHECK (paused_at IS NULL OR next_at IS NULL)
 ) STRICT;
 -- The schedule with the next tick.
 CREATE INDEX {schedules_next} ON {schedules} (next_at) WHERE next_at IS NOT NULL;
+-- The schedules with alerts.
+CREATE INDEX {schedules_alert} ON {schedules} (name) WHERE alert_after IS NOT NULL;
 
 -- The tasks of a schedule that were unfinished at the last check, for its overlap rule. An index over tasks would be always current, but
 -- each finish would take 4 % longer.
@@ -294,8 +307,102 @@ CREATE TABLE {schedule_inputs} (
   data BLOB NOT NULL CHECK (length(data) <= 16777216)
 ) STRICT;
 
--- If the last task of a schedule is deleted, this trigger keeps how it ended.
+-- If the last task of a schedule is deleted, this trigger keeps how it ended. It also keeps the time of the last success, for alerts.
 CREATE TRIGGER {schedules_keep} BEFORE DELETE ON {tasks} WHEN OLD.schedule IS NOT NULL BEGIN
   UPDATE {schedules} SET kept_state = OLD.state, kept_duration = coalesce(json_extract(OLD.outcome, '$.duration'), OLD.finished_at - OLD.started_at)
   WHERE name = OLD.schedule AND last_task_id = OLD.id;
+  UPDATE {schedules} SET kept_success = OLD.finished_at
+  WHERE name = OLD.schedule AND OLD.state = 'completed' AND alert_after IS NOT NULL AND coalesce(kept_success, 0) < OLD.finished_at;
 END;
+
+-- Tasks that wait until somebody releases them. Such a task is blocked, and its column waits is 1, as if it waited for another task.
+CREATE TABLE {holds} (
+  task_id    INTEGER PRIMARY KEY,
+  held_since INTEGER NOT NULL,
+  held_by    TEXT NOT NULL, -- the user who asked
+  reason     TEXT CHECK (reason IS NULL OR length(CAST(reason AS BLOB)) <= 8192) -- why, if they said so
+) STRICT;
+
+-- What users have changed in tasks: the last changes of each task, in order.
+CREATE TABLE {task_changes} (
+  task_id INTEGER NOT NULL,
+  seq     INTEGER NOT NULL, -- 1 for the first change
+  made_at INTEGER NOT NULL,
+  made_by TEXT NOT NULL,
+  action  TEXT NOT NULL,    -- edit, top, hold or release
+  text    TEXT,             -- the new values, or the reason, for people
+  PRIMARY KEY (task_id, seq)
+) STRICT, WITHOUT ROWID;
+
+-- The last task of a subject failed, and its hook on_recovery runs when the next one completes. A subject is a schedule or a unique key.
+CREATE TABLE {open_failures} (
+  subject   TEXT PRIMARY KEY, -- schedule NAME, or unique KEY
+  failed_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The hooks of the tasks of a queue that have none of their own.
+CREATE TABLE {queue_hooks} (
+  queue TEXT PRIMARY KEY,
+  hooks TEXT NOT NULL CHECK (json_valid(hooks)) -- a JSON object with the keys on_failure, on_success, on_recovery and on_output
+) STRICT, WITHOUT ROWID;
+
+-- Unique keys that tasks may hold after they have finished. A task with such a key has a row, and so has a deleted task until free_at.
+CREATE TABLE {unique_keys} (
+  unique_key TEXT PRIMARY KEY,
+  task_id    INTEGER NOT NULL,
+  free_at    INTEGER NOT NULL, -- until then the task holds the key in any state
+  states     TEXT NOT NULL     -- finished states in which the task holds the key, separated by commas
+) STRICT, WITHOUT ROWID;
+-- The keys that only a time holds.
+CREATE INDEX {unique_keys_free} ON {unique_keys} (free_at) WHERE states = '';
+
+-- Named consumers of the list of ended tasks. A consumer has delivered the ends up to seq. While it delivers the next ones, it is the owner
+-- of its cursor until the lease expires.
+CREATE TABLE {cursors} (
+  name             TEXT PRIMARY KEY CHECK (length(CAST(name AS BLOB)) BETWEEN 1 AND 200),
+  seq              INTEGER NOT NULL,
+  owner            TEXT,             -- random id of the consumer; NULL: none
+  lease_expires_at INTEGER,
+  created_at       INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The ends of tasks that some cursor has not delivered yet, with copies of the facts that a retry or a deletion of the task would remove.
+-- Without a cursor the table is empty.
+CREATE TABLE {finished} (
+  seq           INTEGER PRIMARY KEY, -- in the order of the commits
+  task_id       INTEGER NOT NULL,
+  generation_id INTEGER NOT NULL,    -- of the task after its end
+  job           TEXT NOT NULL,
+  queue         TEXT NOT NULL,
+  label         TEXT,
+  schedule      TEXT,
+  state         TEXT NOT NULL,       -- completed, failed or cancelled
+  attempt       INTEGER NOT NULL,
+  outcome       TEXT,
+  created_at    INTEGER NOT NULL,
+  started_at    INTEGER,
+  finished_at   INTEGER NOT NULL
+) STRICT;
+
+-- The highest seq that a row of the table above has had.
+CREATE TABLE {finished_seq} (
+  seq INTEGER NOT NULL
+) STRICT;
+INSERT INTO {finished_seq} (seq) VALUES (0);
+
+-- The keys of metadata that have an index.
+CREATE TABLE {metadata_keys} (
+  key    TEXT PRIMARY KEY,
+  build  TEXT NOT NULL,   -- random id of the index
+  filled INTEGER NOT NULL -- 1: the index has all tasks; 0: only those that were added since the row exists, and some older ones
+) STRICT, WITHOUT ROWID;
+
+-- The texts of tasks with these keys. Searches also read the texts of the task, because a row may be out of date.
+CREATE TABLE {metadata_index} (
+  key     TEXT NOT NULL,
+  value   TEXT NOT NULL, -- the first 100 characters of the text
+  task_id INTEGER NOT NULL,
+  PRIMARY KEY (key, value, task_id)
+) STRICT, WITHOUT ROWID;
+-- The rows of a task.
+CREATE INDEX {metadata_index_task} ON {metadata_index} (task_id);

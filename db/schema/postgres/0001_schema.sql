@@ -1,4 +1,4 @@
--- Version 3 for PostgreSQL: the tables of SQLite's 0012_schema.sql, in a schema of their own. SQLite's file explains the columns.
+-- The tables of SQLite's 0001_schema.sql for PostgreSQL, in a schema of their own. SQLite's file explains the columns.
 --
 -- A row has the same values on both engines, so that it can be moved: times are integer milliseconds since 1970 UTC, durations are integer
 -- milliseconds, and flags are 0 or 1. Texts compare by their bytes, as in SQLite. The columns options and outcome have the type json, which
@@ -43,6 +43,8 @@ CREATE TABLE tasks (
   options          JSON CHECK (options IS NULL OR CAST(options AS jsonb) IS NOT NULL), -- ->> fails for characters that jsonb rejects
   outcome          JSON CHECK (outcome IS NULL OR CAST(outcome AS jsonb) IS NOT NULL),
   result           TEXT,
+  lane_slot        BIGINT,
+  batch            BIGINT,
   CHECK (CASE state
     WHEN 'scheduled' THEN lease_expires_at IS NULL AND finished_at IS NULL AND attempt BETWEEN 0 AND coalesce(max_attempts, 1) - 1
     WHEN 'pending'   THEN lease_expires_at IS NULL AND finished_at IS NULL AND attempt BETWEEN 0 AND coalesce(max_attempts, 1) - 1
@@ -75,8 +77,12 @@ CREATE INDEX tasks_finished ON tasks (finished_at) WHERE finished_at IS NOT NULL
 CREATE INDEX tasks_failed ON tasks (finished_at) WHERE state = 'failed';
 CREATE INDEX tasks_lost ON tasks (queue, job, priority DESC, id) WHERE losses >= 1 AND finished_at IS NULL;
 CREATE UNIQUE INDEX tasks_tick ON tasks (schedule, tick) WHERE schedule IS NOT NULL;
-CREATE UNIQUE INDEX tasks_lane ON tasks (lane) WHERE lane IS NOT NULL AND (state = 'pending' OR state = 'running' OR state = 'retrying');
+CREATE UNIQUE INDEX tasks_lane ON tasks (lane, coalesce(lane_slot, 0)) WHERE lane IS NOT NULL AND (state = 'pending' OR state = 'running' OR state = 'retrying');
 CREATE INDEX tasks_blocked ON tasks (lane, waits, priority DESC, id, queue) WHERE waits IS NOT NULL;
+CREATE INDEX tasks_batch ON tasks (batch, id) WHERE batch IS NOT NULL;
+-- The pending tasks that were retried, released or due. A claim that starts above a floor (db/floor.go) also reads these. The expression
+-- keeps the planner from other indexes.
+CREATE INDEX tasks_again ON tasks (queue, job, priority DESC, id) WHERE generation_id > 1 AND '' || state = 'pending';
 
 CREATE TABLE inputs (
   task_id BIGINT PRIMARY KEY,
@@ -110,6 +116,7 @@ CREATE TABLE attempts (
   outcome       JSON CHECK (outcome IS NULL OR CAST(outcome AS jsonb) IS NOT NULL),
   PRIMARY KEY (task_id, generation_id)
 );
+CREATE INDEX attempts_finished ON attempts (finished_at);
 
 CREATE TABLE output (
   task_id       BIGINT NOT NULL,
@@ -145,8 +152,8 @@ CREATE INDEX dependencies_on ON dependencies (on_id, open, task_id, any_outcome)
 CREATE INDEX dependencies_open ON dependencies (task_id) WHERE open = 1;
 
 CREATE TABLE limits (
-  kind       TEXT COLLATE "C" NOT NULL CHECK (kind = 'queue' OR kind = 'job' OR kind = 'lane'),
-  name       TEXT COLLATE "C" NOT NULL CHECK (octet_length(name) BETWEEN 1 AND 200),
+  kind       TEXT COLLATE "C" NOT NULL CHECK (kind = 'queue' OR kind = 'job' OR kind = 'lane' OR kind = 'all'),
+  name       TEXT COLLATE "C" NOT NULL CHECK (octet_length(name) <= 200 AND (name = '') = (kind = 'all')),
   running    BIGINT CHECK (running >= 1),
   rate       BIGINT CHECK (rate >= 1),
   per        BIGINT CHECK (per >= 1),
@@ -164,7 +171,8 @@ CREATE TABLE pauses (
   queue     TEXT COLLATE "C" PRIMARY KEY,
   paused_at BIGINT NOT NULL,
   paused_by TEXT NOT NULL,
-  reason    TEXT CHECK (octet_length(reason) <= 8192)
+  reason    TEXT CHECK (octet_length(reason) <= 8192),
+  until_at  BIGINT
 );
 
 -- No index has beat_at, because every heartbeat changes it.
@@ -186,16 +194,20 @@ CREATE TABLE workers (
   beat_at       BIGINT NOT NULL,
   ended_at      BIGINT,
   uid           BIGINT NOT NULL DEFAULT -1,
-  pid_namespace TEXT NOT NULL DEFAULT ''
+  pid_namespace TEXT NOT NULL DEFAULT '',
+  leaked        BIGINT NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 CREATE INDEX workers_live ON workers (number) WHERE ended_at IS NULL;
 
+-- Transactions that end tasks at the same time add to different rows, so that none of them waits for the commit of another one. The number
+-- of the process of the session selects the row (shard).
 CREATE TABLE counters (
   queue  TEXT COLLATE "C" NOT NULL,
   state  TEXT COLLATE "C" NOT NULL,
   minute BIGINT NOT NULL,
   n      INTEGER NOT NULL, -- not bigint, because a sum of bigint is numeric
-  PRIMARY KEY (queue, state, minute)
+  shard  INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (queue, state, minute, shard)
 ) WITH (fillfactor = 50);
 
 CREATE TABLE counter_hours (
@@ -233,9 +245,15 @@ CREATE TABLE schedules (
   created_at      BIGINT NOT NULL,
   updated_at      BIGINT NOT NULL,
   task            TEXT NOT NULL,
+  boots           TEXT,
+  alert_after     BIGINT CHECK (alert_after > 0),
+  alerted_at      BIGINT,
+  slow_task_id    BIGINT,
+  kept_success    BIGINT,
   CHECK (paused_at IS NULL OR next_at IS NULL)
 );
 CREATE INDEX schedules_next ON schedules (next_at) WHERE next_at IS NOT NULL;
+CREATE INDEX schedules_alert ON schedules (name) WHERE alert_after IS NOT NULL;
 
 CREATE TABLE schedule_open (
   schedule TEXT COLLATE "C" NOT NULL REFERENCES schedules (name) ON DELETE CASCADE,
@@ -251,10 +269,13 @@ CREATE TABLE schedule_inputs (
 -- whole returns a value of a JSON object as an integer, or NULL if it is not one.
 CREATE FUNCTION whole(value TEXT) RETURNS BIGINT LANGUAGE sql IMMUTABLE AS $$ SELECT CASE WHEN value ~ '^-?[0-9]{1,18}$' THEN CAST(value AS bigint) END $$;
 
--- schedules_keep copies the end of the last task of a schedule to the schedule before the task is deleted.
+-- schedules_keep copies the end of the last task of a schedule to the schedule before the task is deleted. It also copies the time of the last
+-- success, for alerts.
 CREATE FUNCTION schedules_keep() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
   UPDATE schedules SET kept_state = OLD.state, kept_duration = coalesce(whole(OLD.outcome ->> 'duration'), OLD.finished_at - OLD.started_at)
   WHERE name = OLD.schedule AND last_task_id = OLD.id;
+  UPDATE schedules SET kept_success = OLD.finished_at
+  WHERE name = OLD.schedule AND OLD.state = 'completed' AND alert_after IS NOT NULL AND coalesce(kept_success, 0) < OLD.finished_at;
   RETURN OLD;
 END $$;
 CREATE TRIGGER schedules_keep BEFORE DELETE ON tasks FOR EACH ROW WHEN (OLD.schedule IS NOT NULL) EXECUTE FUNCTION schedules_keep();
@@ -269,7 +290,7 @@ END $$;
 CREATE TRIGGER tasks_reopened AFTER UPDATE OF run_at, losses, expires_at ON tasks FOR EACH ROW
 WHEN (OLD.state = 'completed' AND NEW.state <> 'completed' AND OLD.worker IS NOT NULL AND OLD.started_at IS NOT NULL) EXECUTE FUNCTION tasks_reopened();
 
--- The other functions are for the views, which the last migration creates.
+-- The other functions are for checks and for the views, which 0001_views.sql creates.
 
 -- utc returns a time as text in UTC. It adds the whole seconds and the milliseconds separately, because their product with an interval is
 -- computed in floating point.
@@ -294,3 +315,90 @@ CREATE FUNCTION is_jsonb(value TEXT) RETURNS BOOLEAN LANGUAGE plpgsql IMMUTABLE 
   RETURN true;
 EXCEPTION WHEN data_exception THEN RETURN false;
 END $$;
+
+CREATE TABLE holds (
+  task_id    BIGINT PRIMARY KEY,
+  held_since BIGINT NOT NULL,
+  held_by    TEXT NOT NULL,
+  reason     TEXT CHECK (reason IS NULL OR octet_length(reason) <= 8192)
+);
+
+CREATE TABLE task_changes (
+  task_id BIGINT NOT NULL,
+  seq     BIGINT NOT NULL,
+  made_at BIGINT NOT NULL,
+  made_by TEXT NOT NULL,
+  action  TEXT NOT NULL,
+  text    TEXT,
+  PRIMARY KEY (task_id, seq)
+);
+
+-- The last task of a subject failed, and its hook on_recovery runs when the next one completes.
+CREATE TABLE open_failures (
+  subject   TEXT PRIMARY KEY,
+  failed_at BIGINT NOT NULL
+);
+-- The hooks of the tasks of a queue that have none of their own.
+CREATE TABLE queue_hooks (
+  queue TEXT PRIMARY KEY,
+  hooks TEXT NOT NULL CHECK (is_jsonb(hooks))
+);
+
+-- Unique keys that tasks may hold after they have finished.
+CREATE TABLE unique_keys (
+  unique_key TEXT COLLATE "C" PRIMARY KEY,
+  task_id    BIGINT NOT NULL,
+  free_at    BIGINT NOT NULL,
+  states     TEXT NOT NULL
+);
+-- The keys that only a time holds.
+CREATE INDEX unique_keys_free ON unique_keys (free_at) WHERE states = '';
+
+-- The named consumers of the list of ended tasks.
+CREATE TABLE cursors (
+  name             TEXT PRIMARY KEY CHECK (octet_length(name) BETWEEN 1 AND 200),
+  seq              BIGINT NOT NULL,
+  owner            TEXT,
+  lease_expires_at BIGINT,
+  created_at       BIGINT NOT NULL
+);
+
+-- The ends of tasks that some cursor has not delivered yet.
+CREATE TABLE finished (
+  seq           BIGINT PRIMARY KEY,
+  task_id       BIGINT NOT NULL,
+  generation_id BIGINT NOT NULL,
+  job           TEXT NOT NULL,
+  queue         TEXT NOT NULL,
+  label         TEXT,
+  schedule      TEXT,
+  state         TEXT NOT NULL,
+  attempt       BIGINT NOT NULL,
+  outcome       JSON,
+  created_at    BIGINT NOT NULL,
+  started_at    BIGINT,
+  finished_at   BIGINT NOT NULL
+);
+
+-- The highest seq that a row of the table above has had.
+CREATE TABLE finished_seq (
+  seq BIGINT NOT NULL
+);
+INSERT INTO finished_seq (seq) VALUES (0);
+
+-- The keys of metadata that have an index.
+CREATE TABLE metadata_keys (
+  key    TEXT COLLATE "C" PRIMARY KEY,
+  build  TEXT NOT NULL,
+  filled BIGINT NOT NULL
+);
+
+-- The texts of tasks with these keys.
+CREATE TABLE metadata_index (
+  key     TEXT COLLATE "C" NOT NULL,
+  value   TEXT COLLATE "C" NOT NULL,
+  task_id BIGINT NOT NULL,
+  PRIMARY KEY (key, value, task_id)
+);
+-- The rows of a task.
+CREATE INDEX metadata_index_task ON metadata_index (task_id);
