@@ -105,7 +105,7 @@ func runLogs(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptio
 	case len(o.Filter.IDs) > 0:
 		ctx, stop := signals.Until(ctx)
 		defer stop()
-		await.NoteObstacle(ctx, r, p, o.Filter.IDs, "", false)
+		to.Obstacles = await.NoteObstacles(ctx, r, p, o.Filter.IDs, "", false)
 		err = o.FollowIDs(ctx, r, to)
 	default:
 		ctx, stop := signals.Until(ctx)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/await"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
@@ -134,12 +133,10 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	} else if err != nil {
 		return err
 	}
-	if n, err := admin.CountUpTo(ctx, r, jobs.Filter{IDs: w.IDs, States: jobs.Unfinished()}, 1); err == nil && n > 0 {
-		await.NoteObstacle(ctx, r, p, w.IDs, "--timeout", false)
-	}
+	w.Obstacles = await.NoteObstacles(ctx, r, p, w.IDs, "--timeout", false)
 	ctx, stop := await.Limit(ctx, o.timeout)
 	defer stop()
-	to := &output.LogPrinter{P: p, Named: len(w.IDs) > 1, Follow: true}
+	to := &output.LogPrinter{P: p, Named: len(w.IDs) > 1, Follow: true, Obstacles: w.Obstacles}
 	if o.output {
 		if err := output.FollowTasks(ctx, r, w.IDs, to); err != nil {
 			return await.Stopped(p, err, w.IDs, len(w.IDs))

@@ -75,6 +75,7 @@ var plans = statementtest.Plans{
 	"anyHeld":          {Text: anyHeld, Allow: []string{"SCAN unique_keys", "SCAN held"}}, // the scan reads one row
 	"selectOnly":       {Text: selectOnly, By: []string{byID}},
 	"reserveTask":      {Text: reserveTask, By: []string{byID}},
+	"selectReserver":   {Text: selectReserver, By: []string{byID, "workers USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"markInput":        {Text: markInput, By: []string{byID}},
 	"reserveAgain":     {Text: reserveAgain, By: []string{byID}},
 	"selectInput":      {Text: selectInput, By: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},

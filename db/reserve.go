@@ -25,6 +25,11 @@ const reserved = `coalesce(tasks.worker, 0) < 0 AND EXISTS (SELECT 1 FROM {worke
 // reserveTask reserves the new task [2] for worker [1].
 var reserveTask = command(`UPDATE {tasks} SET worker = -{bigint_param} WHERE id = ?`)
 
+// selectReserver finds the live worker that has reserved task [1].
+var selectReserver = query(`SELECT workers.id FROM {tasks} JOIN {workers}
+	ON number = -{greatest}(tasks.worker, -9223372036854775807) AND ended_at IS NULL
+WHERE tasks.id = ? AND tasks.worker < 0`)
+
 // markInput says that task [1] has an input, though none is stored.
 var markInput = command(`UPDATE {tasks} SET parts = coalesce(parts, 0) | 1 WHERE id = ?`)
 
@@ -32,6 +37,17 @@ var markInput = command(`UPDATE {tasks} SET parts = coalesce(parts, 0) | 1 WHERE
 // one in worker [1].
 var reserveAgain = command(`UPDATE {tasks} SET worker = -worker WHERE worker = ? AND id = ?
 	AND (state = 'pending' OR state = 'retrying' OR state = 'scheduled' OR state = 'blocked')`)
+
+// ReservedBy returns the id of the live worker that has reserved a task, or "".
+func (d *DB) ReservedBy(ctx context.Context, id int64) (string, error) {
+	workers, err := readRows[struct {
+		ID string `db:"id"`
+	}](ctx, d, selectReserver, id)
+	if err != nil || len(workers) == 0 {
+		return "", err
+	}
+	return workers[0].ID, nil
+}
 
 // InsertReserved adds one task and reserves it for w, unless an older task was
 // kept. stdin says that the command reads an input that only this worker has, so

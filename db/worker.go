@@ -63,8 +63,9 @@ type WorkerInfo struct {
 	Version   string
 	Slots     int
 	Queues    []QueueMax // queues that the worker serves; nil for all
-	Jobs      []string
-	State     string // one of the states of workers, such as WorkerReady
+	Jobs      []string   // the jobs whose tasks the worker takes; none if Single
+	Single    bool       // whether the worker runs only a task that it adds itself; only Register reads this field
+	State     string     // one of the states of workers, such as WorkerReady
 	Lease     time.Duration
 	StartedAt time.Time
 	BeatAt    time.Time
@@ -108,9 +109,11 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, list []ClaimJob) (*W
 	}
 	id := cmp.Or(info.ID, NewWorkerID())
 	w := &Worker{db: d, id: id, claimer: newClaimer(id, list), hooks: info.Hooks}
-	names := make([]string, len(list))
-	for i, job := range list {
-		names[i] = job.Job
+	names := []string{}
+	for _, job := range list {
+		if !info.Single {
+			names = append(names, job.Job)
+		}
 	}
 	var queues any
 	if info.Queues != nil {

@@ -59,12 +59,13 @@ func (r *Runner) Why(ctx context.Context, t jobs.Task) (Wait, error) {
 
 // waitContext has the data, besides the task itself, that decides when the task starts.
 type waitContext struct {
-	ahead   int     // number of tasks in the task's queue that start before it
-	holders []int64 // ids of the tasks that hold the task's lane
-	pauses  Pauses
-	limits  []LimitStatus
-	workers []Worker      // workers with a recent heartbeat
-	run     time.Duration // median run time of recent tasks of the task's queue; 0 if unknown
+	ahead    int     // number of tasks in the task's queue that start before it
+	holders  []int64 // ids of the tasks that hold the task's lane
+	pauses   Pauses
+	limits   []LimitStatus
+	workers  []Worker      // workers with a recent heartbeat
+	reserver string        // id of the live worker that has reserved the task (runner run)
+	run      time.Duration // median run time of recent tasks of the task's queue; 0 if unknown
 }
 
 // mostAhead is the largest number of earlier tasks that Why counts exactly. It limits the time of a call.
@@ -87,6 +88,13 @@ func (r *Runner) waitContext(ctx context.Context, t jobs.Task) (c waitContext, e
 		if c.holders, err = r.store.LaneHolders(ctx, t.Lane); err != nil {
 			return c, err
 		}
+	}
+	reserver, err := r.store.ReservedBy(ctx, t.ID)
+	if err != nil {
+		return c, err
+	}
+	if slices.ContainsFunc(c.workers, func(w Worker) bool { return w.ID == reserver && w.State != db.WorkerLost }) {
+		c.reserver = reserver
 	}
 	if t.State == jobs.Pending {
 		var s db.QueueStats
@@ -120,6 +128,9 @@ func (c waitContext) wait(t jobs.Task, now time.Time) Wait {
 func (c waitContext) unserved(t jobs.Task) Wait {
 	var draining []string
 	ready := slices.DeleteFunc(slices.Clone(c.workers), func(w Worker) bool {
+		if c.reserver != "" || len(w.Jobs) == 0 {
+			return w.ID != c.reserver
+		}
 		if w.State == db.WorkerDraining {
 			draining = append(draining, w.Name)
 		}
@@ -132,7 +143,7 @@ func (c waitContext) unserved(t jobs.Task) Wait {
 	if len(serving) == 0 {
 		return Wait{Reason: "no_queue"}
 	}
-	able := slices.DeleteFunc(serving, func(w Worker) bool { return !slices.Contains(w.Jobs, t.Job) })
+	able := slices.DeleteFunc(serving, func(w Worker) bool { return w.ID != c.reserver && !slices.Contains(w.Jobs, t.Job) })
 	if len(able) == 0 {
 		return Wait{Reason: "no_job"}
 	}

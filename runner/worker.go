@@ -22,7 +22,7 @@ type Worker struct {
 	Version   string     // version of runner in the worker, as in the constant Version
 	Slots     int        // greatest number of attempts that the worker runs at once; the attempts of a batch count as one
 	Queues    []QueueMax // queues that the worker serves; nil for all queues
-	Jobs      []string   // names of the jobs that the worker can run
+	Jobs      []string   // names of the jobs whose tasks the worker takes; none in runner run
 	// State is the state of the worker when Workers was called. In this table, "it" is the worker:
 	//
 	//	ready:      it starts tasks.

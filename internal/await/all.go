@@ -11,7 +11,8 @@ import (
 // All waits until every task has finished or was deleted. It returns the number of tasks that did not complete, and it prints a line to
 // stderr for each of them. It calls the function "show" for every task, in the order in which the tasks end. During a long wait it prints
 // the progress to stderr: a bar on a terminal, and elsewhere one line per minute. With --json it prints no progress.
-func All(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, show func(jobs.Task) error) (failed int, err error) {
+func All(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, obstacles *Obstacles,
+	show func(jobs.Task) error) (failed int, err error) {
 	bar := term.NewBar(p, "")
 	bar.Start("waiting", len(ids))
 	defer bar.Clear()
@@ -34,6 +35,10 @@ func All(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, sh
 		}
 		return true, p.Flush()
 	}, func() {
+		if obstacles.due() {
+			bar.Clear()
+			obstacles.Look(ctx)
+		}
 		bar.Show(term.Progress{Done: done, Failed: failed, Total: len(ids), PerSecond: meter.PerSecond(p.Now(), done)})
 	})
 	if err != nil {

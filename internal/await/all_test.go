@@ -49,7 +49,7 @@ func TestALongWaitShowsItsProgress(t *testing.T) {
 		now := time.Now()
 		p.Now, p.JSON = func() time.Time { return now }, test.json
 		cancel(ids[0])
-		failed, err := All(t.Context(), r, p, ids, func(task jobs.Task) error {
+		failed, err := All(t.Context(), r, p, ids, nil, func(task jobs.Task) error {
 			if now = now.Add(time.Minute); task.ID < ids[3] {
 				cancel(task.ID + 1)
 			}
@@ -77,7 +77,7 @@ func TestAWaitThatEndsEarlyRemovesTheBar(t *testing.T) {
 		p, _, stderr := termtest.Printer(40)
 		now := time.Now()
 		p.Now = func() time.Time { now = now.Add(time.Minute); return now }
-		_, err := All(ctx, r, p, ids, func(jobs.Task) error { return nil })
+		_, err := All(ctx, r, p, ids, nil, func(jobs.Task) error { return nil })
 		if status, ok := errors.AsType[failure.ExitStatus](err); !ok || status != StatusTimedOut {
 			t.Errorf("got %v, want exit status %d", err, StatusTimedOut)
 		}

@@ -64,8 +64,9 @@ func Stopped(p *term.Printer, err error, ids []int64, left int) error {
 // The function Each waits until every task has finished or was deleted. It calls the function "ended" for each task, in the order in which
 // the tasks end. A deleted task has an empty state. If ended returns more = false, Each returns at once. If ctx ends,
 // Each returns the cause.
-func Each(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error)) error {
-	return poll(ctx, r, ids, ended, func() {})
+func Each(ctx context.Context, r *runner.Runner, ids []int64, obstacles *Obstacles,
+	ended func(jobs.Task) (more bool, err error)) error {
+	return poll(ctx, r, ids, ended, func() { obstacles.Look(ctx) })
 }
 
 // poll does the same as Each. It also calls the function "polled" each time it has read the tasks from the database, unless all tasks have

@@ -17,6 +17,8 @@ import (
 type Tasks struct {
 	IDs     []int64 // tasks that exist when the wait begins
 	Missing []int64 // ids on the command line for which no task exists
+
+	Obstacles *Obstacles // says why the tasks don't run
 }
 
 // Select returns the tasks to wait for. If the filter has ids, these are the tasks with the ids. Otherwise they are the unfinished tasks
@@ -79,7 +81,7 @@ func (w Tasks) Announce(ctx context.Context, r *runner.Runner, p *term.Printer) 
 // The method One waits until the first of the tasks ends, and calls the function "show" for this task. The result "end" is an error that
 // contains the exit status of the task. The result "err" is set if the wait ended early.
 func (w Tasks) One(ctx context.Context, r *runner.Runner, p *term.Printer, show func(jobs.Task) error) (end, err error) {
-	err = Each(ctx, r, w.IDs, func(t jobs.Task) (more bool, err error) {
+	err = Each(ctx, r, w.IDs, w.Obstacles, func(t jobs.Task) (more bool, err error) {
 		err = show(t)
 		end = Finish(p, t)
 		return false, err
@@ -93,7 +95,7 @@ func (w Tasks) One(ctx context.Context, r *runner.Runner, p *term.Printer, show 
 // All waits until all tasks have ended, and calls the function "show" for each of them. The result "end" is an error that contains the exit
 // status, or nil if all tasks exist and have completed. The result "err" is set if the wait ended early.
 func (w Tasks) All(ctx context.Context, r *runner.Runner, p *term.Printer, show func(jobs.Task) error) (end, err error) {
-	failed, err := All(ctx, r, p, w.IDs, show)
+	failed, err := All(ctx, r, p, w.IDs, w.Obstacles, show)
 	switch {
 	case err != nil:
 		return nil, err

@@ -25,10 +25,10 @@ func Wait(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner
 		}
 	}
 	ids := slices.Sorted(maps.Keys(byID))
-	await.NoteObstacle(ctx, r, p, ids, "--wait-timeout", false)
+	obstacles := await.NoteObstacles(ctx, r, p, ids, "--wait-timeout", false)
 	ctx, stop := await.Limit(ctx, timeout)
 	defer stop()
-	failed, err := await.All(ctx, r, p, ids, func(t jobs.Task) error {
+	failed, err := await.All(ctx, r, p, ids, obstacles, func(t jobs.Task) error {
 		if !p.JSON || t.State == "" {
 			return nil
 		}

@@ -174,24 +174,8 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 		return err
 	}
 	id := added.ID
-	var state jobs.State // state of an older task with the unique key; empty for a new task
-	if added.Kept {
-		if o.Stdin != nil {
-			p.Say("task %d has this key: nothing reads stdin", id)
-		}
-		state, err = noteKept(ctx, r, p, id)
-	} else {
-		p.Note("task %d in %s", id, o.Spec.Queue)
-		err = o.PrintNotes(ctx, r, p, false)
-	}
-	if err != nil {
+	if err := to.Alone(func() error { return o.noteWait(ctx, r, to, added) }); err != nil {
 		return err
-	}
-	if option := "--wait-timeout"; !state.Finished() {
-		if o.Here {
-			option = ""
-		}
-		await.NoteObstacle(ctx, r, p, []int64{id}, option, o.Here)
 	}
 	ctx, stop := await.Limit(ctx, o.WaitTimeout)
 	defer stop()
@@ -207,7 +191,7 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 		}
 	}
 	var end error
-	err = await.Each(ctx, r, []int64{id}, func(t jobs.Task) (bool, error) {
+	err = await.Each(ctx, r, []int64{id}, to.Obstacles, func(t jobs.Task) (bool, error) {
 		if end = await.Finish(p, t); p.JSON && t.State != "" {
 			return false, p.Record(batch.EnqueuedRecord(t, added, p.Now()))
 		}
@@ -217,6 +201,28 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 		return o.stopped(ctx, r, p, err, added)
 	}
 	return to.Complete(end)
+}
+
+// noteWait says what the wait is for, and what may keep it from its end.
+func (o Options) noteWait(ctx context.Context, r *runner.Runner, to *output.LogPrinter, added runner.Enqueued) (err error) {
+	p := to.P
+	var state jobs.State // state of an older task with the unique key; empty for a new task
+	if added.Kept {
+		if o.Stdin != nil {
+			p.Say("task %d has this key: nothing reads stdin", added.ID)
+		}
+		state, err = noteKept(ctx, r, p, added.ID)
+	} else {
+		p.Note("task %d in %s", added.ID, o.Spec.Queue)
+		err = o.PrintNotes(ctx, r, p, false)
+	}
+	if option := "--wait-timeout"; err == nil && !state.Finished() {
+		if o.Here {
+			option = ""
+		}
+		to.Obstacles = await.NoteObstacles(ctx, r, p, []int64{added.ID}, option, o.Here)
+	}
+	return err
 }
 
 // stopped handles a wait that ended early because of err, and returns the error to report. If this process added the task and runs it

@@ -193,10 +193,19 @@ func Follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]
 	})
 }
 
+// Alone calls f while Tee prints nothing.
+func (s *LogPrinter) Alone(f func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return f()
+}
+
 // advance prints what is new of a task, while Tee prints nothing.
 func (s *LogPrinter) advance(ctx context.Context, r *runner.Runner, t jobs.Task, cursor *Cursor) (done bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	done, err = cursor.Advance(ctx, r, t, s)
+	if done, err = cursor.Advance(ctx, r, t, s); !done {
+		s.Obstacles.Look(ctx)
+	}
 	return done, cmp.Or(err, s.P.Flush(), s.err)
 }

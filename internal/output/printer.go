@@ -25,6 +25,8 @@ type LogPrinter struct {
 	Follow     bool      // whether the caller follows the output; LogPrinter then also reports retries
 	Since      time.Time // skip pieces that are older than this time; if it is zero, skip nothing
 
+	Obstacles *await.Obstacles // says why the followed tasks don't run; may be nil
+
 	mu   sync.Mutex     // between Tee and Follow; protects the fields below, and what they print
 	teed map[int64]bool // generations of the attempts whose output Tee prints
 	err  error          // of Tee

@@ -189,7 +189,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e.info = db.WorkerInfo{ID: db.NewWorkerID(), Name: name, Host: host, BootID: BootID(), PID: os.Getpid(), Namespace: pidNamespace(),
 		User: o.User, UID: os.Getuid(), Version: o.Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed,
-		Hooks: o.Hooks}
+		Single: o.Only != 0, Hooks: o.Hooks}
 	e.reaper = newReaper(e)
 	_, guarded := o.Handlers[jobs.CommandJob]
 	if !guarded && o.Hooks != (jobs.Hooks{}) {

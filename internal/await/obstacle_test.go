@@ -1,0 +1,38 @@
+package await
+
+import (
+	"context"
+	"regexp"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/runner/internal/term/termtest"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// A wait says each reason once, and a reason that comes later at the next look.
+func TestAWaitSaysEachReasonOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Alone: true})
+		soon, err := r.Enqueue(t.Context(), noop.With(0, jobs.In(8*time.Second)))
+		testkit.NoError(t, err)
+		ctx, stop := context.WithTimeoutCause(t.Context(), time.Minute, TimedOut{time.Minute})
+		defer stop()
+		p, _, stderr := termtest.Printer(0)
+		p.Now = time.Now
+		o := NoteObstacles(ctx, r, p, []int64{soon.ID}, "", false)
+		testkit.Equal(t, "at once", stderr.String(), "")
+		go func() {
+			time.Sleep(35 * time.Second)
+			testkit.NoError(t, r.Pause(ctx, "", runner.AllQueues))
+		}()
+		err = Each(ctx, r, []int64{soon.ID}, o, func(jobs.Task) (bool, error) { return true, nil })
+		testkit.Equal(t, "end", err.Error(), "gave up waiting after 1m")
+		said := regexp.MustCompile(`paused .*`).ReplaceAllString(stderr.String(), "paused")
+		testkit.Equal(t, "stderr", said, "task 1 cannot start yet: no worker runs\ntask 1 cannot start yet: all queues paused\n")
+	})
+}
