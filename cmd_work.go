@@ -113,9 +113,6 @@ func workFlags() []cli.Flag {
 		cli.SizeOption("min-free-memory", "start no task while the machine has less free memory than this", 0).Default("off"),
 		cli.SizeOption("output-limit", "store at most this much output of each attempt, for tasks without --output-limit; 0: none",
 			taskspec.DefaultOutputLimit).Default("1MiB"),
-		cli.TextOption("log-dir", "DIR", "also write the output of each attempt to a file in DIR, such as 41-1.log", ""),
-		cli.SizeOption("log-size",
-			"rename a file of --log-dir to NAME.1 at this size and begin a new file; 0: no limit", 1<<30).Default("1GiB"),
 		cli.BoolOption("tee", "copy the output of tasks to stdout and stderr"),
 		cli.TextOption("on-failure", "CMD", "run CMD as a task for each failed task without its own --on-failure", ""),
 		cli.TextOption("on-success", "CMD", "run CMD as a task for each completed task without its own --on-success", ""),
@@ -137,7 +134,7 @@ func workFlags() []cli.Flag {
 type workOptions struct {
 	engine     runner.Options
 	untilEmpty bool
-	commands   output.Copies      // where to copy the output of commands
+	commands   runner.CommandOptions
 	notifier   *systemd.Notifier  // informs systemd about the state of the worker; nil if systemd does not ask for that
 	terminal   bool               // whether the worker runs in a terminal; if so, it ends when the terminal closes
 	serve      *web.ServerOptions // options of the web pages; nil if they are not served
@@ -191,8 +188,10 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		return o, err
 	}
 	o.engine.Log = logging.New(p.Stderr, logging.StyleFor(cli.Get[string](c, "log-format"), p.Stderr), level)
-	o.commands = output.Copies{Tee: cli.Get[bool](c, "tee"), Dir: cli.Get[string](c, "log-dir"), Size: cli.Get[int64](c, "log-size"),
-		Prefix: o.engine.Concurrency > 1, Log: o.engine.Log, Pages: o.pagesURL}
+	o.commands.PagesURL = o.pagesURL
+	if cli.Get[bool](c, "tee") {
+		o.commands.Tee = output.NewTee(p.Stdout, p.Stderr, o.engine.Concurrency > 1, o.engine.Log).Copy
+	}
 	if o.notifier = systemd.New(a.Getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
 		o.engine.Liveness, o.engine.LivenessEvery = o.notifier.Report, o.notifier.Every
 	}
@@ -287,17 +286,13 @@ func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptio
 		}
 		defer stop()
 	}
-	stopFiles, err := o.commands.Register(ctx, r, p)
-	if err != nil {
-		return err
-	}
-	defer stopFiles()
+	r.Register(runner.Commands(o.commands))
 	defer o.notifier.Start(r)()
 	work := r.Work
 	if o.untilEmpty {
 		work = r.WorkUntilEmpty
 	}
-	err = work(working)
+	err := work(working)
 	switch {
 	case errors.Is(err, jobs.ErrShutdown): // the log already contains the error
 		return failure.ExitStatus(1)

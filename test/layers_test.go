@@ -145,7 +145,7 @@ var layers = []layer{
 	{path: "internal/logging", ours: []string{"internal/humanize", "internal/record", "internal/term"},
 		others: []string{"github.com/coreos/go-systemd/v22/journal"}},
 	{path: "internal/output", ours: []string{"internal/admin", "internal/await", "internal/failure", "internal/humanize",
-		"internal/lines", "internal/pattern", "internal/record", "internal/term", "internal/taskspec", "jobs", "runner"}},
+		"internal/lines", "internal/record", "internal/term", "internal/taskspec", "jobs", "runner"}},
 	{path: "internal/bulk", ours: []string{"internal/admin", "internal/cli", "internal/failure", "internal/humanize", "internal/lifecycle",
 		"internal/present", "internal/record",
 		"internal/search", "internal/term", "internal/timetext", "jobs", "runner"}},
