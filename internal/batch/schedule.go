@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/invocation"
-	"example.com/runner/internal/spelling"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -41,7 +41,7 @@ func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, e
 	}
 	for key := range keys {
 		if known := slices.Concat(scheduleKeys, scheduleOtherKey); !slices.Contains(known, key) {
-			if near := spelling.Nearest(key, known); near != "" {
+			if near := humanize.Nearest(key, known); near != "" {
 				return s, fmt.Errorf("unknown field %q (%s?)", key, near)
 			}
 			return s, fmt.Errorf("unknown field %q", key)

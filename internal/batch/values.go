@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/jsonscan"
-	"example.com/runner/internal/spelling"
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
@@ -114,7 +114,7 @@ func (v *lineValues) split(text []byte) error {
 }
 
 func (keys lineKeys) unknown(name string) error {
-	if near := spelling.Nearest(name, slices.Sorted(maps.Keys(keys))); near != "" {
+	if near := humanize.Nearest(name, slices.Sorted(maps.Keys(keys))); near != "" {
 		return fmt.Errorf("unknown field %q (%s?)", name, near)
 	}
 	return fmt.Errorf("unknown field %q", name)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"example.com/runner/internal/failure"
-	"example.com/runner/internal/spelling"
+	"example.com/runner/internal/humanize"
 )
 
 // name returns the full name of the command, such as "runner schedule add".
@@ -24,7 +24,7 @@ func (line *Line) commandHint(word string, args []string) string {
 		return hint
 	}
 	names := commandNamesOf(line.commands)
-	if near := cmp.Or(spelling.Nearest(word, names), beginning(word, names)); near != "" {
+	if near := cmp.Or(humanize.Nearest(word, names), beginning(word, names)); near != "" {
 		return line.name() + " " + near
 	}
 	if _, err := exec.LookPath(word); err == nil && line.Path == nil && next != "" {
@@ -113,7 +113,7 @@ func (line *Line) optionHint(name string) string {
 	for _, o := range line.options {
 		names = append(names, "--"+o.name)
 	}
-	return cmp.Or(spelling.Nearest(name, names), beginning(name, names), line.name()+" --help")
+	return cmp.Or(humanize.Nearest(name, names), beginning(name, names), line.name()+" --help")
 }
 
 // hasOption reports whether a command has an option, such as --queue or -q.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Safe escapes control characters, characters that change the direction of text, and bytes that are not UTF-8. The escapes look like \n,
@@ -107,27 +109,10 @@ func Took(d time.Duration) string {
 }
 
 // Size formats a number of bytes: 118 B, 1.2 MB, 84 MB.
-func Size(bytes int64) string {
-	n, unit := float64(bytes), 0
-	names := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}
-	for n >= 999.5 && unit < len(names)-1 {
-		n, unit = n/1000, unit+1
-	}
-	if n < 9.95 && unit > 0 {
-		return fmt.Sprintf("%.1f %s", n, names[unit])
-	}
-	return fmt.Sprintf("%.0f %s", n, names[unit])
-}
+func Size(bytes int64) string { return humanize.Bytes(uint64(max(bytes, 0))) }
 
 // Count formats a number with commas: 1,284.
-func Count(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	digits := strings.TrimPrefix(text, "-")
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return text[:len(text)-len(strings.TrimLeft(text, "-"))] + digits
-}
+func Count(n int64) string { return humanize.Comma(n) }
 
 // Plural formats a number with a noun: 1 task, 1,203 tasks.
 func Plural(n int, thing string) string {

@@ -80,7 +80,7 @@ func TestLogPrinterPrefixesLines(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("stdout\n%.300s\nwant\n%.300s", out, want)
 	}
-	if want := "[7] error\n[7] more\n[7] --- 12.3 MiB not kept (--output-limit) ---\n[7] --- some output not kept " +
+	if want := "[7] error\n[7] more\n[7] --- 13 MB not kept (--output-limit) ---\n[7] --- some output not kept " +
 		"(--output-limit) ---\n"; talk.String() != want {
 		t.Errorf("stderr\n%s\nwant\n%s", talk, want)
 	}
@@ -106,13 +106,4 @@ func TestLogPrinterCountsMissingBytes(t *testing.T) {
 	p.Flush()
 	testkit.Equal(t, "stdout", out.String(), "0123456789abcdevwxyzend")
 	testkit.Equal(t, "stderr", talk.String(), "--- 7 B not kept (--output-limit 20) ---\n")
-}
-
-func TestBinarySize(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 12_897_484: "12.3 MiB", 1<<30 - 1: "1.0 GiB",
-		5 << 40: "5.0 TiB"} {
-		if got := binarySize(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
 }

@@ -128,7 +128,7 @@ func (s *LogPrinter) gap(t jobs.Task, missing int64) error {
 	}
 	what := "some output"
 	if missing != unknown {
-		what = binarySize(missing)
+		what = humanize.Size(missing)
 	}
 	limit := "--output-limit"
 	// For a task with the default limit, the --output-limit of the worker applies, which this process does not know.
@@ -228,17 +228,4 @@ func (s *LogPrinter) writeTo(stream string, data []byte) error {
 	}
 	_, err := s.P.Stderr.Write(data)
 	return err
-}
-
-// binarySize formats a number of bytes in the units of --output-limit: 118 B, 12.3 MiB.
-func binarySize(bytes int64) string {
-	n, unit := float64(bytes), 0
-	names := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	for n >= 1023.95 && unit < len(names)-1 {
-		n, unit = n/1024, unit+1
-	}
-	if unit == 0 {
-		return fmt.Sprintf("%d B", bytes)
-	}
-	return fmt.Sprintf("%.1f %s", n, names[unit])
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/runner/internal/spelling"
+	"example.com/runner/internal/humanize"
 )
 
 // Names contains the names that occur in a database. The key is the selector that takes a name as its value, such as queue.
@@ -76,7 +76,7 @@ func nearest(word string, list []string) string {
 	if slices.Contains(list, word) {
 		return word
 	}
-	if near := spelling.Nearest(word, list); near != "" {
+	if near := humanize.Nearest(word, list); near != "" {
 		return near
 	}
 	return word

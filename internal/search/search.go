@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode"
 
-	"example.com/runner/internal/spelling"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
@@ -48,7 +48,7 @@ func ParseTerms(text string) ([]Term, error) {
 		return nil, err
 	}
 	for _, t := range terms {
-		near := spelling.Nearest(t.Key, termKeys)
+		near := humanize.Nearest(t.Key, termKeys)
 		switch {
 		case t.Key == "" || slices.Contains(termKeys, t.Key) && t.Value != "":
 		case slices.Contains(termKeys, t.Key):
@@ -224,7 +224,7 @@ func ParseStates(text string) ([]jobs.State, error) {
 		case slices.Contains(jobs.States(), jobs.State(word)):
 			list = append(list, jobs.State(word))
 		default:
-			if near := spelling.Nearest(word, stateWords()); near != "" {
+			if near := humanize.Nearest(word, stateWords()); near != "" {
 				return nil, fmt.Errorf("unknown state %q; did you mean %s?", word, near)
 			}
 			return nil, fmt.Errorf("unknown state %q (%s, unfinished or finished)", word, join(jobs.States()))

@@ -10,7 +10,6 @@ import (
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/search"
-	"example.com/runner/internal/spelling"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -117,7 +116,7 @@ func warnUnusedQueues(ctx context.Context, r *runner.Runner, p *term.Printer, qu
 			continue
 		}
 		similar := ""
-		if near := spelling.Nearest(name, used); near != "" {
+		if near := humanize.Nearest(name, used); near != "" {
 			similar = " (" + near + "?)"
 		}
 		p.Note("queue %s has no tasks, none ended there in 24h, and no worker names it%s", name, similar)
@@ -145,7 +144,7 @@ func WarnUnknown(ctx context.Context, r *runner.Runner, p *term.Printer, f jobs.
 			return err
 		}
 		similar := ""
-		if near := spelling.Nearest(name, known[kind]); near != "" {
+		if near := humanize.Nearest(name, known[kind]); near != "" {
 			similar = "; did you mean " + near + "?"
 		}
 		p.Say("%s %s has no tasks, and no worker or schedule names it%s", kind, name, similar)
