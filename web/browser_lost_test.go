@@ -172,6 +172,22 @@ func TestALostServerIsShownInABrowser(t *testing.T) {
 	b.until("the page is live again", "document.querySelector('#live').textContent.includes('live')")
 }
 
+func TestAnOpenPageStaysWhileTheDatabaseFailsInABrowser(t *testing.T) {
+	t.Parallel()
+	r := open(t)
+	shell(t, r, "true")
+	b := browse(t, serve(t, r, webOptions))
+	b.screen(1280, "light")
+	b.expect("503")
+	b.open("/tasks")
+	b.until("it is connected", "stream && stream.readyState === 1")
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.until("the page says so", "document.querySelector('#stale').textContent.includes('has not answered since')")
+	b.until("the page keeps its tasks", "document.querySelector('#t1') !== null")
+}
+
 func TestTheSignInPageHasNoToolsOfOtherPages(t *testing.T) {
 	s := serve(t, open(t), web.ServerOptions{})
 	page := s.page("/login")

@@ -60,6 +60,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/klauspost/compress/gzhttp"
+
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -100,7 +102,6 @@ type handler struct {
 	logger     *slog.Logger
 	cross      *http.CrossOriginProtection
 	mux        *http.ServeMux
-	pages      pageCache
 	live       live
 	trends     trendCache
 	workerRuns runsCache
@@ -118,7 +119,19 @@ var static embed.FS
 // Handler serves the pages of r below Options.BasePath, and in the same place /metrics (for Prometheus), /api/v1/, /healthz and /readyz.
 // Authorize decides about all of these paths except /healthz and /readyz. Handler reads r's database and starts no worker. Requests that
 // change something must have the same origin, which net/http's CrossOriginProtection checks.
-func Handler(r *runner.Runner, o Options) http.Handler { return newHandler(r, o) }
+func Handler(r *runner.Runner, o Options) http.Handler { return compressed(newHandler(r, o)) }
+
+// compressed sends the texts of a handler with gzip. Compression can reveal a
+// secret by the length of a page, but no page contains one. Streams of events
+// stay as they are: each event has only a few bytes.
+func compressed(h http.Handler) http.Handler {
+	wrap, err := gzhttp.NewWrapper(gzhttp.EnableZstd(false), gzhttp.ContentTypes([]string{"text/html", "text/css",
+		"text/javascript", "text/csv", "application/json", "image/svg+xml"}))
+	if err != nil {
+		panic(err) // the options are valid, so there is no error
+	}
+	return wrap(h)
+}
 
 func newHandler(r *runner.Runner, o Options) *handler {
 	h := &handler{r: r, o: o, base: strings.TrimRight(path.Clean("/"+o.BasePath), "/"), logger: o.Log, live: live{r: r},
@@ -183,10 +196,6 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // ServeHTTP sets the headers of the response. It checks the host and the path of the request, and whether the user may
 // send it. Then it calls the handler of the path.
 func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if c, accepted := compress(w, req); accepted {
-		defer c.close()
-		w = c
-	}
 	header := w.Header()
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")

@@ -29,7 +29,6 @@ type live struct {
 	subscribers map[chan struct{}]struct{}
 	stop        context.CancelFunc // stops polling; nil while nothing polls
 	done        chan struct{}      // closed when polling has ended
-	changed     time.Time          // time of the last notification
 }
 
 var errTooMany = errors.New("too many pages are open")
@@ -64,20 +63,12 @@ func (l *live) subscribe() (chan struct{}, error) {
 func (l *live) notify() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.changed = time.Now()
 	for subscriber := range l.subscribers {
 		select {
 		case subscriber <- struct{}{}:
 		default: // the subscriber has not read the last notification, so it needs no other
 		}
 	}
-}
-
-// lastChange returns the time of the last notification.
-func (l *live) lastChange() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.changed
 }
 
 // closeAll closes the channels of the remaining subscribers when polling has ended with an error.
@@ -150,7 +141,7 @@ func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 	}
 	alive := time.NewTicker(keepAliveInterval)
 	defer alive.Stop()
-	first := time.After(freshFor) // the first event reports changes between the load of the page and the subscription
+	first := time.After(pollInterval) // the first event reports changes between the load of the page and the subscription
 	for n := 1; ; n++ {
 		text := fmt.Appendf(nil, "event: rev\ndata: %d\n\n", n)
 		select {

@@ -134,57 +134,6 @@ func truncate(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
-// rendered is the part of a page that depends on the database.
-type rendered struct {
-	title string
-	main  []byte
-	at    time.Time // time just before the server read the database
-}
-
-// pageCache keeps the last content of each page. With this cache, many open tabs of a page cost as much as one tab. While the database is
-// busy, the server shows the last content.
-type pageCache struct {
-	mu   sync.Mutex
-	last map[string]*cachedPage
-}
-
-type cachedPage struct {
-	mu   sync.Mutex // held while the page is rendered
-	page rendered
-	used time.Time
-}
-
-const (
-	maxPages = 64
-	freshFor = 900 * time.Millisecond // how long open tabs get the same content, so that the server renders a change once for all tabs
-)
-
-// entry returns the cache entry of a URL in a time zone. If the cache is full, it removes the entry that was not used for the longest
-// time.
-func (p *pageCache) entry(url string) *cachedPage {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.last == nil {
-		p.last = map[string]*cachedPage{}
-	}
-	m := p.last[url]
-	if m == nil {
-		m = &cachedPage{}
-		if len(p.last) >= maxPages {
-			oldest := ""
-			for key, other := range p.last {
-				if oldest == "" || other.used.Before(p.last[oldest].used) {
-					oldest = key
-				}
-			}
-			delete(p.last, oldest)
-		}
-		p.last[url] = m
-	}
-	m.used = time.Now()
-	return m
-}
-
 // view is the data of a template: a struct that embeds the struct "page".
 type view interface{ common() *page }
 
@@ -197,12 +146,12 @@ type loader func(ctx context.Context, req *http.Request) (name string, v view, e
 // fragment is the media type that the script of an open page sends in the Accept header when it loads new content.
 const fragment = "text/x-fragment"
 
-// page returns the handler of a page. The handler responds with the whole page. If an open page loads its new content,
-// the response has only the content, without the layout.
+// page returns the handler of a page.
 func (h *handler) page(load loader) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
-		isFragment := strings.Contains(req.Header.Get("Accept"), fragment)
-		content, stale, err := h.content(req, load, isFragment)
+		ctx, cancel := readContext(req)
+		defer cancel()
+		name, v, err := load(ctx, req)
 		switch {
 		case err == nil:
 		case errors.Is(err, jobs.ErrNotFound), errors.Is(err, jobs.ErrInvalid):
@@ -210,68 +159,31 @@ func (h *handler) page(load loader) http.HandlerFunc {
 			return
 		case req.Context().Err() != nil: // the client has closed the request
 			return
-		case content.main == nil:
+		default:
 			h.logger.Warn("page", "path", req.URL.Path, "err", err)
 			h.writeError(w, req, http.StatusServiceUnavailable, "The database does not answer in time. Try again in a moment.")
 			return
-		default:
-			h.logger.Warn("page", "path", req.URL.Path, "err", err)
 		}
-		l := layout{page: h.newPage(req, content.title, ""), Main: template.HTML(content.main), Stale: stale}
+
+		main, ok := h.execute(w, name, v)
+		if !ok {
+			return
+		}
+		l := layout{page: h.newPage(req, v.common().Title, ""), Main: template.HTML(main)}
 		l.Search = humanize.Safe(req.URL.Query().Get("q"))
 		l.Nav, _, _ = strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
 		if l.Nav = cmp.Or(l.Nav, "overview"); l.Nav == "jobs" {
 			l.Nav = "tasks"
 		}
 		l.HasSearch = req.URL.Path == "/tasks"
-		if isFragment {
-			l.Main = template.HTML(changedRegions(content.main, req.Header.Get(haveHeader)))
-			h.send(w, http.StatusOK, "fragment", l)
-			return
+		if !strings.Contains(req.Header.Get("Accept"), fragment) { // an open page shows no message of an action elsewhere
+			l.Flash = h.takeFlash(w, req)
 		}
-		l.Flash = h.takeFlash(w, req)
 		if found := addedTask().FindStringSubmatch(l.Flash); found != nil {
 			l.Added = found[1]
 		}
-		h.send(w, http.StatusOK, "layout", l)
+		h.send(w, http.StatusOK, l)
 	}
-}
-
-// content returns the content of a page, which is cached for open tabs. If the
-// database fails, it returns the last content, the text that says since when
-// this is stale, and the error.
-//
-// content unlocks the page before the caller sends it: a client that doesn't
-// read would block all other clients of the page.
-func (h *handler) content(req *http.Request, load loader, isFragment bool) (page rendered, stale string, err error) {
-	m := h.pages.entry(zone(req).String() + " " + req.URL.RequestURI())
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	if isFragment && time.Since(m.page.at) <= freshFor && !m.page.at.Before(h.live.lastChange()) {
-		return m.page, "", nil
-	}
-	made, err := h.render(req, load)
-	if err != nil {
-		return m.page, "stale since " + m.page.at.In(zone(req)).Format(time.TimeOnly), err
-	}
-	m.page = made
-	return made, "", nil
-}
-
-func (h *handler) render(req *http.Request, load loader) (rendered, error) {
-	ctx, cancel := readContext(req)
-	defer cancel()
-	at := time.Now()
-	name, v, err := load(ctx, req)
-	if err != nil {
-		return rendered{}, err
-	}
-	var b bytes.Buffer
-	if err := templates().ExecuteTemplate(&b, name, v); err != nil {
-		return rendered{}, err
-	}
-	return rendered{title: v.common().Title, main: b.Bytes(), at: at}, nil
 }
 
 // addedTask matches the text about a task that an action has added.
@@ -281,7 +193,7 @@ var addedTask = pattern.Lazy(`^task ([0-9]+) of schedule \S+ enqueued`)
 type layout struct {
 	page
 	Main         template.HTML
-	Flash, Stale string
+	Flash        string
 	Added        string // id of the task that an action has added; empty if it has added none
 	HasSearch    bool   // whether the page has its own search field
 	NoNavigation bool   // whether the page has no navigation
@@ -290,7 +202,7 @@ type layout struct {
 // writePage responds with a page that does not depend on the database.
 func (h *handler) writePage(w http.ResponseWriter, status int, name string, v view) {
 	if main, ok := h.execute(w, name, v); ok {
-		h.send(w, status, "layout", layout{page: *v.common(), Main: template.HTML(main), NoNavigation: name == "login"})
+		h.send(w, status, layout{page: *v.common(), Main: template.HTML(main), NoNavigation: name == "login"})
 	}
 }
 
@@ -305,8 +217,8 @@ func (h *handler) execute(w http.ResponseWriter, name string, data any) ([]byte,
 	return b.Bytes(), true
 }
 
-func (h *handler) send(w http.ResponseWriter, status int, name string, l layout) {
-	if text, ok := h.execute(w, name, l); ok {
+func (h *handler) send(w http.ResponseWriter, status int, l layout) {
+	if text, ok := h.execute(w, "layout", l); ok {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.WriteHeader(status)
 		_, _ = w.Write(text) // an error means that the client is gone

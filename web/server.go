@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"example.com/runner/internal/admin"
@@ -55,6 +56,7 @@ type Server struct {
 
 // The limits of the server for slow or large requests.
 const (
+	maxConnections  = 2 * maxStreams // so the streams of open pages can use half of them
 	maxHeader       = 16 << 10
 	headerTimeout   = 5 * time.Second
 	bodyTimeout     = 30 * time.Second
@@ -226,10 +228,16 @@ func (s *Server) TokenFile() string { return s.file }
 func (s *Server) Serve(ctx context.Context) error {
 	stopped, stop := context.WithCancel(context.Background()) // stop ends the streams
 	defer stop()
-	var open connections
-	server := &http.Server{ConnState: open.changed, Handler: s.handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return stopped }}
+	server := &http.Server{
+		Handler:           compressed(s.handler),
+		ConnState:         limitConnections(),
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       bodyTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		BaseContext:       func(net.Listener) context.Context { return stopped },
+	}
 	var closing sync.WaitGroup
 	defer closing.Wait()
 	counted := s.handler.counts.start(s.handler.r) // count the tasks now, so that the first page does not wait for the count
@@ -257,6 +265,24 @@ func (s *Server) Serve(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// limitConnections returns a hook of a server that closes each new connection
+// while maxConnections are open. (netutil.LimitListener would hide CloseWrite of
+// the connection: then a client may lose the answer to a request that is too
+// large.)
+func limitConnections() func(net.Conn, http.ConnState) {
+	var open atomic.Int64
+	return func(conn net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			if open.Add(1) > maxConnections {
+				_ = conn.Close() // the goroutine of the connection gets an error from its read, and ends
+			}
+		case http.StateClosed:
+			open.Add(-1)
+		}
+	}
 }
 
 // assetVersion returns a hash of the embedded files.

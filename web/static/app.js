@@ -13,7 +13,7 @@ const load = async (url, options, late = () => {}, mine = new AbortController())
 	const slow = setTimeout(late, limits.slow), most = setTimeout(() => mine.abort(), limits.most)
 	try {
 		const answer = await fetch(url, { ...options, signal: mine.signal }), text = await answer.text()
-		offline(false)
+		offline(answer.status === 503)
 		return [answer, text]
 	} finally { clearTimeout(slow); clearTimeout(most) }
 }
@@ -40,7 +40,7 @@ $('.tools').hidden = false
 const ask = $('#ask')
 // After a change the page loads itself and replaces its live regions.
 const parser = new DOMParser()
-let stream, timer, releasing, busy, again, have = {} // have: hashes of the live regions
+let stream, timer, releasing, busy, again
 const touched = part => {
 	const selection = getSelection()
 	return part.contains(document.activeElement) || part.matches(':active') || (!selection.isCollapsed && part.contains(selection.anchorNode))
@@ -66,16 +66,15 @@ for (const kind of ['mouseout', 'focusout', 'change']) {
 	document.addEventListener(kind, () => { if (held.length) { clearTimeout(releasing); releasing = setTimeout(release, 300) } })
 }
 const ids = page => $$('[data-live]', page).map(r => r.id).join()
+const textsOf = page => Object.fromEntries($$('[data-live]', page).map(region => [region.id, region.outerHTML]))
+let texts = textsOf(document) // the regions as the server has sent them
 const replace = text => {
 	const fresh = parser.parseFromString(text, 'text/html')
 	document.title = fresh.title
 	const box = $('#box'), next = fresh.getElementById('box')
-	const hashes = Object.fromEntries($('meta[name=have]', fresh).content.split(' ').map(pair => pair.split('=')))
 	if (ids(document) !== ids(fresh) && !$$('[data-live],dialog').some(inUse)) {
-		if ($('[data-same]', fresh)) { have = {}; again = true; return }
-		have = hashes
-		$$('title,#stale', fresh).forEach(e => e.remove())
-		$('main').replaceChildren(...fresh.body.childNodes)
+		texts = textsOf(fresh)
+		$('main').replaceChildren(...$('main', fresh).childNodes)
 	} else if (box && next.dataset.attempt && box.dataset.attempt !== next.dataset.attempt && atEnd && !$('#log').contains(getSelection().anchorNode)) {
 		$('.find').replaceWith($('.find', fresh))
 		$('#log').hidden = false
@@ -90,10 +89,10 @@ const replace = text => {
 	held = []
 	for (const region of $$('[data-live]')) {
 		const next = fresh.getElementById(region.id)
-		if (!next || next.dataset.same !== undefined) continue
+		if (!next || texts[region.id] === next.outerHTML) continue
 		const moves = shape(region) !== shape(next)
 		if (!force && (inUse(region) || (moves && region.matches(':hover')))) {
-			delete have[region.id]
+			delete texts[region.id]
 			if (next.isEqualNode(region)) continue
 			if (moves && region.id === 'rows') {
 				const news = $$('tr[id]', next).filter(row => !document.getElementById(row.id)).length
@@ -103,9 +102,8 @@ const replace = text => {
 			if (!moves && $(rows, region)) held.pop()
 			continue
 		}
-		have[region.id] = hashes[region.id]
-		if (next.isEqualNode(region)) continue
 		const open = $$('details', region).map(d => d.open), places = $$('.graph', region).map(g => [g.scrollLeft, g.scrollTop])
+		texts[region.id] = next.outerHTML
 		region.replaceWith(next)
 		$$('.graph', next).forEach((g, i) => places[i] && g.scrollTo(...places[i]))
 		$$('details', next).forEach((d, i) => { d.open = open[i] })
@@ -132,9 +130,9 @@ const refresh = async () => {
 	if (busy) { again = true; return }
 	busy = true
 	try {
-		const [answer, text] = await load(location.pathname + location.search, { headers: { ...part, Have: Object.values(have).join(' ') } },
-			() => offline(true))
+		const [answer, text] = await load(location.pathname + location.search, { headers: part }, () => offline(true))
 		if (answer.ok) replace(text)
+		else if (answer.status === 503) again = true
 		else if (answer.status === 401 && !ask.open && !sending) location.reload()
 	} catch { offline(true) }
 	busy = false
@@ -142,7 +140,7 @@ const refresh = async () => {
 }
 const poll = on => { clearInterval(timer); timer = on ? setInterval(refresh, 5000) : undefined }
 const connect = () => {
-	if (stream || !$('[data-live]:not(#stale)')) return
+	if (stream || !$('[data-live]')) return
 	stream = new EventSource(base + '/events')
 	heard = Date.now()
 	stream.addEventListener('rev', () => { heard = Date.now(); refresh() })
