@@ -19,11 +19,12 @@ import (
 func editCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Category: "Control", Usage: "change waiting tasks",
-		UsageText: "runner edit ID... [OPTIONS] [-- COMMAND [ARG...]]",
+		UsageText: "runner edit ID... [OPTIONS] [-- COMMAND [ARG...]]\nrunner edit ID... --first",
 		Description: `EXAMPLES
   runner edit 1042 --priority 9 --queue media
   runner edit 1042 --at 22:00 --timeout 2h
   runner edit 1042 --unset lane,timeout -- backup.sh --full
+  runner edit 1042 1040 --first      # 1042 starts before 1040
 
 edit changes the given options of tasks that have not started, or that wait for
 another attempt. The other options, the attempts and the history stay. The
@@ -34,6 +35,11 @@ runs with all old options or with all new options, never with a mix.
 -e adds or replaces one variable. edit looks up a new command as enqueue does.
 If you change the due time, the expiry time moves by the same amount. edit
 cannot change the job of a task or the tasks that it waits for.
+
+--first sets the priority of a task to one more than the highest priority of the
+pending tasks of its queue and of the tasks that wait for its lane. If the task
+already starts before all these tasks, its priority stays. --first ends no other
+reason to wait: a start time, another task, or a pause.
 
 edit prints a line for each task: its id and state. runner show lists
 the changes.
@@ -53,6 +59,8 @@ EXIT STATUS
 type editOptions struct {
 	ids  []int64
 	edit taskflags.Edit
+
+	first bool
 }
 
 func readEditOptions(c *cli.Context, a *cli.App) (o editOptions, err error) {
@@ -70,11 +78,22 @@ func readEditOptions(c *cli.Context, a *cli.App) (o editOptions, err error) {
 	if len(o.ids) == 0 {
 		return o, failure.Usage("edit needs task ids").Hint("runner edit 1042 --priority 9")
 	}
-	o.edit, err = taskflags.ReadEdit(c, a, command)
+	if o.first = cli.Get[bool](c, "first"); o.first && (command != nil || c.NumFlags() > 1) {
+		return o, failure.Usage("--first cannot be used with other changes").Hint("runner edit %d --first", o.ids[0])
+	}
+	if !o.first {
+		o.edit, err = taskflags.ReadEdit(c, a, command)
+	}
 	return o, err
 }
 
 func runEdit(ctx context.Context, r *runner.Runner, p *term.Printer, o editOptions) error {
+	if o.first {
+		first := bulk.Action{Verb: "edit", Done: "moved to the front", Selection: cli.Selection{Filter: jobs.Filter{IDs: o.ids}}}
+		return first.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
+			return admin.PutFirst(ctx, r, ids)
+		})
+	}
 	out := bulk.NewOutcomes(p, &bulk.Action{Verb: "edit", Done: "edited"}, o.ids)
 	for _, id := range o.ids {
 		if err := editTask(ctx, r, p, o.edit, out, id); err != nil {

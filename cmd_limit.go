@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,10 +168,13 @@ func readLimits(c *cli.Context, _ *cli.App) ([]jobs.Limit, error) {
 		return nil, err
 	}
 	r, running, burst := cli.Get[startRate](c, "rate"), cli.Get[int](c, "running"), cli.Get[int](c, "burst")
+	whole := "--all"
+	if targets[0].Kind == jobs.QueueTarget {
+		whole = "-q " + targets[0].Name
+	}
 	switch {
 	case c.IsSet("running") && running == 0:
-		return nil, failure.Usage("--running 0: too small; use 1 or more").Hint("runner pause %s",
-			cmp.Or(targets[0].Name, "--all"))
+		return nil, failure.Usage("--running 0: too small; use 1 or more").Hint("runner pause %s", whole)
 	case c.IsSet("burst") && burst == 0:
 		return nil, failure.Usage("--burst 0: too small; use 1 or more")
 	case c.IsSet("burst") && r.n == 0:

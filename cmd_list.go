@@ -25,7 +25,7 @@ func listCommand(a *cli.App) *cli.Command {
 			cli.ChoiceOption("sort", "id: newest first; due: only waiting tasks, in the order of their due times", "id", "id", "due").
 				Default("id"),
 			cli.BoolOption("group", "group the failed tasks by their cause; print the largest group first"),
-			cli.BoolOption("held", "held tasks only; they start after runner release"),
+			cli.BoolOption("paused", "paused tasks only; they start after runner resume"),
 			cli.BoolOption("wide", "also print PRI, LANE, CPU, MEMORY and WORKER; do not cut lines"),
 			cli.RevealOption(), cli.FormatOption()),
 		Description: `EXAMPLES
@@ -81,7 +81,7 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 	}
 	o := listOptions{List: view.List{Filter: s.Filter, Rows: cli.Get[int](c, "rows"), Oldest: cli.Get[bool](c, "reverse"),
 		Wide: cli.Get[bool](c, "wide"), Reveal: cli.Get[bool](c, "reveal")}}
-	o.Filter.Before, o.Filter.Held = cli.Get[int64](c, "before"), cli.Get[bool](c, "held")
+	o.Filter.Before, o.Filter.Paused = cli.Get[int64](c, "before"), cli.Get[bool](c, "paused")
 	if o.ByDue = c.String("sort") == "due"; o.ByDue {
 		if o.Filter.Before > 0 {
 			return o, failure.Usage("--sort due does not go with --before, which is for a list by id").
@@ -106,7 +106,7 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 // onlyFailed prepares a list with --group, which shows only failed tasks. It returns an error if the user gave options that do not apply to
 // groups.
 func (o *listOptions) onlyFailed(c *cli.Context) error {
-	for _, name := range []string{"before", "reverse", "sort", "held", "reveal"} {
+	for _, name := range []string{"before", "reverse", "sort", "paused", "reveal"} {
 		if c.IsSet(name) {
 			return failure.Exclusive("--group", "--"+name)
 		}

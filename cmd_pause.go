@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
@@ -15,57 +18,173 @@ import (
 
 func pauseCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Category: "Control", Usage: "stop starting tasks of queues",
-		UsageText: "runner pause QUEUE...|--all [--for DUR] [--reason TEXT]",
+		Category: "Control", Usage: "keep waiting tasks or whole queues from starting",
+		UsageText: "runner pause ID...|SELECTOR [--reason TEXT]\n" +
+			"runner pause -q QUEUE|--all [--for DUR] [--reason TEXT]",
 		Description: `EXAMPLES
-  runner pause media --reason "disk is full"
-  trap 'runner resume web' EXIT; runner pause web; ./migrate.sh
-  runner pause --all --for 2h
+  runner pause 1042 --reason "wait for the audit"
+  runner pause -q media --for 2h
+  trap 'runner resume -q web' EXIT; runner pause -q web; ./migrate.sh
 
+A number is the id of a task. -q alone pauses the queue itself, with its later
+tasks, and --all pauses all queues. Beside another selector, -q selects tasks:
+"runner pause -q web --label nightly".
+
+TASKS
+A paused task starts only after resume. Its state is blocked. It gives up its
+lane, so that other tasks of the lane can run, but keeps its unique key. It can
+still expire, and is still cancelled if a task of its --after does not complete.
+Running and finished tasks stay unchanged. If you pause a task again, the user,
+time and reason of the first pause stay.
+
+A selector selects waiting tasks only. If it matches several tasks, pause asks
+for confirmation on a terminal; without a terminal it needs --yes. pause prints
+a line for each task: its id and state.
+
+QUEUES
 After pause returns, no worker starts another task of the paused queues. Running
 tasks continue; if such a task needs another attempt, that attempt waits. A
 pause survives restarts. The commands status, list, show and enqueue show the
-pause. pause --all pauses all queues of the database, including queues that do
-not exist yet.
+pause. --all pauses queues that do not exist yet, too.
 
-A pause lasts until resume. With --for it ends by itself, unless resume comes
-first. To pause again replaces the end: without --for, it takes the end away.
-
-pause prints a line for each queue: its name and "paused". With --for, the time
-at which the pause ends follows.
+The pause of a queue lasts until resume. With --for it ends by itself, unless
+resume comes first. To pause again replaces the end: without --for, it takes the
+end away. pause prints a line for each queue: its name and "paused". With --for,
+the time at which the pause ends follows.
 
 EXIT STATUS
-  0   no task of these queues starts any more
-  1   no database, or it cannot be written
+  0   the tasks or queues are paused; also if no task was selected
+  1   a given task runs or has finished; the other tasks are paused. Also 1 if
+      you answered no, without a database, or if it cannot be written
   2   invalid usage; nothing was changed
+  3   some ids do not exist; the other tasks are paused
   75  the database is busy, or the disk is full`,
-		Flags: []cli.Flag{cli.BoolOption("all", "all queues, including queues that do not exist yet"),
-			cli.DurationOption("for", "end the pause after this time", 0).Default("until resume"),
-			cli.TextOption("reason", "TEXT", "reason that is shown with the pause", "")},
+		Flags: pauseFlags(a, "queue to pause, with its later tasks; beside another selector: tasks of this queue; repeatable",
+			"all queues, including queues that do not exist yet",
+			cli.DurationOption("for", "end the pause of queues after this time", 0).Default("until resume"),
+			cli.TextOption("reason", "TEXT", "reason that is shown with the pause", "")),
 		Action: cli.Action(a, false, readPauseOptions, runPause),
 	}
 }
 
-type pauseOptions struct {
-	queues []string // names of queues; with --all the only element is runner.AllQueues
-	reason string
-	length time.Duration // 0: until resume
+func resumeCommand(a *cli.App) *cli.Command {
+	return &cli.Command{
+		Category: "Control", Usage: "let paused tasks or queues start again",
+		UsageText: "runner resume ID...|SELECTOR\nrunner resume -q QUEUE|--all|--deletion",
+		Description: `EXAMPLES
+  runner resume 1042
+  runner resume -q media
+  runner resume --all
+
+A number is the id of a task. -q alone resumes the queue itself. Beside another
+selector, -q selects paused tasks.
+
+A resumed task starts under the same conditions as a new task: at its start
+time, after the tasks of its --after, and in the order of its lane. Waiting
+tasks that are not paused stay unchanged. If a selector matches several paused
+tasks, resume asks for confirmation on a terminal; without a terminal it needs
+--yes. resume prints a line for each task: its id and state.
+
+Workers start tasks of resumed queues within a second. --all ends the pause of
+the whole database and of each single queue; paused tasks stay paused. resume
+prints a line for each queue: its name and "running".
+
+Workers stop deleting old tasks for an hour in two cases: the clock has jumped
+forwards by more than a day, or a worker starts after more than a day without
+any worker. If the clock is right, run resume --deletion: workers then delete
+old tasks again within ten minutes.
+
+EXIT STATUS
+  0   the tasks or queues are not paused; also if no task was selected
+  1   a given task runs or has finished; the other tasks are resumed. Also 1 if
+      the whole database is paused (use resume --all), or cannot be written
+  2   invalid usage; nothing was changed
+  3   some ids do not exist; the other tasks are resumed
+  75  the database is busy, or the disk is full`,
+		Flags: pauseFlags(a, "queue to resume; beside another selector: paused tasks of this queue; repeatable",
+			"end all pauses of queues",
+			cli.BoolOption("deletion", "confirm that the clock is right, and delete old tasks again")),
+		Action: cli.Action(a, false, readResumeOptions, runResume),
+	}
 }
 
-func readPauseOptions(c *cli.Context, _ *cli.App) (o pauseOptions, err error) {
-	if o.queues, err = cli.ReadQueues(c); err != nil {
+// pauseFlags returns the flags of pause and resume. Their --queue and --all
+// name queues, not tasks.
+func pauseFlags(a *cli.App, queue, all string, more ...cli.Flag) []cli.Flag {
+	list := bulk.Options(a, more...)
+	cli.Reword(list, "queue", queue)
+	cli.Reword(list, "all", all)
+	return list
+}
+
+// pauseOptions are the options of pause and resume. They name tasks, queues, or
+// the deletion of old tasks.
+type pauseOptions struct {
+	tasks    bulk.Action
+	queues   []string // runner.AllQueues stands for all of them
+	deletion bool
+	reason   string
+	length   time.Duration // 0: until resume
+}
+
+func readPauseOptions(c *cli.Context, a *cli.App) (pauseOptions, error) {
+	o, err := readPaused(c, a, "paused")
+	if err != nil {
 		return o, err
 	}
 	if o.reason = cli.Get[string](c, "reason"); len(o.reason) > taskspec.MaxError {
 		return o, failure.Usage("--reason is too long; at most %s", humanize.Size(taskspec.MaxError))
 	}
-	if o.length = cli.Get[time.Duration](c, "for"); c.IsSet("for") && o.length <= 0 {
+	o.length = cli.Get[time.Duration](c, "for")
+	switch {
+	case c.IsSet("for") && o.length <= 0:
 		return o, failure.Usage("--for must be positive")
+	case c.IsSet("for") && o.queues == nil:
+		return o, failure.Usage("--for is for queues; a task stays paused until resume").Hint("runner pause -q media --for 2h")
 	}
 	return o, nil
 }
 
+func readResumeOptions(c *cli.Context, a *cli.App) (pauseOptions, error) {
+	if !cli.Get[bool](c, "deletion") {
+		return readPaused(c, a, "resumed")
+	}
+	if c.NArg() > 0 || c.NumFlags() > 1 {
+		return pauseOptions{}, failure.Usage("--deletion cannot be used with tasks or queues")
+	}
+	return pauseOptions{deletion: true}, nil
+}
+
+// readPaused reads which tasks or queues to pause or to resume.
+func readPaused(c *cli.Context, a *cli.App, done string) (o pauseOptions, err error) {
+	verb := c.Command.Name
+	s, err := cli.ReadSelection(c, a.Now())
+	if err != nil {
+		if _, bad := cli.ParseQueue(c.Args().First()); bad == nil {
+			err = failure.Usage("%q is no task id", c.Args().First()).Hint("runner %s -q %s", verb, c.Args().First())
+		}
+		return o, err
+	}
+	if o.queues = s.WholeQueues(); o.queues != nil {
+		if cli.Get[bool](c, "dry-run") {
+			err = failure.Usage("--dry-run is for tasks, not for queues")
+		}
+		return o, err
+	}
+	if o.tasks, err = bulk.Read(c, a.Now(), verb, done); err != nil {
+		return o, failure.Usage("%s needs task ids or a queue", verb).
+			Hint("runner %s 1042      runner %[1]s -q media      runner %[1]s --all", verb)
+	}
+	o.tasks.OnlyEligible()
+	return o, nil
+}
+
 func runPause(ctx context.Context, r *runner.Runner, p *term.Printer, o pauseOptions) error {
+	if o.queues == nil {
+		return o.tasks.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
+			return admin.PauseTasks(ctx, r, ids, o.reason)
+		})
+	}
 	var err error
 	if o.length > 0 {
 		err = r.PauseFor(ctx, o.length, o.reason, o.queues...)
@@ -76,4 +195,26 @@ func runPause(ctx context.Context, r *runner.Runner, p *term.Printer, o pauseOpt
 		return err
 	}
 	return view.PrintQueues(ctx, r, p, o.queues)
+}
+
+func runResume(ctx context.Context, r *runner.Runner, p *term.Printer, o pauseOptions) error {
+	switch {
+	case o.deletion:
+		return r.Resume(ctx, runner.DeletionPause)
+	case o.queues == nil:
+		return o.tasks.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
+			return admin.ResumeTasks(ctx, r, ids)
+		})
+	}
+	if err := r.Resume(ctx, o.queues...); err != nil {
+		return err
+	}
+	if err := view.PrintQueues(ctx, r, p, o.queues); err != nil {
+		return err
+	}
+	pauses, err := r.Pauses(ctx)
+	if err == nil && admin.AllPaused(pauses) && !slices.Contains(o.queues, runner.AllQueues) {
+		err = (&failure.Error{Code: "conflict", Exit: 1, What: "the whole database is paused"}).Hint("runner resume --all")
+	}
+	return err
 }

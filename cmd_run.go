@@ -19,7 +19,7 @@ func runCommand(a *cli.App) *cli.Command {
 		Category: "Run", Usage: "add a task, run it here and wait for it",
 		UsageText: `runner run [OPTIONS] [--] COMMAND [ARG...]
 runner run [OPTIONS] --shell SCRIPT`,
-		Flags: append(cli.Without(taskflags.Flags(a), "job", "args", "hold"),
+		Flags: append(cli.Without(taskflags.Flags(a), "job", "args", "paused"),
 			cli.BoolOption("result", "print the JSON result of the task instead of its output")),
 		Description: `EXAMPLES
   runner run -- make test

@@ -30,7 +30,7 @@ type TimeMark struct {
 
 // The method "scans" reports whether the engine compares tasks one by one to find those that a filter selects.
 func (d *DB) scans(ctx context.Context, f jobs.Filter) (bool, error) {
-	if f.IDs != nil || f.Batch != 0 || f.Schedule != "" || f.Held {
+	if f.IDs != nil || f.Batch != 0 || f.Schedule != "" || f.Paused {
 		return false, nil
 	}
 	if len(f.Metadata) > 0 {

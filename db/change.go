@@ -7,8 +7,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A change is a record of what a user has changed in an unfinished task: its settings, its priority or its hold. The last changes of a task
-// stay until the task is deleted.
+// A change is a record of what a user has changed in an unfinished task: its
+// settings, its priority or its pause. The last changes of a task stay until
+// the task is deleted.
 
 // changesMost is the greatest number of changes that the database keeps of a task.
 const changesMost = 20
@@ -25,17 +26,17 @@ VALUES (?1, (SELECT coalesce(max(seq), 0) + 1 FROM {task_changes} WHERE task_id 
 
 // These are the possible values of TaskChange.Action.
 const (
-	ActionEdit    = "edit"
-	ActionTop     = "top"
-	ActionHold    = "hold"
-	ActionRelease = "release"
+	ActionEdit   = "edit"
+	ActionFirst  = "first"
+	ActionPause  = "pause"
+	ActionResume = "resume"
 )
 
 // TaskChange is a change of a task by a user.
 type TaskChange struct {
 	At     time.Time
 	By     string
-	Action string // edit, top, hold or release
+	Action string // edit, first, pause or resume
 	Text   string // new values, or the reason, for people; may be empty
 }
 

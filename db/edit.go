@@ -163,20 +163,22 @@ func (t *tx) setInput(id int64, input []byte) error {
 	return t.run(insertInput, id, input)
 }
 
-// Top gives waiting tasks a priority above that of all pending tasks of their queue, and of all tasks that wait for their lane. The first
-// id gets the highest priority. A task whose priority is already high enough keeps it. Top does not change tasks that run or have finished.
-func (d *DB) Top(ctx context.Context, ids []int64, by string, now time.Time) ([]ActionResult, error) {
+// PutFirst gives waiting tasks a priority above that of all pending tasks of
+// their queue, and of all tasks that wait for their lane. The first id gets the
+// highest priority. A task whose priority is already high enough keeps it.
+// PutFirst does not change tasks that run or have finished.
+func (d *DB) PutFirst(ctx context.Context, ids []int64, by string, now time.Time) ([]ActionResult, error) {
 	last := slices.Clone(ids)
 	slices.Reverse(last)
 	done, err := d.move(ctx, last, func(t *tx, id int64) ([]ActionResult, error) {
-		m, err := t.top(id, by, now)
+		m, err := t.putFirst(id, by, now)
 		return []ActionResult{m}, err
 	})
 	slices.Reverse(done)
 	return done, err
 }
 
-func (t *tx) top(id int64, by string, now time.Time) (ActionResult, error) {
+func (t *tx) putFirst(id int64, by string, now time.Time) (ActionResult, error) {
 	s, err := t.status(id)
 	m := ActionResult{ID: id, State: s.State, Done: movable(s.State)}
 	if err != nil || !m.Done {
@@ -197,5 +199,5 @@ func (t *tx) top(id int64, by string, now time.Time) (ActionResult, error) {
 	if err := t.one(raiseTask, to, id, s.Generation); err != nil {
 		return m, err
 	}
-	return m, t.record(id, TaskChange{At: now, By: by, Action: ActionTop, Text: fmt.Sprintf("priority %d", to)})
+	return m, t.record(id, TaskChange{At: now, By: by, Action: ActionFirst, Text: fmt.Sprintf("priority %d", to)})
 }

@@ -27,7 +27,7 @@ type end struct {
 	queue string
 	lane  string
 	state jobs.State
-	// waited reports whether the task may still have a hold or open dependencies, because it was cancelled while it waited.
+	// waited reports whether the task may still be paused or have open dependencies, because it was cancelled while it waited.
 	waited bool
 }
 
@@ -77,7 +77,7 @@ func (t *tx) ended(ends []end, now time.Time) error {
 	// Close the dependencies of all ended tasks, before the next loop releases the dependents of these tasks.
 	for _, e := range ends {
 		if e.waited {
-			if err := t.run(deleteHold, e.id); err != nil {
+			if err := t.run(deleteTaskPause, e.id); err != nil {
 				return err
 			}
 		}
@@ -139,7 +139,7 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 			if _, err := t.exec(closeAll, f.ID); err != nil {
 				return nil, err
 			}
-			if err := t.run(deleteHold, f.ID); err != nil {
+			if err := t.run(deleteTaskPause, f.ID); err != nil {
 				return nil, err
 			}
 			cancelled = append(cancelled, end{id: f.ID, queue: queue, state: jobs.Cancelled})

@@ -7,15 +7,15 @@ const ofTasks = ` WHERE task_id IN (SELECT CAST(value AS bigint) FROM {json_each
 // These statements delete the rows of deleted tasks in all tables except tasks and metadata_index, in the transaction that deletes the
 // tasks.
 var (
-	forgetAttempts = command(`DELETE FROM {attempts}` + ofTasks)
-	forgetOutputs  = command(`DELETE FROM {output}` + ofTasks)
-	forgetInputs   = command(`DELETE FROM {inputs}` + ofTasks)
-	forgetRequests = command(`DELETE FROM {cancel_requests}` + ofTasks)
-	forgetProgress = command(`DELETE FROM {progress_reports}` + ofTasks)
-	forgetWaiting  = command(`DELETE FROM {dependencies}` + ofTasks)
-	forgetSteps    = command(`DELETE FROM {steps}` + ofTasks)
-	forgetChanges  = command(`DELETE FROM {task_changes}` + ofTasks)
-	forgetHolds    = command(`DELETE FROM {holds}` + ofTasks)
+	forgetAttempts   = command(`DELETE FROM {attempts}` + ofTasks)
+	forgetOutputs    = command(`DELETE FROM {output}` + ofTasks)
+	forgetInputs     = command(`DELETE FROM {inputs}` + ofTasks)
+	forgetRequests   = command(`DELETE FROM {cancel_requests}` + ofTasks)
+	forgetProgress   = command(`DELETE FROM {progress_reports}` + ofTasks)
+	forgetWaiting    = command(`DELETE FROM {dependencies}` + ofTasks)
+	forgetSteps      = command(`DELETE FROM {steps}` + ofTasks)
+	forgetChanges    = command(`DELETE FROM {task_changes}` + ofTasks)
+	forgetTaskPauses = command(`DELETE FROM {holds}` + ofTasks)
 )
 
 // forgetTexts deletes the rows of deleted tasks in metadata_index. Most databases have no rows there.
@@ -28,7 +28,7 @@ func (t *tx) forget(ids []int64) error {
 	}
 	list := jsonText(ids)
 	for _, of := range []*statement{forgetAttempts, forgetOutputs, forgetInputs, forgetRequests, forgetProgress, forgetWaiting, forgetSteps,
-		forgetChanges, forgetHolds} {
+		forgetChanges, forgetTaskPauses} {
 		if err := t.run(of, list); err != nil {
 			return err
 		}

@@ -288,11 +288,11 @@ func (t *tx) nextID() (int64, error) {
 	return t.lastID, nil
 }
 
-// ordering says whether a new task is held, and how it depends on other tasks.
+// ordering says whether a new task is paused, and how it depends on other tasks.
 type ordering struct {
 	waiting
-	used bool // whether the task is held or has a lane or dependencies
-	hold bool // whether the task is held
+	used   bool // whether the task is paused or has a lane or dependencies
+	paused bool // whether the task is paused
 }
 
 // The method "names" reports whether the task has dependencies.
@@ -301,7 +301,7 @@ func (o *ordering) names() bool { return len(o.after)+len(o.afterAny) > 0 }
 // orderingOf returns how the task of a spec depends on other tasks. The parameter "added" holds the results of the earlier tasks of the
 // same call.
 func (t *tx) orderingOf(spec *jobs.Spec, added []Inserted) (ordering, error) {
-	o := ordering{used: lifecycle.Ordered(spec), hold: spec.Hold}
+	o := ordering{used: lifecycle.Ordered(spec), paused: spec.Paused}
 	if !o.used {
 		return o, nil
 	}
@@ -316,13 +316,13 @@ func (t *tx) orderingOf(spec *jobs.Spec, added []Inserted) (ordering, error) {
 	return o, err
 }
 
-// insertOrdered adds a task that is held or that has dependencies or a lane.
+// insertOrdered adds a task that is paused or that has dependencies or a lane.
 func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, error) {
 	taken, err := t.laneTaken(task.Lane)
 	if err != nil {
 		return 0, err
 	}
-	waits := o.waits() || o.hold
+	waits := o.waits() || o.paused
 	state := lifecycle.InitialState(task.RunAt, now, waits, taken)
 	with := settings{depends: o.names()}
 	if o.broken != "" {
@@ -337,8 +337,8 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 	case err != nil:
 	case state == jobs.Cancelled:
 		err = t.ended([]end{{id: id, queue: task.Queue, state: state}}, now)
-	case o.hold:
-		err = t.addHold(id, TaskChange{At: now, By: task.CreatedBy, Action: ActionHold})
+	case o.paused:
+		err = t.addPause(id, TaskChange{At: now, By: task.CreatedBy, Action: ActionPause})
 	// If the database has limits, laneTaken returns true even for a free lane, so the task is blocked. freeLane makes the task pending
 	// if it may start.
 	case state == jobs.Blocked && !waits && t.used.limits:

@@ -141,7 +141,7 @@ func where(f jobs.Filter, indexed ...string) *condition {
 	if f.Batch != 0 {
 		c.and("tasks.batch = ?", f.Batch)
 	}
-	if f.Held {
+	if f.Paused {
 		c.and("tasks.waits = 1 AND tasks.id IN (SELECT task_id FROM {holds})")
 	}
 	if f.Worker != "" {

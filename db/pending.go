@@ -53,7 +53,7 @@ func (d *DB) pendingLevels(ctx context.Context, queue string, most int) (list []
 
 // onlyPending reports whether a filter selects pending tasks only, and has no conditions except for queues, jobs and ids.
 func onlyPending(f jobs.Filter) bool {
-	return slices.Equal(f.States, []jobs.State{jobs.Pending}) && f.IDs == nil && f.Batch == 0 && f.Schedule == "" && !f.Held &&
+	return slices.Equal(f.States, []jobs.State{jobs.Pending}) && f.IDs == nil && f.Batch == 0 && f.Schedule == "" && !f.Paused &&
 		!comparesText(f) && f.Since.IsZero() && f.Until.IsZero() && f.FinishedBefore.IsZero()
 }
 

@@ -29,8 +29,8 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 		return Inserted{}, err
 	}
 	generation, lane := s.Generation, string(s.Lane)
-	keepsLane := s.State == jobs.Pending && lane == task.Lane      // if the old task holds the same lane, the new task keeps it
-	waits := o.waits() || o.broken != "" || bool(s.Held) || o.hold // if the old task is held, the new task waits, too
+	keepsLane := s.State == jobs.Pending && lane == task.Lane          // if the old task holds the same lane, the new task keeps it
+	waits := o.waits() || o.broken != "" || bool(s.Paused) || o.paused // if the old task is paused, the new task waits, too
 	state := lifecycle.InitialState(task.RunAt, now, waits, task.Lane != "" && !keepsLane)
 	task.State = state
 	values, err := appendSettings(nil, &task, settings{depends: o.names(), waits: waitsValue(state, waits)})
@@ -55,8 +55,8 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 	if err := t.holdKey(&task, lifecycle.KeyHeldUntil(spec, &task)); err != nil {
 		return one, err
 	}
-	if o.hold && !bool(s.Held) {
-		if err := t.addHold(id, TaskChange{At: now, By: task.CreatedBy, Action: ActionHold}); err != nil {
+	if o.paused && !bool(s.Paused) {
+		if err := t.addPause(id, TaskChange{At: now, By: task.CreatedBy, Action: ActionPause}); err != nil {
 			return one, err
 		}
 	}

@@ -91,9 +91,9 @@ type row struct {
 	InputBytes     number  `db:"input_bytes"`
 	AfterOpen      text    `db:"after_open"` // JSON list of the ids of open dependencies
 	AfterAnyOpen   text    `db:"after_any_open"`
-	HeldSince      number  `db:"held_since"`
-	HeldBy         text    `db:"held_by"`
-	HeldReason     text    `db:"held_reason"`
+	PausedAt       number  `db:"held_since"`
+	PausedBy       text    `db:"held_by"`
+	PausedReason   text    `db:"held_reason"`
 }
 
 func (r *row) task() jobs.Task {
@@ -109,7 +109,7 @@ func (r *row) task() jobs.Task {
 		FinishedAt: r.FinishedAt.time(), Result: r.Result.json(), Progress: r.Progress.progress(), Schedule: string(r.Schedule),
 		Tick: r.Tick.time(), Batch: int64(r.Batch),
 		Lane: string(r.Lane), Waits: r.Waits == 1, Depends: r.Parts&partDependencies != 0, After: r.AfterOpen.ids(),
-		AfterAny: r.AfterAnyOpen.ids(), HeldSince: r.HeldSince.time(), HeldBy: string(r.HeldBy), HeldReason: string(r.HeldReason),
+		AfterAny: r.AfterAnyOpen.ids(), PausedAt: r.PausedAt.time(), PausedBy: string(r.PausedBy), PausedReason: string(r.PausedReason),
 	}
 	t.Options = taskspec.DecodeOptions([]byte(r.Options))
 	r.Outcome.outcome(r.StartedAt, r.FinishedAt).fill(&t)

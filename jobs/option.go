@@ -35,9 +35,11 @@ func In(d time.Duration) Option { return func(s *Spec) { s.In, s.RunAt = d, time
 // At makes the task due at t. If t is in the past, the task is due at once.
 func At(t time.Time) Option { return func(s *Spec) { s.RunAt, s.In = t, 0 } }
 
-// ExpiresIn cancels the task if its first attempt has not started within d after its due time. The due time is that of At or In, or else
-// the time at which the task was added. The task also expires while it waits for other tasks, its lane, a limit, a hold or a full batch. A
-// task that has started once does not expire. The reason is ReasonExpired. By default a task does not expire.
+// ExpiresIn cancels the task if its first attempt has not started within d after
+// its due time. The due time is that of At or In, or else the time at which the
+// task was added. The task also expires while it is paused, or waits for other
+// tasks, its lane, a limit or a full batch. A task that has started once does
+// not expire. The reason is ReasonExpired. By default a task does not expire.
 func ExpiresIn(d time.Duration) Option { return func(s *Spec) { s.ExpiresIn = d } }
 
 // After lets the task start when all of these tasks have completed. If one of them fails or is cancelled, even before this task is added,
@@ -47,8 +49,8 @@ func After(ids ...int64) Option { return func(s *Spec) { s.After = ids } }
 // AfterAny lets the task start when all of these tasks have finished, in whatever state. The tasks must exist.
 func AfterAny(ids ...int64) Option { return func(s *Spec) { s.AfterAny = ids } }
 
-// Hold lets the task start only after somebody has released it. The task is blocked until then.
-func Hold() Option { return func(s *Spec) { s.Hold = true } }
+// Paused lets the task start only after somebody has resumed it. The task is blocked until then.
+func Paused() Option { return func(s *Spec) { s.Paused = true } }
 
 // Lane sets the task's lane key. Tasks with the same key run one at a time, even in different workers and queues; a Limit of the lane
 // allows more. Higher priorities run first, and tasks of the same priority run in the order of their ids.

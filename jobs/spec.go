@@ -40,7 +40,7 @@ type Spec struct {
 	UntilStart   bool          // whether the option UniqueUntilStart was given
 	UniqueArgs   bool          // whether the option UniqueArgs was given
 	UniquePeriod time.Duration // period of the option UniquePeriod; 0 for none
-	Hold         bool          // whether the option Hold was given
+	Paused       bool          // whether the option Paused was given
 	RunAt        time.Time     // due time; zero for now. Set RunAt or In, not both
 	In           time.Duration // delay between enqueueing and the due time
 	ExpiresIn    time.Duration // time from the due time to the expiry; 0 for no expiry

@@ -21,9 +21,9 @@ type Task struct {
 	AfterAny     []int64   // tasks that must still finish; not set in a task that was just claimed
 	Waits        bool      // whether the task waits for other tasks
 	Depends      bool      // whether the task waits or has waited for other tasks
-	HeldSince    time.Time // time at which the hold began; zero if the task is not held
-	HeldBy       string    // user who holds the task
-	HeldReason   string
+	PausedAt     time.Time // time at which somebody paused the task; zero if it is not paused
+	PausedBy     string    // user who paused the task
+	PausedReason string
 	Lane         string // lane key; tasks with the same key run one at a time
 	UniqueKey    string
 	Kept         bool // whether Enqueue or EnqueueTx added nothing, because this task already held the unique key; false from other calls

@@ -20,7 +20,7 @@ import (
 //	no_successor: Worker is gone, and no other worker runs.
 //	scheduled:    it starts at its RunAt.
 //	backoff:      its next attempt starts at its RunAt, after the delay Backoff.
-//	held:         it waits for its release, since its HeldSince.
+//	task_paused:  somebody paused it, at its PausedAt.
 //	dependency:   Tasks, which it depends on, have not finished.
 //	lane:         Tasks hold its lane.
 //	lane_free:    its lane is free, and a worker will give the lane to the next task.
@@ -184,10 +184,10 @@ func (c waitContext) limitOf(target jobs.Target) *LimitStatus {
 	return &c.limits[i]
 }
 
-// blocked returns the reason why a task is blocked: its hold, the tasks that it waits for, or its lane.
+// blocked returns the reason why a task is blocked: its own pause, the tasks that it waits for, or its lane.
 func (c waitContext) blocked(t jobs.Task) Wait {
-	if !t.HeldSince.IsZero() {
-		return Wait{Reason: "held"}
+	if !t.PausedAt.IsZero() {
+		return Wait{Reason: "task_paused"}
 	}
 	if tasks := slices.Concat(t.After, t.AfterAny); len(tasks) > 0 {
 		return Wait{Reason: "dependency", Tasks: tasks}

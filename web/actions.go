@@ -55,8 +55,8 @@ type field struct{ Name, Value string }
 // actions maps the name of an action in the URL to the method that does the action.
 var actions = map[string]func(*actionRequest, context.Context) (actionResult, error){
 	"retry": (*actionRequest).tasksAction, "cancel": (*actionRequest).tasksAction, "delete": (*actionRequest).tasksAction,
-	"hold": (*actionRequest).tasksAction, "release": (*actionRequest).tasksAction, "top": (*actionRequest).tasksAction,
-	"pause": (*actionRequest).pauseAction, "resume": (*actionRequest).pauseAction,
+	"pause": (*actionRequest).tasksAction, "resume": (*actionRequest).tasksAction, "first": (*actionRequest).tasksAction,
+	"queue-pause": (*actionRequest).queueAction, "queue-resume": (*actionRequest).queueAction,
 	"schedule-run": (*actionRequest).scheduleAction, "schedule-pause": (*actionRequest).scheduleAction,
 	"schedule-resume": (*actionRequest).scheduleAction,
 }
@@ -130,7 +130,7 @@ func (a *actionRequest) parse(ctx context.Context) error {
 	return nil
 }
 
-// tasksAction retries, cancels, deletes, holds or releases tasks, or moves them to the top. It first asks the user for a
+// tasksAction retries, cancels, deletes, pauses or resumes tasks, or moves them to the front. It first asks the user for a
 // confirmation if needsConfirmation says so.
 func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 	if err := a.parse(ctx); err != nil {
@@ -198,18 +198,18 @@ func (a *actionRequest) apply(ctx context.Context, ids []int64) ([]runner.Action
 		return a.h.r.Cancel(ctx, ids, runner.CancelOptions{Reason: a.form.Get("reason")})
 	case search.VerbDelete:
 		return a.h.r.Delete(ctx, ids)
-	case search.VerbHold:
-		return admin.Hold(ctx, a.h.r, ids, a.form.Get("reason"))
-	case search.VerbRelease:
-		return admin.Release(ctx, a.h.r, ids)
-	case search.VerbTop:
-		return admin.Top(ctx, a.h.r, ids)
+	case search.VerbPause:
+		return admin.PauseTasks(ctx, a.h.r, ids, a.form.Get("reason"))
+	case search.VerbResume:
+		return admin.ResumeTasks(ctx, a.h.r, ids)
+	case search.VerbFirst:
+		return admin.PutFirst(ctx, a.h.r, ids)
 	}
 	return a.h.r.Retry(ctx, ids, 0)
 }
 
-var pastTense = map[string]string{"retry": "retried", "cancel": "cancelled", "delete": "deleted", "hold": "held", "release": "released",
-	"top": "moved to the top"}
+var pastTense = map[string]string{"retry": "retried", "cancel": "cancelled", "delete": "deleted", "pause": "paused", "resume": "resumed",
+	"first": "moved to the front"}
 
 // summary returns one line that counts the changed tasks and names the tasks that were not changed.
 func (a *actionRequest) summary(results []runner.ActionResult) string {
@@ -285,11 +285,14 @@ func (a *actionRequest) confirmation(n int) *confirmView {
 }
 
 // takesReason names the actions that can have a reason. The question about one of these actions has a field for the reason.
-var takesReason = map[string]bool{"pause": true, "cancel": true, "hold": true}
+var takesReason = map[string]bool{"pause": true, "cancel": true, "queue-pause": true}
 
 // cli returns the command line that does the same as the action.
 func (a *actionRequest) cli() string {
 	args := []string{a.name}
+	if a.name == string(search.VerbFirst) {
+		args = []string{"edit", "--first"}
+	}
 	const most = 20
 	grouped := a.group != nil && a.name == string(search.VerbRetry) // only retry has --group, and with it no --state
 	if ids := a.filter.IDs; !grouped {
@@ -312,28 +315,27 @@ func (a *actionRequest) cli() string {
 	return humanize.Safe(shellLine(args...))
 }
 
-// pauseAction pauses or resumes a queue. An empty name means all queues.
-func (a *actionRequest) pauseAction(ctx context.Context) (actionResult, error) {
-	queue := a.form.Get("queue")
+// queueAction pauses or resumes a queue. An empty name means all queues.
+func (a *actionRequest) queueAction(ctx context.Context) (actionResult, error) {
+	queue, verb := a.form.Get("queue"), strings.TrimPrefix(a.name, "queue-")
 	if a.form["queue"] == nil {
 		return actionResult{}, &jobs.FieldError{Field: "queue", Msg: "is missing"}
 	}
 	if len(a.form.Get("reason")) > taskspec.MaxError {
 		return actionResult{}, &jobs.FieldError{Field: "reason", Msg: "is too long"}
 	}
-	what, target := queue, queue
+	what, args := queue, []string{verb, "-q", queue}
 	if queue == runner.AllQueues {
-		what, target = "all queues", "--all"
+		what, args = "all queues", []string{verb, "--all"}
 	}
-	args := []string{a.name, target}
-	if reason := a.form.Get("reason"); reason != "" && a.name == "pause" {
+	if reason := a.form.Get("reason"); reason != "" && verb == "pause" {
 		args = append(args, "--reason", reason)
 	}
 	d := actionResult{line: what + " paused: running tasks continue, no other task starts", cli: humanize.Safe(shellLine(args...))}
-	if d.ask = a.question(a.name, what, d.cli); d.ask != nil {
+	if d.ask = a.question(verb, what, d.cli); d.ask != nil {
 		return d, nil
 	}
-	if a.name == "pause" {
+	if verb == "pause" {
 		return d, a.h.r.Pause(ctx, a.form.Get("reason"), queue)
 	}
 	d.line = what + " resumed"

@@ -185,12 +185,12 @@ func TestQueuesAndSchedulesArePausedAndResumed(t *testing.T) {
 	}
 	shell(t, r, "true", jobs.Queue("media"))
 	s := serve(t, r, web.ServerOptions{})
-	_, body := s.post("/actions/pause", url.Values{"queue": {"media"}, "confirmed": {"1"}, "reason": {"disk is full"}, "back": {"/"}})
-	testkit.Contains(t, body, "media paused", "runner pause media", "media has been paused", `action="/actions/resume"`)
+	_, body := s.post("/actions/queue-pause", url.Values{"queue": {"media"}, "confirmed": {"1"}, "reason": {"disk is full"}, "back": {"/"}})
+	testkit.Contains(t, body, "media paused", "runner pause -q media", "media has been paused", `action="/actions/queue-resume"`)
 	if pauses, err := r.Pauses(t.Context()); err != nil || len(pauses) != 1 {
 		t.Errorf("got pauses %v, error %v; want one", pauses, err)
 	}
-	_, body = s.post("/actions/resume", url.Values{"queue": {"media"}, "confirmed": {"1"}, "reason": {"disk is full"}, "back": {"/"}})
+	_, body = s.post("/actions/queue-resume", url.Values{"queue": {"media"}, "confirmed": {"1"}, "reason": {"disk is full"}, "back": {"/"}})
 	testkit.Contains(t, body, "media resumed")
 	if err := r.PauseFor(t.Context(), 48*time.Hour, "maintenance", runner.AllQueues); err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestQueuesAndSchedulesArePausedAndResumed(t *testing.T) {
 	if !regexp.MustCompile(`title="paused \w+ ago by [^"]+, until 2[-\d]+ [\d:]+: maintenance"`).MatchString(page) {
 		t.Error("the queue does not say until when it is paused")
 	}
-	_, body = s.post("/actions/resume", url.Values{"queue": {""}, "back": {"/"}})
+	_, body = s.post("/actions/queue-resume", url.Values{"queue": {""}, "back": {"/"}})
 	testkit.Contains(t, body, "all queues resumed", "runner resume --all")
 
 	_, body = s.post("/actions/schedule-run", url.Values{"name": {"nightly"}, "back": {"/schedules"}})
@@ -218,7 +218,7 @@ func TestQueuesAndSchedulesArePausedAndResumed(t *testing.T) {
 			t.Errorf("%q: got status %d, want %d", form, status, want)
 		}
 	}
-	if status, _ := s.post("/actions/pause", url.Values{}); status != http.StatusBadRequest {
+	if status, _ := s.post("/actions/queue-pause", url.Values{}); status != http.StatusBadRequest {
 		t.Errorf("without a queue: got status %d, want 400", status)
 	}
 }
@@ -281,24 +281,24 @@ func TestNoGetChangesTheDatabase(t *testing.T) {
 	}
 }
 
-func TestHoldReleaseAndTop(t *testing.T) {
+func TestPauseResumeAndFirst(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})
 	first, id := shell(t, r, "true"), shell(t, r, "true")
 	page := fmt.Sprintf("/tasks/%d", id)
-	for _, c := range []struct{ action, line, button, missing string }{
-		{"hold", "1 task held", "Release", ">Hold<"},
-		{"top", "1 task moved to the top", "Release", ">Hold<"},
-		{"release", "1 task released", ">Hold<", "Release"},
+	for _, c := range []struct{ action, line, cli, button, missing string }{
+		{"pause", "1 task paused", "runner pause 2", ">Resume<", ">Pause<"},
+		{"first", "1 task moved to the front", "runner edit --first 2", ">Resume<", ">Pause<"},
+		{"resume", "1 task resumed", "runner resume 2", ">Pause<", ">Resume<"},
 	} {
 		_, body := s.post("/actions/"+c.action, url.Values{"id": ids(id), "back": {page}})
-		testkit.Contains(t, body, c.line, fmt.Sprintf("runner %s %d", c.action, id), c.button)
+		testkit.Contains(t, body, c.line, c.cli, c.button)
 		if strings.Contains(body, c.missing) {
 			t.Errorf("after %s: got a page with %q, want none", c.action, c.missing)
 		}
 	}
 	_, body := s.get(page)
-	testkit.Contains(t, body, "<li>hold ", "<li>release ", "<li>top ", "priority 6")
+	testkit.Contains(t, body, "<li>pause ", "<li>resume ", "<li>first ", "priority 6")
 	if got, err := r.Get(t.Context(), id); err != nil || got.Priority != 6 || got.State != jobs.Pending {
 		t.Errorf("got task %+v, error %v; want a pending task of priority 6 (task %d has 5)", got, err, first)
 	}

@@ -22,9 +22,9 @@ import (
 var routes = []struct{ method, path string }{
 	{"GET", "/"}, {"GET", "/tasks"}, {"GET", "/tasks/1"}, {"GET", "/tasks/1/log"}, {"GET", "/tasks/1/args"}, {"GET", "/tasks/1/result"},
 	{"GET", "/schedules"}, {"GET", "/metrics"}, {"GET", "/events"}, {"GET", "/nowhere"},
-	{"POST", "/actions/retry"}, {"POST", "/actions/cancel"}, {"POST", "/actions/delete"}, {"POST", "/actions/hold"},
-	{"POST", "/actions/release"}, {"POST", "/actions/top"}, {"POST", "/actions/pause"},
-	{"POST", "/actions/resume"},
+	{"POST", "/actions/retry"}, {"POST", "/actions/cancel"}, {"POST", "/actions/delete"}, {"POST", "/actions/pause"},
+	{"POST", "/actions/resume"}, {"POST", "/actions/first"}, {"POST", "/actions/queue-pause"},
+	{"POST", "/actions/queue-resume"},
 	{"POST", "/actions/schedule-run"}, {"POST", "/actions/schedule-pause"}, {"POST", "/actions/schedule-resume"},
 }
 

@@ -50,17 +50,17 @@ var formSteps = []struct {
 	action string
 	steps  []formStep
 }{
-	{"pause", []formStep{{"/", nil, "button[aria-label='Pause media']", "Pause media?", "media paused", "runner pause media"}}},
-	{"resume", []formStep{
-		{"/", nil, "button[aria-label='Resume media']", "", "media resumed", "runner resume media"}}},
+	{"queue-pause", []formStep{{"/", nil, "button[aria-label='Pause media']", "Pause media?", "media paused", "runner pause -q media"}}},
+	{"queue-resume", []formStep{
+		{"/", nil, "button[aria-label='Resume media']", "", "media resumed", "runner resume -q media"}}},
 	{"retry", []formStep{
 		{"/tasks?q=state:failed", []string{"#t1 input", "#t2 input"}, "#selection [data-verb=retry]", "", "2 tasks retried",
 			"runner retry "},
 		{"/tasks/3", nil, "#head button.primary", "", "1 task retried", "runner retry 3"},
 		{"/tasks/4", nil, "#head .same button", "Retry these 2 tasks: exit 1?", "2 tasks retried", "runner retry "}}},
-	{"hold", []formStep{{"/tasks/1", nil, "#head [formaction$=hold]", "", "1 task held", "runner hold 1"}}},
-	{"release", []formStep{{"/tasks/1", nil, "#head [formaction$=release]", "", "1 task released", "runner release 1"}}},
-	{"top", []formStep{{"/tasks/1", nil, "#head [formaction$=top]", "", "1 task moved to the top", "runner top 1"}}},
+	{"pause", []formStep{{"/tasks/1", nil, "#head [formaction$=pause]", "", "1 task paused", "runner pause 1"}}},
+	{"resume", []formStep{{"/tasks/1", nil, "#head [formaction$=resume]", "", "1 task resumed", "runner resume 1"}}},
+	{"first", []formStep{{"/tasks/1", nil, "#head [formaction$=first]", "", "1 task moved to the front", "runner edit --first 1"}}},
 	{"cancel", []formStep{
 		{"/tasks/1", nil, "#head [formaction$=cancel]", "", "1 task cancelled", "runner cancel 1"},
 		{"/tasks?q=state:pending", []string{"#t2 input"}, "#selection [data-verb=cancel]", "", "1 task cancelled", "runner cancel 2"},

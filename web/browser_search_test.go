@@ -141,8 +141,8 @@ func TestButtonsWorkWithTheKeyboard(t *testing.T) {
 	b := browse(t, serve(t, r, webOptions))
 	page := fmt.Sprintf("/tasks/%d", id)
 	for _, step := range []struct{ path, button, answer string }{
-		{page, "#head [formaction$=hold]", "1 task held"}, {page, "#head [formaction$=release]", "1 task released"},
-		{page, "#head [formaction$=top]", "1 task moved"}, {"/schedules", ".act [formaction$=pause]", "schedule s paused"},
+		{page, "#head [formaction$=pause]", "1 task paused"}, {page, "#head [formaction$=resume]", "1 task resumed"},
+		{page, "#head [formaction$=first]", "1 task moved"}, {"/schedules", ".act [formaction$=pause]", "schedule s paused"},
 		{"/schedules", ".act [formaction$=resume]", "schedule s resumed"}, {"/schedules", ".act button", "task 2 of schedule s enqueued"}} {
 		b.open(step.path)
 		b.run(chromedp.WaitVisible(".tools"))

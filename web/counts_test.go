@@ -22,7 +22,7 @@ func TestTheOverviewShowsAnActionWhenManyTasksArePending(t *testing.T) {
 	}
 	s := serve(t, r, webOptions)
 	testkit.Contains(t, s.page("/"), "100,000", "Pause media")
-	_, body := s.post("/actions/pause", url.Values{"queue": {"media"}, "confirmed": {"1"}, "back": {"/"}})
+	_, body := s.post("/actions/queue-pause", url.Values{"queue": {"media"}, "confirmed": {"1"}, "back": {"/"}})
 	testkit.Contains(t, body, "Resume media")
 	_, body = s.post("/actions/cancel", url.Values{"id": {"1", "2", "3"}, "back": {"/"}})
 	testkit.Contains(t, body, "3 tasks cancelled", "99,997")

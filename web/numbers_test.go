@@ -93,11 +93,11 @@ func TestAPauseAsksForItsReason(t *testing.T) {
 	r := open(t)
 	shell(t, r, "true", jobs.Queue("media"))
 	s := serve(t, r, webOptions)
-	_, body := s.post("/actions/pause", map[string][]string{"queue": {"media"}, "back": {"/"}})
+	_, body := s.post("/actions/queue-pause", map[string][]string{"queue": {"media"}, "back": {"/"}})
 	testkit.Contains(t, body, "Pause media?", `name="reason"`)
-	_, body = s.post("/actions/pause", map[string][]string{"queue": {"media"}, "back": {"/"}, "confirmed": {"1"},
+	_, body = s.post("/actions/queue-pause", map[string][]string{"queue": {"media"}, "back": {"/"}, "confirmed": {"1"},
 		"reason": {"disk is full"}})
-	testkit.Contains(t, body, "media paused", "runner pause media --reason &#39;disk is full&#39;", "with 1 task waiting: disk is full")
+	testkit.Contains(t, body, "media paused", "runner pause -q media --reason &#39;disk is full&#39;", "with 1 task waiting: disk is full")
 	pauses, err := r.Pauses(t.Context())
 	testkit.Equal(t, "error", err, nil)
 	testkit.Equal(t, "reason", pauses["media"].Reason, "disk is full")

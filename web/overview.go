@@ -58,7 +58,7 @@ type problemView struct {
 	Message, Hint string
 	Cause         string // most frequent cause of the failures; empty if the problem is not about failures
 	Link, Label   string // URL of the page that shows the problem, and the text of its link
-	Action        string // action of the form: "resume"; empty if the problem has no form
+	Action        string // action of the form: "queue-resume"; empty if the problem has no form
 	Critical      bool   // whether no task can run
 	Queue         string
 }
@@ -283,7 +283,7 @@ func (v *overviewView) problem(p present.Problem) problemView {
 		Message: humanize.Safe(p.Message), Hint: humanize.Safe(p.Try), Label: "Show"}
 	switch p.Code {
 	case "paused":
-		view.Action, view.Label, view.Queue = "resume", "Resume", p.About
+		view.Action, view.Label, view.Queue = "queue-resume", "Resume", p.About
 	case "no_worker":
 		view.Critical = true
 	case "failed":

@@ -34,7 +34,7 @@ func TestOverview(t *testing.T) {
 	runnerkit.Drain(t, r)
 	page := s.page("/")
 	testkit.Contains(t, page, "<title>✗ 1 failed – runner</title>", "1 task failed in default in 24h",
-		`href="/tasks?q=state%3Afailed%20queue%3Adefault%20since%3A1d"`, `action="/actions/pause"`)
+		`href="/tasks?q=state%3Afailed%20queue%3Adefault%20since%3A1d"`, `action="/actions/queue-pause"`)
 	testkit.ContainsNone(t, page, "There are no tasks yet")
 
 	// A retry makes the failed task pending. The overview then no longer reports the failure as a problem, but still counts it.

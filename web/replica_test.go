@@ -49,7 +49,7 @@ func TestPagesOfAStandby(t *testing.T) {
 			want = "These pages are read-only."
 		}
 		for path, form := range map[string]url.Values{"/actions/retry": {"id": {"2"}, "back": {"/tasks"}},
-			"/actions/pause": {"queue": {"default"}, "confirmed": {"1"}, "back": {"/"}}} {
+			"/actions/queue-pause": {"queue": {"default"}, "confirmed": {"1"}, "back": {"/"}}} {
 			_, body := s.post(path, form)
 			testkit.Contains(t, html.UnescapeString(body), want)
 		}

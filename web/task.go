@@ -50,7 +50,7 @@ type taskView struct {
 	Now         bool       // whether the task is unfinished, so that a retry only makes it due now
 	Cause       *causeView // failed tasks with the same cause; nil if the task has not failed
 	CanStop     bool
-	CanHold     bool // whether the task waits, so that the user can hold it, or release it if it is held
+	CanPause    bool // whether the task waits, so that the user can pause it, or resume it
 	Stopping    bool // whether the running task has a cancel request
 	CLI         string
 }
@@ -148,7 +148,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	}
 	v.Now = !t.State.Finished()
 	v.CanStop = !t.State.Finished()
-	v.CanHold = v.CanStop && t.State != jobs.Running
+	v.CanPause = v.CanStop && t.State != jobs.Running
 	if v.Changes, err = h.changes(ctx, id); err != nil {
 		return "", nil, err
 	}

@@ -50,7 +50,7 @@ func TestRandomOrders(t *testing.T) {
 			"add": m.add, "add again": m.add, "claim": m.claim, "finish": m.finish, "finish again": m.finish, "sleep": m.sleep,
 			"cancel": m.cancel,
 			"lose":   m.lose, "retry": m.retry, "limit": m.limit, "pause": m.pause, "delete": m.delete,
-			"hold": m.holdSome, "release": m.releaseSome, "edit": m.editSome, "top": m.topSome,
+			"pauseTasks": m.pauseTasks, "resumeTasks": m.resumeTasks, "edit": m.editSome, "first": m.putSomeFirst,
 			"": func(*rapid.T) { m.check() },
 		})
 		m.drain()
@@ -194,16 +194,16 @@ func (m *orderModel) retry(t *rapid.T) {
 	}
 }
 
-func (m *orderModel) holdSome(t *rapid.T) {
-	must(m.Hold(m.Context(), m.drawIDs(t, "hold", 2), "test", "", m.now))(m)
+func (m *orderModel) pauseTasks(t *rapid.T) {
+	must(m.PauseTasks(m.Context(), m.drawIDs(t, "pauseTasks", 2), "test", "", m.now))(m)
 }
 
-func (m *orderModel) releaseSome(t *rapid.T) {
-	must(m.Release(m.Context(), m.drawIDs(t, "release", 3), "test", m.now))(m)
+func (m *orderModel) resumeTasks(t *rapid.T) {
+	must(m.ResumeTasks(m.Context(), m.drawIDs(t, "resumeTasks", 3), "test", m.now))(m)
 }
 
-func (m *orderModel) topSome(t *rapid.T) {
-	must(m.Top(m.Context(), m.drawIDs(t, "top", 2), "test", m.now))(m)
+func (m *orderModel) putSomeFirst(t *rapid.T) {
+	must(m.PutFirst(m.Context(), m.drawIDs(t, "first", 2), "test", m.now))(m)
 }
 
 // editSome changes the priority, the lane and the due time of a task.
@@ -308,8 +308,8 @@ func (m *orderModel) check() {
 		if task.Lane == "" {
 			m.T.Fatalf("got blocked task %d without a dependency or a lane, want a reason", task.ID)
 		}
-		held := len(holders[task.Lane]) >= slots(task.Lane)
-		if l, limited := limits[jobs.Target{Kind: "lane", Name: task.Lane}]; !held && (!limited || l.NextAt.IsZero()) &&
+		paused := len(holders[task.Lane]) >= slots(task.Lane)
+		if l, limited := limits[jobs.Target{Kind: "lane", Name: task.Lane}]; !paused && (!limited || l.NextAt.IsZero()) &&
 			!m.dueUnseen(l) {
 			m.T.Fatalf("got task %d waiting for free lane %s, want it to hold the lane", task.ID, task.Lane)
 		}
@@ -332,7 +332,7 @@ func (m *orderModel) dueUnseen(l db.LimitStat) bool { return l.Rate > 0 && l.Nex
 // checkDependencies checks that the state of a task agrees with the states of its dependencies.
 func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task) {
 	open := slices.Concat(task.After, task.AfterAny)
-	if task.Waits != (len(open) > 0 || !task.HeldSince.IsZero()) || task.Waits && task.State != jobs.Blocked {
+	if task.Waits != (len(open) > 0 || !task.PausedAt.IsZero()) || task.Waits && task.State != jobs.Blocked {
 		m.T.Fatalf("task %d: got state %s, waits %v; want blocked while it waits for %v", task.ID, task.State, task.Waits, open)
 	}
 	for _, id := range open {
@@ -365,10 +365,10 @@ func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task
 	}
 }
 
-// drain removes all limits, pauses and holds, and runs all tasks.
+// drain removes all limits and pauses, and runs all tasks.
 func (m *orderModel) drain() {
-	must(m.Release(m.Context(), m.ids(), "test", m.now))(m)
-	m.wantNoHolds()
+	must(m.ResumeTasks(m.Context(), m.ids(), "test", m.now))(m)
+	m.wantNoTaskPauses()
 	m.check() // check before the limits are removed: a lane without a limit may not have several holders
 	_, limits := m.readAll()
 	for target := range limits {

@@ -229,7 +229,7 @@ var dues = group{
 		w := s.worker()
 		s.sleep(time.Hour)
 		first := s.insert(commandSpec())[0]
-		after, held := s.insert(commandSpec(jobs.After(first)))[0], s.insert(commandSpec(jobs.Hold()))[0]
+		after, paused := s.insert(commandSpec(jobs.After(first)))[0], s.insert(commandSpec(jobs.Paused()))[0]
 		later := s.insert(commandSpec(jobs.After(first), jobs.In(time.Minute)))[0]
 		edited, key := s.insert(commandSpec())[0], commandSpec(jobs.Unique("k"), jobs.UniqueFor(time.Hour))
 		s.insert(key)
@@ -246,8 +246,8 @@ var dues = group{
 			return e, nil
 		}))(s)
 		s.wantTask(edited, jobs.Pending, "")
-		must(s.Release(s.Context(), []int64{held}, "me", s.now))(s)
-		s.wantTask(held, jobs.Pending, "")
+		must(s.ResumeTasks(s.Context(), []int64{paused}, "me", s.now))(s)
+		s.wantTask(paused, jobs.Pending, "")
 		for _, t := range s.claim(w, 9) {
 			s.finish(w, t, lifecycle.Outcome{})
 		}
@@ -256,7 +256,7 @@ var dues = group{
 		s.wantTask(later, jobs.Scheduled, "") // it waits for a time, so it waits an hour longer
 		s.sleep(time.Hour - time.Minute)
 		if added := must(s.Insert(s.Context(), []jobs.Spec{key}, s.now))(s)[0]; !added.Kept {
-			s.Errorf("got %+v before the hour is over, want the key held", added)
+			s.Errorf("got %+v before the hour is over, want the key paused", added)
 		}
 		s.sleep(time.Minute)
 		if added := must(s.Insert(s.Context(), []jobs.Spec{key}, s.now))(s)[0]; added.Kept {

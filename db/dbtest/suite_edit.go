@@ -14,7 +14,7 @@ import (
 
 func editInEachState(s *store) {
 	for _, state := range jobs.States() {
-		if state == jobs.Blocked { // a task is blocked only if it waits for something, such as a release; editMovesTasks tests such tasks
+		if state == jobs.Blocked { // a task is blocked only if it waits for something, such as its resume; editMovesTasks tests such tasks
 			continue
 		}
 		id := s.inState(state, jobs.Unique("key "+string(state)), jobs.ExpiresIn(24*time.Hour))
@@ -64,9 +64,9 @@ func editMovesTasks(s *store) {
 		s.Errorf("got %d attempts, want 1", got.Attempt)
 	}
 
-	// An edit does not unblock a task that waits for another task or for its release.
+	// An edit does not unblock a task that waits for another task or for its resume.
 	c := w.add(jobs.After(a))
-	w.hold(b)
+	w.pauseTasks(b)
 	for _, id := range []int64{b, c} {
 		w.edit(id, jobs.Lane("l"), jobs.At(s.now))
 		w.wantState(id, jobs.Blocked)
@@ -97,11 +97,11 @@ func refusedEditsChangeNothing(s *store) {
 	}
 }
 
-func topGoesFirst(s *store) {
+func firstGoesFirst(s *store) {
 	w := newOrderStore(s)
 	a, b, c := w.add(jobs.Priority(8)), w.add(), w.add()
 	w.add(jobs.Priority(100), jobs.Queue("y"))
-	for _, m := range must(s.Top(s.Context(), []int64{c, b}, "ann", s.now))(s) {
+	for _, m := range must(s.PutFirst(s.Context(), []int64{c, b}, "ann", s.now))(s) {
 		if !m.Done || m.State != jobs.Pending {
 			s.Errorf("got %+v, want a pending task", m)
 		}
@@ -111,28 +111,28 @@ func topGoesFirst(s *store) {
 			s.Errorf("task %d: got priority %d, want %d", id, got, want)
 		}
 	}
-	must(s.Top(s.Context(), []int64{c}, "ann", s.now))(s) // task c is already first in its queue, so it keeps its priority
+	must(s.PutFirst(s.Context(), []int64{c}, "ann", s.now))(s) // task c is already first in its queue, so it keeps its priority
 	if got := w.get(c).Priority; got != 10 {
-		s.Errorf("second top: got priority %d, want 10", got)
+		s.Errorf("second call: got priority %d, want 10", got)
 	}
 	done := w.add()
 	w.edit(a, jobs.Priority(1<<31-1))
-	must(s.Top(s.Context(), []int64{done}, "ann", s.now))(s)
+	must(s.PutFirst(s.Context(), []int64{done}, "ann", s.now))(s)
 	if got := w.get(done).Priority; got != 1<<31-1 {
 		s.Errorf("beside the highest priority: got %d, want %d", got, 1<<31-1)
 	}
 	running := w.claim(10)[0].ID
-	if got := must(s.Top(s.Context(), []int64{running, 99}, "ann", s.now))(s); got[0] != (db.ActionResult{ID: running,
+	if got := must(s.PutFirst(s.Context(), []int64{running, 99}, "ann", s.now))(s); got[0] != (db.ActionResult{ID: running,
 		State: jobs.Running}) || got[1] != (db.ActionResult{ID: 99}) {
 		s.Errorf("a running task and no task: got %+v", got)
 	}
 }
 
-func topOfALane(s *store) {
+func firstOfALane(s *store) {
 	w := newOrderStore(s)
 	w.add(jobs.Lane("l"))
 	b, c := w.add(jobs.Lane("l"), jobs.Priority(7)), w.add(jobs.Lane("l"), jobs.Queue("y"))
-	must(s.Top(s.Context(), []int64{c}, "ann", s.now))(s)
+	must(s.PutFirst(s.Context(), []int64{c}, "ann", s.now))(s)
 	for _, want := range []int64{c, b} {
 		w.finish(w.claim(10)[0], nil)
 		w.wantState(want, jobs.Pending)
@@ -142,16 +142,16 @@ func topOfALane(s *store) {
 func lastChangesAreKept(s *store) {
 	w := newOrderStore(s)
 	id := w.add()
-	w.hold(id)
+	w.pauseTasks(id)
 	for i := range 25 {
 		s.sleep(time.Second)
 		must(s.Edit(s.Context(), id, "ann", s.now, func(t jobs.Task) (db.Edit, error) {
 			return db.Edit{Spec: specOf(t), Text: fmt.Sprint("edit ", i)}, nil
 		}))(s)
 	}
-	w.release(id)
+	w.resumeTasks(id)
 	got := must(s.TaskChanges(s.Context(), id))(s)
-	last := db.TaskChange{At: s.now, By: "bob", Action: db.ActionRelease}
+	last := db.TaskChange{At: s.now, By: "bob", Action: db.ActionResume}
 	before := db.TaskChange{At: s.now, By: "ann", Action: db.ActionEdit, Text: "edit 24"}
 	if len(got) != 20 || got[19] != last || got[18] != before {
 		s.Errorf("got %d changes, the last of which are %+v; want 20, %+v", len(got), got[max(len(got)-2, 0):],
@@ -167,27 +167,27 @@ func changesOfPlainTasks(s *store) {
 		s.exec(fmt.Sprintf(`INSERT INTO enqueue (job, after) VALUES ('test', '[%d]')`, on))
 		return s.number(`SELECT max(id) FROM tasks`)
 	}
-	held, edited, top := plain(), plain(), plain()
-	w.hold(held)
+	paused, edited, first := plain(), plain(), plain()
+	w.pauseTasks(paused)
 	w.edit(edited, jobs.Priority(9))
-	must(s.Top(s.Context(), []int64{top}, "ann", s.now))(s)
+	must(s.PutFirst(s.Context(), []int64{first}, "ann", s.now))(s)
 	if got := ids(w.claim(10)); !slices.Equal(got, []int64{on}) {
 		s.Fatalf("got claims %v, want %v", got, []int64{on})
 	}
-	for _, id := range []int64{held, edited} {
+	for _, id := range []int64{paused, edited} {
 		if got := w.wantState(id, jobs.Blocked); !slices.Equal(got.After, []int64{on}) {
 			s.Errorf("task %d: got dependencies %v, want %v", id, got.After, []int64{on})
 		}
 	}
 	w.finish(w.get(on), errBad)
 	must(s.Cancel(s.Context(), []int64{on}, "by ann", false, s.now))(s)
-	w.wantState(held, jobs.Cancelled)
+	w.wantState(paused, jobs.Cancelled)
 	w.wantState(edited, jobs.Cancelled)
 	late := plain()
-	if got := w.hold(late)[0]; got.State != jobs.Cancelled || got.Done {
-		s.Errorf("hold of a task whose dependency was cancelled: got %+v, want cancelled", got)
+	if got := w.pauseTasks(late)[0]; got.State != jobs.Cancelled || got.Done {
+		s.Errorf("pause of a task whose dependency was cancelled: got %+v, want cancelled", got)
 	}
-	s.wantNoHolds()
+	s.wantNoTaskPauses()
 }
 
 // editsRaceWithClaims edits tasks while a worker claims them. Each task must run either with all old settings or with all new ones.

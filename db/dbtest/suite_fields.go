@@ -77,8 +77,8 @@ var fieldTests = group{
 		s.sleep(time.Second)
 		s.finish(w, claimed, ended)
 		other := s.insert(jobs.Spec{Job: "f", Queue: "f", Batch: jobs.NewBatch, Schedule: "backup", Tick: s.now, CreatedBy: "ann"},
-			functionSpec("f", jobs.Queue("held")))
-		must(s.Hold(s.Context(), other[1:], "ann", "later", s.now))(s)
+			functionSpec("f", jobs.Queue("paused")))
+		must(s.PauseTasks(s.Context(), other[1:], "ann", "later", s.now))(s)
 		lost := s.worker("f")
 		s.finish(lost, s.claimOnly(lost), lifecycle.Outcome{Reason: jobs.ReasonLost})
 		tasks = append(tasks, s.get(id), s.get(other[0]), s.get(other[1]))

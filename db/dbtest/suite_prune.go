@@ -125,24 +125,25 @@ var prunes = group{
 	"a task that an unfinished task depends on stays": func(s *store) {
 		w := s.worker()
 		a, b := s.addFinished(w, 1, lifecycle.Outcome{Result: json.RawMessage(`7`)})[0], s.addFinished(w, 1, failed)[0]
-		held := s.insert(commandSpec(jobs.After(a), jobs.AfterAny(b), jobs.Hold()))[0]
+		paused := s.insert(commandSpec(jobs.After(a), jobs.AfterAny(b), jobs.Paused()))[0]
 		s.addFinished(w, 1, lifecycle.Outcome{}) // nobody needs this one
 		s.sleep(8 * 24 * time.Hour)
 		all := db.Prune{Before: s.now, FailedBefore: s.now}
 		if steps := s.pruneAll(all); !slices.Equal(steps, []int{1}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{1})
 		}
-		s.wantIDs(s.allIDs(), []int64{a, b, held})
-		if got, want := must(s.NeededBy(s.Context(), []int64{a, b, held}))(s), (map[int64]int64{a: held, b: held}); !maps.Equal(got, want) {
+		s.wantIDs(s.allIDs(), []int64{a, b, paused})
+		got, want := must(s.NeededBy(s.Context(), []int64{a, b, paused}))(s), map[int64]int64{a: paused, b: paused}
+		if !maps.Equal(got, want) {
 			s.Errorf("got needed %v, want %v", got, want)
 		}
-		must(s.Release(s.Context(), []int64{held}, "me", s.now))(s)
+		must(s.ResumeTasks(s.Context(), []int64{paused}, "me", s.now))(s)
 		task := s.claimOnly(w)
 		if steps := s.pruneAll(all); !slices.Equal(steps, []int{0}) {
 			s.Errorf("while it runs: got steps %+v, want %+v", steps, []int{0})
 		}
 		var results []string
-		if err := s.Upstream(s.Context(), held, func(t jobs.Task) error {
+		if err := s.Upstream(s.Context(), paused, func(t jobs.Task) error {
 			results = append(results, string(t.Result))
 			return nil
 		}); err != nil || !slices.Equal(results, []string{"7", ""}) {

@@ -15,7 +15,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// TaskChange is a change of a task by a user: an edit, a new priority, a hold or a release.
+// TaskChange is a change of a task by a user: an edit, a new priority, a pause or its end.
 type TaskChange = db.TaskChange
 
 // TaskChanges lists the last changes of a task, oldest first.
@@ -40,21 +40,21 @@ func NeededBy(ctx context.Context, r *runner.Runner, ids []int64) (map[int64]int
 	return store(r).NeededBy(ctx, ids)
 }
 
-// Hold prevents the start of waiting tasks until somebody calls Release. It does not change tasks that are running or have finished.
-func Hold(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error) {
-	done, err := store(r).Hold(ctx, ids, access.User(r), reason, time.Now())
+// PauseTasks keeps waiting tasks from starting until ResumeTasks. It leaves tasks that run or have finished.
+func PauseTasks(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error) {
+	done, err := store(r).PauseTasks(ctx, ids, access.User(r), reason, time.Now())
 	return results(r, done, err)
 }
 
-// Release lifts the hold of tasks. A released task starts under the same conditions as a new task.
-func Release(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
-	done, err := store(r).Release(ctx, ids, access.User(r), time.Now())
+// ResumeTasks ends the pause of tasks. A resumed task starts under the same conditions as a new task.
+func ResumeTasks(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
+	done, err := store(r).ResumeTasks(ctx, ids, access.User(r), time.Now())
 	return results(r, done, err)
 }
 
-// Top gives waiting tasks a priority above that of all pending tasks of their queue. The first id gets the highest priority.
-func Top(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
-	done, err := store(r).Top(ctx, ids, access.User(r), time.Now())
+// PutFirst gives waiting tasks a priority above that of all pending tasks of their queue. The first id gets the highest priority.
+func PutFirst(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
+	done, err := store(r).PutFirst(ctx, ids, access.User(r), time.Now())
 	return results(r, done, err)
 }
 

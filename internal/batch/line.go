@@ -167,7 +167,7 @@ func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
 	if s.UniqueKey == "" && !s.UniqueArgs {
 		s.Replace, s.UntilStart = false, false
 	}
-	s.Hold = s.Hold || v.raw[keyHeldSince] != nil
+	s.Paused = s.Paused || v.raw[keyPausedAt] != nil
 	if !v.has("backoff_max") {
 		s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
 	}

@@ -31,7 +31,7 @@ const (
 	// The following keys come from the JSON record of an existing task.
 	keyInputBytes // size of the input; a record with a size above 0 but without the input is refused (see hiddenInput)
 	keyState      // state of the task; the record of a finished task is refused
-	keyHeldSince  // time at which the existing task got its hold; if the time is not null, the new task gets a hold
+	keyPausedAt   // time at which somebody paused the existing task; if it is not null, the new task is paused, too
 	firstOption
 )
 

@@ -31,7 +31,7 @@ type Action struct {
 }
 
 // BatchSize is the maximum number of tasks that one call of Change.Apply changes. After each call, the command prints the lines of the
-// tasks. If Change.AtOnce is set, a single call changes all tasks.
+// tasks.
 const BatchSize = 500
 
 func Options(a *cli.App, more ...cli.Flag) []cli.Flag {
@@ -284,7 +284,7 @@ const (
 	whyFinished = "it has finished"
 )
 
-// WhyNotWaiting returns the reason why the commands edit, hold, release and top do not change a task in this state. The reason is empty if
+// WhyNotWaiting returns the reason why the commands edit, pause and resume do not change a task in this state. The reason is empty if
 // the task is waiting.
 func WhyNotWaiting(s jobs.State) string {
 	switch {
@@ -296,10 +296,10 @@ func WhyNotWaiting(s jobs.State) string {
 	return ""
 }
 
-// Remark returns the remark that the commands hold, release and top print about a task: that it is held, or its priority.
+// Remark returns what the commands edit --first, pause and resume print about a task: that it is paused, or its priority.
 func Remark(t jobs.Task) string {
-	if !t.HeldSince.IsZero() {
-		return "held"
+	if !t.PausedAt.IsZero() {
+		return "paused"
 	}
 	return fmt.Sprintf("priority %d", t.Priority)
 }

@@ -23,9 +23,7 @@ type Change struct {
 	// After is called when all tasks are changed. It may be nil.
 	After func(out *Outcomes) error
 
-	Read        bool // whether to read each changed task and pass it to Print
-	OldestFirst bool // if a filter selects the tasks: whether to change the oldest ones first
-	AtOnce      bool // whether a single call of Apply must get all tasks
+	Read bool // whether to read each changed task and pass it to Print
 }
 
 // Run selects the tasks, asks for confirmation if necessary, changes the tasks and prints a line for each of them. With --dry-run it only
@@ -38,15 +36,8 @@ func (s *Action) Run(ctx context.Context, r *runner.Runner, p *term.Printer, cha
 	if s.DryRun {
 		return s.Preview(ctx, r, p, ids, change)
 	}
-	if change.OldestFirst && len(s.Selection.Filter.IDs) == 0 {
-		slices.Reverse(ids)
-	}
-	size := BatchSize
-	if change.AtOnce {
-		size = max(len(ids), 1)
-	}
 	out := NewOutcomes(p, s, ids)
-	for part := range slices.Chunk(ids, size) {
+	for part := range slices.Chunk(ids, BatchSize) {
 		results, err := change.Apply(ctx, part)
 		if err != nil {
 			return err
@@ -72,4 +63,21 @@ func (s *Action) Run(ctx context.Context, r *runner.Runner, p *term.Printer, cha
 		}
 	}
 	return out.End()
+}
+
+// ChangeWaiting changes those of the selected tasks that wait.
+func (s *Action) ChangeWaiting(ctx context.Context, r *runner.Runner, p *term.Printer,
+	apply func(ctx context.Context, ids []int64) ([]runner.ActionResult, error)) error {
+	return s.Run(ctx, r, p, Change{
+		Read:    true,
+		Refusal: func(t jobs.Task) string { return WhyNotWaiting(t.State) },
+		Apply:   apply,
+		Print: func(out *Outcomes, result runner.ActionResult, t jobs.Task) {
+			if why := WhyNotWaiting(result.State); !result.Done {
+				out.Refuse(result.ID, string(result.State), why, s.Record(p, t))
+			} else {
+				out.Line(result.ID, string(result.State), Remark(t), s.Record(p, t))
+			}
+		},
+	})
 }

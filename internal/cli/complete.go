@@ -149,14 +149,12 @@ func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 			words = append(words, suggestion{Word: shell})
 		}
 		return words
-	case "pause", "resume":
-		return slices.DeleteFunc(a.query(ctx, line, queueNames), func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
 	case "show", "logs", "list":
 	case "wait", "cancel":
 		states = jobs.Unfinished()
-	case "edit", "hold", "top":
+	case "edit", "pause":
 		states = []jobs.State{jobs.Scheduled, jobs.Pending, jobs.Blocked, jobs.Retrying}
-	case "release":
+	case "resume":
 		states = []jobs.State{jobs.Blocked}
 	case "retry":
 		states = append([]jobs.State{jobs.Scheduled, jobs.Retrying}, jobs.Finished()...)
@@ -166,7 +164,7 @@ func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 		return nil
 	}
 	words = a.query(ctx, line, func(ctx context.Context, r *runner.Runner) (ids []suggestion, err error) {
-		tasks, err := r.List(ctx, jobs.Filter{States: states, Held: line.Command.Name == "release"}, runner.Page{Limit: maxCompletedIDs})
+		tasks, err := r.List(ctx, jobs.Filter{States: states, Paused: line.Command.Name == "resume"}, runner.Page{Limit: maxCompletedIDs})
 		for _, t := range tasks {
 			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), string(t.State) + "  " + term.Cut(humanize.Safe(present.JobText(t)),
 				60)})

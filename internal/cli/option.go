@@ -229,6 +229,15 @@ func Without(list []Flag, names ...string) []Flag {
 	return list
 }
 
+// Reword replaces the help of an option.
+func Reword(list []Flag, name, usage string) {
+	for _, f := range list {
+		if o := f.(*Option); o.name == name {
+			o.usage = usage
+		}
+	}
+}
+
 func YesOption() *Option { return BoolOption("yes y", "do not ask for confirmation") }
 
 func DryRunOption() *Option {

@@ -17,6 +17,8 @@ type Selection struct {
 	Filter jobs.Filter
 	All    bool // whether --all was given
 	empty  bool // whether the user selected nothing
+
+	onlyQueues bool // whether --queue is the only selector
 }
 
 // Selectors returns the options with which a user selects tasks.
@@ -58,9 +60,10 @@ func ReadSelection(c *Context, now time.Time, except ...string) (Selection, erro
 	if c.IsSet("older-than") {
 		f.FinishedBefore = now.Add(-Get[time.Duration](c, "older-than"))
 	}
-	filtered := slices.ContainsFunc([]string{"queue", "state", "job", "label", "lane", "schedule", "batch", "worker", "meta", "match",
-		"since", "until", "older-than"},
+	others := slices.ContainsFunc([]string{"state", "job", "label", "lane", "schedule", "batch", "worker", "meta", "match", "since",
+		"until", "older-than"},
 		func(name string) bool { return c.IsSet(name) && !slices.Contains(except, name) })
+	filtered := others || c.IsSet("queue")
 	if slices.Contains(except, "since") {
 		f.Since = time.Time{}
 	}
@@ -72,28 +75,21 @@ func ReadSelection(c *Context, now time.Time, except ...string) (Selection, erro
 		return s, failure.Exclusive("--all", "other selectors")
 	}
 	f.IDs = ids
-	s.Filter, s.empty = f, len(ids) == 0 && !filtered && !s.All
+	s.Filter, s.empty, s.onlyQueues = f, len(ids) == 0 && !filtered && !s.All, filtered && !others
 	return s, nil
 }
 
-// ReadQueues reads the arguments as names of queues, sorted and without duplicates. With --all it returns runner.AllQueues.
-func ReadQueues(c *Context) ([]string, error) {
-	queues, verb := c.Args().Slice(), c.Command.Name
-	switch all := Get[bool](c, "all"); {
-	case all && len(queues) > 0:
-		return nil, failure.Exclusive("queues", "--all")
-	case all:
-		return []string{runner.AllQueues}, nil
-	case len(queues) == 0:
-		return nil, failure.Usage("%s needs a queue", verb).Hint("runner %s media      runner %[1]s --all", verb)
+// WholeQueues returns the queues of a command that acts on queues as well as on
+// tasks: with --queue as the only selector, or with --all. Otherwise it returns
+// nil, and the command acts on tasks.
+func (s Selection) WholeQueues() []string {
+	switch {
+	case s.All:
+		return []string{runner.AllQueues}
+	case s.onlyQueues:
+		return slices.Compact(slices.Sorted(slices.Values(s.Filter.Queues)))
 	}
-	for _, queue := range queues {
-		if _, err := ParseQueue(queue); err != nil {
-			return nil, failure.Usage("queue %q: %v", queue, err)
-		}
-	}
-	slices.Sort(queues)
-	return slices.Compact(queues), nil
+	return nil
 }
 
 // ReadIDs parses words that contain ids. It returns the ids in the order of the words, without duplicates.

@@ -53,14 +53,15 @@ var CommandSynonyms = []CommandSynonym{
 	{"runner retry ID", "rerun, requeue, redo"},
 	{"runner retry ID      systemctl restart runner", "restart"},
 	{"runner edit ID", "modify, change, update, alter"},
-	{"runner top ID", "switch, prioritize, bump"},
-	{"runner hold ID", "stash, qhold"},
-	{"runner release ID", "unstash, unhold, qrls"},
+	{"runner edit ID --first", "urgent, switch, prioritize, bump"},
+	{"runner status -f      runner edit ID --first", "top"},
+	{"runner pause ID", "hold, stash, qhold"},
+	{"runner resume ID", "release, unstash, unhold, qrls"},
 	{"runner delete ID", "remove, del"},
 	{"runner delete --older-than DUR", "prune, clean, cleanup, gc"},
 	{"runner cancel -s pending      runner delete --older-than DUR", "purge, clear, flush, drain"},
-	{"runner pause QUEUE", "suspend"},
-	{"runner resume QUEUE", "unpause, continue"},
+	{"runner pause -q QUEUE", "suspend"},
+	{"runner resume -q QUEUE", "unpause, continue"},
 	{"runner limit set TARGET", "throttle, limit add, semaphore, sem"},
 	{"runner limit list", "limits, limit ls"},
 	{"runner limit remove TARGET", "limit delete"},
@@ -105,7 +106,7 @@ type OptionSynonym struct {
 // These constants are lists of commands that have options in common.
 const (
 	newTask     = "enqueue, run, schedule add"
-	selections  = "list, logs, wait, cancel, retry, hold, release, top, delete"
+	selections  = "list, logs, wait, cancel, retry, pause, resume, delete"
 	withRecords = "runner, show, status, doctor, schedule list, schedule show, limit list, version"
 	anyCommand  = "*"
 )
@@ -123,7 +124,7 @@ var OptionSynonyms = []OptionSynonym{
 	{"runner", "runner cancel ID", "k kill"},
 	{"runner", "runner logs -f ID", "t tail"},
 	{"runner", "runner show ID", "i info"},
-	{"runner", "runner top ID", "u urgent"},
+	{"runner", "runner edit ID --first", "u urgent"},
 	{"runner", "runner work --concurrency N", "S concurrency"},
 	{"runner", "runner work", "d daemon daemonize"},
 
@@ -167,7 +168,7 @@ var OptionSynonyms = []OptionSynonym{
 	{newTask, "--shell", "script sh bash c"},
 	{newTask, "--job", "function func handler kind type"},
 	{newTask, "--args", "payload params"},
-	{"enqueue", "--hold", "stashed stash held H"},
+	{"enqueue", "--paused", "hold stashed stash held H"},
 	{"enqueue", "--each", "xargs lines each-line foreach I replace"},
 	{"enqueue", "--label-each", "tagstring"},
 	{"enqueue", "--null", "null-data z print0"},
@@ -193,7 +194,7 @@ var OptionSynonyms = []OptionSynonym{
 
 	{"cancel", "--now", "force f kill immediately 9"},
 	{"delete", "--yes", "force f"},
-	{"cancel, pause, hold", "--reason", "message m comment"},
+	{"cancel, pause", "--reason", "message m comment"},
 	{selections, "-s failed", "failed failures errors dead"},
 	{selections, "-s running", "running active"},
 	{selections, "-s completed", "completed done succeeded success successful"},
@@ -214,6 +215,7 @@ var OptionSynonyms = []OptionSynonym{
 	{selections, "runner COMMAND-NAME ID", "id ids task task-id"},
 	{"list", "--rows", "limit lines L count max head tail size page-size per-page max-count"},
 	{"list", "--all", "a A"},
+	{"list", "--paused", "held hold"},
 	{"list", "--wide", "long full l no-trunc"},
 	{"list", "--reverse", "asc ascending oldest-first"},
 	{"list", "--json or --format TEMPLATE", "o output"},

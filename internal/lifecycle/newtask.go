@@ -6,9 +6,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Ordered reports whether a new task may have to wait for another task or for a user: because it has a hold, a lane or dependencies.
+// Ordered reports whether a new task may have to wait for another task or for a user: because it is paused, or has a lane or dependencies.
 func Ordered(s *jobs.Spec) bool {
-	return s.Hold || s.Lane != "" || len(s.After)+len(s.AfterAny)+len(s.Earlier)+len(s.EarlierAny) > 0
+	return s.Paused || s.Lane != "" || len(s.After)+len(s.AfterAny)+len(s.Earlier)+len(s.EarlierAny) > 0
 }
 
 // NewTask makes a task from a Spec. The task has no id yet. The parameter "now" is the time at which the task is enqueued. NewTask does not

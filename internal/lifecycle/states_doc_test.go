@@ -35,7 +35,7 @@ can name a state, as in ` + "`runner list -s unfinished`" + `. The table lists a
 
 const statesTail = `
 A new task is pending, or scheduled if its start time is in the future. It is blocked from the start if it names tasks that it waits for, if
-another task holds its lane, or if it was enqueued with ` + "`--hold`" + `. The transition *free* ends the state blocked.
+another task holds its lane, or if it was enqueued with ` + "`--paused`" + `. The transition *free* ends the state blocked.
 
 Every transition adds one to the ` + "`generation_id`" + ` of the task. The database rejects a write that names an older generation. When a
 worker takes over a running task from a hung worker, it adds one to the ` + "`generation_id`" + ` twice: once before it kills the
@@ -43,9 +43,9 @@ processes of the task, and once when it *returns* the task.
 
 * *return* ends an attempt that was lost with its worker, or that its worker interrupted in order to stop. The task returns to its queue.
 * *snooze* ends an attempt of a function that asks to be called again later.
-* *hold* is ` + "`runner hold`" + `. A held task stays blocked until ` + "`runner release`" + `. If nothing else blocks the task then,
-  the task makes the transition *free*, to pending or scheduled. A held task gives up its lane. The tasks that it waits for can end while
-  it is held.
+* *pause* is ` + "`runner pause`" + `. A paused task stays blocked until ` + "`runner resume`" + `. If nothing else blocks the task then,
+  the task makes the transition *free*, to pending or scheduled. A paused task gives up its lane. The tasks that it waits for can end while
+  it is paused.
 * *edit* is ` + "`runner edit`" + ` or ` + "`enqueue --unique-mode replace`" + `. Most edits change no state.
   An edit of the due time or of the lane can change the state.
 

@@ -63,8 +63,8 @@ func TestProblems(t *testing.T) {
 				{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media"},
 				{"no_job", "no worker of queue media has job email.send, and 2 tasks wait",
 					"runner list -q media -j email.send -s pending", "media"},
-				{"paused", "media has been paused for 1h with 2 tasks waiting: disk is full", "runner resume media", "media"},
-				{"paused", "empty has been paused for 0s with 0 tasks waiting", "runner resume empty", "empty"}}},
+				{"paused", "media has been paused for 1h with 2 tasks waiting: disk is full", "runner resume -q media", "media"},
+				{"paused", "empty has been paused for 0s with 0 tasks waiting", "runner resume -q empty", "empty"}}},
 	} {
 		got := Problems(queues, test.pauses, test.workers, nil, now)
 		testkit.Equal(t, name+": result", got[:len(test.want)], test.want)

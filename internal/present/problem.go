@@ -89,7 +89,7 @@ func pauseProblem(p admin.Problem, now time.Time) (message, try string) {
 	if p.Code == "deletion_paused" {
 		return "workers delete no old tasks for an hour: " + p.Reason, "runner resume --deletion"
 	}
-	what, has, target := p.Queue, "has", p.Queue
+	what, has, target := p.Queue, "has", "-q "+p.Queue
 	if p.Queue == "" {
 		what, has, target = "all queues", "have", "--all"
 	}

@@ -22,11 +22,11 @@ type Status struct {
 	Problems    []Problem
 	Alive       int // number of workers that are not lost
 	Busy, Slots int // busy slots, and all slots, of the workers that are not lost
-	Held        int // number of held tasks; mostHeld if there are more
+	PausedTasks int // number of paused tasks; mostPaused if there are more
 }
 
-// mostHeld is the highest number of held tasks that the status counts.
-const mostHeld = 100_000
+// mostPaused is the highest number of paused tasks that the status counts.
+const mostPaused = 100_000
 
 // ReadStatus reads the status from the database. If the parameter "only" is not nil, the status has only the queues that "only" names.
 func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (Status, error) {
@@ -52,7 +52,7 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 	if s.Schedules, err = r.Schedules(ctx); err != nil {
 		return s, err
 	}
-	if s.Held, err = admin.CountUpTo(ctx, r, jobs.Filter{Queues: only, Held: true}, mostHeld); err != nil {
+	if s.PausedTasks, err = admin.CountUpTo(ctx, r, jobs.Filter{Queues: only, Paused: true}, mostPaused); err != nil {
 		return s, err
 	}
 	s.Alive, s.Busy, s.Slots = admin.LiveWorkers(s.Workers)

@@ -100,8 +100,8 @@ const noteMost = 24
 
 // Note returns the text for the column NOTE of a list: the most important fact about a task, in a word or two.
 func Note(t jobs.Task, h admin.Holds, now time.Time) string {
-	if held := holdNote(t, h); held != "" {
-		return held
+	if note := holdNote(t, h); note != "" {
+		return note
 	}
 	switch t.State {
 	case jobs.Scheduled, jobs.Retrying:
@@ -133,8 +133,8 @@ func Note(t jobs.Task, h admin.Holds, now time.Time) string {
 func blockedBy(t jobs.Task) string {
 	waits := slices.Concat(t.After, t.AfterAny)
 	switch {
-	case !t.HeldSince.IsZero():
-		return "held"
+	case !t.PausedAt.IsZero():
+		return "paused"
 	case len(waits) == 1:
 		return fmt.Sprintf("after %d", waits[0])
 	case len(waits) > 1:

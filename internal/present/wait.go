@@ -34,13 +34,13 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 	case "backoff":
 		return fmt.Sprintf("waits for its next attempt at %s (backoff %s)", humanize.Clock(t.RunAt, now),
 			humanize.Took(humanize.Rounded(w.Backoff)))
-	case "held":
-		text := fmt.Sprintf("held %s ago", humanize.Age(now.Sub(t.HeldSince)))
-		if t.HeldBy != "" {
-			text += " by " + t.HeldBy
+	case "task_paused":
+		text := fmt.Sprintf("paused %s ago", humanize.Age(now.Sub(t.PausedAt)))
+		if t.PausedBy != "" {
+			text += " by " + t.PausedBy
 		}
-		if t.HeldReason != "" {
-			text += ": " + t.HeldReason
+		if t.PausedReason != "" {
+			text += ": " + t.PausedReason
 		}
 		return text
 	case "dependency":

@@ -125,17 +125,17 @@ func NewWorker(w runner.Worker) Worker {
 
 // Status is the record that the command status prints.
 type Status struct {
-	DB        string     `json:"db"`
-	DBBytes   int64      `json:"db_bytes"`
-	WALBytes  int64      `json:"wal_bytes"`
-	Schema    int        `json:"schema"`
-	Version   string     `json:"version"`
-	Paused    bool       `json:"paused"`
-	Held      int        `json:"held"`
-	Workers   []Worker   `json:"workers"`
-	Queues    []any      `json:"queues"` // elements are of type Queue; with -q they are of type QueueStats
-	Schedules []Schedule `json:"schedules"`
-	Problems  []Problem  `json:"problems"`
+	DB          string     `json:"db"`
+	DBBytes     int64      `json:"db_bytes"`
+	WALBytes    int64      `json:"wal_bytes"`
+	Schema      int        `json:"schema"`
+	Version     string     `json:"version"`
+	Paused      bool       `json:"paused"`
+	PausedTasks int        `json:"paused_tasks"`
+	Workers     []Worker   `json:"workers"`
+	Queues      []any      `json:"queues"` // elements are of type Queue; with -q they are of type QueueStats
+	Schedules   []Schedule `json:"schedules"`
+	Problems    []Problem  `json:"problems"`
 }
 
 // Problem is the record of a condition that needs attention.

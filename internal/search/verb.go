@@ -14,28 +14,29 @@ const (
 	VerbCancel Verb = "cancel"
 	VerbRetry  Verb = "retry"
 	VerbDelete Verb = "delete"
-	VerbHold   Verb = "hold"
-	VerbTop    Verb = "top"
-
-	VerbRelease Verb = "release"
+	VerbPause  Verb = "pause"
+	VerbResume Verb = "resume"
+	VerbFirst  Verb = "first"
 )
 
 // waiting lists the states of tasks that neither run nor have finished.
 var waiting = []jobs.State{jobs.Scheduled, jobs.Pending, jobs.Blocked, jobs.Retrying}
 
-// Filter limits a filter to the tasks to which the verb applies. Cancel applies to unfinished tasks, and delete to finished tasks. Hold and
-// top apply to waiting tasks, and release to held tasks. Retry applies to failed tasks, unless f names other states. It applies to
-// completed tasks only if f has their ids. The result "ok" is false if no task can match.
+// Filter limits a filter to the tasks to which the verb applies. Cancel applies
+// to unfinished tasks, and delete to finished tasks. Pause and first apply to
+// waiting tasks, and resume to paused tasks. Retry applies to failed tasks,
+// unless f names other states; to completed tasks only if f has their ids. ok is
+// false if no task can match.
 func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
 	switch verb {
 	case VerbCancel:
 		return limitStates(f, jobs.Unfinished(), jobs.Unfinished())
 	case VerbDelete:
 		return limitStates(f, jobs.Finished(), jobs.Finished())
-	case VerbHold, VerbTop:
+	case VerbPause, VerbFirst:
 		return limitStates(f, waiting, waiting)
-	case VerbRelease:
-		f.Held = len(f.IDs) == 0
+	case VerbResume:
+		f.Paused = len(f.IDs) == 0
 		return limitStates(f, []jobs.State{jobs.Blocked}, []jobs.State{jobs.Blocked})
 	}
 	return limitStates(f, []jobs.State{jobs.Failed}, []jobs.State{jobs.Failed, jobs.Cancelled, jobs.Retrying, jobs.Scheduled})

@@ -15,9 +15,9 @@ import (
 )
 
 // notEdited lists the flags of a new task that the command edit does not have. A task always keeps its job and its dependencies.
-var notEdited = []string{"job", "after", "after-any", "unique-mode", "unique-args", "unique-period", "inherit-env", "hold"}
+var notEdited = []string{"job", "after", "after-any", "unique-mode", "unique-args", "unique-period", "inherit-env", "paused"}
 
-// EditFlags returns the flags of the command edit: one for each task option that can change, and --unset.
+// EditFlags returns the flags of the command edit: one for each task option that can change, --unset and --first.
 func EditFlags(a *cli.App) []cli.Flag {
 	var names []string
 	for _, o := range taskspec.OptionList() {
@@ -35,7 +35,8 @@ func EditFlags(a *cli.App) []cli.Flag {
 		}
 		return list, nil
 	})
-	return append(cli.Without(Flags(a), notEdited...), cli.Group(What, unset)...)
+	first := cli.BoolOption("first", "start before all pending tasks of the queue; several tasks start in the given order")
+	return append(append(cli.Without(Flags(a), notEdited...), cli.Group(What, unset)...), cli.Group("Order", first)...)
 }
 
 // canUnset reports whether --unset accepts the option.

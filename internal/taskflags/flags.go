@@ -44,7 +44,7 @@ func Flags(a *cli.App) []cli.Flag {
 
 // OfOneTask returns the names of the flags that are valid for a single task, but not for the tasks of a schedule.
 func OfOneTask() []string {
-	names := []string{"unique-mode", "hold"}
+	names := []string{"unique-mode", "paused"}
 	for _, o := range taskspec.OptionList() {
 		if o.OneTask && o.Flag != "" {
 			names = append(names, o.Flag)
@@ -61,7 +61,7 @@ func flagAfter(key string) []cli.Flag {
 			"with --unique: keep the old task, replace it unless it has started, or keep it until it starts",
 			uniqueKeep, uniqueKeep, uniqueReplace, uniqueUntilStart).Default("keep")}
 	case "run_at":
-		return []cli.Flag{cli.BoolOption("hold", "start only after runner release")}
+		return []cli.Flag{cli.BoolOption("paused", "start only after runner resume")}
 	case "max_losses":
 		return []cli.Flag{cli.BoolOption("at-most-once", "start the task at most once, as with --max-attempts 1 and --max-losses 0")}
 	case "env":
@@ -143,7 +143,7 @@ func options(c *cli.Context) jobs.Option {
 		}
 		mode := cli.Get[string](c, "unique-mode")
 		s.Replace, s.UntilStart = mode == uniqueReplace, mode == uniqueUntilStart
-		s.Hold = cli.Get[bool](c, "hold")
+		s.Paused = cli.Get[bool](c, "paused")
 		if !c.IsSet("backoff-max") {
 			s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
 		}

@@ -41,8 +41,8 @@ func ValidateSchedule(s *jobs.Schedule) error {
 		return invalid("run_at", "the schedule says when its tasks are due")
 	case !s.Spec.ExpiresAt.IsZero():
 		return invalid("expires_at", "a schedule has many tasks; give expires_in")
-	case s.Spec.Hold:
-		return invalid("hold", "pause the schedule instead")
+	case s.Spec.Paused:
+		return invalid("paused", "pause the schedule instead")
 	case s.Spec.UniqueKey != "" || s.Spec.UniqueArgs:
 		return invalid("unique_key", "overlap says what happens while an earlier task is unfinished")
 	case s.Spec.Batch != 0:

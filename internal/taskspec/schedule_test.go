@@ -11,7 +11,7 @@ import (
 // notCompared lists the fields of a Spec that Differences does not compare. The task of a schedule cannot have these fields, or the Runner
 // sets them.
 var notCompared = []string{"Err", "After", "AfterAny", "Earlier", "EarlierAny", "UniqueKey", "UniqueArgs", "UniquePeriod",
-	"Replace", "UntilStart", "Hold", "RunAt", "In", "ExpiresAt", "Schedule", "Tick", "CreatedBy", "Batch"}
+	"Replace", "UntilStart", "Paused", "RunAt", "In", "ExpiresAt", "Schedule", "Tick", "CreatedBy", "Batch"}
 
 func TestDifferencesNamesEverySettingOfTheTask(t *testing.T) {
 	spec := reflect.TypeFor[jobs.Spec]()

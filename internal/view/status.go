@@ -64,7 +64,7 @@ func WarnFrozen(ctx context.Context, r *runner.Runner, p *term.Printer) error {
 // Record returns the JSON record of the status.
 func (s *Status) Record() record.Status {
 	return record.Status{DB: s.Path, DBBytes: s.DBSize, WALBytes: s.wal, Schema: admin.SchemaVersion(), Version: runner.Version,
-		Paused: admin.AllPaused(s.Holds.Pauses), Held: s.Held,
+		Paused: admin.AllPaused(s.Holds.Pauses), PausedTasks: s.PausedTasks,
 		Workers:   record.List(s.Workers, record.NewWorker),
 		Schedules: record.List(s.Schedules, func(schedule jobs.Schedule) record.Schedule { return record.NewSchedule(schedule, false) }),
 		Problems: record.List(s.Problems, func(p present.Problem) record.Problem {

@@ -39,11 +39,11 @@ func (s *Status) Draw(p *term.Printer) {
 				"\n")
 		}
 	}
-	if s.Held > 0 {
-		p.Print("\n" + term.Cut("HELD  "+humanize.Plural(s.Held, "task")+": runner list --held", p.Stdout.Width) + "\n")
+	if s.PausedTasks > 0 {
+		p.Print("\n" + term.Cut("PAUSED  "+humanize.Plural(s.PausedTasks, "task")+": runner list --paused", p.Stdout.Width) + "\n")
 	}
 	for i, problem := range s.Problems {
-		if i == 0 && summary == "" && s.Held == 0 {
+		if i == 0 && summary == "" && s.PausedTasks == 0 {
 			p.Print("\n")
 		}
 		p.Print(problemLines(problem, p.Stdout))

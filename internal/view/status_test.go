@@ -65,7 +65,7 @@ web1:811    2/4  all     6d1h  1s ago
 
 SCHEDULES  next feed in 2m · report paused
 ! 4 tasks failed in default in 24h   runner list -q default -s failed --since 1d
-! media has been paused for 20m with 118 tasks waiting   runner resume media
+! media has been paused for 20m with 118 tasks waiting   runner resume -q media
 `, 40: `● 1 worker, 2 of 4 slots busy
   /var/lib/runner/runner.db  84 MB
 
@@ -84,7 +84,7 @@ SCHEDULES  next feed in 2m · report
     --since 1d
 ! media has been paused for 20m with 118
   tasks waiting
-    runner resume media
+    runner resume -q media
 `} {
 		if got := statusText(columns, sampleStatus()); got != want {
 			t.Errorf("%d columns: got\n%s\nwant\n%s", columns, got, want)

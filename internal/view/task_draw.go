@@ -272,8 +272,8 @@ func (s *Task) hints() (list []string) {
 		list = append(list, fmt.Sprintf("logs: runner logs %d", t.ID))
 	}
 	switch {
-	case !t.HeldSince.IsZero():
-		list = append(list, fmt.Sprintf("start: runner release %d", t.ID))
+	case !t.PausedAt.IsZero():
+		list = append(list, fmt.Sprintf("start: runner resume %d", t.ID))
 	case t.State == jobs.Retrying || t.State == jobs.Scheduled:
 		list = append(list, fmt.Sprintf("now: runner retry %d", t.ID))
 	case t.State.Finished():

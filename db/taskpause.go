@@ -1,0 +1,102 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"example.com/runner/internal/lifecycle"
+	"example.com/runner/jobs"
+)
+
+// Somebody can pause a task that waits. It is then blocked with waits = 1, as if it waited for another task, and has a row in the table
+// holds. So no worker claims the task, even when it is due, and the task gives up its lane. When a task on which it depends ends, this
+// dependency is closed as usual. The task can still expire, or be cancelled because a dependency fails. The row is deleted when the task
+// is resumed or ends.
+
+// pauseTask blocks task [2] of generation [3] at time [1]. It changes nothing if the task runs or has finished.
+var pauseTask = command(`UPDATE {tasks} SET state = 'blocked', waits = 1, updated_at = ?,
+	generation_id = generation_id + CASE WHEN state = 'blocked' THEN 0 ELSE 1 END
+WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
+
+// insertTaskPause stores the pause of task [1]. [2] is the time, [3] is the user, and [4] is the reason. A row may exist already, if plain
+// SQL has changed the state of a paused task. deleteTaskPause deletes the row of task [1].
+var (
+	insertTaskPause = command(`INSERT INTO {holds} (task_id, held_since, held_by, reason) VALUES (?, ?, ?, ?)
+ON CONFLICT (task_id) DO UPDATE SET held_since = excluded.held_since, held_by = excluded.held_by, reason = excluded.reason`)
+	deleteTaskPause = command(`DELETE FROM {holds} WHERE task_id = ?`)
+)
+
+// waitsForTasks reports whether task [1] has an open dependency.
+var waitsForTasks = query(`SELECT EXISTS (SELECT 1 FROM {dependencies} WHERE task_id = ? AND open = 1)`)
+
+// PauseTasks keeps waiting tasks from starting until ResumeTasks. It does not change tasks that run or have finished. If a task is paused
+// already, the user, time and reason of its first pause stay.
+func (d *DB) PauseTasks(ctx context.Context, ids []int64, by, reason string, now time.Time) ([]ActionResult, error) {
+	reason = lifecycle.CutError(reason)
+	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
+		m, err := t.pauseTask(id, TaskChange{At: now, By: by, Action: ActionPause, Text: reason})
+		return []ActionResult{m}, err
+	})
+}
+
+func (t *tx) pauseTask(id int64, c TaskChange) (ActionResult, error) {
+	s, err := t.changeable(id, c.At)
+	m := ActionResult{ID: id, State: s.State, Done: bool(s.Paused)}
+	if err != nil || bool(s.Paused) || !movable(s.State) {
+		return m, err
+	}
+	if err := t.one(pauseTask, c.At.UnixMilli(), id, s.Generation); err != nil {
+		return m, err
+	}
+	if err := t.addPause(id, c); err != nil {
+		return m, err
+	}
+	if s.Lane != "" && lifecycle.HoldsLane(s.State) {
+		err = t.freeLane(string(s.Lane), c.At)
+	}
+	return ActionResult{ID: id, State: jobs.Blocked, Done: true}, err
+}
+
+// addPause stores the pause of a task, and records it in the table task_changes.
+func (t *tx) addPause(id int64, c TaskChange) error {
+	if err := t.run(insertTaskPause, id, c.At.UnixMilli(), c.By, nullText(c.Text)); err != nil {
+		return err
+	}
+	return t.record(id, c)
+}
+
+// ResumeTasks ends the pause of tasks. If all dependencies of a task have ended, the task gets the state that a new task would get. A task
+// that is not paused stays unchanged. ResumeTasks reports such a task as done, unless the task runs or has finished.
+func (d *DB) ResumeTasks(ctx context.Context, ids []int64, by string, now time.Time) ([]ActionResult, error) {
+	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
+		m, err := t.resumeTask(id, TaskChange{At: now, By: by, Action: ActionResume})
+		return []ActionResult{m}, err
+	})
+}
+
+func (t *tx) resumeTask(id int64, c TaskChange) (ActionResult, error) {
+	s, err := t.status(id)
+	m := ActionResult{ID: id, State: s.State, Done: movable(s.State)}
+	if err != nil || !bool(s.Paused) {
+		return m, err
+	}
+	if err := t.run(deleteTaskPause, id); err != nil {
+		return m, err
+	}
+	if err := t.record(id, c); err != nil {
+		return m, err
+	}
+	var waits bool
+	if err := t.scan(waitsForTasks, []any{id}, &waits); err != nil || waits {
+		return m, err
+	}
+	var lanes laneSet
+	if err := t.free(follower{ID: id, Generation: s.Generation, Lane: s.Lane, RunAt: s.RunAt, Due: s.Due}, &lanes, c.At); err != nil {
+		return m, err
+	}
+	if err := t.freeLanes(lanes, c.At); err != nil {
+		return m, err
+	}
+	m.State, err = t.state(id)
+	return m, err
+}
