@@ -190,7 +190,10 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	o.engine.Log = logging.New(p.Stderr, logging.StyleFor(cli.Get[string](c, "log-format"), p.Stderr), level)
 	o.commands.PagesURL = o.pagesURL
 	if cli.Get[bool](c, "tee") {
-		o.commands.Tee = output.NewTee(p.Stdout, p.Stderr, o.engine.Concurrency > 1, o.engine.Log).Copy
+		raw := *p
+		raw.JSON = false
+		to := &output.LogPrinter{P: &raw, Named: o.engine.Concurrency > 1, Log: o.engine.Log}
+		o.commands.Tee = to.Copy
 	}
 	if o.notifier = systemd.New(a.Getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
 		o.engine.Liveness, o.engine.LivenessEvery = o.notifier.Report, o.notifier.Every

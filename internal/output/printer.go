@@ -3,6 +3,7 @@ package output
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -27,14 +28,15 @@ type LogPrinter struct {
 
 	Obstacles *await.Obstacles // says why the followed tasks don't run; may be nil
 
-	mu   sync.Mutex     // between Tee and Follow; protects the fields below, and what they print
+	Log *slog.Logger // gets a warning when Copy cannot print; may be nil
+
+	mu   sync.Mutex     // between Tee, Copy and Follow; protects the fields below, and what they print
 	teed map[int64]bool // generations of the attempts whose output Tee prints
-	err  error          // of Tee
+	err  error          // of Tee or Copy
 
 	missing bool                    // whether some of the output could not be printed
 	shields map[string]*term.Shield // by the name of the stream
 	lines   lines.Splitter[lineOf]
-	colours map[int64]term.Colour
 }
 
 type lineOf struct {
@@ -42,8 +44,8 @@ type lineOf struct {
 	stream string
 }
 
-// Tee prints output of a worker in this process, for
-// runner.CommandOptions.Tee. Follow doesn't print the attempt again.
+// Tee is Copy for a task that is also followed: Follow doesn't print the attempt
+// again.
 func (s *LogPrinter) Tee(t jobs.Task, stream string, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,8 +53,29 @@ func (s *LogPrinter) Tee(t jobs.Task, stream string, data []byte) {
 		s.teed = map[int64]bool{}
 	}
 	s.teed[t.GenerationID] = true
-	if s.err == nil && len(data) > 0 {
-		s.err = cmp.Or(s.piece(t, jobs.Chunk{Stream: stream, Data: data}, 0), s.P.Flush())
+	s.copy(t, stream, data)
+}
+
+// Copy prints output of a worker in this process, for
+// runner.CommandOptions.Tee. Empty data means that the stream has ended.
+func (s *LogPrinter) Copy(t jobs.Task, stream string, data []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.copy(t, stream, data)
+}
+
+func (s *LogPrinter) copy(t jobs.Task, stream string, data []byte) {
+	if s.err != nil {
+		return
+	}
+	var err error
+	if len(data) > 0 {
+		err = s.piece(t, jobs.Chunk{Stream: stream, Data: data}, 0)
+	} else {
+		err = cmp.Or(s.endLine(lineOf{t.ID, stream}), s.endShield(stream))
+	}
+	if s.err = cmp.Or(err, s.P.Flush()); s.err != nil && s.Log != nil {
+		s.Log.Warn("cannot copy output: copying ends", "stream", stream, "err", s.err)
 	}
 }
 
@@ -85,11 +108,11 @@ func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 
 // line prints a line. If the line is incomplete, it adds a newline.
 func (s *LogPrinter) line(key lineOf, line lines.Line) error {
-	before := s.before(key)
+	prefix := s.prefix(key)
 	if s.Timestamps {
-		before += line.At.Local().Format(record.StampLayout) + " "
+		prefix += line.At.Local().Format(record.StampLayout) + " "
 	}
-	return s.write(key.stream, append([]byte(before), line.Ended()...))
+	return s.write(key.stream, append([]byte(prefix), line.Ended()...))
 }
 
 // endLine prints the incomplete line of a stream.
@@ -100,19 +123,12 @@ func (s *LogPrinter) endLine(key lineOf) error {
 	return nil
 }
 
-// The method "before" returns the prefix for each line of a task.
-func (s *LogPrinter) before(key lineOf) string {
+// prefix returns what begins each line of a task.
+func (s *LogPrinter) prefix(key lineOf) string {
 	if !s.Named {
 		return ""
 	}
-	c, known := s.colours[key.id]
-	if !known {
-		if s.colours == nil {
-			s.colours = map[int64]term.Colour{}
-		}
-		c = []term.Colour{"36", "33", "32", "35", "34", "31"}[len(s.colours)%6]
-		s.colours[key.id] = c
-	}
+	c := []term.Colour{"31", "36", "33", "32", "35", "34"}[key.id%6]
 	to := s.P.Stdout
 	if key.stream != "stdout" {
 		to = s.P.Stderr
@@ -135,7 +151,7 @@ func (s *LogPrinter) gap(t jobs.Task, missing int64) error {
 	if t.OutputLimit != taskspec.DefaultOutputLimit {
 		limit += " " + humanize.ExactSize(t.OutputLimit)
 	}
-	text := s.before(lineOf{t.ID, "stderr"}) + fmt.Sprintf("--- %s not kept (%s) ---\n", what, limit)
+	text := s.prefix(lineOf{t.ID, "stderr"}) + fmt.Sprintf("--- %s not kept (%s) ---\n", what, limit)
 	return s.write("stderr", []byte(text))
 }
 
@@ -157,14 +173,15 @@ func (s *LogPrinter) Finish() error {
 			return err
 		}
 	}
-	for _, stream := range []string{"stdout", "stderr"} {
-		if shield := s.shields[stream]; shield != nil {
-			if err := s.writeTo(stream, shield.End()); err != nil {
-				return err
-			}
-		}
+	return cmp.Or(s.endShield("stdout"), s.endShield("stderr"), s.P.Flush())
+}
+
+// endShield prints what the shield of a terminal has kept back.
+func (s *LogPrinter) endShield(stream string) error {
+	if shield := s.shields[stream]; shield != nil {
+		return s.writeTo(stream, shield.End())
 	}
-	return s.P.Flush()
+	return nil
 }
 
 // end finishes the output of an attempt. The parameter "shown" is the number of bytes that were printed. The parameter "more" is true if
