@@ -28,16 +28,12 @@ type TimeMark struct {
 	ID int64 // id of the task; 0 for no task
 }
 
-// The method "scans" reports whether the engine compares tasks one by one to find those that a filter selects.
-func (d *DB) scans(ctx context.Context, f jobs.Filter) (bool, error) {
+// scans reports whether the engine compares tasks one by one to find those that a filter selects.
+func scans(f jobs.Filter) bool {
 	if f.IDs != nil || f.Batch != 0 || f.Schedule != "" || f.Paused {
-		return false, nil
+		return false
 	}
-	if len(f.Metadata) > 0 {
-		indexed, err := d.filledKeys(ctx, f)
-		return len(indexed) == 0, err
-	}
-	return len(f.States) > 0 || !f.Since.IsZero() || !f.Until.IsZero() || !f.FinishedBefore.IsZero() || compares(f), nil
+	return len(f.States) > 0 || !f.Since.IsZero() || !f.Until.IsZero() || !f.FinishedBefore.IsZero() || compares(f)
 }
 
 // The function "compares" reports whether a filter has conditions other than the states, the times and the ids of tasks.
@@ -63,12 +59,8 @@ func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (t
 	if err != nil {
 		return nil, 0, err
 	}
-	scans, err := d.scans(ctx, f)
-	if err != nil {
-		return nil, 0, err
-	}
 	var floor []int64
-	if scans && !o.sorts {
+	if scans(f) && !o.sorts {
 		before := f.Before
 		if before == 0 {
 			before = math.MaxInt64
@@ -99,12 +91,8 @@ func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (t
 // continues with the tasks after it. The result "rest" is zero if ListByTimeBounded has looked at all tasks, or has found as many as
 // o.Limit says.
 func (d *DB) ListByTimeBounded(ctx context.Context, f jobs.Filter, o TimeOrder, look int) (tasks []jobs.Task, rest TimeMark, err error) {
-	scans, err := d.scans(ctx, f)
-	if err != nil {
-		return nil, rest, err
-	}
 	failed := slices.Equal(f.States, []jobs.State{jobs.Failed})
-	if indexed := (failed || o.Due) && !compares(f) && f.Since.IsZero() && f.Until.IsZero(); scans && !indexed {
+	if indexed := (failed || o.Due) && !compares(f) && f.Since.IsZero() && f.Until.IsZero(); scans(f) && !indexed {
 		index := jobs.Filter{}
 		if failed {
 			index.States = f.States

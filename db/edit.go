@@ -100,9 +100,6 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 			return m, err
 		}
 	}
-	if err := t.indexAgain(id, to.Metadata); err != nil {
-		return m, err
-	}
 	if err := errors.Join(t.changeKey(&was, &to), t.record(id, TaskChange{At: now, By: by, Action: ActionEdit, Text: e.Text})); err != nil {
 		return m, err
 	}

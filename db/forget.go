@@ -4,8 +4,7 @@ package db
 // their rows of a table in one statement: on a server each statement is a round trip, and other writers wait for the transaction.
 const ofTasks = ` WHERE task_id IN (SELECT CAST(value AS bigint) FROM {json_each})`
 
-// These statements delete the rows of deleted tasks in all tables except tasks and metadata_index, in the transaction that deletes the
-// tasks.
+// These statements delete the rows of deleted tasks in all other tables, in the transaction that deletes the tasks.
 var (
 	forgetAttempts   = command(`DELETE FROM {attempts}` + ofTasks)
 	forgetOutputs    = command(`DELETE FROM {output}` + ofTasks)
@@ -17,9 +16,6 @@ var (
 	forgetChanges    = command(`DELETE FROM {task_changes}` + ofTasks)
 	forgetTaskPauses = command(`DELETE FROM {holds}` + ofTasks)
 )
-
-// forgetTexts deletes the rows of deleted tasks in metadata_index. Most databases have no rows there.
-var forgetTexts = command(`DELETE FROM {metadata_index}` + ofTasks)
 
 // forget deletes the rows of deleted tasks in other tables.
 func (t *tx) forget(ids []int64) error {
@@ -33,15 +29,5 @@ func (t *tx) forget(ids []int64) error {
 			return err
 		}
 	}
-	if !t.indexed.rowsKnown {
-		var n int64
-		if err := t.scan(anyText, nil, &n); err != nil {
-			return err
-		}
-		t.indexed.rowsKnown, t.indexed.rows = true, n > 0
-	}
-	if !t.indexed.rows {
-		return nil
-	}
-	return t.run(forgetTexts, list)
+	return nil
 }

@@ -223,9 +223,7 @@ func (t *tx) insert(task *jobs.Task, s settings) (int64, error) {
 		return 0, err
 	}
 	var ids [1]int64
-	if err = t.insertRows(insertTask, ids[:], values); err == nil {
-		err = t.indexTexts(ids[0], task.Metadata)
-	}
+	err = t.insertRows(insertTask, ids[:], values)
 	return ids[0], err
 }
 

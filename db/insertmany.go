@@ -42,21 +42,14 @@ const (
 // in the inserter, until flush adds it by one statement together with other such tasks.
 type inserter struct {
 	t     *tx
-	most  int         // greatest number of tasks that may wait for flush
-	ids   []int64     // ids of the added tasks; only flush uses this field
-	batch int64       // id of the batch that the current call has begun; 0 if it has begun none
-	from  int         // index, in the field "added", of the first task of the call that began the batch
-	added []Inserted  // results of all calls; the tasks that wait have no id yet
-	waits []any       // values of the tasks that flush will write
-	bytes int         // total size of the arguments of the tasks that wait
-	texts []taskTexts // metadata of the tasks that wait, if some keys are indexed
-	task  jobs.Task   // used by the method "add" only; a local variable there would cost an allocation per task
-}
-
-// taskTexts is the metadata of a task, with the index of the task in inserter.added.
-type taskTexts struct {
-	at    int
-	texts map[string]string
+	most  int        // greatest number of tasks that may wait for flush
+	ids   []int64    // ids of the added tasks; only flush uses this field
+	batch int64      // id of the batch that the current call has begun; 0 if it has begun none
+	from  int        // index, in the field "added", of the first task of the call that began the batch
+	added []Inserted // results of all calls; the tasks that wait have no id yet
+	waits []any      // values of the tasks that flush will write
+	bytes int        // total size of the arguments of the tasks that wait
+	task  jobs.Task  // used by the method "add" only; a local variable there would cost an allocation per task
 }
 
 // inserter returns the inserter of the transaction. The transaction flushes the inserter before it commits.
@@ -117,13 +110,6 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	indexes, err := in.t.indexes(in.task.Metadata)
-	if err != nil {
-		return err
-	}
-	if indexes {
-		in.texts = append(in.texts, taskTexts{len(in.added), in.task.Metadata})
-	}
 	in.waits, in.added = values, append(in.added, Inserted{})
 	in.bytes += len(in.task.Args)
 	if len(in.waits) == in.most*in.t.plainValues() || in.bytes >= waitingMost {
@@ -142,7 +128,7 @@ func (in *inserter) flush(last bool) error {
 	in.waits, in.bytes = in.waits[:0], 0
 	for len(waiting) > 0 {
 		n := in.together(len(waiting))
-		if last && len(waiting) == n && len(in.texts) == 0 {
+		if last && len(waiting) == n {
 			in.t.commitNext()
 		}
 		insert, args := insertPlain.Of(min(n, insertMost)), values[:n*each]
@@ -157,13 +143,6 @@ func (in *inserter) flush(last bool) error {
 			waiting[k].ID = id
 		}
 		waiting, values = waiting[n:], values[n*each:]
-	}
-	texts := in.texts
-	in.texts = in.texts[:0]
-	for _, of := range texts {
-		if err := in.t.indexTexts(in.added[of.at].ID, of.texts); err != nil {
-			return err
-		}
 	}
 	return nil
 }

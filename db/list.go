@@ -103,9 +103,8 @@ func (o order) statement(c *condition) *statement {
 }
 
 // where turns a filter into SQL. It passes lists as JSON, so that the text of the SQL does not depend on their length. It writes states as
-// literals, because SQLite uses a partial index only if the query repeats the condition of the index. The parameter "indexed" lists the
-// metadata keys that have a filled index. The condition uses the index for these keys.
-func where(f jobs.Filter, indexed ...string) *condition {
+// literals, because SQLite uses a partial index only if the query repeats the condition of the index.
+func where(f jobs.Filter) *condition {
 	c := &condition{}
 	texts := func(column string, values []string) { // "value->>0" reads the first element of an array, on SQLite and on PostgreSQL
 		arrays := make([][1]string, len(values))
@@ -159,7 +158,7 @@ func where(f jobs.Filter, indexed ...string) *condition {
 		c.and("("+terms+")", args...)
 	}
 	if len(f.Metadata) > 0 {
-		c.metadata(f.Metadata, indexed)
+		c.metadata(f.Metadata)
 	}
 	at := "coalesce(tasks.finished_at, tasks.created_at)"
 	if onlyFinished(f) {
@@ -183,9 +182,8 @@ func where(f jobs.Filter, indexed ...string) *condition {
 	return c
 }
 
-// metadata adds the condition that the metadata of a task has all of the given texts. The parameter "indexed" lists the keys that have a
-// filled index. The condition uses the index for these keys.
-func (c *condition) metadata(texts map[string]string, indexed []string) {
+// metadata adds the condition that the metadata of a task has all of the texts.
+func (c *condition) metadata(texts map[string]string) {
 	keys := slices.Sorted(maps.Keys(texts))
 	if len(keys) > taskspec.MaxMetadataKeys || slices.ContainsFunc(keys, func(key string) bool {
 		return taskspec.ValidMetadataKey(key) != nil
@@ -194,14 +192,6 @@ func (c *condition) metadata(texts map[string]string, indexed []string) {
 		// path.
 		c.and("1 = 0")
 		return
-	}
-	if len(indexed) > 0 {
-		parts, args := make([]string, len(indexed)), make([]any, 0, 2*len(indexed))
-		for i, key := range indexed {
-			parts[i] = selectIDs.Template
-			args = append(args, key, noNUL(texts[key]))
-		}
-		c.and("tasks.id IN ("+strings.Join(parts, " INTERSECT ")+")", args...)
 	}
 	for _, key := range keys {
 		c.and("tasks.options -> 'metadata' ->> CAST(? AS text) = CAST(? AS text)", key, noNUL(texts[key]))
@@ -271,10 +261,8 @@ func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, e
 
 // list reads the tasks that a filter selects, in the given order.
 func (d *DB) list(ctx context.Context, f jobs.Filter, o order) ([]jobs.Task, error) {
-	return search(ctx, d, f, func(indexed []string) ([]jobs.Task, error) {
-		c := where(f, indexed...)
-		return readAs(ctx, d, (*row).task, o.statement(c), c.args...)
-	})
+	c := where(f)
+	return readAs(ctx, d, (*row).task, o.statement(c), c.args...)
 }
 
 // IDs returns the ids of the tasks that List returns for the same filter and page.
@@ -283,18 +271,14 @@ func (d *DB) IDs(ctx context.Context, f jobs.Filter, page Page) ([]int64, error)
 	if err != nil {
 		return nil, err
 	}
-	return search(ctx, d, f, func(indexed []string) ([]int64, error) {
-		c := where(f, indexed...)
-		return readRows[int64](ctx, d, listIDs.With(o.parts(c)), c.args...)
-	})
+	c := where(f)
+	return readRows[int64](ctx, d, listIDs.With(o.parts(c)), c.args...)
 }
 
 // Count counts the tasks that a filter selects. It may scan the whole table.
 func (d *DB) Count(ctx context.Context, f jobs.Filter) (int, error) {
-	return search(ctx, d, f, func(indexed []string) (int, error) {
-		c := where(f, indexed...)
-		return readValue[int](ctx, d, countTasks.With(sqltext.Parts{"where": c.template()}), c.args...)
-	})
+	c := where(f)
+	return readValue[int](ctx, d, countTasks.With(sqltext.Parts{"where": c.template()}), c.args...)
 }
 
 // CountByState counts, for each state, the tasks that a filter selects. It may scan the whole table.
@@ -303,10 +287,8 @@ func (d *DB) CountByState(ctx context.Context, f jobs.Filter) (map[jobs.State]in
 		State jobs.State `db:"state"`
 		N     int        `db:"n"`
 	}
-	rows, err := search(ctx, d, f, func(indexed []string) ([]row, error) {
-		c := where(f, indexed...)
-		return readRows[row](ctx, d, countState.With(sqltext.Parts{"where": c.template()}), c.args...)
-	})
+	c := where(f)
+	rows, err := readRows[row](ctx, d, countState.With(sqltext.Parts{"where": c.template()}), c.args...)
 	counts := map[jobs.State]int{}
 	for _, r := range rows {
 		counts[r.State] = r.N
@@ -317,10 +299,8 @@ func (d *DB) CountByState(ctx context.Context, f jobs.Filter) (map[jobs.State]in
 // CountUpTo does the same as Count, but it stops counting at the number in the parameter "most". It may scan the whole table if it finds
 // fewer tasks.
 func (d *DB) CountUpTo(ctx context.Context, f jobs.Filter, most int) (int, error) {
-	return search(ctx, d, f, func(indexed []string) (int, error) {
-		c := where(f, indexed...)
-		return readValue[int](ctx, d, countSome.With(sqltext.Parts{"where": c.template()}), append(c.args, most)...)
-	})
+	c := where(f)
+	return readValue[int](ctx, d, countSome.With(sqltext.Parts{"where": c.template()}), append(c.args, most)...)
 }
 
 // QueuePosition counts the pending tasks of a task's queue that start before it. It stops counting when it reaches the number in the

@@ -60,36 +60,6 @@ func TestListsReadTheEndOfTheTableOrAnIndex(t *testing.T) {
 	}
 }
 
-func TestSearchesByAnIndexedKeyReadTheIndex(t *testing.T) {
-	d := openTest(t)
-	const index = "metadata_index USING "
-	parts := func(f jobs.Filter, o order, keys ...string) []*statement {
-		w := where(f, keys...)
-		byTime, _ := TimeOrder{Limit: 5}.statement(f, keys...)
-		part := sqltext.Parts{"where": w.template()}
-		return []*statement{o.statement(w), listIDs.With(o.parts(w)), countTasks.With(part), countSome.With(part), byTime}
-	}
-	one := jobs.Filter{Metadata: map[string]string{"tenant": "acme"}}
-	two := jobs.Filter{Metadata: map[string]string{"tenant": "acme", "trace": "7"}}
-	for name, statements := range map[string][]*statement{
-		"newest":          parts(one, order{page: Page{Limit: 50}}, "tenant"),
-		"sorted":          parts(one, order{page: Page{Limit: 50}, sorts: true}, "tenant"),
-		"one of two keys": parts(two, order{}, "trace"), "two keys": parts(two, order{page: Page{Oldest: true}}, "tenant", "trace"),
-	} {
-		for _, s := range statements {
-			lines := statementtest.Explain(t, d.read, d.sql.Text(s))
-			statementtest.Plan{By: []string{byID, "metadata_index USING PRIMARY KEY (key=? AND value=?)"},
-				Allow: []string{"USE TEMP B-TREE FOR ORDER BY", "SCAN part", "SCAN tasks USING COVERING INDEX"}}.Check(t, name, lines)
-		}
-	}
-	for _, s := range parts(one, order{}) {
-		lines := statementtest.Explain(t, d.read, d.sql.Text(s))
-		if slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, index) }) {
-			t.Errorf("a key without an index: got a plan with the index of metadata: %v", lines)
-		}
-	}
-}
-
 func TestCountsUpToALimitReadAnIndex(t *testing.T) {
 	d := openTest(t)
 	for state, index := range map[jobs.State]string{jobs.Pending: "tasks_pending", jobs.Running: "tasks_running",

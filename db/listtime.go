@@ -25,20 +25,20 @@ type TimeOrder struct {
 }
 
 // statement returns the statement that lists the tasks of a filter in this order, and the arguments of the statement. It selects only tasks
-// that have the time by which the list is ordered. The parameter "indexed" lists the metadata keys for which the statement uses an index.
-func (o TimeOrder) statement(f jobs.Filter, indexed ...string) (*statement, []any) {
-	parts, args := o.parts(f, indexed...)
+// that have the time by which the list is ordered.
+func (o TimeOrder) statement(f jobs.Filter) (*statement, []any) {
+	parts, args := o.parts(f)
 	return listByTime.With(parts), args
 }
 
 // parts returns the texts that replace the names in braces in a statement that reads a list in this order. It also returns the arguments of
 // the statement.
-func (o TimeOrder) parts(f jobs.Filter, indexed ...string) (sqltext.Parts, []any) {
+func (o TimeOrder) parts(f jobs.Filter) (sqltext.Parts, []any) {
 	waiting := []jobs.State{jobs.Scheduled, jobs.Retrying}
 	if o.Due && (len(f.States) == 0 || slices.ContainsFunc(f.States, func(s jobs.State) bool { return !slices.Contains(waiting, s) })) {
 		f.States = waiting
 	}
-	c := where(f, indexed...)
+	c := where(f)
 	parts := sqltext.Parts{"time": "tasks.finished_at", "direction": " DESC", "limit": " LIMIT " + strconv.Itoa(o.Limit)}
 	before, after := " <", " >"
 	if o.Due {
@@ -59,10 +59,8 @@ func (o TimeOrder) parts(f jobs.Filter, indexed ...string) (sqltext.Parts, []any
 // ListByTime returns the tasks that a filter selects, ordered by due time or by end time. A list by due time has only scheduled and
 // retrying tasks. A list by end time has only finished tasks.
 func (d *DB) ListByTime(ctx context.Context, f jobs.Filter, o TimeOrder) ([]jobs.Task, error) {
-	return search(ctx, d, f, func(indexed []string) ([]jobs.Task, error) {
-		s, args := o.statement(f, indexed...)
-		return readAs(ctx, d, (*row).task, s, args...)
-	})
+	s, args := o.statement(f)
+	return readAs(ctx, d, (*row).task, s, args...)
 }
 
 // listFailures reads the failed tasks that a filter selects, up to the number in {limit}, the latest failure first. Index: tasks_failed.

@@ -228,9 +228,7 @@ var plans = statementtest.Plans{
 		By: []string{"steps USING COVERING INDEX sqlite_autoindex_steps_1 (task_id=?)"}, Allow: listed},
 	"forgetChanges":    {Text: forgetChanges, By: []string{"task_changes USING PRIMARY KEY (task_id=?)"}, Allow: listed},
 	"forgetTaskPauses": {Text: forgetTaskPauses, By: []string{"holds USING INTEGER PRIMARY KEY (rowid=?)"}, Allow: listed},
-	"forgetTexts": {Text: forgetTexts,
-		By: []string{"metadata_index USING COVERING INDEX metadata_index_task (task_id=?)"}, Allow: listed},
-	"pruneTasks": {Text: pruneTasks, By: append([]string{byID}, byNeed...), Allow: listed},
+	"pruneTasks":       {Text: pruneTasks, By: append([]string{byID}, byNeed...), Allow: listed},
 	"pruneWorkers": {Text: pruneWorkers, By: []string{"COVERING INDEX tasks_running (worker=?)"},
 		Allow: []string{"SCAN workers"}}, // the statement runs once an hour
 	// These statements run once an hour and read the counters of two days.
@@ -339,21 +337,6 @@ var plans = statementtest.Plans{
 	"selectFinished": {Text: selectFinished, By: []string{"finished USING INTEGER PRIMARY KEY (rowid>?)"}},
 	"selectCursors": {Text: selectCursors, By: []string{"finished USING INTEGER PRIMARY KEY (rowid>?)"},
 		Allow: []string{"SCAN cursors", "SCAN finished_seq"}},
-	"selectIDs":     {Text: selectIDs, By: []string{"metadata_index USING PRIMARY KEY (key=? AND value=?)"}},
-	"selectKeys":    {Text: selectKeys, Allow: []string{"SCAN metadata_keys"}},
-	"selectIndexed": {Text: selectIndexed, Allow: []string{"SCAN metadata_keys", "SCAN CONSTANT ROW"}},
-	"addKey":        {Text: addKey},
-	"removeKey":     {Text: removeKey, By: []string{"metadata_keys USING PRIMARY KEY (key=?)"}},
-	"setFilled":     {Text: setFilled, By: []string{"metadata_keys USING PRIMARY KEY (key=?)"}},
-	"indexText":     {Text: indexText},
-	"fillIndexes":   {Text: fillIndexes, By: []string{byRange}, Allow: []string{"SCAN named"}},
-	"deleteTexts":   {Text: deleteTexts, By: []string{"metadata_index USING COVERING INDEX metadata_index_task (task_id=?)"}},
-	"anyText":       {Text: anyText, Allow: []string{"SCAN metadata_index", "SCAN part"}}, // the scan reads one row
-	"nextIndexed":   {Text: nextIndexed, By: []string{"metadata_index USING PRIMARY KEY (key>?)"}},
-	"clearIndex": {Text: clearIndex, By: []string{"old USING PRIMARY KEY (key=?)",
-		"metadata_index USING COVERING INDEX metadata_index_task (task_id=? AND key=? AND value=?)"}},
-	"selectNewest":  {Text: selectNewest, Allow: []string{"SEARCH tasks", "SCAN tasks"}}, // the scan reads one row
-	"selectPart":    {Text: selectPart, By: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}, Allow: []string{"SCAN part"}},
 	"openFailure":   {Text: openFailure},
 	"closeFailure":  {Text: closeFailure, By: []string{"open_failures USING PRIMARY KEY (subject=?)"}},
 	"pruneFailures": {Text: pruneFailures, By: []string{"SCAN open_failures"}, Allow: []string{"SCAN open_failures"}},

@@ -49,9 +49,6 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 	}
 	one := Inserted{ID: id, Replaced: true}
 	task.ID = id
-	if err := t.indexAgain(id, task.Metadata); err != nil {
-		return one, err
-	}
 	if err := t.holdKey(&task, lifecycle.KeyHeldUntil(spec, &task)); err != nil {
 		return one, err
 	}

@@ -198,10 +198,9 @@ type tx struct {
 	space    diskSpace
 	hooks    jobs.Hooks // hooks of the worker, for tasks without hooks of their own
 
-	held    heldKeys    // what the transaction knows about the table unique_keys; see uniquekey.go
-	indexed indexedKeys // what the transaction knows about indexed keys of metadata; see metadata.go
-	inserts *inserter   // collects the new tasks of all writes of the group
-	lastID  int64       // highest id of a task; 0 if not read yet
+	held    heldKeys  // what the transaction knows about the table unique_keys; see uniquekey.go
+	inserts *inserter // collects the new tasks of all writes of the group
+	lastID  int64     // highest id of a task; 0 if not read yet
 
 	wakeups   bool // whether the current write of the group may have given other workers something to do
 	last      bool // whether the current write is the last one of its group

@@ -17,7 +17,7 @@ type Filter struct {
 	Paused   bool   // whether only paused tasks match
 	Match    string // text in the label, job, args or error (ASCII case is ignored), or an outcome such as "exit 7"
 
-	// Metadata holds texts by key. A task matches if its metadata has all of them. Runner.IndexMetadata makes such a search fast.
+	// Metadata holds texts by key. A task matches if its metadata has all of them.
 	Metadata map[string]string
 
 	// Since and Until are bounds for the time at which a finished task ended, or

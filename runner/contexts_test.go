@@ -168,7 +168,6 @@ func writeCalls() map[string]contextCall {
 			}
 			return context.Cause(ctx)
 		},
-		"IndexMetadata": func(ctx context.Context, r *runner.Runner) error { return r.IndexMetadata(ctx, "tenant") },
 		"OnFinished": func(ctx context.Context, r *runner.Runner) error {
 			return r.OnFinished(ctx, "audit", func(context.Context, jobs.Task) error { return nil })
 		},

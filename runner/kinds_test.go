@@ -25,7 +25,7 @@ var errorKinds = map[string]error{"ErrInvalid": jobs.ErrInvalid, "ErrNotFound": 
 
 // causedElsewhere lists the errors of the table in docs/embedding.md that kindCalls does not cause, because they need other programs, other
 // users or two calls at a time. Other tests cause these errors.
-var causedElsewhere = []string{"IndexMetadata ErrConflict", "New ErrPermission", "Open ErrPermission", "OpenDB ErrPermission"}
+var causedElsewhere = []string{"New ErrPermission", "Open ErrPermission", "OpenDB ErrPermission"}
 
 // documentedKinds returns the table of docs/embedding.md as a map from the name of a call to the kinds of its errors.
 func documentedKinds(t *testing.T) map[string][]string {
@@ -104,7 +104,6 @@ func kindCalls(t *testing.T) map[string]func() error {
 	add(attemptKinds(t))
 	add(map[string]func() error{
 		"AddCursor ErrInvalid":      func() error { return r.AddCursor(ctx, "") },
-		"IndexMetadata ErrInvalid":  func() error { return r.IndexMetadata(ctx, "no key!") },
 		"ApplySchedules ErrInvalid": func() error { _, err := r.ApplySchedules(ctx, list, runner.ApplyOptions{}); return err },
 		"ApplySchedules ErrConflict": func() error {
 			for _, cron := range []string{"@daily", "@weekly"} {

@@ -389,20 +389,3 @@ CREATE TABLE {finished_seq} (
   seq INTEGER NOT NULL
 ) STRICT;
 INSERT INTO {finished_seq} (seq) VALUES (0);
-
--- The keys of metadata that have an index.
-CREATE TABLE {metadata_keys} (
-  key    TEXT PRIMARY KEY,
-  build  TEXT NOT NULL,   -- random id of the index
-  filled INTEGER NOT NULL -- 1: the index has all tasks; 0: only those that were added since the row exists, and some older ones
-) STRICT, WITHOUT ROWID;
-
--- The texts of tasks with these keys. Searches also read the texts of the task, because a row may be out of date.
-CREATE TABLE {metadata_index} (
-  key     TEXT NOT NULL,
-  value   TEXT NOT NULL, -- the first 100 characters of the text
-  task_id INTEGER NOT NULL,
-  PRIMARY KEY (key, value, task_id)
-) STRICT, WITHOUT ROWID;
--- The rows of a task.
-CREATE INDEX {metadata_index_task} ON {metadata_index} (task_id);

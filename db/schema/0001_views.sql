@@ -123,10 +123,6 @@ BEGIN
   INSERT OR REPLACE INTO {unique_keys} (unique_key, task_id, free_at, states)
     SELECT unique_key, id, created_at + coalesce(NEW.unique_for, 0), coalesce(NEW.unique_states, '') FROM {tasks}
     WHERE id = last_insert_rowid() AND (NEW.unique_for IS NOT NULL OR NEW.unique_states IS NOT NULL);
-  INSERT OR IGNORE INTO {metadata_index} (key, value, task_id)
-    SELECT named.key, substr(CAST(added.options -> 'metadata' ->> named.key AS TEXT), 1, 100), added.id
-    FROM {metadata_keys} AS named CROSS JOIN {tasks} AS added
-    WHERE NEW.metadata IS NOT NULL AND added.id = last_insert_rowid() AND (added.options -> 'metadata' ->> named.key) IS NOT NULL;
   INSERT INTO {inputs} (task_id, data) SELECT last_insert_rowid(), CAST(NEW.input AS BLOB) WHERE length(CAST(NEW.input AS BLOB)) > 0;
   INSERT OR IGNORE INTO {dependencies} (task_id, on_id, any_outcome, open)
     SELECT id, value, any_outcome, 1

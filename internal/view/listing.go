@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -19,6 +20,7 @@ import (
 type List struct {
 	Filter       jobs.Filter
 	Rows         int // maximum number of rows; 0 means all
+	Compared     int // maximum number of tasks compared by their metadata; 0 means maxCompared
 	Oldest       bool
 	ByDue        bool // whether to sort by due time instead of id
 	Wide, Reveal bool
@@ -33,12 +35,12 @@ func (o List) Print(ctx context.Context, r *runner.Runner, p *term.Printer) erro
 	if err != nil {
 		return err
 	}
-	n := 0
-	each := o.Each
+	n, rest := 0, int64(0)
+	each := func(yield func(jobs.Task) error) (err error) { rest, err = o.Each(ctx, r, yield); return err }
 	if o.ByDue {
-		each = o.eachByDue
+		each = func(yield func(jobs.Task) error) error { return o.eachByDue(ctx, r, yield) }
 	}
-	err = each(ctx, r, func(t jobs.Task) error {
+	err = each(func(t jobs.Task) error {
 		n++
 		switch {
 		case p.JSON || o.Format != nil:
@@ -71,6 +73,10 @@ func (o List) Print(ctx context.Context, r *runner.Runner, p *term.Printer) erro
 		if err := WarnUnknown(ctx, r, p, o.Filter); err != nil {
 			return err
 		}
+	}
+	if rest > 0 {
+		p.Say("stopped at task %d after comparing the metadata of %s tasks; --before %[1]d for older tasks, -n 0 for all",
+			rest, humanize.Count(int64(o.compared())))
 	}
 	if n > 0 && n == o.Rows && p.Interactive() {
 		p.Flush() // to count all selected tasks may take long, so print the rows first
@@ -128,27 +134,40 @@ func (o List) PrintGroups(ctx context.Context, r *runner.Runner, p *term.Printer
 	return nil
 }
 
-// The method Each calls the function "yield" for each selected task. It reads the tasks page by page, so it needs little memory and no long
-// transaction.
-func (o List) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Task) error) error {
+// maxCompared is how many tasks a list compares by their metadata before it
+// stops, which takes about a second. A list of all rows (-n 0) doesn't stop.
+const maxCompared = 1_000_000
+
+func (o List) compared() int { return cmp.Or(o.Compared, maxCompared) }
+
+// Each calls yield for each selected task. It reads the tasks page by page, so
+// it needs little memory and no long transaction. rest is the task at which a
+// search by metadata has stopped, or 0.
+func (o List) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Task) error) (rest int64, err error) {
 	const page = 1000
+	bounded := len(o.Filter.Metadata) > 0 && o.Rows > 0 && !o.Oldest
 	filter, left := o.Filter, o.Rows
 	for {
 		limit := page
 		if o.Rows > 0 {
 			limit = min(limit, left)
 		}
-		tasks, err := r.List(ctx, filter, runner.Page{Limit: limit, Oldest: o.Oldest})
+		var tasks []jobs.Task
+		if bounded {
+			tasks, rest, err = admin.ListBounded(ctx, r, filter, limit, o.compared())
+		} else {
+			tasks, err = r.List(ctx, filter, runner.Page{Limit: limit, Oldest: o.Oldest})
+		}
 		if err != nil {
-			return err
+			return 0, err
 		}
 		for _, t := range tasks {
 			if err := yield(t); err != nil {
-				return err
+				return 0, err
 			}
 		}
 		if left -= len(tasks); len(tasks) < limit || left == 0 {
-			return nil
+			return rest, nil
 		}
 		last := tasks[len(tasks)-1].ID
 		if o.Oldest {
@@ -165,7 +184,7 @@ func (o List) eachByDue(ctx context.Context, r *runner.Runner, yield func(jobs.T
 	const most = 10_000
 	var list []jobs.Task
 	all := List{Filter: o.Filter, Rows: most + 1, Oldest: true}
-	err := all.Each(ctx, r, func(t jobs.Task) error { list = append(list, t); return nil })
+	_, err := all.Each(ctx, r, func(t jobs.Task) error { list = append(list, t); return nil })
 	if err != nil {
 		return err
 	}

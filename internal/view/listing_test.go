@@ -33,7 +33,7 @@ func TestListPages(t *testing.T) {
 		if test.oldest {
 			step = 1
 		}
-		err := view.List{Rows: test.rows, Oldest: test.oldest}.Each(t.Context(), r, func(task jobs.Task) error {
+		_, err := view.List{Rows: test.rows, Oldest: test.oldest}.Each(t.Context(), r, func(task jobs.Task) error {
 			if task.ID != next {
 				return fmt.Errorf("task %d, want %d", task.ID, next)
 			}
@@ -44,4 +44,30 @@ func TestListPages(t *testing.T) {
 		testkit.NoError(t, err)
 		testkit.Equal(t, "number of tasks", n, test.n)
 	}
+}
+
+// TestAListByMetadataSaysWhereItStopped limits how many tasks a search compares.
+// The next call goes on where the first one stopped.
+func TestAListByMetadataSaysWhereItStopped(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
+	specs := make([]jobs.Spec, 30)
+	for i := range specs {
+		specs[i] = jobs.Command{Argv: []string{"true"}}.With(jobs.Metadata(map[string]string{"tenant": fmt.Sprint(i % 10)}))
+	}
+	_, err := r.Add(t.Context(), specs...)
+	testkit.NoError(t, err)
+	list := view.List{Filter: jobs.Filter{Metadata: map[string]string{"tenant": "4"}}, Rows: 5, Compared: 20}
+	find := func(wantRest int64, want ...int64) {
+		t.Helper()
+		var found []int64
+		rest, err := list.Each(t.Context(), r, func(task jobs.Task) error { found = append(found, task.ID); return nil })
+		testkit.NoError(t, err)
+		testkit.Equal(t, "tasks", found, want)
+		testkit.Equal(t, "task at which the list stopped", rest, wantRest)
+	}
+	find(11, 25, 15)
+	list.Filter.Before = 11
+	find(0, 5)
+	list.Filter.Before, list.Rows = 0, 0
+	find(0, 25, 15, 5)
 }

@@ -162,10 +162,6 @@ type Transactions interface {
 	// the lock at the same time. Begin calls the function "begin", which runs BEGIN IMMEDIATE.
 	// The result "waited" reports whether other processes held the lock.
 	Begin(conn *sqlx.Conn, shared bool, begin func() error) (waited bool, err error)
-	// LockKeys prevents other transactions from reading the table metadata_keys until the transaction of q ends. If another transaction has
-	// read the table and lasts for more than 100 ms, LockKeys returns an error for which Busy is true. For a file LockKeys does nothing:
-	// SQLite itself rejects the writes of a transaction that began to read before the transaction of q wrote.
-	LockKeys(q Querier) error
 	// Later keeps a statement until the next statement is sent, and sends both in one message. It requires the trait Pipelines.
 	Later(conn *sqlx.Conn, text string, args []any) error
 	// CommitWithNext makes the next statement commit the transaction. It returns false if the engine does not support that.

@@ -37,7 +37,6 @@ var fragments = sqltext.Parts{
 	"features": "CASE WHEN EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) THEN 1 ELSE 0 END +\n\tCASE WHEN EXISTS " +
 		"(SELECT 1 FROM {limits}) THEN 2 ELSE 0 END + CASE WHEN EXISTS (SELECT 1 FROM {pauses}) THEN 4 ELSE 0 END +\n\tCASE WHEN EXISTS " +
 		"(SELECT 1 FROM {cursors}) THEN 8 ELSE 0 END",
-	"old_snapshot": "current_setting('transaction_isolation') <> 'read committed'",
 	"cancelled_outcome": `CAST(coalesce(CAST(outcome AS jsonb), '{"duration":0}') ||
 		jsonb_build_object('reason', 'cancelled', 'error', CAST(? AS text)) AS json)`,
 

@@ -98,21 +98,6 @@ func (*Server) Begin(conn *sqlx.Conn, shared bool, _ func() error) (waited bool,
 	return false, conn.Raw(func(c any) error { c.(*session).begin(shared); return nil })
 }
 
-// limitLockTime and lockKeys get the exclusive lock on metadata_keys, or fail after 100 ms. A longer wait could stop all writers.
-var (
-	limitLockTime = sqltext.Command(`SET LOCAL lock_timeout = 100`)
-	lockKeys      = sqltext.Definition(`LOCK TABLE {metadata_keys} IN ACCESS EXCLUSIVE MODE`)
-)
-
-// LockKeys locks the table metadata_keys.
-func (*Server) LockKeys(q engine.Querier) error {
-	if _, err := q.Exec(limitLockTime); err != nil {
-		return err
-	}
-	_, err := q.Exec(lockKeys)
-	return err
-}
-
 // Later keeps a statement until the next statement is sent, and sends both in one message.
 func (*Server) Later(conn *sqlx.Conn, text string, args []any) error {
 	values := make([]driver.NamedValue, len(args))

@@ -41,9 +41,6 @@ var fragments = sqltext.Parts{
 	// features is a number that tells which features are in use. selectFeatures describes its bits. Index: dependencies_open.
 	"features": "EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) + 2 * EXISTS (SELECT 1 FROM {limits}) + 4 * EXISTS (SELECT 1 " +
 		"FROM {pauses}) + 8 * EXISTS (SELECT 1 FROM {cursors})",
-	// old_snapshot reports whether the transaction may read an old snapshot, which lacks the commits since the transaction began. It is
-	// false for a file, because SQLite rejects a write in a transaction with an old snapshot.
-	"old_snapshot": "FALSE",
 	// cancelled_outcome is the stored outcome of the last attempt with two changes: the reason becomes cancelled, and the error becomes the
 	// next parameter.
 	"cancelled_outcome": `json_set(coalesce(outcome, '{"duration":0}'), '$.reason', 'cancelled', '$.error', ?)`,

@@ -261,7 +261,6 @@ func (*File) Refused(err error) bool { return code(err) == sqlite3.SQLITE_CONSTR
 func (*File) Server() *engine.ServerInfo                              { return nil }
 func (*File) Values(args []any) []any                                 { return args }
 func (*File) Later(*sqlx.Conn, string, []any) error                   { return errors.ErrUnsupported } // unused: Traits.Pipelines is false
-func (*File) LockKeys(engine.Querier) error                           { return nil }                   // SQLite's write lock is enough
 func (*File) CommitWithNext(*sqlx.Conn) bool                          { return false }
 func (*File) Notify(bool)                                             {}               // not needed: other processes watch the file
 func (*File) BeginFailed(error) error                                 { return nil }   // Begin has already returned the error of BEGIN

@@ -385,20 +385,3 @@ CREATE TABLE finished_seq (
   seq BIGINT NOT NULL
 );
 INSERT INTO finished_seq (seq) VALUES (0);
-
--- The keys of metadata that have an index.
-CREATE TABLE metadata_keys (
-  key    TEXT COLLATE "C" PRIMARY KEY,
-  build  TEXT NOT NULL,
-  filled BIGINT NOT NULL
-);
-
--- The texts of tasks with these keys.
-CREATE TABLE metadata_index (
-  key     TEXT COLLATE "C" NOT NULL,
-  value   TEXT COLLATE "C" NOT NULL,
-  task_id BIGINT NOT NULL,
-  PRIMARY KEY (key, value, task_id)
-);
--- The rows of a task.
-CREATE INDEX metadata_index_task ON metadata_index (task_id);

@@ -121,12 +121,6 @@ BEGIN
     INSERT INTO unique_keys (unique_key, task_id, free_at, states) VALUES (NEW.unique_key, NEW.id, at + coalesce(NEW.unique_for, 0), coalesce(NEW.unique_states, ''))
     ON CONFLICT (unique_key) DO UPDATE SET task_id = excluded.task_id, free_at = excluded.free_at, states = excluded.states;
   END IF;
-  IF NEW.metadata IS NOT NULL THEN -- a transaction with an old snapshot may not see new keys, so it adds all texts
-    INSERT INTO metadata_index (key, value, task_id) SELECT named.key, substr(named.value, 1, 100), NEW.id
-    FROM tasks AS added CROSS JOIN json_each_text(added.options -> 'metadata') AS named (key, value) WHERE added.id = NEW.id
-      AND (current_setting('transaction_isolation') <> 'read committed' OR EXISTS (SELECT 1 FROM metadata_keys AS k WHERE k.key = named.key))
-    ON CONFLICT DO NOTHING;
-  END IF;
   IF octet_length(NEW.input) > 0 THEN INSERT INTO inputs (task_id, data) VALUES (NEW.id, NEW.input); END IF;
   IF ordered THEN
     INSERT INTO dependencies (task_id, on_id, any_outcome, open) SELECT NEW.id, value::bigint, min(any_outcome), 1
