@@ -9,7 +9,6 @@ import (
 	_ "time/tzdata" // puts the time zones into the program, because some container images have none
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/selftest"
 	"example.com/runner/runner"
 )
 
@@ -53,8 +52,6 @@ var commands = []cli.Entry{
 	{Name: "service", New: serviceCommand},
 	{Name: "fence", New: fenceCommand},
 	{Name: "completion", New: completionCommand},
-	{Name: "selftest", New: selftestCommand},
 	{Name: "version", New: versionCommand},
 	{Name: "__complete", New: completeCommand},
-	{Name: selftest.RoleCommand, New: selftestRoleCommand},
 }

@@ -74,8 +74,8 @@ var layers = []layer{
 	{path: "internal/pgdriver", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}},
 	{path: "db/internal/statementtest", ours: []string{"db/internal/sqltext"},
 		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import this package
-	{path: "internal/pgserver"}, // only tests and the package selftest import this package
-	{path: "internal/testkit"},  // only tests import this package
+	{path: "test/pgserver"},    // only tests import this package
+	{path: "internal/testkit"}, // only tests import this package
 	{path: "db/dbtest", ours: []string{"db", "internal/taskspec", "internal/taskjson", "jobs", "internal/lifecycle", "internal/taskoption",
 		"internal/taskoption/sample", "internal/pgdriver", "internal/testkit"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import this package
@@ -99,16 +99,13 @@ var layers = []layer{
 		"runner/internal/cron", "runner/internal/engine", "runner/internal/exec", "runner/internal/notify"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the command line may use these packages and functions
 	{path: "internal/testkit/runnerkit", ours: []string{"runner", "internal/testkit", "jobs"}}, // only tests import this package
-	{path: "internal/testkit/pgkit", ours: []string{"internal/pgserver", "internal/testkit", "db/schema"}, // only tests import this package
+	{path: "internal/testkit/pgkit", ours: []string{"test/pgserver", "internal/testkit", "db/schema"}, // only tests import this package
 		others: []string{"github.com/jackc/pgx/v5"}},
 	{path: "runner/postgres", ours: []string{"runner", "internal/access", "internal/pgdriver", "jobs"},
 		others: []string{"github.com/jackc/pgx/v5"}}, // this package uses only the type Tx of pgx
 	{path: "runner/runnertest", ours: []string{"runner", "db", "internal/access", "internal/taskspec", "jobs"},
 		others: []string{"modernc.org/sqlite"},
 		not:    []string{"os/exec", "os.Exit("}},
-	// The selftest must not use the code that it checks.
-	{path: "internal/selftest", ours: []string{"internal/lifecycle", "jobs"},
-		others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
 	{path: "internal/admin", ours: []string{"runner", "db", "db/transfer", "jobs", "internal/access", "internal/lifecycle",
 		"internal/supervisor", "internal/taskoption", "internal/taskspec"}},
 	{path: "internal/present", ours: []string{"runner", "internal/search", "internal/timetext", "internal/admin", "internal/tasktext",
@@ -150,7 +147,7 @@ var layers = []layer{
 		"internal/search", "internal/term", "internal/timetext", "jobs", "runner"}},
 	{path: "internal/view", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/lifecycle",
 		"internal/lines", "internal/present", "internal/signals",
-		"internal/record", "internal/search", "internal/selftest", "internal/taskoption", "internal/term",
+		"internal/record", "internal/search", "internal/taskoption", "internal/term",
 		"internal/timetext", "internal/taskspec", "jobs",
 		"runner"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "internal/doctor", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/present",
@@ -160,8 +157,6 @@ var layers = []layer{
 		"internal/taskspec", "internal/term", "jobs", "runner"}},
 	{path: "internal/enqueue", ours: []string{"internal/admin", "internal/await", "internal/batch", "internal/failure", "internal/humanize",
 		"internal/output", "internal/record", "internal/signals", "internal/taskflags", "internal/term", "jobs", "runner"}},
-	{path: "internal/selftestrole", ours: []string{"internal/failure", "internal/pgserver", "internal/selftest",
-		"internal/signals", "jobs", "runner", "runner/postgres", "web"}},
 	{path: "", // the command line must not import db, because it uses only the library
 		ours: []string{"web", "runner", "runner/postgres", "jobs",
 			"internal/admin",
@@ -182,8 +177,6 @@ var layers = []layer{
 			"internal/present",
 			"internal/record",
 			"internal/search",
-			"internal/selftest",
-			"internal/selftestrole",
 			"internal/signals",
 			"internal/systemd",
 			"internal/taskflags",
@@ -196,6 +189,11 @@ var layers = []layer{
 		others: []string{"al.essio.dev/pkg/shellescape",
 			"github.com/coreos/go-systemd/v22"},
 		not: []string{"database/sql"}},
+	// The harness must not use the code that it checks.
+	{path: "test/selftest/harness", ours: []string{"internal/lifecycle", "jobs", "test/pgserver"},
+		others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
+	{path: "test/selftest", ours: []string{"internal/signals", "jobs", "runner", "runner/postgres", "test/selftest/harness", "web"}},
+	{path: "test/mutants"},   // contains only tests
 	{path: "test/codeblock"}, // only tests import this package
 	{path: "test/picture"},
 	{path: "test/sample"}, // prints random sentences and comments for a review

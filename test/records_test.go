@@ -13,7 +13,6 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/record"
-	"example.com/runner/internal/selftest"
 	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -36,9 +35,7 @@ var records = map[string]any{
 	"backup": record.Backup{}, "restore": record.Restore{},
 	"service": record.Service{}, "removed service": record.ServiceRemoved{},
 	"moved table": record.Moved{}, "fence": record.Fence{}, "server": record.Serve{}, "check": record.Check{},
-	"selftest":              selftest.Report{},
-	"violation":             selftest.Violation{},
-	"figures of a selftest": selftest.Figures{}, "version": cli.Version{}, "error": failure.Body{},
+	"version": cli.Version{}, "error": failure.Body{},
 }
 
 // The type "more" is a record that begins with all keys of a task. For such a record, keysOf returns only the keys after those of the task.

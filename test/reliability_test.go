@@ -51,7 +51,7 @@ func proofsExist(t *testing.T, page string, least int) {
 	}
 	files("`(\\w+\\.txtar)`", "testdata/script", "")
 	files("`(\\w+/[\\w/]+\\.go)`", ".", "")
-	files(`mutants? ([a-z]+(?:-[a-z]+)+(?:, [a-z]+(?:-[a-z]+)+)*)[;. |]`, "internal/selftest/mutants", ".txt")
+	files(`mutants? ([a-z]+(?:-[a-z]+)+(?:, [a-z]+(?:-[a-z]+)+)*)[;. |]`, "test/mutants", ".txt")
 	if named < least {
 		t.Errorf("%s: got %d names of tests, want at least %d", page, named, least)
 	}

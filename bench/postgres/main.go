@@ -27,7 +27,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"example.com/runner/internal/pgserver"
+	"example.com/runner/test/pgserver"
 )
 
 func main() {

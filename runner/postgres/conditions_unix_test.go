@@ -12,11 +12,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"example.com/runner/internal/pgserver"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/runner"
+	"example.com/runner/test/pgserver"
 )
 
 // problem waits until the server has the problem with the given code. It returns the message of the problem, and the command that solves

@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/pgserver"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
+	"example.com/runner/test/pgserver"
 )
 
 // pooled starts a server and a connection pooler in front of it, for one test. It returns the address of the pooler.

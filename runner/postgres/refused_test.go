@@ -21,12 +21,12 @@ import (
 	"example.com/runner/internal/access"
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/pgdriver"
-	"example.com/runner/internal/pgserver"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
+	"example.com/runner/test/pgserver"
 )
 
 // secret is the password of the user ann.

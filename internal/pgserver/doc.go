@@ -1,3 +1,0 @@
-// Package pgserver starts temporary PostgreSQL servers, for tests and for "runner selftest --postgres". PostgreSQL must be installed. Each
-// server has its data in a temporary directory and listens only on a Unix socket in that directory.
-package pgserver
