@@ -33,10 +33,9 @@ WHERE tasks.id = ? AND tasks.worker < 0`)
 // markInput says that task [1] has an input, though none is stored.
 var markInput = command(`UPDATE {tasks} SET parts = coalesce(parts, 0) | 1 WHERE id = ?`)
 
-// reserveAgain reserves task [2] again if it waits for another attempt after
-// one in worker [1].
-var reserveAgain = command(`UPDATE {tasks} SET worker = -worker WHERE worker = ? AND id = ?
-	AND (state = 'pending' OR state = 'retrying' OR state = 'scheduled' OR state = 'blocked')`)
+// reserveAgain reserves task [1], which waits with generation [2] after an
+// attempt in worker [3], for that worker.
+var reserveAgain = command(`UPDATE {tasks} SET worker = -worker WHERE id = ? AND generation_id = ? AND worker = ?`)
 
 // ReservedBy returns the id of the live worker that has reserved a task, or "".
 func (d *DB) ReservedBy(ctx context.Context, id int64) (string, error) {

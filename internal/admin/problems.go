@@ -251,12 +251,13 @@ func Ticking(schedules []jobs.Schedule) (n int) {
 	return n
 }
 
-// LiveWorkers returns the number of workers that are not lost, the sum of their busy slots, and the sum of all their slots. A worker may
-// run more tasks than it has slots, because tasks that one call of a function handles together share a slot. All its slots then count as
-// busy.
+// LiveWorkers returns the number of workers that take tasks and are not lost,
+// the sum of their busy slots, and the sum of all their slots. A worker may run
+// more tasks than it has slots, because tasks that one call of a function handles
+// together share a slot. All its slots then count as busy.
 func LiveWorkers(workers []runner.Worker) (alive, busy, slots int) {
 	for _, w := range workers {
-		if w.State != WorkerLost {
+		if w.State != WorkerLost && len(w.Jobs) > 0 {
 			alive++
 			busy += min(len(w.Running), w.Slots)
 			slots += w.Slots

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // Received is the cause of a context that a signal has ended.
@@ -36,16 +37,21 @@ func Catch(signals ...os.Signal) (caught <-chan os.Signal, stop func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// The function Until returns a context that ends when the process receives INT, TERM or HUP. The cause is then a Received. A second signal
-// ends the process.
+// twiceWithin is how long a second signal counts as the first one: timeout
+// signals its command and then the whole process group.
+const twiceWithin = 100 * time.Millisecond
+
+// Until returns a context that ends when the process receives INT, TERM or HUP.
+// The cause is then a Received. A second signal ends the process.
 func Until(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	caught, release := Catch(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
 		select {
 		case s := <-caught:
-			release()
 			cancel(Received{s})
+			time.Sleep(twiceWithin)
+			release()
 		case <-ctx.Done():
 		}
 	}()

@@ -166,7 +166,7 @@ func (t *Task) validateForm(c *cli.Context) error {
 		i := slices.Index(t.Words, ":::")
 		return failure.Usage("::: is an argument of GNU parallel; runner would pass it to %s", t.Words[0]).
 			Hint("printf '%%s\\n' %s | runner enqueue --each -- %s",
-				shellescape.QuoteCommand(t.Words[i+1:]), strings.Join(t.Words[:i], " "))
+				shellescape.QuoteCommand(t.Words[i+1:]), strings.ReplaceAll(shellescape.QuoteCommand(t.Words[:i]), "'{}'", "{}"))
 	case len(forms) > 1 && forms[0] == "a command":
 		return failure.Usage("%s cannot be used with a command; the command begins at %q", forms[1], t.Words[0])
 	case len(forms) > 1:

@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/exec"
 )
 
 // A command shares two files with its worker: $RUNNER_RESULT and
@@ -22,12 +23,10 @@ var sharedFiles = []string{"result", "upstream"}
 
 // removeSharedFiles removes the files of reaped attempts. The generation of a
 // task whose claim was revoked is one above that of the claim.
-func (e *Engine) removeSharedFiles(reaped []db.Reaped) {
+func (e *Engine) removeSharedFiles(worker string, reaped []db.Reaped) {
 	for _, r := range reaped {
-		for _, name := range sharedFiles {
-			for generation := r.Task.GenerationID - 1; generation <= r.Task.GenerationID; generation++ {
-				_ = os.Remove(filepath.Join(e.store.Dir(), fmt.Sprintf("%s-%d-%d.json", name, r.Task.ID, generation)))
-			}
+		for generation := r.Task.GenerationID - 1; generation <= r.Task.GenerationID; generation++ {
+			exec.RemoveShared(e.store, worker, r.Task.ID, generation)
 		}
 	}
 }

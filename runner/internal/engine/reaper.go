@@ -166,7 +166,7 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	if lock != nil {
 		_ = lock.Remove() // if this fails, the next worker that starts removes the file
 	}
-	p.e.removeSharedFiles(reaped)
+	p.e.removeSharedFiles(o.ID, reaped)
 	if len(reaped) > 0 {
 		p.e.log.Warn("took over tasks of a worker that is gone", "tasks", len(reaped), "worker", o.ID)
 		p.e.o.Notifier.Notify()
@@ -250,7 +250,7 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 			p.e.log.Warn("cannot take over tasks", "worker", id, "err", err)
 			continue
 		}
-		p.e.removeSharedFiles(reaped)
+		p.e.removeSharedFiles(id, reaped)
 		if len(reaped) > 0 {
 			p.e.log.Warn("took over tasks of a worker that hangs", "tasks", len(reaped), "worker", id)
 			p.e.o.Notifier.Notify()

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/jobs"
@@ -61,8 +62,7 @@ func (c *Command) makeFiles() (remove func(), err error) {
 	if c.account == nil || os.Geteuid() != 0 {
 		return func() {}, nil
 	}
-	// use /tmp, because $TMPDIR may be in a directory that only the worker can enter
-	if c.dir, err = os.MkdirTemp("/tmp", "runner-"); err != nil {
+	if c.dir, err = os.MkdirTemp(sharedDir(c.Guardians.o.Worker, c.Task.ID, c.Task.GenerationID)); err != nil {
 		return func() {}, err
 	}
 	remove = func() { _ = os.RemoveAll(c.dir) }
@@ -74,6 +74,26 @@ func (c *Command) makeFiles() (remove func(), err error) {
 		return remove, err
 	}
 	return remove, errors.Join(c.account.own(file), file.Close())
+}
+
+// sharedDir returns where makeFiles makes a directory, and the beginning of its
+// name. It's in /tmp, because $TMPDIR may be in a directory that only the worker
+// can enter.
+func sharedDir(worker string, id, generation int64) (parent, name string) {
+	return "/tmp", fmt.Sprintf("runner-%s-%d-%d-", worker, id, generation)
+}
+
+// RemoveShared removes what is left of the files that an attempt of a dead
+// worker shared with its command.
+func RemoveShared(store *db.DB, worker string, id, generation int64) {
+	for _, name := range []string{"result", "upstream"} {
+		_ = os.Remove(filepath.Join(store.Dir(), fmt.Sprintf("%s-%d-%d.json", name, id, generation)))
+	}
+	parent, name := sharedDir(worker, id, generation)
+	left, _ := filepath.Glob(filepath.Join(parent, name+"*"))
+	for _, dir := range left {
+		_ = os.RemoveAll(dir)
+	}
 }
 
 // filesDir returns the directory of the files that the command shares with the worker.
