@@ -50,11 +50,6 @@ func comparesText(f jobs.Filter) bool {
 // looked, and the caller continues with the tasks with lower ids. The result "rest" is 0 if ListBounded has looked at all tasks, or has
 // found as many as the parameter "limit" says.
 func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (tasks []jobs.Task, rest int64, err error) {
-	if onlyPending(f) { // a pending task may be older than many finished tasks, and a limited search by id might not reach it
-		if tasks, whole, err := d.listPending(ctx, f, limit); whole || err != nil {
-			return tasks, 0, err
-		}
-	}
 	o, err := d.order(ctx, f, Page{Limit: limit})
 	if err != nil {
 		return nil, 0, err
@@ -76,11 +71,6 @@ func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (t
 	part := f
 	part.After = max(f.After, floor[0]-1)
 	if tasks, err = d.list(ctx, part, o); err != nil || len(tasks) == limit {
-		return tasks, 0, err
-	}
-	if onlyPending(f) {
-		o.sorts = true // the index of pending tasks serves all conditions of f: read the tasks from it, then sort them by id
-		tasks, err = d.list(ctx, f, o)
 		return tasks, 0, err
 	}
 	return tasks, floor[0], nil

@@ -100,6 +100,12 @@ func TestTheOrderOfAListDependsOnTheNumberOfRows(t *testing.T) {
 	}
 }
 
+// previousOf returns the statement that lists the earlier runs of a task.
+func previousOf(t jobs.Task) *statement {
+	s, _ := previousRuns(t)
+	return s
+}
+
 // orderedByEnd returns the statement of a list that is ordered by the time at which the tasks ended.
 func orderedByEnd() *statement {
 	s, _ := TimeOrder{Limit: 5}.statement(jobs.Filter{})

@@ -1,7 +1,8 @@
 package db
 
 import (
-	"example.com/runner/db/internal/sqltext"
+	"time"
+
 	"example.com/runner/db/internal/statementtest"
 	"example.com/runner/jobs"
 )
@@ -272,23 +273,21 @@ var plans = statementtest.Plans{
 	"markFailures": {Text: latestFailures(markFailures), Allow: []string{"SCAN tasks USING COVERING INDEX tasks_failed", "SCAN latest"}},
 	"listByTime":   {Text: orderedByEnd(), Allow: []string{"SCAN tasks USING INDEX tasks_finished"}},
 	"newestFloor":  {Text: newestFloor, By: []string{"tasks USING INTEGER PRIMARY KEY (rowid<?)"}},
-	"listLevel": {Text: listLevel.With(sqltext.Parts{"limit": " LIMIT 5"}),
-		By: []string{"tasks USING INDEX tasks_pending (queue=? AND job=? AND priority=? AND rowid>? AND rowid<?)"}},
-	"timeFloor":   {Text: floorOfEnds(), Allow: []string{"SCAN tasks USING COVERING INDEX tasks_failed"}},
-	"recentNames": {Text: recentNames, Allow: []string{"SCAN tasks", "SCAN recent", "USE TEMP B-TREE FOR DISTINCT"}},
-	"listSorted":  {Text: listSorted.With(order{}.parts(&condition{})), By: []string{byID}, Allow: []string{"SCAN tasks"}},
-	"listIDs":     {Text: listIDs.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks"}},
-	"countTasks":  {Text: countTasks.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks"}},
-	"countState":  {Text: countState.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
-	"countSome":   {Text: countSome.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks", "SCAN part"}},
+	"timeFloor":    {Text: floorOfEnds(), Allow: []string{"SCAN tasks USING COVERING INDEX tasks_failed"}},
+	"recentNames":  {Text: recentNames, Allow: []string{"SCAN tasks", "SCAN recent", "USE TEMP B-TREE FOR DISTINCT"}},
+	"listSorted":   {Text: listSorted.With(order{}.parts(&condition{})), By: []string{byID}, Allow: []string{"SCAN tasks"}},
+	"listIDs":      {Text: listIDs.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks"}},
+	"countTasks":   {Text: countTasks.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks"}},
+	"countState":   {Text: countState.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
+	"countSome":    {Text: countSome.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks", "SCAN part"}},
 	"selectAttempts": {Text: selectAttempts, By: []string{byAttempt, byID},
 		Allow: []string{"SCAN ended", "USE TEMP B-TREE FOR ORDER BY"}},
 	"selectFailedBefore": {Text: selectFailedBefore, By: []string{byID, "ended USING PRIMARY KEY (task_id=?)",
 		"later USING PRIMARY KEY (task_id=? AND generation_id>?)"}, Allow: append([]string{"USE TEMP B-TREE FOR DISTINCT"}, listed...)},
-	"previousJobs":   {Text: previousJobs, By: []string{byRange}},
-	"previousLabels": {Text: previousLabels, By: []string{byRange}},
-	"previousArgs":   {Text: previousArgs, By: []string{byRange}},
-	"previousTicks":  {Text: previousTicks, By: []string{"tasks USING INDEX tasks_tick (schedule=? AND tick<?)"}},
+	"listStarted": {Text: previousOf(jobs.Task{ID: 9000, Job: jobs.CommandJob}), By: []string{byRange},
+		Allow: []string{"SCAN json_each"}},
+	"listStarted by tick": {Text: previousOf(jobs.Task{Schedule: "s", Tick: time.Unix(9, 0)}),
+		By: []string{"tasks USING INDEX tasks_tick (schedule=? AND tick<?)"}},
 	"countHigher": {Text: countHigher, By: []string{"COVERING INDEX tasks_pending (queue=? AND job=? AND priority>?)"},
 		Allow: []string{"SCAN part"}},
 	"countEarlier": {Text: countEarlier, By: []string{"COVERING INDEX tasks_pending (queue=? AND job=? AND priority=? AND rowid<?)"},
@@ -311,7 +310,6 @@ var plans = statementtest.Plans{
 			"USE TEMP B-TREE FOR GROUP BY"}},
 	"finishedSince": {Text: finishedSince, By: []string{"COVERING INDEX tasks_finished (finished_at>?)"}, Allow: []string{"SCAN part"}},
 	"nextJob":       {Text: nextJob, By: []string{"COVERING INDEX tasks_pending (queue=? AND job>?)"}},
-	"nextPriority":  {Text: nextPriority, By: []string{"COVERING INDEX tasks_pending (queue=? AND job=? AND priority<?)"}},
 	"selectHeads": {Text: selectHeads, By: []string{"COVERING INDEX tasks_pending (queue=? AND job=?)",
 		"COVERING INDEX tasks_pending (queue=? AND job=? AND priority<?)",
 		"INDEX tasks_pending (queue=? AND job=? AND priority>? AND priority<?)"}, Allow: []string{"SCAN json_each", "SCAN levels"}},

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 
+	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/jobs"
 )
 
@@ -10,22 +11,9 @@ import (
 // a call.
 const previousAmong = 5000
 
-// These queries find tasks of job [3] that have started, newest first. They search the ids from [2] to [1], without [1] itself, by the
-// primary key. The last argument is the maximum number of tasks. previousJobs is for functions, and previousLabels is for commands with the
-// label [4]. previousArgs is for commands without a label. [5] is the arguments of the command, and [4] is their length in bytes. The
-// engine compares the lengths first, so it need not read the arguments of most other tasks.
-var (
-	previousJobs = query(`SELECT id FROM {tasks} WHERE id < ? AND id >= ? AND started_at IS NOT NULL AND job = ? ORDER BY id DESC
-		LIMIT ?`)
-	previousLabels = query(`SELECT id FROM {tasks} WHERE id < ? AND id >= ? AND started_at IS NOT NULL AND job = ? AND label = ?
-		ORDER BY id DESC LIMIT ?`)
-	previousArgs = query(`SELECT id FROM {tasks} WHERE id < ? AND id >= ? AND started_at IS NOT NULL AND job = ? AND label IS NULL
-AND octet_length(args) = ? AND args = ? ORDER BY id DESC LIMIT ?`)
-)
-
-// previousTicks finds at most [3] tasks of schedule [1] that have started and whose ticks are before [2], the latest first. Index:
-// tasks_tick.
-var previousTicks = query(`SELECT id FROM {tasks} WHERE schedule = ? AND tick < ? AND started_at IS NOT NULL ORDER BY tick DESC LIMIT ?`)
+// listStarted lists the newest tasks that a filter selects and that have
+// started. Indexes: primary key, tasks_tick.
+var listStarted = query(`SELECT tasks.id FROM {tasks}{where} AND tasks.started_at IS NOT NULL ORDER BY {by} DESC LIMIT 0 + ?`)
 
 // selectFailedBefore lists the tasks of the JSON array [1] that have failed for
 // good and were then retried by a user. Such a retry begins again with attempt 1,
@@ -52,15 +40,22 @@ func (d *DB) FailedBefore(ctx context.Context, ids []int64) (map[int64]bool, err
 // that have not started. For a task of a schedule it finds all earlier tasks of that schedule. For another task it searches only the 5000
 // ids before the id of t.
 func (d *DB) PreviousRuns(ctx context.Context, t jobs.Task, n int) ([]int64, error) {
-	text, args := previousJobs, []any{t.ID, t.ID - previousAmong, t.Job}
+	s, args := previousRuns(t)
+	return readRows[int64](ctx, d, s, append(args, n)...)
+}
+
+// previousRuns fills in listStarted, and returns its arguments without the last.
+func previousRuns(t jobs.Task) (*statement, []any) {
+	c, by := where(jobs.Filter{Before: t.ID, After: t.ID - previousAmong - 1, Jobs: []string{t.Job}}), "tasks.id"
 	switch {
 	case t.Schedule != "" && !t.Tick.IsZero():
-		text, args = previousTicks, []any{t.Schedule, t.Tick.UnixMilli()}
+		c, by = &condition{}, "tasks.tick"
+		c.and("tasks.schedule = ? AND tasks.tick < ?", t.Schedule, t.Tick.UnixMilli())
 	case t.Job != jobs.CommandJob:
 	case t.Label != "":
-		text, args = previousLabels, append(args, t.Label)
-	default:
-		text, args = previousArgs, append(args, len(t.Args), string(t.Args))
+		c.and("tasks.label = ?", t.Label)
+	default: // compare the lengths first, so that few arguments are read
+		c.and("tasks.label IS NULL AND octet_length(tasks.args) = ? AND tasks.args = ?", len(t.Args), string(t.Args))
 	}
-	return readRows[int64](ctx, d, text, append(args, n)...)
+	return listStarted.With(sqltext.Parts{"where": c.template(), "by": by}), c.args
 }

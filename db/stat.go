@@ -48,12 +48,8 @@ var countFailed = query(`SELECT queue, count(*) AS n FROM (SELECT queue FROM {ta
 // counters instead, although these also count failed tasks that were retried later.
 const failedMost = 1000
 
-// nextJob and nextPriority find the jobs of a queue and the priorities of a job
-// by index seeks. Index: tasks_pending.
-var (
-	nextJob      = query(`SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ? AND job > ?`)
-	nextPriority = query(`SELECT max(priority) FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ? AND priority < ?`)
-)
+// nextJob finds the jobs of a queue by index seeks. Index: tasks_pending.
+var nextJob = query(`SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ? AND job > ?`)
 
 // selectHeads returns the due time of the first pending task of each priority,
 // for the pairs of a queue and a job in the JSON array [1]. It is one statement

@@ -10,49 +10,6 @@ import (
 )
 
 var boundedLists = group{
-	"a bounded list finds each pending task": func(s *store) {
-		var all []int64
-		for i := range 60 {
-			queue, job := jobs.Queue(fmt.Sprint("q", i%3)), fmt.Sprint("j", i%2)
-			all = append(all, s.insert(functionSpec(job, queue, jobs.Priority(i%5)))...)
-		}
-		for range 5 {
-			s.inState(jobs.Completed)
-		}
-		pending := []jobs.State{jobs.Pending}
-		for _, f := range []jobs.Filter{
-			{}, {Queues: []string{"q1"}}, {Queues: []string{"q2", "q0", "q2"}}, {Jobs: []string{"j1"}}, {Queues: []string{"q\x00"}},
-			{Queues: []string{"q0"}, Jobs: []string{"j0", "j1"}}, {After: all[20]}, {After: all[9], Queues: []string{"q0"}},
-		} {
-			f.States = pending
-			want := s.list(f)
-			slices.Reverse(want)
-			var got []int64
-			for {
-				tasks, rest, err := s.ListBounded(s.Context(), f, 7, 1)
-				if err != nil || rest != 0 {
-					s.Fatalf("filter %+v: got rest %d and error %v, want none", f, rest, err)
-				}
-				got = append(got, ids(tasks)...)
-				if len(tasks) < 7 {
-					break
-				}
-				f.Before = tasks[6].ID
-			}
-			s.wantIDs(got, want)
-		}
-		for i := range 120 { // 120 jobs are too many for a list that reads the tasks of each job and merges them
-			s.insert(functionSpec(fmt.Sprint("job", i)))
-		}
-		f := jobs.Filter{States: pending}
-		tasks, rest, err := s.ListBounded(s.Context(), f, 130, 1)
-		if err != nil || rest != 0 {
-			s.Errorf("many jobs: got rest %d and error %v, want none", rest, err)
-		}
-		want := s.list(f)
-		slices.Reverse(want)
-		s.wantIDs(ids(tasks), want[:130])
-	},
 	"a bounded list stops and continues": func(s *store) {
 		for i := range 12 {
 			s.inState(jobs.Failed, jobs.Label(fmt.Sprint("l", i%6)))
