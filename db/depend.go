@@ -35,7 +35,7 @@ var selectFollowers = query(`SELECT task_id, generation_id, any_outcome, lane, r
 	EXISTS (SELECT 1 FROM {dependencies} AS other
 	WHERE other.open = 1
 	AND other.task_id = dependencies.task_id AND other.on_id <> dependencies.on_id)
-	OR EXISTS (SELECT 1 FROM {holds} WHERE holds.task_id = dependencies.task_id) AS waits
+	OR EXISTS (SELECT 1 FROM {task_pauses} WHERE task_pauses.task_id = dependencies.task_id) AS waits
 FROM {dependencies} JOIN {tasks} ON tasks.id = dependencies.task_id WHERE on_id = ? AND open = 1 AND tasks.waits = 1`)
 
 // closeOn closes the dependencies of all other tasks on task [1]. closeAll closes the dependencies of task [1] on all other tasks.

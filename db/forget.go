@@ -14,7 +14,7 @@ var (
 	forgetWaiting    = command(`DELETE FROM {dependencies}` + ofTasks)
 	forgetSteps      = command(`DELETE FROM {steps}` + ofTasks)
 	forgetChanges    = command(`DELETE FROM {task_changes}` + ofTasks)
-	forgetTaskPauses = command(`DELETE FROM {holds}` + ofTasks)
+	forgetTaskPauses = command(`DELETE FROM {task_pauses}` + ofTasks)
 )
 
 // forget deletes the rows of deleted tasks in other tables.

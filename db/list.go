@@ -141,7 +141,7 @@ func where(f jobs.Filter) *condition {
 		c.and("tasks.batch = ?", f.Batch)
 	}
 	if f.Paused {
-		c.and("tasks.waits = 1 AND tasks.id IN (SELECT task_id FROM {holds})")
+		c.and("tasks.waits = 1 AND tasks.id IN (SELECT task_id FROM {task_pauses})")
 	}
 	if f.Worker != "" {
 		c.and("tasks.worker IN (SELECT number FROM {workers} WHERE id = ? OR name = ?)", f.Worker, f.Worker)

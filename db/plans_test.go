@@ -202,7 +202,7 @@ var plans = statementtest.Plans{
 	"pruneKey":        {Text: pruneKey, By: []string{"unique_keys USING PRIMARY KEY (unique_key=?)"}},
 	"pauseTask":       {Text: pauseTask, By: []string{byID}},
 	"insertTaskPause": {Text: insertTaskPause},
-	"deleteTaskPause": {Text: deleteTaskPause, By: []string{"holds USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"deleteTaskPause": {Text: deleteTaskPause, By: []string{"task_pauses USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"waitsForTasks": {Text: waitsForTasks, By: []string{"COVERING INDEX dependencies_open (task_id=?)"},
 		Allow: []string{"SCAN CONSTANT ROW"}},
 	"insertChange":  {Text: insertChange},
@@ -228,7 +228,7 @@ var plans = statementtest.Plans{
 	"forgetSteps": {Text: forgetSteps,
 		By: []string{"steps USING COVERING INDEX sqlite_autoindex_steps_1 (task_id=?)"}, Allow: listed},
 	"forgetChanges":    {Text: forgetChanges, By: []string{"task_changes USING PRIMARY KEY (task_id=?)"}, Allow: listed},
-	"forgetTaskPauses": {Text: forgetTaskPauses, By: []string{"holds USING INTEGER PRIMARY KEY (rowid=?)"}, Allow: listed},
+	"forgetTaskPauses": {Text: forgetTaskPauses, By: []string{"task_pauses USING INTEGER PRIMARY KEY (rowid=?)"}, Allow: listed},
 	"pruneTasks":       {Text: pruneTasks, By: append([]string{byID}, byNeed...), Allow: listed},
 	"pruneWorkers": {Text: pruneWorkers, By: []string{"COVERING INDEX tasks_running (worker=?)"},
 		Allow: []string{"SCAN workers"}}, // the statement runs once an hour

@@ -32,9 +32,9 @@ const (
 	AND any_outcome = 0) END AS after_open,
 	CASE WHEN waits = 1 THEN (SELECT {json_list}(on_id) FROM {dependencies} WHERE task_id = tasks.id AND open = 1
 	AND any_outcome = 1) END AS after_any_open,
-	CASE WHEN waits = 1 THEN (SELECT held_since FROM {holds} WHERE task_id = tasks.id) END AS held_since,
-	CASE WHEN waits = 1 THEN (SELECT held_by FROM {holds} WHERE task_id = tasks.id) END AS held_by,
-	CASE WHEN waits = 1 THEN (SELECT reason FROM {holds} WHERE task_id = tasks.id) END AS held_reason`
+	CASE WHEN waits = 1 THEN (SELECT paused_at FROM {task_pauses} WHERE task_id = tasks.id) END AS paused_at,
+	CASE WHEN waits = 1 THEN (SELECT paused_by FROM {task_pauses} WHERE task_id = tasks.id) END AS paused_by,
+	CASE WHEN waits = 1 THEN (SELECT reason FROM {task_pauses} WHERE task_id = tasks.id) END AS paused_reason`
 	taskTables = `{tasks} LEFT JOIN {workers} ON workers.number = tasks.worker
 	LEFT JOIN {cancel_requests} ON cancel_requests.task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 2 AND tasks.generation_id
@@ -91,9 +91,9 @@ type row struct {
 	InputBytes     number  `db:"input_bytes"`
 	AfterOpen      text    `db:"after_open"` // JSON list of the ids of open dependencies
 	AfterAnyOpen   text    `db:"after_any_open"`
-	PausedAt       number  `db:"held_since"`
-	PausedBy       text    `db:"held_by"`
-	PausedReason   text    `db:"held_reason"`
+	PausedAt       number  `db:"paused_at"`
+	PausedBy       text    `db:"paused_by"`
+	PausedReason   text    `db:"paused_reason"`
 }
 
 func (r *row) task() jobs.Task {

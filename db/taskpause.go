@@ -8,10 +8,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Somebody can pause a task that waits. It is then blocked with waits = 1, as if it waited for another task, and has a row in the table
-// holds. So no worker claims the task, even when it is due, and the task gives up its lane. When a task on which it depends ends, this
-// dependency is closed as usual. The task can still expire, or be cancelled because a dependency fails. The row is deleted when the task
-// is resumed or ends.
+// Somebody can pause a task that waits. It is then blocked with waits = 1, as if
+// it waited for another task, and has a row in the table task_pauses. So no
+// worker claims the task, even when it is due, and the task gives up its lane.
+// When a task on which it depends ends, this dependency is closed as usual. The
+// task can still expire, or be cancelled because a dependency fails. The row is
+// deleted when the task is resumed or ends.
 
 // pauseTask blocks task [2] of generation [3] at time [1]. It changes nothing if the task runs or has finished.
 var pauseTask = command(`UPDATE {tasks} SET state = 'blocked', waits = 1, updated_at = ?,
@@ -21,9 +23,9 @@ WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending'
 // insertTaskPause stores the pause of task [1]. [2] is the time, [3] is the user, and [4] is the reason. A row may exist already, if plain
 // SQL has changed the state of a paused task. deleteTaskPause deletes the row of task [1].
 var (
-	insertTaskPause = command(`INSERT INTO {holds} (task_id, held_since, held_by, reason) VALUES (?, ?, ?, ?)
-ON CONFLICT (task_id) DO UPDATE SET held_since = excluded.held_since, held_by = excluded.held_by, reason = excluded.reason`)
-	deleteTaskPause = command(`DELETE FROM {holds} WHERE task_id = ?`)
+	insertTaskPause = command(`INSERT INTO {task_pauses} (task_id, paused_at, paused_by, reason) VALUES (?, ?, ?, ?)
+ON CONFLICT (task_id) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by, reason = excluded.reason`)
+	deleteTaskPause = command(`DELETE FROM {task_pauses} WHERE task_id = ?`)
 )
 
 // waitsForTasks reports whether task [1] has an open dependency.

@@ -33,7 +33,7 @@ func Empty(t testing.TB, address string) bool {
 		DELETE FROM tasks; DELETE FROM inputs; DELETE FROM attempts; DELETE FROM cancel_requests; DELETE FROM progress_reports;
 		DELETE FROM output; DELETE FROM workers; DELETE FROM counters; DELETE FROM counter_hours;
 		DELETE FROM totals; DELETE FROM pauses; DELETE FROM dependencies; DELETE FROM limits; DELETE FROM steps;
-		DELETE FROM holds; DELETE FROM task_changes; DELETE FROM unique_keys;
+		DELETE FROM task_pauses; DELETE FROM task_changes; DELETE FROM unique_keys;
 		DELETE FROM cursors; DELETE FROM finished; UPDATE finished_seq SET seq = 0;
 		DELETE FROM schedules; DELETE FROM history;
 		ALTER TABLE tasks ALTER COLUMN id RESTART; ALTER TABLE workers ALTER COLUMN number RESTART;

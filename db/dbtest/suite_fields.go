@@ -61,7 +61,7 @@ var fieldTests = group{
 		if len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 			s.Errorf("got  %+v\nwant %+v", got, want)
 		}
-		wantFields(s, got, "Hooks")
+		wantFields(s, got, "Hooks", "Single")
 		wantFields(s, must(s.worker().Owners(s.Context()))(s))
 	},
 	"a task and its attempts are read as they were written": func(s *store) {

@@ -57,11 +57,11 @@ func (s *store) resumeTasks(ids ...int64) []db.ActionResult {
 	return must(s.ResumeTasks(s.Context(), ids, "bob", s.now))(s)
 }
 
-// wantNoTaskPauses checks that no row of the table holds is left.
+// wantNoTaskPauses checks that no row of the table task_pauses is left.
 func (s *store) wantNoTaskPauses() {
 	s.Helper()
-	if n := s.number(`SELECT count(*) FROM holds`); n != 0 {
-		s.Errorf("got %d rows in holds, want none", n)
+	if n := s.number(`SELECT count(*) FROM task_pauses`); n != 0 {
+		s.Errorf("got %d rows in task_pauses, want none", n)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 
 // tableNames matches the names of runner's tables and views. It also matches quoted texts, so that Text can skip the names in them.
 var tableNames = regexp.MustCompile(`'(?:[^']|'')*'|\b(?:attempts|attempts_view|cancel_requests|counter_hours|` +
-	`counters|cursors|dependencies|enqueue|finished|finished_seq|holds|inputs|last_ids|limits|open_failures|output|` +
-	`pauses|progress_reports|queue_hooks|schedule_inputs|schedule_open|schedules|schedules_view|steps|task_changes|tasks|tasks_view|` +
+	`counters|cursors|dependencies|enqueue|finished|finished_seq|inputs|last_ids|limits|open_failures|output|` +
+	`pauses|progress_reports|schedule_inputs|schedule_open|schedules|schedules_view|steps|task_changes|task_pauses|tasks|tasks_view|` +
 	`totals|unique_keys|workers)\b`)
 
 // Text returns a statement in the syntax of the database: with the table prefix, and with $1 parameters on a

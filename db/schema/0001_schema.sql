@@ -315,12 +315,12 @@ CREATE TRIGGER {schedules_keep} BEFORE DELETE ON {tasks} WHEN OLD.schedule IS NO
   WHERE name = OLD.schedule AND OLD.state = 'completed' AND alert_after IS NOT NULL AND coalesce(kept_success, 0) < OLD.finished_at;
 END;
 
--- Tasks that wait until somebody releases them. Such a task is blocked, and its column waits is 1, as if it waited for another task.
-CREATE TABLE {holds} (
-  task_id    INTEGER PRIMARY KEY,
-  held_since INTEGER NOT NULL,
-  held_by    TEXT NOT NULL, -- the user who asked
-  reason     TEXT CHECK (reason IS NULL OR length(CAST(reason AS BLOB)) <= 8192) -- why, if they said so
+-- Paused tasks, which wait until somebody resumes them. Such a task is blocked, and its column waits is 1, as if it waited for another task.
+CREATE TABLE {task_pauses} (
+  task_id   INTEGER PRIMARY KEY,
+  paused_at INTEGER NOT NULL,
+  paused_by TEXT NOT NULL, -- the user who asked
+  reason    TEXT CHECK (reason IS NULL OR length(CAST(reason AS BLOB)) <= 8192) -- why, if they said so
 ) STRICT;
 
 -- What users have changed in tasks: the last changes of each task, in order.
@@ -329,7 +329,7 @@ CREATE TABLE {task_changes} (
   seq     INTEGER NOT NULL, -- 1 for the first change
   made_at INTEGER NOT NULL,
   made_by TEXT NOT NULL,
-  action  TEXT NOT NULL,    -- edit, top, hold or release
+  action  TEXT NOT NULL,    -- edit, first, pause or resume
   text    TEXT,             -- the new values, or the reason, for people
   PRIMARY KEY (task_id, seq)
 ) STRICT, WITHOUT ROWID;
@@ -338,12 +338,6 @@ CREATE TABLE {task_changes} (
 CREATE TABLE {open_failures} (
   subject   TEXT PRIMARY KEY, -- schedule NAME, or unique KEY
   failed_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
--- The hooks of the tasks of a queue that have none of their own.
-CREATE TABLE {queue_hooks} (
-  queue TEXT PRIMARY KEY,
-  hooks TEXT NOT NULL CHECK (json_valid(hooks)) -- a JSON object with the keys on_failure, on_success, on_recovery and on_output
 ) STRICT, WITHOUT ROWID;
 
 -- Unique keys that tasks may hold after they have finished. A task with such a key has a row, and so has a deleted task until free_at.

@@ -35,7 +35,7 @@ const (
 	firstOption
 )
 
-var plainKeys = [firstOption]string{"job", "args", "shell", "id", "input_bytes", "state", "held_since"}
+var plainKeys = [firstOption]string{"job", "args", "shell", "id", "input_bytes", "state", "paused_at"}
 
 // mostKeys is how many keys a lineValues can store.
 const mostKeys = 64
@@ -81,7 +81,7 @@ var otherKeys = []string{"reason", "schedule", "batch", "attempt", "losses", "ge
 	"error_line",
 	"exit_code", "signal", "output_bytes", "output_truncated", "children_killed", "children_left",
 	"user_time", "system_time", "max_rss", "read_bytes", "written_bytes", "progress", "enqueued", "why",
-	"dependencies", "dependents", "steps", "history", "outlived", "held_by", "held_reason",
+	"dependencies", "dependents", "steps", "history", "outlived", "paused_by", "paused_reason",
 	"changes"}
 
 // lineValues contains the JSON values of a line, by the index of the key. It treats null like a missing key. The field "err" is the first

@@ -99,7 +99,7 @@ func NewTask(t jobs.Task, now time.Time) Record {
 	}
 	return append(r, Record{{"input_bytes", t.InputBytes}, {"generation_id", t.GenerationID}, {"worker_id", OrNull(t.WorkerID)},
 		{"worker", OrNull(t.Worker)}, {"lease_expires_at", Stamp(t.LeaseExpiresAt)}, {"cancel_requested_at", Stamp(t.CancelRequestedAt)},
-		{"held_since", Stamp(t.PausedAt)}, {"held_by", OrNull(t.PausedBy)}, {"held_reason", OrNull(t.PausedReason)},
+		{"paused_at", Stamp(t.PausedAt)}, {"paused_by", OrNull(t.PausedBy)}, {"paused_reason", OrNull(t.PausedReason)},
 		{"created_at", Stamp(t.CreatedAt)}, {"created_by", OrNull(t.CreatedBy)}, {"updated_at", Stamp(t.UpdatedAt)},
 		{"started_at", Stamp(t.StartedAt)}, {"finished_at", Stamp(t.FinishedAt)}, {"duration", ran(t, now)}, {"result", Raw(t.Result)},
 		{"error", OrNull(t.Error)}, {"error_line", OrNull(t.ErrorLine)}, {"exit_code", t.ExitCode}, {"signal", OrNull(t.Signal)},

@@ -22,7 +22,7 @@ const sampleRecord = `{"id":1040,"job":"command","args":["curl","-fsS","https://
  "max_losses":3,"unique_for":null,"unique_states":null,"timeout":30,"kill_after":10,"backoff":"exponential","backoff_delay":24,
  "backoff_max":3600,"retry_on":null,"output_limit":1048576,"leave_children":false,"path":"/usr/bin/curl","cwd":"/srv/app",
  "env":{"TOKEN":null},"env_file":null,"input_bytes":0,"generation_id":6,"worker_id":"0199…","worker":"web1:811",
- "lease_expires_at":null,"cancel_requested_at":null,"held_since":null,"held_by":null,"held_reason":null,
+ "lease_expires_at":null,"cancel_requested_at":null,"paused_at":null,"paused_by":null,"paused_reason":null,
  "created_at":"2026-01-31T13:02:11.004Z","created_by":"ann",
  "updated_at":"2026-01-31T13:11:15.220Z","started_at":"2026-01-31T13:11:13.120Z","finished_at":null,"duration":2.1,
  "result":null,"error":"exit status 22","error_line":null,"exit_code":22,"signal":null,"output_bytes":118,"output_truncated":false,

@@ -316,11 +316,11 @@ CREATE FUNCTION is_jsonb(value TEXT) RETURNS BOOLEAN LANGUAGE plpgsql IMMUTABLE 
 EXCEPTION WHEN data_exception THEN RETURN false;
 END $$;
 
-CREATE TABLE holds (
-  task_id    BIGINT PRIMARY KEY,
-  held_since BIGINT NOT NULL,
-  held_by    TEXT NOT NULL,
-  reason     TEXT CHECK (reason IS NULL OR octet_length(reason) <= 8192)
+CREATE TABLE task_pauses (
+  task_id   BIGINT PRIMARY KEY,
+  paused_at BIGINT NOT NULL,
+  paused_by TEXT NOT NULL,
+  reason    TEXT CHECK (reason IS NULL OR octet_length(reason) <= 8192)
 );
 
 CREATE TABLE task_changes (
@@ -337,11 +337,6 @@ CREATE TABLE task_changes (
 CREATE TABLE open_failures (
   subject   TEXT PRIMARY KEY,
   failed_at BIGINT NOT NULL
-);
--- The hooks of the tasks of a queue that have none of their own.
-CREATE TABLE queue_hooks (
-  queue TEXT PRIMARY KEY,
-  hooks TEXT NOT NULL CHECK (is_jsonb(hooks))
 );
 
 -- Unique keys that tasks may hold after they have finished.
