@@ -25,12 +25,12 @@ func TestALongWaitShowsItsProgress(t *testing.T) {
 		want    string
 	}{
 		{"no terminal", 0, false, "runner: task 1 cancelled: by ann\n1 of 4 tasks ended (25%), 1 failed\n" +
-			"runner: task 2 cancelled: by ann\n2 of 4 tasks ended (50%), 1/min, ETA 2m00s, 2 failed\n" +
-			"runner: task 3 cancelled: by ann\n3 of 4 tasks ended (75%), 1/min, ETA 1m00s, 3 failed\n" +
+			"runner: task 2 cancelled: by ann\n2 of 4 tasks ended (50%), 1/min, ETA 2m, 2 failed\n" +
+			"runner: task 3 cancelled: by ann\n3 of 4 tasks ended (75%), 1/min, ETA 1m, 3 failed\n" +
 			"runner: task 4 cancelled: by ann\n"},
 		{"40 columns", 40, false, "runner: task 1 cancelled: by ann\n\r  waiting  ██░░░░░░  25%  1/4  1 failed" +
-			"\r                                       \rrunner: task 2 cancelled: by ann\n\r███░░░ 50% 2/4 1/min ETA 2m00s 2 failed" +
-			"\r                                       \rrunner: task 3 cancelled: by ann\n\r█████░ 75% 3/4 1/min ETA 1m00s 3 failed" +
+			"\r                                       \rrunner: task 2 cancelled: by ann\n\r█████░░░░  50%  1/min  ETA 2m  2 failed" +
+			"\r                                       \rrunner: task 3 cancelled: by ann\n\r███████░░  75%  1/min  ETA 1m  3 failed" +
 			"\r                                       \rrunner: task 4 cancelled: by ann\n"},
 		{"JSON", 40, true, ""},
 	} {

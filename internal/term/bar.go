@@ -1,7 +1,6 @@
 package term
 
 import (
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -11,7 +10,7 @@ import (
 
 // Bar is a line on a terminal with the progress of long work:
 //
-//	enqueueing tasks.jsonl  █████████░░░░  68%  681,204/1,000,000  212k/s  ETA 2s
+//	enqueueing tasks.jsonl  █████████░░░░  68%  681,204/1,000,000  212,000/s  ETA 2s
 //
 // The bar appears when the work has taken a second.
 type Bar struct {
@@ -40,27 +39,13 @@ func (b *Bar) Start(verb string, total int) {
 	b.verb, b.Total, b.since = verb, total, b.p.Now()
 }
 
-// Step tells the bar that n steps of the phase are done. Most calls only return, without drawing.
+// Step tells the bar of a terminal that n steps of the phase are done. Most calls
+// only return.
 func (b *Bar) Step(n int) {
-	if n%256 != 0 || !b.p.Stderr.TTY || b.p.JSON {
-		return
+	if n%256 == 0 && b.p.Stderr.TTY {
+		took := b.p.Now().Sub(b.since)
+		b.Show(Progress{Done: n, Total: b.Total, PerSecond: float64(n) / max(took.Seconds(), 1e-3)})
 	}
-	now := b.p.Now()
-	if now.Sub(b.began) < barAfter || now.Before(b.next) {
-		return
-	}
-	b.next = now.Add(BarInterval)
-	b.Draw(b.line(n, now.Sub(b.since)))
-}
-
-// line returns the line to draw after n steps. It fits the width of the terminal.
-func (b *Bar) line(n int, took time.Duration) string {
-	return b.text(Progress{Done: n, Total: b.Total, PerSecond: float64(n) / max(took.Seconds(), 1e-3)})
-}
-
-// text returns the line to draw. It leaves the last column empty, because some terminals scroll after a character in that column.
-func (b *Bar) text(w Progress) string {
-	return w.Line("  "+strings.TrimSpace(b.verb+" "+humanize.Safe(b.name)), b.p.Stderr.Width-1)
 }
 
 // Show shows the progress if the work takes long. On a terminal it draws the bar. Elsewhere it prints one line per minute.
@@ -79,7 +64,13 @@ func (b *Bar) Show(w Progress) {
 		return
 	}
 	b.p.Stderr.Resize()
-	b.Draw(b.text(w))
+	b.Draw(b.line(w))
+}
+
+// line returns the line to draw. It leaves the last column empty, because some
+// terminals scroll after a character in that column.
+func (b *Bar) line(w Progress) string {
+	return w.Line("  "+strings.TrimSpace(b.verb+" "+humanize.Safe(b.name)), b.p.Stderr.Width-1)
 }
 
 func (b *Bar) Draw(line string) {
@@ -103,21 +94,4 @@ func (b *Bar) Finish(result string) {
 	if whole := b.p.Now().Sub(b.began); b.p.Stderr.TTY && !b.p.JSON && whole >= barAfter {
 		b.p.Say("  %s in %s", result, humanize.Took(whole))
 	}
-}
-
-// rate returns a number per second as text: 3.6/h, 15/min, 1.5/s, 850/s, 212k/s, 1.2M/s.
-func rate(n float64) string {
-	switch {
-	case n < 1.0/60:
-		return fmt.Sprintf("%.1f/h", n*3600)
-	case n < 1:
-		return fmt.Sprintf("%.0f/min", n*60)
-	case n < 10:
-		return fmt.Sprintf("%.1f/s", n)
-	case n < 1000:
-		return fmt.Sprintf("%.0f/s", n)
-	case n < 1e6:
-		return fmt.Sprintf("%.0fk/s", n/1000)
-	}
-	return fmt.Sprintf("%.1fM/s", n/1e6)
 }

@@ -13,7 +13,7 @@ func TestBarFits(t *testing.T) {
 		b := Bar{p: p, name: "映画-tasks.jsonl", began: time.Now()}
 		for _, total := range []int{0, 1_000_000} {
 			b.Start("enqueueing", total)
-			if line := b.line(681_204, 3213*time.Millisecond); Cells(line) >= width {
+			if line := b.line(Progress{Done: 681_204, Total: b.Total, PerSecond: 212_000}); Cells(line) >= width {
 				t.Errorf("%d columns: got %d cells, want fewer: %s", width, Cells(line), line)
 			}
 		}
@@ -21,7 +21,8 @@ func TestBarFits(t *testing.T) {
 	p, _, talk := bufferPrinter(80)
 	b := Bar{p: p, name: "tasks.jsonl", began: p.Now().Add(-4700 * time.Millisecond)}
 	b.Start("enqueueing", 1_000_000)
-	got, want := b.line(681_204, 3213*time.Millisecond), "  enqueueing tasks.jsonl  █████████░░░░  68%  681,204/1,000,000  212k/s  ETA 2s"
+	got := b.line(Progress{Done: 681_204, Total: b.Total, PerSecond: 212_000})
+	want := "  enqueueing tasks.jsonl  ███████░░░  68%  681,204/1,000,000  212,000/s  ETA 2s"
 	testkit.Equal(t, "bar", got, want)
 	b.Draw("  a longer line")
 	b.Draw("  short")
@@ -37,7 +38,7 @@ func TestBarShowsLongWork(t *testing.T) {
 		json    bool
 		want    string
 	}{
-		{"40 columns", 40, false, "\r██████░░░░░░░░░░░ 33% 4/12 2.0/s ETA 4s\r█████████░░░░░░░░ 50% 6/12 2.0/s ETA 3s"},
+		{"40 columns", 40, false, "\r████░░░░░░░░░  33%  4/12  2.0/s  ETA 4s\r███████░░░░░░  50%  6/12  2.0/s  ETA 3s"},
 		{"no terminal", 0, false, "6 of 12 tasks ended (50%), 2.0/s, ETA 3s\n"},
 		{"JSON", 40, true, ""},
 	} {

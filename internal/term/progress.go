@@ -9,7 +9,9 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// Progress says how far some work is, such as the tasks of a batch. The work consists of steps.
+// Progress says how far some work is, such as the tasks of a batch. The work
+// consists of steps. (The bars of libraries wrap on a narrow terminal, and
+// compile regular expressions when any command starts.)
 type Progress struct {
 	Done      int     // number of steps that have succeeded or failed
 	Failed    int     // number of steps that have failed
@@ -17,81 +19,63 @@ type Progress struct {
 	PerSecond float64 // steps per second, in about the last minute; 0 if unknown
 }
 
-// The method "left" estimates the time until all steps are done. It returns 0 if the time is unknown.
-func (w Progress) left() time.Duration {
-	if w.PerSecond <= 0 || w.Done >= w.Total {
-		return 0
-	}
-	const longest = 1000 * 24 * time.Hour // limit of the result; a larger number could overflow a time.Duration
-	return time.Duration(min(float64(w.Total-w.Done)/w.PerSecond*float64(time.Second), float64(longest)))
-}
-
-// The methods rate, eta and failures each return a part of the text of Line. The part is empty if its value is unknown or zero.
-func (w Progress) rate() string {
-	if w.PerSecond <= 0 {
-		return ""
-	}
-	return rate(w.PerSecond)
-}
-
-func (w Progress) eta() string {
-	switch left := w.left(); {
-	case left == 0:
-		return ""
-	case left < 10*time.Second:
-		return "ETA " + humanize.Age(left+time.Second-1)
+// numbers returns the rate, the estimated time left, and the failures. Each is
+// empty if it's unknown or zero.
+func (w Progress) numbers() (rate, left, failed string) {
+	switch n := w.PerSecond; {
+	case n <= 0:
+	case n < 1:
+		rate = fmt.Sprintf("%.2g/min", n*60)
+	case n < 10:
+		rate = fmt.Sprintf("%.1f/s", n)
 	default:
-		return "ETA " + humanize.Took(left)
+		rate = humanize.Count(int64(n)) + "/s"
 	}
-}
-
-func (w Progress) failures() string {
-	if w.Failed == 0 {
-		return ""
+	if w.PerSecond > 0 && w.Done < w.Total {
+		const longest = 1000 * 24 * 3600 // seconds; more could overflow a time.Duration
+		seconds := min(float64(w.Total-w.Done)/w.PerSecond, longest)
+		left = "ETA " + humanize.Age(humanize.Soon(time.Duration(seconds*float64(time.Second))))
 	}
-	return humanize.Count(int64(w.Failed)) + " failed"
+	if w.Failed > 0 {
+		failed = humanize.Count(int64(w.Failed)) + " failed"
+	}
+	return rate, left, failed
 }
 
 // percent returns the percentage of the steps that are done, rounded down. So it returns 100 only if all are done.
 func (w Progress) percent() int { return min(w.Done, w.Total) * 100 / max(w.Total, 1) }
 
+const (
+	shortestBar = 5
+	longestBar  = 40
+)
+
 // Line returns the progress as one line of at most width cells, with a bar if the total is known:
 //
 //	head  ████████████░░░░░░░░  62%  7,440/12,000  212/s  ETA 21s  17 failed
 //
-// If the line is too narrow, Line first omits the head. If that is not enough, it omits the counts, then the rate, then the estimate, and
-// then the failures.
+// If the line is too narrow, Line omits the head, then the counts, the rate,
+// the estimate and the failures.
 func (w Progress) Line(head string, width int) string {
-	tail := []string{"", humanize.Count(int64(w.Done)), w.rate(), w.eta(), w.failures()}
-	bar := 0
+	rate, left, failed := w.numbers()
+	done, percent, bar := humanize.Count(int64(w.Done)), "", 0
 	if w.Total > 0 {
-		tail[0], bar = fmt.Sprintf("%d%%", w.percent()), shortestBar
-		tail[1] += "/" + humanize.Count(int64(w.Total))
+		done += "/" + humanize.Count(int64(w.Total))
+		percent, bar = fmt.Sprintf("%d%%", w.percent()), shortestBar+len(Gap)
 	}
-	gap := "  "
-	// room returns how many cells are free for the head and the bar, beside the texts in tail.
-	room := func() int { return width - Cells(joinParts(gap, tail...)) - len(gap) }
-	if free := room() - bar - len(gap); Cells(head) > free {
-		if head = Cut(head, free); free < shortestHead {
-			head, gap = "", " "
+	parts := []string{head, percent, done, rate, left, failed}
+	for _, i := range []int{0, 2, 3, 4, 5} {
+		if bar+Cells(joinParts(Gap, parts...)) <= width {
+			break
 		}
+		parts[i] = ""
 	}
-	for i := 1; i < len(tail) && room() < bar; i++ {
-		tail[i] = ""
+	if bar > 0 {
+		free := width - Cells(joinParts(Gap, parts...)) - len(Gap)
+		parts = slices.Insert(parts, 1, w.bar(min(free, longestBar)))
 	}
-	if head != "" && bar > 0 {
-		bar = min(longestBar, room()-Cells(head)-len(gap))
-	} else if bar > 0 {
-		bar = min(longestBar, room())
-	}
-	return Cut(joinParts(gap, head, w.bar(bar), joinParts(gap, tail...)), width)
+	return Cut(joinParts(Gap, parts...), width)
 }
-
-const (
-	shortestHead = 12 // minimum width of the head; if there is less space, the head is left out
-	shortestBar  = 5
-	longestBar   = 40
-)
 
 // bar returns a bar with n cells, or an empty string if n is too small for a bar.
 func (w Progress) bar(n int) string {
@@ -105,7 +89,8 @@ func (w Progress) bar(n int) string {
 // Text returns the progress as a line for a log, such as "7,440 of 12,000 tasks ended (62%), 212/s, ETA 21s, 17 failed".
 func (w Progress) Text() string {
 	counts := fmt.Sprintf("%s of %s tasks ended (%d%%)", humanize.Count(int64(w.Done)), humanize.Count(int64(w.Total)), w.percent())
-	return joinParts(", ", counts, w.rate(), w.eta(), w.failures())
+	rate, left, failed := w.numbers()
+	return joinParts(", ", counts, rate, left, failed)
 }
 
 // joinParts joins the parts, but leaves out empty ones.

@@ -15,14 +15,14 @@ func TestProgressLineFitsTheTerminal(t *testing.T) {
 		w     Progress
 		want  string
 	}{
-		{120, half, "  waiting  █████████████████████████░░░░░░░░░░░░░░░  62%  7,440/12,000  212/s  ETA 21s  17 failed"},
-		{80, half, "  waiting  ██████████████░░░░░░░░  62%  7,440/12,000  212/s  ETA 21s  17 failed"},
-		{40, half, "███████░░░░ 62% 212/s ETA 21s 17 failed"},
-		{25, half, "██████░░░░ 62% 17 failed"},
+		{120, half, "  waiting  █████████████████████████░░░░░░░░░░░░░░░  62%  7,440/12,000  212/s  ETA 22s  17 failed"},
+		{80, half, "  waiting  ██████████████░░░░░░░░  62%  7,440/12,000  212/s  ETA 22s  17 failed"},
+		{40, half, "████░░░  62%  212/s  ETA 22s  17 failed"},
+		{25, half, "█████░░░  62%  17 failed"},
 		{120, Progress{Total: 3}, "  waiting  ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░  0%  0/3"},
 		{40, Progress{Total: 3}, "  waiting  ░░░░░░░░░░░░░░░░░░░  0%  0/3"},
 		{40, Progress{Done: 3, Total: 3, PerSecond: 0.25}, "  waiting  █████████  100%  3/3  15/min"},
-		{40, Progress{Done: 999, Failed: 1_000, Total: 1_000, PerSecond: 0.001}, "█████ 99% 3.6/h ETA 16m40s 1,000 failed"},
+		{40, Progress{Done: 999, Failed: 1_000, Total: 1_000, PerSecond: 0.001}, "███████████  99%  ETA 16m  1,000 failed"},
 	} {
 		got := test.w.Line("  waiting", test.width-1)
 		if Cells(got) >= test.width {
@@ -38,9 +38,9 @@ func TestProgressAsText(t *testing.T) {
 		want string
 	}{
 		{Progress{Total: 12}, "0 of 12 tasks ended (0%)"},
-		{Progress{Done: 7_440, Total: 12_000, PerSecond: 212}, "7,440 of 12,000 tasks ended (62%), 212/s, ETA 21s"},
+		{Progress{Done: 7_440, Total: 12_000, PerSecond: 212}, "7,440 of 12,000 tasks ended (62%), 212/s, ETA 22s"},
 		{Progress{Done: 1_990, Failed: 2, Total: 2_000, PerSecond: 1.5}, "1,990 of 2,000 tasks ended (99%), 1.5/s, ETA 7s, 2 failed"},
-		{Progress{Done: 1, Total: 2_000_000_000, PerSecond: 1e-9}, "1 of 2,000,000,000 tasks ended (0%), 0.0/h, ETA 1000d0h"},
+		{Progress{Done: 1, Total: 2_000_000_000, PerSecond: 1e-9}, "1 of 2,000,000,000 tasks ended (0%), 6e-08/min, ETA 1000d"},
 	} {
 		testkit.Equal(t, "text", test.w.Text(), test.want)
 	}
