@@ -155,7 +155,7 @@ func (d *DB) UpdateAlone(ctx context.Context, run func(engine.Querier) error) er
 	return d.updateAlone(ctx, full, func(t *tx) error { return run(querier{t}) })
 }
 
-// Replaced returns an error of kind ErrReplaced if somebody has removed, replaced or overwritten the files of the database. While Close
+// Replaced returns an error of kind ErrReplaced if somebody has removed, replaced or emptied the files of the database. While Close
 // runs and afterwards the error is ErrClosed, because Close itself may remove the write-ahead log.
 func (d *DB) Replaced() error {
 	err := d.engine.Replaced()

@@ -20,7 +20,6 @@ var damages = map[string]func(path string) error{
 	"file moved":            func(path string) error { return os.Rename(path, path+".old") },
 	"file truncated":        func(path string) error { return os.Truncate(path, 0) },
 	"another file moved in": func(path string) error { return errors.Join(copyFile(path, path+".new"), os.Rename(path+".new", path)) },
-	"copied over":           func(path string) error { return copyFile(path, path) },
 	"log removed":           func(path string) error { return os.Remove(path + "-wal") },
 	"shared memory removed": func(path string) error { return os.Remove(path + "-shm") },
 	"shared memory replaced": func(path string) error {
@@ -28,7 +27,7 @@ var damages = map[string]func(path string) error{
 	},
 }
 
-// copyFile overwrites a file in place, like cp, with the content of another file or with its own content.
+// copyFile copies a file, like cp.
 func copyFile(from, to string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {

@@ -115,9 +115,7 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 // process holds the lock. Then nothing was written, and the caller must run the write in a transaction: a transaction waits for the lock,
 // and then checks the files of the database.
 func (w *writer) runSingle(t *tx, r *request) (done bool, err error) {
-	w.db.engine.CommitBegins()
 	err = r.single(t)
-	w.db.engine.CommitEnds(err != nil)
 	switch {
 	case err == nil:
 		return true, w.lookAfter(true)
@@ -132,12 +130,7 @@ func (w *writer) end(t *tx) error {
 	if t.committed {
 		return nil
 	}
-	if t.wrote {
-		w.db.engine.CommitBegins()
-	}
-	_, err := t.exec(commit)
-	w.db.engine.CommitEnds(err != nil)
-	if err != nil {
+	if _, err := t.exec(commit); err != nil {
 		w.rollback(t)
 		return w.explain(err)
 	}

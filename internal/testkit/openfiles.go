@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -45,11 +44,10 @@ func (c checkedTests) Run() int {
 }
 
 // leftOpen returns the names of the files that are open now and were not open
-// before. It leaves out removed WAL-indexes: if a read outlasts its database's
-// Close, the next open or close of any database closes the descriptor.
+// before.
 func leftOpen(before map[string]string) (names []string) {
 	for fd, name := range openFiles() {
-		if before[fd] != name && !strings.HasSuffix(name, "-shm (deleted)") {
+		if before[fd] != name {
 			names = append(names, name)
 		}
 	}

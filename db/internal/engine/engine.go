@@ -79,8 +79,8 @@ type Shared interface {
 	// Server describes the server. It returns nil for a file.
 	Server() *ServerInfo
 
-	// Replaced returns an error of kind ErrReplaced if the database is no longer the one that Open has opened, or if somebody has
-	// overwritten the file.
+	// Replaced returns an error of kind ErrReplaced if the database is no longer the one that Open has opened, or if somebody has emptied
+	// the file.
 	Replaced() error
 	// BusyRetries returns how often writes found the file locked by other processes and tried again.
 	BusyRetries() int64
@@ -111,8 +111,8 @@ type Shared interface {
 	// not block.
 	//
 	// The argument "wakeups" is false if the commit only finished or claimed tasks, so no worker has to do anything. It is true in all
-	// other cases, and if the engine does not know what the commit changed. On a server, the notification says what it changed. In a file,
-	// the engine knows this only of commits of this process.
+	// other cases, and if the engine does not know what the commit changed. On a server, the notification says what it changed. A file
+	// doesn't tell.
 	//
 	// If every is not 0, the watch of a file checks for commits at this interval. Such a watch starts and ends faster, and its cost does
 	// not depend on the number of commits.
@@ -141,8 +141,6 @@ type Lifecycle interface {
 	Open(ctx context.Context) (*sqlx.Conn, error)
 	// Reader returns the pool of connections that cannot write.
 	Reader() *sqlx.DB
-	// Disconnecting prepares for the end of the writer's connection. The writer calls it before it closes the connection.
-	Disconnecting()
 	// Reconnect replaces a broken connection by a new one. If second is true, it opens the connection of the second writer. Only a server
 	// has a second writer, and this writer only claims tasks. Reconnect returns an error of kind ErrReplaced if the database has other
 	// tables than at Open.
@@ -168,9 +166,6 @@ type Transactions interface {
 	CommitWithNext(conn *sqlx.Conn) bool
 	// SetLevel sets whether commits of the connection are durable when they return.
 	SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error
-	// The writer calls CommitBegins before each commit that certainly changes rows, and CommitEnds after each commit.
-	CommitBegins()
-	CommitEnds(failed bool)
 	// Committed does the checks of Replaced after a commit. The argument "changed" reports whether the commit has changed rows.
 	Committed(changed bool) error
 	// Notify notifies other processes of a commit. The argument "wakeups" reports whether workers may have something to do.
@@ -229,7 +224,6 @@ type Options struct {
 	Beside      bool          // allow a database of another program; the names of runner's tables in it get a prefix
 	Prefix      string        // if Beside is set: prefix of the table names. Defaults to the prefix in the file, or to DefaultPrefix
 	BusyTimeout time.Duration // how long a write waits for locks of other processes. Defaults to 5 s
-	Alone       bool          // no other process writes the file: wait for a lock on the clock, which may be fake, not in the kernel
 	Engine      *Driver       `json:"-"` // connects to the server; only for a database on a server
 	// for a database on a server: directory on this host for its files. Defaults to the user's state directory
 	Dir    string

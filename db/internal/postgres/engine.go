@@ -69,9 +69,6 @@ func (*Server) Values(args []any) []any {
 	return args
 }
 
-// Disconnecting does nothing.
-func (*Server) Disconnecting() {}
-
 // Quit ends the watches.
 func (s *Server) Quit() {
 	close(s.quit)
@@ -125,8 +122,6 @@ func (*Server) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) erro
 
 // These methods do nothing, because their work is needed only for files. A server does such work itself.
 
-func (*Server) CommitBegins()                                     {}
-func (*Server) CommitEnds(bool)                                   {}
 func (*Server) Replaced() error                                   { return nil }
 func (*Server) Committed(bool) error                              { return nil }
 func (*Server) Rest(time.Duration)                                {}

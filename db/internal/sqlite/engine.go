@@ -36,11 +36,7 @@ type File struct {
 	created       bool
 	upgradedFrom  int // version of the schema before Open upgraded it; 0 if Open upgraded nothing
 
-	content   atomic.Pointer[content] // last known size and modification time of the file; nil if unknown
-	contentMu sync.Mutex
-	index     *walIndex   // SQLite's WAL-index; guarded by contentMu; nil if it can't be read
-	commits   commitCount // counter of commits, which the watch reads
-	logSync   logSync     // delayed sync of the write-ahead log
+	logSync logSync // delayed sync of the write-ahead log
 
 	conn  *sqlx.Conn // last connection that the writer has opened
 	write *sqlx.DB   // pool of one connection, which the writer uses
@@ -129,9 +125,6 @@ func (d *File) Open(ctx context.Context) (*sqlx.Conn, error) {
 	return d.conn, nil
 }
 
-// Disconnecting stops the use of the WAL-index, because SQLite removes it when the last connection closes.
-func (d *File) Disconnecting() { d.closeIndex() }
-
 // Reconnect opens the file again after an I/O error. The new file descriptor may work although the old one failed.
 func (d *File) Reconnect(ctx context.Context, _ bool) (*sqlx.Conn, error) {
 	// forget the log and the shared memory: SQLite removes these files at the last close, and the next open creates new ones
@@ -172,14 +165,12 @@ func (d *File) BeforeClose() (release func()) {
 
 // Close closes the pools.
 func (d *File) Close() error {
-	d.closeIndex()
 	var errs []error
 	for _, pool := range []*sqlx.DB{d.read, d.write} { // close the writer last: its close runs a checkpoint and removes the log
 		if pool != nil {
 			errs = append(errs, pool.Close())
 		}
 	}
-	sweepIndexes()
 	return errors.Join(append(errs, d.logSync.close())...)
 }
 
@@ -204,16 +195,6 @@ func (d *File) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) erro
 	_, err := conn.ExecContext(ctx, text)
 	return err
 }
-
-// CommitBegins counts a commit of the writer before it is made.
-func (d *File) CommitBegins() { d.commits.begin() }
-
-// CommitEnds must be called after the commit that CommitBegins has counted.
-func (d *File) CommitEnds(failed bool) { d.commits.end(failed) }
-
-// Commits returns the number of all commits, and the number of commits of other connections. The result "ok" is false if the counter cannot
-// be read.
-func (d *File) Commits() (all, others uint32, ok bool) { return d.commits.read() }
 
 // Rest leaves the lock to other processes.
 func (d *File) Rest(pause time.Duration) {

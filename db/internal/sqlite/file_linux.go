@@ -73,6 +73,9 @@ var readLockBytes = []int{123, 124, 125, 126, 127}
 // POSIX locks on this file even if it takes OFD locks on the database file.
 func readers(shm string) []engine.Process { return lockers(shm, readLockBytes) }
 
+// inUseByte is the byte of the -shm file on which each connection has a shared lock while it uses the file.
+const inUseByte = 128
+
 // users lists the other processes that have the database open.
 func users(shm string) []engine.Process { return lockers(shm, []int{inUseByte}) }
 

@@ -21,13 +21,13 @@ func identify(info fs.FileInfo) fileID {
 	return fileID{uint64(stat.Dev), uint64(stat.Ino)} // the types of these fields differ between operating systems
 }
 
-// statFile identifies the file at path and its content.
+// statFile identifies the file at path.
 func statFile(path string) (stamp, error) {
 	var stat unix.Stat_t
 	for {
 		err := unix.Stat(path, &stat)
 		if err == nil {
-			return stamp{fileID{uint64(stat.Dev), uint64(stat.Ino)}, stat.Mtim.Nano(), stat.Size}, nil
+			return stamp{fileID{uint64(stat.Dev), uint64(stat.Ino)}, stat.Size}, nil
 		}
 		if err != unix.EINTR {
 			return stamp{}, &fs.PathError{Op: "stat", Path: path, Err: err}

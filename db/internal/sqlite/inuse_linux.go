@@ -11,15 +11,11 @@ import (
 )
 
 // A process that opens a database must know which files of this database other processes have open. SQLite locks certain bytes of a file as
-// long as it uses the file, so this process asks the kernel which of these bytes are locked. One danger remains: when a process closes a
-// file, it loses all its POSIX locks on that file. So the -shm file stays open; see walIndex.
+// long as it uses the file, so this process asks the kernel which of these bytes are locked. It never opens the -shm file: when a process
+// closes a file, it loses all its POSIX locks on that file. On the database file, SQLite has OFD locks, which stay.
 
-// These are the bytes that SQLite locks. A connection in WAL mode has a shared lock on the first range, in the database file. A process
-// that uses the shared memory has a lock on the byte inUseByte of the -shm file.
-const (
-	sharedFirst, sharedSize = 0x40000000 + 2, 510
-	inUseByte               = 128
-)
+// A connection in WAL mode has a shared lock on these bytes of the database file, which are in the page that SQLite reserves for locks.
+const sharedFirst, sharedSize = 0x40000000 + 2, 510
 
 // inUse reports which files of a database are in use by others: by other processes, or by other handles of this process.
 type inUse struct {
@@ -42,10 +38,7 @@ func usedBy(path string) inUse {
 	if use.file {
 		return use
 	}
-	if index := openIndex(path + "-shm"); index != nil {
-		defer index.close()
-		use.shared = locked(index.fd, inUseByte, 1)
-	}
+	use.shared = len(locks(path+"-shm")) > 0
 	return use
 }
 

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -223,7 +222,6 @@ func (d *File) walMode(ctx context.Context, conn *sqlx.Conn) error {
 
 // retryBusy repeats the function "do" while other connections lock the file, until the busy timeout has passed.
 func (d *File) retryBusy(do func() error) error {
-	before, _ := d.index.commits()
 	err := d.repeat(do, func(err error) bool {
 		busy := isBusy(err)
 		if busy {
@@ -232,10 +230,9 @@ func (d *File) retryBusy(do func() error) error {
 		return busy
 	})
 	if isBusy(err) {
-		after, _ := d.index.commits()
 		pid, name := lockHolder(d.sharedPath)
 		return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: d.path, What: "database is busy: " + d.path, Err: err,
-			Why: []string{busyReason(d.options.BusyTimeout, after-before, pid, name), "nothing was written; it is safe to try again"}}
+			Why: []string{busyReason(d.options.BusyTimeout, pid, name), "nothing was written; it is safe to try again"}}
 	}
 	return err
 }
@@ -245,8 +242,7 @@ func (d *File) retryBusy(do func() error) error {
 const maxRound = 100 * time.Millisecond
 
 // repeat calls the function "do" again and again, and returns its last error. It stops in three cases: the call succeeds, the busy timeout
-// has passed, or the function "again" returns false for the error. Between two calls it waits in the queue for the write lock. If there is
-// no queue, it waits for a short time.
+// has passed, or the function "again" returns false for the error. Between two calls it waits for a short random time.
 func (d *File) repeat(do func() error, again func(error) bool) error {
 	waited := time.Duration(0)
 	for {
@@ -255,40 +251,22 @@ func (d *File) repeat(do func() error, again func(error) bool) error {
 		if err == nil || !again(err) || waited >= d.options.BusyTimeout {
 			return err
 		}
-		d.awaitLock(waited)
+		pauseBusy(waited)
 		waited += min(time.Since(began), maxRound)
 	}
 }
 
-// busyReason says why a write got no turn within the busy timeout. commits is
-// the number of commits of others meanwhile, and pid the process that has the
-// lock now, or 0 if the system doesn't show it.
-func busyReason(timeout time.Duration, commits uint32, pid int, name string) string {
-	own := pid == os.Getpid()
-	holder := ""
-	if pid != 0 && !own {
-		holder = " (pid " + strconv.Itoa(pid) + ", " + strconv.Quote(name) + ")"
-	}
-	switch {
-	case commits > 0:
-		return fmt.Sprintf("other connections committed %d times within %v and left no gap%s; "+
-			"let programs that load many rows pause between transactions", commits, timeout, holder)
-	case own:
+// busyReason says why a write got no turn within the busy timeout. pid is the
+// process that has the lock now, or 0 if the system doesn't show it.
+func busyReason(timeout time.Duration, pid int, name string) string {
+	switch pid {
+	case 0:
+		return fmt.Sprintf("other connections have held the write lock for %v", timeout)
+	case os.Getpid():
 		return fmt.Sprintf("a transaction of this program has held the write lock for %v; "+
 			"to enqueue inside that transaction, use EnqueueTx", timeout)
 	}
-	return fmt.Sprintf("another process has held the write lock for %v%s", timeout, holder)
-}
-
-// awaitLock waits before the next try to get the lock.
-func (d *File) awaitLock(waited time.Duration) {
-	if d.index != nil && d.index.writable && !d.options.Alone {
-		if d.index.awaitWriter(min(maxRound, d.options.BusyTimeout-waited)) {
-			d.index.release()
-		}
-		return
-	}
-	pauseBusy(waited)
+	return fmt.Sprintf("another process has held the write lock for %v (pid %d, %q)", timeout, pid, name)
 }
 
 // maxPause is longer than each of the first pauses between two tries to get the write lock. A busy writer now and then leaves the lock to

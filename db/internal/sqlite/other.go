@@ -54,17 +54,6 @@ func lockShared(*os.File) error { return nil }
 // isMountPoint returns false, since this program cannot read the mounts of this system.
 func isMountPoint(string) bool { return false }
 
-// walIndex is empty, since SQLite's WAL-index is not read on this system.
-type walIndex struct{ writable bool }
-
-func openIndex(string) *walIndex                      { return nil }
-func (*walIndex) header() (checkpoints, uint32, bool) { return checkpoints{}, 0, false }
-func (*walIndex) commits() (uint32, bool)             { return 0, false }
-func (*walIndex) awaitWriter(time.Duration) bool      { return false }
-func (*walIndex) release()                            {}
-func sweepIndexes()                                   {}
-func (*walIndex) close()                              {}
-
 // checkEvery is the interval at which the watch checks for commits, since this system reports no writes (measured: a check every 10 ms
 // costs 3 % of a core).
 const checkEvery = 20 * time.Millisecond

@@ -20,12 +20,8 @@ import (
 //
 //   - After each commit the writer checks that the paths still lead to the files that this process has open, and confirms the write only if
 //     they do. It also checks the paths before it writes, unless it has checked them within the last millisecond.
-//   - If a program overwrites the file in place, the file keeps its inode. So the check also compares the size and the modification time.
-//     Normally only a checkpoint changes the file, and the WAL-index shows the progress of checkpoints. If the file has changed without
-//     such progress, the check reports that the file was overwritten.
-//   - One change without such progress is harmless: if a process is killed while it commits, SQLite rebuilds the shared memory from the
-//     log, and the next checkpoint copies the same frames again. The check recognizes a rebuild, because SQLite's counter of commits then
-//     begins again at 0. In this case it records the new state of the file and reports nothing.
+//   - A program that copies another file over the database keeps its inode, and nothing documented tells a copy from a checkpoint. The
+//     check notices only that the file is empty.
 //   - A process does not open a database if other processes have other files open under the same names (checkFilesInUse).
 //   - The last process that closes a replaced database does not remove the log of the new database (keepLog).
 //
@@ -36,34 +32,21 @@ import (
 // An inotify watch reports a replacement only after some time, so the writer could confirm a write before the report. A check could also
 // open the files, but closing them would drop the locks of this process.
 
-// stamp identifies a file and the state of its content. If the modification time or the size differs, the content has changed.
+// stamp identifies a file and has its size.
 type stamp struct {
-	id      fileID
-	written int64 // modification time in nanoseconds
-	size    int64
+	id   fileID
+	size int64
 }
 
 // companionFiles identifies the log and the shared memory beside the database. SQLite does not remove them as long as a process has the
 // database open.
-type companionFiles struct{ log, shared fileID }
-
-// content is the state of the database file at the last check of this process.
-type content struct {
-	stamp
-	checkpoints checkpoints
-	commits     uint32 // counter of SQLite's commits; it begins again at 0 when SQLite recovers the shared memory
-	settled     bool   // whether no checkpoint was in progress at the last check
-}
-
-// checkpoints says how far checkpoints have copied the log into the database file. These numbers are read from the WAL-index.
-// Nothing but a checkpoint writes to the database file.
-type checkpoints struct {
-	salt            [8]byte
-	done, attempted uint32 // done: number of log frames that checkpoints have copied; attempted: number that they have tried to copy
+type companionFiles struct {
+	log, shared fileID
+	sized       bool // whether the size of the database file is known; it isn't on Windows
 }
 
 // Replaced returns an error of kind ErrReplaced if the paths of the database no longer lead to the files that this process has open,
-// or if somebody has overwritten the database file.
+// or if somebody has emptied the database file.
 func (d *File) Replaced() error {
 	now, err := statFile(d.path)
 	if err != nil || now.id != d.id {
@@ -79,49 +62,19 @@ func (d *File) Replaced() error {
 	if shared, err := statFile(d.sharedPath); err != nil || shared.id != beside.shared {
 		return d.lostFile(d.sharedPath, err)
 	}
-	if seen := d.content.Load(); seen != nil && seen.stamp != now && d.overwritten() {
-		return d.replacedError(d.path, "was overwritten", "another program has written to it, and not through SQLite", nil)
+	if beside.sized && now.size == 0 {
+		return d.replacedError(d.path, "was emptied", "another program has truncated it", nil)
 	}
 	return nil
 }
 
-// overwritten reads the state of the file's content again. It reports whether the file has changed without a checkpoint.
-func (d *File) overwritten() bool {
-	d.contentMu.Lock()
-	defer d.contentMu.Unlock()
-	last, now := d.content.Load(), d.readContent()
-	if last != nil && now != nil && last.settled && now.settled && last.checkpoints == now.checkpoints && last.stamp != now.stamp &&
-		last.commits <= now.commits {
-		return true
-	}
-	d.content.Store(now)
-	return false
-}
-
-// Committed does the checks of Replaced after a commit. A checkpoint changes the file. So if a checkpoint has begun or advanced, Committed
-// also reads the file's size and modification time again, and later checks compare with these. With Options.Flash it returns the error of
-// the last failed sync. The parameter "changed" says whether the commit has changed the database.
+// Committed does the checks of Replaced after a commit. With Options.Flash it returns the error of the last failed sync. The parameter
+// "changed" says whether the commit has changed the database.
 func (d *File) Committed(changed bool) error {
 	if err := d.Replaced(); err != nil {
 		return err
 	}
-	if last := d.content.Load(); last != nil {
-		if now, commits, ok := d.index.header(); ok && (now != last.checkpoints || commits < last.commits) {
-			d.overwritten()
-		}
-	}
 	return d.logSync.committed(changed)
-}
-
-// readContent returns the state of the file's content, or nil if it is unknown.
-func (d *File) readContent() *content {
-	before, _, known := d.index.header()
-	now, err := statFile(d.path)
-	after, commits, ok := d.index.header()
-	if !known || !ok || err != nil {
-		return nil
-	}
-	return &content{now, after, commits, before == after && after.done == after.attempted}
 }
 
 // opening holds 64 mutexes; the hash of a path selects one of them. Open holds the mutex of its path while it checks and opens the
@@ -180,7 +133,7 @@ func (d *File) replacedInUse(why string, err error) error {
 		Why: []string{why, "nothing was changed"}, Hint: "stop every process that uses it, then again"}
 }
 
-// recordFiles records the files that the connection has open beside the database, and the state of the database file's content.
+// recordFiles records the files that the connection has open beside the database.
 func (d *File) recordFiles() error {
 	log, err := statFile(d.logPath)
 	if err != nil {
@@ -190,26 +143,9 @@ func (d *File) recordFiles() error {
 	if err != nil {
 		return d.lostFile(d.sharedPath, err)
 	}
-	d.closeIndex()
-	d.contentMu.Lock()
-	defer d.contentMu.Unlock()
-	if !d.options.UnsafeFS {
-		d.index = openIndex(d.sharedPath)
-		d.commits.open(d.index.commits)
-	}
-	d.content.Store(d.readContent())
-	d.companions.Store(&companionFiles{log.id, shared.id})
+	file, err := statFile(d.path)
+	d.companions.Store(&companionFiles{log.id, shared.id, err == nil && file.size > 0})
 	return nil
-}
-
-// closeIndex ends the use of the WAL-index and forgets the state of the file's content.
-func (d *File) closeIndex() {
-	d.contentMu.Lock()
-	defer d.contentMu.Unlock()
-	d.commits.open(nil)
-	d.content.Store(nil)
-	d.index.close()
-	d.index = nil
 }
 
 // lostFile returns the error of a file that is no longer at its path.

@@ -23,10 +23,9 @@ import (
 //
 // # Outline
 //
-// inotify reports writes to the log (watch_linux.go). The watch then compares the counter of commits in the WAL-index (commitcount.go),
-// or PRAGMA data_version on a connection of its own if the counter cannot be read. A watch with an interval does not use inotify and only
-// compares once per interval. There are two reasons: `runner work --until-empty` must end at once, without waiting for inotify to close.
-// The cost of the web pages must not grow with the number of commits.
+// inotify reports writes to the log (watch_linux.go). The watch then compares PRAGMA data_version on a connection of its own. A watch with
+// an interval does not use inotify and only compares once per interval. There are two reasons: `runner work --until-empty` must end at
+// once, without waiting for inotify to close. The cost of the web pages must not grow with the number of commits.
 //
 // # Alternatives
 //
@@ -41,17 +40,8 @@ const dataVersion = `PRAGMA data_version`
 // inotify descriptor.
 func (d *File) Watch(ctx context.Context, every time.Duration, notify func(wakeups bool)) error {
 	w := &watch{db: d, notify: func(bool) {}, every: every}
-	close := func() {}
-	if _, _, ok := d.commits.read(); !ok {
-		pool, err := Connect(d.path, "rw", "busy_timeout(5000)", "query_only(1)")
-		if err != nil {
-			return err
-		}
-		if w.conn, err = pool.Connx(ctx); err != nil {
-			pool.Close()
-			return d.Explain(err)
-		}
-		close = func() { w.conn.Close(); pool.Close() }
+	if err := w.connect(ctx); err != nil {
+		return d.Explain(err)
 	}
 	events, stop := (<-chan struct{})(nil), func() {}
 	if every == 0 {
@@ -61,7 +51,7 @@ func (d *File) Watch(ctx context.Context, every time.Duration, notify func(wakeu
 	w.check() // this first check makes the watch ignore all earlier commits
 	w.notify = notify
 	d.watches.Go(func() {
-		defer close()
+		defer w.disconnect()
 		defer stop()
 		w.run(ctx, events, d.quit)
 	})
@@ -83,11 +73,10 @@ func (d *File) WatchSlowly(slowly bool) {
 
 type watch struct {
 	db        *File
-	conn      *sqlx.Conn // connection that reads PRAGMA data_version; nil if the watch reads the counter of commits
+	conn      *sqlx.DB // connection that reads PRAGMA data_version; nil after an error
 	notify    func(wakeups bool)
 	checkedAt time.Time
-	last      int64         // last value of the counter of commits, or of PRAGMA data_version
-	others    uint32        // number of commits of other connections, if there is a counter
+	last      int64         // last value of PRAGMA data_version
 	every     time.Duration // time between two checks if no event comes
 	// WatchSlowly(false) sends a value on this channel, which ends the present pause of the watch. The channel is nil if Watch was called
 	// with an interval.
@@ -158,26 +147,44 @@ func (w *watch) await(ctx context.Context, events, quit <-chan struct{}) bool {
 	return true
 }
 
-// check calls notify if there was a commit since the last check. It reports whether it has called notify.
+// check calls notify if there was a commit since the last check, and reports
+// whether it did. After an error there may have been one.
 func (w *watch) check() bool {
 	w.checkedAt = time.Now()
 	var now int64
-	wakeups := true
+	err := error(nil)
 	if w.conn == nil {
-		all, others, ok := w.db.commits.read()
-		if !ok { // the writer has no connection: it is connecting again, or failed to connect
-			w.notify(true)
-			return true
-		}
-		now, wakeups = int64(all), others != w.others
-		w.others = others
-	} else if err := w.conn.QueryRowxContext(context.Background(), dataVersion).Scan(&now); err != nil {
-		return false // the watch cannot report this error, but the next write reports it
+		err = w.connect(context.Background())
 	}
-	if now == w.last && (!wakeups || w.conn != nil) {
+	if err == nil {
+		err = w.conn.QueryRowx(dataVersion).Scan(&now)
+	}
+	if err != nil {
+		w.disconnect() // the writer reopens the file after an error, too
+	} else if now == w.last {
 		return false
 	}
 	w.last = now
-	w.notify(wakeups)
+	w.notify(true)
 	return true
+}
+
+// connect opens the watch's connection, but not on replaced files: SQLite would
+// remove the log of an empty file.
+func (w *watch) connect(ctx context.Context) (err error) {
+	if err := w.db.Replaced(); err != nil {
+		return err
+	}
+	w.conn, err = Connect(w.db.path, "rw", "busy_timeout(5000)", "query_only(1)")
+	if err == nil {
+		err = w.conn.PingContext(ctx)
+	}
+	return err
+}
+
+func (w *watch) disconnect() {
+	if w.conn != nil {
+		w.conn.Close()
+		w.conn = nil
+	}
 }

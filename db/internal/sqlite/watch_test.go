@@ -25,13 +25,8 @@ func TestWatchFindsACommitThatComesAfterItsEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer pool.Close()
-		conn, err := pool.Connx(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
 		notices := make(chan bool, 100)
-		w := &watch{db: &File{}, conn: conn, every: checkEvery, notify: func(wakeups bool) { notices <- wakeups }}
+		w := &watch{db: &File{}, conn: pool, every: checkEvery, notify: func(wakeups bool) { notices <- wakeups }}
 		events, quit, done := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 		w.check()
 		<-notices // the first check always sends a notification
