@@ -11,6 +11,7 @@ import (
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/view"
 	"example.com/runner/runner"
 )
 
@@ -63,6 +64,9 @@ func readBackupOptions(c *cli.Context, a *cli.App) (backupOptions, error) {
 }
 
 func runBackup(ctx context.Context, r *runner.Runner, p *term.Printer, o backupOptions) error {
+	if err := view.WarnFrozen(ctx, r, p); err != nil {
+		return err
+	}
 	ctx, stop := signals.Until(ctx) // after a signal the backup removes its partial file
 	defer stop()
 	began := p.Now()

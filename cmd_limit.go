@@ -205,6 +205,9 @@ func runLimitSet(ctx context.Context, r *runner.Runner, p *term.Printer, limits 
 
 // runLimitList shows the limits of the given targets, or all limits if targets is nil.
 func runLimitList(ctx context.Context, r *runner.Runner, p *term.Printer, targets []jobs.Target) error {
+	if err := view.WarnFrozen(ctx, r, p); err != nil {
+		return err
+	}
 	limits, err := r.Limits(ctx)
 	if err != nil {
 		return err

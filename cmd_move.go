@@ -21,11 +21,10 @@ import (
 func moveCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Category: "Maintain", Usage: "move all data to another database",
-		UsageText: "runner move SRC DST\nrunner move --undo SRC",
+		UsageText: "runner move SRC DST",
 		Description: `EXAMPLES
   runner move runner.db postgres://ann@db.example.com/app
   runner move postgres://ann@db.example.com/app /var/lib/runner/runner.db
-  runner move --undo runner.db
 
 SRC and DST are databases: files, or addresses such as postgres://…. move copies
 all data from SRC to DST: the tasks with their ids, attempts, output, inputs,
@@ -34,26 +33,21 @@ counters. move creates a missing DST; an existing DST must have no data. Stop
 the workers of both databases first: move fails if a worker runs or a task is
 running.
 
-From the beginning of the move, SRC and DST reject all writes, also by older
-programs and by plain SQL, so that no task can run in both databases. To
-continue after an interruption, run the same command again. At the end move
-compares the number of rows in both databases, and prints these numbers, a line
-for each table. You can still read SRC after the move. When the move is
-complete, start the workers on DST.
-
---undo cancels an unfinished move, so that SRC accepts writes again.
-After --undo, delete DST.
+There is no way back but a backup. At the end SRC is marked as moved: it rejects
+all writes, also by older programs and by plain SQL, so that no task can run in
+both databases. You can still read it. An interrupted move leaves SRC as it was;
+run the same command again. At the end move compares the number of rows in both
+databases, and prints these numbers, a line for each table. Then start the
+workers on DST.
 
 In a pipe, each line is the name of a table, a tab and its number of rows.
 
 EXIT STATUS
-  0   all data is in DST, also if an earlier run moved it; with --undo: SRC
-      accepts writes again
+  0   all data is in DST, also if an earlier run moved it
   1   a worker runs, DST is not empty, the numbers of rows differ, another move
       uses one of the databases, or there is no database
   2   invalid usage; nothing was changed
   75  a database is busy, full or unreachable; run the same command again`,
-		Flags: []cli.Flag{cli.BoolOption("undo", "cancel an unfinished move")},
 		Action: func(c *cli.Context) error {
 			o, err := readMoveOptions(c, a)
 			if err != nil {
@@ -70,23 +64,20 @@ EXIT STATUS
 }
 
 type moveOptions struct {
-	from, to string // source and destination; the destination is empty with --undo
-	undo     bool
+	from, to string
 	options  runner.Options // options for opening both databases
 }
 
 func readMoveOptions(c *cli.Context, a *cli.App) (moveOptions, error) {
-	o := moveOptions{undo: cli.Get[bool](c, "undo")}
+	var o moveOptions
 	named := c.Args().Slice()
 	switch {
 	case c.IsSet("db") && cli.Get[string](c, "db") != "":
 		return o, failure.Usage("move takes its databases as arguments, not by --db").Hint("runner move SRC DST")
-	case o.undo && len(named) != 1:
-		return o, failure.Usage("move --undo needs one database").Hint("runner move --undo SRC")
-	case !o.undo && len(named) != 2:
+	case len(named) != 2:
 		return o, failure.Usage("move needs two databases").Hint("runner move runner.db postgres://…")
 	}
-	for i, to := range []*string{&o.from, &o.to}[:len(named)] {
+	for i, to := range []*string{&o.from, &o.to} {
 		if named[i] == "" {
 			return o, failure.Usage("the name of the database is empty")
 		}
@@ -103,14 +94,7 @@ func readMoveOptions(c *cli.Context, a *cli.App) (moveOptions, error) {
 }
 
 func runMove(ctx context.Context, r *runner.Runner, p *term.Printer, o moveOptions) error {
-	if o.undo {
-		if err := admin.UndoMove(ctx, r); err != nil {
-			return err
-		}
-		p.Note("%s accepts writes again; delete the destination of the move", r.Path())
-		return nil
-	}
-	ctx, stop := signals.Until(ctx) // after a signal the move stops before its next commit
+	ctx, stop := signals.Until(ctx) // after a signal the move stops, and the source stays as it was
 	defer stop()
 	progress := term.NewBar(p, r.Path())
 	progress.Start("moving", 0)

@@ -85,6 +85,9 @@ func readScheduleListOptions(c *cli.Context, a *cli.App) (o scheduleListOptions,
 }
 
 func runScheduleList(ctx context.Context, r *runner.Runner, p *term.Printer, o scheduleListOptions) error {
+	if err := view.WarnFrozen(ctx, r, p); err != nil {
+		return err
+	}
 	list, err := r.Schedules(ctx)
 	if err != nil {
 		return err

@@ -112,6 +112,9 @@ func (o waitOptions) mapped(err error) error {
 }
 
 func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptions) error {
+	if err := view.WarnFrozen(ctx, r, p); err != nil {
+		return err
+	}
 	w, err := await.Select(ctx, r, o.selection.Filter)
 	switch {
 	case err != nil:

@@ -284,7 +284,7 @@ func (v *overviewView) problem(p present.Problem) problemView {
 	switch p.Code {
 	case "paused":
 		view.Action, view.Label, view.Queue = "queue-resume", "Resume", p.About
-	case "no_worker":
+	case "no_worker", "moved":
 		view.Critical = true
 	case "failed":
 		view.Link = v.Find(search.KeyState, string(jobs.Failed), search.KeyQueue, p.About, search.KeySince, "1d") + "&sort=" + sortByCause

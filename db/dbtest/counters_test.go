@@ -42,13 +42,7 @@ func TestTheRowsOfACounterOnAServerAreAddedUp(t *testing.T) {
 	testkit.Equal(t, "ended tasks", ended(t, from), 6)
 
 	to := dbtest.Open(t)
-	m, _, err := transfer.Begin(ctx, from, to, moving)
-	testkit.NoError(t, err)
-	for n := 1; n > 0; {
-		n, err = m.Step(ctx)
-		testkit.NoError(t, err)
-	}
-	counts, err := m.End(ctx)
+	counts, err := transfer.Move(ctx, from, to, moving, nil)
 	testkit.NoError(t, err)
 	for _, table := range counts {
 		if strings.HasPrefix(table.Table, "counter") {

@@ -1,6 +1,7 @@
 package dbtest_test
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
+	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/transfer"
 	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
@@ -32,80 +34,85 @@ func TestAnInterruptedMoveContinues(t *testing.T) {
 	}
 }
 
-const movedTasks = 300 // number of tasks to move; one step of a move copies fewer
+const movedTasks = 300 // number of tasks to move; more than are copied at once
 
 var moving = time.UnixMilli(1_800_000_000_000)
 
-// interruptMove interrupts a move after each of its steps, and checks that a new attempt completes the move.
+// interruptMove interrupts a move before each of its three commits, and checks
+// that the next one completes it.
 func interruptMove(t *testing.T, from, to *db.DB) {
 	ctx := t.Context()
 	fill(t, from)
-	plain := func() error {
+	plain := func(ctx context.Context) error {
 		raw := dbtest.RawOf(t, from)
 		defer raw.Close()
-		_, err := raw.Exec(dbtest.Text(from, `INSERT INTO enqueue (args, after) VALUES ('["true"]', '[1]')`))
+		_, err := raw.ExecContext(ctx, dbtest.Text(from, `INSERT INTO enqueue (args, after) VALUES ('["true"]', '[1]')`))
 		return err
 	}
-	if err := plain(); err != nil {
+
+	// Before the first commit, nobody else can write to the source, and both databases stay as they were.
+	cancelled, cancel := context.WithCancel(ctx)
+	if _, err := transfer.Move(cancelled, from, to, moving, func(done, of int) {
+		if done >= of || of != movedTasks-1 {
+			t.Errorf("got progress %d of %d, want fewer of %d", done, of, movedTasks-1)
+		}
+		short, stop := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer stop()
+		if err := plain(short); err == nil {
+			t.Error("plain SQL in the middle of a move: got no error, want one")
+		}
+		cancel()
+	}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("a cancelled move: got error %v, want %v", err, context.Canceled)
+	}
+	if err := plain(ctx); err != nil {
 		t.Fatal(err)
+	}
+	if n, err := to.Count(ctx, jobs.Filter{}); n != 0 || err != nil {
+		t.Errorf("got %d tasks in the target (%v), want none", n, err)
 	}
 
-	// Interrupt the move after its start and after each step. The next call of Begin must continue the move.
-	for step := 0; ; step++ {
-		m, done, err := transfer.Begin(ctx, from, to, moving)
-		if err != nil || done {
-			t.Fatalf("got error %v, done %v; want nil, false", err, done)
-		}
-		wantRejected(t, from, "being moved")
-		wantRejected(t, to, "is not complete")
-		if err := plain(); err == nil || !strings.Contains(err.Error(), "being moved") {
-			t.Fatalf("plain SQL: got %v, want an error with %q", err, "being moved")
-		}
-		if step == 0 {
-			continue
-		}
-		n, err := m.Step(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n == 0 {
-			break
-		}
-	}
-	m, _, err := transfer.Begin(ctx, from, to, moving)
-	if err != nil {
+	// Before the second one, only the target has a mark.
+	wantMoved(t, from, to)
+	mark(t, from, engine.Frozen{})
+	mark(t, to, engine.Frozen{State: engine.Incomplete, Other: from.Engine().Identity()})
+	wantRejected(t, to, "is not complete")
+	if _, err := from.Cancel(ctx, []int64{2}, "", false, moving); err != nil {
 		t.Fatal(err)
 	}
-	counts, err := m.End(ctx)
-	if err != nil {
-		t.Fatal(err)
+	wantMoved(t, from, to)
+	if n, err := to.Count(ctx, jobs.Filter{States: []jobs.State{jobs.Cancelled}}); err != nil || n != 1 {
+		t.Errorf("got %d cancelled tasks in the target (%v), want 1: the rows as they were in the source at last", n, err)
 	}
-	if cursors, err := to.Cursors(ctx); err != nil || len(cursors) != 1 || cursors[0].Behind != 5 {
-		t.Errorf("got cursors %+v (%v), want one with the 5 ends of cancelled tasks", cursors, err)
+
+	// Before the third one, both databases have a mark.
+	mark(t, to, engine.Frozen{State: engine.Incomplete, Other: from.Engine().Identity()})
+	for range 2 {
+		if rows, err := transfer.Move(ctx, from, to, moving, nil); err != nil || rows != nil {
+			t.Errorf("got rows %v and error %v, want none: the move had only to open the target", rows, err)
+		}
+		if err := to.Foreign(ctx); err != nil {
+			t.Error(err)
+		}
 	}
-	if counts[0].Table != "tasks" || counts[0].Rows != movedTasks {
-		t.Errorf("got row counts %v, want %d rows of tasks first", counts, movedTasks)
-	}
+
 	wantRejected(t, from, "was moved to")
+	if err := plain(ctx); err == nil || !strings.Contains(err.Error(), "was moved to") {
+		t.Fatalf("plain SQL: got %v, want an error with %q", err, "was moved to")
+	}
 	if err := from.Foreign(ctx); !errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("register: got error %v, want %v", err, jobs.ErrConflict)
 	}
-	if err := to.Foreign(ctx); err != nil {
-		t.Error(err)
-	}
-	if err := transfer.Undo(ctx, from); !errors.Is(err, jobs.ErrConflict) {
-		t.Errorf("abandon a finished move: got error %v, want %v", err, jobs.ErrConflict)
-	}
-	if _, done, err := transfer.Begin(ctx, from, to, moving); err != nil || !done {
-		t.Errorf("got error %v, done %v; want nil, true", err, done)
+	if cursors, err := to.Cursors(ctx); err != nil || len(cursors) != 1 || cursors[0].Behind != 6 {
+		t.Errorf("got cursors %+v (%v), want one with the 6 ends of cancelled tasks", cursors, err)
 	}
 
 	// The tasks can run only in the new database, and each of them only once.
 	if got := claimed(t, from); got != nil {
 		t.Errorf("got %d claims in the old database, want none", len(got))
 	}
-	if got := claimed(t, to); len(got) != movedTasks-1 { // one task cannot be claimed, because it waits for another task
-		t.Errorf("got %d claims, want %d", len(got), movedTasks-1)
+	if got := claimed(t, to); len(got) != movedTasks-2 { // one is cancelled, and one waits for another
+		t.Errorf("got %d claims, want %d", len(got), movedTasks-2)
 	}
 	ids, err := insert(t, to, 1)
 	if err != nil || ids[0] <= movedTasks+5 {
@@ -113,40 +120,27 @@ func interruptMove(t *testing.T, from, to *db.DB) {
 	}
 }
 
-func TestAnAbandonedMoveCannotContinue(t *testing.T) {
-	from, to, ctx := dbtest.Open(t), dbtest.Open(t), t.Context()
-	fill(t, from)
-	m, _, err := transfer.Begin(ctx, from, to, moving)
-	if err == nil {
-		_, err = m.Step(ctx)
-	}
-	if err == nil {
-		err = transfer.Undo(ctx, from)
-	}
+func wantMoved(t *testing.T, from, to *db.DB) {
+	t.Helper()
+	rows, err := transfer.Move(t.Context(), from, to, moving, func(int, int) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := 1; n > 0 && err == nil; {
-		n, err = m.Step(ctx)
+	if rows[0].Table != "tasks" || rows[0].Rows != movedTasks {
+		t.Errorf("got row counts %v, want %d rows of tasks first", rows, movedTasks)
 	}
-	if err != nil {
+}
+
+// mark gives a database the mark f, or none.
+func mark(t *testing.T, d *db.DB, f engine.Frozen) {
+	t.Helper()
+	if err := d.UpdateAlone(t.Context(), func(q engine.Querier) error {
+		if f == (engine.Frozen{}) {
+			return engine.Thaw(q, d.Engine())
+		}
+		return engine.Freeze(q, d.Engine(), f)
+	}); err != nil {
 		t.Fatal(err)
-	}
-	if _, err := m.End(ctx); !errors.Is(err, jobs.ErrConflict) {
-		t.Errorf("end by the other of two moves: got error %v, want %v", err, jobs.ErrConflict)
-	}
-	wantRejected(t, to, "is not complete")
-	if _, err := insert(t, from, 1); err != nil {
-		t.Error(err)
-	}
-	if _, _, err := transfer.Begin(ctx, from, to, moving); !errors.Is(err, jobs.ErrConflict) {
-		t.Errorf("end of a move with foreign rows: got error %v, want %v", err, jobs.ErrConflict)
-	}
-	if err := transfer.Undo(ctx, from); !errors.Is(err, jobs.ErrConflict) {
-		t.Errorf("got %v, want error %v", err, jobs.ErrConflict)
-	}
-	if _, err := insert(t, from, 1); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -173,7 +167,7 @@ func TestAMoveIsRejectedWhileAWorkerOrTaskRuns(t *testing.T) {
 			if err := transfer.Check(ctx, from, moving); !errors.Is(err, jobs.ErrConflict) {
 				t.Errorf("got %v, want error %v", err, jobs.ErrConflict)
 			}
-			if _, _, err := transfer.Begin(ctx, from, to, moving); !errors.Is(err, jobs.ErrConflict) {
+			if _, err := transfer.Move(ctx, from, to, moving, nil); !errors.Is(err, jobs.ErrConflict) {
 				t.Errorf("got %v, want error %v", err, jobs.ErrConflict)
 			}
 			for _, d := range []*db.DB{from, to} { // after a rejected move, both databases can still be used

@@ -8,21 +8,21 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqltext"
-	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
-// A migration copies a database to another one in the order of task ids. One transaction copies up to copyTasks tasks with all their rows
-// in other tables. The highest id in the destination shows how far the migration has come, so a migration that was killed continues after
-// that id. The last transaction copies the rows that do not belong to a single task, and compares both databases. A row has the same
-// columns and values on both engines, except that a server has several rows for a counter; see schema/postgres.
+// A move copies a database to another one in the order of task ids: up to
+// copiedAtOnce tasks with all their rows in other tables, then the next ones. At
+// the end it copies the rows that do not belong to a single task, and compares
+// both databases. A row has the same columns and values on both engines, except
+// that a server has several rows for a counter; see schema/postgres.
 
-// copiedTable is a table whose rows a migration copies.
+// copiedTable is a table whose rows a move copies.
 type copiedTable struct {
 	name  string
 	key   string // column with the id of the task of a row; empty if the rows belong to no task
 	order string // columns by which the rows are ordered
-	rows  string // query for the rows; empty if the migration copies the rows unchanged
+	rows  string // query for the rows; empty if they are copied unchanged
 }
 
 // sumCounters adds up the rows of each counter.
@@ -66,9 +66,9 @@ func (c copiedTable) parts() sqltext.Parts {
 }
 
 const (
-	copyTasks   = 256     // number of tasks that one transaction copies
-	copyWaiting = 500     // number of statements that are sent to a server before the migration waits for their results
-	copyBytes   = 1 << 20 // size in bytes of the statements that are sent to a server before the migration waits for their results
+	copiedAtOnce = 256     // number of tasks that are copied together
+	copyWaiting  = 500     // number of statements that are sent to a server before the move waits for their results
+	copyBytes    = 1 << 20 // size in bytes of the statements that are sent to a server before the move waits for their results
 )
 
 // Each of these statements is for one table: {table} stands for its name and {rows} for its rows; see copiedTable.parts. copyThese reads
@@ -82,34 +82,29 @@ var (
 	countRows = sqltext.Query(`SELECT count(*) FROM {rows}`)
 )
 
-// selectLastID returns the highest id of a task, which shows how far a migration has come. selectNextIDs lists up to [2] tasks with ids
-// above [1].
+// selectLastID returns the highest id of a task. selectNextIDs lists up to [2] tasks with ids above [1].
 var (
 	selectLastID  = sqltext.Query(`SELECT coalesce(max(id), 0) FROM {tasks}`)
 	selectNextIDs = sqltext.Query(`SELECT id FROM {tasks} WHERE id > ? ORDER BY id LIMIT ?`)
 )
 
 // endWorkers records an end for each worker that has none: the time of its last heartbeat. These workers were killed, because no worker
-// runs during a migration.
+// runs during a move.
 var endWorkers = sqltext.Command(`UPDATE {workers} SET ended_at = beat_at WHERE ended_at IS NULL`)
 
-// countLeft counts the tasks with ids above [1]. sumTasks counts the tasks by state, and adds up their ids and generations. Two databases
-// have the same tasks if the results of sumTasks are equal.
-var (
-	countLeft = sqltext.Query(`SELECT count(*) FROM {tasks} WHERE id > ?`)
-	sumTasks  = sqltext.Query(`SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids,
+// sumTasks counts the tasks by state, and adds up their ids and generations. Two databases have the same tasks if the results are equal.
+var sumTasks = sqltext.Query(`SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids,
 	CAST(sum(generation_id) AS bigint) AS generations FROM {tasks} GROUP BY state ORDER BY state`)
-)
 
-// TableCount is the number of rows of a table. The migration has checked that both databases have the same number.
+// TableCount is the number of rows of a table. The move has checked that both databases have the same number.
 type TableCount struct {
 	Table string
 	Rows  int64
 }
 
-// copyRows copies the rows of a table from the source of a migration. If the rows belong to tasks (c.key is set), it copies only the rows
+// copyRows copies the rows of a table from the source. If the rows belong to tasks (c.key is set), it copies only the rows
 // of tasks whose ids are greater than the parameter "behind" and at most the parameter "upTo".
-func (m *Migration) copyRows(ctx context.Context, q engine.Querier, c copiedTable, behind, upTo int64) error {
+func (m *move) copyRows(ctx context.Context, q engine.Querier, c copiedTable, behind, upTo int64) error {
 	from := m.from.Engine()
 	read, args := copyAll, []any(nil)
 	if c.key != "" {
@@ -131,13 +126,9 @@ func (m *Migration) copyRows(ctx context.Context, q engine.Querier, c copiedTabl
 	for i, name := range columns {
 		columns[i] = `"` + name + `"`
 	}
-	insert := m.inserts[c.name]
-	if insert == nil {
-		parts := c.parts()
-		parts["columns"], parts["values"] = strings.Join(columns, ", "), strings.Repeat("?, ", len(columns)-1)+"?"
-		insert = &sqltext.Statement{Template: copyRow.Template, Parts: parts}
-		m.inserts[c.name] = insert
-	}
+	parts := c.parts()
+	parts["columns"], parts["values"] = strings.Join(columns, ", "), strings.Repeat("?, ", len(columns)-1)+"?"
+	insert := copyRow.With(parts)
 	waiting, bytes := 0, 0
 	for rows.Next() {
 		values, err := rows.SliceScan()
@@ -167,7 +158,7 @@ func (m *Migration) copyRows(ctx context.Context, q engine.Querier, c copiedTabl
 	return settle(q)
 }
 
-// settle waits until the server has run all statements that the migration has sent.
+// settle waits until the server has run all statements that the move has sent.
 func settle(q engine.Querier) error {
 	var last int64
 	return q.Scan(selectLastID, nil, &last)
@@ -183,16 +174,14 @@ func width(value any) int {
 	return 8
 }
 
-// sameRows counts the rows of both databases, and returns an error if they differ. The caller must call it before the migration writes rows
-// to only one of the databases.
-func (m *Migration) sameRows(ctx context.Context, q engine.Querier) ([]TableCount, error) {
-	source, explain := m.source(ctx), m.from.Engine().Explain
+// sameRows counts the rows of both databases, and returns an error if they differ.
+func (m *move) sameRows(source, q engine.Querier) ([]TableCount, error) {
 	counts := make([]TableCount, len(copiedTables))
 	for i, c := range copiedTables {
 		count := countRows.With(c.parts())
 		var there, here int64
 		if err := source.Scan(count, nil, &there); err != nil {
-			return nil, explain(err)
+			return nil, err
 		}
 		if err := q.Scan(count, nil, &here); err != nil {
 			return nil, err
@@ -210,7 +199,7 @@ func (m *Migration) sameRows(ctx context.Context, q engine.Querier) ([]TableCoun
 	}
 	var there, here []sums
 	if err := source.List(&there, sumTasks); err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
 	if err := q.List(&here, sumTasks); err != nil {
 		return nil, err
@@ -222,7 +211,7 @@ func (m *Migration) sameRows(ctx context.Context, q engine.Querier) ([]TableCoun
 }
 
 func differ(from, to *db.DB, table string, there, here any) error {
-	return &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.TablesDiffer, Subject: from.Path(),
+	return &jobs.Error{Kind: jobs.ErrConflict,
 		What: fmt.Sprintf("the databases differ: %s has %v in %s and %v in %s", table, there, from.Path(), here, to.Path()),
-		Why:  []string{"neither starts anything"}, Hint: "give up the move, then move to another destination"}
+		Why:  []string{"nothing was changed"}}
 }

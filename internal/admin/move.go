@@ -20,10 +20,10 @@ type MoveResult struct {
 // with options and creates it if it is missing. The destination must hold no task, schedule, limit or pause. Neither database may have a
 // live worker, and no task may run. Otherwise Move changes nothing and returns jobs.ErrConflict.
 //
-// From the beginning of a move, every write to either database fails with jobs.ErrConflict, so no task can run twice. When Move returns
-// without error, tasks may run in the destination. The source stays readable and refuses writes for ever. To continue an interrupted
-// move, call Move again with the same databases; to give it up, call UndoMove. Move calls progress with the number of tasks that it has
-// copied and the total number of tasks to copy. The parameter "progress" may be nil.
+// When Move returns without error, tasks may run in the destination. The source stays readable and refuses writes for ever. A move that
+// fails or is killed leaves the source as it was, or complete: call Move again with the same databases. While it runs, other writes to the
+// source wait or fail as busy. Move calls progress with the number of tasks that it has copied and the total number. The parameter
+// "progress" may be nil.
 func Move(ctx context.Context, r *runner.Runner, to string, options runner.Options, progress func(done, of int)) (MoveResult, error) {
 	if err := transfer.Check(ctx, store(r), time.Now()); err != nil {
 		return MoveResult{}, err
@@ -34,34 +34,9 @@ func Move(ctx context.Context, r *runner.Runner, to string, options runner.Optio
 		return MoveResult{}, err
 	}
 	defer there.Close()
-	moved := MoveResult{To: there.Path()}
-	var move *transfer.Migration
-	if move, moved.Before, err = transfer.Begin(ctx, store(r), store(there), time.Now()); err != nil || moved.Before {
-		return moved, err
-	}
-	left, err := move.Left(ctx)
-	if err != nil {
-		return moved, err
-	}
-	for done := 0; ; {
-		n, err := move.Step(ctx)
-		if err != nil {
-			return moved, err
-		}
-		if n == 0 {
-			break
-		}
-		if done += n; progress != nil {
-			progress(done, int(left))
-		}
-	}
-	moved.Rows, err = move.End(ctx)
-	return moved, err
+	rows, err := transfer.Move(ctx, store(r), store(there), time.Now(), progress)
+	return MoveResult{To: there.Path(), Before: rows == nil, Rows: rows}, err
 }
-
-// UndoMove gives up an unfinished move from this database. Afterwards this database accepts writes again, and the destination refuses
-// writes for ever. After a finished move UndoMove returns jobs.ErrConflict, because workers may already run tasks of the destination.
-func UndoMove(ctx context.Context, r *runner.Runner) error { return transfer.Undo(ctx, store(r)) }
 
 // Frozen says where a database was moved to, or from where a move to it has not
 // ended. It's empty for other databases.

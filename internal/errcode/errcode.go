@@ -16,7 +16,6 @@ const (
 	MountPoint        = "mount_point"         // the database file itself is a mount point, not only its directory
 	Moved             = "moved"               // the tasks were moved to another database
 	MoveIncomplete    = "move_incomplete"     // another database is being moved into this one
-	Moving            = "moving"              // this database is being moved to another one
 	NetworkFilesystem = "network_filesystem"  // the file is on a network filesystem
 	NewerSchema       = "newer_schema"        // a newer version of runner wrote the file
 	NewerServer       = "newer_server_schema" // a newer version of runner wrote the tables on the server
@@ -28,7 +27,6 @@ const (
 	NoWriteAheadLog   = "no_wal"              // the filesystem does not support the write-ahead log
 	OtherDriver       = "other_driver"        // the database handle or transaction belongs to another driver of database/sql
 	StaleSnapshot     = "stale_snapshot"      // the transaction read before another one wrote; it can only be rolled back and repeated
-	TablesDiffer      = "tables_differ"       // a move has copied all data, but source and destination differ; `Subject` is the source
 	TaskRuns          = "task_runs"           // a database cannot be moved while a task is running; `Subject` is the id of a running task
 	TokenDirectory    = "token_directory"     // other users may replace the token file
 	TokenLink         = "token_link"          // the token file is not a regular file

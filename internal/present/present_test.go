@@ -26,7 +26,6 @@ func TestAdvice(t *testing.T) {
 		{&jobs.Error{Code: errcode.BackupDirectory, Subject: "/srv"}, nil, "runner backup /srv/runner.db"},
 		{&jobs.Error{Code: errcode.ExposedDatabase, Hint: "chmod o-w x.db"}, nil, "chmod o-w x.db      or allow it: --insecure-perms"},
 		{&jobs.Error{Code: errcode.UniqueKeyHolder, Subject: "7"}, nil, "runner cancel 7"},
-		{&jobs.Error{Code: errcode.TablesDiffer, Subject: "a.db"}, nil, "runner move --undo a.db, then another destination"},
 	} {
 		why, try := Advice(test.err)
 		if !slices.Equal(why, test.why) || try != test.try {

@@ -58,6 +58,13 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 	s.Alive, s.Busy, s.Slots = admin.LiveWorkers(s.Workers)
 	more, err := admin.MoreProblems(ctx, r, s.Workers, now)
 	s.Problems = worded(append(admin.Problems(s.Queues, s.Holds.Pauses, s.Workers, s.Schedules, now), more...), now)
+	if err != nil {
+		return s, err
+	}
+	frozen, err := admin.Frozen(ctx, r)
+	if frozen != "" { // everything else is about a copy that nobody uses
+		s.Problems = append([]Problem{{Code: "moved", Message: frozen, Try: "--db, with the other database"}}, s.Problems...)
+	}
 	return s, err
 }
 

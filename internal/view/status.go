@@ -36,12 +36,8 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	if s.Status, err = present.ReadStatus(ctx, r, now, only); err != nil {
 		return s, err
 	}
-	frozen, err := admin.Frozen(ctx, r)
-	if frozen != "" { // everything else is about a copy that nobody uses
-		s.Problems = append([]present.Problem{{Code: "moved", Message: frozen, Try: "--db, with the other database"}}, s.Problems...)
-	}
-	if err != nil || only == nil {
-		return s, err
+	if only == nil {
+		return s, nil
 	}
 	s.stats = map[string]admin.QueueStats{}
 	for _, q := range s.Queues {
@@ -52,11 +48,12 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	return s, nil
 }
 
-// WarnFrozen says on stderr that the database was moved, so its tasks are old.
+// WarnFrozen says on stderr that the database was moved, so what it holds is
+// old.
 func WarnFrozen(ctx context.Context, r *runner.Runner, p *term.Printer) error {
 	frozen, err := admin.Frozen(ctx, r)
 	if frozen != "" {
-		p.Say("%s; its tasks here are old", frozen)
+		p.Say("%s; what it holds is old", frozen)
 	}
 	return err
 }

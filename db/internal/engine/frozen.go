@@ -6,34 +6,27 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A migration to another database freezes both databases: triggers reject every write to the tables that users and workers change. The
-// triggers also stop a process that opened the database before the migration, an older program, and plain SQL. So no task of a frozen
-// database can start, and nobody can add a task that would never run. The table migration_state says why a database is frozen. It exists
-// only in a frozen database. Its row and the triggers are always written in the same transaction. The roles of both databases show how far
-// the migration is:
-//
-//   - Only the target is frozen, as Incomplete: the migration was killed at its very beginning, and the target is empty.
-//   - The source is frozen as Moving, and the target as Incomplete: the migration is in progress, and no task runs.
-//   - The source is frozen as Moved, and the target as Incomplete: everything is checked. Only the last commit, which thaws the target, is
-//     missing.
-//   - Only the source is frozen, as Moved: the migration is complete, and the tasks run on the target.
-//
-// The commit that thaws the target follows the commit that gives the source the role Moved. So tasks never run on both databases.
+// A move to another database marks both databases; see package transfer. A mark
+// refuses writes: triggers reject every write to the tables that users and
+// workers change, also by a process that opened the database before, an older
+// program, and plain SQL. So no task of a marked database can start, and nobody
+// can add a task that would never run. The table migration_state holds the mark.
+// It exists only in a marked database. Its row and the triggers are always
+// written in the same transaction.
 
-// FrozenState is the role of a database in a migration. A database with one of these roles rejects writes.
+// FrozenState is the role of a database in a move. A database with one of these roles rejects writes.
 type FrozenState string
 
-// These are the roles of a frozen database in a migration.
+// These are the roles of a frozen database in a move.
 const (
-	Moving     FrozenState = "moving"     // the database is the source of a migration that has not ended
-	Moved      FrozenState = "moved"      // the database is the source of a complete migration
-	Incomplete FrozenState = "incomplete" // the database is the target of a migration that has not ended
+	Moved      FrozenState = "moved"      // the database is the source
+	Incomplete FrozenState = "incomplete" // the database is the target of a move that has not ended
 )
 
 // Frozen is the reason why a database rejects writes. The zero Frozen means that the database accepts writes.
 type Frozen struct {
 	State FrozenState
-	Other string // identity of the other database of the migration
+	Other string // identity of the other database of the move
 }
 
 // FrozenTables are the tables that reject writes while a database is frozen. The other tables of runner need no triggers: they change only
@@ -42,27 +35,18 @@ var FrozenTables = []string{"tasks", "schedules", "limits", "pauses"}
 
 // Message returns the message with which the triggers reject writes.
 func (f Frozen) Message() string {
-	switch f.State {
-	case Moving:
-		return "this database is being moved to " + f.Other
-	case Moved:
+	if f.State == Moved {
 		return "this database was moved to " + f.Other
-	default:
-		return "this database is not complete: a move from " + f.Other + " has not ended"
 	}
+	return "this database is not complete: a move from " + f.Other + " has not ended"
 }
 
 // Error returns the error for a write to a frozen database. The parameter "name" is the name of the database, and err is the error of the
 // driver, or nil.
 func (f Frozen) Error(name string, err error) *jobs.Error {
 	p := &jobs.Error{Kind: jobs.ErrConflict, What: f.Message(), Why: []string{"it is " + name, "nothing was changed"}, Err: err}
-	switch f.State {
-	case Moved:
+	if p.Code, p.Hint = errcode.MoveIncomplete, "the same move again"; f.State == Moved {
 		p.Code, p.Hint = errcode.Moved, "the database it was moved to"
-	case Moving:
-		p.Code, p.Hint = errcode.Moving, "the same move again, which goes on, or give it up"
-	default:
-		p.Code, p.Hint = errcode.MoveIncomplete, "the same move again, which goes on"
 	}
 	return p
 }
