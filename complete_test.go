@@ -13,7 +13,7 @@ func TestComplete(t *testing.T) {
 	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }}
 	for line, want := range map[string]string{
 		"": "run enqueue work schedule status list show logs wait cancel retry edit delete pause resume limit " +
-			"doctor backup restore move serve service fence completion version",
+			"doctor backup restore move serve service fence completion",
 		"c":                            "cancel completion",
 		"--db x.db ca":                 "cancel",
 		"--db ":                        "",

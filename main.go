@@ -52,6 +52,5 @@ var commands = []cli.Entry{
 	{Name: "service", New: serviceCommand},
 	{Name: "fence", New: fenceCommand},
 	{Name: "completion", New: completionCommand},
-	{Name: "version", New: versionCommand},
 	{Name: "__complete", New: completeCommand},
 }

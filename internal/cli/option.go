@@ -198,7 +198,7 @@ func GlobalOptions() []*Option {
 		busy, unsafe,
 		BoolOption("verbose v", "print database path and causes of errors on stderr"),
 		BoolOption("help h", "print this text"),
-		BoolOption("version V", "print the version and commit of runner"),
+		BoolOption("version V", "print the version, commit and schema of runner"),
 	}
 }
 

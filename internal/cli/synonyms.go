@@ -70,6 +70,7 @@ var CommandSynonyms = []CommandSynonym{
 
 	// These are hints for commands in the group Maintain.
 	{"runner doctor", "check, health, healthcheck, diagnose, fsck, du, df, disk, system df"},
+	{"runner --version", "version, ver"},
 	{"runner backup FILE", "dump, snapshot"},
 	{"runner restore FILE", "recover, rollback, import db"},
 	{"runner serve", "web, ui, webui, gui, dash, dashboard, server, http, metrics, flower"},
@@ -107,7 +108,7 @@ type OptionSynonym struct {
 const (
 	newTask     = "enqueue, run, schedule add"
 	selections  = "list, logs, wait, cancel, retry, pause, resume, delete"
-	withRecords = "runner, show, status, doctor, schedule list, schedule show, limit list, version"
+	withRecords = "runner, show, status, doctor, schedule list, schedule show, limit list"
 	anyCommand  = "*"
 )
 

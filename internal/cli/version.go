@@ -19,7 +19,7 @@ const jsonVersion = 1
 // Go may contain the commit.
 var commit string
 
-// Version is the record that version --json prints.
+// Version is the record that --version --json prints.
 type Version struct {
 	Version     string `json:"version"`
 	Commit      string `json:"commit"` // commit of the source; empty if unknown
