@@ -131,6 +131,7 @@ func (s *stream) write(text []byte) error {
 func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 	subscriber, err := h.live.subscribe()
 	if err != nil {
+		w.Header().Set("Connection", "close") // so that other clients can connect
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
