@@ -106,17 +106,16 @@ func previousOf(t jobs.Task) *statement {
 	return s
 }
 
-// orderedByEnd returns the statement of a list that is ordered by the time at which the tasks ended.
-func orderedByEnd() *statement {
-	s, _ := TimeOrder{Limit: 5}.statement(jobs.Filter{})
+// listedByEnd returns the statement of a list that is sorted by the end of tasks.
+func listedByEnd() *statement {
+	s, _ := Part{Sort: ByEnd, Limit: 5}.statement(jobs.Filter{}, order{})
 	return s
 }
 
-// floorOfEnds returns the statement timeFloor for a list of failed tasks. This statement finds the last task that a call of
-// ListByTimeBounded examines.
-func floorOfEnds() *statement {
-	parts, _ := TimeOrder{}.parts(jobs.Filter{States: []jobs.State{jobs.Failed}})
-	return timeFloor.With(parts)
+// endOf returns the statement that finds the last task of a part.
+func endOf(sort Sort, f jobs.Filter) *statement {
+	_, parts := Part{Sort: sort}.parts(f)
+	return partEnd.With(parts)
 }
 
 // latestFailures completes the statement listFailures or markFailures for a filter without conditions. The methods Failures and
@@ -131,24 +130,24 @@ func TestListsByTimeReadAnIndex(t *testing.T) {
 	at := time.Unix(9, 0)
 	for name, c := range map[string]struct {
 		states []jobs.State
-		order  TimeOrder
+		part   Part
 		plan   statementtest.Plan
 	}{
-		"failed": {[]jobs.State{jobs.Failed}, TimeOrder{},
+		"failed": {[]jobs.State{jobs.Failed}, Part{Sort: ByEnd},
 			statementtest.Plan{Allow: []string{"SCAN tasks USING INDEX tasks_failed"}}},
-		"failed, page two": {[]jobs.State{jobs.Failed}, TimeOrder{At: at, ID: 3},
+		"failed, page two": {[]jobs.State{jobs.Failed}, Part{Sort: ByEnd, After: Mark{at, 3}},
 			statementtest.Plan{By: []string{"INDEX tasks_failed (finished_at<?)"}}},
-		"failed, part of a page": {[]jobs.State{jobs.Failed}, TimeOrder{At: at, ID: 9, end: TimeMark{at, 3}},
+		"failed, part of a page": {[]jobs.State{jobs.Failed}, Part{Sort: ByEnd, After: Mark{at, 9}, end: Mark{at, 3}},
 			statementtest.Plan{By: []string{"INDEX tasks_failed (finished_at>? AND finished_at<?)"}}},
-		"completed": {[]jobs.State{jobs.Completed}, TimeOrder{},
+		"completed": {[]jobs.State{jobs.Completed}, Part{Sort: ByEnd},
 			statementtest.Plan{Allow: []string{"SCAN tasks USING INDEX tasks_finished"}}},
-		"retrying": {[]jobs.State{jobs.Retrying}, TimeOrder{Due: true},
+		"retrying": {[]jobs.State{jobs.Retrying}, Part{Sort: ByDue},
 			statementtest.Plan{Allow: []string{"SCAN tasks USING INDEX tasks_due", "USE TEMP B-TREE FOR LAST TERM OF ORDER BY"}}},
-		"due, page two": {nil, TimeOrder{Due: true, At: at, ID: 3},
+		"due, page two": {nil, Part{Sort: ByDue, After: Mark{at, 3}},
 			statementtest.Plan{By: []string{"INDEX tasks_due (run_at>?)"}, Allow: []string{"USE TEMP B-TREE FOR LAST TERM OF ORDER BY"}}},
 	} {
-		c.order.Limit = 51
-		s, _ := c.order.statement(jobs.Filter{States: c.states})
+		c.part.Limit = 51
+		s, _ := c.part.statement(jobs.Filter{States: c.states}, order{})
 		c.plan.Check(t, name, statementtest.Explain(t, d.read, d.sql.Text(s)))
 	}
 }

@@ -2,66 +2,11 @@ package db
 
 import (
 	"context"
-	"slices"
 	"strconv"
-	"time"
 
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/jobs"
 )
-
-// listByTime reads the tasks that a filter selects, ordered by one of their times. Tasks with equal times are ordered by id. Indexes:
-// tasks_failed, tasks_finished and tasks_due.
-var listByTime = query(selectTasks + `{where} ORDER BY {time}{direction}, tasks.id{direction}{limit}`)
-
-// TimeOrder orders a list by a time, and says where the list begins.
-type TimeOrder struct {
-	Due   bool      // whether the list is ordered by due time, the earliest first; otherwise by the time of the end, the latest first
-	At    time.Time // time of the task after which the list begins; zero for the whole list
-	ID    int64     // id of the task after which the list begins
-	Limit int       // maximum number of tasks
-
-	end TimeMark // last task to read; zero to read the list to its end
-}
-
-// statement returns the statement that lists the tasks of a filter in this order, and the arguments of the statement. It selects only tasks
-// that have the time by which the list is ordered.
-func (o TimeOrder) statement(f jobs.Filter) (*statement, []any) {
-	parts, args := o.parts(f)
-	return listByTime.With(parts), args
-}
-
-// parts returns the texts that replace the names in braces in a statement that reads a list in this order. It also returns the arguments of
-// the statement.
-func (o TimeOrder) parts(f jobs.Filter) (sqltext.Parts, []any) {
-	waiting := []jobs.State{jobs.Scheduled, jobs.Retrying}
-	if o.Due && (len(f.States) == 0 || slices.ContainsFunc(f.States, func(s jobs.State) bool { return !slices.Contains(waiting, s) })) {
-		f.States = waiting
-	}
-	c := where(f)
-	parts := sqltext.Parts{"time": "tasks.finished_at", "direction": " DESC", "limit": " LIMIT " + strconv.Itoa(o.Limit)}
-	before, after := " <", " >"
-	if o.Due {
-		parts["time"], parts["direction"], before, after = "tasks.run_at", "", " >", " <"
-	} else if !slices.Equal(f.States, []jobs.State{jobs.Failed}) {
-		c.and("tasks.finished_at IS NOT NULL") // without this condition SQLite would not use the index tasks_finished
-	}
-	if !o.At.IsZero() {
-		c.and("("+parts["time"]+", tasks.id)"+before+" (?, ?)", o.At.UnixMilli(), o.ID)
-	}
-	if o.end.ID != 0 {
-		c.and("("+parts["time"]+", tasks.id)"+after+"= (?, ?)", o.end.At.UnixMilli(), o.end.ID)
-	}
-	parts["where"] = c.template()
-	return parts, c.args
-}
-
-// ListByTime returns the tasks that a filter selects, ordered by due time or by end time. A list by due time has only scheduled and
-// retrying tasks. A list by end time has only finished tasks.
-func (d *DB) ListByTime(ctx context.Context, f jobs.Filter, o TimeOrder) ([]jobs.Task, error) {
-	s, args := o.statement(f)
-	return readAs(ctx, d, (*row).task, s, args...)
-}
 
 // listFailures reads the failed tasks that a filter selects, up to the number in {limit}, the latest failure first. Index: tasks_failed.
 var listFailures = query(`SELECT tasks.id, tasks.queue, tasks.job, tasks.finished_at, tasks.outcome FROM {tasks}{where}
@@ -101,7 +46,7 @@ func (d *DB) Failures(ctx context.Context, f jobs.Filter, most int) ([]jobs.Task
 }
 
 // FailureMarks returns the end times and the ids of the tasks that Failures returns for the same arguments.
-func (d *DB) FailureMarks(ctx context.Context, f jobs.Filter, most int) ([]TimeMark, error) {
+func (d *DB) FailureMarks(ctx context.Context, f jobs.Filter, most int) ([]Mark, error) {
 	s, args := latestFailed(markFailures, f, most)
 	rows, err := readRows[struct {
 		IDs  text `db:"ids"`
@@ -111,9 +56,9 @@ func (d *DB) FailureMarks(ctx context.Context, f jobs.Filter, most int) ([]TimeM
 		return nil, err
 	}
 	ids, ends := rows[0].IDs.ids(), rows[0].Ends.ids()
-	marks := make([]TimeMark, min(len(ids), len(ends)))
+	marks := make([]Mark, min(len(ids), len(ends)))
 	for i := range marks {
-		marks[i] = TimeMark{number(ends[i]).time(), ids[i]}
+		marks[i] = Mark{number(ends[i]).time(), ids[i]}
 	}
 	return marks, nil
 }

@@ -31,7 +31,7 @@ func (c *failureCache) read(ctx context.Context, r *runner.Runner, filter jobs.F
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	isKnown := func(m admin.TimeMark) bool {
+	isKnown := func(m admin.Mark) bool {
 		f, ok := c.known[m.ID]
 		return ok && f.Ended.Equal(m.At)
 	}
@@ -72,7 +72,7 @@ func (c *failureCache) read(ctx context.Context, r *runner.Runner, filter jobs.F
 }
 
 // knownOf returns the failures in the cache that belong to the tasks in the argument "marks", by the ids of the tasks.
-func (c *failureCache) knownOf(marks []admin.TimeMark) map[int64]present.Failure {
+func (c *failureCache) knownOf(marks []admin.Mark) map[int64]present.Failure {
 	known := make(map[int64]present.Failure, len(marks))
 	for _, m := range marks {
 		if f, ok := c.known[m.ID]; ok {

@@ -60,7 +60,8 @@ func (h *handler) job(ctx context.Context, req *http.Request) (string, view, err
 // many newer tasks may be pending. The result "whole" says whether it has examined all tasks.
 func (h *handler) started(ctx context.Context, filter jobs.Filter, look int) (list []jobs.Task, whole bool, err error) {
 	const sampled = 100
-	latest, _, err := admin.ListByTimeBounded(ctx, h.r, jobs.Filter{States: jobs.Finished()}, admin.TimeOrder{Limit: sampled}, sampled)
+	ended := admin.Part{Sort: admin.ByEnd, Limit: sampled, Look: sampled}
+	latest, _, err := admin.ListPart(ctx, h.r, jobs.Filter{States: jobs.Finished()}, ended)
 	if err != nil {
 		return nil, false, err
 	}
@@ -74,9 +75,9 @@ func (h *handler) started(ctx context.Context, filter jobs.Filter, look int) (li
 		return list, true, err
 	}
 	filter.States, filter.Before = append(jobs.Finished(), jobs.Running), newest+1
-	older, rest, err := admin.ListBounded(ctx, h.r, filter, maxRuns, look)
+	older, rest, err := admin.ListPart(ctx, h.r, filter, admin.Part{Limit: maxRuns, Look: look})
 	list = append(list, older...)
-	return list[:min(len(list), maxRuns)], rest == 0, err
+	return list[:min(len(list), maxRuns)], rest.ID == 0, err
 }
 
 // JobPage returns the URL of the page of a task's label or job.

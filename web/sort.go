@@ -92,42 +92,46 @@ func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, q q
 // of tasks that the search examines. The result "stopped" reports whether the search has stopped at this maximum.
 func (h *handler) part(ctx context.Context, req *http.Request, filter jobs.Filter, order string, limit, look int) (tasks []jobs.Task,
 	next string, stopped bool, err error) {
-	var after func(last jobs.Task) string
+	p := admin.Part{Sort: sorts[order], Limit: limit + 1, Look: look}
 	if order == sortByID {
-		var rest int64
-		if filter.Before, err = number(req.FormValue("before")); err != nil {
-			return nil, "", false, err
-		}
-		if tasks, rest, err = admin.ListBounded(ctx, h.r, filter, limit+1, look); rest > 0 {
-			next, stopped = beforeID(rest), true
-		}
-		after = func(last jobs.Task) string { return beforeID(last.ID) }
+		p.After.ID, err = number(req.FormValue("before"))
 	} else {
-		var rest admin.TimeMark
-		o := admin.TimeOrder{Due: order == sortByDue, Limit: limit + 1}
-		if o.At, o.ID, err = timeMark(req.FormValue("from")); err != nil {
-			return nil, "", false, err
-		}
-		if tasks, rest, err = admin.ListByTimeBounded(ctx, h.r, filter, o, look); rest.ID > 0 {
-			next, stopped = fromTime(rest.At, rest.ID), true
-		}
-		after = func(last jobs.Task) string {
-			if order == sortByDue {
-				return fromTime(last.RunAt, last.ID)
-			}
-			return fromTime(last.FinishedAt, last.ID)
-		}
+		p.After, err = timeMark(req.FormValue("from"))
+	}
+	if err != nil {
+		return nil, "", false, err
+	}
+	tasks, rest, err := admin.ListPart(ctx, h.r, filter, p)
+	if rest.ID > 0 {
+		next, stopped = partAfter(order, rest), true
 	}
 	if len(tasks) > limit {
 		tasks = tasks[:limit]
-		next = after(tasks[limit-1])
+		next = partAfter(order, markOf(tasks[limit-1], order))
 	}
 	return tasks, next, stopped, err
 }
 
-func beforeID(id int64) string { return "before=" + strconv.FormatInt(id, 10) }
+var sorts = map[string]admin.Sort{sortByID: admin.ByID, sortByEnd: admin.ByEnd, sortByDue: admin.ByDue}
 
-func fromTime(at time.Time, id int64) string { return fmt.Sprintf("from=%d.%d", at.UnixMilli(), id) }
+// markOf returns the place of a task in a list.
+func markOf(t jobs.Task, order string) admin.Mark {
+	switch order {
+	case sortByID:
+		return admin.Mark{ID: t.ID}
+	case sortByDue:
+		return admin.Mark{At: t.RunAt, ID: t.ID}
+	}
+	return admin.Mark{At: t.FinishedAt, ID: t.ID}
+}
+
+// partAfter returns the parameter of the URL for the part after a task.
+func partAfter(order string, m admin.Mark) string {
+	if order == sortByID {
+		return "before=" + strconv.FormatInt(m.ID, 10)
+	}
+	return fmt.Sprintf("from=%d.%d", m.At.UnixMilli(), m.ID)
+}
 
 // lookOf returns how many tasks a search examines at most: the number in the URL, or else a number that the database can examine in a few
 // milliseconds. This number is smaller for a list that is sorted by time, because the database looks up each task separately. It is also
@@ -147,15 +151,15 @@ func lookOf(text string, f jobs.Filter, order string) (int, error) {
 }
 
 // timeMark parses the URL parameter "from", which has the time and the id of a task. A page of a list begins after this task.
-func timeMark(text string) (time.Time, int64, error) {
+func timeMark(text string) (admin.Mark, error) {
 	if text == "" {
-		return time.Time{}, 0, nil
+		return admin.Mark{}, nil
 	}
 	at, id, _ := strings.Cut(text, ".")
 	ms, err := strconv.ParseInt(at, 10, 64)
 	n, wrong := strconv.ParseInt(id, 10, 64)
 	if err != nil || wrong != nil || n < 1 {
-		return time.Time{}, 0, &jobs.FieldError{Field: "from", Msg: "invalid time and id of a task"}
+		return admin.Mark{}, &jobs.FieldError{Field: "from", Msg: "invalid time and id of a task"}
 	}
-	return time.UnixMilli(ms), n, nil
+	return admin.Mark{At: time.UnixMilli(ms), ID: n}, nil
 }

@@ -36,19 +36,24 @@ func (s *store) list(f jobs.Filter) []int64 {
 var lists = group{
 	"a list by time continues after a task": func(s *store) {
 		all := s.oneOfEachState()
-		byTime := func(o db.TimeOrder, states ...jobs.State) []int64 {
-			o.Limit = 2
-			return ids(must(s.ListByTime(s.Context(), jobs.Filter{States: states}, o))(s))
+		byTime := func(p db.Part, states ...jobs.State) []int64 {
+			p.Limit = 2
+			tasks, _, err := s.ListPart(s.Context(), jobs.Filter{States: states}, p)
+			if err != nil {
+				s.Fatal(err)
+			}
+			return ids(tasks)
 		}
-		first := byTime(db.TimeOrder{})
+		first := byTime(db.Part{Sort: db.ByEnd})
 		last := s.get(first[len(first)-1])
-		rest := byTime(db.TimeOrder{At: last.FinishedAt, ID: last.ID})
+		rest := byTime(db.Part{Sort: db.ByEnd, After: db.Mark{At: last.FinishedAt, ID: last.ID}})
 		s.wantIDs(append(first, rest...), []int64{all[jobs.Cancelled], all[jobs.Failed], all[jobs.Completed]})
-		s.wantIDs(byTime(db.TimeOrder{}, jobs.Failed), []int64{all[jobs.Failed]})
-		due := byTime(db.TimeOrder{Due: true})
+		s.wantIDs(byTime(db.Part{Sort: db.ByEnd}, jobs.Failed), []int64{all[jobs.Failed]})
+		due := byTime(db.Part{Sort: db.ByDue})
 		slices.Sort(due)
 		s.wantIDs(due, []int64{all[jobs.Scheduled], all[jobs.Retrying]})
-		for _, id := range byTime(db.TimeOrder{Due: true, At: s.get(all[jobs.Retrying]).RunAt, ID: all[jobs.Retrying]}) {
+		retrying := db.Mark{At: s.get(all[jobs.Retrying]).RunAt, ID: all[jobs.Retrying]}
+		for _, id := range byTime(db.Part{Sort: db.ByDue, After: retrying}) {
 			if id == all[jobs.Retrying] {
 				s.Error("got the task after which the list begins, want only later ones")
 			}

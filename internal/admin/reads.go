@@ -110,25 +110,24 @@ func Restore(ctx context.Context, path, from string, unsafeFS bool, now time.Tim
 // LastBackup returns the time of the last backup that runner made, or the zero time if it made none.
 func LastBackup(r *runner.Runner) time.Time { return store(r).LastBackup() }
 
-// TimeOrder says by which time a list is sorted and where it begins.
-type TimeOrder = db.TimeOrder
+// Part says which part of a list to read, Sort how the list is sorted, and Mark
+// is the place of a task in it.
+type (
+	Part = db.Part
+	Sort = db.Sort
+	Mark = db.Mark
+)
 
-// TimeMark is a position in a list of tasks that is sorted by a time.
-type TimeMark = db.TimeMark
+// These are the orders of a list.
+const (
+	ByID  = db.ByID
+	ByEnd = db.ByEnd
+	ByDue = db.ByDue
+)
 
-// ListBounded returns the newest tasks that a filter selects. The parameter "limit" is the maximum number of tasks that it returns. If no
-// index serves the filter, the parameter "look" is the maximum number of tasks that it examines. The result "rest" is then the id of the
-// last task that it examined. To continue the search, call ListBounded for the tasks with ids below rest.
-func ListBounded(ctx context.Context, r *runner.Runner, filter jobs.Filter, limit, look int) (tasks []jobs.Task, rest int64, err error) {
-	return store(r).ListBounded(ctx, filter, limit, look)
-}
-
-// ListByTimeBounded returns the tasks that a filter selects, sorted by a time: scheduled and retrying tasks by due time, earliest first, or
-// finished tasks by the time at which they ended, latest first. Like ListBounded it may examine only as many tasks as the parameter "look"
-// says.
-func ListByTimeBounded(ctx context.Context, r *runner.Runner, filter jobs.Filter, o TimeOrder, look int) (tasks []jobs.Task,
-	rest TimeMark, err error) {
-	return store(r).ListByTimeBounded(ctx, filter, o, look)
+// ListPart returns the tasks of one part of a list. See DB.ListPart.
+func ListPart(ctx context.Context, r *runner.Runner, filter jobs.Filter, p Part) (tasks []jobs.Task, rest Mark, err error) {
+	return store(r).ListPart(ctx, filter, p)
 }
 
 // Failures returns the failed tasks that a filter selects, the latest failure first. The parameter "most" is the maximum number of tasks.
@@ -138,7 +137,7 @@ func Failures(ctx context.Context, r *runner.Runner, filter jobs.Filter, most in
 }
 
 // FailureMarks selects the same tasks as Failures, but returns only their ids and the times of their failures. So it is ten times as fast.
-func FailureMarks(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) ([]TimeMark, error) {
+func FailureMarks(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) ([]Mark, error) {
 	return store(r).FailureMarks(ctx, filter, most)
 }
 
