@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/await"
 	"example.com/runner/internal/batch"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/enqueue"
@@ -141,6 +142,9 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 		options := batch.Options{File: o.batch, Option: "--batch", Stdin: o.stdin, Base: o.Spec, Caller: o.Caller, NoResolve: o.NoResolve,
 			KeepGoing: o.keepGoing, Each: o.each,
 			Notes: func(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+				if err := await.NoteService(ctx, r, p, o.Service, "enqueue"); err != nil || p.JSON {
+					return err
+				}
 				return o.PrintNotes(ctx, r, p, !o.wait)
 			}}
 		if o.each != nil {

@@ -65,9 +65,7 @@ func runHere(c *cli.Context, a *cli.App) (err error) {
 		o.Stdin = invocation.Stdin(a.Stdin)
 	}
 	if o.Stdin != nil {
-		if err := startOnce(c, &o.Spec); err != nil {
-			return err
-		}
+		startOnce(c, a.Printer, &o.Spec)
 	}
 	if err := a.RequireSafeDatabase(c, false); err != nil {
 		return err
@@ -81,18 +79,16 @@ func runHere(c *cli.Context, a *cli.App) (err error) {
 	return o.AddAndWait(c.Context, r, a.Printer)
 }
 
-// startOnce makes a task that reads stdin start only once, because no second attempt
-// could read the same input.
-func startOnce(c *cli.Context, s *jobs.Spec) error {
+// startOnce makes a task that reads stdin start only once, because no second
+// attempt could read the same input.
+func startOnce(c *cli.Context, p *term.Printer, s *jobs.Spec) {
 	for name, allowed := range map[string]int{"max-attempts": 1, "max-losses": 0} {
 		if n := cli.Get[int](c, name); c.IsSet(name) && n > allowed {
-			return failure.Usage("--%s %d: another attempt could not read stdin again", name, n).
-				Because("stdin is a pipe or a file, so the command reads it").
-				Hint("--input - to store up to 16 MiB of it, or </dev/null")
+			p.Say("--%s %d: there is one attempt only, because another could not read stdin again "+
+				"(store it: --input -; no stdin: </dev/null)", name, n)
 		}
 	}
 	jobs.AtMostOnce()(s)
-	return nil
 }
 
 // logOf returns the logger for the worker that "runner run" starts. Without --verbose the logger prints nothing, because only the user's

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/await"
 	"example.com/runner/internal/batch"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
@@ -81,6 +82,7 @@ EXIT STATUS
 }
 
 type scheduleAddOptions struct {
+	service  string // database of this machine's service, which may be the one that the user meant
 	schedule jobs.Schedule
 	replace  bool
 }
@@ -129,7 +131,7 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 	case s.CatchUpWindow == 0:
 		return o, failure.Usage("--catch-up-window 0: too short; no tick would get a task").Hint("--catch-up skip")
 	}
-	return scheduleAddOptions{schedule: s, replace: cli.Get[bool](c, "replace")}, nil
+	return scheduleAddOptions{schedule: s, replace: cli.Get[bool](c, "replace"), service: a.OtherService(c)}, nil
 }
 
 // isTimes reports whether a text can only be the times of a schedule.
@@ -163,6 +165,9 @@ func runScheduleAdd(ctx context.Context, r *runner.Runner, p *term.Printer, o sc
 	for i, tick := range next {
 		p.Say("%s %s   in %s", []string{"next", "then"}[min(i, 1)], tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"),
 			humanize.Age(tick.Sub(p.Now())))
+	}
+	if o.service != "" {
+		return await.NoteService(ctx, r, p, o.service, "schedule add")
 	}
 	workers, err := r.Workers(ctx)
 	if alive, _, _ := admin.LiveWorkers(workers); err == nil && alive == 0 {

@@ -119,7 +119,7 @@ func TestOpenRefusesPlantedFilesBesideTheDatabase(t *testing.T) {
 }
 
 func TestOpenRefusesALinkForTheLogOfTheDatabase(t *testing.T) {
-	for _, end := range []string{"-wal", "-shm"} {
+	for _, end := range []string{"-wal", "-shm", "-journal"} {
 		path := filepath.Join(t.TempDir(), "q.db")
 		create(t, path)
 		if err := os.Symlink("planted", path+end); err != nil {
@@ -129,6 +129,16 @@ func TestOpenRefusesALinkForTheLogOfTheDatabase(t *testing.T) {
 		if kindOf(err) != "permission" || !strings.Contains(err.Error(), end+" is not a regular file") {
 			t.Errorf("got error %v, want permission: %s is not a regular file", err, end)
 		}
+	}
+	path := filepath.Join(t.TempDir(), "new.db")
+	if err := os.Symlink("planted", path+"-journal"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), path, Options{Create: true}); kindOf(err) != "permission" {
+		t.Errorf("got error %v, want permission", err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v, want no new file", err)
 	}
 }
 

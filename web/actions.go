@@ -14,7 +14,6 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
-	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -46,6 +45,8 @@ type confirmView struct {
 	Scope                         string // queues and times of the tasks of a group; empty for other questions
 	Changed                       string // reason why the page asks the same question again; empty for a first question
 	Fields                        []field
+	For                           string // chosen length of a pause
+	Lengths                       []length
 	AskReason                     bool   // whether the question has a field for a reason
 	Reason                        string // text in the field for the reason
 }
@@ -313,58 +314,6 @@ func (a *actionRequest) cli() string {
 		args = append(args, "--reason", reason)
 	}
 	return humanize.Safe(shellLine(args...))
-}
-
-// queueAction pauses or resumes a queue. An empty name means all queues.
-func (a *actionRequest) queueAction(ctx context.Context) (actionResult, error) {
-	queue, verb := a.form.Get("queue"), strings.TrimPrefix(a.name, "queue-")
-	if a.form["queue"] == nil {
-		return actionResult{}, &jobs.FieldError{Field: "queue", Msg: "is missing"}
-	}
-	if len(a.form.Get("reason")) > taskspec.MaxError {
-		return actionResult{}, &jobs.FieldError{Field: "reason", Msg: "is too long"}
-	}
-	what, args := queue, []string{verb, "-q", queue}
-	if queue == runner.AllQueues {
-		what, args = "all queues", []string{verb, "--all"}
-	}
-	if reason := a.form.Get("reason"); reason != "" && verb == "pause" {
-		args = append(args, "--reason", reason)
-	}
-	d := actionResult{line: what + " paused: running tasks continue, no other task starts", cli: humanize.Safe(shellLine(args...))}
-	if d.ask = a.question(verb, what, d.cli); d.ask != nil {
-		return d, nil
-	}
-	if verb == "pause" {
-		return d, a.h.r.Pause(ctx, a.form.Get("reason"), queue)
-	}
-	d.line = what + " resumed"
-	return d, a.h.r.Resume(ctx, queue)
-}
-
-// scheduleAction runs, pauses or resumes a schedule.
-func (a *actionRequest) scheduleAction(ctx context.Context) (actionResult, error) {
-	name, verb := a.form.Get("name"), strings.TrimPrefix(a.name, "schedule-")
-	if err := taskspec.ValidSchedule(name); err != nil {
-		return actionResult{}, err
-	}
-	d := actionResult{cli: humanize.Safe(shellLine("schedule", verb, name))}
-	if d.ask = a.question(verb, "schedule "+name, d.cli); d.ask != nil {
-		return d, nil
-	}
-	switch verb {
-	case "pause":
-		d.line = "schedule " + name + " paused"
-		return d, a.h.r.PauseSchedule(ctx, name)
-	case "resume":
-		d.line = "schedule " + name + " resumed"
-		return d, a.h.r.ResumeSchedule(ctx, name)
-	}
-	return a.h.last.doOnce(ctx, name, func(ctx context.Context) (actionResult, error) {
-		t, err := a.h.r.RunSchedule(ctx, name)
-		d.line = fmt.Sprintf("task %d of schedule %s enqueued", t.ID, name)
-		return d, err
-	})
 }
 
 // The next page shows the result of an action once. The text is in a cookie and not in the URL, because any site could

@@ -192,6 +192,17 @@ func TestQueuesAndSchedulesArePausedAndResumed(t *testing.T) {
 	}
 	_, body = s.post("/actions/queue-resume", url.Values{"queue": {"media"}, "confirmed": {"1"}, "reason": {"disk is full"}, "back": {"/"}})
 	testkit.Contains(t, body, "media resumed")
+	_, body = s.post("/actions/queue-pause", url.Values{"queue": {"media"}, "for": {"8h"}, "back": {"/"}})
+	testkit.Contains(t, body, `<select id="for" name="for"><option value="">until it is resumed`, `<option value="8h" selected>for 8 hours`)
+	_, body = s.post("/actions/queue-pause", url.Values{"queue": {"media"}, "confirmed": {"1"}, "for": {"8h"}, "back": {"/"}})
+	testkit.Contains(t, body, "runner pause -q media --for 8h")
+	if pauses, err := r.Pauses(t.Context()); err != nil || time.Until(pauses["media"].Until).Round(time.Hour) != 8*time.Hour {
+		t.Errorf("got pauses %v, error %v; want one of 8 hours", pauses, err)
+	}
+	if status, _ := s.post("/actions/queue-pause", url.Values{"queue": {"media"}, "for": {"soon"}}); status != http.StatusBadRequest {
+		t.Errorf("an invalid length: got status %d, want 400", status)
+	}
+	s.post("/actions/queue-resume", url.Values{"queue": {"media"}, "back": {"/"}})
 	if err := r.PauseFor(t.Context(), 48*time.Hour, "maintenance", runner.AllQueues); err != nil {
 		t.Fatal(err)
 	}

@@ -61,6 +61,9 @@ func (a *actionRequest) question(verb, what, cli string) *confirmView {
 	v := &confirmView{Action: a.name, Question: text + "?", Button: text, CLI: cli}
 	v.Fields = []field{{"confirmed", "1"}, {"back", a.h.localPath(a.form.Get("back"))}}
 	v.AskReason, v.Reason = takesReason[a.name], a.form.Get("reason")
+	if a.name == "queue-pause" {
+		v.Lengths, v.For = pauseLengths, a.form.Get("for")
+	}
 	for _, key := range []string{"queue", "name"} {
 		if values, ok := a.form[key]; ok {
 			v.Fields = append(v.Fields, field{key, values[0]})

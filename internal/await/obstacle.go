@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -154,4 +155,17 @@ func ownTask(ctx context.Context, r *runner.Runner) int64 {
 		return 0
 	}
 	return id
+}
+
+// NoteService says that no worker runs on this database although this machine's
+// service has another one, in which the user may have meant to run the command.
+func NoteService(ctx context.Context, r *runner.Runner, p *term.Printer, service, command string) error {
+	if service == "" {
+		return nil
+	}
+	list, err := r.Workers(ctx)
+	if alive, _, _ := admin.LiveWorkers(list); err == nil && alive == 0 {
+		p.Say("no worker runs on %s; the service of this machine uses %s: sudo -u runner runner %s …", r.Path(), service, command)
+	}
+	return err
 }

@@ -36,3 +36,16 @@ func TestAWaitSaysEachReasonOnce(t *testing.T) {
 		testkit.Equal(t, "stderr", said, "task 1 cannot start yet: no worker runs\ntask 1 cannot start yet: all queues paused\n")
 	})
 }
+
+func TestNotesNameTheServiceWithAnotherDatabase(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
+	for service, want := range map[string]string{
+		"": "",
+		"/srv/q.db": "no worker runs on " + r.Path() +
+			"; the service of this machine uses /srv/q.db: sudo -u runner runner schedule add …\n",
+	} {
+		p, _, stderr := termtest.Printer(0)
+		testkit.NoError(t, NoteService(t.Context(), r, p, service, "schedule add"))
+		testkit.Equal(t, "stderr", stderr.String(), want)
+	}
+}

@@ -82,6 +82,9 @@ func TestEachShapeOfALine(t *testing.T) {
 		{"0 30 9 ? * MON-FRI report", `refused line 1: "MON-FRI"` + sixth},
 		{"0 0 12 1 1 ? 2030 x", `refused line 1: "?"` + sixth},
 		{"0 15 10 * * 6L x", `refused line 1: "6L"` + sixth},
+		{"0 0 12 1 * L x", `refused line 1: "L"` + sixth},
+		{"0 15 10 * * FRIL x", `refused line 1: "FRIL"` + sixth},
+		{"0 15 10 * * MON#2 x", `refused line 1: "MON#2"` + sixth},
 		{"0 0 3 * * 1,5 x", `refused line 1: "1,5"` + sixth},
 		{"0 3 * * * 7z a x", "0 3 * * * | 7z a x"},
 		{"0 3 * * * sat -x", "0 3 * * * | sat -x"}, // a program

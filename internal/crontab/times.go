@@ -31,7 +31,8 @@ func cutTimes(n int, line string) (fields []string, rest string, err *LineError)
 }
 
 // isField reports whether a word can only be a time field: * or */5, ?, a list
-// of numbers such as 0,30 or 1-5, or names such as MON-FRI.
+// of numbers such as 0,30 or 1-5, names such as MON-FRI, or the days L, FRIL and
+// MON#2 of other schedulers.
 func isField(word string) bool {
 	if word == "" {
 		return false
@@ -40,10 +41,18 @@ func isField(word string) bool {
 		word[0] >= '0' && word[0] <= '9' && strings.Trim(word, "0123456789,-/*~#LW") == ""
 }
 
-// isName reports whether a word is a list or range of names of days and months.
+// isName reports whether a word is a list or range of names of days and months,
+// or L. A program may have such a name.
 func isName(word string) bool {
+	if word == "L" || word == "LW" {
+		return true
+	}
 	const names = " sun mon tue wed thu fri sat jan feb mar apr may jun jul aug sep oct nov dec "
 	for _, name := range strings.FieldsFunc(word, func(c rune) bool { return c == ',' || c == '-' }) {
+		name, _, _ = strings.Cut(name, "#")
+		if len(name) == 4 {
+			name = strings.TrimSuffix(name, "L")
+		}
 		if len(name) != 3 || !strings.Contains(names, " "+strings.ToLower(name)+" ") {
 			return false
 		}

@@ -44,7 +44,7 @@ func (o Options) Add(ctx context.Context, r *runner.Runner, p *term.Printer) err
 		return batch.PrintEnqueued(ctx, r, p, []runner.Enqueued{one})
 	}
 	p.Print(strconv.FormatInt(one.ID, 10) + "\n")
-	if err := o.warnService(ctx, r, p); err != nil {
+	if err := await.NoteService(ctx, r, p, o.Service, "enqueue"); err != nil {
 		return err
 	}
 	if one.Kept {
@@ -73,19 +73,6 @@ func addOne(ctx context.Context, r *runner.Runner, spec jobs.Spec) (runner.Enque
 		return runner.Enqueued{}, err
 	}
 	return added[0], nil
-}
-
-// warnService says that nobody runs the task, although this machine has a
-// service, because the service has another database.
-func (o Options) warnService(ctx context.Context, r *runner.Runner, p *term.Printer) error {
-	if o.Service == "" {
-		return nil
-	}
-	list, err := r.Workers(ctx)
-	if alive, _, _ := admin.LiveWorkers(list); err == nil && alive == 0 {
-		p.Say("no worker runs on %s; the service of this machine uses %s: sudo -u runner runner enqueue …", r.Path(), o.Service)
-	}
-	return err
 }
 
 // noteKept says on stderr that nothing was added, because task id holds the

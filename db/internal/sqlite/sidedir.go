@@ -91,12 +91,12 @@ func (d *File) checkInitLock() error {
 	return &jobs.Error{Kind: jobs.ErrPermission, What: d.initLock() + " is not a regular file", Hint: "rm " + d.initLock()}
 }
 
-// checkBeside refuses a log or a WAL-index that isn't a regular file.
+// checkBeside refuses a log, a WAL-index or a journal that isn't a regular file.
 func (d *File) checkBeside() error {
-	for _, name := range []string{d.logPath, d.sharedPath} {
+	for _, name := range []string{d.logPath, d.sharedPath, d.path + "-journal"} {
 		if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
 			return &jobs.Error{Kind: jobs.ErrPermission, What: name + " is not a regular file",
-				Why: []string{"SQLite keeps the last writes in it; nothing was changed"}, Hint: "rm " + name + ", if no process uses it"}
+				Why: []string{"SQLite writes to it; nothing was changed"}, Hint: "rm " + name + ", if no process uses it"}
 		}
 	}
 	return nil
