@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 	driver "modernc.org/sqlite"
@@ -64,27 +63,12 @@ func lockShared(file *os.File) error {
 	return unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &lock)
 }
 
-// isMountPoint reports whether a filesystem, or a single file of a filesystem, is mounted at path itself.
+// isMountPoint reports whether a filesystem, or a single file of a filesystem,
+// is mounted at path itself. Kernels before 5.8 don't tell.
 func isMountPoint(path string) bool {
 	var stat unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO, &stat)
-	if err == nil && stat.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
-		return stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
-	}
-	mounts, _ := os.ReadFile("/proc/self/mountinfo") // kernels before 5.8 do not set STATX_ATTR_MOUNT_ROOT
-	return hasMount(string(mounts), path)
-}
-
-// hasMount reports whether the mount table has a mount at path. The path is the fifth field, where a blank or a backslash is written as an
-// octal number, such as \040.
-func hasMount(mounts, path string) bool {
-	path = strings.NewReplacer(`\`, `\134`, " ", `\040`, "\t", `\011`, "\n", `\012`).Replace(path)
-	for line := range strings.Lines(mounts) {
-		if fields := strings.Fields(line); len(fields) > 4 && fields[4] == path {
-			return true
-		}
-	}
-	return false
+	return err == nil && stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
 
 // keepOut keeps other connections from opening the database at path until
