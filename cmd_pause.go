@@ -13,6 +13,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/view"
+	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
@@ -186,6 +187,11 @@ func runPause(ctx context.Context, r *runner.Runner, p *term.Printer, o pauseOpt
 		})
 	}
 	var err error
+	if p.Interactive() && !slices.Contains(o.queues, runner.AllQueues) { // not in scripts: they may pause a queue before its first use
+		if err = view.WarnUnknown(ctx, r, p, jobs.Filter{Queues: o.queues}); err != nil {
+			return err
+		}
+	}
 	if o.length > 0 {
 		err = r.PauseFor(ctx, o.length, o.reason, o.queues...)
 	} else {

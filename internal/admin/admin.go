@@ -50,10 +50,6 @@ func FileOwner(path string) (uid int, ok bool) { return db.FileOwner(path) }
 // UserName returns the name of the user with the number uid, or the number if the system does not know it.
 func UserName(uid int) string { return db.UserName(uid) }
 
-// Directory returns the path of the directory beside a database, which has the
-// lock files of workers and the result files of commands.
-func Directory(r *runner.Runner) string { return store(r).Dir() }
-
 // OneTask is a task that AddAndWork adds and runs.
 type OneTask struct {
 	Adding context.Context // context of adding the task

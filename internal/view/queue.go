@@ -39,7 +39,7 @@ func PrintQueues(ctx context.Context, r *runner.Runner, p *term.Printer, queues 
 			return err
 		}
 	}
-	return warnUnusedQueues(ctx, r, p, queues, known, pauses)
+	return nil
 }
 
 func printAllQueues(p *term.Printer, known []runner.Queue, pauses runner.Pauses) error {
@@ -90,38 +90,6 @@ func pauseText(pause runner.Pause, pending int, now time.Time) string {
 		text += "  (" + humanize.TasksWait(pending) + ")"
 	}
 	return text + "\n"
-}
-
-// warnUnusedQueues warns of each paused queue whose name is probably mistyped: the queue has no tasks, no task has ended in it in the last
-// 24 hours, and no worker names it. The warning appears only on a terminal.
-func warnUnusedQueues(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string, known []runner.Queue,
-	pauses runner.Pauses) error {
-	if !p.Interactive() {
-		return nil
-	}
-	workers, err := r.Workers(ctx)
-	if err != nil {
-		return err
-	}
-	var used []string
-	for _, q := range known {
-		if len(q.Counts)+len(q.Ended) > 0 {
-			used = append(used, q.Queue)
-		}
-	}
-	for _, name := range queues {
-		_, paused := pauses[name]
-		served := slices.ContainsFunc(workers, func(w runner.Worker) bool { return admin.NamesQueue(w, name) })
-		if !paused || served || slices.Contains(used, name) {
-			continue
-		}
-		similar := ""
-		if near := humanize.Nearest(name, used); near != "" {
-			similar = " (" + near + "?)"
-		}
-		p.Note("queue %s has no tasks, none ended there in 24h, and no worker names it%s", name, similar)
-	}
-	return nil
 }
 
 // WarnUnknown warns of queues and jobs in a filter that are probably mistyped: they have no tasks, and no schedule or worker names them.
