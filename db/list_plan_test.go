@@ -118,10 +118,9 @@ func endOf(sort Sort, f jobs.Filter) *statement {
 	return partEnd.With(parts)
 }
 
-// latestFailures completes the statement listFailures or markFailures for a filter without conditions. The methods Failures and
-// FailureMarks complete these statements in the same way.
-func latestFailures(q *statement) *statement {
-	s, _ := latestFailed(q, jobs.Filter{}, 5)
+// latestFailures completes the statement listFailures for a filter without conditions, as Failures does.
+func latestFailures() *statement {
+	s, _ := latestFailed(jobs.Filter{}, 5)
 	return s
 }
 

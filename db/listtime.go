@@ -12,16 +12,11 @@ import (
 var listFailures = query(`SELECT tasks.id, tasks.queue, tasks.job, tasks.finished_at, tasks.outcome FROM {tasks}{where}
 ORDER BY tasks.finished_at DESC, tasks.id DESC{limit}`)
 
-// markFailures selects the same tasks as listFailures, and returns their ids and their end times as two JSON arrays in one row. A query
-// that returns one row per task takes ten times as long. Index: tasks_failed.
-var markFailures = query(`SELECT {json_list}(id) AS ids, {json_list}(finished_at) AS ends FROM (SELECT tasks.id, tasks.finished_at
-FROM {tasks}{where} ORDER BY tasks.finished_at DESC, tasks.id DESC{limit}) AS latest`)
-
-// latestFailed fills in {where} and {limit} of listFailures or markFailures, and returns the arguments.
-func latestFailed(q *statement, f jobs.Filter, most int) (*statement, []any) {
+// latestFailed fills in {where} and {limit} of listFailures, and returns the arguments.
+func latestFailed(f jobs.Filter, most int) (*statement, []any) {
 	f.States = []jobs.State{jobs.Failed}
 	c := where(f)
-	return q.With(sqltext.Parts{"where": c.template(), "limit": " LIMIT " + strconv.Itoa(most)}), c.args
+	return listFailures.With(sqltext.Parts{"where": c.template(), "limit": " LIMIT " + strconv.Itoa(most)}), c.args
 }
 
 // Failures returns the failed tasks that a filter selects, the latest failure first, and at most as many as the parameter "most" says. It
@@ -34,7 +29,7 @@ func (d *DB) Failures(ctx context.Context, f jobs.Filter, most int) ([]jobs.Task
 		FinishedAt number `db:"finished_at"`
 		Outcome    text   `db:"outcome"`
 	}
-	s, args := latestFailed(listFailures, f, most)
+	s, args := latestFailed(f, most)
 	rows, err := readRows[failure](ctx, d, s, args...)
 	list := make([]jobs.Task, len(rows))
 	for i, r := range rows {
@@ -43,22 +38,4 @@ func (d *DB) Failures(ctx context.Context, f jobs.Filter, most int) ([]jobs.Task
 		r.Outcome.outcome(0, 0).fill(&list[i])
 	}
 	return list, err
-}
-
-// FailureMarks returns the end times and the ids of the tasks that Failures returns for the same arguments.
-func (d *DB) FailureMarks(ctx context.Context, f jobs.Filter, most int) ([]Mark, error) {
-	s, args := latestFailed(markFailures, f, most)
-	rows, err := readRows[struct {
-		IDs  text `db:"ids"`
-		Ends text `db:"ends"`
-	}](ctx, d, s, args...)
-	if err != nil {
-		return nil, err
-	}
-	ids, ends := rows[0].IDs.ids(), rows[0].Ends.ids()
-	marks := make([]Mark, min(len(ids), len(ends)))
-	for i := range marks {
-		marks[i] = Mark{number(ends[i]).time(), ids[i]}
-	}
-	return marks, nil
 }

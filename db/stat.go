@@ -27,17 +27,9 @@ const (
 // countEnded counts the tasks that ended since minute [1], by queue and state.
 const countEnded = `SELECT queue, '' AS job, state, sum(n) AS n FROM {counters} WHERE minute >= ? GROUP BY queue, state`
 
-// countQueues returns the rows of the five queries above: pending, due, blocked, running and ended tasks. countOthers leaves out the
-// pending tasks, because counting a million of them takes 0.1 s.
-var (
-	countQueues = query(countPending + ` UNION ALL ` + countDue + ` UNION ALL ` + countBlocked + ` UNION ALL ` + countRunning +
-		` UNION ALL ` + countEnded)
-	countOthers = query(countDue + ` UNION ALL ` + countBlocked + ` UNION ALL ` + countRunning + ` UNION ALL ` + countEnded)
-)
-
-// countPendingAmong counts the pending tasks with the ids in [1] by queue and job.
-var countPendingAmong = query(`SELECT queue, job, state, count(*) AS n FROM {tasks}
-WHERE id IN (SELECT CAST(value AS bigint) FROM {json_each}) AND state = 'pending' GROUP BY queue, job, state`)
+// countQueues returns the rows of the five queries above: pending, due, blocked, running and ended tasks.
+var countQueues = query(countPending + ` UNION ALL ` + countDue + ` UNION ALL ` + countBlocked + ` UNION ALL ` + countRunning +
+	` UNION ALL ` + countEnded)
 
 // countFailed counts, by queue, the tasks that failed since [1] and are still failed. It reads at most the newest [2] of them. Index:
 // tasks_failed.
@@ -112,35 +104,6 @@ func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*Queu
 	if err != nil {
 		return nil, err
 	}
-	return d.queueStats(ctx, rows, since, now)
-}
-
-// PendingCount is the number of pending tasks of a queue and a job.
-type PendingCount struct {
-	Queue, Job string
-	N          int
-}
-
-// PendingAmong counts the pending tasks among the tasks with these ids.
-func (d *DB) PendingAmong(ctx context.Context, ids []int64) ([]PendingCount, error) {
-	return readAs(ctx, d, func(r *countRow) PendingCount { return PendingCount{r.Queue, r.Job, r.N} }, countPendingAmong, jsonText(ids))
-}
-
-// QueuesWith does the same as Queues, for a caller that has already counted the pending tasks.
-func (d *DB) QueuesWith(ctx context.Context, pending []PendingCount, since, now time.Time) (map[string]*QueueStat, error) {
-	rows, err := readRows[countRow](ctx, d, countOthers, since.Unix()/60)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range pending {
-		rows = append(rows, countRow{p.Queue, p.Job, jobs.Pending, p.N})
-	}
-	return d.queueStats(ctx, rows, since, now)
-}
-
-// queueStats makes a QueueStat for each queue from the rows of countQueues. It adds the failed tasks, the pauses and the longest waits,
-// which these rows do not have.
-func (d *DB) queueStats(ctx context.Context, rows []countRow, since, now time.Time) (map[string]*QueueStat, error) {
 	stats := map[string]*QueueStat{}
 	of := func(queue string) *QueueStat {
 		if stats[queue] == nil {

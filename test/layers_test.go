@@ -115,7 +115,7 @@ var layers = []layer{
 		"internal/taskoption",
 		"internal/lifecycle",
 		"internal/errcode", "internal/humanize", "internal/lines", "internal/pattern", "internal/present", "jobs"},
-		others: []string{"al.essio.dev/pkg/shellescape", "github.com/klauspost/compress"},
+		others: []string{"al.essio.dev/pkg/shellescape"},
 		not:    []string{"os/exec", "os/signal", "database/sql", "os.Exit("}},
 	{path: "internal/term", ours: []string{"internal/humanize", "jobs"},
 		others: []string{"golang.org/x/term", "github.com/mattn/go-runewidth"}},

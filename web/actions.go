@@ -76,7 +76,7 @@ func (h *handler) action(do func(*actionRequest, context.Context) (actionResult,
 		a := &actionRequest{h: h, name: strings.TrimPrefix(req.URL.Path, "/actions/"), form: req.PostForm, now: time.Now().In(zone(req)),
 			confirmed: req.PostForm.Get("confirmed") == "1"}
 		d, err := do(a, ctx)
-		h.counts.forget()
+		h.counts.clear()
 		back := h.localPath(req.PostForm.Get("back"))
 		switch {
 		case err != nil:
@@ -167,14 +167,11 @@ func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 	}
 	var results []runner.ActionResult
 	for part := range slices.Chunk(ids, 500) {
-		err := a.h.counts.around(ctx, r, part, func() error {
-			some, err := a.apply(ctx, part)
-			results = append(results, some...)
-			return err
-		})
+		some, err := a.apply(ctx, part)
 		if err != nil {
 			return actionResult{}, err
 		}
+		results = append(results, some...)
 	}
 	d.line = a.summary(results)
 	return d, nil

@@ -47,7 +47,7 @@ func TestPagesAreCompressed(t *testing.T) {
 		t.Logf("%s: %d bytes instead of %d", path, sent, len(text))
 	}
 	for accepted, want := range map[string]string{"identity, gzip;q=0": "", "gzip;q=0.0": "",
-		"gzip;q=0.1": "gzip"} {
+		"gzip;q=0.1": "", "br, gzip;q=1": "gzip"} {
 		req := s.request(http.MethodGet, "/tasks", nil)
 		req.Header.Set("Accept-Encoding", accepted)
 		_, _, header := s.do(req)

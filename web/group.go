@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
@@ -21,10 +22,21 @@ type groupView struct {
 	Latest      string // URL of the task that failed last
 }
 
+// readFailures returns the tasks of a filter that failed last.
+func (h *handler) readFailures(ctx context.Context, filter jobs.Filter, limit int) ([]jobs.Task, error) {
+	list, err := admin.Failures(ctx, h.r, filter, limit)
+	if h.o.HideArgs {
+		for i := range list {
+			list[i].Error, list[i].ErrorLine = "", ""
+		}
+	}
+	return list, err
+}
+
 // failureGroups returns the groups of the failed tasks that a filter selects.
 func (h *handler) failureGroups(ctx context.Context, filter jobs.Filter) ([]present.FailureGroup, error) {
-	list, err := h.failures.read(ctx, h.r, filter, present.MaxGrouped, h.o.HideArgs)
-	return present.Group(list), err
+	list, err := h.readFailures(ctx, filter, present.MaxGrouped)
+	return present.GroupFailures(list), err
 }
 
 // causesOf is the maximum number of failures that the overview groups by cause. It groups the latest failures.
@@ -35,17 +47,17 @@ func (h *handler) causes(ctx context.Context, since time.Time) (map[string]strin
 	if h.o.HideArgs {
 		return nil, nil
 	}
-	failures, err := h.failures.read(ctx, h.r, jobs.Filter{Since: since}, causesOf, h.o.HideArgs)
+	failures, err := h.readFailures(ctx, jobs.Filter{Since: since}, causesOf)
 	if err != nil {
 		return nil, err
 	}
-	byQueue := map[string][]present.Failure{}
+	byQueue := map[string][]jobs.Task{}
 	for _, f := range failures {
 		byQueue[f.Queue] = append(byQueue[f.Queue], f)
 	}
 	causes := map[string]string{}
 	for queue, list := range byQueue {
-		largest := present.Group(list)[0]
+		largest := present.GroupFailures(list)[0]
 		words := "such as "
 		if 2*len(largest.IDs) > len(list) {
 			words = "most of them "

@@ -60,8 +60,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/gzhttp"
-
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/search"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -103,14 +103,13 @@ type handler struct {
 	cross      *http.CrossOriginProtection
 	mux        *http.ServeMux
 	live       live
-	trends     trendCache
-	workerRuns runsCache
-	counts     queueCounts
-	known      nameCache
+	trends     cache[[]admin.TimeBucket] // by name of the range
+	workerRuns cache[workerRuns]         // by name of the span
+	counts     cache[[]runner.Queue]
+	known      cache[search.Names]
 	histograms histograms
 	last       lastAction
 	asked      askedSets
-	failures   failureCache
 }
 
 //go:embed static
@@ -119,19 +118,7 @@ var static embed.FS
 // Handler serves the pages of r below Options.BasePath, and in the same place /metrics (for Prometheus), /api/v1/, /healthz and /readyz.
 // Authorize decides about all of these paths except /healthz and /readyz. Handler reads r's database and starts no worker. Requests that
 // change something must have the same origin, which net/http's CrossOriginProtection checks.
-func Handler(r *runner.Runner, o Options) http.Handler { return compressed(newHandler(r, o)) }
-
-// compressed sends the texts of a handler with gzip. Compression can reveal a
-// secret by the length of a page, but no page contains one. Streams of events
-// stay as they are: each event has only a few bytes.
-func compressed(h http.Handler) http.Handler {
-	wrap, err := gzhttp.NewWrapper(gzhttp.EnableZstd(false), gzhttp.ContentTypes([]string{"text/html", "text/css",
-		"text/javascript", "text/csv", "application/json", "image/svg+xml"}))
-	if err != nil {
-		panic(err) // the options are valid, so there is no error
-	}
-	return wrap(h)
-}
+func Handler(r *runner.Runner, o Options) http.Handler { return compress(newHandler(r, o)) }
 
 func newHandler(r *runner.Runner, o Options) *handler {
 	h := &handler{r: r, o: o, base: strings.TrimRight(path.Clean("/"+o.BasePath), "/"), logger: o.Log, live: live{r: r},
@@ -139,7 +126,6 @@ func newHandler(r *runner.Runner, o Options) *handler {
 	if h.logger == nil {
 		h.logger = slog.New(slog.DiscardHandler)
 	}
-	h.counts.changed = h.live.notify
 	h.routes()
 	return h
 }

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"example.com/runner/internal/humanize"
@@ -11,31 +10,16 @@ import (
 	"example.com/runner/internal/search"
 )
 
-// nameCache keeps the names that the search field offers.
-type nameCache struct {
-	mu    sync.Mutex
-	names search.Names
-	at    time.Time
-}
-
-const namesFreshFor = 5 * time.Second
-
 // names returns the names that a search can use, such as the names of the queues. The result maps a key of the search to its names.
 func (h *handler) names(ctx context.Context) (search.Names, error) {
-	h.known.mu.Lock()
-	defer h.known.mu.Unlock()
-	if time.Since(h.known.at) < namesFreshFor {
-		return h.known.names, nil
-	}
-	queues, _, err := h.counts.read(ctx, h.r)
-	if err != nil {
-		return nil, err
-	}
-	names, err := present.ReadNames(ctx, h.r, queues)
-	if err == nil {
-		h.known.names, h.known.at = names, time.Now()
-	}
-	return names, err
+	return h.known.get("", func() (search.Names, time.Duration, error) {
+		queues, err := h.queues(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		names, err := present.ReadNames(ctx, h.r, queues)
+		return names, 5 * time.Second, err
+	})
 }
 
 // wordsView is the data of the list of terms that a search field offers.

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"al.essio.dev/pkg/shellescape"
@@ -36,7 +35,6 @@ type overviewView struct {
 	Oldest       time.Time // due time of the oldest pending task
 	Failed       int       // failures in the last 24 hours; a task that failed twice counts twice
 	StillFailed  int       // tasks that failed in the last 24 hours and are still in the failed state
-	Counted      string    // age of the count of the pending tasks; empty if the count is new
 	FailuresOnly bool      // whether StillFailed counts failures instead of tasks, because very many tasks failed
 	Done         int
 	Chart        *chart // chart of the ended tasks; nil if no task has ended
@@ -87,12 +85,9 @@ const maxTasksShown = 3
 
 func (h *handler) overview(ctx context.Context, req *http.Request) (string, view, error) {
 	v := &overviewView{page: h.newPage(req, "", "")}
-	queues, age, err := h.counts.read(ctx, h.r)
+	queues, err := h.queues(ctx)
 	if err != nil {
 		return "", nil, err
-	}
-	if age > 0 {
-		v.Counted = humanize.Age(age)
 	}
 	s, err := present.StatusOf(ctx, h.r, v.Now, queues, nil)
 	if err != nil {
@@ -152,11 +147,25 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	return "overview", v, nil
 }
 
-// trendCache keeps the last data that was read for the charts. Many pages show the same charts and can share it.
-type trendCache struct {
-	mu    sync.Mutex
-	steps map[string][]admin.TimeBucket
-	at    map[string]time.Time
+// manyPending is a number of pending tasks whose count takes so long that pages
+// share it: the pause between two counts is ten times as long as a count.
+const manyPending = 100_000
+
+// queues returns the counts of all queues.
+func (h *handler) queues(ctx context.Context) ([]runner.Queue, error) {
+	list, err := h.counts.get("", func() ([]runner.Queue, time.Duration, error) {
+		began := time.Now()
+		list, err := h.r.Queues(ctx)
+		pending := 0
+		for _, q := range list {
+			pending += q.Counts[jobs.Pending]
+		}
+		if pending < manyPending {
+			return list, 0, err
+		}
+		return list, 10 * time.Since(began), err
+	})
+	return slices.Clone(list), err
 }
 
 // chart returns the chart of the named time range. Without a name it uses the shortest range in which a task ended. It
@@ -176,20 +185,14 @@ func (h *handler) chart(ctx context.Context, p page, name string) (*chart, error
 }
 
 func (h *handler) chartOf(ctx context.Context, p page, which chartRange) (*chart, error) {
-	t := &h.trends
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.steps == nil {
-		t.steps, t.at = map[string][]admin.TimeBucket{}, map[string]time.Time{}
-	}
-	if p.Now.Sub(t.at[which.Name]) > which.fresh {
+	steps, err := h.trends.get(which.Name, func() ([]admin.TimeBucket, time.Duration, error) {
 		steps, err := admin.Trend(ctx, h.r, which.length, which.bars)
-		if err != nil {
-			return nil, err
-		}
-		t.steps[which.Name], t.at[which.Name] = steps, p.Now
+		return steps, which.fresh, err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return newChart(p, which, t.steps[which.Name]), nil
+	return newChart(p, which, steps), nil
 }
 
 // firstProblems divides problems into those that the page shows at once and

@@ -229,7 +229,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	stopped, stop := context.WithCancel(context.Background()) // stop ends the streams
 	defer stop()
 	server := &http.Server{
-		Handler:           compressed(s.handler),
+		Handler:           compress(s.handler),
 		ConnState:         limitConnections(),
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       bodyTimeout,
@@ -240,8 +240,6 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	var closing sync.WaitGroup
 	defer closing.Wait()
-	counted := s.handler.counts.start(s.handler.r) // count the tasks now, so that the first page does not wait for the count
-	closing.Go(func() { <-counted })
 	served := make(chan struct{})
 	defer close(served)
 	closing.Go(func() {

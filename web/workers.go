@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"example.com/runner/internal/admin"
@@ -66,12 +65,6 @@ type workerStrip struct {
 	worker      admin.WorkerRuns
 }
 
-// runsCache keeps the last data that was read for each span, because many open pages show the same data.
-type runsCache struct {
-	mu    sync.Mutex
-	spans map[string]workerRuns
-}
-
 // workerRuns are the attempts of all workers in a time span. The field "at" is the end of the span. Attempts that ended before the time in
 // the field "from" may be missing.
 type workerRuns struct {
@@ -81,25 +74,14 @@ type workerRuns struct {
 }
 
 func (h *handler) runsIn(ctx context.Context, s span, now time.Time) (workerRuns, error) {
-	c := &h.workerRuns
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if last, ok := c.spans[s.Name]; ok && now.Sub(last.at) <= s.fresh {
-		return last, nil
-	}
-	w := workerRuns{at: now}
-	var err error
-	if w.list, w.from, err = admin.RunsByWorker(ctx, h.r, now.Add(-s.length), maxEnds); err != nil {
-		return w, err
-	}
-	if w.live, err = h.r.Workers(ctx); err != nil {
-		return w, err
-	}
-	if c.spans == nil {
-		c.spans = map[string]workerRuns{}
-	}
-	c.spans[s.Name] = w
-	return w, nil
+	return h.workerRuns.get(s.Name, func() (w workerRuns, fresh time.Duration, err error) {
+		w.at = now
+		if w.list, w.from, err = admin.RunsByWorker(ctx, h.r, now.Add(-s.length), maxEnds); err != nil {
+			return w, 0, err
+		}
+		w.live, err = h.r.Workers(ctx)
+		return w, s.fresh, err
+	})
 }
 
 func (h *handler) workersPage(ctx context.Context, req *http.Request) (string, view, error) {

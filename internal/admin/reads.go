@@ -136,11 +136,6 @@ func Failures(ctx context.Context, r *runner.Runner, filter jobs.Filter, most in
 	return store(r).Failures(ctx, filter, most)
 }
 
-// FailureMarks selects the same tasks as Failures, but returns only their ids and the times of their failures. So it is ten times as fast.
-func FailureMarks(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) ([]Mark, error) {
-	return store(r).FailureMarks(ctx, filter, most)
-}
-
 // RecentNames returns the queues, jobs, labels and lanes of the newest tasks. The parameter "look" is the maximum number of tasks that it
 // examines.
 func RecentNames(ctx context.Context, r *runner.Runner, look int) ([]db.RecentNames, error) {

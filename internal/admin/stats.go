@@ -36,28 +36,6 @@ func History(ctx context.Context, r *runner.Runner, since time.Time) ([]HistoryP
 // sends a heartbeat.
 func Totals(ctx context.Context, r *runner.Runner) ([]Total, error) { return store(r).Totals(ctx) }
 
-// PendingCount is the number of pending tasks of one job in one queue.
-type PendingCount = db.PendingCount
-
-// PendingAmong counts how many of the tasks with these ids are pending.
-func PendingAmong(ctx context.Context, r *runner.Runner, ids []int64) ([]PendingCount, error) {
-	return store(r).PendingAmong(ctx, ids)
-}
-
-// QueuesWith does the same as Runner.Queues, but it takes the numbers of pending tasks from its parameter and does not count them. So it is
-// fast even if there are many pending tasks.
-func QueuesWith(ctx context.Context, r *runner.Runner, pending []PendingCount) ([]runner.Queue, error) {
-	now := time.Now()
-	stats, err := store(r).QueuesWith(ctx, pending, now.Add(-24*time.Hour), now)
-	queues := make([]runner.Queue, 0, len(stats))
-	for _, q := range stats {
-		queues = append(queues, runner.Queue{Queue: q.Queue, Counts: q.Counts, Jobs: q.Jobs, Ended: q.Ended, Failed: q.Failed,
-			Pause: runner.Pause(q.Pause), Oldest: q.Oldest})
-	}
-	slices.SortFunc(queues, func(a, b runner.Queue) int { return cmp.Compare(a.Queue, b.Queue) })
-	return queues, err
-}
-
 // TimeBucket describes the tasks that ended within a period. The durations come from a sample of these tasks. A wait is the time from the
 // due time of a task to its start.
 type TimeBucket struct {

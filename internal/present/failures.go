@@ -82,52 +82,28 @@ func causeOf(line string) string {
 	})
 }
 
-// Failure contains the facts about a failed task by which GroupFailures groups tasks.
-type Failure struct {
-	ID      int64
-	Ended   time.Time
-	Queue   string
-	Job     string
-	Ending  string // how the last attempt ended: exit status, signal or reason
-	Line    string // error line; may contain control characters
-	pattern string // Line with "#" in place of the varying parts
-}
-
-// NewFailure returns the Failure for a failed task.
-func NewFailure(t jobs.Task) Failure {
-	line := ErrorLine(t)
-	return Failure{t.ID, t.FinishedAt, t.Queue, t.Job, Ending(t.Reason, t.ExitCode, t.Signal), line, causeOf(line)}
-}
-
 // GroupFailures groups failed tasks by their cause; the largest group is first. The caller must sort the tasks so that the latest failure
 // is first.
 func GroupFailures(tasks []jobs.Task) []FailureGroup {
-	list := make([]Failure, len(tasks))
-	for i, t := range tasks {
-		list[i] = NewFailure(t)
-	}
-	return Group(list)
-}
-
-// Group groups failures by their cause, like GroupFailures.
-func Group(list []Failure) []FailureGroup {
 	type cause struct{ job, ending, pattern string }
 	at := map[cause]int{}
 	var groups []FailureGroup
-	for _, f := range list {
-		key := cause{f.Job, f.Ending, f.pattern}
+	for _, t := range tasks {
+		line := ErrorLine(t)
+		key := cause{t.Job, Ending(t.Reason, t.ExitCode, t.Signal), causeOf(line)}
 		i, ok := at[key]
 		if !ok {
-			sum := sha256.Sum256([]byte(strings.Join([]string{f.Job, f.Ending, f.pattern}, "\x00")))
+			sum := sha256.Sum256([]byte(strings.Join([]string{key.job, key.ending, key.pattern}, "\x00")))
 			i = len(groups)
 			at[key] = i
-			groups = append(groups, FailureGroup{Key: hex.EncodeToString(sum[:5]), Job: f.Job, Ending: f.Ending, Line: f.Line,
-				Last: f.Ended})
+			groups = append(groups, FailureGroup{Key: hex.EncodeToString(sum[:5]), Job: key.job, Ending: key.ending, Line: line,
+				Last: t.FinishedAt})
 		}
+
 		g := &groups[i]
-		g.IDs, g.First = append(g.IDs, f.ID), f.Ended
-		if !slices.Contains(g.Queues, f.Queue) {
-			g.Queues = append(g.Queues, f.Queue)
+		g.IDs, g.First = append(g.IDs, t.ID), t.FinishedAt
+		if !slices.Contains(g.Queues, t.Queue) {
+			g.Queues = append(g.Queues, t.Queue)
 		}
 	}
 	slices.SortStableFunc(groups, func(a, b FailureGroup) int { return len(b.IDs) - len(a.IDs) })
