@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/record"
 	"example.com/runner/jobs"
 )
 
@@ -28,71 +28,24 @@ const (
 
 var apiParameters = []string{"q", "sort", "limit", "before", "from", "format"}
 
-// apiTask is a task of a response. docs/json.md explains the keys.
-type apiTask struct {
-	ID          int64           `json:"id"`
-	State       jobs.State      `json:"state"`
-	Reason      *string         `json:"reason"`
-	Job         string          `json:"job"`
-	Label       *string         `json:"label"`
-	Queue       string          `json:"queue"`
-	Priority    int             `json:"priority"`
-	Lane        *string         `json:"lane"`
-	Schedule    *string         `json:"schedule"`
-	Batch       *int64          `json:"batch"`
-	Worker      *string         `json:"worker"`
-	Attempt     int             `json:"attempt"`
-	MaxAttempts int             `json:"max_attempts"`
-	CreatedAt   *string         `json:"created_at"`
-	RunAt       *string         `json:"run_at"`
-	StartedAt   *string         `json:"started_at"`
-	FinishedAt  *string         `json:"finished_at"`
-	Duration    *float64        `json:"duration"`
-	ExitCode    *int            `json:"exit_code"`
-	Signal      *int            `json:"signal"`
-	Error       *string         `json:"error"`      // error of the task; null if the server hides arguments
-	Args        json.RawMessage `json:"args"`       // arguments of the task; null if the server hides arguments
-	ErrorLine   *string         `json:"error_line"` // last line that the failed command printed; null if the server hides arguments
-}
+// apiKeys are the keys of a task in a response, in this order. Their values are those of --json.
+var apiKeys = []string{"id", "state", "reason", "job", "label", "queue", "priority", "lane", "schedule", "batch", "worker", "attempt",
+	"max_attempts", "created_at", "run_at", "started_at", "finished_at", "duration", "exit_code", "signal", "error", "args", "error_line"}
 
 // apiTasks is the response to a search.
 type apiTasks struct {
-	Tasks []apiTask `json:"tasks"`
-	Next  *string   `json:"next"` // URL of the next page of the list; null on the last page
+	Tasks []record.Record `json:"tasks"`
+	Next  *string         `json:"next"` // URL of the next page of the list; null on the last page
 
 	DidYouMean *string `json:"did_you_mean"` // search that the client probably meant, if no task matches
 }
 
-func (h *handler) newAPITask(t jobs.Task) apiTask {
-	a := apiTask{ID: t.ID, State: t.State, Reason: orNull(string(t.Reason)), Job: t.Job, Label: orNull(t.Label), Queue: t.Queue,
-		Priority: t.Priority, Lane: orNull(t.Lane), Schedule: orNull(t.Schedule), Batch: orNull(t.Batch), Worker: orNull(t.Worker),
-		Attempt: t.Attempt, MaxAttempts: t.MaxAttempts, CreatedAt: stamp(t.CreatedAt), RunAt: stamp(t.RunAt), StartedAt: stamp(t.StartedAt),
-		FinishedAt: stamp(t.FinishedAt), ExitCode: t.ExitCode, Signal: orNull(t.Signal)}
-	if t.State.Finished() && !t.StartedAt.IsZero() {
-		seconds := t.Duration.Seconds()
-		a.Duration = &seconds
+// apiTask returns the record of a task. If the server hides arguments, it has neither these nor texts that the task chose.
+func (h *handler) apiTask(t jobs.Task) record.Record {
+	if h.o.HideArgs {
+		t.Args, t.Error, t.ErrorLine = nil, "", ""
 	}
-	if !h.o.HideArgs {
-		a.Error, a.ErrorLine, a.Args = orNull(t.Error), orNull(t.ErrorLine), t.Args
-	}
-	return a
-}
-
-// orNull returns a pointer to a value, or nil for the zero value.
-func orNull[T comparable](value T) *T {
-	var zero T
-	if value == zero {
-		return nil
-	}
-	return &value
-}
-
-func stamp(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	text := t.UTC().Format("2006-01-02T15:04:05.000Z")
-	return &text
+	return record.NewTask(t, time.Now()).Only(apiKeys)
 }
 
 // apiList responds with the tasks of a search.
@@ -144,21 +97,21 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 	if err != nil {
 		return apiTasks{}, err
 	}
-	list := apiTasks{Tasks: []apiTask{}}
+	list := apiTasks{Tasks: []record.Record{}}
 	if name, value, more := strings.Cut(next, "="); more {
 		query := req.URL.Query()
 		query.Set(name, value)
-		list.Next = orNull(h.base + req.URL.Path + "?" + query.Encode())
+		list.Next = record.Known(h.base + req.URL.Path + "?" + query.Encode())
 	}
 	if len(tasks) == 0 {
 		better, err := h.correct(ctx, query)
 		if err != nil {
 			return apiTasks{}, err
 		}
-		list.DidYouMean = orNull(better)
+		list.DidYouMean = record.Known(better)
 	}
 	for _, t := range tasks {
-		list.Tasks = append(list.Tasks, h.newAPITask(t))
+		list.Tasks = append(list.Tasks, h.apiTask(t))
 	}
 	return list, nil
 }
@@ -196,7 +149,7 @@ func (h *handler) apiGet(w http.ResponseWriter, req *http.Request) {
 		h.apiFail(ctx, w, req, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, h.newAPITask(t))
+	writeJSON(w, http.StatusOK, h.apiTask(t))
 }
 
 // apiFail responds with an error as JSON.
@@ -206,7 +159,7 @@ func (h *handler) apiFail(ctx context.Context, w http.ResponseWriter, req *http.
 		apiError(w, http.StatusNotFound, humanize.Safe(err.Error()))
 	case errors.Is(err, jobs.ErrInvalid):
 		better, _ := h.correct(ctx, req.FormValue("q")) // if this call fails, the response suggests no other search
-		writeJSON(w, http.StatusBadRequest, apiProblem{humanize.Safe(err.Error()), orNull(better)})
+		writeJSON(w, http.StatusBadRequest, apiProblem{humanize.Safe(err.Error()), record.Known(better)})
 	case errors.Is(context.Cause(ctx), errSlow):
 		apiError(w, http.StatusServiceUnavailable, "the search took longer than two seconds; add state: or since: to the text")
 	default:
@@ -251,36 +204,16 @@ func writeCSV(w http.ResponseWriter, list apiTasks) {
 		w.Header().Set("Link", "<"+*list.Next+`>; rel="next"`)
 	}
 	out := csv.NewWriter(w)
-	fields := reflect.VisibleFields(reflect.TypeFor[apiTask]())
-	line := make([]string, len(fields))
-	for i, field := range fields {
-		line[i] = field.Tag.Get("json")
-	}
-	_ = out.Write(line)
-	for _, t := range list.Tasks {
-		for i := range fields {
-			line[i] = harmless(csvText(reflect.ValueOf(t).Field(i)))
+	_ = out.Write(apiKeys)
+	for _, task := range list.Tasks {
+		pairs, _ := record.Pairs(task) // a record always becomes JSON
+		line := make([]string, len(pairs))
+		for i, pair := range pairs {
+			line[i] = harmless(pair.Value)
 		}
 		_ = out.Write(line)
 	}
 	out.Flush() // an error means that the client is gone
-}
-
-// csvText returns a value of a column: a text without quotes, or a number or JSON as encoding/json writes it.
-func csvText(value reflect.Value) string {
-	switch {
-	case value.Kind() == reflect.Pointer && value.IsNil(), value.Kind() == reflect.Slice && value.Len() == 0:
-		return ""
-	case value.Kind() == reflect.Pointer:
-		return csvText(value.Elem())
-	case value.Kind() == reflect.String:
-		return value.String()
-	}
-	text, err := json.Marshal(value.Interface())
-	if err != nil {
-		return ""
-	}
-	return string(text)
 }
 
 // harmless puts an apostrophe before a text that a spreadsheet would run as a

@@ -20,11 +20,12 @@ import (
 // The metrics are in the format of Prometheus. Most values come from the database, so every process that has the same database reports the
 // same values. The histograms, the resources of commands, and the counters of rejected and of waiting writes describe this process only.
 
-// family is a metric with its samples, in the text format of Prometheus. This package does not use the client library of
-// Prometheus, because that library links protobuf. Protobuf costs each process 1.3 MB of memory and 0.2 ms at its start.
+// family is a metric with its samples. The client library of Prometheus would add 0.2 ms to the start of every command of runner.
 type family struct {
 	kind, name, help string
-	samples          []byte
+	isMax            bool     // whether samples with the same labels become their maximum, and not their sum
+	lines            []string // name and labels of each sample
+	values           map[string]float64
 }
 
 const (
@@ -37,17 +38,36 @@ func (f *family) add(value float64, pairs ...string) { f.sample("", value, pairs
 
 // sample adds a sample. The arguments in pairs are the name of a label, its value, the name of the next label, and so on.
 func (f *family) sample(suffix string, value float64, pairs ...string) {
-	f.samples = append(append(f.samples, f.name...), suffix...)
-	separator := byte('{')
+	line, separator := f.name+suffix, "{"
 	for pair := range slices.Chunk(pairs, 2) {
-		f.samples = append(append(append(f.samples, separator), pair[0]...), `="`...)
-		f.samples = append(append(f.samples, labelEscapes.Replace(strings.ToValidUTF8(pair[1], "\ufffd"))...), '"')
-		separator = ','
+		line += separator + pair[0] + `="` + labelEscapes.Replace(strings.ToValidUTF8(pair[1], "\ufffd")) + `"`
+		separator = ","
 	}
 	if len(pairs) > 0 {
-		f.samples = append(f.samples, '}')
+		line += "}"
 	}
-	f.samples = append(strconv.AppendFloat(append(f.samples, ' '), value, 'g', -1, 64), '\n')
+
+	old, isKnown := f.values[line]
+	switch {
+	case !isKnown:
+		f.lines = append(f.lines, line)
+	case f.isMax:
+		value = max(old, value)
+	default:
+		value += old
+	}
+	f.values[line] = value
+}
+
+// write writes the family in the text format of Prometheus.
+func (f *family) write(b *bytes.Buffer) {
+	if len(f.lines) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
+	for _, line := range f.lines {
+		fmt.Fprintln(b, line, strconv.FormatFloat(f.values[line], 'g', -1, 64))
+	}
 }
 
 // labelEscapes escapes the value of a label.
@@ -56,17 +76,15 @@ var labelEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 func (h *handler) metrics(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := readContext(req)
 	defer cancel()
-	list, err := h.collect(ctx)
+	c, err := h.collect(ctx)
 	if err != nil {
 		h.logger.Warn("metrics", "err", err)
 		http.Error(w, "503: "+sentence(err), http.StatusServiceUnavailable)
 		return
 	}
 	var b bytes.Buffer
-	for _, f := range list {
-		if len(f.samples) > 0 {
-			fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n%s", f.name, f.help, f.name, f.kind, f.samples)
-		}
+	for _, f := range c.list {
+		f.write(&b)
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write(b.Bytes())
@@ -74,12 +92,13 @@ func (h *handler) metrics(w http.ResponseWriter, req *http.Request) {
 
 // collection is the list of metrics of one scrape.
 type collection struct {
-	at   time.Time
-	list []*family
+	at     time.Time
+	queues queueLabels
+	list   []*family
 }
 
 func (c *collection) add(kind, name, help string) *family {
-	f := &family{kind: kind, name: name, help: help}
+	f := &family{kind: kind, name: name, help: help, values: map[string]float64{}}
 	c.list = append(c.list, f)
 	return f
 }
@@ -87,7 +106,7 @@ func (c *collection) add(kind, name, help string) *family {
 func (c *collection) gauge(name, help string) *family   { return c.add(gaugeKind, name, help) }
 func (c *collection) counter(name, help string) *family { return c.add(counterKind, name, help) }
 
-func (h *handler) collect(ctx context.Context) ([]*family, error) {
+func (h *handler) collect(ctx context.Context) (*collection, error) {
 	c := &collection{at: time.Now()}
 	queues, err := h.r.Queues(ctx)
 	if err != nil {
@@ -97,9 +116,8 @@ func (h *handler) collect(ctx context.Context) ([]*family, error) {
 	if err != nil {
 		return nil, err
 	}
-	labels := newQueueLabels(queues, totals)
-	queues, totals = labels.queues(queues), labels.totals(totals)
-	c.queues(queues)
+	c.queues = newQueueLabels(queues, totals)
+	c.tasks(queues)
 	workers, err := h.r.Workers(ctx)
 	if err != nil {
 		return nil, err
@@ -117,26 +135,28 @@ func (h *handler) collect(ctx context.Context) ([]*family, error) {
 		return nil, err
 	}
 	c.server(health)
-	return append(c.list, h.histograms.families(h.r, labels)...), nil
+	h.histograms.collect(h.r, c)
+	return c, nil
 }
 
-func (c *collection) queues(queues []runner.Queue) {
+func (c *collection) tasks(queues []runner.Queue) {
 	tasks := c.gauge("runner_tasks", "Unfinished tasks by queue and state.")
 	oldest := c.gauge("runner_oldest_pending_seconds", "How long the oldest pending task has been due; 0 if none is pending.")
+	oldest.isMax = true
 	paused := c.gauge("runner_queue_paused", "1 if the queue is paused.")
 	for _, q := range queues {
+		label := c.queues.of(q.Queue)
 		for _, s := range jobs.Unfinished() {
-			tasks.add(float64(q.Counts[s]), "queue", q.Queue, "state", string(s))
+			tasks.add(float64(q.Counts[s]), "queue", label, "state", string(s))
 		}
 		age := 0.0
 		if !q.Oldest.IsZero() {
 			age = max(c.at.Sub(q.Oldest), 0).Seconds()
 		}
-		oldest.add(age, "queue", q.Queue)
-		if q.Queue == otherQueues {
-			continue
+		oldest.add(age, "queue", label)
+		if label != otherQueues {
+			paused.add(oneIf(!q.Pause.At.IsZero()), "queue", label)
 		}
-		paused.add(oneIf(!q.Pause.At.IsZero()), "queue", q.Queue)
 	}
 }
 
@@ -164,21 +184,16 @@ func (c *collection) workers(workers []runner.Worker) {
 func (c *collection) attempts(totals []admin.Total, queues []runner.Queue) {
 	attempts := c.counter("runner_attempts_total",
 		"Attempts that ended, by result: completed, or the reason of the failure. Workers update it with their heartbeats.")
-	lost := map[string]float64{}
-	for _, t := range totals {
-		attempts.add(float64(t.N), "queue", t.Queue, "job", t.Job, "result", t.Result)
-		if t.Result == string(jobs.ReasonLost) {
-			lost[t.Queue] += float64(t.N)
-		}
-	}
 	losses := c.counter("runner_losses_total", "Attempts whose worker was lost.")
 	for _, q := range queues {
-		if _, ok := lost[q.Queue]; !ok {
-			lost[q.Queue] = 0
-		}
+		losses.add(0, "queue", c.queues.of(q.Queue))
 	}
-	for queue, n := range lost {
-		losses.add(n, "queue", queue)
+	for _, t := range totals {
+		label := c.queues.of(t.Queue)
+		attempts.add(float64(t.N), "queue", label, "job", t.Job, "result", t.Result)
+		if t.Result == string(jobs.ReasonLost) {
+			losses.add(float64(t.N), "queue", label)
+		}
 	}
 }
 
@@ -228,13 +243,6 @@ func (g *histogram) add(d time.Duration) {
 	g.sum += v
 }
 
-func (g *histogram) merge(other *histogram) {
-	for i, n := range other.counts {
-		g.counts[i] += n
-	}
-	g.sum += other.sum
-}
-
 // addTo adds the samples of the histogram to a family.
 func (g *histogram) addTo(f *family, pairs ...string) {
 	n := uint64(0)
@@ -264,7 +272,8 @@ type histograms struct {
 // are missing from the histograms.
 const eventBuffer = 4096
 
-func (o *histograms) families(r *runner.Runner, labels queueLabels) []*family {
+// collect adds what the histograms have measured.
+func (o *histograms) collect(r *runner.Runner, c *collection) {
 	o.once.Do(func() {
 		o.runs, o.waits, o.usage = map[[2]string]*histogram{}, map[string]*histogram{}, map[string]*jobs.Usage{}
 		events := r.Events(context.Background(), eventBuffer) // the channel closes when the runner is closed
@@ -274,34 +283,30 @@ func (o *histograms) families(r *runner.Runner, labels queueLabels) []*family {
 			}
 		}()
 	})
-	runs := &family{kind: histogramKind, name: "runner_run_seconds", help: "How long attempts of this process ran."}
-	waits := &family{kind: histogramKind, name: "runner_wait_seconds",
-		help: "How long tasks of this process waited after they were due until an attempt started."}
+	runs := c.add(histogramKind, "runner_run_seconds", "How long attempts of this process ran.")
+	waits := c.add(histogramKind, "runner_wait_seconds",
+		"How long tasks of this process waited after they were due until an attempt started.")
+	cpu := c.counter("runner_cpu_seconds_total", "CPU time that commands of this process used.")
+	disk := c.counter("runner_disk_bytes_total", "Bytes that commands of this process read from disks and wrote to disks.")
+	memory := c.gauge("runner_max_rss_bytes", "Largest resident set of a command of this process.")
+	memory.isMax = true
+
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for key, g := range merged(o.runs, func(key [2]string) [2]string { return [2]string{labels.of(key[0]), key[1]} }, (*histogram).merge) {
-		g.addTo(runs, "queue", key[0], "job", key[1])
+	for key, g := range o.runs {
+		g.addTo(runs, "queue", c.queues.of(key[0]), "job", key[1])
 	}
-	for queue, g := range merged(o.waits, labels.of, (*histogram).merge) {
-		g.addTo(waits, "queue", queue)
+	for queue, g := range o.waits {
+		g.addTo(waits, "queue", c.queues.of(queue))
 	}
-	return append([]*family{runs, waits}, usageFamilies(merged(o.usage, labels.of, addUsage))...)
-}
-
-// usageFamilies returns the metrics of the resources that the commands of this process used.
-func usageFamilies(usage map[string]*jobs.Usage) []*family {
-	cpu := &family{kind: counterKind, name: "runner_cpu_seconds_total", help: "CPU time that commands of this process used."}
-	disk := &family{kind: counterKind, name: "runner_disk_bytes_total",
-		help: "Bytes that commands of this process read from disks and wrote to disks."}
-	memory := &family{kind: gaugeKind, name: "runner_max_rss_bytes", help: "Largest resident set of a command of this process."}
-	for queue, u := range usage {
-		cpu.add(u.User.Seconds(), "queue", queue, "mode", "user")
-		cpu.add(u.System.Seconds(), "queue", queue, "mode", "system")
-		disk.add(float64(u.Read), "queue", queue, "direction", "read")
-		disk.add(float64(u.Written), "queue", queue, "direction", "write")
-		memory.add(float64(u.MaxRSS), "queue", queue)
+	for queue, u := range o.usage {
+		label := c.queues.of(queue)
+		cpu.add(u.User.Seconds(), "queue", label, "mode", "user")
+		cpu.add(u.System.Seconds(), "queue", label, "mode", "system")
+		disk.add(float64(u.Read), "queue", label, "direction", "read")
+		disk.add(float64(u.Written), "queue", label, "direction", "write")
+		memory.add(float64(u.MaxRSS), "queue", label)
 	}
-	return []*family{cpu, disk, memory}
 }
 
 func (o *histograms) observe(e runner.Event) {
@@ -309,28 +314,21 @@ func (o *histograms) observe(e runner.Event) {
 	defer o.mu.Unlock()
 	switch e.Kind {
 	case runner.EventStarted:
-		histogramOf(o.waits, e.Task.Queue).add(e.At.Sub(e.Task.RunAt))
+		of(o.waits, e.Task.Queue).add(e.At.Sub(e.Task.RunAt))
 	case runner.EventEnded:
-		histogramOf(o.runs, [2]string{e.Task.Queue, e.Task.Job}).add(e.Task.Duration)
+		of(o.runs, [2]string{e.Task.Queue, e.Task.Job}).add(e.Task.Duration)
 		if u := e.Task.Usage; u != (jobs.Usage{}) {
-			sum := o.usage[e.Task.Queue]
-			if sum == nil {
-				sum = &jobs.Usage{}
-				o.usage[e.Task.Queue] = sum
-			}
-			addUsage(sum, &u)
+			sum := of(o.usage, e.Task.Queue)
+			*sum = jobs.Usage{User: sum.User + u.User, System: sum.System + u.System, MaxRSS: max(sum.MaxRSS, u.MaxRSS),
+				Read: sum.Read + u.Read, Written: sum.Written + u.Written}
 		}
 	}
 }
 
-func addUsage(sum, u *jobs.Usage) {
-	*sum = jobs.Usage{User: sum.User + u.User, System: sum.System + u.System, MaxRSS: max(sum.MaxRSS, u.MaxRSS),
-		Read: sum.Read + u.Read, Written: sum.Written + u.Written}
-}
-
-func histogramOf[K comparable](all map[K]*histogram, key K) *histogram {
+// of returns the value of a key. The first call makes it.
+func of[K comparable, V any](all map[K]*V, key K) *V {
 	if all[key] == nil {
-		all[key] = &histogram{}
+		all[key] = new(V)
 	}
 	return all[key]
 }

@@ -66,6 +66,15 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // The method With returns the record with an additional key.
 func (r Record) With(key string, value any) Record { return append(r, Member{key, value}) }
 
+// Only returns the members with these keys, in their order.
+func (r Record) Only(keys []string) Record {
+	some := make(Record, 0, len(keys))
+	for _, key := range keys {
+		some = append(some, r[slices.IndexFunc(r, func(m Member) bool { return m.Key == key })])
+	}
+	return some
+}
+
 // set replaces the value of a key.
 func (r Record) set(key string, value any) {
 	i := slices.IndexFunc(r, func(m Member) bool { return m.Key == key })
