@@ -22,16 +22,15 @@ type layer struct {
 // layers lists all packages of the module, from the lowest layer to the highest. A package may import only packages in earlier rows of this
 // list. Add a row for each new package.
 var layers = []layer{
-	{path: "internal/jsonscan"},
 	{path: "internal/gather", not: []string{"os"}},
 	{path: "internal/guard", not: []string{"os"}},
 	// taskjson must not import jobs, because jobs imports taskjson.
-	{path: "internal/taskjson", ours: []string{"internal/jsonscan"}, not: []string{"os"}},
+	{path: "internal/taskjson", not: []string{"os"}},
 	// jobs defines types; it must not use a clock or I/O.
 	{path: "jobs", ours: []string{"internal/gather", "internal/guard", "internal/taskjson"},
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	// taskspec contains the list of task options, their limits and their checks.
-	{path: "internal/taskspec", ours: []string{"internal/jsonscan", "internal/taskjson",
+	{path: "internal/taskspec", ours: []string{"internal/taskjson",
 		"jobs"},
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/lines", ours: []string{"jobs"}},
@@ -153,7 +152,7 @@ var layers = []layer{
 	{path: "internal/doctor", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/present",
 		"internal/record", "internal/term", "internal/view", "internal/taskspec", "jobs", "runner"}},
 	{path: "internal/batch", ours: []string{"internal/await", "internal/crontab", "internal/failure", "internal/humanize",
-		"internal/invocation", "internal/jsonscan", "internal/record", "internal/signals", "internal/taskjson",
+		"internal/invocation", "internal/record", "internal/signals", "internal/taskjson",
 		"internal/taskspec", "internal/term", "jobs", "runner"}},
 	{path: "internal/enqueue", ours: []string{"internal/admin", "internal/await", "internal/batch", "internal/failure", "internal/humanize",
 		"internal/output", "internal/record", "internal/signals", "internal/taskflags", "internal/term", "jobs", "runner"}},
@@ -169,7 +168,6 @@ var layers = []layer{
 			"internal/failure",
 			"internal/humanize",
 			"internal/invocation",
-			"internal/jsonscan",
 			"internal/logging",
 			"internal/output",
 			"internal/pages",

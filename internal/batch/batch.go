@@ -22,9 +22,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// Without --keep-going, Run reads a batch twice. First it checks every line, and then it adds all tasks in one transaction. For the second
-// pass it needs a file, because a slow pipe would keep the transaction open and so block other writers. If the input is not a file, the
-// first pass copies it to one.
+// Without --keep-going, Run adds all tasks in one transaction, so it first copies
+// a pipe to a file: a slow one would keep the transaction open and block other
+// writers.
 
 const batchPart = 1000 // number of lines in a transaction with --keep-going
 
@@ -55,11 +55,10 @@ func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) erro
 	if o.KeepGoing {
 		return b.keepGoing(ctx, r)
 	}
-	n, err := b.check()
-	if err != nil || n == 0 {
+	if err := b.keep(); err != nil {
 		return err
 	}
-	b.bar.Start("enqueueing", n)
+	b.bar.Start("enqueueing", 0)
 	waiting, stop := b.untilSignal(ctx)
 	defer stop()
 	added, err := r.EnqueueAll(waiting, b.specs())
@@ -69,12 +68,14 @@ func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) erro
 			p.Say("nothing was enqueued")
 			return failure.ExitStatus(s.Status())
 		}
-		// A line can be invalid although check accepted it: it may refer to a task that does not exist, or the file was changed after the
-		// check.
 		if bad, ok := errors.AsType[*LineError](err); ok {
 			return bad.Failure("nothing was enqueued")
 		}
 		return err
+	}
+	if len(added) == 0 {
+		b.bar.Clear()
+		return nil
 	}
 	b.bar.Finish(fmt.Sprintf("%s tasks enqueued", humanize.Count(int64(len(added)))))
 	if err := b.print(ctx, r, added, batchOf(added)); err != nil {
@@ -101,18 +102,16 @@ type batch struct {
 	p      *term.Printer
 	name   string
 	lines  *lineReader
-	ids    *lineIDs // ids of the lines and their tasks; nil during the first pass
-	first  lineIDs  // ids that lines refer to; the first pass collects them
+	ids    lineIDs
 	bar    term.Bar
 	in     io.Reader
 	opened *os.File // the opened file; nil for stdin
-	kept   *os.File // file for the second pass: the input itself, or a copy
-	from   int64    // offset in the file "kept" at which the batch starts
+	copied *os.File // copy of a pipe; nil if there is none
 	wait   func(context.Context, []runner.Enqueued) error
 }
 
 func openBatch(p *term.Printer, o Options) (*batch, error) {
-	b := &batch{p: p, name: o.File, lines: newLineReader(o), in: o.Stdin, wait: o.Wait}
+	b := &batch{p: p, name: o.File, lines: newLineReader(o), in: o.Stdin, wait: o.Wait, ids: lineIDs{positions: map[string]int{}}}
 	if o.File == "-" {
 		b.name = "stdin"
 	} else {
@@ -131,61 +130,42 @@ func openBatch(p *term.Printer, o Options) (*batch, error) {
 }
 
 func (b *batch) close() {
-	if b.kept != nil && b.in != io.Reader(b.kept) {
-		b.kept.Close()
+	if b.copied != nil {
+		b.copied.Close()
 		// On systems such as Windows the method "keep" could not remove the file while it was open. Elsewhere the file is already removed.
-		os.Remove(b.kept.Name())
+		os.Remove(b.copied.Name())
 	}
 	if b.opened != nil {
 		b.opened.Close()
 	}
 }
 
-// keep returns a reader of the batch. It also sets b.kept to a file from which the same data can be read again later.
-func (b *batch) keep() (io.Reader, error) {
+// keep copies the input to a file, unless it is one.
+func (b *batch) keep() error {
 	if file, ok := b.in.(*os.File); ok {
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-			b.kept = file
-			b.from, err = file.Seek(0, io.SeekCurrent)
-			return file, err
+			return nil
 		}
 	}
 	file, err := os.CreateTemp("", "runner-batch-*")
 	if err != nil {
-		return nil, fmt.Errorf("keep the batch: %w", err)
+		return fmt.Errorf("keep the batch: %w", err)
 	}
 	os.Remove(file.Name()) // the open file stays usable, and the system deletes it when the process ends
-	b.kept = file
-	return io.TeeReader(b.in, file), nil
+	b.copied = file
+	if _, err := io.Copy(file, b.in); err != nil {
+		return fmt.Errorf("keep the batch: %w", humanize.Reason(err))
+	}
+	b.in = file
+	_, err = file.Seek(0, io.SeekStart)
+	return err
 }
 
-// check is the first pass: it validates every line and returns the number of tasks.
-func (b *batch) check() (int, error) {
-	in, err := b.keep()
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	b.first.wanted = map[string]bool{}
-	b.bar.Start("checking", 0)
-	for _, bad := range b.read(in, true) {
-		if bad != nil {
-			b.bar.Clear()
-			return 0, bad.Failure("nothing was enqueued")
-		}
-		n++
-		b.bar.Step(n)
-	}
-	b.ids = &lineIDs{wanted: b.first.wanted, positions: map[string]int{}}
-	_, err = b.kept.Seek(b.from, io.SeekStart)
-	return n, err
-}
-
-// specs is the second pass: it reads the checked file again. It does not validate the Specs again, because EnqueueAll does that.
+// specs yields the task of each line, with the line's error in it.
 func (b *batch) specs() iter.Seq[jobs.Spec] {
 	return func(yield func(jobs.Spec) bool) {
 		n := 0
-		for spec, bad := range b.read(b.kept, false) {
+		for spec, bad := range b.read() {
 			if bad != nil {
 				spec.Err = bad
 			}
@@ -198,25 +178,19 @@ func (b *batch) specs() iter.Seq[jobs.Spec] {
 }
 
 // read yields the task of each line, or the line's error.
-func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *LineError] {
+func (b *batch) read() iter.Seq2[jobs.Spec, *LineError] {
 	return func(yield func(jobs.Spec, *LineError) bool) {
-		for drafts := range mapAhead(parts(in, b.lines.end), func(p part) []lineDraft {
-			return b.lines.drafts(p, validate, b.ids == nil)
-		}) {
+		for drafts := range mapAhead(parts(b.in, b.lines.end), b.lines.drafts) {
 			for i := range drafts {
 				d := &drafts[i]
-				switch {
-				case d.err != nil:
-				case b.ids != nil:
+				if d.err == nil {
 					d.err = b.ids.resolve(&d.spec, d.names)
-				default:
-					b.first.want(d.names)
 				}
+				var bad *LineError
 				if d.err != nil {
-					if !yield(jobs.Spec{}, &LineError{b.name, d.line, d.err}) {
-						return
-					}
-				} else if !yield(d.spec, nil) {
+					d.spec, bad = jobs.Spec{}, &LineError{b.name, d.line, d.err}
+				}
+				if !yield(d.spec, bad) {
 					return
 				}
 			}
@@ -296,9 +270,8 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 		}
 		return b.print(ctx, r, added, begun)
 	}
-	b.ids = &lineIDs{positions: map[string]int{}}
 	b.bar.Start("enqueueing", 0)
-	for spec, wrong := range b.read(b.in, true) {
+	for spec, wrong := range b.read() {
 		if wrong != nil {
 			bad++
 			b.bar.Clear()

@@ -1,12 +1,10 @@
 package batch
 
 import (
-	"bytes"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
@@ -24,15 +22,17 @@ type Each struct {
 }
 
 // These placeholders are replaced in the words of a command. They are the same as in GNU parallel.
-var placeholders = []struct {
-	text  string
-	value func(line string) string
-}{
+var placeholders = []placeholder{
 	{"{}", func(line string) string { return line }},
 	{"{.}", withoutExtension},
 	{"{/}", baseName},
 	{"{/.}", func(line string) string { return withoutExtension(baseName(line)) }},
 	{"{//}", dirName},
+}
+
+type placeholder struct {
+	text  string
+	value func(line string) string
 }
 
 // baseName returns the part of a path after its last separator.
@@ -71,49 +71,10 @@ func lastSeparator(path string) int {
 	return -1
 }
 
-// pattern is a parsed word of the command. The field "texts" has the text before, between and after the placeholders of the word.
-type pattern struct {
-	texts  []string
-	values []int // the placeholders, as indexes of the variable "placeholders"
-}
-
-func newPattern(word string) pattern {
-	p := pattern{texts: []string{""}}
-	for word != "" {
-		found := -1
-		if word[0] == '{' {
-			for i := range placeholders {
-				if strings.HasPrefix(word, placeholders[i].text) {
-					found = i
-				}
-			}
-		}
-		if found < 0 {
-			p.texts[len(p.texts)-1] += word[:1]
-			word = word[1:]
-			continue
-		}
-		p.values, p.texts, word = append(p.values, found), append(p.texts, ""), word[len(placeholders[found].text):]
-	}
-	return p
-}
-
-// wordFor returns the word for a line: it replaces the placeholders by their values.
-func (p pattern) wordFor(line string) string {
-	if len(p.values) == 0 {
-		return p.texts[0]
-	}
-	var b strings.Builder
-	for i, text := range p.texts {
-		if b.WriteString(text); i < len(p.values) {
-			b.WriteString(placeholders[p.values[i]].value(line))
-		}
-	}
-	return b.String()
-}
-
 // hasPlaceholder reports whether a word contains a placeholder.
-func hasPlaceholder(word string) bool { return len(newPattern(word).values) > 0 }
+func hasPlaceholder(word string) bool {
+	return slices.ContainsFunc(placeholders, func(p placeholder) bool { return strings.Contains(word, p.text) })
+}
 
 // Validate returns an error if the command of --each cannot do what the user probably wants.
 func (e *Each) Validate() error {
@@ -131,72 +92,41 @@ func (e *Each) Validate() error {
 
 // lineCommand makes a Spec for each line of --each. It is safe for concurrent use.
 type lineCommand struct {
-	patterns []pattern
-	path     string // path of the shell; empty without --shell
-	label    bool
-	text     bool // whether all words of the command are valid UTF-8
-	plain    bool // whether every short line makes a valid command; see surelyValid
-}
-
-// If a command and a line do not exceed these limits, the arguments of the task are never too long: their JSON is shorter than
-// taskspec.MaxArgs. A byte of an argument becomes at most six bytes of JSON.
-const (
-	shortLine    = 4096     // maximum bytes of a line; no path on Linux is longer
-	shortCommand = 32 << 10 // maximum bytes of the words of the command
-	fewReplaced  = 16       // maximum number of placeholders in the command
-)
-
-// surelyValid reports whether a line certainly makes a valid command. The line must be short and contain no NUL byte. The command must not
-// exceed the limits shortCommand and fewReplaced. Its first word, the program, must have no placeholder. If surelyValid returns false, the
-// line may be valid or invalid: the caller must make and validate the Spec.
-func (c *lineCommand) surelyValid(text []byte) bool {
-	return c.plain && len(text) <= shortLine && bytes.IndexByte(text, 0) < 0
+	fixed []string // words without placeholders: the shell and its script
+	words []string
+	path  string // path of the shell; empty without --shell
+	label bool
 }
 
 func newLineCommand(e *Each) *lineCommand {
-	c := &lineCommand{label: e.Label, text: utf8.ValidString(strings.Join(e.Words, "")) && utf8.ValidString(e.Shell)}
-	words := e.Words
 	if e.Shell != "" {
 		shell := jobs.Shell(e.Shell)
-		for _, word := range append(shell.Argv, "sh") {
-			c.patterns = append(c.patterns, pattern{texts: []string{word}})
-		}
-		c.path, words = shell.Path, []string{"{}"}
+		return &lineCommand{fixed: append(shell.Argv, "sh"), words: []string{"{}"}, path: shell.Path, label: e.Label}
 	}
-	used := 0
-	for _, word := range words {
-		p := newPattern(word)
-		used += len(p.values)
-		c.patterns = append(c.patterns, p)
+	words := e.Words
+	if !slices.ContainsFunc(words, hasPlaceholder) {
+		words = append(slices.Clone(words), "{}")
 	}
-	if used == 0 {
-		c.patterns = append(c.patterns, newPattern("{}"))
-	}
-	size := len(e.Shell)
-	for _, word := range words {
-		size += len(word) + 1
-	}
-	c.plain = len(c.patterns[0].values) == 0 && used <= fewReplaced && size <= shortCommand
-	return c
+	return &lineCommand{words: words, label: e.Label}
 }
 
 // fill sets the fields of s that depend on the line.
 func (c *lineCommand) fill(s *jobs.Spec, line string) error {
-	argv := make([]string, len(c.patterns))
-	for i := range c.patterns {
-		argv[i] = c.patterns[i].wordFor(line)
-	}
 	if strings.IndexByte(line, 0) >= 0 {
 		return failure.Usage("holds a NUL byte, which no argument can hold").Hint("-0, if NUL separates the names")
 	}
-	var err error
-	if c.text && utf8.ValidString(line) { // encode the words directly, because jobs.Command.With takes twice as long
-		s.Args, err = taskjson.Marshal(argv)
-	} else {
-		made := jobs.Command{Argv: argv}.With()
-		s.Args, err = made.Args, made.Err
+	var pairs []string
+	for _, p := range placeholders {
+		pairs = append(pairs, p.text, p.value(line))
 	}
-	if err != nil {
+	values := strings.NewReplacer(pairs...)
+	argv := slices.Clone(c.fixed)
+	for _, word := range c.words {
+		argv = append(argv, values.Replace(word))
+	}
+
+	var err error
+	if s.Args, err = taskjson.MarshalArgv(argv); err != nil {
 		return err
 	}
 	s.Job, s.Path = jobs.CommandJob, c.path

@@ -14,7 +14,6 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/invocation"
-	"example.com/runner/internal/jsonscan"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -24,9 +23,9 @@ type lineReader struct {
 	base      jobs.Spec // defaults from the options of the command line
 	caller    invocation.Invocation
 	noResolve bool
-	end       byte // the byte that ends a line
-	keys      lineKeys
-	command   *lineCommand // command of --each; nil for JSON Lines
+	end       byte            // the byte that ends a line
+	keys      map[string]bool // keys that a line may have
+	command   *lineCommand    // command of --each; nil for JSON Lines
 
 	mu    sync.Mutex
 	paths map[string]found
@@ -51,7 +50,7 @@ type found struct {
 const pathsMost = 10_000
 
 func newLineReader(o Options) *lineReader {
-	l := &lineReader{base: o.Base, caller: o.Caller, noResolve: o.NoResolve, end: '\n', keys: newLineKeys(), paths: map[string]found{}}
+	l := &lineReader{base: o.Base, caller: o.Caller, noResolve: o.NoResolve, end: '\n', keys: lineKeys(), paths: map[string]found{}}
 	if o.Each != nil {
 		l.command = newLineCommand(o.Each)
 	}
@@ -61,9 +60,8 @@ func newLineReader(o Options) *lineReader {
 	return l
 }
 
-// drafts parses the lines of a part. It skips blank lines. If the parameter "counting" is true, the caller needs only the number of lines
-// and their errors. Then drafts makes no Spec for a line of --each that is surely valid, except for the first line.
-func (l *lineReader) drafts(p part, validate, counting bool) []lineDraft {
+// drafts parses the lines of a part. It skips blank lines.
+func (l *lineReader) drafts(p part) []lineDraft {
 	if p.err != nil {
 		return []lineDraft{{line: p.line, err: p.err}}
 	}
@@ -75,15 +73,11 @@ func (l *lineReader) drafts(p part, validate, counting bool) []lineDraft {
 			continue
 		}
 		d := lineDraft{line: n}
-		if counting && l.command != nil && len(list) > 0 && l.command.surelyValid(text) {
-			list = append(list, d)
-			continue
-		}
 		parse := l.spec
 		if l.command != nil {
 			parse = l.each
 		}
-		if d.spec, d.names, d.err = parse(text); d.err == nil && validate {
+		if d.spec, d.names, d.err = parse(text); d.err == nil {
 			d.err = taskspec.Validate(&d.spec)
 		}
 		list = append(list, d)
@@ -113,22 +107,23 @@ func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
 	if !utf8.Valid(text) {
 		return jobs.Spec{}, lineNames{}, errors.New("is not UTF-8")
 	}
-	if !json.Valid(text) {
-		var v any
-		return jobs.Spec{}, lineNames{}, fmt.Errorf("is not JSON: %w", json.Unmarshal(text, &v))
+	var words json.RawMessage
+	line, err := &values{}, error(nil)
+	if text[0] == '{' {
+		line, err = newValues(text, l.keys)
+	} else {
+		err = json.Unmarshal(text, &words)
+		line.members = map[string]json.RawMessage{"args": words}
 	}
-	line := lineValues{keys: l.keys}
-	switch text[0] {
-	case '[':
-		line.raw[keyArgs] = text
-	case '{':
-		if err := line.split(text); err != nil {
-			return jobs.Spec{}, lineNames{}, err
-		}
-	default:
+	switch wrong := (*json.SyntaxError)(nil); {
+	case errors.As(err, &wrong):
+		return jobs.Spec{}, lineNames{}, fmt.Errorf("is not JSON: %w", err)
+	case err != nil:
+		return jobs.Spec{}, lineNames{}, err
+	case text[0] != '{' && text[0] != '[':
 		return jobs.Spec{}, lineNames{}, errors.New("is neither an object nor an array")
 	}
-	return l.build(&line)
+	return l.build(line)
 }
 
 // defaults returns the Spec of a line that sets nothing itself. The fields that only commands have are empty; the method "complete" sets
@@ -140,10 +135,10 @@ func (l *lineReader) defaults() jobs.Spec {
 }
 
 // build returns the Spec of a line. The options of the command line are the defaults.
-func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
+func (l *lineReader) build(v *values) (jobs.Spec, lineNames, error) {
 	s := l.defaults()
 	v.refuse()
-	v.text(keyJob, &s.Job)
+	v.text("job", &s.Job)
 	if s.Job == "" {
 		s.Job = jobs.CommandJob
 	}
@@ -156,18 +151,18 @@ func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
 		s.ExpiresIn = 0
 	}
 	for i := range taskspec.OptionList() {
-		if k := firstOption + i; v.raw[k] != nil {
-			v.option(k, &taskspec.OptionList()[i], &s)
+		if o := &taskspec.OptionList()[i]; v.has(o.Key) {
+			v.option(o, &s)
 		}
 	}
 	if v.has("lane") && s.Lane == "" {
-		v.wrong(v.keys["lane"], "is empty")
+		v.wrong("lane", "is empty")
 	}
 	s.Metadata = withDefaults(s.Metadata, l.base.Metadata)
 	if s.UniqueKey == "" && !s.UniqueArgs {
 		s.Replace, s.UntilStart = false, false
 	}
-	s.Paused = s.Paused || v.raw[keyPausedAt] != nil
+	s.Paused = s.Paused || v.has("paused_at")
 	if !v.has("backoff_max") {
 		s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
 	}
@@ -196,11 +191,11 @@ func (l *lineReader) complete(s *jobs.Spec) error {
 	if s.Path != "" || l.noResolve {
 		return nil
 	}
-	name, err := firstOf(s.Args)
+	argv, err := taskspec.Argv(s.Args)
 	if err != nil {
 		return err
 	}
-	one := l.find(name, s.Cwd)
+	one := l.find(argv[0], s.Cwd)
 	if one.failure != nil {
 		return one.failure
 	}
@@ -237,16 +232,4 @@ func (l *lineReader) find(name, cwd string) found {
 		l.paths[key] = one
 	}
 	return one
-}
-
-// firstOf returns the first word of a command.
-func firstOf(args json.RawMessage) (string, error) {
-	if i := jsonscan.Blank(args, 1); args[0] == '[' && args[i] == '"' && args[i+1] != '"' {
-		return jsonscan.Unquote(args[i:jsonscan.Value(args, i)])
-	}
-	argv, err := taskspec.Argv(args)
-	if err != nil {
-		return "", err
-	}
-	return argv[0], nil
 }

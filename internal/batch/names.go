@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"example.com/runner/internal/jsonscan"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -20,33 +19,26 @@ type lineNames struct {
 }
 
 // names returns the values of the keys id, after and after_any.
-func (v *lineValues) names() lineNames {
-	n := lineNames{after: v.nameList(v.keys["after"]), afterAny: v.nameList(v.keys["after_any"])}
-	if raw := v.raw[keyID]; raw != nil {
+func (v *values) names() lineNames {
+	n := lineNames{after: v.nameList("after"), afterAny: v.nameList("after_any")}
+	if raw := v.members["id"]; raw != nil {
 		n.id, _ = lineName(raw) // an id that is neither a string nor a number is ignored, because no line can refer to it
 	}
 	return n
 }
 
-func (v *lineValues) nameList(k int) (names []string) {
-	raw := v.raw[k]
-	if raw == nil {
-		return nil
-	}
+func (v *values) nameList(key string) (names []string) {
 	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil {
-		v.wrong(k, "must be an array of ids")
-		return nil
-	}
+	decode(v, key, &list, "must be an array of ids")
 	for _, one := range list {
 		name, ok := lineName(one)
 		if !ok {
-			v.wrong(k, "%s must be a string or a number", shortened(one))
+			v.wrong(key, "%s must be a string or a number", shortened(one))
 		}
 		names = append(names, name)
 	}
 	if len(names) > taskspec.MaxAfter {
-		v.wrong(k, "%d tasks; at most %d", len(names), taskspec.MaxAfter)
+		v.wrong(key, "%d tasks; at most %d", len(names), taskspec.MaxAfter)
 	}
 	return names
 }
@@ -56,7 +48,8 @@ func (v *lineValues) nameList(k int) (names []string) {
 func lineName(raw []byte) (string, bool) {
 	switch {
 	case raw[0] == '"':
-		text, err := jsonscan.Unquote(raw)
+		var text string
+		err := json.Unmarshal(raw, &text)
 		return `"` + text, err == nil
 	case raw[0] == '-' || '0' <= raw[0] && raw[0] <= '9':
 		return string(raw), true
@@ -66,20 +59,12 @@ func lineName(raw []byte) (string, bool) {
 
 // lineIDs maps the id of each line to its task.
 type lineIDs struct {
-	wanted    map[string]bool // ids that other lines refer to; "positions" contains only these ids; nil means that it contains all ids
-	positions map[string]int  // maps the id of a line to the position of its task in the batch, from 0
-	n         int             // number of lines that the method "resolve" has handled
-	done      []int64         // database ids of the tasks that are already committed, in the order of the batch
+	positions map[string]int // position of the line's task in the batch, from 0; twice if two lines have the id
+	n         int            // number of lines that the method "resolve" has handled
+	done      []int64        // database ids of the tasks that are already committed, in the order of the batch
 }
 
-// want stores the ids that a line refers to. The first pass calls it.
-func (l *lineIDs) want(names lineNames) {
-	for _, list := range [][]string{names.after, names.afterAny} {
-		for _, name := range list {
-			l.wanted[name] = true
-		}
-	}
-}
+const twice = -1
 
 // resolve adds dependencies to the Spec of a line: the tasks of the lines that this line refers to. It also stores the id of this line, so
 // that later lines can refer to it.
@@ -92,13 +77,15 @@ func (l *lineIDs) resolve(spec *jobs.Spec, names lineNames) error {
 	}{{"after", names.after, &spec.After, &spec.Earlier}, {"after_any", names.afterAny, &spec.AfterAny, &spec.EarlierAny}} {
 		for _, name := range side.names {
 			at, known := l.positions[name]
+			text := name
+			if name[0] == '"' {
+				text += `"`
+			}
 			switch {
 			case !known:
-				text := name
-				if name[0] == '"' {
-					text += `"`
-				}
 				return &jobs.FieldError{Field: side.field, Msg: fmt.Sprintf("%s is not the id of an earlier line", shortened([]byte(text)))}
+			case at == twice:
+				return &jobs.FieldError{Field: side.field, Msg: fmt.Sprintf("%s is the id of two earlier lines", shortened([]byte(text)))}
 			case at < len(l.done):
 				*side.ids = append(*side.ids, l.done[at])
 			default:
@@ -106,11 +93,12 @@ func (l *lineIDs) resolve(spec *jobs.Spec, names lineNames) error {
 			}
 		}
 	}
-	if names.id != "" && (l.wanted == nil || l.wanted[names.id]) {
-		if _, double := l.positions[names.id]; double {
-			return &jobs.FieldError{Field: "id", Msg: "an earlier line has it, and others name it"}
+	if names.id != "" {
+		if _, isKnown := l.positions[names.id]; isKnown {
+			l.positions[names.id] = twice
+		} else {
+			l.positions[names.id] = l.n
 		}
-		l.positions[names.id] = l.n
 	}
 	l.n++
 	return nil

@@ -9,11 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
-	"example.com/runner/internal/term"
 	"example.com/runner/internal/testkit"
-	"example.com/runner/jobs"
 )
 
 // randomPieces is a reader that returns its text in pieces of random length.
@@ -76,19 +73,6 @@ func TestPartsEndWithTheErrorOfTheReader(t *testing.T) {
 			t.Errorf("got line %d, error %v; want line %d, error %s", p.line, p.err, test.line, test.want)
 		}
 	}
-}
-
-func TestAnInvalidLineOfASlowPipeIsReportedAtOnce(t *testing.T) {
-	out, in := io.Pipe()
-	defer in.Close()
-	go func() { _, _ = io.WriteString(in, "[\"true\"]\n{\"quue\":1}\n[\"tr") }() // the third line never ends
-	b, err := openBatch(&term.Printer{Now: time.Now}, Options{File: "-", Stdin: out, Base: jobs.Command{}.With(), NoResolve: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
-	_, err = b.check()
-	testkit.ErrorContains(t, err, "stdin:2")
 }
 
 func TestMapAheadKeepsTheOrder(t *testing.T) {

@@ -5,13 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
-	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/invocation"
-	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -28,34 +24,22 @@ var (
 // ReadSchedule parses a schedule in the format of "schedule list --json". It sets missing keys to their defaults and does not validate the
 // result.
 func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	var keys map[string]json.RawMessage
-	if err := decoder.Decode(&keys); err != nil {
-		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-			return s, errors.New("must be an object")
-		}
+	v, err := newValues(text, keySet(scheduleKeys, scheduleOtherKey))
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		return s, errors.New("must be an object")
+	} else if wrong := (*json.SyntaxError)(nil); errors.As(err, &wrong) {
 		return s, fmt.Errorf("is not JSON: %w", err)
+	} else if err != nil {
+		return s, err
 	}
-	if decoder.More() {
-		return s, errors.New("holds more than one object")
-	}
-	for key := range keys {
-		if known := slices.Concat(scheduleKeys, scheduleOtherKey); !slices.Contains(known, key) {
-			if near := humanize.Nearest(key, known); near != "" {
-				return s, fmt.Errorf("unknown field %q (%s?)", key, near)
-			}
-			return s, fmt.Errorf("unknown field %q", key)
-		}
-	}
-	v := &scheduleValues{keys: keys}
 	paused := false
-	read(v, "name", &s.Name, "must be a string")
-	read(v, "cron", &s.Cron, "must be a string")
-	read(v, "zone", &s.Zone, "must be a string")
-	read(v, "overlap", &s.Overlap, "must be a string")
-	read(v, "catch_up", &s.CatchUp, "must be a string")
-	read(v, "paused", &paused, "must be true or false")
-	read(v, "on_tick", &s.OnTick, "must be true or false")
+	v.text("name", &s.Name)
+	v.text("cron", &s.Cron)
+	v.text("zone", &s.Zone)
+	v.text("overlap", (*string)(&s.Overlap))
+	v.text("catch_up", (*string)(&s.CatchUp))
+	decode(v, "paused", &paused, "must be true or false")
+	decode(v, "on_tick", &s.OnTick, "must be true or false")
 	v.seconds("catch_up_window", &s.CatchUpWindow)
 	v.seconds("jitter", &s.Jitter)
 	v.seconds("alert_after", &s.AlertAfter)
@@ -70,7 +54,7 @@ func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, e
 	if paused {
 		s.PausedAt = time.Unix(0, 0) // a time that is not zero marks the schedule as paused; ApplySchedules replaces it by the current time
 	}
-	s.Spec, err = readScheduleTask(keys["task"], caller)
+	s.Spec, err = readScheduleTask(v.members["task"], caller)
 	if err != nil {
 		return s, fmt.Errorf("task: %w", err)
 	}
@@ -97,29 +81,4 @@ func readScheduleTask(text json.RawMessage, caller invocation.Invocation) (jobs.
 		err = &jobs.FieldError{Field: "after", Msg: "the task of a schedule waits for no others"}
 	}
 	return spec, err
-}
-
-// scheduleValues reads the values of a JSON object by key. It treats null like a missing key. The field "err" is the first error.
-type scheduleValues struct {
-	keys map[string]json.RawMessage
-	err  error
-}
-
-func (v *scheduleValues) has(key string) bool {
-	return len(v.keys[key]) > 0 && string(v.keys[key]) != "null"
-}
-
-func read[T any](v *scheduleValues, key string, to *T, wrong string) {
-	if v.err == nil && v.has(key) && json.Unmarshal(v.keys[key], to) != nil {
-		v.err = &jobs.FieldError{Field: key, Msg: wrong}
-	}
-}
-
-func (v *scheduleValues) seconds(key string, to *time.Duration) {
-	n := 0.0
-	read(v, key, &n, "must be a number of seconds")
-	if v.err == nil && (n < 0 || n > taskspec.MaxDelay.Seconds()) {
-		v.err = &jobs.FieldError{Field: key, Msg: "is out of range (0 to 10 years, in seconds)"}
-	}
-	*to = time.Duration(math.Round(n*1000)) * time.Millisecond
 }

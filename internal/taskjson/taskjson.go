@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"unicode/utf8"
-
-	"example.com/runner/internal/jsonscan"
 )
 
 // These limits apply to the JSON in tasks.
@@ -51,8 +49,28 @@ func ValidResult(text []byte) error {
 		return errors.New("result: not JSON")
 	case !utf8.Valid(text):
 		return errors.New("result: not UTF-8")
-	case jsonscan.Depth(text) > MaxDepth:
+	case Depth(text) > MaxDepth:
 		return fmt.Errorf("result: nested more than %d deep", MaxDepth)
 	}
 	return nil
+}
+
+// Depth returns how deeply objects and arrays are nested in valid JSON.
+func Depth(text []byte) int {
+	deep, deepest, quoted := 0, 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			deep++
+			deepest = max(deepest, deep)
+		case c == ']' || c == '}':
+			deep--
+		}
+	}
+	return deepest
 }

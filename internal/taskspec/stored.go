@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"example.com/runner/internal/jsonscan"
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/jobs"
 )
@@ -100,10 +99,11 @@ func DecodeOptions(text []byte) jobs.Options {
 		o.Unknown = map[string]json.RawMessage{"": text}
 		return o
 	}
-	if !json.Valid(text) || text[jsonscan.Blank(text, 0)] != '{' {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) != nil || members == nil {
 		return unreadable()
 	}
-	for key, value := range jsonscan.Members(text) {
+	for key, value := range members {
 		option := storedOption(key)
 		switch {
 		case option != nil && !decodeValue(value, option.stored(&o)):
@@ -112,16 +112,16 @@ func DecodeOptions(text []byte) jobs.Options {
 			o.Unknown = map[string]json.RawMessage{}
 			fallthrough
 		case option == nil:
-			o.Unknown[string(key)] = bytes.Clone(value)
+			o.Unknown[key] = value
 		}
 	}
 	return o
 }
 
 // storedOption returns the option with this key. It returns nil if no option in jobs.Options has this key.
-func storedOption(key []byte) *OptionInfo {
+func storedOption(key string) *OptionInfo {
 	for i := range taskOptions {
-		if option := &taskOptions[i]; option.stored != nil && option.Key == string(key) {
+		if option := &taskOptions[i]; option.stored != nil && option.Key == key {
 			return option
 		}
 	}
@@ -134,30 +134,13 @@ func decodeValue(raw []byte, field any) bool {
 	if raw[0] == 'n' {
 		return isZero(field)
 	}
-	switch to := field.(type) {
-	case *time.Duration:
-		ms, err := strconv.ParseInt(string(raw), 10, 64)
+	if to, ok := field.(*time.Duration); ok {
+		var ms int64
+		err := json.Unmarshal(raw, &ms)
 		*to = duration(ms)
 		return err == nil
-	case *int64:
-		n, err := strconv.ParseInt(string(raw), 10, 64)
-		*to = n
-		return err == nil
-	case *string:
-		return decodeText(raw, to)
-	case *jobs.Codes:
-		return decodeText(raw, (*string)(to))
 	}
 	return json.Unmarshal(raw, field) == nil
-}
-
-func decodeText(raw []byte, to *string) bool {
-	if raw[0] != '"' {
-		return false
-	}
-	text, err := jsonscan.Unquote(raw)
-	*to = text
-	return err == nil
 }
 
 // sameValue reports whether two pointers to option fields point to equal values.

@@ -12,7 +12,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"example.com/runner/internal/jsonscan"
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/jobs"
 )
@@ -134,7 +133,7 @@ func validateArgs(s *jobs.Spec) error {
 		return invalid("args", "not JSON")
 	case !utf8.Valid(s.Args):
 		return invalid("args", "not UTF-8")
-	case jsonscan.Depth(s.Args) > taskjson.MaxDepth:
+	case taskjson.Depth(s.Args) > taskjson.MaxDepth:
 		return invalid("args", "nested more than %d deep", taskjson.MaxDepth)
 	}
 	if s.Job == jobs.CommandJob && !isPlainArgv(s.Args) {
