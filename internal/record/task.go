@@ -3,16 +3,15 @@
 package record
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"slices"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/present"
-	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -33,34 +32,19 @@ type Member struct {
 
 // MarshalJSON implements json.Marshaler.
 func (r Record) MarshalJSON() ([]byte, error) {
-	text := []byte{'{'}
-	for i, m := range r {
-		if i > 0 {
-			text = append(text, ',')
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	separator := "{"
+	for _, m := range r {
+		text.WriteString(separator + `"` + m.Key + `":`)
+		if err := encoder.Encode(m.Value); err != nil {
+			return nil, err
 		}
-		text = append(append(append(text, '"'), m.Key...), `":`...)
-		switch value := m.Value.(type) {
-		case nil:
-			text = append(text, "null"...)
-		case int:
-			text = strconv.AppendInt(text, int64(value), 10)
-		case int64:
-			text = strconv.AppendInt(text, value, 10)
-		case bool:
-			text = strconv.AppendBool(text, value)
-		case Stamp:
-			text = value.appendJSON(text)
-		case Seconds:
-			text = append(text, value.String()...)
-		default:
-			encoded, err := taskjson.Marshal(value)
-			if err != nil {
-				return nil, err
-			}
-			text = append(text, encoded...)
-		}
+		separator = ","
 	}
-	return append(text, '}'), nil
+	text.WriteByte('}')
+	return text.Bytes(), nil
 }
 
 // The method With returns the record with an additional key.

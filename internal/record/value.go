@@ -61,15 +61,7 @@ func (s Stamp) String() string {
 }
 
 // MarshalJSON implements json.Marshaler.
-func (s Stamp) MarshalJSON() ([]byte, error) { return s.appendJSON(nil), nil }
-
-func (s Stamp) appendJSON(text []byte) []byte {
-	t := time.Time(s)
-	if t.IsZero() {
-		return append(text, "null"...)
-	}
-	return append(t.UTC().AppendFormat(append(text, '"'), StampLayout), '"')
-}
+func (s Stamp) MarshalJSON() ([]byte, error) { return json.Marshal(OrNull(s.String())) }
 
 // Seconds is a duration that becomes a number of seconds in JSON, with at most three decimals.
 type Seconds time.Duration
