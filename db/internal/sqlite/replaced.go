@@ -56,14 +56,14 @@ func (d *File) Replaced() error {
 	if beside == nil {
 		return nil
 	}
+	if beside.sized && now.size == 0 { // whoever opens the empty file removes its log
+		return d.replacedError(d.path, "was emptied", "another program has truncated it", nil)
+	}
 	if log, err := statFile(d.logPath); err != nil || log.id != beside.log {
 		return d.lostFile(d.logPath, err)
 	}
 	if shared, err := statFile(d.sharedPath); err != nil || shared.id != beside.shared {
 		return d.lostFile(d.sharedPath, err)
-	}
-	if beside.sized && now.size == 0 {
-		return d.replacedError(d.path, "was emptied", "another program has truncated it", nil)
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package sqlite
 
 import (
+	"errors"
+	"os"
+	"strings"
 	"testing"
 )
 
@@ -29,5 +32,19 @@ func TestCheckpointsAreNotTakenForReplacedFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestAnEmptiedFileIsNamedBeforeItsLog empties the database. The next process
+// that opens the empty file removes its log, which must not hide the cause.
+func TestAnEmptiedFileIsNamedBeforeItsLog(t *testing.T) {
+	d, _ := openFile(t)
+
+	if err := errors.Join(os.Truncate(d.path, 0), os.Remove(d.logPath)); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := d.Replaced(); err == nil || !strings.Contains(err.Error(), "was emptied") {
+		t.Errorf("got %v, want an error that says that the file was emptied", err)
 	}
 }
