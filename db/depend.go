@@ -29,7 +29,7 @@ var deleteWaiting = command(`DELETE FROM {dependencies} WHERE task_id = ?`)
 const wasDue = `(run_at <= created_at OR run_at = updated_at) AS due`
 
 // selectFollowers lists the tasks that wait for task [1]. For each of these tasks it says whether the task also waits for other tasks, or
-// for the release of a hold. It leaves out tasks that are no longer blocked because somebody has changed their state with plain SQL.
+// for its resume. It leaves out tasks that are no longer blocked because somebody has changed their state with plain SQL.
 // Indexes: dependencies_on, dependencies_open.
 var selectFollowers = query(`SELECT task_id, generation_id, any_outcome, lane, run_at, ` + wasDue + `,
 	EXISTS (SELECT 1 FROM {dependencies} AS other
@@ -92,7 +92,7 @@ type follower struct {
 	ID         int64   `db:"task_id"`
 	Generation int64   `db:"generation_id"`
 	AnyOutcome boolean `db:"any_outcome"`
-	Waits      boolean `db:"waits"` // whether the follower also waits for another task or for the release of a hold
+	Waits      boolean `db:"waits"` // whether the follower also waits for another task or is paused
 	Lane       text    `db:"lane"`
 	RunAt      number  `db:"run_at"`
 	Due        boolean `db:"due"` // see wasDue
