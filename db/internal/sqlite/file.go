@@ -47,7 +47,7 @@ func (d *File) find() error {
 		if to, _ := os.Readlink(d.path); to != "" {
 			return dangling(d.path, to)
 		}
-		if err := cmp.Or(d.checkFilesInUse(), d.checkBeside()); err != nil {
+		if err := cmp.Or(d.checkBeside(), d.checkFilesInUse()); err != nil {
 			return err
 		}
 	}
