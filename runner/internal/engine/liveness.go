@@ -52,10 +52,10 @@ func (e *Engine) reportLiveness(ctx context.Context, stopping bool) {
 	}
 }
 
-// untilLiveness shortens a sleep of the loop so that it ends when the next liveness report is due.
-func (e *Engine) untilLiveness(d time.Duration) time.Duration {
+// livenessAt returns when the next liveness report is due, or zero for none.
+func (e *Engine) livenessAt() time.Time {
 	if e.o.Liveness == nil || e.liveness.visitedAt.IsZero() {
-		return d
+		return time.Time{}
 	}
-	return min(d, max(e.liveness.dueAt.Sub(now()), 0))
+	return e.liveness.dueAt
 }

@@ -76,7 +76,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 			continue
 		}
 		e.o.Notifier.SetBusy(e.free() <= 0)
-		timer := time.NewTimer(e.untilPressure(e.untilLiveness(e.untilCancelRead(e.untilReleasePrefetched(e.sleep(stopping))))))
+		timer := time.NewTimer(e.sleep(stopping))
 		select {
 		case a := <-e.ended:
 			e.collect(a)
@@ -156,8 +156,20 @@ func (e *Engine) postponed() bool { return now().Before(e.postponedTill) }
 // postpone delays the next cycle by d.
 func (e *Engine) postpone(d time.Duration) { e.postponedTill = now().Add(d) }
 
-// sleep returns the time that the loop waits if no event comes.
+// sleep returns how long the loop waits if no event comes: until the first of
+// the times at which it has something to do.
 func (e *Engine) sleep(stopping bool) time.Duration {
+	wait := e.untilCycle(stopping)
+	for _, at := range []time.Time{e.releaseAt(), e.cancelDueAt, e.livenessAt(), e.measureAt()} {
+		if !at.IsZero() {
+			wait = min(wait, max(at.Sub(now()), 0))
+		}
+	}
+	return wait
+}
+
+// untilCycle returns the time until the next cycle.
+func (e *Engine) untilCycle(stopping bool) time.Duration {
 	switch {
 	case e.postponed():
 		return e.postponedTill.Sub(now())

@@ -140,16 +140,19 @@ func (e *Engine) release(give func(*attempt) bool) bool {
 	return len(given) > 0
 }
 
-// untilReleasePrefetched shortens a sleep of the loop so that it ends when a task has waited too long for a slot.
-func (e *Engine) untilReleasePrefetched(d time.Duration) time.Duration {
+// releaseAt returns when a task has waited for a slot for too long, or zero if
+// none waits.
+func (e *Engine) releaseAt() (first time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, list := range e.prefetched.queues {
 		for _, a := range list {
-			d = min(d, max(prefetchWait-now().Sub(a.task.StartedAt), 0))
+			if at := a.task.StartedAt.Add(prefetchWait); first.IsZero() || at.Before(first) {
+				first = at
+			}
 		}
 	}
-	return d
+	return first
 }
 
 // waiting returns the number of tasks that wait for a slot.

@@ -85,10 +85,11 @@ func (e *Engine) checkPressure(ctx context.Context, stopping bool) {
 	p.stored = state
 }
 
-// untilPressure shortens a sleep of the loop so that it ends when the machine must be measured again.
-func (e *Engine) untilPressure(d time.Duration) time.Duration {
+// measureAt returns when the machine must be measured again, or zero if nothing
+// keeps the worker from starting tasks.
+func (e *Engine) measureAt() time.Time {
 	if e.pressure.state == "" {
-		return d
+		return time.Time{}
 	}
-	return min(d, max(e.pressure.checkAt.Sub(now()), 0)+time.Millisecond)
+	return e.pressure.checkAt.Add(time.Millisecond)
 }

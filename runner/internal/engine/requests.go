@@ -21,14 +21,6 @@ func (e *Engine) planCancelRead() {
 	}
 }
 
-// untilCancelRead shortens a sleep of the loop so that it ends at the next read of cancel requests.
-func (e *Engine) untilCancelRead(d time.Duration) time.Duration {
-	if e.cancelDueAt.IsZero() {
-		return d
-	}
-	return min(d, max(e.cancelDueAt.Sub(now()), 0))
-}
-
 // cancelRequested reads cancel requests, if it is time, and stops the attempts of their tasks.
 func (e *Engine) cancelRequested(ctx context.Context) {
 	at := now()
