@@ -94,79 +94,68 @@ func (t *tx) status(id int64) (taskStatus, error) {
 	return list[0], nil
 }
 
-// ActionResult is the result of an action for one task.
-type ActionResult struct {
-	ID    int64
-	State jobs.State // current state; empty if there is no such task
-	Done  bool       // whether the action took effect or had nothing to do, such as the cancellation of a finished task
-	Taken bool       // for Retry: whether another task holds the unique key of this task
-
-	Without  int64 // for Retry: a deleted task that this one depended on, so its result is missing; 0: none
-	NeededBy int64 // for Delete: an unfinished task that depends on this finished one; 0: none
-}
-
 // Cancel cancels waiting tasks, and requests cancellation of running ones from their workers. It does not change finished tasks. The
 // parameter "text" says who cancels them and why. If the parameter "hard" is true, commands get KILL at once, without a TERM before it.
-func (d *DB) Cancel(ctx context.Context, ids []int64, text string, hard bool, now time.Time) ([]ActionResult, error) {
+func (d *DB) Cancel(ctx context.Context, ids []int64, text string, hard bool, now time.Time) ([]jobs.ActionResult, error) {
 	return d.move(ctx, ids, cancelling(text, hard, now))
 }
 
 func cancelling(text string, hard bool, now time.Time) action {
 	text = lifecycle.CutError(text) // text becomes the error of the task
-	return func(t *tx, id int64) ([]ActionResult, error) {
+	return func(t *tx, id int64) ([]jobs.ActionResult, error) {
 		m, err := t.cancel(id, text, hard, now)
-		return []ActionResult{m}, err
+		return []jobs.ActionResult{m}, err
 	}
 }
 
-func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (ActionResult, error) {
+func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (jobs.ActionResult, error) {
 	e := end{id: id, state: jobs.Cancelled, waited: true}
 	switch err := t.scan(cancelTask, []any{text, now.UnixMilli(), now.UnixMilli(), id}, &e.queue, &e.lane); {
 	case err == nil:
-		return ActionResult{ID: id, State: jobs.Cancelled, Done: true}, t.ended([]end{e}, now)
+		return jobs.ActionResult{ID: id, State: jobs.Cancelled, Done: true}, t.ended([]end{e}, now)
 	case !errors.Is(err, sql.ErrNoRows):
-		return ActionResult{}, err
+		return jobs.ActionResult{}, err
 	}
 	n, err := t.exec(requestCancel, id, now.UnixMilli(), hard, text)
 	if err != nil || n == 1 {
-		return ActionResult{ID: id, State: jobs.Running, Done: true}, err
+		return jobs.ActionResult{ID: id, State: jobs.Running, Done: true}, err
 	}
 	state, err := t.state(id)
-	return ActionResult{ID: id, State: state, Done: state.Finished()}, err
+	return jobs.ActionResult{ID: id, State: state, Done: state.Finished()}, err
 }
 
 // Retry resets finished tasks as if they were new. A task that waits for a time or for its next attempt becomes due. The parameter "due" is
 // the new due time. A reset task waits again for its dependencies, but only for the unfinished ones.
-func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]ActionResult, error) {
+func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]jobs.ActionResult, error) {
 	return d.move(ctx, ids, retrying(due, now))
 }
 
 func retrying(due, now time.Time) action {
-	return func(t *tx, id int64) ([]ActionResult, error) {
+	return func(t *tx, id int64) ([]jobs.ActionResult, error) {
 		m, err := t.retry(id, due, now)
-		return []ActionResult{m}, err
+		return []jobs.ActionResult{m}, err
 	}
 }
 
 // RetryWithDependents does the same as Retry, and also retries all tasks that were cancelled because one of the given tasks did not
 // complete. The result lists these dependents, too, each after the task that it depends on.
-func (d *DB) RetryWithDependents(ctx context.Context, ids []int64, due, now time.Time) ([]ActionResult, error) {
-	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
+func (d *DB) RetryWithDependents(ctx context.Context, ids []int64, due, now time.Time) ([]jobs.ActionResult, error) {
+	return d.move(ctx, ids, func(t *tx, id int64) ([]jobs.ActionResult, error) {
 		m, err := t.retry(id, due, now)
 		if err != nil || !m.Done {
-			return []ActionResult{m}, err
+			return []jobs.ActionResult{m}, err
 		}
-		return t.revive(id, []ActionResult{m}, now)
+		return t.revive(id, []jobs.ActionResult{m}, now)
 	})
 }
 
-func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
+func (t *tx) retry(id int64, due, now time.Time) (jobs.ActionResult, error) {
 	s, err := t.status(id)
 	if err != nil || s.State == "" {
-		return ActionResult{ID: id}, err
+		return jobs.ActionResult{ID: id}, err
 	}
 	state, generation, lane := s.State, s.Generation, string(s.Lane)
-	refused := ActionResult{ID: id, State: state, Done: state == jobs.Pending}
+	refused := jobs.ActionResult{ID: id, State: state, Done: state == jobs.Pending}
 	var n, waits, gone int64
 	to := lifecycle.InitialState(due, now, false, lane != "" && state != jobs.Retrying)
 	switch {
@@ -213,12 +202,12 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 		}
 		to, err = t.state(id)
 	}
-	return ActionResult{ID: id, State: to, Done: true, Without: gone}, err
+	return jobs.ActionResult{ID: id, State: to, Done: true, Without: gone}, err
 }
 
 // revive retries all tasks that were cancelled because they depend on the task with the given id, which did not complete. It does the same
 // for the dependents of each retried task.
-func (t *tx) revive(id int64, done []ActionResult, now time.Time) ([]ActionResult, error) {
+func (t *tx) revive(id int64, done []jobs.ActionResult, now time.Time) ([]jobs.ActionResult, error) {
 	for again := []int64{id}; len(again) > 0; again = again[1:] {
 		var list []int64
 		if err := t.list(&list, selectRevivable, again[0]); err != nil {
@@ -240,26 +229,26 @@ func (t *tx) revive(id int64, done []ActionResult, now time.Time) ([]ActionResul
 
 // Delete deletes finished tasks with their attempts and output, and frees their unique keys. A task stays while an
 // unfinished task depends on it.
-func (d *DB) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
-	return d.inParts(ctx, ids, func(t *tx, part []int64) ([]ActionResult, error) {
+func (d *DB) Delete(ctx context.Context, ids []int64) ([]jobs.ActionResult, error) {
+	return d.inParts(ctx, ids, func(t *tx, part []int64) ([]jobs.ActionResult, error) {
 		var deleted []int64
 		var list []needOf
 		if err := t.list(&list, selectNeeded, jsonText(part)); err != nil {
 			return nil, err
 		}
 		needed := needMap(list)
-		done, err := t.each(part, func(t *tx, id int64) ([]ActionResult, error) {
+		done, err := t.each(part, func(t *tx, id int64) ([]jobs.ActionResult, error) {
 			if by := needed[id]; by != 0 {
-				m := ActionResult{ID: id}
+				m := jobs.ActionResult{ID: id}
 				var err error
 				if m.State, err = t.state(id); m.State.Finished() {
 					m.NeededBy = by
 				}
-				return []ActionResult{m}, err
+				return []jobs.ActionResult{m}, err
 			}
 			var key string
 			err := t.scan(deleteTask, []any{id}, &key)
-			m := ActionResult{ID: id, Done: err == nil}
+			m := jobs.ActionResult{ID: id, Done: err == nil}
 			if m.Done {
 				deleted = append(deleted, id)
 			}
@@ -268,7 +257,7 @@ func (d *DB) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
 			} else if errors.Is(err, sql.ErrNoRows) {
 				m.State, err = t.state(id)
 			}
-			return []ActionResult{m}, err
+			return []jobs.ActionResult{m}, err
 		})
 		if err == nil {
 			err = t.forget(deleted)
@@ -282,10 +271,10 @@ func (d *DB) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
 const moveMost = 500
 
 // action changes a task. It returns the results for the task and for other tasks that it has changed.
-type action func(t *tx, id int64) ([]ActionResult, error)
+type action func(t *tx, id int64) ([]jobs.ActionResult, error)
 
 // The method "each" applies an action to each task in the transaction t.
-func (t *tx) each(ids []int64, one action) (done []ActionResult, err error) {
+func (t *tx) each(ids []int64, one action) (done []jobs.ActionResult, err error) {
 	for _, id := range ids {
 		some, err := one(t, id)
 		if err != nil {
@@ -297,15 +286,16 @@ func (t *tx) each(ids []int64, one action) (done []ActionResult, err error) {
 }
 
 // move applies an action to each task, in transactions of at most moveMost tasks.
-func (d *DB) move(ctx context.Context, ids []int64, one action) ([]ActionResult, error) {
-	return d.inParts(ctx, ids, func(t *tx, part []int64) ([]ActionResult, error) { return t.each(part, one) })
+func (d *DB) move(ctx context.Context, ids []int64, one action) ([]jobs.ActionResult, error) {
+	return d.inParts(ctx, ids, func(t *tx, part []int64) ([]jobs.ActionResult, error) { return t.each(part, one) })
 }
 
 // inParts divides the tasks into parts of at most moveMost tasks, and calls act for each part in a transaction of its own.
-func (d *DB) inParts(ctx context.Context, ids []int64, act func(t *tx, part []int64) ([]ActionResult, error)) ([]ActionResult, error) {
-	results := make([]ActionResult, 0, len(ids))
+func (d *DB) inParts(ctx context.Context, ids []int64,
+	act func(t *tx, part []int64) ([]jobs.ActionResult, error)) ([]jobs.ActionResult, error) {
+	results := make([]jobs.ActionResult, 0, len(ids))
 	for part := range slices.Chunk(ids, moveMost) {
-		done, err := updateAs(ctx, d, full, func(t *tx) ([]ActionResult, error) { return act(t, part) })
+		done, err := updateAs(ctx, d, full, func(t *tx) ([]jobs.ActionResult, error) { return act(t, part) })
 		if err != nil {
 			return results, err
 		}

@@ -218,21 +218,13 @@ func (t *tx) link(id int64, now time.Time) (waits, broken bool, err error) {
 	return waits, broken, err
 }
 
-// Dependency is an element of the lists that DB.Dependencies returns for a task: a task that the given task waits for, or a task that waits
-// for the given task.
-type Dependency struct {
-	ID    int64      `db:"id"`
-	Any   bool       `db:"any_outcome"` // whether any outcome satisfies the dependency
-	State jobs.State `db:"state"`       // empty if the task was deleted
-}
-
 // Dependencies lists both sides of the dependencies of task id. The result waitsFor has the tasks that this task waits for or has waited
 // for. The result "waiters" has the tasks that wait or have waited for this task. The parameter "most" is the maximum length of each list;
 // 0 means no maximum.
-func (d *DB) Dependencies(ctx context.Context, id int64, most int) (waitsFor, waiters []Dependency, err error) {
+func (d *DB) Dependencies(ctx context.Context, id int64, most int) (waitsFor, waiters []jobs.Dependency, err error) {
 	most = cmp.Or(most, math.MaxInt32)
-	if waitsFor, err = readRows[Dependency](ctx, d, selectDependencies, id, most); err == nil {
-		waiters, err = readRows[Dependency](ctx, d, selectDependents, id, most)
+	if waitsFor, err = readRows[jobs.Dependency](ctx, d, selectDependencies, id, most); err == nil {
+		waiters, err = readRows[jobs.Dependency](ctx, d, selectDependents, id, most)
 	}
 	return waitsFor, waiters, err
 }

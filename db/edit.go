@@ -47,8 +47,9 @@ type Edit struct {
 // Edit changes the settings of a waiting task. The function "decide" gets the task and returns its new settings; it must not take long.
 // Edit does not change a task that runs or has finished, and does not call decide for it. It returns an error of decide unchanged. An error
 // of kind jobs.ErrConflict means that another task holds the new unique key.
-func (d *DB) Edit(ctx context.Context, id int64, by string, now time.Time, decide func(jobs.Task) (Edit, error)) (ActionResult, error) {
-	var m ActionResult
+func (d *DB) Edit(ctx context.Context, id int64, by string, now time.Time,
+	decide func(jobs.Task) (Edit, error)) (jobs.ActionResult, error) {
+	var m jobs.ActionResult
 	err := d.updateAlone(ctx, full, func(t *tx) (err error) {
 		m, err = t.edit(id, by, now, decide)
 		return err
@@ -56,9 +57,9 @@ func (d *DB) Edit(ctx context.Context, id int64, by string, now time.Time, decid
 	return m, err
 }
 
-func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Edit, error)) (ActionResult, error) {
+func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Edit, error)) (jobs.ActionResult, error) {
 	s, err := t.changeable(id, now)
-	m := ActionResult{ID: id, State: s.State}
+	m := jobs.ActionResult{ID: id, State: s.State}
 	if err != nil || !movable(s.State) {
 		return m, err
 	}
@@ -164,20 +165,20 @@ func (t *tx) setInput(id int64, input []byte) error {
 // their queue, and of all tasks that wait for their lane. The first id gets the
 // highest priority. A task whose priority is already high enough keeps it.
 // PutFirst does not change tasks that run or have finished.
-func (d *DB) PutFirst(ctx context.Context, ids []int64, by string, now time.Time) ([]ActionResult, error) {
+func (d *DB) PutFirst(ctx context.Context, ids []int64, by string, now time.Time) ([]jobs.ActionResult, error) {
 	last := slices.Clone(ids)
 	slices.Reverse(last)
-	done, err := d.move(ctx, last, func(t *tx, id int64) ([]ActionResult, error) {
+	done, err := d.move(ctx, last, func(t *tx, id int64) ([]jobs.ActionResult, error) {
 		m, err := t.putFirst(id, by, now)
-		return []ActionResult{m}, err
+		return []jobs.ActionResult{m}, err
 	})
 	slices.Reverse(done)
 	return done, err
 }
 
-func (t *tx) putFirst(id int64, by string, now time.Time) (ActionResult, error) {
+func (t *tx) putFirst(id int64, by string, now time.Time) (jobs.ActionResult, error) {
 	s, err := t.status(id)
-	m := ActionResult{ID: id, State: s.State, Done: movable(s.State)}
+	m := jobs.ActionResult{ID: id, State: s.State, Done: movable(s.State)}
 	if err != nil || !m.Done {
 		return m, err
 	}

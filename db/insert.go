@@ -50,17 +50,8 @@ var selectInput = query(`SELECT data FROM {inputs} WHERE task_id = ?`)
 
 var deleteInput = command(`DELETE FROM {inputs} WHERE task_id = ?`)
 
-// Inserted is the result for one Spec.
-type Inserted struct {
-	ID   int64
-	Kept bool // whether another task holds the unique key; then nothing was added, and ID is the id of that task
-	// Replaced reports whether another task held the unique key, had not started, and got the settings of the new task. Then Kept is false,
-	// and ID is the id of that task.
-	Replaced bool
-}
-
 // Insert adds all tasks at the time now, or none, and returns when they are durable. The specs must be valid.
-func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]Inserted, error) {
+func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]jobs.Enqueued, error) {
 	var of *inserter // this inserter has the tasks of all callers in the group, not only those of this call
 	var from int
 	r := &request{level: full, shared: !slices.ContainsFunc(specs, alone), adds: true, run: func(t *tx) (err error) {
@@ -70,7 +61,7 @@ func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]In
 	if len(specs) == 1 && r.shared && len(specs[0].Metadata) == 0 {
 		r.single = func(t *tx) error {
 			id, err := t.insertOne(&specs[0], now)
-			of, from = &inserter{added: []Inserted{{ID: id}}}, 0
+			of, from = &inserter{added: []jobs.Enqueued{{ID: id}}}, 0
 			return err
 		}
 	}
@@ -96,7 +87,7 @@ func (t *tx) insertAll(specs []jobs.Spec, now time.Time) (of *inserter, from int
 
 // InsertSeq is Insert for any number of tasks. It iterates over specs once, and holds the write lock meanwhile. An error from specs
 // undoes everything, and InsertSeq returns it unchanged.
-func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], now time.Time) ([]Inserted, error) {
+func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], now time.Time) ([]jobs.Enqueued, error) {
 	var of *inserter
 	err := d.updateAlone(ctx, full, func(t *tx) error {
 		of = t.inserter()
@@ -124,22 +115,23 @@ func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], n
 const keyTries = 3
 
 // insertSpec adds one task. The parameter "added" holds the results of the tasks before it in the same call.
-func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inserted, error) {
+func (t *tx) insertSpec(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (jobs.Enqueued, error) {
 	for range keyTries {
 		if one, err := t.insertOnce(spec, added, now); !errors.Is(err, errTaken) {
 			return one, err
 		}
 	}
-	return Inserted{}, &jobs.Error{Kind: jobs.ErrConflict, What: fmt.Sprintf("cannot add a task with the unique key %q", spec.UniqueKey),
+	return jobs.Enqueued{}, &jobs.Error{Kind: jobs.ErrConflict,
+		What: fmt.Sprintf("cannot add a task with the unique key %q", spec.UniqueKey),
 		Why:  []string{"the database keeps it out, and no task holds the key"},
 		Hint: "look for a trigger of another program on the table tasks"}
 }
 
 // insertOnce tries to add one task. It returns errTaken if another task has taken
 // the unique key meanwhile: the next try finds that task.
-func (t *tx) insertOnce(spec *jobs.Spec, added []Inserted, now time.Time) (Inserted, error) {
+func (t *tx) insertOnce(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (jobs.Enqueued, error) {
 	if err := t.checkSpace(); err != nil {
-		return Inserted{}, err
+		return jobs.Enqueued{}, err
 	}
 	task := lifecycle.NewTask(spec, now)
 	if task.UniqueKey != "" {
@@ -150,21 +142,21 @@ func (t *tx) insertOnce(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 		}
 		switch {
 		case err != nil:
-			return Inserted{}, err
+			return jobs.Enqueued{}, err
 		case released == 1:
 		case id != 0 && spec.Replace:
 			o, err := t.orderingOf(spec, added)
 			if err != nil {
-				return Inserted{}, err
+				return jobs.Enqueued{}, err
 			}
 			return t.replace(id, spec, task, o, now)
 		case id != 0:
-			return Inserted{ID: id, Kept: true}, nil
+			return jobs.Enqueued{ID: id, Kept: true}, nil
 		}
 	}
 	o, err := t.orderingOf(spec, added)
 	if err != nil {
-		return Inserted{}, err
+		return jobs.Enqueued{}, err
 	}
 	var id int64
 	if o.used {
@@ -182,7 +174,7 @@ func (t *tx) insertOnce(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 	if err == nil && spec.Batch == jobs.NewBatch {
 		err = t.one(startBatch, id, id)
 	}
-	return Inserted{ID: id}, err
+	return jobs.Enqueued{ID: id}, err
 }
 
 // insertOne adds one task in a transaction of its own. The caller must have checked that alone(spec) is false and
@@ -298,7 +290,7 @@ func (o *ordering) names() bool { return len(o.after)+len(o.afterAny) > 0 }
 
 // orderingOf returns how the task of a spec depends on other tasks. The parameter "added" holds the results of the earlier tasks of the
 // same call.
-func (t *tx) orderingOf(spec *jobs.Spec, added []Inserted) (ordering, error) {
+func (t *tx) orderingOf(spec *jobs.Spec, added []jobs.Enqueued) (ordering, error) {
 	o := ordering{used: lifecycle.Ordered(spec), paused: spec.Paused}
 	if !o.used {
 		return o, nil
@@ -355,7 +347,7 @@ func waitsValue(state jobs.State, waits bool) any {
 
 // withEarlier appends the ids of earlier tasks of the same call to a copy of the list "ids". The list "earlier" has the indexes of these
 // tasks in the list "added".
-func withEarlier(ids []int64, earlier []int, added []Inserted) ([]int64, error) {
+func withEarlier(ids []int64, earlier []int, added []jobs.Enqueued) ([]int64, error) {
 	for _, i := range earlier {
 		if i < 0 || i >= len(added) {
 			return nil, &jobs.FieldError{Field: "after", Msg: fmt.Sprintf("%d is no earlier task of this call", i)}

@@ -42,14 +42,14 @@ const (
 // in the inserter, until flush adds it by one statement together with other such tasks.
 type inserter struct {
 	t     *tx
-	most  int        // greatest number of tasks that may wait for flush
-	ids   []int64    // ids of the added tasks; only flush uses this field
-	batch int64      // id of the batch that the current call has begun; 0 if it has begun none
-	from  int        // index, in the field "added", of the first task of the call that began the batch
-	added []Inserted // results of all calls; the tasks that wait have no id yet
-	waits []any      // values of the tasks that flush will write
-	bytes int        // total size of the arguments of the tasks that wait
-	task  jobs.Task  // used by the method "add" only; a local variable there would cost an allocation per task
+	most  int             // greatest number of tasks that may wait for flush
+	ids   []int64         // ids of the added tasks; only flush uses this field
+	batch int64           // id of the batch that the current call has begun; 0 if it has begun none
+	from  int             // index, in the field "added", of the first task of the call that began the batch
+	added []jobs.Enqueued // results of all calls; the tasks that wait have no id yet
+	waits []any           // values of the tasks that flush will write
+	bytes int             // total size of the arguments of the tasks that wait
+	task  jobs.Task       // used by the method "add" only; a local variable there would cost an allocation per task
 }
 
 // inserter returns the inserter of the transaction. The transaction flushes the inserter before it commits.
@@ -110,7 +110,7 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	in.waits, in.added = values, append(in.added, Inserted{})
+	in.waits, in.added = values, append(in.added, jobs.Enqueued{})
 	in.bytes += len(in.task.Args)
 	if len(in.waits) == in.most*in.t.plainValues() || in.bytes >= waitingMost {
 		return in.flush(false)

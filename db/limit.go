@@ -153,14 +153,6 @@ func (t *tx) freeDueLanes(now time.Time) error {
 	return nil
 }
 
-// LimitStat is a limit and its present use.
-type LimitStat struct {
-	jobs.Limit
-	InUse     int       // number of running tasks of the target
-	NextAt    time.Time // time at which the rate lets the next task start; zero if it can start now or if there is no rate
-	UpdatedAt time.Time
-}
-
 // SetLimit adds a limit, or replaces the limit of the same target. It is idempotent. The limit applies from the next claim on.
 func (d *DB) SetLimit(ctx context.Context, l jobs.Limit, now time.Time) error {
 	return d.update(ctx, full, func(t *tx) error {
@@ -195,7 +187,7 @@ func (d *DB) RemoveLimit(ctx context.Context, target jobs.Target, now time.Time)
 }
 
 // Limits lists all limits with their present use, ordered by kind and name.
-func (d *DB) Limits(ctx context.Context, now time.Time) ([]LimitStat, error) {
+func (d *DB) Limits(ctx context.Context, now time.Time) ([]jobs.LimitStatus, error) {
 	rows, err := readRows[limitRow](ctx, d, selectLimits)
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -204,9 +196,9 @@ func (d *DB) Limits(ctx context.Context, now time.Time) ([]LimitStat, error) {
 	if err != nil {
 		return nil, err
 	}
-	stats := make([]LimitStat, len(rows))
+	stats := make([]jobs.LimitStatus, len(rows))
 	for i := range rows {
-		s := LimitStat{Limit: rows[i].limit(), UpdatedAt: rows[i].UpdatedAt.time()}
+		s := jobs.LimitStatus{Limit: rows[i].limit(), UpdatedAt: rows[i].UpdatedAt.time()}
 		_, s.NextAt = rows[i].bucket().starts(s.Limit, now)
 		for _, r := range running {
 			if slices.Contains(targetsOf(r.Queue, r.Job), s.Target) {

@@ -23,10 +23,10 @@ const newSettings = `state = ?, queue = ?, job = ?, args = ?,
 
 // replace gives the old task, which has the given id and is unfinished, the settings of the new task. If the old task has started, replace
 // changes nothing.
-func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now time.Time) (Inserted, error) {
+func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now time.Time) (jobs.Enqueued, error) {
 	s, err := t.status(id)
 	if err != nil {
-		return Inserted{}, err
+		return jobs.Enqueued{}, err
 	}
 	generation, lane := s.Generation, string(s.Lane)
 	keepsLane := s.State == jobs.Pending && lane == task.Lane          // if the old task holds the same lane, the new task keeps it
@@ -35,19 +35,19 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 	task.State = state
 	values, err := appendSettings(nil, &task, settings{depends: o.names(), waits: waitsValue(state, waits)})
 	if err != nil {
-		return Inserted{}, err
+		return jobs.Enqueued{}, err
 	}
 	n, err := t.exec(replaceTask, append(values, string(state), id, generation)...)
 	if err != nil || n == 0 {
-		return Inserted{ID: id, Kept: true}, err
+		return jobs.Enqueued{ID: id, Kept: true}, err
 	}
 	if state != s.State {
 		generation++
 	}
 	if err := t.setInput(id, spec.Input); err != nil {
-		return Inserted{}, err
+		return jobs.Enqueued{}, err
 	}
-	one := Inserted{ID: id, Replaced: true}
+	one := jobs.Enqueued{ID: id, Replaced: true}
 	task.ID = id
 	if err := t.holdKey(&task, lifecycle.KeyHeldUntil(spec, &task)); err != nil {
 		return one, err

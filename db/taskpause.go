@@ -33,17 +33,17 @@ var waitsForTasks = query(`SELECT EXISTS (SELECT 1 FROM {dependencies} WHERE tas
 
 // PauseTasks keeps waiting tasks from starting until ResumeTasks. It does not change tasks that run or have finished. If a task is paused
 // already, the user, time and reason of its first pause stay.
-func (d *DB) PauseTasks(ctx context.Context, ids []int64, by, reason string, now time.Time) ([]ActionResult, error) {
+func (d *DB) PauseTasks(ctx context.Context, ids []int64, by, reason string, now time.Time) ([]jobs.ActionResult, error) {
 	reason = lifecycle.CutError(reason)
-	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
+	return d.move(ctx, ids, func(t *tx, id int64) ([]jobs.ActionResult, error) {
 		m, err := t.pauseTask(id, TaskChange{At: now, By: by, Action: ActionPause, Text: reason})
-		return []ActionResult{m}, err
+		return []jobs.ActionResult{m}, err
 	})
 }
 
-func (t *tx) pauseTask(id int64, c TaskChange) (ActionResult, error) {
+func (t *tx) pauseTask(id int64, c TaskChange) (jobs.ActionResult, error) {
 	s, err := t.changeable(id, c.At)
-	m := ActionResult{ID: id, State: s.State, Done: bool(s.Paused)}
+	m := jobs.ActionResult{ID: id, State: s.State, Done: bool(s.Paused)}
 	if err != nil || bool(s.Paused) || !movable(s.State) {
 		return m, err
 	}
@@ -56,7 +56,7 @@ func (t *tx) pauseTask(id int64, c TaskChange) (ActionResult, error) {
 	if s.Lane != "" && lifecycle.HoldsLane(s.State) {
 		err = t.freeLane(string(s.Lane), c.At)
 	}
-	return ActionResult{ID: id, State: jobs.Blocked, Done: true}, err
+	return jobs.ActionResult{ID: id, State: jobs.Blocked, Done: true}, err
 }
 
 // addPause stores the pause of a task, and records it in the table task_changes.
@@ -69,16 +69,16 @@ func (t *tx) addPause(id int64, c TaskChange) error {
 
 // ResumeTasks ends the pause of tasks. If all dependencies of a task have ended, the task gets the state that a new task would get. A task
 // that is not paused stays unchanged. ResumeTasks reports such a task as done, unless the task runs or has finished.
-func (d *DB) ResumeTasks(ctx context.Context, ids []int64, by string, now time.Time) ([]ActionResult, error) {
-	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
+func (d *DB) ResumeTasks(ctx context.Context, ids []int64, by string, now time.Time) ([]jobs.ActionResult, error) {
+	return d.move(ctx, ids, func(t *tx, id int64) ([]jobs.ActionResult, error) {
 		m, err := t.resumeTask(id, TaskChange{At: now, By: by, Action: ActionResume})
-		return []ActionResult{m}, err
+		return []jobs.ActionResult{m}, err
 	})
 }
 
-func (t *tx) resumeTask(id int64, c TaskChange) (ActionResult, error) {
+func (t *tx) resumeTask(id int64, c TaskChange) (jobs.ActionResult, error) {
 	s, err := t.status(id)
-	m := ActionResult{ID: id, State: s.State, Done: movable(s.State)}
+	m := jobs.ActionResult{ID: id, State: s.State, Done: movable(s.State)}
 	if err != nil || !bool(s.Paused) {
 		return m, err
 	}

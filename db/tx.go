@@ -115,7 +115,7 @@ var (
 
 // InsertAllTx adds tasks as part of the caller's transaction. The specs must be
 // valid. After an error it has added none of them.
-func (d *DB) InsertAllTx(ctx context.Context, outer *sql.Tx, specs []jobs.Spec, now time.Time) ([]Inserted, error) {
+func (d *DB) InsertAllTx(ctx context.Context, outer *sql.Tx, specs []jobs.Spec, now time.Time) ([]jobs.Enqueued, error) {
 	t, err := d.within(ctx, outer, engine.Change)
 	if err != nil {
 		return nil, err
@@ -138,16 +138,16 @@ func (d *DB) InsertAllTx(ctx context.Context, outer *sql.Tx, specs []jobs.Spec, 
 }
 
 // CancelTx does the same as Cancel in the caller's transaction. The workers of running tasks stop them after the commit.
-func (d *DB) CancelTx(ctx context.Context, outer *sql.Tx, ids []int64, text string, hard bool, now time.Time) ([]ActionResult, error) {
+func (d *DB) CancelTx(ctx context.Context, outer *sql.Tx, ids []int64, text string, hard bool, now time.Time) ([]jobs.ActionResult, error) {
 	return d.moveTx(ctx, outer, "cancel", ids, cancelling(text, hard, now))
 }
 
 // RetryTx does the same as Retry in the caller's transaction.
-func (d *DB) RetryTx(ctx context.Context, outer *sql.Tx, ids []int64, due, now time.Time) ([]ActionResult, error) {
+func (d *DB) RetryTx(ctx context.Context, outer *sql.Tx, ids []int64, due, now time.Time) ([]jobs.ActionResult, error) {
 	return d.moveTx(ctx, outer, "retry", ids, retrying(due, now))
 }
 
-func (d *DB) moveTx(ctx context.Context, outer *sql.Tx, what string, ids []int64, one action) ([]ActionResult, error) {
+func (d *DB) moveTx(ctx context.Context, outer *sql.Tx, what string, ids []int64, one action) ([]jobs.ActionResult, error) {
 	t, err := d.within(ctx, outer, engine.Change)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ func TestReplaceChangesEverySettingOfATaskThatHasNotStarted(t *testing.T) {
 		jobs.MaxLosses(2),
 		jobs.KillAfter(0), jobs.Retry(jobs.Backoff{Strategy: jobs.Linear, Delay: time.Second, Max: time.Hour}), jobs.RetryOn("75"),
 		jobs.OutputLimit(9))
-	var before Inserted
+	var before jobs.Enqueued
 	// The task becomes pending, then scheduled. It stays scheduled, and then becomes pending again.
 	for i, spec := range []jobs.Spec{first, second, second, first} {
 		later := at.Add(time.Duration(i) * time.Second)
@@ -35,7 +35,7 @@ func TestReplaceChangesEverySettingOfATaskThatHasNotStarted(t *testing.T) {
 		}
 		if i == 0 {
 			before = done[0]
-		} else if done[0] != (Inserted{ID: before.ID, Replaced: true}) {
+		} else if done[0] != (jobs.Enqueued{ID: before.ID, Replaced: true}) {
 			t.Fatalf("insert %d: got %+v, want task %d replaced", i, done[0], before.ID)
 		}
 		tasks, err := d.List(t.Context(), jobs.Filter{}, Page{})
@@ -72,7 +72,7 @@ func TestReplaceKeepsATaskThatHasStarted(t *testing.T) {
 		t.Fatalf("got %d claims and error %v, want 1 claim", len(result.Claimed), err)
 	}
 	done, err := d.Insert(t.Context(), []jobs.Spec{uniqueCommand("b")}, now())
-	if want := (Inserted{ID: result.Claimed[0].ID, Kept: true}); err != nil || done[0] != want {
+	if want := (jobs.Enqueued{ID: result.Claimed[0].ID, Kept: true}); err != nil || done[0] != want {
 		t.Errorf("got %+v and error %v, want %+v", done, err, want)
 	}
 	if input, err := d.Input(t.Context(), done[0].ID); err != nil || string(input) != "a" {

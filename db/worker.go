@@ -62,23 +62,16 @@ type WorkerInfo struct {
 	UID       int
 	Version   string
 	Slots     int
-	Queues    []QueueMax // queues that the worker serves; nil for all
-	Jobs      []string   // the jobs whose tasks the worker takes; none if Single
-	Single    bool       // whether the worker runs only a task that it adds itself; only Register reads this field
-	State     string     // one of the states of workers, such as WorkerReady
+	Queues    []jobs.QueueMax // queues that the worker serves; nil for all
+	Jobs      []string        // the jobs whose tasks the worker takes; none if Single
+	Single    bool            // whether the worker runs only a task that it adds itself; only Register reads this field
+	State     string          // one of the states of workers, such as WorkerReady
 	Lease     time.Duration
 	StartedAt time.Time
 	BeatAt    time.Time
 	Running   []int64    // ids of the worker's running tasks
 	Leaked    int        // number of functions that still run although the worker has released their slots
 	Hooks     jobs.Hooks // hooks that apply to tasks without hooks of their own; only Register reads this field
-}
-
-// QueueMax is a queue that a worker serves. Max is the number of tasks of the queue that the worker runs at the same time; 0 means the
-// number of its slots.
-type QueueMax struct {
-	Queue string `json:"queue"`
-	Max   int    `json:"max"`
 }
 
 // Worker is a registered worker. Only one goroutine may call Cycle at a time. All other methods are safe for concurrent use.

@@ -4,28 +4,11 @@ import (
 	"context"
 	"time"
 
-	"example.com/runner/db"
 	"example.com/runner/jobs"
 )
 
 // ActionResult is what Cancel, Retry or Delete did with one task.
-type ActionResult struct {
-	ID    int64
-	State jobs.State // state after the call; empty if there is no such task
-	Done  bool       // whether the task is now in the requested state, because of this call or an earlier change
-	Taken bool       // only for Retry: whether another task holds the unique key of this task
-
-	// Without is only for Retry: a deleted task that this task depended on, so
-	// that its result is missing in the next attempt. 0 means none.
-	Without int64
-	// NeededBy is only for Delete: an unfinished task that depends on this
-	// finished task, which therefore stays. 0 means none.
-	NeededBy int64
-}
-
-func actionResults(list []db.ActionResult) []ActionResult {
-	return convert(list, func(m db.ActionResult) ActionResult { return ActionResult(m) })
-}
+type ActionResult = jobs.ActionResult
 
 // CancelOptions are the options of Cancel.
 type CancelOptions struct {
@@ -38,7 +21,7 @@ type CancelOptions struct {
 func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions) ([]ActionResult, error) {
 	results, err := r.store.Cancel(ctx, ids, r.cancelText(options), options.Now, now())
 	r.notifier.Notify()
-	return actionResults(results), err
+	return results, err
 }
 
 // cancelText says who cancels a task and why.
@@ -62,7 +45,7 @@ func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]Ac
 	at := now()
 	results, err := r.store.Retry(ctx, ids, at.Add(in), at)
 	r.notifier.Notify()
-	return actionResults(results), err
+	return results, err
 }
 
 // RetryWithDependents retries tasks as Retry does. It also retries the tasks that depend on them, directly or through other tasks, and that
@@ -75,7 +58,7 @@ func (r *Runner) RetryWithDependents(ctx context.Context, ids []int64, in time.D
 	at := now()
 	results, err := r.store.RetryWithDependents(ctx, ids, at.Add(in), at)
 	r.notifier.Notify()
-	return actionResults(results), err
+	return results, err
 }
 
 // validDelay checks the delay of a retry.
@@ -89,6 +72,5 @@ func validDelay(in time.Duration) error {
 // Delete deletes finished tasks with their attempts and output. It leaves unfinished tasks, and finished ones that an
 // unfinished task depends on: that task will read their results.
 func (r *Runner) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
-	results, err := r.store.Delete(ctx, ids)
-	return actionResults(results), err
+	return r.store.Delete(ctx, ids)
 }

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"example.com/runner/db"
 	"example.com/runner/internal/access"
 	"example.com/runner/internal/guard"
 	"example.com/runner/internal/lifecycle"
@@ -21,15 +20,7 @@ import (
 )
 
 // Enqueued is the result of enqueuing a Spec.
-type Enqueued struct {
-	ID       int64
-	Kept     bool // whether another task held the unique key; ID is then the id of that task, and no task was added
-	Replaced bool // whether a waiting task held the key and now has the settings of the Spec; Kept is then false
-}
-
-func enqueued(list []db.Inserted) []Enqueued {
-	return convert(list, func(i db.Inserted) Enqueued { return Enqueued(i) })
-}
+type Enqueued = jobs.Enqueued
 
 // Enqueue adds a task, and returns it when the task is on the disk. If another task holds the unique key of the Spec (see jobs.Unique),
 // Enqueue adds nothing and returns that task with Kept set. If retention has deleted that task, only ID, UniqueKey and Kept are set.
@@ -98,7 +89,7 @@ func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([
 	if err == nil {
 		err = r.added(ctx)
 	}
-	return enqueued(done), err
+	return done, err
 }
 
 // EnqueueAll adds any number of tasks in one transaction: either all of them or none. It iterates over the specs once, and no other process
@@ -128,7 +119,7 @@ func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]E
 	if err == nil {
 		err = r.added(ctx)
 	}
-	return enqueued(done), err
+	return done, err
 }
 
 // errRefused stands for an error of enqueue middleware inside a transaction.

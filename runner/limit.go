@@ -3,21 +3,14 @@ package runner
 import (
 	"cmp"
 	"context"
-	"time"
 
-	"example.com/runner/db"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
 // LimitStatus is a limit and its use.
-type LimitStatus struct {
-	jobs.Limit
-	InUse     int       // number of running tasks of the target
-	NextAt    time.Time // time at which the rate limit lets the next task start; zero if a task can start now, or without a rate limit
-	UpdatedAt time.Time
-}
+type LimitStatus = jobs.LimitStatus
 
 // SetLimit limits how many tasks of a queue, job or lane, or of the whole database, run at once, and how often they start. A lane without a
 // limit runs one task at a time. The limit holds for all workers together. SetLimit replaces the whole limit of its target, and it is
@@ -44,21 +37,14 @@ func (r *Runner) RemoveLimit(ctx context.Context, target jobs.Target) error {
 
 // Limits lists all limits, sorted by kind and name.
 func (r *Runner) Limits(ctx context.Context) ([]LimitStatus, error) {
-	list, err := r.store.Limits(ctx, now())
-	return convert(list, func(l db.LimitStat) LimitStatus { return LimitStatus(l) }), err
+	return r.store.Limits(ctx, now())
 }
 
 // Dependency is a dependency between a given task and another task.
-type Dependency struct {
-	ID    int64
-	Any   bool       // whether the task that waits may start even if the task that it waits for has failed or was cancelled
-	State jobs.State // state of the other task; empty if the other task was deleted
-}
+type Dependency = jobs.Dependency
 
 // Dependencies returns two lists: the tasks that a task waits for or has waited for, and the tasks that wait or have waited for this task.
 // Both lists are in the order of ids. The parameter "most" limits the length of each list; 0 means all tasks.
 func (r *Runner) Dependencies(ctx context.Context, id int64, most int) (on, by []Dependency, err error) {
-	waitsFor, waiting, err := r.store.Dependencies(ctx, id, most)
-	dependency := func(d db.Dependency) Dependency { return Dependency(d) }
-	return convert(waitsFor, dependency), convert(waiting, dependency), err
+	return r.store.Dependencies(ctx, id, most)
 }

@@ -40,15 +40,13 @@ func (r *Runner) AddTx(ctx context.Context, tx *sql.Tx, specs ...jobs.Spec) ([]E
 	if err := r.prepareAll(ctx, specs); err != nil {
 		return nil, err
 	}
-	done, err := r.store.InsertAllTx(ctx, tx, specs, now())
-	return enqueued(done), err
+	return r.store.InsertAllTx(ctx, tx, specs, now())
 }
 
 // CancelTx cancels tasks as part of a transaction of the caller, as Cancel does. If a task runs, its worker stops it after the commit. If
 // tx is rolled back, no task is cancelled. EnqueueTx documents the requirements of tx and the errors jobs.ErrInvalid and jobs.ErrBusy.
 func (r *Runner) CancelTx(ctx context.Context, tx *sql.Tx, ids []int64, options CancelOptions) ([]ActionResult, error) {
-	results, err := r.store.CancelTx(ctx, tx, ids, r.cancelText(options), options.Now, now())
-	return actionResults(results), err
+	return r.store.CancelTx(ctx, tx, ids, r.cancelText(options), options.Now, now())
 }
 
 // RetryTx makes finished tasks due again as part of a transaction of the caller, as Retry does. EnqueueTx documents the requirements of tx
@@ -58,8 +56,7 @@ func (r *Runner) RetryTx(ctx context.Context, tx *sql.Tx, ids []int64, in time.D
 		return nil, err
 	}
 	at := now()
-	results, err := r.store.RetryTx(ctx, tx, ids, at.Add(in), at)
-	return actionResults(results), err
+	return r.store.RetryTx(ctx, tx, ids, at.Add(in), at)
 }
 
 // GetTx returns a task as a transaction of the caller sees it, with the earlier changes of tx. In a file, tx does not see later changes by

@@ -153,7 +153,7 @@ func (r *Runner) engineOptions(untilEmpty bool) engine.Options {
 		Handlers: r.wrapped(), PrepareTick: r.prepareTick, OnTick: r.onTick, Fenced: &r.fenced, Leaked: &r.leaked, UntilEmpty: untilEmpty,
 		Concurrency: o.Concurrency, MaxWait: o.MaxWait,
 		MaxLoad: o.MaxLoad, MinFreeMemory: o.MinFreeMemory,
-		Queues: convert(o.Queues, func(q QueueMax) db.QueueMax { return db.QueueMax(q) }),
+		Queues: o.Queues,
 		Grace:  o.Grace, StuckAfter: o.StuckAfter, ReleaseStuck: o.ReleaseStuck, Lease: o.Lease, WriteEvery: o.WriteEvery,
 		Timeout: o.Timeout, OutputLimit: o.OutputLimit,
 		LeaveChildren: o.LeaveChildren, Name: o.Name, Keep: o.Keep,

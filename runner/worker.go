@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
 )
 
@@ -40,10 +41,7 @@ type Worker struct {
 }
 
 // QueueMax is a queue that a worker serves.
-type QueueMax struct {
-	Queue string `json:"queue"`
-	Max   int    `json:"max"` // greatest number of tasks or batches of the queue that the worker runs at once; 0 for all slots
-}
+type QueueMax = jobs.QueueMax
 
 // seenWithin limits the result of Workers to workers whose last heartbeat is at most this many leases old.
 const seenWithin = 2
@@ -59,7 +57,7 @@ func (r *Runner) Workers(ctx context.Context) ([]Worker, error) {
 		}
 		worker := Worker{ID: w.ID, Name: w.Name, Host: w.Host, BootID: w.BootID, PID: w.PID, Namespace: w.Namespace,
 			User: w.User, UID: w.UID, Version: w.Version, Slots: w.Slots, Jobs: w.Jobs, State: w.State, Lease: w.Lease,
-			Queues:    convert(w.Queues, func(q db.QueueMax) QueueMax { return QueueMax(q) }),
+			Queues:    w.Queues,
 			StartedAt: w.StartedAt, BeatAt: w.BeatAt, Running: w.Running, Leaked: w.Leaked, Dead: engine.Dead(r.store, w.ID)}
 		if worker.Dead || at.Sub(w.BeatAt) > w.Lease {
 			worker.State = db.WorkerLost
@@ -72,16 +70,4 @@ func (r *Runner) Workers(ctx context.Context) ([]Worker, error) {
 // serves reports whether a worker runs tasks of a queue.
 func (w Worker) serves(queue string) bool {
 	return w.Queues == nil || slices.ContainsFunc(w.Queues, func(q QueueMax) bool { return q.Queue == queue })
-}
-
-// convert returns a list of the converted elements. It returns nil for a nil list.
-func convert[From, To any](list []From, to func(From) To) []To {
-	if list == nil {
-		return nil
-	}
-	converted := make([]To, len(list))
-	for i, e := range list {
-		converted[i] = to(e)
-	}
-	return converted
 }

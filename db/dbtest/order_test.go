@@ -255,12 +255,12 @@ func (m *orderModel) delete(t *rapid.T) {
 }
 
 // readAll reads all tasks and limits.
-func (m *orderModel) readAll() (map[int64]jobs.Task, map[jobs.Target]db.LimitStat) {
+func (m *orderModel) readAll() (map[int64]jobs.Task, map[jobs.Target]jobs.LimitStatus) {
 	tasks := map[int64]jobs.Task{}
 	for _, task := range must(m.List(m.Context(), jobs.Filter{}, db.Page{}))(m) {
 		tasks[task.ID] = task
 	}
-	limits := map[jobs.Target]db.LimitStat{}
+	limits := map[jobs.Target]jobs.LimitStatus{}
 	for _, l := range must(m.Limits(m.Context(), m.now))(m) {
 		limits[l.Target] = l
 	}
@@ -327,7 +327,7 @@ func (m *orderModel) check() {
 
 // dueUnseen reports whether the rate of a lane permits a start now. A task may still wait for such a lane, because only the next cycle of a
 // worker gives the lane to the task.
-func (m *orderModel) dueUnseen(l db.LimitStat) bool { return l.Rate > 0 && l.NextAt.IsZero() }
+func (m *orderModel) dueUnseen(l jobs.LimitStatus) bool { return l.Rate > 0 && l.NextAt.IsZero() }
 
 // checkDependencies checks that the state of a task agrees with the states of its dependencies.
 func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task) {

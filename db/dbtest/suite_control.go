@@ -80,24 +80,25 @@ var controls = group{
 			got := s.get(id)
 			switch {
 			case state.Finished():
-				if m != (db.ActionResult{ID: id, State: state, Done: true}) || !equal(before, got) {
+				if m != (jobs.ActionResult{ID: id, State: state, Done: true}) || !equal(before, got) {
 					s.Errorf("%s: got %+v, task %+v; want %+v, task %+v as before", state, m, got,
-						(db.ActionResult{ID: id, State: state, Done: true}), before)
+						(jobs.ActionResult{ID: id, State: state, Done: true}), before)
 				}
 			case state == jobs.Running:
-				if m != (db.ActionResult{ID: id, State: state, Done: true}) || got.State != state ||
+				if m != (jobs.ActionResult{ID: id, State: state, Done: true}) || got.State != state ||
 					!got.CancelRequestedAt.Equal(s.now) || got.CancelText != "by ann" ||
 					got.GenerationID != before.GenerationID {
 					s.Errorf(`%s: got %+v, task %+v; want %+v, state %v, cancel requested at %v, cancel text "by ann", generation %v`,
-						state, m, got, (db.ActionResult{ID: id, State: state, Done: true}), state, s.now, before.GenerationID)
+						state, m, got, (jobs.ActionResult{ID: id, State: state, Done: true}), state, s.now, before.GenerationID)
 				}
 			default:
-				if m != (db.ActionResult{ID: id, State: jobs.Cancelled, Done: true}) || got.State != jobs.Cancelled ||
+				if m != (jobs.ActionResult{ID: id, State: jobs.Cancelled, Done: true}) || got.State != jobs.Cancelled ||
 					got.Reason != jobs.ReasonCancelled ||
 					got.Error != "by ann" || !got.FinishedAt.Equal(s.now) || s.counted()[jobs.Cancelled] != counted+1 {
 					s.Errorf(`%s: got %+v, task %+v, %d cancelled tasks counted; want %+v, state %v, reason %v, error "by ann", `+
 						`finished at %v, %d counted`, state, m, got, s.counted()[jobs.Cancelled],
-						db.ActionResult{ID: id, State: jobs.Cancelled, Done: true}, jobs.Cancelled, jobs.ReasonCancelled, s.now, counted+1)
+						jobs.ActionResult{ID: id, State: jobs.Cancelled, Done: true}, jobs.Cancelled,
+						jobs.ReasonCancelled, s.now, counted+1)
 				}
 			}
 		}
@@ -117,34 +118,34 @@ var controls = group{
 				}
 				switch state {
 				case jobs.Running, jobs.Blocked:
-					if m != (db.ActionResult{ID: id, State: state}) || !equal(before, got) {
+					if m != (jobs.ActionResult{ID: id, State: state}) || !equal(before, got) {
 						s.Errorf("%s: got %+v, task %+v; want %+v, task %+v as before", state, m, got,
-							(db.ActionResult{ID: id, State: state}), before)
+							(jobs.ActionResult{ID: id, State: state}), before)
 					}
 				case jobs.Pending:
-					if m != (db.ActionResult{ID: id, State: state, Done: true}) || !equal(before, got) {
+					if m != (jobs.ActionResult{ID: id, State: state, Done: true}) || !equal(before, got) {
 						s.Errorf("%s: got %+v, task %+v; want %+v, task %+v as before", state, m, got,
-							(db.ActionResult{ID: id, State: state, Done: true}), before)
+							(jobs.ActionResult{ID: id, State: state, Done: true}), before)
 					}
 				case jobs.Scheduled, jobs.Retrying: // the due time changes, but the counts stay
 					if in > 0 {
 						to = state
 					}
-					if m != (db.ActionResult{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != before.Attempt ||
+					if m != (jobs.ActionResult{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != before.Attempt ||
 						!got.RunAt.Equal(s.now.Add(in)) ||
 						!got.ExpiresAt.Equal(before.ExpiresAt) {
 						s.Errorf("%s in %v: got %+v, task %+v; want %+v, state %v, attempt %v, run at %v, expires at %v", state, in,
-							m, got, (db.ActionResult{ID: id, State: to, Done: true}), to, before.Attempt, s.now.Add(in), before.ExpiresAt)
+							m, got, (jobs.ActionResult{ID: id, State: to, Done: true}), to, before.Attempt, s.now.Add(in), before.ExpiresAt)
 					}
 				default: // a finished task starts again with new counts
-					if m != (db.ActionResult{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != 0 || got.Losses != 0 ||
+					if m != (jobs.ActionResult{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != 0 || got.Losses != 0 ||
 						!got.RunAt.Equal(s.now.Add(in)) ||
 						!got.ExpiresAt.IsZero() || !got.FinishedAt.IsZero() || !got.StartedAt.IsZero() || got.Reason != "" ||
 						got.Error != "" || got.Result != nil || got.ExitCode != nil ||
 						len(s.attempts(id)) != 1 {
 						s.Errorf("%s in %v: got %+v, task %+v; want %+v, state %v, attempt 0, losses 0, run at %v, no other time, "+
 							"no outcome, and 1 stored attempt",
-							state, in, m, got, (db.ActionResult{ID: id, State: to, Done: true}), to, s.now.Add(in))
+							state, in, m, got, (jobs.ActionResult{ID: id, State: to, Done: true}), to, s.now.Add(in))
 					}
 				}
 			}
@@ -176,10 +177,10 @@ var controls = group{
 			id := s.inState(state)
 			m := s.results(s.Delete(s.Context(), []int64{id}))[0]
 			got := s.get(id)
-			if state.Finished() && (m != (db.ActionResult{ID: id, Done: true}) || got.ID != 0 || len(s.attempts(id)) != 0) {
+			if state.Finished() && (m != (jobs.ActionResult{ID: id, Done: true}) || got.ID != 0 || len(s.attempts(id)) != 0) {
 				s.Errorf("%s: got %+v, task %+v; want the task deleted", state, m, got)
 			}
-			if !state.Finished() && (m != (db.ActionResult{ID: id, State: state}) || got.State != state) {
+			if !state.Finished() && (m != (jobs.ActionResult{ID: id, State: state}) || got.State != state) {
 				s.Errorf("%s: got %+v, task %+v; want the task unchanged", state, m, got)
 			}
 		}
@@ -196,13 +197,13 @@ var controls = group{
 		}
 	},
 	"an unknown task is reported as not found": func(s *store) {
-		for name, call := range map[string]func() ([]db.ActionResult, error){
-			"cancel": func() ([]db.ActionResult, error) { return s.Cancel(s.Context(), []int64{7}, "", false, s.now) },
-			"retry":  func() ([]db.ActionResult, error) { return s.Retry(s.Context(), []int64{7}, s.now, s.now) },
-			"delete": func() ([]db.ActionResult, error) { return s.Delete(s.Context(), []int64{7}) },
+		for name, call := range map[string]func() ([]jobs.ActionResult, error){
+			"cancel": func() ([]jobs.ActionResult, error) { return s.Cancel(s.Context(), []int64{7}, "", false, s.now) },
+			"retry":  func() ([]jobs.ActionResult, error) { return s.Retry(s.Context(), []int64{7}, s.now, s.now) },
+			"delete": func() ([]jobs.ActionResult, error) { return s.Delete(s.Context(), []int64{7}) },
 		} {
-			if m := s.results(call()); len(m) != 1 || m[0] != (db.ActionResult{ID: 7}) {
-				s.Errorf("%s: got results %+v, want only %+v", name, m, db.ActionResult{ID: 7})
+			if m := s.results(call()); len(m) != 1 || m[0] != (jobs.ActionResult{ID: 7}) {
+				s.Errorf("%s: got results %+v, want only %+v", name, m, jobs.ActionResult{ID: 7})
 			}
 		}
 	},
@@ -210,10 +211,10 @@ var controls = group{
 		id := s.inState(jobs.Failed, jobs.Unique("k"))
 		other := s.insert(functionSpec("f", jobs.Unique("k")))[0]
 		before := s.get(id)
-		if m := s.results(s.Retry(s.Context(), []int64{id}, s.now, s.now))[0]; m != (db.ActionResult{ID: id, State: jobs.Failed,
+		if m := s.results(s.Retry(s.Context(), []int64{id}, s.now, s.now))[0]; m != (jobs.ActionResult{ID: id, State: jobs.Failed,
 			Taken: true}) || !equal(before, s.get(id)) {
 			s.Errorf("got %+v, task %+v; want %+v, task %+v as before", m, s.get(id),
-				(db.ActionResult{ID: id, State: jobs.Failed, Taken: true}), before)
+				(jobs.ActionResult{ID: id, State: jobs.Failed, Taken: true}), before)
 		}
 		s.results(s.Cancel(s.Context(), []int64{other}, "", false, s.now))
 		if m := s.results(s.Retry(s.Context(), []int64{id}, s.now, s.now))[0]; !m.Done || m.Taken {
@@ -259,11 +260,11 @@ var controls = group{
 		}
 		all := s.insert(specs...)
 		m := s.results(s.Cancel(s.Context(), append(all, 9999), "", false, s.now))
-		if len(m) != 602 || m[600] != (db.ActionResult{ID: all[600], State: jobs.Cancelled, Done: true}) ||
-			m[601] != (db.ActionResult{ID: 9999}) || s.counted()[jobs.Cancelled] != 601 {
+		if len(m) != 602 || m[600] != (jobs.ActionResult{ID: all[600], State: jobs.Cancelled, Done: true}) ||
+			m[601] != (jobs.ActionResult{ID: 9999}) || s.counted()[jobs.Cancelled] != 601 {
 			s.Errorf("got %d results that end with %+v, counts %v; want 602 that end with %+v and %+v, and 601 cancelled tasks",
-				len(m), m[max(0, len(m)-2):], s.counted(), db.ActionResult{ID: all[600], State: jobs.Cancelled, Done: true},
-				db.ActionResult{ID: 9999})
+				len(m), m[max(0, len(m)-2):], s.counted(), jobs.ActionResult{ID: all[600], State: jobs.Cancelled, Done: true},
+				jobs.ActionResult{ID: 9999})
 		}
 		if m := s.results(s.Retry(s.Context(), nil, s.now, s.now)); len(m) != 0 {
 			s.Errorf("got %v, want none", m)

@@ -155,7 +155,7 @@ func everyEndReleases(s *store) {
 		w.wantState(after, jobs.Cancelled)
 		w.wantState(any, jobs.Pending)
 		state := w.get(first).State
-		want := db.ActionResult{ID: first, State: state, NeededBy: any}
+		want := jobs.ActionResult{ID: first, State: state, NeededBy: any}
 		if moved, err := w.Delete(w.Context(), []int64{first}); err != nil || moved[0] != want {
 			s.Fatalf("%s: delete: got results %v and error %v, want that task %d needs it", name, moved, err, any)
 		}
@@ -213,7 +213,7 @@ func retryWithDependents(s *store) {
 			s.results(w.Delete(t.Context(), []int64{gone}))
 		}
 		moved := s.results(w.Retry(t.Context(), []int64{both}, w.now, w.now))
-		if want := (db.ActionResult{ID: both, State: jobs.Pending, Done: true, Without: gone}); moved[0] != want {
+		if want := (jobs.ActionResult{ID: both, State: jobs.Pending, Done: true, Without: gone}); moved[0] != want {
 			t.Fatalf("got %+v, want %+v", moved[0], want)
 		}
 		w.finish(w.claim(1)[0], nil)

@@ -24,12 +24,12 @@ func editInEachState(s *store) {
 		if !state.Finished() && state != jobs.Running {
 			want.Priority, want.Label, want.Timeout = 9, "new", time.Minute
 		}
-		if got != (db.ActionResult{ID: id, State: state, Done: want.Priority == 9}) || !reflect.DeepEqual(after, want) {
+		if got != (jobs.ActionResult{ID: id, State: state, Done: want.Priority == 9}) || !reflect.DeepEqual(after, want) {
 			s.Errorf("%s: got %+v, task %+v; want task %+v", state, got, after, want)
 		}
 		s.exec(`DELETE FROM tasks WHERE finished_at IS NULL`)
 	}
-	if got := s.edit(99); got != (db.ActionResult{ID: 99}) {
+	if got := s.edit(99); got != (jobs.ActionResult{ID: 99}) {
 		s.Errorf("no such task: got %+v", got)
 	}
 }
@@ -122,8 +122,8 @@ func firstGoesFirst(s *store) {
 		s.Errorf("beside the highest priority: got %d, want %d", got, 1<<31-1)
 	}
 	running := w.claim(10)[0].ID
-	if got := must(s.PutFirst(s.Context(), []int64{running, 99}, "ann", s.now))(s); got[0] != (db.ActionResult{ID: running,
-		State: jobs.Running}) || got[1] != (db.ActionResult{ID: 99}) {
+	if got := must(s.PutFirst(s.Context(), []int64{running, 99}, "ann", s.now))(s); got[0] != (jobs.ActionResult{ID: running,
+		State: jobs.Running}) || got[1] != (jobs.ActionResult{ID: 99}) {
 		s.Errorf("a running task and no task: got %+v", got)
 	}
 }

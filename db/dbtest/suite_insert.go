@@ -83,7 +83,7 @@ var inserts = group{
 	},
 	"callers that share a transaction get their own ids, and only the failed one gets an error": func(s *store) {
 		const callers = 60
-		results := make([][]db.Inserted, callers)
+		results := make([][]jobs.Enqueued, callers)
 		var wg sync.WaitGroup
 		for c := range callers {
 			wg.Go(func() {
@@ -193,7 +193,7 @@ var inserts = group{
 			commandSpec(jobs.Unique("other")), commandSpec()}, s.now))(s)
 		again := must(s.Insert(s.Context(), []jobs.Spec{commandSpec(jobs.Unique("k"))}, s.now))(s)
 		if added[0].Kept || !added[1].Kept || added[1].ID != added[0].ID || added[2].Kept ||
-			again[0] != (db.Inserted{ID: added[0].ID, Kept: true}) {
+			again[0] != (jobs.Enqueued{ID: added[0].ID, Kept: true}) {
 			s.Errorf("got %+v and then %+v; want the second and the last insert to keep task %d, and the others to add tasks",
 				added, again, added[0].ID)
 		}
@@ -268,7 +268,7 @@ var inserts = group{
 }
 
 // results returns the results of an action and ends the test if err is not nil.
-func (s *store) results(moved []db.ActionResult, err error) []db.ActionResult {
+func (s *store) results(moved []jobs.ActionResult, err error) []jobs.ActionResult {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)

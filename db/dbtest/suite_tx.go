@@ -29,30 +29,30 @@ func (s *store) within(commit bool, do func(outer *sql.Tx)) {
 // actions has those actions that can run in a transaction of the caller. Each has two functions: "alone" runs the action in its own
 // transaction, and "tx" runs it in the transaction of the caller.
 var actions = map[string]struct {
-	alone func(s *store, ids ...int64) ([]db.ActionResult, error)
-	tx    func(s *store, outer *sql.Tx, ids ...int64) ([]db.ActionResult, error)
+	alone func(s *store, ids ...int64) ([]jobs.ActionResult, error)
+	tx    func(s *store, outer *sql.Tx, ids ...int64) ([]jobs.ActionResult, error)
 }{
 	"cancel": {
-		func(s *store, ids ...int64) ([]db.ActionResult, error) {
+		func(s *store, ids ...int64) ([]jobs.ActionResult, error) {
 			return s.Cancel(s.Context(), ids, "by ann", true, s.now)
 		},
-		func(s *store, outer *sql.Tx, ids ...int64) ([]db.ActionResult, error) {
+		func(s *store, outer *sql.Tx, ids ...int64) ([]jobs.ActionResult, error) {
 			return s.CancelTx(s.Context(), outer, ids, "by ann", true, s.now)
 		},
 	},
 	"retry": {
-		func(s *store, ids ...int64) ([]db.ActionResult, error) {
+		func(s *store, ids ...int64) ([]jobs.ActionResult, error) {
 			return s.Retry(s.Context(), ids, s.now, s.now)
 		},
-		func(s *store, outer *sql.Tx, ids ...int64) ([]db.ActionResult, error) {
+		func(s *store, outer *sql.Tx, ids ...int64) ([]jobs.ActionResult, error) {
 			return s.RetryTx(s.Context(), outer, ids, s.now, s.now)
 		},
 	},
 	"retry later": {
-		func(s *store, ids ...int64) ([]db.ActionResult, error) {
+		func(s *store, ids ...int64) ([]jobs.ActionResult, error) {
 			return s.Retry(s.Context(), ids, s.now.Add(time.Minute), s.now)
 		},
-		func(s *store, outer *sql.Tx, ids ...int64) ([]db.ActionResult, error) {
+		func(s *store, outer *sql.Tx, ids ...int64) ([]jobs.ActionResult, error) {
 			return s.RetryTx(s.Context(), outer, ids, s.now.Add(time.Minute), s.now)
 		},
 	},
@@ -68,7 +68,7 @@ var transactions = group{
 				s.sleep(time.Second)
 				want := s.results(action.alone(s, first, 99))
 				before := s.get(second)
-				var got []db.ActionResult
+				var got []jobs.ActionResult
 				s.within(false, func(outer *sql.Tx) { s.results(action.tx(s, outer, second, 99)) })
 				if after := s.get(second); !equal(before, after) {
 					s.Errorf("%s, %s, rolled back: got %+v, want %+v as before", name, state, after, before)
@@ -112,7 +112,7 @@ var transactions = group{
 		if n := len(s.list(jobs.Filter{})); n != 0 {
 			s.Fatalf("got %d tasks after the rollback, want 0", n)
 		}
-		var got []db.Inserted
+		var got []jobs.Enqueued
 		s.within(true, func(outer *sql.Tx) {
 			got = must(s.InsertAllTx(s.Context(), outer, specs[:4], s.now))(s)
 			got = append(got, must(s.InsertAllTx(s.Context(), outer, specs[4:7], s.now))(s)...)

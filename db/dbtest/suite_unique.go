@@ -12,7 +12,7 @@ import (
 )
 
 // try inserts a task that runs the function f, at the current time of the store.
-func (s *store) try(options ...jobs.Option) db.Inserted {
+func (s *store) try(options ...jobs.Option) jobs.Enqueued {
 	s.Helper()
 	return must(s.Insert(s.Context(), []jobs.Spec{functionSpec("f", options...)}, s.now))(s)[0]
 }
@@ -20,7 +20,7 @@ func (s *store) try(options ...jobs.Option) db.Inserted {
 // wantKept checks that an insert with these options adds nothing, because task id holds the key.
 func (s *store) wantKept(id int64, options ...jobs.Option) {
 	s.Helper()
-	if got, want := s.try(options...), (db.Inserted{ID: id, Kept: true}); got != want {
+	if got, want := s.try(options...), (jobs.Enqueued{ID: id, Kept: true}); got != want {
 		s.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -73,7 +73,7 @@ var uniques = group{
 	},
 	"UniqueUntilStart takes the key from a running task": func(s *store) {
 		w, again := s.worker(), jobs.UniqueUntilStart("k")
-		add := func() db.Inserted {
+		add := func() jobs.Enqueued {
 			s.Helper()
 			return must(s.Insert(s.Context(), []jobs.Spec{commandSpec(again, jobs.MaxAttempts(2))}, s.now))(s)[0]
 		}
@@ -144,7 +144,7 @@ var uniques = group{
 		}
 	},
 	"UniqueArgs compares the arguments, and not their text": func(s *store) {
-		try := func(job, args string, options ...jobs.Option) db.Inserted {
+		try := func(job, args string, options ...jobs.Option) jobs.Enqueued {
 			spec := jobs.NewSpec(job, append(options, jobs.UniqueArgs())...)
 			spec.Args = []byte(args)
 			return must(s.Insert(s.Context(), []jobs.Spec{spec}, s.now))(s)[0]
@@ -153,7 +153,7 @@ var uniques = group{
 		if got := try("f", ` { "b": [{"y":null, "x":"\u003c"}], "a":1 }`); !got.Kept || got.ID != first.ID {
 			s.Errorf("the same arguments: got %+v, want task %d kept", got, first.ID)
 		}
-		for name, got := range map[string]db.Inserted{"another job": try("g", `{"a":1,"b":[{"x":"<","y":null}]}`),
+		for name, got := range map[string]jobs.Enqueued{"another job": try("g", `{"a":1,"b":[{"x":"<","y":null}]}`),
 			"other arguments": try("f", `{"a":1,"b":[{"x":"<","y":0}]}`), "a longer list": try("f", `[1,2]`), "list": try("f", `[1]`),
 			"a key": try("f", `{"a":1,"b":[{"x":"<","y":null}]}`, jobs.Unique("k")), "no arguments": try("f", ``)} {
 			if got.Kept {
@@ -188,14 +188,14 @@ var uniques = group{
 		follower := functionSpec("f", jobs.Unique("b"), jobs.UniqueFor(time.Hour))
 		follower.Earlier = []int{2}
 		added := must(s.Insert(s.Context(), []jobs.Spec{spec, other, spec, follower}, s.now))(s)
-		if added[0].Kept || added[1].Kept || added[2] != (db.Inserted{ID: added[0].ID, Kept: true}) || added[3].Kept {
+		if added[0].Kept || added[1].Kept || added[2] != (jobs.Enqueued{ID: added[0].ID, Kept: true}) || added[3].Kept {
 			s.Errorf("got %+v, want only the third task kept, as the first", added)
 		}
 		if got := s.get(added[3].ID).After; len(got) != 1 || got[0] != added[0].ID {
 			s.Errorf("got after %v, want the kept task %d", got, added[0].ID)
 		}
 		again := must(s.InsertSeq(s.Context(), specSeq([]jobs.Spec{spec, other, spec, follower}, nil), s.now))(s)
-		if again[0].ID != added[0].ID || !again[0].Kept || again[1].Kept || !again[2].Kept || again[3] != (db.Inserted{ID: added[3].ID,
+		if again[0].ID != added[0].ID || !again[0].Kept || again[1].Kept || !again[2].Kept || again[3] != (jobs.Enqueued{ID: added[3].ID,
 			Kept: true}) {
 			s.Errorf("again: got %+v, want all tasks but the second kept", again)
 		}
@@ -204,7 +204,7 @@ var uniques = group{
 		id := s.wantAdded(jobs.UniqueReplace("k"), jobs.UniqueFor(2*time.Hour), jobs.Priority(1))
 		for i, options := range [][]jobs.Option{{jobs.UniqueReplace("k")}, {jobs.UniqueReplace("k"), jobs.UniqueFor(time.Hour)},
 			{jobs.UniqueReplace("k"), jobs.UniqueStates(jobs.Cancelled)}} {
-			if got, want := s.try(options...), (db.Inserted{ID: id, Replaced: true}); got != want {
+			if got, want := s.try(options...), (jobs.Enqueued{ID: id, Replaced: true}); got != want {
 				s.Errorf("replacement %d: got %+v, want %+v", i, got, want)
 			}
 		}
@@ -219,7 +219,7 @@ var uniques = group{
 		options := []jobs.Option{jobs.Unique("k"), jobs.UniqueStates(jobs.Completed)}
 		first := s.inState(jobs.Failed, options...)
 		second := s.inState(jobs.Completed, options...)
-		refused := db.ActionResult{ID: first, State: jobs.Failed, Taken: true}
+		refused := jobs.ActionResult{ID: first, State: jobs.Failed, Taken: true}
 		if got := s.results(s.Retry(s.Context(), []int64{first}, s.now, s.now))[0]; got != refused {
 			s.Errorf("got %+v, want %+v", got, refused)
 		}

@@ -35,7 +35,7 @@ func specOf(t jobs.Task) jobs.Spec {
 }
 
 // edit changes the settings of a task.
-func (s *store) edit(id int64, options ...jobs.Option) db.ActionResult {
+func (s *store) edit(id int64, options ...jobs.Option) jobs.ActionResult {
 	s.Helper()
 	return must(s.Edit(s.Context(), id, "ann", s.now, func(t jobs.Task) (db.Edit, error) {
 		e := db.Edit{Spec: specOf(t)}
@@ -47,12 +47,12 @@ func (s *store) edit(id int64, options ...jobs.Option) db.ActionResult {
 	}))(s)
 }
 
-func (s *store) pauseTasks(ids ...int64) []db.ActionResult {
+func (s *store) pauseTasks(ids ...int64) []jobs.ActionResult {
 	s.Helper()
 	return must(s.PauseTasks(s.Context(), ids, "ann", "audit", s.now))(s)
 }
 
-func (s *store) resumeTasks(ids ...int64) []db.ActionResult {
+func (s *store) resumeTasks(ids ...int64) []jobs.ActionResult {
 	s.Helper()
 	return must(s.ResumeTasks(s.Context(), ids, "bob", s.now))(s)
 }
@@ -69,10 +69,10 @@ func pauseInEachState(s *store) {
 	for _, state := range jobs.States() {
 		id := s.inState(state)
 		before := s.get(id)
-		got, want := s.pauseTasks(id)[0], db.ActionResult{ID: id, State: state}
+		got, want := s.pauseTasks(id)[0], jobs.ActionResult{ID: id, State: state}
 		waits := !state.Finished() && state != jobs.Running
 		if waits {
-			want = db.ActionResult{ID: id, State: jobs.Blocked, Done: true}
+			want = jobs.ActionResult{ID: id, State: jobs.Blocked, Done: true}
 		}
 		after := s.get(id)
 		if got != want || after.State != want.State || after.PausedAt.IsZero() == waits || after.Attempt != before.Attempt ||
@@ -135,7 +135,7 @@ func resumeDecidesAnew(s *store) {
 		w.wantState(id, jobs.Blocked)
 		got := w.resumeTasks(id)[0]
 		now := w.wantState(id, c.want)
-		if got != (db.ActionResult{ID: id, State: c.want, Done: true}) || was.Waits != now.Waits || !now.PausedAt.IsZero() {
+		if got != (jobs.ActionResult{ID: id, State: c.want, Done: true}) || was.Waits != now.Waits || !now.PausedAt.IsZero() {
 			s.Errorf("%s: got %+v, waits %v; want state %s, waits %v", name, got, now.Waits, c.want, was.Waits)
 		}
 	}

@@ -39,8 +39,8 @@ var NextTicks func(s jobs.Schedule, n int) ([]time.Time, error)
 type OneTask struct {
 	Adding context.Context // context of adding the task
 	Spec   jobs.Spec
-	Stdin  *os.File          // stdin of the command; nil for /dev/null
-	Added  func(db.Inserted) // called once the task is in the database
+	Stdin  *os.File            // stdin of the command; nil for /dev/null
+	Added  func(jobs.Enqueued) // called once the task is in the database
 }
 
 // AddAndWork does the same as the method Work of a *runner.Runner, but for one task only.

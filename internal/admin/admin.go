@@ -4,12 +4,10 @@ package admin
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/internal/access"
-	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
@@ -51,20 +49,14 @@ func FileOwner(path string) (uid int, ok bool) { return db.FileOwner(path) }
 func UserName(uid int) string { return db.UserName(uid) }
 
 // OneTask is a task that AddAndWork adds and runs.
-type OneTask struct {
-	Adding context.Context // context of adding the task
-	Spec   jobs.Spec
-	Stdin  *os.File              // stdin of the command; nil for /dev/null
-	Added  func(runner.Enqueued) // called once the task is in the database
-}
+type OneTask = access.OneTask
 
 // AddAndWork does the same as Runner.Work, but it adds one task and runs only
 // this one. No other worker takes the task while this one lives, not even
 // between two attempts. AddAndWork enqueues no tasks of schedules and deletes no
 // old tasks.
 func AddAndWork(ctx context.Context, r *runner.Runner, one OneTask) error {
-	return access.AddAndWork(ctx, r, access.OneTask{Adding: one.Adding, Spec: one.Spec, Stdin: one.Stdin,
-		Added: func(i db.Inserted) { one.Added(runner.Enqueued(i)) }})
+	return access.AddAndWork(ctx, r, one)
 }
 
 // Created reports whether Open created the database file.

@@ -75,7 +75,7 @@ func Edit(ctx context.Context, r *runner.Runner, id int64, change func(jobs.Task
 		return e, err
 	})
 	access.Notify(r)
-	return Edited{runner.ActionResult(done), e.Text}, err
+	return Edited{done, e.Text}, err
 }
 
 // editOf applies a change to the settings of a task, and returns the edit for the database.
@@ -111,11 +111,7 @@ func editOf(t jobs.Task, now time.Time, change func(jobs.Task, *jobs.Spec) error
 	return e, nil
 }
 
-func results(r *runner.Runner, list []db.ActionResult, err error) ([]runner.ActionResult, error) {
+func results(r *runner.Runner, list []jobs.ActionResult, err error) ([]runner.ActionResult, error) {
 	access.Notify(r)
-	done := make([]runner.ActionResult, len(list))
-	for i, m := range list {
-		done[i] = runner.ActionResult(m)
-	}
-	return done, err
+	return list, err
 }

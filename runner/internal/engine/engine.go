@@ -61,7 +61,7 @@ type Options struct {
 	Stdin            *os.File // stdin of that task; nil for /dev/null
 	UntilEmpty       bool     // whether the worker ends when nothing runs and no task is due
 	Concurrency      int
-	Queues           []db.QueueMax
+	Queues           []jobs.QueueMax
 	MaxWait          time.Duration
 	MaxLoad          float64
 	MinFreeMemory    int64
@@ -239,7 +239,7 @@ func (e *Engine) limitQueues() error {
 
 // AddOnly adds the only task of this worker, and reserves it. Call it before
 // Run.
-func (e *Engine) AddOnly(ctx context.Context, spec *jobs.Spec) (db.Inserted, error) {
+func (e *Engine) AddOnly(ctx context.Context, spec *jobs.Spec) (jobs.Enqueued, error) {
 	added, err := e.store.InsertReserved(ctx, e.worker, spec, e.commands.Stdin != nil, now())
 	if err != nil {
 		return added, err

@@ -1,0 +1,46 @@
+package jobs
+
+import "time"
+
+// Enqueued is the result of enqueuing a Spec.
+type Enqueued struct {
+	ID       int64
+	Kept     bool // whether another task held the unique key; ID is then the id of that task, and no task was added
+	Replaced bool // whether a waiting task held the key and now has the settings of the Spec; Kept is then false
+}
+
+// ActionResult is what cancelling, retrying or deleting did with one task.
+type ActionResult struct {
+	ID    int64
+	State State // state after the call; empty if there is no such task
+	Done  bool  // whether the task is now in the requested state, because of this call or an earlier change
+	Taken bool  // only for a retry: whether another task holds the unique key of this task
+
+	// Without is only for a retry: a deleted task that this task depended on, so
+	// that its result is missing in the next attempt. 0 means none.
+	Without int64
+	// NeededBy is only for a deletion: an unfinished task that depends on this
+	// finished task, which therefore stays. 0 means none.
+	NeededBy int64
+}
+
+// LimitStatus is a limit and its use.
+type LimitStatus struct {
+	Limit
+	InUse     int       // number of running tasks of the target
+	NextAt    time.Time // time at which the rate limit lets the next task start; zero if a task can start now, or without a rate limit
+	UpdatedAt time.Time
+}
+
+// Dependency is a dependency between a given task and another task.
+type Dependency struct {
+	ID    int64 `db:"id"`
+	Any   bool  `db:"any_outcome"` // whether the task that waits may start even if the other has failed or was cancelled
+	State State `db:"state"`       // state of the other task; empty if the other task was deleted
+}
+
+// QueueMax is a queue that a worker serves.
+type QueueMax struct {
+	Queue string `json:"queue"`
+	Max   int    `json:"max"` // greatest number of tasks or batches of the queue that the worker runs at once; 0 for all slots
+}
