@@ -260,7 +260,7 @@ func (f *rowFuzz) row(table string) (names []string, row []any) {
 		names, row = append(names, column), append(row, f.value(table, column))
 	}
 	if large && !slices.Contains(names, "args") {
-		names, row = append(names, "args"), append(row, extremeJSON[f.values.IntN(6)])
+		names, row = append(names, "args"), append(row, extremeJSON()[f.values.IntN(6)])
 	}
 	if table == "tasks" { // the table "tasks" rejects a row without the columns below
 		now := time.Now().UnixMilli()

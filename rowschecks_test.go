@@ -42,7 +42,7 @@ func (f *rowFuzz) flags() {
 	words := []string{"enqueue", "--no-resolve"}
 	for range 1 + f.values.IntN(3) {
 		option := options[f.values.IntN(len(options))]
-		value := strings.ReplaceAll(fmt.Sprint(f.values.from([][]any{extremeNumbers, extremeReals, extremeTexts,
+		value := strings.ReplaceAll(fmt.Sprint(f.values.from([][]any{extremeNumbers, extremeReals, extremeTexts(),
 			f.values.files}[f.values.IntN(4)])), "\x00", "")
 		waits := strings.HasSuffix(value, "fifo") || value == "/proc/kmsg"
 		if waits && (option == "--input" || option == "--batch") || len(value) >= 128<<10 {

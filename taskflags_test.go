@@ -50,18 +50,36 @@ func newCommandTest(t *testing.T) *commandTest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &commandTest{t, dir, jobs.Command{Argv: []string{"true"}, Path: program, Dir: dir}}
+	c := &commandTest{t, dir, jobs.Command{Argv: []string{"true"}, Path: program, Dir: dir}}
+	r := c.open(template)
+	for range 2 {
+		c.add(r, c.base.With())
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
-// open creates a database with two tasks, on which other tasks can depend.
+// template is a database with two tasks, on which other tasks can depend.
+const template = "template.db"
+
+// copied opens a copy of the template. The caller closes it.
+func (c *commandTest) copied(name string) *runner.Runner {
+	text, err := os.ReadFile(filepath.Join(c.dir, template))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(c.dir, name), text, 0o600)
+	}
+	if err != nil {
+		c.Fatal(err)
+	}
+	return c.open(name)
+}
+
 func (c *commandTest) open(name string) *runner.Runner {
 	r, err := runner.Open(c.Context(), filepath.Join(c.dir, name), runner.Options{})
 	if err != nil {
 		c.Fatal(err)
-	}
-	c.Cleanup(func() { r.Close() })
-	for range 2 {
-		c.add(r, c.base.With())
 	}
 	return r
 }
@@ -89,10 +107,12 @@ func (c *commandTest) compare(name string, s jobs.Spec, reveal bool) {
 		}
 		return task, spec
 	}
-	r := c.open(name + ".db")
+	r := c.copied(name + ".db")
+	defer r.Close()
 	first, want := get(r, c.add(r, s))
 	line := taskoption.Command(&first, time.Now(), reveal)
-	again := c.open(name + ".again.db")
+	again := c.copied(name + ".again.db")
+	defer again.Close()
 	shell := exec.CommandContext(c.Context(), "/bin/sh", "-c", line)
 	shell.Dir, shell.Stdin = c.dir, strings.NewReader(string(s.Input))
 	shell.Env = append(os.Environ(), "RUNNER_DB="+again.Path(), "HOME="+c.dir)
