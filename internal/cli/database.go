@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -208,20 +207,16 @@ func noDatabasePath(variable string) *failure.Error {
 		Hint("RUNNER_DB=/path/to/runner.db, or --db PATH")
 }
 
-// directoryOwner returns the uid of a directory's owner and whether the directory exists. The uid is -1 if the operating system does not
-// report it. The type of info.Sys() depends on the operating system. directoryOwner uses reflection instead of files with build tags, which
-// are allowed only in internal/supervisor and db.
+// directoryOwner returns the uid of a directory's owner and whether the
+// directory exists. The uid is -1 if the operating system doesn't report it.
 func directoryOwner(dir string) (uid int, ok bool) {
-	info, err := os.Stat(dir)
-	if err != nil || !info.IsDir() {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return 0, false
 	}
-	if sys := reflect.Indirect(reflect.ValueOf(info.Sys())); sys.Kind() == reflect.Struct {
-		if field := sys.FieldByName("Uid"); field.IsValid() && field.CanUint() {
-			return int(field.Uint()), true
-		}
+	if uid, ok = admin.FileOwner(dir); !ok {
+		uid = -1
 	}
-	return -1, true
+	return uid, true
 }
 
 // OtherDatabases looks in all places where a database of runner may be. It returns the databases that exist, except the one at path.

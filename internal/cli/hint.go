@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/search"
 )
 
 // name returns the full name of the command, such as "runner schedule add".
@@ -97,9 +98,6 @@ func (line *Line) optionHint(name string) string {
 	if line.option("-"+name) != nil { // the user typed a long name after a single dash: -queue
 		return "-" + name
 	}
-	if hint := line.optionSynonym(name); hint != "" && line.Command == nil { // tsp and pueue have letters for commands
-		return hint
-	}
 	if line.Command == nil && slices.ContainsFunc(line.commands, func(c *Command) bool { return hasOption(c, name) }) {
 		return "runner COMMAND " + name
 	}
@@ -108,6 +106,11 @@ func (line *Line) optionHint(name string) string {
 	}
 	if hint := line.optionSynonym(name); hint != "" {
 		return hint
+	}
+	if state := strings.TrimLeft(name, "-"); line.option("--state") != nil {
+		if _, err := search.ParseStates(state); err == nil {
+			return "-s " + state
+		}
 	}
 	var names []string
 	for _, o := range line.options {
@@ -129,12 +132,12 @@ func (line *Line) optionSynonym(name string) string {
 	if letter := strings.TrimRight(name, "0123456789"); len(letter) == 1 { // -j4
 		name = letter
 	}
-	path := cmp.Or(strings.Join(line.Path, " "), "runner")
+	path := strings.Join(line.Path, " ")
 	for _, s := range OptionSynonyms {
 		fits := s.Commands == anyCommand || slices.Contains(strings.Split(s.Commands, ", "), path)
 		if first, _, _ := strings.Cut(s.Hint, " "); fits && slices.Contains(strings.Fields(s.Names), name) &&
 			(first == "runner" || line.option(first) != nil) {
-			return strings.ReplaceAll(s.Hint, "COMMAND-NAME", path)
+			return s.Hint
 		}
 	}
 	return ""

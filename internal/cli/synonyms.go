@@ -14,14 +14,12 @@ var CommandSynonyms = []CommandSynonym{
 	// These are hints for commands in the group Run.
 	{"runner run -- COMMAND", "exec, execute, srun"},
 	{"runner enqueue -- COMMAND", "add, push, submit, new, create, put, sbatch, qsub, queue --, queue add"},
-	{"runner enqueue --queue NAME -- COMMAND", "group add, group create, queue create, queue new, groups add"}, // a queue needs no set-up
 	{"runner enqueue --at TIME -- COMMAND", "at"},
 	{"runner enqueue --in DUR -- COMMAND", "defer"},
 	{"runner enqueue --batch FILE", "batch, import"},
 	{"runner enqueue --each -- COMMAND {}", "xargs, each, foreach, map"},
 	{"runner work", "daemon, worker, consume, pueued, celery"},
 	{"runner work      systemctl start runner", "start"},
-	{"runner work --concurrency N", "concurrency"},
 	{"runner enqueue --each -- COMMAND {}      runner work --concurrency N", "parallel"},
 	{"runner schedule --help", "cron, crontab, timer, cronjob"},
 	{scheduleAddForm, "every, crontab -e, schedule create, schedule new, schedule set"},
@@ -32,11 +30,9 @@ var CommandSynonyms = []CommandSynonym{
 	{"runner schedule resume NAME", "schedule enable, schedule start, schedule unpause"},
 	{"runner schedule run NAME", "schedule trigger, trigger"},
 	{"runner schedule show NAME", "schedule inspect, schedule info, schedule next"},
-	{"runner schedule list --json --reveal", "schedule export"},
 
 	// These are hints for commands in the group Inspect.
 	{"runner list", "ps, jobs, job, tasks, task, atq, squeue, qstat, history"},
-	{"runner list --json", "export"},
 	{"runner show ID", "inspect, view, describe, why"},
 	{"runner show ID      runner list", "get"},
 	{"runner show ID      runner status", "info"},
@@ -78,7 +74,6 @@ var CommandSynonyms = []CommandSynonym{
 	{"runner service install      runner schedule resume NAME", "enable"},
 	{"runner service uninstall", "uninstall, service disable, service remove"},
 	{"runner service uninstall      runner schedule pause NAME", "disable"},
-	{"systemctl status runner", "service status"},
 	{"systemctl start runner", "service start"},
 	{"systemctl stop runner", "service stop"},
 	{"systemctl restart runner", "service restart"},
@@ -99,8 +94,8 @@ func groupOf(noun string) (group string, known bool) {
 
 // OptionSynonym helps users who type an option of another tool.
 type OptionSynonym struct {
-	Commands string // commands for which the hint is useful, separated by ", "; "runner" means that the option is before the command
-	Hint     string // what to type instead: an option of runner, or a command line; COMMAND-NAME stands for the typed command
+	Commands string // commands for which the hint is useful, separated by ", "
+	Hint     string // what to type instead: an option of runner, or a command line
 	Names    string // options of other tools without their first dashes, separated by spaces
 }
 
@@ -108,33 +103,14 @@ type OptionSynonym struct {
 const (
 	newTask     = "enqueue, run, schedule add"
 	selections  = "list, logs, wait, cancel, retry, pause, resume, delete"
-	withRecords = "runner, show, status, doctor, schedule list, schedule show, limit list"
+	withRecords = "show, status, doctor, schedule list, schedule show, limit list"
 	anyCommand  = "*"
 )
 
 // OptionSynonyms lists the options of other tools. The first row that fits counts.
 var OptionSynonyms = []OptionSynonym{
-	// Some tools, such as pueue and task-spooler, have options where runner has commands.
-	{"runner", "runner logs ID", "c"},
-	{"runner", "runner wait ID", "w"},
-	{"runner", "runner cancel ID", "r"},
-	{"runner", "runner delete -s finished", "C"},
-	{"runner", "runner run -- COMMAND", "f"},
-	{"runner", "runner enqueue --each -- COMMAND {}      runner work --concurrency N", "j P"},
-	{"runner", "runner list", "l ls"},
-	{"runner", "runner cancel ID", "k kill"},
-	{"runner", "runner logs -f ID", "t tail"},
-	{"runner", "runner show ID", "i info"},
-	{"runner", "runner edit ID --first", "u urgent"},
-	{"runner", "runner work --concurrency N", "S concurrency"},
-	{"runner", "runner work", "d daemon daemonize"},
-
 	{"schedule add", scheduleAddForm, "name"},
 	{"schedule add", "--cron '@every DUR'", "every interval"},
-	{"schedule add", "--cron @daily", "daily"},
-	{"schedule add", "--cron @hourly", "hourly"},
-	{"schedule add", "--cron @weekly", "weekly"},
-	{"schedule add", "--cron '0 3 * * *'", "at time"},
 	{"schedule add", "--cron", "schedule spec expression expr on-calendar"},
 	{"schedule add", "--zone", "timezone time-zone tz"},
 	{"schedule add", "--replace", "force update upsert overwrite"},
@@ -153,15 +129,12 @@ var OptionSynonyms = []OptionSynonym{
 	{newTask, "--max-attempts N (the first attempt counts)", "retries retry max-retries max-retry retry-limit restarts"},
 	{newTask, "--max-attempts", "attempts tries max-tries"},
 	{newTask, "--backoff-delay", "retry-delay retry-wait retry-interval"},
-	{newTask, "--backoff", "retry-backoff"},
 	{newTask, "--on-failure CMD", "on-error on-fail notify-failure callback mail-on-failure"},
 	{newTask, "--on-success CMD", "on-complete on-completion"},
-	{newTask, "--on-output CMD", "mail m mailto"},
 	{newTask, "--timeout", "time-limit runtime-max max-runtime max-time hard-timeout"},
 	{newTask, "--kill-after", "stop-timeout kill-timeout grace"},
 	{newTask, "--cwd", "working-directory workdir working-dir dir directory chdir"},
 	{newTask, "--env", "environment setenv variable"},
-	{newTask, "--env-file", "environment-file"},
 	{"enqueue", "--each (a task for each line)      --input - (one task reads it)", "stdin"},
 	{"run", "runner run -- COMMAND", "stdin rm it t i"},
 	{newTask, "--input", "stdin"},
@@ -172,13 +145,12 @@ var OptionSynonyms = []OptionSynonym{
 	{"enqueue", "--paused", "hold stashed stash held H"},
 	{"enqueue", "--each", "xargs lines each-line foreach I replace"},
 	{"enqueue", "--label-each", "tagstring"},
-	{"enqueue", "--null", "null-data z print0"},
 	{"enqueue", "--batch", "file from-file bulk jsonl"},
 	{"enqueue", "--wait", "sync block foreground fg follow attach watch"},
 	{"run", "runner enqueue -- COMMAND", "d"},
 	{"enqueue, run", "runner enqueue -- COMMAND", "detach background bg async no-wait"},
 	{"run", "runner run -- COMMAND", "wait sync block foreground fg follow"},
-	{"enqueue, run", "runner COMMAND-NAME -- COMMAND", "command cmd exec"},
+	{"enqueue, run", "runner enqueue -- COMMAND", "command cmd exec"},
 
 	{"work", "--until-empty", "once drain exit-when-empty exit-on-empty until-done oneshot one-shot stop-when-empty run-once burst"},
 	{"work", "--concurrency", "workers jobs j parallel threads procs processes max-procs max-jobs slots max-workers num-workers P S"},
@@ -187,8 +159,6 @@ var OptionSynonyms = []OptionSynonym{
 	{"work", "--queue", "queues queue-name group g Q"},
 	{"work", "--serve", "web ui http dashboard listen port metrics"},
 	{"work", "--grace", "shutdown-timeout stop-timeout drain-timeout"},
-	{"work", "--name", "worker-name hostname"},
-	{"work", "--keep", "retention keep-completed"},
 	{"work", "--log-level debug", "debug"},
 	{"work", "--log-level warn", "quiet q silent s"},
 	{"work", "runner service install", "daemon daemonize d detach background D"},
@@ -196,48 +166,30 @@ var OptionSynonyms = []OptionSynonym{
 	{"cancel", "--now", "force f kill immediately 9"},
 	{"delete", "--yes", "force f"},
 	{"cancel, pause", "--reason", "message m comment"},
-	{selections, "-s failed", "failed failures errors dead"},
-	{selections, "-s running", "running active"},
-	{selections, "-s completed", "completed done succeeded success successful"},
-	{selections, "-s pending", "pending queued waiting"},
-	{selections, "-s scheduled", "scheduled"},
-	{selections, "-s finished", "finished ended"},
-	{selections, "-s unfinished", "unfinished"},
-	{selections, "-s cancelled", "cancelled canceled"},
 	{selections, "--state", "status states"},
 	{selections, "--match", "grep search contains query"},
 	{"logs", "--label TEXT or --schedule NAME", "unit u"},
 	{selections, "--label", "name tag title"},
 	{selections, "--queue", "group g queue-name"},
 	{selections, "--job", "type kind function"},
-	{selections, "--older-than", "age older"},
 	{selections, "--since", "from"},
 	{selections, "--until", "to before"},
-	{selections, "runner COMMAND-NAME ID", "id ids task task-id"},
 	{"list", "--rows", "limit lines L count max head tail size page-size per-page max-count"},
 	{"list", "--all", "a A"},
 	{"list", "--paused", "held hold"},
 	{"list", "--wide", "long full l no-trunc"},
-	{"list", "--reverse", "asc ascending oldest-first"},
 	{"list", "--json or --format TEMPLATE", "o output"},
 	{"list", "runner status -f", "watch follow live"},
 	{"logs", "--tail", "lines limit count last"},
 	{"logs", "--follow", "watch w F live"},
-	{"logs", "--timestamps", "t timestamp"},
 	{"logs", "--attempt N", "previous p"},
 	{"schedule run", "runner wait \"$(runner schedule run NAME)\"", "wait w sync"},
 
 	{"status", "--follow", "watch w live refresh tail"},
 	{"status", "runner list -s failed", "failed"},
-	{"status", "runner show ID", "id"},
 	{"serve", "--listen", "port p addr address bind host b"},
-	{"serve", "--base-path", "prefix root-path"},
-	{"serve", "--auth none", "no-auth"},
-	{"doctor", "--quiet", "silent q"},
-	{"backup", "--force", "overwrite clobber"},
 	{"backup", "runner backup FILE", "o output file"},
 	{"limit set", "--running", "max concurrency limit parallel"},
-	{"pause, resume", "--all", "a"},
 	{"pause", "--for", "duration until d"},
 
 	{anyCommand, "--db", "database db-path dsn database-url db-url sqlite"},

@@ -103,34 +103,25 @@ func ParseInt(text string, low int) (int, error) {
 	return int(n), nil
 }
 
-// ParseQueue validates the name of a queue.
-func ParseQueue(text string) (string, error) {
-	if taskspec.ValidQueue(text) != nil {
-		return "", errors.New("invalid queue name; use a letter or digit, then at most 99 of A-Z a-z 0-9 . _ -")
-	}
-	return text, nil
-}
+// These functions check names.
+var (
+	ParseQueue = named(taskspec.ValidQueue, "invalid queue name; use "+nameForm+" -")
+	ParseJob   = named(taskspec.ValidJob, "invalid job name; use "+nameForm+" - : /")
+	ParseLane  = named(func(key string) error {
+		return taskspec.ValidateTarget(jobs.Target{Kind: jobs.LaneTarget, Name: key})
+	}, "invalid lane; use 1 to 200 bytes of UTF-8 without control characters")
+	ParseScheduleName = named(taskspec.ValidSchedule, "invalid schedule name; use "+nameForm+" -")
+)
 
-// ParseLane validates the key of a lane.
-func ParseLane(text string) (string, error) {
-	if taskspec.ValidateTarget((jobs.Target{Kind: jobs.LaneTarget, Name: text})) != nil {
-		return "", errors.New("invalid lane; use 1 to 200 bytes of UTF-8 without control characters")
-	}
-	return text, nil
-}
+const nameForm = "a letter or digit, then at most 99 of A-Z a-z 0-9 . _"
 
-// ParseJob validates the name of a job.
-func ParseJob(text string) (string, error) {
-	if taskspec.ValidJob(text) != nil {
-		return "", errors.New("invalid job name; use a letter or digit, then at most 99 of A-Z a-z 0-9 . _ - : /")
+// named returns a function that returns its argument, or an error if it isn't
+// valid.
+func named(valid func(string) error, invalid string) func(string) (string, error) {
+	return func(text string) (string, error) {
+		if valid(text) != nil {
+			return "", errors.New(invalid)
+		}
+		return text, nil
 	}
-	return text, nil
-}
-
-// ParseScheduleName validates the name of a schedule.
-func ParseScheduleName(text string) (string, error) {
-	if taskspec.ValidSchedule(text) != nil {
-		return "", errors.New("invalid schedule name; use a letter or digit, then at most 99 of A-Z a-z 0-9 . _ -")
-	}
-	return text, nil
 }

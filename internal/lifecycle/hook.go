@@ -10,7 +10,6 @@ import (
 
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/tasktext"
 	"example.com/runner/jobs"
 )
 
@@ -106,7 +105,7 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 	if h.Event == taskspec.EventLate { // the event is about the schedule and not about its last task, so give no task id
 		id = ""
 	}
-	described := plainText(tasktext.Describe(t))
+	described := plainText(taskspec.Describe(t))
 	s.Env = map[string]string{}
 	maps.Copy(s.Env, t.Env)
 	maps.Copy(s.Env, map[string]string{

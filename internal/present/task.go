@@ -10,7 +10,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/tasktext"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -20,9 +20,9 @@ import (
 // contain control characters.
 func JobText(t jobs.Task) string {
 	if t.Label != "" {
-		return t.Label + ": " + tasktext.Describe(t)
+		return t.Label + ": " + taskspec.Describe(t)
 	}
-	return tasktext.Describe(t)
+	return taskspec.Describe(t)
 }
 
 // Attempts returns how often a task has started, and how often it may start, such as 1/3.

@@ -15,7 +15,6 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/tasktext"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 )
@@ -120,7 +119,7 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 		strings.TrimSpace(script) != "" && utf8.ValidString(script) {
 		return shellescape.QuoteCommand(append(words, "--shell="+script))
 	}
-	return tasktext.Quote(append(append(words, "--"), argv...))
+	return taskspec.Quote(append(append(words, "--"), argv...))
 }
 
 // flags returns the words that set an option to its value in s. It returns nil if the option has no flag, or if enqueue uses the same value

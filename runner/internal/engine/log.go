@@ -9,7 +9,7 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/lifecycle"
-	"example.com/runner/internal/tasktext"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -38,7 +38,7 @@ func (e *Engine) logStart(a *attempt) {
 	}
 	args := []any{"task", a.task.ID, "attempt", attemptOf(a.task), "queue", a.task.Queue}
 	if a.task.Job == jobs.CommandJob {
-		args = append(args, "cmd", humanize.Cut(tasktext.Describe(a.task), 80))
+		args = append(args, "cmd", humanize.Cut(taskspec.Describe(a.task), 80))
 	} else {
 		args = append(args, "job", a.task.Job)
 	}

@@ -1,10 +1,10 @@
-package tasktext_test
+package taskspec_test
 
 import (
 	"os/exec"
 	"testing"
 
-	"example.com/runner/internal/tasktext"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 )
 
@@ -23,7 +23,7 @@ func TestQuote(t *testing.T) {
 		"it's\ntwo lines":            "\"it's\ntwo lines\"",
 		"it's\xff":                   `$'it\'s\377'`,
 	} {
-		got := tasktext.Quote([]string{word})
+		got := taskspec.Quote([]string{word})
 		testkit.Equal(t, "quoted "+word, got, want)
 		back, err := exec.CommandContext(t.Context(), "bash", "-c", "printf %s "+got).Output()
 		testkit.Equal(t, "error", err, nil)

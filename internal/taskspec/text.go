@@ -1,5 +1,4 @@
-// Package tasktext describes tasks in one line, for the logs of workers, the terminal and the pages.
-package tasktext
+package taskspec
 
 import (
 	"fmt"
@@ -8,7 +7,6 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
-	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -16,7 +14,7 @@ import (
 // contain control characters from the user who enqueued the task. Escape them before you print the line on a terminal.
 func Describe(t jobs.Task) string {
 	if t.Job == jobs.CommandJob {
-		if argv, err := taskspec.Argv(t.Args); err == nil {
+		if argv, err := Argv(t.Args); err == nil {
 			return Quote(argv)
 		}
 	}
