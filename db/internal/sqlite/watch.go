@@ -179,6 +179,9 @@ func (w *watch) connect(ctx context.Context) (err error) {
 	if err == nil {
 		err = w.conn.PingContext(ctx)
 	}
+	if err != nil {
+		w.disconnect()
+	}
 	return err
 }
 

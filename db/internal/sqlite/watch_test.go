@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -48,4 +49,25 @@ func TestWatchFindsACommitThatComesAfterItsEvent(t *testing.T) {
 		close(quit)
 		<-done
 	})
+}
+
+func TestWatchKeepsNoConnectionAfterACancelledStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	writer, err := Connect(path, "rwc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	writer.MustExec("CREATE TABLE t (n)")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	file, err := statFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watch{db: &File{path: path, id: file.id}}
+	if err := w.connect(ctx); err == nil || w.conn != nil {
+		t.Errorf("got error %v, connection %v; want an error and no connection", err, w.conn)
+	}
 }
