@@ -112,7 +112,7 @@ func test(ctx context.Context, o options, stderr io.Writer) (_ *harness.Report, 
 		if err != nil {
 			return nil, err
 		}
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 		o.Runner = filepath.Join(dir, "runner")
 		build := exec.CommandContext(ctx, "go", "build", "-o", o.Runner, "example.com/runner")
 		if text, err := build.CombinedOutput(); err != nil {
