@@ -37,7 +37,9 @@ func usedBy(path string) inUse {
 	if use.file {
 		return use
 	}
-	use.shared = len(locks(path+"-shm")) > 0
+	for i := 0; i < lockReads && !use.shared; i++ {
+		use.shared = len(locks(path+"-shm")) > 0
+	}
 	return use
 }
 
