@@ -98,10 +98,12 @@ func (line *Line) optionHint(name string) string {
 	if line.option("-"+name) != nil { // the user typed a long name after a single dash: -queue
 		return "-" + name
 	}
-	if line.Command == nil && slices.ContainsFunc(line.commands, func(c *Command) bool { return hasOption(c, name) }) {
+	long := strings.HasPrefix(name, "--")
+	owned := func(c *Command) bool { return hasOption(c, name) }
+	if line.Command == nil && long && slices.ContainsFunc(line.commands, owned) { // a letter can mean anything
 		return "runner COMMAND " + name
 	}
-	if strings.HasPrefix(name, "--") && commandNamed(line.commands, name[2:]) != nil {
+	if long && commandNamed(line.commands, name[2:]) != nil {
 		return line.name() + " " + name[2:]
 	}
 	if hint := line.optionSynonym(name); hint != "" {
