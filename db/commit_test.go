@@ -206,6 +206,17 @@ func TestUpdateAloneRunsOnce(t *testing.T) {
 	}
 }
 
+func TestNothingWatchesAClosedDatabase(t *testing.T) {
+	d := openTest(t)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := d.Watch(t.Context(), time.Second, func(bool) {}); !errors.Is(err, jobs.ErrClosed) {
+		t.Errorf("got error %v, want %v", err, jobs.ErrClosed)
+	}
+}
+
 func TestAWriteDuringCloseReturnsErrClosed(t *testing.T) {
 	d := openTest(t)
 	release := blockWrites(t, d)

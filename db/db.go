@@ -107,6 +107,9 @@ type DB struct {
 	lastTx  atomic.Pointer[outerTx]
 	closing sync.Once
 
+	watching sync.RWMutex // held while a watch begins, so that Close waits for all of them
+	quit     bool
+
 	looking  context.Context // context of the reads of pending tasks in floor.go; Close cancels it
 	endLooks context.CancelFunc
 	looks    sync.WaitGroup
@@ -155,6 +158,18 @@ func (d *DB) UpdateAlone(ctx context.Context, run func(engine.Querier) error) er
 	return d.updateAlone(ctx, full, func(t *tx) error { return run(querier{t}) })
 }
 
+// Watch watches the database as the engine does. It returns ErrClosed after
+// Close.
+func (d *DB) Watch(ctx context.Context, every time.Duration, notify func(wakeups bool)) error {
+	d.watching.RLock()
+	defer d.watching.RUnlock()
+	if d.quit {
+		return jobs.ErrClosed
+	}
+
+	return d.engine.Watch(ctx, every, notify)
+}
+
 // Replaced returns an error of kind ErrReplaced if somebody has removed, replaced or emptied the files of the database. While Close
 // runs and afterwards the error is ErrClosed, because Close itself may remove the write-ahead log.
 func (d *DB) Replaced() error {
@@ -169,6 +184,10 @@ func (d *DB) Replaced() error {
 func (d *DB) Close() error {
 	var err error
 	d.closing.Do(func() {
+		d.watching.Lock()
+		d.quit = true
+		d.watching.Unlock()
+
 		d.engine.Quit()
 		d.endLooks()
 		d.claims.stop()
