@@ -75,7 +75,7 @@
 //	              └───────snooze────┼────────────────────┘ │
 //	                                └─due─ retrying ◀──────┘
 //
-// A blocked task waits for other tasks, for its lane, or until somebody releases it. Cancelling ends a waiting task at once, and a running
+// A blocked task waits for other tasks, for its lane, or until somebody resumes it. Cancelling ends a waiting task at once, and a running
 // task through its worker. Retrying makes a finished task pending again. docs/glossary.md explains the words of runner, such as lane, lease
 // and suspect.
 //

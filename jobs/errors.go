@@ -70,7 +70,7 @@ func (e *Error) Unwrap() []error {
 
 // FieldError is an invalid field of a Spec. It matches ErrInvalid.
 type FieldError struct {
-	Field string // name of the field in the database and in JSON, such as max_attempts; its flag has dashes instead of underscores
+	Field string // name of the field in the database and in JSON, such as max_attempts
 	Msg   string
 	Err   error // the cause, such as a *json.UnsupportedValueError; may be nil
 }

@@ -9,7 +9,7 @@ type State string
 const (
 	Scheduled State = "scheduled" // waits for its start time
 	Pending   State = "pending"   // may start now
-	Blocked   State = "blocked"   // waits for another task, for its lane, or until somebody releases it
+	Blocked   State = "blocked"   // waits for another task, for its lane, or until somebody resumes it
 	Running   State = "running"   // an attempt is in progress
 	Retrying  State = "retrying"  // an attempt failed; the next one is due later
 	Completed State = "completed" // finished with exit status 0 or without an error

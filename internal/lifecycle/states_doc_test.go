@@ -14,7 +14,7 @@ import (
 var meanings = map[jobs.State]string{
 	jobs.Scheduled: "waits for its start time",
 	jobs.Pending:   "may start now",
-	jobs.Blocked:   "waits for another task, for its lane, or until somebody releases it",
+	jobs.Blocked:   "waits for another task, for its lane, or until somebody resumes it",
 	jobs.Running:   "an attempt is in progress",
 	jobs.Retrying:  "an attempt failed; the next one is due later",
 	jobs.Completed: "finished: the command exited with 0, or the function returned no error",
