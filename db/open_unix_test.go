@@ -257,8 +257,9 @@ func TestErrBusyNamesTheHolderOfTheLock(t *testing.T) {
 		t.Fatal("got no report of the child process, want one when it has the lock")
 	}
 	r := send(t, childCommand{Do: "write", Path: path, Options: Options{BusyTimeout: 50 * time.Millisecond}}, nil)
-	if r.Kind != "busy" || !strings.Contains(r.Error, fmt.Sprintf("pid %d", holder.Process.Pid)) {
-		t.Errorf("got error kind %q and text %q, want kind busy and a text with pid %d", r.Kind, r.Error, holder.Process.Pid)
+	want := fmt.Sprintf("no turn to write in 50ms: another process has the write lock (pid %d, ", holder.Process.Pid)
+	if r.Kind != "busy" || !strings.Contains(r.Error, want) {
+		t.Errorf("got error kind %q and text %q, want kind busy and a text with %q", r.Kind, r.Error, want)
 	}
 	waiting := start(t, childCommand{Do: "write", Path: path, Options: Options{BusyTimeout: time.Minute}}, nil)
 	holder.in.Close()

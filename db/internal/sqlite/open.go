@@ -261,12 +261,12 @@ func (d *File) repeat(do func() error, again func(error) bool) error {
 func busyReason(timeout time.Duration, pid int, name string) string {
 	switch pid {
 	case 0:
-		return fmt.Sprintf("other connections have held the write lock for %v", timeout)
+		return fmt.Sprintf("no turn to write in %v: other connections have the write lock", timeout)
 	case os.Getpid():
 		return fmt.Sprintf("a transaction of this program has held the write lock for %v; "+
 			"to enqueue inside that transaction, use EnqueueTx", timeout)
 	}
-	return fmt.Sprintf("another process has held the write lock for %v (pid %d, %q)", timeout, pid, name)
+	return fmt.Sprintf("no turn to write in %v: another process has the write lock (pid %d, %q)", timeout, pid, name)
 }
 
 // maxPause is longer than each of the first pauses between two tries to get the write lock. A busy writer now and then leaves the lock to
