@@ -35,9 +35,9 @@ import (
 //   - Heartbeats go to the head of the queue, so that many enqueues cannot delay the renewal of a lease.
 //
 // Fairness between processes: SQLite has no queue for its write lock. A process that relies on the busy handler of SQLite can wait for
-// seconds while another process commits without a pause. So a writer that finds the lock taken tries again after short random pauses, and a
-// writer that has been writing without a break leaves the lock free for a moment from time to time while other processes have the file open
-// (this lowers the p99 of an insert in another process from 2 s to 20 ms).
+// seconds while another process commits without a pause. So a writer that finds the lock taken waits in the kernel (awaitTurn in
+// db/internal/sqlite), and a writer that has been writing without a break leaves the lock free for a moment from time to time while other
+// processes have the file open (this lowers the p99 of an insert in another process from 2 s to 20 ms).
 //
 // Measurements: if one goroutine owned the connection, each write would switch between goroutines twice. The two switches take a third of
 // the time of a write by a single caller. Calls of Gosched before the leader takes the group double the throughput of ten callers. All ten

@@ -224,6 +224,7 @@ type Options struct {
 	Beside      bool          // allow a database of another program; the names of runner's tables in it get a prefix
 	Prefix      string        // if Beside is set: prefix of the table names. Defaults to the prefix in the file, or to DefaultPrefix
 	BusyTimeout time.Duration // how long a write waits for locks of other processes. Defaults to 5 s
+	Alone       bool          // no other process writes the file: wait for a lock on the clock, which may be fake, not in the kernel
 	Engine      *Driver       `json:"-"` // connects to the server; only for a database on a server
 	// for a database on a server: directory on this host for its files. Defaults to the user's state directory
 	Dir    string

@@ -171,6 +171,7 @@ func (d *File) Close() error {
 			errs = append(errs, pool.Close())
 		}
 	}
+	closeTurns()
 	return errors.Join(append(errs, d.logSync.close())...)
 }
 

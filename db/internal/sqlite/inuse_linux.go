@@ -10,7 +10,7 @@ import (
 )
 
 // A process that opens a database must know which files of this database other processes have open. SQLite locks certain bytes of a file as
-// long as it uses the file, so this process asks the kernel which of these bytes are locked. It never opens the -shm file: when a process
+// long as it uses the file, so this process asks the kernel which of these bytes are locked. It doesn't open the -shm file: when a process
 // closes a file, it loses all its POSIX locks on that file. On the database file, SQLite has OFD locks, which stay.
 
 // A connection in WAL mode has a shared lock on these bytes of the database file, which are in the page that SQLite reserves for locks.

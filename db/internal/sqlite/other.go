@@ -54,6 +54,11 @@ func lockShared(*os.File) error { return nil }
 // isMountPoint returns false, since this program cannot read the mounts of this system.
 func isMountPoint(string) bool { return false }
 
+// awaitTurn returns false, since no lock of this system belongs to a descriptor.
+func awaitTurn(string, time.Duration) bool { return false }
+
+func closeTurns() {}
+
 // checkEvery is the interval at which the watch checks for commits, since this system reports no writes (measured: a check every 10 ms
 // costs 3 % of a core).
 const checkEvery = 20 * time.Millisecond

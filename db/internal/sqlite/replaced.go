@@ -97,7 +97,7 @@ func (d *File) checkFilesInUse() error {
 	if err := d.checkLeftLog(); err != nil {
 		return err
 	}
-	return d.repeat(d.mismatch, func(error) bool { return true })
+	return d.repeat(d.mismatch, pauseBusy, func(error) bool { return true })
 }
 
 // checkLeftLog returns an error if there is a log whose database is missing or empty. SQLite would remove this log and the tasks in it.

@@ -1,0 +1,116 @@
+package sqlite
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// walClient returns a connection of another program to a new file in WAL mode.
+func walClient(t *testing.T) (path string, run func(statement string) error) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "q.db")
+	pool, err := Connect(path, "rwc", "busy_timeout(0)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		pool.Close()
+		closeTurns()
+	})
+	run = func(statement string) error {
+		_, err := pool.ExecContext(context.Background(), statement)
+		return err
+	}
+	for _, statement := range []string{"PRAGMA journal_mode = WAL", "CREATE TABLE t (x)"} {
+		if err := run(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path, run
+}
+
+// TestAWriterIsWokenWhenTheLockIsReleased: the next transaction of a busy
+// program can't get the lock before a writer that was woken has tried.
+func TestAWriterIsWokenWhenTheLockIsReleased(t *testing.T) {
+	path, run := walClient(t)
+	want := func(statement string, busy bool) {
+		t.Helper()
+		if err := run(statement); isBusy(err) != busy || err != nil && !busy {
+			t.Fatalf("%s: got error %v, want busy: %v", statement, err, busy)
+		}
+	}
+	x := turnsOf(path + "-shm")
+	defer x.leave()
+
+	want("BEGIN IMMEDIATE", false)
+	if _, over := x.await(time.Microsecond); !over {
+		t.Fatal("got the lock, want none while another connection has it")
+	}
+	for range 3 {
+		woken := make(chan bool)
+		go func() {
+			locked, _ := x.await(time.Hour)
+			woken <- locked
+		}()
+		for waiters := 0; waiters == 0; {
+			x.mu.Lock()
+			waiters = x.waiters
+			x.mu.Unlock()
+		}
+		want("COMMIT", false)
+		if !<-woken {
+			t.Fatal("got no lock, want it after the commit")
+		}
+		want("BEGIN IMMEDIATE", true)
+		x.release()
+		want("BEGIN IMMEDIATE", false)
+	}
+
+	want("COMMIT", false)
+	for active := true; active; { // nobody waits any more, so the lock was given back
+		x.mu.Lock()
+		active = x.active
+		x.mu.Unlock()
+	}
+	want("BEGIN IMMEDIATE", false)
+}
+
+func TestTwoWritersOfAProcessWaitForOneLock(t *testing.T) {
+	path, run := walClient(t)
+	if err := run("BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+
+	done := make(chan bool)
+	for range 2 {
+		go func() { done <- awaitTurn(path+"-shm", time.Hour) }()
+	}
+	if err := run("COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+
+	if first, second := <-done, <-done; !first || !second {
+		t.Error("got no turn for one of the writers, want one for both")
+	}
+	if len(openTurns.all) != 1 {
+		t.Errorf("got %d descriptors of one file, want one: closing one would drop the locks of the other", len(openTurns.all))
+	}
+}
+
+// TestAWaitDropsNoLockOfTheProgram: closing a descriptor of the -shm file would
+// drop the locks of all connections of the process.
+func TestAWaitDropsNoLockOfTheProgram(t *testing.T) {
+	path, run := walClient(t)
+	if err := run("BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+
+	awaitTurn(path+"-shm", time.Microsecond)
+	closeTurns()
+
+	if pid, _ := lockHolder(path + "-shm"); pid == 0 {
+		t.Error("got no holder of the write lock, want this process")
+	}
+}
