@@ -34,6 +34,7 @@ type Notifier struct {
 	subscribers map[chan struct{}]bool    // the value is true if the channel gets all changes, and not only those that matter to workers
 	tasks       map[int64][]chan struct{} // subscribers to the end of a task, by task id
 	stop        context.CancelFunc        // function that ends the watch; nil while no watch runs
+	closed      bool                      // whether Close was called, after which no watch starts
 }
 
 // New returns a Notifier. The function "watch" starts a watch of the database and returns. The watch calls the function "changed" after
@@ -91,7 +92,7 @@ func (n *Notifier) add(ctx context.Context, c chan struct{}, all bool) (stop fun
 		n.all++
 		n.setPace()
 	}
-	if n.stop == nil {
+	if n.stop == nil && !n.closed {
 		n.start(context.WithoutCancel(ctx))
 	}
 	return func() {
@@ -178,9 +179,11 @@ func (n *Notifier) start(ctx context.Context) {
 	})
 }
 
-// Close ends the watch.
+// Close ends the watch. Subscribers of a closed Notifier get the notices of this
+// process only.
 func (n *Notifier) Close() {
 	n.mu.Lock()
+	n.closed = true
 	stop := n.stop
 	n.mu.Unlock()
 	if stop != nil {

@@ -31,3 +31,16 @@ func TestPollingIsSlowWhileNoSubscriberIsUrgent(t *testing.T) {
 	workerEnds()
 	expect("the end of the worker")
 }
+
+func TestNoWatchStartsAfterClose(t *testing.T) {
+	watches := 0
+	n := New(func(context.Context, bool, func(bool)) error { watches++; return nil }, nil)
+	n.Close()
+
+	_, stop := n.Subscribe(t.Context())
+	defer stop()
+
+	if watches != 0 {
+		t.Errorf("got %d watches of a closed database, want none", watches)
+	}
+}
