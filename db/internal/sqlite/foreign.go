@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"example.com/runner/db/schema"
@@ -28,7 +30,8 @@ func (d *File) checkColumns(ctx context.Context) error {
 	for column := range strings.SplitSeq(all, "\n") {
 		delete(missing, strings.TrimPrefix(column, d.sql.Prefix))
 	}
-	for column := range missing {
+	if len(missing) > 0 {
+		column := slices.Min(slices.Collect(maps.Keys(missing)))
 		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path,
 			What: fmt.Sprintf("%s does not have the tables of schema %d", d.path, schema.Version(schema.SQLite)),
 			Why:  []string{"it has no column " + d.sql.Prefix + column, "nothing was changed"},
@@ -69,8 +72,9 @@ func (d *File) CheckSchema(ctx context.Context) error {
 		}
 		delete(missing, o.Name)
 	}
-	for name := range missing {
-		return problem(errcode.NotRunner, fmt.Sprintf("lacks runner's %s", name), "another file")
+	if len(missing) > 0 {
+		name := slices.Min(slices.Collect(maps.Keys(missing)))
+		return problem(errcode.NotRunner, "lacks runner's "+name, "another file")
 	}
 	return nil
 }

@@ -222,7 +222,16 @@ func (d *File) walMode(ctx context.Context, conn *sqlx.Conn) error {
 
 // retryBusy repeats the function "do" while other connections lock the file, until the busy timeout has passed.
 func (d *File) retryBusy(do func() error) error {
-	err := d.repeat(do, d.awaitTurn, func(err error) bool {
+	turn := false
+	pause := func(waited time.Duration) {
+		// Every other time only pause, because SQLite may be busy for another
+		// reason, for which the kernel wakes nobody.
+		turn = !turn
+		if d.options.Alone || !turn || !awaitTurn(d.sharedPath, min(maxRound, d.options.BusyTimeout-waited)) {
+			pauseBusy(waited)
+		}
+	}
+	err := d.repeat(do, pause, func(err error) bool {
 		busy := isBusy(err)
 		if busy {
 			d.busyRetries.Add(1)
@@ -243,24 +252,16 @@ const maxRound = 100 * time.Millisecond
 
 // repeat calls the function "do" again and again, and returns its last error. It stops in three cases: the call succeeds, the busy timeout
 // has passed, or the function "again" returns false for the error. Between two calls it calls pause.
-func (d *File) repeat(do func() error, pause func(try int, waited time.Duration), again func(error) bool) error {
+func (d *File) repeat(do func() error, pause func(waited time.Duration), again func(error) bool) error {
 	waited := time.Duration(0)
-	for try := 0; ; try++ {
+	for {
 		began := time.Now()
 		err := do()
 		if err == nil || !again(err) || waited >= d.options.BusyTimeout {
 			return err
 		}
-		pause(try, waited)
+		pause(waited)
 		waited += min(time.Since(began), maxRound)
-	}
-}
-
-// awaitTurn waits for the write lock. Every other time it only pauses, because
-// SQLite may be busy for another reason, for which the kernel wakes nobody.
-func (d *File) awaitTurn(try int, waited time.Duration) {
-	if d.options.Alone || try%2 == 1 || !awaitTurn(d.sharedPath, min(maxRound, d.options.BusyTimeout-waited)) {
-		pauseBusy(try, waited)
 	}
 }
 
@@ -285,7 +286,7 @@ const maxPause = time.Millisecond
 // to others. The pause is random within limits, so that many processes do not try at the same time. The longer a process has waited, the
 // longer are its pauses, up to ten times the first pause. After a long wait probably many processes wait, and each try takes processor time
 // from the process that has the lock.
-func pauseBusy(_ int, waited time.Duration) {
+func pauseBusy(waited time.Duration) {
 	pause := maxPause*3/10 + rand.N(maxPause*4/10)
 	time.Sleep(pause * time.Duration(1+min(int(waited/(200*time.Millisecond)), 9)))
 }
