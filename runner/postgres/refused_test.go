@@ -171,19 +171,22 @@ func TestTablesThatAreNotRunnersAreRejected(t *testing.T) {
 	}
 	raw := sql.OpenDB(server.Write)
 	defer raw.Close()
-	for change, says := range map[string]string{"UPDATE runner_schema SET version = 1000": "was written by a newer runner",
-		"ALTER TABLE runner_schema DROP COLUMN id": "the tables are not those of schema"} {
-		if _, err := raw.ExecContext(t.Context(), "SET search_path = "+server.Schema+";"+change); err != nil {
+	// The missing column comes last: nothing can be read without it.
+	changes := []struct{ change, says string }{
+		{"UPDATE runner_schema SET version = 1000", "was written by a newer runner"},
+		{"UPDATE runner_schema SET version = 1; ALTER TABLE runner_schema DROP COLUMN id", "the tables are not those of schema"},
+	}
+	for _, c := range changes {
+		if _, err := raw.ExecContext(t.Context(), "SET search_path = "+server.Schema+";"+c.change); err != nil {
 			t.Fatal(err)
 		}
 		r, err := runner.Open(t.Context(), at, runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})
 		if err == nil {
 			r.Close()
 		}
-		if !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: got error %v, want %v with %q", change, err, jobs.ErrSchema, says)
+		if !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got error %v, want %v with %q", c.change, err, jobs.ErrSchema, c.says)
 		}
-		_, _ = raw.ExecContext(t.Context(), "UPDATE "+server.Schema+".runner_schema SET version = 1")
 	}
 }
 
