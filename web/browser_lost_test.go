@@ -84,7 +84,7 @@ func TestTheQuestionOfALostActionChangesNothing(t *testing.T) {
 	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	for query, want := range map[string]string{"action=retry&id=1": "Retry task 1?", "action=delete&id=1&confirmed=1": "Delete task 1?",
-		"action=retry&query=state:failed&count=1&confirmed=1": "Retry all 1 task of state:failed?", "action=cancel&id=1": "Cancel task 1?",
+		"action=retry&query=state:failed&set=x&confirmed=1": "Retry all 1 task of state:failed?", "action=cancel&id=1": "Cancel task 1?",
 		"action=queue-pause&queue=media&reason=disk": "Pause media?", "action=queue-resume&queue=": "Resume all queues?",
 		"action=schedule-run&name=s&confirmed=1": "Run schedule s?", "action=schedule-pause&name=s": "Pause schedule s?"} {
 		testkit.Contains(t, s.page("/ask?"+query), want)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -34,6 +35,7 @@ func (c *cache[V]) get(key string, read func() (V, time.Duration, error)) (V, er
 	if c.values == nil {
 		c.values = map[string]cachedValue[V]{}
 	}
+	maps.DeleteFunc(c.values, func(_ string, old cachedValue[V]) bool { return !time.Now().Before(old.until) })
 	c.values[key] = cachedValue[V]{value, time.Now().Add(fresh)}
 	return value, nil
 }

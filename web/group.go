@@ -128,19 +128,10 @@ func (h *handler) groups(ctx context.Context, v *tasksView, q query) error {
 	return err
 }
 
-// groupQuestion returns the question about the tasks of a group.
-func (a *actionRequest) groupQuestion(verb string, n int) string {
-	tasks := "this task"
-	if n != 1 {
-		tasks = "these " + humanize.Plural(n, "task")
-	}
-	return fmt.Sprintf("%s %s: %s?", verb, tasks, a.query.causeText())
-}
-
 // groupScope says which tasks a question is about: their queues, the time of
 // their failures, and the search that has found them.
-func (a *actionRequest) groupScope() string {
-	g := a.query.group
+func (q query) groupScope(zone *time.Location) string {
+	g := q.group
 	queues := "in queue "
 	if len(g.Queues) > 1 {
 		queues = fmt.Sprintf("in %d queues: ", len(g.Queues))
@@ -149,13 +140,13 @@ func (a *actionRequest) groupScope() string {
 	if len(g.Queues) > maxQueuesNamed {
 		text += " …"
 	}
-	first, last := g.First.In(a.now.Location()), g.Last.In(a.now.Location())
+	first, last := g.First.In(zone), g.Last.In(zone)
 	when := " · failed at " + first.Format(time.DateTime)
 	if n := last.Sub(first); n >= time.Second {
 		when = fmt.Sprintf(" · failed between %s and %s, within %s", first.Format(time.DateTime), last.Format(time.DateTime),
 			humanize.Age(n))
 	}
-	terms, _ := splitCauses(a.query.terms)
+	terms, _ := splitCauses(q.terms)
 	return humanize.Safe(text + when + " · found by " + search.JoinTerms(terms))
 }
 

@@ -108,8 +108,8 @@ type handler struct {
 	counts     cache[[]runner.Queue]
 	known      cache[search.Names]
 	histograms histograms
-	last       lastAction
-	asked      askedSets
+	clicks     cache[string]  // what the last runs of schedules did, by name
+	asked      cache[[]int64] // ids of the tasks that a question has named
 }
 
 //go:embed static
@@ -155,10 +155,8 @@ func (h *handler) routes() {
 	h.mux.HandleFunc("GET /jobs", h.page(h.job))
 	h.mux.HandleFunc("GET /zone", h.chooseZone)
 	h.mux.HandleFunc("GET /words", h.words)
-	for name, act := range actions {
-		h.mux.HandleFunc("POST /actions/"+name, h.action(act))
-	}
-	h.mux.HandleFunc("GET /ask", h.ask)
+	h.mux.HandleFunc("POST /actions/{name}", h.action)
+	h.mux.HandleFunc("GET /ask", h.action)
 	h.mux.HandleFunc("GET /api/v1/tasks", h.apiList)
 	h.mux.HandleFunc("GET /api/v1/tasks/{id}", h.apiGet)
 	h.mux.HandleFunc("/api/", apiOther)

@@ -270,7 +270,7 @@ const post = async (url, body, button) => {
 	if (sending) return
 	const mine = sending = new AbortController(), label = button?.textContent
 	if (button) { button.disabled = true; button.textContent = 'sending…' }
-	if (!body.has('token')) repeat = () => { body.set('ask', 1); body.delete('confirmed'); body.delete('count'); post(url, body) }
+	if (!body.has('token')) repeat = () => { body.set('ask', 1); body.delete('confirmed'); body.delete('set'); post(url, body) }
 	tries++
 	try {
 		const [answer, text] = await load(url, { method: 'POST', body, headers: part, redirect: 'manual' }, () => {
