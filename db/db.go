@@ -35,18 +35,6 @@ type (
 	ServerHealth = engine.ServerHealth
 	// Session is an open transaction on a server.
 	Session = engine.Session
-	// Prepared is a prepared transaction on a server.
-	Prepared = engine.Prepared
-	// Slot is a replication slot of a server.
-	Slot = engine.Slot
-	// Standby is a standby of a server.
-	Standby = engine.Standby
-	// Replica describes a server that is a standby itself.
-	Replica = engine.Replica
-	// TableHealth is the state of a table on a server.
-	TableHealth = engine.TableHealth
-	// Rights are the rights of a role on runner's tables.
-	Rights = engine.Rights
 	// Process is a process of this machine.
 	Process = engine.Process
 	// Disk describes the filesystem that a database is on.

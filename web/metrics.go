@@ -134,7 +134,10 @@ func (h *handler) collect(ctx context.Context) (*collection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.server(health)
+	problem := c.gauge("runner_server_problem", "1 for each condition on the server that needs attention.")
+	for _, p := range admin.ServerProblems(health, c.at) {
+		problem.add(1, "code", p.Code)
+	}
 	h.histograms.collect(h.r, c)
 	return c, nil
 }

@@ -3,12 +3,10 @@ package web_test
 import (
 	"html"
 	"net/url"
-	"slices"
 	"testing"
 	"time"
 
 	"example.com/runner/internal/doctor"
-	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
@@ -60,16 +58,4 @@ func TestPagesOfAStandby(t *testing.T) {
 	testkit.Equal(t, "check of the notifications", checks["messages"],
 		"ok: this server is a standby and sends no notifications; processes read it every second")
 	testkit.Equal(t, "state of the task", state(t, r, 2), jobs.Failed)
-
-	testkit.NoError(t, primary.Kill())
-	s := serve(t, replica, web.ServerOptions{})
-	testkit.Within(t, time.Minute, "the standby has noticed the loss of its primary server", func() bool {
-		return value(scrape(t, s), "runner_server_problem", "code=replica_behind") == 1
-	})
-	const late = "this server is a standby without a connection to its primary server; it shows old data"
-	testkit.Contains(t, s.page("/"), late)
-	status, err := present.ReadStatus(t.Context(), replica, time.Now(), nil)
-	testkit.NoError(t, err)
-	testkit.Equal(t, "the status names the late standby",
-		slices.ContainsFunc(status.Problems, func(p present.Problem) bool { return p.Message == late }), true)
 }

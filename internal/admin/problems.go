@@ -34,7 +34,7 @@ import (
 //	schedule_slow    the last task of Schedule has been running since Since, which is more than twice its usual time
 //	schedule_skips   Schedule has skipped ticks, because its last task is still unfinished
 //
-// For a database on a server, ServerProblems has further codes. Most of them set Object.
+// For a database on a server, ServerProblems has further codes.
 type Problem struct {
 	Code      string
 	Queue     string
@@ -49,7 +49,7 @@ type Problem struct {
 	Task      int64 // id of the task
 	Schedules int
 	Schedule  jobs.Schedule
-	Object    any // session, table or other object that has the problem; see ServerProblems
+	Session   *Session // that has the problem; only on a server
 }
 
 // snapshot is the data in which Problems looks for problems.

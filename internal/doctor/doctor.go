@@ -68,9 +68,10 @@ func (d *Doctor) checks() []check {
 			{"integrity", d.integrity, true}, {"wal", d.wal, true}}
 		return slices.Concat(file, tasks, []check{{"backup", d.backup, true}, other})
 	}
+	writers := "roles with write access to the tables can run commands as the users of the workers"
 	server := []check{{"database", d.server, false}, {"messages", d.messages, true}, {"sessions", d.sessions, true},
-		{"vacuum", d.vacuum, true}, {"replication", d.replication, true}, {"filesystem", reportsOnly("managed by the server"), false},
-		{"permissions", d.rights, false}, {"integrity", d.tables, true}, {"wal", reportsOnly("managed by the server"), true}}
+		{"filesystem", reportsOnly("managed by the server"), false}, {"permissions", reportsOnly(writers), false},
+		{"integrity", d.tables, true}, {"wal", reportsOnly("managed by the server"), true}}
 	return slices.Concat(server, tasks, []check{{"backup", reportsOnly("made by the tools of the server"), true}, other})
 }
 

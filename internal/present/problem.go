@@ -52,17 +52,13 @@ func worded(found []admin.Problem, now time.Time) []Problem {
 			words.Message = fmt.Sprintf("cursor %s has not delivered the ends of %s, the first since %s", p.Cursor,
 				humanize.Plural(p.Tasks, "task"), humanize.Age(now.Sub(p.Since)))
 			words.Try = "runner delete --cursor " + shellescape.Quote(p.Cursor)
-		case "autovacuum_off":
-			words.Message = "autovacuum is off; dead rows make claims slower and slower"
-			words.Try = sql("ALTER SYSTEM SET autovacuum = on") + reload
 		case "schedule_failed", "schedule_skips", "schedule_late", "schedule_slow", "schedule_waits":
 			words.About = p.Schedule.Name
 			words.Message, words.Try = scheduleProblem(p, now)
+		case "lock_held", "idle_in_transaction", "snapshot_held":
+			words.Message = sessionProblem(p.Code, *p.Session, now)
+			words.Try = fmt.Sprintf(`psql -c "SELECT pg_terminate_backend(%d)"`, p.Session.PID)
 		default:
-			if p.Object != nil {
-				words.Message, words.Try = serverProblem(p, now)
-				break
-			}
 			words.Message, words.Try = waitProblem(p)
 		}
 		list = append(list, words)

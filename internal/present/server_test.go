@@ -42,64 +42,6 @@ func TestConditionsOnAServerAreProblems(t *testing.T) {
 			"session 4711 (pg_dump, user ann) holds a snapshot that is 100001 transactions old" + stays, end},
 		"the write lock": {session(func(s *admin.Session) { s.Begun, s.HasLock = ago(11*time.Second), true }), "lock_held",
 			"session 4711 (pg_dump, user ann) has held the write lock for 11s, and other writers wait", end},
-		"a prepared transaction": {&admin.ServerHealth{Prepared: []admin.Prepared{{Name: `it's "$x"`, Owner: "ann",
-			At: ago(2 * time.Hour)}}}, "prepared_transaction",
-			`the prepared transaction it's "$x" of user ann has been open for 2h` + stays, `psql -c "ROLLBACK PREPARED 'it''s \"\$x\"'"`},
-		"an unused slot": {&admin.ServerHealth{Slots: []admin.Slot{{Name: "old", Bytes: 2e9}}}, "slot_behind",
-			"no standby uses replication slot old; the server keeps 2.0 GB of its log for it",
-			`psql -c "SELECT pg_drop_replication_slot('old')"`},
-		"a slot in use": {&admin.ServerHealth{Slots: []admin.Slot{{Name: "b", Bytes: 2e9, Active: true}}}, "", "", ""},
-		"a slot with a snapshot": {&admin.ServerHealth{Slots: []admin.Slot{{Name: "b", Active: true, Behind: 200_000}}}, "slot_behind",
-			"the standby of replication slot b holds a snapshot that is 200000 transactions old" + stays,
-			"on the standby: end long queries, or set hot_standby_feedback = off"},
-		"dead rows": {&admin.ServerHealth{Tables: []admin.TableHealth{{Name: "runner.tasks", Live: 9, Dead: 200_000}}}, "dead_rows",
-			"table runner.tasks has 200000 dead rows beside 9 rows; it was never vacuumed", `psql -c "VACUUM (VERBOSE) runner.tasks"`},
-		"dead rows, vacuumed": {&admin.ServerHealth{Tables: []admin.TableHealth{{Live: 9, Dead: 200_000, Vacuumed: ago(time.Minute)}}},
-			"", "", ""},
-		"dead rows beside more": {&admin.ServerHealth{Tables: []admin.TableHealth{{Live: 900_000, Dead: 200_000}}}, "", "", ""},
-	})
-}
-
-func TestStandbysThatAreLateAreProblems(t *testing.T) {
-	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
-	receives := `psql -c "SELECT * FROM pg_stat_wal_receiver"`
-	testServerProblems(t, map[string]serverTest{
-		"a synchronous standby": {&admin.ServerHealth{SyncNames: "*", Standbys: []admin.Standby{{Name: "b", Sync: "sync"}}}, "", "", ""},
-		"an invisible standby":  {&admin.ServerHealth{SyncNames: "*", Unseen: true, Standbys: []admin.Standby{{Name: "b"}}}, "", "", ""},
-		"no synchronous standby": {&admin.ServerHealth{SyncNames: "b"}, "no_sync_standby",
-			"commits wait for a synchronous standby, and none is connected: synchronous_standby_names is b",
-			"start the standby; to work without one: " +
-				`psql -c "ALTER SYSTEM RESET synchronous_standby_names" -c "SELECT pg_reload_conf()"`},
-		"a late standby": {&admin.ServerHealth{Standbys: []admin.Standby{{Name: "b", Lag: 2 * time.Minute, Bytes: 5e6}}},
-			"standby_behind", "standby b is 2m behind, and has not applied 5.0 MB of the log",
-			`psql -c "SELECT * FROM pg_stat_replication"`},
-		"a replica": {&admin.ServerHealth{Replica: &admin.Replica{Receives: true, Applied: ago(time.Hour)}}, "", "", ""},
-		"a late replica": {&admin.ServerHealth{Replica: &admin.Replica{Receives: true, Applied: ago(time.Hour), Bytes: 5}},
-			"replica_behind", "this server is a standby, and applied the last commit 1h ago; 5 B of the log wait", receives},
-		"a new replica": {&admin.ServerHealth{Replica: &admin.Replica{Receives: true, Bytes: 5}}, "", "", ""},
-		"a late new replica": {&admin.ServerHealth{Replica: &admin.Replica{Receives: true, Bytes: 2e9}},
-			"replica_behind", "this server is a standby, and has applied no commit since its start; 2.0 GB of the log wait", receives},
-		"a replica alone": {&admin.ServerHealth{Replica: &admin.Replica{}}, "replica_behind",
-			"this server is a standby without a connection to its primary server; it shows old data", receives},
-	})
-}
-
-func TestMissingRightsAndAutovacuumAreProblems(t *testing.T) {
-	rights := func(missing ...string) *admin.ServerHealth {
-		return &admin.ServerHealth{Rights: admin.Rights{User: "Ann", Schema: "jobs", Missing: missing}}
-	}
-	testServerProblems(t, map[string]serverTest{
-		"no autovacuum": {&admin.ServerHealth{NoAutovacuum: true}, "autovacuum_off",
-			"autovacuum is off; dead rows make claims slower and slower",
-			`psql -c "ALTER SYSTEM SET autovacuum = on" -c "SELECT pg_reload_conf()"`},
-		"a standby without autovacuum": {&admin.ServerHealth{NoAutovacuum: true, Replica: &admin.Replica{Receives: true}}, "", "", ""},
-		"a reader":                     {rights("DELETE ON tasks", "INSERT ON tasks", "UPDATE ON tasks"), "", "", ""},
-		"a role that may not delete": {rights("DELETE ON tasks", "DELETE ON workers"), "missing_rights",
-			"role Ann lacks rights: DELETE ON tasks, DELETE ON workers",
-			`psql -c "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA jobs TO \"Ann\""`},
-		"a reader that may not read all": {rights("INSERT ON tasks", "SELECT ON output", "UPDATE ON tasks"), "missing_rights",
-			"role Ann lacks rights: INSERT ON tasks, SELECT ON output, UPDATE ON tasks",
-			`psql -c "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA jobs TO \"Ann\""`},
 	})
 }
 

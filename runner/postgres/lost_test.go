@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/url"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"example.com/runner/internal/doctor"
-	"example.com/runner/internal/record"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
@@ -37,13 +33,7 @@ func TestOnlyAnAsynchronousStandbyLosesConfirmedTasks(t *testing.T) {
 	at := "postgres://postgres@/postgres?" + url.Values{"host": {first.Dir + "," + second.Dir}, "port": {"5432,5432"},
 		"target_session_attrs": {"read-write"}}.Encode()
 	worker, client := open(t, at, runner.Options{Lease: time.Second}), open(t, at, runner.Options{})
-	named := false
 	waitFor("the standby streams", "SELECT FROM pg_stat_replication WHERE state = 'streaming'")
-	testkit.NoError(t, (&doctor.Doctor{Runner: client, Now: time.Now(), Path: at}).Run(t.Context(), func(c record.Check) error {
-		named = named || c.Check == "replication" && strings.Contains(c.Message, "asynchronous")
-		return nil
-	}))
-	testkit.Equal(t, "doctor names the asynchronous replication", named, true)
 	run(t, admins, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
 	waitFor("the standby is a synchronous one", "SELECT FROM pg_stat_replication WHERE sync_state = 'sync'")
 	stopped := make(chan error, 1)
@@ -73,8 +63,6 @@ func TestOnlyAnAsynchronousStandbyLosesConfirmedTasks(t *testing.T) {
 		confirmed <- task
 	}()
 	waitFor("the enqueue waits for a standby", "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
-	list, _ := codes(t, client)
-	testkit.Equal(t, "the health names the cause", slices.Contains(list, "no_sync_standby"), true)
 	testkit.Equal(t, "confirmed tasks without a standby", len(confirmed), 0)
 
 	run(t, admins, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
