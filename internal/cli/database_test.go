@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,11 +97,10 @@ func TestOpenCreatesOnlyTheStandardDatabase(t *testing.T) {
 			}
 			return r.Close()
 		}}}
-		globals := GlobalOptions()
-		line, err := Parse(list, globals, append([]string{"open"}, args...), a.Getenv)
+		line, err := Parse(list, GlobalOptions(), append([]string{"open"}, args...), a.Getenv)
 		a.Printer = a.printerFor(line)
-		if err == nil {
-			err = newCLI(list, globals).RunContext(context.Background(), line.argv())
+		if line.Context = t.Context(); err == nil {
+			err = a.dispatch(list, line)
 		}
 		return talk.String(), err
 	}
