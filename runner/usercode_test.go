@@ -115,7 +115,7 @@ func TestAnErrorThatPanicsFailsItsAttemptOnly(t *testing.T) {
 		testkit.Equal(t, name+": losses", task.Losses, 0)
 	}
 	for name, text := range map[string]string{
-		"nil error": "the handler returned a nil *runner_test.httpError as an error\n\n",
+		"nil error": "the handler returned an error of type *runner_test.httpError and its methods do not return: panic:",
 		"panic in Unwrap": "the handler returned an error of type *runner_test.badError and its methods do not return: panic: boom\n\n" +
 			"example.com/runner/runner_test.explode()",
 		"goexit in Error": "the handler returned an error of type *runner_test.badError and its methods do not return: the function ended",
@@ -126,7 +126,7 @@ func TestAnErrorThatPanicsFailsItsAttemptOnly(t *testing.T) {
 			}
 		}
 	}
-	testkit.Contains(t, log.String(), `err="the handler returned a nil *runner_test.httpError as an error"`,
+	testkit.Contains(t, log.String(), `err="the handler returned an error of type *runner_test.httpError and its methods`,
 		`stack="example.com/runner/runner_test.(*httpError).Error(`)
 }
 
@@ -217,7 +217,7 @@ func functions() map[string]function {
 				}
 				return nil
 			})
-		}, "the middleware of UseEnqueue returned a nil *runner_test.httpError as an error", true},
+		}, "the middleware of UseEnqueue returned an error of type *runner_test.httpError and its methods do not return", true},
 		"OnTick": {func(t *testing.T, r *runner.Runner, fail func()) {
 			testkit.NoError(t, r.Schedule(t.Context(), made))
 			r.OnTick("s", func(context.Context, time.Time, jobs.Spec) (jobs.Spec, error) { fail(); return jobs.Spec{}, nil })

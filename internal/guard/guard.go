@@ -6,7 +6,6 @@ package guard
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"runtime/debug"
 	"strings"
 )
@@ -79,43 +78,16 @@ func fromPanic(stack []byte) string {
 }
 
 // Error calls f, which reads the error err of code that "who" names. If a
-// method of err panics, Error returns a Panic that says which type it has, and
-// whether it is a nil pointer: func() error { return validate() } returns such
-// an error if validate returns a nil *ValidationError.
+// method of err panics, Error returns a Panic that says which type err has. The
+// usual reason is a nil pointer: func() error { return validate() } returns one
+// if validate returns a nil *ValidationError.
 func Error(who string, err error, f func()) *Panic {
 	p := Call(f)
 	if p == nil {
 		return nil
 	}
 	p.Msg = fmt.Sprintf("%s returned an error of type %T and its methods do not return: %s", who, err, p.Msg)
-	var null error
-	if Call(func() { null = nilError(err) }) == nil && null != nil {
-		p.Msg = fmt.Sprintf("%s returned a nil %T as an error", who, null)
-	}
 	return p
-}
-
-// nilError returns the first error in the tree of err that is a nil pointer,
-// map, slice, function or channel. It returns nil if there is none.
-func nilError(err error) error {
-	switch v := reflect.ValueOf(err); v.Kind() {
-	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
-		if v.IsNil() {
-			return err
-		}
-	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, one := range many.Unwrap() {
-			if one = nilError(one); one != nil {
-				return one
-			}
-		}
-		return nil
-	}
-	if err = errors.Unwrap(err); err != nil {
-		return nilError(err)
-	}
-	return nil
 }
 
 // Flat returns an error with the text of err and nothing else, so that nobody
