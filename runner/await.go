@@ -51,8 +51,6 @@ func (r *Runner) Changes(ctx context.Context, check func() (done bool, err error
 }
 
 func (r *Runner) changes(ctx context.Context, notices <-chan struct{}, check func() (done bool, err error)) error {
-	timer := time.NewTimer(time.Second)
-	defer timer.Stop()
 	for {
 		done, err := check()
 		if err == nil && done {
@@ -61,19 +59,18 @@ func (r *Runner) changes(ctx context.Context, notices <-chan struct{}, check fun
 		if gone := r.store.Replaced(); gone != nil || err != nil {
 			return cmp.Or(gone, err)
 		}
-		if err := r.wait(ctx, notices, timer, time.Second); err != nil {
+		if err := r.wait(ctx, notices, time.Second); err != nil {
 			return err
 		}
 	}
 }
 
 // wait waits until it receives from notices, but at most for the duration d. It returns an error if the Runner closes or ctx ends before
-// that. The caller passes a timer, so that all its calls of wait can use the same one.
-func (r *Runner) wait(ctx context.Context, notices <-chan struct{}, timer *time.Timer, d time.Duration) error {
-	timer.Reset(d)
+// that.
+func (r *Runner) wait(ctx context.Context, notices <-chan struct{}, d time.Duration) error {
 	select {
 	case <-notices:
-	case <-timer.C:
+	case <-time.After(d):
 	case <-r.closing:
 		return jobs.ErrClosed
 	case <-ctx.Done():

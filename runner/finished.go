@@ -64,8 +64,6 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	notices, stop := r.notifier.SubscribeTask(ctx, notify.AnyTask)
 	defer stop()
 	c := &consumer{r: r, cursor: cursor, owner: db.NewWorkerID(), handle: handle}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	// The variable "made" says that the cursor is stored. The variable "again" is set after an unexpected error, until deliver succeeds.
 	// While it is set, another unexpected error ends OnFinished.
 	var made, again bool
@@ -105,7 +103,7 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 		if gone := r.store.Replaced(); gone != nil {
 			return gone
 		}
-		if err := r.wait(ctx, wake, timer, wait); err != nil {
+		if err := r.wait(ctx, wake, wait); err != nil {
 			return err
 		}
 	}

@@ -20,9 +20,10 @@ func logger(log *slog.Logger) *slog.Logger {
 }
 
 // guardedLog calls a slog.Handler of the program. It stops panics only:
-// runtime.Goexit would need a goroutine for each line.
+// runtime.Goexit would need a goroutine for each line. Nothing calls WithAttrs or
+// WithGroup, so these need no guard.
 type guardedLog struct {
-	inner    slog.Handler
+	slog.Handler
 	reported *sync.Once
 }
 
@@ -39,25 +40,11 @@ func (g guardedLog) stopPanic() {
 // Enabled implements slog.Handler.
 func (g guardedLog) Enabled(ctx context.Context, level slog.Level) bool {
 	defer g.stopPanic()
-	return g.inner.Enabled(ctx, level)
+	return g.Handler.Enabled(ctx, level)
 }
 
 // Handle implements slog.Handler.
 func (g guardedLog) Handle(ctx context.Context, r slog.Record) error {
 	defer g.stopPanic()
-	return g.inner.Handle(ctx, r)
-}
-
-// WithAttrs implements slog.Handler.
-func (g guardedLog) WithAttrs(attrs []slog.Attr) (h slog.Handler) {
-	h = g
-	defer g.stopPanic()
-	return guardedLog{g.inner.WithAttrs(attrs), g.reported}
-}
-
-// WithGroup implements slog.Handler.
-func (g guardedLog) WithGroup(name string) (h slog.Handler) {
-	h = g
-	defer g.stopPanic()
-	return guardedLog{g.inner.WithGroup(name), g.reported}
+	return g.Handler.Handle(ctx, r)
 }

@@ -129,11 +129,9 @@ func Join(ctx context.Context, value any) *Call {
 	if !first {
 		return nil
 	}
-	timer := time.NewTimer(joinWait)
-	defer timer.Stop()
 	select {
 	case <-g.all:
-	case <-timer.C:
+	case <-time.After(joinWait):
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

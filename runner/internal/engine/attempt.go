@@ -190,8 +190,7 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 			err = errNotCommitted
 		}
 	}
-	a.outcome = a.classify(result, err)
-	a.outcome.Started, a.outcome.Finished, a.outcome.Duration = a.task.StartedAt, now(), took
+	a.setOutcome(a.classify(result, err), took)
 	if output := a.output.Load(); output != nil {
 		a.outcome.OutputBytes, a.outcome.OutputTruncated = output.Sizes()
 		if a.task.Job == jobs.CommandJob && lifecycle.Failing(a.outcome.Reason) {
@@ -283,10 +282,15 @@ func (a *attempt) abandon() bool {
 		return false
 	}
 	a.closeOutput()
-	at := now()
-	a.outcome = lifecycle.Outcome{Reason: jobs.ReasonShutdown, Error: "its worker stopped, but the attempt did not",
-		Started: a.task.StartedAt, Finished: at, Duration: at.Sub(a.task.StartedAt)}
+	a.setOutcome(lifecycle.Outcome{Reason: jobs.ReasonShutdown, Error: "its worker stopped, but the attempt did not"},
+		now().Sub(a.task.StartedAt))
 	return true
+}
+
+// setOutcome sets the outcome with the times of the attempt.
+func (a *attempt) setOutcome(o lifecycle.Outcome, took time.Duration) {
+	o.Started, o.Finished, o.Duration = a.task.StartedAt, now(), took
+	a.outcome = o
 }
 
 // notStarted marks the attempt as never started, so that its task goes back to its queue.

@@ -107,10 +107,8 @@ func Upstream(ctx context.Context) ([]jobs.Task, error) {
 func Outlive(ctx context.Context, d time.Duration) (later context.Context, cancel context.CancelFunc) {
 	later, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(d):
 			end(context.Cause(ctx))
 		case <-later.Done():
 		}

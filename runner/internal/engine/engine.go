@@ -31,7 +31,6 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/supervisor"
-	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/exec"
 	"example.com/runner/runner/internal/notify"
@@ -179,9 +178,10 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		returned: make(chan *batch), held: map[*batch]bool{}, confirmed: now(),
 		tickFuncs: map[string]chan struct{}{}}
 	e.stopped, e.stop = context.WithCancel(context.Background())
-	if err := cmp.Or(e.limitQueues(), o.checkGates()); err != nil {
+	if err := o.checkGates(); err != nil {
 		return nil, err
 	}
+	e.limitQueues()
 	claimed := make([]db.ClaimJob, 0, len(o.Handlers))
 	for _, job := range slices.Sorted(maps.Keys(o.Handlers)) {
 		h := o.Handlers[job]
@@ -221,20 +221,14 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 }
 
 // limitQueues sets e.limit from the queues in the options.
-func (e *Engine) limitQueues() error {
+func (e *Engine) limitQueues() {
 	if e.o.Queues == nil {
-		return nil
+		return
 	}
 	e.limit = map[string]int{}
 	for _, q := range e.o.Queues {
-		if err := taskspec.ValidQueue(q.Queue); err != nil {
-			return err
-		}
-		if e.limit[q.Queue] = q.Max; q.Max <= 0 {
-			e.limit[q.Queue] = e.o.Concurrency
-		}
+		e.limit[q.Queue] = cmp.Or(q.Max, e.o.Concurrency)
 	}
-	return nil
 }
 
 // AddOnly adds the only task of this worker, and reserves it. Call it before
@@ -326,10 +320,8 @@ func (e *Engine) waitFor(d time.Duration) bool { return wait(e.stopped, d) == ni
 
 // wait waits for d, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

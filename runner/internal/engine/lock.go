@@ -3,10 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"syscall"
-	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/internal/supervisor"
@@ -16,10 +13,6 @@ import (
 // Each worker holds a liveness lock. It is a lock on a file that belongs to this worker alone, in the directory beside the database. The
 // name of the file is the id of the worker. The system releases the lock when the worker and its guardians are dead. On systems without
 // such locks, other workers rely on leases alone.
-
-// strayAge is the least age of a lock file that removeStrayLocks removes. A younger file without a worker may belong to a worker that is
-// about to register.
-const strayAge = time.Minute
 
 // newLock creates the lock file of a new worker and takes the lock. It returns nil on systems without locks.
 func newLock(store *db.DB, worker string) (*supervisor.Lock, error) {
@@ -88,25 +81,5 @@ func (e *Engine) checkLock() {
 		e.log.Error("the lock file was replaced: this worker claims no more tasks", "file", e.lock.Path())
 	case !present && e.lockState.CompareAndSwap(0, lockRemoved):
 		e.log.Warn("the lock file was removed: other workers take over from this worker only after its leases end", "file", e.lock.Path())
-	}
-}
-
-// removeStrayLocks removes the lock files that belong to no live worker.
-func (e *Engine) removeStrayLocks(live map[string]bool) {
-	entries, err := os.ReadDir(e.store.Dir())
-	if err != nil {
-		return
-	}
-	for _, entry := range entries {
-		worker, isLock := strings.CutSuffix(entry.Name(), supervisor.LockSuffix)
-		path := supervisor.LockPath(e.store.Dir(), worker)
-		info, err := entry.Info()
-		if !isLock || live[worker] || err != nil || now().Sub(info.ModTime()) < strayAge || path == "" {
-			continue // path is empty for init.lock, which belongs to no worker
-		}
-		if lock, err := supervisor.TakeLock(path); err == nil {
-			_ = lock.Remove() // if this fails, the next worker that starts tries again
-			_ = lock.Close()
-		}
 	}
 }

@@ -160,12 +160,10 @@ func (e *Engine) callTickFunc(w wantedSpec) madeSpec {
 		return made
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(tickFuncEnd)
-	defer timer.Stop()
 	select {
 	case <-returned:
 		return made
-	case <-timer.C:
+	case <-time.After(tickFuncEnd):
 		e.tickFuncs[name] = returned
 		return hanging
 	}

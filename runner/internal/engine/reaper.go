@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/supervisor"
+	"example.com/runner/runner/internal/exec"
 )
 
 // reapEvery is the interval at which a reaper checks other workers. The interval is shorter if a lease is shorter than six times reapEvery.
@@ -97,8 +98,7 @@ func (p *reaper) start() {
 	for id := range others {
 		live[id] = true
 	}
-	p.e.removeStrayLocks(live)
-	p.e.removeStrayFiles(context.Background())
+	p.e.removeStrayFiles(live)
 }
 
 // takeOver takes over the tasks of dead workers. It returns the workers whose tasks it has not taken over, or false if it cannot read the
@@ -159,19 +159,27 @@ func (p *reaper) reapDead(o db.Owner) bool {
 		return false
 	}
 	reaped, err := p.e.worker.ReapDead(context.Background(), o.Number, now())
-	if err != nil {
-		p.e.log.Warn("cannot take over tasks", "worker", o.ID, "err", err)
-		return false
-	}
-	if lock != nil {
+	if err == nil && lock != nil {
 		_ = lock.Remove() // if this fails, the next worker that starts removes the file
 	}
-	p.e.removeSharedFiles(o.ID, reaped)
+	p.tookOver(reaped, err, o.ID, "took over tasks of a worker that is gone")
+	return err == nil
+}
+
+// tookOver cleans up after tasks of a worker whose losses are now recorded.
+func (p *reaper) tookOver(reaped []db.Reaped, err error, worker, text string) {
+	if err != nil {
+		p.e.log.Warn("cannot take over tasks", "worker", worker, "err", err)
+		return
+	}
+	for _, r := range reaped { // the generation of a task whose claim was revoked is one above that of the claim
+		exec.RemoveShared(p.e.store, worker, r.Task.ID, r.Task.GenerationID-1)
+		exec.RemoveShared(p.e.store, worker, r.Task.ID, r.Task.GenerationID)
+	}
 	if len(reaped) > 0 {
-		p.e.log.Warn("took over tasks of a worker that is gone", "tasks", len(reaped), "worker", o.ID)
+		p.e.log.Warn(text, "tasks", len(reaped), "worker", worker)
 		p.e.o.Notifier.Notify()
 	}
-	return true
 }
 
 // clear kills the processes of tasks of the worker o, which is dead or hangs. It reports whether this reaper may take these tasks over. The
@@ -242,19 +250,15 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 	}
 	for id, revoked := range byWorker {
 		path := supervisor.LockPath(p.e.store.Dir(), id)
-		if o, known := owners[id]; known && !p.clear(o, keysOf(claimsOf(revoked)), supervisor.ReadRecords(path)) {
+		claims := make([]db.ClaimID, len(revoked))
+		for i, lease := range revoked {
+			claims[i] = lease.Claimed()
+		}
+		if o, known := owners[id]; known && !p.clear(o, keysOf(claims), supervisor.ReadRecords(path)) {
 			continue
 		}
 		reaped, err := p.e.worker.Reap(context.Background(), revoked, now())
-		if err != nil {
-			p.e.log.Warn("cannot take over tasks", "worker", id, "err", err)
-			continue
-		}
-		p.e.removeSharedFiles(id, reaped)
-		if len(reaped) > 0 {
-			p.e.log.Warn("took over tasks of a worker that hangs", "tasks", len(reaped), "worker", id)
-			p.e.o.Notifier.Notify()
-		}
+		p.tookOver(reaped, err, id, "took over tasks of a worker that hangs")
 	}
 }
 
@@ -291,13 +295,4 @@ func keysOf(claims []db.ClaimID) []supervisor.Key {
 		keys[i] = supervisor.Key{ID: claim.ID, Generation: claim.GenerationID}
 	}
 	return keys
-}
-
-// claimsOf returns the claims that leases belong to.
-func claimsOf(leases []db.Lease) []db.ClaimID {
-	claims := make([]db.ClaimID, len(leases))
-	for i, lease := range leases {
-		claims[i] = lease.Claimed()
-	}
-	return claims
 }

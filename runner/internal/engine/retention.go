@@ -32,40 +32,42 @@ func (e *Engine) retain() {
 			upkeep, from = at, time.Time{}
 			e.upkeep(ctx, at)
 		}
-		more, failed := !asOf.IsZero(), false
-		for more && !failed {
-			began := now()
-			done, err := e.store.Prune(ctx, e.o.prune(asOf, from))
-			if err != nil {
-				e.log.Warn("cannot delete old tasks", "err", err)
-			}
-			// One bad row does not keep the others.
-			from, more, failed = done.From, done.More, err != nil && done.Tasks == 0
-			if more && !e.waitFor(max(retainPause, now().Sub(began))) {
-				return
-			}
+		failed := false
+		if !asOf.IsZero() {
+			e.repeat("cannot delete old tasks", func() (bool, error) {
+				done, err := e.store.Prune(ctx, e.o.prune(asOf, from))
+				from, failed = done.From, err != nil && done.Tasks == 0 // one bad row does not keep the others
+				return done.More && !failed, err
+			})
+			e.repeat("cannot delete old unique keys", func() (bool, error) { return e.store.PruneKeys(ctx, asOf) })
 		}
-		for more = !asOf.IsZero(); more; {
-			var err error
-			if more, err = e.store.PruneKeys(ctx, asOf); err != nil {
-				e.log.Warn("cannot delete old unique keys", "err", err)
-				break
-			}
-			if more && !e.waitFor(retainPause) {
-				return
-			}
-		}
-		for more = !failed; more && e.nothingRuns(); {
-			var err error
-			if more, err = e.store.Vacuum(ctx); err != nil {
-				e.log.Warn("cannot return free space", "err", err)
-				break
-			}
-			if !e.waitFor(retainPause) {
-				return
-			}
+		if !failed {
+			e.repeat("cannot return free space", func() (bool, error) {
+				if !e.nothingRuns() {
+					return false, nil
+				}
+				more, err := e.store.Vacuum(ctx)
+				return more && err == nil, err
+			})
 		}
 		if !e.waitFor(e.o.retainEvery()) {
+			return
+		}
+	}
+}
+
+// repeat calls step until it has nothing more to do, or the loop ends. It pauses
+// for at least as long as a step took. It calls step at least once, so that a
+// short-lived worker deletes something, too. The text is the log record of an
+// error.
+func (e *Engine) repeat(text string, step func() (more bool, err error)) {
+	for {
+		began := now()
+		more, err := step()
+		if err != nil {
+			e.log.Warn(text, "err", err)
+		}
+		if !more || !e.waitFor(max(retainPause, now().Sub(began))) {
 			return
 		}
 	}

@@ -45,10 +45,8 @@ func (a *attempt) checkStuck(stopped time.Time) {
 		return
 	}
 	a.closeOutput()
-	at := now()
-	a.outcome = a.classify(nil, cause)
+	a.setOutcome(a.classify(nil, cause), now().Sub(a.task.StartedAt))
 	a.outcome.Error += "; the function ignored the end of its context"
-	a.outcome.Started, a.outcome.Finished, a.outcome.Duration = a.task.StartedAt, at, at.Sub(a.task.StartedAt)
 	a.e.ended <- a
 }
 
