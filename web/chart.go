@@ -13,9 +13,6 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The charts are SVG that the server draws. The style sheet sets their colours. Each bar has a title with its numbers,
-// and a table shows the same numbers for screen readers.
-
 // chartRange is a time range of the chart.
 type chartRange struct {
 	Name   string
@@ -35,9 +32,8 @@ var chartRanges = []chartRange{
 type chart struct {
 	Range     string
 	Ranges    []tab
-	Bars      template.HTML
-	Scale     template.HTML // labels of the two vertical axes
-	Zone      string        // time zone of the axis
+	Plot      plot
+	Zone      string // time zone of the axis
 	Summary   string
 	Wait, Run percentiles
 	Sample    string     // number of tasks from which the percentiles were computed; empty if there are none
@@ -80,8 +76,8 @@ func newChart(p page, r chartRange, steps []admin.TimeBucket) *chart {
 	c.Completed, c.Failed, c.Cancelled = whole.Ended[jobs.Completed], whole.Ended[jobs.Failed], whole.Ended[jobs.Cancelled]
 	c.Summary = fmt.Sprintf("%s completed, %s failed, %s cancelled in the last %s", p.Count(c.Completed), p.Count(c.Failed),
 		p.Count(c.Cancelled), r.Name)
-	d := newDrawing(p, r, steps)
-	c.Bars, c.Scale = d.bars(c.Summary), d.scale()
+	c.Plot = endedPlot(p, r, steps)
+	c.Plot.Label = c.Summary
 	if whole.Sampled > 0 {
 		c.Sample = fmt.Sprintf("n = %s", p.Count(whole.Sampled))
 		if ended := c.Completed + c.Failed + c.Cancelled; ended > whole.Sampled {
@@ -90,6 +86,85 @@ func newChart(p page, r chartRange, steps []admin.TimeBucket) *chart {
 	}
 	c.setPercentiles(whole, steps)
 	return c
+}
+
+// The measures of the chart in pixels.
+const (
+	endedHeight  = 90
+	failedTop    = plotTop + endedHeight + 14
+	failedHeight = 46
+)
+
+// endedPlot draws how many tasks ended in each period. Completed and cancelled
+// tasks share a plot. Failed tasks have a scale of their own, because they are
+// usually few.
+func endedPlot(p page, r chartRange, steps []admin.TimeBucket) plot {
+	ended, failed := 0, 0
+	for _, s := range steps {
+		ended = max(ended, s.Ended[jobs.Completed]+s.Ended[jobs.Cancelled])
+		failed = max(failed, s.Ended[jobs.Failed])
+	}
+	ended, failed = roundUp(ended), roundUp(failed)
+	const middle, zero, bottom = plotTop + endedHeight/2, plotTop + endedHeight, failedTop + failedHeight
+	v := plot{
+		Height:     bottom + 18,
+		ScaleWidth: 46,
+		Axis:       bottom,
+		Lines:      []int{plotTop, middle, zero, failedTop, bottom},
+		Scale: []mark{
+			{Y: plotTop, Text: p.Count(ended)},
+			{Y: middle, Text: p.Count(ended / 2)},
+			{Y: zero, Text: "0"},
+			{Y: failedTop, Text: p.Count(failed), Class: "failed"},
+			{Y: bottom, Text: "0", Class: "failed"},
+		},
+		Ticks: timeMarks(steps[0].At.In(p.Now.Location()), r.length*time.Duration(len(steps)), r.ticks),
+	}
+	add := func(i int, state jobs.State, top, size, most int, below float64) float64 {
+		n := steps[i].Ended[state]
+		if n == 0 {
+			return below
+		}
+		height := max(float64(n)/float64(most)*float64(size), 1)
+		text := fmt.Sprintf("%s: %s %s", p.period(steps[i].At, r.length), p.Count(n), state)
+		link := p.endedIn(steps[i].At, r.length, string(state))
+		b := column(i, len(steps), string(state), link, text, float64(top), float64(size), below, height)
+		if below > 0 {
+			b.Rects = b.Rects[1:] // the column is the link of the bar below
+		}
+		v.Bars = append(v.Bars, b)
+		return below + height
+	}
+	for i := range steps {
+		below := add(i, jobs.Completed, plotTop, endedHeight, ended, 0)
+		add(i, jobs.Cancelled, plotTop, endedHeight, ended, below)
+	}
+	for i := range steps {
+		add(i, jobs.Failed, failedTop, failedHeight, failed, 0)
+	}
+	return v
+}
+
+// roundUp rounds up to a number of the series 2, 4, 10, 20, 40, 100 and so on.
+// Half of each is a whole number, too.
+func roundUp(n int) int {
+	for power := 1; ; power *= 10 {
+		for _, factor := range []int{2, 4, 10} {
+			if n <= factor*power {
+				return factor * power
+			}
+		}
+	}
+}
+
+// period returns a period as text, with the day if it is an hour or longer.
+func (p page) period(at time.Time, length time.Duration) string {
+	from, to := at.In(p.Now.Location()), at.Add(length).In(p.Now.Location())
+	format := "15:04"
+	if length >= time.Hour {
+		format = "Mon 15:04"
+	}
+	return from.Format(format) + "–" + to.Format("15:04 MST")
 }
 
 func (c *chart) setPercentiles(whole admin.TimeBucket, steps []admin.TimeBucket) {

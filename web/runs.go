@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"html/template"
 	"slices"
-	"strings"
 	"time"
 
 	"example.com/runner/internal/admin"
@@ -18,10 +17,9 @@ import (
 // runs is the history of a job, a label or a schedule, as its page shows it.
 type runs struct {
 	N, Failed, Unfinished int
-	Rate                  string        // failed tasks in percent of all ended tasks
-	Strip                 template.HTML // drawing of the durations of the last tasks as bars
-	Longest               string        // longest duration in the drawing of the field Strip
-	Shown                 int           // number of bars in the drawing of the field Strip
+	Rate                  string // failed tasks in percent of all ended tasks
+	Strip                 plot   // durations of the last tasks
+	Longest               string // longest duration in Strip
 	P50, P95              string
 	P50Over, P95Over      template.HTML // drawings of the percentiles over time; each bar is for a group of consecutive tasks
 	P50Top, P95Top        string        // largest value in the drawing of each percentile
@@ -142,50 +140,29 @@ func percentile(list []jobs.Task, percent int) time.Duration {
 	return sorted[max((len(sorted)*percent+99)/100-1, 0)]
 }
 
-// Heading returns the heading above the drawing of the durations of the last tasks.
-func (v *runs) Heading() string {
-	if v.Shown == 1 {
-		return "Duration of the last task"
-	}
-	return fmt.Sprintf("Durations of the last %d tasks", v.Shown)
-}
-
-// setStrip draws the durations of the last tasks as bars. A bar is a link to its task.
+// setStrip draws the durations of the last tasks as bars.
 func (v *runs) setStrip(p page, list []jobs.Task, before map[int64]bool) {
-	list = slices.Clone(list[:min(len(list), maxStrip)])
-	slices.Reverse(list)
+	list = list[:min(len(list), maxStrip)]
 	longest := time.Duration(0)
-	lasted := make([]time.Duration, len(list))
-	for i, t := range list {
-		lasted[i], _ = present.Lasted(t, p.Now)
-		longest = max(longest, lasted[i])
+	for _, t := range list {
+		lasted, _ := present.Lasted(t, p.Now)
+		longest = max(longest, lasted)
 	}
-	v.Shown, v.Longest = len(list), humanize.Took(longest)
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="bars" width="100%%" height="%d" role="group" aria-label="%s">`, stripHeight+18, v.Heading())
-	fmt.Fprintf(&b, `<line x1="0" x2="100%%" y1="16" y2="16"/><line x1="0" x2="100%%" y1="%d" y2="%[1]d"/>`, stripHeight+16)
-	for i, t := range list {
-		height := 2.0
-		if longest > 0 {
-			height = max(float64(lasted[i])/float64(longest)*stripHeight, 2)
-		}
-		x, width := float64(i)*100/maxStrip, 100.0/maxStrip
-		class, state := t.State, string(t.State)
+	v.Longest = humanize.Took(longest)
+	v.Strip = plot{Label: "Duration of the last task", Height: stripHeight + 18, Lines: []int{plotTop, plotTop + stripHeight}}
+	if len(list) > 1 {
+		v.Strip.Label = fmt.Sprintf("Durations of the last %d tasks", len(list))
+	}
+	for _, t := range slices.Backward(list) {
+		lasted, _ := present.Lasted(t, p.Now)
+		class, state := string(t.State), string(t.State)
 		if before[t.ID] && t.State != jobs.Failed {
-			class, state = jobs.Failed, "failed, retried: "+state
+			class, state = string(jobs.Failed), "failed, retried: "+state
 		}
-		text := fmt.Sprintf("task %d %s, %s, took %s", t.ID, state, present.DueOf(t).In(p.Now.Location()).Format("Mon 2 Jan 15:04 MST"),
-			humanize.Took(lasted[i]))
-		stop := ` tabindex="-1"`
-		if i == len(list)-1 {
-			stop = ""
-		}
-		fmt.Fprintf(&b, `<a href="%s/tasks/%d"%s><title>%s</title><rect class="hit" x="%.2f%%" y="16" width="%.2f%%" height="%d"/>`,
-			p.Base, t.ID, stop, text, x, width, stripHeight)
-		fmt.Fprintf(&b, `<rect class="%s" x="%.2f%%" y="%.1f" width="%.2f%%" height="%.1f"/>`, class, x+width*0.1, stripHeight+16-height,
-			width*0.8, height)
-		fmt.Fprintf(&b, `<text class="tip" x="100%%" y="10" text-anchor="end" aria-hidden="true">%s</text></a>`, text)
+		due := present.DueOf(t).In(p.Now.Location()).Format("Mon 2 Jan 15:04 MST")
+		text := fmt.Sprintf("task %d %s, %s, took %s", t.ID, state, due, humanize.Took(lasted))
+		height := max(float64(lasted)/float64(max(longest, 1))*stripHeight, 2)
+		v.Strip.Bars = append(v.Strip.Bars, column(len(v.Strip.Bars), maxStrip, class, p.taskLink(t.ID, t.State, nil), text,
+			plotTop, stripHeight, 0, height))
 	}
-	b.WriteString(`</svg>`)
-	v.Strip = template.HTML(b.String())
 }

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"fmt"
-	"html/template"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,8 +25,7 @@ type slotDrawing struct {
 	rows    [][]admin.Run
 	Hidden  int // number of attempts in slots that are not drawn
 	bars    []*slotBar
-	Bars    template.HTML
-	Scale   template.HTML
+	Plot    plot
 	Summary string
 }
 
@@ -99,24 +97,9 @@ func (d *slotDrawing) group(cells int) {
 	}
 }
 
-// The method "single" returns the id of the task for each bar that has only one attempt.
-func (d *slotDrawing) single() (ids []int64) {
-	for _, b := range d.bars {
-		if b.N == 1 {
-			ids = append(ids, b.ID)
-		}
-	}
-	return ids
-}
+const slotHeight = 16 // in pixels
 
-// The measures of the drawing in pixels.
-const (
-	slotsTop   = 16 // the space above the rows shows the numbers of the bar that has the focus
-	slotHeight = 16
-	slotScale  = 28
-)
-
-// draw draws the bars. Each bar is a link. The tab key stops at the last bar only, and the arrow keys move from there.
+// draw draws the bars.
 func (d *slotDrawing) draw(p page, names map[int64]jobs.Task) {
 	total := map[jobs.State]int{}
 	all, busy := 0, time.Duration(0)
@@ -137,29 +120,28 @@ func (d *slotDrawing) draw(p page, names map[int64]jobs.Task) {
 	if length := d.until().Sub(known) * time.Duration(d.worker.Slots); length > 0 {
 		d.Summary += fmt.Sprintf("; %.0f %% busy", min(busy.Seconds()*100/length.Seconds(), 100))
 	}
+	bottom := plotTop + len(d.rows)*slotHeight
+	d.Plot = plot{
+		Class:      "slots",
+		Label:      d.Summary,
+		Height:     bottom + 20,
+		ScaleWidth: 28,
+		Axis:       bottom,
+		Ticks:      timeMarks(d.begin().In(p.Now.Location()), d.s.length, d.s.ticks),
+		Off: []rect{
+			{"off", 0, plotTop, d.x(known), float64(bottom - plotTop)},
+			{"off", d.x(d.until()), plotTop, 100 - d.x(d.until()), float64(bottom - plotTop)},
+		},
+	}
+	for row := range d.rows {
+		y := plotTop + (row+1)*slotHeight
+		d.Plot.Lines = append(d.Plot.Lines, y)
+		d.Plot.Scale = append(d.Plot.Scale, mark{Y: y - 8, Text: strconv.Itoa(row + 1)})
+	}
 	for _, b := range d.bars {
 		b.describe(p, d.worker.Name, names)
+		d.Plot.Bars = append(d.Plot.Bars, bar{b.Link, b.text(), d.rects(b)})
 	}
-	bottom := slotsTop + len(d.rows)*slotHeight
-	var b, scale strings.Builder
-	fmt.Fprintf(&b, `<svg class="bars slots" width="100%%" height="%d" role="group" aria-label="%s">`, bottom+20,
-		template.HTMLEscapeString(d.Summary))
-	fmt.Fprintf(&scale, `<svg class="scale" width="%d" height="%d" aria-hidden="true">`, slotScale, bottom+20)
-	fmt.Fprintf(&b, `<rect class="off" x="0" y="%d" width="%.2f%%" height="%d"/>`, slotsTop, d.x(known), bottom-slotsTop)
-	fmt.Fprintf(&b, `<rect class="off" x="%.2f%%" y="%d" width="%.2f%%" height="%d"/>`, d.x(d.until()), slotsTop, 100-d.x(d.until()),
-		bottom-slotsTop)
-	for row := range d.rows {
-		y := slotsTop + row*slotHeight
-		fmt.Fprintf(&b, `<line x1="0" x2="100%%" y1="%d" y2="%[1]d"/>`, y+slotHeight)
-		fmt.Fprintf(&scale, `<text x="%d" y="%d" text-anchor="end">%d</text>`, slotScale-6, y+slotHeight-4, row+1)
-	}
-	scale.WriteString(`</svg>`)
-	p.timeTicks(&b, d.begin(), d.s.length, d.s.ticks, bottom)
-	for i, bar := range d.bars {
-		d.bar(&b, bar, i == len(d.bars)-1)
-	}
-	b.WriteString(`</svg>`)
-	d.Bars, d.Scale = template.HTML(b.String()), template.HTML(scale.String())
 }
 
 // The method "known" returns the earliest time for which the drawing knows what the worker did.
@@ -188,26 +170,21 @@ func (d *slotDrawing) x(t time.Time) float64 {
 	return min(max(float64(t.Sub(d.begin()))*100/float64(d.s.length), 0), 100)
 }
 
-func (d *slotDrawing) bar(b *strings.Builder, bar *slotBar, isLast bool) {
-	stop := ` tabindex="-1"`
-	if isLast {
-		stop = ""
-	}
-	x, y := d.x(bar.From), slotsTop+(bar.Slot-1)*slotHeight+2
-	width := max(d.x(bar.To)-x, 0.25)
+// rects draws a bar. Its lower part shows how many of its attempts failed.
+func (d *slotDrawing) rects(b *slotBar) []rect {
+	x, y := d.x(b.From), float64(plotTop+(b.Slot-1)*slotHeight+2)
+	width := max(d.x(b.To)-x, 0.25)
 	x = min(x, 100-width)
-	text := template.HTMLEscapeString(bar.text())
-	class := string(bar.state())
-	if bar.N > 1 {
-		class += " some"
+	const height = slotHeight - 3
+	if b.N == 1 {
+		return []rect{{string(b.state()), x, y, width, height}}
 	}
-	fmt.Fprintf(b, `<a href="%s"%s><title>%s</title><rect class="%s" x="%.2f%%" y="%d" width="%.2f%%" height="%d"/>`,
-		template.HTMLEscapeString(bar.Link), stop, text, class, x, y, width, slotHeight-3)
-	if failed := bar.states[jobs.Failed]; bar.N > 1 && failed > 0 { // the lower part of the bar shows the failed attempts
-		height := max((slotHeight-3)*failed/bar.N, 3)
-		fmt.Fprintf(b, `<rect class="failed" x="%.2f%%" y="%d" width="%.2f%%" height="%d"/>`, x, y+slotHeight-3-height, width, height)
+	list := []rect{{string(b.state()) + " some", x, y, width, height}}
+	if failed := b.states[jobs.Failed]; failed > 0 {
+		low := max(float64(height*failed/b.N), 3)
+		list = append(list, rect{"failed", x, y + height - low, width, low})
 	}
-	fmt.Fprintf(b, `<text class="tip" x="100%%" y="10" text-anchor="end" aria-hidden="true">%s</text></a>`, text)
+	return list
 }
 
 // state returns the state of an attempt. For several attempts it returns the first of these states that one of them has: running,

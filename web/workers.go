@@ -113,11 +113,13 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (string, v
 		v.Workers = v.Workers[:maxWorkers]
 	}
 	drawings := v.place(runs, s)
-	var single []int64
+	var ids []int64
 	for _, d := range drawings {
-		single = append(single, d.single()...)
+		for _, b := range d.bars {
+			ids = append(ids, b.ID)
+		}
 	}
-	names, err := admin.Names(ctx, h.r, single)
+	names, err := admin.Names(ctx, h.r, ids)
 	if err != nil {
 		return "", nil, err
 	}
