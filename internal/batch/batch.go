@@ -17,6 +17,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/invocation"
 	"example.com/runner/internal/signals"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -101,6 +102,7 @@ func (b *batch) untilSignal(ctx context.Context) (context.Context, func()) {
 type batch struct {
 	p      *term.Printer
 	name   string
+	each   *lineCommand // nil for JSON Lines
 	lines  *lineReader
 	ids    lineIDs
 	bar    term.Bar
@@ -112,6 +114,9 @@ type batch struct {
 
 func openBatch(p *term.Printer, o Options) (*batch, error) {
 	b := &batch{p: p, name: o.File, lines: newLineReader(o), in: o.Stdin, wait: o.Wait, ids: lineIDs{positions: map[string]int{}}}
+	if o.Each != nil {
+		b.each = newLineCommand(*o.Each)
+	}
 	if o.File == "-" {
 		b.name = "stdin"
 	} else {
@@ -179,23 +184,45 @@ func (b *batch) specs() iter.Seq[jobs.Spec] {
 
 // read yields the task of each line, or the line's error.
 func (b *batch) read() iter.Seq2[jobs.Spec, *LineError] {
+	source := jsonLines(b.in)
+	if b.each != nil {
+		source = b.each.lines(b.in)
+	}
 	return func(yield func(jobs.Spec, *LineError) bool) {
-		for drafts := range mapAhead(parts(b.in, b.lines.end), b.lines.drafts) {
-			for i := range drafts {
-				d := &drafts[i]
-				if d.err == nil {
-					d.err = b.ids.resolve(&d.spec, d.names)
-				}
-				var bad *LineError
-				if d.err != nil {
-					d.spec, bad = jobs.Spec{}, &LineError{b.name, d.line, d.err}
-				}
-				if !yield(d.spec, bad) {
-					return
-				}
+		for l := range source {
+			spec, err := b.spec(l)
+			var bad *LineError
+			if err != nil {
+				spec, bad = jobs.Spec{}, &LineError{b.name, l.n, err}
+			}
+			if !yield(spec, bad) {
+				return
 			}
 		}
 	}
+}
+
+// spec makes the task of a line.
+func (b *batch) spec(l line) (s jobs.Spec, err error) {
+	var names lineNames
+	switch {
+	case l.err != nil:
+		return s, l.err
+	case b.each != nil:
+		s = b.lines.defaults()
+		if err = b.each.fill(&s, string(l.text)); err == nil {
+			err = b.lines.complete(&s)
+		}
+	default:
+		s, names, err = b.lines.spec(l.text)
+	}
+	if err == nil {
+		err = taskspec.Validate(&s)
+	}
+	if err == nil {
+		err = b.ids.resolve(&s, names)
+	}
+	return s, err
 }
 
 // batchOf returns the id of the batch that EnqueueAll has created, or 0 if EnqueueAll added no task.
@@ -215,9 +242,9 @@ func (b *batch) print(ctx context.Context, r *runner.Runner, added []runner.Enqu
 		return nil
 	case b.p.JSON:
 		return PrintEnqueued(ctx, r, b.p, added)
-	case b.lines.command != nil && id == 0:
+	case b.each != nil && id == 0:
 		return nil
-	case b.lines.command != nil:
+	case b.each != nil:
 		added = []runner.Enqueued{{ID: id}}
 	}
 	for _, one := range added {

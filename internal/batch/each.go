@@ -1,6 +1,9 @@
 package batch
 
 import (
+	"bytes"
+	"io"
+	"iter"
 	"os"
 	"runtime"
 	"slices"
@@ -90,24 +93,41 @@ func (e *Each) Validate() error {
 	return nil
 }
 
-// lineCommand makes a Spec for each line of --each. It is safe for concurrent use.
+// lineCommand makes a Spec for each line of --each.
 type lineCommand struct {
+	Each
 	fixed []string // words without placeholders: the shell and its script
-	words []string
-	path  string // path of the shell; empty without --shell
-	label bool
+	path  string   // path of the shell; empty without --shell
 }
 
-func newLineCommand(e *Each) *lineCommand {
-	if e.Shell != "" {
+func newLineCommand(e Each) *lineCommand {
+	switch {
+	case e.Shell != "":
 		shell := jobs.Shell(e.Shell)
-		return &lineCommand{fixed: append(shell.Argv, "sh"), words: []string{"{}"}, path: shell.Path, label: e.Label}
+		e.Words = []string{"{}"}
+		return &lineCommand{Each: e, fixed: append(shell.Argv, "sh"), path: shell.Path}
+	case !slices.ContainsFunc(e.Words, hasPlaceholder):
+		e.Words = append(slices.Clone(e.Words), "{}")
 	}
-	words := e.Words
-	if !slices.ContainsFunc(words, hasPlaceholder) {
-		words = append(slices.Clone(words), "{}")
+	return &lineCommand{Each: e}
+}
+
+// lines yields the names that are not empty. A name may have spaces around it.
+func (c *lineCommand) lines(in io.Reader) iter.Seq[line] {
+	end := byte('\n')
+	if c.Null {
+		end = 0
 	}
-	return &lineCommand{words: words, label: e.Label}
+	return func(yield func(line) bool) {
+		for l := range lines(in, end) {
+			if runtime.GOOS == "windows" {
+				l.text = bytes.TrimSuffix(l.text, []byte("\r"))
+			}
+			if (l.err != nil || len(l.text) > 0) && !yield(l) {
+				return
+			}
+		}
+	}
 }
 
 // fill sets the fields of s that depend on the line.
@@ -121,7 +141,7 @@ func (c *lineCommand) fill(s *jobs.Spec, line string) error {
 	}
 	values := strings.NewReplacer(pairs...)
 	argv := slices.Clone(c.fixed)
-	for _, word := range c.words {
+	for _, word := range c.Words {
 		argv = append(argv, values.Replace(word))
 	}
 
@@ -130,18 +150,8 @@ func (c *lineCommand) fill(s *jobs.Spec, line string) error {
 		return err
 	}
 	s.Job, s.Path = jobs.CommandJob, c.path
-	if c.label {
+	if c.Label {
 		s.Label = humanize.Cut(humanize.Safe(line), taskspec.MaxText)
 	}
 	return nil
-}
-
-// The method "each" makes the Spec of one line of --each. The caller may overwrite text afterwards, because the Spec contains a copy.
-func (l *lineReader) each(text []byte) (jobs.Spec, lineNames, error) {
-	s := l.defaults()
-	err := l.command.fill(&s, string(text))
-	if err == nil {
-		err = l.complete(&s)
-	}
-	return s, lineNames{}, err
 }

@@ -1,14 +1,11 @@
 package batch
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -18,26 +15,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// lineReader converts the lines of a batch to Specs. It is safe for concurrent use.
+// lineReader converts the lines of a batch to Specs.
 type lineReader struct {
 	base      jobs.Spec // defaults from the options of the command line
 	caller    invocation.Invocation
 	noResolve bool
-	end       byte            // the byte that ends a line
 	keys      map[string]bool // keys that a line may have
-	command   *lineCommand    // command of --each; nil for JSON Lines
-
-	mu    sync.Mutex
-	paths map[string]found
-}
-
-// lineDraft is a parsed line, or the reason why it is invalid. The field "names" refers to other lines. The field "spec" does not yet
-// contain the ids of their tasks.
-type lineDraft struct {
-	line  int // line number, from 1
-	spec  jobs.Spec
-	names lineNames
-	err   error
+	paths     map[string]found
 }
 
 // found is the path of a program, or the error that says why there is no path.
@@ -50,55 +34,7 @@ type found struct {
 const pathsMost = 10_000
 
 func newLineReader(o Options) *lineReader {
-	l := &lineReader{base: o.Base, caller: o.Caller, noResolve: o.NoResolve, end: '\n', keys: lineKeys(), paths: map[string]found{}}
-	if o.Each != nil {
-		l.command = newLineCommand(o.Each)
-	}
-	if o.Each != nil && o.Each.Null {
-		l.end = 0
-	}
-	return l
-}
-
-// drafts parses the lines of a part. It skips blank lines.
-func (l *lineReader) drafts(p part) []lineDraft {
-	if p.err != nil {
-		return []lineDraft{{line: p.line, err: p.err}}
-	}
-	list := make([]lineDraft, 0, bytes.Count(p.text, []byte{l.end})+1)
-	n := p.line - 1
-	for text := range bytes.SplitAfterSeq(p.text, []byte{l.end}) {
-		n++
-		if text = l.trim(text, n == 1); len(text) == 0 {
-			continue
-		}
-		d := lineDraft{line: n}
-		parse := l.spec
-		if l.command != nil {
-			parse = l.each
-		}
-		if d.spec, d.names, d.err = parse(text); d.err == nil {
-			d.err = taskspec.Validate(&d.spec)
-		}
-		list = append(list, d)
-	}
-	return list
-}
-
-// trim removes the newline or NUL at the end of a line. In JSON Lines it also removes spaces, and the byte order mark at the start of the
-// file. In the input of --each a line may be a file name, so other bytes stay.
-func (l *lineReader) trim(text []byte, first bool) []byte {
-	if l.command == nil {
-		if first {
-			text = bytes.TrimPrefix(text, []byte("\ufeff")) // programs on Windows often write a byte order mark
-		}
-		return bytes.TrimSpace(text)
-	}
-	text = bytes.TrimSuffix(text, []byte{l.end})
-	if runtime.GOOS == "windows" {
-		text = bytes.TrimSuffix(text, []byte("\r"))
-	}
-	return text
+	return &lineReader{base: o.Base, caller: o.Caller, noResolve: o.NoResolve, keys: lineKeys(), paths: map[string]found{}}
 }
 
 // spec parses one line of JSON: an object, or an array with the words of a command. It does not validate the Spec. The caller may overwrite
@@ -221,8 +157,6 @@ func (l *lineReader) find(name, cwd string) found {
 	if strings.ContainsAny(key, `/\`) {
 		key = cwd + "\x00" + key
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	one, known := l.paths[key]
 	if !known {
 		if len(l.paths) >= pathsMost {

@@ -77,20 +77,18 @@ func (f *ScheduleFile) ReadLines(getenv func(string) string) error {
 		return err
 	}
 	zone, zoneErr := invocation.Zone(getenv)
-	n := 0
-	for line := range bytes.Lines(bytes.TrimPrefix(f.text, []byte("\ufeff"))) {
-		n++
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
+	for l := range jsonLines(bytes.NewReader(f.text)) {
+		s, err := jobs.Schedule{}, l.err
+		if err == nil {
+			s, err = ReadSchedule(l.text, caller)
 		}
-		s, err := ReadSchedule(line, caller)
 		if err == nil && s.Zone == "" {
 			s.Zone, err = zone, zoneErr
 		}
 		if err != nil {
-			return f.lineError(n, err).Failure(f.Unchanged)
+			return f.lineError(l.n, err).Failure(f.Unchanged)
 		}
-		f.Schedules, f.lines = append(f.Schedules, s), append(f.lines, n)
+		f.Schedules, f.lines = append(f.Schedules, s), append(f.lines, l.n)
 	}
 	return nil
 }
