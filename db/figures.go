@@ -13,28 +13,11 @@ var selectHistory = query(`SELECT queue, state, minute * 60 AS at, 60 AS span, s
 	GROUP BY queue, state, minute
 UNION ALL SELECT queue, state, hour * 3600, 3600, n FROM {counter_hours} WHERE hour >= ?`)
 
-// recentMost limits the cost of Recent: it is the greatest number of ended tasks that Recent reads, over all queues.
-const recentMost = 10_000
-
 // selectRecent lists the tasks of queue [2] that ended since [1], each with the wait and the duration of its last attempt. It reads only
 // the last 10,000 tasks that ended, of all queues. Index: tasks_finished, from its end.
 var selectRecent = query(`SELECT started_at - run_at AS wait, finished_at - started_at AS duration
 	FROM (SELECT queue, run_at, started_at, finished_at FROM {tasks}
 	WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2 AND started_at IS NOT NULL`)
-
-// countStarts reads the same tasks as selectRecent. It counts their attempts that started since [1]. Index: the key of attempts.
-var countStarts = query(`SELECT CAST(coalesce(sum(CASE WHEN state = 'completed' AND started_at >= ?1 THEN 1 ELSE 0 END +
-	(SELECT count(*) FROM {attempts} WHERE task_id = recent.id AND attempts.started_at >= ?1)), 0) AS bigint)
-FROM (SELECT id, queue, state, started_at FROM {tasks} WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent
-	WHERE queue = ?2`)
-
-// countOpenStarts looks at the tasks of queue [2] that run or wait for another attempt. It counts their attempts that started since [1].
-var countOpenStarts = query(`SELECT (SELECT count(*) FROM {tasks} WHERE state = 'running' AND queue = ?2 AND started_at >= ?1) +
-	(SELECT count(*) FROM {tasks} {join_in_order} {attempts} ON attempts.task_id = tasks.id WHERE tasks.state = 'running' AND queue = ?2
-	AND attempts.started_at >= ?1) +
-	(SELECT count(*) FROM {tasks} {join_in_order} {attempts} ON attempts.task_id = tasks.id WHERE (tasks.state = 'scheduled'
-	OR tasks.state = 'retrying')
-		AND queue = ?2 AND attempts.started_at >= ?1)`)
 
 // HistoryPoint counts the tasks of one queue that ended in the same state within the same minute. A point that is more than two days old
 // covers an hour instead.
@@ -89,35 +72,25 @@ func (t *Times) sort() {
 	slices.Sort(t.Runs)
 }
 
-// Recent has statistics of the last tasks of a queue.
-type Recent struct {
-	Times       // waits and durations, without tasks that never started
-	Starts int  // number of attempts that started
-	Whole  bool // whether the statistics cover all ended tasks of the period, and not only the last 10,000
+// QueueStats are percentiles of the last hour of a queue. The times are those of the last attempt of each task that ended. The wait is the
+// time from the due time to the start, and the run is the time from the start to the end. The percentiles are exact (nearest rank, in
+// milliseconds) if at most 10,000 tasks of all queues ended within the hour. Otherwise they cover the last 10,000 tasks only.
+type QueueStats struct {
+	Tasks            int // number of tasks whose times the percentiles cover
+	WaitP50, WaitP95 time.Duration
+	RunP50, RunP95   time.Duration
 }
 
-// Recent returns statistics of the tasks of a queue that ended since a time. It reads at most the last 10,000 tasks that ended.
-func (d *DB) Recent(ctx context.Context, queue string, since time.Time) (Recent, error) {
-	var r Recent
-	ms := since.UnixMilli()
-	samples, err := readRows[sample](ctx, d, selectRecent, ms, queue)
-	if err != nil {
-		return r, err
-	}
-	for _, text := range []*statement{countStarts, countOpenStarts} {
-		n, err := readValue[int](ctx, d, text, ms, queue)
-		if err != nil {
-			return r, err
-		}
-		r.Starts += n
-	}
-	ended, err := readValue[int](ctx, d, finishedSince, ms)
-	r.Whole = ended <= recentMost
+// QueueStats returns the statistics of a queue.
+func (d *DB) QueueStats(ctx context.Context, queue string, now time.Time) (QueueStats, error) {
+	samples, err := readRows[sample](ctx, d, selectRecent, now.Add(-time.Hour).UnixMilli(), queue)
+	var t Times
 	for _, s := range samples {
-		r.add(s)
+		t.add(s)
 	}
-	r.sort()
-	return r, err
+	t.sort()
+	return QueueStats{Tasks: len(t.Runs), WaitP50: Rank(t.Waits, 50), WaitP95: Rank(t.Waits, 95), RunP50: Rank(t.Runs, 50),
+		RunP95: Rank(t.Runs, 95)}, err
 }
 
 // selectThroughput returns the numbers of ended tasks by state, for each period of [2] seconds since second [1].

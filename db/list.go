@@ -205,49 +205,22 @@ func onlyFinished(f jobs.Filter) bool {
 	return len(f.States) > 0 && !slices.ContainsFunc(f.States, func(s jobs.State) bool { return !s.Finished() })
 }
 
-// finishedSince counts the tasks that finished since [1]. It stops counting at few+1 tasks. Index: tasks_finished.
-var finishedSince = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE finished_at >= ? LIMIT 10001) AS part`)
-
-// sparse has a query for each state that has a partial index. The query counts the rows of that index, and stops counting at few+1.
-var sparse = map[jobs.State]*statement{
-	jobs.Running: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'running' LIMIT 10001) AS part`),
-	jobs.Blocked: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE waits IS NOT NULL LIMIT 10001) AS part`),
-	jobs.Pending: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'pending' LIMIT 10001) AS part`),
-	jobs.Failed:  query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'failed' LIMIT 10001) AS part`),
-	jobs.Scheduled: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'
-		LIMIT 10001) AS part`),
-	jobs.Retrying: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'
-		LIMIT 10001) AS part`),
-}
-
-// order decides how to read a list. SQLite can find the first rows in two ways: by the index of the states or of finished_at, or by reading
-// the table from its end. order chooses the index if it has few rows.
+// order decides how to read a list. SQLite can find the first rows in two ways:
+// by an index of the states, or by reading the table from its end. order chooses
+// the index if it has few rows.
 func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (order, error) {
 	o := order{page: page, sorts: f.Schedule != ""} // the index of the tasks of a schedule is ordered by tick, and not by id
-	if len(f.States) == 0 || f.IDs != nil {
+	counted := jobs.Filter{States: f.States}
+	if onlyFinished(f) {
+		counted.Since = f.Since
+	}
+	big := slices.Contains(f.States, jobs.Completed) || slices.Contains(f.States, jobs.Cancelled) // no index has these states
+	if len(f.States) == 0 || f.IDs != nil || big && counted.Since.IsZero() {
 		return o, nil
 	}
-	rows := 0
-	for _, state := range f.States {
-		count, ok := sparse[state]
-		if !ok {
-			rows += few + 1
-			continue
-		}
-		n, err := readValue[int](ctx, d, count)
-		if err != nil {
-			return o, err
-		}
-		rows += n
-	}
-	if rows > few && onlyFinished(f) && !f.Since.IsZero() {
-		var err error
-		if rows, err = readValue[int](ctx, d, finishedSince, f.Since.UnixMilli()); err != nil {
-			return o, err
-		}
-	}
+	rows, err := d.CountUpTo(ctx, counted, few+1)
 	o.sorts = o.sorts || rows <= few
-	return o, nil
+	return o, err
 }
 
 // List returns the tasks that a filter selects, newest first unless page.Oldest is set.

@@ -243,9 +243,6 @@ var plans = statementtest.Plans{
 		"ended USING COVERING INDEX tasks_finished (finished_at>? AND finished_at<?)"},
 		Allow: []string{"SCAN stretches", "SCAN CONSTANT ROW"}},
 	"selectRecent": {Text: selectRecent, By: []string{"INDEX tasks_finished (finished_at>?)"}, Allow: []string{"SCAN recent"}},
-	"countStarts":  {Text: countStarts, By: []string{"INDEX tasks_finished (finished_at>?)", byAttempt}, Allow: []string{"SCAN recent"}},
-	"countOpenStarts": {Text: countOpenStarts, By: []string{byAttempt, "INDEX tasks_running"},
-		Allow: []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running", "SCAN CONSTANT ROW"}},
 
 	// This statement reads one row from the end of each table.
 	"selectHighestID": {Text: selectHighestID, Allow: []string{"SEARCH tasks", "SEARCH last_ids", "SCAN ids"}},
@@ -304,8 +301,7 @@ var plans = statementtest.Plans{
 	"countFailed": {Text: countFailed, By: []string{"INDEX tasks_failed (finished_at>?)"},
 		Allow: []string{"CO-ROUTINE newest", "SCAN newest",
 			"USE TEMP B-TREE FOR GROUP BY"}},
-	"finishedSince": {Text: finishedSince, By: []string{"COVERING INDEX tasks_finished (finished_at>?)"}, Allow: []string{"SCAN part"}},
-	"nextJob":       {Text: nextJob, By: []string{"COVERING INDEX tasks_pending (queue=? AND job>?)"}},
+	"nextJob": {Text: nextJob, By: []string{"COVERING INDEX tasks_pending (queue=? AND job>?)"}},
 	"selectHeads": {Text: selectHeads, By: []string{"COVERING INDEX tasks_pending (queue=? AND job=?)",
 		"COVERING INDEX tasks_pending (queue=? AND job=? AND priority<?)",
 		"INDEX tasks_pending (queue=? AND job=? AND priority>? AND priority<?)"}, Allow: []string{"SCAN json_each", "SCAN levels"}},
@@ -356,11 +352,6 @@ var plans = statementtest.Plans{
 	"hasTick":    {Text: hasTick, By: []string{"tasks USING COVERING INDEX tasks_tick (schedule=? AND tick=?)"}},
 	"selectRuns": {Text: selectRuns, By: []string{"tasks USING COVERING INDEX tasks_tick (schedule=? AND tick>?)",
 		"tasks USING COVERING INDEX tasks_tick (schedule=? AND tick=?)"}, Allow: []string{"SCAN ticks", "SCAN others"}},
-	"sparse blocked": {Text: sparse[jobs.Blocked], Allow: []string{"SCAN tasks USING COVERING INDEX tasks_blocked", "SCAN part"}},
-	"sparse pending": {Text: sparse[jobs.Pending], Allow: []string{"SCAN tasks USING COVERING INDEX tasks_pending", "SCAN part"}},
-	"sparse running": {Text: sparse[jobs.Running], Allow: []string{"SCAN tasks USING COVERING INDEX tasks_running", "SCAN part"}},
-	"sparse failed":  {Text: sparse[jobs.Failed], Allow: []string{"SCAN tasks USING COVERING INDEX tasks_failed", "SCAN part"}},
-	"sparse due":     {Text: sparse[jobs.Scheduled], Allow: []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN part"}},
 }
 
 // sharedTemplates are templates that several statements share.

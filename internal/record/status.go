@@ -70,15 +70,14 @@ func NewQueue(q runner.Queue, now time.Time) Queue {
 // QueueStats is the record of a queue that "status -q" prints. It adds statistics about the last hour.
 type QueueStats struct {
 	Queue
-	WaitP50   *Seconds `json:"wait_p50"`
-	WaitP95   *Seconds `json:"wait_p95"`
-	RunP50    *Seconds `json:"run_p50"`
-	RunP95    *Seconds `json:"run_p95"`
-	Started1h int      `json:"started_1h"`
+	WaitP50 *Seconds `json:"wait_p50"`
+	WaitP95 *Seconds `json:"wait_p95"`
+	RunP50  *Seconds `json:"run_p50"`
+	RunP95  *Seconds `json:"run_p95"`
 }
 
 func NewQueueStats(q runner.Queue, f admin.QueueStats, now time.Time) QueueStats {
-	r := QueueStats{Queue: NewQueue(q, now), Started1h: f.Starts}
+	r := QueueStats{Queue: NewQueue(q, now)}
 	if f.Tasks > 0 {
 		r.WaitP50, r.WaitP95 = new(Seconds(f.WaitP50)), new(Seconds(f.WaitP95))
 		r.RunP50, r.RunP95 = new(Seconds(f.RunP50)), new(Seconds(f.RunP95))

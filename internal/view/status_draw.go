@@ -119,18 +119,17 @@ func (s *Status) queueTable(width int) term.Table {
 
 // statsTable returns a table with the statistics of the last hour, one row for each queue.
 func (s *Status) statsTable(width int) term.Table {
-	t := term.Table{Columns: []term.Column{{Name: "LAST HOUR"}, {Name: "STARTS", AlignRight: true},
-		{Name: "WAIT P50", AlignRight: true, DropOrder: 1},
+	t := term.Table{Columns: []term.Column{{Name: "LAST HOUR"}, {Name: "WAIT P50", AlignRight: true, DropOrder: 1},
 		{Name: "WAIT P95", AlignRight: true, DropOrder: 3}, {Name: "RUN P50", AlignRight: true, DropOrder: 2},
 		{Name: "RUN P95", AlignRight: true, DropOrder: 4}, {Name: "LIMIT", DropOrder: 5}}}
 	for _, q := range s.Queues {
 		f := s.stats[q.Queue]
-		row := []string{term.Cut(q.Queue, nameWidth(width)), humanize.Count(int64(f.Starts)), "–", "–", "–", "–", ""}
+		row := []string{term.Cut(q.Queue, nameWidth(width)), "–", "–", "–", "–", ""}
 		if f.Tasks > 0 {
-			row = append(row[:2], humanize.Took(f.WaitP50), humanize.Took(f.WaitP95), humanize.Took(f.RunP50), humanize.Took(f.RunP95), "")
+			row = append(row[:1], humanize.Took(f.WaitP50), humanize.Took(f.WaitP95), humanize.Took(f.RunP50), humanize.Took(f.RunP95), "")
 		}
 		if l, ok := s.Holds.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
-			row[6] = strings.TrimSpace(present.LimitRunning(l) + " " + present.LimitRate(l)) // running tasks and rate, such as 2/2 100/1m
+			row[5] = strings.TrimSpace(present.LimitRunning(l) + " " + present.LimitRate(l)) // running tasks and rate, such as 2/2 100/1m
 		}
 		t.Rows = append(t.Rows, row)
 	}
