@@ -51,9 +51,9 @@ type backupOptions struct {
 }
 
 func readBackupOptions(c *cli.Context, a *cli.App) (backupOptions, error) {
-	o := backupOptions{file: c.First(), force: cli.Get[bool](c, "force")}
+	o := backupOptions{file: c.Args().First(), force: cli.Get[bool](c, "force")}
 	switch {
-	case len(c.Words) != 1 || o.file == "":
+	case c.NArg() != 1 || o.file == "":
 		return o, failure.Usage("backup needs one file, or -").Hint("runner backup /var/backups/runner.db")
 	case o.file == "-" && a.Printer.JSON:
 		return o, failure.Usage("backup - writes the copy to stdout and cannot be used with --json")

@@ -26,8 +26,8 @@ EXIT STATUS
   0  the script is on stdout
   2  invalid usage`,
 		Action: func(c *cli.Context) error {
-			script, ok := cli.CompletionScripts[c.First()]
-			if !ok || len(c.Words) != 1 {
+			script, ok := cli.CompletionScripts[c.Args().First()]
+			if !ok || c.NArg() != 1 {
 				return failure.Usage("completion needs a shell; use one of %s", strings.Join(cli.Shells, ", "))
 			}
 			a.Printer.Print(script)
@@ -44,7 +44,7 @@ func completeCommand(a *cli.App) *cli.Command {
 		UsageText: "runner __complete [--new] -- WORD...",
 		Flags:     []cli.Flag{cli.BoolOption("new", "complete a new word after the last one; some shells omit an empty word")},
 		Action: func(c *cli.Context) error {
-			words := c.Words
+			words := c.Args().Slice()
 			if cli.Get[bool](c, "new") || len(words) == 0 {
 				words = append(words, "")
 			}

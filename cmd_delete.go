@@ -55,8 +55,8 @@ type deleteOptions struct {
 
 func readDeleteOptions(c *cli.Context, a *cli.App) (deleteOptions, error) {
 	if name := cli.Get[string](c, "cursor"); c.IsSet("cursor") {
-		if len(c.Words) > 0 {
-			return deleteOptions{}, failure.Usage("delete --cursor takes no tasks; got %q", c.First())
+		if c.Args().Present() {
+			return deleteOptions{}, failure.Usage("delete --cursor takes no tasks; got %q", c.Args().First())
 		}
 		return deleteOptions{cursor: name}, nil
 	}

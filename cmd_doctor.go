@@ -67,7 +67,7 @@ type doctorOptions struct {
 }
 
 func readDoctorOptions(c *cli.Context, a *cli.App) (doctorOptions, error) {
-	if words := c.Words; len(words) > 0 {
+	if words := c.Args().Slice(); len(words) > 0 {
 		return doctorOptions{}, failure.Usage("doctor takes no arguments; got %q", words[0])
 	}
 	d, err := a.FindDatabase(cli.Get[string](c, "db"))

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/bulk"
@@ -63,10 +64,10 @@ type editOptions struct {
 }
 
 func readEditOptions(c *cli.Context, a *cli.App) (o editOptions, err error) {
-	words := c.Words
+	words := c.Args().Slice()
 	var command []string
-	if c.Dashes >= 0 {
-		words, command = words[:c.Dashes], words[c.Dashes:]
+	if i := slices.Index(words, "--"); i >= 0 {
+		words, command = words[:i], words[i+1:]
 		if len(command) == 0 {
 			return o, failure.Usage("missing command after --").Hint("runner edit 1042 -- backup.sh --full")
 		}
@@ -77,7 +78,7 @@ func readEditOptions(c *cli.Context, a *cli.App) (o editOptions, err error) {
 	if len(o.ids) == 0 {
 		return o, failure.Usage("edit needs task ids").Hint("runner edit 1042 --priority 9")
 	}
-	if o.first = cli.Get[bool](c, "first"); o.first && (command != nil || !c.Only("first")) {
+	if o.first = cli.Get[bool](c, "first"); o.first && (command != nil || c.NumFlags() > 1) {
 		return o, failure.Usage("--first cannot be used with other changes").Hint("runner edit %d --first", o.ids[0])
 	}
 	if !o.first {

@@ -18,7 +18,7 @@ import (
 
 func enqueueCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		TakesCommand: true, Category: "Run", Usage: "add a task, or many tasks (--each, --batch)",
+		Category: "Run", Usage: "add a task, or many tasks (--each, --batch)",
 		UsageText: `runner enqueue [OPTIONS] [--] COMMAND [ARG...]
 runner enqueue [OPTIONS] --shell SCRIPT
 runner enqueue [OPTIONS] --job NAME [--args JSON|@FILE|-]
@@ -197,7 +197,7 @@ func readEnqueueOptions(c *cli.Context, a *cli.App) (enqueueOptions, error) {
 		keepGoing: cli.Get[bool](c, "keep-going"), stdin: a.Stdin}
 	o.WaitTimeout, o.Result = cli.Get[time.Duration](c, "wait-timeout"), cli.Get[bool](c, "result")
 	var err error
-	if o.Task, err = taskflags.Read(c, a, c.Words); err != nil {
+	if o.Task, err = taskflags.Read(c, a, c.Args().Slice()); err != nil {
 		return o, err
 	}
 	if c.Bool("each") {

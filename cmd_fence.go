@@ -52,8 +52,8 @@ type fenceOptions struct{ task, generation int64 }
 
 func readFenceOptions(c *cli.Context, a *cli.App) (fenceOptions, error) {
 	o := fenceOptions{task: cli.Get[int64](c, "task"), generation: cli.Get[int64](c, "generation")}
-	if len(c.Words) > 0 {
-		return o, failure.Usage("fence takes no arguments; got %q", c.First()).Hint("runner fence && %s", c.First())
+	if c.Args().Present() {
+		return o, failure.Usage("fence takes no arguments; got %q", c.Args().First()).Hint("runner fence && %s", c.Args().First())
 	}
 	for _, number := range []struct {
 		to       *int64

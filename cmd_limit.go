@@ -90,8 +90,8 @@ EXIT STATUS
   1   no database, or it cannot be read
   2   invalid usage`,
 		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) ([]jobs.Target, error) {
-			if len(c.Words) > 0 {
-				return nil, failure.Usage("limit list takes no arguments; got %q", c.First())
+			if c.Args().Present() {
+				return nil, failure.Usage("limit list takes no arguments; got %q", c.Args().First())
 			}
 			return nil, nil
 		}, runLimitList),
@@ -145,7 +145,7 @@ func parseRate(text string) (startRate, error) {
 
 func readTargets(c *cli.Context, verb string) ([]jobs.Target, error) {
 	var targets []jobs.Target
-	for _, word := range c.Words {
+	for _, word := range c.Args().Slice() {
 		target, err := taskspec.ParseTarget(word)
 		if f, ok := errors.AsType[*jobs.FieldError](err); ok {
 			return nil, failure.Usage("%s", f.Msg)

@@ -82,7 +82,7 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 	o := listOptions{List: view.List{Filter: s.Filter, Rows: cli.Get[int](c, "rows"), Oldest: cli.Get[bool](c, "reverse"),
 		Wide: cli.Get[bool](c, "wide"), Reveal: cli.Get[bool](c, "reveal")}}
 	o.Filter.Before, o.Filter.Paused = cli.Get[int64](c, "before"), cli.Get[bool](c, "paused")
-	if o.ByDue = cli.Get[string](c, "sort") == "due"; o.ByDue {
+	if o.ByDue = c.String("sort") == "due"; o.ByDue {
 		if o.Filter.Before > 0 {
 			return o, failure.Usage("--sort due does not go with --before, which is for a list by id").
 				Hint("runner list --sort due -n 100")

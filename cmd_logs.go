@@ -18,7 +18,7 @@ import (
 )
 
 func logsCommand(a *cli.App) *cli.Command {
-	selectors := slices.DeleteFunc(a.Selectors(), func(f cli.Flag) bool { return f.Name == "since" || f.Name == "until" })
+	selectors := slices.DeleteFunc(a.Selectors(), func(f cli.Flag) bool { return f.Names()[0] == "since" || f.Names()[0] == "until" })
 	return &cli.Command{
 		Category: "Inspect", Usage: "print the output of tasks (-f: follow)",
 		UsageText: "runner logs [ID...|SELECTOR] [-f] [-n N] [--since WHEN] [--attempt N|all]",

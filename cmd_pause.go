@@ -150,7 +150,7 @@ func readResumeOptions(c *cli.Context, a *cli.App) (pauseOptions, error) {
 	if !cli.Get[bool](c, "deletion") {
 		return readPaused(c, a, "resumed")
 	}
-	if len(c.Words) > 0 || !c.Only("deletion") {
+	if c.NArg() > 0 || c.NumFlags() > 1 {
 		return pauseOptions{}, failure.Usage("--deletion cannot be used with tasks or queues")
 	}
 	return pauseOptions{deletion: true}, nil
@@ -161,8 +161,8 @@ func readPaused(c *cli.Context, a *cli.App, done string) (o pauseOptions, err er
 	verb := c.Command.Name
 	s, err := cli.ReadSelection(c, a.Now())
 	if err != nil {
-		if _, bad := cli.ParseQueue(c.First()); bad == nil {
-			err = failure.Usage("%q is no task id", c.First()).Hint("runner %s -q %s", verb, c.First())
+		if _, bad := cli.ParseQueue(c.Args().First()); bad == nil {
+			err = failure.Usage("%q is no task id", c.Args().First()).Hint("runner %s -q %s", verb, c.Args().First())
 		}
 		return o, err
 	}

@@ -48,8 +48,8 @@ EXIT STATUS
   2   invalid usage
   75  the disk is full; nothing was changed`,
 		Action: func(c *cli.Context) error {
-			file := c.First()
-			if len(c.Words) != 1 || file == "" || file == "-" {
+			file := c.Args().First()
+			if c.NArg() != 1 || file == "" || file == "-" {
 				return failure.Usage("restore needs one file").Hint("runner restore /var/backups/runner.db")
 			}
 			path, err := a.PathFor(c)

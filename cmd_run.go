@@ -16,7 +16,7 @@ import (
 
 func runCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		TakesCommand: true, Category: "Run", Usage: "add a task, run it here and wait for it",
+		Category: "Run", Usage: "add a task, run it here and wait for it",
 		UsageText: `runner run [OPTIONS] [--] COMMAND [ARG...]
 runner run [OPTIONS] --shell SCRIPT`,
 		Flags: append(cli.Without(taskflags.Flags(a), "job", "args", "paused"),
@@ -58,7 +58,7 @@ func runHere(c *cli.Context, a *cli.App) (err error) {
 	if o.Result && a.Printer.JSON {
 		return failure.Exclusive("--result", "--json").Because("the record has the result")
 	}
-	if o.Task, err = taskflags.Read(c, a, c.Words); err != nil {
+	if o.Task, err = taskflags.Read(c, a, c.Args().Slice()); err != nil {
 		return err
 	}
 	if !c.IsSet("input") {

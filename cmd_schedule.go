@@ -76,7 +76,7 @@ type scheduleListOptions struct {
 }
 
 func readScheduleListOptions(c *cli.Context, a *cli.App) (o scheduleListOptions, err error) {
-	if words := c.Words; len(words) > 0 {
+	if words := c.Args().Slice(); len(words) > 0 {
 		return o, failure.Usage("schedule list takes no arguments; got %q", words[0]).Hint("runner schedule show %s", words[0])
 	}
 	o.reveal = cli.Get[bool](c, "reveal")
@@ -170,7 +170,7 @@ func readScheduleName(c *cli.Context, verb string) (string, error) {
 
 // readScheduleNames reads the arguments as names of schedules. It needs at least one and removes duplicates.
 func readScheduleNames(c *cli.Context, _ *cli.App) (names []string, err error) {
-	for _, word := range c.Words {
+	for _, word := range c.Args().Slice() {
 		name, err := cli.ParseScheduleName(word)
 		if err != nil {
 			return nil, failure.Usage("%q: %v", word, err)

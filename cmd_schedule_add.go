@@ -22,7 +22,7 @@ import (
 
 func scheduleAddCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "add", TakesCommand: true, Names: 1, Usage: "add or change a schedule",
+		Name: "add", Usage: "add or change a schedule",
 		UsageText: `runner schedule add NAME --cron EXPR [OPTIONS] [--] COMMAND [ARG...]
 runner schedule add NAME --cron EXPR [OPTIONS] --shell SCRIPT
 runner schedule add NAME --cron EXPR [OPTIONS] --job JOB [--args JSON]`,
@@ -88,10 +88,7 @@ type scheduleAddOptions struct {
 }
 
 func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, err error) {
-	words := c.Words
-	if c.Dashes == 0 {
-		return o, failure.Usage("schedule add needs a NAME before --").Hint("runner schedule add NAME --cron EXPR -- COMMAND")
-	}
+	words := c.Args().Slice()
 	if len(words) == 0 {
 		return o, failure.Usage("schedule add needs a name").Hint("%s -- backup.sh", taskflags.Example(c))
 	}

@@ -116,7 +116,7 @@ EXIT STATUS
 // readScheduleFile reads the file with schedules that the argument of the command names. The parameter "unchanged" is a text that tells the
 // user that the command has not changed the database. If the file is invalid, the error message contains this text.
 func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*batch.ScheduleFile, error) {
-	verb, words := c.Command.Name, c.Words
+	verb, words := c.Command.Name, c.Args().Slice()
 	switch {
 	case len(words) == 0:
 		return nil, failure.Usage("schedule %s needs a file, or - for stdin", verb).Hint("runner schedule %s FILE", verb)

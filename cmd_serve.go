@@ -48,8 +48,8 @@ EXIT STATUS
 			cli.TextOption("listen", "ADDR", "HOST:PORT or unix:PATH", "127.0.0.1:8484").Default("127.0.0.1:8484"),
 			cli.BoolOption("open", "open the pages in a browser")}, pages.Options()...)),
 		Action: func(c *cli.Context) error {
-			if len(c.Words) > 0 {
-				return failure.Usage("serve takes no arguments; got %q", c.First()).Hint("runner serve --listen 127.0.0.1:8484")
+			if c.Args().Present() {
+				return failure.Usage("serve takes no arguments; got %q", c.Args().First()).Hint("runner serve --listen 127.0.0.1:8484")
 			}
 			o := pages.ReadOptions(c)
 			o.Listen = cli.Get[string](c, "listen")

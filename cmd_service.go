@@ -134,8 +134,8 @@ func parseUnitName(text string) (string, error) {
 // readUnit returns the systemd unit that the command line selects.
 func readUnit(c *cli.Context, a *cli.App) (systemd.Unit, error) {
 	u := systemd.Unit{Name: cli.Get[string](c, "name"), PerUser: cli.Get[bool](c, "user"), Template: machineUnit}
-	if len(c.Words) > 0 {
-		return u, failure.Usage("service %s takes no arguments: %q", c.Command.Name, c.First())
+	if c.Args().Present() {
+		return u, failure.Usage("service %s takes no arguments: %q", c.Command.Name, c.Args().First())
 	}
 	if !u.PerUser && runtime.GOOS == "linux" && os.Geteuid() != 0 {
 		return u, (&failure.Error{Code: "permission", Exit: 1, What: "only root changes services of the machine"}).

@@ -62,7 +62,7 @@ type showOptions struct {
 }
 
 func readShowOptions(c *cli.Context, a *cli.App) (showOptions, error) {
-	ids, err := cli.ReadIDs(c.Words)
+	ids, err := cli.ReadIDs(c.Args().Slice())
 	switch {
 	case err != nil:
 		return showOptions{}, err

@@ -77,7 +77,7 @@ type statusOptions struct {
 }
 
 func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) {
-	if words := c.Words; len(words) > 0 {
+	if words := c.Args().Slice(); len(words) > 0 {
 		hint := "runner status -q " + words[0]
 		if _, err := cli.ParseID(words[0]); err == nil {
 			hint = "runner show " + words[0]

@@ -146,8 +146,8 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	p := a.Printer
 	o := workOptions{untilEmpty: cli.Get[bool](c, "until-empty"), terminal: p.Stdout.TTY || p.Stderr.TTY ||
 		term.IsTerminal(a.Stdin)}
-	if len(c.Words) > 0 {
-		return o, failure.Usage("work takes no arguments; got %q", c.First()).Hint("runner enqueue -- %s", c.First())
+	if c.Args().Present() {
+		return o, failure.Usage("work takes no arguments; got %q", c.Args().First()).Hint("runner enqueue -- %s", c.Args().First())
 	}
 	o.engine = runner.Options{Concurrency: cli.Get[int](c, "concurrency"), Queues: cli.Get[[]runner.QueueMax](c, "queue"),
 		Grace: cli.Get[time.Duration](c, "grace"), Timeout: cli.Get[time.Duration](c, "timeout"), Lease: cli.Get[time.Duration](c, "lease"),
@@ -270,7 +270,7 @@ func parseWorkerName(text string) (string, error) {
 // empty string if the user gave no other option of the list.
 func firstSet(c *cli.Context, list []cli.Flag, except ...string) string {
 	for _, f := range list {
-		if name := f.Name; c.IsSet(name) && !slices.Contains(except, name) {
+		if name := f.Names()[0]; c.IsSet(name) && !slices.Contains(except, name) {
 			return name
 		}
 	}

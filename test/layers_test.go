@@ -132,7 +132,7 @@ var layers = []layer{
 		not:    []string{"os/exec", "os/signal", "database/sql", "os.Exit("}},
 	{path: "internal/cli", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/lifecycle",
 		"internal/present", "internal/record", "internal/search", "internal/taskspec", "internal/term",
-		"internal/timetext", "jobs", "runner", "runner/postgres"}},
+		"internal/timetext", "jobs", "runner", "runner/postgres"}, others: []string{"github.com/urfave/cli/v2"}},
 	{path: "internal/pages", ours: []string{"internal/cli", "internal/errcode", "internal/term", "jobs", "runner", "web"}},
 	{path: "internal/taskflags", ours: []string{"internal/admin", "internal/cli", "internal/failure", "internal/invocation",
 		"internal/taskoption", "internal/taskspec", "jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},

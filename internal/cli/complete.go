@@ -41,13 +41,17 @@ func (a *App) suggestions(ctx context.Context, args []string) []suggestion {
 	list := a.AllCommands()
 	line, _ := Parse(list, GlobalOptions(), before, a.Getenv)
 	name, text, valued := strings.Cut(word, "=")
+	inUserCommand := line.Command != nil && wordsBeforeCommand(line.Path) >= 0 && (len(line.words) > wordsBeforeCommand(line.Path) ||
+		slices.Contains(before, "--"))
 	switch {
 	case line.missingValue != nil:
 		return matching(word, a.optionValues(ctx, line, line.missingValue))
-	case line.inUserCommand(), line.Dashes >= 0 && (line.Command.TakesCommand || strings.HasPrefix(word, "-")):
-		return nil // the word is an argument of the command that the task will run, or no option
+	case inUserCommand: // the word is an argument of the command that the task will run
+		return nil
+	case strings.HasPrefix(word, "-") && slices.Contains(before, "--"):
+		return nil
 	case strings.HasPrefix(word, "--") && valued:
-		i := slices.IndexFunc(line.options, func(o *Option) bool { return "--"+o.Name == name })
+		i := slices.IndexFunc(line.options, func(o *Option) bool { return "--"+o.name == name })
 		if i < 0 {
 			return nil
 		}
@@ -95,20 +99,20 @@ func commandNames(list []*Command) (names []suggestion) {
 
 func optionNames(list []*Option) (names []suggestion) {
 	for _, o := range list {
-		names = append(names, suggestion{"--" + o.Name, o.description()})
+		names = append(names, suggestion{"--" + o.name, o.description()})
 	}
 	return names
 }
 
 // optionValues returns suggestions for the value of an option.
-func (a *App) optionValues(ctx context.Context, line *Context, o *Option) (values []suggestion) {
+func (a *App) optionValues(ctx context.Context, line Line, o *Option) (values []suggestion) {
 	switch {
-	case o.Name == "state":
+	case o.name == "state":
 		for _, state := range jobs.States() {
 			values = append(values, suggestion{Word: string(state)})
 		}
 		return append(values, suggestion{"unfinished", "any of the first five"}, suggestion{"finished", "any of the last three"})
-	case o.Name == "unique-states":
+	case o.name == "unique-states":
 		for _, state := range jobs.Finished() {
 			values = append(values, suggestion{Word: string(state)})
 		}
@@ -118,20 +122,20 @@ func (a *App) optionValues(ctx context.Context, line *Context, o *Option) (value
 			values = append(values, suggestion{Word: word})
 		}
 		return values
-	case o.Name == "queue":
+	case o.name == "queue":
 		return a.query(ctx, line, queueNames)
-	case o.Name == "job":
+	case o.name == "job":
 		return a.query(ctx, line, jobNames)
-	case o.Name == "schedule":
+	case o.name == "schedule":
 		return a.query(ctx, line, scheduleSuggestions)
-	case o.Name == "worker":
+	case o.name == "worker":
 		return a.query(ctx, line, workerNames)
 	}
 	return nil
 }
 
 // arguments returns suggestions for arguments that are not options: names, and ids of tasks whose state fits the command.
-func (a *App) arguments(ctx context.Context, line *Context) (words []suggestion) {
+func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 	if len(line.Path) > 1 && line.Path[0] == "limit" {
 		return a.limitTargets(ctx, line)
 	}
@@ -167,23 +171,23 @@ func (a *App) arguments(ctx context.Context, line *Context) (words []suggestion)
 		}
 		return ids, err
 	})
-	return slices.DeleteFunc(words, func(s suggestion) bool { return slices.Contains(line.Words, s.Word) })
+	return slices.DeleteFunc(words, func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
 }
 
 // scheduleNames suggests names of schedules if the command takes such names.
-func (a *App) scheduleNames(ctx context.Context, line *Context) []suggestion {
+func (a *App) scheduleNames(ctx context.Context, line Line) []suggestion {
 	if !slices.Contains([]string{"show", "run", "pause", "resume", "remove"}, line.Command.Name) {
 		return nil
 	}
 	names := a.query(ctx, line, scheduleSuggestions)
-	return slices.DeleteFunc(names, func(s suggestion) bool { return slices.Contains(line.Words, s.Word) })
+	return slices.DeleteFunc(names, func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
 }
 
 // query runs a query on the database that the command line names. It returns no suggestions if the database cannot be read or is too
 // slow.
-func (a *App) query(ctx context.Context, line *Context, read func(context.Context, *runner.Runner) ([]suggestion, error)) []suggestion {
+func (a *App) query(ctx context.Context, line Line, read func(context.Context, *runner.Runner) ([]suggestion, error)) []suggestion {
 	a.asked = true
-	d, err := a.FindDatabase(Get[string](line, "db"))
+	d, err := a.FindDatabase(line.last("db"))
 	if err != nil {
 		return nil
 	}
@@ -212,7 +216,7 @@ func (a *App) query(ctx context.Context, line *Context, read func(context.Contex
 }
 
 // limitTargets suggests queues and jobs for the commands about limits. For "limit remove" it suggests only those that have a limit.
-func (a *App) limitTargets(ctx context.Context, line *Context) (words []suggestion) {
+func (a *App) limitTargets(ctx context.Context, line Line) (words []suggestion) {
 	if line.Command.Name == "remove" {
 		return a.query(ctx, line, func(ctx context.Context, r *runner.Runner) (targets []suggestion, err error) {
 			limits, err := r.Limits(ctx)

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,10 +98,11 @@ func TestOpenCreatesOnlyTheStandardDatabase(t *testing.T) {
 			}
 			return r.Close()
 		}}}
-		line, err := Parse(list, GlobalOptions(), append([]string{"open"}, args...), a.Getenv)
+		globals := GlobalOptions()
+		line, err := Parse(list, globals, append([]string{"open"}, args...), a.Getenv)
 		a.Printer = a.printerFor(line)
-		if line.Context = t.Context(); err == nil {
-			err = a.dispatch(list, line)
+		if err == nil {
+			err = newCLI(list, globals).RunContext(context.Background(), line.argv())
 		}
 		return talk.String(), err
 	}

@@ -13,9 +13,9 @@ import (
 )
 
 // rootHelp prints the help of runner, which lists all commands. Lines have at most 80 columns.
-func (a *App) rootHelp(list []*Command, globals []*Option, line *Context) error {
+func (a *App) rootHelp(list []*Command, globals []*Option, line Line) error {
 	p := a.Printer
-	d, err := a.FindDatabase(Get[string](line, "db"))
+	d, err := a.FindDatabase(line.last("db"))
 	if failure.ExitCode(err) == 2 {
 		return err
 	}
@@ -65,7 +65,7 @@ func withRemark(text, remark string) string {
 
 // CommandHelp prints the help of a command: the purpose, the examples, the usage, the options by group, and the rest of the description. In
 // the description of a command the first paragraph contains the examples, and the last one has the heading EXIT STATUS.
-func CommandHelp(p *term.Printer, line *Context, globals []*Option) error {
+func CommandHelp(p *term.Printer, line Line, globals []*Option) error {
 	c := line.Command
 	name := strings.Join(append([]string{"runner"}, line.Path...), " ")
 	examples, text, _ := strings.Cut(strings.TrimSpace(c.Description), "\n\n")
@@ -114,7 +114,7 @@ func groupedHelp(list []*Option) string {
 func globalLine(globals []*Option) string {
 	var names []string
 	for _, o := range globals {
-		names = append(names, "--"+o.Name)
+		names = append(names, "--"+o.name)
 	}
 	return strings.Join(term.Wrap("global options (see runner --help): "+strings.Join(names, ", "), 78), "\n  ") + "\n"
 }

@@ -11,9 +11,12 @@ import (
 	"example.com/runner/internal/search"
 )
 
+// name returns the full name of the command, such as "runner schedule add".
+func (line *Line) name() string { return strings.Join(append([]string{"runner"}, line.Path...), " ") }
+
 // commandHint returns the command line that the user probably meant. The parameter "word" is an unknown command, and "args" contains the
 // words after it.
-func (line *Context) commandHint(word string, args []string) string {
+func (line *Line) commandHint(word string, args []string) string {
 	path, next := strings.Join(append(line.Path, word), " "), ""
 	if len(args) > 0 {
 		next = args[0]
@@ -47,7 +50,7 @@ func beginning(word string, names []string) string {
 }
 
 // verbHint returns a hint for users who type a noun and a verb, such as "task ls". It returns an empty string if it has no hint.
-func (line *Context) verbHint(noun, verb string) string {
+func (line *Line) verbHint(noun, verb string) string {
 	group, known := groupOf(noun)
 	if !known || verb == "" {
 		return ""
@@ -82,7 +85,7 @@ func commandNamesOf(list []*Command) (names []string) {
 }
 
 // The method "unknown" returns the error for an option that does not exist in the command.
-func (line *Context) unknown(name string) *failure.Error {
+func (line *Line) unknown(name string) *failure.Error {
 	f := failure.Usage("unknown option %s of %s", name, line.name())
 	if line.Command == nil {
 		f = failure.Usage("unknown option %s before the command", name)
@@ -91,7 +94,7 @@ func (line *Context) unknown(name string) *failure.Error {
 }
 
 // optionHint returns what the user probably meant with an unknown option: another option or a command line.
-func (line *Context) optionHint(name string) string {
+func (line *Line) optionHint(name string) string {
 	if line.option("-"+name) != nil { // the user typed a long name after a single dash: -queue
 		return "-" + name
 	}
@@ -113,20 +116,20 @@ func (line *Context) optionHint(name string) string {
 	}
 	var names []string
 	for _, o := range line.options {
-		names = append(names, "--"+o.Name)
+		names = append(names, "--"+o.name)
 	}
 	return cmp.Or(humanize.Nearest(name, names), beginning(name, names), line.name()+" --help")
 }
 
 // hasOption reports whether a command has an option, such as --queue or -q.
 func hasOption(c *Command, name string) bool {
-	line := Context{options: optionsOf(c)}
+	line := Line{options: optionsOf(c)}
 	return line.option(name) != nil
 }
 
 // optionSynonym returns the hint for an option of another tool, or an empty string if there is none. If a hint begins with an option,
 // optionSynonym returns it only for a command that has this option.
-func (line *Context) optionSynonym(name string) string {
+func (line *Line) optionSynonym(name string) string {
 	name = strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-")
 	if letter := strings.TrimRight(name, "0123456789"); len(letter) == 1 { // -j4
 		name = letter

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"errors"
+	"flag"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,30 +15,37 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Option is a flag with a long name, an optional letter and an optional value.
+// Option is a flag with a long name, an optional letter and an optional value. All flags of this program are Options. urfave/cli knows only
+// the long names, because Parse replaces letters by long names. If urfave/cli knew both names of an option, it would set a repeatable value
+// twice.
 type Option struct {
-	Name, short string
+	name, short string
 	hint        string // placeholder of the value, such as NAME in "--queue NAME"; empty if the option takes no value
 	usage       string // help text without the default
 	usual       string // the default as the help names it; empty if the help names no default
 	absent      bool   // if true, the user cannot type the option; the command has it only because shared code reads its default
 	group       string // heading above the option in the help; empty for OPTIONS
 	env         string // environment variable for the value; empty if there is none
-	given       bool   // whether the command line or the environment sets the option
 	value       optionValue
 }
 
-// optionValue is a setting, of whatever type.
+// optionValue is the value of an option. The method "check" returns an error if a text is not a valid value for the option. It does not set
+// the option.
 type optionValue interface {
-	Set(text string) error
+	flag.Value
+	check(text string) error
 	repeats() bool
 }
 
+func (o *Option) Names() []string               { return []string{o.name} }
+func (o *Option) IsSet() bool                   { return false } // urfave/cli needs this method but does not call it
+func (o *Option) Apply(set *flag.FlagSet) error { set.Var(o.value, o.name, o.usage); return nil }
+
 // String returns the name of the option as in the help.
 func (o *Option) String() string {
-	text := "    --" + o.Name
+	text := "    --" + o.name
 	if o.short != "" {
-		text = "-" + o.short + ", --" + o.Name
+		text = "-" + o.short + ", --" + o.name
 	}
 	if o.hint != "" {
 		text += " " + o.hint
@@ -64,6 +73,7 @@ type setting[T any] struct {
 	value T
 	parse func(string) (T, error)
 	add   func(T, T) T
+	bare  bool // whether the option takes no value, such as --json
 }
 
 func (s *setting[T]) Set(text string) error {
@@ -77,7 +87,13 @@ func (s *setting[T]) Set(text string) error {
 	return err
 }
 
-func (s *setting[T]) repeats() bool { return s.add != nil }
+func (s *setting[T]) String() string          { return fmt.Sprint(s.value) }
+func (s *setting[T]) IsBoolFlag() bool        { return s.bare }
+func (s *setting[T]) repeats() bool           { return s.add != nil }
+func (s *setting[T]) check(text string) error { _, err := s.parse(text); return err }
+
+// Get returns the value of an option, or its default. The comment of the function that creates the option names the type T.
+func Get[T any](c *Context, name string) T { return c.Generic(name).(*setting[T]).value }
 
 // The following functions create options. Their parameter "names" is the long name, sometimes with a letter: "queue" or "queue q". Their
 // parameter "hint" stands for the value in the help. Get reads the value of an option. The comment of each function names the type argument
@@ -85,13 +101,13 @@ func (s *setting[T]) repeats() bool { return s.add != nil }
 
 func Scalar[T any](names, hint, usage string, value T, parse func(string) (T, error)) *Option {
 	name, short, _ := strings.Cut(names, " ")
-	return &Option{Name: name, short: short, hint: hint, usage: usage, value: &setting[T]{value: value, parse: parse}}
+	return &Option{name: name, short: short, hint: hint, usage: usage, value: &setting[T]{value: value, parse: parse}}
 }
 
 // Repeated returns an option that the user may repeat. The value is a list with all elements. Read it with Get[[]T].
 func Repeated[T any](names, hint, usage string, parse func(string) ([]T, error)) *Option {
 	name, short, _ := strings.Cut(names, " ")
-	return &Option{Name: name, short: short, hint: hint, usage: usage, value: &setting[[]T]{parse: parse,
+	return &Option{name: name, short: short, hint: hint, usage: usage, value: &setting[[]T]{parse: parse,
 		add: func(old, more []T) []T { return append(slices.Clip(old), more...) }}}
 }
 
@@ -103,17 +119,19 @@ func One[T any](parse func(string) (T, error)) func(string) ([]T, error) {
 	}
 }
 
-// BoolOption returns an option without a value. Read it with Get[bool].
+// BoolOption returns an option without a value. Read it with Get[bool] or c.Bool.
 func BoolOption(names, usage string) *Option {
-	return Scalar(names, "", usage, false, parseBool)
+	o := Scalar(names, "", usage, false, parseBool)
+	o.value.(*setting[bool]).bare = true
+	return o
 }
 
-// TextOption returns an option for any text. Read it with Get[string].
+// TextOption returns an option for any text. Read it with Get[string] or c.String.
 func TextOption(names, hint, usage, value string) *Option {
 	return Scalar(names, hint, usage, value, func(text string) (string, error) { return text, nil })
 }
 
-// ChoiceOption returns an option for one of the given words. Read it with Get[string].
+// ChoiceOption returns an option for one of the given words. Read it with Get[string] or c.String.
 func ChoiceOption(names, usage, value string, words ...string) *Option {
 	return Scalar(names, strings.Join(words, "|"), usage, value, func(text string) (string, error) {
 		if !slices.Contains(words, text) {
@@ -123,7 +141,7 @@ func ChoiceOption(names, usage, value string, words ...string) *Option {
 	})
 }
 
-// IntOption returns an option for an integer that is not less than low. Read it with Get[int].
+// IntOption returns an option for an integer that is not less than low. Read it with Get[int] or c.Int.
 func IntOption(names, hint, usage string, value, low int) *Option {
 	return Scalar(names, hint, usage, value, func(text string) (int, error) { return ParseInt(text, low) })
 }
@@ -197,7 +215,7 @@ func RevealOption() *Option {
 // Group sets the heading of a list of options in the help.
 func Group(heading string, list ...Flag) []Flag {
 	for _, f := range list {
-		f.group = heading
+		f.(*Option).group = heading
 	}
 	return list
 }
@@ -205,7 +223,8 @@ func Group(heading string, list ...Flag) []Flag {
 // The function Without marks the options with the given names: the user cannot type them, and the help does not show them.
 func Without(list []Flag, names ...string) []Flag {
 	for _, f := range list {
-		f.absent = f.absent || slices.Contains(names, f.Name)
+		o := f.(*Option)
+		o.absent = o.absent || slices.Contains(names, o.name)
 	}
 	return list
 }
@@ -213,8 +232,8 @@ func Without(list []Flag, names ...string) []Flag {
 // Reword replaces the help of an option.
 func Reword(list []Flag, name, usage string) {
 	for _, f := range list {
-		if f.Name == name {
-			f.usage = usage
+		if o := f.(*Option); o.name == name {
+			o.usage = usage
 		}
 	}
 }
@@ -228,8 +247,8 @@ func DryRunOption() *Option {
 // optionsOf returns the options of a command without the global options.
 func optionsOf(c *Command) []*Option {
 	var list []*Option
-	for _, o := range c.Flags {
-		if !o.absent {
+	for _, f := range c.Flags {
+		if o, ok := f.(*Option); ok && !o.absent {
 			list = append(list, o)
 		}
 	}
@@ -240,7 +259,8 @@ func optionsOf(c *Command) []*Option {
 // and "runner serve" have such variables.
 func FromEnvironment(list []Flag) []Flag {
 	for _, f := range list {
-		f.env = envName(f.Name)
+		o := f.(*Option)
+		o.env = envName(o.name)
 	}
 	return list
 }

@@ -46,7 +46,7 @@ func (a *App) Selectors() []Flag {
 // that it skips, because they have another meaning for the command.
 func ReadSelection(c *Context, now time.Time, except ...string) (Selection, error) {
 	var s Selection
-	ids, err := ReadIDs(c.Words)
+	ids, err := ReadIDs(c.Args().Slice())
 	if err != nil {
 		return s, err
 	}

@@ -139,12 +139,12 @@ func (t *Task) validateForm(c *cli.Context) error {
 	}
 	stdin := 0
 	for _, name := range []string{"input", "args", "batch"} {
-		if c.IsSet(name) && cli.Get[string](c, name) == "-" {
+		if c.String(name) == "-" {
 			stdin++
 		}
 	}
 	if c.Bool("each") {
-		if cli.Get[string](c, "arg-file") == "-" {
+		if !c.IsSet("arg-file") || c.String("arg-file") == "-" {
 			stdin++
 		}
 		if other := firstSet(c, "job", "batch", "unique"); other != "" {
@@ -175,7 +175,7 @@ func (t *Task) validateForm(c *cli.Context) error {
 		return failure.Usage("the command is empty")
 	case c.IsSet("shell") && strings.TrimSpace(cli.Get[string](c, "shell")) == "":
 		return failure.Usage("--shell is empty")
-	case batch && cli.Get[string](c, "batch") == "":
+	case batch && c.String("batch") == "":
 		return failure.Usage("--batch is empty").Hint("--batch FILE, or --batch - for stdin")
 	case c.IsSet("args") && (!c.IsSet("job") || batch):
 		return failure.Usage("--args requires --job").Hint("%s --job email.send --args '{}'", Example(c))
