@@ -18,11 +18,8 @@ import (
 func startOrphan(t *testing.T, task jobs.Task, generation int64) int {
 	t.Helper()
 	p := exec.Command("sleep", "300")
+	p.Env = supervisor.Mark{Worker: task.WorkerID, Key: supervisor.Key{ID: task.ID, Generation: generation}}.Environ()
 	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	mark := supervisor.MarkOf(task.WorkerID, supervisor.Key{ID: task.ID, Generation: generation})
-	if err := supervisor.SetMark(p.Process.Pid, mark); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -53,7 +53,7 @@ func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, er
 // worker kills the processes of an attempt before the attempt ends.
 func OrphansOf(ctx context.Context, r *runner.Runner, task jobs.Task) (found []OrphanProcess, err error) {
 	for _, p := range supervisor.FindMarked() {
-		if p.Mark.Task() != task.ID {
+		if p.Mark.ID != task.ID {
 			continue
 		}
 		over, ended, err := isOver(ctx, r, p.Mark, false)
@@ -67,13 +67,13 @@ func OrphansOf(ctx context.Context, r *runner.Runner, task jobs.Task) (found []O
 	return found, nil
 }
 
-// markOf returns the mark that all processes of an attempt have; see supervisor.Mark.
-func markOf(a jobs.Attempt) supervisor.Mark {
-	return supervisor.MarkOf(a.WorkerID, supervisor.Key{ID: a.TaskID, Generation: a.GenerationID})
+// markOf returns the mark of the processes of an attempt.
+func markOf(worker string, task, generation int64) supervisor.Mark {
+	return supervisor.Mark{Worker: worker, Key: supervisor.Key{ID: task, Generation: generation}}
 }
 
 func orphan(p supervisor.MarkedProcess, alone, ended bool) OrphanProcess {
-	return OrphanProcess{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID, TaskID: p.Mark.Task(), Alone: alone, Unawaited: ended}
+	return OrphanProcess{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID, TaskID: p.Mark.ID, Alone: alone, Unawaited: ended}
 }
 
 func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
@@ -92,7 +92,7 @@ func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 	alone := !slices.ContainsFunc(workers, func(w db.WorkerInfo) bool { return !dead[w.ID] })
 	var found []OrphanProcess
 	for _, p := range marked {
-		i := slices.IndexFunc(workers, func(w db.WorkerInfo) bool { return p.Mark.OwnedBy(w.ID) })
+		i := slices.IndexFunc(workers, func(w db.WorkerInfo) bool { return p.Mark.Worker == w.ID })
 		over, ended, err := isOver(ctx, r, p.Mark, i >= 0)
 		if err != nil {
 			return nil, err
@@ -117,23 +117,21 @@ func isDead(r *runner.Runner, w db.WorkerInfo) bool {
 // The result "ended" is true only if the attempt has ended. The parameter "known" says whether the worker in the mark belongs to this
 // database. If it does not, the process may belong to a task of another database.
 func isOver(ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool) (over, ended bool, err error) {
-	task, err := r.Get(ctx, m.Task())
+	task, err := r.Get(ctx, m.ID)
 	switch {
-	case errors.Is(err, jobs.ErrNotFound):
-		return known, known, nil
+	case errors.Is(err, jobs.ErrNotFound): // nobody knows any more whether its command was allowed to leave it behind
+		return false, false, nil
 	case err != nil:
 		return false, false, err
-	case task.State != jobs.Running || m != supervisor.MarkOf(task.WorkerID, supervisor.Key{ID: task.ID, Generation: task.GenerationID}):
+	case task.State != jobs.Running || m != markOf(task.WorkerID, task.ID, task.GenerationID):
 		attempts, err := store(r).Attempts(ctx, task.ID)
 		if err != nil {
 			return false, false, err
 		}
-		i := slices.IndexFunc(attempts, func(a jobs.Attempt) bool { return m == markOf(a) })
+		i := slices.IndexFunc(attempts, func(a jobs.Attempt) bool { return m == markOf(a.WorkerID, a.TaskID, a.GenerationID) })
 		over = known || i >= 0
 		if i >= 0 && attempts[i].ChildrenLeft > 0 {
-			// With --leave-children a command may leave processes behind. The guardian removes the attempt's mark from them, but not from
-			// the processes of another user. So a process that was left on purpose may still have the mark.
-			over = false
+			over = false // the command has left the process behind on purpose (--leave-children)
 		}
 		return over, over, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"os/signal"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,10 +46,15 @@ func ReapAdopted() {
 	}
 }
 
-// killAdopted kills and reaps the orphans of dead guardians. It spares processes that a command was allowed to leave behind.
-func killAdopted() {
+// hasLeft is true when a command of this process has left processes behind.
+var hasLeft atomic.Bool
+
+// killAdopted kills and reaps the orphans of dead guardians. As soon as a
+// command has left processes behind, which may live on, it kills only those
+// with the mark.
+func killAdopted(mark Mark) {
 	for _, pid := range adopted() {
-		if readMark(pid) == leftMark && running(pid) {
+		if m, _ := readMark(pid); hasLeft.Load() && m != mark {
 			continue
 		}
 		_ = unix.Kill(pid, unix.SIGKILL) // the call fails for a process of another user

@@ -140,8 +140,6 @@ func (g *guardian) spawn(o startOrder) (pid, pidfd int, err error) {
 	for _, fd := range o.files {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
-	_ = SetMark(0, MarkOf(g.worker, o.attempt.Key)) // ignore an error: the hello message has already reported that marks fail
-	defer func() { _ = SetMark(0, g.originalMark) }()
 	if g.cgroupDir != "" {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, g.cgroupFD
 		pid, err := forkWith(o, attr)
@@ -249,7 +247,7 @@ func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProce
 			return leftOver, nil
 		}
 		if living == 0 && len(otherUsers) > 0 && !waitLonger {
-			if denied = g.describeDenied(a, otherUsers); a == nil || len(denied) > 0 {
+			if denied = describeAll(otherUsers); a == nil || len(denied) > 0 {
 				return leftOver, denied
 			}
 		}
@@ -316,18 +314,10 @@ func (g *guardian) killAll() (living int, denied []int) {
 	return living, denied
 }
 
-// describeDenied describes the processes that the guardian is not permitted to kill. They are its own children and
-// their descendants.
-func (g *guardian) describeDenied(a *attempt, pids []int) (list []MarkedProcess) {
-	if a == nil {
-		return nil
-	}
-	mark := MarkOf(g.worker, a.Key)
-	if list = findMarked(func(m Mark) bool { return m == mark }); len(list) > 0 {
-		return list
-	}
-	for _, pid := range pids { // these processes have removed their marks, so findMarked did not find them
-		if p, ok := describeProcess(pid, mark); ok {
+// describeAll describes those of the processes that still live.
+func describeAll(pids []int) (list []MarkedProcess) {
+	for _, pid := range pids {
+		if p, ok := describeProcess(pid); ok {
 			list = append(list, p)
 		}
 	}

@@ -33,12 +33,11 @@ import (
 
 // Guardian is the worker's client of a guardian process. Its methods are safe for use by many goroutines.
 type Guardian struct {
-	options   GuardianOptions
-	process   *os.Process
-	socket    *net.UnixConn
-	markError string        // reason why the guardian cannot mark processes; empty if it can
-	closing   atomic.Bool   // whether Close was called
-	done      chan struct{} // closed when the guardian and its command are dead
+	options GuardianOptions
+	process *os.Process
+	socket  *net.UnixConn
+	closing atomic.Bool   // whether Close was called
+	done    chan struct{} // closed when the guardian and its command are dead
 
 	pingsSent, lastPong atomic.Int64
 
@@ -138,7 +137,6 @@ func (g *Guardian) hello() error {
 		return fmt.Errorf("it has version %q and protocol %d, not version %q and protocol %d", r.Version, r.Protocol, g.options.Version,
 			protocol)
 	}
-	g.markError = r.Reason
 	return g.socket.SetReadDeadline(time.Time{})
 }
 
@@ -159,16 +157,13 @@ func (g *Guardian) receive() {
 	g.mu.Lock()
 	g.gone = true
 	g.mu.Unlock()
-	clean, denied := err == nil && state.Success(), []MarkedProcess(nil)
-	if !clean {
-		denied, clean = g.killLeftOvers()
-	}
+	clean := err == nil && state.Success() || g.killLeftOvers()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.clean = clean
 	if c := g.child; c != nil {
 		g.child = nil
-		c.exit.Denied, c.err = denied, ErrLost
+		c.err = ErrLost
 		close(c.ended)
 		c.deliver(reply{Op: opExited}) // awaitStart may still wait for the report of the start
 	}
@@ -177,22 +172,23 @@ func (g *Guardian) receive() {
 
 // killLeftOvers kills the processes of the attempt that the dead guardian ran. It returns when no process is left. After a call of Close it
 // tries only once.
-func (g *Guardian) killLeftOvers() (denied []MarkedProcess, clean bool) {
-	defer g.removeCgroup()
+func (g *Guardian) killLeftOvers() (clean bool) {
 	lock, slot := g.options.Lock, g.options.Slot
-	for record, ok := lock.record(slot); ok; {
+	for key := lock.record(slot); key != (Key{}); {
+		g.removeCgroup()
 		if g.options.Adopt {
-			killAdopted()
+			killAdopted(Mark{g.options.Worker, key})
 		}
-		if denied, clean = Sweep(g.options.Worker, []Key{record.Key}, []Record{record}); clean {
+		if Sweep(g.options.Worker, []Key{key}, lock.path) {
 			_ = lock.setRecord(slot, Key{}) // clear the record for the next guardian in this slot
-			return denied, true
+			break
 		}
 		if g.closing.Load() {
-			return denied, false // the record stays, so that the next process that takes the lock kills these processes
+			return false // the record stays, so that the next process that takes the lock kills these processes
 		}
 	}
-	return nil, true
+	g.removeCgroup()
+	return true
 }
 
 func (g *Guardian) removeCgroup() {
@@ -221,6 +217,7 @@ func (g *Guardian) handle(r reply) bool {
 	case r.Op == opExited && r.Exit != nil:
 		g.child = nil
 		g.served = true
+		hasLeft.Store(hasLeft.Load() || r.Exit.Left > 0)
 		g.retired = len(r.Exit.Denied) > 0 || r.Exit.Left > 0
 		g.gone = g.retired
 		c.exit = *r.Exit
@@ -306,10 +303,6 @@ func (g *Guardian) EndExpected() bool {
 	defer g.mu.Unlock()
 	return g.retired || g.closing.Load()
 }
-
-// MarkError returns the reason why the guardian cannot mark processes, or "" if it can. Without marks, nothing finds the processes of a
-// command that remain after the guardian and its worker have died.
-func (g *Guardian) MarkError() string { return g.markError }
 
 // Close tells the guardian to kill the remaining processes and exit, and waits until the guardian has exited. It kills
 // a guardian that does not exit in time.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"time"
 )
 
@@ -32,13 +33,13 @@ import (
 //     attempts may have left processes.
 //   - A command runs until its deadline at most, unless its worker renews the lease. The deadline also holds if the
 //     worker reads no messages, and other commands cannot delay it.
-//   - A command dies with its guardian (Pdeathsig). The worker finds the descendants of the command by their mark
-//     (mark_linux.go) and kills them. Then it reports the attempt as lost.
+//   - A command dies with its guardian (Pdeathsig). The worker finds the descendants of the command by their parentage,
+//     their cgroup and their mark, and kills them (adopt_linux.go, sweep_linux.go). Then it reports the attempt as lost.
 //   - The guardian does not wait for a process that it is not permitted to kill because another user owns it. The
 //     report names that process. The guardian then starts no other attempt, and exits when that process has ended.
-//   - A command with LeaveChildren that ends by itself may leave processes behind. They get another mark, and the guardian
-//     moves them out of its cgroup (leave_linux.go). The guardian then exits without killing them, so no child of a
-//     guardian belongs to an earlier attempt.
+//   - A command with LeaveChildren that ends by itself may leave processes behind. The guardian moves them out of its
+//     cgroup and clears its record (leave_linux.go), so no sweep looks for them. It then exits without killing them, so
+//     no child of a guardian belongs to an earlier attempt.
 //
 // # Outline
 //
@@ -87,7 +88,7 @@ const HasGuardians = runtime.GOOS == "linux"
 type GuardianOptions struct {
 	Path    string // program that calls Guard first in main; default: this program
 	Version string // version that the program passes to Guard
-	Worker  string // id of the worker; part of the marks
+	Worker  string // id of the worker; part of the marks of its commands
 	Lock    *Lock  // liveness lock of the worker
 	Slot    int    // position of the guardian's record in the lock file; no two living guardians of a worker have the same one
 	Adopt   bool   // whether this process has called Dedicate and so becomes the parent of orphans of a dead guardian
@@ -105,13 +106,40 @@ type Key struct {
 	Generation int64
 }
 
-// MarkedProcess is a process that has the mark of an attempt.
+// Mark names the attempt that a process belongs to. It consists of three
+// variables in the environment of the command, which child processes inherit.
+//
+// A living guardian knows its processes by parentage. The mark is for other
+// programs: a worker whose guardian was killed, a worker that takes over from
+// a dead one, and runner doctor. They don't see it in a process that has
+// cleared or hidden its environment, or that another user runs.
+type Mark struct {
+	Worker string
+	Key
+}
+
+const (
+	workerVariable     = "RUNNER_WORKER_ID"
+	taskVariable       = "RUNNER_TASK_ID"
+	generationVariable = "RUNNER_TASK_GENERATION"
+)
+
+// Environ returns the variables of the mark. They belong into Command.Env.
+func (m Mark) Environ() []string {
+	return []string{
+		workerVariable + "=" + m.Worker,
+		taskVariable + "=" + strconv.FormatInt(m.ID, 10),
+		generationVariable + "=" + strconv.FormatInt(m.Generation, 10),
+	}
+}
+
+// MarkedProcess is a process of an attempt.
 type MarkedProcess struct {
 	PID   int
 	Name  string // command name that the kernel reports
 	State string // state letter as in ps; a process in state D receives no signal
 	UID   int    // real user id
-	Mark  Mark
+	Mark  Mark   // only FindMarked sets it
 }
 
 var (
@@ -135,9 +163,7 @@ const (
 	opPing  = "ping"  // asks the guardian for an opPong message; field: n
 	opBye   = "bye"   // asks the guardian to kill the remaining processes and exit; no fields
 
-	// opHello is the first message of a guardian. Fields: protocol, version, pid, and the reason why the guardian cannot mark processes.
-	// The reason is empty if the guardian can mark them.
-	opHello   = "hello"
+	opHello   = "hello"   // the first message of a guardian; fields: protocol, version, pid
 	opStarted = "started" // reports that the command has started; fields: key, pid
 	opRefused = "refused" // reports that the command was not started; fields: key, reason, errno
 	opExited  = "exited"  // reports the end of an attempt; fields: key, pid, exit (with the processes that remain), endedBy
@@ -168,7 +194,7 @@ type reply struct {
 	Protocol int
 	Version  string
 	Pid      int
-	Reason   string // why the command was not started; in a hello message: why the guardian cannot mark processes
+	Reason   string // why the command was not started
 	Errno    int    // error number of a failed exec
 	EndedBy  string // what ended the command: self, kill or deadline
 	N        int64

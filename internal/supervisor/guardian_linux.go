@@ -71,12 +71,8 @@ func Guard(version string) bool {
 	}
 	g := newGuardian(os.Args[2], slot, lock, socketFD)
 	g.startEvent = startEvent
-	why := ""
-	if err := errors.Join(SetMark(0, MarkOf(g.worker, Key{})), SetMark(0, g.originalMark)); err != nil {
-		why = err.Error()
-	}
 	g.makeCgroup()
-	g.send(&reply{Op: opHello, Protocol: protocol, Version: version, Pid: os.Getpid(), Reason: why})
+	g.send(&reply{Op: opHello, Protocol: protocol, Version: version, Pid: os.Getpid()})
 	go func() {
 		// When read returns for any reason, the guardian treats the worker as gone.
 		_ = g.read()
@@ -105,7 +101,6 @@ type guardian struct {
 	slot         int // position of the guardian's record in the lock file
 	lock         *Lock
 	socket       int
-	originalMark Mark   // mark (two resource limits) that the guardian had at its start
 	cgroupDir    string // directory of the guardian's cgroup; empty if there is none
 	cgroupFD     int
 	cgroupKilled bool            // whether the cgroup was killed; guarded by mu
@@ -145,8 +140,7 @@ type attempt struct {
 }
 
 func newGuardian(worker string, slot int, lock *Lock, socket int) *guardian {
-	g := &guardian{worker: worker, slot: slot, lock: lock, socket: socket, originalMark: readMark(0),
-		starts: make(chan startOrder, 1), startEvent: -1}
+	g := &guardian{worker: worker, slot: slot, lock: lock, socket: socket, starts: make(chan startOrder, 1), startEvent: -1}
 	g.timer = time.AfterFunc(math.MaxInt64, g.expire)
 	return g
 }

@@ -58,6 +58,7 @@ func startScript(t testing.TB, g *Guardian, script string, deadline time.Duratio
 func startCommand(t testing.TB, g *Guardian, c Command, deadline time.Duration) (*Child, Key, *bufio.Reader) {
 	t.Helper()
 	key := Key{7, generation.Add(1)}
+	c.Env = append(c.Env, Mark{worker, key}.Environ()...)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +71,11 @@ func startCommand(t testing.TB, g *Guardian, c Command, deadline time.Duration) 
 		t.Fatal(err)
 	}
 	return child, key, bufio.NewReader(r)
+}
+
+// hasCgroup reports whether the first guardian of a lock has a cgroup.
+func hasCgroup(lock *Lock) bool {
+	return len(membersOf(lock.cgroupDir(0))) > 0
 }
 
 func waitChild(t testing.TB, c *Child) (Exit, error) {

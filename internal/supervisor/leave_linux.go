@@ -4,17 +4,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// leftMark is the mark of processes that a command with LeaveChildren has left behind, and of their descendants. It belongs to no task
-// and no worker, so neither Sweep nor doctor takes them for processes of an attempt.
-var leftMark = MarkOf("left", Key{})
-
-// leaveTimeout limits the time for marking the processes of a command that forks all the time.
+// leaveTimeout limits the time for moving the processes of a command that forks all the time.
 const leaveTimeout = time.Second
 
 // exitedItself is the code of waitid for a process that has called exit (CLD_EXITED).
@@ -48,30 +45,17 @@ func (g *guardian) leaveRemaining(a *attempt) int {
 	}
 	g.left = true
 	g.mu.Unlock()
-	left := map[int]bool{}
-	mark := MarkOf(g.worker, a.Key)
-	for began := monotonic(); ; {
-		found := false
-		for _, pid := range processes() {
-			if readMark(pid) != mark || !running(pid) {
-				continue
-			}
-			left[pid] = true
-			found = SetMark(pid, leftMark) == nil || found // the guardian cannot change the mark of a process of another user
-		}
-		if !found || monotonic()-began > int64(leaveTimeout) {
-			break
-		}
-	}
-	for _, pid := range children() { // also include children that have removed their marks
-		if running(pid) {
-			left[pid] = true
+	mine, left := children(), 0
+	for _, pid := range processes() {
+		m, _ := readMark(pid)
+		if (m == Mark{g.worker, a.Key} || slices.Contains(mine, pid)) && running(pid) {
+			left++
 		}
 	}
 	if g.cgroupDir != "" {
 		emptyCgroup(g.cgroupDir)
 	}
-	return max(len(left), 1) // not 0, because a worker that reads 0 gives this guardian another command
+	return max(left, 1) // not 0, because a worker that reads 0 gives this guardian another command
 }
 
 // emptyCgroup moves all processes of a cgroup, and of the cgroups below it, to the cgroup of this guardian.

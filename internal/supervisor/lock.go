@@ -139,12 +139,11 @@ func (l *Lock) setRecord(slot int, k Key) error {
 	return err
 }
 
-// record returns the record at the position "slot" of the lock file. It returns false if there is no record.
-func (l *Lock) record(slot int) (Record, bool) {
+// record returns the record of a slot, or the zero key if it has none.
+func (l *Lock) record(slot int) Key {
 	text := make([]byte, recordSize)
-	_, _ = l.file.ReadAt(text, headSize+recordSize*int64(slot)) // if the file ends before this record, text stays zero: there is no record
-	k := Key{int64(binary.LittleEndian.Uint64(text)), int64(binary.LittleEndian.Uint64(text[8:]))}
-	return Record{k, l.cgroupDir(slot)}, k != (Key{})
+	_, _ = l.file.ReadAt(text, headSize+recordSize*int64(slot)) // if the file ends before this record, text stays zero
+	return Key{int64(binary.LittleEndian.Uint64(text)), int64(binary.LittleEndian.Uint64(text[8:]))}
 }
 
 // head returns the first 512 bytes of the lock file. They hold the prefix of the paths of the guardians' cgroups in dir, followed by zeros.

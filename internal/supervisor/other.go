@@ -70,9 +70,6 @@ func (g *Guardian) Served() bool { return g.served.Load() }
 // EndExpected returns true, because there is no guardian process that could end unexpectedly.
 func (g *Guardian) EndExpected() bool { return true }
 
-// MarkError returns "": this system has no marks.
-func (g *Guardian) MarkError() string { return "" }
-
 // Close clears the record of the guardian. The caller has waited for each command.
 func (g *Guardian) Close() error {
 	if g.lock == nil {
@@ -120,26 +117,11 @@ func Deaths() (deaths <-chan os.Signal, stop func()) { return nil, func() {} }
 // ReapAdopted does nothing on this system.
 func ReapAdopted() {}
 
-// Mark has no content, because this system has no marks.
-type Mark struct{}
+// Sweep returns false: on this system it can't tell whether processes remain.
+func Sweep(string, []Key, string) bool { return false }
 
-// MarkOf returns a mark that no process has.
-func MarkOf(string, Key) Mark { return Mark{} }
-
-// OwnedBy returns false, because this system has no marks.
-func (Mark) OwnedBy(string) bool { return false }
-
-// Task returns 0, because this system has no marks.
-func (Mark) Task() int64 { return 0 }
-
-// Sweep returns false: this system has no marks, so Sweep cannot tell whether processes remain.
-func Sweep(string, []Key, []Record) ([]MarkedProcess, bool) { return nil, false }
-
-// FindMarked returns nil: this system has no marks.
+// FindMarked returns nil: this system doesn't show the environment of a process.
 func FindMarked() []MarkedProcess { return nil }
-
-// SetMark does nothing on this system.
-func SetMark(int, Mark) error { return nil }
 
 func ownCgroup() string   { return "" }
 func removeCgroup(string) {}

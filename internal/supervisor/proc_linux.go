@@ -110,14 +110,14 @@ func killIf(pid int, belongs func() bool) error {
 	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 }
 
-// describeProcess returns the kernel's description of a living process with a mark.
-func describeProcess(pid int, m Mark) (MarkedProcess, bool) {
+// describeProcess returns the kernel's description of a living process.
+func describeProcess(pid int) (MarkedProcess, bool) {
 	field := statFields(pid)
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil || len(field) == 0 || !running(pid) {
 		return MarkedProcess{}, false
 	}
-	p := MarkedProcess{PID: pid, State: string(field[0]), Mark: m}
+	p := MarkedProcess{PID: pid, State: string(field[0])}
 	for line := range strings.Lines(string(status)) {
 		if name, ok := strings.CutPrefix(line, "Name:"); ok {
 			p.Name = strings.TrimSpace(name)

@@ -70,7 +70,9 @@ func TestLeftOverProcessesThatForkAreKilled(t *testing.T) {
 	if exit, err := waitChild(t, child); err != nil || exit.LeftOver < 4 {
 		t.Errorf("got %+v, error %v; want at least 4 left over", exit, err)
 	}
-	if left := findMarked(func(m Mark) bool { return m == MarkOf(worker, key) }); len(left) > 0 {
-		t.Errorf("got living processes %+v, want none", left)
+	for _, p := range FindMarked() {
+		if p.Mark == (Mark{worker, key}) {
+			t.Errorf("got living process %+v, want none", p)
+		}
 	}
 }

@@ -1,10 +1,12 @@
 package supervisor
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,115 +15,131 @@ import (
 // killTimeout is how long Sweep waits for killed processes to disappear.
 const killTimeout = time.Second
 
-// Sweep kills the remaining processes of commands of a worker whose guardians are dead or hang. If keys is nil, it kills the processes of
-// all attempts, and otherwise only those of the attempts in keys. It finds the processes by their marks (see Mark). The records come from
-// the worker's lock file and name the cgroups of the attempts.
+// Sweep kills what is left of attempts whose guardians are dead or hang: the
+// processes with their marks, and those in their cgroups. lock is the path of
+// the worker's lock file, whose records name the cgroups.
 //
-// Sweep returns true after two scans in a row, 10 ms apart, that find no living process. It returns false if this has not happened after
-// one second and twenty scans. One second alone is not enough: on a loaded machine a single scan may take a tenth of a second. Sweep does
-// not wait for processes of other users that it is not permitted to kill, and returns them.
-func Sweep(worker string, keys []Key, records []Record) (denied []MarkedProcess, clean bool) {
-	s := sweep{worker: worker, keys: keys}
+// If keys is nil, the worker and its guardians are dead. Then the attempts are
+// those that the lock file records.
+//
+// Sweep returns true after two scans in a row, 10 ms apart, that find no living
+// process. It returns false if this has not happened after one second and
+// twenty scans. (One second alone isn't enough: on a loaded machine a single
+// scan may take a tenth of a second.) It doesn't wait for processes that this
+// user may not kill.
+func Sweep(worker string, keys []Key, lock string) (clean bool) {
+	var deadline time.Time
 	for scans, emptyScans := 0, 0; emptyScans < 2; time.Sleep(10 * time.Millisecond) {
-		if scans++; s.deadline.IsZero() {
-			s.deadline = time.Now().Add(killTimeout)
-		} else if scans > 20 && time.Now().After(s.deadline) {
-			return s.denied, false
+		if scans++; deadline.IsZero() {
+			deadline = time.Now().Add(killTimeout)
+		} else if scans > 20 && time.Now().After(deadline) {
+			return false
 		}
-		killed := false
-		for _, r := range records {
-			killed = s.killCgroup(r) || killed
-		}
-		if emptyScans++; s.killMatching() || killed {
+		inCgroups := killCgroups(keys, lock)
+		if emptyScans++; killMarked(worker, keys, lock) || inCgroups {
 			emptyScans = 0
 		}
 	}
-	return s.denied, true
+	return true
 }
 
-type sweep struct {
-	worker   string
-	keys     []Key // attempts whose processes must be killed; nil for all attempts of the worker
-	deadline time.Time
-	denied   []MarkedProcess // processes that the last scan was not permitted to kill
-}
-
-// matches reports whether a process with the mark m must be killed.
-func (s *sweep) matches(m Mark) bool {
-	if s.keys == nil {
-		return m.valid() && m.OwnedBy(s.worker)
+// killMarked kills the processes with the marks of the attempts, and reports
+// whether it found one.
+func killMarked(worker string, keys []Key, lock string) (found bool) {
+	if keys == nil {
+		for _, r := range ReadRecords(lock) {
+			keys = append(keys, r.Key)
+		}
 	}
-	return slices.ContainsFunc(s.keys, func(k Key) bool { return m == MarkOf(s.worker, k) })
-}
-
-// killMatching checks each process once and kills those that match. It reports whether it found a process that it may
-// kill.
-func (s *sweep) killMatching() (found bool) {
-	s.denied = nil
 	self := os.Getpid()
 	for _, pid := range processes() {
-		if pid == self || !s.matches(readMark(pid)) || !running(pid) {
-			continue
+		matches := func() bool {
+			m, ok := readMark(pid)
+			return ok && m.Worker == worker && slices.Contains(keys, m.Key)
 		}
-		switch err := killIf(pid, func() bool { return s.matches(readMark(pid)) }); {
-		case errors.Is(err, unix.ESRCH):
-		case errors.Is(err, unix.EPERM):
-			if p, ok := describeProcess(pid, readMark(pid)); ok {
-				s.denied = append(s.denied, p)
-			}
-		default: // if the process survives the kill, the next scan finds it again
-			found = true
+		if pid != self && matches() && running(pid) && killIf(pid, matches) == nil {
+			found = true // if the process survives the kill, the next scan finds it again
 		}
 	}
 	return found
 }
 
-// killCgroup kills the cgroup of a record if the cgroup contains a process that must be killed. Processes of other
-// users die, too.
+// killCgroups kills the processes in the cgroups of the attempts, and reports
+// whether it found one. So it also reaches processes that hide their
+// environment or belong to another user.
 //
-// If Sweep was called with keys, the worker and its guardian are perhaps not dead: they may hang, and continue at any moment. The guardian
-// may then start its next attempt in the same cgroup, and killCgroup must not kill that attempt. So with keys, killCgroup kills the cgroup
-// only if it contains a process that killIf was not permitted to kill. The next attempt never shares a cgroup with such a process: before
-// the next attempt, the guardian itself kills the cgroup and creates another one.
-//
-// killCgroup opens the file cgroup.kill before it checks the processes. If the guardian creates a new cgroup with the same name meanwhile,
-// the open file still refers to the old cgroup.
-func (s *sweep) killCgroup(r Record) (killed bool) {
-	if r.Cgroup == "" {
-		return false
+// If keys isn't nil, the guardian perhaps only hangs. It may continue at any
+// moment and start its next attempt in the same cgroup, which must live. So
+// killCgroups kills single processes, each after another look at the record: as
+// long as a guardian's record names an attempt, its cgroup belongs to that
+// attempt. Only for a process that this user may not kill does it kill the
+// whole cgroup. The next attempt never shares a cgroup with such a process,
+// because the guardian itself then takes a new one. That has the same name, so
+// killCgroups opens the file cgroup.kill first.
+func killCgroups(keys []Key, lock string) (found bool) {
+	for _, r := range ReadRecords(lock) {
+		if r.Cgroup == "" || keys != nil && !slices.Contains(keys, r.Key) {
+			continue
+		}
+		kill, err := os.OpenFile(filepath.Join(r.Cgroup, "cgroup.kill"), os.O_WRONLY, 0)
+		if err != nil {
+			continue
+		}
+		for _, pid := range membersOf(r.Cgroup) {
+			err := error(unix.EPERM)
+			if keys != nil {
+				err = killIf(pid, func() bool {
+					return slices.Contains(membersOf(r.Cgroup), pid) && slices.Contains(ReadRecords(lock), r)
+				})
+			}
+			if errors.Is(err, unix.EPERM) {
+				_, err = kill.WriteString("1") // fails if the cgroup was removed meanwhile
+			}
+			found = found || err == nil
+		}
+		kill.Close()
 	}
-	kill, err := os.OpenFile(filepath.Join(r.Cgroup, "cgroup.kill"), os.O_WRONLY, 0)
-	if err != nil {
-		return false
-	}
-	defer kill.Close()
-	text, _ := os.ReadFile(filepath.Join(r.Cgroup, "cgroup.procs"))
-	if !slices.ContainsFunc(numbersIn(text), s.cgroupMatches) {
-		return false
-	}
-	_, err = kill.WriteString("1")
-	return err == nil // the write fails if the cgroup was removed meanwhile
+	return found
 }
 
-func (s *sweep) cgroupMatches(pid int) bool {
-	if s.keys == nil {
-		return s.matches(readMark(pid))
-	}
-	return slices.ContainsFunc(s.denied, func(m MarkedProcess) bool { return m.PID == pid })
+// membersOf returns the processes of a cgroup. The kernel shows those of other
+// pid namespaces as 0.
+func membersOf(cgroup string) []int {
+	text, _ := os.ReadFile(filepath.Join(cgroup, "cgroup.procs"))
+	return slices.DeleteFunc(numbersIn(text), func(pid int) bool { return pid == 0 })
 }
 
-// FindMarked returns the living processes that have the mark of an attempt.
-func FindMarked() []MarkedProcess {
-	return findMarked(Mark.valid)
-}
-
-func findMarked(wanted func(Mark) bool) (found []MarkedProcess) {
+// FindMarked returns the living processes that have the mark of an attempt and
+// whose environment this user may read.
+func FindMarked() (found []MarkedProcess) {
 	for _, pid := range processes() {
-		if m := readMark(pid); wanted(m) {
-			if p, ok := describeProcess(pid, m); ok {
+		if m, ok := readMark(pid); ok {
+			if p, ok := describeProcess(pid); ok {
+				p.Mark = m
 				found = append(found, p)
 			}
 		}
 	}
 	return found
+}
+
+// readMark reads the mark of a process. It returns false if the process has
+// none, hides its environment or is gone.
+func readMark(pid int) (m Mark, ok bool) {
+	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil || !bytes.Contains(environ, []byte(workerVariable)) {
+		return m, false
+	}
+	for variable := range bytes.SplitSeq(environ, []byte{0}) {
+		name, value, _ := bytes.Cut(variable, []byte("="))
+		switch string(name) {
+		case workerVariable:
+			m.Worker = string(value)
+		case taskVariable:
+			m.ID, _ = strconv.ParseInt(string(value), 10, 64)
+		case generationVariable:
+			m.Generation, _ = strconv.ParseInt(string(value), 10, 64)
+		}
+	}
+	return m, m.Worker != "" && m.Key != Key{}
 }

@@ -1,46 +1,39 @@
 package supervisor
 
 import (
-	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// startMarked starts a command with the mark of an attempt. It also returns a child of the command in another session
-// and without an environment.
+// startMarked starts a command with the mark of an attempt. It also returns a
+// child of the command in another session.
 func startMarked(t *testing.T, worker string, k Key) (p *Process, child int) {
 	t.Helper()
-	in, start, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer start.Close()
-	// The command first reads a line. This function writes the line after it has marked the command. So the child inherits the mark.
-	c := shell("read start; env -i setsid sleep 600 & echo $!; exec sleep 600")
-	c.Stdin = in
+	c := shell("setsid sleep 600 & echo $!; exec sleep 600")
+	c.Env = append(c.Env, Mark{worker, k}.Environ()...)
 	p, r := startPiped(t, c)
-	in.Close()
-	if err := SetMark(p.Pid(), MarkOf(worker, k)); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintln(start)
 	return p, number(t, r)
 }
 
 func TestSweepFindsTheProcessesOfAnAttempt(t *testing.T) {
+	lock := newTestLock(t)
 	mine, child := startMarked(t, worker, Key{7, 3})
 	other, _ := startMarked(t, worker, Key{8, 3})
+	finished, left := startMarked(t, worker, Key{8, 2})
 	unrelated, stays := startMarked(t, "not-"+worker, Key{7, 3})
+	killLater(t, left)
 	killLater(t, stays)
+	if err := lock.setRecord(2, Key{8, 3}); err != nil {
+		t.Fatal(err)
+	}
 	ended := func(p *Process) bool { return !running(p.Pid()) }
 	sweep := func(keys []Key) {
 		t.Helper()
-		if denied, clean := Sweep(worker, keys, nil); !clean || len(denied) > 0 {
-			t.Errorf("got denied %v, clean %v; want none, true", denied, clean)
+		if !Sweep(worker, keys, lock.Path()) {
+			t.Error("got clean false, want true")
 		}
 	}
 	if sweep([]Key{{7, 2}}); ended(mine) {
@@ -52,43 +45,62 @@ func TestSweepFindsTheProcessesOfAnAttempt(t *testing.T) {
 	if ended(other) || ended(unrelated) {
 		t.Error("a process of another attempt or worker is dead; want it alive")
 	}
-	if sweep(nil); !ended(other) || ended(unrelated) {
-		t.Errorf("got process of the worker dead: %v, of another worker dead: %v; want true, false", ended(other), ended(unrelated))
+	if sweep(nil); !ended(other) || ended(finished) || ended(unrelated) {
+		t.Errorf("got dead %v (attempt in the lock file), %v (other attempt), %v (other worker); want true, false, false",
+			ended(other), ended(finished), ended(unrelated))
 	}
-	unrelated.Kill()
-	for _, p := range []*Process{mine, other, unrelated} {
+	for _, p := range []*Process{mine, other, finished, unrelated} {
+		p.Kill()
 		wait(t, p)
 	}
 }
 
+// TestSweepFindsHiddenProcessesInTheCgroup sweeps the attempt of a guardian
+// that hangs, once as an attempt of a worker that hangs and once as one of a
+// dead worker.
+func TestSweepFindsHiddenProcessesInTheCgroup(t *testing.T) {
+	for name, one := range map[string]bool{"a worker that hangs": true, "a dead worker": false} {
+		g, lock := startGuardian(t)
+		child, key, r := startScript(t, g, leftOverScripts["no environ"]+"\nsleep 600", time.Hour)
+		pid := line(t, r)
+		if !hasCgroup(lock) {
+			t.Skip("this user may not create a cgroup")
+		}
+		if m, ok := readMark(pid); ok {
+			t.Errorf("%s: got mark %+v of a process without an environment, want none", name, m)
+		}
+		if err := unix.Kill(g.Pid(), unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		var keys []Key
+		if one {
+			keys = []Key{key}
+		}
+		if clean := Sweep(worker, keys, lock.Path()); !clean || running(pid) || running(child.Pid()) {
+			t.Errorf("%s: got clean %v, alive %v and %v; want true, false, false", name, clean, running(pid), running(child.Pid()))
+		}
+		if err := unix.Kill(g.Pid(), unix.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		if exit, err := waitChild(t, child); exit.Signal != 9 || err != nil {
+			t.Errorf("%s: got %+v, error %v; want signal 9", name, exit, err)
+		}
+	}
+}
+
 func TestMarksIdentifyAnAttempt(t *testing.T) {
-	a := MarkOf("a", Key{12, 5})
-	if a != MarkOf("a", Key{12, 5}) || a == MarkOf("b", Key{12, 5}) || a == MarkOf("a", Key{13, 5}) || a == MarkOf("a", Key{12, 6}) {
-		t.Error("MarkOf: got different marks for one attempt or equal marks for two, want one mark for each attempt")
-	}
-	if !a.valid() || !a.OwnedBy("a") || a.OwnedBy("b") || a.Task() != 12 {
-		t.Errorf("got %+v, want a valid mark of task 12 and worker a", a)
-	}
-	if got := readMark(os.Getpid()); got.valid() {
-		t.Errorf("got %+v for a process without a mark, want an invalid mark", got)
-	}
-	p, child := startMarked(t, worker, Key{1 << 30, 9})
+	p, child := startMarked(t, worker, Key{1 << 40, 9})
 	for _, pid := range []int{p.Pid(), child} {
-		for _, got := range []Mark{readMark(pid), markFromProc(pid)} {
-			if want := MarkOf(worker, Key{1 << 30, 9}); got != want {
-				t.Errorf("got %+v, want %+v", got, want)
-			}
+		if got, ok := readMark(pid); !ok || got != (Mark{worker, Key{1 << 40, 9}}) {
+			t.Errorf("got %+v, %v; want worker %s, task 1<<40, generation 9", got, ok, worker)
 		}
 		unix.Kill(pid, unix.SIGKILL)
 	}
 	wait(t, p)
-	if got := readMark(1 << 30); got.valid() {
+	if got, ok := readMark(1 << 30); ok {
 		t.Errorf("a missing process: got mark %+v, want none", got)
 	}
 	if !slices.Contains(processes(), 1) {
 		t.Error("got a list of processes without process 1, want it in the list")
-	}
-	if text, _ := os.ReadFile("/proc/self/limits"); strings.Count(string(text), string(limits[0].name)) != 1 {
-		t.Errorf("got %s, want the name of the first limit once", text)
 	}
 }

@@ -155,7 +155,7 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	case errors.Is(err, supervisor.ErrHeld) || !rebooted || o.Host != me.Host:
 		return false
 	}
-	if !rebooted && !lock.Clean() && !p.clear(o, nil, lock.Records()) {
+	if !rebooted && !lock.Clean() && !p.clear(o, nil) {
 		return false
 	}
 	reaped, err := p.e.worker.ReapDead(context.Background(), o.Number, now())
@@ -188,15 +188,11 @@ func (p *reaper) tookOver(reaped []db.Reaped, err error, worker, text string) {
 // If this reaper can see the processes of o, it kills those of the tasks, and returns true when none of them is left. If it cannot see the
 // processes, it kills nothing. It then returns true if keys is not nil, because the leases of these claims have expired. If keys is nil, it
 // returns true only if o ran no task, or if the kernel has killed all processes of o.
-func (p *reaper) clear(o db.Owner, keys []supervisor.Key, records []supervisor.Record) bool {
+func (p *reaper) clear(o db.Owner, keys []supervisor.Key) bool {
 	me := p.e.info
 	switch {
 	case p.canSweep(o):
-		denied, clean := supervisor.Sweep(o.ID, keys, records)
-		for _, d := range denied {
-			p.e.log.Warn("a process of another user has outlived its worker and cannot be killed",
-				"worker", o.ID, "pid", d.PID, "name", d.Name, "uid", d.UID)
-		}
+		clean := supervisor.Sweep(o.ID, keys, supervisor.LockPath(p.e.store.Dir(), o.ID))
 		if !clean {
 			p.e.log.Warn("cannot kill all processes of lost tasks", "worker", o.ID)
 		}
@@ -249,12 +245,11 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 		byWorker[lease.WorkerID] = append(byWorker[lease.WorkerID], lease)
 	}
 	for id, revoked := range byWorker {
-		path := supervisor.LockPath(p.e.store.Dir(), id)
 		claims := make([]db.ClaimID, len(revoked))
 		for i, lease := range revoked {
 			claims[i] = lease.Claimed()
 		}
-		if o, known := owners[id]; known && !p.clear(o, keysOf(claims), supervisor.ReadRecords(path)) {
+		if o, known := owners[id]; known && !p.clear(o, keysOf(claims)) {
 			continue
 		}
 		reaped, err := p.e.worker.Reap(context.Background(), revoked, now())

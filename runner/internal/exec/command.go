@@ -132,6 +132,11 @@ func (c *Command) Run() (json.RawMessage, error) {
 	return c.outcome(exit)
 }
 
+// key identifies the attempt.
+func (c *Command) key() supervisor.Key {
+	return supervisor.Key{ID: c.Task.ID, Generation: c.Task.GenerationID}
+}
+
 // start starts the command with pipes for its stdin, stdout and stderr. The command inherits one end of each pipe. After the start, this
 // process closes its own copies of these ends.
 func (c *Command) start(path, dir string, argv, environ []string, resources supervisor.Resources) (*supervisor.Child, error) {
@@ -158,10 +163,9 @@ func (c *Command) start(path, dir string, argv, environ []string, resources supe
 	if cause := context.Cause(c.Stop); cause != nil {
 		return nil, &NotStartedError{cause}
 	}
-	key := supervisor.Key{ID: c.Task.ID, Generation: c.Task.GenerationID}
 	child, err := c.Guardians.start(c.Stop, supervisor.Command{Path: path, Argv: argv, Env: environ, Dir: dir, Stdin: stdin,
 		Stdout: stdout, Stderr: stderr, KillAfter: c.Task.KillAfter, LeaveChildren: c.Task.LeaveChildren, Resources: resources},
-		key, c.Deadline())
+		c.key(), c.Deadline())
 	if err != nil {
 		return nil, c.notStarted(err, path, argv, environ)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/supervisor"
 )
 
 // hidden lists the variables of the worker that its commands do not inherit. These are the settings of the worker and the variables that a
@@ -60,14 +61,12 @@ func (c *Command) environ(ctx context.Context) ([]string, error) {
 	if !c.Task.Tick.IsZero() {
 		due = c.Task.Tick
 	}
+	environ = append(environ, supervisor.Mark{Worker: c.Task.WorkerID, Key: c.key()}.Environ()...)
 	environ = append(environ,
 		"RUNNER_DB="+c.Worker.Store.Address(),
-		"RUNNER_TASK_ID="+strconv.FormatInt(c.Task.ID, 10),
 		"RUNNER_TASK_ATTEMPT="+strconv.Itoa(c.Task.Attempt),
-		"RUNNER_TASK_GENERATION="+strconv.FormatInt(c.Task.GenerationID, 10),
 		"RUNNER_TASK_QUEUE="+c.Task.Queue,
 		"RUNNER_TASK_DUE="+due.UTC().Format(time.RFC3339Nano),
-		"RUNNER_WORKER_ID="+c.Task.WorkerID,
 		"RUNNER_RESULT="+c.resultPath())
 	if page := c.eventPage(); page != "" {
 		environ = append(environ, "RUNNER_EVENT_URL="+page)

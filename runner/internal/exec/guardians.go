@@ -141,10 +141,6 @@ func (g *Guardians) launch() (*supervisor.Guardian, error) {
 		go func() { _ = guardian.Close() }()
 		return nil, fmt.Errorf("%w: the work is over", supervisor.ErrRefused)
 	}
-	if !g.worked && guardian.MarkError() != "" {
-		g.o.Log.Warn("cannot mark processes: no worker finds those that outlive this worker and their guardian",
-			"err", guardian.MarkError())
-	}
 	g.slots[slot], g.worked = guardian, true
 	go g.watch(slot, guardian)
 	return guardian, nil

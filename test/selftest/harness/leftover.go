@@ -63,8 +63,13 @@ func (e *executor) leaveProcesses(lock *os.File, d time.Duration, task, generati
 	return nil
 }
 
-// leaveProcess leaves one process behind. That process holds the lock of the task.
+// leaveProcess leaves one process behind. That process holds the lock of the
+// task. If the command has no cgroup, the process doesn't hide its environment,
+// because nothing finds a hidden process after its worker and its guardian.
 func (e *executor) leaveProcess(lock *os.File, traits []string, task, generation int64) error {
+	if !inCgroup() {
+		traits = slices.DeleteFunc(slices.Clone(traits), func(w string) bool { return w == noEnvironment || w == undumpable })
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err

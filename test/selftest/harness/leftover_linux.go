@@ -3,11 +3,18 @@ package harness
 import (
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"syscall"
 )
 
 const nobody = 65534 // unprivileged user and group to which commands change
+
+// inCgroup reports whether the guardian of this command has a cgroup.
+func inCgroup() bool {
+	text, _ := os.ReadFile("/proc/self/cgroup")
+	return regexp.MustCompile(`(?m)^0::.*/runner-`).Match(text)
+}
 
 // setStartTraits prepares the command c to start a process with these traits.
 func setStartTraits(c *exec.Cmd, traits []string) {

@@ -22,6 +22,7 @@ func terminate(int) error                  { return ErrUnsupported }
 func ignoreTerminate()                     {}
 func parentOf(int) (int, string)           { return 0, "" }
 func startTime(int) int64                  { return 0 }
+func inCgroup() bool                       { return false }
 func setStartTraits(*exec.Cmd, []string)   {}
 func setOwnTraits([]string)                {}
 func dropPrivileges() error                { return ErrUnsupported }
