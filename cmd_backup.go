@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strconv"
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
@@ -80,15 +79,8 @@ func runBackup(ctx context.Context, r *runner.Runner, p *term.Printer, o backupO
 	if s, ok := errors.AsType[signals.Received](context.Cause(ctx)); err != nil && ok {
 		return failure.ExitStatus(s.Status())
 	}
-	switch {
-	case err != nil || o.file == "-":
+	if err != nil || o.file == "-" {
 		return err
-	case p.JSON:
-		return p.Record(record.Backup{File: o.file, Bytes: n})
-	case p.Stdout.TTY:
-		p.Print("copied " + humanize.Size(n) + " in " + humanize.Took(p.Now().Sub(began)) + "\n")
-	default:
-		p.Fields(o.file, strconv.FormatInt(n, 10))
 	}
-	return nil
+	return p.Answer(record.Backup(o.file, n), "copied "+humanize.Size(n)+" in "+humanize.Took(p.Now().Sub(began))+"\n")
 }

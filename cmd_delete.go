@@ -82,11 +82,11 @@ func runDelete(ctx context.Context, r *runner.Runner, p *term.Printer, o deleteO
 			state := string(result.State)
 			switch {
 			case result.Done:
-				out.Line(result.ID, "deleted", "", record.Deleted{ID: result.ID, Deleted: true})
+				out.Line(result.ID, "deleted", "", record.Deleted(result.ID, true))
 			case result.NeededBy != 0:
-				out.Leave(result.ID, state, result.NeededBy, record.Deleted{ID: result.ID, Deleted: false})
+				out.Leave(result.ID, state, result.NeededBy, record.Deleted(result.ID, false))
 			default:
-				out.Refuse(result.ID, state, "it is "+state, record.Deleted{ID: result.ID, Deleted: false})
+				out.Refuse(result.ID, state, "it is "+state, record.Deleted(result.ID, false))
 			}
 		},
 	})

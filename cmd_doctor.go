@@ -6,7 +6,6 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/doctor"
 	"example.com/runner/internal/failure"
-	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/runner"
 )
@@ -79,7 +78,7 @@ func readDoctorOptions(c *cli.Context, a *cli.App) (doctorOptions, error) {
 func runDoctor(ctx context.Context, r *runner.Runner, p *term.Printer, o doctorOptions) error {
 	failed := false
 	d := doctor.Doctor{Runner: r, Now: p.Now(), Full: o.full, Path: o.path, Others: o.others, OpenError: o.openError}
-	err := d.Run(ctx, func(c record.Check) error {
+	err := d.Run(ctx, func(c doctor.Check) error {
 		failed = failed || c.Status == doctor.Fail
 		if o.quiet && c.Status == doctor.OK {
 			return nil

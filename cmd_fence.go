@@ -89,7 +89,7 @@ func runFence(ctx context.Context, r *runner.Runner, p *term.Printer, o fenceOpt
 	if !p.JSON || err != nil && !errors.Is(err, jobs.ErrLost) && !errors.Is(err, jobs.ErrCancelled) {
 		return err
 	}
-	if writeErr := p.Record(record.Fence{TaskID: o.task, GenerationID: o.generation, Owns: err == nil}); writeErr != nil || err == nil {
+	if writeErr := p.Record(record.Fence(o.task, o.generation, err == nil)); writeErr != nil || err == nil {
 		return writeErr
 	}
 	return failure.ExitStatus(1) // no error message: the JSON record already has the result

@@ -212,47 +212,28 @@ func runLimitList(ctx context.Context, r *runner.Runner, p *term.Printer, target
 	if err != nil {
 		return err
 	}
-	var shown []runner.LimitStatus // rows of the table
-	for _, l := range limits {
-		if targets != nil && !slices.Contains(targets, l.Target) {
-			continue
-		}
-		switch {
-		case p.JSON:
-			if err := p.Record(record.NewLimit(l)); err != nil {
-				return err
-			}
-		case p.Stdout.TTY:
-			shown = append(shown, l)
-		default:
-			view.LimitLine(p, l)
-		}
-	}
-	if len(shown) > 0 {
-		p.Table(view.LimitTable(shown, p.Now()))
-	} else if len(limits) == 0 {
+	if len(limits) == 0 {
 		p.Note("no limits")
 	}
-	return nil
+	if targets != nil {
+		limits = slices.DeleteFunc(limits, func(l runner.LimitStatus) bool { return !slices.Contains(targets, l.Target) })
+	}
+	return view.Limits(p.Now()).Print(p, limits)
 }
 
 func runLimitRemove(ctx context.Context, r *runner.Runner, p *term.Printer, targets []jobs.Target) error {
 	var missing []string
 	for _, target := range targets {
 		err := r.RemoveLimit(ctx, target)
-		switch {
-		case errors.Is(err, jobs.ErrNotFound):
+		if errors.Is(err, jobs.ErrNotFound) {
 			missing = append(missing, target.String())
-		case err != nil:
+			continue
+		}
+		if err == nil {
+			err = p.Answer(record.RemovedLimit(target), humanize.Safe(target.String())+"  removed\n", target.String(), "removed")
+		}
+		if err != nil {
 			return err
-		case p.JSON:
-			if err := p.Record(record.LimitRemoved{Target: target.String(), Removed: true}); err != nil {
-				return err
-			}
-		case p.Stdout.TTY:
-			p.Print(humanize.Safe(target.String()) + "  removed\n")
-		default:
-			p.Fields(target.String(), "removed")
 		}
 	}
 	if len(missing) == 0 {

@@ -99,8 +99,7 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 	if len(o.Filter.IDs) > 0 && !c.IsSet("rows") {
 		o.Rows = 0
 	}
-	o.Format, err = cli.FormatterOf(c, a.Printer)
-	return o, err
+	return o, nil
 }
 
 // onlyFailed prepares a list with --group, which shows only failed tasks. It returns an error if the user gave options that do not apply to

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"example.com/runner/internal/admin"
@@ -112,15 +111,9 @@ func runMove(ctx context.Context, r *runner.Runner, p *term.Printer, o moveOptio
 		p.Note("%s rejects writes from now on; start workers on %s", r.Path(), moved.To)
 	}
 	for _, c := range moved.Rows {
-		switch {
-		case p.JSON:
-			if err := p.Record(record.Moved{Table: c.Table, Rows: c.Rows}); err != nil {
-				return err
-			}
-		case p.Stdout.TTY:
-			p.Print(fmt.Sprintf("%-16s %s\n", c.Table, humanize.Count(c.Rows)))
-		default:
-			p.Fields(c.Table, strconv.FormatInt(c.Rows, 10))
+		text := fmt.Sprintf("%-16s %s\n", c.Table, humanize.Count(c.Rows))
+		if err := p.Answer(record.Moved(c.Table, c.Rows), text); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strconv"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
@@ -72,16 +71,9 @@ func runRestore(ctx context.Context, p *term.Printer, path, file string, unsafeF
 	if err != nil {
 		return err
 	}
-	switch {
-	case p.JSON:
-		return p.Record(record.Restore{Database: done.Path, Bytes: done.Bytes, Kept: record.Known(done.Kept)})
-	case p.Stdout.TTY:
-		p.Print("restored " + humanize.Size(done.Bytes) + " in " + humanize.Took(p.Now().Sub(began)) + "\n")
-		if done.Kept != "" {
-			p.Print("the database from before is kept as " + done.Kept + "\n")
-		}
-	default:
-		p.Fields(done.Path, strconv.FormatInt(done.Bytes, 10), done.Kept)
+	text := "restored " + humanize.Size(done.Bytes) + " in " + humanize.Took(p.Now().Sub(began)) + "\n"
+	if done.Kept != "" {
+		text += "the database from before is kept as " + done.Kept + "\n"
 	}
-	return nil
+	return p.Answer(record.Restore(done.Path, done.Bytes, done.Kept), text)
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"strconv"
-	"time"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
@@ -70,21 +68,14 @@ EXIT STATUS
 	}
 }
 
-type scheduleListOptions struct {
-	reveal bool
-	format *record.Formatter // template of --format; nil if not given
-}
-
-func readScheduleListOptions(c *cli.Context, a *cli.App) (o scheduleListOptions, err error) {
+func readScheduleListOptions(c *cli.Context, _ *cli.App) (reveal bool, err error) {
 	if words := c.Args().Slice(); len(words) > 0 {
-		return o, failure.Usage("schedule list takes no arguments; got %q", words[0]).Hint("runner schedule show %s", words[0])
+		return false, failure.Usage("schedule list takes no arguments; got %q", words[0]).Hint("runner schedule show %s", words[0])
 	}
-	o.reveal = cli.Get[bool](c, "reveal")
-	o.format, err = cli.FormatterOf(c, a.Printer)
-	return o, err
+	return cli.Get[bool](c, "reveal"), nil
 }
 
-func runScheduleList(ctx context.Context, r *runner.Runner, p *term.Printer, o scheduleListOptions) error {
+func runScheduleList(ctx context.Context, r *runner.Runner, p *term.Printer, reveal bool) error {
 	if err := view.WarnFrozen(ctx, r, p); err != nil {
 		return err
 	}
@@ -92,27 +83,10 @@ func runScheduleList(ctx context.Context, r *runner.Runner, p *term.Printer, o s
 	if err != nil {
 		return err
 	}
-	for _, s := range list {
-		switch {
-		case p.JSON:
-			err = p.Record(record.NewSchedule(s, o.reveal))
-		case o.format != nil:
-			err = o.format.Record(record.NewSchedule(s, o.reveal))
-		case !p.Stdout.TTY:
-			view.ScheduleLine(p, s)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	switch {
-	case p.JSON || o.format != nil || !p.Stdout.TTY:
-	case len(list) == 0:
+	if len(list) == 0 {
 		p.Note("no schedules")
-	default:
-		p.Table(view.ScheduleTable(list, p.Now(), p.Stdout.Width))
 	}
-	return nil
+	return view.Schedules(p.Now(), p.Stdout.Width, reveal).Print(p, list)
 }
 
 func scheduleShowCommand(a *cli.App) *cli.Command {
@@ -144,15 +118,11 @@ type scheduleShowOptions struct {
 	name   string
 	rows   int
 	reveal bool
-	format *record.Formatter // template of --format; nil if not given
 }
 
-func readScheduleShowOptions(c *cli.Context, a *cli.App) (o scheduleShowOptions, err error) {
+func readScheduleShowOptions(c *cli.Context, _ *cli.App) (o scheduleShowOptions, err error) {
 	o = scheduleShowOptions{rows: cli.Get[int](c, "rows"), reveal: cli.Get[bool](c, "reveal")}
-	if o.name, err = readScheduleName(c, "show"); err != nil {
-		return o, err
-	}
-	o.format, err = cli.FormatterOf(c, a.Printer)
+	o.name, err = readScheduleName(c, "show")
 	return o, err
 }
 
@@ -203,31 +173,17 @@ func runScheduleShow(ctx context.Context, r *runner.Runner, p *term.Printer, o s
 	if err != nil {
 		return err
 	}
-	full := record.FullSchedule{Schedule: record.NewSchedule(s, o.reveal),
-		Next: record.List(next, func(t time.Time) record.Stamp { return record.Stamp(t) })}
-	switch {
-	case p.JSON:
-		return p.Record(full)
-	case o.format != nil:
-		return o.format.Record(full)
-	}
 	runs, err := admin.ScheduleRuns(ctx, r, o.name, o.rows)
 	if err != nil {
 		return err
 	}
-	if p.Stdout.TTY {
-		view.DrawSchedule(p, s, next, runs, o.reveal)
-		return nil
-	}
-	list, err := record.Pairs(full)
-	if err != nil {
-		return err
-	}
-	for _, pair := range list {
-		p.Fields(pair.Key, pair.Value)
-	}
-	for _, t := range runs {
-		p.Fields("run", strconv.FormatInt(t.ID, 10), string(t.State), record.Stamp(present.DueOf(t)).String())
-	}
-	return nil
+	full := record.NewFullSchedule(s, o.reveal, next)
+	return p.Choose(func() term.Record { return full }, func() {
+		for _, m := range full {
+			p.Fields(m.Key, m.Value)
+		}
+		for _, t := range runs {
+			p.Fields("run", t.ID, t.State, term.Stamp(present.DueOf(t)))
+		}
+	}, func() { view.DrawSchedule(p, s, next, runs, o.reveal) })
 }

@@ -37,15 +37,12 @@ EXIT STATUS
 
 func runScheduleRun(ctx context.Context, r *runner.Runner, p *term.Printer, name string) error {
 	t, err := r.RunSchedule(ctx, name)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case p.JSON:
-		return p.Record(record.NewTask(t, p.Now()))
 	}
-	p.Print(strconv.FormatInt(t.ID, 10) + "\n")
+	err = p.Answer(record.NewTask(t, p.Now()), strconv.FormatInt(t.ID, 10)+"\n", t.ID)
 	p.Note("follow: runner logs -f %d", t.ID)
-	return nil
+	return err
 }
 
 func schedulePauseCommand(a *cli.App) *cli.Command {
@@ -104,25 +101,22 @@ func runScheduleChange(ctx context.Context, r *runner.Runner, p *term.Printer, n
 	var missing []string
 	for _, name := range names {
 		err := change.do(r, ctx, name)
-		switch {
-		case errors.Is(err, jobs.ErrNotFound):
+		if errors.Is(err, jobs.ErrNotFound) {
 			missing = append(missing, name)
 			continue
-		case err != nil:
-			return err
-		case !p.JSON && p.Stdout.TTY:
-			p.Print(name + term.Gap + change.word + "\n")
-		case !p.JSON:
-			p.Fields(name, change.word)
-		case change.gone:
-			err = p.Record(record.Removed{Name: name, Removed: true})
-		default:
-			var s jobs.Schedule
-			if s, err = r.GetSchedule(ctx, name); err == nil {
-				err = p.Record(record.NewSchedule(s, false))
-			}
+		}
+		var s jobs.Schedule
+		if err == nil && !change.gone {
+			s, err = r.GetSchedule(ctx, name)
 		}
 		if err != nil {
+			return err
+		}
+		one := record.NewSchedule(s, false)
+		if change.gone {
+			one = record.RemovedSchedule(name)
+		}
+		if err := p.Answer(one, name+term.Gap+change.word+"\n", name, change.word); err != nil {
 			return err
 		}
 	}

@@ -73,12 +73,7 @@ func runServe(ctx context.Context, r *runner.Runner, p *term.Printer, o web.Serv
 	ctx, release := signals.Until(ctx)
 	defer release()
 	url, hidden := pages.ShownURL(s, &p.Stdout, printToken)
-	if p.JSON {
-		err = p.Record(record.Serve{URL: url, TokenFile: record.Known(s.TokenFile())})
-	} else {
-		p.Print(url + "\n")
-	}
-	if err := errors.Join(err, p.Flush()); err != nil {
+	if err := errors.Join(p.Answer(record.Serve(url, s.TokenFile()), url+"\n", url), p.Flush()); err != nil {
 		return err
 	}
 	if hidden != "" && !p.JSON {

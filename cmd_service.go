@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
@@ -14,7 +13,6 @@ import (
 	"example.com/runner/internal/pattern"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/systemd"
-	"example.com/runner/internal/term"
 )
 
 // The templates of the systemd units are files in contrib. The packages and "make install" install the same files.
@@ -190,40 +188,34 @@ func installService(c *cli.Context, a *cli.App) error {
 	if err != nil {
 		return u.Explain(c.Context, "install", err)
 	}
-	p := a.Printer
-	r := record.Service{Unit: u.Name + ".service", File: result.File, Changed: result.Changed, Database: database}
-	switch changed := map[bool]string{true: "changed", false: "unchanged"}[r.Changed]; {
-	case p.JSON:
-		return p.Record(r)
-	case !p.Stdout.TTY:
-		p.Fields(r.Unit, r.File, changed, r.Database)
-	default:
-		printService(p, u, r, result.NewUser)
-	}
-	return nil
+	unit, changed := u.Name+".service", map[bool]string{true: "changed", false: "unchanged"}[result.Changed]
+	return a.Printer.Answer(record.Service(unit, result.File, result.Changed, database), serviceText(u, result, database), unit,
+		result.File, changed, database)
 }
 
-// printService prints the result of the installation. It also prints commands that are useful next.
-func printService(p *term.Printer, u systemd.Unit, r record.Service, newUser string) {
+// serviceText returns the result of the installation for people, with commands
+// that are useful next.
+func serviceText(u systemd.Unit, result systemd.Result, database string) string {
 	scope, done := "", "unchanged"
 	if u.PerUser {
 		scope = " --user"
 	}
-	if r.Changed {
+	if result.Changed {
 		done = "written"
 	}
-	if newUser != "" {
-		p.Print("user       " + newUser + ", created\n")
-	}
-	p.Print("unit       " + humanize.Safe(r.File) + ", " + done + "\n" +
-		"database   " + humanize.Safe(r.Database) + "\n" +
-		"service    " + r.Unit + " is enabled and runs\n" +
+	text := "unit       " + humanize.Safe(result.File) + ", " + done + "\n" +
+		"database   " + humanize.Safe(database) + "\n" +
+		"service    " + u.Name + ".service is enabled and runs\n" +
 		"settings   " + u.SettingsFile() + ", such as RUNNER_CONCURRENCY=8\n" +
 		"state      systemctl" + scope + " status " + u.Name + "\n" +
-		"log        journalctl" + scope + " -u " + u.Name + " -f\n")
-	if u.PerUser {
-		p.Print("The service ends when you log out. To keep it: loginctl enable-linger\n")
+		"log        journalctl" + scope + " -u " + u.Name + " -f\n"
+	if result.NewUser != "" {
+		text = "user       " + result.NewUser + ", created\n" + text
 	}
+	if u.PerUser {
+		text += "The service ends when you log out. To keep it: loginctl enable-linger\n"
+	}
+	return text
 }
 
 func uninstallService(c *cli.Context, a *cli.App) error {
@@ -235,16 +227,9 @@ func uninstallService(c *cli.Context, a *cli.App) error {
 	if err != nil {
 		return u.Explain(c.Context, "uninstall", err)
 	}
-	p := a.Printer
-	switch {
-	case p.JSON:
-		return p.Record(record.ServiceRemoved{Unit: u.Name + ".service", File: result.File, Removed: result.Changed})
-	case !p.Stdout.TTY:
-		p.Fields(u.Name+".service", result.File, strconv.FormatBool(result.Changed))
-	case result.Changed:
-		p.Print("removed " + humanize.Safe(result.File) + "; the database stays\n")
-	default:
-		p.Print(u.Name + ".service is not enabled\n")
+	text := u.Name + ".service is not enabled\n"
+	if result.Changed {
+		text = "removed " + humanize.Safe(result.File) + "; the database stays\n"
 	}
-	return nil
+	return a.Printer.Answer(record.RemovedService(u.Name+".service", result.File, result.Changed), text)
 }

@@ -8,7 +8,6 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/record"
 	"example.com/runner/internal/taskoption"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/view"
@@ -58,7 +57,6 @@ type showOptions struct {
 	ids     []int64
 	reveal  bool
 	command bool
-	format  *record.Formatter // template of --format; nil if not given
 }
 
 func readShowOptions(c *cli.Context, a *cli.App) (showOptions, error) {
@@ -70,7 +68,7 @@ func readShowOptions(c *cli.Context, a *cli.App) (showOptions, error) {
 		return showOptions{}, failure.Usage("show needs a task id").Hint("runner show 1042      runner list")
 	}
 	o := showOptions{ids: ids, reveal: cli.Get[bool](c, "reveal"), command: cli.Get[bool](c, "command")}
-	if o.format, err = cli.FormatterOf(c, a.Printer); err == nil && o.command && (o.format != nil || a.Printer.JSON) {
+	if o.command && (c.IsSet("format") || a.Printer.JSON) {
 		err = failure.Usage("--command cannot be used with --format or --json")
 	}
 	return o, err
@@ -90,16 +88,8 @@ func runShow(ctx context.Context, r *runner.Runner, p *term.Printer, o showOptio
 			return err
 		case o.command:
 			err = printCommand(p, s.Task, o.reveal)
-		case p.JSON:
-			err = p.Record(s.Record())
-		case o.format != nil:
-			err = o.format.Record(s.Record())
-		case p.Stdout.TTY:
-			p.Print(between)
-			s.Draw(p)
 		default:
-			p.Print(between)
-			err = s.Lines(p)
+			err = p.Choose(s.Record, func() { p.Print(between); s.Lines(p) }, func() { p.Print(between); s.Draw(p) })
 		}
 		if err != nil {
 			return err

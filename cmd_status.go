@@ -5,7 +5,6 @@ import (
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
-	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/view"
 	"example.com/runner/runner"
@@ -72,8 +71,7 @@ EXIT STATUS
 type statusOptions struct {
 	queues []string // queues to show; nil means all
 	follow bool
-	batch  int64             // id of the batch whose progress --follow shows; 0 if it shows the queues
-	format *record.Formatter // template of --format; nil if not given
+	batch  int64 // id of the batch whose progress --follow shows; 0 if it shows the queues
 }
 
 func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) {
@@ -85,8 +83,7 @@ func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) 
 		return o, failure.Usage("status takes no arguments; got %q", words[0]).Hint("%s", hint)
 	}
 	o = statusOptions{queues: cli.Get[[]string](c, "queue"), follow: cli.Get[bool](c, "follow"), batch: cli.Get[int64](c, "batch")}
-	o.format, err = cli.FormatterOf(c, a.Printer)
-	if err == nil && o.follow && (a.Printer.JSON || o.format != nil) {
+	if o.follow && (a.Printer.JSON || c.IsSet("format")) {
 		err = failure.Usage("--follow cannot be used with --json or --format").Hint("runner status --json")
 	}
 	if err == nil && o.batch != 0 && !o.follow {
@@ -100,16 +97,8 @@ func runStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusO
 		return view.Follow(ctx, r, p, o.queues, o.batch)
 	}
 	s, err := view.ReadStatus(ctx, r, p.Now(), o.queues)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case p.JSON:
-		return p.Record(s.Record())
-	case o.format != nil:
-		return o.format.Record(s.Record())
-	case !p.Stdout.TTY:
-		return s.Lines(p)
 	}
-	s.Draw(p)
-	return nil
+	return p.Choose(s.Record, func() { s.Lines(p) }, func() { s.Draw(p) })
 }

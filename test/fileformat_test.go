@@ -14,6 +14,7 @@ import (
 
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/test/codeblock"
@@ -67,14 +68,14 @@ func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
 	t.Parallel()
 	pool := newFile(t)
 	for view, record := range map[string]struct {
-		record any
+		record term.Record
 		more   []string
 	}{
 		"tasks_view":     {record: record.NewTask(jobs.Task{}, time.Now())},
-		"attempts_view":  {record: record.Attempt{}},
-		"schedules_view": {record.Schedule{}, []string{"paused_at", "paused_by"}},
+		"attempts_view":  {record: record.NewAttempt(jobs.Attempt{})},
+		"schedules_view": {record.NewSchedule(jobs.Schedule{}, false), []string{"paused_at", "paused_by"}},
 	} {
-		want := append(keysOf(t, record.record), record.more...)
+		want := append(keysOf(record.record), record.more...)
 		rows, err := pool.QueryContext(t.Context(), `SELECT * FROM `+view+` LIMIT 0`)
 		if err != nil {
 			t.Fatal(err)

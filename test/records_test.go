@@ -2,17 +2,19 @@ package test
 
 import (
 	"os"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/batch"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/term"
 	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -20,50 +22,52 @@ import (
 
 // records maps the headings in docs/json.md to the records that they describe. If a record contains another record, the page describes the
 // keys of the inner record only once, under its own heading.
-var records = map[string]any{
-	"task":          record.NewTask(jobs.Task{}, time.Now()),
-	"enqueued task": more{batch.EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, time.Now())},
-	"revealed task": more{record.NewTask(jobs.Task{}, time.Now()).Reveal(nil, nil)}, "task in full": more{(&view.Task{}).Record()},
-	"task of a schedule": record.NewScheduleTask(jobs.Spec{}), "revealed task of a schedule": record.Record{}.With("input", nil),
-	"attempt": record.Attempt{}, "step": record.Step{}, "change": record.TaskChange{},
-	"queue": record.Queue{}, "queue in detail": record.QueueStats{}, "worker": record.Worker{}, "status": record.Status{},
-	"problem": record.Problem{}, "group of failures": record.FailureGroup{},
-	"log chunk": record.Chunk{},
-	"schedule":  record.Schedule{}, "schedule in full": record.FullSchedule{}, "applied schedule": record.AppliedSchedule{},
-	"removed schedule": record.Removed{},
-	"deleted task":     record.Deleted{}, "limit": record.Limit{}, "removed limit": record.LimitRemoved{},
-	"backup": record.Backup{}, "restore": record.Restore{},
-	"service": record.Service{}, "removed service": record.ServiceRemoved{},
-	"moved table": record.Moved{}, "fence": record.Fence{}, "server": record.Serve{}, "check": record.Check{},
-	"version": cli.Version{}, "error": failure.Body{},
+var records = map[string]term.Record{
+	"task":               record.NewTask(jobs.Task{}, time.Now()),
+	"enqueued task":      more(batch.EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, time.Now()), record.NewTask(jobs.Task{}, time.Now())),
+	"revealed task":      more(record.Reveal(record.NewTask(jobs.Task{}, time.Now()), nil, nil), record.NewTask(jobs.Task{}, time.Now())),
+	"task in full":       more((&view.Task{}).Record(), record.NewTask(jobs.Task{}, time.Now())),
+	"task of a schedule": record.NewScheduleTask(jobs.Spec{}),
+	"revealed task of a schedule": more(record.Reveal(record.NewScheduleTask(jobs.Spec{}), nil, nil),
+		record.NewScheduleTask(jobs.Spec{})),
+	"attempt": record.NewAttempt(jobs.Attempt{}),
+	"step":    record.NewStep(jobs.Step{}),
+	"change":  record.NewTaskChange(admin.TaskChange{}),
+	"queue":   record.NewQueue(runner.Queue{}, time.Now()),
+	"queue in detail": more(record.NewQueueStats(runner.Queue{}, admin.QueueStats{}, time.Now()),
+		record.NewQueue(runner.Queue{}, time.Now())),
+	"worker":            record.NewWorker(runner.Worker{}),
+	"status":            (&view.Status{}).Record(),
+	"problem":           record.NewProblem(present.Problem{}),
+	"group of failures": record.NewFailureGroup(present.FailureGroup{}, ""),
+	"log chunk":         record.NewChunk(jobs.Chunk{}),
+	"schedule":          record.NewSchedule(jobs.Schedule{}, false),
+	"schedule in full":  more(record.NewFullSchedule(jobs.Schedule{}, false, nil), record.NewSchedule(jobs.Schedule{}, false)),
+	"applied schedule":  more(record.NewAppliedSchedule(jobs.Schedule{}, ""), record.NewSchedule(jobs.Schedule{}, false)),
+	"removed schedule":  record.RemovedSchedule(""),
+	"deleted task":      record.Deleted(0, false),
+	"limit":             record.NewLimit(runner.LimitStatus{}),
+	"removed limit":     record.RemovedLimit(jobs.Target{}),
+	"backup":            record.Backup("", 0),
+	"restore":           record.Restore("", 0, ""),
+	"service":           record.Service("", "", false, ""),
+	"removed service":   record.RemovedService("", "", false),
+	"moved table":       record.Moved("", 0),
+	"fence":             record.Fence(0, 0, false),
+	"server":            record.Serve("", ""),
+	"check":             record.Check("", "", "", ""),
+	"version":           cli.Version(),
+	"error":             failure.Record(&failure.Error{}),
 }
 
-// The type "more" is a record that begins with all keys of a task. For such a record, keysOf returns only the keys after those of the task.
-type more struct{ record.Record }
+// more returns what a record has after the keys of another record, with which it
+// begins.
+func more(whole, first term.Record) term.Record { return whole[len(first):] }
 
-// keysOf returns the keys of a record. If the record contains another record, keysOf leaves out the keys of the inner record.
-func keysOf(t *testing.T, one any) (keys []string) {
-	t.Helper()
-	switch one := one.(type) {
-	case record.Record:
-		for _, m := range one {
-			keys = append(keys, m.Key)
-		}
-		return keys
-	case more:
-		return keysOf(t, one.Record[len(record.NewTask(jobs.Task{}, time.Now())):])
-	}
-	for field := range reflect.TypeOf(one).Fields() {
-		key, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		switch {
-		case field.Type == reflect.TypeFor[record.Usage]():
-			keys = append(keys, keysOf(t, record.Usage{})...)
-		case field.Anonymous:
-		case key == "" || options != "":
-			t.Errorf("%T: field %s: got the tag %q, want a key without options", one, field.Name, field.Tag)
-		default:
-			keys = append(keys, key)
-		}
+// keysOf returns the keys of a record.
+func keysOf(r term.Record) (keys []string) {
+	for _, m := range r {
+		keys = append(keys, m.Key)
 	}
 	return keys
 }
@@ -88,7 +92,7 @@ func TestRecordsAreDocumented(t *testing.T) {
 		}
 	}
 	for heading, record := range records {
-		if keys := keysOf(t, record); !slices.Equal(keys, documented[heading]) {
+		if keys := keysOf(record); !slices.Equal(keys, documented[heading]) {
 			t.Errorf("docs/json.md: %s: got the keys\n%v\nwant\n%v", heading, documented[heading], keys)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
 
@@ -34,18 +35,18 @@ var apiKeys = []string{"id", "state", "reason", "job", "label", "queue", "priori
 
 // apiTasks is the response to a search.
 type apiTasks struct {
-	Tasks []record.Record `json:"tasks"`
-	Next  *string         `json:"next"` // URL of the next page of the list; null on the last page
+	Tasks []term.Record `json:"tasks"`
+	Next  *string       `json:"next"` // URL of the next page of the list; null on the last page
 
 	DidYouMean *string `json:"did_you_mean"` // search that the client probably meant, if no task matches
 }
 
 // apiTask returns the record of a task. If the server hides arguments, it has neither these nor texts that the task chose.
-func (h *handler) apiTask(t jobs.Task) record.Record {
+func (h *handler) apiTask(t jobs.Task) term.Record {
 	if h.o.HideArgs {
 		t.Args, t.Error, t.ErrorLine = nil, "", ""
 	}
-	return record.NewTask(t, time.Now()).Only(apiKeys)
+	return record.NewTask(t, time.Now()).Only(apiKeys...)
 }
 
 // apiList responds with the tasks of a search.
@@ -97,18 +98,18 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 	if err != nil {
 		return apiTasks{}, err
 	}
-	list := apiTasks{Tasks: []record.Record{}}
+	list := apiTasks{Tasks: []term.Record{}}
 	if name, value, more := strings.Cut(next, "="); more {
 		query := req.URL.Query()
 		query.Set(name, value)
-		list.Next = record.Known(h.base + req.URL.Path + "?" + query.Encode())
+		list.Next = term.Known(h.base + req.URL.Path + "?" + query.Encode())
 	}
 	if len(tasks) == 0 {
 		better, err := h.correct(ctx, query)
 		if err != nil {
 			return apiTasks{}, err
 		}
-		list.DidYouMean = record.Known(better)
+		list.DidYouMean = term.Known(better)
 	}
 	for _, t := range tasks {
 		list.Tasks = append(list.Tasks, h.apiTask(t))
@@ -159,7 +160,7 @@ func (h *handler) apiFail(ctx context.Context, w http.ResponseWriter, req *http.
 		apiError(w, http.StatusNotFound, humanize.Safe(err.Error()))
 	case errors.Is(err, jobs.ErrInvalid):
 		better, _ := h.correct(ctx, req.FormValue("q")) // if this call fails, the response suggests no other search
-		writeJSON(w, http.StatusBadRequest, apiProblem{humanize.Safe(err.Error()), record.Known(better)})
+		writeJSON(w, http.StatusBadRequest, apiProblem{humanize.Safe(err.Error()), term.Known(better)})
 	case errors.Is(context.Cause(ctx), errSlow):
 		apiError(w, http.StatusServiceUnavailable, "the search took longer than two seconds; add state: or since: to the text")
 	default:
@@ -206,10 +207,9 @@ func writeCSV(w http.ResponseWriter, list apiTasks) {
 	out := csv.NewWriter(w)
 	_ = out.Write(apiKeys)
 	for _, task := range list.Tasks {
-		pairs, _ := record.Pairs(task) // a record always becomes JSON
-		line := make([]string, len(pairs))
-		for i, pair := range pairs {
-			line[i] = harmless(pair.Value)
+		line := make([]string, len(task))
+		for i, m := range task {
+			line[i] = harmless(term.Text(m.Value))
 		}
 		_ = out.Write(line)
 	}

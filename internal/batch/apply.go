@@ -2,7 +2,7 @@ package batch
 
 import (
 	"context"
-	"strings"
+	"fmt"
 
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
@@ -29,22 +29,17 @@ func (f *ScheduleFile) FindRefused(ctx context.Context, r *runner.Runner, how ru
 }
 
 // PrintApplied prints what the command "schedule apply" or "schedule import" did to each schedule.
-func PrintApplied(p *term.Printer, done []runner.Applied) (err error) {
+func PrintApplied(p *term.Printer, done []runner.Applied) error {
 	width := 0
 	for _, one := range done {
 		width = max(width, len(one.Schedule.Name))
 	}
 	for _, one := range done {
-		switch {
-		case p.JSON && one.Did == "removed":
-			err = p.Record(record.Removed{Name: one.Schedule.Name, Removed: true})
-		case p.JSON:
-			err = p.Record(record.AppliedSchedule{Schedule: record.NewSchedule(one.Schedule, false), Applied: one.Did})
-		case p.Stdout.TTY:
-			p.Print(one.Schedule.Name + strings.Repeat(" ", width-len(one.Schedule.Name)) + term.Gap + one.Did + "\n")
-		default:
-			p.Fields(one.Schedule.Name, one.Did)
+		r := record.NewAppliedSchedule(one.Schedule, one.Did)
+		if one.Did == "removed" {
+			r = record.RemovedSchedule(one.Schedule.Name)
 		}
+		err := p.Answer(r, fmt.Sprintf("%-*s%s%s\n", width, one.Schedule.Name, term.Gap, one.Did), one.Schedule.Name, one.Did)
 		if err != nil {
 			return err
 		}

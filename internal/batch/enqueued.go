@@ -25,7 +25,7 @@ func PrintEnqueued(ctx context.Context, r *runner.Runner, p *term.Printer, added
 		for _, one := range part {
 			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == one.ID })
 			if i < 0 && one.Kept { // nothing was added: an older task, which was deleted, has the unique key
-				if err := p.Record(record.Record{{Key: "id", Value: one.ID}, {Key: "enqueued", Value: record.WasKept}}); err != nil {
+				if err := p.Record(term.NewRecord("id", one.ID, "enqueued", record.WasKept)); err != nil {
 					return err
 				}
 			}
@@ -42,7 +42,7 @@ func PrintEnqueued(ctx context.Context, r *runner.Runner, p *term.Printer, added
 
 // EnqueuedRecord returns the JSON record of a task. The record says whether the task is new, or what EnqueueAll did because of its unique
 // key.
-func EnqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) record.Record {
+func EnqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) term.Record {
 	became := record.WasCreated
 	switch {
 	case one.Kept:

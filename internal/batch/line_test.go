@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"example.com/runner/internal/invocation"
-	"example.com/runner/internal/record"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/term"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
@@ -63,7 +63,7 @@ func BenchmarkBatchLine(b *testing.B) {
 
 func TestBatchKnowsTheKeysOfRecords(t *testing.T) {
 	l := testLines(t, jobs.Command{}.With())
-	for _, record := range []record.Record{EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, sampleTime),
+	for _, record := range []term.Record{EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, sampleTime),
 		(&view.Task{Reveal: true}).Record()} {
 		text, err := json.Marshal(record)
 		if err != nil {

@@ -142,9 +142,9 @@ func (s *Action) Preview(ctx context.Context, r *runner.Runner, p *term.Printer,
 	return nil
 }
 
-func (s *Action) Record(p *term.Printer, t jobs.Task) any {
+func (s *Action) Record(p *term.Printer, t jobs.Task) term.Record {
 	if s.Verb == "delete" {
-		return record.Deleted{ID: t.ID}
+		return record.Deleted(t.ID, false)
 	}
 	return record.NewTask(t, p.Now())
 }
@@ -195,34 +195,35 @@ func NewOutcomes(p *term.Printer, s *Action, ids []int64) *Outcomes {
 
 // Line prints the result for a task. With --json it prints a record. On a terminal it prints the id, the state and a remark. Elsewhere it
 // prints only the id and the state.
-func (o *Outcomes) Line(id int64, state, remark string, record any) {
+func (o *Outcomes) Line(id int64, state, remark string, record term.Record) {
 	o.lines++
-	number := strconv.FormatInt(id, 10)
-	switch {
-	case o.p.JSON:
-		_ = o.p.Record(record) // ignore the error, because Flush will return it again
-	case !o.p.Stdout.TTY:
-		o.p.Fields(number, state)
-	case o.lines <= ShownLines:
-		text := fmt.Sprintf("%*s  ", o.width, number)
-		left := o.p.Stdout.Width - term.Cells(text) - 9 - len(term.Gap)
-		text += o.p.Stdout.Paint(term.StateColour(state), state)
-		if remark = term.Cut(humanize.Safe(remark), left); remark != "" {
-			text += strings.Repeat(" ", max(9-len(state), 0)) + term.Gap + remark
-		}
-		o.p.Print(text + "\n")
+	text := ""
+	if o.lines <= ShownLines {
+		text = o.text(id, state, remark)
 	}
+	_ = o.p.Answer(record, text, id, state) // ignore the error, because Flush will return it again
+}
+
+// text returns the result for a task for people.
+func (o *Outcomes) text(id int64, state, remark string) string {
+	text := fmt.Sprintf("%*d  ", o.width, id)
+	left := o.p.Stdout.Width - term.Cells(text) - 9 - len(term.Gap)
+	text += o.p.Stdout.Paint(term.StateColour(state), state)
+	if remark = term.Cut(humanize.Safe(remark), left); remark != "" {
+		text += strings.Repeat(" ", max(9-len(state), 0)) + term.Gap + remark
+	}
+	return text + "\n"
 }
 
 // Refuse prints that the command has not changed a task, and why.
-func (o *Outcomes) Refuse(id int64, state, why string, record any) {
+func (o *Outcomes) Refuse(id int64, state, why string, record term.Record) {
 	o.Line(id, state, "not "+o.s.Done+": "+why, record)
 	o.refused = append(o.refused, refusal{id: id, why: why})
 }
 
 // Leave prints that a task stays because task by depends on it. If the user
 // typed no ids, that is no error: End only says how many tasks stay.
-func (o *Outcomes) Leave(id int64, state string, by int64, record any) {
+func (o *Outcomes) Leave(id int64, state string, by int64, record term.Record) {
 	one := refusal{id, fmt.Sprintf("task %d needs its result", by), by}
 	if len(o.s.Selection.Filter.IDs) == 0 {
 		o.left = append(o.left, one)

@@ -14,6 +14,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -96,6 +97,11 @@ func Action[O any](a *App, create bool, read func(*Context, *App) (O, error),
 		o, err := read(c, a)
 		if err != nil {
 			return err
+		}
+		if c.IsSet("format") {
+			if a.Printer.Format, err = record.NewFormat(a.Printer, Get[string](c, "format")); err != nil {
+				return err
+			}
 		}
 		r, err := a.Open(c, create, runner.Options{})
 		if err != nil {

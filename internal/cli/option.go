@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/record"
-	"example.com/runner/internal/term"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 )
@@ -276,12 +274,4 @@ func parseBool(text string) (bool, error) {
 		return false, errors.New("invalid value; use true or false")
 	}
 	return v, nil
-}
-
-// FormatterOf returns a formatter for the template of --format, or nil if the user did not give this option.
-func FormatterOf(c *Context, p *term.Printer) (*record.Formatter, error) {
-	if !c.IsSet("format") {
-		return nil, nil
-	}
-	return record.NewFormatter(p, Get[string](c, "format"))
 }

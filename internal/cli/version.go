@@ -19,22 +19,12 @@ const jsonVersion = 1
 // Go may contain the commit.
 var commit string
 
-// Version is the record that --version --json prints.
-type Version struct {
-	Version     string `json:"version"`
-	Commit      string `json:"commit"` // commit of the source; empty if unknown
-	JSONVersion int    `json:"json_version"`
-	Schema      int    `json:"schema"` // version of the schema that this program writes
-	SQLite      string `json:"sqlite"`
-	Go          string `json:"go"`
-	OS          string `json:"os"`
-	Arch        string `json:"arch"`
-}
-
-func thisVersion() Version {
+// Version returns the record that --version --json prints.
+func Version() term.Record {
 	release := strings.Split(runtime.Version(), ".") // the first two parts are the version without the patch number: go1.26 for go1.26.8
-	return Version{Version: runner.Version, Commit: cmp.Or(commit, builtFrom()), JSONVersion: jsonVersion, Schema: admin.SchemaVersion(),
-		SQLite: admin.EngineVersion(), Go: strings.Join(release[:min(2, len(release))], "."), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	return term.NewRecord("version", runner.Version, "commit", cmp.Or(commit, builtFrom()), "json_version", jsonVersion,
+		"schema", admin.SchemaVersion(), "sqlite", admin.EngineVersion(), "go", strings.Join(release[:min(2, len(release))], "."),
+		"os", runtime.GOOS, "arch", runtime.GOARCH)
 }
 
 // builtFrom returns the source commit that "go build" has stored in the program. It adds "-modified" if some files were changed after that
@@ -56,11 +46,8 @@ func builtFrom() string {
 
 // PrintVersion prints the versions of the program and of its parts.
 func PrintVersion(p *term.Printer) error {
-	v := thisVersion()
-	if p.JSON {
-		return p.Record(v)
-	}
-	p.Print(fmt.Sprintf("runner %s (commit %s, schema %d, sqlite %s, %s, %s/%s)\n", v.Version, cmp.Or(v.Commit, "unknown"), v.Schema,
-		v.SQLite, v.Go, v.OS, v.Arch))
-	return nil
+	v := Version()
+	text := fmt.Sprintf("runner %s (commit %s, schema %d, sqlite %s, %s, %s/%s)", runner.Version,
+		cmp.Or(commit, builtFrom(), "unknown"), admin.SchemaVersion(), admin.EngineVersion(), v.Get("go"), runtime.GOOS, runtime.GOARCH)
+	return p.Answer(v, text+"\n", text)
 }

@@ -13,7 +13,6 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
-	"example.com/runner/internal/record"
 	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -80,7 +79,7 @@ func (d *Doctor) checks() []check {
 func (d *Doctor) hasLocalFile() bool { return admin.ParseAddress(d.Path).LocalFile() }
 
 // Run runs every check and passes each result to print.
-func (d *Doctor) Run(ctx context.Context, print func(record.Check) error) error {
+func (d *Doctor) Run(ctx context.Context, print func(Check) error) error {
 	d.status = nil
 	for _, check := range d.checks() {
 		if check.open && d.Runner == nil {
@@ -89,7 +88,7 @@ func (d *Doctor) Run(ctx context.Context, print func(record.Check) error) error 
 		var printErr error
 		report := func(status, message, try string) {
 			if printErr == nil {
-				printErr = print(record.Check{Check: check.name, Status: status, Message: message, Try: record.Known(try)})
+				printErr = print(Check{check.name, status, message, try})
 			}
 		}
 		if err := check.run(ctx, report); err != nil { // a check that returns an error counts as failed

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/record"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -32,9 +31,9 @@ func TestPermissionsAreCheckedForTheUserOfTheWorker(t *testing.T) {
 		want = "only nobody and root can write it"
 	}
 	d := &Doctor{Runner: r, Now: time.Now(), Path: path}
-	permissions := func() (result record.Check) {
+	permissions := func() (result Check) {
 		t.Helper()
-		err := d.Run(t.Context(), func(c record.Check) error {
+		err := d.Run(t.Context(), func(c Check) error {
 			if c.Check == "permissions" {
 				result = c
 			}
@@ -57,7 +56,7 @@ func TestPermissionsAreCheckedForTheUserOfTheWorker(t *testing.T) {
 	if user != 0 { // a chown to root would lock the worker's user out
 		end := register(t, path, 0)
 		got := permissions()
-		if got.Status != Fail || got.Try == nil || !strings.HasPrefix(*got.Try, "run the worker as ") {
+		if got.Status != Fail || !strings.HasPrefix(got.Try, "run the worker as ") {
 			t.Errorf("a worker of root: got %+v, want %s and a hint to run the worker as the owner", got, Fail)
 		}
 		end()
@@ -75,7 +74,7 @@ func TestChecksDescribeOneMoment(t *testing.T) {
 	t.Cleanup(func() { testkit.NoError(t, r.Close()) })
 	job := jobs.Define[struct{}]("j")
 	d := &Doctor{Runner: r, Now: time.Now(), Path: path}
-	testkit.NoError(t, d.Run(t.Context(), func(c record.Check) error {
+	testkit.NoError(t, d.Run(t.Context(), func(c Check) error {
 		if want := "0 queues, 0 tasks wait"; c.Check == "queues" && c.Message != want {
 			t.Errorf("got %q, want %q", c.Message, want)
 		}

@@ -94,34 +94,16 @@ func Report(p *term.Printer, err error) {
 	p.Flush()
 	f := Explain(err)
 	if p.JSON {
-		_ = term.WriteJSON(p.Stderr, f.record()) // an error of writing to stderr cannot be reported anywhere
+		_ = term.WriteJSON(p.Stderr, term.NewRecord("error", Record(f))) // an error of writing to stderr cannot be reported anywhere
 		return
 	}
 	io.WriteString(p.Stderr, p.Stderr.Readable(f.Text(p.Verbose)))
 }
 
-// errorRecord is the error as an object, which --json prints on stderr instead of the text.
-type errorRecord struct {
-	Error Body `json:"error"`
-}
-
-type Body struct {
-	Code    string  `json:"code"`
-	Message string  `json:"message"`
-	Why     *string `json:"why"`
-	Try     *string `json:"try"`
-	Exit    int     `json:"exit"`
-}
-
-func (f *Error) record() errorRecord {
-	body := Body{Code: f.Code, Message: f.What, Exit: f.Exit}
-	if why := strings.Join(f.Why, "\n"); why != "" {
-		body.Why = &why
-	}
-	if f.Try != "" {
-		body.Try = &f.Try
-	}
-	return errorRecord{Error: body}
+// Record returns the error as a record.
+func Record(f *Error) term.Record {
+	return term.NewRecord("code", f.Code, "message", f.What, "why", term.Known(strings.Join(f.Why, "\n")), "try", term.Known(f.Try),
+		"exit", f.Exit)
 }
 
 // Text returns the lines to print on stderr. If verbose is set, they include the errors that this error wraps.

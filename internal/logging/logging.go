@@ -15,7 +15,6 @@ import (
 	"github.com/coreos/go-systemd/v22/journal"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 )
 
@@ -108,7 +107,7 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	case Terminal:
 		text = r.Time.Format(time.TimeOnly) + " " + l.to.Paint(levelColour(r.Level), level) + " " + text + hints[r.Message]
 	default:
-		text = r.Time.Format(record.StampLayout) + " " + level + " " + text
+		text = r.Time.Format(term.StampLayout) + " " + level + " " + text
 	}
 	_, err := io.WriteString(l.to, text+"\n")
 	return err
@@ -124,7 +123,7 @@ func (l *line) attr(groups []string, a slog.Attr) slog.Attr {
 	case len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey):
 		return slog.Attr{}
 	case v.Kind() == slog.KindTime:
-		layout := record.StampLayout
+		layout := term.StampLayout
 		if l.style == Terminal {
 			layout = time.DateTime
 			if v.Time().Local().Format(time.DateOnly) == l.day.Local().Format(time.DateOnly) {
@@ -169,9 +168,9 @@ func priority(level slog.Level) int {
 func jsonLogValue(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindTime:
-		return slog.String(a.Key, record.Stamp(a.Value.Time()).String())
+		return slog.String(a.Key, term.Stamp(a.Value.Time()).String())
 	case slog.KindDuration:
-		return slog.Any(a.Key, record.Seconds(a.Value.Duration()))
+		return slog.Any(a.Key, term.Seconds(a.Value.Duration()))
 	}
 	return a
 }

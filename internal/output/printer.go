@@ -110,7 +110,7 @@ func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 func (s *LogPrinter) line(key lineOf, line lines.Line) error {
 	prefix := s.prefix(key)
 	if s.Timestamps {
-		prefix += line.At.Local().Format(record.StampLayout) + " "
+		prefix += line.At.Local().Format(term.StampLayout) + " "
 	}
 	return s.write(key.stream, append([]byte(prefix), line.Ended()...))
 }

@@ -13,7 +13,7 @@ func PrintEnd(p *term.Printer, t jobs.Task, result bool) error {
 	case p.JSON:
 		return p.Record(NewTask(t, p.Now()))
 	case result:
-		return p.Record(Raw(t.Result))
+		return term.WriteJSON(p, term.Raw(t.Result))
 	}
 	return nil
 }

@@ -1,23 +1,13 @@
 package record
 
-import "example.com/runner/internal/present"
+import (
+	"example.com/runner/internal/present"
+	"example.com/runner/internal/term"
+)
 
-// FailureGroup is the JSON record of a group of failed tasks that seem to have the same cause.
-type FailureGroup struct {
-	Key       string   `json:"key"`
-	Tasks     int      `json:"tasks"`
-	First     Stamp    `json:"first"`
-	Last      Stamp    `json:"last"`
-	Queues    []string `json:"queues"`
-	Job       string   `json:"job"`
-	Ending    string   `json:"ending"`
-	ErrorLine *string  `json:"error_line"`
-	IDs       []int64  `json:"ids"`
-	Try       string   `json:"try"`
-}
-
-// NewFailureGroup returns the record of a group. The parameter "try" is a command that retries the tasks of the group.
-func NewFailureGroup(g present.FailureGroup, try string) FailureGroup {
-	return FailureGroup{Key: g.Key, Tasks: len(g.IDs), First: Stamp(g.First), Last: Stamp(g.Last), Queues: g.Queues, Job: g.Job,
-		Ending: g.Ending, ErrorLine: Known(g.Line), IDs: g.IDs, Try: try}
+// NewFailureGroup returns the record of a group of failed tasks that seem to have
+// the same cause. try is a command that retries them.
+func NewFailureGroup(g present.FailureGroup, try string) term.Record {
+	return term.NewRecord("key", g.Key, "tasks", len(g.IDs), "first", term.Stamp(g.First), "last", term.Stamp(g.Last),
+		"queues", g.Queues, "job", g.Job, "ending", g.Ending, "error_line", term.Known(g.Line), "ids", g.IDs, "try", try)
 }

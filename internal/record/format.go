@@ -15,16 +15,13 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// Formatter prints records with the template of --format, one line for each record. The template is a Go text/template. It uses the keys of
-// the JSON record.
-type Formatter struct {
-	printer  *term.Printer
-	template *template.Template
-}
-
-// NewFormatter parses the template of --format. It converts \t to a tab and \n to a newline, because a shell does not do that. It converts
-// nothing within {{ }}.
-func NewFormatter(p *term.Printer, text string) (*Formatter, error) {
+// NewFormat returns a function that prints a record with the template of
+// --format, as one line. The template is a Go text/template that uses the keys of
+// the record.
+//
+// NewFormat converts \t to a tab and \n to a newline, because a shell doesn't do
+// that. It converts nothing within {{ }}.
+func NewFormat(p *term.Printer, text string) (func(term.Record) error, error) {
 	if p.JSON {
 		return nil, failure.Exclusive("--format", "--json")
 	}
@@ -39,12 +36,11 @@ func NewFormatter(p *term.Printer, text string) (*Formatter, error) {
 	if err != nil {
 		return nil, failure.Usage("--format: %s", templateError(err)).Hint(`--format '{{.id}}\t{{.state}}'`)
 	}
-	return &Formatter{p, t}, nil
+	return func(r term.Record) error { return printFormatted(p, t, r) }, nil
 }
 
-// Record prints one record. The parameter v is a value that --json would print as an object.
-func (f *Formatter) Record(v any) error {
-	line, err := json.Marshal(v)
+func printFormatted(p *term.Printer, t *template.Template, r term.Record) error {
+	line, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
@@ -64,14 +60,14 @@ func (f *Formatter) Record(v any) error {
 		}
 	}
 	var text strings.Builder
-	if err := f.template.Execute(&text, keys); err != nil {
+	if err := t.Execute(&text, keys); err != nil {
 		return failure.Usage("--format: %s", templateError(err)).Hint("--json, to see the keys")
 	}
-	if f.printer.Stdout.TTY {
-		f.printer.Print(humanize.SafeLines(text.String()) + "\n")
+	if p.Stdout.TTY {
+		p.Print(humanize.SafeLines(text.String()) + "\n")
 		return nil
 	}
-	_, err = io.WriteString(f.printer, text.String()+"\n")
+	_, err = io.WriteString(p, text.String()+"\n")
 	return err
 }
 

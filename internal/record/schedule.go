@@ -1,76 +1,51 @@
 package record
 
 import (
+	"time"
+
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
 
-// Schedule is the record of a schedule.
-type Schedule struct {
-	Name          string       `json:"name"`
-	Cron          string       `json:"cron"`
-	Zone          string       `json:"zone"`
-	Overlap       jobs.Overlap `json:"overlap"`
-	CatchUp       jobs.CatchUp `json:"catch_up"`
-	CatchUpWindow Seconds      `json:"catch_up_window"`
-	Jitter        Seconds      `json:"jitter"`
-	AlertAfter    *Seconds     `json:"alert_after"`
-	OnTick        bool         `json:"on_tick"`
-	Paused        bool         `json:"paused"`
-	NextAt        Stamp        `json:"next_at"`
-	LastAt        Stamp        `json:"last_at"`
-	LastTaskID    *int64       `json:"last_task_id"`
-	LastState     *jobs.State  `json:"last_state"`
-	LastDuration  *Seconds     `json:"last_duration"`
-	LastSuccess   Stamp        `json:"last_success"`
-	Skipped       int64        `json:"skipped"`
-	Task          Record       `json:"task"`
-	CreatedAt     Stamp        `json:"created_at"`
-	UpdatedAt     Stamp        `json:"updated_at"`
-}
-
-// FullSchedule is the JSON record of a schedule that "schedule show" prints.
-type FullSchedule struct {
-	Schedule
-	Next []Stamp `json:"next"`
-}
-
-// AppliedSchedule is the JSON record of a schedule that "schedule apply" and "schedule import" print. It says what they did to the
-// schedule.
-type AppliedSchedule struct {
-	Schedule
-	Applied string `json:"applied"`
-}
-
-// Removed is the record that "schedule remove" prints for a schedule.
-type Removed struct {
-	Name    string `json:"name"`
-	Removed bool   `json:"removed"`
-}
-
-func NewSchedule(s jobs.Schedule, reveal bool) Schedule {
+// NewSchedule returns the record of a schedule. If reveal is set, it has the
+// values of variables, and the input.
+func NewSchedule(s jobs.Schedule, reveal bool) term.Record {
 	task := NewScheduleTask(s.Spec)
 	if reveal {
-		task = task.Reveal(s.Spec.Env, s.Spec.Input)
+		task = Reveal(task, s.Spec.Env, s.Spec.Input)
 	}
-	r := Schedule{Name: s.Name, Cron: s.Cron, Zone: s.Zone, Overlap: s.Overlap, CatchUp: s.CatchUp, CatchUpWindow: Seconds(s.CatchUpWindow),
-		Jitter: Seconds(s.Jitter), AlertAfter: Known(Seconds(s.AlertAfter)), OnTick: s.OnTick, LastSuccess: Stamp(s.LastSuccess),
-		Paused: !s.PausedAt.IsZero(), NextAt: Stamp(s.NextAt), LastAt: Stamp(s.LastAt),
-		LastTaskID: Known(s.LastTaskID),
-		LastState:  Known(s.LastState), Skipped: s.Skipped, Task: task, CreatedAt: Stamp(s.CreatedAt), UpdatedAt: Stamp(s.UpdatedAt)}
+	var lasted any
 	if s.LastState.Finished() {
-		r.LastDuration = new(Seconds(s.LastDuration))
+		lasted = term.Seconds(s.LastDuration)
 	}
-	return r
+	return term.NewRecord("name", s.Name, "cron", s.Cron, "zone", s.Zone, "overlap", s.Overlap,
+		"catch_up", s.CatchUp, "catch_up_window", term.Seconds(s.CatchUpWindow), "jitter", term.Seconds(s.Jitter),
+		"alert_after", term.Known(term.Seconds(s.AlertAfter)), "on_tick", s.OnTick,
+		"paused", !s.PausedAt.IsZero(), "next_at", term.Stamp(s.NextAt), "last_at", term.Stamp(s.LastAt),
+		"last_task_id", term.Known(s.LastTaskID), "last_state", term.Known(s.LastState), "last_duration", lasted,
+		"last_success", term.Stamp(s.LastSuccess), "skipped", s.Skipped, "task", task,
+		"created_at", term.Stamp(s.CreatedAt), "updated_at", term.Stamp(s.UpdatedAt))
+}
+
+// NewFullSchedule returns the record of a schedule with its next ticks.
+func NewFullSchedule(s jobs.Schedule, reveal bool, next []time.Time) term.Record {
+	return NewSchedule(s, reveal).With("next", List(next, func(t time.Time) term.Stamp { return term.Stamp(t) }))
+}
+
+// NewAppliedSchedule returns the record of a schedule with what "schedule apply"
+// did to it.
+func NewAppliedSchedule(s jobs.Schedule, did string) term.Record {
+	return NewSchedule(s, false).With("applied", did)
 }
 
 // NewScheduleTask returns the record of the task that a schedule enqueues.
-func NewScheduleTask(s jobs.Spec) Record {
-	r := Record{{"job", s.Job}, {"args", Raw(s.Args)}}
+func NewScheduleTask(s jobs.Spec) term.Record {
+	r := term.NewRecord("job", s.Job, "args", term.Raw(s.Args))
 	for i := range taskspec.OptionList() {
 		if o := &taskspec.OptionList()[i]; !o.OneTask && o.Key != "input" {
-			r = append(r, optionMember(o, &s))
+			r = withOption(r, o, &s)
 		}
 	}
-	return append(r, Member{"input_bytes", len(s.Input)})
+	return r.With("input_bytes", len(s.Input))
 }

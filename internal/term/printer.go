@@ -39,10 +39,11 @@ type Printer struct {
 	Stdout, Stderr Stream
 	buffered       *bufio.Writer // buffer for Stdout; Flush empties it
 	in             *bufio.Reader
-	CanAsk         bool             // whether stdin and stderr are terminals, so that a user can answer Confirm
-	JSON           bool             // whether --json was given
-	Verbose        bool             // whether --verbose was given
-	Now            func() time.Time // returns the current time
+	CanAsk         bool               // whether stdin and stderr are terminals, so that a user can answer Confirm
+	JSON           bool               // whether --json was given
+	Format         func(Record) error // prints a record with the template of --format; nil if it was not given
+	Verbose        bool               // whether --verbose was given
+	Now            func() time.Time   // returns the current time
 }
 
 // Stream is stdout or stderr.
@@ -157,12 +158,12 @@ func (p *Printer) Capture(draw func(*Printer)) string {
 
 // Fields writes a line for other programs. The line has the complete values, separated by tabs. Fields writes a tab, newline or backslash
 // inside a value as \t, \n or \\.
-func (p *Printer) Fields(values ...string) {
+func (p *Printer) Fields(values ...any) {
 	for i, v := range values {
 		if i > 0 {
 			p.buffered.WriteByte('\t')
 		}
-		p.buffered.WriteString(humanize.Safe(strings.ReplaceAll(v, `\`, `\\`)))
+		p.buffered.WriteString(humanize.Safe(strings.ReplaceAll(Text(v), `\`, `\\`)))
 	}
 	p.buffered.WriteByte('\n')
 }

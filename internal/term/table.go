@@ -10,13 +10,15 @@ import (
 // Column is a column of a Table.
 type Column struct {
 	Name       string
+	Usual      string              // the column is left out if all its texts are this one
 	AlignRight bool                // whether texts are at the right edge of the column
 	DropOrder  int                 // on a narrow terminal, columns are left out in this order, lowest number first; 0 means never
 	Paint      func(string) Colour // returns the colour for a text in this column
 }
 
-// Table is a table for people. Empty columns are left out. The last column is cut at the edge of the terminal. If the last column would
-// become too narrow, other columns are left out, too. All widths are in cells of the terminal.
+// Table is a table for people. Columns without a text are left out. The last
+// column is cut at the edge of the terminal. If it would become too narrow, other
+// columns are left out, too. All widths are in cells of the terminal.
 type Table struct {
 	Columns []Column
 	Rows    [][]string
@@ -45,10 +47,12 @@ func (p *Printer) Table(t Table) {
 func (t Table) layout(width int) (shown []int, widths []int) {
 	widths = make([]int, len(t.Columns))
 	for i, c := range t.Columns {
+		usual := true
 		for _, row := range t.Rows {
 			widths[i] = max(widths[i], Cells(humanize.Safe(row[i])))
+			usual = usual && row[i] == c.Usual
 		}
-		if widths[i] == 0 && len(t.Rows) > 0 {
+		if usual && len(t.Rows) > 0 {
 			continue
 		}
 		widths[i] = max(widths[i], Cells(c.Name))

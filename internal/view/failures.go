@@ -1,7 +1,6 @@
 package view
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,20 +28,20 @@ func RetryGroup(f jobs.Filter, key string) string {
 	return shellescape.QuoteCommand(append(words, "--group", key))
 }
 
-// FailureLine prints a group of failed tasks as a line with tabs, for other programs.
-func FailureLine(p *term.Printer, g present.FailureGroup) {
-	p.Fields(g.Key, strconv.Itoa(len(g.IDs)), record.Stamp(g.First).String(), record.Stamp(g.Last).String(), strings.Join(g.Queues, ","),
-		g.Job, g.Ending, g.Line)
-}
-
-// FailureTable returns a table of the groups of failed tasks, for a terminal.
-func FailureTable(groups []present.FailureGroup, now time.Time, wide bool) term.Table {
-	t := term.Table{NoCut: wide, Columns: []term.Column{{Name: "KEY"}, {Name: "TASKS", AlignRight: true},
-		{Name: "FIRST", AlignRight: true, DropOrder: 1}, {Name: "LAST", AlignRight: true, DropOrder: 4}, {Name: "QUEUES", DropOrder: 2},
-		{Name: "JOB", DropOrder: 3}, {Name: "ENDING", DropOrder: 5}, {Name: "ERROR"}}}
-	for _, g := range groups {
-		t.Rows = append(t.Rows, []string{g.Key, humanize.Count(int64(len(g.IDs))), humanize.Age(now.Sub(g.First)),
-			humanize.Age(now.Sub(g.Last)), strings.Join(g.Queues, ","), g.Job, g.Ending, g.Line})
+// failureSheet is the list of the groups of failed tasks. filter selects the
+// tasks that were grouped.
+func failureSheet(filter jobs.Filter, now time.Time, wide bool) term.Sheet[present.FailureGroup] {
+	return term.Sheet[present.FailureGroup]{
+		Record: func(g present.FailureGroup) term.Record { return record.NewFailureGroup(g, RetryGroup(filter, g.Key)) },
+		Line: func(g present.FailureGroup) []any {
+			return []any{g.Key, len(g.IDs), term.Stamp(g.First), term.Stamp(g.Last), strings.Join(g.Queues, ","), g.Job, g.Ending, g.Line}
+		},
+		Table: term.Table{NoCut: wide, Columns: []term.Column{{Name: "KEY"}, {Name: "TASKS", AlignRight: true},
+			{Name: "FIRST", AlignRight: true, DropOrder: 1}, {Name: "LAST", AlignRight: true, DropOrder: 4},
+			{Name: "QUEUES", DropOrder: 2}, {Name: "JOB", DropOrder: 3}, {Name: "ENDING", DropOrder: 5}, {Name: "ERROR"}}},
+		Cells: func(g present.FailureGroup) []string {
+			return []string{g.Key, humanize.Count(int64(len(g.IDs))), humanize.Age(now.Sub(g.First)),
+				humanize.Age(now.Sub(g.Last)), strings.Join(g.Queues, ","), g.Job, g.Ending, g.Line}
+		},
 	}
-	return t
 }

@@ -13,39 +13,33 @@ import (
 	"example.com/runner/runner"
 )
 
-// LimitLine prints a limit as a line with tabs, for other programs.
-func LimitLine(p *term.Printer, status runner.LimitStatus) {
-	l := record.NewLimit(status)
-	number := func(n *int) string {
-		if n == nil {
-			return ""
-		}
-		return strconv.Itoa(*n)
+// Limits is the list of limits.
+func Limits(now time.Time) term.Sheet[runner.LimitStatus] {
+	return term.Sheet[runner.LimitStatus]{
+		Record: record.NewLimit,
+		Line: func(l runner.LimitStatus) []any {
+			return record.NewLimit(l).Only("target", "in_use", "running", "rate", "per", "burst", "next_at").Values()
+		},
+		Table: term.Table{Columns: []term.Column{{Name: "TARGET"}, {Name: "RUNNING", AlignRight: true, DropOrder: 2},
+			{Name: "RATE"}, {Name: "BURST", AlignRight: true, DropOrder: 1}, {Name: "NEXT START", DropOrder: 3}}},
+		Cells: func(l runner.LimitStatus) []string {
+			burst := "–"
+			if l.Rate > 0 {
+				burst = strconv.Itoa(l.Burst)
+			}
+			return []string{l.Target.String(), cmp.Or(present.LimitRunning(l), "–"), cmp.Or(present.LimitRate(l), "–"), burst,
+				nextStart(l, now)}
+		},
 	}
-	per := ""
-	if l.Per != nil {
-		per = l.Per.String()
-	}
-	p.Fields(l.Target, strconv.Itoa(l.InUse), number(l.Running), number(l.Rate), per, number(l.Burst), l.NextAt.String())
 }
 
-// LimitTable returns a table of limits, for a terminal.
-func LimitTable(list []runner.LimitStatus, now time.Time) term.Table {
-	t := term.Table{Columns: []term.Column{{Name: "TARGET"}, {Name: "RUNNING", AlignRight: true, DropOrder: 2}, {Name: "RATE"},
-		{Name: "BURST", AlignRight: true, DropOrder: 1}, {Name: "NEXT START", DropOrder: 3}}}
-	for _, l := range list {
-		burst, next := "–", "now"
-		if l.Rate > 0 {
-			burst = strconv.Itoa(l.Burst)
-		}
-		switch {
-		case l.Running > 0 && l.InUse >= l.Running || l.Kind == jobs.LaneTarget && l.InUse >= max(l.Running, 1):
-			next = "when one ends"
-		case l.NextAt.After(now):
-			next = "in " + humanize.Age(humanize.Soon(l.NextAt.Sub(now)))
-		}
-		t.Rows = append(t.Rows, []string{l.Target.String(), cmp.Or(present.LimitRunning(l), "–"), cmp.Or(present.LimitRate(l), "–"),
-			burst, next})
+// nextStart says when a limit lets a task start.
+func nextStart(l runner.LimitStatus, now time.Time) string {
+	switch {
+	case l.Running > 0 && l.InUse >= l.Running || l.Kind == jobs.LaneTarget && l.InUse >= max(l.Running, 1):
+		return "when one ends"
+	case l.NextAt.After(now):
+		return "in " + humanize.Age(humanize.Soon(l.NextAt.Sub(now)))
 	}
-	return t
+	return "now"
 }

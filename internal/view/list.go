@@ -1,7 +1,6 @@
 package view
 
 import (
-	"slices"
 	"strconv"
 	"time"
 
@@ -14,14 +13,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ListLine prints a task as a line with tabs, for other programs.
-func ListLine(p *term.Printer, t jobs.Task, held admin.Holds, now time.Time) {
-	lasted := ""
+// listLine returns the fields of a task in a pipe.
+func listLine(t jobs.Task, held admin.Holds, now time.Time) []any {
+	var lasted any
 	if d, ok := present.Lasted(t, now); ok {
-		lasted = record.Seconds(d).String()
+		lasted = term.Seconds(d)
 	}
-	p.Fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, present.Attempts(t), record.Stamp(t.CreatedAt).String(), lasted,
-		present.Note(t, held, now), t.Worker, present.JobText(t), failureText(t))
+	return []any{t.ID, t.State, t.Queue, present.Attempts(t), term.Stamp(t.CreatedAt), lasted, present.Note(t, held, now), t.Worker,
+		present.JobText(t), failureText(t)}
 }
 
 // failureText returns the most useful line about a failed attempt; see present.ErrorLine. It returns "" for a command without an error
@@ -40,35 +39,38 @@ const notFound = 127
 // errorMost is how many bytes the column ERROR shows.
 const errorMost = 30
 
-// ListTable returns a table of tasks, for a terminal.
-func ListTable(tasks []jobs.Task, held admin.Holds, now time.Time, wide bool) term.Table {
-	t := term.Table{NoCut: wide, Columns: []term.Column{{Name: "ID", AlignRight: true}, {Name: "STATE", Paint: term.StateColour},
-		{Name: "QUEUE", DropOrder: 5},
-		{Name: "PRI", AlignRight: true, DropOrder: 2}, {Name: "LANE", DropOrder: 1}, {Name: "TRY", DropOrder: 3},
-		{Name: "AGE", AlignRight: true, DropOrder: 6},
-		{Name: "TIME", AlignRight: true, DropOrder: 7},
-		{Name: "CPU", AlignRight: true, DropOrder: 1}, {Name: "MEMORY", AlignRight: true, DropOrder: 1}, {Name: "NOTE", DropOrder: 8},
-		{Name: "ERROR", DropOrder: 4},
-		{Name: "WORKER", DropOrder: 1}, {Name: "JOB"}}}
-	special := wide || slices.ContainsFunc(tasks, func(t jobs.Task) bool { return t.Priority != taskspec.DefaultPriority })
-	for _, task := range tasks {
-		priority, lane, worker, lasted, cpu, memory := "", "", "", "", "", ""
-		if special {
-			priority = strconv.Itoa(task.Priority)
-		}
-		if wide {
-			lane, worker, cpu, memory = task.Lane, task.Worker, present.CPU(task.Usage), present.Memory(task.Usage)
-		}
-		if d, ok := present.Lasted(task, now); ok && (task.State == jobs.Running || task.State.Finished()) {
-			lasted = humanize.Took(d)
-		}
-		failure := failureText(task)
-		if !wide {
-			failure = humanize.Cut(failure, errorMost)
-		}
-		t.Rows = append(t.Rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane,
-			present.Attempts(task), humanize.Age(now.Sub(task.CreatedAt)), lasted, cpu,
-			memory, present.Note(task, held, now), failure, worker, present.JobText(task)})
+// TaskSheet is the list of tasks. With wide, its table has all columns, and lines
+// that may be wider than the terminal.
+func TaskSheet(held admin.Holds, now time.Time, wide bool) term.Sheet[jobs.Task] {
+	usual := strconv.Itoa(taskspec.DefaultPriority)
+	if wide {
+		usual = ""
 	}
-	return t
+	return term.Sheet[jobs.Task]{
+		Record: func(t jobs.Task) term.Record { return record.NewTask(t, now) },
+		Line:   func(t jobs.Task) []any { return listLine(t, held, now) },
+		Cells:  func(t jobs.Task) []string { return listCells(t, held, now, wide) },
+		Table: term.Table{NoCut: wide, Columns: []term.Column{{Name: "ID", AlignRight: true},
+			{Name: "STATE", Paint: term.StateColour}, {Name: "QUEUE", DropOrder: 5},
+			{Name: "PRI", AlignRight: true, DropOrder: 2, Usual: usual}, {Name: "LANE", DropOrder: 1}, {Name: "TRY", DropOrder: 3},
+			{Name: "AGE", AlignRight: true, DropOrder: 6}, {Name: "TIME", AlignRight: true, DropOrder: 7},
+			{Name: "CPU", AlignRight: true, DropOrder: 1}, {Name: "MEMORY", AlignRight: true, DropOrder: 1},
+			{Name: "NOTE", DropOrder: 8}, {Name: "ERROR", DropOrder: 4}, {Name: "WORKER", DropOrder: 1}, {Name: "JOB"}}},
+	}
+}
+
+// listCells returns the row of a task. The columns LANE, CPU, MEMORY and WORKER
+// have texts only with wide.
+func listCells(t jobs.Task, held admin.Holds, now time.Time, wide bool) []string {
+	lane, cpu, memory, worker, lasted := "", "", "", "", ""
+	failure := humanize.Cut(failureText(t), errorMost)
+	if wide {
+		lane, cpu, memory, worker = t.Lane, present.CPU(t.Usage), present.Memory(t.Usage), t.Worker
+		failure = failureText(t)
+	}
+	if d, ok := present.Lasted(t, now); ok && (t.State == jobs.Running || t.State.Finished()) {
+		lasted = humanize.Took(d)
+	}
+	return []string{strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, strconv.Itoa(t.Priority), lane, present.Attempts(t),
+		humanize.Age(now.Sub(t.CreatedAt)), lasted, cpu, memory, present.Note(t, held, now), failure, worker, present.JobText(t)}
 }

@@ -64,7 +64,7 @@ func sampleTasks() []jobs.Task {
 // listText returns the list as it looks on a terminal with this number of columns.
 func listText(columns int, tasks []jobs.Task, wide bool) string {
 	p, out, _ := termtest.Printer(columns)
-	p.Table(view.ListTable(tasks, admin.Holds{}, noon, wide))
+	_ = view.TaskSheet(admin.Holds{}, noon, wide).Print(p, tasks) // Flush returns the error
 	p.Flush()
 	return out.String()
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
@@ -24,17 +23,15 @@ type List struct {
 	Oldest       bool
 	ByDue        bool // whether to sort by due time instead of id
 	Wide, Reveal bool
-	Format       *record.Formatter // template of --format; nil if not given
 }
 
 // Print prints the selected tasks.
 func (o List) Print(ctx context.Context, r *runner.Runner, p *term.Printer) error {
-	now := p.Now()
-	var shown []jobs.Task // rows of the table, collected first because the widths of the columns depend on all rows
 	held, err := admin.ReadHolds(ctx, r)
 	if err != nil {
 		return err
 	}
+	sheet := TaskSheet(held, p.Now(), o.Wide)
 	n, rest := 0, int64(0)
 	each := func(yield func(jobs.Task) error) (err error) { rest, err = o.Each(ctx, r, yield); return err }
 	if o.ByDue {
@@ -42,29 +39,17 @@ func (o List) Print(ctx context.Context, r *runner.Runner, p *term.Printer) erro
 	}
 	err = each(func(t jobs.Task) error {
 		n++
-		switch {
-		case p.JSON || o.Format != nil:
-			one, err := o.record(ctx, r, t, now)
-			switch {
-			case err != nil:
-				return err
-			case p.JSON:
-				return p.Record(one)
-			}
-			return o.Format.Record(one)
-		case p.Stdout.TTY:
-			shown = append(shown, t)
-		default:
-			ListLine(p, t, held, now)
+		if !o.Reveal {
+			return sheet.Add(p, t)
 		}
-		return nil
+		input, err := ReadInput(ctx, r, t)
+		sheet.Record = func(t jobs.Task) term.Record { return record.Reveal(record.NewTask(t, p.Now()), t.Env, input) }
+		return cmp.Or(err, sheet.Add(p, t))
 	})
 	if err != nil {
 		return err
 	}
-	if len(shown) > 0 {
-		p.Table(ListTable(shown, held, now, o.Wide))
-	}
+	sheet.End(p)
 	if err := MissingTasks(ctx, r, o.Filter.IDs); err != nil {
 		return err
 	}
@@ -104,33 +89,19 @@ func (o List) PrintGroups(ctx context.Context, r *runner.Runner, p *term.Printer
 	if o.Rows > 0 {
 		groups = groups[:min(len(groups), o.Rows)]
 	}
-	for _, g := range groups {
-		one := record.NewFailureGroup(g, RetryGroup(o.Filter, g.Key))
-		switch {
-		case p.JSON:
-			err = p.Record(one)
-		case o.Format != nil:
-			err = o.Format.Record(one)
-		case !p.Stdout.TTY:
-			FailureLine(p, g)
-		}
-		if err != nil {
-			return err
-		}
+	if err := failureSheet(o.Filter, p.Now(), o.Wide).Print(p, groups); err != nil {
+		return err
 	}
 	if all == 0 {
 		p.Note("no failed tasks")
 		return WarnUnknown(ctx, r, p, o.Filter)
 	}
-	if p.Stdout.TTY && !p.JSON && o.Format == nil {
-		p.Table(FailureTable(groups, p.Now(), o.Wide))
-		text := "%s in %s"
-		if tasks == present.MaxGrouped {
-			text = "the last " + text + " (earlier failures are not counted)"
-		}
-		p.Note(text+"; retry a group: %s", humanize.Plural(tasks, "failed task"), humanize.Plural(all, "group"),
-			RetryGroup(o.Filter, groups[0].Key))
+	text := "%s in %s"
+	if tasks == present.MaxGrouped {
+		text = "the last " + text + " (earlier failures are not counted)"
 	}
+	p.Note(text+"; retry a group: %s", humanize.Plural(tasks, "failed task"), humanize.Plural(all, "group"),
+		RetryGroup(o.Filter, groups[0].Key))
 	return nil
 }
 
@@ -226,14 +197,4 @@ func MissingTasks(ctx context.Context, r *runner.Runner, ids []int64) error {
 		return failure.NoTasks(missing)
 	}
 	return nil
-}
-
-// record returns the record of a task that --json or --format prints.
-func (o List) record(ctx context.Context, r *runner.Runner, t jobs.Task, now time.Time) (any, error) {
-	task := record.NewTask(t, now)
-	if !o.Reveal {
-		return task, nil
-	}
-	input, err := ReadInput(ctx, r, t)
-	return task.Reveal(t.Env, input), err
 }

@@ -60,17 +60,11 @@ func printAllQueues(p *term.Printer, known []runner.Queue, pauses runner.Pauses)
 }
 
 func printQueue(p *term.Printer, q runner.Queue) error {
-	switch {
-	case p.JSON:
-		return p.Record(record.NewQueue(q, p.Now()))
-	case p.Stdout.TTY:
-		p.Print(q.Queue + "  " + pauseText(q.Pause, q.Counts[jobs.Pending], p.Now()))
-	case q.Pause.Until.IsZero():
-		p.Fields(q.Queue, pauseState(q.Pause))
-	default:
-		p.Fields(q.Queue, pauseState(q.Pause), record.Stamp(q.Pause.Until).String())
+	line := []any{q.Queue, pauseState(q.Pause)}
+	if !q.Pause.Until.IsZero() {
+		line = append(line, term.Stamp(q.Pause.Until))
 	}
-	return nil
+	return p.Answer(record.NewQueue(q, p.Now()), q.Queue+"  "+pauseText(q.Pause, q.Counts[jobs.Pending], p.Now()), line...)
 }
 
 func pauseState(pause runner.Pause) string {

@@ -73,7 +73,7 @@ func TestRecordsKeepNumbersAndText(t *testing.T) {
 	for d, want := range map[time.Duration]string{2100 * time.Millisecond: "2.1", 0: "0", time.Millisecond: "0.001",
 		2099900 * time.Microsecond: "2.099",
 		time.Hour:                  "3600", taskspec.MaxDelay + time.Millisecond: "315360000.001"} {
-		if got := strings.TrimSpace(jsonLine(t, record.Seconds(d))); got != want {
+		if got := strings.TrimSpace(jsonLine(t, term.Seconds(d))); got != want {
 			t.Errorf("%v: got %s, want %s", d, got, want)
 		}
 	}
@@ -114,12 +114,9 @@ func TestTheDurationOfARunningTaskIsItsRunningTime(t *testing.T) {
 	testkit.Contains(t, jsonLine(t, record.NewTask(running, noon)), `"duration":null,`)
 }
 
-func TestPairsOfARecord(t *testing.T) {
-	list, err := record.Pairs(record.NewTask(jobs.Task{ID: 7, Label: "a\tb\x1b", Args: json.RawMessage(`["<","\\"]`), Priority: 5}, noon))
-	testkit.NoError(t, err)
-	testkit.Len(t, "pairs", list, len(record.NewTask(jobs.Task{}, noon)))
-	for i, want := range []record.Pair{{Key: "id", Value: "7"}, {Key: "job", Value: ""}, {Key: "args", Value: `["<","\\"]`},
-		{Key: "label", Value: "a\tb\x1b"}} {
-		testkit.Equal(t, "pair "+want.Key, list[i], want)
+func TestTextsOfARecord(t *testing.T) {
+	r := record.NewTask(jobs.Task{ID: 7, Label: "a\tb\x1b", Args: json.RawMessage(`["<","\\"]`), Priority: 5}, noon)
+	for key, want := range map[string]string{"id": "7", "job": "", "args": `["<","\\"]`, "label": "a\tb\x1b", "lane": ""} {
+		testkit.Equal(t, key, term.Text(r.Get(key)), want)
 	}
 }

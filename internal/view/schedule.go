@@ -16,32 +16,29 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ScheduleLine prints a schedule as a line with tabs, for other programs.
-func ScheduleLine(p *term.Printer, s jobs.Schedule) {
-	lasted := ""
-	if s.LastState.Finished() {
-		lasted = record.Seconds(s.LastDuration).String()
-	}
-	p.Fields(s.Name, s.Cron, s.Zone, record.Stamp(s.NextAt).String(), string(s.LastState), record.Stamp(s.LastAt).String(), lasted,
-		strconv.FormatInt(s.Skipped, 10), specText(s.Spec))
-}
-
 // specText describes the command or function in a Spec.
 func specText(s jobs.Spec) string { return present.JobText(lifecycle.NewTask(&s, time.Time{})) }
 
-// ScheduleTable returns a table of schedules, for a terminal.
-func ScheduleTable(list []jobs.Schedule, now time.Time, width int) term.Table {
-	t := term.Table{Columns: []term.Column{{Name: "NAME"}, {Name: "CRON", DropOrder: 3}, {Name: "ZONE", DropOrder: 1}, {Name: "NEXT"},
-		{Name: "LAST", DropOrder: 4, Paint: lastColour}, {Name: "TOOK", AlignRight: true, DropOrder: 2}, {Name: "JOB"}}}
-	for _, s := range list {
-		lasted := ""
-		if s.LastState.Finished() {
-			lasted = humanize.Took(s.LastDuration)
-		}
-		t.Rows = append(t.Rows, []string{term.Cut(s.Name, nameWidth(width)), s.Cron, s.Zone, nextText(s, now), lastText(s, now), lasted,
-			specText(s.Spec)})
+// Schedules is the list of schedules. width is that of the terminal.
+func Schedules(now time.Time, width int, reveal bool) term.Sheet[jobs.Schedule] {
+	return term.Sheet[jobs.Schedule]{
+		Record: func(s jobs.Schedule) term.Record { return record.NewSchedule(s, reveal) },
+		Line: func(s jobs.Schedule) []any {
+			return append(record.NewSchedule(s, false).Only("name", "cron", "zone", "next_at", "last_state", "last_at", "last_duration",
+				"skipped").Values(), specText(s.Spec))
+		},
+		Table: term.Table{Columns: []term.Column{{Name: "NAME"}, {Name: "CRON", DropOrder: 3}, {Name: "ZONE", DropOrder: 1},
+			{Name: "NEXT"}, {Name: "LAST", DropOrder: 4, Paint: lastColour}, {Name: "TOOK", AlignRight: true, DropOrder: 2},
+			{Name: "JOB"}}},
+		Cells: func(s jobs.Schedule) []string {
+			lasted := ""
+			if s.LastState.Finished() {
+				lasted = humanize.Took(s.LastDuration)
+			}
+			return []string{term.Cut(s.Name, nameWidth(width)), s.Cron, s.Zone, nextText(s, now), lastText(s, now), lasted,
+				specText(s.Spec)}
+		},
 	}
-	return t
 }
 
 // nextText says when the next tick of a schedule is, such as "in 8h", "now" or "paused".

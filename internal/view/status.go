@@ -1,9 +1,9 @@
 package view
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"example.com/runner/internal/admin"
@@ -58,28 +58,34 @@ func WarnFrozen(ctx context.Context, r *runner.Runner, p *term.Printer) error {
 	return err
 }
 
-// Record returns the JSON record of the status.
-func (s *Status) Record() record.Status {
-	return record.Status{DB: s.Path, DBBytes: s.DBSize, WALBytes: s.wal, Schema: admin.SchemaVersion(), Version: runner.Version,
-		Paused: admin.AllPaused(s.Holds.Pauses), PausedTasks: s.PausedTasks,
-		Workers:   record.List(s.Workers, record.NewWorker),
-		Schedules: record.List(s.Schedules, func(schedule jobs.Schedule) record.Schedule { return record.NewSchedule(schedule, false) }),
-		Problems: record.List(s.Problems, func(p present.Problem) record.Problem {
-			return record.Problem{Code: p.Code, Message: p.Message, Try: p.Try}
-		}),
-		Queues: record.List(s.Queues, func(q runner.Queue) any {
+// Record returns the record of the status.
+func (s *Status) Record() term.Record {
+	return term.NewRecord("db", s.Path, "db_bytes", s.DBSize, "wal_bytes", s.wal, "schema", admin.SchemaVersion(),
+		"version", runner.Version, "paused", admin.AllPaused(s.Holds.Pauses), "paused_tasks", s.PausedTasks,
+		"workers", record.List(s.Workers, record.NewWorker),
+		"queues", record.List(s.Queues, func(q runner.Queue) term.Record {
 			if s.stats != nil {
 				return record.NewQueueStats(q, s.stats[q.Queue], s.Now)
 			}
 			return record.NewQueue(q, s.Now)
-		})}
+		}),
+		"schedules", record.List(s.Schedules, func(schedule jobs.Schedule) term.Record { return record.NewSchedule(schedule, false) }),
+		"problems", record.List(s.Problems, record.NewProblem))
 }
 
 // Lines prints the status as lines with tabs, for other programs.
-func (s *Status) Lines(p *term.Printer) error {
-	status := s.Record()
-	return cmp.Or(record.Lines(p, "queue", status.Queues), record.Lines(p, "worker", status.Workers),
-		record.Lines(p, "schedule", status.Schedules), record.Lines(p, "problem", status.Problems))
+func (s *Status) Lines(p *term.Printer) {
+	for _, m := range s.Record().Only("queues", "workers", "schedules", "problems") {
+		printRecords(p, strings.TrimSuffix(m.Key, "s"), m.Value.([]term.Record))
+	}
+}
+
+// printRecords prints each record of a list as a line with tabs that begins with
+// a word.
+func printRecords(p *term.Printer, word string, list []term.Record) {
+	for _, r := range list {
+		p.Fields(append([]any{word}, r.Values()...)...)
+	}
 }
 
 // Summary returns the status in one line: the time, the workers, the unfinished tasks, the tasks that ended in the last 24 hours, and the

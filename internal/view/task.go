@@ -2,7 +2,6 @@
 package view
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -79,38 +78,33 @@ func (s *Task) lastEnded() *jobs.Attempt {
 	return nil
 }
 
-// Record returns the complete JSON record of the task.
-func (s *Task) Record() record.Record {
-	full := record.NewTask(s.Task, s.Now).
-		With("why", record.OrNull(s.Why)).
-		With("dependencies", record.List(s.on, record.NewDependency)).
-		With("dependents", record.List(s.by, record.NewDependency)).
-		With("steps", record.List(s.Steps, record.NewStep)).
-		With("changes", record.List(s.Changes, record.NewTaskChange)).
-		With("history", record.List(s.Attempts, record.NewAttempt)).
-		With("outlived", record.List(s.Outlived, func(p admin.OrphanProcess) record.Process {
-			return record.Process{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID}
-		}))
+// Record returns the complete record of the task.
+func (s *Task) Record() term.Record {
+	full := record.NewTask(s.Task, s.Now).With("why", term.Known(s.Why),
+		"dependencies", record.List(s.on, record.NewDependency),
+		"dependents", record.List(s.by, record.NewDependency),
+		"steps", record.List(s.Steps, record.NewStep),
+		"changes", record.List(s.Changes, record.NewTaskChange),
+		"history", record.List(s.Attempts, record.NewAttempt),
+		"outlived", record.List(s.Outlived, record.NewProcess))
 	if s.Reveal {
-		return full.Reveal(s.Task.Env, s.Input)
+		return record.Reveal(full, s.Task.Env, s.Input)
 	}
 	return full
 }
 
 // Lines prints the task as lines with tabs, for other programs.
-func (s *Task) Lines(p *term.Printer) error {
-	list, err := record.Pairs(s.Record())
-	if err != nil {
-		return err
-	}
-	for _, pair := range list {
-		if pair.Key != "history" && pair.Key != "steps" && pair.Key != "changes" {
-			p.Fields(pair.Key, pair.Value)
+func (s *Task) Lines(p *term.Printer) {
+	words := map[string]string{"steps": "step", "changes": "change", "history": "attempt"}
+	full := s.Record()
+	for _, m := range full {
+		if words[m.Key] == "" {
+			p.Fields(m.Key, m.Value)
 		}
 	}
-	return cmp.Or(record.Lines(p, "step", record.List(s.Steps, record.NewStep)),
-		record.Lines(p, "change", record.List(s.Changes, record.NewTaskChange)),
-		record.Lines(p, "attempt", record.List(s.Attempts, record.NewAttempt)))
+	for _, m := range full.Only("steps", "changes", "history") {
+		printRecords(p, words[m.Key], m.Value.([]term.Record))
+	}
 }
 
 // ReadInput returns the standard input for the command of a task, or nil if there is none.
