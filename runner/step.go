@@ -37,41 +37,7 @@ import (
 // `runner show` and Runner.Steps list the steps of a task. Retry keeps the steps of a task that failed, and deletes those of a task that
 // completed. Outside of an attempt Step calls the part and stores nothing, so that functions can be tested without a Runner.
 func Step[T any](ctx context.Context, name string, do func(context.Context) (T, error)) (T, error) {
-	if do == nil {
-		var zero T
-		return zero, errNilStep(name)
-	}
-	if !engine.InAttempt(ctx) {
-		return do(ctx)
-	}
-	return decodeStep[T](engine.Step(ctx, name, encodeStep(name, do)))
-}
-
-// encodeStep returns a function that calls the function "do" and returns its value as JSON.
-func encodeStep[T any](name string, do func(context.Context) (T, error)) func(context.Context) (json.RawMessage, error) {
-	return func(ctx context.Context) (json.RawMessage, error) {
-		value, err := do(ctx)
-		if err != nil {
-			return nil, err
-		}
-		text, err := taskjson.MarshalResult(value)
-		if err != nil {
-			return nil, fmt.Errorf("%w: the value of %q: %w", jobs.ErrStep, name, err)
-		}
-		return text, nil
-	}
-}
-
-// decodeStep decodes the stored value of a step.
-func decodeStep[T any](text json.RawMessage, err error) (T, error) {
-	var value, zero T
-	if err == nil {
-		err = json.Unmarshal(text, &value)
-	}
-	if err != nil {
-		return zero, err
-	}
-	return value, nil
+	return step(ctx, nil, name, do)
 }
 
 // StepTx is Step for a part of a function whose effect is in the database itself: it stores the value of the step in a transaction of the
@@ -87,28 +53,44 @@ func decodeStep[T any](text json.RawMessage, err error) (T, error) {
 // errors are jobs.ErrStep as for Step, jobs.ErrLost if the attempt does not own the task any more, jobs.ErrInvalid for a nil tx or a
 // transaction of another file, jobs.ErrBusy, or an error of the driver. Outside of an attempt StepTx calls the part, stores nothing, and
 // leaves tx as it is.
-func StepTx[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (T, error)) (T, error) {
-	if do != nil && !engine.InAttempt(ctx) {
-		return do(ctx)
+func StepTx[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (T, error)) (value T, err error) {
+	inAttempt := engine.InAttempt(ctx)
+	if inAttempt && tx == nil {
+		return value, invalidValue("begin it with the handle of the application", "the transaction of step %q is nil", name)
 	}
-	value, err := stepTx(ctx, tx, name, do)
-	if err != nil && tx != nil {
+	value, err = step(ctx, tx, name, do)
+	if err != nil && inAttempt {
 		_ = tx.Rollback() // tx may have ended already
 	}
 	return value, err
 }
 
-// stepTx does what StepTx does within an attempt, but it does not roll tx back after an error.
-func stepTx[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (T, error)) (T, error) {
+// step does what Step does, in the transaction tx if there is one.
+func step[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (T, error)) (value T, err error) {
 	if do == nil {
-		var zero T
-		return zero, errNilStep(name)
+		return value, fmt.Errorf("%w: the function of %q is nil", jobs.ErrStep, name)
 	}
-	return decodeStep[T](engine.StepTx(ctx, tx, name, encodeStep(name, do)))
-}
-
-func errNilStep(name string) error {
-	return fmt.Errorf("%w: the function of %q is nil", jobs.ErrStep, name)
+	if !engine.InAttempt(ctx) {
+		return do(ctx)
+	}
+	text, err := engine.Step(ctx, tx, name, func(ctx context.Context) (json.RawMessage, error) {
+		value, err := do(ctx)
+		if err != nil {
+			return nil, err
+		}
+		text, err := taskjson.MarshalResult(value)
+		if err != nil {
+			return nil, fmt.Errorf("%w: the value of %q: %w", jobs.ErrStep, name, err)
+		}
+		return text, nil
+	})
+	if err != nil {
+		return value, err
+	}
+	if err := json.Unmarshal(text, &value); err != nil {
+		return *new(T), err
+	}
+	return value, nil
 }
 
 // Sleep delays the rest of a function by d. It sleeps once, even if the task has several attempts. Sleep returns an error that the function

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,23 +22,29 @@ import (
 type steps struct {
 	mu     sync.Mutex
 	known  *lifecycle.Steps // steps in the database; nil until the first step of the attempt reads them
-	stale  bool             // whether the next Step must read the steps again, because a transaction may have changed them (StepTx)
+	stale  bool             // whether the next Step must read the steps again, because a transaction may have changed them
 	asleep error            // error that the function has to return after a sleep has begun; nil before that
 }
 
 // InAttempt reports whether ctx is the context of an attempt.
 func InAttempt(ctx context.Context) bool { return attemptFrom(ctx) != nil }
 
-// Step returns the value of a step of the handler with the context ctx. The value comes from an earlier attempt, or else from a call of the
-// function "do".
-func Step(ctx context.Context, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
+// Step returns the value of a step of the handler with the context ctx. The
+// value comes from an earlier attempt, or else from a call of the function "do".
+//
+// With a tx, Step stores the value in that transaction of the program. After an
+// error the caller rolls tx back. Nobody tells the engine when tx ends, and
+// whether it was committed. So each call with a tx reads the stored steps, those
+// of tx itself included, and the next Step or Sleep reads them again. A step that
+// was rolled back is then gone, and its name is free.
+func Step(ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 	a := attemptFrom(ctx)
 	s := a.loadSteps()
 	if !s.mu.TryLock() {
 		return nil, errConcurrent(name)
 	}
 	defer s.mu.Unlock()
-	step, stored, err := a.storedStep(ctx, name, false)
+	step, stored, err := a.storedStep(ctx, tx, name, false)
 	if err != nil {
 		return nil, err
 	}
@@ -49,11 +56,13 @@ func Step(ctx context.Context, name string, do func(context.Context) (json.RawMe
 		step = jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: now(), Value: value}
 		write, cancel := Outlive(ctx, storeWait)
 		defer cancel()
-		if err := a.storeStep(write, step); err != nil {
+		if err := a.storeStep(write, tx, step); err != nil {
 			return nil, err
 		}
 	}
-	s.known.Pass(name)
+	if tx == nil {
+		s.known.Pass(name)
+	}
 	return step.Value, nil
 }
 
@@ -71,14 +80,14 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 		return errConcurrent(name)
 	}
 	defer s.mu.Unlock()
-	step, stored, err := a.storedStep(ctx, name, true)
+	step, stored, err := a.storedStep(ctx, nil, name, true)
 	if err != nil {
 		return err
 	}
 	at := now()
 	if !stored {
 		step = jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: at, WakeAt: at.Add(max(d, 0)).Truncate(time.Millisecond)}
-		if err := a.storeStep(ctx, step); err != nil {
+		if err := a.storeStep(ctx, nil, step); err != nil {
 			return err
 		}
 	}
@@ -105,32 +114,39 @@ func (a *attempt) loadSteps() *steps {
 }
 
 // storedStep returns the stored record of a step or sleep. It returns false if the step is new.
-func (a *attempt) storedStep(ctx context.Context, name string, sleep bool) (jobs.Step, bool, error) {
+func (a *attempt) storedStep(ctx context.Context, tx *sql.Tx, name string, sleep bool) (jobs.Step, bool, error) {
 	s := a.loadSteps()
 	switch {
 	case s.asleep != nil:
 		return jobs.Step{}, false, s.asleep
 	case ctx.Err() != nil:
 		return jobs.Step{}, false, context.Cause(ctx)
-	case s.known == nil || s.stale:
-		stored, err := a.e.store.Steps(ctx, a.task.ID)
-		if err != nil {
+	case tx != nil || s.known == nil || s.stale:
+		if err := a.readSteps(ctx, tx); err != nil {
 			return jobs.Step{}, false, err
 		}
-		a.setSteps(stored, false)
 	}
 	return s.known.Stored(name, sleep)
 }
 
-// setSteps sets the stored steps of the task. The parameter "stale" reports whether they were read in a transaction that has not ended
-// (StepTx). If so, the next Step or Sleep must read them again.
-func (a *attempt) setSteps(stored []jobs.Step, stale bool) {
+// readSteps reads the stored steps of the task, in the transaction tx if there is one.
+func (a *attempt) readSteps(ctx context.Context, tx *sql.Tx) (err error) {
+	var stored []jobs.Step
+	if tx == nil {
+		stored, err = a.e.store.Steps(ctx, a.task.ID)
+	} else {
+		stored, err = a.e.store.StepsTx(ctx, tx, a.task.ID)
+	}
+	if err != nil {
+		return err
+	}
 	s := a.loadSteps()
-	if s.stale = stale; s.known == nil {
+	if s.stale = tx != nil; s.known == nil {
 		s.known = lifecycle.NewSteps(stored, a.task.GenerationID)
 	} else {
 		s.known.Reload(stored)
 	}
+	return nil
 }
 
 // storeWait is how long Step may still try to store a step after its context has ended. Step does not give up at once, because the work of
@@ -138,9 +154,15 @@ func (a *attempt) setSteps(stored []jobs.Step, stale bool) {
 const storeWait = time.Second
 
 // storeStep stores a new step.
-func (a *attempt) storeStep(ctx context.Context, step jobs.Step) error {
+func (a *attempt) storeStep(ctx context.Context, tx *sql.Tx, step jobs.Step) (err error) {
 	s := a.loadSteps()
-	if err := a.e.worker.AddStep(ctx, a.claim, s.known.Len()+1, step); err != nil {
+	seq := s.known.Len() + 1
+	if tx == nil {
+		err = a.e.worker.AddStep(ctx, a.claim, seq, step)
+	} else {
+		err = a.e.worker.AddStepTx(ctx, tx, a.claim, seq, step)
+	}
+	if err != nil {
 		a.stopIfLost(err)
 		return err
 	}

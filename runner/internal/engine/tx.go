@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -58,40 +57,6 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	a.inTx.Store(before)
 	a.txResult.Store(result0)
 	return err
-}
-
-// StepTx returns the value of a step of the handler with the context ctx. The value comes from an earlier attempt. If there is none, StepTx
-// calls the function "do" and stores its value within the transaction tx. After an error the caller rolls tx back.
-//
-// The engine does not know when tx ends, and whether it is committed. So each call reads the stored steps, including those of tx itself,
-// and the next Step or Sleep reads them again. A step of a transaction that was rolled back is then gone, and its name is free.
-func StepTx(ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
-	a := attemptFrom(ctx)
-	s := a.loadSteps()
-	if !s.mu.TryLock() {
-		return nil, errConcurrent(name)
-	}
-	defer s.mu.Unlock()
-	if s.asleep != nil {
-		return nil, s.asleep
-	}
-	list, err := a.e.store.StepsTx(ctx, tx, a.task.ID)
-	if err != nil {
-		return nil, err
-	}
-	a.setSteps(list, true)
-	step, stored, err := s.known.Stored(name, false)
-	if err != nil || stored {
-		return step.Value, err
-	}
-	value, err := do(ctx)
-	if err != nil {
-		return nil, err
-	}
-	step = jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: now(), Value: value}
-	err = a.e.worker.AddStepTx(context.WithoutCancel(ctx), tx, a.claim, len(list)+1, step)
-	a.stopIfLost(err)
-	return value, err
 }
 
 // rollback ends a transaction that failed. It ignores errors, because the transaction may have ended already.
