@@ -47,11 +47,8 @@ var (
 // read the table itself, beginning with its newest row.
 const few = 10_000
 
-// Page says how many rows of a list to return, and from which end.
-type Page struct {
-	Limit  int  // maximum number of rows; 0 for no limit
-	Oldest bool // whether the oldest rows come first; otherwise the newest rows do
-}
+// Page is the part of a list to read.
+type Page = jobs.Page
 
 // condition is a WHERE clause, built from constant templates, with its arguments.
 type condition struct {

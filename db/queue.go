@@ -3,6 +3,8 @@ package db
 import (
 	"context"
 	"time"
+
+	"example.com/runner/jobs"
 )
 
 // insertPause pauses queue [1] at time [2], for user [3], with reason [4] and until [5]. If the queue is already paused, insertPause
@@ -34,16 +36,11 @@ ON CONFLICT (queue) DO UPDATE SET paused_at = excluded.paused_at, paused_by = ex
 	endDeletionPause = command(`DELETE FROM {pauses} WHERE queue = '` + DeletionPause + `' AND (paused_at = ?1 OR ?1 = 0)`)
 )
 
-// Pause describes the pause of a queue: when it began, who began it, why, and when it ends.
-type Pause struct {
-	At     time.Time
-	By     string
-	Reason string    // may be empty
-	Until  time.Time // zero: the pause lasts until Resume
-}
+// Pause is the pause of a queue, of all queues, or of deletions.
+type Pause = jobs.Pause
 
-// EndsBefore reports whether a queue stays paused after p because of the other pause, that of the whole database.
-func (p Pause) EndsBefore(other Pause) bool {
+// EndsBefore reports whether a queue whose own pause is p stays paused because of the other pause, that of the whole database.
+func EndsBefore(p, other Pause) bool {
 	return !p.Until.IsZero() && !other.At.IsZero() && (other.Until.IsZero() || other.Until.After(p.Until))
 }
 

@@ -86,28 +86,18 @@ type countRow struct {
 	N     int        `db:"n"`
 }
 
-// QueueStat has the numbers of tasks and the pause of one queue.
-type QueueStat struct {
-	Queue  string
-	Counts map[jobs.State]int // number of unfinished tasks by state
-	Jobs   map[string]int     // pending tasks by job
-	Ended  map[jobs.State]int // number of tasks that ended since a time (see Queues), by state; a task that ended twice counts twice
-	Failed int                // number of the failed tasks in Ended that were neither retried nor deleted since
-	Pause  Pause              // pause of the queue; if it has none or ends earlier, that of the whole database; zero if neither is paused
-	Oldest time.Time          // due time of the pending task that has waited longest; zero if no task is pending
-}
-
-// Queues returns the QueueStat of each queue, by name. It returns a queue only if the queue has unfinished tasks, is paused, or had a task
+// Queues returns each queue, by name. It returns a queue only if the queue has unfinished tasks, is paused, or had a task
 // that ended at or after the time in the parameter "since". It never scans finished tasks.
-func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*QueueStat, error) {
+func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*jobs.QueueStatus, error) {
 	rows, err := readRows[countRow](ctx, d, countQueues, since.Unix()/60)
 	if err != nil {
 		return nil, err
 	}
-	stats := map[string]*QueueStat{}
-	of := func(queue string) *QueueStat {
+	stats := map[string]*jobs.QueueStatus{}
+	of := func(queue string) *jobs.QueueStatus {
 		if stats[queue] == nil {
-			stats[queue] = &QueueStat{Queue: queue, Counts: map[jobs.State]int{}, Jobs: map[string]int{}, Ended: map[jobs.State]int{}}
+			stats[queue] = &jobs.QueueStatus{Queue: queue, Counts: map[jobs.State]int{}, Jobs: map[string]int{},
+				Ended: map[jobs.State]int{}}
 		}
 		return stats[queue]
 	}
@@ -135,7 +125,7 @@ func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*Queu
 	}
 	for _, stat := range stats {
 		stat.Pause = pauses[AllQueues]
-		if pause, ok := pauses[stat.Queue]; ok && !pause.EndsBefore(stat.Pause) {
+		if pause, ok := pauses[stat.Queue]; ok && !EndsBefore(pause, stat.Pause) {
 			stat.Pause = pause
 		}
 	}
@@ -144,7 +134,7 @@ func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*Queu
 
 // countFailed sets, for each queue, the number of tasks that are failed now. If there are failedMost such tasks or more, it sets another
 // number instead: that of all tasks that have failed, including those that were retried since.
-func (d *DB) countFailed(ctx context.Context, stats map[string]*QueueStat, since time.Time) error {
+func (d *DB) countFailed(ctx context.Context, stats map[string]*jobs.QueueStatus, since time.Time) error {
 	ended := 0
 	for _, stat := range stats {
 		ended += stat.Ended[jobs.Failed]
@@ -173,7 +163,7 @@ func (d *DB) countFailed(ctx context.Context, stats map[string]*QueueStat, since
 
 // findOldest sets, for each queue, the due time of the pending task that has
 // waited longest. It compares the first task of each job and priority.
-func (d *DB) findOldest(ctx context.Context, stats map[string]*QueueStat) error {
+func (d *DB) findOldest(ctx context.Context, stats map[string]*jobs.QueueStatus) error {
 	var pairs [][2]string
 	for _, stat := range stats {
 		for job := range stat.Jobs {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -51,28 +52,7 @@ var selectWorkers = query(`SELECT id, name, host, boot_id, pid, pid_namespace, "
 FROM {workers} WHERE ended_at IS NULL AND beat_at >= ? ORDER BY started_at, id`)
 
 // WorkerInfo describes a worker.
-type WorkerInfo struct {
-	ID        string
-	Name      string
-	Host      string
-	BootID    string
-	PID       int
-	Namespace string // PID namespace
-	User      string
-	UID       int
-	Version   string
-	Slots     int
-	Queues    []jobs.QueueMax // queues that the worker serves; nil for all
-	Jobs      []string        // the jobs whose tasks the worker takes; none if Single
-	Single    bool            // whether the worker runs only a task that it adds itself; only Register reads this field
-	State     string          // one of the states of workers, such as WorkerReady
-	Lease     time.Duration
-	StartedAt time.Time
-	BeatAt    time.Time
-	Running   []int64    // ids of the worker's running tasks
-	Leaked    int        // number of functions that still run although the worker has released their slots
-	Hooks     jobs.Hooks // hooks that apply to tasks without hooks of their own; only Register reads this field
-}
+type WorkerInfo = jobs.Worker
 
 // Worker is a registered worker. Only one goroutine may call Cycle at a time. All other methods are safe for concurrent use.
 type Worker struct {
@@ -81,7 +61,7 @@ type Worker struct {
 	number         int64 // identifies the worker in the rows of tasks and attempts
 	claimer        *claimer
 	attemptCounter attemptCounter
-	hooks          jobs.Hooks   // hooks that apply to tasks without hooks of their own
+	hooks          jobs.Hooks   // see SetHooks
 	leaked         atomic.Int64 // the number that SetLeaked has set
 	slowPath       atomic.Int64 // how many of the next calls of Cycle skip the fast path (fastpath.go); 0 or less for none
 }
@@ -92,6 +72,9 @@ func (w *Worker) Number() int64 { return w.number }
 // ID returns the worker's id, which is random and never reused.
 func (w *Worker) ID() string { return w.id }
 
+// SetHooks sets the hooks of tasks without hooks of their own. Call it before all other methods.
+func (w *Worker) SetHooks(h jobs.Hooks) { w.hooks = h }
+
 // NewWorkerID returns a new random id for a worker.
 func NewWorkerID() string { return uuid.Must(uuid.NewV7()).String() }
 
@@ -101,17 +84,12 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, list []ClaimJob) (*W
 		return nil, err
 	}
 	id := cmp.Or(info.ID, NewWorkerID())
-	w := &Worker{db: d, id: id, claimer: newClaimer(id, list), hooks: info.Hooks}
-	names := []string{}
-	for _, job := range list {
-		if !info.Single {
-			names = append(names, job.Job)
-		}
-	}
+	w := &Worker{db: d, id: id, claimer: newClaimer(id, list)}
 	var queues any
 	if info.Queues != nil {
 		queues = jsonText(info.Queues)
 	}
+	names := slices.Concat([]string{}, info.Jobs) // never nil
 	at := info.StartedAt.UnixMilli()
 	return w, d.update(ctx, normal, func(t *tx) error {
 		err := t.scan(insertWorker, []any{w.id, info.Name, info.Host, info.BootID, int64(info.PID), info.Namespace, info.User,

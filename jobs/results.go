@@ -44,3 +44,67 @@ type QueueMax struct {
 	Queue string `json:"queue"`
 	Max   int    `json:"max"` // greatest number of tasks or batches of the queue that the worker runs at once; 0 for all slots
 }
+
+// Worker is the record that a worker has written about itself.
+type Worker struct {
+	ID        string // random text that identifies the worker; no other worker ever has the same id
+	Name      string // name of the worker, from runner.Options.Name
+	Host      string
+	BootID    string // id of the current boot of the machine when the worker started; empty if unknown
+	PID       int
+	Namespace string     // PID namespace that PID belongs to; empty if unknown
+	User      string     // name of the user who runs the worker
+	UID       int        // id of the user who runs the worker; -1 if unknown
+	Version   string     // version of runner in the worker, as in the constant runner.Version
+	Slots     int        // greatest number of attempts that the worker runs at once; the attempts of a batch count as one
+	Queues    []QueueMax // queues that the worker serves; nil for all queues
+	Jobs      []string   // names of the jobs whose tasks the worker takes; none in runner run
+	// State is the state of the worker when Workers was called. In this table, "it" is the worker:
+	//
+	//	ready:      it starts tasks.
+	//	draining:   it starts no more tasks.
+	//	overloaded: it starts no task, because the load of its machine is too high (runner.Options.MaxLoad).
+	//	low_memory: it starts no task, because its machine has too little free memory (runner.Options.MinFreeMemory).
+	//	lost:       it is dead, or its last heartbeat is older than its lease.
+	State     string
+	Lease     time.Duration
+	StartedAt time.Time
+	BeatAt    time.Time // time of the last heartbeat of the worker
+	Dead      bool      // whether the process of the worker is known to be dead; false for a worker of another machine
+	Running   []int64   // ids of the tasks that the worker runs
+	Leaked    int       // number of handlers that still run although runner.Options.ReleaseStuck has released their slots, as of BeatAt
+}
+
+// QueueStatus is a queue with its counts.
+type QueueStatus struct {
+	Queue  string         // name of the queue
+	Counts map[State]int  // numbers of unfinished tasks by state
+	Jobs   map[string]int // numbers of pending tasks by job
+	Ended  map[State]int  // numbers of tasks that ended in the last 24 hours, by state; a task that ended twice counts twice
+	// Failed is how many of the failed tasks in Ended are still failed, because they were neither retried nor deleted since. If 1,000 or
+	// more tasks of all queues are still failed, Failed also counts the tasks that were retried or deleted.
+	Failed int
+	Pause  Pause     // pause of this queue or of all queues, which keeps its tasks from starting; zero if there is none
+	Oldest time.Time // due time of the pending task that waits longest; zero if no task waits
+}
+
+// Pause is a pause of a queue, of all queues, or of deletions.
+type Pause struct {
+	At     time.Time // when the pause began; zero if there is no pause
+	By     string    // name of the user who began the pause
+	Reason string    // reason that the user gave for the pause; empty if there is none
+	Until  time.Time // when the pause ends by itself; zero if it lasts until Resume
+}
+
+// Page sets how many entries of a list to return, and in which order.
+type Page struct {
+	Limit  int  // greatest number of entries; 0 for all
+	Oldest bool // whether the oldest entry comes first; by default the newest one does
+}
+
+// Liveness is a report of Work. It shows that the loop of Work is alive and has just used the database.
+type Liveness struct {
+	Running  int           // number of running attempts
+	Draining bool          // whether Work starts nothing more
+	Left     time.Duration // time until Work gives up the attempts that still run, if Draining is set
+}

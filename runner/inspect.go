@@ -12,10 +12,7 @@ import (
 )
 
 // Page sets how many entries of a list to return, and in which order.
-type Page struct {
-	Limit  int  // greatest number of entries; 0 for all
-	Oldest bool // whether the oldest entry comes first; by default the newest one does
-}
+type Page = jobs.Page
 
 // Get returns a task, or jobs.ErrNotFound.
 func (r *Runner) Get(ctx context.Context, id int64) (jobs.Task, error) {
@@ -53,7 +50,7 @@ func (r *Runner) List(ctx context.Context, filter jobs.Filter, page Page) ([]job
 	if err := validSelection(filter, page); err != nil {
 		return nil, err
 	}
-	return r.store.List(ctx, filter, db.Page(page))
+	return r.store.List(ctx, filter, page)
 }
 
 // allPage is the number of tasks that All reads with one query.
@@ -102,7 +99,7 @@ func (r *Runner) IDs(ctx context.Context, filter jobs.Filter, page Page) ([]int6
 	if err := validSelection(filter, page); err != nil {
 		return nil, err
 	}
-	return r.store.IDs(ctx, filter, db.Page(page))
+	return r.store.IDs(ctx, filter, page)
 }
 
 // Count counts the tasks that a filter selects. It may have to read each of them. The error is jobs.ErrInvalid for an unknown state.

@@ -183,9 +183,5 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Liveness is a report of Work. It shows that the loop of Work is alive and has just used the database.
-type Liveness struct {
-	Running  int           // number of running attempts
-	Draining bool          // whether Work starts nothing more
-	Left     time.Duration // time until Work gives up the attempts that still run, if Draining is set
-}
+// Liveness is a report of Work.
+type Liveness = jobs.Liveness

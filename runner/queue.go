@@ -20,12 +20,7 @@ const AllQueues = ""
 const DeletionPause = db.DeletionPause
 
 // Pause is a pause of a queue, of all queues, or of deletions.
-type Pause struct {
-	At     time.Time // when the pause began; zero if there is no pause
-	By     string    // name of the user who began the pause
-	Reason string    // reason that the user gave for the pause; empty if there is none
-	Until  time.Time // when the pause ends by itself; zero if it lasts until Resume
-}
+type Pause = jobs.Pause
 
 // Pauses are all pauses by queue. The key AllQueues has the pause of all queues, and the key DeletionPause has the pause of deletions.
 type Pauses map[string]Pause
@@ -34,7 +29,7 @@ type Pauses map[string]Pause
 // own pause, or the pause of all queues if that lasts longer or is the only one.
 func (p Pauses) Of(queue string) (Pause, bool) {
 	all, allPaused := p[AllQueues]
-	if own, ok := p[queue]; ok && !db.Pause(own).EndsBefore(db.Pause(all)) {
+	if own, ok := p[queue]; ok && !db.EndsBefore(own, all) {
 		return own, true
 	}
 	return all, allPaused
@@ -42,12 +37,7 @@ func (p Pauses) Of(queue string) (Pause, bool) {
 
 // Pauses returns all pauses.
 func (r *Runner) Pauses(ctx context.Context) (Pauses, error) {
-	list, err := r.store.Pauses(ctx, now())
-	pauses := Pauses{}
-	for queue, pause := range list {
-		pauses[queue] = Pause(pause)
-	}
-	return pauses, err
+	return r.store.Pauses(ctx, now())
 }
 
 // Pause makes all workers stop starting tasks of queues, or of all queues with AllQueues, until Resume is called. The pause survives
@@ -111,17 +101,7 @@ func validQueues(queues []string) error {
 }
 
 // Queue is a queue with its counts.
-type Queue struct {
-	Queue  string             // name of the queue
-	Counts map[jobs.State]int // numbers of unfinished tasks by state
-	Jobs   map[string]int     // numbers of pending tasks by job
-	Ended  map[jobs.State]int // numbers of tasks that ended in the last 24 hours, by state; a task that ended twice counts twice
-	// Failed is how many of the failed tasks in Ended are still failed, because they were neither retried nor deleted since. If 1,000 or
-	// more tasks of all queues are still failed, Failed also counts the tasks that were retried or deleted.
-	Failed int
-	Pause  Pause     // pause of this queue or of all queues, which keeps its tasks from starting; zero if there is none
-	Oldest time.Time // due time of the pending task that waits longest; zero if no task waits
-}
+type Queue = jobs.QueueStatus
 
 // Queues returns the queues that have waiting or running tasks, or tasks that ended in the last 24 hours. They are sorted by name.
 func (r *Runner) Queues(ctx context.Context) ([]Queue, error) {
@@ -132,8 +112,7 @@ func (r *Runner) Queues(ctx context.Context) ([]Queue, error) {
 	}
 	queues := make([]Queue, 0, len(stats))
 	for _, q := range stats {
-		queues = append(queues, Queue{Queue: q.Queue, Counts: q.Counts, Jobs: q.Jobs, Ended: q.Ended, Failed: q.Failed,
-			Pause: Pause(q.Pause), Oldest: q.Oldest})
+		queues = append(queues, *q)
 	}
 	slices.SortFunc(queues, func(a, b Queue) int { return cmp.Compare(a.Queue, b.Queue) })
 	return queues, nil

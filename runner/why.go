@@ -139,7 +139,7 @@ func (c waitContext) unserved(t jobs.Task) Wait {
 	if len(ready) == 0 {
 		return Wait{Reason: "no_worker", Draining: draining}
 	}
-	serving := slices.DeleteFunc(ready, func(w Worker) bool { return !w.serves(t.Queue) })
+	serving := slices.DeleteFunc(ready, func(w Worker) bool { return !serves(w, t.Queue) })
 	if len(serving) == 0 {
 		return Wait{Reason: "no_queue"}
 	}

@@ -148,7 +148,7 @@ func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEm
 
 func (r *Runner) engineOptions(untilEmpty bool) engine.Options {
 	o := r.options
-	options := engine.Options{Owner: r, Store: r.store, Notifier: r.notifier, Observer: &r.events, Log: r.log, Version: Version,
+	return engine.Options{Owner: r, Store: r.store, Notifier: r.notifier, Observer: &r.events, Log: r.log, Version: Version,
 		User:     r.user(),
 		Handlers: r.wrapped(), PrepareTick: r.prepareTick, OnTick: r.onTick, Fenced: &r.fenced, Leaked: &r.leaked, UntilEmpty: untilEmpty,
 		Concurrency: o.Concurrency, MaxWait: o.MaxWait,
@@ -158,9 +158,5 @@ func (r *Runner) engineOptions(untilEmpty bool) engine.Options {
 		Timeout: o.Timeout, OutputLimit: o.OutputLimit,
 		LeaveChildren: o.LeaveChildren, Name: o.Name, Keep: o.Keep,
 		KeepFailed: o.KeepFailed, Hooks: o.Hooks,
-		LivenessEvery: o.LivenessEvery, GuardianPath: o.GuardianPath, OwnProcess: o.OwnProcess}
-	if o.Liveness != nil {
-		options.Liveness = func(l engine.Liveness) { o.Liveness(Liveness(l)) }
-	}
-	return options
+		Liveness: o.Liveness, LivenessEvery: o.LivenessEvery, GuardianPath: o.GuardianPath, OwnProcess: o.OwnProcess}
 }

@@ -51,17 +51,18 @@ var ended = lifecycle.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", E
 var fieldTests = group{
 	"a worker is read as it was written": func(s *store) {
 		want := db.WorkerInfo{ID: "w-1", Name: "w", Host: "h", BootID: "b", PID: 7, Namespace: "pid:[1]", User: "ann", UID: 1000,
-			Version: "v", Slots: 4, Queues: []jobs.QueueMax{{Queue: "media", Max: 2}}, Lease: lease, StartedAt: s.now}
+			Version: "v", Slots: 4, Queues: []jobs.QueueMax{{Queue: "media", Max: 2}},
+			Jobs: []string{jobs.CommandJob}, Lease: lease, StartedAt: s.now}
 		w := must(s.Register(s.Context(), want, []db.ClaimJob{{Job: jobs.CommandJob}}))(s)
 		want.Running = s.insert(commandSpec(jobs.Queue("media")))
 		w.SetLeaked(3)
 		s.beat(w, claimsOf(s.claimOnly(w))...)
-		want.Jobs, want.State, want.BeatAt, want.Leaked = []string{jobs.CommandJob}, db.WorkerReady, s.now, 3
+		want.State, want.BeatAt, want.Leaked = db.WorkerReady, s.now, 3
 		got := must(s.Workers(s.Context(), s.now))(s)
 		if len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 			s.Errorf("got  %+v\nwant %+v", got, want)
 		}
-		wantFields(s, got, "Hooks", "Single")
+		wantFields(s, got, "Dead")
 		wantFields(s, must(s.worker().Owners(s.Context()))(s))
 	},
 	"a task and its attempts are read as they were written": func(s *store) {

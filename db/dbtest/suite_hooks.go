@@ -89,8 +89,9 @@ var hookTests = group{
 	"the hooks of the worker are for tasks without their own": func(s *store) {
 		s.insert(commandSpec(jobs.OnEnd(jobs.Hooks{OnSuccess: "own"})), commandSpec(),
 			functionSpec("f", jobs.MaxAttempts(1)))
-		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now, Hooks: allHooks},
+		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now},
 			[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}, {Job: "f", MaxAttempts: 1}}))(s)
+		w.SetHooks(allHooks)
 		claimed := s.claim(w, 3)
 		s.finish(w, claimed[0], lifecycle.Outcome{})
 		s.finish(w, claimed[1], lifecycle.Outcome{})
@@ -100,8 +101,9 @@ var hookTests = group{
 	"the end of a hook, a cancelled task and a retry run no hooks": func(s *store) {
 		s.insert(commandSpec(jobs.OnEnd(allHooks)), commandSpec(jobs.OnEnd(allHooks), jobs.MaxAttempts(2)),
 			commandSpec(jobs.OnEnd(allHooks)))
-		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now, Hooks: allHooks},
+		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now},
 			[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}}))(s)
+		w.SetHooks(allHooks)
 		claimed := s.claim(w, 3)
 		s.finish(w, claimed[0], failed)
 		s.finish(w, claimed[1], failed)
@@ -114,8 +116,9 @@ var hookTests = group{
 		first := s.insert(commandSpec(jobs.MaxAttempts(1)))[0]
 		after := s.insert(commandSpec(jobs.After(first), jobs.OnEnd(allHooks)))[0]
 		expires := s.insert(commandSpec(jobs.In(time.Hour), jobs.ExpiresIn(time.Minute), jobs.OnEnd(allHooks)))[0]
-		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now,
-			Hooks: jobs.Hooks{OnSuccess: "good"}}, []db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}}))(s)
+		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now},
+			[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}}))(s)
+		w.SetHooks(jobs.Hooks{OnSuccess: "good"})
 		s.finish(w, s.claimOnly(w), failed)
 		s.sleep(2 * time.Hour)
 		s.claim(w, 1)

@@ -94,7 +94,7 @@ func withWorker(r *runner.Runner, do func(*db.Worker) error) error {
 	}
 	host, _ := os.Hostname()
 	w, err := store.Register(context.Background(), db.WorkerInfo{ID: db.NewWorkerID(), Name: "runnertest", Host: host, BootID: "before",
-		UID: os.Getuid(), Slots: 1, Lease: time.Minute, StartedAt: time.Now()}, list)
+		UID: os.Getuid(), Slots: 1, Jobs: r.Jobs(), Lease: time.Minute, StartedAt: time.Now()}, list)
 	if err != nil {
 		return err
 	}

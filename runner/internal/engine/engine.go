@@ -75,7 +75,7 @@ type Options struct {
 	Name             string
 	Keep, KeepFailed time.Duration
 	Hooks            jobs.Hooks
-	Liveness         func(Liveness)
+	Liveness         func(jobs.Liveness)
 	LivenessEvery    time.Duration
 	GuardianPath     string
 	OwnProcess       bool
@@ -188,8 +188,10 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		claimed = append(claimed, db.ClaimJob{Job: job, MaxAttempts: h.MaxAttempts, Batch: h.BatchSize, Wait: h.BatchWait})
 	}
 	e.info = db.WorkerInfo{ID: db.NewWorkerID(), Name: name, Host: host, BootID: BootID(), PID: os.Getpid(), Namespace: pidNamespace(),
-		User: o.User, UID: os.Getuid(), Version: o.Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed,
-		Single: o.Only != 0, Hooks: o.Hooks}
+		User: o.User, UID: os.Getuid(), Version: o.Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed}
+	if o.Only == 0 {
+		e.info.Jobs = slices.Sorted(maps.Keys(o.Handlers))
+	}
 	e.reaper = newReaper(e)
 	_, guarded := o.Handlers[jobs.CommandJob]
 	if !guarded && o.Hooks != (jobs.Hooks{}) {
@@ -217,6 +219,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		e.unlock(!errors.Is(err, jobs.ErrUnknown))
 		return nil, err
 	}
+	e.worker.SetHooks(o.Hooks)
 	return e, nil
 }
 

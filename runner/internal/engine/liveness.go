@@ -5,14 +5,8 @@ import (
 	"time"
 
 	"example.com/runner/internal/guard"
+	"example.com/runner/jobs"
 )
-
-// Liveness is a report of the loop. It shows that the loop is alive and has just read or written the database.
-type Liveness struct {
-	Running  int           // number of running attempts
-	Draining bool          // whether the loop starts nothing more
-	Left     time.Duration // while draining: time until the loop gives up the attempts that still run
-}
 
 // livenessState is the state that the loop keeps about its liveness reports.
 type livenessState struct {
@@ -43,7 +37,7 @@ func (e *Engine) reportLiveness(ctx context.Context, stopping bool) {
 		}
 	}
 	l.reportedAt, l.draining = at, stopping
-	report := Liveness{Running: len(e.running) - e.waiting(), Draining: stopping}
+	report := jobs.Liveness{Running: len(e.running) - e.waiting(), Draining: stopping}
 	if stopping {
 		report.Left = max(l.givesUpAt.Sub(at), 0)
 	}

@@ -40,7 +40,7 @@ func TestNoTaskStartsUnderPressure(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o Options, runs *atomic.Int64) {
 		o.UntilEmpty, o.MaxLoad, o.MinFreeMemory, o.LivenessEvery = true, 8, 1<<30, time.Hour
 		var ready atomic.Bool
-		o.Liveness = func(Liveness) { ready.Store(true) }
+		o.Liveness = func(jobs.Liveness) { ready.Store(true) }
 		spec := jobs.NewSpec("work")
 		if _, err := o.Store.Insert(t.Context(), []jobs.Spec{spec}, now()); err != nil {
 			t.Fatal(err)
