@@ -25,81 +25,75 @@ const (
 type live struct {
 	r *runner.Runner
 
-	mu          sync.Mutex
-	subscribers map[chan struct{}]struct{}
-	stop        context.CancelFunc // stops polling; nil while nothing polls
-	done        chan struct{}      // closed when polling has ended
+	mu    sync.Mutex
+	pages int
+	poll  *poll // nil while nothing polls
+}
+
+// poll is a goroutine that polls the database.
+type poll struct {
+	stop    context.CancelFunc
+	ended   chan struct{} // closed when it no longer uses the database
+	changed chan struct{} // closed at the next change
 }
 
 var errTooMany = errors.New("too many pages are open")
 
-// subscribe returns a channel that receives a value after a change. The channel is closed when polling ends. The caller
-// must call unsubscribe.
-func (l *live) subscribe() (chan struct{}, error) {
+// subscribe returns the poll of all pages. The caller must call unsubscribe.
+func (l *live) subscribe() (*poll, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.subscribers) >= maxStreams {
+	if l.pages >= maxStreams {
 		return nil, errTooMany
 	}
-	if l.subscribers == nil {
-		l.subscribers = map[chan struct{}]struct{}{}
-	}
-	subscriber := make(chan struct{}, 1)
-	l.subscribers[subscriber] = struct{}{}
-	if l.stop == nil {
+	l.pages++
+	if l.poll == nil {
 		ctx, stop := context.WithCancel(context.Background())
-		done := make(chan struct{})
-		l.stop, l.done = stop, done
-		go func() {
-			defer close(done)
-			// Ignore the error: the pages read the same database, and report its errors.
-			_ = admin.Changes(ctx, l.r, pollInterval, l.notify)
-			l.closeAll(done)
-		}()
+		l.poll = &poll{stop, make(chan struct{}), make(chan struct{})}
+		go l.run(ctx, l.poll)
 	}
-	return subscriber, nil
+	return l.poll, nil
 }
 
-func (l *live) notify() {
+// run polls until ctx ends, or until the database fails: then the pages connect
+// again, and report its error.
+func (l *live) run(ctx context.Context, p *poll) {
+	defer close(p.ended)
+	defer p.stop()
+	_ = admin.Changes(ctx, l.r, pollInterval, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		close(p.changed)
+		p.changed = make(chan struct{})
+	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for subscriber := range l.subscribers {
-		select {
-		case subscriber <- struct{}{}:
-		default: // the subscriber has not read the last notification, so it needs no other
-		}
+	if l.poll == p {
+		l.poll = nil
 	}
 }
 
-// closeAll closes the channels of the remaining subscribers when polling has ended with an error.
-func (l *live) closeAll(done chan struct{}) {
+// next returns a channel that closes at the next change.
+func (l *live) next(p *poll) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.done != done {
+	return p.changed
+}
+
+// unsubscribe ends polling after the last page. It waits until the goroutine no
+// longer uses the database, because the caller may close it next.
+func (l *live) unsubscribe() {
+	l.mu.Lock()
+	l.pages--
+	p := l.poll
+	if l.pages > 0 || p == nil {
+		l.mu.Unlock()
 		return
 	}
-	for subscriber := range l.subscribers {
-		close(subscriber)
-	}
-	l.subscribers, l.stop, l.done = nil, nil, nil
-}
-
-// unsubscribe removes a subscriber. After the last subscriber it stops polling. It waits until the polling goroutine uses
-// no database connection, because the caller may close the database next.
-func (l *live) unsubscribe(subscriber chan struct{}) {
-	l.mu.Lock()
-	var done chan struct{}
-	if _, there := l.subscribers[subscriber]; there {
-		if delete(l.subscribers, subscriber); len(l.subscribers) == 0 {
-			l.stop()
-			done = l.done
-			l.stop, l.done = nil, nil
-		}
-	}
+	l.poll = nil
 	l.mu.Unlock()
-	if done != nil {
-		<-done
-	}
+	p.stop()
+	<-p.ended
 }
 
 // stream is a response without an end. Each write has a deadline, but the whole response has none.
@@ -129,34 +123,36 @@ func (s *stream) write(text []byte) error {
 // so that the page notices a server that does not answer. Comments in the stream would not be enough, because browsers hide them from
 // scripts.
 func (h *handler) events(w http.ResponseWriter, req *http.Request) {
-	subscriber, err := h.live.subscribe()
+	p, err := h.live.subscribe()
 	if err != nil {
 		w.Header().Set("Connection", "close") // so that other clients can connect
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	defer h.live.unsubscribe(subscriber)
+	defer h.live.unsubscribe()
 	s := newStream(w, "text/event-stream")
 	if s.write([]byte("retry: 3000\n\n")) != nil {
 		return
 	}
+
 	alive := time.NewTicker(keepAliveInterval)
 	defer alive.Stop()
 	first := time.After(pollInterval) // the first event reports changes between the load of the page and the subscription
+	changed := h.live.next(p)
 	for n := 1; ; n++ {
-		text := fmt.Appendf(nil, "event: rev\ndata: %d\n\n", n)
+		kind := "rev"
 		select {
 		case <-req.Context().Done():
 			return
-		case _, ok := <-subscriber:
-			if !ok {
-				return
-			}
+		case <-p.ended:
+			return
+		case <-changed:
+			changed = h.live.next(p) // before the page reads, so that it misses no change
 		case <-first:
 		case <-alive.C:
-			text = fmt.Appendf(nil, "event: alive\ndata: %d\n\n", n)
+			kind = "alive"
 		}
-		if s.write(text) != nil {
+		if s.write(fmt.Appendf(nil, "event: %s\ndata: %d\n\n", kind, n)) != nil {
 			return
 		}
 	}

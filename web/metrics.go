@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -23,9 +25,7 @@ import (
 // family is a metric with its samples. The client library of Prometheus would add 0.2 ms to the start of every command of runner.
 type family struct {
 	kind, name, help string
-	isMax            bool     // whether samples with the same labels become their maximum, and not their sum
-	lines            []string // name and labels of each sample
-	values           map[string]float64
+	samples          bytes.Buffer
 }
 
 const (
@@ -38,35 +38,22 @@ func (f *family) add(value float64, pairs ...string) { f.sample("", value, pairs
 
 // sample adds a sample. The arguments in pairs are the name of a label, its value, the name of the next label, and so on.
 func (f *family) sample(suffix string, value float64, pairs ...string) {
-	line, separator := f.name+suffix, "{"
+	f.samples.WriteString(f.name + suffix)
+	separator := "{"
 	for pair := range slices.Chunk(pairs, 2) {
-		line += separator + pair[0] + `="` + labelEscapes.Replace(strings.ToValidUTF8(pair[1], "\ufffd")) + `"`
+		f.samples.WriteString(separator + pair[0] + `="` + labelEscapes.Replace(strings.ToValidUTF8(pair[1], "\ufffd")) + `"`)
 		separator = ","
 	}
 	if len(pairs) > 0 {
-		line += "}"
+		f.samples.WriteString("}")
 	}
-
-	old, isKnown := f.values[line]
-	switch {
-	case !isKnown:
-		f.lines = append(f.lines, line)
-	case f.isMax:
-		value = max(old, value)
-	default:
-		value += old
-	}
-	f.values[line] = value
+	fmt.Fprintln(&f.samples, "", strconv.FormatFloat(value, 'g', -1, 64))
 }
 
 // write writes the family in the text format of Prometheus.
-func (f *family) write(b *bytes.Buffer) {
-	if len(f.lines) == 0 {
-		return
-	}
-	fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
-	for _, line := range f.lines {
-		fmt.Fprintln(b, line, strconv.FormatFloat(f.values[line], 'g', -1, 64))
+func (f *family) write(w io.Writer) {
+	if f.samples.Len() > 0 {
+		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s", f.name, f.help, f.name, f.kind, f.samples.Bytes())
 	}
 }
 
@@ -82,23 +69,20 @@ func (h *handler) metrics(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "503: "+sentence(err), http.StatusServiceUnavailable)
 		return
 	}
-	var b bytes.Buffer
-	for _, f := range c.list {
-		f.write(&b)
-	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write(b.Bytes())
+	for _, f := range c.list {
+		f.write(w) // an error means that the client is gone
+	}
 }
 
 // collection is the list of metrics of one scrape.
 type collection struct {
-	at     time.Time
-	queues queueLabels
-	list   []*family
+	at   time.Time
+	list []*family
 }
 
 func (c *collection) add(kind, name, help string) *family {
-	f := &family{kind: kind, name: name, help: help, values: map[string]float64{}}
+	f := &family{kind: kind, name: name, help: help}
 	c.list = append(c.list, f)
 	return f
 }
@@ -116,7 +100,6 @@ func (h *handler) collect(ctx context.Context) (*collection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.queues = newQueueLabels(queues, totals)
 	c.tasks(queues)
 	workers, err := h.r.Workers(ctx)
 	if err != nil {
@@ -145,21 +128,17 @@ func (h *handler) collect(ctx context.Context) (*collection, error) {
 func (c *collection) tasks(queues []runner.Queue) {
 	tasks := c.gauge("runner_tasks", "Unfinished tasks by queue and state.")
 	oldest := c.gauge("runner_oldest_pending_seconds", "How long the oldest pending task has been due; 0 if none is pending.")
-	oldest.isMax = true
 	paused := c.gauge("runner_queue_paused", "1 if the queue is paused.")
 	for _, q := range queues {
-		label := c.queues.of(q.Queue)
 		for _, s := range jobs.Unfinished() {
-			tasks.add(float64(q.Counts[s]), "queue", label, "state", string(s))
+			tasks.add(float64(q.Counts[s]), "queue", q.Queue, "state", string(s))
 		}
 		age := 0.0
 		if !q.Oldest.IsZero() {
 			age = max(c.at.Sub(q.Oldest), 0).Seconds()
 		}
-		oldest.add(age, "queue", label)
-		if label != otherQueues {
-			paused.add(oneIf(!q.Pause.At.IsZero()), "queue", label)
-		}
+		oldest.add(age, "queue", q.Queue)
+		paused.add(oneIf(!q.Pause.At.IsZero()), "queue", q.Queue)
 	}
 }
 
@@ -188,15 +167,18 @@ func (c *collection) attempts(totals []admin.Total, queues []runner.Queue) {
 	attempts := c.counter("runner_attempts_total",
 		"Attempts that ended, by result: completed, or the reason of the failure. Workers update it with their heartbeats.")
 	losses := c.counter("runner_losses_total", "Attempts whose worker was lost.")
+	lost := map[string]int{}
 	for _, q := range queues {
-		losses.add(0, "queue", c.queues.of(q.Queue))
+		lost[q.Queue] = 0
 	}
 	for _, t := range totals {
-		label := c.queues.of(t.Queue)
-		attempts.add(float64(t.N), "queue", label, "job", t.Job, "result", t.Result)
+		attempts.add(float64(t.N), "queue", t.Queue, "job", t.Job, "result", t.Result)
 		if t.Result == string(jobs.ReasonLost) {
-			losses.add(float64(t.N), "queue", label)
+			lost[t.Queue] += int(t.N)
 		}
+	}
+	for _, queue := range slices.Sorted(maps.Keys(lost)) {
+		losses.add(float64(lost[queue]), "queue", queue)
 	}
 }
 
@@ -292,23 +274,21 @@ func (o *histograms) collect(r *runner.Runner, c *collection) {
 	cpu := c.counter("runner_cpu_seconds_total", "CPU time that commands of this process used.")
 	disk := c.counter("runner_disk_bytes_total", "Bytes that commands of this process read from disks and wrote to disks.")
 	memory := c.gauge("runner_max_rss_bytes", "Largest resident set of a command of this process.")
-	memory.isMax = true
 
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for key, g := range o.runs {
-		g.addTo(runs, "queue", c.queues.of(key[0]), "job", key[1])
+		g.addTo(runs, "queue", key[0], "job", key[1])
 	}
 	for queue, g := range o.waits {
-		g.addTo(waits, "queue", c.queues.of(queue))
+		g.addTo(waits, "queue", queue)
 	}
 	for queue, u := range o.usage {
-		label := c.queues.of(queue)
-		cpu.add(u.User.Seconds(), "queue", label, "mode", "user")
-		cpu.add(u.System.Seconds(), "queue", label, "mode", "system")
-		disk.add(float64(u.Read), "queue", label, "direction", "read")
-		disk.add(float64(u.Written), "queue", label, "direction", "write")
-		memory.add(float64(u.MaxRSS), "queue", label)
+		cpu.add(u.User.Seconds(), "queue", queue, "mode", "user")
+		cpu.add(u.System.Seconds(), "queue", queue, "mode", "system")
+		disk.add(float64(u.Read), "queue", queue, "direction", "read")
+		disk.add(float64(u.Written), "queue", queue, "direction", "write")
+		memory.add(float64(u.MaxRSS), "queue", queue)
 	}
 }
 
