@@ -54,7 +54,7 @@ func readBackupOptions(c *cli.Context, a *cli.App) (backupOptions, error) {
 	switch {
 	case c.NArg() != 1 || o.file == "":
 		return o, failure.Usage("backup needs one file, or -").Hint("runner backup /var/backups/runner.db")
-	case o.file == "-" && a.Printer.JSON:
+	case o.file == "-" && c.Bool("json"):
 		return o, failure.Usage("backup - writes the copy to stdout and cannot be used with --json")
 	case o.file == "-" && a.Printer.Stdout.TTY:
 		return o, failure.Usage("stdout is a terminal; backup - writes binary data").Hint("runner backup - >runner.db")

@@ -142,7 +142,7 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 		options := batch.Options{File: o.batch, Option: "--batch", Stdin: o.stdin, Base: o.Spec, Caller: o.Caller, NoResolve: o.NoResolve,
 			KeepGoing: o.keepGoing, Each: o.each,
 			Notes: func(ctx context.Context, r *runner.Runner, p *term.Printer) error {
-				if err := await.NoteService(ctx, r, p, o.Service, "enqueue"); err != nil || p.JSON {
+				if err := await.NoteService(ctx, r, p, o.Service, "enqueue"); err != nil {
 					return err
 				}
 				return o.PrintNotes(ctx, r, p, !o.wait)

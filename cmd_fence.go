@@ -86,11 +86,14 @@ func parseGeneration(text string) (int64, error) {
 
 func runFence(ctx context.Context, r *runner.Runner, p *term.Printer, o fenceOptions) error {
 	err := admin.Fence(ctx, r, o.task, o.generation)
-	if !p.JSON || err != nil && !errors.Is(err, jobs.ErrLost) && !errors.Is(err, jobs.ErrCancelled) {
+	if err != nil && !errors.Is(err, jobs.ErrLost) && !errors.Is(err, jobs.ErrCancelled) {
 		return err
 	}
-	if writeErr := p.Record(record.Fence(o.task, o.generation, err == nil)); writeErr != nil || err == nil {
+	if writeErr := p.Only(record.Fence(o.task, o.generation, err == nil)); writeErr != nil {
 		return writeErr
 	}
-	return failure.ExitStatus(1) // no error message: the JSON record already has the result
+	if err != nil && p.JSON {
+		return failure.ExitStatus(1) // no error message: the record has the result
+	}
+	return err
 }

@@ -77,7 +77,6 @@ func runRetry(ctx context.Context, r *runner.Runner, p *term.Printer, o retryOpt
 	}
 	var without []runner.ActionResult
 	return o.Run(ctx, r, p, bulk.Change{
-		Read: p.JSON,
 		Refusal: func(t jobs.Task) string {
 			if t.State == jobs.Running {
 				return bulk.WhyRunning

@@ -55,7 +55,7 @@ EXIT STATUS
 // runHere adds a task and runs it in this process.
 func runHere(c *cli.Context, a *cli.App) (err error) {
 	o := enqueue.Options{Here: true, Result: cli.Get[bool](c, "result")}
-	if o.Result && a.Printer.JSON {
+	if o.Result && c.Bool("json") {
 		return failure.Exclusive("--result", "--json").Because("the record has the result")
 	}
 	if o.Task, err = taskflags.Read(c, a, c.Args().Slice()); err != nil {

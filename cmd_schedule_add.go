@@ -146,12 +146,11 @@ func runScheduleAdd(ctx context.Context, r *runner.Runner, p *term.Printer, o sc
 		return err
 	}
 	s := done[0].Schedule
-	if p.JSON {
-		return p.Record(record.NewSchedule(s, false))
+	if err := p.Answer(record.NewSchedule(s, false), s.Name+"\n", s.Name); err != nil {
+		return err
 	}
-	p.Print(s.Name + "\n")
 	if !s.PausedAt.IsZero() {
-		p.Say("paused: runner schedule resume %s", s.Name)
+		p.Tell("paused: runner schedule resume %s", s.Name)
 		return nil
 	}
 	next, err := admin.NextTicks(s, 3)
@@ -163,7 +162,7 @@ func runScheduleAdd(ctx context.Context, r *runner.Runner, p *term.Printer, o sc
 		return err
 	}
 	for i, tick := range next {
-		p.Say("%s %s   in %s", []string{"next", "then"}[min(i, 1)], tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"),
+		p.Tell("%s %s   in %s", []string{"next", "then"}[min(i, 1)], tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"),
 			humanize.Age(tick.Sub(p.Now())))
 	}
 	if o.service != "" {

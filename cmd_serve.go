@@ -76,8 +76,8 @@ func runServe(ctx context.Context, r *runner.Runner, p *term.Printer, o web.Serv
 	if err := errors.Join(p.Answer(record.Serve(url, s.TokenFile()), url+"\n", url), p.Flush()); err != nil {
 		return err
 	}
-	if hidden != "" && !p.JSON {
-		p.Say("%s", hidden)
+	if hidden != "" {
+		p.Tell("%s", hidden)
 	}
 	p.Note("press ^C to stop")
 	if open {

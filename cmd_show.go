@@ -68,7 +68,7 @@ func readShowOptions(c *cli.Context, a *cli.App) (showOptions, error) {
 		return showOptions{}, failure.Usage("show needs a task id").Hint("runner show 1042      runner list")
 	}
 	o := showOptions{ids: ids, reveal: cli.Get[bool](c, "reveal"), command: cli.Get[bool](c, "command")}
-	if o.command && (c.IsSet("format") || a.Printer.JSON) {
+	if o.command && (c.IsSet("format") || c.Bool("json")) {
 		err = failure.Usage("--command cannot be used with --format or --json")
 	}
 	return o, err

@@ -83,7 +83,7 @@ func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) 
 		return o, failure.Usage("status takes no arguments; got %q", words[0]).Hint("%s", hint)
 	}
 	o = statusOptions{queues: cli.Get[[]string](c, "queue"), follow: cli.Get[bool](c, "follow"), batch: cli.Get[int64](c, "batch")}
-	if o.follow && (a.Printer.JSON || c.IsSet("format")) {
+	if o.follow && (c.Bool("json") || c.IsSet("format")) {
 		err = failure.Usage("--follow cannot be used with --json or --format").Hint("runner status --json")
 	}
 	if err == nil && o.batch != 0 && !o.follow {

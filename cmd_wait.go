@@ -125,8 +125,8 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 		return view.WarnUnknown(ctx, r, p, o.selection.Filter)
 	case len(w.IDs) == 0:
 		return failure.NoTasks(w.Missing)
-	case len(w.Missing) > 0 && !p.JSON:
-		p.Say("runner: %s", failure.NoTasks(w.Missing).What)
+	case len(w.Missing) > 0:
+		p.Tell("runner: %s", failure.NoTasks(w.Missing).What)
 	}
 	// Handle signals before the first message is printed: a program that reads the message may send a signal at once.
 	ctx, release := signals.Until(ctx)
@@ -145,7 +145,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 			return await.Stopped(p, err, w.IDs, len(w.IDs))
 		}
 	}
-	show := func(t jobs.Task) error { return record.PrintEnd(p, t, o.result) }
+	show := func(t jobs.Task) error { return record.PrintEnd(p, t, o.result, record.NewTask(t, p.Now())) }
 	var end error
 	if o.any || len(w.IDs)+len(w.Missing) == 1 && o.selection.Filter.Batch == 0 {
 		end, err = w.One(ctx, r, p, show)

@@ -30,8 +30,8 @@ func All(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, ob
 		if err := show(t); err != nil {
 			return false, err
 		}
-		if bad && !p.JSON {
-			p.Say("runner: %s", FailedText(t))
+		if bad {
+			p.Tell("runner: %s", FailedText(t))
 		}
 		return true, p.Flush()
 	}, func() {

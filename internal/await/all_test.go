@@ -2,7 +2,6 @@ package await
 
 import (
 	"context"
-	"errors"
 	"regexp"
 	"testing"
 	"testing/synctest"
@@ -78,9 +77,7 @@ func TestAWaitThatEndsEarlyRemovesTheBar(t *testing.T) {
 		now := time.Now()
 		p.Now = func() time.Time { now = now.Add(time.Minute); return now }
 		_, err := All(ctx, r, p, ids, nil, func(jobs.Task) error { return nil })
-		if status, ok := errors.AsType[failure.ExitStatus](err); !ok || status != StatusTimedOut {
-			t.Errorf("got %v, want exit status %d", err, StatusTimedOut)
-		}
+		testkit.Equal(t, "exit status", failure.ExitCode(err), StatusTimedOut)
 		testkit.Equal(t, "stderr", stderr.String(), "\r  waiting  ░░░░░░░░░░░░░░░░░░░  0%  0/2"+
 			"\r                                       \rgave up waiting after 50ms; 2 tasks go on\n")
 	})

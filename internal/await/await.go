@@ -54,11 +54,9 @@ func Stopped(p *term.Printer, err error, ids []int64, left int) error {
 	default:
 		return err
 	}
-	if p.JSON {
-		return f
-	}
-	p.Say("%s", f.What)
-	return failure.ExitStatus(f.Exit)
+	p.Tell("%s", f.What)
+	f.Told = true
+	return f
 }
 
 // The function Each waits until every task has finished or was deleted. It calls the function "ended" for each task, in the order in which

@@ -35,9 +35,6 @@ const lookEvery = 10 * time.Second
 // NoteObstacles says at once why the wait for the first of these tasks may
 // never end or take long. Call Look during the wait.
 func NoteObstacles(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, option string, here bool) *Obstacles {
-	if p.JSON {
-		return nil
-	}
 	if option != "" {
 		option = " (limit the wait with " + option + " DURATION)"
 	}
@@ -70,18 +67,18 @@ func (o *Obstacles) look(ctx context.Context, again bool) {
 	}
 	switch {
 	case own != 0 && t.ID == own:
-		o.p.Say("task %d never ends: this command is part of it", own)
+		o.p.Tell("task %d never ends: this command is part of it", own)
 	case own != 0 && why.Reason != "slots" && slices.Contains(why.Tasks, own):
-		o.p.Say("task %d never starts: %s, and this command is part of task %d", t.ID, text, own)
+		o.p.Tell("task %d never starts: %s, and this command is part of task %d", t.ID, text, own)
 	case own != 0 && holdsPlace(why):
-		o.p.Say("task %d may never start: %s; task %d, which this command is part of, holds a place while it waits "+
+		o.p.Tell("task %d may never start: %s; task %d, which this command is part of, holds a place while it waits "+
 			"(more slots: runner work -c N; without waiting: enqueue --after)", t.ID, text, own)
 	case goesOn(why, o.here && last.ID == t.ID) || !again && mayBeShort(last, why):
 		return
 	case t.State == jobs.Running:
-		o.p.Say("task %d cannot end yet: %s%s", t.ID, text, o.option)
+		o.p.Tell("task %d cannot end yet: %s%s", t.ID, text, o.option)
 	default:
-		o.p.Say("task %d cannot start yet: %s%s", t.ID, text, o.option)
+		o.p.Tell("task %d cannot start yet: %s%s", t.ID, text, o.option)
 	}
 	o.said[why.Reason] = true
 }
@@ -165,7 +162,7 @@ func NoteService(ctx context.Context, r *runner.Runner, p *term.Printer, service
 	}
 	list, err := r.Workers(ctx)
 	if alive, _, _ := admin.LiveWorkers(list); err == nil && alive == 0 {
-		p.Say("no worker runs on %s; the service of this machine uses %s: sudo -u runner runner %s …", r.Path(), service, command)
+		p.Tell("no worker runs on %s; the service of this machine uses %s: sudo -u runner runner %s …", r.Path(), service, command)
 	}
 	return err
 }

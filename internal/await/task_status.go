@@ -72,8 +72,8 @@ func Finish(p *term.Printer, t jobs.Task) error {
 		return nil
 	case t.State == "":
 		return &failure.Error{Code: "not_found", Exit: status, What: why}
-	case why != "" && !p.JSON:
-		p.Say("runner: %s", why)
+	case why != "":
+		p.Tell("runner: %s", why)
 	}
 	return failure.ExitStatus(status)
 }

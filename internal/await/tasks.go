@@ -99,10 +99,10 @@ func (w Tasks) All(ctx context.Context, r *runner.Runner, p *term.Printer, show 
 	switch {
 	case err != nil:
 		return nil, err
-	case len(w.Missing) > 0 && p.JSON:
-		return failure.NoTasks(w.Missing), nil
 	case len(w.Missing) > 0:
-		return failure.ExitStatus(3), nil
+		missing := failure.NoTasks(w.Missing)
+		missing.Told = true
+		return missing, nil
 	case failed > 0:
 		return failure.ExitStatus(1), nil
 	}

@@ -319,8 +319,8 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 		return err
 	}
 	b.bar.Finish(fmt.Sprintf("%s tasks enqueued", humanize.Count(int64(good))))
-	if bad > 0 && !b.p.JSON {
-		b.p.Say("%s of %s lines were not enqueued", humanize.Count(int64(bad)), humanize.Count(int64(good+bad)))
+	if bad > 0 {
+		b.p.Tell("%s of %s lines were not enqueued", humanize.Count(int64(bad)), humanize.Count(int64(good+bad)))
 	}
 	if len(all) > 0 {
 		if err := b.wait(ctx, all); err != nil {

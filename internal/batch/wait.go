@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/internal/await"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -29,10 +30,7 @@ func Wait(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner
 	ctx, stop := await.Limit(ctx, timeout)
 	defer stop()
 	failed, err := await.All(ctx, r, p, ids, obstacles, func(t jobs.Task) error {
-		if !p.JSON || t.State == "" {
-			return nil
-		}
-		return p.Record(EnqueuedRecord(t, byID[t.ID], p.Now()))
+		return record.PrintEnd(p, t, false, EnqueuedRecord(t, byID[t.ID], p.Now()))
 	})
 	if err == nil && failed > 0 {
 		err = failure.ExitStatus(1)

@@ -235,7 +235,7 @@ func (o *Outcomes) Leave(id int64, state string, by int64, record term.Record) {
 
 // End prints how many tasks were left out because of ShownLines. It returns an error if tasks do not exist or were not changed.
 func (o *Outcomes) End() error {
-	if o.lines > ShownLines && o.p.Stdout.TTY && !o.p.JSON {
+	if o.lines > ShownLines && o.p.ForPeople() {
 		o.p.Print("and " + humanize.Count(int64(o.lines-ShownLines)) + " more\n")
 	}
 	switch n := len(o.left); {

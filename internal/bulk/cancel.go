@@ -19,7 +19,6 @@ func (s *Action) Cancel(ctx context.Context, r *runner.Runner, p *term.Printer, 
 	began := p.Now()
 	var stopping []jobs.Task
 	return s.Run(ctx, r, p, Change{
-		Read:    true,
 		Refusal: func(jobs.Task) string { return "" },
 		Apply: func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
 			return r.Cancel(ctx, ids, how)
@@ -56,8 +55,8 @@ func (s *Action) awaitStop(ctx context.Context, r *runner.Runner, out *Outcomes,
 	}
 	said := map[int64]string{}
 	say := func(id int64, text string) {
-		if said[id] != text && !p.JSON {
-			p.Say("%d stopping: %s", id, text)
+		if said[id] != text {
+			p.Tell("%d stopping: %s", id, text)
 			said[id] = text
 		}
 	}
@@ -70,8 +69,8 @@ func (s *Action) awaitStop(ctx context.Context, r *runner.Runner, out *Outcomes,
 			say(t.ID, text)
 		}
 	}
-	if len(left) > ShownLines && !p.JSON {
-		p.Say("%s more stopping", humanize.Count(int64(len(left)-ShownLines)))
+	if len(left) > ShownLines {
+		p.Tell("%s more stopping", humanize.Count(int64(len(left)-ShownLines)))
 	}
 	return r.Changes(ctx, func() (bool, error) {
 		tasks, err := TasksByID(ctx, r, left)

@@ -18,12 +18,10 @@ type Change struct {
 	Needed func(ctx context.Context, ids []int64) (map[int64]int64, error)
 	// Apply changes tasks.
 	Apply func(ctx context.Context, ids []int64) ([]runner.ActionResult, error)
-	// Print prints the result for a task. The parameter t is the changed task if Read is set, and empty otherwise.
+	// Print prints the result for a task. t is the changed task, and empty if Apply has deleted it.
 	Print func(out *Outcomes, result runner.ActionResult, t jobs.Task)
 	// After is called when all tasks are changed. It may be nil.
 	After func(out *Outcomes) error
-
-	Read bool // whether to read each changed task and pass it to Print
 }
 
 // Run selects the tasks, asks for confirmation if necessary, changes the tasks and prints a line for each of them. With --dry-run it only
@@ -42,15 +40,17 @@ func (s *Action) Run(ctx context.Context, r *runner.Runner, p *term.Printer, cha
 		if err != nil {
 			return err
 		}
-		var tasks map[int64]jobs.Task
-		if change.Read {
-			if tasks, err = TasksByID(ctx, r, part); err != nil {
-				return err
-			}
+		changed := make([]int64, len(results)) // may have more than part: the dependents of retried tasks
+		for i, result := range results {
+			changed[i] = result.ID
+		}
+		tasks, err := TasksByID(ctx, r, changed)
+		if err != nil {
+			return err
 		}
 		for _, result := range results {
 			t, exists := tasks[result.ID]
-			if result.State == "" && !result.Done || change.Read && !exists {
+			if !exists && !(result.Done && s.Verb == "delete") {
 				out.Missing = append(out.Missing, result.ID)
 				continue
 			}
@@ -69,7 +69,6 @@ func (s *Action) Run(ctx context.Context, r *runner.Runner, p *term.Printer, cha
 func (s *Action) ChangeWaiting(ctx context.Context, r *runner.Runner, p *term.Printer,
 	apply func(ctx context.Context, ids []int64) ([]runner.ActionResult, error)) error {
 	return s.Run(ctx, r, p, Change{
-		Read:    true,
 		Refusal: func(t jobs.Task) string { return WhyNotWaiting(t.State) },
 		Apply:   apply,
 		Print: func(out *Outcomes, result runner.ActionResult, t jobs.Task) {

@@ -98,6 +98,9 @@ func Action[O any](a *App, create bool, read func(*Context, *App) (O, error),
 		if err != nil {
 			return err
 		}
+		if c.IsSet("format") && c.Bool("json") {
+			return failure.Exclusive("--format", "--json")
+		}
 		if c.IsSet("format") {
 			if a.Printer.Format, err = record.NewFormat(a.Printer, Get[string](c, "format")); err != nil {
 				return err

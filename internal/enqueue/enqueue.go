@@ -78,10 +78,7 @@ func addOne(ctx context.Context, r *runner.Runner, spec jobs.Spec) (runner.Enque
 // noteKept says on stderr that nothing was added, because task id holds the
 // unique key, and why it still does. It returns the state of that task.
 func noteKept(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) (jobs.State, error) {
-	say := p.Say
-	if p.JSON { // the record has the key "enqueued"
-		say = p.Note
-	}
+	say := p.Tell // the record has the key "enqueued"
 	t, err := r.Get(ctx, id)
 	until := t.CreatedAt.Add(t.UniqueFor)
 	switch {
@@ -179,10 +176,8 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 	}
 	var end error
 	err = await.Each(ctx, r, []int64{id}, to.Obstacles, func(t jobs.Task) (bool, error) {
-		if end = await.Finish(p, t); p.JSON && t.State != "" {
-			return false, p.Record(batch.EnqueuedRecord(t, added, p.Now()))
-		}
-		return false, record.PrintEnd(p, t, o.Result)
+		end = await.Finish(p, t)
+		return false, record.PrintEnd(p, t, o.Result, batch.EnqueuedRecord(t, added, p.Now()))
 	})
 	if err != nil {
 		return o.stopped(ctx, r, p, err, added)

@@ -21,6 +21,7 @@ type Error struct {
 	Why   []string // reasons, one per line
 	Try   string   // what to try: a command to type, or a value to change
 	Cause error    // error that this error wraps; shown with --verbose
+	Told  bool     // whether Printer.Tell has printed it already
 }
 
 func (f *Error) Error() string { return strings.Join(append([]string{f.What}, f.Why...), "; ") }
@@ -95,6 +96,9 @@ func Report(p *term.Printer, err error) {
 	f := Explain(err)
 	if p.JSON {
 		_ = term.WriteJSON(p.Stderr, term.NewRecord("error", Record(f))) // an error of writing to stderr cannot be reported anywhere
+		return
+	}
+	if f.Told {
 		return
 	}
 	io.WriteString(p.Stderr, p.Stderr.Readable(f.Text(p.Verbose)))

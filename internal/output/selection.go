@@ -64,11 +64,10 @@ func (o Selection) Show(ctx context.Context, r *runner.Runner, to *LogPrinter) e
 // noteWithoutOutput explains why there is no output, if the task or the attempt has not started.
 func noteWithoutOutput(p *term.Printer, t jobs.Task, which Range) {
 	switch {
-	case p.JSON:
 	case t.StartedAt.IsZero():
-		p.Say("task %d has not started; runner logs -f %[1]d follows it", t.ID)
+		p.Tell("task %d has not started; runner logs -f %[1]d follows it", t.ID)
 	case which.N > t.Attempt:
-		p.Say("task %d has no attempt %d; the last one is %d", t.ID, which.N, t.Attempt)
+		p.Tell("task %d has no attempt %d; the last one is %d", t.ID, which.N, t.Attempt)
 	}
 }
 
@@ -115,21 +114,19 @@ func (o Selection) FollowIDs(ctx context.Context, r *runner.Runner, to *LogPrint
 		}
 		tasks[id] = &Cursor{Range: o.Range}
 	}
-	if len(missing) > 0 && len(existing) > 0 && !to.P.JSON {
-		to.P.Say("runner: %s", failure.NoTasks(missing).What)
+	gone := failure.NoTasks(missing)
+	if gone.Told = len(existing) > 0; gone.Told && len(missing) > 0 {
+		to.P.Tell("runner: %s", gone.What)
 	}
 	if len(existing) > 0 {
 		if err := Follow(ctx, r, existing, tasks, to); err != nil {
 			return err
 		}
 	}
-	switch {
-	case len(missing) == 0:
-		return nil
-	case len(existing) == 0 || to.P.JSON:
-		return failure.NoTasks(missing)
+	if len(missing) > 0 {
+		return gone
 	}
-	return failure.ExitStatus(3)
+	return nil
 }
 
 // overlap is a margin: each poll of FollowFilter reads the tasks that ended after the previous poll, and those that ended up to five

@@ -5,15 +5,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// PrintEnd prints a finished task: its JSON record, or only its result.
-func PrintEnd(p *term.Printer, t jobs.Task, result bool) error {
+// PrintEnd prints a finished task: its record with --json, or only its result.
+func PrintEnd(p *term.Printer, t jobs.Task, result bool, r term.Record) error {
 	switch {
 	case t.State == "": // the task was deleted
 		return nil
-	case p.JSON:
-		return p.Record(NewTask(t, p.Now()))
 	case result:
 		return term.WriteJSON(p, term.Raw(t.Result))
 	}
-	return nil
+	return p.Only(r)
 }

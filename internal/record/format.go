@@ -22,9 +22,6 @@ import (
 // NewFormat converts \t to a tab and \n to a newline, because a shell doesn't do
 // that. It converts nothing within {{ }}.
 func NewFormat(p *term.Printer, text string) (func(term.Record) error, error) {
-	if p.JSON {
-		return nil, failure.Exclusive("--format", "--json")
-	}
 	if !strings.Contains(text, "{{") { // --format json, as in other tools, would print this word for each record
 		try := `--format '{{.id}}\t{{.state}}'`
 		if strings.Contains(text, "json") {

@@ -91,7 +91,7 @@ func (b *Bar) Clear() {
 // Finish replaces the bar by a line with the result. If the work was too short for a bar, it prints nothing.
 func (b *Bar) Finish(result string) {
 	b.Clear()
-	if whole := b.p.Now().Sub(b.began); b.p.Stderr.TTY && !b.p.JSON && whole >= barAfter {
-		b.p.Say("  %s in %s", result, humanize.Took(whole))
+	if whole := b.p.Now().Sub(b.began); b.p.Stderr.TTY && whole >= barAfter {
+		b.p.Tell("  %s in %s", result, humanize.Took(whole))
 	}
 }

@@ -137,8 +137,11 @@ func (s *Stream) Resize() {
 	}
 }
 
-// Interactive reports whether a person reads the output: both streams are terminals, and --json was not given.
-func (p *Printer) Interactive() bool { return p.Stdout.TTY && p.Stderr.TTY && !p.JSON }
+// ForPeople reports whether a person reads stdout.
+func (p *Printer) ForPeople() bool { return p.Stdout.TTY && !p.JSON && p.Format == nil }
+
+// Interactive reports whether a person reads stdout and stderr.
+func (p *Printer) Interactive() bool { return p.ForPeople() && p.Stderr.TTY }
 
 // Print writes text to stdout. If the terminal cannot show UTF-8, symbols become ASCII characters.
 func (p *Printer) Print(text string) { p.buffered.WriteString(p.Stdout.Readable(text)) }
@@ -194,6 +197,14 @@ func (p *Printer) Flush() error { return p.buffered.Flush() }
 func (p *Printer) Say(format string, args ...any) {
 	p.Flush() // print stdout first, because both streams may go to the same terminal
 	fmt.Fprintln(p.Stderr, p.Stderr.Readable(humanize.Safe(fmt.Sprintf(format, args...))))
+}
+
+// Tell writes a line to stderr, but not with --json: the records and the error
+// then say the same.
+func (p *Printer) Tell(format string, args ...any) {
+	if !p.JSON {
+		p.Say(format, args...)
+	}
 }
 
 // Note writes a line to stderr if a person reads it; see Interactive.

@@ -16,6 +16,12 @@ func (p *Printer) Choose(record func() Record, lines, text func()) error {
 	return nil
 }
 
+// Only prints a record with --json, and nothing otherwise.
+func (p *Printer) Only(record Record) error {
+	nothing := func() {}
+	return p.Choose(func() Record { return record }, nothing, nothing)
+}
+
 // Answer prints a record, or a text for people. line are the fields of the line
 // in a pipe; without them the line has all values of the record.
 func (p *Printer) Answer(record Record, text string, line ...any) error {

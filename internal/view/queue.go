@@ -43,7 +43,7 @@ func PrintQueues(ctx context.Context, r *runner.Runner, p *term.Printer, queues 
 }
 
 func printAllQueues(p *term.Printer, known []runner.Queue, pauses runner.Pauses) error {
-	if p.Stdout.TTY && !p.JSON {
+	if p.ForPeople() {
 		pending := 0
 		for _, q := range known {
 			pending += q.Counts[jobs.Pending]
