@@ -25,7 +25,7 @@ message and hint. For a health check in a Dockerfile, use HEALTHCHECK CMD
 ["runner", "doctor", "--quiet"]
 
   database     path, schema and size of the database; whether it can be opened
-  messages     PostgreSQL: whether LISTEN and NOTIFY work, also with a pooler
+  sessions     PostgreSQL: transactions that slow the server down
   filesystem   whether the filesystem is local and has free space
   permissions  whether only the user of the worker can write the database
   integrity    result of SQLite's quick_check; with --full: integrity_check
@@ -33,7 +33,7 @@ message and hint. For a health check in a Dockerfile, use HEALTHCHECK CMD
   clock        whether the clock is behind the times in the database, or jumped
   workers      running and lost workers, last heartbeat, outdated programs
   queues       paused queues, and queues without a worker
-  schedules    late or failed schedules, skipped ticks, missing programs/files
+  schedules    late or failed schedules, skipped ticks
   backup       age of the last copy by runner backup
   other db     databases in other places where runner looks for one
 

@@ -63,7 +63,6 @@ SIGNALS
   again      after a second TERM or INT, kill the running tasks now and exit 1
   HUP        the same as TERM on a terminal; without a terminal, only a message
              in the log
-  USR1       log the running and waiting tasks
 
 EXIT STATUS
   0   stopped by a signal, or no task left (--until-empty); also if tasks failed
@@ -279,7 +278,7 @@ func firstSet(c *cli.Context, list []cli.Flag, except ...string) string {
 
 func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptions) error {
 	// Handle signals before the address of the pages is printed: a program that reads the address may send a signal at once.
-	working, stop := signals.HandleWorker(ctx, r, signals.Worker{Log: o.engine.Log, Slots: o.engine.Concurrency, Terminal: o.terminal})
+	working, stop := signals.HandleWorker(ctx, r, signals.Worker{Log: o.engine.Log, Terminal: o.terminal})
 	defer stop()
 	if o.serve != nil {
 		o.serve.Log = o.engine.Log
@@ -290,7 +289,7 @@ func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptio
 		defer stop()
 	}
 	r.Register(runner.Commands(o.commands))
-	defer o.notifier.Start(r)()
+	defer o.notifier.Start()()
 	work := r.Work
 	if o.untilEmpty {
 		work = r.WorkUntilEmpty

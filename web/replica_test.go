@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/doctor"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/internal/testkit/runnerkit"
@@ -51,10 +50,5 @@ func TestPagesOfAStandby(t *testing.T) {
 			testkit.Contains(t, html.UnescapeString(body), want)
 		}
 	}
-	checks := map[string]string{}
-	d := doctor.Doctor{Runner: replica, Now: time.Now(), Path: standby.Address("postgres")}
-	testkit.NoError(t, d.Run(t.Context(), func(c doctor.Check) error { checks[c.Check] = c.Status + ": " + c.Message; return nil }))
-	testkit.Equal(t, "check of the notifications", checks["messages"],
-		"ok: this server is a standby and sends no notifications; processes read it every second")
 	testkit.Equal(t, "state of the task", state(t, r, 2), jobs.Failed)
 }

@@ -92,12 +92,6 @@ func LastHeartbeat(ctx context.Context, r *runner.Runner) (time.Time, error) {
 	return store(r).LastHeartbeat(ctx)
 }
 
-// ListenCheck returns an error if a database on a server does not send notifications to this process. Without notifications, workers find
-// new tasks late. The parameter "patience" is the maximum time to wait for a notification.
-func ListenCheck(ctx context.Context, r *runner.Runner, patience time.Duration) error {
-	return store(r).CheckNotifications(ctx, patience)
-}
-
 // Writable returns the error that the next write would probably return: jobs.ErrReplaced, jobs.ErrFull or nil. Writable itself writes
 // nothing.
 func Writable(r *runner.Runner) error {

@@ -68,7 +68,7 @@ func (d *Doctor) checks() []check {
 		return slices.Concat(file, tasks, []check{{"backup", d.backup, true}, other})
 	}
 	writers := "roles with write access to the tables can run commands as the users of the workers"
-	server := []check{{"database", d.server, false}, {"messages", d.messages, true}, {"sessions", d.sessions, true},
+	server := []check{{"database", d.server, false}, {"sessions", d.sessions, true},
 		{"filesystem", reportsOnly("managed by the server"), false}, {"permissions", reportsOnly(writers), false},
 		{"integrity", d.tables, true}, {"wal", reportsOnly("managed by the server"), true}}
 	return slices.Concat(server, tasks, []check{{"backup", reportsOnly("made by the tools of the server"), true}, other})
@@ -178,9 +178,8 @@ func (d *Doctor) workerUsers(ctx context.Context) (users []int, err error) {
 		if err != nil {
 			return nil, err
 		}
-		host, _ := os.Hostname() // workers use the same function to record their host
-		for _, w := range workers {
-			if w.UID >= 0 && w.Host == host && !w.Dead && !slices.Contains(users, w.UID) {
+		for _, w := range localWorkers(workers) {
+			if w.UID >= 0 && !slices.Contains(users, w.UID) {
 				users = append(users, w.UID)
 			}
 		}
@@ -353,9 +352,6 @@ func (d *Doctor) schedules(ctx context.Context, report reportFunc) error {
 			report(Warn, fmt.Sprintf("schedule %s was due %s ago and has not ticked", schedule.Name, humanize.Age(late)),
 				"runner schedule show "+schedule.Name)
 		}
-	}
-	if !missingFiles(s.Schedules, s.Workers, report) {
-		ok = false
 	}
 	if ok {
 		report(OK, humanize.Plural(len(s.Schedules), "schedule"), "")

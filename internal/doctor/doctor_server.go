@@ -3,29 +3,11 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 )
-
-// notifyTimeout is how long doctor waits for a notification of the server.
-const notifyTimeout = 5 * time.Second
-
-// messages checks that notifications of the server arrive. It applies only to a database on a server.
-func (d *Doctor) messages(ctx context.Context, report reportFunc) error {
-	if health, err := admin.Health(ctx, d.Runner, d.Now); err == nil && health.Standby {
-		report(OK, "this server is a standby and sends no notifications; processes read it every second", "")
-		return nil
-	}
-	began := time.Now()
-	if err := admin.ListenCheck(ctx, d.Runner, notifyTimeout); err != nil {
-		return err
-	}
-	report(OK, "LISTEN and NOTIFY work, in "+humanize.Took(time.Since(began)), "")
-	return nil
-}
 
 // reportsOnly returns a check that always reports the same message. It takes the place of a check that runner leaves to the server.
 func reportsOnly(message string) func(context.Context, reportFunc) error {

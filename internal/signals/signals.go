@@ -1,4 +1,4 @@
-// Package signals handles the signals that end a command, or that tell a worker to stop or to log its status.
+// Package signals handles the signals that end a command, or that tell a worker to stop.
 package signals
 
 import (

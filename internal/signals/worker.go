@@ -4,14 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
@@ -21,7 +17,6 @@ const abortWithin = 900 * time.Millisecond
 // Worker describes the worker for HandleWorker.
 type Worker struct {
 	Log      *slog.Logger
-	Slots    int
 	Terminal bool // whether HUP stops the worker; if so, it ends when its terminal closes
 }
 
@@ -32,7 +27,7 @@ func HandleWorker(ctx context.Context, r *runner.Runner, o Worker) (context.Cont
 	log := o.Log
 	// If stdout or stderr is closed, SIGPIPE must not end the worker. It is caught and not ignored, because commands would inherit an
 	// ignored signal.
-	incoming, release := Catch(append([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}, statusRequests...)...)
+	incoming, release := Catch(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	over := make(chan struct{})
 	var listener sync.WaitGroup
 	listener.Go(func() {
@@ -45,8 +40,6 @@ func HandleWorker(ctx context.Context, r *runner.Runner, o Worker) (context.Cont
 			}
 			switch {
 			case s == syscall.SIGPIPE:
-			case slices.Contains(statusRequests, s):
-				logStatus(ctx, r, o)
 			case s == syscall.SIGHUP && !o.Terminal:
 				log.Info("hangup", "note", "nothing to reload: settings are in the database")
 			case ctx.Err() == nil:
@@ -67,39 +60,4 @@ func HandleWorker(ctx context.Context, r *runner.Runner, o Worker) (context.Cont
 		listener.Wait()
 		drain()
 	}
-}
-
-// logStatus logs the running tasks of the worker, and how many tasks are waiting.
-func logStatus(ctx context.Context, r *runner.Runner, o Worker) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	log := o.Log
-	workers, err := r.Workers(ctx)
-	if err != nil {
-		log.Warn("no status", "err", err)
-		return
-	}
-	queues, err := r.Queues(ctx)
-	if err != nil {
-		log.Warn("no status", "err", err)
-		return
-	}
-	host, _ := os.Hostname() // a worker records this name as its host; pids are unique only within a host
-	var running []string
-	for _, w := range workers {
-		if w.PID == os.Getpid() && w.Host == host {
-			for _, id := range w.Running {
-				running = append(running, strconv.FormatInt(id, 10))
-			}
-		}
-	}
-	args := []any{"running", len(running), "slots", o.Slots, "tasks", strings.Join(running, ",")}
-	for _, state := range []jobs.State{jobs.Pending, jobs.Scheduled, jobs.Retrying} {
-		n := 0
-		for _, q := range queues {
-			n += q.Counts[state]
-		}
-		args = append(args, string(state), n)
-	}
-	log.Info("status", append(args, "workers", len(workers))...)
 }

@@ -5,15 +5,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"example.com/runner/internal/admin"
-	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
@@ -22,10 +19,8 @@ import (
 // sends WATCHDOG after each call of runner.Options.Liveness: its main loop has just accessed the database then, so it does not hang.
 
 const (
-	notifyEvery  = 10 * time.Second // interval of the reports if the unit has no watchdog
-	statusEvery  = 5 * time.Second
-	statusWithin = 2 * time.Second  // maximum time for counting the waiting tasks
-	stopMargin   = 15 * time.Second // time for closing the database after the last attempt has ended
+	notifyEvery = 10 * time.Second // interval of the reports if the unit has no watchdog
+	stopMargin  = 15 * time.Second // time for closing the database after the last attempt has ended
 )
 
 // Notifier sends the state of the worker to systemd. A nil Notifier does nothing.
@@ -62,13 +57,13 @@ func (n *Notifier) Report(p runner.Liveness) {
 }
 
 // Start sends the states that Report stores, until the caller calls stop. The function "stop" also tells systemd that the worker is ending.
-func (n *Notifier) Start(r *runner.Runner) (stop func()) {
+func (n *Notifier) Start() (stop func()) {
 	if n == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var sender sync.WaitGroup
-	sender.Go(func() { n.run(ctx, r) })
+	sender.Go(func() { n.run(ctx) })
 	return func() {
 		cancel()
 		sender.Wait()
@@ -76,10 +71,8 @@ func (n *Notifier) Start(r *runner.Runner) (stop func()) {
 	}
 }
 
-func (n *Notifier) run(ctx context.Context, r *runner.Runner) {
+func (n *Notifier) run(ctx context.Context) {
 	ready, stopping := false, false
-	var statusAt time.Time
-	sent := "" // last status line that systemd got
 	for {
 		var p runner.Liveness
 		select {
@@ -87,26 +80,22 @@ func (n *Notifier) run(ctx context.Context, r *runner.Runner) {
 			return
 		case p = <-n.reports:
 		}
+
 		lines := []string{daemon.SdNotifyWatchdog}
 		if !ready {
 			ready = true
 			lines = append(lines, daemon.SdNotifyReady)
 		}
+		status := fmt.Sprintf("%d running", p.Running)
 		if p.Draining {
 			if !stopping {
 				stopping = true
 				lines = append(lines, daemon.SdNotifyStopping)
 			}
 			lines = append(lines, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (p.Left+stopMargin).Microseconds()))
+			status = "draining, " + status
 		}
-		n.send(lines...) // send these lines before statusLine, which counts tasks and may be slow
-		if now := time.Now(); now.Sub(statusAt) >= statusEvery || p.Draining {
-			statusAt = now
-			if status := statusLine(ctx, r, p); status != sent {
-				sent = status
-				n.send("STATUS=" + status)
-			}
-		}
+		n.send(append(lines, "STATUS="+status)...)
 	}
 }
 
@@ -114,39 +103,4 @@ func (n *Notifier) send(lines ...string) {
 	if _, err := daemon.SdNotify(false, strings.Join(lines, "\n")); err != nil {
 		n.log.Debug("cannot notify the service manager", "err", err)
 	}
-}
-
-// statusLine returns a line that "systemctl status" shows, such as "2 running, 118 pending (media paused)".
-func statusLine(ctx context.Context, r *runner.Runner, p runner.Liveness) string {
-	line := fmt.Sprintf("%d running", p.Running)
-	if p.Draining {
-		line = "draining, " + line
-	}
-	ctx, cancel := context.WithTimeout(ctx, statusWithin)
-	defer cancel()
-	queues, err := r.Queues(ctx)
-	if err != nil {
-		return line
-	}
-	pauses, err := r.Pauses(ctx)
-	if err != nil {
-		return line
-	}
-	pending := 0
-	var names []string
-	for _, q := range queues {
-		pending += q.Counts[jobs.Pending]
-		if _, own := pauses[q.Queue]; own {
-			names = append(names, q.Queue)
-		}
-	}
-	line += fmt.Sprintf(", %d pending", pending)
-	slices.Sort(names)
-	switch {
-	case admin.AllPaused(pauses):
-		line += " (all paused)"
-	case len(names) > 0:
-		line += " (" + strings.Join(names, ", ") + " paused)"
-	}
-	return line
 }

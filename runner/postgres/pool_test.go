@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
@@ -34,7 +33,6 @@ func TestAPoolerInSessionModeWorks(t *testing.T) {
 	ran := make(chan struct{})
 	greet := jobs.Define[string]("greet")
 	r.Register(greet.Handler(func(context.Context, string) error { close(ran); return nil }))
-	testkit.NoError(t, admin.ListenCheck(t.Context(), r, patience))
 	stop := work(t, r)
 	defer stop()
 	task, err := r.Enqueue(t.Context(), greet.With("you"))

@@ -19,7 +19,6 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/access"
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/pgdriver"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
@@ -203,32 +202,6 @@ func TestAnOldServerIsRejected(t *testing.T) {
 		r.Close()
 	}
 	testkit.ErrorIs(t, err, jobs.ErrSchema, "PostgreSQL 12 is too old")
-}
-
-func TestAPoolerWithoutListenIsReported(t *testing.T) {
-	at := pgkit.Address(t)
-	testkit.NoError(t, admin.ListenCheck(t.Context(), open(t, at, runner.Options{}), patience))
-	engine := pgdriver.Engine()
-	connect := engine.Connect
-	engine.Connect = func(address string, patience time.Duration) (db.Server, error) {
-		s, err := connect(address, patience)
-		s.Listen = func(ctx context.Context, _ string, notify func(string)) error { // acts like a pooler that never passes on a notice
-			notify("")
-			<-ctx.Done()
-			return ctx.Err()
-		}
-		return s, err
-	}
-	r, err := runner.Open(t.Context(), at, runner.Options{Engine: access.NewEngine(engine).(runner.Engine), Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	err = admin.ListenCheck(t.Context(), r, 50*time.Millisecond)
-	problem, ok := errors.AsType[*jobs.Error](err)
-	testkit.Equal(t, "the error is a jobs.Error", ok, true)
-	testkit.ErrorIs(t, err, jobs.ErrInvalid)
-	testkit.Contains(t, problem.Hint, "session mode")
 }
 
 // silent is a server that ends each query without an error and without an answer.

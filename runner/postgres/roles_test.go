@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/runner/db/schema"
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
@@ -45,7 +44,6 @@ func TestRolesHaveTheRightsThatTheyNeed(t *testing.T) {
 	done, err := worker.Await(t.Context(), task.ID)
 	testkit.NoError(t, err)
 	testkit.Equal(t, "state", done.State, jobs.Completed)
-	testkit.NoError(t, admin.ListenCheck(t.Context(), worker, patience))
 	stop()
 	_, err = worker.Delete(t.Context(), []int64{task.ID})
 	testkit.NoError(t, err)

@@ -120,10 +120,6 @@ type Shared interface {
 	// WatchSlowly sets the pace of the watches that Watch has started with the interval 0. If slowly is true, they look for commits at most
 	// every 20 ms. If it is false, they find commits as soon as they can.
 	WatchSlowly(slowly bool)
-	// CheckNotifications sends a notification through the server and waits for it. It returns an error of kind ErrInvalid if the
-	// notification does not arrive within the duration patience. It returns nil for a file, where processes find commits without
-	// notifications.
-	CheckNotifications(ctx context.Context, patience time.Duration) error
 	// Health lists problems of a server that make work slow or that can lose confirmed writes, such as an old open transaction. It returns
 	// nil for a file.
 	Health(ctx context.Context, now time.Time) (*ServerHealth, error)

@@ -9,7 +9,6 @@ import (
 type ServerHealth struct {
 	User     string    `json:"user"`     // role of this connection
 	Unseen   bool      `json:"unseen"`   // whether the server hides the sessions of other roles from this role
-	Standby  bool      `json:"standby"`  // whether the server is a standby
 	Sessions []Session `json:"sessions"` // up to ten transactions that have been open for more than ten seconds
 }
 

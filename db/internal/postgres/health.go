@@ -19,7 +19,6 @@ import (
 var selectHealth = sqltext.Query(`SELECT json_build_object(
 'user', current_user,
 'unseen', NOT pg_has_role('pg_read_all_stats', 'USAGE'),
-'standby', pg_is_in_recovery(),
 'sessions', (SELECT json_agg(s) FROM (
 	SELECT pid, usename AS user, application_name AS application, coalesce(host(client_addr), '') AS client, coalesce(state, '') AS state,
 		xact_start AS begun, query_start AS query_begun,

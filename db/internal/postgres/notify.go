@@ -3,13 +3,11 @@ package postgres
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	"example.com/runner/db/internal/sqltext"
-	"example.com/runner/jobs"
 )
 
 // Processes learn of commits on a server by NOTIFY. A commit with a NOTIFY would take a lock on the whole server. So the NOTIFY is not
@@ -138,32 +136,3 @@ func (d *Server) Watch(ctx context.Context, _ time.Duration, notify func(wakeups
 // WatchSlowly does nothing. A watch needs no slow pace, because each process of runner waits for the time notifyEvery between two
 // notifications.
 func (*Server) WatchSlowly(bool) {}
-
-// CheckNotifications implements engine.Shared. LISTEN does not work, for instance, through a pooler that uses another connection for each
-// transaction.
-func (d *Server) CheckNotifications(ctx context.Context, patience time.Duration) error {
-	waiting, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	mine, came := rand.Text(), false
-	err := d.Listen(waiting, d.channel(), func(message string) {
-		switch message {
-		case "": // the message "" means that Listen has begun to listen
-			// ignore an error of this NOTIFY: Listen then waits in vain, and times out
-			_, _ = d.read.ExecContext(waiting, d.sql.Text(selectNotify), d.channel(), mine)
-		case mine:
-			came = true
-			cancel()
-		}
-	})
-	switch {
-	case came:
-		return nil
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case waiting.Err() == nil:
-		return d.Explain(err)
-	}
-	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("no message comes back from %s in %v", d.Name(), patience),
-		Hint: "the address of the server itself, or a pool in session mode",
-		Why:  []string{"a pooler in between breaks LISTEN: workers find tasks late, by polling"}}
-}

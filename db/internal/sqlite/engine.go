@@ -240,15 +240,14 @@ func (*File) Refused(err error) bool { return code(err) == sqlite3.SQLITE_CONSTR
 
 // These methods do nothing, because their work is needed only for a server.
 
-func (*File) Server() *engine.ServerInfo                              { return nil }
-func (*File) Values(args []any) []any                                 { return args }
-func (*File) Later(*sqlx.Conn, string, []any) error                   { return errors.ErrUnsupported } // unused: Traits.Pipelines is false
-func (*File) CommitWithNext(*sqlx.Conn) bool                          { return false }
-func (*File) Notify(bool)                                             {}               // not needed: other processes watch the file
-func (*File) BeginFailed(error) error                                 { return nil }   // Begin has already returned the error of BEGIN
-func (*File) Unanswered(err error) error                              { return err }   // the result of a commit is never lost
-func (*File) Asserted(error) bool                                     { return false } // only the fast path of a server has assertions
-func (*File) CheckNotifications(context.Context, time.Duration) error { return nil }
+func (*File) Server() *engine.ServerInfo            { return nil }
+func (*File) Values(args []any) []any               { return args }
+func (*File) Later(*sqlx.Conn, string, []any) error { return errors.ErrUnsupported } // unused: Traits.Pipelines is false
+func (*File) CommitWithNext(*sqlx.Conn) bool        { return false }
+func (*File) Notify(bool)                           {}               // not needed: other processes watch the file
+func (*File) BeginFailed(error) error               { return nil }   // Begin has already returned the error of BEGIN
+func (*File) Unanswered(err error) error            { return err }   // the result of a commit is never lost
+func (*File) Asserted(error) bool                   { return false } // only the fast path of a server has assertions
 
 // Health returns nil, because a file has no server.
 func (*File) Health(context.Context, time.Time) (*engine.ServerHealth, error) { return nil, nil }
