@@ -109,7 +109,7 @@ type claimer struct {
 	names    []string   // queues with pending tasks, as the last query found them; nil if they must be listed again
 	searched time.Time  // time of the last search that found no overdue task
 	floors   floors
-	above    bool // whether the claim of this cycle reads only the index entries above the floors; see floor.go
+	above    bool // whether the claim of this cycle reads only the index entries above the floors
 }
 
 // newClaimer returns the claimer of a worker that can run the jobs of list.
@@ -118,7 +118,7 @@ func newClaimer(id string, list []ClaimJob) *claimer {
 	batches := slices.ContainsFunc(list, func(j ClaimJob) bool { return j.Batch > 1 })
 	waits := slices.ContainsFunc(list, func(j ClaimJob) bool { return j.Wait > 0 })
 	return &claimer{id: id, jobs: list, batches: batches, waits: waits, tasks: claimTasks.Of(n),
-		suspect: claimSuspects.Of(n), peek: peekTasks.Of(n), floors: floors{cost: floorCost}}
+		suspect: claimSuspects.Of(n), peek: peekTasks.Of(n)}
 }
 
 // claim claims tasks for the free slots, and returns them in the order in which to start them. The result "next" is described at
@@ -133,8 +133,8 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 	}
 	if c.above {
 		defer func() {
-			if again := c.floors.next(now); next.IsZero() || again.Before(next) {
-				next = again
+			if look := c.floors.looked.Add(c.floors.every); next.IsZero() || look.Before(next) {
+				next = look
 			}
 		}()
 	}
@@ -159,7 +159,6 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 		}
 	}
 	if claimed, err = t.claimFrom(c, g, g.withCapacity(queues), ask, now); err == nil {
-		c.floors.took(claimed)
 		t.full = g.full()
 		next, err = t.saveAdmission(g, c, queues, claimed, now)
 	}
@@ -298,12 +297,16 @@ func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask
 // jobs in list whose name is empty.
 func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, list []ClaimJob, lease time.Duration,
 	now time.Time) ([]jobs.Task, error) {
-	args := c.jobArgs(queue, list, 5)
-	if c.above && text == c.tasks {
+	args, usual := c.jobArgs(queue, list, 5), text == c.tasks
+	if c.above && usual {
 		args, text = c.aboveArgs(queue, list)
 	}
 	ms := now.UnixMilli()
-	return t.take(c, text, append(args, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms), free, lease, now)
+	claimed, err := t.take(c, text, append(args, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms), free, lease, now)
+	if usual && t.db.traits.FastPath {
+		c.floors.note(claimed)
+	}
+	return claimed, err
 }
 
 // jobArgs returns the arguments of the SELECTs of all jobs. A job with an empty name gets NULL, which matches no row. The parameter "more"

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -248,35 +247,5 @@ func TestAWriteThatNoLeaderTookIsNotMade(t *testing.T) {
 		release()
 		testkit.NoError(t, d.update(t.Context(), normal, func(*tx) error { return nil }))
 		testkit.Equal(t, "whether the write was made later", ran, false)
-	})
-}
-
-// TestCloseWaitsForALookThatAWriteBegins begins a look at pending tasks in a
-// write that Close waits for.
-func TestCloseWaitsForALookThatAWriteBegins(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := openTest(t)
-		began, proceed, end := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		go func() {
-			testkit.NoError(t, d.update(t.Context(), normal, func(*tx) error {
-				close(began)
-				<-proceed
-				d.looks.Go(func() { <-end })
-				return nil
-			}))
-		}()
-		<-began
-		var closed atomic.Bool
-		go func() {
-			testkit.NoError(t, d.Close())
-			closed.Store(true)
-		}()
-		synctest.Wait()
-		close(proceed)
-		synctest.Wait()
-		testkit.Equal(t, "closed during the look", closed.Load(), false)
-		close(end)
-		synctest.Wait()
-		testkit.Equal(t, "closed after the look", closed.Load(), true)
 	})
 }

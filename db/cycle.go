@@ -40,6 +40,9 @@ type CycleResult struct {
 // cycle after an error: the method accepts an end that was already written. If the result of a cycle was lost, the worker does not know the
 // tasks that the cycle claimed. It later finds these claims by the method Owned.
 func (w *Worker) Cycle(ctx context.Context, c Cycle) (CycleResult, error) {
+	if w.db.traits.FastPath && (c.Claim.Free > 0 || c.Look) {
+		w.look(ctx, c.Now)
+	}
 	finishes := c.Finish
 	var fast CycleResult // what fastCycle has done; the method "cycle" does the rest (see fastpath.go)
 	if ends, ok := w.fastPath(c); ok {
@@ -104,7 +107,7 @@ func (w *Worker) cycle(ctx context.Context, c Cycle, to level, together bool) (d
 				return fmt.Errorf("look for suspects: %w", err)
 			}
 		}
-		w.claimer.above = w.db.traits.FastPath && w.claimer.floors.use(w.db, w.claimer.jobs, c.Now) && !t.released && !again
+		w.claimer.above = w.claimer.floors.slow && !t.released && !again
 		if c.Claim.Free > 0 {
 			if done.DiskFull = t.checkSpace(); done.DiskFull != nil {
 				return nil

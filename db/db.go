@@ -97,10 +97,6 @@ type DB struct {
 
 	watching sync.RWMutex // held while a watch begins, so that Close waits for all of them
 	quit     bool
-
-	looking  context.Context // context of the reads of pending tasks in floor.go; Close cancels it
-	endLooks context.CancelFunc
-	looks    sync.WaitGroup
 }
 
 // Open opens the database file at path, or the database on a server if path is its address. It creates the database if the options say
@@ -122,7 +118,6 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 		return nil, err
 	}
 	d.sql, d.read = d.engine.Dialect(), d.engine.Reader()
-	d.looking, d.endLooks = context.WithCancel(context.Background())
 	d.writer.start(d)
 	d.claims.start(d)
 	d.claims.broken = true
@@ -177,11 +172,9 @@ func (d *DB) Close() error {
 		d.watching.Unlock()
 
 		d.engine.Quit()
-		d.endLooks()
 		d.claims.stop()
 		defer d.engine.BeforeClose()()
 		d.writer.stop()
-		d.looks.Wait() // a cycle begins looks, so no writer may run any more
 		err = d.engine.Close()
 	})
 	return err

@@ -27,8 +27,7 @@ var smallNumbers = []string{"listStarted", "selectPriorities", "addCount", "cutO
 func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
 	statements := map[string]*statement{"completeTasks": completeTasks, "selectAtWork": engine.SelectAtWork, "assertUnused": assertUnused,
 		"assertCompleted": assertCompleted, "insertArrays": insertArrays,
-		"selectLookAbove": selectLookAbove, "selectFirsts": selectFirsts, "selectQueuesAbove": selectQueuesAbove,
-		"selectQueuesBetween": selectQueuesBetween, "selectLastID": selectLastID,
+		"selectLookAbove": selectLookAbove, "selectFirsts": selectFirsts,
 		"claimAbove": claimAbove.Of(1), "claimAbove 8": claimAbove.Of(8)}
 	for name, p := range plans {
 		statements[name] = p.Statement()
@@ -69,7 +68,7 @@ func TestKeptPlansFindTheirTasksByAnIndex(t *testing.T) {
 		"completeTask": completeTask, "finishTask": finishTask, "releaseTask": releaseTask, "renewLeases": renewLeases,
 		"selectTask": selectTask, "selectOnly": selectOnly, "selectSuspects": selectSuspects, "selectLook": selectLook,
 		"selectQueues": selectQueues, "selectDue": selectDue, "claimAbove": claimAbove.Of(1), "claimAbove of 8 ranges": claimAbove.Of(8),
-		"selectLookAbove": selectLookAbove, "selectQueuesAbove": selectQueuesAbove} {
+		"selectLookAbove": selectLookAbove, "selectFirsts": selectFirsts} {
 		texts[name] = dialect.Text(s)
 	}
 	scan := regexp.MustCompile(`(Index|Tid|Seq|Bitmap)[a-zA-Z ]* Scan .*on tasks`)

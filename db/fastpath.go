@@ -29,14 +29,14 @@ var (
 )
 
 // selectLook returns the times of selectDue, whether there are pending suspects, and the queues with pending tasks as a JSON array.
-// Indexes: those of selectDue, tasks_lost and tasks_pending.
-var selectLook = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `),
+// selectLookAbove leaves the queues out. Indexes: those of selectDue, tasks_lost and tasks_pending.
+var (
+	selectLook = query(`SELECT ` + lookColumns + `,
 	(SELECT {json_list}(queue) FROM (` + pendingQueues + `) AS pending)`)
+	selectLookAbove = query(`SELECT ` + lookColumns + `, NULL`)
+)
 
-// selectLookAbove replaces selectLook for claims with floors (see floor.go). It returns the queues in which such a claim may find a task,
-// as selectQueuesAbove does. [1] is the argument of selectQueuesAbove: a JSON array of ranges.
-var selectLookAbove = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `),
-	(SELECT {json_list}(queue) FROM (` + queuesAbove + `) AS pending)`)
+const lookColumns = dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `)`
 
 // errDue means that a cycle on the fast path has found a due task or a suspect. Only the slow path handles these.
 var errDue = errors.New("tasks are due")
@@ -63,7 +63,7 @@ func (w *Worker) fastCycle(ctx context.Context, c Cycle, ends completions) (done
 	if c.Claim.Free > 0 || c.Look {
 		claiming.Go(func() {
 			claim = w.db.claims.updateFast(ctx, func(t *tx) (err error) {
-				w.claimer.above = w.claimer.floors.use(w.db, w.claimer.jobs, c.Now)
+				w.claimer.above = w.claimer.floors.slow
 				if c.Look {
 					if done.NextDue, done.NextLane, err = t.look(w.claimer, c.Now); err != nil {
 						return err
@@ -98,11 +98,11 @@ func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
 	var times dueTimes
 	var suspects bool
 	var queues []byte
-	text, args := selectLook, []any(nil)
+	text := selectLook
 	if c.above {
-		text, args = selectLookAbove, []any{c.rangesJSON()}
+		text = selectLookAbove
 	}
-	if err := t.scan(text, args, &times.task, &times.expiry, &times.lane, &times.pause, &suspects, &queues); err != nil {
+	if err := t.scan(text, nil, &times.task, &times.expiry, &times.lane, &times.pause, &suspects, &queues); err != nil {
 		return next, lane, err
 	}
 	first := times.next()
@@ -110,11 +110,11 @@ func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
 		return next, lane, errDue
 	}
 	c.names = []string{} // make an empty list non-nil: nil would mean that the names are unknown
-	if queues != nil {
+	switch {
+	case c.above:
+		err = c.listQueues(t)
+	case queues != nil:
 		err = json.Unmarshal(queues, &c.names)
-	}
-	if c.above {
-		c.sortNames()
 	}
 	return number(first.Int64).time(), number(times.lane.Int64).time(), err
 }

@@ -46,21 +46,23 @@ UPDATE {tasks} SET ` + claimSet + `
 FROM next WHERE {same_id} AND tasks.generation_id = next_generation AND {unindexed}tasks.state = 'pending'
 ` + claimReturning)
 
+// listQueues reads the queues with pending tasks into c.names.
+func (c *claimer) listQueues(t *tx) error {
+	if c.above {
+		c.names = slices.Sorted(slices.Values(c.floors.queues))
+		return nil
+	}
+	return t.list(&c.names, selectQueues)
+}
+
 // queues returns the queues to claim from. The queues take turns: each claim begins with the queue after the first queue of the last
 // claim.
 func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 	var queues []string
 	if ask.Limit == nil {
 		if c.names == nil {
-			text, args := selectQueues, []any(nil)
-			if c.above {
-				text, args = selectQueuesAbove, []any{c.rangesJSON()}
-			}
-			if err := t.list(&c.names, text, args...); err != nil {
+			if err := c.listQueues(t); err != nil {
 				return nil, err
-			}
-			if c.above {
-				c.sortNames()
 			}
 		}
 		queues = c.names

@@ -355,10 +355,10 @@ var plans = statementtest.Plans{
 }
 
 // sharedTemplates are templates that several statements share.
-var sharedTemplates = []string{"completeAll", "claimed", "claimJobs", "pendingQueues", "firstAbove", "queuesAbove", "aboveArm", "belowArm",
+var sharedTemplates = []string{"completeAll", "claimed", "claimJobs", "pendingQueues", "aboveArm", "belowArm",
 	"aboveAndBelow"}
 
 // roundTrips are statements that run only on servers, where each statement costs a round trip. They have no plan in this file, because it
 // has only plans of SQLite. TestPostgreSQLPreparesEveryStatement prepares them.
 var roundTrips = []string{"assertUnused", "assertCompleted", "completeTasks", "insertArrays", "selectLookAbove",
-	"selectFirsts", "selectQueuesAbove", "selectQueuesBetween", "selectLastID", "claimAbove"}
+	"selectFirsts", "claimAbove"}
