@@ -39,34 +39,25 @@ func (r *Runner) cancelText(options CancelOptions) string {
 // same delay and keeps its counts of attempts and losses. Retry does not change a running task. The task does not wait for its dependencies
 // again, even if they are retried, too. The error is jobs.ErrInvalid for a negative delay.
 func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
-	if err := validDelay(in); err != nil {
-		return nil, err
-	}
-	at := now()
-	results, err := r.store.Retry(ctx, ids, at.Add(in), at)
-	r.notifier.Notify()
-	return results, err
+	return r.retry(ctx, ids, in, r.store.Retry)
 }
 
 // RetryWithDependents retries tasks as Retry does. It also retries the tasks that depend on them, directly or through other tasks, and that
 // were cancelled with the reason dependency. The results contain these dependent tasks, too, each one after the task that it depends on.
 // The error is jobs.ErrInvalid for a negative delay.
 func (r *Runner) RetryWithDependents(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
-	if err := validDelay(in); err != nil {
-		return nil, err
-	}
-	at := now()
-	results, err := r.store.RetryWithDependents(ctx, ids, at.Add(in), at)
-	r.notifier.Notify()
-	return results, err
+	return r.retry(ctx, ids, in, r.store.RetryWithDependents)
 }
 
-// validDelay checks the delay of a retry.
-func validDelay(in time.Duration) error {
+func (r *Runner) retry(ctx context.Context, ids []int64, in time.Duration,
+	retry func(ctx context.Context, ids []int64, runAt, now time.Time) ([]ActionResult, error)) ([]ActionResult, error) {
 	if in < 0 {
-		return invalidValue("0 for now, or a positive duration", "the delay of the retry is negative: %v", in)
+		return nil, invalidValue("0 for now, or a positive duration", "the delay of the retry is negative: %v", in)
 	}
-	return nil
+	at := now()
+	results, err := retry(ctx, ids, at.Add(in), at)
+	r.notifier.Notify()
+	return results, err
 }
 
 // Delete deletes finished tasks with their attempts and output. It leaves unfinished tasks, and finished ones that an

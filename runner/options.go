@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"log/slog"
 	"runtime"
 	"time"
@@ -150,36 +151,18 @@ const (
 )
 
 func (o Options) withDefaults() Options {
+	lease, write := defaultLease, time.Duration(0)
+	if o.Sync == Flash {
+		lease, write = flashLease, cmp.Or(o.WriteEvery, defaultWrite)
+	}
 	o.Log = logger(o.Log)
-	if o.Concurrency == 0 {
-		o.Concurrency = runtime.GOMAXPROCS(0)
-	}
-	if o.Grace == 0 {
-		o.Grace = defaultGrace
-	}
-	if o.StuckAfter == 0 {
-		o.StuckAfter = lifecycle.StuckAfter
-	}
-	if o.Sync != Flash {
-		o.WriteEvery = 0
-	} else if o.WriteEvery == 0 {
-		o.WriteEvery = defaultWrite
-	}
-	if o.Lease == 0 {
-		o.Lease = defaultLease
-		if o.Sync == Flash {
-			o.Lease = flashLease
-		}
-	}
-	if o.LivenessEvery <= 0 {
-		o.LivenessEvery = o.Lease / 6
-	}
-	if o.Keep == 0 {
-		o.Keep = taskspec.DefaultKeep
-	}
-	if o.KeepFailed == 0 {
-		o.KeepFailed = taskspec.DefaultKeepFailed
-	}
+	o.Concurrency = cmp.Or(o.Concurrency, runtime.GOMAXPROCS(0))
+	o.Grace = cmp.Or(o.Grace, defaultGrace)
+	o.StuckAfter = cmp.Or(o.StuckAfter, lifecycle.StuckAfter)
+	o.Lease, o.WriteEvery = cmp.Or(o.Lease, lease), write
+	o.LivenessEvery = cmp.Or(max(o.LivenessEvery, 0), o.Lease/6)
+	o.Keep = cmp.Or(o.Keep, taskspec.DefaultKeep)
+	o.KeepFailed = cmp.Or(o.KeepFailed, taskspec.DefaultKeepFailed)
 	return o
 }
 

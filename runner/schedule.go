@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"example.com/runner/internal/errcode"
@@ -136,7 +135,8 @@ func apply(s jobs.Schedule, old *jobs.Schedule, o ApplyOptions) (Applied, error)
 	case len(differences) == 0:
 		return Applied{*old, "unchanged"}, nil
 	case o.Keep:
-		return Applied{}, differs(s.Name, differences)
+		return Applied{}, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.ScheduleDiffers, Subject: s.Name,
+			What: "schedule " + s.Name + " exists with another definition", Why: differences}
 	}
 	return Applied{redefined(*old, s), "changed"}, nil
 }
@@ -154,23 +154,6 @@ func redefined(old, s jobs.Schedule) jobs.Schedule {
 	s.LastAt, s.LastTaskID, s.LastState, s.LastDuration = old.LastAt, old.LastTaskID, old.LastState, old.LastDuration
 	s.LastStart, s.LastSuccess, s.Usual, s.AlertedAt = old.LastStart, old.LastSuccess, old.Usual, old.AlertedAt
 	return s
-}
-
-func differs(name string, differences []string) error {
-	const most = 3
-	if len(differences) > most {
-		differences = append(differences[:most-1:most-1], "and more: "+strings.Join(fieldNames(differences[most-1:]), ", "))
-	}
-	return &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.ScheduleDiffers, Subject: name,
-		What: "schedule " + name + " exists with another definition", Why: differences}
-}
-
-func fieldNames(differences []string) []string {
-	names := make([]string, len(differences))
-	for i, text := range differences {
-		names[i], _, _ = strings.Cut(text, " ")
-	}
-	return names
 }
 
 // Schedules returns all schedules, sorted by name.

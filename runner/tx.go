@@ -52,11 +52,9 @@ func (r *Runner) CancelTx(ctx context.Context, tx *sql.Tx, ids []int64, options 
 // RetryTx makes finished tasks due again as part of a transaction of the caller, as Retry does. EnqueueTx documents the requirements of tx
 // and the errors jobs.ErrInvalid and jobs.ErrBusy.
 func (r *Runner) RetryTx(ctx context.Context, tx *sql.Tx, ids []int64, in time.Duration) ([]ActionResult, error) {
-	if err := validDelay(in); err != nil {
-		return nil, err
-	}
-	at := now()
-	return r.store.RetryTx(ctx, tx, ids, at.Add(in), at)
+	return r.retry(ctx, ids, in, func(ctx context.Context, ids []int64, runAt, now time.Time) ([]ActionResult, error) {
+		return r.store.RetryTx(ctx, tx, ids, runAt, now)
+	})
 }
 
 // GetTx returns a task as a transaction of the caller sees it, with the earlier changes of tx. In a file, tx does not see later changes by

@@ -14,7 +14,6 @@ import (
 	"example.com/runner/internal/gather"
 	"example.com/runner/internal/guard"
 	"example.com/runner/internal/lifecycle"
-	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/exec"
@@ -229,13 +228,8 @@ const sigkill = 9
 // The outcome does not matter for an attempt whose claim was revoked. The database refuses the outcome of such an attempt, and the reaper
 // records the loss.
 func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome {
-	if err == nil && result != nil {
-		if err = taskjson.ValidResult(result); err != nil {
-			result = nil
-		}
-	}
 	o := lifecycle.OutcomeOf(result, err)
-	if err == nil {
+	if err == nil && o.Reason == "" {
 		if a.task.Job == jobs.CommandJob {
 			o.ExitCode = new(0)
 		}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,36 +35,32 @@ var (
 	errNoOnTick = errors.New("a function is registered for the schedule, but its definition does not have OnTick")
 )
 
-// tickRound holds the Specs that the functions have made in one round, which is one call of enqueueTicks.
+// tickRound holds the Specs that functions make in one round, which is one call of enqueueTicks.
 type tickRound struct {
-	e      *Engine
-	ctx    context.Context
-	made   map[madeKey]madeSpec
-	wanted map[madeKey]wantedSpec
+	e     *Engine
+	ctx   context.Context
+	specs map[tickKey]*tickSpec
 }
 
-// madeKey identifies a tick of one version of a schedule.
-type madeKey struct {
+// tickKey identifies a tick of one version of a schedule.
+type tickKey struct {
 	schedule      string
 	updated, tick int64
 }
 
-type madeSpec struct {
-	spec jobs.Spec
-	err  error
-}
-
-type wantedSpec struct {
+type tickSpec struct {
 	schedule jobs.Schedule
 	tick     time.Time
+	spec     jobs.Spec
+	err      error // errNotMade until the function has run
 }
 
 // enqueueTicks enqueues the tasks of all due ticks.
 func (e *Engine) enqueueTicks(ctx context.Context, at time.Time, all bool) ([]db.Ticked, error) {
 	plan := func(s jobs.Schedule) ([]time.Time, time.Time, error) { return cron.Due(s, at) }
-	round := &tickRound{e, ctx, map[madeKey]madeSpec{}, map[madeKey]wantedSpec{}}
+	round := &tickRound{e, ctx, map[tickKey]*tickSpec{}}
 	done, err := e.store.Tick(ctx, at, all, plan, round.prepare)
-	if err == nil && len(round.wanted) > 0 {
+	if err == nil && len(round.specs) > 0 {
 		round.callFunctions()
 		var more []db.Ticked
 		more, err = e.store.Tick(ctx, at, false, plan, round.prepare)
@@ -94,12 +89,11 @@ func (r *tickRound) prepare(s *jobs.Schedule, spec *jobs.Spec) error {
 	case !s.OnTick && function != nil:
 		return errNoOnTick
 	case s.OnTick:
-		key := madeKey{s.Name, s.UpdatedAt.UnixMilli(), spec.Tick.UnixMilli()}
-		made, ok := r.made[key]
-		if !ok {
-			r.wanted[key] = wantedSpec{*s, spec.Tick}
-			return errNotMade
+		key := tickKey{s.Name, s.UpdatedAt.UnixMilli(), spec.Tick.UnixMilli()}
+		if r.specs[key] == nil {
+			r.specs[key] = &tickSpec{schedule: *s, tick: spec.Tick, err: errNotMade}
 		}
+		made := r.specs[key]
 		if made.err != nil {
 			return made.err
 		}
@@ -114,58 +108,52 @@ func (r *tickRound) prepare(s *jobs.Schedule, spec *jobs.Spec) error {
 // same schedule again in this round. The schedule may have a hundred more due ticks, and other schedules wait until the round ends.
 func (r *tickRound) callFunctions() {
 	failed := map[string]error{}
-	for _, key := range slices.SortedFunc(maps.Keys(r.wanted), func(a, b madeKey) int { return cmp.Compare(a.tick, b.tick) }) {
-		made := madeSpec{err: failed[key.schedule]}
-		if made.err == nil {
-			made = r.e.callTickFunc(r.wanted[key])
-			if made.err != db.ErrSkipTick { //nolint:errorlint // callTickFunc returns it unwrapped
-				failed[key.schedule] = made.err
-			}
+	for _, made := range slices.SortedFunc(maps.Values(r.specs), func(a, b *tickSpec) int { return a.tick.Compare(b.tick) }) {
+		name := made.schedule.Name
+		if made.err = failed[name]; made.err != nil {
+			continue
 		}
-		r.made[key] = made
+		made.spec, made.err = r.e.callTickFunc(made.schedule, made.tick)
+		if made.err != db.ErrSkipTick { //nolint:errorlint // callTickFunc returns it unwrapped
+			failed[name] = made.err
+		}
 	}
 }
 
 // callTickFunc calls the function of a schedule for a tick. It does not wait for a function that hangs, and does not call the function
 // again before the earlier call has returned. Its caller holds Engine.schedulerMu.
-func (e *Engine) callTickFunc(w wantedSpec) madeSpec {
-	name := w.schedule.Name
-	hanging := madeSpec{err: fmt.Errorf("the function of schedule %s does not return, although its context has ended", name)}
-	if earlier, ok := e.tickFuncs[name]; ok {
+func (e *Engine) callTickFunc(s jobs.Schedule, tick time.Time) (jobs.Spec, error) {
+	hanging := fmt.Errorf("the function of schedule %s does not return, although its context has ended", s.Name)
+	if earlier, ok := e.tickFuncs[s.Name]; ok {
 		select {
 		case <-earlier:
-			delete(e.tickFuncs, name)
+			delete(e.tickFuncs, s.Name)
 		default:
-			return hanging
+			return jobs.Spec{}, hanging
 		}
 	}
 	ctx, cancel := context.WithTimeout(e.stopped, tickFuncTime)
 	defer cancel()
-	var made madeSpec
+	late, end := Outlive(ctx, tickFuncEnd)
+	defer end()
+	var spec jobs.Spec
+	var err error
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
-		made.spec, made.err = MakeTickSpec(ctx, e.o.OnTick[name], w.schedule, w.tick)
-		if made.err == nil {
-			return
-		}
-		if guard.Is(made.err, db.ErrSkipTick) {
-			made.err = db.ErrSkipTick
+		spec, err = MakeTickSpec(ctx, e.o.OnTick[s.Name], s, tick)
+		if guard.Is(err, db.ErrSkipTick) {
+			err = db.ErrSkipTick
 		} else {
-			made.err = guard.Flat("the function of schedule "+name, made.err)
+			err = guard.Flat("the function of schedule "+s.Name, err)
 		}
 	}()
 	select {
 	case <-returned:
-		return made
-	case <-ctx.Done():
-	}
-	select {
-	case <-returned:
-		return made
-	case <-time.After(tickFuncEnd):
-		e.tickFuncs[name] = returned
-		return hanging
+		return spec, err
+	case <-late.Done():
+		e.tickFuncs[s.Name] = returned
+		return jobs.Spec{}, hanging
 	}
 }
 
