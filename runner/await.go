@@ -19,9 +19,7 @@ import (
 // The error is jobs.ErrNotFound if the task does not exist, or if someone deletes it during the
 // wait. It is jobs.ErrReplaced if another file has replaced the database file.
 func (r *Runner) Await(ctx context.Context, id int64) (task jobs.Task, err error) {
-	notices, stop := r.notifier.SubscribeTask(ctx, id)
-	defer stop()
-	err = r.changes(ctx, notices, func() (bool, error) {
+	err = r.Changes(ctx, func() (bool, error) {
 		// Read only the state: the row may have megabytes of arguments, and this runs after each commit.
 		states, err := r.store.CountByState(ctx, jobs.Filter{IDs: []int64{id}})
 		if err != nil {
@@ -47,10 +45,6 @@ func (r *Runner) Changes(ctx context.Context, check func() (done bool, err error
 	}
 	notices, stop := r.notifier.Subscribe(ctx)
 	defer stop()
-	return r.changes(ctx, notices, check)
-}
-
-func (r *Runner) changes(ctx context.Context, notices <-chan struct{}, check func() (done bool, err error)) error {
 	for {
 		done, err := check()
 		if err == nil && done {

@@ -14,7 +14,6 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
-	"example.com/runner/runner/internal/notify"
 )
 
 const (
@@ -61,7 +60,7 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	if err := taskspec.ValidCursor(cursor); err != nil {
 		return err
 	}
-	notices, stop := r.notifier.SubscribeTask(ctx, notify.AnyTask)
+	notices, stop := r.notifier.Subscribe(ctx)
 	defer stop()
 	c := &consumer{r: r, cursor: cursor, owner: db.NewWorkerID(), handle: handle}
 	// The variable "made" says that the cursor is stored. The variable "again" is set after an unexpected error, until deliver succeeds.

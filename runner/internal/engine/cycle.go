@@ -67,8 +67,8 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	for i, a := range settled {
 		e.forget(a, &done.Finished[i])
 	}
-	for _, id := range done.Expired {
-		e.o.Notifier.TaskEnded(id)
+	if len(settled)+len(done.Expired) > 0 {
+		e.o.Notifier.TasksEnded()
 	}
 	if done.Looked {
 		e.scan, e.changed, e.scannedAt, e.nextDue, e.nextLane = false, false, sent, done.NextDue, done.NextLane
@@ -268,7 +268,4 @@ func (e *Engine) forgetWritten(a *attempt, done *db.Finished) {
 	}
 	e.logEnd(a, done.Change)
 	e.observeEnd(a, done.Change)
-	if done.Change.State.Finished() {
-		e.o.Notifier.TaskEnded(a.task.ID)
-	}
 }

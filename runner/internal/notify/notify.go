@@ -13,7 +13,6 @@ package notify
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,29 +20,25 @@ import (
 
 // Notifier passes notices of changes to subscribers. Its methods are safe for use by many goroutines.
 type Notifier struct {
-	watch   func(ctx context.Context, changed func(forWorkers bool)) error
+	watch   func(ctx context.Context, brief bool, changed func(forWorkers bool)) error
 	setSlow func(slow bool) // sets the interval of the watch; nil if the interval is fixed
 
 	brief        atomic.Bool  // whether the next watch must be one that starts and ends quickly (see New)
-	taskWaiters  atomic.Int64 // number of channels in the field "tasks"; if it is 0, which is usual, TaskEnded returns at once
+	all          atomic.Int64 // number of subscribers to all changes; if it is 0, which is usual, TasksEnded returns at once
 	watchStopped sync.WaitGroup
 
 	mu          sync.Mutex
-	busy        bool                      // whether the worker of this process has no free slot
-	all         int                       // number of subscribers to all changes
-	subscribers map[chan struct{}]bool    // the value is true if the channel gets all changes, and not only those that matter to workers
-	tasks       map[int64][]chan struct{} // subscribers to the end of a task, by task id
-	stop        context.CancelFunc        // function that ends the watch; nil while no watch runs
-	closed      bool                      // whether Close was called, after which no watch starts
+	busy        bool                   // whether the worker of this process has no free slot
+	subscribers map[chan struct{}]bool // the value is true if the channel gets all changes, and not only those that matter to workers
+	stop        context.CancelFunc     // function that ends the watch; nil while no watch runs
+	closed      bool                   // whether Close was called, after which no watch starts
 }
 
 // New returns a Notifier. The function "watch" starts a watch of the database and returns. The watch calls the function "changed" after
 // each commit, until ctx ends. If the parameter "brief" is true, the watch is needed only for a short time, so it should cost little to
 // start and to end. The function setSlow makes the watch check less often, and may be nil.
 func New(watch func(ctx context.Context, brief bool, changed func(forWorkers bool)) error, setSlow func(slow bool)) *Notifier {
-	n := &Notifier{setSlow: setSlow, subscribers: map[chan struct{}]bool{}, tasks: map[int64][]chan struct{}{}}
-	n.watch = func(ctx context.Context, changed func(bool)) error { return watch(ctx, n.brief.Load(), changed) }
-	return n
+	return &Notifier{watch: watch, setSlow: setSlow, subscribers: map[chan struct{}]bool{}}
 }
 
 // SetBrief sets whether the next watch is needed only for a short time.
@@ -51,56 +46,33 @@ func (n *Notifier) SetBrief(brief bool) { n.brief.Store(brief) }
 
 // Subscribe returns a channel that receives a notice after every change. The function "stop" ends the subscription.
 func (n *Notifier) Subscribe(ctx context.Context) (notices <-chan struct{}, stop func()) {
-	c := make(chan struct{}, 1)
-	return c, n.add(ctx, c, true)
+	return n.add(ctx, true)
 }
 
 // SubscribeWorker is like Subscribe, without the changes that do not matter to workers: heartbeats, and the claims and outcomes of other
 // workers, as far as the watch can distinguish these changes.
 func (n *Notifier) SubscribeWorker(ctx context.Context) (notices <-chan struct{}, stop func()) {
-	c := make(chan struct{}, 1)
-	return c, n.add(ctx, c, false)
+	return n.add(ctx, false)
 }
 
-// AnyTask is the id that makes SubscribeTask report the end of every task.
-const AnyTask = 0
-
-// SubscribeTask is like Subscribe. If this process ends the task, the channel also receives a notice at once, without the watch.
-func (n *Notifier) SubscribeTask(ctx context.Context, id int64) (notices <-chan struct{}, stop func()) {
+func (n *Notifier) add(ctx context.Context, all bool) (notices <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
-	end := n.add(ctx, c, true)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.tasks[id] = append(n.tasks[id], c)
-	n.taskWaiters.Add(1)
-	return c, func() {
-		end()
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.taskWaiters.Add(-1)
-		if n.tasks[id] = slices.DeleteFunc(n.tasks[id], func(other chan struct{}) bool { return other == c }); len(n.tasks[id]) == 0 {
-			delete(n.tasks, id)
-		}
-	}
-}
-
-func (n *Notifier) add(ctx context.Context, c chan struct{}, all bool) (stop func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.subscribers[c] = all
 	if all {
-		n.all++
+		n.all.Add(1)
 		n.setPace()
 	}
 	if n.stop == nil && !n.closed {
 		n.start(context.WithoutCancel(ctx))
 	}
-	return func() {
+	return c, func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		delete(n.subscribers, c)
 		if all {
-			n.all--
+			n.all.Add(-1)
 			n.setPace()
 		}
 	}
@@ -120,21 +92,15 @@ func (n *Notifier) SetBusy(busy bool) {
 // setPace makes the watch check less often while no subscriber needs each notice immediately. The caller holds the mutex.
 func (n *Notifier) setPace() {
 	if n.setSlow != nil {
-		n.setSlow(n.busy && n.all == 0)
+		n.setSlow(n.busy && n.all.Load() == 0)
 	}
 }
 
-// TaskEnded notifies the subscribers to the end of a task. Call it when this process has written the outcome of the task.
-func (n *Notifier) TaskEnded(id int64) {
-	if n.taskWaiters.Load() == 0 {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, of := range []int64{id, AnyTask} {
-		for _, c := range n.tasks[of] {
-			send(c)
-		}
+// TasksEnded notifies the subscribers to all changes at once, without the watch.
+// Call it when this process has written the outcomes of tasks.
+func (n *Notifier) TasksEnded() {
+	if n.all.Load() > 0 {
+		n.changed(false)
 	}
 }
 
@@ -162,7 +128,7 @@ func send(c chan struct{}) {
 // start starts the watch. If the watch fails, subscribers get a notice every second instead. The caller holds the mutex.
 func (n *Notifier) start(ctx context.Context) {
 	ctx, n.stop = context.WithCancel(ctx)
-	if err := n.watch(ctx, n.changed); err == nil {
+	if err := n.watch(ctx, n.brief.Load(), n.changed); err == nil {
 		return
 	}
 	ticker := time.NewTicker(time.Second)
