@@ -15,9 +15,11 @@ import (
 
 // textStyle is the current style of a terminal.
 type textStyle struct {
-	fg, bg                   int // 0 is the default colour, 1 to 8 are the normal colours, and 9 to 16 are the bright ones
-	bold, dim, italic, under bool
+	fg, bg int     // 0 is the default colour, 1 to 8 are the normal colours, and 9 to 16 are the bright ones
+	on     [5]bool // bold, dim, italic and underlined, by the parameter that turns each on
 }
+
+var styleClasses = [5]string{1: "bo", 2: "di", 3: "it", 4: "un"}
 
 // class returns the CSS classes of this style, or "" for the default style.
 func (k textStyle) class() string {
@@ -28,12 +30,9 @@ func (k textStyle) class() string {
 	if k.bg > 0 {
 		list = append(list, "b"+strconv.Itoa(k.bg-1))
 	}
-	for _, on := range []struct {
-		on   bool
-		name string
-	}{{k.bold, "bo"}, {k.dim, "di"}, {k.italic, "it"}, {k.under, "un"}} {
-		if on.on {
-			list = append(list, on.name)
+	for i, on := range k.on {
+		if on {
+			list = append(list, styleClasses[i])
 		}
 	}
 	return strings.Join(list, " ")
@@ -96,42 +95,29 @@ func (k *textStyle) set(parameters string) {
 	}
 	for i := 0; i < len(list); i++ {
 		n, _ := strconv.Atoi(list[i])
+		tens, digit, colour := n/10, n%10, &k.fg
+		if tens == 4 || tens == 10 {
+			colour = &k.bg
+		}
 		switch {
-		case n == 0:
+		case n <= 0:
 			*k = textStyle{}
-		case n == 1:
-			k.bold = true
-		case n == 2:
-			k.dim = true
-		case n == 3:
-			k.italic = true
-		case n == 4:
-			k.under = true
+		case n <= 4:
+			k.on[n] = true
 		case n == 22:
-			k.bold, k.dim = false, false
-		case n == 23:
-			k.italic = false
-		case n == 24:
-			k.under = false
-		case 30 <= n && n <= 37:
-			k.fg = n - 29
-		case 90 <= n && n <= 97:
-			k.fg = n - 81
-		case n == 39:
-			k.fg = 0
-		case 40 <= n && n <= 47:
-			k.bg = n - 39
-		case 100 <= n && n <= 107:
-			k.bg = n - 91
-		case n == 49:
-			k.bg = 0
-		case n == 38 || n == 48:
-			skip, colour := extendedColour(list[i+1:])
-			if i += skip; n == 38 {
-				k.fg = colour
-			} else {
-				k.bg = colour
-			}
+			k.on[1], k.on[2] = false, false
+		case n == 23 || n == 24:
+			k.on[digit] = false
+		case (tens == 3 || tens == 4) && digit == 8:
+			used := 0
+			used, *colour = extendedColour(list[i+1:])
+			i += used
+		case (tens == 3 || tens == 4) && digit == 9:
+			*colour = 0
+		case tens == 3 || tens == 4:
+			*colour = digit + 1
+		case (tens == 9 || tens == 10) && digit <= 7:
+			*colour = digit + 9
 		}
 	}
 }

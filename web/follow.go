@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
@@ -132,13 +131,14 @@ type follower struct {
 	stream  *stream
 	resumed bool  // whether the client continues at a cursor, so it needs no earlier lines
 	seq     int64 // number of the last chunk that was sent
+	sent    bool  // whether anything was sent
 }
 
 // sendAll sends the output that is stored now. It reads in batches to avoid a long read transaction.
 func (f *follower) sendAll(ctx context.Context) error {
-	for {
+	for idle := f.sent; ; idle = false {
 		chunks, err := f.h.r.Output(ctx, f.attempt, f.seq, maxChunks)
-		if err != nil {
+		if err != nil || idle && len(chunks) == 0 {
 			return err
 		}
 		var b bytes.Buffer
@@ -146,16 +146,16 @@ func (f *follower) sendAll(ctx context.Context) error {
 			f.seq = c.Seq
 			b.Write(f.to.add(c))
 		}
-		if len(chunks) < maxChunks {
+		isLast := len(chunks) < maxChunks
+		if isLast {
 			b.Write(f.to.flush())
 		}
+		f.sent = true
 		if b.Len() > 0 {
-			if err := f.stream.write(b.Bytes()); err != nil {
-				return err
-			}
+			err = f.stream.write(b.Bytes())
 		}
-		if len(chunks) < maxChunks {
-			return nil
+		if err != nil || isLast {
+			return err
 		}
 	}
 }
@@ -172,7 +172,6 @@ func (f *follower) follow(ctx context.Context) error {
 			f.seq = chunks[0].Seq - 1
 		}
 	}
-	seen, sent := int64(-1), false
 	err := f.h.r.Changes(ctx, func() (bool, error) {
 		t, err := f.h.r.Get(ctx, f.attempt.TaskID)
 		if errors.Is(err, jobs.ErrNotFound) {
@@ -182,15 +181,8 @@ func (f *follower) follow(ctx context.Context) error {
 		}
 		over := t.State != jobs.Running || t.GenerationID != f.attempt.GenerationID
 		before := f.seq
-		last, err := admin.LastOutput(ctx, f.h.r, f.attempt, 1)
-		if err != nil {
+		if err := f.sendAll(ctx); err != nil {
 			return false, err
-		}
-		if len(last) > 0 && last[0].Seq != seen || !sent {
-			if err := f.sendAll(ctx); err != nil {
-				return false, err
-			}
-			seen, sent = f.seq, true
 		}
 		if !over && f.seq > before {
 			// The pause lets the output of a busy task collect, so that one read returns more of it.

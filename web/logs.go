@@ -92,48 +92,33 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 		l.Searched = humanize.Size(maxSearched)
 	}
 	split := newLineSplitter(cursor{})
-	var list []logLine
-	tails := map[string][]logLine{}
+	var all []logLine
 	for _, c := range chunks {
-		for _, line := range split.add(c) {
-			if tails[line.stream] = append(tails[line.stream], line); len(tails[line.stream]) > 2*tailLines {
-				tails[line.stream] = slices.Clone(tails[line.stream][tailLines:])
-			}
-			if filter.match(line) {
-				list = append(list, line)
-			}
-		}
+		all = append(all, split.add(c)...)
 	}
-	for _, line := range split.unfinished() {
-		tails[line.stream] = append(tails[line.stream], line)
-		if filter.match(line) {
-			list = append(list, line)
-		}
-	}
+	all = append(all, split.unfinished()...)
+	list := slices.DeleteFunc(slices.Clone(all), func(line logLine) bool { return !filter.match(line) })
 	if len(list) > maxLines {
 		list, l.Cut = list[len(list)-maxLines:], true
 	}
-	l.Lines, l.Count = htmlOf(list, v.page.Now.Location()), humanize.Plural(len(list), "line")
+	zone := v.page.Now.Location()
+	l.Lines, l.Count = htmlOf(list, zone), humanize.Plural(len(list), "line")
 	if a.State == jobs.Running {
 		l.Follow = fmt.Sprintf("%s&follow=1%s&from=%s", l.Link, filter.query(), split.from)
 		return l, nil
 	}
 	if a.State == jobs.Failed && (v.Task.State == jobs.Failed || v.Task.State == jobs.Retrying || form.Get("attempt") != "") {
 		for _, l.TailOf = range []string{"stderr", "stdout"} {
-			shown := lastShown(tails[l.TailOf])
-			if l.Tail = htmlOf(shown, v.page.Now.Location()); l.Tail != "" {
+			shown := lastShown(all, l.TailOf)
+			if l.Tail = htmlOf(shown, zone); l.Tail != "" {
 				l.Whole = filter == logFilter{} && !l.Cut && len(withoutBlankEnd(list)) == len(shown)
 				break
 			}
 		}
 	}
-	for _, view := range v.Attempts {
-		if view.N == n {
-			l.End = view.Result + " after " + humanize.Took(a.Duration)
-			if a.Worker != "" {
-				l.End += " on " + humanize.Safe(a.Worker)
-			}
-		}
+	l.End = v.Attempts[n-1].Result + " after " + humanize.Took(a.Duration)
+	if a.Worker != "" {
+		l.End += " on " + humanize.Safe(a.Worker)
 	}
 	return l, nil
 }
@@ -142,9 +127,8 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 // bytes. The result "whole" reports whether these chunks are the whole output.
 func (h *handler) readTail(ctx context.Context, a jobs.Attempt, most, size int) (chunks []jobs.Chunk, whole bool, err error) {
 	var parts [][]jobs.Chunk // the newest part comes first
-	count, found, bytes := 0, 0, 0
-	before, limit := int64(maxSeq), maxChunks
-	for {
+	before, found, bytes := int64(maxSeq), 0, 0
+	for limit := maxChunks; ; limit = min(2*limit, 64*maxChunks) {
 		part, err := admin.OutputBefore(ctx, h.r, a, before, limit)
 		if err != nil {
 			return nil, false, err
@@ -154,19 +138,17 @@ func (h *handler) readTail(ctx context.Context, a jobs.Attempt, most, size int) 
 			bytes += len(c.Data)
 			found += strings.Count(string(c.Data), "\n")
 		}
-		if len(part) < limit {
-			whole = true
-		} else if count, before = count+len(part), part[0].Seq; found <= most && bytes < size {
-			limit = min(max(maxChunks, (size-bytes)/(bytes/count+1)), 64*maxChunks) // suppose that all chunks have similar sizes
-			continue
+		if whole = len(part) < limit; whole || found > most || bytes >= size {
+			slices.Reverse(parts)
+			return slices.Concat(parts...), whole, nil
 		}
-		slices.Reverse(parts)
-		return slices.Concat(parts...), whole, nil
+		before = part[0].Seq
 	}
 }
 
-// lastShown leaves out blank lines at the end of the list, and returns at most the last tailLines of the remaining lines.
-func lastShown(list []logLine) []logLine {
+// lastShown returns the last lines of a stream, without blank lines at the end.
+func lastShown(list []logLine, stream string) []logLine {
+	list = slices.DeleteFunc(slices.Clone(list), func(l logLine) bool { return l.stream != stream })
 	list = withoutBlankEnd(list)
 	return list[max(len(list)-tailLines, 0):]
 }
