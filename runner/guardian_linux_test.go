@@ -2,7 +2,6 @@ package runner_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -170,19 +169,15 @@ func TestAKilledGuardianEndsOnlyItsOwnCommand(t *testing.T) {
 	testkit.Equal(t, "the neighbour: worker ID", got.WorkerID, worker)
 }
 
-// text encodes a short text of a message between worker and guardian.
-func text(s string) []byte { return append([]byte{byte(2 * len(s))}, s...) }
-
 // TestGuardiansThatDieAtOnceEndTheWork checks that a worker ends if its guardians die before they have started a command.
 func TestGuardiansThatDieAtOnceEndTheWork(t *testing.T) {
 	t.Parallel()
-	const protocol = 4
-	// the numbers of a message are signed varints, which encode a small number n as 2*n
-	hello := slices.Concat(text("hello"), []byte{0, 0, 2 * protocol}, text(runner.Version), make([]byte, 6))
 	path := filepath.Join(t.TempDir(), "guardian")
-	script := fmt.Sprintf("#!/bin/sh\ncat %q >&3\nexit 1\n", path+".hello")
-	if err := errors.Join(os.WriteFile(path, []byte(script), 0o700),
-		os.WriteFile(path+".hello", append([]byte{0, 0, 0, byte(len(hello))}, hello...), 0o600)); err != nil {
+	script := fmt.Sprintf(`#!/bin/sh
+echo '{"Op": "hello", "Version": "%s"}' >&3
+exit 1
+`, runner.Version)
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	r := runnerkit.Open(t, runner.Options{Grace: -1, GuardianPath: path})

@@ -132,7 +132,8 @@ func (g *guardian) finish(a *attempt) {
 // spawn starts the leader in a session of its own. The leader dies with this thread, and so with the guardian. The result "pidfd" is -1 if
 // the kernel does not support pidfds.
 func (g *guardian) spawn(o startOrder) (pid, pidfd int, err error) {
-	attr := &syscall.ProcAttr{Dir: o.request.Dir, Env: o.request.Env,
+	path, dir, argv, env := o.request.words()
+	attr := &syscall.ProcAttr{Dir: dir, Env: env,
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &pidfd, Credential: o.request.User.credential()}}
 	if err := g.applyLimits(o.request.Resources); err != nil {
 		return 0, -1, err
@@ -140,22 +141,23 @@ func (g *guardian) spawn(o startOrder) (pid, pidfd int, err error) {
 	for _, fd := range o.files {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
+	fork := func() (int, error) { return forkExec(path, argv, attr) }
 	if g.cgroupDir != "" {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, g.cgroupFD
-		pid, err := forkWith(o, attr)
+		pid, err := forkWith(o, fork)
 		if err == nil || g.limited {
 			return pid, pidfd, err
 		}
 		// The cgroup may have caused the error: it was removed, or it is of a type that takes no processes.
 		attr.Sys.UseCgroupFD = false
 	}
-	pid, err = forkWith(o, attr)
+	pid, err = forkWith(o, fork)
 	return pid, pidfd, err
 }
 
-func forkExec(r request, attr *syscall.ProcAttr) (int, error) {
+func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	for {
-		pid, err := syscall.ForkExec(r.Path, r.Argv, attr)
+		pid, err := syscall.ForkExec(path, argv, attr)
 		if err != syscall.EINTR { // try again after EINTR: on some network and FUSE file systems a signal interrupts exec and chdir
 			return pid, err
 		}

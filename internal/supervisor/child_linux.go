@@ -2,10 +2,11 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,46 +35,33 @@ func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Ti
 	if len(c.Argv) == 0 {
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: unix.EINVAL}
 	}
-	r := request{Op: opStart, Key: k, Path: c.Path, Argv: c.Argv, Env: c.Env, Dir: c.Dir, Deadline: clockAt(deadline),
-		Resources: c.Resources}
-	if c.LeaveChildren {
-		r.Leave = 1
-	}
-	if !filepath.IsAbs(c.Dir) { // the guardian would resolve a relative path in its own working directory, which is /
+	dir := c.Dir
+	if !filepath.IsAbs(dir) { // the guardian would resolve a relative path in its own working directory, which is /
 		here, err := os.Getwd()
 		if err != nil {
 			return nil, &DirError{Dir: ".", Err: err}
 		}
-		r.Dir = filepath.Join(here, c.Dir)
+		dir = filepath.Join(here, dir)
+	}
+	words := strings.Join(slices.Concat([]string{c.Path, dir}, c.Argv, c.Env), "\x00")
+	if strings.Count(words, "\x00") != 1+len(c.Argv)+len(c.Env) { // a part of the command contains NUL
+		return nil, &os.PathError{Op: "start", Path: c.Path, Err: unix.EINVAL}
 	}
 	if err := g.options.Lock.prepareLimits(c.Resources); err != nil {
 		return nil, err
 	}
-	var fds []int
-	for i, f := range []*os.File{c.Stdin, c.Stdout, c.Stderr} {
-		if f == nil { // nil means the null device, which the guardian opens itself
-			r.Null |= 1 << i
-			continue
-		}
-		fd := f.Fd()
-		if fd == ^uintptr(0) {
-			return nil, &os.PathError{Op: "start", Path: f.Name(), Err: os.ErrClosed}
-		}
-		fds = append(fds, int(fd))
+	files, null, err := c.files()
+	if err != nil {
+		return nil, err
 	}
-	var rights []byte
-	if len(fds) > 0 {
-		rights = unix.UnixRights(fds...)
-	}
+	defer null.Close()
 	child := &Child{g: g, key: k, answer: make(chan reply, 2), ended: make(chan struct{})}
 	if err := g.addChild(child); err != nil {
 		return nil, err
 	}
-	switch err := g.send(r, rights); {
-	case errors.Is(err, unix.E2BIG):
-		g.dropChild(child)
-		return nil, &os.PathError{Op: "start", Path: c.Path, Err: err}
-	case err != nil: // the guardian has not read the whole message, so it starts no command
+	err = g.send(request{Op: opStart, Key: k, Words: []byte(words), Args: len(c.Argv), Deadline: clockAt(deadline), Leave: c.LeaveChildren,
+		Resources: c.Resources}, unix.UnixRights(int(files[0].Fd()), int(files[1].Fd()), int(files[2].Fd())))
+	if err != nil { // the guardian has not read the whole message, so it starts no command
 		g.dropChild(child)
 		return nil, fmt.Errorf("%w: %w", ErrGone, err)
 	}

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -41,7 +42,7 @@ type Guardian struct {
 
 	pingsSent, lastPong atomic.Int64
 
-	in      frameReader
+	in      *json.Decoder // reads from socket
 	sending sync.Mutex
 
 	mu      sync.Mutex
@@ -101,6 +102,7 @@ func (g *Guardian) launch() error {
 		return err
 	}
 	g.socket = conn.(*net.UnixConn) // a unix socket pair has this type
+	g.in = json.NewDecoder(g.socket)
 	path := g.options.Path
 	if path == "" {
 		path = "/proc/self/exe" // the running program, even if its file was replaced
@@ -127,15 +129,11 @@ func (g *Guardian) hello() error {
 		return err
 	}
 	var r reply
-	switch err := g.in.next(g.socket, &r); {
-	case errors.Is(err, errFrame):
-		return fmt.Errorf("its messages are not those of version %q", g.options.Version)
-	case err != nil:
+	if err := g.in.Decode(&r); err != nil {
 		return fmt.Errorf("it sent no hello message: %w; does its main begin with runner.Guardian?", err)
 	}
-	if r.Op != opHello || r.Protocol != protocol || r.Version != g.options.Version {
-		return fmt.Errorf("it has version %q and protocol %d, not version %q and protocol %d", r.Version, r.Protocol, g.options.Version,
-			protocol)
+	if r.Op != opHello || r.Version != g.options.Version {
+		return fmt.Errorf("it has version %q, not %q", r.Version, g.options.Version)
 	}
 	return g.socket.SetReadDeadline(time.Time{})
 }
@@ -144,7 +142,7 @@ func (g *Guardian) hello() error {
 func (g *Guardian) receive() {
 	for {
 		var r reply
-		if g.in.next(g.socket, &r) != nil || !g.handle(r) {
+		if g.in.Decode(&r) != nil || !g.handle(r) {
 			break
 		}
 	}
@@ -235,9 +233,9 @@ func (g *Guardian) handle(r reply) bool {
 // send writes a whole message, and the descriptors with its first byte. It kills a guardian that does not read the
 // message in time.
 func (g *Guardian) send(r request, rights []byte) error {
-	text, err := encode(&r)
+	text, err := json.Marshal(&r)
 	if err != nil {
-		return unix.E2BIG
+		return err
 	}
 	g.sending.Lock()
 	defer g.sending.Unlock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -43,8 +44,8 @@ import (
 //
 // # Outline
 //
-// The worker and the guardian exchange frames over a socketpair. A frame has a length and fields; the first byte of a
-// start message carries the descriptors (frame.go). The guardian runs attempts on one thread, in a loop. The thread
+// The worker and the guardian exchange JSON objects over a socketpair; the first byte of a start message carries the
+// descriptors. The guardian runs attempts on one thread, in a loop. The thread
 // receives a start, forks, and waits for children until the leader has ended. It then kills and reaps all other
 // children, and reports. A second goroutine reads requests. The thread and the goroutine first wait for an event
 // in a raw system call (poll_linux.go). Deadlines are timers. The forking thread lives as long as the process, because the kernel sends
@@ -77,9 +78,6 @@ import (
 // guardianArg is the first argument of a guardian process. It distinguishes a guardian from other processes of the same
 // program.
 const guardianArg = "runner-guardian"
-
-// protocol is the version of the messages. Increase it with every change of a message.
-const protocol = 4
 
 // HasGuardians reports whether this system has guardians.
 const HasGuardians = runtime.GOOS == "linux"
@@ -155,15 +153,15 @@ var (
 
 // These are the operations. The comment of each operation says what its message means, and lists the fields of the message.
 const (
-	// opStart asks the guardian to start a command. Fields: key, path, argv, env, dir, null, deadline, leave, resources. The descriptors
-	// 0, 1 and 2 of the command come with the message, except those that are the null device.
+	// opStart asks the guardian to start a command, whose descriptors 0, 1 and 2 come with the message. Fields: key, words, args,
+	// deadline, leave, resources.
 	opStart = "start"
 	opRenew = "renew" // moves the deadline of an attempt; fields: key, deadline
 	opKill  = "kill"  // asks the guardian to send a signal to a command; fields: key, signal, milliseconds until KILL follows
 	opPing  = "ping"  // asks the guardian for an opPong message; field: n
 	opBye   = "bye"   // asks the guardian to kill the remaining processes and exit; no fields
 
-	opHello   = "hello"   // the first message of a guardian; fields: protocol, version, pid
+	opHello   = "hello"   // the first message of a guardian; field: version
 	opStarted = "started" // reports that the command has started; fields: key, pid
 	opRefused = "refused" // reports that the command was not started; fields: key, reason, errno
 	opExited  = "exited"  // reports the end of an attempt; fields: key, pid, exit (with the processes that remain), endedBy
@@ -174,31 +172,33 @@ const (
 type request struct {
 	Op string
 	Key
-	Path     string
-	Argv     []string
-	Env      []string
-	Dir      string
-	Null     int   // bit mask of the descriptors 0, 1 and 2 that are the null device and are not sent
-	Deadline int64 // CLOCK_MONOTONIC, in nanoseconds
+	Words    []byte // path, directory, arguments and variables of the command with NUL between them; they needn't be UTF-8
+	Args     int    // number of arguments in Words
+	Deadline int64  // CLOCK_MONOTONIC, in nanoseconds
 	Signal   int
 	After    int64 // milliseconds until KILL follows; 0 for never
 	N        int64
-	Leave    int // 1 if the processes that the command leaves behind may live on; see Command.LeaveChildren
+	Leave    bool // whether the processes that the command leaves behind may live on; see Command.LeaveChildren
 	Resources
+}
+
+// words splits the parts of a command.
+func (r *request) words() (path, dir string, argv, env []string) {
+	words := strings.Split(string(r.Words), "\x00")
+	return words[0], words[1], words[2 : 2+r.Args], words[2+r.Args:]
 }
 
 // reply is a message from a guardian to its worker.
 type reply struct {
 	Op string
 	Key
-	Protocol int
-	Version  string
-	Pid      int
-	Reason   string // why the command was not started
-	Errno    int    // error number of a failed exec
-	EndedBy  string // what ended the command: self, kill or deadline
-	N        int64
-	Exit     *Exit
+	Version string
+	Pid     int
+	Reason  string // why the command was not started
+	Errno   int    // error number of a failed exec
+	EndedBy string // what ended the command: self, kill or deadline
+	N       int64
+	Exit    *Exit
 }
 
 const (

@@ -1,7 +1,9 @@
 package supervisor
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -72,7 +74,7 @@ func Guard(version string) bool {
 	g := newGuardian(os.Args[2], slot, lock, socketFD)
 	g.startEvent = startEvent
 	g.makeCgroup()
-	g.send(&reply{Op: opHello, Protocol: protocol, Version: version, Pid: os.Getpid()})
+	g.send(&reply{Op: opHello, Version: version})
 	go func() {
 		// When read returns for any reason, the guardian treats the worker as gone.
 		_ = g.read()
@@ -147,22 +149,22 @@ func newGuardian(worker string, slot int, lock *Lock, socket int) *guardian {
 
 // read handles requests until the socket ends, the worker says goodbye, or a request is invalid.
 func (g *guardian) read() error {
-	in := requests{socket: g.socket, oob: make([]byte, unix.CmsgSpace(3*4))}
-	defer func() { closeAll(in.files) }()
-	for {
+	socket := &socketReader{socket: g.socket, oob: make([]byte, unix.CmsgSpace(3*4))}
+	defer func() { closeAll(socket.files) }()
+	for in := json.NewDecoder(socket); ; {
 		var r request
-		if err := in.next(&r); err != nil {
+		if err := in.Decode(&r); err != nil {
 			return err
 		}
 		switch r.Op {
 		case opStart:
-			files, lost := in.files, in.lost
-			in.files, in.lost = nil, false
+			files, lost := socket.files, socket.lost
+			socket.files, socket.lost = nil, false
 			// The kernel drops the descriptors of a message if this process has too many open. The worker may try the start again later.
 			if lost {
 				closeAll(files)
 				g.send(&reply{Op: opRefused, Key: r.Key, Reason: reasonExec, Errno: int(unix.EMFILE)})
-			} else if files, ok := withNull(files, r.Null); !ok || !g.accept(r, files) {
+			} else if !g.accept(r, files) {
 				closeAll(files)
 				return errors.New("invalid start request")
 			}
@@ -178,65 +180,35 @@ func (g *guardian) read() error {
 	}
 }
 
-// requests reads the messages of the worker.
-type requests struct {
-	frameReader
+// socketReader reads from the worker. A read ends at the byte that carries
+// descriptors, so it never returns the descriptors of two messages. The worker
+// sends no start message before it has the reply to the previous one. So files
+// belong to the next start message.
+type socketReader struct {
 	socket int
 	oob    []byte
 	files  []int // descriptors that came with the first byte of a start message
 	lost   bool  // whether descriptors were dropped because this process has too many
 }
 
-// The method "next" reads a request. A read ends at the byte that carries descriptors, so it never returns the descriptors of two messages.
-// The worker sends no start message before it has the reply to the previous one. So the descriptors in in.files belong to the next start
-// message.
-func (in *requests) next(r *request) error {
+func (in *socketReader) Read(p []byte) (int, error) {
 	for {
-		data, ok, err := in.nextFrame()
-		switch {
-		case err != nil:
-			return err
-		case ok:
-			return decode(data, r)
-		}
 		awaitReadable(in.socket)
-		n, nOOB, flags, _, err := unix.Recvmsg(in.socket, in.space(), in.oob, unix.MSG_CMSG_CLOEXEC)
+		n, nOOB, flags, _, err := unix.Recvmsg(in.socket, p, in.oob, unix.MSG_CMSG_CLOEXEC)
 		switch {
-		case errors.Is(err, unix.EINTR):
+		case err == unix.EINTR:
 			continue
 		case err != nil:
-			return err
-		}
-		if nOOB > 0 || flags&unix.MSG_CTRUNC != 0 {
+			return 0, err
+		case nOOB > 0 || flags&unix.MSG_CTRUNC != 0:
 			closeAll(in.files)
 			in.files, in.lost = descriptors(in.oob[:nOOB]), flags&unix.MSG_CTRUNC != 0
 		}
 		if n == 0 {
-			return io.EOF
+			return 0, io.EOF
 		}
-		in.advance(n)
+		return n, nil
 	}
-}
-
-// withNull returns the descriptors 0, 1 and 2 of a command. The parameter "null" is a bit mask of the descriptors that are missing in the
-// parameter "files". They become the null device, which is descriptor 0 of a guardian. withNull returns false if the number of files does
-// not match the mask.
-func withNull(files []int, null int) (all []int, ok bool) {
-	rest := files
-	for i := range 3 {
-		switch {
-		case null&(1<<i) != 0:
-			all = append(all, 0)
-		case len(rest) == 0:
-			return files, false
-		default:
-			all, rest = append(all, rest[0]), rest[1:]
-		}
-	}
-	if len(rest) > 0 {
-		return files, false
-	}
-	return all, true
 }
 
 // descriptors returns the descriptors that came with a message. They are set to close on exec.
@@ -249,23 +221,21 @@ func descriptors(oob []byte) []int {
 	return files
 }
 
-// closeAll closes the descriptors of a command. It keeps the null device, which belongs to the guardian.
 func closeAll(files []int) {
 	for _, fd := range files {
-		if fd > 0 {
-			unix.Close(fd)
-		}
+		unix.Close(fd)
 	}
 }
 
-// accept passes a command to the thread that starts commands. It returns false if the guardian already has a command.
+// accept passes a command to the thread that starts commands. It returns false if the guardian already has a command or the request is
+// invalid.
 func (g *guardian) accept(r request, files []int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.attempt != nil {
+	if g.attempt != nil || len(files) != 3 || r.Args < 1 || bytes.Count(r.Words, []byte{0}) < 1+r.Args {
 		return false
 	}
-	a := &attempt{Key: r.Key, deadline: r.Deadline, endedBy: bySelf, leave: r.Leave == 1, over: make(chan struct{})}
+	a := &attempt{Key: r.Key, deadline: r.Deadline, endedBy: bySelf, leave: r.Leave, over: make(chan struct{})}
 	g.attempt = a
 	g.setTimer()
 	g.starts <- startOrder{a, r, files}
@@ -370,7 +340,7 @@ func (g *guardian) stop() {
 // send writes a message to the worker. It blocks while the worker is stopped and reads nothing, so the caller must not
 // hold the mutex.
 func (g *guardian) send(r *reply) {
-	text, err := encode(r)
+	text, err := json.Marshal(r)
 	if err != nil {
 		return
 	}

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -249,9 +250,9 @@ func TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	c := shell("echo $$; exec sleep 600")
-	err = g.send(request{Op: opStart, Key: Key{7, 1}, Path: c.Path, Argv: c.Argv, Env: c.Env, Dir: "/", Null: 0b101,
-		Deadline: clockAt(time.Now().Add(time.Hour))}, unix.UnixRights(int(w.Fd())))
+	out := int(w.Fd())
+	err = g.send(request{Op: opStart, Key: Key{7, 1}, Words: []byte("/bin/sh\x00/\x00sh\x00-c\x00echo $$; exec sleep 600"), Args: 3,
+		Deadline: clockAt(time.Now().Add(time.Hour))}, unix.UnixRights(out, out, out))
 	w.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +262,7 @@ func TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing(t *testing.T) {
 	if err := g.send(renewal, nil); err != nil {
 		t.Fatal(err)
 	}
-	ping, err := encode(&request{Op: opPing, N: 1 << 60})
+	ping, err := json.Marshal(&request{Op: opPing, N: 1 << 60})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,8 @@
 package supervisor
 
 import (
-	"cmp"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"syscall"
 )
@@ -42,24 +40,11 @@ func Start(c Command) (*Process, error) {
 	if len(c.Argv) == 0 {
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: syscall.EINVAL}
 	}
-	files := []*os.File{c.Stdin, c.Stdout, c.Stderr}
-	if slices.Contains(files, nil) {
-		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-		if err != nil {
-			return nil, err
-		}
-		defer null.Close()
-		for i, f := range files {
-			files[i] = cmp.Or(f, null)
-		}
+	files, null, err := c.files()
+	if err != nil {
+		return nil, err
 	}
-	for _, f := range files {
-		// Fd returns this value for a closed file. The child would start without this descriptor, and the first file
-		// that the child opens would take its place.
-		if f.Fd() == ^uintptr(0) {
-			return nil, &os.PathError{Op: "start", Path: f.Name(), Err: os.ErrClosed}
-		}
-	}
+	defer null.Close()
 	env := c.Env
 	if env == nil {
 		env = []string{} // nil would mean the environment of the caller

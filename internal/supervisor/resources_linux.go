@@ -38,15 +38,15 @@ func (u *User) credential() *syscall.Credential {
 }
 
 // forkWith forks a command with its niceness and its disk priority.
-func forkWith(o startOrder, attr *syscall.ProcAttr) (pid int, err error) {
+func forkWith(o startOrder, fork func() (int, error)) (pid int, err error) {
 	if o.request.Nice == 0 && o.request.IOPriority == 0 {
-		return forkExec(o.request, attr)
+		return fork()
 	}
 	forked := make(chan struct{})
 	go func() {
 		runtime.LockOSThread() // the thread ends with this goroutine, because nothing unlocks it
 		if err = setPriorities(o.request.Resources); err == nil {
-			pid, err = forkExec(o.request, attr)
+			pid, err = fork()
 		}
 		running := err == nil
 		close(forked)

@@ -22,6 +22,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"slices"
@@ -110,6 +111,24 @@ type Usage struct {
 func (u *Usage) add(o Usage) {
 	u.User, u.System, u.MaxRSS = u.User+o.User, u.System+o.System, max(u.MaxRSS, o.MaxRSS)
 	u.Read, u.Written = u.Read+o.Read, u.Written+o.Written
+}
+
+// files returns the files of the descriptors 0, 1 and 2. The caller closes null after the start.
+func (c *Command) files() (files []*os.File, null *os.File, err error) {
+	null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	files = []*os.File{c.Stdin, c.Stdout, c.Stderr}
+	for i, f := range files {
+		files[i] = cmp.Or(f, null)
+		// Fd returns this value for a closed file. The child would start without this descriptor, and the first file
+		// that the child opens would take its place.
+		if files[i].Fd() == ^uintptr(0) {
+			return nil, nil, errors.Join(&os.PathError{Op: "start", Path: f.Name(), Err: os.ErrClosed}, null.Close())
+		}
+	}
+	return files, null, nil
 }
 
 // explain returns a DirError if Dir caused the error. It checks the directory itself, because the child reports only an

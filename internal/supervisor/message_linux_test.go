@@ -2,9 +2,11 @@ package supervisor
 
 import (
 	"bytes"
+	"encoding/json"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,25 +14,61 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+func TestEveryByteOfACommandArrives(t *testing.T) {
+	g, _ := startGuardian(t)
+	var all []byte
+	for b := range 256 {
+		all = append(all, byte(b))
+	}
+	dir := filepath.Join(t.TempDir(), "\xff")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.Create(filepath.Join(dir, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	word, long := string(all[1:]), strings.Repeat("x", 100_000)
+	c := Command{Path: "/bin/sh", Argv: []string{"sh", "-c", `printf %s "$PWD" "$1" "$2" "$3" "$V" "${#L}"`, "sh", word, "", "c"},
+		Env: []string{"V=" + word, "L=" + long}, Dir: dir, Stdout: out}
+	child, err := g.Start(t.Context(), c, Key{1 << 60, -2}, time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	exit, err := waitChild(t, child)
+	if err != nil || exit.Code != 0 {
+		t.Errorf("got %+v, error %v; want exit status 0", exit, err)
+	}
+	got, err := os.ReadFile(out.Name())
+	if want := dir + word + "c" + word + "100000"; err != nil || string(got) != want {
+		t.Errorf("got %q, error %v; want %q", got, err, want)
+	}
+	c.Argv = []string{"sh", "-c", "exit\x00"}
+	if _, err := g.Start(t.Context(), c, Key{1, 1}, time.Now().Add(time.Hour)); err == nil {
+		t.Error("an argument with NUL: got no error, want one")
+	}
+}
+
 // messages adds valid messages as seeds for fuzzing.
 func messages(f *testing.F) {
 	f.Helper()
-	long := strings.Repeat("x", 1<<16)
-	for _, m := range []message{
-		&request{Op: opStart, Key: Key{1, 2}, Path: "/bin/true", Argv: []string{"\xff", ""}, Env: []string{long}, Deadline: 1 << 60},
+	long := slices.Concat([]byte("/bin/true\x00/\x00true\x00\xff\x00"), bytes.Repeat([]byte("x"), 1<<16))
+	for _, m := range []any{
+		&request{Op: opStart, Key: Key{1, 2}, Words: long, Args: 2, Deadline: 1 << 60},
 		&request{Op: opRenew, Key: Key{1, 2}, Deadline: -1},
 		&request{Op: opKill, Key: Key{1, 2}, Signal: 15, After: 1},
 		&request{Op: opPing, N: -1},
 		&request{Op: opBye},
 		&request{Op: "none"},
-		&reply{Op: opHello, Protocol: protocol, Version: "x", Pid: 7},
+		&reply{Op: opHello, Version: "x"},
 		&reply{Op: opStarted, Key: Key{1, 2}, Pid: 7},
 		&reply{Op: opRefused, Key: Key{1, 2}, Reason: reasonExec, Errno: 2},
 		&reply{Op: opExited, Key: Key{1, 2}, EndedBy: byDeadline, Exit: &Exit{Signal: 9}},
 		&reply{Op: opExited, Key: Key{1, 2}},
 		&reply{Op: opPong, N: 1 << 62},
 	} {
-		text, err := encode(m)
+		text, err := json.Marshal(m)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -38,9 +76,9 @@ func messages(f *testing.F) {
 		f.Add(append(text, text...))
 		f.Add(append(bytes.Clone(text), text[:len(text)/2]...))
 	}
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff})
-	f.Add([]byte("\x00\x00\x00\x04null\x00\x00\x00\x00"))
-	f.Add(bytes.Repeat([]byte("\x00\x00\x00\x02{}"), 3))
+	f.Add([]byte(`{"Op":"start","Words":"","Args":1000}`))
+	f.Add([]byte(`{"Op":"start","Words":"AAA=","Args":-1}`))
+	f.Add([]byte("null{}[]"))
 }
 
 // FuzzRequests sends arbitrary data to a guardian. The guardian reads it to the end, or to the first invalid message, and then
@@ -84,7 +122,9 @@ func FuzzRequests(f *testing.F) {
 		defer g.mu.Unlock()
 		g.timer.Stop()
 		if g.attempt != nil {
-			closeAll((<-g.starts).files)
+			o := <-g.starts
+			o.request.words() // must not panic
+			closeAll(o.files)
 		}
 	})
 }
@@ -96,9 +136,9 @@ func FuzzReplies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := &Child{key: Key{1, 2}, answer: make(chan reply, 2), ended: make(chan struct{})}
 		g := &Guardian{child: c}
-		for r := bytes.NewReader(data); ; {
+		for in := json.NewDecoder(bytes.NewReader(data)); ; {
 			var message reply
-			if g.in.next(r, &message) != nil || !g.handle(message) {
+			if in.Decode(&message) != nil || !g.handle(message) {
 				break
 			}
 		}
