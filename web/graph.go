@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"html/template"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,7 +17,7 @@ const (
 	maxDrawn     = 200  // maximum number of tasks in the drawing of dependencies
 	maxLinks     = 5000 // maximum number of dependencies in the drawing
 	maxRelated   = 1000 // maximum number of tasks in the list of dependencies, in each direction
-	nameInNode   = 20   // maximum number of characters of a name in the drawing
+	nameInNode   = 24   // maximum number of characters of an id and a name in the drawing
 	minBundle    = 4    // minimum number of tasks in a frame, which all have the same dependencies and dependents
 	bundleHeight = 24   // a frame around more tasks than this has several columns
 )
@@ -29,13 +28,12 @@ type relatedTasks struct {
 	Task           jobs.Task
 	before, behind [][]int64 // ids of the dependencies and of the dependents, grouped by their distance from the task of the page
 	names          map[int64]jobs.Task
-	N              int           // number of tasks, without the task of the page
-	More           bool          // whether there may be more than N tasks
-	Drawing        template.HTML // drawing of the dependencies; empty on the page that lists them
-	NotDrawn       int           // number of tasks that are not in the drawing
-	Missing        int           // number of dependencies whose lines the drawing leaves out, because they cross too many layers
-	Summary        string        // how many of the drawn tasks are in each state
-	Link           string        // URL of the page that lists the dependencies
+	N              int              // number of tasks, without the task of the page
+	More           bool             // whether there may be more than N tasks
+	Graph          *dependencyGraph // drawing; nil on the page that lists the dependencies
+	NotDrawn       int              // number of tasks that are not in the drawing
+	Summary        string           // how many of the drawn tasks are in each state
+	Link           string           // URL of the page that lists the dependencies
 }
 
 // relatedOf reads the dependencies of a task. It returns nil if there are none.
@@ -103,9 +101,8 @@ func (v *relatedTasks) draw(ctx context.Context, h *handler) error {
 	}
 	v.NotDrawn = v.N + 1 - len(ids)
 	v.Summary = fmt.Sprintf("%d tasks: %s", len(ids), strings.Join(parts, ", "))
-	g := newGraph(ids, links, v.Task.ID)
-	g.arrange()
-	v.Drawing, v.Missing = v.svg(g), g.missing
+	v.Graph = newGraph(ids, links, v.Task.ID)
+	v.Graph.arrange()
 	return nil
 }
 
@@ -160,58 +157,44 @@ const (
 	graphMargin           = 6
 )
 
-// svg draws the tasks and the lines between them. Its links are in the order of the layers.
-func (v *relatedTasks) svg(g *dependencyGraph) template.HTML {
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="deps" width="%.0f" height="%.0f" role="group" aria-label="Drawing of %s">`, g.width, g.height, v.Summary)
-	for _, l := range g.lines {
-		class := ""
-		if l.any {
-			class = ` class="any"`
-		}
-		fmt.Fprintf(&b, `<path%s d="%s"/>`, class, l.path())
-	}
-	for _, layer := range g.layers {
-		for _, item := range layer {
-			switch len(item.ids) {
-			case 0:
-			case 1:
-				v.node(&b, item.ids[0], item.x, item.y, item.w, item.h)
-			default:
-				fmt.Fprintf(&b, `<rect class="frame" x="%.0f" y="%.0f" width="%.0f" height="%.0f" rx="8"/>`, item.x, item.y, item.w, item.h)
-				fmt.Fprintf(&b, `<text class="many" x="%.0f" y="%.0f">%d tasks</text>`, item.x+8, item.y+16, len(item.ids))
-				for i, id := range item.ids {
-					x, y := item.x+4+float64(i/bundleHeight*cellWidth), item.y+22+float64(i%bundleHeight*cellHeight)
-					v.node(&b, id, x, y, cellWidth-4, cellHeight-4)
-				}
-			}
-		}
-	}
-	b.WriteString(`</svg>`)
-	return template.HTML(b.String())
+// node is a task in the drawing.
+type node struct {
+	ID          int64
+	State       jobs.State
+	Name, Short string // Short is the id and the begin of the name
+	Word        string // the state with its symbol
+	IsSmall     bool
+	X, Y, W, H  int
 }
 
-// node draws a task: its id, its state as a word and as a colour, and its name if there is room.
-func (v *relatedTasks) node(b *strings.Builder, id int64, x, y, w, h float64) {
-	state, name := v.StateOf(id), v.Name(id)
-	title := template.HTMLEscapeString(strings.TrimSpace(fmt.Sprintf("task %d %s", id, name)) + ", " + string(state))
-	current := ""
-	if id == v.Task.ID {
-		current = ` aria-current="true"`
+// Nodes returns the tasks of the drawing, in the order of the layers.
+func (v *relatedTasks) Nodes() (list []node) {
+	for _, item := range slices.Concat(v.Graph.layers...) {
+		for i, id := range item.ids {
+			n := node{
+				ID:      id,
+				State:   v.StateOf(id),
+				Name:    v.Name(id),
+				Word:    v.Symbol(v.StateOf(id)) + " " + string(v.StateOf(id)),
+				IsSmall: len(item.ids) > 1,
+				X:       int(item.X),
+				Y:       int(item.Y),
+				W:       int(item.W),
+				H:       int(item.H),
+			}
+			n.Short = humanize.Cut(fmt.Sprintf("%d %s", id, n.Name), nameInNode)
+			if n.IsSmall {
+				n.X += 4 + i/bundleHeight*cellWidth
+				n.Y += 22 + i%bundleHeight*cellHeight
+				n.W, n.H = cellWidth-4, cellHeight-4
+			}
+			list = append(list, n)
+		}
 	}
-	tag := fmt.Sprintf(`a href="%s/tasks/%d"`, v.Base, id)
-	if state == "deleted" {
-		tag = "g"
-	}
-	fmt.Fprintf(b, `<%s class="state %s"%s><title>%s</title><rect x="%.0f" y="%.0f" width="%.0f" height="%.0f" rx="5"/>`, tag,
-		state, current, title, x, y, w, h)
-	word := template.HTMLEscapeString(v.Symbol(state) + " " + string(state))
-	if h < nodeHeight {
-		fmt.Fprintf(b, `<text x="%.0f" y="%.0f">%d <tspan>%s</tspan></text>`, x+6, y+h-8, id, word)
-	} else {
-		text := template.HTMLEscapeString(humanize.Cut(fmt.Sprintf("%d %s", id, name), nameInNode+4))
-		fmt.Fprintf(b, `<text x="%.0f" y="%.0f">%s<tspan x="%.0f" dy="16">%s</tspan></text>`, x+8, y+16, text, x+8, word)
-	}
-	name, _, _ = strings.Cut(tag, " ")
-	fmt.Fprintf(b, `</%s>`, name)
+	return list
+}
+
+// Frames returns the items with several tasks.
+func (g *dependencyGraph) Frames() []*graphItem {
+	return slices.DeleteFunc(slices.Concat(g.layers...), func(i *graphItem) bool { return len(i.ids) < 2 })
 }

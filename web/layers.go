@@ -13,9 +13,9 @@ import (
 // more tasks of a layer have the same dependencies and the same dependents, they become one item.
 type dependencyGraph struct {
 	layers        [][]*graphItem
-	lines         []*graphLine
-	width, height float64
-	missing       int // number of lines that are not drawn
+	Lines         []*graphLine
+	Width, Height float64 // in pixels
+	Missing       int     // number of lines that are not drawn
 }
 
 // maxSegments is the maximum number of parts of lines in a graph. A line has a part for each layer that it crosses.
@@ -27,7 +27,7 @@ type graphItem struct {
 	layer      int
 	before     []*graphItem // items from which lines lead to this item
 	behind     []*graphItem // items to which lines lead from this item
-	x, y, w, h float64
+	X, Y, W, H float64
 	right      float64 // x of the right edge of the layer of this item
 	wanted     float64 // mean y of the items at the other ends of the lines of this item; sortLayer sorts by it
 }
@@ -35,7 +35,7 @@ type graphItem struct {
 // graphLine is the line between two items, with the points between them.
 type graphLine struct {
 	items []*graphItem
-	any   bool
+	Any   bool
 }
 
 func newGraph(ids []int64, links []admin.DependencyLink, current int64) *dependencyGraph {
@@ -111,14 +111,14 @@ func bundles(ids []int64, before, behind map[int64][]admin.DependencyLink, layer
 }
 
 func newItem(ids []int64, layer int) *graphItem {
-	i := &graphItem{ids: ids, layer: layer, w: nodeWidth, h: nodeHeight}
+	i := &graphItem{ids: ids, layer: layer, W: nodeWidth, H: nodeHeight}
 	switch n := len(ids); {
 	case n == 0:
-		i.h = 2
+		i.H = 2
 	case n > 1:
 		columns := (n + bundleHeight - 1) / bundleHeight
-		i.w = float64(max(columns*cellWidth+4, nodeWidth))
-		i.h = float64(22 + min(n, bundleHeight)*cellHeight)
+		i.W = float64(max(columns*cellWidth+4, nodeWidth))
+		i.H = float64(22 + min(n, bundleHeight)*cellHeight)
 	}
 	return i
 }
@@ -151,10 +151,10 @@ func (g *dependencyGraph) connect(ids []int64, before map[int64][]admin.Dependen
 	segments := 0
 	for _, e := range list {
 		if segments += e.to.layer - e.from.layer; segments > maxSegments {
-			g.missing++
+			g.Missing++
 			continue
 		}
-		line := &graphLine{items: []*graphItem{e.from}, any: e.any}
+		line := &graphLine{items: []*graphItem{e.from}, Any: e.any}
 		for n := e.from.layer + 1; n < e.to.layer; n++ {
 			point := newItem(nil, n)
 			g.add(point)
@@ -165,7 +165,7 @@ func (g *dependencyGraph) connect(ids []int64, before map[int64][]admin.Dependen
 			item.before = append(item.before, line.items[i])
 			line.items[i].behind = append(line.items[i].behind, item)
 		}
-		g.lines = append(g.lines, line)
+		g.Lines = append(g.Lines, line)
 	}
 }
 
@@ -184,18 +184,18 @@ func (g *dependencyGraph) arrange() {
 	for _, layer := range g.layers {
 		width := 0.0
 		for _, i := range layer {
-			width = max(width, i.w)
+			width = max(width, i.W)
 		}
 		for _, i := range layer {
-			i.x, i.right = x, x+width
+			i.X, i.right = x, x+width
 		}
 		x += width + layerGap
-		g.height = max(g.height, stack(layer)+2*graphMargin)
+		g.Height = max(g.Height, stack(layer)+2*graphMargin)
 	}
-	g.width = x - layerGap + graphMargin
+	g.Width = x - layerGap + graphMargin
 	for _, layer := range g.layers {
 		for _, i := range layer {
-			i.y += g.height / 2
+			i.Y += g.Height / 2
 		}
 	}
 }
@@ -204,12 +204,12 @@ func (g *dependencyGraph) arrange() {
 func stack(layer []*graphItem) float64 {
 	height := -float64(graphGap)
 	for _, i := range layer {
-		height += i.h + graphGap
+		height += i.H + graphGap
 	}
 	y := -height / 2
 	for _, i := range layer {
-		i.y = y
-		y += i.h + graphGap
+		i.Y = y
+		y += i.H + graphGap
 	}
 	return height
 }
@@ -231,17 +231,20 @@ func sortLayer(layer []*graphItem, others func(*graphItem) []*graphItem) {
 	stack(layer)
 }
 
-func (i *graphItem) middle() float64 { return i.y + i.h/2 }
+// N returns the number of tasks.
+func (i *graphItem) N() int { return len(i.ids) }
 
-// path returns the line as a path of SVG. The path first goes straight from the item to the right edge of its layer, because a frame in the
+func (i *graphItem) middle() float64 { return i.Y + i.H/2 }
+
+// Path returns the line as a path of SVG. The path first goes straight from the item to the right edge of its layer, because a frame in the
 // layer may be wider than the item. From this edge it curves to the next layer.
-func (l *graphLine) path() string {
+func (l *graphLine) Path() string {
 	var b strings.Builder
 	last := l.items[0]
-	fmt.Fprintf(&b, "M%.0f %.0fH%.0f", last.x+last.w, last.middle(), last.right)
+	fmt.Fprintf(&b, "M%.0f %.0fH%.0f", last.X+last.W, last.middle(), last.right)
 	for _, i := range l.items[1:] {
-		half := (last.right + i.x) / 2
-		fmt.Fprintf(&b, "C%.0f %.0f %.0f %.0f %.0f %.0f", half, last.middle(), half, i.middle(), i.x, i.middle())
+		half := (last.right + i.X) / 2
+		fmt.Fprintf(&b, "C%.0f %.0f %.0f %.0f %.0f %.0f", half, last.middle(), half, i.middle(), i.X, i.middle())
 		if len(i.ids) == 0 {
 			fmt.Fprintf(&b, "H%.0f", i.right)
 		}

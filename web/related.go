@@ -13,20 +13,11 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
 const (
-	maxDependencies = 20 // maximum number of dependencies shown in each direction
-	maxEarlierRuns  = 10 // maximum number of earlier tasks shown
+	maxEarlierRuns = 10 // maximum number of earlier tasks shown
 )
-
-// taskLinks are tasks that a task depends on, or that depend on a task.
-type taskLinks struct {
-	page
-	List []runner.Dependency
-	More bool // whether there are more tasks than those in List
-}
 
 // earlierRuns are the earlier tasks of the same schedule or job.
 type earlierRuns struct {
@@ -41,31 +32,20 @@ type earlierRun struct {
 	Title string
 }
 
-// related adds the dependencies, the dependents and the earlier tasks of a task.
+// related adds the drawing of the dependencies and the earlier tasks of a task.
 func (h *handler) related(ctx context.Context, v *taskView) error {
-	on, by, err := h.r.Dependencies(ctx, v.Task.ID, maxDependencies+1)
-	if err != nil {
+	var err error
+	if v.Related, err = h.relatedOf(ctx, v.page, v.Task); err != nil {
 		return err
 	}
-	v.After, v.Before = v.taskLinks(on), v.taskLinks(by)
-	if len(on)+len(by) > 0 {
-		if v.Related, err = h.relatedOf(ctx, v.page, v.Task); err == nil && v.Related != nil {
-			err = v.Related.draw(ctx, h)
-		}
-		if err != nil {
+	if v.Related != nil {
+		if err := v.Related.draw(ctx, h); err != nil {
 			return err
 		}
 	}
 	runs, err := admin.PreviousRuns(ctx, h.r, v.Task, maxEarlierRuns)
 	v.Earlier = v.earlierRuns(runs)
 	return err
-}
-
-func (v *taskView) taskLinks(list []runner.Dependency) *taskLinks {
-	if len(list) == 0 {
-		return nil
-	}
-	return &taskLinks{page: v.page, List: list[:min(len(list), maxDependencies)], More: len(list) > maxDependencies}
 }
 
 // earlierRuns returns the list of earlier tasks that the page shows, oldest first. The parameter "runs" has the same tasks, newest first.

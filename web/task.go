@@ -40,9 +40,7 @@ type taskView struct {
 	Changes     []admin.TaskChange // last changes by users
 	Attempts    []attemptView
 	Log         *logView
-	After       *taskLinks    // tasks that this task depends on; nil if there are none
-	Before      *taskLinks    // tasks that depend on this task; nil if there are none
-	Related     *relatedTasks // drawing of all dependencies; nil if After and Before are nil
+	Related     *relatedTasks // drawing of all dependencies; nil if there are none
 	Earlier     *earlierRuns
 	Link        string // URL of this page without the number of an attempt
 	From        string // search of the list from which the user came, as a part of a URL; empty if there is none
