@@ -27,7 +27,7 @@ const (
 	apiMaxLimit = 1000
 )
 
-var apiParameters = []string{"q", "sort", "limit", "before", "from", "format"}
+var apiParameters = []string{"q", "sort", "limit", "from", "format"}
 
 // apiKeys are the keys of a task in a response, in this order. Their values are those of --json.
 var apiKeys = []string{"id", "state", "reason", "job", "label", "queue", "priority", "lane", "schedule", "batch", "worker", "attempt",
@@ -117,21 +117,13 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 	return list, nil
 }
 
-// apiOrder returns the order of the tasks of a response. It returns an error if the tasks of this search cannot have the requested order. A
-// request may have the parameter "before" only with the order by id, and the parameter "from" only with another order.
+// apiOrder returns the order of the tasks of a response. It returns an error if the tasks of this search cannot have the requested order.
 func apiOrder(req *http.Request, filter jobs.Filter) (string, error) {
 	asked := cmp.Or(req.FormValue("sort"), sortByID)
 	order, _ := sortOf(asked, filter.States)
 	if order != asked || order == sortByCause {
 		return "", &jobs.FieldError{Field: "sort",
 			Msg: "invalid order; use id, or ended for a search of finished tasks, or due for state:scheduled,retrying"}
-	}
-	begin, other := "before", "from"
-	if order != sortByID {
-		begin, other = other, begin
-	}
-	if req.FormValue(other) != "" {
-		return "", &jobs.FieldError{Field: other, Msg: fmt.Sprintf("invalid parameter; with sort=%s use %s", order, begin)}
 	}
 	return order, nil
 }

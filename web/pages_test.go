@@ -96,8 +96,8 @@ func TestAnInvalidSearchShowsItsError(t *testing.T) {
 		testkit.Contains(t, page, want, `role="alert"`, `aria-invalid="true"`)
 		testkit.ContainsNone(t, page, `id="t1"`, "matching…")
 	}
-	if status, _ := s.get("/tasks?before=x"); status != http.StatusBadRequest {
-		t.Errorf("before=x: got status %d, want 400", status)
+	if status, _ := s.get("/tasks?from=x"); status != http.StatusBadRequest {
+		t.Errorf("from=x: got status %d, want 400", status)
 	}
 }
 

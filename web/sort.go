@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"example.com/runner/internal/admin"
@@ -80,24 +79,20 @@ func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, q q
 	case next != "":
 		v.Older = first + "&" + next
 	}
-	if req.FormValue("before") != "" || req.FormValue("from") != "" {
+	if req.FormValue("from") != "" {
 		v.Newest = first
 	}
 	return tasks, nil
 }
 
 // part returns one part of a list of the tasks that a filter selects: a page of the list, or a response of the API. The argument "limit" is
-// the maximum number of tasks. A parameter of the URL names the task before the part: "before=ID" or "from=TIME.ID". Without it the part is
-// the first one. The result "next" is this parameter for the next part, or "" if there is none. The argument "look" is the maximum number
-// of tasks that the search examines. The result "stopped" reports whether the search has stopped at this maximum.
+// the maximum number of tasks. The parameter "from" of the URL names the task before the part; without it the part is the first one. The
+// result "next" is this parameter for the next part, or "" if there is none. The argument "look" is the maximum number of tasks that the
+// search examines. The result "stopped" reports whether the search has stopped at this maximum.
 func (h *handler) part(ctx context.Context, req *http.Request, filter jobs.Filter, order string, limit, look int) (tasks []jobs.Task,
 	next string, stopped bool, err error) {
 	p := admin.Part{Sort: sorts[order], Limit: limit + 1, Look: look}
-	if order == sortByID {
-		p.After.ID, err = number(req.FormValue("before"))
-	} else {
-		p.After, err = timeMark(req.FormValue("from"))
-	}
+	p.After, err = parseMark(order, req.FormValue("from"))
 	if err != nil {
 		return nil, "", false, err
 	}
@@ -125,12 +120,31 @@ func markOf(t jobs.Task, order string) admin.Mark {
 	return admin.Mark{At: t.FinishedAt, ID: t.ID}
 }
 
-// partAfter returns the parameter of the URL for the part after a task.
+// partAfter returns the parameter of the URL for the part after a task: the id,
+// and before it the time if the list is sorted by time.
 func partAfter(order string, m admin.Mark) string {
 	if order == sortByID {
-		return "before=" + strconv.FormatInt(m.ID, 10)
+		return fmt.Sprintf("from=%d", m.ID)
 	}
 	return fmt.Sprintf("from=%d.%d", m.At.UnixMilli(), m.ID)
+}
+
+// parseMark parses what partAfter writes.
+func parseMark(order, text string) (m admin.Mark, err error) {
+	if text == "" {
+		return m, nil
+	}
+	var ms int64
+	if order == sortByID {
+		_, err = fmt.Sscanf(text, "%d", &m.ID)
+	} else {
+		_, err = fmt.Sscanf(text, "%d.%d", &ms, &m.ID)
+		m.At = time.UnixMilli(ms)
+	}
+	if err != nil || m.ID < 1 || partAfter(order, m) != "from="+text {
+		return m, &jobs.FieldError{Field: "from", Msg: "invalid place in this list"}
+	}
+	return m, nil
 }
 
 // lookOf returns how many tasks a search examines at most: the number in the URL, or else a number that the database can examine in a few
@@ -148,18 +162,4 @@ func lookOf(text string, f jobs.Filter, order string) (int, error) {
 		return 0, &jobs.FieldError{Field: "look", Msg: "invalid number of tasks"}
 	}
 	return n, nil
-}
-
-// timeMark parses the URL parameter "from", which has the time and the id of a task. A page of a list begins after this task.
-func timeMark(text string) (admin.Mark, error) {
-	if text == "" {
-		return admin.Mark{}, nil
-	}
-	at, id, _ := strings.Cut(text, ".")
-	ms, err := strconv.ParseInt(at, 10, 64)
-	n, wrong := strconv.ParseInt(id, 10, 64)
-	if err != nil || wrong != nil || n < 1 {
-		return admin.Mark{}, &jobs.FieldError{Field: "from", Msg: "invalid time and id of a task"}
-	}
-	return admin.Mark{At: time.UnixMilli(ms), ID: n}, nil
 }

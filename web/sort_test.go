@@ -59,7 +59,7 @@ func TestFailedTasksAreListedByTheirEndAndWaitingTasksByTheirDueTime(t *testing.
 		}
 	}
 	for _, path := range []string{"q=state:failed&sort=due", "q=state:failed&sort=cause", "q=state:failed&sort=x", "sort=ended",
-		"q=state:failed&sort=ended&before=3", "q=state:failed&from=1.3"} {
+		"q=state:failed&sort=ended&from=3", "q=state:failed&from=1.3"} {
 		if status, _ := s.get("/api/v1/tasks?" + path); status != http.StatusBadRequest {
 			t.Errorf("API, %s: got status %d, want 400", path, status)
 		}

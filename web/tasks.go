@@ -44,7 +44,6 @@ type tasksView struct {
 	Sorts      []sortLink  // orders that the list can have, if there is more than one
 	Rows       []taskRow
 	Total      int    // number of tasks of the query; -1 if unknown
-	Many       bool   // whether the list has, or may have, more than one page
 	AnyState   string // URL of the same query without states, shown if no task matches; empty if the query has no states
 	Older      string
 	Newest     string // URL of the first page; empty on the first page
@@ -154,7 +153,6 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	case v.Older != "" || v.Newest != "":
 		v.Total = h.count(ctx, filter)
 	}
-	v.Many = v.Total < 0 || v.Total > len(v.Rows)
 	v.Actions = queryActions(found, v.Total)
 	for _, verb := range selectionVerbs {
 		if slices.ContainsFunc(v.Rows, func(row taskRow) bool { return slices.Contains(row.Can, string(verb)) }) {
@@ -172,22 +170,10 @@ func (h *handler) didYouMean(ctx context.Context, v *tasksView, query string) (e
 	return err
 }
 
-func number(text string) (int64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 1 {
-		return 0, &jobs.FieldError{Field: "before", Msg: "invalid task id"}
-	}
-	return n, nil
-}
-
 // count returns the number of tasks of a filter on all pages. It returns -1 if counting takes too long.
 func (h *handler) count(ctx context.Context, filter jobs.Filter) int {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	filter.Before = 0
 	n, err := admin.CountUpTo(ctx, h.r, filter, maxCount+1)
 	if err != nil {
 		return -1
@@ -198,38 +184,26 @@ func (h *handler) count(ctx context.Context, filter jobs.Filter) int {
 // tabs adds a tab for each state. The parameter "others" contains the terms of the query without the states. tabs counts the tasks of a
 // state only if an index supports the count and there are no other terms.
 func (h *handler) tabs(ctx context.Context, v *tasksView, others []search.Term, filter jobs.Filter) error {
-	add := func(name string, states ...jobs.State) error {
-		on := len(states) == len(filter.States) && (len(states) == 0 || states[0] == filter.States[0])
-		t := tab{Name: name, Link: v.Base + "/tasks", Selected: on}
+	for _, name := range []string{"all", "pending", "running", "retrying", "scheduled", "blocked", "failed", "completed", "cancelled"} {
+		var states []jobs.State
 		link := others
-		if len(states) > 0 {
+		if name != "all" {
+			states = []jobs.State{jobs.State(name)}
 			link = append([]search.Term{{Key: search.KeyState, Value: name}}, others...)
 		}
+		t := tab{Name: name, Link: v.Base + "/tasks", Selected: slices.Equal(states, filter.States)}
 		if len(link) > 0 {
 			t.Link = v.search(link...)
 		}
-		switch name {
-		case string(jobs.Completed), string(jobs.Cancelled), string(jobs.Blocked): // no index supports these counts
-		default:
-			if len(others) == 0 {
-				n, err := admin.CountUpTo(ctx, h.r, jobs.Filter{States: states}, maxCount+1)
-				if err != nil {
-					return err
-				}
-				t.N = v.UpTo(n)
+		isCounted := name != string(jobs.Completed) && name != string(jobs.Cancelled) && name != string(jobs.Blocked)
+		if isCounted && len(others) == 0 {
+			n, err := admin.CountUpTo(ctx, h.r, jobs.Filter{States: states}, maxCount+1)
+			if err != nil {
+				return err
 			}
+			t.N = v.UpTo(n)
 		}
 		v.Tabs = append(v.Tabs, t)
-		return nil
-	}
-	if err := add("all"); err != nil {
-		return err
-	}
-	for _, s := range []jobs.State{jobs.Pending, jobs.Running, jobs.Retrying, jobs.Scheduled, jobs.Blocked, jobs.Failed,
-		jobs.Completed, jobs.Cancelled} {
-		if err := add(string(s), s); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -255,19 +229,17 @@ func queryActions(q query, total int) (list []queryAction) {
 	if len(q.terms) == 0 {
 		return nil
 	}
-	for _, a := range []struct {
-		verb  search.Verb
-		label string
-	}{{search.VerbRetry, "Retry"}, {search.VerbCancel, "Cancel"}, {search.VerbDelete, "Delete"}} {
-		only, ok := q.only(a.verb)
-		if ok && (len(filter.States) > 0 || a.verb != search.VerbDelete) {
-			text := a.label + " all matching…"
+	for _, verb := range selectionVerbs {
+		only, ok := q.only(verb)
+		if ok && (len(filter.States) > 0 || verb != search.VerbDelete) {
+			label := strings.ToUpper(string(verb[:1])) + string(verb[1:])
+			text := label + " all matching…"
 			if slices.Equal(only.States, filter.States) && 0 <= total && total <= maxCount {
-				if text = a.label + " all " + humanize.Count(int64(total)) + " matching…"; total == 1 {
-					text = a.label + " the matching task…"
+				if text = label + " all " + humanize.Count(int64(total)) + " matching…"; total == 1 {
+					text = label + " the matching task…"
 				}
 			}
-			list = append(list, queryAction{string(a.verb), text})
+			list = append(list, queryAction{string(verb), text})
 		}
 	}
 	return list
