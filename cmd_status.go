@@ -13,29 +13,25 @@ import (
 func statusCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Category: "Inspect", Usage: "show queues, workers and problems",
-		UsageText: "runner status [-q NAME]... [-f [--batch ID]] [--format TEMPLATE]",
+		UsageText: "runner status [-q NAME]... [-f] [--format TEMPLATE]",
 		Flags: []cli.Flag{cli.Repeated("queue q", "NAME", "print this queue only, with numbers of the last hour; repeatable",
 			cli.One(cli.ParseQueue)),
 			cli.BoolOption("follow f", "print the status every 2s, with charts of the last hour, until ^C; "+
 				"without a terminal, print one line every minute"),
-			cli.Scalar("batch", "ID", "with --follow: show the progress of this batch", 0, cli.ParseID),
 			cli.FormatOption()},
 		Description: `EXAMPLES
   runner status
   runner status -q mail -q media
   runner status -f
-  runner status -f --batch 1042
 
 The first line of status says whether workers run. The following lines show the
 queues, the workers and the problems, and for each problem a command that you
 can type.
 
-With -f, a bar shows the progress: how many tasks have ended since status
-started, how many still wait or run, the rate, the estimated time left and the
-number of failed tasks. With -f and --batch, the bar counts only the tasks of
-the batch. status prints only as many lines as the terminal has. ^C ends -f with
-exit status 0. Without a terminal, status -f prints a line with a summary every
-minute.
+With -f, charts show how many tasks have ended in the last hour. status prints
+only as many lines as the terminal has. ^C ends -f with exit status 0. Without a
+terminal, status -f prints a line with a summary every minute. runner wait shows
+the progress of the tasks of a batch or a queue.
 
 COLUMNS
   PENDING SCHED BLOCK RETRY RUN   number of tasks in each state
@@ -62,7 +58,6 @@ EXIT STATUS
   0   the database can be read; also if there are problems
   1   no database, or it cannot be read
   2   invalid usage
-  3   the batch of --batch has no tasks
   75  the database was busy for too long`,
 		Action: cli.Action(a, false, readStatusOptions, runStatus),
 	}
@@ -71,7 +66,6 @@ EXIT STATUS
 type statusOptions struct {
 	queues []string // queues to show; nil means all
 	follow bool
-	batch  int64 // id of the batch whose progress --follow shows; 0 if it shows the queues
 }
 
 func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) {
@@ -82,19 +76,16 @@ func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) 
 		}
 		return o, failure.Usage("status takes no arguments; got %q", words[0]).Hint("%s", hint)
 	}
-	o = statusOptions{queues: cli.Get[[]string](c, "queue"), follow: cli.Get[bool](c, "follow"), batch: cli.Get[int64](c, "batch")}
+	o = statusOptions{queues: cli.Get[[]string](c, "queue"), follow: cli.Get[bool](c, "follow")}
 	if o.follow && (c.Bool("json") || c.IsSet("format")) {
 		err = failure.Usage("--follow cannot be used with --json or --format").Hint("runner status --json")
-	}
-	if err == nil && o.batch != 0 && !o.follow {
-		err = failure.Usage("--batch requires --follow").Hint("runner status -f --batch %d      runner list --batch %[1]d", o.batch)
 	}
 	return o, err
 }
 
 func runStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusOptions) error {
 	if o.follow {
-		return view.Follow(ctx, r, p, o.queues, o.batch)
+		return view.Follow(ctx, r, p, o.queues)
 	}
 	s, err := view.ReadStatus(ctx, r, p.Now(), o.queues)
 	if err != nil {

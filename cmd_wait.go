@@ -7,6 +7,7 @@ import (
 	"example.com/runner/internal/await"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/output"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/signals"
@@ -131,10 +132,10 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	// Handle signals before the first message is printed: a program that reads the message may send a signal at once.
 	ctx, release := signals.Until(ctx)
 	defer release()
-	if err := w.Announce(ctx, r, p); ctx.Err() != nil {
-		return await.Stopped(p, context.Cause(ctx), w.IDs, len(w.IDs))
-	} else if err != nil {
-		return err
+	if len(w.IDs) == 1 {
+		p.Note("waiting for task %d", w.IDs[0])
+	} else {
+		p.Note("waiting for %s tasks", humanize.Count(int64(len(w.IDs))))
 	}
 	w.Obstacles = await.NoteObstacles(ctx, r, p, w.IDs, "--timeout", false)
 	ctx, stop := await.Limit(ctx, o.timeout)

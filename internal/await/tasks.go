@@ -3,11 +3,9 @@ package await
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
-	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -48,34 +46,6 @@ func Select(ctx context.Context, r *runner.Runner, f jobs.Filter) (w Tasks, err 
 		}
 	}
 	return w, err
-}
-
-// Announce prints which tasks the command waits for. It prints only to a terminal.
-func (w Tasks) Announce(ctx context.Context, r *runner.Runner, p *term.Printer) error {
-	ids := w.IDs
-	if !p.Interactive() || len(ids) == 0 {
-		return nil
-	}
-	var parts []string
-	total := 0
-	for _, state := range []jobs.State{jobs.Running, jobs.Pending, jobs.Retrying, jobs.Scheduled, jobs.Blocked} {
-		n, err := r.Count(ctx, jobs.Filter{IDs: ids, States: []jobs.State{state}})
-		if err != nil {
-			return err
-		}
-		if total += n; n > 0 {
-			parts = append(parts, humanize.Count(int64(n))+" "+string(state))
-		}
-	}
-	switch {
-	case total == 1 && len(ids) == 1:
-		p.Note("waiting for task %d: %s", ids[0], strings.TrimPrefix(parts[0], "1 "))
-	case total == 1:
-		p.Note("waiting for 1 task: %s", parts[0])
-	case total > 1:
-		p.Note("waiting for %s tasks: %s", humanize.Count(int64(total)), strings.Join(parts, ", "))
-	}
-	return nil
 }
 
 // The method One waits until the first of the tasks ends, and calls the function "show" for this task. The result "end" is an error that

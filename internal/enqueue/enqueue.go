@@ -60,8 +60,12 @@ func (o Options) Add(ctx context.Context, r *runner.Runner, p *term.Printer) err
 		p.Note("in %s; follow: runner logs -f %d", o.Spec.Queue, one.ID)
 	}
 	if len(o.Spec.After)+len(o.Spec.AfterAny) > 0 {
-		if err := await.NoteDependencies(ctx, r, p, one.ID); err != nil {
+		t, err := r.Get(ctx, one.ID)
+		if err != nil {
 			return err
+		}
+		if t.Reason == jobs.ReasonDependency {
+			p.Note("cancelled: %s", t.Error)
 		}
 	}
 	return o.PrintNotes(ctx, r, p, true)

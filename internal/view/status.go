@@ -23,9 +23,6 @@ type Status struct {
 	stats       map[string]admin.QueueStats // statistics by queue; nil if the user did not ask for them
 	Trend       []admin.TimeBucket          // statistics of each minute of the last hour; nil if the user did not ask for them
 	Now         time.Time
-
-	Head     string        // text before the progress bar
-	Progress term.Progress // progress to show as a bar; no bar if Total is 0
 }
 
 // ReadStatus reads the status from the database. If the parameter "only" is nil, the status has all queues. If it contains names of

@@ -15,9 +15,6 @@ import (
 // Draw prints the status for a terminal.
 func (s *Status) Draw(p *term.Printer) {
 	p.Print(s.firstLine(p.Stdout))
-	if s.Progress.Total > 0 {
-		p.Print(s.Progress.Line(s.Head, p.Stdout.Width) + "\n")
-	}
 	p.Print(s.charts(p.Stdout))
 	if len(s.Queues) > 0 {
 		p.Print("\n")
