@@ -26,7 +26,6 @@ var plans = statementtest.Plans{
 	"endWorkers": {Text: endWorkers, By: []string{"workers USING INDEX workers_live"}, Allow: []string{"SCAN workers"}},
 	"countRows": {Text: countRows.With(copiedTable{name: "tasks"}.parts()),
 		Allow: []string{"SCAN tasks"}}, // the statement runs once, at the end of a move
-	"sumTasks": {Text: sumTasks, Allow: []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
 	"selectClaimed": {Text: selectClaimed, By: []string{"INDEX tasks_running"},
 		Allow: []string{"SCAN tasks USING COVERING INDEX tasks_running",
 			"SCAN tasks USING INDEX tasks_running"}},

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"errors"
-	"hash/maphash"
 	"io/fs"
 	"os"
 	"sync"
@@ -77,16 +76,14 @@ func (d *File) Committed(changed bool) error {
 	return d.logSync.committed(changed)
 }
 
-// opening holds 64 mutexes; the hash of a path selects one of them. Open holds the mutex of its path while it checks and opens the
+// opening has a mutex for each path. Open holds it while it checks and opens the
 // database; see usedBy.
-var opening [64]sync.Mutex
-
-var openingSeed = maphash.MakeSeed()
+var opening sync.Map
 
 func (d *File) lockOpening() (unlock func()) {
-	mu := &opening[maphash.String(openingSeed, d.path)%uint64(len(opening))]
-	mu.Lock()
-	return mu.Unlock
+	mu, _ := opening.LoadOrStore(d.path, &sync.Mutex{})
+	mu.(*sync.Mutex).Lock()
+	return mu.(*sync.Mutex).Unlock
 }
 
 // checkFilesInUse returns an error of kind ErrReplaced if other processes use a different database file, log or shared memory than those
