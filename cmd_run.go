@@ -82,13 +82,14 @@ func runHere(c *cli.Context, a *cli.App) (err error) {
 // startOnce makes a task that reads stdin start only once, because no second
 // attempt could read the same input.
 func startOnce(c *cli.Context, p *term.Printer, s *jobs.Spec) {
-	for name, allowed := range map[string]int{"max-attempts": 1, "max-losses": 0} {
-		if n := cli.Get[int](c, name); c.IsSet(name) && n > allowed {
+	given := map[string]int{"max-attempts": s.MaxAttempts, "max-losses": s.MaxLosses}
+	jobs.AtMostOnce()(s)
+	for name, n := range map[string]int{"max-attempts": s.MaxAttempts, "max-losses": s.MaxLosses} {
+		if c.IsSet(name) && given[name] > n {
 			p.Say("--%s %d: there is one attempt only, because another could not read stdin again "+
-				"(store it: --input -; no stdin: </dev/null)", name, n)
+				"(store it: --input -; no stdin: </dev/null)", name, given[name])
 		}
 	}
-	jobs.AtMostOnce()(s)
 }
 
 // logOf returns the logger for the worker that "runner run" starts. Without --verbose the logger prints nothing, because only the user's

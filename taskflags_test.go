@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"example.com/runner/internal/taskoption"
-	"example.com/runner/internal/taskoption/sample"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/testkit/sample"
 	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -136,7 +136,7 @@ func (c *commandTest) compare(name string, s jobs.Spec, reveal bool) {
 	}
 	for _, o := range taskspec.OptionList() {
 		if a, b := o.Field(&got), o.Field(&want); !reflect.DeepEqual(a, b) {
-			c.Errorf("%s: %s: %s: got %v, want %v", name, line, o.Key, taskoption.Text(a), taskoption.Text(b))
+			c.Errorf("%s: %s: %s: got %v, want %v", name, line, o.Key, a, b)
 		}
 	}
 }

@@ -29,8 +29,10 @@ var layers = []layer{
 	// jobs defines types; it must not use a clock or I/O.
 	{path: "jobs", ours: []string{"internal/gather", "internal/guard", "internal/taskjson"},
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
+	{path: "internal/humanize", others: []string{"github.com/dustin/go-humanize", "github.com/xrash/smetrics"}},
+	{path: "internal/timetext"},
 	// taskspec contains the list of task options, their limits and their checks.
-	{path: "internal/taskspec", ours: []string{"internal/taskjson", "jobs"},
+	{path: "internal/taskspec", ours: []string{"internal/humanize", "internal/taskjson", "internal/timetext", "jobs"},
 		others: []string{"al.essio.dev/pkg/shellescape"},
 		not:    []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/lines", ours: []string{"jobs"}},
@@ -38,14 +40,11 @@ var layers = []layer{
 	{path: "internal/lifecycle", ours: []string{"internal/guard",
 		"internal/taskspec", "internal/taskjson", "jobs"},
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now(", "math/rand"}},
-	{path: "internal/humanize", others: []string{"github.com/dustin/go-humanize", "github.com/xrash/smetrics"}},
-	{path: "internal/timetext"},
 	{path: "internal/search", ours: []string{"internal/humanize", "jobs", "internal/taskspec", "internal/timetext"}},
 	{path: "internal/crontab", ours: []string{"internal/taskspec", "jobs"}},
-	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize", "internal/taskspec",
-		"internal/timetext"},
+	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize", "internal/taskspec"},
 		others: []string{"al.essio.dev/pkg/shellescape"}},
-	{path: "internal/taskoption/sample", ours: []string{"internal/taskspec", "jobs"}}, // only tests import this package
+	{path: "internal/testkit/sample", ours: []string{"internal/taskspec", "jobs"}}, // only tests import this package
 	{path: "internal/errcode"},
 	{path: "internal/pattern"},
 	{path: "internal/supervisor", others: []string{"golang.org/x/sys"}},
@@ -75,7 +74,7 @@ var layers = []layer{
 	{path: "test/pgserver"},    // only tests import this package
 	{path: "internal/testkit"}, // only tests import this package
 	{path: "db/dbtest", ours: []string{"db", "internal/taskspec", "internal/taskjson", "jobs", "internal/lifecycle", "internal/taskoption",
-		"internal/taskoption/sample", "internal/pgdriver", "internal/testkit"}},
+		"internal/testkit/sample", "internal/pgdriver", "internal/testkit"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import this package
 	{path: "runner/internal/cron", ours: []string{"internal/lifecycle", "internal/taskspec", "internal/timetext", "jobs"},
 		not: []string{"os", "time.Now("}},

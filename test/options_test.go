@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"example.com/runner/internal/taskspec"
 )
@@ -106,24 +105,11 @@ func storedRow(o *taskspec.OptionInfo) string {
 
 // storedDefault returns the default of an option as the database stores it, or an empty string if there is none.
 func storedDefault(o *taskspec.OptionInfo) string {
-	if o.Zero != "" {
-		return ""
+	text := o.StoredDefault()
+	if text == "false" || strings.HasPrefix(text, `"`) {
+		return "`" + strings.Trim(text, `"`) + "`"
 	}
-	switch value := o.Default().(type) {
-	case *string:
-		if *value != "" {
-			return "`" + *value + "`"
-		}
-	case *int:
-		return fmt.Sprint(*value)
-	case *int64:
-		return fmt.Sprint(*value)
-	case *time.Duration:
-		return fmt.Sprint(value.Milliseconds())
-	case *bool:
-		return "`false`"
-	}
-	return ""
+	return text
 }
 
 func anyOption(*taskspec.OptionInfo) bool { return true }

@@ -7,8 +7,8 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
-	"example.com/runner/internal/taskoption/sample"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/testkit/sample"
 	"example.com/runner/jobs"
 )
 

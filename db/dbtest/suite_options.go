@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"example.com/runner/internal/taskoption"
-	"example.com/runner/internal/taskoption/sample"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/testkit/sample"
 	"example.com/runner/jobs"
 )
 
@@ -52,21 +52,19 @@ func plainOptions(s *store) {
 // plainValue returns the value of an option as docs/sql.md describes it.
 func plainValue(s *store, field any) any {
 	switch value := field.(type) {
-	case *string:
-		return *value
-	case *jobs.Codes:
+	case *taskspec.Text:
 		return string(*value)
-	case *int:
+	case *taskspec.Number:
 		return int64(*value)
-	case *int64:
-		return *value
-	case *time.Duration:
-		return value.Milliseconds()
-	case *time.Time:
-		return value.UnixMilli()
-	case *[]byte:
-		return *value
-	case *bool:
+	case *taskspec.Size:
+		return int64(*value)
+	case *taskspec.Duration:
+		return time.Duration(*value).Milliseconds()
+	case *taskspec.Moment:
+		return time.Time(*value).UnixMilli()
+	case *taskspec.Data:
+		return []byte(*value)
+	case *taskspec.Flag:
 		if *value {
 			return int64(1)
 		}

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/jobs"
 )
 
 // The column "options" of a task stores its task options as JSON. Package taskspec has the list of all task options. Some SQL of the schema
@@ -58,22 +56,23 @@ const (
 
 func kindOf(o *taskspec.OptionInfo) optionKind {
 	switch o.Default().(type) {
-	case *time.Duration:
+	case *taskspec.Duration:
 		return durationKind
-	case *int64, *int:
+	case *taskspec.Size, *taskspec.Number:
 		return numberKind
-	case *jobs.Codes:
-		return codesKind
-	case *map[string]string:
+	case *taskspec.Texts:
 		if o.MaxKeys > 0 {
 			return keyedKind
 		}
 		return textsKind
-	case *bool:
+	case *taskspec.Flag:
 		return flagKind
 	}
-	if o.Words != nil {
+	switch {
+	case o.Words != nil:
 		return wordKind
+	case o.Value == "CODES":
+		return codesKind
 	}
 	return textKind
 }
@@ -122,12 +121,12 @@ func optionRange(o *taskspec.OptionInfo, kind optionKind) (low, high int64, mess
 	low, high = o.Min, cmp.Or(o.Max, 1<<31-1)
 	unit := "a number"
 	switch value := o.Default().(type) {
-	case *time.Duration:
+	case *taskspec.Duration:
 		if *value == 0 { // 0 is not allowed, because it would mean the same as NULL
 			low = 1
 		}
 		high, unit = taskspec.MaxDelay.Milliseconds(), "milliseconds"
-	case *int64:
+	case *taskspec.Size:
 		high, unit = 1<<53, "bytes"
 	}
 	switch kind {
@@ -150,25 +149,14 @@ func optionRange(o *taskspec.OptionInfo, kind optionKind) (low, high int64, mess
 
 // optionDefault returns the default of an option as an SQL literal, or "" if it has none.
 func optionDefault(o *taskspec.OptionInfo) string {
-	switch value := o.Default().(type) {
-	case *time.Duration:
-		if *value != 0 {
-			return strconv.FormatInt(value.Milliseconds(), 10)
-		}
-	case *int64:
-		if o.Zero == "" {
-			return strconv.FormatInt(*value, 10)
-		}
-	case *int:
-		return strconv.Itoa(*value)
-	case *bool:
+	switch text := o.StoredDefault(); {
+	case text == "false":
 		return "0"
-	case *string:
-		if *value != "" {
-			return sqltext.Literal(*value)
-		}
+	case strings.HasPrefix(text, `"`):
+		return sqltext.Literal(strings.Trim(text, `"`))
+	default:
+		return text
 	}
-	return ""
 }
 
 const (

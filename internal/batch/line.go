@@ -87,12 +87,12 @@ func (l *lineReader) build(v *values) (jobs.Spec, lineNames, error) {
 		s.ExpiresIn = 0
 	}
 	for i := range taskspec.OptionList() {
-		if o := &taskspec.OptionList()[i]; v.has(o.Key) {
+		switch o := &taskspec.OptionList()[i]; {
+		case o.Key == "after" || o.Key == "after_any": // of other lines: see names
+			o.Set(&s, o.New())
+		case v.has(o.Key):
 			v.option(o, &s)
 		}
-	}
-	if v.has("lane") && s.Lane == "" {
-		v.wrong("lane", "is empty")
 	}
 	s.Metadata = withDefaults(s.Metadata, l.base.Metadata)
 	if s.UniqueKey == "" && !s.UniqueArgs {

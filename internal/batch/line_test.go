@@ -119,7 +119,7 @@ func TestInvalidBatchLinesAreRejected(t *testing.T) {
 		{`{"job":"a","expires_at":"2030-01-01T00:00:00Z","expires_in":5}`, "expires_at: give a time or a delay, not both"},
 		{`{"args":["true"],"env":["A"]}`, "env: must be an object"},
 		{`{"args":["true"],"env":{"A":1}}`, "env: every value must be a string"},
-		{`{"args":["true"],"env":{"A":null}}`, "env A is hidden; export with --reveal"},
+		{`{"args":["true"],"env":{"A":null}}`, "env: A is hidden; export with --reveal"},
 		{`{"args":["true"],"input":"?"}`, "input: is not base64"},
 		{`{"args":["true"],"input_bytes":3,"input":null}`, "input is hidden, or was not stored; export with --reveal"},
 		{`{"args":["true"],"path":"bin/true"}`, `path: "bin/true" is not absolute`},

@@ -2,8 +2,8 @@ package batch
 
 import (
 	"encoding/json"
-	"fmt"
 
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -29,11 +29,13 @@ func (v *values) names() lineNames {
 
 func (v *values) nameList(key string) (names []string) {
 	var list []json.RawMessage
-	decode(v, key, &list, "must be an array of ids")
+	if raw := v.members[key]; raw != nil && json.Unmarshal(raw, &list) != nil {
+		v.wrong(key, "must be an array of ids")
+	}
 	for _, one := range list {
 		name, ok := lineName(one)
 		if !ok {
-			v.wrong(key, "%s must be a string or a number", shortened(one))
+			v.wrong(key, "%s must be a string or a number", taskjson.Short(one))
 		}
 		names = append(names, name)
 	}
@@ -83,9 +85,9 @@ func (l *lineIDs) resolve(spec *jobs.Spec, names lineNames) error {
 			}
 			switch {
 			case !known:
-				return &jobs.FieldError{Field: side.field, Msg: fmt.Sprintf("%s is not the id of an earlier line", shortened([]byte(text)))}
+				return &jobs.FieldError{Field: side.field, Msg: taskjson.Short([]byte(text)) + " is not the id of an earlier line"}
 			case at == twice:
-				return &jobs.FieldError{Field: side.field, Msg: fmt.Sprintf("%s is the id of two earlier lines", shortened([]byte(text)))}
+				return &jobs.FieldError{Field: side.field, Msg: taskjson.Short([]byte(text)) + " is the id of two earlier lines"}
 			case at < len(l.done):
 				*side.ids = append(*side.ids, l.done[at])
 			default:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/invocation"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -32,17 +33,17 @@ func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, e
 	} else if err != nil {
 		return s, err
 	}
-	paused := false
+	paused := taskspec.Flag(false)
 	v.text("name", &s.Name)
 	v.text("cron", &s.Cron)
 	v.text("zone", &s.Zone)
 	v.text("overlap", (*string)(&s.Overlap))
 	v.text("catch_up", (*string)(&s.CatchUp))
-	decode(v, "paused", &paused, "must be true or false")
-	decode(v, "on_tick", &s.OnTick, "must be true or false")
-	v.seconds("catch_up_window", &s.CatchUpWindow)
-	v.seconds("jitter", &s.Jitter)
-	v.seconds("alert_after", &s.AlertAfter)
+	v.read("paused", &paused)
+	v.read("on_tick", (*taskspec.Flag)(&s.OnTick))
+	v.read("catch_up_window", (*taskspec.Duration)(&s.CatchUpWindow))
+	v.read("jitter", (*taskspec.Duration)(&s.Jitter))
+	v.read("alert_after", (*taskspec.Duration)(&s.AlertAfter))
 	for _, key := range []string{"name", "cron", "task"} {
 		if v.err == nil && !v.has(key) {
 			v.err = fmt.Errorf("%s is missing", key)

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/timetext"
-	"example.com/runner/jobs"
 )
 
 // Option is a flag with a long name, an optional letter and an optional value. All flags of this program are Options. urfave/cli knows only
@@ -151,7 +151,7 @@ func DurationOption(names, usage string, value time.Duration) *Option {
 
 // SizeOption returns an option for a size in bytes, which the help calls SIZE. Read it with Get[int64].
 func SizeOption(names, usage string, value int64) *Option {
-	return Scalar(names, "SIZE", usage, value, parseSize)
+	return Scalar(names, "SIZE", usage, value, humanize.ParseSize)
 }
 
 // hintTime and hintWhen stand for times in the help. If the help of a command contains one of them, it also lists the formats of times.
@@ -160,27 +160,12 @@ const (
 	hintWhen = "WHEN"
 )
 
-// TimeOption returns an option for a time in the future, which the help calls TIME. Read it with Get[time.Time].
-func (a *App) TimeOption(names, usage string) *Option {
-	return Scalar(names, hintTime, usage, time.Time{}, func(text string) (time.Time, error) {
-		return timetext.ParseTime(text, a.Now(), time.Local)
-	})
-}
-
 // WhenOption returns an option for a time in the past, which the help calls WHEN. Read it with Get[time.Time].
 func (a *App) WhenOption(names, usage string) *Option {
 	return Scalar(names, hintWhen, usage, time.Time{}, func(text string) (time.Time, error) {
 		return timetext.ParseWhen(text, a.Now(), time.Local)
 	})
 }
-
-// CodesOption returns an option for exit codes and ranges of exit codes, which the help calls CODES. Read it with Get[jobs.Codes].
-func CodesOption(names, usage string) *Option {
-	return Scalar(names, "CODES", usage, jobs.Codes(""), parseCodes)
-}
-
-// IdsOption returns a repeatable option for ids of tasks, which the help calls IDS. Read it with Get[[]int64].
-func IdsOption(names, usage string) *Option { return Repeated(names, "IDS", usage, ParseIDs) }
 
 // GlobalOptions returns the options that all commands have. The user may also type them before the name of the command.
 func GlobalOptions() []*Option {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
-	"example.com/runner/jobs"
 )
 
 // parsed is what a command of the test received from the parser.
@@ -34,7 +34,7 @@ func parse(t *testing.T, env map[string]string, args ...string) (parsed, error) 
 		{Name: "enqueue", Action: action, Flags: []Flag{
 			TextOption("queue q", "NAME", "", "default"), IntOption("priority p", "N", "", 5, -1<<31),
 			Repeated("env e", "NAME=VALUE", "", One(func(s string) (string, error) { return s, nil })),
-			DurationOption("in", "", 0), CodesOption("retry-on", ""), IdsOption("after", ""),
+			DurationOption("in", "", 0), Repeated("after", "IDS", "", taskspec.ParseIDs),
 		}},
 		{Name: "show", Aliases: []string{"sh"}, Action: action, Flags: append(a.Selectors(), BoolOption("follow f", ""),
 			IntOption("rows n", "N", "", 30, 0))},
@@ -95,7 +95,7 @@ func TestWordsAfterTheProgramBelongToItsCommand(t *testing.T) {
 }
 
 func TestOptionValuesAreNotSplit(t *testing.T) {
-	got, err := parse(t, nil, "enqueue", "-e", "A=1,2", "--env", "B= x", "-e=C=", "-p", "1", "-p", "-5", "--retry-on", "75,100-111",
+	got, err := parse(t, nil, "enqueue", "-e", "A=1,2", "--env", "B= x", "-e=C=", "-p", "1", "-p", "-5",
 		"--after", "3,4", "--after=9", "--in", "1h30m", "x", "", "\n")
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,6 @@ func TestOptionValuesAreNotSplit(t *testing.T) {
 	testkit.Equal(t, "priority as urfave/cli reads it", got.c.Int("priority"), -5)
 	testkit.Equal(t, "priority", Get[int](got.c, "priority"), -5)
 	testkit.Equal(t, "ids", Get[[]int64](got.c, "after"), []int64{3, 4, 9})
-	testkit.Equal(t, "codes", Get[jobs.Codes](got.c, "retry-on"), "75,100-111")
 	testkit.Equal(t, "in", Get[time.Duration](got.c, "in"), 90*time.Minute)
 	testkit.Equal(t, "in is set", got.c.IsSet("in"), true)
 	testkit.Equal(t, "queue is set", got.c.IsSet("queue"), false)
@@ -160,7 +159,6 @@ func TestUsageErrors(t *testing.T) {
 		{"show -s foo", `--state "foo": unknown state "foo"`, ""},
 		{"show -q a/b", `--queue "a/b": invalid queue name`, ""},
 		{"enqueue --in 5 x", `--in "5": missing unit; use 250ms, 10s, 5m, 2h, 1d or 1w`, ""},
-		{"enqueue --retry-on 0 x", `--retry-on "0": invalid exit codes "0"`, ""},
 		{"enqueue --after x y", `--after "x": invalid task id; use 41 or 41,42`, ""},
 		{"show --color blue", `--color "blue": invalid value; use one of auto, always, never`, ""},
 		{"show a\xff", `argument 2, "a\xff", is not UTF-8`, ""},

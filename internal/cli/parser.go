@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"example.com/runner/internal/failure"
+	"example.com/runner/jobs"
 )
 
 // Line is a parsed command line. runner parses command lines itself, because the parser of urfave/cli reads some of them wrongly. After
@@ -187,8 +189,14 @@ func (line *Line) valueFrom(args []string, o *Option, name string) []string {
 
 // The method "give" checks a value that the user gave for an option, and stores it.
 func (line *Line) give(o *Option, text string) {
-	if err := o.value.check(text); err != nil {
-		line.fail(failure.Usage("--%s %q: %v", o.name, text, err))
+	err := o.value.check(text)
+	if field, ok := errors.AsType[*jobs.FieldError](err); ok { // its text has the value
+		err = failure.Usage("--%s: %s", o.name, field.Msg)
+	} else if err != nil {
+		err = failure.Usage("--%s %q: %v", o.name, text, err)
+	}
+	if err != nil {
+		line.fail(err)
 		return
 	}
 	if strings.IndexByte(text, 0) >= 0 {

@@ -7,6 +7,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -23,6 +24,7 @@ type Selection struct {
 
 // Selectors returns the options with which a user selects tasks.
 func (a *App) Selectors() []Flag {
+	metadata := new(taskspec.Texts)
 	return Group("Selector",
 		Repeated("queue q", "NAME", "tasks of this queue; repeatable", One(ParseQueue)),
 		Repeated("state s", "STATE,...", "tasks in these states; the words unfinished and finished mean all states of that kind",
@@ -33,7 +35,8 @@ func (a *App) Selectors() []Flag {
 		Scalar("batch", "ID", "tasks of this batch (enqueue --each, --batch)", 0, ParseID),
 		Scalar("lane", "KEY", "tasks of this lane", "", ParseLane),
 		TextOption("worker", "NAME", "tasks whose last attempt ran on this worker", ""),
-		Repeated("meta", "KEY=TEXT", "tasks that were enqueued with this --meta; repeatable, all must match", One(ParseMetadata)),
+		Scalar("meta", "KEY=TEXT", "tasks that were enqueued with this --meta; repeatable, all must match", metadata,
+			func(text string) (*taskspec.Texts, error) { return metadata, metadata.Parse(text, time.Time{}) }),
 		TextOption("match", "TEXT", "tasks with TEXT in label, job, args or error; ASCII case is ignored", ""),
 		a.WhenOption("since", "finished tasks that ended at WHEN or later; unfinished tasks that were created at WHEN or later"),
 		a.WhenOption("until", "finished tasks that ended before WHEN; unfinished tasks that were created before WHEN"),
@@ -54,7 +57,7 @@ func ReadSelection(c *Context, now time.Time, except ...string) (Selection, erro
 		Queues: Get[[]string](c, "queue"), States: Get[[]jobs.State](c, "state"), Jobs: Get[[]string](c, "job"),
 		Label: Get[string](c, "label"), Lane: Get[string](c, "lane"), Schedule: Get[string](c, "schedule"),
 		Worker: Get[string](c, "worker"), Batch: Get[int64](c, "batch"),
-		Match: Get[string](c, "match"), Metadata: MetadataOf(Get[[]string](c, "meta")),
+		Match: Get[string](c, "match"), Metadata: *Get[*taskspec.Texts](c, "meta"),
 		Since: Get[time.Time](c, "since"), Until: Get[time.Time](c, "until"),
 	}
 	if c.IsSet("older-than") {
@@ -97,7 +100,7 @@ func ReadIDs(words []string) ([]int64, error) {
 	var ids []int64
 	seen := map[int64]bool{}
 	for _, word := range words {
-		more, err := ParseIDs(word)
+		more, err := taskspec.ParseIDs(word)
 		if err != nil {
 			return nil, failure.Usage("%q: %v", word, err)
 		}

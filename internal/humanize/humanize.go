@@ -5,6 +5,7 @@ package humanize
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -161,6 +162,24 @@ func ExactSize(bytes int64) string {
 		}
 	}
 	return strconv.FormatInt(bytes, 10)
+}
+
+// ParseSize parses a number of bytes, as ExactSize writes it.
+func ParseSize(text string) (int64, error) {
+	number, unit := text, int64(1)
+	for shift, name := range map[int]string{10: "K", 20: "M", 30: "G"} {
+		if rest, ok := strings.CutSuffix(strings.TrimSuffix(text, "iB"), name); ok { // K is KiB, as in systemd and docker
+			number, unit = rest, 1<<shift
+		}
+	}
+	if strings.Trim(number, "0123456789") != "" || number == "" {
+		return 0, errors.New("invalid size; use 65536, 64KiB, 1MiB or 1GiB")
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n > math.MaxInt64/unit {
+		return 0, errors.New("too large")
+	}
+	return n * unit, nil
 }
 
 // TasksWait formats a number of waiting tasks: "1 task waits", "118 tasks wait".

@@ -49,25 +49,14 @@ func NewTask(t jobs.Task, now time.Time) term.Record {
 // withOption adds the key and the JSON value of a task option. A duration becomes
 // a number of seconds. If zero means "not set" for the option, zero becomes null.
 func withOption(r term.Record, o *taskspec.OptionInfo, s *jobs.Spec) term.Record {
-	var json any
-	switch value := o.Field(s).(type) {
-	case *string:
-		json = term.Known(*value)
-	case *jobs.Codes:
-		json = term.Known(*value)
-	case *time.Duration:
-		json = term.Seconds(*value)
-	case *map[string]string:
-		if json = texts(*value); o.Secret {
-			json = hidden(*value)
-		}
-	default:
-		json = value
+	value := any(o.Field(s))
+	if texts, ok := value.(*taskspec.Texts); ok && o.Secret {
+		value = hidden(*texts)
 	}
 	if o.Zero != "" && o.IsDefault(s) {
-		json = nil
+		value = nil
 	}
-	return r.With(o.Key, json)
+	return r.With(o.Key, value)
 }
 
 // ran returns how long the current or last attempt of a task has run, or nil if the task has never started.

@@ -21,14 +21,6 @@ func encoded(input []byte) *string {
 	return new(base64.StdEncoding.EncodeToString(input))
 }
 
-// texts returns the map. Instead of an empty map it returns nil, which becomes null in JSON.
-func texts(byKey map[string]string) map[string]string {
-	if len(byKey) == 0 {
-		return nil
-	}
-	return byKey
-}
-
 // hidden returns the environment variables with null in place of their values.
 func hidden(env map[string]string) map[string]*string {
 	if len(env) == 0 {

@@ -109,7 +109,7 @@ func (e *Edit) readOptions(c *cli.Context, a *cli.App) error {
 
 // unset sets an option to its default.
 func unset(o *taskspec.OptionInfo, s *jobs.Spec) {
-	o.Reset(s)
+	o.Set(s, o.New())
 	switch {
 	case o.Key == "input":
 		s.Input = []byte{} // not nil, because nil would mean that the task keeps its input
@@ -135,7 +135,11 @@ func (e *Edit) option(c *cli.Context, a *cli.App, o *taskspec.OptionInfo) (func(
 			s.Env = all
 		}, err
 	case "metadata":
-		return jobs.Metadata(cli.MetadataOf(cli.Get[[]string](c, o.Flag))), nil
+		return func(s *jobs.Spec) {
+			var added jobs.Spec
+			setOption(c, a, o, &added)
+			jobs.Metadata(added.Metadata)(s)
+		}, nil
 	case "env_file":
 		path := e.caller.Absolute(cli.Get[string](c, "env-file"))
 		return func(s *jobs.Spec) { s.EnvFile = path }, nil
@@ -148,17 +152,17 @@ func (e *Edit) option(c *cli.Context, a *cli.App, o *taskspec.OptionInfo) (func(
 	case "in", "run_at":
 		return func(s *jobs.Spec) {
 			s.In, s.RunAt = 0, jobs.Spec{}.RunAt
-			setOption(c, o, s)
+			setOption(c, a, o, s)
 		}, nil
 	case "backoff_delay":
 		return func(s *jobs.Spec) {
-			setOption(c, o, s)
+			setOption(c, a, o, s)
 			if !c.IsSet("backoff-max") {
 				s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
 			}
 		}, nil
 	}
-	return func(s *jobs.Spec) { setOption(c, o, s) }, nil
+	return func(s *jobs.Spec) { setOption(c, a, o, s) }, nil
 }
 
 // The method For prepares the changes to the task t: it looks up the program of a new command. The function that it returns writes the

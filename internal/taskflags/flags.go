@@ -3,9 +3,8 @@
 package taskflags
 
 import (
-	"fmt"
 	"slices"
-	"time"
+	"strings"
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/taskoption"
@@ -79,46 +78,22 @@ func taskFlag(a *cli.App, o *taskspec.OptionInfo) *cli.Option {
 	return f
 }
 
-// newFlag returns a flag whose value has the same type as the task option.
+// newFlag returns a flag whose texts the option's kind can parse, except of the options in fromCaller. Read them with Get[[]string].
 func newFlag(a *cli.App, o *taskspec.OptionInfo) *cli.Option {
-	names, usage := o.Flag, o.Help
-	if o.Letter != "" {
-		names += " " + o.Letter
+	names := strings.TrimSpace(o.Flag + " " + o.Letter)
+	switch {
+	case o.Key == "env":
+		return cli.Repeated(names, o.Hint(), o.Help, cli.One(parseVariable))
+	case slices.Contains(fromCaller, o.Key):
+		return cli.TextOption(names, o.Hint(), o.Help, "")
 	}
-	switch value := o.Default().(type) {
-	case *string:
-		switch {
-		case o.Key == "queue":
-			return cli.Scalar(names, o.Value, usage, *value, cli.ParseQueue)
-		case o.Key == "lane":
-			return cli.Scalar(names, o.Value, usage, *value, cli.ParseLane)
-		case o.Words != nil:
-			return cli.ChoiceOption(names, usage, *value, o.Words...)
+	return cli.Repeated(names, o.Hint(), o.Help, cli.One(func(text string) (string, error) {
+		value := o.New()
+		if err := value.Parse(text, a.Now()); err != nil {
+			return "", err
 		}
-		return cli.TextOption(names, o.Value, usage, *value)
-	case *[]byte:
-		return cli.TextOption(names, o.Value, usage, "")
-	case *int:
-		return cli.IntOption(names, o.Value, usage, *value, int(o.Min))
-	case *int64:
-		return cli.SizeOption(names, usage, *value)
-	case *time.Duration:
-		return cli.DurationOption(names, usage, *value)
-	case *time.Time:
-		return a.TimeOption(names, usage)
-	case *[]int64:
-		return cli.IdsOption(names, usage)
-	case *jobs.Codes:
-		return cli.CodesOption(names, usage)
-	case *map[string]string:
-		if o.Key == "metadata" {
-			return cli.Repeated(names, o.Value, usage, cli.One(cli.ParseMetadata))
-		}
-		return cli.Repeated(names, o.Value, usage, cli.One(parseVariable))
-	case *bool:
-		return cli.BoolOption(names, usage)
-	}
-	panic(fmt.Sprintf("no flag for the task option %s", o.Key))
+		return text, o.Check(value)
+	}))
 }
 
 // parseVariable parses the value of -e: NAME or NAME=VALUE.
@@ -134,11 +109,11 @@ func parseVariable(text string) (string, error) {
 var fromCaller = []string{"cwd", "env", "env_file", "input"}
 
 // options returns a jobs.Option that sets the task options to the values of their flags.
-func options(c *cli.Context) jobs.Option {
+func options(c *cli.Context, a *cli.App) jobs.Option {
 	return func(s *jobs.Spec) {
 		for i := range taskspec.OptionList() {
 			if o := &taskspec.OptionList()[i]; o.Flag != "" && !slices.Contains(fromCaller, o.Key) {
-				setOption(c, o, s)
+				setOption(c, a, o, s)
 			}
 		}
 		mode := cli.Get[string](c, "unique-mode")
@@ -154,25 +129,10 @@ func options(c *cli.Context) jobs.Option {
 }
 
 // setOption sets a task option to the value of its flag. Without the flag it sets the default.
-func setOption(c *cli.Context, o *taskspec.OptionInfo, s *jobs.Spec) {
-	switch to := o.Field(s).(type) {
-	case *string:
-		*to = cli.Get[string](c, o.Flag)
-	case *int:
-		*to = cli.Get[int](c, o.Flag)
-	case *int64:
-		*to = cli.Get[int64](c, o.Flag)
-	case *time.Duration:
-		*to = cli.Get[time.Duration](c, o.Flag)
-	case *time.Time:
-		*to = cli.Get[time.Time](c, o.Flag)
-	case *[]int64:
-		*to = cli.Get[[]int64](c, o.Flag)
-	case *jobs.Codes:
-		*to = cli.Get[jobs.Codes](c, o.Flag)
-	case *map[string]string:
-		*to = cli.MetadataOf(cli.Get[[]string](c, o.Flag))
-	case *bool:
-		*to = cli.Get[bool](c, o.Flag)
+func setOption(c *cli.Context, a *cli.App, o *taskspec.OptionInfo, s *jobs.Spec) {
+	value := o.New()
+	for _, text := range cli.Get[[]string](c, o.Flag) {
+		_ = value.Parse(text, a.Now()) // newFlag has accepted the text
 	}
+	o.Set(s, value)
 }

@@ -49,12 +49,12 @@ func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 	}
 	switch {
 	case c.IsSet("batch"):
-		t.Spec = command.With(options(c))
+		t.Spec = command.With(options(c, a))
 		t.Spec.Job, t.Spec.Args = cli.Get[string](c, "job"), nil
 		return t, nil
 	case c.Bool("each"):
 		command.Argv = []string{"true"} // placeholder, because Validate needs a command and the lines are read later
-		t.Spec = command.With(options(c))
+		t.Spec = command.With(options(c, a))
 		err = taskspec.Validate(&t.Spec)
 		t.Spec.Args = nil
 		return t, err
@@ -63,10 +63,10 @@ func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 	case c.IsSet("shell"):
 		shell := jobs.Shell(cli.Get[string](c, "shell"))
 		command.Argv, command.Path = shell.Argv, shell.Path
-		err = t.command(c, command)
+		err = t.command(c, a, command)
 	default:
 		command.Argv = t.Words
-		err = t.command(c, command)
+		err = t.command(c, a, command)
 	}
 	if err == nil {
 		err = taskspec.Validate(&t.Spec)
@@ -106,20 +106,12 @@ func (t *Task) validate(c *cli.Context) error {
 	if err := t.validateForm(c); err != nil {
 		return err
 	}
-	attempts := cli.Get[int](c, "max-attempts")
-	keyless := firstSet(c, "unique-mode", "unique-for", "unique-states", "unique-period")
 	commandOnly := firstSet(c, "cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on")
 	switch {
-	case keyless != "" && cli.Get[string](c, "unique") == "" && !cli.Get[bool](c, "unique-args") && !c.IsSet("batch"):
-		return failure.Usage("--%s requires --unique or --unique-args", keyless).Hint("--unique KEY")
-	case c.IsSet("in") && c.IsSet("at"):
-		return failure.Exclusive("--in", "--at")
 	case c.IsSet("job") && !c.IsSet("batch") && commandOnly != "":
 		return failure.Exclusive("--"+commandOnly, "--job").Because("--" + commandOnly + " applies to commands, not to functions")
-	case cli.Get[bool](c, "at-most-once") && (attempts > 1 || c.IsSet("max-losses") && cli.Get[int](c, "max-losses") > 0):
-		return failure.Usage("--at-most-once means --max-attempts 1 --max-losses 0; higher values contradict it")
-	case c.IsSet("retry-on") && attempts < 2:
-		return failure.Usage("--retry-on requires --max-attempts 2 or more")
+	case cli.Get[bool](c, "at-most-once") && firstSet(c, "max-attempts", "max-losses") != "":
+		return failure.Usage("--at-most-once means --max-attempts 1 --max-losses 0")
 	}
 	return nil
 }
@@ -204,7 +196,7 @@ func usesColons(words []string) bool {
 }
 
 // command makes the Spec of a command. It looks for the program, unless --no-resolve is given.
-func (t *Task) command(c *cli.Context, command jobs.Command) error {
+func (t *Task) command(c *cli.Context, a *cli.App, command jobs.Command) error {
 	if !t.NoResolve {
 		if f := t.resolve(&command); f != nil {
 			// The commands run and "enqueue --wait" exit with 126 or 127 if the program cannot start, as the task itself would. Other
@@ -215,7 +207,7 @@ func (t *Task) command(c *cli.Context, command jobs.Command) error {
 			return f
 		}
 	}
-	t.Spec = command.With(options(c))
+	t.Spec = command.With(options(c, a))
 	if t.Spec.MaxAttempts == 0 {
 		t.Spec.MaxAttempts = taskspec.CommandAttempts
 	}
@@ -266,7 +258,7 @@ func (t *Task) function(c *cli.Context, a *cli.App) error {
 		}
 		args = compact.Bytes()
 	}
-	t.Spec = jobs.Define[json.RawMessage](cli.Get[string](c, "job")).With(nil, options(c))
+	t.Spec = jobs.Define[json.RawMessage](cli.Get[string](c, "job")).With(nil, options(c, a))
 	t.Spec.Args = args
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -73,4 +74,12 @@ func Depth(text []byte) int {
 		}
 	}
 	return deepest
+}
+
+// Short returns JSON for an error message, cut to 40 bytes.
+func Short(raw []byte) string {
+	if len(raw) > 40 {
+		return strings.ToValidUTF8(string(raw[:37]), "") + "..."
+	}
+	return string(raw)
 }

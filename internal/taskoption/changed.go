@@ -27,7 +27,7 @@ func Changed(was, is *jobs.Spec) (list []string) {
 		case "env":
 			list = append(list, "env "+strings.Join(changedNames(was.Env, is.Env), " "))
 		case "input":
-			list = append(list, "input "+Text(o.Field(is)))
+			list = append(list, "input "+o.Field(is).String())
 		default:
 			list = append(list, difference(name, valueText(o, was), valueText(o, is)))
 		}
@@ -42,10 +42,10 @@ func valueText(o *taskspec.OptionInfo, s *jobs.Spec) string {
 	if o.IsDefault(s) {
 		return cmp.Or(Default(o), "–")
 	}
-	if byKey, ok := o.Field(s).(*map[string]string); ok {
+	if byKey, ok := o.Field(s).(*taskspec.Texts); ok {
 		return texts(*byKey, !o.Secret)
 	}
-	return Text(o.Field(s))
+	return o.Field(s).String()
 }
 
 // argsText returns the words of a command, or the arguments of a function. It cuts a long text to fit into a line.

@@ -3,68 +3,25 @@
 package taskoption
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"al.essio.dev/pkg/shellescape"
 
-	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 )
 
-// Text returns the value of an option as text that people can read and that flags accept. The parameter "field" is a pointer that
-// taskspec.OptionInfo.Field has returned.
-func Text(field any) string {
-	switch value := field.(type) {
-	case *string:
-		return *value
-	case *jobs.Codes:
-		return string(*value)
-	case *int:
-		return strconv.Itoa(*value)
-	case *int64:
-		return humanize.ExactSize(*value)
-	case *time.Duration:
-		return timetext.WriteDuration(*value)
-	case *time.Time:
-		return value.UTC().Format(time.RFC3339Nano)
-	case *[]int64:
-		var ids []string
-		for _, id := range *value {
-			ids = append(ids, strconv.FormatInt(id, 10))
-		}
-		return strings.Join(ids, ",")
-	case *map[string]string:
-		return strings.Join(slices.Sorted(maps.Keys(*value)), " ")
-	case *[]byte:
-		return humanize.Size(int64(len(*value)))
-	case *bool:
-		return strconv.FormatBool(*value)
-	}
-	panic(fmt.Sprintf("taskoption: the type %T has no text", field))
-}
-
 // Default returns the default of an option for the help. It returns an empty string if the help does not show the default.
 func Default(o *taskspec.OptionInfo) string {
-	if o.Zero != "" {
+	v := o.Default()
+	if _, isNumber := v.(*taskspec.Number); o.Zero != "" || v.Zero() && !isNumber {
 		return o.Zero
 	}
-	switch value := o.Default().(type) {
-	case *string, *int, *int64:
-		return Text(value)
-	case *time.Duration:
-		if *value != 0 {
-			return Text(value)
-		}
-	}
-	return ""
+	return v.String()
 }
 
 // SpecOf returns a Spec with which a user can enqueue a copy of task t. The Spec has the due time of t only if t is scheduled. It does
@@ -137,12 +94,12 @@ func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
 		return nil
 	}
 	field := o.Field(s)
-	if _, isBool := field.(*bool); isBool {
+	if o.Hint() == "" {
 		return []string{"--" + o.Flag}
 	}
-	texts, ok := field.(*map[string]string)
+	texts, ok := field.(*taskspec.Texts)
 	if !ok {
-		return flag(o, Text(field))
+		return flag(o, field.String())
 	}
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(*texts)) {
@@ -178,12 +135,12 @@ func Chosen(s *jobs.Spec, reveal bool) (list []string) {
 		}
 		field, name := o.Field(s), strings.ReplaceAll(o.Key, "_", " ")
 		switch value := field.(type) {
-		case *bool: // the value is true, because the default is false and the loop skips defaults
+		case *taskspec.Flag: // the value is true, because the default is false and the loop skips defaults
 			list = append(list, name)
-		case *map[string]string:
+		case *taskspec.Texts:
 			list = append(list, name+" "+texts(*value, reveal || !o.Secret))
 		default:
-			list = append(list, name+" "+Text(field))
+			list = append(list, name+" "+field.String())
 		}
 	}
 	return list

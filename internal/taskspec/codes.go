@@ -21,14 +21,14 @@ func HasCode(set jobs.Codes, code int) bool {
 	return false
 }
 
-// ValidCodes checks a set of exit codes. The error names the first invalid part.
-func ValidCodes(set jobs.Codes) error {
-	if set == "" {
-		return nil
+// validCodes checks a set of exit codes. The error names the first invalid part.
+func validCodes(field, set string) error {
+	if len(set) > MaxCodes {
+		return invalid(field, "%d bytes; at most %d", len(set), MaxCodes)
 	}
-	for part := range strings.SplitSeq(string(set), ",") {
-		if _, _, err := codeRange(part); err != nil {
-			return err
+	for part := range strings.SplitSeq(set, ",") {
+		if _, _, err := codeRange(part); set != "" && err != nil {
+			return invalid(field, "%v", err)
 		}
 	}
 	return nil

@@ -10,13 +10,13 @@ import (
 
 func TestCodes(t *testing.T) {
 	for _, text := range []string{"1", "255", "75", "75,100-111", "1-255", "1,1", "007"} {
-		if err := ValidCodes(jobs.Codes(text)); err != nil {
+		if err := validCodes("retry_on", text); err != nil {
 			t.Errorf("%q: got error %v, want none", text, err)
 		}
 	}
 	for _, text := range []string{"0", "256", ",", "75,", "75, 76", "10-5", "1-", "-1", "1-2-3", "x", "+75", "1-+5", "1_0", "0x10", "９",
 		"99999999999999999999"} {
-		err := ValidCodes(jobs.Codes(text))
+		err := validCodes("retry_on", text)
 		if err == nil {
 			t.Errorf("%q: got no error, want one", text)
 		} else if bad := strings.Split(text, ","); !strings.Contains(err.Error(), strconv.Quote(bad[len(bad)-1])) &&
@@ -42,10 +42,10 @@ func FuzzCodes(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		c := jobs.Codes(text)
-		if ValidCodes(c) != nil {
+		if validCodes("retry_on", text) != nil {
 			return
 		}
-		// ValidCodes has accepted the text. So the text must contain only digits, '-' and ','. The set must contain at least one code from
+		// validCodes has accepted the text. So the text must contain only digits, '-' and ','. The set must contain at least one code from
 		// 1 to 255.
 		if strings.Trim(text, "0123456789-,") != "" {
 			t.Fatalf("%q: got no error, want one for characters other than digits, '-' and ','", text)

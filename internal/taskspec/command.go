@@ -14,7 +14,7 @@ func CheckCommand(t *jobs.Task) error {
 	s := jobs.Spec{Job: t.Job, Options: t.Options}
 	for i := range taskOptions {
 		if option := &taskOptions[i]; option.Commands || option.Key == "retry_on" {
-			if err := option.validate(&s); err != nil {
+			if err := option.Field(&s).check(option); err != nil {
 				return err
 			}
 		}

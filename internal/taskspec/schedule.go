@@ -3,7 +3,6 @@ package taskspec
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 
 	"example.com/runner/jobs"
 )
@@ -77,15 +76,13 @@ func Differences(s, to *jobs.Schedule) []string {
 	for i := range taskOptions {
 		option := &taskOptions[i]
 		was, is := option.Field(a), option.Field(b)
-		switch was.(type) {
-		case *map[string]string, *[]byte:
-			if !sameValue(was, is) {
-				list = append(list, option.Key)
-			}
-		default:
-			if !option.OneTask {
-				differ(option.Key, reflect.ValueOf(was).Elem(), reflect.ValueOf(is).Elem())
-			}
+		_, isMap := was.(*Texts)
+		switch {
+		case was.equal(is):
+		case isMap || option.Key == "input":
+			list = append(list, option.Key)
+		case !option.OneTask:
+			list = append(list, fmt.Sprintf("%s is %s, not %s", option.Key, cmp.Or(was.String(), "none"), cmp.Or(is.String(), "none")))
 		}
 	}
 	return list

@@ -37,10 +37,10 @@ func Validate(s *jobs.Spec) error {
 		if defaults && option.stored != nil {
 			continue
 		}
-		if option.Commands && s.Job != jobs.CommandJob && !isZero(option.Field(s)) {
+		if option.Commands && s.Job != jobs.CommandJob && !option.Field(s).Zero() {
 			return invalid("job", "%s belongs to commands, not to %s", option.Key, s.Job)
 		}
-		if err := option.validate(s); err != nil {
+		if err := option.Field(s).check(option); err != nil {
 			return err
 		}
 	}
@@ -52,9 +52,9 @@ func validateTogether(s *jobs.Spec) error {
 	keyed := s.UniqueKey != "" || s.UniqueArgs
 	switch {
 	case s.Replace && !keyed:
-		return invalid("unique_mode", "replace needs a unique_key")
+		return invalid("unique_mode", "replace needs unique_key or unique_args")
 	case s.UntilStart && !keyed:
-		return invalid("unique_mode", "until-start needs a unique_key")
+		return invalid("unique_mode", "until-start needs unique_key or unique_args")
 	case s.UniqueFor != 0 && !keyed:
 		return invalid("unique_for", "needs unique_key or unique_args")
 	case s.UniqueStates != "" && !keyed:

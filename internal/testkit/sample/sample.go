@@ -16,10 +16,13 @@ func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 		s.UniqueKey = "a key" // these three options are valid only in a task with a unique key
 	}
 	switch to := o.Field(s).(type) {
-	case *string:
+	case *taskspec.Text:
 		switch {
 		case o.Words != nil:
-			*to = o.Words[0]
+			*to = taskspec.Text(o.Words[0])
+		case o.Key == "retry_on":
+			*to = "75,100-111"
+			s.MaxAttempts = 2
 		case o.Key == "event":
 			*to = "failed"
 		case o.Key == "queue":
@@ -33,28 +36,25 @@ func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 		case o.Key == "cpu":
 			*to = "150%"
 		case o.Commands:
-			*to = dir
+			*to = taskspec.Text(dir)
 		default:
 			*to = `-a "key" of 'mine', é`
 		}
-	case *jobs.Codes:
-		*to = "75,100-111"
-		s.MaxAttempts = 2
-	case *int:
-		*to = int(max(o.Min, -100)) + 7
-	case *int64:
-		*to = max(o.Min, 5000)
-	case *time.Duration:
-		*to = 90*time.Minute + 250*time.Millisecond
-	case *time.Time:
-		*to = time.Now().Add(1000*time.Hour + time.Millisecond).Truncate(time.Millisecond)
-	case *[]int64:
+	case *taskspec.Number:
+		*to = taskspec.Number(max(o.Min, -100)) + 7
+	case *taskspec.Size:
+		*to = taskspec.Size(max(o.Min, 5000))
+	case *taskspec.Duration:
+		*to = taskspec.Duration(90*time.Minute + 250*time.Millisecond)
+	case *taskspec.Moment:
+		*to = taskspec.Moment(time.Now().Add(1000*time.Hour + time.Millisecond).Truncate(time.Millisecond))
+	case *taskspec.IDs:
 		*to = []int64{1, 2}
-	case *map[string]string:
+	case *taskspec.Texts:
 		*to = map[string]string{"SAMPLE_A": "s3 cret", "SAMPLE_B": "", "SAMPLE_C": "a=b,c"}
-	case *[]byte:
+	case *taskspec.Data:
 		*to = []byte("line\n")
-	case *bool:
+	case *taskspec.Flag:
 		*to = true
 	default:
 		panic(fmt.Sprintf("sample: the option %s has the type %T", o.Key, to))
