@@ -14,7 +14,7 @@ import (
 func TestACommandLivesAfterAnotherProcessHasKilledTheCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
 	killed, _, _ := startScript(t, g, "exec sleep 300", time.Hour)
-	if err := os.WriteFile(filepath.Join(lock.Records()[0].Cgroup, "cgroup.kill"), []byte("1"), 0); err != nil {
+	if err := os.WriteFile(filepath.Join(recordsOf(lock.Path())[0].cgroup, "cgroup.kill"), []byte("1"), 0); err != nil {
 		t.Skip("this user may not create a cgroup:", err)
 	}
 	if exit, err := waitChild(t, killed); exit.Signal != 9 || err != nil {
@@ -35,7 +35,7 @@ func TestASweepOfOneAttemptKeepsTheNextInTheCgroup(t *testing.T) {
 	if !hasCgroup(lock) {
 		t.Skip("this user may not create a cgroup")
 	}
-	group := lock.Records()[0].Cgroup
+	group := recordsOf(lock.Path())[0].cgroup
 	before, child := startMarked(t, worker, Key{9, 3})
 	for _, pid := range []int{before.Pid(), child} {
 		if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {

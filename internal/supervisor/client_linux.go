@@ -172,7 +172,7 @@ func (g *Guardian) receive() {
 // tries only once.
 func (g *Guardian) killLeftOvers() (clean bool) {
 	lock, slot := g.options.Lock, g.options.Slot
-	for key := lock.record(slot); key != (Key{}); {
+	for key := lock.recordedKey(slot); key != (Key{}); {
 		g.removeCgroup()
 		if g.options.Adopt {
 			killAdopted(Mark{g.options.Worker, key})

@@ -109,7 +109,7 @@ func TestABlockedExecIsKilledAtItsDeadlineAndWithItsWorker(t *testing.T) {
 	result, _, release = hang()
 	defer release()
 	if err := g.Close(); err != nil || !lock.Clean() {
-		t.Errorf("got error %v, records %+v; want neither", err, lock.Records())
+		t.Errorf("got error %v, records %+v; want neither", err, recordsOf(lock.Path()))
 	}
 	<-result
 }

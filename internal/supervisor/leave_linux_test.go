@@ -53,7 +53,7 @@ func TestACommandMayLeaveProcessesBehind(t *testing.T) {
 			}
 			waitDone(t, g)
 			if err := g.Close(); err != nil || !lock.Clean() {
-				t.Errorf("%s: got error %v, records %+v; want none", name, err, lock.Records())
+				t.Errorf("%s: got error %v, records %+v; want none", name, err, recordsOf(lock.Path()))
 			}
 			// Another guardian uses the same slot of the lock file, starts another command and is killed with it. The sweep must
 			// not kill the process that the first command left behind.

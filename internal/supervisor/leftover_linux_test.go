@@ -42,7 +42,7 @@ func TestLeftOverProcessesAreKilledWithTheirAttempt(t *testing.T) {
 			t.Errorf("%s: the process is alive after %+v; want it dead", name, exit)
 		}
 		if !lock.Clean() {
-			t.Errorf("%s: got records %+v, want none", name, lock.Records())
+			t.Errorf("%s: got records %+v, want none", name, recordsOf(lock.Path()))
 		}
 		if err := g.Close(); err != nil {
 			t.Errorf("%s: Close: got error %v, want none", name, err)
@@ -64,7 +64,7 @@ func TestOnlyProcessesOfTheEndedAttemptAreKilled(t *testing.T) {
 	if !running(other) {
 		t.Error("a process of another attempt is dead; want it alive")
 	}
-	if records := lock.Records(); len(records) != 1 || records[0].Key != key {
+	if records := recordsOf(lock.Path()); len(records) != 1 || records[0].Key != key {
 		t.Errorf("got records %+v, want that of %+v", records, key)
 	}
 	b.Terminate(0)

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -29,10 +30,10 @@ type Lock struct {
 	path string
 }
 
-// Record is an entry of the lock file: an attempt whose processes may be alive.
-type Record struct {
+// record is an entry of the lock file: an attempt whose processes may be alive.
+type record struct {
 	Key
-	Cgroup string // path of the attempt's cgroup, even if no cgroup exists there; empty if the worker has no cgroups
+	cgroup string // path of the attempt's cgroup, even if no cgroup exists there; empty if the worker has no cgroups
 }
 
 const (
@@ -94,22 +95,14 @@ func (l *Lock) Intact() (intact, present bool) {
 // Clean returns true if the file has no records. Then no process of a command has outlived the owner of the lock. Clean
 // returns false if the file cannot be read.
 func (l *Lock) Clean() bool {
-	info, err := l.file.Stat()
-	if err != nil || info.Size() < headSize {
-		return false
-	}
 	records, err := readRecords(l.file)
 	return err == nil && len(records) == 0
 }
 
-// Records returns the attempts whose processes may be alive.
-func (l *Lock) Records() []Record {
-	records, _ := readRecords(l.file)
-	return records
-}
-
-// ReadRecords returns the records of a lock that another process may hold, or nil if there is no lock.
-func ReadRecords(path string) []Record {
+// recordsOf returns the records of a lock that another process may hold. They
+// name the attempts whose processes may be alive. It returns nil if there is no
+// lock.
+func recordsOf(path string) []record {
 	file, err := openLock(path, os.O_RDONLY)
 	if err != nil {
 		return nil
@@ -119,17 +112,23 @@ func ReadRecords(path string) []Record {
 	return records
 }
 
-func readRecords(file *os.File) (list []Record, err error) {
+func readRecords(file *os.File) (list []record, err error) {
 	text, err := io.ReadAll(io.NewSectionReader(file, 0, headSize+recordSize*maxSlots))
-	prefix := prefixIn(text[:min(len(text), headSize)])
-	for slot := range max(len(text)-headSize, 0) / recordSize {
-		at := headSize + recordSize*slot
-		k := Key{int64(binary.LittleEndian.Uint64(text[at:])), int64(binary.LittleEndian.Uint64(text[at+8:]))}
-		if k != (Key{}) {
-			list = append(list, Record{k, cgroupName(prefix, slot)})
+	if err != nil || len(text) < headSize {
+		return nil, cmp.Or(err, io.ErrUnexpectedEOF)
+	}
+	prefix := prefixIn(text[:headSize])
+	for slot := range (len(text) - headSize) / recordSize {
+		if k := keyIn(text[headSize+recordSize*slot:]); k != (Key{}) {
+			list = append(list, record{k, cgroupName(prefix, slot)})
 		}
 	}
-	return list, err
+	return list, nil
+}
+
+// keyIn returns the key at the start of a record.
+func keyIn(text []byte) Key {
+	return Key{int64(binary.LittleEndian.Uint64(text)), int64(binary.LittleEndian.Uint64(text[8:]))}
 }
 
 // setRecord writes the record at the position "slot" of the lock file. The zero key clears the record.
@@ -139,11 +138,11 @@ func (l *Lock) setRecord(slot int, k Key) error {
 	return err
 }
 
-// record returns the record of a slot, or the zero key if it has none.
-func (l *Lock) record(slot int) Key {
+// recordedKey returns the key in the record of a slot, which is zero if there is none.
+func (l *Lock) recordedKey(slot int) Key {
 	text := make([]byte, recordSize)
 	_, _ = l.file.ReadAt(text, headSize+recordSize*int64(slot)) // if the file ends before this record, text stays zero
-	return Key{int64(binary.LittleEndian.Uint64(text)), int64(binary.LittleEndian.Uint64(text[8:]))}
+	return keyIn(text)
 }
 
 // head returns the first 512 bytes of the lock file. They hold the prefix of the paths of the guardians' cgroups in dir, followed by zeros.

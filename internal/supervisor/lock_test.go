@@ -111,14 +111,14 @@ func TestRecordsAreReadBackBySlot(t *testing.T) {
 	if err := l.setRecord(1, Key{}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := ReadRecords(path), []Record{{a, l.cgroupDir(0)}, {b, l.cgroupDir(4)}}; !slices.Equal(got, want) || l.Clean() {
+	if got, want := recordsOf(path), []record{{a, l.cgroupDir(0)}, {b, l.cgroupDir(4)}}; !slices.Equal(got, want) || l.Clean() {
 		t.Errorf("got records %+v, want %+v; Clean must be false", got, want)
 	}
-	if got := l.record(4); got != b {
+	if got := l.recordedKey(4); got != b {
 		t.Errorf("got record %+v, want %+v", got, b)
 	}
 	if err := errors.Join(l.setRecord(0, Key{}), l.setRecord(4, Key{})); err != nil || !l.Clean() {
-		t.Errorf("got records %+v, error %v; want neither", l.Records(), err)
+		t.Errorf("got records %+v, error %v; want neither", recordsOf(l.Path()), err)
 	}
 	if err := l.file.Truncate(3); err != nil || l.Clean() {
 		t.Errorf("Clean of a truncated lock file: got true, error %v; want false", err)

@@ -47,7 +47,7 @@ func Sweep(worker string, keys []Key, lock string) (clean bool) {
 // whether it found one.
 func killMarked(worker string, keys []Key, lock string) (found bool) {
 	if keys == nil {
-		for _, r := range ReadRecords(lock) {
+		for _, r := range recordsOf(lock) {
 			keys = append(keys, r.Key)
 		}
 	}
@@ -77,19 +77,19 @@ func killMarked(worker string, keys []Key, lock string) (found bool) {
 // because the guardian itself then takes a new one. That has the same name, so
 // killCgroups opens the file cgroup.kill first.
 func killCgroups(keys []Key, lock string) (found bool) {
-	for _, r := range ReadRecords(lock) {
-		if r.Cgroup == "" || keys != nil && !slices.Contains(keys, r.Key) {
+	for _, r := range recordsOf(lock) {
+		if r.cgroup == "" || keys != nil && !slices.Contains(keys, r.Key) {
 			continue
 		}
-		kill, err := os.OpenFile(filepath.Join(r.Cgroup, "cgroup.kill"), os.O_WRONLY, 0)
+		kill, err := os.OpenFile(filepath.Join(r.cgroup, "cgroup.kill"), os.O_WRONLY, 0)
 		if err != nil {
 			continue
 		}
-		for _, pid := range membersOf(r.Cgroup) {
+		for _, pid := range membersOf(r.cgroup) {
 			err := error(unix.EPERM)
 			if keys != nil {
 				err = killIf(pid, func() bool {
-					return slices.Contains(membersOf(r.Cgroup), pid) && slices.Contains(ReadRecords(lock), r)
+					return slices.Contains(membersOf(r.cgroup), pid) && slices.Contains(recordsOf(lock), r)
 				})
 			}
 			if errors.Is(err, unix.EPERM) {
