@@ -18,11 +18,12 @@ var (
 )
 
 // Dedicate prepares a process that is only a worker. This process becomes the parent of the orphans of a dead guardian.
-// It kills these orphans if GuardianOptions.Adopt is set. Commands of the same user cannot read the memory or the
+// It kills these orphans. Commands of the same user cannot read the memory or the
 // environment of this process, and it leaves no core dump.
 func Dedicate() error {
 	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	if err == nil {
+		dedicated.Store(true)
 		err = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	}
 	return os.NewSyscallError("prctl", err)
@@ -46,13 +47,18 @@ func ReapAdopted() {
 	}
 }
 
-// hasLeft is true when a command of this process has left processes behind.
-var hasLeft atomic.Bool
+var (
+	dedicated atomic.Bool // whether this process becomes the parent of orphans
+	hasLeft   atomic.Bool // whether a command of this process has left processes behind
+)
 
 // killAdopted kills and reaps the orphans of dead guardians. As soon as a
 // command has left processes behind, which may live on, it kills only those
 // with the mark.
 func killAdopted(mark Mark) {
+	if !dedicated.Load() {
+		return
+	}
 	for _, pid := range adopted() {
 		if m, _ := readMark(pid); hasLeft.Load() && m != mark {
 			continue

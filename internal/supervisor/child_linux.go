@@ -96,7 +96,8 @@ func (c *Child) awaitStart(ctx context.Context, cmd *Command) (*Child, error) {
 	// The errors need no handling: Terminate and Kill fail if the guardian is gone, and then the command is dead.
 	stop := context.AfterFunc(ctx, func() {
 		if cmd.KillAfter > 0 {
-			_ = c.Terminate(cmd.KillAfter)
+			_ = c.Terminate()
+			time.AfterFunc(cmd.KillAfter, func() { _ = c.Kill() })
 		} else {
 			_ = c.Kill()
 		}
@@ -135,10 +136,9 @@ func (c *Child) Guardian() *Guardian { return c.g }
 // Pid returns the process id of the leader, which is also the id of its group and session.
 func (c *Child) Pid() int { return c.pid }
 
-// Terminate asks the command to end, as Process.Terminate does. If after is not 0, the guardian kills the command after
-// that time. Only the first call has an effect.
-func (c *Child) Terminate(after time.Duration) error {
-	return c.g.send(request{Op: opKill, Key: c.key, Signal: int(unix.SIGTERM), After: after.Milliseconds()}, nil)
+// Terminate asks the command to end, as Process.Terminate does. Only the first call has an effect.
+func (c *Child) Terminate() error {
+	return c.g.send(request{Op: opKill, Key: c.key, Signal: int(unix.SIGTERM)}, nil)
 }
 
 // Kill kills all processes of the command. It does not wait.

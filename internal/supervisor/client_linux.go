@@ -21,7 +21,7 @@ import (
 // This file is the code of the worker: it starts a guardian, sends requests to it, and handles its replies. A Child (child_linux.go) is
 // one command.
 //
-// All failures are handled in the same way. If a message cannot be written in time, a reply is invalid or two pings stay without an answer,
+// All failures are handled in the same way. If a message cannot be written in time, a reply is invalid or two renewals get no answer,
 // the client kills the guardian. It does not try to repair the connection, because a guardian that has read a part of a message cannot read
 // the next one. The goroutine receive then waits for the end of the guardian, kills the processes that it has left, and ends the command
 // with ErrLost.
@@ -40,7 +40,8 @@ type Guardian struct {
 	closing atomic.Bool   // whether Close was called
 	done    chan struct{} // closed when the guardian and its command are dead
 
-	pingsSent, lastPong atomic.Int64
+	renewals atomic.Int64 // number of the last renewal
+	lastPong atomic.Int64 // number of the last renewal that was answered
 
 	in      *json.Decoder // reads from socket
 	sending sync.Mutex
@@ -174,9 +175,7 @@ func (g *Guardian) killLeftOvers() (clean bool) {
 	lock, slot := g.options.Lock, g.options.Slot
 	for key := lock.recordedKey(slot); key != (Key{}); {
 		g.removeCgroup()
-		if g.options.Adopt {
-			killAdopted(Mark{g.options.Worker, key})
-		}
+		killAdopted(Mark{g.options.Worker, key})
 		if Sweep(g.options.Worker, []Key{key}, lock.path) {
 			_ = lock.setRecord(slot, Key{}) // clear the record for the next guardian in this slot
 			break
@@ -253,24 +252,21 @@ func (g *Guardian) send(r request, rights []byte) error {
 	return err
 }
 
-// Renew moves the deadline of the guardian's command if the list keys contains the key of that command.
+// Renew moves the deadline of the guardian's command if keys contains it. In
+// any case it asks the guardian for a reply, and kills a guardian that hasn't
+// answered the last two calls.
 func (g *Guardian) Renew(keys []Key, deadline time.Time) {
-	g.mu.Lock()
-	c := g.child
-	g.mu.Unlock()
-	if c != nil && slices.Contains(keys, c.key) {
-		// If send fails, the guardian is dead, and so is the command.
-		_ = g.send(request{Op: opRenew, Key: c.key, Deadline: clockAt(deadline)}, nil)
-	}
-}
-
-// Ping asks the guardian for a reply. It kills a guardian that has not answered the last two pings.
-func (g *Guardian) Ping() {
-	if g.pingsSent.Load()-g.lastPong.Load() >= 2 {
-		_ = g.process.Kill() // the method "receive" notices the end of the guardian and cleans up
+	if g.renewals.Load()-g.lastPong.Load() >= 2 {
+		_ = g.process.Kill() // receive notices the end of the guardian and cleans up
 		return
 	}
-	_ = g.send(request{Op: opPing, N: g.pingsSent.Add(1)}, nil)
+	r := request{Op: opRenew, N: g.renewals.Add(1)}
+	g.mu.Lock()
+	if c := g.child; c != nil && slices.Contains(keys, c.key) {
+		r.Key, r.Deadline = c.key, clockAt(deadline)
+	}
+	g.mu.Unlock()
+	_ = g.send(r, nil) // if this fails, the guardian is dead, and so is the command
 }
 
 // Pid returns the guardian's process id.

@@ -89,7 +89,6 @@ type GuardianOptions struct {
 	Worker  string // id of the worker; part of the marks of its commands
 	Lock    *Lock  // liveness lock of the worker
 	Slot    int    // position of the guardian's record in the lock file; no two living guardians of a worker have the same one
-	Adopt   bool   // whether this process has called Dedicate and so becomes the parent of orphans of a dead guardian
 }
 
 const (
@@ -156,16 +155,15 @@ const (
 	// opStart asks the guardian to start a command, whose descriptors 0, 1 and 2 come with the message. Fields: key, words, args,
 	// deadline, leave, resources.
 	opStart = "start"
-	opRenew = "renew" // moves the deadline of an attempt; fields: key, deadline
-	opKill  = "kill"  // asks the guardian to send a signal to a command; fields: key, signal, milliseconds until KILL follows
-	opPing  = "ping"  // asks the guardian for an opPong message; field: n
+	opRenew = "renew" // moves the deadline of an attempt, if it has a key, and asks for an opPong message; fields: key, deadline, n
+	opKill  = "kill"  // asks the guardian to send a signal to a command; fields: key, signal
 	opBye   = "bye"   // asks the guardian to kill the remaining processes and exit; no fields
 
 	opHello   = "hello"   // the first message of a guardian; field: version
 	opStarted = "started" // reports that the command has started; fields: key, pid
 	opRefused = "refused" // reports that the command was not started; fields: key, reason, errno
 	opExited  = "exited"  // reports the end of an attempt; fields: key, pid, exit (with the processes that remain), endedBy
-	opPong    = "pong"    // answers an opPing message with the same number; field: n
+	opPong    = "pong"    // answers an opRenew message with the same number; field: n
 )
 
 // request is a message from a worker to its guardian.
@@ -176,7 +174,6 @@ type request struct {
 	Args     int    // number of arguments in Words
 	Deadline int64  // CLOCK_MONOTONIC, in nanoseconds
 	Signal   int
-	After    int64 // milliseconds until KILL follows; 0 for never
 	N        int64
 	Leave    bool // whether the processes that the command leaves behind may live on; see Command.LeaveChildren
 	Resources

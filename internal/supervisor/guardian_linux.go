@@ -170,10 +170,9 @@ func (g *guardian) read() error {
 			}
 		case opRenew:
 			g.renew(r.Key, r.Deadline)
+			g.send(&reply{Op: opPong, N: r.N})
 		case opKill:
 			g.kill(r)
-		case opPing:
-			g.send(&reply{Op: opPong, N: r.N})
 		default: // opBye, or an operation that this version does not know: the guardian ends
 			return nil
 		}
@@ -306,16 +305,6 @@ func (g *guardian) kill(r request) {
 	a.termSent = true
 	if a.leader != 0 {
 		a.terminate()
-	}
-	if r.After > 0 {
-		time.AfterFunc(time.Duration(r.After)*time.Millisecond, func() {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			if g.attempt == a && !a.ended {
-				a.killed = true
-				g.killAll()
-			}
-		})
 	}
 }
 

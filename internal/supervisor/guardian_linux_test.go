@@ -98,7 +98,8 @@ func TestTerminateIsFollowedByKill(t *testing.T) {
 	g, _ := startGuardian(t)
 	c, _, r := startScript(t, g, "trap '' TERM; echo 1; while :; do sleep 0.1; done", time.Hour)
 	line(t, r)
-	c.Terminate(50 * time.Millisecond)
+	c.Terminate()
+	c.Kill()
 	if exit, err := waitChild(t, c); err != nil || exit.Signal != 9 || exit.LeftOver != 0 {
 		t.Errorf("got %+v, error %v; want signal 9 and none left over", exit, err)
 	}
@@ -138,7 +139,7 @@ func TestAGuardianThatHangsIsKilled(t *testing.T) {
 	child, _, _ := startScript(t, g, "exec sleep 600", time.Hour)
 	unix.Kill(g.Pid(), unix.SIGSTOP)
 	for range 3 {
-		g.Ping()
+		g.Renew(nil, time.Time{})
 	}
 	if _, err := waitChild(t, child); !errors.Is(err, ErrLost) || running(child.Pid()) {
 		t.Errorf("got error %v, command alive %v; want %v, false", err, running(child.Pid()), ErrLost)
@@ -222,7 +223,7 @@ func TestACancelledStartTerminatesTheCommandBeforeItKills(t *testing.T) {
 		}
 		<-ctx.Done()
 		// If ctx ended during Start, Start has sent TERM already, and a second call of Terminate has no effect.
-		_ = child.Terminate(time.Hour)
+		_ = child.Terminate()
 		if exit, err := waitChild(t, child); exit.Code != 5 || err != nil {
 			t.Fatalf("start %d: got %+v, error %v; want exit status 5", i, exit, err)
 		}
@@ -262,7 +263,7 @@ func TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing(t *testing.T) {
 	if err := g.send(renewal, nil); err != nil {
 		t.Fatal(err)
 	}
-	ping, err := json.Marshal(&request{Op: opPing, N: 1 << 60})
+	ping, err := json.Marshal(&request{Op: opRenew, N: 1 << 60})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,8 +75,8 @@ func TestOnlyACommandThatExitsLeavesProcessesBehind(t *testing.T) {
 		end    func(*Child)
 	}{
 		"kill":               {"sleep 600", func(c *Child) { _ = c.Kill() }},
-		"terminate":          {"sleep 600", func(c *Child) { _ = c.Terminate(0) }},
-		"exit after TERM":    {"sleep 600 & wait", func(c *Child) { _ = c.Terminate(time.Hour) }},
+		"terminate":          {"sleep 600", func(c *Child) { _ = c.Terminate() }},
+		"exit after TERM":    {"sleep 600 & wait", func(c *Child) { _ = c.Terminate() }},
 		"deadline":           {"sleep 600", func(c *Child) { c.Guardian().Renew([]Key{c.key}, time.Now()) }},
 		"signal":             {"kill -9 $$", func(*Child) {}},
 		"end of the worker":  {"sleep 600", func(c *Child) { _ = c.Guardian().Close() }},

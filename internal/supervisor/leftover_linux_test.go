@@ -67,7 +67,7 @@ func TestOnlyProcessesOfTheEndedAttemptAreKilled(t *testing.T) {
 	if records := recordsOf(lock.Path()); len(records) != 1 || records[0].Key != key {
 		t.Errorf("got records %+v, want that of %+v", records, key)
 	}
-	b.Terminate(0)
+	b.Terminate()
 	if exit, err := waitChild(t, b); exit.Signal != 15 || err != nil || running(other) {
 		t.Errorf("got %+v, error %v, left over alive %v; want signal 15, dead", exit, err, running(other))
 	}

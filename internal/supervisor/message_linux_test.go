@@ -57,8 +57,8 @@ func messages(f *testing.F) {
 	for _, m := range []any{
 		&request{Op: opStart, Key: Key{1, 2}, Words: long, Args: 2, Deadline: 1 << 60},
 		&request{Op: opRenew, Key: Key{1, 2}, Deadline: -1},
-		&request{Op: opKill, Key: Key{1, 2}, Signal: 15, After: 1},
-		&request{Op: opPing, N: -1},
+		&request{Op: opKill, Key: Key{1, 2}, Signal: 15},
+		&request{Op: opRenew, N: -1},
 		&request{Op: opBye},
 		&request{Op: "none"},
 		&reply{Op: opHello, Version: "x"},

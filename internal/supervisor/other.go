@@ -52,9 +52,6 @@ func (g *Guardian) Start(_ context.Context, c Command, k Key, _ time.Time) (*Chi
 // Renew does nothing, because there are no deadlines.
 func (g *Guardian) Renew([]Key, time.Time) {}
 
-// Ping does nothing, because there is no guardian process.
-func (g *Guardian) Ping() {}
-
 // Pid returns the id of this process, because there is no guardian process.
 func (g *Guardian) Pid() int { return os.Getpid() }
 
@@ -93,8 +90,8 @@ func (c *Child) Guardian() *Guardian { return c.g }
 // Pid returns the process id of the leader.
 func (c *Child) Pid() int { return c.p.Pid() }
 
-// Terminate asks the command to end. It does not kill the command later.
-func (c *Child) Terminate(time.Duration) error { return c.p.Terminate() }
+// Terminate asks the command to end.
+func (c *Child) Terminate() error { return c.p.Terminate() }
 
 // Kill kills all processes of the command. It does not wait.
 func (c *Child) Kill() error { return c.p.Kill() }

@@ -208,7 +208,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	if guarded {
 		e.commands.Guardians = exec.NewGuardians(exec.GuardiansOptions{Path: o.GuardianPath, Version: o.Version, Worker: e.info.ID,
-			Lock: e.lock, Adopt: o.OwnProcess, Log: e.log, Fail: e.fail, Stopped: e.stopped.Done()})
+			Lock: e.lock, Log: e.log, Fail: e.fail, Stopped: e.stopped.Done()})
 	}
 	if err = e.startClock(ctx, e.confirmed); err != nil {
 		e.unlock(true)

@@ -260,7 +260,7 @@ func (c *Command) end(child *supervisor.Child) {
 	case <-c.Kill:
 	default:
 		if c.Task.KillAfter > 0 {
-			_ = child.Terminate(c.Task.KillAfter) // an error means that the command has already ended
+			_ = child.Terminate() // an error means that the command has already ended
 			timer := time.NewTimer(c.Task.KillAfter)
 			defer timer.Stop()
 			select {

@@ -47,7 +47,6 @@ type GuardiansOptions struct {
 	Version string           // version of the program
 	Worker  string           // id of the worker
 	Lock    *supervisor.Lock // liveness lock of the worker, which its guardians hold too; nil on systems without such locks
-	Adopt   bool             // whether this process adopts processes whose parents have ended
 	Log     *slog.Logger
 	Fail    func(error)     // called to end the worker with an error
 	Stopped <-chan struct{} // closed when the worker ends
@@ -126,7 +125,7 @@ func (g *Guardians) launch() (*supervisor.Guardian, error) {
 	g.slots[slot] = nil
 	g.mu.Unlock()
 	guardian, err := supervisor.StartGuardian(supervisor.GuardianOptions{Path: g.o.Path, Version: g.o.Version, Worker: g.o.Worker,
-		Lock: g.o.Lock, Slot: slot, Adopt: g.o.Adopt})
+		Lock: g.o.Lock, Slot: slot})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil {
@@ -237,7 +236,6 @@ func (g *Guardians) Renew(keys []supervisor.Key, deadline time.Time) {
 	g.mu.Unlock()
 	for _, guardian := range all {
 		guardian.Renew(keys, deadline)
-		guardian.Ping()
 	}
 	for _, guardian := range spare {
 		go func() { _ = guardian.Close() }()
