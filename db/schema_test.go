@@ -22,7 +22,7 @@ func schemaText(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
 	for _, m := range schema.Migrations(schema.SQLite) {
-		all.WriteString((&sqltext.Dialect{}).Names(m.Text()))
+		all.WriteString((&sqltext.Dialect{}).Text(sqltext.Definition(m.Text())))
 	}
 	return all.String()
 }

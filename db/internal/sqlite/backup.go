@@ -41,11 +41,8 @@ func (d *File) Backup(ctx context.Context, to string, replace bool) (int64, erro
 	if err := d.mayBackup(to, replace); err != nil {
 		return 0, err
 	}
-	// The temporary file is in the directory of the backup, so that a rename works. Its name is random, so that no other user can plant a
-	// file or symlink there.
-	prefix := "." + filepath.Base(to) + "."
-	removeLeftParts(filepath.Dir(to), prefix)
-	part := filepath.Join(filepath.Dir(to), prefix+rand.Text()[:8]+".part")
+	// in the directory of the backup, so that a rename works
+	part := newPart(filepath.Dir(to), "."+filepath.Base(to)+".")
 	defer os.Remove(part)
 	n, err := d.copyTo(ctx, part, to)
 	if err != nil {
@@ -64,8 +61,7 @@ func (d *File) BackupFile(ctx context.Context) (string, error) {
 	if err := d.MakeDir(); err != nil {
 		return "", err
 	}
-	removeLeftParts(d.Dir(), "backup-")
-	part := filepath.Join(d.Dir(), "backup-"+rand.Text()[:8]+".part")
+	part := newPart(d.Dir(), "backup-")
 	if _, err := d.copyTo(ctx, part, part); err != nil {
 		os.Remove(part)
 		return "", err
@@ -170,8 +166,10 @@ func lockPart(part string) *flock.Flock {
 	return lock
 }
 
-// removeLeftParts removes the partial copies that killed backups have left.
-func removeLeftParts(dir, prefix string) {
+// newPart returns the path of a new partial copy, and removes those that killed
+// backups have left. The name is random, so that no other user can plant a file
+// or a link there.
+func newPart(dir, prefix string) string {
 	entries, _ := os.ReadDir(dir)
 	for _, entry := range entries {
 		random, isPart := strings.CutSuffix(strings.TrimPrefix(entry.Name(), prefix), ".part")
@@ -189,6 +187,7 @@ func removeLeftParts(dir, prefix string) {
 			lock.Close()
 		}
 	}
+	return filepath.Join(dir, prefix+rand.Text()[:8]+".part")
 }
 
 // notRegular returns the error of a backup that would replace a device, a FIFO, a socket or a dangling symlink.

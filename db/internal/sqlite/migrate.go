@@ -149,7 +149,7 @@ func (d *File) migrate(ctx context.Context) error {
 		}
 	}
 	for _, m := range schema.MigrationsFrom(schema.SQLite, have) {
-		if _, err := d.conn.ExecContext(ctx, d.sql.Names(m.Text())); err != nil {
+		if _, err := d.conn.ExecContext(ctx, d.sql.Text(sqltext.Definition(m.Text()))); err != nil {
 			return fmt.Errorf("migration %s: %w", m.Name, d.Explain(err))
 		}
 	}

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"io"
 	"io/fs"
@@ -89,16 +88,16 @@ func Restore(ctx context.Context, path, from string, o engine.Options, now time.
 		}
 	}
 
-	prefix := "." + filepath.Base(d.path) + "."
-	removeLeftParts(filepath.Dir(d.path), prefix)
-	part := filepath.Join(filepath.Dir(d.path), prefix+rand.Text()[:8]+".part")
+	part := newPart(filepath.Dir(d.path), "."+filepath.Base(d.path)+".")
 	defer func() {
 		for _, end := range append([]string{"", "-shm"}, besideEnds...) {
 			_ = os.Remove(part + end)
 		}
 	}()
 	result := Restored{Path: d.path}
-	if result.Bytes, err = d.prepare(ctx, part, from, old); err != nil {
+	if result.Bytes, err = d.prepare(ctx, part, from, old); ctx.Err() != nil {
+		return Restored{}, context.Cause(ctx)
+	} else if err != nil {
 		return Restored{}, err
 	}
 	if old == nil {
@@ -163,17 +162,12 @@ func (d *File) isInUse() error {
 // which the user knows.
 func (d *File) prepare(ctx context.Context, part, from string, old fs.FileInfo) (int64, error) {
 	for _, end := range append([]string{""}, besideEnds...) {
-		if err := copyFile(ctx, part+end, from+end); errors.Is(err, fs.ErrNotExist) && end != "" {
-			continue
-		} else if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		} else if err != nil {
+		err := copyFile(ctx, part+end, from+end)
+		if err != nil && (end == "" || !errors.Is(err, fs.ErrNotExist)) {
 			return 0, backupProblem(err, d.path)
 		}
 	}
-	if err := d.checkCopy(ctx, part); ctx.Err() != nil {
-		return 0, context.Cause(ctx)
-	} else if err != nil {
+	if err := d.checkCopy(ctx, part); err != nil {
 		return 0, d.explainCopy(err, part, from)
 	}
 	if old != nil {

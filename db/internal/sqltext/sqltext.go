@@ -188,14 +188,6 @@ func (r *renderer) mark(name string, aliased bool) {
 	}
 }
 
-// Names renders a script that creates tables. It replaces each name in braces by the name with the prefix, without an alias. Such a name
-// is that of a table, an index, a view or a trigger.
-func (d *Dialect) Names(script string) string {
-	r := renderer{dialect: d, noAlias: true}
-	r.render(script)
-	return r.out.String()
-}
-
 // Marks returns the names that a script has in braces. It sorts the names and returns each name once.
 func Marks(script string) []string {
 	r := renderer{dialect: &Dialect{}, noAlias: true, marks: map[string]bool{}}

@@ -73,9 +73,9 @@ func TestASeriesRepeatsAPart(t *testing.T) {
 	}
 }
 
-func TestNamesRendersNamesOnly(t *testing.T) {
+func TestADefinitionHasNamesWithoutAliases(t *testing.T) {
 	const script = "CREATE INDEX {tasks_due} ON {tasks} (run_at); -- of {tasks}\nCREATE VIEW {tasks_view} AS SELECT '{x}' FROM {tasks} AS t"
-	if got, want := (&Dialect{Prefix: "my_"}).Names(script),
+	if got, want := (&Dialect{Prefix: "my_"}).Text(Definition(script)),
 		"CREATE INDEX my_tasks_due ON my_tasks (run_at); -- of {tasks}\n"+
 			"CREATE VIEW my_tasks_view AS SELECT '{x}' FROM my_tasks AS t"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
