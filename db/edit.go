@@ -12,8 +12,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// editTask replaces the settings of task [18] of generation [19] with [1] to [16], in the order of insertColumns. Both [1] and [17] are the
-// new state. The statement compares [17] with the old state, because the generation goes up only if the state changes. It changes no row if
+// editTask replaces the settings of task [18] of generation [19] with [1] to [16]. Both [1] and [17] are the new state. The statement compares [17] with the old state, because the generation goes up only if the state changes. It changes no row if
 // the task is running or has finished.
 var editTask = command(`UPDATE {tasks} SET ` + newSettings + `
 WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
@@ -89,11 +88,11 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	if to.State == was.State && !e.Due {
 		to.UpdatedAt = was.UpdatedAt
 	}
-	values, err := appendSettings(nil, &to, settings{depends: was.Depends, waits: waitsValue(to.State, was.Waits)})
+	values, err := newValues(&to, settings{depends: was.Depends, waits: waitsValue(to.State, was.Waits)}, id, s.Generation)
 	if err != nil {
 		return m, err
 	}
-	if err := t.one(editTask, append(values, string(to.State), id, s.Generation)...); err != nil {
+	if err := t.one(editTask, values...); err != nil {
 		return m, err
 	}
 	if e.Input {

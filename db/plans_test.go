@@ -70,10 +70,8 @@ var plans = statementtest.Plans{
 	"setBackPauses":    {Text: setBackPauses, Allow: []string{"SCAN pauses"}},
 	"promoteTasks":     {Text: promoteTasks, By: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
 	"expireTasks":      {Text: expireTasks, By: []string{"INDEX tasks_expiry (expires_at>? AND expires_at<?)", byID}},
-	"selectUnique":     {Text: selectUnique, By: []string{"INDEX tasks_unique (unique_key=?)"}},
 	"releaseKey":       {Text: releaseKey, By: []string{byID, "unique_keys USING PRIMARY KEY (unique_key=?)"}},
-	"selectHolder":     {Text: selectHolder, By: []string{byKey, byHolder}},
-	"anyHeld":          {Text: anyHeld, Allow: []string{"SCAN unique_keys", "SCAN held"}}, // the scan reads one row
+	"selectHolder":     {Text: selectHolder, By: []string{"INDEX tasks_unique (unique_key=?)", byKey, byHolder}},
 	"selectOnly":       {Text: selectOnly, By: []string{byID}},
 	"reserveTask":      {Text: reserveTask, By: []string{byID}},
 	"selectReserver":   {Text: selectReserver, By: []string{byID, "workers USING INTEGER PRIMARY KEY (rowid=?)"}},

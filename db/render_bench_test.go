@@ -13,7 +13,7 @@ func BenchmarkRender(b *testing.B) {
 	for _, p := range plans {
 		all = append(all, p.Statement())
 	}
-	for name, list := range map[string][]*statement{"all": all, "enqueue": {insertTask, selectFeatures, selectUnique}} {
+	for name, list := range map[string][]*statement{"all": all, "enqueue": {insertTask, selectFeatures, selectHolder}} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				dialect := sqlite.Dialect("")

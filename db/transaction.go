@@ -191,7 +191,6 @@ type tx struct {
 	space    diskSpace
 	hooks    jobs.Hooks // hooks of the worker, for tasks without hooks of their own
 
-	held    heldKeys  // what the transaction knows about the table unique_keys; see uniquekey.go
 	inserts *inserter // collects the new tasks of all writes of the group
 	lastID  int64     // highest id of a task; 0 if not read yet
 

@@ -2,10 +2,9 @@ package db
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"time"
 
+	"example.com/runner/db/internal/engine"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
@@ -22,15 +21,11 @@ import (
 // the alias of unique_keys, and "holder" the alias of the joined table tasks.
 const stillHeld = `(held.free_at > ? OR held.states LIKE '%' || holder.state || '%')`
 
-// selectUnique returns the unfinished task with key [1]. selectHolder returns the task that holds key [1] at time [2] by its row in
-// unique_keys. anyHeld reports whether unique_keys has rows. A transaction runs anyHeld once. If the table has no rows, each insert needs
-// one query less. Indexes: tasks_unique, unique_keys.
-var (
-	selectUnique = query(`SELECT id FROM {tasks} WHERE unique_key = ? AND finished_at IS NULL`)
-	selectHolder = query(`SELECT held.task_id FROM {unique_keys} AS held LEFT JOIN {tasks} AS holder ON holder.id = held.task_id
+// selectHolder returns the unfinished task with key [1], or else the task that holds key [2] at time [3] by its row in unique_keys. Indexes:
+// tasks_unique, unique_keys.
+var selectHolder = query(`SELECT id FROM {tasks} WHERE unique_key = ? AND finished_at IS NULL
+	UNION ALL SELECT held.task_id FROM {unique_keys} AS held LEFT JOIN {tasks} AS holder ON holder.id = held.task_id
 	WHERE held.unique_key = ? AND ` + stillHeld)
-	anyHeld = query(`SELECT count(*) FROM (SELECT 1 FROM {unique_keys} LIMIT 1) AS held`)
-)
 
 // holdKey stores how long task [2] holds key [1] after the task has finished: at least until time [3], and longer while the task is in one
 // of the states [4]. If the row of the key belongs to the same task and has a later time, this time stays. If the row belongs to another
@@ -58,28 +53,9 @@ var (
 
 // holder returns the task that holds a unique key, or 0 if no task holds it.
 func (t *tx) holder(key string, now time.Time) (id int64, err error) {
-	if err = t.scan(selectUnique, []any{key}, &id); !errors.Is(err, sql.ErrNoRows) {
-		return id, err
-	}
-	if !t.held.known {
-		var n int64
-		if err := t.scan(anyHeld, nil, &n); err != nil {
-			return 0, err
-		}
-		t.held = heldKeys{known: true, some: n > 0}
-	}
-	if !t.held.some {
-		return 0, nil
-	}
-	if err = t.scan(selectHolder, []any{key, now.UnixMilli()}, &id); errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	return id, err
+	err = t.scan(selectHolder, []any{key, key, now.UnixMilli()}, &id)
+	return id, engine.NoRow(err)
 }
-
-// heldKeys is what a transaction knows about the table unique_keys. The field "known" says whether the transaction has read the table, and
-// the field "some" says whether the table has rows.
-type heldKeys struct{ known, some bool }
 
 // holdKey stores how long a task holds its unique key after it has finished: until a time, or while it is in one of the states that its
 // options name. The parameter "until" is zero if the options set no time. Without a time and without states, holdKey stores nothing.
@@ -91,7 +67,6 @@ func (t *tx) holdKey(task *jobs.Task, until time.Time) error {
 	if !until.IsZero() {
 		at = until.UnixMilli()
 	}
-	t.held = heldKeys{known: true, some: true}
 	return t.run(holdKey, task.UniqueKey, task.ID, at, task.UniqueStates)
 }
 
