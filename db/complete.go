@@ -11,8 +11,8 @@ import (
 )
 
 // completeTasks completes many tasks of worker [3] in one statement, at the time [1]. [2] is a JSON array of completions. The statement is
-// for engines with the trait CompletesAsJSON, where each statement is a round trip: a hundred completions take one round trip. It returns
-// the ids of the completed tasks, and the features in use as one number (see selectFeatures).
+// for engines with the trait CompletesAsJSON, where each statement is a round trip: a hundred completions take one round trip. In a file it
+// takes a sixth more time than completeSome.
 //
 // The fragments {same_completion} and {unindexed} in the WHERE clause prevent a bad query plan. Without them, a statement that a session
 // prepares while the tables are small would compare all running tasks, or even all tasks, with each completion.
@@ -22,8 +22,7 @@ const completeAll = `UPDATE {tasks} SET generation_id = tasks.generation_id + 1,
 	lease_expires_at = NULL, state = 'completed', outcome = d.outcome,
 	result = d.result, started_at = d.started_at, finished_at = d.finished_at, updated_at = ?
 FROM {completions}
-WHERE {same_completion} AND tasks.generation_id = d.generation_id AND tasks.worker = ? AND {unindexed}tasks.state = 'running'
-RETURNING tasks.id, (SELECT {features}) AS uses`
+WHERE {same_completion} AND tasks.generation_id = d.generation_id AND tasks.worker = ? AND {unindexed}tasks.state = 'running'`
 
 // completeSome completes n tasks on engines without the trait CompletesAsJSON. One statement for sixteen tasks takes only two thirds of the
 // time of sixteen statements. The statement has a part for each task: the id, the generation and the values of the columns that it sets.
@@ -96,22 +95,18 @@ var errRefusedTogether = errors.New("an end was refused")
 
 // completeMany ends those attempts of list that complete their task and store nothing else. It needs few statements for many attempts, and
 // stores the results in done. For each attempt in list, the result "completed" says whether the attempt has ended. If it has not, the
-// caller must end it with finishOne. A statement may refuse an attempt, for example because the attempt has lost its task. With the trait
-// CompletesAsJSON, the caller passes a refused attempt to finishOne, too. On other engines completeMany returns errRefusedTogether.
+// caller must end it with finishOne. If a statement refuses an attempt, for example because the attempt has lost its task, completeMany
+// returns errRefusedTogether.
 func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time.Time) (completed []bool, err error) {
 	all := completionsOf(list, t.hooks, now)
-	if t.db.traits.CompletesAsJSON {
-		return t.completeAsJSON(worker, all, done, now)
+	together := completeTogether[:]
+	if t.db.traits.CompletesAsJSON && len(all.rows) > 1 {
+		together = []int{len(all.rows)}
 	}
-	completed = make([]bool, len(list))
 	from := 0
-	for _, rows := range completeTogether {
+	for _, rows := range together {
 		for ; len(all.rows)-from >= rows; from += rows {
-			args := make([]any, 0, 6*rows+2)
-			for _, row := range all.rows[from : from+rows] {
-				args = append(args, row.ID, row.GenerationID, nullText(row.Outcome), row.result(), row.StartedAt, row.FinishedAt)
-			}
-			n, err := t.exec(completeSome.Of(rows), append(args, now.UnixMilli(), worker)...)
+			n, err := t.complete(worker, all.rows[from:from+rows], now)
 			if err == nil && n != int64(rows) {
 				err = errRefusedTogether
 			}
@@ -121,10 +116,23 @@ func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time
 		}
 	}
 	t.wrote = t.wrote || from > 0
+	completed = make([]bool, len(list))
 	for k := range from {
 		completed[all.at[k]], done[all.at[k]].Change = true, all.changes[k]
 	}
 	return completed, nil
+}
+
+// complete completes tasks of a worker by one statement, and returns how many it has completed.
+func (t *tx) complete(worker int64, rows []completion, now time.Time) (int64, error) {
+	if t.db.traits.CompletesAsJSON {
+		return t.exec(completeTasks, now.UnixMilli(), jsonText(rows), worker)
+	}
+	args := make([]any, 0, 6*len(rows)+2)
+	for _, row := range rows {
+		args = append(args, row.ID, row.GenerationID, nullText(row.Outcome), row.result(), row.StartedAt, row.FinishedAt)
+	}
+	return t.exec(completeSome.Of(len(rows)), append(args, now.UnixMilli(), worker)...)
 }
 
 func (c *completion) result() any {
@@ -132,34 +140,4 @@ func (c *completion) result() any {
 		return nil
 	}
 	return *c.Result
-}
-
-// completeAsJSON is completeMany for engines with the trait CompletesAsJSON.
-func (t *tx) completeAsJSON(worker int64, all completions, done []Finished, now time.Time) (completed []bool, err error) {
-	of := make(map[int64]int, len(all.rows)) // maps the id of a task to the index of its row
-	for k, row := range all.rows {
-		of[row.ID] = k
-	}
-	// If there is only one attempt, the caller ends it with finishOne. If two attempts belong to the same task, the first of them has lost
-	// its claim. In this case, too, the caller ends each attempt with finishOne.
-	if len(of) < max(len(all.rows), 2) {
-		return make([]bool, len(done)), nil
-	}
-	text, err := json.Marshal(all.rows)
-	if err != nil {
-		return nil, err
-	}
-	var ended []struct {
-		ID   int64 `db:"id"`
-		Uses int64 `db:"uses"`
-	}
-	if err := t.list(&ended, completeTasks, now.UnixMilli(), string(text), worker); err != nil {
-		return nil, err
-	}
-	completed = make([]bool, len(done))
-	for _, e := range ended {
-		k := of[e.ID]
-		completed[all.at[k]], done[all.at[k]].Change, t.used = true, all.changes[k], featuresOf(e.Uses)
-	}
-	return completed, nil
 }

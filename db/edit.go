@@ -12,8 +12,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// editTask replaces the settings of task [18] of generation [19] with [1] to [16]. Both [1] and [17] are the new state. The statement compares [17] with the old state, because the generation goes up only if the state changes. It changes no row if
-// the task is running or has finished.
+// editTask replaces the settings of task [18] of generation [19] with [1] to
+// [16]. Both [1] and [17] are the new state. The statement compares [17] with
+// the old state, because the generation goes up only if the state changes. It
+// changes no row if the task is running or has finished.
 var editTask = command(`UPDATE {tasks} SET ` + newSettings + `
 WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
 

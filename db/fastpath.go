@@ -25,7 +25,8 @@ import (
 //     tasks would make every worker wait for the lock.
 var (
 	assertUnused    = query(`SELECT 1 / CASE WHEN (SELECT {features}) = 0 THEN 1 ELSE 0 END`)
-	assertCompleted = command(`WITH ended AS (` + completeAll + `) SELECT 1 / CASE WHEN count(*) = ? THEN 1 ELSE 0 END FROM ended`)
+	assertCompleted = command(`WITH ended AS (` + completeAll + ` RETURNING 1)
+	SELECT 1 / CASE WHEN count(*) = ? THEN 1 ELSE 0 END FROM ended`)
 )
 
 // selectLook returns the times of selectDue, whether there are pending suspects, and the queues with pending tasks as a JSON array.
@@ -133,11 +134,7 @@ func (w *writer) updateFast(ctx context.Context, run func(*tx) error) error {
 
 // completeFast ends all attempts of a cycle, or none.
 func (t *tx) completeFast(worker int64, c Cycle, ends completions) error {
-	text, err := json.Marshal(ends.rows)
-	if err != nil {
-		return err
-	}
-	if err := t.later(assertCompleted, c.Now.UnixMilli(), string(text), worker, int64(len(ends.rows))); err != nil {
+	if err := t.later(assertCompleted, c.Now.UnixMilli(), jsonText(ends.rows), worker, int64(len(ends.rows))); err != nil {
 		return err
 	}
 	list := make([]end, len(c.Finish))

@@ -12,9 +12,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// insertPlain adds tasks for which alone() returns false. These tasks need only the columns that insertPlain sets, and with all columns of
-// insertTask a batch takes a tenth longer. Their values are those of appendPlain. Up to sixteen tasks share a statement, because a statement
-// with sixteen rows takes two thirds of the time of sixteen statements.
+// insertPlain adds tasks for which alone() returns false. These tasks need only
+// the columns that insertPlain sets, and with all columns of insertTask a batch
+// takes a tenth longer. Their values are those of appendPlain. Up to sixteen
+// tasks share a statement, because a statement with sixteen rows takes two
+// thirds of the time of sixteen statements.
 var insertPlain = &sqltext.Series{Template: `INSERT INTO {tasks} (` + plainColumns + `) VALUES {parts}{returning_id}`,
 	Part: `({id_param}` + plainRest, Separator: ","}
 

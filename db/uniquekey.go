@@ -21,8 +21,9 @@ import (
 // the alias of unique_keys, and "holder" the alias of the joined table tasks.
 const stillHeld = `(held.free_at > ? OR held.states LIKE '%' || holder.state || '%')`
 
-// selectHolder returns the unfinished task with key [1], or else the task that holds key [2] at time [3] by its row in unique_keys. Indexes:
-// tasks_unique, unique_keys.
+// selectHolder returns the unfinished task with key [1], or else the task that
+// holds key [2] at time [3] by its row in unique_keys. Indexes: tasks_unique,
+// unique_keys.
 var selectHolder = query(`SELECT id FROM {tasks} WHERE unique_key = ? AND finished_at IS NULL
 	UNION ALL SELECT held.task_id FROM {unique_keys} AS held LEFT JOIN {tasks} AS holder ON holder.id = held.task_id
 	WHERE held.unique_key = ? AND ` + stillHeld)
