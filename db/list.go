@@ -34,14 +34,13 @@ FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at
 	WHERE id = ?1 AND state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS ended
 LEFT JOIN {workers} ON workers.number = ended.worker ORDER BY generation_id`)
 
-// countHigher counts the pending tasks of queue [1] and job [2] with a higher priority than [3]. countEarlier counts those with priority
-// [3] and an id below [4]. Both stop counting when they reach their last argument. Index: tasks_pending.
-var (
-	countHigher = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ? AND priority > ?
-		LIMIT 0 + ?) AS part`)
-	countEarlier = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ? AND priority = ?
-		AND id < ? LIMIT 0 + ?) AS part`)
-)
+// countAhead counts the pending tasks of queue [1] and job [2] with a higher
+// priority than [3], or with that priority and an id below [4]. It stops counting
+// at [5]. Index: tasks_pending.
+var countAhead = query(`SELECT count(*) FROM (
+	SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND job = ?2 AND priority > ?3
+	UNION ALL SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND job = ?2 AND {priority_3} AND id < ?4
+	LIMIT 0 + ?5) AS part`)
 
 // few is the largest number of rows that a list reads from partial indexes and then sorts. If the indexes have more rows, it is faster to
 // read the table itself, beginning with its newest row.
@@ -282,15 +281,11 @@ func (d *DB) QueuePosition(ctx context.Context, task jobs.Task, most int) (ahead
 			return ahead, err
 		}
 		job = string(next)
-		higher, err := readValue[int](ctx, d, countHigher, task.Queue, job, task.Priority, most-ahead)
+		n, err := readValue[int](ctx, d, countAhead, task.Queue, job, task.Priority, task.ID, most-ahead)
 		if err != nil {
 			return ahead, err
 		}
-		earlier, err := readValue[int](ctx, d, countEarlier, task.Queue, job, task.Priority, task.ID, most-ahead)
-		if err != nil {
-			return ahead, err
-		}
-		ahead = min(ahead+higher+earlier, most)
+		ahead += n
 	}
 	return ahead, nil
 }

@@ -118,12 +118,6 @@ func endOf(sort Sort, f jobs.Filter) *statement {
 	return partEnd.With(parts)
 }
 
-// latestFailures completes the statement listFailures for a filter without conditions, as Failures does.
-func latestFailures() *statement {
-	s, _ := latestFailed(jobs.Filter{}, 5)
-	return s
-}
-
 func TestListsByTimeReadAnIndex(t *testing.T) {
 	d := openTest(t)
 	at := time.Unix(9, 0)

@@ -130,10 +130,12 @@ func ListPart(ctx context.Context, r *runner.Runner, filter jobs.Filter, p Part)
 	return store(r).ListPart(ctx, filter, p)
 }
 
-// Failures returns the failed tasks that a filter selects, the latest failure first. The parameter "most" is the maximum number of tasks.
-// Failures sets only the fields that identify a task and describe its failure.
-func Failures(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) ([]jobs.Task, error) {
-	return store(r).Failures(ctx, filter, most)
+// Failures returns at most n failed tasks that a filter selects, the latest
+// failure first.
+func Failures(ctx context.Context, r *runner.Runner, filter jobs.Filter, n int) ([]jobs.Task, error) {
+	filter.States = []jobs.State{jobs.Failed}
+	tasks, _, err := store(r).ListPart(ctx, filter, db.Part{Sort: db.ByEnd, Limit: n})
+	return tasks, err
 }
 
 // RecentNames returns the queues, jobs, labels and lanes of the newest tasks. The parameter "look" is the maximum number of tasks that it
