@@ -105,13 +105,12 @@ func (w *Worker) look(ctx context.Context, now time.Time) {
 	if now.Sub(f.looked).Abs() < f.every {
 		return
 	}
-	f.looked = now
-	began := time.Now()
+	f.looked, f.every = now, floorEvery
 	first, queues, cost, err := w.firstTasks(ctx)
-	f.every = max(floorEvery, floorShare*time.Since(began))
 	if err != nil {
 		return
 	}
+	f.every = max(floorEvery, 2*floorShare*cost) // the server also takes about this time to list the queues
 	for _, queue := range queues {
 		f.know(queue)
 	}
