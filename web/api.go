@@ -134,7 +134,7 @@ func (h *handler) apiGet(w http.ResponseWriter, req *http.Request) {
 	defer cancel()
 	id, err := strconv.ParseInt(req.PathValue("id"), 10, 64)
 	if err != nil || id < 1 {
-		apiError(w, http.StatusBadRequest, fmt.Sprintf("invalid task id %q; use a number such as 41", humanize.Safe(req.PathValue("id"))))
+		h.writeError(w, req, http.StatusBadRequest, fmt.Sprintf("invalid task id %q; use a number such as 41", humanize.Safe(req.PathValue("id"))))
 		return
 	}
 	t, err := h.r.Get(ctx, id)
@@ -149,36 +149,32 @@ func (h *handler) apiGet(w http.ResponseWriter, req *http.Request) {
 func (h *handler) apiFail(ctx context.Context, w http.ResponseWriter, req *http.Request, err error) {
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):
-		apiError(w, http.StatusNotFound, humanize.Safe(err.Error()))
+		h.writeError(w, req, http.StatusNotFound, err.Error())
 	case errors.Is(err, jobs.ErrInvalid):
 		better, _ := h.correct(ctx, req.FormValue("q")) // if this call fails, the response suggests no other search
 		writeJSON(w, http.StatusBadRequest, apiProblem{humanize.Safe(err.Error()), term.Known(better)})
 	case errors.Is(context.Cause(ctx), errSlow):
-		apiError(w, http.StatusServiceUnavailable, "the search took longer than two seconds; add state: or since: to the text")
+		h.writeError(w, req, http.StatusServiceUnavailable, "the search took longer than two seconds; add state: or since: to the text")
 	default:
 		h.logger.Warn("request failed", "path", "/api", "err", err)
-		apiError(w, http.StatusServiceUnavailable, "the database does not answer in time")
+		h.writeError(w, req, http.StatusServiceUnavailable, "the database does not answer in time")
 	}
 }
 
 // apiOther responds with an error to a request that is not part of the API.
-func apiOther(w http.ResponseWriter, req *http.Request) {
+func (h *handler) apiOther(w http.ResponseWriter, req *http.Request) {
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		apiError(w, http.StatusMethodNotAllowed, "the API only reads; use GET")
+		h.writeError(w, req, http.StatusMethodNotAllowed, "the API only reads; use GET")
 		return
 	}
-	apiError(w, http.StatusNotFound, "unknown path; use /api/v1/tasks or /api/v1/tasks/ID")
+	h.writeError(w, req, http.StatusNotFound, "unknown path; use /api/v1/tasks or /api/v1/tasks/ID")
 }
 
 // apiProblem is the body of a response with an error.
 type apiProblem struct {
 	Error      string  `json:"error"`
 	DidYouMean *string `json:"did_you_mean"` // search that the client probably meant
-}
-
-func apiError(w http.ResponseWriter, status int, text string) {
-	writeJSON(w, status, apiProblem{Error: text})
 }
 
 func writeJSON(w http.ResponseWriter, status int, value any) {

@@ -38,8 +38,6 @@ type chart struct {
 	Wait, Run percentiles
 	Sample    string     // number of tasks from which the percentiles were computed; empty if there are none
 	Steps     []chartRow // bars with at least one ended task, the latest first
-	Completed int
-	Failed    int
 	Cancelled int
 	Per       string // text that says how long the period of a bar is, such as "per minute"
 }
@@ -73,14 +71,15 @@ func newChart(p page, r chartRange, steps []admin.TimeBucket) *chart {
 		}
 	}
 	whole := admin.Whole(steps)
-	c.Completed, c.Failed, c.Cancelled = whole.Ended[jobs.Completed], whole.Ended[jobs.Failed], whole.Ended[jobs.Cancelled]
-	c.Summary = fmt.Sprintf("%s completed, %s failed, %s cancelled in the last %s", p.Count(c.Completed), p.Count(c.Failed),
+	completed, failed := whole.Ended[jobs.Completed], whole.Ended[jobs.Failed]
+	c.Cancelled = whole.Ended[jobs.Cancelled]
+	c.Summary = fmt.Sprintf("%s completed, %s failed, %s cancelled in the last %s", p.Count(completed), p.Count(failed),
 		p.Count(c.Cancelled), r.Name)
 	c.Plot = endedPlot(p, r, steps)
 	c.Plot.Label = c.Summary
 	if whole.Sampled > 0 {
 		c.Sample = fmt.Sprintf("n = %s", p.Count(whole.Sampled))
-		if ended := c.Completed + c.Failed + c.Cancelled; ended > whole.Sampled {
+		if ended := completed + failed + c.Cancelled; ended > whole.Sampled {
 			c.Sample = fmt.Sprintf("n = %s of %s", p.Count(whole.Sampled), p.Count(ended))
 		}
 	}

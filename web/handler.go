@@ -159,7 +159,7 @@ func (h *handler) routes() {
 	h.mux.HandleFunc("GET /ask", h.action)
 	h.mux.HandleFunc("GET /api/v1/tasks", h.apiList)
 	h.mux.HandleFunc("GET /api/v1/tasks/{id}", h.apiGet)
-	h.mux.HandleFunc("/api/", apiOther)
+	h.mux.HandleFunc("/api/", h.apiOther)
 	h.mux.HandleFunc("GET /metrics", h.metrics)
 	h.mux.HandleFunc("GET /healthz", h.healthz)
 	h.mux.HandleFunc("GET /readyz", h.readyz)
@@ -187,7 +187,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	header.Set("Cache-Control", "no-store")
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // ignore the error of a writer without deadlines
 	if h.o.auth != nil && !h.o.auth.isOwnHost(req) {
-		deny(w, req, "unknown host "+quoted(req.Host)+"; see runner serve --public-url")
+		h.deny(w, req, "unknown host "+quoted(req.Host)+"; see runner serve --public-url")
 		return
 	}
 	rest, ok := strings.CutPrefix(req.URL.Path, h.base)
@@ -205,11 +205,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if err := h.cross.Check(inner); err != nil {
-		h.forbid(w, inner, "The request came from another site.")
+		h.writeError(w, inner, http.StatusForbidden, "The request came from another site.")
 		return
 	}
 	if h.o.ReadOnly && req.Method != http.MethodGet && req.Method != http.MethodHead && rest != "/login" {
-		h.forbid(w, inner, "These pages are read-only.")
+		h.writeError(w, inner, http.StatusForbidden, "These pages are read-only.")
 		return
 	}
 	h.mux.ServeHTTP(w, inner)
@@ -226,7 +226,7 @@ func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
 		}
 		w.Header().Set("WWW-Authenticate", `Bearer realm="runner"`)
 		if strings.HasPrefix(req.URL.Path, "/api/") {
-			apiError(w, http.StatusUnauthorized, "the request has no valid token")
+			h.writeError(w, req, http.StatusUnauthorized, "the request has no valid token")
 			return false
 		}
 		h.loginPage(w, req, http.StatusUnauthorized, "")
@@ -234,31 +234,22 @@ func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
 	}
 	switch {
 	case h.o.Authorize == nil:
-		deny(w, req, "access denied, because web.Options.Authorize is not set")
+		h.deny(w, req, "access denied, because web.Options.Authorize is not set")
 		return false
 	case h.o.Authorize(req) != nil:
-		deny(w, req, "access denied")
+		h.deny(w, req, "access denied")
 		return false
 	}
 	return true
 }
 
 // deny responds with 403 to a client that may not see the pages: with JSON for the API, and plain text otherwise.
-func deny(w http.ResponseWriter, req *http.Request, text string) {
+func (h *handler) deny(w http.ResponseWriter, req *http.Request, text string) {
 	if strings.HasPrefix(req.URL.Path, "/api/") {
-		apiError(w, http.StatusForbidden, text)
+		h.writeError(w, req, http.StatusForbidden, text)
 		return
 	}
 	http.Error(w, "403: "+text, http.StatusForbidden)
-}
-
-// forbid responds with 403 to a client that may see the pages: with JSON for the API, and a page otherwise.
-func (h *handler) forbid(w http.ResponseWriter, req *http.Request, text string) {
-	if strings.HasPrefix(req.URL.Path, "/api/") {
-		apiError(w, http.StatusForbidden, text)
-		return
-	}
-	h.writeError(w, req, http.StatusForbidden, text)
 }
 
 // needsNoToken reports whether a path is public. Public paths reveal nothing about tasks.

@@ -63,9 +63,9 @@ type problemView struct {
 
 type queueView struct {
 	runner.Queue
-	Pending, Blocked, Retrying, Running, Scheduled, FailedDay int
-	Paused                                                    bool
-	PauseText                                                 string
+	FailedDay int
+	Paused    bool
+	PauseText string
 	// running tasks and their limit (1/2), and the rate limit (100/1m); each is empty if there is no such limit
 	Limit, Rate string
 	Limited     bool // whether a limit blocks every start now
@@ -100,10 +100,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	}
 	v.queuePage = newQueuePage(v.page, req, s.Queues)
 	for _, q := range v.shown {
-		view := v.queue(q)
-		view.setLimit(s.Holds)
-		view.Hour = lastHour(hour, q.Queue, v.Now)
-		v.Queues = append(v.Queues, view)
+		v.Queues = append(v.Queues, v.queue(q, s.Holds, hour))
 	}
 	for _, q := range s.Queues {
 		v.Running += q.Counts[jobs.Running]
@@ -242,25 +239,25 @@ func (v *overviewView) Failures(failures, tasks int) string {
 	return humanize.Plural(failures, "failure")
 }
 
-func (v *overviewView) queue(q runner.Queue) queueView {
-	view := queueView{Queue: q, Pending: q.Counts[jobs.Pending], Blocked: q.Counts[jobs.Blocked], Retrying: q.Counts[jobs.Retrying],
-		Running: q.Counts[jobs.Running], Scheduled: q.Counts[jobs.Scheduled], FailedDay: q.Ended[jobs.Failed], Paused: !q.Pause.At.IsZero()}
+func (v *overviewView) queue(q runner.Queue, holds admin.Holds, hour []admin.HistoryPoint) queueView {
+	view := queueView{
+		Queue:     q,
+		FailedDay: q.Ended[jobs.Failed],
+		Paused:    !q.Pause.At.IsZero(),
+		Hour:      lastHour(hour, q.Queue, v.Now),
+	}
 	if view.Paused {
 		view.PauseText = humanize.Safe(present.Pause(q.Pause, v.Now))
 	}
-	return view
-}
-
-// setLimit sets the fields of the view that show the limits of the queue.
-func (v *queueView) setLimit(holds admin.Holds) {
-	target := jobs.Target{Kind: jobs.QueueTarget, Name: v.Queue.Queue}
+	target := jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}
 	if l, ok := holds.Limits[target]; ok {
-		v.Limit, v.Rate = present.LimitRunning(l), present.LimitRate(l)
-		_, v.Limited = holds.Closed[target]
+		view.Limit, view.Rate = present.LimitRunning(l), present.LimitRate(l)
+		_, view.Limited = holds.Closed[target]
 	}
 	if _, full := holds.Closed[jobs.Target{Kind: jobs.AllTarget}]; full {
-		v.Limited = true
+		view.Limited = true
 	}
+	return view
 }
 
 // search returns the URL of the task list for a query.

@@ -231,7 +231,12 @@ type errorView struct {
 	Text string
 }
 
+// writeError responds with an error: with JSON for the API, and a page otherwise.
 func (h *handler) writeError(w http.ResponseWriter, req *http.Request, status int, text string) {
+	if strings.HasPrefix(req.URL.Path, "/api/") {
+		writeJSON(w, status, apiProblem{Error: humanize.Safe(text)})
+		return
+	}
 	h.writePage(w, status, "failure", &errorView{page: h.newPage(req, http.StatusText(status), ""), Text: humanize.Safe(text)})
 }
 
@@ -263,4 +268,12 @@ func quoted(text string) string { return fmt.Sprintf("%q", text) }
 // The method Of returns how many tasks ended in a state.
 func (p page) Of(ended map[jobs.State]int, state string) string {
 	return humanize.Count(int64(ended[jobs.State(state)]))
+}
+
+// Some is like Of, but empty instead of 0.
+func (p page) Some(ended map[jobs.State]int, state string) string {
+	if ended[jobs.State(state)] == 0 {
+		return ""
+	}
+	return p.Of(ended, state)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"example.com/runner/internal/admin"
@@ -86,8 +85,7 @@ func (h *handler) document(part func(jobs.Task) []byte) http.HandlerFunc {
 		}
 		ctx, cancel := readContext(req)
 		defer cancel()
-		id, _ := strconv.ParseInt(req.PathValue("id"), 10, 64)
-		t, err := h.r.Get(ctx, id)
+		t, err := h.getTask(ctx, req)
 		switch {
 		case errors.Is(err, jobs.ErrNotFound) || err == nil && len(part(t)) == 0:
 			h.writeError(w, req, http.StatusNotFound, "The task does not exist, or it has no such document.")
@@ -95,7 +93,7 @@ func (h *handler) document(part func(jobs.Task) []byte) http.HandlerFunc {
 			h.fail(w, req, err)
 		default:
 			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="task-%d.json"`, id))
+			w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="task-%d.json"`, t.ID))
 			_, _ = w.Write(part(t))
 		}
 	}

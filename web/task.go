@@ -45,12 +45,10 @@ type taskView struct {
 	Link        string // URL of this page without the number of an attempt
 	From        string // search of the list from which the user came, as a part of a URL; empty if there is none
 	CanRetry    bool
-	Now         bool       // whether the task is unfinished, so that a retry only makes it due now
 	Cause       *causeView // failed tasks with the same cause; nil if the task has not failed
 	CanStop     bool
 	CanPause    bool // whether the task waits, so that the user can pause it, or resume it
 	Stopping    bool // whether the running task has a cancel request
-	CLI         string
 }
 
 // termLink is a text with the URL of the list of the tasks that it selects.
@@ -144,14 +142,12 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	if v.Cause = h.cause(v.page, t, v.Search); v.Search != "" {
 		v.From = "&q=" + escaped(v.Search)
 	}
-	v.Now = !t.State.Finished()
 	v.CanStop = !t.State.Finished()
 	v.CanPause = v.CanStop && t.State != jobs.Running
 	if v.Changes, err = h.changes(ctx, id); err != nil {
 		return "", nil, err
 	}
 	v.Stopping = t.State == jobs.Running && !t.CancelRequestedAt.IsZero()
-	v.CLI = fmt.Sprintf("runner show %d", id)
 	return "task", v, h.attempts(ctx, v, attempts, req)
 }
 
