@@ -134,7 +134,8 @@ func (h *handler) apiGet(w http.ResponseWriter, req *http.Request) {
 	defer cancel()
 	id, err := strconv.ParseInt(req.PathValue("id"), 10, 64)
 	if err != nil || id < 1 {
-		h.writeError(w, req, http.StatusBadRequest, fmt.Sprintf("invalid task id %q; use a number such as 41", humanize.Safe(req.PathValue("id"))))
+		text := fmt.Sprintf("invalid task id %q; use a number such as 41", humanize.Safe(req.PathValue("id")))
+		h.writeError(w, req, http.StatusBadRequest, text)
 		return
 	}
 	t, err := h.r.Get(ctx, id)

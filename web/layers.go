@@ -61,56 +61,45 @@ func newGraph(ids []int64, links []admin.DependencyLink, current int64) *depende
 	}
 	g := &dependencyGraph{}
 	items := map[int64]*graphItem{}
-	for _, same := range bundles(ids, before, behind, layer, current) {
-		item := newItem(same, layer[same[0]])
-		for _, id := range same {
-			items[id] = item
+	groups := map[string][]int64{}
+	group := func(id int64) string { return ends(before[id], behind[id], layer[id]) }
+	for _, id := range ids {
+		if id != current {
+			groups[group(id)] = append(groups[group(id)], id)
 		}
-		g.add(item)
+	}
+	for _, id := range ids {
+		same := groups[group(id)]
+		switch {
+		case id == current || len(same) < minBundle:
+			items[id] = g.add([]int64{id}, layer[id])
+		case id == same[0]:
+			item := g.add(same, layer[id])
+			for _, id := range same {
+				items[id] = item
+			}
+		}
 	}
 	g.connect(ids, before, items)
 	return g
 }
 
-// bundles returns one list of task ids for each item of the graph. If minBundle or more tasks of a layer have the same dependencies and the
-// same dependents, they share an item. Every other task has an item of its own, and so has the task "current". The lists are in the order
-// of their first ids.
-func bundles(ids []int64, before, behind map[int64][]admin.DependencyLink, layer map[int64]int, current int64) (list [][]int64) {
-	key := func(id int64) string {
-		var ends []string
-		for _, l := range before[id] {
-			ends = append(ends, fmt.Sprint("<", l.On, l.Any))
-		}
-		for _, l := range behind[id] {
-			ends = append(ends, fmt.Sprint(">", l.Task, l.Any))
-		}
-		slices.Sort(ends)
-		return fmt.Sprint(layer[id], strings.Join(ends, " "))
+// ends returns a text that is equal for tasks of a layer with the same
+// dependencies and the same dependents.
+func ends(before, behind []admin.DependencyLink, layer int) string {
+	list := []string{fmt.Sprint(layer)}
+	for _, l := range before {
+		list = append(list, fmt.Sprint("<", l.On, l.Any))
 	}
-	same, order := map[string][]int64{}, []string{}
-	for _, id := range ids {
-		k := key(id)
-		if id == current {
-			k = "current"
-		}
-		if same[k] == nil {
-			order = append(order, k)
-		}
-		same[k] = append(same[k], id)
+	for _, l := range behind {
+		list = append(list, fmt.Sprint(">", l.Task, l.Any))
 	}
-	for _, k := range order {
-		if len(same[k]) >= minBundle {
-			list = append(list, same[k])
-			continue
-		}
-		for _, id := range same[k] {
-			list = append(list, []int64{id})
-		}
-	}
-	return list
+	slices.Sort(list)
+	return strings.Join(list, " ")
 }
 
-func newItem(ids []int64, layer int) *graphItem {
+// add adds an item for tasks of a layer, or a point of a line if there are none.
+func (g *dependencyGraph) add(ids []int64, layer int) *graphItem {
 	i := &graphItem{ids: ids, layer: layer, W: nodeWidth, H: nodeHeight}
 	switch n := len(ids); {
 	case n == 0:
@@ -120,34 +109,31 @@ func newItem(ids []int64, layer int) *graphItem {
 		i.W = float64(max(columns*cellWidth+4, nodeWidth))
 		i.H = float64(22 + min(n, bundleHeight)*cellHeight)
 	}
-	return i
-}
-
-func (g *dependencyGraph) add(i *graphItem) {
-	for len(g.layers) <= i.layer {
+	for len(g.layers) <= layer {
 		g.layers = append(g.layers, nil)
 	}
-	g.layers[i.layer] = append(g.layers[i.layer], i)
+	g.layers[layer] = append(g.layers[layer], i)
+	return i
 }
 
 // connect adds a line from each item to each item that depends on it. In each layer that a line crosses, it adds a point, which is an item
 // without a task. If the lines have too many segments, connect leaves out the longest lines.
 func (g *dependencyGraph) connect(ids []int64, before map[int64][]admin.DependencyLink, items map[int64]*graphItem) {
-	type ends struct {
+	type arrow struct {
 		from, to *graphItem
 		any      bool
 	}
-	seen := map[ends]bool{}
-	var list []ends
+	seen := map[arrow]bool{}
+	var list []arrow
 	for _, id := range ids {
 		for _, l := range before[id] {
-			if e := (ends{items[l.On], items[id], l.Any}); !seen[e] {
+			if e := (arrow{items[l.On], items[id], l.Any}); !seen[e] {
 				seen[e] = true
 				list = append(list, e)
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b ends) int { return cmp.Compare(a.to.layer-a.from.layer, b.to.layer-b.from.layer) })
+	slices.SortStableFunc(list, func(a, b arrow) int { return cmp.Compare(a.to.layer-a.from.layer, b.to.layer-b.from.layer) })
 	segments := 0
 	for _, e := range list {
 		if segments += e.to.layer - e.from.layer; segments > maxSegments {
@@ -156,9 +142,7 @@ func (g *dependencyGraph) connect(ids []int64, before map[int64][]admin.Dependen
 		}
 		line := &graphLine{items: []*graphItem{e.from}, Any: e.any}
 		for n := e.from.layer + 1; n < e.to.layer; n++ {
-			point := newItem(nil, n)
-			g.add(point)
-			line.items = append(line.items, point)
+			line.items = append(line.items, g.add(nil, n))
 		}
 		line.items = append(line.items, e.to)
 		for i, item := range line.items[1:] {
