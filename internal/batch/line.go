@@ -88,9 +88,12 @@ func (l *lineReader) build(v *values) (jobs.Spec, lineNames, error) {
 	}
 	for i := range taskspec.OptionList() {
 		switch o := &taskspec.OptionList()[i]; {
-		case o.Key == "after" || o.Key == "after_any": // of other lines: see names
-			o.Set(&s, o.New())
-		case v.has(o.Key):
+		case !v.has(o.Key):
+		case o.Key == "after": // it has names of lines, which lineIDs resolves
+			s.After = nil
+		case o.Key == "after_any":
+			s.AfterAny = nil
+		default:
 			v.option(o, &s)
 		}
 	}

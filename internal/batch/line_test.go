@@ -186,6 +186,10 @@ func TestABatchLineOverridesTheOptionsOfTheCommandLine(t *testing.T) {
 		t.Errorf("got env %v and input %q, want none", s.Env, s.Input)
 	}
 	testkit.Equal(t, "env[A] of the base", base.Env["A"], "base")
+	l.base.After, l.base.AfterAny = []int64{7}, []int64{8}
+	s = spec(`{"args":["true"],"after_any":["x"]}`)
+	testkit.Equal(t, "after", s.After, []int64{7})
+	testkit.Len(t, "after any", s.AfterAny, 0)
 }
 
 func FuzzBatchLine(f *testing.F) {
