@@ -76,7 +76,7 @@ func runDelete(ctx context.Context, r *runner.Runner, p *term.Printer, o deleteO
 			}
 			return ""
 		},
-		Needed: func(ctx context.Context, ids []int64) (map[int64]int64, error) { return admin.NeededBy(ctx, r, ids) },
+		Needed: admin.Store(r).NeededBy,
 		Apply:  r.Delete,
 		Print: func(out *bulk.Outcomes, result runner.ActionResult, _ jobs.Task) {
 			state := string(result.State)

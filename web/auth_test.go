@@ -242,27 +242,27 @@ func TestOnlyItsOwnerCanUseTheUnixSocket(t *testing.T) {
 func TestAnUnsafeTokenFileIsRejected(t *testing.T) {
 	r := open(t)
 	file := filepath.Join(t.TempDir(), "token")
-	token, err := admin.Token(r, file)
+	token, err := admin.Store(r).Token(file)
 	if err != nil || len(token) != 43 {
 		t.Fatalf("got a token of %d bytes, error %v; want 43 bytes", len(token), err)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("got mode %v, error %v; want 0600", info.Mode(), err)
 	}
-	if again, err := admin.Token(r, file); again != token || err != nil {
+	if again, err := admin.Store(r).Token(file); again != token || err != nil {
 		t.Errorf("second call: got token %q, error %v; want the same token", again, err)
 	}
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.Token(r, file); !errors.Is(err, jobs.ErrPermission) {
+	if _, err := admin.Store(r).Token(file); !errors.Is(err, jobs.ErrPermission) {
 		t.Errorf("a file that others may read: got error %v, want %v", err, jobs.ErrPermission)
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(file, link); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.Token(r, link); !errors.Is(err, jobs.ErrPermission) {
+	if _, err := admin.Store(r).Token(link); !errors.Is(err, jobs.ErrPermission) {
 		t.Errorf("a symbolic link: got error %v, want %v", err, jobs.ErrPermission)
 	}
 	if os.Getuid() == 0 { // only root can test that the server rejects a file of another user
@@ -270,7 +270,7 @@ func TestAnUnsafeTokenFileIsRejected(t *testing.T) {
 		if err := errors.Join(os.WriteFile(planted, []byte(token), 0o600), os.Chown(planted, 65534, 65534)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := admin.Token(r, planted); !errors.Is(err, jobs.ErrPermission) {
+		if _, err := admin.Store(r).Token(planted); !errors.Is(err, jobs.ErrPermission) {
 			t.Errorf("a file of another user: got error %v, want %v", err, jobs.ErrPermission)
 		}
 	}
@@ -279,7 +279,7 @@ func TestAnUnsafeTokenFileIsRejected(t *testing.T) {
 		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := admin.Token(r, filepath.Join(dir, "token")); !errors.Is(err, want) {
+		if _, err := admin.Store(r).Token(filepath.Join(dir, "token")); !errors.Is(err, want) {
 			t.Errorf("a directory of mode %v: got error %v, want %v", mode, err, want)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "token")); (err == nil) != (want == nil) {
@@ -290,7 +290,7 @@ func TestAnUnsafeTokenFileIsRejected(t *testing.T) {
 	if err := os.WriteFile(short, []byte("hunter2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.Token(r, short); !errors.Is(err, jobs.ErrInvalid) {
+	if _, err := admin.Store(r).Token(short); !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("a short token: got error %v, want %v", err, jobs.ErrInvalid)
 	}
 }

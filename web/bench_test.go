@@ -61,7 +61,7 @@ func BenchmarkPages(b *testing.B) {
 			}
 		})
 	}
-	_, wal := admin.Size(r)
+	_, wal := admin.Store(r).Size()
 	b.Logf("the write-ahead log has %d bytes", wal)
 }
 

@@ -40,7 +40,7 @@ type relatedTasks struct {
 func (h *handler) relatedOf(ctx context.Context, p page, t jobs.Task) (*relatedTasks, error) {
 	v := &relatedTasks{page: p, Task: t, Link: fmt.Sprintf("%s/tasks/%d/dependencies", p.Base, t.ID)}
 	var err error
-	if v.before, v.behind, v.More, err = admin.Related(ctx, h.r, t.ID, maxRelated); err != nil {
+	if v.before, v.behind, v.More, err = admin.Store(h.r).Related(ctx, t.ID, maxRelated); err != nil {
 		return nil, err
 	}
 	for _, ids := range slices.Concat(v.before, v.behind) {
@@ -54,7 +54,7 @@ func (h *handler) relatedOf(ctx context.Context, p page, t jobs.Task) (*relatedT
 
 // read reads the names of tasks.
 func (v *relatedTasks) read(ctx context.Context, h *handler, ids []int64) (err error) {
-	v.names, err = admin.Names(ctx, h.r, ids)
+	v.names, err = admin.Store(h.r).Names(ctx, ids)
 	return err
 }
 
@@ -85,7 +85,7 @@ func (v *relatedTasks) draw(ctx context.Context, h *handler) error {
 	if err := v.read(ctx, h, ids); err != nil {
 		return err
 	}
-	links, err := admin.DependenciesAmong(ctx, h.r, ids, maxLinks)
+	links, err := admin.Store(h.r).DependenciesAmong(ctx, ids, maxLinks)
 	if err != nil {
 		return err
 	}

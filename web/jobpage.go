@@ -61,7 +61,7 @@ func (h *handler) job(ctx context.Context, req *http.Request) (string, view, err
 func (h *handler) started(ctx context.Context, filter jobs.Filter, look int) (list []jobs.Task, whole bool, err error) {
 	const sampled = 100
 	ended := admin.Part{Sort: admin.ByEnd, Limit: sampled, Look: sampled}
-	latest, _, err := admin.ListPart(ctx, h.r, jobs.Filter{States: jobs.Finished()}, ended)
+	latest, _, err := admin.Store(h.r).ListPart(ctx, jobs.Filter{States: jobs.Finished()}, ended)
 	if err != nil {
 		return nil, false, err
 	}
@@ -75,7 +75,7 @@ func (h *handler) started(ctx context.Context, filter jobs.Filter, look int) (li
 		return list, true, err
 	}
 	filter.States, filter.Before = append(jobs.Finished(), jobs.Running), newest+1
-	older, rest, err := admin.ListPart(ctx, h.r, filter, admin.Part{Limit: maxRuns, Look: look})
+	older, rest, err := admin.Store(h.r).ListPart(ctx, filter, admin.Part{Limit: maxRuns, Look: look})
 	list = append(list, older...)
 	return list[:min(len(list), maxRuns)], rest.ID == 0, err
 }

@@ -96,7 +96,7 @@ func (h *handler) collect(ctx context.Context) (*collection, error) {
 	if err != nil {
 		return nil, err
 	}
-	totals, err := admin.Totals(ctx, h.r)
+	totals, err := admin.Store(h.r).Totals(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (h *handler) collect(ctx context.Context) (*collection, error) {
 	}
 	c.schedules(schedules)
 	c.process(h.r)
-	health, err := admin.Health(ctx, h.r, c.at)
+	health, err := admin.Store(h.r).Health(ctx, c.at)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (c *collection) schedules(schedules []jobs.Schedule) {
 
 // process adds the metrics for the size of the database and for the counters of this process.
 func (c *collection) process(r *runner.Runner) {
-	file, wal := admin.Size(r)
+	file, wal := admin.Store(r).Size()
 	size := c.gauge("runner_db_bytes", "Size of the database file and of its write-ahead log.")
 	size.add(float64(file), "file", "db")
 	size.add(float64(wal), "file", "wal")
@@ -209,7 +209,7 @@ func (c *collection) process(r *runner.Runner) {
 	c.counter("runner_fenced_total",
 		"Results and heartbeats of this process that were rejected because a newer attempt owns the task.").add(float64(admin.Fenced(r)))
 	c.counter("runner_busy_retries_total",
-		"How often writes of this process waited for another process.").add(float64(admin.BusyRetries(r)))
+		"How often writes of this process waited for another process.").add(float64(admin.Store(r).BusyRetries()))
 }
 
 // buckets are the upper bounds of the buckets of each histogram, in seconds.

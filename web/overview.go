@@ -94,7 +94,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 		return "", nil, err
 	}
 	v.Alive, v.Slots, v.FailuresOnly = s.Alive, s.Slots, admin.FailuresOnly(queues)
-	hour, err := admin.History(ctx, h.r, v.Now.Add(-time.Hour))
+	hour, err := admin.Store(h.r).History(ctx, v.Now.Add(-time.Hour))
 	if err != nil {
 		return "", nil, err
 	}

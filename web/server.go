@@ -90,13 +90,13 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	}
 	if !o.NoToken {
 		var err error
-		if auth.token, err = admin.Token(r, o.TokenFile); err != nil {
+		if auth.token, err = admin.Store(r).Token(o.TokenFile); err != nil {
 			return nil, err
 		}
 	}
 	s := &Server{socket: socket, log: o.Log, token: auth.token}
 	if auth.token != "" {
-		s.file = cmp.Or(o.TokenFile, admin.TokenFile(r))
+		s.file = cmp.Or(o.TokenFile, admin.Store(r).TokenFile())
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -96,7 +96,7 @@ func (h *handler) part(ctx context.Context, req *http.Request, filter jobs.Filte
 	if err != nil {
 		return nil, "", false, err
 	}
-	tasks, rest, err := admin.ListPart(ctx, h.r, filter, p)
+	tasks, rest, err := admin.Store(h.r).ListPart(ctx, filter, p)
 	if rest.ID > 0 {
 		next, stopped = partAfter(order, rest), true
 	}

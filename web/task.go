@@ -153,7 +153,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 
 // changes returns the last changes of a task by users. With HideArgs it leaves out the changed values.
 func (h *handler) changes(ctx context.Context, id int64) ([]admin.TaskChange, error) {
-	list, err := admin.TaskChanges(ctx, h.r, id)
+	list, err := admin.Store(h.r).TaskChanges(ctx, id)
 	for i := range list {
 		list[i].By, list[i].Text = humanize.Safe(list[i].By), humanize.Safe(list[i].Text)
 		if h.o.HideArgs {

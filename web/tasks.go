@@ -174,7 +174,7 @@ func (h *handler) didYouMean(ctx context.Context, v *tasksView, query string) (e
 func (h *handler) count(ctx context.Context, filter jobs.Filter) int {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	n, err := admin.CountUpTo(ctx, h.r, filter, maxCount+1)
+	n, err := admin.Store(h.r).CountUpTo(ctx, filter, maxCount+1)
 	if err != nil {
 		return -1
 	}
@@ -197,7 +197,7 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, others []search.Term, 
 		}
 		isCounted := name != string(jobs.Completed) && name != string(jobs.Cancelled) && name != string(jobs.Blocked)
 		if isCounted && len(others) == 0 {
-			n, err := admin.CountUpTo(ctx, h.r, jobs.Filter{States: states}, maxCount+1)
+			n, err := admin.Store(h.r).CountUpTo(ctx, jobs.Filter{States: states}, maxCount+1)
 			if err != nil {
 				return err
 			}

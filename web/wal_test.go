@@ -58,7 +58,7 @@ func TestOpenPagesDoNotKeepTheWriteAheadLogFromBeingReused(t *testing.T) {
 		if _, err := r.Enqueue(t.Context(), large); err != nil {
 			t.Fatal(err)
 		}
-		_, wal := admin.Size(r)
+		_, wal := admin.Store(r).Size()
 		most = max(most, wal)
 		if n%10 == 0 {
 			more()

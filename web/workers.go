@@ -76,7 +76,7 @@ type workerRuns struct {
 func (h *handler) runsIn(ctx context.Context, s span, now time.Time) (workerRuns, error) {
 	return h.workerRuns.get(s.Name, func() (w workerRuns, fresh time.Duration, err error) {
 		w.at = now
-		if w.list, w.from, err = admin.RunsByWorker(ctx, h.r, now.Add(-s.length), maxEnds); err != nil {
+		if w.list, w.from, err = admin.Store(h.r).RunsByWorker(ctx, now.Add(-s.length), maxEnds); err != nil {
 			return w, 0, err
 		}
 		w.live, err = h.r.Workers(ctx)
@@ -119,7 +119,7 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (string, v
 			ids = append(ids, b.ID)
 		}
 	}
-	names, err := admin.Names(ctx, h.r, ids)
+	names, err := admin.Store(h.r).Names(ctx, ids)
 	if err != nil {
 		return "", nil, err
 	}

@@ -4,7 +4,6 @@ package admin
 
 import (
 	"context"
-	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/internal/access"
@@ -12,18 +11,20 @@ import (
 )
 
 type (
-	// Disk describes the filesystem that a database is on.
-	Disk = db.Disk
-	// Process is a process of this machine.
-	Process = db.Process
-	// ServerInfo describes the server that a database is on.
-	ServerInfo = db.ServerInfo
+	// Run is an attempt that has ended or is still running.
+	Run = db.Run
+	// WorkerRuns is a worker with the attempts that it ran.
+	WorkerRuns = db.WorkerRuns
+	// DependencyLink says that task Task depends on task On. Both fields are ids.
+	DependencyLink = db.DependencyLink
 )
 
-func store(r *runner.Runner) *db.DB { return access.Store(r) }
+// Store returns the database of a Runner, for what the command line and the pages
+// read or change in it and the public API doesn't have.
+func Store(r *runner.Runner) *db.DB { return access.Store(r) }
 
 // DiskOf describes the filesystem of the database at path. The file need not exist.
-func DiskOf(path string) Disk { return db.DiskOf(path) }
+func DiskOf(path string) db.Disk { return db.DiskOf(path) }
 
 // EngineVersion returns the version of SQLite in this program.
 func EngineVersion() string { return db.EngineVersion() }
@@ -59,62 +60,14 @@ func AddAndWork(ctx context.Context, r *runner.Runner, one OneTask) error {
 	return access.AddAndWork(ctx, r, one)
 }
 
-// Created reports whether Open created the database file.
-func Created(r *runner.Runner) bool { return store(r).Created() }
-
-// UpgradedFrom returns the version that the schema had before Open upgraded it. It returns 0 if Open did not upgrade the schema.
-func UpgradedFrom(r *runner.Runner) int { return store(r).UpgradedFrom() }
-
-// Size returns the sizes of the database file and of its write-ahead log in bytes.
-func Size(r *runner.Runner) (file, wal int64) { return store(r).Size() }
-
-// Server describes the server that the database is on. It returns nil for a file.
-func Server(r *runner.Runner) *ServerInfo { return store(r).Server() }
-
-// Foreign returns an error if another program changed runner's own tables, or added triggers or indexes to them. See
-// runner.Options.ForeignTriggers.
-func Foreign(ctx context.Context, r *runner.Runner) error { return store(r).Foreign(ctx) }
-
-// Integrity reads the whole file and returns a line for each error that it finds. If thorough is set, it also compares the indexes with
-// their tables.
-func Integrity(ctx context.Context, r *runner.Runner, thorough bool) ([]string, error) {
-	return store(r).Integrity(ctx, thorough)
-}
-
-// MaxTimestamp returns the latest time at which a task was created, a task ended or a worker sent a heartbeat. If this time is in the
-// future, somebody has set the clock back.
-func MaxTimestamp(ctx context.Context, r *runner.Runner) (time.Time, error) {
-	return store(r).MaxTimestamp(ctx)
-}
-
-// LastHeartbeat returns the time of the last heartbeat of any worker, or the zero time if there was no heartbeat.
-func LastHeartbeat(ctx context.Context, r *runner.Runner) (time.Time, error) {
-	return store(r).LastHeartbeat(ctx)
-}
-
 // Writable returns the error that the next write would probably return: jobs.ErrReplaced, jobs.ErrFull or nil. Writable itself writes
 // nothing.
 func Writable(r *runner.Runner) error {
-	if err := store(r).Replaced(); err != nil {
+	if err := Store(r).Replaced(); err != nil {
 		return err
 	}
-	return store(r).Space()
+	return Store(r).Space()
 }
-
-// Readers returns the processes that are reading the database now. SQLite can reset the write-ahead log only after these processes have
-// ended their transactions. The list may be incomplete, because not every operating system tells who holds a lock.
-func Readers(r *runner.Runner) []Process { return store(r).Readers() }
-
-// Token returns the secret that a user needs for the web pages of the database. It reads the secret from a file; if the name of the file is
-// empty, it uses the one that TokenFile returns. If the file does not exist, Token creates it with 256 random bits, and only this user can
-// read it. Errors are of kind jobs.ErrPermission or jobs.ErrInvalid.
-func Token(r *runner.Runner, file string) (string, error) { return store(r).Token(file) }
-
-// TokenFile returns the path of the file that Token creates beside the database.
-func TokenFile(r *runner.Runner) string { return store(r).TokenFile() }
-
-// BusyRetries returns how often a write of this process found the database locked by another process and tried again.
-func BusyRetries(r *runner.Runner) int64 { return store(r).BusyRetries() }
 
 // Fenced returns how many results and heartbeats of this process the database refused. It refuses them if another worker has claimed the
 // task in the meantime.

@@ -18,11 +18,6 @@ import (
 // TaskChange is a change of a task by a user: an edit, a new priority, a pause or its end.
 type TaskChange = db.TaskChange
 
-// TaskChanges lists the last changes of a task, oldest first.
-func TaskChanges(ctx context.Context, r *runner.Runner, id int64) ([]TaskChange, error) {
-	return store(r).TaskChanges(ctx, id)
-}
-
 // Fence checks whether an attempt still owns its task. It returns nil if the task is running with the given generation and nobody has
 // requested its cancellation. Otherwise the error is of kind jobs.ErrLost, jobs.ErrCancelled, or jobs.ErrNotFound for a deleted task. An
 // attempt must stop when Fence returns an error. Fence is a check, not a lock: the task may belong to another worker a moment later.
@@ -34,27 +29,21 @@ func Fence(ctx context.Context, r *runner.Runner, id, generation int64) error {
 	return lifecycle.CheckOwner(task, generation)
 }
 
-// NeededBy says which of the given tasks unfinished tasks depend on. The values
-// are these dependents, one for each key. Delete leaves such tasks.
-func NeededBy(ctx context.Context, r *runner.Runner, ids []int64) (map[int64]int64, error) {
-	return store(r).NeededBy(ctx, ids)
-}
-
 // PauseTasks keeps waiting tasks from starting until ResumeTasks. It leaves tasks that run or have finished.
 func PauseTasks(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error) {
-	done, err := store(r).PauseTasks(ctx, ids, access.User(r), reason, time.Now())
+	done, err := Store(r).PauseTasks(ctx, ids, access.User(r), reason, time.Now())
 	return results(r, done, err)
 }
 
 // ResumeTasks ends the pause of tasks. A resumed task starts under the same conditions as a new task.
 func ResumeTasks(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
-	done, err := store(r).ResumeTasks(ctx, ids, access.User(r), time.Now())
+	done, err := Store(r).ResumeTasks(ctx, ids, access.User(r), time.Now())
 	return results(r, done, err)
 }
 
 // PutFirst gives waiting tasks a priority above that of all pending tasks of their queue. The first id gets the highest priority.
 func PutFirst(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
-	done, err := store(r).PutFirst(ctx, ids, access.User(r), time.Now())
+	done, err := Store(r).PutFirst(ctx, ids, access.User(r), time.Now())
 	return results(r, done, err)
 }
 
@@ -70,7 +59,7 @@ type Edited struct {
 func Edit(ctx context.Context, r *runner.Runner, id int64, change func(jobs.Task, *jobs.Spec) error) (Edited, error) {
 	var e db.Edit
 	now := time.Now()
-	done, err := store(r).Edit(ctx, id, access.User(r), now, func(t jobs.Task) (_ db.Edit, err error) {
+	done, err := Store(r).Edit(ctx, id, access.User(r), now, func(t jobs.Task) (_ db.Edit, err error) {
 		e, err = editOf(t, now, change)
 		return e, err
 	})

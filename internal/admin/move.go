@@ -25,7 +25,7 @@ type MoveResult struct {
 // source wait or fail as busy. Move calls progress with the number of tasks that it has copied and the total number. The parameter
 // "progress" may be nil.
 func Move(ctx context.Context, r *runner.Runner, to string, options runner.Options, progress func(done, of int)) (MoveResult, error) {
-	if err := transfer.Check(ctx, store(r), time.Now()); err != nil {
+	if err := transfer.Check(ctx, Store(r), time.Now()); err != nil {
 		return MoveResult{}, err
 	}
 	options.MustExist, options.Alone = false, true
@@ -34,10 +34,6 @@ func Move(ctx context.Context, r *runner.Runner, to string, options runner.Optio
 		return MoveResult{}, err
 	}
 	defer there.Close()
-	rows, err := transfer.Move(ctx, store(r), store(there), time.Now(), progress)
+	rows, err := transfer.Move(ctx, Store(r), Store(there), time.Now(), progress)
 	return MoveResult{To: there.Path(), Before: rows == nil, Rows: rows}, err
 }
-
-// Frozen says where a database was moved to, or from where a move to it has not
-// ended. It's empty for other databases.
-func Frozen(ctx context.Context, r *runner.Runner) (string, error) { return store(r).Frozen(ctx) }

@@ -81,7 +81,7 @@ func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 	if len(marked) == 0 {
 		return nil, nil
 	}
-	workers, err := store(r).Workers(ctx, time.Time{})
+	workers, err := Store(r).Workers(ctx, time.Time{})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 
 // isDead reports whether a worker has died or hangs. Do not call it for a worker that has recorded its end in the database.
 func isDead(r *runner.Runner, w db.WorkerInfo) bool {
-	lock, err := supervisor.TakeLock(supervisor.LockPath(store(r).Dir(), w.ID))
+	lock, err := supervisor.TakeLock(supervisor.LockPath(Store(r).Dir(), w.ID))
 	if err == nil {
 		_ = lock.Close() // this releases the lock; a worker that needs the lock at this moment tries again
 	}
@@ -124,7 +124,7 @@ func isOver(ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool
 	case err != nil:
 		return false, false, err
 	case task.State != jobs.Running || m != markOf(task.WorkerID, task.ID, task.GenerationID):
-		attempts, err := store(r).Attempts(ctx, task.ID)
+		attempts, err := Store(r).Attempts(ctx, task.ID)
 		if err != nil {
 			return false, false, err
 		}

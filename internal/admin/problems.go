@@ -138,7 +138,7 @@ const cursorBehind = time.Hour
 // MoreProblems finds the problems that Problems cannot find in its parameters. It reads the database. The parameter
 // "workers" contains the workers that have a recent heartbeat.
 func MoreProblems(ctx context.Context, r *runner.Runner, workers []runner.Worker, now time.Time) (found []Problem, err error) {
-	stuck, err := store(r).Stuck(ctx, now, func(id string) bool {
+	stuck, err := Store(r).Stuck(ctx, now, func(id string) bool {
 		return slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.ID == id && w.State != WorkerLost })
 	})
 	if len(stuck) > 0 {
@@ -147,7 +147,7 @@ func MoreProblems(ctx context.Context, r *runner.Runner, workers []runner.Worker
 	if err != nil {
 		return found, err
 	}
-	cursors, err := store(r).Cursors(ctx)
+	cursors, err := Store(r).Cursors(ctx)
 	for _, c := range cursors {
 		if !c.Since.IsZero() && now.Sub(c.Since) > cursorBehind {
 			found = append(found, Problem{Code: "cursor_behind", Cursor: c.Name, Tasks: c.Behind, Since: c.Since})
@@ -156,7 +156,7 @@ func MoreProblems(ctx context.Context, r *runner.Runner, workers []runner.Worker
 	if err != nil {
 		return found, err
 	}
-	health, err := Health(ctx, r, now)
+	health, err := Store(r).Health(ctx, now)
 	return append(found, ServerProblems(health, now)...), err
 }
 

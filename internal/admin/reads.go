@@ -10,15 +10,10 @@ import (
 	"example.com/runner/runner"
 )
 
-// CountUpTo counts the tasks that a filter selects. The parameter "most" is the highest number that it returns.
-func CountUpTo(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) (int, error) {
-	return store(r).CountUpTo(ctx, filter, most)
-}
-
 // PreviousRuns returns up to n earlier runs of a task, the latest first. For a task of a schedule these are the earlier tasks of that
 // schedule. Otherwise they are tasks with the same function, label or command line, among the last few thousand tasks.
 func PreviousRuns(ctx context.Context, r *runner.Runner, task jobs.Task, n int) ([]jobs.Task, error) {
-	ids, err := store(r).PreviousRuns(ctx, task, n)
+	ids, err := Store(r).PreviousRuns(ctx, task, n)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
@@ -32,12 +27,12 @@ func FailedBefore(ctx context.Context, r *runner.Runner, list []jobs.Task) (map[
 	for i, t := range list {
 		ids[i] = t.ID
 	}
-	return store(r).FailedBefore(ctx, ids)
+	return Store(r).FailedBefore(ctx, ids)
 }
 
 // ScheduleRuns returns the last n tasks of a schedule, newest first. It cannot return deleted tasks.
 func ScheduleRuns(ctx context.Context, r *runner.Runner, name string, n int) ([]jobs.Task, error) {
-	ids, err := store(r).Runs(ctx, name, n)
+	ids, err := Store(r).Runs(ctx, name, n)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
@@ -55,7 +50,7 @@ func Changes(ctx context.Context, r *runner.Runner, every time.Duration, changed
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	commits := make(chan struct{}, 1)
-	if err := store(r).Watch(ctx, every, func(bool) {
+	if err := Store(r).Watch(ctx, every, func(bool) {
 		select {
 		case commits <- struct{}{}:
 		default:
@@ -71,7 +66,7 @@ func Changes(ctx context.Context, r *runner.Runner, every time.Duration, changed
 			changed()
 			next = nil
 		case <-ticker.C:
-			if err := store(r).Replaced(); err != nil {
+			if err := Store(r).Replaced(); err != nil {
 				return err
 			}
 			next = commits
@@ -81,21 +76,16 @@ func Changes(ctx context.Context, r *runner.Runner, every time.Duration, changed
 	}
 }
 
-// Input returns the standard input of a task's command. It returns nil if there is none.
-func Input(ctx context.Context, r *runner.Runner, id int64) ([]byte, error) {
-	return store(r).Input(ctx, id)
-}
-
 // LastOutput returns the last pieces of an attempt's output in order. The parameter "limit" is the maximum number of pieces. The attempt
 // may still be running.
 func LastOutput(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, limit int) ([]jobs.Chunk, error) {
-	return store(r).LastOutput(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, limit)
+	return Store(r).LastOutput(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, limit)
 }
 
 // OutputBefore returns the pieces of an attempt's output that come just before piece seq, in order. The parameter "limit" is the maximum
 // number of pieces.
 func OutputBefore(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, seq int64, limit int) ([]jobs.Chunk, error) {
-	return store(r).OutputBefore(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
+	return Store(r).OutputBefore(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
 }
 
 // HeadSize returns how many bytes a worker stores from the start of an output that has more bytes than the parameter "limit". The worker
@@ -106,9 +96,6 @@ func HeadSize(limit int64) int64 { return access.HeadSize(limit) }
 func Restore(ctx context.Context, path, from string, unsafeFS bool, now time.Time) (db.Restored, error) {
 	return db.Restore(ctx, path, from, db.Options{UnsafeFS: unsafeFS, BusyTimeout: 5 * time.Second}, now)
 }
-
-// LastBackup returns the time of the last backup that runner made, or the zero time if it made none.
-func LastBackup(r *runner.Runner) time.Time { return store(r).LastBackup() }
 
 // Part says which part of a list to read, Sort how the list is sorted, and Mark
 // is the place of a task in it.
@@ -125,21 +112,10 @@ const (
 	ByDue = db.ByDue
 )
 
-// ListPart returns the tasks of one part of a list. See DB.ListPart.
-func ListPart(ctx context.Context, r *runner.Runner, filter jobs.Filter, p Part) (tasks []jobs.Task, rest Mark, err error) {
-	return store(r).ListPart(ctx, filter, p)
-}
-
 // Failures returns at most n failed tasks that a filter selects, the latest
 // failure first.
 func Failures(ctx context.Context, r *runner.Runner, filter jobs.Filter, n int) ([]jobs.Task, error) {
 	filter.States = []jobs.State{jobs.Failed}
-	tasks, _, err := store(r).ListPart(ctx, filter, db.Part{Sort: db.ByEnd, Limit: n})
+	tasks, _, err := Store(r).ListPart(ctx, filter, db.Part{Sort: db.ByEnd, Limit: n})
 	return tasks, err
-}
-
-// RecentNames returns the queues, jobs, labels and lanes of the newest tasks. The parameter "look" is the maximum number of tasks that it
-// examines.
-func RecentNames(ctx context.Context, r *runner.Runner, look int) ([]db.RecentNames, error) {
-	return store(r).RecentNames(ctx, look)
 }

@@ -1,12 +1,10 @@
 package admin
 
 import (
-	"context"
 	"slices"
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/runner"
 )
 
 // These types describe the sessions of a PostgreSQL server.
@@ -21,11 +19,6 @@ const (
 	lockedTooLong = 10 * time.Second // age of a transaction that holds the write lock
 	farBehind     = 100_000          // number of transactions since a snapshot was taken; used if the age of the snapshot is unknown
 )
-
-// Health describes the health of the database server. It returns nil for a database in a file.
-func Health(ctx context.Context, r *runner.Runner, now time.Time) (*ServerHealth, error) {
-	return store(r).Health(ctx, now)
-}
 
 // ServerProblems returns the sessions on a server that need attention. For each code it returns only the worst one, as Session:
 //

@@ -23,18 +23,8 @@ type QueueStats = db.QueueStats
 
 // StatsOf returns the statistics of a queue.
 func StatsOf(ctx context.Context, r *runner.Runner, queue string) (QueueStats, error) {
-	return store(r).QueueStats(ctx, queue, time.Now())
+	return Store(r).QueueStats(ctx, queue, time.Now())
 }
-
-// History returns how many tasks ended at the time in since or later, by queue and final state, oldest first. It has a point for each
-// minute of the last two days, and a point for each hour of the last year. It also counts tasks that were deleted since.
-func History(ctx context.Context, r *runner.Runner, since time.Time) ([]HistoryPoint, error) {
-	return store(r).History(ctx, since)
-}
-
-// Totals returns the numbers of ended attempts by queue, job and result. The numbers never decrease. Each worker adds its attempts when it
-// sends a heartbeat.
-func Totals(ctx context.Context, r *runner.Runner) ([]Total, error) { return store(r).Totals(ctx) }
 
 // TimeBucket describes the tasks that ended within a period. The durations come from a sample of these tasks. A wait is the time from the
 // due time of a task to its start.
@@ -56,7 +46,7 @@ const sampled = 30
 // bucket, which must still exist. The cost of Trend does not depend on the number of tasks.
 func Trend(ctx context.Context, r *runner.Runner, length time.Duration, n int) ([]TimeBucket, error) {
 	since := time.Now().Truncate(length).Add(-time.Duration(n-1) * length)
-	list, err := store(r).Trend(ctx, since, length, n, sampled)
+	list, err := Store(r).Trend(ctx, since, length, n, sampled)
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func (w Tasks) All(ctx context.Context, r *runner.Runner, p *term.Printer, show 
 // NoneInBatch returns an error if a batch has no tasks: it does not exist, or its tasks were deleted. It returns nil if the batch has only
 // finished tasks.
 func NoneInBatch(ctx context.Context, r *runner.Runner, id int64) error {
-	n, err := admin.CountUpTo(ctx, r, jobs.Filter{Batch: id}, 1)
+	n, err := admin.Store(r).CountUpTo(ctx, jobs.Filter{Batch: id}, 1)
 	if err == nil && n == 0 {
 		err = failure.NotFound("runner list", "no tasks in batch %d", id)
 	}

@@ -13,7 +13,7 @@ import (
 type Change struct {
 	// Refusal returns why the command would not change a task, or an empty string if it would. Only --dry-run uses it.
 	Refusal func(jobs.Task) string
-	// Needed says which of the tasks stay because other tasks depend on them: see admin.NeededBy. Only --dry-run uses it; nil
+	// Needed says which of the tasks stay because other tasks depend on them: see db.DB.NeededBy. Only --dry-run uses it; nil
 	// means none.
 	Needed func(ctx context.Context, ids []int64) (map[int64]int64, error)
 	// Apply changes tasks.

@@ -58,12 +58,12 @@ func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner
 		}
 	}
 	r, err := runner.Open(c.Context, d.Path, more)
-	if err == nil && admin.Created(r) {
+	if err == nil && admin.Store(r).Created() {
 		a.Printer.Note("created %s", r.Path())
 	}
-	if err == nil && admin.UpgradedFrom(r) > 0 {
+	if err == nil && admin.Store(r).UpgradedFrom() > 0 {
 		a.Printer.Say("upgraded %s from schema %d to %d; an older runner cannot open it any more", r.Path(),
-			admin.UpgradedFrom(r), admin.SchemaVersion())
+			admin.Store(r).UpgradedFrom(), admin.SchemaVersion())
 	}
 	return r, err
 }

@@ -106,7 +106,7 @@ func (d *Doctor) database(_ context.Context, report reportFunc) error {
 	if d.OpenError != nil {
 		return d.OpenError
 	}
-	file, wal := admin.Size(d.Runner)
+	file, wal := admin.Store(d.Runner).Size()
 	report(OK, fmt.Sprintf("%s, schema %d, %s, WAL %s", d.Runner.Path(), admin.SchemaVersion(), humanize.Size(file),
 		humanize.Size(wal)), "")
 	return nil
@@ -199,7 +199,7 @@ func (d *Doctor) integrity(ctx context.Context, report reportFunc) error {
 		name = "integrity_check"
 	}
 	began := time.Now()
-	damage, err := admin.Integrity(ctx, d.Runner, d.Full)
+	damage, err := admin.Store(d.Runner).Integrity(ctx, d.Full)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (d *Doctor) integrity(ctx context.Context, report reportFunc) error {
 		report(Fail, name+": "+strings.Join(damage, "; "), "stop the workers, keep the file, restore a backup")
 		return nil
 	}
-	if err := admin.Foreign(ctx, d.Runner); err != nil {
+	if err := admin.Store(d.Runner).Foreign(ctx); err != nil {
 		return err
 	}
 	report(OK, fmt.Sprintf("%s in %s", name, humanize.Took(time.Since(began))), "")
@@ -215,13 +215,13 @@ func (d *Doctor) integrity(ctx context.Context, report reportFunc) error {
 }
 
 func (d *Doctor) wal(_ context.Context, report reportFunc) error {
-	_, wal := admin.Size(d.Runner)
+	_, wal := admin.Store(d.Runner).Size()
 	if wal < walWarn {
 		report(OK, humanize.Size(wal), "")
 		return nil
 	}
 	var names []string
-	for _, p := range admin.Readers(d.Runner) {
+	for _, p := range admin.Store(d.Runner).Readers() {
 		names = append(names, fmt.Sprintf("pid %d (%s)", p.PID, p.Name))
 	}
 	message, try := humanize.Size(wal)+"; a process reads, or was reading, for long", ""
@@ -234,7 +234,7 @@ func (d *Doctor) wal(_ context.Context, report reportFunc) error {
 }
 
 func (d *Doctor) clock(ctx context.Context, report reportFunc) error {
-	latest, err := admin.MaxTimestamp(ctx, d.Runner)
+	latest, err := admin.Store(d.Runner).MaxTimestamp(ctx)
 	if err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
 	if err != nil {
 		return err
 	}
-	seen, err := admin.LastHeartbeat(ctx, d.Runner)
+	seen, err := admin.Store(d.Runner).LastHeartbeat(ctx)
 	if err != nil {
 		return err
 	}

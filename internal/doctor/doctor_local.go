@@ -42,7 +42,7 @@ func oldPrograms(workers []runner.Worker, report reportFunc) {
 // backups.
 func (d *Doctor) backup(_ context.Context, report reportFunc) error {
 	const try = "runner backup FILE"
-	at := admin.LastBackup(d.Runner)
+	at := admin.Store(d.Runner).LastBackup()
 	switch age := d.Now.Sub(at); {
 	case at.IsZero():
 		report(OK, "runner has made no backup", try)

@@ -22,8 +22,8 @@ func (d *Doctor) server(_ context.Context, report reportFunc) error {
 	if d.OpenError != nil {
 		return d.OpenError
 	}
-	s := admin.Server(d.Runner)
-	bytes, _ := admin.Size(d.Runner)
+	s := admin.Store(d.Runner).Server()
+	bytes, _ := admin.Store(d.Runner).Size()
 	if s.Skew.Abs() > clockSlack {
 		report(Warn, fmt.Sprintf("%s, PostgreSQL %d: the clock of this host differs by %v", d.Runner.Path(), s.Version/10000, s.Skew.Abs()),
 			"timedatectl status")
@@ -36,7 +36,7 @@ func (d *Doctor) server(_ context.Context, report reportFunc) error {
 
 // sessions reports transactions that have been open for too long.
 func (d *Doctor) sessions(ctx context.Context, report reportFunc) error {
-	health, err := admin.Health(ctx, d.Runner, d.Now)
+	health, err := admin.Store(d.Runner).Health(ctx, d.Now)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (d *Doctor) sessions(ctx context.Context, report reportFunc) error {
 
 // tables checks whether somebody has changed runner's tables.
 func (d *Doctor) tables(ctx context.Context, report reportFunc) error {
-	if err := admin.Foreign(ctx, d.Runner); err != nil {
+	if err := admin.Store(d.Runner).Foreign(ctx); err != nil {
 		return err
 	}
 	report(OK, "tables and triggers are unchanged; to check the pages: pg_amcheck", "")

@@ -49,7 +49,7 @@ func ReadNames(ctx context.Context, r *runner.Runner, queues []runner.Queue) (se
 		add(search.KeyQueue, s.Spec.Queue)
 		add(search.KeyJob, s.Spec.Job)
 	}
-	recent, err := admin.RecentNames(ctx, r, recentTasks)
+	recent, err := admin.Store(r).RecentNames(ctx, recentTasks)
 	if err != nil {
 		return nil, err
 	}

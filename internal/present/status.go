@@ -52,7 +52,7 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 	if s.Schedules, err = r.Schedules(ctx); err != nil {
 		return s, err
 	}
-	if s.PausedTasks, err = admin.CountUpTo(ctx, r, jobs.Filter{Queues: only, Paused: true}, mostPaused); err != nil {
+	if s.PausedTasks, err = admin.Store(r).CountUpTo(ctx, jobs.Filter{Queues: only, Paused: true}, mostPaused); err != nil {
 		return s, err
 	}
 	s.Alive, s.Busy, s.Slots = admin.LiveWorkers(s.Workers)
@@ -61,7 +61,7 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 	if err != nil {
 		return s, err
 	}
-	frozen, err := admin.Frozen(ctx, r)
+	frozen, err := admin.Store(r).Frozen(ctx)
 	if frozen != "" { // everything else is about a copy that nobody uses
 		s.Problems = append([]Problem{{Code: "moved", Message: frozen, Try: "--db, with the other database"}}, s.Problems...)
 	}

@@ -126,7 +126,7 @@ func (o List) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Task) 
 		var tasks []jobs.Task
 		if bounded {
 			var last admin.Mark
-			tasks, last, err = admin.ListPart(ctx, r, filter, admin.Part{Limit: limit, Look: o.compared()})
+			tasks, last, err = admin.Store(r).ListPart(ctx, filter, admin.Part{Limit: limit, Look: o.compared()})
 			rest = last.ID
 		} else {
 			tasks, err = r.List(ctx, filter, runner.Page{Limit: limit, Oldest: o.Oldest})

@@ -101,7 +101,7 @@ func WarnUnknown(ctx context.Context, r *runner.Runner, p *term.Printer, f jobs.
 		if slices.Contains(known[kind], name) {
 			return nil
 		}
-		n, err := admin.CountUpTo(ctx, r, filter, 1)
+		n, err := admin.Store(r).CountUpTo(ctx, filter, 1)
 		if err != nil || n > 0 {
 			return err
 		}

@@ -29,7 +29,7 @@ type Status struct {
 // queues, the status has only these queues, and also their statistics.
 func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (s Status, err error) {
 	s = Status{Path: r.Path(), Now: now}
-	s.DBSize, s.wal = admin.Size(r)
+	s.DBSize, s.wal = admin.Store(r).Size()
 	if s.Status, err = present.ReadStatus(ctx, r, now, only); err != nil {
 		return s, err
 	}
@@ -48,7 +48,7 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 // WarnFrozen says on stderr that the database was moved, so what it holds is
 // old.
 func WarnFrozen(ctx context.Context, r *runner.Runner, p *term.Printer) error {
-	frozen, err := admin.Frozen(ctx, r)
+	frozen, err := admin.Store(r).Frozen(ctx)
 	if frozen != "" {
 		p.Say("%s; what it holds is old", frozen)
 	}

@@ -41,7 +41,7 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 	if s.Attempts, err = r.Attempts(ctx, t); err != nil {
 		return s, err
 	}
-	if s.Changes, err = admin.TaskChanges(ctx, r, id); err != nil {
+	if s.Changes, err = admin.Store(r).TaskChanges(ctx, id); err != nil {
 		return s, err
 	}
 	if t.Job != jobs.CommandJob {
@@ -112,7 +112,7 @@ func ReadInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, erro
 	if t.InputBytes <= 0 {
 		return nil, nil
 	}
-	return admin.Input(ctx, r, t.ID)
+	return admin.Store(r).Input(ctx, t.ID)
 }
 
 // tailLength is how many lines of output the command show prints about a failed attempt.

@@ -41,7 +41,7 @@ func run(t *testing.T, conn *pgx.Conn, statements ...string) {
 func codes(t *testing.T, r *runner.Runner) (list []string, health *admin.ServerHealth) {
 	t.Helper()
 	later := time.Now().Add(2 * time.Minute)
-	health, err := admin.Health(t.Context(), r, later)
+	health, err := admin.Store(r).Health(t.Context(), later)
 	testkit.NoError(t, err)
 	for _, p := range admin.ServerProblems(health, later) {
 		list = append(list, p.Code)
