@@ -12,7 +12,6 @@ import (
 	"example.com/runner/internal/access"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
-	"example.com/runner/runner/internal/exec"
 	"example.com/runner/runner/internal/notify"
 )
 
@@ -135,7 +134,6 @@ func (r *Runner) Path() string { return r.store.Path() }
 
 func init() {
 	access.Store = func(r any) *db.DB { return r.(*Runner).store }
-	access.HeadSize = exec.HeadSize
 	access.NextTicks = nextTicks
 	access.AddAndWork = func(ctx context.Context, r any, one access.OneTask) error { return r.(*Runner).work(ctx, false, &one) }
 	access.NewEngine = func(driver *db.Engine) any { return Engine{driver} }

@@ -26,10 +26,6 @@ var Notify func(r any)
 // OnStart sets the function that a *runner.Runner calls at the start of each attempt, in the order of the starts.
 var OnStart func(r any, started func(jobs.Task))
 
-// HeadSize returns how many bytes a worker stores from the start of an output that has more bytes than the parameter "limit". The worker
-// also stores bytes from the end of such an output, and drops the middle.
-var HeadSize func(limit int64) int64
-
 // NextTicks returns the next n times at which a schedule adds tasks, as if it were not paused. It returns fewer if the schedule has no more
 // ticks, and jobs.ErrInvalid for an invalid expression or time zone.
 var NextTicks func(s jobs.Schedule, n int) ([]time.Time, error)

@@ -88,10 +88,6 @@ func OutputBefore(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, s
 	return Store(r).OutputBefore(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
 }
 
-// HeadSize returns how many bytes a worker stores from the start of an output that has more bytes than the parameter "limit". The worker
-// also stores bytes from the end of such an output, and drops the middle.
-func HeadSize(limit int64) int64 { return access.HeadSize(limit) }
-
 // Restore puts a copy of a backup in the place of the database at path; see db.Restore.
 func Restore(ctx context.Context, path, from string, unsafeFS bool, now time.Time) (db.Restored, error) {
 	return db.Restore(ctx, path, from, db.Options{UnsafeFS: unsafeFS, BusyTimeout: 5 * time.Second}, now)

@@ -45,26 +45,6 @@ func Failing(reason jobs.Reason) bool {
 	return reason != "" && reason != jobs.ReasonCancelled && reason != jobs.ReasonShutdown && reason != jobs.ReasonLost
 }
 
-// These are the errors that jobs.RetryIn, jobs.Snooze, jobs.Cancel and jobs.Fail return.
-type (
-	retryError interface {
-		error
-		RetryIn() time.Duration
-	}
-	snoozeError interface {
-		error
-		SnoozeFor() time.Duration
-	}
-	cancelError interface {
-		error
-		CancelsTask()
-	}
-	failError interface {
-		error
-		FailsTask()
-	}
-)
-
 // OutcomeOf converts what a handler has returned to an Outcome. It finds the errors of RetryIn, Snooze, Fail, Cancel and AttemptError even
 // if other errors wrap them. It drops an invalid result; an attempt with such a result is not a success.
 func OutcomeOf(result json.RawMessage, err error) Outcome {
@@ -93,22 +73,28 @@ func (o *Outcome) setError(err error) {
 			o.Reason = attempt.Reason
 		}
 	}
-	if e, ok := errors.AsType[snoozeError](err); ok {
-		d := e.SnoozeFor()
+	// the errors that jobs.Snooze, jobs.Cancel, jobs.Fail and jobs.RetryIn return
+	var snooze interface{ SnoozeFor() time.Duration }
+	var cancel interface{ CancelsTask() }
+	var fail interface{ FailsTask() }
+	var retry interface{ RetryIn() time.Duration }
+	switch {
+	case errors.As(err, &snooze):
+		d := snooze.SnoozeFor()
 		if d < 0 { // such as that of time.Until with a time that has passed: a retry has a backoff and an end, a snooze has neither
 			o.Reason, o.Error = jobs.ReasonError, CutError(fmt.Sprintf("snoozed for the negative time %v", d))
 			return
 		}
 		o.Reason, o.snooze = "", new(d)
-		if err == error(e) { //nolint:errorlint // only an error that wraps e has a text that says why
+		if any(err) == any(snooze) { // only an error that wraps snooze has a text that says why
 			o.Error = ""
 		}
-	} else if _, ok := errors.AsType[cancelError](err); ok {
+	case errors.As(err, &cancel):
 		o.Reason = jobs.ReasonCancelled
-	} else if _, ok := errors.AsType[failError](err); ok {
+	case errors.As(err, &fail):
 		o.fails = true
-	} else if e, ok := errors.AsType[retryError](err); ok {
-		o.retryIn = new(e.RetryIn())
+	case errors.As(err, &retry):
+		o.retryIn = new(retry.RetryIn())
 	}
 }
 

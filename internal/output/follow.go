@@ -10,6 +10,7 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/await"
 	"example.com/runner/internal/lines"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -149,7 +150,7 @@ func (f *Cursor) show(t jobs.Task, c jobs.Chunk, to *LogPrinter) error {
 	missing := int64(0)
 	switch {
 	case c.DroppedBytes > 0:
-		missing = max(min(c.DroppedBytes, admin.HeadSize(t.OutputLimit)+c.DroppedBytes-f.bytes), 0)
+		missing = max(min(c.DroppedBytes, taskspec.HeadSize(t.OutputLimit)+c.DroppedBytes-f.bytes), 0)
 	case c.Seq > f.seq+1 && f.seq > 0:
 		missing = unknown // pieces before this one were deleted before this process could print them
 	}

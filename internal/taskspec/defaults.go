@@ -23,6 +23,10 @@ var (
 	FuncAttempts       = jobs.Define[struct{}]("").With(struct{}{}).MaxAttempts // default of MaxAttempts for a function
 )
 
+// HeadSize returns how many bytes a worker stores from the start of an output that has more bytes than limit. It also stores bytes from the
+// end, and drops the middle.
+func HeadSize(limit int64) int64 { return min(64<<10, limit/2) }
+
 // defaultCatchUpWindow is the default of Schedule.CatchUpWindow.
 const defaultCatchUpWindow = 24 * time.Hour
 

@@ -52,7 +52,7 @@ type attempt struct {
 
 	report   atomic.Pointer[jobs.Progress]   // last report of progress; nil if there is none
 	toReport atomic.Bool                     // whether a goroutine is about to store the report
-	steps    atomic.Pointer[steps]           // steps of the function; nil until the function calls the first step
+	steps    steps                           // steps of the function; empty until the function calls the first step
 	txCalled atomic.Bool                     // whether the function has called FinishTx
 	inTx     atomic.Int64                    // time of the FinishTx that succeeded, in milliseconds; 0 if none did
 	txResult atomic.Pointer[json.RawMessage] // result that the function passed to that FinishTx; nil if none succeeded

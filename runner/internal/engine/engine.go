@@ -178,7 +178,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		returned: make(chan *batch), held: map[*batch]bool{}, confirmed: now(),
 		tickFuncs: map[string]chan struct{}{}}
 	e.stopped, e.stop = context.WithCancel(context.Background())
-	if err := o.checkGates(); err != nil {
+	if _, _, err := o.measure(); err != nil {
 		return nil, err
 	}
 	e.limitQueues()

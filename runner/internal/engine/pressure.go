@@ -27,35 +27,29 @@ type pressure struct {
 // gated reports whether the options limit the load or the free memory.
 func (o *Options) gated() bool { return o.MaxLoad > 0 || o.MinFreeMemory > 0 }
 
-// checkGates returns an error if the options limit the load or the memory, and this system cannot measure them.
-func (o *Options) checkGates() error {
+// measure returns the state of the machine, and why it is under pressure. It
+// returns an error if this system can't measure what the options limit.
+func (o *Options) measure() (state, why string, err error) {
 	if o.MaxLoad > 0 {
-		if _, err := loadAverage(); err != nil {
-			return &jobs.FieldError{Field: "max_load", Msg: "the load cannot be measured: " + err.Error()}
+		load, err := loadAverage()
+		switch {
+		case err != nil:
+			return "", "", &jobs.FieldError{Field: "max_load", Msg: "the load cannot be measured: " + err.Error()}
+		case load > o.MaxLoad:
+			return db.WorkerOverloaded, fmt.Sprintf("load %.2f is above %g", load, o.MaxLoad), nil
 		}
 	}
 	if o.MinFreeMemory > 0 {
-		if _, err := freeMemory(); err != nil {
-			return &jobs.FieldError{Field: "min_free_memory", Msg: "the free memory cannot be measured: " + err.Error()}
-		}
-	}
-	return nil
-}
-
-// measure returns the state of the machine, and why it is under pressure. A failed measurement counts as no pressure.
-func (o *Options) measure() (state, why string) {
-	if o.MaxLoad > 0 {
-		if load, err := loadAverage(); err == nil && load > o.MaxLoad {
-			return db.WorkerOverloaded, fmt.Sprintf("load %.2f is above %g", load, o.MaxLoad)
-		}
-	}
-	if o.MinFreeMemory > 0 {
-		if free, err := freeMemory(); err == nil && free < o.MinFreeMemory {
+		free, err := freeMemory()
+		switch {
+		case err != nil:
+			return "", "", &jobs.FieldError{Field: "min_free_memory", Msg: "the free memory cannot be measured: " + err.Error()}
+		case free < o.MinFreeMemory:
 			return db.WorkerLowMemory, fmt.Sprintf("free memory of %s is below %s", humanize.Size(free),
-				humanize.ExactSize(o.MinFreeMemory))
+				humanize.ExactSize(o.MinFreeMemory)), nil
 		}
 	}
-	return "", ""
+	return "", "", nil
 }
 
 // checkPressure measures the machine if it is time to, and records a change in the log and in the database.
@@ -65,7 +59,7 @@ func (e *Engine) checkPressure(ctx context.Context, stopping bool) {
 		return
 	}
 	p.checkAt = at.Add(pressureEvery)
-	state, why := e.o.measure()
+	state, why, _ := e.o.measure() // a failed measurement counts as no pressure
 	switch {
 	case state == p.state:
 	case state == "":

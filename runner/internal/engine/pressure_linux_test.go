@@ -76,7 +76,7 @@ func TestNoTaskStartsUnderPressure(t *testing.T) {
 func TestPressureThatCannotBeMeasuredIsAnError(t *testing.T) {
 	simulateMachine(t)
 	for field, o := range map[string]Options{"max_load": {MaxLoad: 1}, "min_free_memory": {MinFreeMemory: 1}} {
-		err := o.checkGates()
+		_, _, err := o.measure()
 		if got, ok := errors.AsType[*jobs.FieldError](err); !ok || got.Field != field {
 			t.Errorf("got error %v, want an error of the field %s", err, field)
 		}

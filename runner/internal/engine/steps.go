@@ -39,7 +39,7 @@ func InAttempt(ctx context.Context) bool { return attemptFrom(ctx) != nil }
 // was rolled back is then gone, and its name is free.
 func Step(ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 	a := attemptFrom(ctx)
-	s := a.loadSteps()
+	s := &a.steps
 	if !s.mu.TryLock() {
 		return nil, errConcurrent(name)
 	}
@@ -75,7 +75,7 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	if d > taskspec.MaxDelay {
 		return fmt.Errorf("%w: sleep %q of %v is too long: at most %v", jobs.ErrStep, name, d, taskspec.MaxDelay)
 	}
-	s := a.loadSteps()
+	s := &a.steps
 	if !s.mu.TryLock() {
 		return errConcurrent(name)
 	}
@@ -104,18 +104,9 @@ func errConcurrent(name string) error {
 	return fmt.Errorf("%w: %q began before another step ended: steps cannot be nested or concurrent", jobs.ErrStep, name)
 }
 
-// loadSteps returns the steps of the attempt. They are empty until storedStep reads them.
-func (a *attempt) loadSteps() *steps {
-	if s := a.steps.Load(); s != nil {
-		return s
-	}
-	a.steps.CompareAndSwap(nil, &steps{}) // does nothing if another goroutine has set a.steps in the meantime
-	return a.steps.Load()
-}
-
 // storedStep returns the stored record of a step or sleep. It returns false if the step is new.
 func (a *attempt) storedStep(ctx context.Context, tx *sql.Tx, name string, sleep bool) (jobs.Step, bool, error) {
-	s := a.loadSteps()
+	s := &a.steps
 	switch {
 	case s.asleep != nil:
 		return jobs.Step{}, false, s.asleep
@@ -140,7 +131,7 @@ func (a *attempt) readSteps(ctx context.Context, tx *sql.Tx) (err error) {
 	if err != nil {
 		return err
 	}
-	s := a.loadSteps()
+	s := &a.steps
 	if s.stale = tx != nil; s.known == nil {
 		s.known = lifecycle.NewSteps(stored, a.task.GenerationID)
 	} else {
@@ -155,7 +146,7 @@ const storeWait = time.Second
 
 // storeStep stores a new step.
 func (a *attempt) storeStep(ctx context.Context, tx *sql.Tx, step jobs.Step) (err error) {
-	s := a.loadSteps()
+	s := &a.steps
 	seq := s.known.Len() + 1
 	if tx == nil {
 		err = a.e.worker.AddStep(ctx, a.claim, seq, step)

@@ -15,6 +15,7 @@ import (
 	"example.com/runner/internal/guard"
 	"example.com/runner/internal/lines"
 	"example.com/runner/internal/supervisor"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -30,7 +31,6 @@ import (
 //     not. So the stored tail may be too long by less than one piece, until Rest removes these bytes.
 //   - A piece does not change while it is being written (storing).
 const (
-	maxHead    = 64 << 10
 	maxPiece   = 32 << 10
 	flushEvery = 100 * time.Millisecond
 	floodEvery = 500 * time.Millisecond // interval of flushes after an error, or while the command prints more than the capture keeps
@@ -93,12 +93,9 @@ type piece struct {
 	storing bool // whether a write of this piece is in progress
 }
 
-// HeadSize returns the number of bytes that are kept from the start of an output, if the whole output has more than limit bytes.
-func HeadSize(limit int64) int64 { return min(maxHead, limit/2) }
-
 // NewCapture returns a Capture of the output of an attempt of task.
 func NewCapture(task jobs.Task, writer OutputWriter, log *slog.Logger) *Capture {
-	head := HeadSize(task.OutputLimit)
+	head := taskspec.HeadSize(task.OutputLimit)
 	c := &Capture{task: task, writer: writer, log: log, head: head, tail: task.OutputLimit - head}
 	c.room.L = &c.mu
 	return c
