@@ -78,7 +78,7 @@ func readEditOptions(c *cli.Context, a *cli.App) (o editOptions, err error) {
 	if len(o.ids) == 0 {
 		return o, failure.Usage("edit needs task ids").Hint("runner edit 1042 --priority 9")
 	}
-	if o.first = cli.Get[bool](c, "first"); o.first && (command != nil || c.NumFlags() > 1) {
+	if o.first = cli.Get[bool](c, "first"); o.first && (command != nil || !cli.Alone(c, "first")) {
 		return o, failure.Usage("--first cannot be used with other changes").Hint("runner edit %d --first", o.ids[0])
 	}
 	if !o.first {

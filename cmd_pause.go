@@ -150,7 +150,7 @@ func readResumeOptions(c *cli.Context, a *cli.App) (pauseOptions, error) {
 	if !cli.Get[bool](c, "deletion") {
 		return readPaused(c, a, "resumed")
 	}
-	if c.NArg() > 0 || c.NumFlags() > 1 {
+	if c.NArg() > 0 || !cli.Alone(c, "deletion") {
 		return pauseOptions{}, failure.Usage("--deletion cannot be used with tasks or queues")
 	}
 	return pauseOptions{deletion: true}, nil

@@ -82,12 +82,18 @@ func runHere(c *cli.Context, a *cli.App) (err error) {
 // startOnce makes a task that reads stdin start only once, because no second
 // attempt could read the same input.
 func startOnce(c *cli.Context, p *term.Printer, s *jobs.Spec) {
-	given := map[string]int{"max-attempts": s.MaxAttempts, "max-losses": s.MaxLosses}
+	attempts, losses := s.MaxAttempts, s.MaxLosses
 	jobs.AtMostOnce()(s)
-	for name, n := range map[string]int{"max-attempts": s.MaxAttempts, "max-losses": s.MaxLosses} {
-		if c.IsSet(name) && given[name] > n {
+	for _, o := range []struct {
+		name         string
+		given, taken int
+	}{
+		{"max-attempts", attempts, s.MaxAttempts},
+		{"max-losses", losses, s.MaxLosses},
+	} {
+		if c.IsSet(o.name) && o.given > o.taken {
 			p.Say("--%s %d: there is one attempt only, because another could not read stdin again "+
-				"(store it: --input -; no stdin: </dev/null)", name, given[name])
+				"(store it: --input -; no stdin: </dev/null)", o.name, o.given)
 		}
 	}
 }

@@ -93,6 +93,15 @@ func (s *setting[T]) check(text string) error { _, err := s.parse(text); return 
 // Get returns the value of an option, or its default. The comment of the function that creates the option names the type T.
 func Get[T any](c *Context, name string) T { return c.Generic(name).(*setting[T]).value }
 
+// Alone reports whether name is the only option that was typed. Global options,
+// such as --json, don't count.
+func Alone(c *Context, name string) bool {
+	globals := GlobalOptions()
+	return !slices.ContainsFunc(c.LocalFlagNames(), func(other string) bool {
+		return other != name && !slices.ContainsFunc(globals, func(o *Option) bool { return o.name == other })
+	})
+}
+
 // The following functions create options. Their parameter "names" is the long name, sometimes with a letter: "queue" or "queue q". Their
 // parameter "hint" stands for the value in the help. Get reads the value of an option. The comment of each function names the type argument
 // for Get; for Scalar it is T.

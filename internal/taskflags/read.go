@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
@@ -101,6 +102,14 @@ func firstSet(c *cli.Context, names ...string) string {
 	return ""
 }
 
+// isAbove reports whether the number of an option is above limit.
+func isAbove(c *cli.Context, name string, limit int) bool {
+	return slices.ContainsFunc(cli.Get[[]string](c, name), func(text string) bool {
+		n, err := strconv.Atoi(text)
+		return err == nil && n > limit
+	})
+}
+
 // validate returns an error if flags contradict each other or the command is missing.
 func (t *Task) validate(c *cli.Context) error {
 	if err := t.validateForm(c); err != nil {
@@ -110,8 +119,8 @@ func (t *Task) validate(c *cli.Context) error {
 	switch {
 	case c.IsSet("job") && !c.IsSet("batch") && commandOnly != "":
 		return failure.Exclusive("--"+commandOnly, "--job").Because("--" + commandOnly + " applies to commands, not to functions")
-	case cli.Get[bool](c, "at-most-once") && firstSet(c, "max-attempts", "max-losses") != "":
-		return failure.Usage("--at-most-once means --max-attempts 1 --max-losses 0")
+	case cli.Get[bool](c, "at-most-once") && (isAbove(c, "max-attempts", 1) || isAbove(c, "max-losses", 0)):
+		return failure.Usage("--at-most-once means --max-attempts 1 --max-losses 0; higher values contradict it")
 	}
 	return nil
 }
