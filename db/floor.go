@@ -35,9 +35,11 @@ import (
 const (
 	floorCost   = 500 * time.Microsecond // claims use floors if the server takes longer for a look, about 12,000 entries
 	floorEvery  = time.Second            // time between two looks
+	lookTimeout = 5 * time.Second        // a look that takes longer fails, and claims use no floors
 	floorShare  = 30                     // a look begins only when this many times the duration of the last one has passed
 	floorStep   = 100 * time.Millisecond // age of a claim that raises a floor
 	floorQueues = 16                     // claims use no floors if the worker knows more queues, because each is a statement
+	floorJobs   = 200                    // claims use no floors if the worker has more jobs: a statement has at most 65,535 parameters
 	floorsEach  = 8                      // number of priorities of a queue and job that have a floor
 )
 
@@ -47,10 +49,13 @@ const (
 	greatestPriority = 1<<31 - 1
 )
 
-// selectFirsts is for servers. It returns the first pending task of each pair of a queue and a job in the JSON array [1]. Its last row has
-// no task, but the time in microseconds that the statement has taken. Index: tasks_pending.
+// selectFirsts is for servers. For each pair of a queue and a job in the JSON
+// array [1] it returns the pending task that a claim would take first. Its last
+// row has no task, but the time in microseconds that the statement has taken.
+// Index: tasks_pending.
 var selectFirsts = query(`SELECT value->>0 AS queue, value->>1 AS job, first.priority, first.id FROM {json_each}, LATERAL (
 	SELECT priority, id FROM {tasks} WHERE state = 'pending' AND queue = value->>0 AND job = value->>1
+	AND NOT (losses >= 1 AND losses >= max_losses - 1)` + unreserved + `
 	ORDER BY priority DESC, id LIMIT 1) AS first
 UNION ALL SELECT '', '', 0, CAST(extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000 AS bigint)`)
 
@@ -106,15 +111,18 @@ func (w *Worker) look(ctx context.Context, now time.Time) {
 		return
 	}
 	f.looked, f.every = now, floorEvery
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
 	first, queues, cost, err := w.firstTasks(ctx)
-	if err != nil {
+	if err != nil { // without looks, claims would never find what is below a floor
+		f.slow, f.queues, f.of = false, nil, nil
 		return
 	}
 	f.every = max(floorEvery, 2*floorShare*cost) // the server also takes about this time to list the queues
 	for _, queue := range queues {
 		f.know(queue)
 	}
-	if f.slow = cost > floorCost && len(f.queues) <= floorQueues; !f.slow {
+	if f.slow = cost > floorCost && len(f.queues) <= floorQueues && len(w.claimer.jobs) <= floorJobs; !f.slow {
 		f.queues, f.of = nil, nil
 		return
 	}

@@ -206,7 +206,7 @@ func onlyFinished(f jobs.Filter) bool {
 // the index if it has few rows.
 func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (order, error) {
 	o := order{page: page, sorts: f.Schedule != ""} // the index of the tasks of a schedule is ordered by tick, and not by id
-	counted := jobs.Filter{States: f.States}
+	counted := jobs.Filter{}
 	if onlyFinished(f) {
 		counted.Since = f.Since
 	}
@@ -214,9 +214,19 @@ func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (order, error)
 	if len(f.States) == 0 || f.IDs != nil || big && counted.Since.IsZero() {
 		return o, nil
 	}
-	rows, err := d.CountUpTo(ctx, counted, few+1)
-	o.sorts = o.sorts || rows <= few
-	return o, err
+	rows := 0
+	for _, state := range f.States { // one by one, because only a condition with one state reads the index of that state
+		counted.States = []jobs.State{state}
+		n, err := d.CountUpTo(ctx, counted, few+1-rows)
+		if err != nil {
+			return o, err
+		}
+		if rows += n; rows > few {
+			return o, nil
+		}
+	}
+	o.sorts = true
+	return o, nil
 }
 
 // List returns the tasks that a filter selects, newest first unless page.Oldest is set.

@@ -41,7 +41,7 @@ func newFloorTest(t *testing.T) *floorTest {
 	testkit.NoError(t, err)
 	f.exec(`SET search_path = ` + d.Server().Schema + `; SET session_replication_role = replica;
 		INSERT INTO tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses, created_at,
-		updated_at) SELECT 1, 'command', '["true"]', 'default', 'pending', 5, 0, 1, 3, 0, 0 FROM generate_series(1, 20000);
+		updated_at) SELECT 1, 'command', '["true"]', 'default', 'pending', 5, 0, 1, 3, 0, 0 FROM generate_series(1, 60000);
 		UPDATE tasks SET state = 'completed', generation_id = 3, finished_at = 0; SET session_replication_role = origin`)
 	testkit.Eventually(t, "use of floors", func() bool { // the first look that takes long makes claims use floors
 		f.insert(1)

@@ -49,12 +49,12 @@ func ReapAdopted() {
 
 var (
 	dedicated atomic.Bool // whether this process becomes the parent of orphans
-	hasLeft   atomic.Bool // whether a command of this process has left processes behind
+	hasLeft   atomic.Bool // whether a command of this process may have left processes behind
 )
 
 // killAdopted kills and reaps the orphans of dead guardians. As soon as a
-// command has left processes behind, which may live on, it kills only those
-// with the mark.
+// command that may leave processes behind has started, it kills only those with
+// the mark.
 func killAdopted(mark Mark) {
 	if !dedicated.Load() {
 		return

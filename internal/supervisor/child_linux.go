@@ -59,6 +59,9 @@ func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Ti
 	if err := g.addChild(child); err != nil {
 		return nil, err
 	}
+	if c.LeaveChildren {
+		hasLeft.Store(true)
+	}
 	err = g.send(request{Op: opStart, Key: k, Words: []byte(words), Args: len(c.Argv), Deadline: clockAt(deadline), Leave: c.LeaveChildren,
 		Resources: c.Resources}, unix.UnixRights(int(files[0].Fd()), int(files[1].Fd()), int(files[2].Fd())))
 	if err != nil { // the guardian has not read the whole message, so it starts no command

@@ -214,7 +214,6 @@ func (g *Guardian) handle(r reply) bool {
 	case r.Op == opExited && r.Exit != nil:
 		g.child = nil
 		g.served = true
-		hasLeft.Store(hasLeft.Load() || r.Exit.Left > 0)
 		g.retired = len(r.Exit.Denied) > 0 || r.Exit.Left > 0
 		g.gone = g.retired
 		c.exit = *r.Exit

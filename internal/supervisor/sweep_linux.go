@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,11 +103,17 @@ func killCgroups(keys []Key, lock string) (found bool) {
 	return found
 }
 
-// membersOf returns the processes of a cgroup. The kernel shows those of other
-// pid namespaces as 0.
-func membersOf(cgroup string) []int {
-	text, _ := os.ReadFile(filepath.Join(cgroup, "cgroup.procs"))
-	return slices.DeleteFunc(numbersIn(text), func(pid int) bool { return pid == 0 })
+// membersOf returns the processes of a cgroup and of the cgroups below it, which
+// commands may create. The kernel shows processes of other pid namespaces as 0.
+func membersOf(cgroup string) (pids []int) {
+	_ = filepath.WalkDir(cgroup, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			text, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+			pids = append(pids, numbersIn(text)...)
+		}
+		return nil
+	})
+	return slices.DeleteFunc(pids, func(pid int) bool { return pid == 0 })
 }
 
 // FindMarked returns the living processes that have the mark of an attempt and

@@ -88,6 +88,36 @@ func TestSweepFindsHiddenProcessesInTheCgroup(t *testing.T) {
 	}
 }
 
+// TestSweepFindsProcessesInCgroupsOfTheirOwn lets a command move a process
+// without an environment into a cgroup below that of its guardian, and end.
+func TestSweepFindsProcessesInCgroupsOfTheirOwn(t *testing.T) {
+	g, lock := startGuardian(t)
+	child, key, r := startScript(t, g, `
+		dir=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)$(sed -n 's/^0:://p' /proc/self/cgroup)/own
+		mkdir "$dir" && env -i DIR="$dir" setsid sh -c 'echo $$ >"$DIR/cgroup.procs"; exec env -i sh -c "echo \$\$; exec sleep 600"' &
+		exec sleep 600`, time.Hour)
+	if !hasCgroup(lock) {
+		t.Skip("this user may not create a cgroup")
+	}
+	pid := line(t, r)
+	killLater(t, pid)
+	if err := unix.Kill(g.Pid(), unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(child.Pid(), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if clean := Sweep(worker, []Key{key}, lock.Path()); !clean || running(pid) {
+		t.Errorf("got clean %v, alive %v; want true, false", clean, running(pid))
+	}
+	if err := unix.Kill(g.Pid(), unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := waitChild(t, child); exit.Signal != 9 || err != nil {
+		t.Errorf("got %+v, error %v; want signal 9", exit, err)
+	}
+}
+
 func TestMarksIdentifyAnAttempt(t *testing.T) {
 	p, child := startMarked(t, worker, Key{1 << 40, 9})
 	for _, pid := range []int{p.Pid(), child} {

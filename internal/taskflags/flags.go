@@ -3,6 +3,7 @@
 package taskflags
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -88,6 +89,9 @@ func newFlag(a *cli.App, o *taskspec.OptionInfo) *cli.Option {
 		return cli.TextOption(names, o.Hint(), o.Help, "")
 	}
 	return cli.Repeated(names, o.Hint(), o.Help, cli.One(func(text string) (string, error) {
+		if text == "" && slices.Contains(filled, o.Key) {
+			return "", errors.New("empty")
+		}
 		value := o.New()
 		if err := value.Parse(text, a.Now()); err != nil {
 			return "", err
@@ -107,6 +111,10 @@ func parseVariable(text string) (string, error) {
 // fromCaller lists the options whose values depend on the calling process. Read sets these options, and the function "options" leaves them
 // out.
 var fromCaller = []string{"cwd", "env", "env_file", "input"}
+
+// filled lists the options that the command line refuses with an empty text. It
+// often comes from a variable that isn't set, and would mean "any".
+var filled = []string{"retry_on", "unique_states"}
 
 // options returns a jobs.Option that sets the task options to the values of their flags.
 func options(c *cli.Context, a *cli.App) jobs.Option {

@@ -102,12 +102,15 @@ func firstSet(c *cli.Context, names ...string) string {
 	return ""
 }
 
-// isAbove reports whether the number of an option is above limit.
+// isAbove reports whether the number of an option is above limit. Of an option
+// that was typed twice, the last number counts.
 func isAbove(c *cli.Context, name string, limit int) bool {
-	return slices.ContainsFunc(cli.Get[[]string](c, name), func(text string) bool {
-		n, err := strconv.Atoi(text)
-		return err == nil && n > limit
-	})
+	texts := cli.Get[[]string](c, name)
+	if len(texts) == 0 {
+		return false
+	}
+	n, err := strconv.Atoi(texts[len(texts)-1])
+	return err == nil && n > limit
 }
 
 // validate returns an error if flags contradict each other or the command is missing.
@@ -116,7 +119,12 @@ func (t *Task) validate(c *cli.Context) error {
 		return err
 	}
 	commandOnly := firstSet(c, "cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on")
+	keyless := firstSet(c, "unique-for", "unique-period", "unique-states", "unique-mode")
 	switch {
+	case keyless != "" && !c.IsSet("batch") && firstSet(c, "unique", "unique-args") == "":
+		return failure.Usage("--%s requires --unique or --unique-args", keyless).Hint("--unique KEY")
+	case c.IsSet("in") && c.IsSet("at"):
+		return failure.Exclusive("--in", "--at")
 	case c.IsSet("job") && !c.IsSet("batch") && commandOnly != "":
 		return failure.Exclusive("--"+commandOnly, "--job").Because("--" + commandOnly + " applies to commands, not to functions")
 	case cli.Get[bool](c, "at-most-once") && (isAbove(c, "max-attempts", 1) || isAbove(c, "max-losses", 0)):

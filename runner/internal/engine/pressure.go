@@ -29,12 +29,12 @@ func (o *Options) gated() bool { return o.MaxLoad > 0 || o.MinFreeMemory > 0 }
 
 // measure returns the state of the machine, and why it is under pressure. It
 // returns an error if this system can't measure what the options limit.
-func (o *Options) measure() (state, why string, err error) {
+func (o *Options) measure() (state, why string, unknown error) {
 	if o.MaxLoad > 0 {
 		load, err := loadAverage()
 		switch {
 		case err != nil:
-			return "", "", &jobs.FieldError{Field: "max_load", Msg: "the load cannot be measured: " + err.Error()}
+			unknown = &jobs.FieldError{Field: "max_load", Msg: "the load cannot be measured: " + err.Error()}
 		case load > o.MaxLoad:
 			return db.WorkerOverloaded, fmt.Sprintf("load %.2f is above %g", load, o.MaxLoad), nil
 		}
@@ -49,7 +49,7 @@ func (o *Options) measure() (state, why string, err error) {
 				humanize.ExactSize(o.MinFreeMemory)), nil
 		}
 	}
-	return "", "", nil
+	return "", "", unknown
 }
 
 // checkPressure measures the machine if it is time to, and records a change in the log and in the database.

@@ -34,21 +34,25 @@ func (e *Engine) retain() {
 		}
 		failed := false
 		if !asOf.IsZero() {
-			e.repeat("cannot delete old tasks", func() (bool, error) {
+			if !e.repeat("cannot delete old tasks", func() (bool, error) {
 				done, err := e.store.Prune(ctx, e.o.prune(asOf, from))
 				from, failed = done.From, err != nil && done.Tasks == 0 // one bad row does not keep the others
 				return done.More && !failed, err
-			})
-			e.repeat("cannot delete old unique keys", func() (bool, error) { return e.store.PruneKeys(ctx, asOf) })
+			}) {
+				return
+			}
+			if !e.repeat("cannot delete old unique keys", func() (bool, error) { return e.store.PruneKeys(ctx, asOf) }) {
+				return
+			}
 		}
-		if !failed {
-			e.repeat("cannot return free space", func() (bool, error) {
-				if !e.nothingRuns() {
-					return false, nil
-				}
-				more, err := e.store.Vacuum(ctx)
-				return more && err == nil, err
-			})
+		if !failed && !e.repeat("cannot return free space", func() (bool, error) {
+			if !e.nothingRuns() {
+				return false, nil
+			}
+			more, err := e.store.Vacuum(ctx)
+			return more && err == nil, err
+		}) {
+			return
 		}
 		if !e.waitFor(e.o.retainEvery()) {
 			return
@@ -56,19 +60,22 @@ func (e *Engine) retain() {
 	}
 }
 
-// repeat calls step until it has nothing more to do, or the loop ends. It pauses
-// for at least as long as a step took. It calls step at least once, so that a
-// short-lived worker deletes something, too. The text is the log record of an
-// error.
-func (e *Engine) repeat(text string, step func() (more bool, err error)) {
+// repeat calls step until it has nothing more to do. It returns false if the loop
+// ends before. It pauses for at least as long as a step took. It calls step at
+// least once, so that a short-lived worker deletes something, too. The text is
+// the log record of an error.
+func (e *Engine) repeat(text string, step func() (more bool, err error)) bool {
 	for {
 		began := now()
 		more, err := step()
 		if err != nil {
 			e.log.Warn(text, "err", err)
 		}
-		if !more || !e.waitFor(max(retainPause, now().Sub(began))) {
-			return
+		if !more {
+			return true
+		}
+		if !e.waitFor(max(retainPause, now().Sub(began))) {
+			return false
 		}
 	}
 }
