@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -187,7 +188,7 @@ func (f *floors) note(claimed []jobs.Task) {
 		f.know(task.Queue)
 		p, priority := part{task.Queue, task.Job}, int64(task.Priority)
 		list := f.of[p]
-		at, known := slices.BinarySearchFunc(list, priority, func(one floor, to int64) int { return int(to - one.priority) })
+		at, known := slices.BinarySearchFunc(list, priority, func(one floor, to int64) int { return cmp.Compare(to, one.priority) })
 		switch {
 		case known:
 			list[at].seen = max(list[at].seen, task.ID)
