@@ -19,7 +19,7 @@ var onlySQLite = []string{"completeSome", "insertOne"}
 
 // smallNumbers lists the statements in which a parameter may have 32 bits. The values of these parameters are always small: the length of a
 // task's arguments, a number of priorities, a number of tasks in one transaction, or a number of bytes of output.
-var smallNumbers = []string{"listStarted", "selectPriorities", "addCount", "cutOutput"}
+var smallNumbers = []string{"selectPriorities", "addCount", "cutOutput"}
 
 // TestPostgreSQLPreparesEveryStatement prepares every statement of this package on a server, which checks its names and types. PostgreSQL
 // derives the type of a parameter from its first use. If that use is next to a small constant, the type is a 32-bit integer, so large

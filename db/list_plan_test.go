@@ -100,12 +100,6 @@ func TestTheOrderOfAListDependsOnTheNumberOfRows(t *testing.T) {
 	}
 }
 
-// previousOf returns the statement that lists the earlier runs of a task.
-func previousOf(t jobs.Task) *statement {
-	s, _ := previousRuns(t)
-	return s
-}
-
 // listedByEnd returns the statement of a list that is sorted by the end of tasks.
 func listedByEnd() *statement {
 	s, _ := Part{Sort: ByEnd, Limit: 5}.statement(jobs.Filter{}, order{})

@@ -1,8 +1,6 @@
 package db
 
 import (
-	"time"
-
 	"example.com/runner/db/internal/statementtest"
 	"example.com/runner/jobs"
 )
@@ -278,10 +276,6 @@ var plans = statementtest.Plans{
 		Allow: []string{"SCAN ended", "USE TEMP B-TREE FOR ORDER BY"}},
 	"selectFailedBefore": {Text: selectFailedBefore, By: []string{byID, "ended USING PRIMARY KEY (task_id=?)",
 		"later USING PRIMARY KEY (task_id=? AND generation_id>?)"}, Allow: append([]string{"USE TEMP B-TREE FOR DISTINCT"}, listed...)},
-	"listStarted": {Text: previousOf(jobs.Task{ID: 9000, Job: jobs.CommandJob}), By: []string{byRange},
-		Allow: []string{"SCAN json_each"}},
-	"listStarted by tick": {Text: previousOf(jobs.Task{Schedule: "s", Tick: time.Unix(9, 0)}),
-		By: []string{"tasks USING INDEX tasks_tick (schedule=? AND tick<?)"}},
 	"countAhead": {Text: countAhead, By: []string{"COVERING INDEX tasks_pending (queue=? AND job=? AND priority>?)",
 		"COVERING INDEX tasks_pending (queue=? AND job=? AND priority=? AND rowid<?)"},
 		Allow: []string{"SCAN part", "COMPOUND QUERY", "UNION ALL"}},

@@ -10,8 +10,7 @@ import (
 )
 
 // The output of a task is text for a terminal. The pages show the sixteen
-// colours of a terminal, or the nearest of them, and remove every other escape
-// sequence.
+// colours of a terminal and remove every other escape sequence.
 
 // textStyle is the current style of a terminal.
 type textStyle struct {
@@ -38,52 +37,18 @@ func (k textStyle) class() string {
 	return strings.Join(list, " ")
 }
 
-// extendedColour returns the colour that the parameters after 38 or 48 choose,
-// as the fields of textStyle count it, and how many parameters it used. Of 256
-// colours or true colours, it returns the nearest of the sixteen.
+// extendedColour returns the colour that the parameters after 38 or 48 choose, as the fields of textStyle count it, and how many
+// parameters it used. Only the sixteen colours of a terminal have classes; all others are the default colour.
 func extendedColour(list []string) (used, colour int) {
-	number := func(i int) int {
-		if i >= len(list) {
-			return 0
-		}
-		n, _ := strconv.Atoi(list[i])
-		return min(max(n, 0), 255)
+	if len(list) > 0 && list[0] == "2" {
+		return 4, 0
 	}
-	if number(0) == 2 {
-		return 4, nearestColour(number(1), number(2), number(3))
-	}
-	level := func(n int) int { return []int{0, 95, 135, 175, 215, 255}[n%6] }
-	switch n := number(1); {
-	case len(list) < 2:
-		return 2, 0
-	case n < 16:
-		return 2, n + 1
-	case n < 232:
-		return 2, nearestColour(level((n-16)/36), level((n-16)/6), level(n-16))
-	default:
-		grey := 8 + 10*(n-232)
-		return 2, nearestColour(grey, grey, grey)
-	}
-}
-
-func nearestColour(red, green, blue int) int {
-	most, least := max(red, green, blue), min(red, green, blue)
-	switch {
-	case most < 50:
-		return 1 // black
-	case most-least < 40: // grey
-		return []int{9, 8, 16}[min(most/90, 2)]
-	}
-	colour := 1
-	for i, part := range []int{red, green, blue} {
-		if part > (most+least)/2 {
-			colour += 1 << i
+	if len(list) > 1 {
+		if n, err := strconv.Atoi(list[1]); err == nil && 0 <= n && n < 16 {
+			colour = n + 1
 		}
 	}
-	if most > 200 && least > 60 {
-		colour += 8
-	}
-	return colour
+	return 2, colour
 }
 
 // set applies the parameters of an SGR sequence ("select graphic rendition").

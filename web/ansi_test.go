@@ -6,11 +6,10 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-func TestManyColoursBecomeTheNearestOfSixteen(t *testing.T) {
+func TestOutputHasTheSixteenColoursOfATerminal(t *testing.T) {
 	for sequence, want := range map[string]string{
-		"38;5;1": "f1", "38;5;12": "f12", "38;5;208": "f3", "38;5;196": "f1", "38;5;22": "f2", "38;5;232": "f0", "38;5;255": "f15",
-		"48;5;21": "b4", "38;2;10;200;30": "f2", "38;2;255;120;120": "f9", "38:2:0:0:255": "f4", "1;38;2;255;255;255;4": "f15 bo un",
-		"38;5": "", "38;2": "f0", "38;5;999": "f15", "48": "",
+		"31": "f1", "97;41": "f15 b1", "38;5;1": "f1", "38;5;12": "f12", "48;5;4": "b4", "1;4": "bo un",
+		"38;5;208": "", "1;38;5;208;4": "bo un", "1;38;2;255;255;255;4": "bo un", "38:2:0:0:255": "", "38;5": "", "38;2": "", "48": "",
 	} {
 		var style textStyle
 		style.set(sequence)

@@ -45,8 +45,8 @@ func TestAFinishedLogOpensAtItsEndInABrowser(t *testing.T) {
 			e.getBoundingClientRect()) || e.scrollIntoViewIfNeeded())([...document.querySelectorAll('#box .l')].at(-1))`)
 		b.shot("log-finished-" + name + "-script")
 		if !eval[bool](b, `document.querySelector('#state pre.error').textContent.includes('ValueError') &&
-			document.querySelector('#state pre.error').compareDocumentPosition(document.querySelector('.timeline')) === 4`) {
-			t.Errorf("%s JavaScript: got no error above the timeline, want it there", name)
+			document.querySelector('#state pre.error').compareDocumentPosition(document.querySelector('#attempts')) === 4`) {
+			t.Errorf("%s JavaScript: got no error above the attempts, want it there", name)
 		}
 		b.run(chromedp.SendKeys("input[name=find]", "2999"), chromedp.KeyEvent("\r"))
 		b.until(name+" JavaScript: the search finds a line", shownLines+`.join() === '2999' && location.search.includes('find=2999')`)

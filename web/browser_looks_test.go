@@ -203,7 +203,7 @@ func TestThePagesSayWhatTheyCount(t *testing.T) {
 	s := serve(t, r, webOptions)
 	testkit.Contains(t, s.page("/"), "<span>Completed 24h</span><b>3</b> <small>runs</small>",
 		"A bar counts each end of a task. Its list lacks tasks that were retried or deleted since.")
-	testkit.Contains(t, s.page("/jobs?label=nightly"), "<small>up to ", `<a href="/tasks" aria-current="page">Tasks</a>`)
+	testkit.Contains(t, s.page("/jobs?label=nightly"), "Duration p95", `<a href="/tasks" aria-current="page">Tasks</a>`)
 	page := s.page("/tasks?q=state:faild")
 	testkit.Equal(t, "number of proposals", strings.Count(strings.ToLower(page), "did you mean"), 1)
 	testkit.Contains(t, page, "unknown state &#34;faild&#34;</p>", "Did you mean <a")

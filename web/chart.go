@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
@@ -35,9 +34,9 @@ type chart struct {
 	Plot      plot
 	Zone      string // time zone of the axis
 	Summary   string
-	Wait, Run percentiles
-	Sample    string     // number of tasks from which the percentiles were computed; empty if there are none
-	Steps     []chartRow // bars with at least one ended task, the latest first
+	Whole     admin.TimeBucket // all bars together
+	Sample    string           // number of tasks from which the percentiles were computed; empty if there are none
+	Steps     []chartRow       // bars with at least one ended task, the latest first
 	Cancelled int
 	Per       string // text that says how long the period of a bar is, such as "per minute"
 }
@@ -48,12 +47,6 @@ type chartRow struct {
 	Failed     int
 	FailedLink string // URL of the list of the tasks that failed in the period of this row
 	Link       string // URL of the list of all tasks that ended in the period of this row
-}
-
-// percentiles contains drawings of the 50th and the 95th percentile over time, and their values for the whole time range.
-type percentiles struct {
-	P50, P95           template.HTML
-	WholeP50, WholeP95 string
 }
 
 func newChart(p page, r chartRange, steps []admin.TimeBucket) *chart {
@@ -71,6 +64,7 @@ func newChart(p page, r chartRange, steps []admin.TimeBucket) *chart {
 		}
 	}
 	whole := admin.Whole(steps)
+	c.Whole = whole
 	completed, failed := whole.Ended[jobs.Completed], whole.Ended[jobs.Failed]
 	c.Cancelled = whole.Ended[jobs.Cancelled]
 	c.Summary = fmt.Sprintf("%s completed, %s failed, %s cancelled in the last %s", p.Count(completed), p.Count(failed),
@@ -83,7 +77,6 @@ func newChart(p page, r chartRange, steps []admin.TimeBucket) *chart {
 			c.Sample = fmt.Sprintf("n = %s of %s", p.Count(whole.Sampled), p.Count(ended))
 		}
 	}
-	c.setPercentiles(whole, steps)
 	return c
 }
 
@@ -166,29 +159,11 @@ func (p page) period(at time.Time, length time.Duration) string {
 	return from.Format(format) + "–" + to.Format("15:04 MST")
 }
 
-func (c *chart) setPercentiles(whole admin.TimeBucket, steps []admin.TimeBucket) {
-	var w50, w95, r50, r95 []time.Duration
-	for _, s := range steps {
-		w50, w95, r50, r95 = append(w50, s.WaitP50), append(w95, s.WaitP95), append(r50, s.RunP50), append(r95, s.RunP95)
-	}
-	c.Wait = percentiles{durations(w50), durations(w95), humanize.Took(whole.WaitP50), humanize.Took(whole.WaitP95)}
-	c.Run = percentiles{durations(r50), durations(r95), humanize.Took(whole.RunP50), humanize.Took(whole.RunP95)}
-}
-
 // endedIn returns the URL of the list of the tasks that ended in the given state during a period. The period begins at the parameter "at".
 func (p page) endedIn(at time.Time, length time.Duration, state string) string {
 	const format = "2006-01-02T15:04:05.999Z"
 	return p.Find(search.KeyState, state, search.KeySince, at.UTC().Format(format),
 		search.KeyUntil, at.Add(length).UTC().Format(format))
-}
-
-// durations draws durations as small bars.
-func durations(list []time.Duration) template.HTML {
-	values := make([]float64, len(list))
-	for i, d := range list {
-		values[i] = d.Seconds()
-	}
-	return spark(values, "")
 }
 
 // spark draws values as small bars.

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -82,9 +81,8 @@ func (h *handler) started(ctx context.Context, filter jobs.Filter, look int) (li
 
 // JobPage returns the URL of the page of a task's label or job.
 func (p page) JobPage(t jobs.Task) string {
-	key := cmp.Or(t.Label, t.Job)
 	if t.Label != "" {
-		return p.Base + "/jobs?label=" + escaped(key)
+		return p.Base + "/jobs?label=" + escaped(t.Label)
 	}
-	return p.Base + "/jobs?job=" + escaped(key)
+	return p.Base + "/jobs?job=" + escaped(t.Job)
 }

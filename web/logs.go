@@ -21,7 +21,7 @@ const (
 	maxLogSize  = 512 << 10 // number of bytes that the page reads from the end of an output
 	maxSearched = 8 << 20   // number of bytes that a search reads from the end of an output
 	maxChunks   = 64        // number of chunks in one read; a chunk has at most 32 KiB
-	tailLines   = 12        // number of last lines of a failed attempt that the page shows above the timeline
+	tailLines   = 12        // number of last lines of a failed attempt that the page shows above the attempts
 )
 
 // logView is the output of an attempt.

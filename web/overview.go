@@ -75,7 +75,6 @@ type queueView struct {
 type workerView struct {
 	runner.Worker
 	Queues string
-	Slots  string // slots as boxes, for example ■■□□
 	Tasks  []jobs.Task
 	More   int
 }
@@ -316,8 +315,7 @@ func (h *handler) workers(ctx context.Context, list []runner.Worker) ([]workerVi
 	}
 	views := make([]workerView, len(list))
 	for i, w := range list {
-		views[i] = workerView{Worker: w, Queues: present.ServedQueues(w, ", "),
-			Slots: slotBoxes(len(w.Running), w.Slots)}
+		views[i] = workerView{Worker: w, Queues: present.ServedQueues(w, ", ")}
 		views[i].Name = humanize.Safe(w.Name)
 		for n, id := range w.Running {
 			if t, ok := tasks[id]; ok && n < maxTasksShown {
@@ -327,16 +325,6 @@ func (h *handler) workers(ctx context.Context, list []runner.Worker) ([]workerVi
 		views[i].More = len(w.Running) - len(views[i].Tasks)
 	}
 	return views, nil
-}
-
-// slotBoxes draws slots as boxes. It returns an empty text if there are more than eight slots.
-func slotBoxes(busy, all int) string {
-	const most = 8
-	if all > most {
-		return ""
-	}
-	busy = min(busy, all)
-	return strings.Repeat("■", busy) + strings.Repeat("□", all-busy)
 }
 
 // shellLine returns a command line of runner, quoted for a shell.

@@ -157,26 +157,6 @@ func TestATaskLinksToItsDependencies(t *testing.T) {
 	testkit.Contains(t, s.page("/tasks?q=lane:%22acct%207%22"), fmt.Sprintf(`id="t%d"`, c))
 }
 
-func TestATaskShowsItsEarlierRuns(t *testing.T) {
-	r := open(t)
-	for _, status := range []int{0, 0, 4, 0} {
-		shell(t, r, fmt.Sprintf("exit %d", status), jobs.Label("nightly"))
-	}
-	other := shell(t, r, "exit 5")
-	id := shell(t, r, "exit 4")
-	runnerkit.Drain(t, r)
-	s := serve(t, r, web.ServerOptions{})
-	page := s.page("/tasks/4")
-	testkit.Contains(t, page, `Earlier runs of this <a href="/jobs?label=nightly">job</a>`, "median ", ", now ")
-	runs := regexp.MustCompile(`class="run (\w+)" href="/tasks/(\d+)"`).FindAllStringSubmatch(page, -1)
-	if len(runs) != 3 || runs[0][2] != "1" || runs[2][1] != "failed" {
-		t.Errorf("got runs %v, want 3, beginning with task 1 and ending with a failed one", runs)
-	}
-	for _, id := range []int64{1, other, id} {
-		testkit.ContainsNone(t, s.page(fmt.Sprintf("/tasks/%d", id)), "Earlier runs")
-	}
-}
-
 func TestALargeResultIsDownloaded(t *testing.T) {
 	r := open(t)
 	double := jobs.DefineResult[string, []string]("double")

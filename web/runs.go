@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"html/template"
 	"slices"
 	"time"
 
@@ -21,9 +20,7 @@ type runs struct {
 	Strip                 plot   // durations of the last tasks
 	Longest               string // longest duration in Strip
 	P50, P95              string
-	P50Over, P95Over      template.HTML // drawings of the percentiles over time; each bar is for a group of consecutive tasks
-	P50Top, P95Top        string        // largest value in the drawing of each percentile
-	Since                 time.Time     // time at which the oldest task of the history was created
+	Since                 time.Time // time at which the oldest task of the history was created
 	Slowest               []jobs.Task
 	Errors                []runError // last failed tasks, and tasks that failed before they ran again, the latest first
 	Again                 int        // number of further tasks among the last maxStrip of which an attempt failed
@@ -36,7 +33,6 @@ type runError struct {
 
 const (
 	maxStrip    = 60 // maximum number of bars in the drawing of the durations
-	runGroups   = 20 // maximum number of bars in the drawing of a percentile over time
 	maxSlowest  = 5
 	maxErrors   = 5
 	stripHeight = 60
@@ -120,12 +116,6 @@ func (v *runs) setTimes(ended []jobs.Task) {
 		return
 	}
 	v.P50, v.P95 = humanize.Took(percentile(ended, 50)), humanize.Took(percentile(ended, 95))
-	var p50, p95 []time.Duration
-	for group := range slices.Chunk(ended, max((len(ended)+runGroups-1)/runGroups, 1)) {
-		p50, p95 = append(p50, percentile(group, 50)), append(p95, percentile(group, 95))
-	}
-	v.P50Over, v.P95Over = durations(p50), durations(p95)
-	v.P50Top, v.P95Top = humanize.Took(slices.Max(p50)), humanize.Took(slices.Max(p95))
 	slowest := slices.SortedStableFunc(slices.Values(ended), func(a, b jobs.Task) int { return cmp.Compare(b.Duration, a.Duration) })
 	v.Slowest = slowest[:min(len(slowest), maxSlowest)]
 }

@@ -50,7 +50,7 @@ func TestThePageOfASchedule(t *testing.T) {
 	runnerkit.Drain(t, r)
 	s.get("/zone?zone=UTC")
 	text := s.page("/schedules/backup")
-	testkit.Contains(t, text, "every Monday at 03:30", "03:30:00 IST", "22:00:00 UTC", "Duration of the last task", "task 1 completed")
+	testkit.Contains(t, text, "30 3 * * MON", "03:30:00 IST", "22:00:00 UTC", "Duration of the last task", "task 1 completed")
 	testkit.Equal(t, "ticks", strings.Count(text, " IST</td>"), 5)
 	if status, _ := s.get("/schedules/none"); status != 404 {
 		t.Errorf("unknown schedule: got status %d, want 404", status)

@@ -20,7 +20,6 @@ const (
 type schedulePage struct {
 	page
 	Schedule scheduleView
-	Words    string // cron expression in words; empty if it is complex
 	Ticks    []tickView
 	Runs     *runs // history of the schedule; nil if the schedule has no task
 }
@@ -39,7 +38,6 @@ func (h *handler) schedule(ctx context.Context, req *http.Request) (string, view
 	v := &schedulePage{page: h.newPage(req, "Schedule "+s.Name, "schedules")}
 	v.Schedule = scheduleView{Schedule: s, Paused: !s.PausedAt.IsZero(), JobText: v.Job(lifecycle.NewTask(&s.Spec, time.Time{}))}
 	v.Schedule.PausedBy = humanize.Safe(s.PausedBy)
-	v.Words = cronWords(s.Cron)
 	const format = "Mon 2 Jan 2006 15:04:05 MST"
 	ticks, err := admin.NextTicks(s, ticksShown)
 	if err != nil {

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"html/template"
 	"net/http"
@@ -90,6 +89,3 @@ func (s scheduleView) place() *time.Location {
 	}
 	return time.UTC
 }
-
-// The method Every returns the cron expression of the schedule, in words if it is simple.
-func (s scheduleView) Every() string { return cmp.Or(cronWords(s.Cron), s.Cron) }

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
@@ -36,14 +35,12 @@ type taskView struct {
 	Args        *document // arguments of a function; nil for a command
 	Result      *document
 	Error       string
-	Timeline    []timelineItem
 	Changes     []admin.TaskChange // last changes by users
 	Attempts    []attemptView
 	Log         *logView
 	Related     *relatedTasks // drawing of all dependencies; nil if there are none
-	Earlier     *earlierRuns
-	Link        string // URL of this page without the number of an attempt
-	From        string // search of the list from which the user came, as a part of a URL; empty if there is none
+	Link        string        // URL of this page without the number of an attempt
+	From        string        // search of the list from which the user came, as a part of a URL; empty if there is none
 	CanRetry    bool
 	Cause       *causeView // failed tasks with the same cause; nil if the task has not failed
 	CanStop     bool
@@ -60,11 +57,6 @@ type document struct {
 	Text string
 	More string // size of a large document; empty if Text is complete
 	Link string // URL of the whole document as a file
-}
-
-// timelineItem is an interval of the life of a task: a wait or an attempt.
-type timelineItem struct {
-	Label, Lasted, Class string
 }
 
 type attemptView struct {
@@ -133,7 +125,6 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 			v.Error = humanize.SafeLines(t.Error)
 		}
 	}
-	v.Timeline = timeline(t, attempts, v.page.Now)
 	if err := h.related(ctx, v); err != nil {
 		return "", nil, err
 	}
@@ -232,42 +223,4 @@ func newDocument(name string, text json.RawMessage, link string) *document {
 	}
 	d.Text = humanize.SafeLines(b.String())
 	return d
-}
-
-// timeline returns the waits and the attempts of a task from its creation until now.
-func timeline(t jobs.Task, attempts []jobs.Attempt, now time.Time) (list []timelineItem) {
-	const most = 8
-	list = append(list, timelineItem{Label: "created"})
-	last := t.CreatedAt
-	from := max(len(attempts)-most, 0)
-	if from > 0 {
-		list = append(list, timelineItem{Label: fmt.Sprintf("%d earlier attempts", from)})
-		last = attempts[from-1].StartedAt.Add(attempts[from-1].Duration)
-	}
-	wait := func(until time.Time) {
-		if d := until.Sub(last); d >= time.Millisecond {
-			list = append(list, timelineItem{Lasted: humanize.Took(humanize.Rounded(d)), Class: "wait"})
-		}
-	}
-	for i, a := range attempts[from:] {
-		wait(a.StartedAt)
-		s := timelineItem{Label: fmt.Sprintf("attempt %d", from+i+1), Lasted: humanize.Took(a.Duration), Class: string(a.State)}
-		if a.State != jobs.Running {
-			s.Label += " " + cmp.Or(symbols[a.State], "◷")
-		}
-		if a.State == jobs.Failed {
-			s.Label += " " + present.Ending(a.Reason, a.ExitCode, a.Signal)
-		}
-		list = append(list, s)
-		last = a.StartedAt.Add(a.Duration)
-	}
-	switch {
-	case t.State == jobs.Retrying || t.State == jobs.Scheduled:
-		wait(t.RunAt)
-		list = append(list, timelineItem{Label: fmt.Sprintf("attempt %d", len(attempts)+1), Class: "next"})
-	case t.State == jobs.Pending || t.State == jobs.Blocked:
-		wait(now)
-		list = append(list, timelineItem{Label: "now", Class: "next"})
-	}
-	return list
 }

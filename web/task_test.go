@@ -21,7 +21,7 @@ func TestTask(t *testing.T) {
 	runnerkit.Drain(t, r) // Drain runs only the first attempt, because the second one is due in 10 s
 	page := s.page(fmt.Sprintf("/tasks/%d", id))
 	testkit.Contains(t, page, "↻</span> retrying", "attempt 1 of 2 failed", "waits for its next attempt at", "night: /bin/sh -c",
-		">Retry now<", "exit 22 after", "one\n", `class="l e"`, "attempt 1 ✗ exit 22",
+		">Retry now<", "exit 22 after", "one\n", `class="l e"`, `>attempt 1</a>`, `<td class="wide">exit 22</td>`,
 		"runner enqueue --label night -q media --max-attempts 2")
 	for path, want := range map[string]int{"/tasks/99": 404, "/tasks/0": 404, "/tasks/x": 404, "/tasks/9223372036854775808": 404,
 		"/tasks/1?attempt=9": 200} {

@@ -148,27 +148,6 @@ var lists = group{
 			}
 		}
 	},
-	"earlier runs of the same command are found": func(s *store) {
-		argv := func(word, label string) jobs.Spec {
-			return jobs.Command{Argv: []string{"x", word}}.With(jobs.Label(label))
-		}
-		s.insert(argv("a", ""), argv("b", ""), argv("a", ""), argv("a", "l"), argv("b", "l"), functionSpec("f"),
-			functionSpec("g"), functionSpec("f"), functionSpec("f", jobs.Label("l")), argv("a", ""))
-		w := s.worker("command", "f", "g")
-		for _, t := range s.claim(w, 9) {
-			s.finish(w, t, lifecycle.Outcome{})
-		}
-		s.insert(argv("a", ""), argv("b", "l"), functionSpec("f"), argv("c", ""))
-		for id, want := range map[int64][]int64{11: {3, 1}, 12: {5, 4}, 13: {9, 8}, 14: nil, 3: {1}, 1: nil, 9: {8, 6}} {
-			if got := must(s.PreviousRuns(s.Context(), s.get(id), 2))(s); !slices.Equal(got, want) {
-				s.Errorf("before %d: %v, want %v", id, got, want)
-			}
-		}
-		s.exec(`UPDATE tasks SET schedule = 's', tick = id * 1000 WHERE id = 1 OR id = 5 OR id = 7 OR id = 10`)
-		if got := must(s.PreviousRuns(s.Context(), s.get(10), 9))(s); !slices.Equal(got, []int64{7, 5, 1}) {
-			s.Errorf("of a schedule: got %+v, want %+v", got, []int64{7, 5, 1})
-		}
-	},
 	"since compares the end of finished tasks and the creation of others": func(s *store) {
 		old := s.insert(commandSpec(), commandSpec())
 		w := s.worker()

@@ -10,16 +10,6 @@ import (
 	"example.com/runner/runner"
 )
 
-// PreviousRuns returns up to n earlier runs of a task, the latest first. For a task of a schedule these are the earlier tasks of that
-// schedule. Otherwise they are tasks with the same function, label or command line, among the last few thousand tasks.
-func PreviousRuns(ctx context.Context, r *runner.Runner, task jobs.Task, n int) ([]jobs.Task, error) {
-	ids, err := Store(r).PreviousRuns(ctx, task, n)
-	if err != nil || len(ids) == 0 {
-		return nil, err
-	}
-	return r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
-}
-
 // FailedBefore returns the ids of those tasks that have failed for good and were
 // then retried. Their state tells only of the retry.
 func FailedBefore(ctx context.Context, r *runner.Runner, list []jobs.Task) (map[int64]bool, error) {
