@@ -8,7 +8,31 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> '$.reason' 
   (SELECT json_group_array(on_id) FROM {dependencies} WHERE task_id = t.id AND open = 1 AND any_outcome = 1) AS after_any,
   t.schedule, t.batch, strftime('%Y-%m-%dT%H:%M:%fZ', t.run_at / 1000.0, 'unixepoch') AS run_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.expires_at / 1000.0, 'unixepoch') AS expires_at,
   t.attempt, t.max_attempts, t.losses, t.max_losses,
-  {option_values},
+  (t.options ->> '$.unique_for') / 1000.0 AS unique_for,
+  t.options ->> '$.unique_states' AS unique_states,
+  (t.options ->> '$.timeout') / 1000.0 AS timeout,
+  (coalesce(t.options ->> '$.kill_after', 10000)) / 1000.0 AS kill_after,
+  coalesce(t.options ->> '$.backoff', 'exponential') AS backoff,
+  (coalesce(t.options ->> '$.backoff_delay', 10000)) / 1000.0 AS backoff_delay,
+  (coalesce(t.options ->> '$.backoff_max', 3600000)) / 1000.0 AS backoff_max,
+  t.options ->> '$.retry_on' AS retry_on,
+  coalesce(t.options ->> '$.output_limit', 1048576) AS output_limit,
+  coalesce(t.options ->> '$.leave_children', 0) AS leave_children,
+  t.options ->> '$.path' AS path,
+  t.options ->> '$.cwd' AS cwd,
+  t.options -> '$.env' AS env,
+  t.options ->> '$.env_file' AS env_file,
+  t.options ->> '$.user' AS user,
+  coalesce(t.options ->> '$.nice', 0) AS nice,
+  t.options ->> '$.ionice' AS ionice,
+  t.options ->> '$.memory' AS memory,
+  t.options ->> '$.cpu' AS cpu,
+  t.options -> '$.metadata' AS metadata,
+  t.options ->> '$.on_failure' AS on_failure,
+  t.options ->> '$.on_success' AS on_success,
+  t.options ->> '$.on_recovery' AS on_recovery,
+  t.options ->> '$.on_output' AS on_output,
+  t.options ->> '$.event' AS event,
   CASE WHEN t.parts & 1 THEN coalesce((SELECT length(data) FROM {inputs} WHERE task_id = t.id), -1) ELSE 0 END AS input_bytes,
   t.generation_id, w.id AS worker_id, w.name AS worker, strftime('%Y-%m-%dT%H:%M:%fZ', nullif(t.lease_expires_at, 0) / 1000.0, 'unixepoch') AS lease_expires_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', c.requested_at / 1000.0, 'unixepoch') AS cancel_requested_at,
@@ -59,7 +83,10 @@ FROM {schedules} AS s LEFT JOIN {tasks} AS t ON t.id = s.last_task_id;
 CREATE VIEW {enqueue} AS
 SELECT NULL AS job, NULL AS args, NULL AS label, NULL AS queue, NULL AS priority, NULL AS lane, NULL AS unique_key, NULL AS after, NULL AS after_any,
   NULL AS run_at, NULL AS expires_at, NULL AS max_attempts, NULL AS max_losses,
-  {option_columns}, NULL AS input,
+  NULL AS unique_for, NULL AS unique_states, NULL AS timeout, NULL AS kill_after, NULL AS backoff, NULL AS backoff_delay,
+  NULL AS backoff_max, NULL AS retry_on, NULL AS output_limit, NULL AS leave_children, NULL AS cwd, NULL AS env, NULL AS env_file,
+  NULL AS user, NULL AS nice, NULL AS ionice, NULL AS memory, NULL AS cpu, NULL AS metadata, NULL AS on_failure, NULL AS on_success,
+  NULL AS on_recovery, NULL AS on_output, NULL AS input,
   NULL AS created_by
 WHERE FALSE;
 
@@ -98,7 +125,34 @@ BEGIN
   SELECT RAISE(ABORT, 'max_losses: 0 to 2147483647')
     WHERE NEW.max_losses IS NOT NULL AND (typeof(NEW.max_losses) <> 'integer' OR NEW.max_losses NOT BETWEEN 0 AND 2147483647);
   SELECT CASE
-{option_checks}
+    WHEN NEW.unique_for IS NOT NULL AND (typeof(NEW.unique_for) <> 'integer' OR NEW.unique_for NOT BETWEEN 1 AND 315360000000) THEN RAISE(ABORT, 'unique_for: milliseconds, 1 to 315360000000')
+    WHEN NEW.unique_states IS NOT NULL AND (typeof(NEW.unique_states) <> 'text' OR length(CAST(NEW.unique_states AS BLOB)) > 4096 OR instr(NEW.unique_states, char(0))) THEN RAISE(ABORT, 'unique_states: at most 4096 bytes of text without NUL')
+    WHEN NEW.timeout IS NOT NULL AND (typeof(NEW.timeout) <> 'integer' OR NEW.timeout NOT BETWEEN 1 AND 315360000000) THEN RAISE(ABORT, 'timeout: milliseconds, 1 to 315360000000')
+    WHEN NEW.kill_after IS NOT NULL AND (typeof(NEW.kill_after) <> 'integer' OR NEW.kill_after NOT BETWEEN 0 AND 315360000000) THEN RAISE(ABORT, 'kill_after: milliseconds, 0 to 315360000000')
+    WHEN NEW.backoff IS NOT NULL AND (NOT (NEW.backoff = 'fixed' OR NEW.backoff = 'linear' OR NEW.backoff = 'exponential')) THEN RAISE(ABORT, 'backoff: one of fixed, linear, exponential')
+    WHEN NEW.backoff_delay IS NOT NULL AND (typeof(NEW.backoff_delay) <> 'integer' OR NEW.backoff_delay NOT BETWEEN 0 AND 315360000000) THEN RAISE(ABORT, 'backoff_delay: milliseconds, 0 to 315360000000')
+    WHEN NEW.backoff_max IS NOT NULL AND (typeof(NEW.backoff_max) <> 'integer' OR NEW.backoff_max NOT BETWEEN 0 AND 315360000000) THEN RAISE(ABORT, 'backoff_max: milliseconds, 0 to 315360000000')
+    WHEN NEW.retry_on IS NOT NULL AND (typeof(NEW.retry_on) <> 'text' OR NEW.retry_on = '' OR NEW.retry_on GLOB '*[^0-9,-]*' OR length(CAST(NEW.retry_on AS BLOB)) > 1000 OR instr(NEW.retry_on, char(0))) THEN RAISE(ABORT, 'retry_on: exit codes, as in 75,100-111')
+    WHEN NEW.output_limit IS NOT NULL AND (typeof(NEW.output_limit) <> 'integer' OR NEW.output_limit NOT BETWEEN 0 AND 9007199254740992) THEN RAISE(ABORT, 'output_limit: bytes, 0 to 9007199254740992')
+    WHEN NEW.leave_children IS NOT NULL AND (NEW.leave_children <> 0 AND NEW.leave_children <> 1) THEN RAISE(ABORT, 'leave_children: 0 or 1')
+    WHEN NEW.cwd IS NOT NULL AND (typeof(NEW.cwd) <> 'text' OR length(CAST(NEW.cwd AS BLOB)) > 4096 OR instr(NEW.cwd, char(0))) THEN RAISE(ABORT, 'cwd: at most 4096 bytes of text without NUL')
+    WHEN NEW.env IS NOT NULL AND (CASE WHEN typeof(NEW.env) <> 'text' OR NOT json_valid(NEW.env) OR length(CAST(NEW.env AS BLOB)) > 131072 THEN 1
+      WHEN json_type(NEW.env) <> 'object' THEN 1
+      ELSE EXISTS (SELECT 1 FROM json_each(NEW.env) WHERE type <> 'text' OR key = '' OR instr(key, '=') OR instr(key || value, char(0))) END) THEN RAISE(ABORT, 'env: a JSON object of texts, at most 131072 bytes')
+    WHEN NEW.env_file IS NOT NULL AND (typeof(NEW.env_file) <> 'text' OR length(CAST(NEW.env_file AS BLOB)) > 4096 OR instr(NEW.env_file, char(0))) THEN RAISE(ABORT, 'env_file: at most 4096 bytes of text without NUL')
+    WHEN NEW.user IS NOT NULL AND (typeof(NEW.user) <> 'text' OR length(CAST(NEW.user AS BLOB)) > 4096 OR instr(NEW.user, char(0))) THEN RAISE(ABORT, 'user: at most 4096 bytes of text without NUL')
+    WHEN NEW.nice IS NOT NULL AND (typeof(NEW.nice) <> 'integer' OR NEW.nice NOT BETWEEN -20 AND 19) THEN RAISE(ABORT, 'nice: a number, -20 to 19')
+    WHEN NEW.ionice IS NOT NULL AND (typeof(NEW.ionice) <> 'text' OR length(CAST(NEW.ionice AS BLOB)) > 4096 OR instr(NEW.ionice, char(0))) THEN RAISE(ABORT, 'ionice: at most 4096 bytes of text without NUL')
+    WHEN NEW.memory IS NOT NULL AND (typeof(NEW.memory) <> 'integer' OR NEW.memory NOT BETWEEN 1048576 AND 9007199254740992) THEN RAISE(ABORT, 'memory: bytes, 1048576 to 9007199254740992')
+    WHEN NEW.cpu IS NOT NULL AND (typeof(NEW.cpu) <> 'text' OR length(CAST(NEW.cpu AS BLOB)) > 4096 OR instr(NEW.cpu, char(0))) THEN RAISE(ABORT, 'cpu: at most 4096 bytes of text without NUL')
+    WHEN NEW.metadata IS NOT NULL AND (CASE WHEN typeof(NEW.metadata) <> 'text' OR NOT json_valid(NEW.metadata) OR length(CAST(NEW.metadata AS BLOB)) > 4096 THEN 1
+      WHEN json_type(NEW.metadata) <> 'object' THEN 1
+      ELSE EXISTS (SELECT 1 FROM json_each(NEW.metadata) WHERE type <> 'text' OR key = '' OR instr(key, '=') OR instr(key || value, char(0)) OR key NOT GLOB '[A-Za-z0-9]*' OR key GLOB '*[^A-Za-z0-9._:/-]*' OR length(key) > 100)
+        OR (SELECT count(*) FROM json_each(NEW.metadata)) > 32 END) THEN RAISE(ABORT, 'metadata: a JSON object of texts, at most 4096 bytes and 32 keys; a key is a letter or digit, then letters, digits and . _ - : /')
+    WHEN NEW.on_failure IS NOT NULL AND (typeof(NEW.on_failure) <> 'text' OR length(CAST(NEW.on_failure AS BLOB)) > 4096 OR instr(NEW.on_failure, char(0))) THEN RAISE(ABORT, 'on_failure: at most 4096 bytes of text without NUL')
+    WHEN NEW.on_success IS NOT NULL AND (typeof(NEW.on_success) <> 'text' OR length(CAST(NEW.on_success AS BLOB)) > 4096 OR instr(NEW.on_success, char(0))) THEN RAISE(ABORT, 'on_success: at most 4096 bytes of text without NUL')
+    WHEN NEW.on_recovery IS NOT NULL AND (typeof(NEW.on_recovery) <> 'text' OR length(CAST(NEW.on_recovery AS BLOB)) > 4096 OR instr(NEW.on_recovery, char(0))) THEN RAISE(ABORT, 'on_recovery: at most 4096 bytes of text without NUL')
+    WHEN NEW.on_output IS NOT NULL AND (typeof(NEW.on_output) <> 'text' OR length(CAST(NEW.on_output AS BLOB)) > 4096 OR instr(NEW.on_output, char(0))) THEN RAISE(ABORT, 'on_output: at most 4096 bytes of text without NUL')
   END;
   SELECT RAISE(ABORT, 'input: text or BLOB, at most 16777216 bytes')
     WHERE typeof(NEW.input) = 'integer' OR typeof(NEW.input) = 'real' OR length(CAST(NEW.input AS BLOB)) > 16777216;
@@ -117,7 +171,13 @@ BEGIN
     NOT ordered, CASE WHEN coalesce(NEW.run_at, now) <= now AND NEW.lane IS NULL AND NOT ordered THEN 'pending' ELSE 'scheduled' END,
     coalesce(NEW.queue, 'default'), coalesce(NEW.job, 'command'), NEW.args, NEW.label, coalesce(NEW.priority, 5), coalesce(NEW.run_at, now), NEW.expires_at,
     NEW.max_attempts, coalesce(NEW.max_losses, 3), NEW.unique_key, NEW.lane, nullif((coalesce(length(CAST(NEW.input AS BLOB)), 0) > 0) + 2 * ordered, 0),
-    now, NEW.created_by, now, nullif(json_patch('{}', json_object({option_object})), '{}')
+    now, NEW.created_by, now, nullif(json_patch('{}', json_object(
+      'unique_for', NEW.unique_for, 'unique_states', NEW.unique_states, 'timeout', NEW.timeout, 'kill_after', NEW.kill_after,
+      'backoff', NEW.backoff, 'backoff_delay', NEW.backoff_delay, 'backoff_max', NEW.backoff_max, 'retry_on', NEW.retry_on,
+      'output_limit', NEW.output_limit, 'leave_children', json(CASE NEW.leave_children WHEN 1 THEN 'true' END), 'cwd', NEW.cwd,
+      'env', json(NEW.env), 'env_file', NEW.env_file, 'user', NEW.user, 'nice', NEW.nice, 'ionice', NEW.ionice, 'memory', NEW.memory,
+      'cpu', NEW.cpu, 'metadata', json(NEW.metadata), 'on_failure', NEW.on_failure, 'on_success', NEW.on_success,
+      'on_recovery', NEW.on_recovery, 'on_output', NEW.on_output)), '{}')
   FROM (SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) AS now,
     coalesce(json_array_length(NEW.after), 0) + coalesce(json_array_length(NEW.after_any), 0) > 0 AS ordered);
   INSERT OR REPLACE INTO {unique_keys} (unique_key, task_id, free_at, states)

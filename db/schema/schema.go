@@ -31,9 +31,6 @@ const (
 	Postgres = "postgres"
 )
 
-// optionDialects maps each folder to the SQL about task options in its dialect.
-var optionDialects = map[string]*optionDialect{SQLite: sqliteOptions, Postgres: postgresOptions}
-
 // Migration is a numbered file.
 type Migration struct {
 	Version int
@@ -42,8 +39,8 @@ type Migration struct {
 	folder  string
 }
 
-// template returns the text with marks for the task options.
-func (m Migration) template() string {
+// Text returns the statements of a migration. The names of tables are in braces.
+func (m Migration) Text() string {
 	if m.SQL != "" {
 		return m.SQL
 	}
@@ -53,9 +50,6 @@ func (m Migration) template() string {
 	}
 	return string(text)
 }
-
-// Text returns the statements of a migration. The names of tables are in braces.
-func (m Migration) Text() string { return withTaskOptions(m.template(), optionDialects[m.folder]) }
 
 // Migrations returns the numbered files in a folder, in order.
 func Migrations(folder string) []Migration {
@@ -105,7 +99,7 @@ func Columns() map[string]bool {
 	all := map[string]bool{}
 	for _, m := range Migrations(SQLite) {
 		table := ""
-		for line := range strings.Lines(m.template()) {
+		for line := range strings.Lines(m.Text()) {
 			if name, ok := strings.CutPrefix(line, "CREATE TABLE {"); ok {
 				table, _, _ = strings.Cut(name, "}")
 			} else if strings.HasPrefix(line, ")") {

@@ -56,13 +56,6 @@ func (s *Statement) With(parts Parts) *Statement {
 // Literal returns a text as a literal of SQL, for a part of a statement that accepts no parameter.
 func Literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// Fill replaces each mark whose name is in p by the part of that name. It changes no other marks and no question marks of parameters.
-func (p Parts) Fill(template string) string {
-	r := renderer{dialect: &Dialect{}, parts: p, noAlias: true, keep: true}
-	r.render(template)
-	return r.out.String()
-}
-
 // Series is a template for statements that repeat a part n times, such as a row of values.
 type Series struct {
 	Template  string // {parts} stands for n repetitions of Part, and {after_parts} for the number of the next parameter
@@ -115,7 +108,6 @@ type renderer struct {
 	out     strings.Builder
 	params  int             // how many parameters the renderer has numbered; used only if dialect.Numbered is set
 	noAlias bool            // if true, the renderer adds no alias to a name, and does not use the fragments of the dialect
-	keep    bool            // if true, the renderer replaces only the marks with a name in the field "parts", and copies all others
 	marks   map[string]bool // set of the names of all marks that were rendered; may be nil
 }
 
@@ -174,10 +166,6 @@ func (r *renderer) mark(name string, aliased bool) {
 	}
 	if ok {
 		r.render(part)
-		return
-	}
-	if r.keep {
-		r.out.WriteString("{" + name + "}")
 		return
 	}
 	r.out.WriteString(r.dialect.Prefix)

@@ -96,14 +96,6 @@ func TestADefinitionHasNoAlias(t *testing.T) {
 	}
 }
 
-func TestFillKeepsOtherMarks(t *testing.T) {
-	parts := Parts{"key": "nice", "check": "NEW.{key} > {low}", "low": "-20", "name": Literal("nice?")}
-	const want = "SELECT 'nice?', '{key}', ? FROM {tasks} AS t WHERE NEW.nice > -20 -- {key}"
-	if got := parts.Fill("SELECT {name}, '{key}', ? FROM {tasks} AS t WHERE {check} -- {key}"); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-}
-
 func TestStatementsForOneUseAreNotCached(t *testing.T) {
 	var d Dialect
 	d.Text(&Statement{Template: "SELECT 1", Once: true})

@@ -7,7 +7,31 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> 'reason' AS
   (SELECT CAST('[' || coalesce(string_agg(on_id::text, ',' ORDER BY on_id), '') || ']' AS json) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 0) AS after,
   (SELECT CAST('[' || coalesce(string_agg(on_id::text, ',' ORDER BY on_id), '') || ']' AS json) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 1) AS after_any,
   t.schedule, t.batch, utc(t.run_at) AS run_at, utc(t.expires_at) AS expires_at, t.attempt, t.max_attempts, t.losses, t.max_losses,
-  {option_values},
+  seconds(whole(t.options ->> 'unique_for')) AS unique_for,
+  t.options ->> 'unique_states' AS unique_states,
+  seconds(whole(t.options ->> 'timeout')) AS timeout,
+  seconds(coalesce(whole(t.options ->> 'kill_after'), 10000)) AS kill_after,
+  coalesce(t.options ->> 'backoff', 'exponential') AS backoff,
+  seconds(coalesce(whole(t.options ->> 'backoff_delay'), 10000)) AS backoff_delay,
+  seconds(coalesce(whole(t.options ->> 'backoff_max'), 3600000)) AS backoff_max,
+  t.options ->> 'retry_on' AS retry_on,
+  coalesce(whole(t.options ->> 'output_limit'), 1048576) AS output_limit,
+  coalesce(CASE WHEN t.options ->> 'leave_children' = 'true' THEN 1 ELSE 0 END, 0) AS leave_children,
+  t.options ->> 'path' AS path,
+  t.options ->> 'cwd' AS cwd,
+  t.options -> 'env' AS env,
+  t.options ->> 'env_file' AS env_file,
+  t.options ->> 'user' AS user,
+  coalesce(whole(t.options ->> 'nice'), 0) AS nice,
+  t.options ->> 'ionice' AS ionice,
+  whole(t.options ->> 'memory') AS memory,
+  t.options ->> 'cpu' AS cpu,
+  t.options -> 'metadata' AS metadata,
+  t.options ->> 'on_failure' AS on_failure,
+  t.options ->> 'on_success' AS on_success,
+  t.options ->> 'on_recovery' AS on_recovery,
+  t.options ->> 'on_output' AS on_output,
+  t.options ->> 'event' AS event,
   CASE WHEN t.parts & 1 = 1 THEN coalesce((SELECT octet_length(data) FROM inputs WHERE task_id = t.id), -1) ELSE 0 END AS input_bytes,
   t.generation_id, w.id AS worker_id, w.name AS worker, utc(nullif(t.lease_expires_at, 0)) AS lease_expires_at, utc(c.requested_at) AS cancel_requested_at,
   CASE WHEN t.waits = 1 THEN (SELECT utc(paused_at) FROM task_pauses WHERE task_id = t.id) END AS paused_at,
@@ -57,7 +81,11 @@ FROM schedules AS s LEFT JOIN tasks AS t ON t.id = s.last_task_id;
 CREATE VIEW enqueue AS
 SELECT NULL::text AS job, NULL::text AS args, NULL::text AS label, NULL::text AS queue, NULL::bigint AS priority, NULL::text AS lane, NULL::text AS unique_key,
   NULL::text AS after, NULL::text AS after_any, NULL::bigint AS run_at, NULL::bigint AS expires_at, NULL::bigint AS max_attempts, NULL::bigint AS max_losses,
-  {option_columns}, NULL::bytea AS input,
+  NULL::bigint AS unique_for, NULL::text AS unique_states, NULL::bigint AS timeout, NULL::bigint AS kill_after, NULL::text AS backoff,
+  NULL::bigint AS backoff_delay, NULL::bigint AS backoff_max, NULL::text AS retry_on, NULL::bigint AS output_limit,
+  NULL::bigint AS leave_children, NULL::text AS cwd, NULL::text AS env, NULL::text AS env_file, NULL::text AS user, NULL::bigint AS nice,
+  NULL::text AS ionice, NULL::bigint AS memory, NULL::text AS cpu, NULL::text AS metadata, NULL::text AS on_failure,
+  NULL::text AS on_success, NULL::text AS on_recovery, NULL::text AS on_output, NULL::bytea AS input,
   NULL::text AS created_by, NULL::bigint AS id
 WHERE false;
 
@@ -95,7 +123,34 @@ BEGIN
     WHEN NEW.expires_at NOT BETWEEN 0 AND 253402300799999 THEN 'expires_at: milliseconds since 1970, up to the year 9999'
     WHEN NEW.max_attempts NOT BETWEEN 1 AND 2147483647 THEN 'max_attempts: 1 to 2147483647'
     WHEN NEW.max_losses NOT BETWEEN 0 AND 2147483647 THEN 'max_losses: 0 to 2147483647'
-{option_checks}
+    WHEN NEW.unique_for NOT BETWEEN 1 AND 315360000000 THEN 'unique_for: milliseconds, 1 to 315360000000'
+    WHEN octet_length(NEW.unique_states) > 4096 THEN 'unique_states: at most 4096 bytes of text without NUL'
+    WHEN NEW.timeout NOT BETWEEN 1 AND 315360000000 THEN 'timeout: milliseconds, 1 to 315360000000'
+    WHEN NEW.kill_after NOT BETWEEN 0 AND 315360000000 THEN 'kill_after: milliseconds, 0 to 315360000000'
+    WHEN NEW.backoff NOT IN ('fixed', 'linear', 'exponential') THEN 'backoff: one of fixed, linear, exponential'
+    WHEN NEW.backoff_delay NOT BETWEEN 0 AND 315360000000 THEN 'backoff_delay: milliseconds, 0 to 315360000000'
+    WHEN NEW.backoff_max NOT BETWEEN 0 AND 315360000000 THEN 'backoff_max: milliseconds, 0 to 315360000000'
+    WHEN NEW.retry_on !~ '^[0-9,-]+$' OR NEW.retry_on ~ '\n' OR octet_length(NEW.retry_on) > 1000 THEN 'retry_on: exit codes, as in 75,100-111'
+    WHEN NEW.output_limit NOT BETWEEN 0 AND 9007199254740992 THEN 'output_limit: bytes, 0 to 9007199254740992'
+    WHEN NEW.leave_children <> 0 AND NEW.leave_children <> 1 THEN 'leave_children: 0 or 1'
+    WHEN octet_length(NEW.cwd) > 4096 THEN 'cwd: at most 4096 bytes of text without NUL'
+    WHEN CASE WHEN NEW.env IS NULL THEN false
+      WHEN octet_length(NEW.env) > 131072 OR NEW.env !~ '^\s*\{' OR NOT is_jsonb(NEW.env) THEN true
+      ELSE EXISTS (SELECT 1 FROM json_each(NEW.env::json) AS e WHERE json_typeof(e.value) <> 'string' OR e.key = '' OR strpos(e.key, '=') > 0) END THEN 'env: a JSON object of texts, at most 131072 bytes'
+    WHEN octet_length(NEW.env_file) > 4096 THEN 'env_file: at most 4096 bytes of text without NUL'
+    WHEN octet_length(NEW.user) > 4096 THEN 'user: at most 4096 bytes of text without NUL'
+    WHEN NEW.nice NOT BETWEEN -20 AND 19 THEN 'nice: a number, -20 to 19'
+    WHEN octet_length(NEW.ionice) > 4096 THEN 'ionice: at most 4096 bytes of text without NUL'
+    WHEN NEW.memory NOT BETWEEN 1048576 AND 9007199254740992 THEN 'memory: bytes, 1048576 to 9007199254740992'
+    WHEN octet_length(NEW.cpu) > 4096 THEN 'cpu: at most 4096 bytes of text without NUL'
+    WHEN CASE WHEN NEW.metadata IS NULL THEN false
+      WHEN octet_length(NEW.metadata) > 4096 OR NEW.metadata !~ '^\s*\{' OR NOT is_jsonb(NEW.metadata) THEN true
+      ELSE EXISTS (SELECT 1 FROM json_each(NEW.metadata::json) AS e WHERE json_typeof(e.value) <> 'string' OR e.key = '' OR strpos(e.key, '=') > 0 OR e.key !~ '^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$' OR e.key ~ '\n')
+        OR (SELECT count(*) FROM json_each(NEW.metadata::json)) > 32 END THEN 'metadata: a JSON object of texts, at most 4096 bytes and 32 keys; a key is a letter or digit, then letters, digits and . _ - : /'
+    WHEN octet_length(NEW.on_failure) > 4096 THEN 'on_failure: at most 4096 bytes of text without NUL'
+    WHEN octet_length(NEW.on_success) > 4096 THEN 'on_success: at most 4096 bytes of text without NUL'
+    WHEN octet_length(NEW.on_recovery) > 4096 THEN 'on_recovery: at most 4096 bytes of text without NUL'
+    WHEN octet_length(NEW.on_output) > 4096 THEN 'on_output: at most 4096 bytes of text without NUL'
     ELSE wrong END;
   IF octet_length(NEW.input) > 16777216 THEN wrong := 'input: text or BLOB, at most 16777216 bytes'; END IF;
   IF coalesce(NEW.unique_key, '') = '' AND (NEW.unique_for IS NOT NULL OR NEW.unique_states IS NOT NULL) THEN
@@ -109,7 +164,13 @@ BEGIN
     coalesce(NEW.queue, 'default'), coalesce(NEW.job, 'command'), NEW.args, NEW.label, coalesce(NEW.priority, 5), coalesce(NEW.run_at, at), NEW.expires_at,
     NEW.max_attempts, coalesce(NEW.max_losses, 3), NEW.unique_key, NEW.lane,
     nullif(CASE WHEN octet_length(NEW.input) > 0 THEN 1 ELSE 0 END + CASE WHEN ordered THEN 2 ELSE 0 END, 0), at, NEW.created_by, at,
-    CAST(nullif(json_strip_nulls(json_build_object({option_object}))::text, '{}') AS json))
+    CAST(nullif(json_strip_nulls(json_build_object(
+      'unique_for', NEW.unique_for, 'unique_states', NEW.unique_states, 'timeout', NEW.timeout, 'kill_after', NEW.kill_after,
+      'backoff', NEW.backoff, 'backoff_delay', NEW.backoff_delay, 'backoff_max', NEW.backoff_max, 'retry_on', NEW.retry_on,
+      'output_limit', NEW.output_limit, 'leave_children', CASE NEW.leave_children WHEN 1 THEN true END, 'cwd', NEW.cwd, 'env', NEW.env::json,
+      'env_file', NEW.env_file, 'user', NEW.user, 'nice', NEW.nice, 'ionice', NEW.ionice, 'memory', NEW.memory, 'cpu', NEW.cpu,
+      'metadata', NEW.metadata::json, 'on_failure', NEW.on_failure, 'on_success', NEW.on_success, 'on_recovery', NEW.on_recovery,
+      'on_output', NEW.on_output))::text, '{}') AS json))
   ON CONFLICT (unique_key) WHERE unique_key IS NOT NULL AND finished_at IS NULL DO NOTHING RETURNING id INTO NEW.id;
   IF NOT FOUND THEN RETURN NULL; END IF;
   IF EXISTS (SELECT 1 FROM unique_keys AS held LEFT JOIN tasks AS holder ON holder.id = held.task_id WHERE held.unique_key = NEW.unique_key
