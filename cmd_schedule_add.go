@@ -8,7 +8,6 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/await"
-	"example.com/runner/internal/batch"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
@@ -57,7 +56,6 @@ program now.
 EXPR has the fields of cron: minute, hour, day of month, month, day of week. A
 field can have lists, ranges, steps and names (jan, MON). If both the day of
 month and the day of week are set, a day that matches one of them is enough.
-0~30 or ~ picks one time for good, from the schedule's and the machine's name.
 EXPR can also be @hourly, @daily, @weekly, @monthly, @yearly, @every 90s or
 @reboot. @reboot ticks when the first worker starts after the machine has booted
 (Linux).
@@ -121,7 +119,7 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 				Hint("--zone %s --cron '%s'", zone, strings.Join(times[1:], " "))
 		}
 	}
-	s := jobs.Schedule{Name: name, Cron: strings.Join(batch.PickTimes(times, name), " "), Zone: zone, Spec: task.Spec,
+	s := jobs.Schedule{Name: name, Cron: strings.Join(times, " "), Zone: zone, Spec: task.Spec,
 		Overlap: jobs.Overlap(cli.Get[string](c, "overlap")), CatchUp: jobs.CatchUp(cli.Get[string](c, "catch-up")),
 		CatchUpWindow: cli.Get[time.Duration](c, "catch-up-window"), Jitter: cli.Get[time.Duration](c, "jitter"),
 		AlertAfter: cli.Get[time.Duration](c, "alert-after")}

@@ -62,16 +62,15 @@ EXIT STATUS
 func scheduleImportCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "import", Usage: "add the entries of a crontab",
-		UsageText: "runner schedule import FILE|- [--system] [--update] [--skip-refused]\n" +
-			"[--prefix TEXT] [--dry-run]",
+		UsageText: "runner schedule import FILE|- [--system] [--update] [--prefix TEXT] [--dry-run]",
 		Flags: []cli.Flag{cli.TextOption("prefix", "TEXT", "text to put before the name of each schedule", ""),
 			cli.BoolOption("system", "FILE has a column for the user, as /etc/crontab has"),
 			cli.BoolOption("update", "change existing schedules that differ"),
-			cli.BoolOption("skip-refused", "if import rejects some lines, import the other lines and exit 1"), cli.DryRunOption()},
+			cli.DryRunOption()},
 		Description: `EXAMPLES
   crontab -l | runner schedule import - --dry-run
   crontab -l | runner schedule import - && crontab -r
-  runner schedule import /etc/crontab --system --skip-refused
+  runner schedule import /etc/crontab --system
 
 FILE is the crontab of a user, as crontab -l prints it. Environment lines apply
 to the entries below them. SHELL sets the shell of the commands, CRON_TZ sets
@@ -79,8 +78,7 @@ the time zone, and RANDOM_DELAY becomes --jitter. As in cron, the first % ends a
 command, and the text after it is the input of the command. Commands run in the
 home directory of the user. MAILTO becomes a hook (--on-output) that mails the
 end of the output with sendmail. Some lines of cron have no equivalent in
-runner. import names all these lines and imports nothing; with --skip-refused it
-imports the other lines.
+runner. import names all these lines and imports nothing.
 
 With --system the sixth field of an entry is a user. Root imports the entries of
 all users, with --user; the worker must then run as root. Others import only
@@ -88,12 +86,11 @@ their own entries.
 
 import names each schedule after its command. If you import the same file again,
 nothing changes. import does not overwrite an existing schedule that differs,
-except with --update, which also names schedules whose lines are gone.
+except with --update. It removes no schedule whose line is gone.
 
 EXIT STATUS
   0   each entry of the file is a schedule now
-  1   a line was rejected, or there is no database; nothing was changed.
-      With --skip-refused, the other lines were imported
+  1   a line was rejected, or there is no database; nothing was changed
   2   invalid usage
   75  the database is busy, or the disk is full`,
 		Action: func(c *cli.Context) error {
@@ -128,9 +125,8 @@ func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*batch.Sche
 
 // applySchedules applies a file and prints the outcome for each schedule.
 func applySchedules(c *cli.Context, a *cli.App, f *batch.ScheduleFile, how runner.ApplyOptions) error {
-	importing := c.Command.Name == "import"
-	skip := importing && cli.Get[bool](c, "skip-refused")
-	create := !how.DryRun && (skip || f.Refused(false) == nil)
+	how.DryRun = how.DryRun || f.IsInvalid()
+	create := !how.DryRun
 	r, err := a.Open(c, create, runner.Options{})
 	if !create && errors.Is(err, jobs.ErrNoDatabase) { // without a database, compare the file with an empty temporary database
 		dir, tempErr := os.MkdirTemp("", "runner-")
@@ -144,28 +140,22 @@ func applySchedules(c *cli.Context, a *cli.App, f *batch.ScheduleFile, how runne
 		return err
 	}
 	defer r.Close()
-	if importing {
+	if c.Command.Name == "import" {
 		have, err := r.Schedules(c.Context)
 		if err != nil {
 			return err
 		}
-		f.KeepNames(have, !how.Keep)
-		if err := f.FindRefused(c.Context, r, how, skip); err != nil {
-			return err
-		}
+		f.KeepNames(have)
 	}
 	done, err := r.ApplySchedules(c.Context, f.Schedules, how)
-	if err != nil {
-		return f.Explain(err)
+	if err := f.Failure(err); err != nil {
+		return err
 	}
 	if err := batch.PrintApplied(a.Printer, done); err != nil {
 		return err
 	}
-	for _, note := range f.Notes {
-		a.Printer.Say("%s", note)
-	}
 	if how.DryRun {
 		a.Printer.Note("%s", f.Unchanged)
 	}
-	return f.Refused(true)
+	return nil
 }

@@ -4,14 +4,13 @@ package crontab
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
+	"example.com/runner/internal/pattern"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -21,15 +20,8 @@ type Table struct {
 	Schedules []jobs.Schedule
 	Lines     []int        // line numbers of the schedules, from 1
 	Refused   []*LineError // the lines that cannot be imported
-	Notes     []Note       // what the user should know of lines that are imported
 
 	bases []string // names of the schedules without the number that tells lines with the same command apart
-}
-
-// Note is a remark about some lines.
-type Note struct {
-	Lines []int
-	Text  string
 }
 
 // Options describe the machine that the crontab is from, and how to name the schedules.
@@ -40,20 +32,16 @@ type Options struct {
 	System bool   // whether each entry names a user, as in /etc/crontab
 	User   string // user who imports the crontab
 	Root   bool   // whether that user may import the entries of others
-	Host   string // name of the machine, so that random times differ between machines
 
 	// HomeOf returns the home directory of a user, or false if there's no such
-	// user. HasProgram reports whether a directory of PATH has a program; an
-	// empty path means the PATH of this process.
-	HomeOf     func(user string) (home string, ok bool)
-	HasProgram func(name, path string) bool
+	// user.
+	HomeOf func(user string) (home string, ok bool)
 }
 
 // LineError is an error in one line of a file.
 type LineError struct {
-	Line    int // number of the line, from 1
-	Err     error
-	Setting bool // whether the line sets a variable, on which the entries below it depend
+	Line int // number of the line, from 1
+	Err  error
 }
 
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
@@ -69,19 +57,18 @@ func lineError(line int, format string, args ...any) *LineError {
 // follow.
 type reader struct {
 	Options
-	tab      Table
-	shell    string
-	jitter   time.Duration
-	env      map[string]string
-	mailTo   string // where to mail the output of the next entries; empty for nowhere
-	mailFrom string // sender of these mails; empty for the default of the mail server
+	tab    Table
+	shell  string
+	jitter time.Duration
+	env    map[string]string
+	mailTo string // where to mail the output of the next entries; empty for nowhere
 }
 
 // Parse parses a crontab as cron does. A line that sets a variable applies to the entries below it. SHELL runs the commands (default
 // /bin/sh), CRON_TZ is the time zone, and RANDOM_DELAY is a jitter in minutes. In an entry the first % ends the command; the text after it
 // is the standard input, in which every further % is a newline. A % after a backslash is an ordinary character. MAILTO becomes a hook that
-// mails the output, from MAILFROM. Parse does not check the times, except that it picks a time for cronie's random ranges. It makes the
-// name of each schedule from its command, so the same crontab always gives the same names.
+// mails the output. Parse does not check the times. It makes the name of each schedule from its command, so the same crontab always gives
+// the same names.
 func Parse(text string, o Options) Table {
 	r := &reader{Options: o, shell: "/bin/sh", env: map[string]string{}}
 	n := 0
@@ -99,28 +86,13 @@ func Parse(text string, o Options) Table {
 	return r.tab
 }
 
-// note adds a remark about a line.
-func (r *reader) note(line int, text string) {
-	for i := range r.tab.Notes {
-		if note := &r.tab.Notes[i]; note.Text == text {
-			note.Lines = append(note.Lines, line)
-			return
-		}
-	}
-	r.tab.Notes = append(r.tab.Notes, Note{[]int{line}, text})
-}
-
 // line reads a line that is neither empty nor a comment.
 func (r *reader) line(n int, line string) *LineError {
 	if !utf8.ValidString(line) || strings.IndexByte(line, 0) >= 0 {
 		return lineError(n, "not UTF-8, or contains a NUL byte")
 	}
 	if name, value, ok := parseSetting(line); ok {
-		err := r.setting(n, name, value)
-		if err != nil {
-			err.Setting = true
-		}
-		return err
+		return r.setting(n, name, value)
 	}
 	return r.entry(n, line)
 }
@@ -143,14 +115,8 @@ func (r *reader) setting(n int, name, value string) *LineError {
 		if strings.ContainsFunc(value, func(c rune) bool { return !isOfAddress(c) }) {
 			return lineError(n, "invalid MAILTO %q; use addresses such as ann@example.com,bob", value)
 		}
-		if r.mailTo = value; value != "" {
-			r.note(n, "MAILTO: a hook (--on-output) mails the last 50 lines of the output of each task with sendmail")
-		}
-	case "MAILFROM":
-		if strings.ContainsFunc(value, func(c rune) bool { return !isOfAddress(c) }) {
-			return lineError(n, "invalid MAILFROM %q; use an address such as cron@example.com", value)
-		}
-		r.mailFrom = value
+		r.mailTo = value
+		return nil
 	case "RANDOM_DELAY":
 		minutes, err := strconv.Atoi(value)
 		if err != nil || minutes < 0 || minutes > 24*60 {
@@ -158,9 +124,7 @@ func (r *reader) setting(n int, name, value string) *LineError {
 		}
 		r.jitter = time.Duration(minutes) * time.Minute
 	}
-	if name != "MAILTO" && name != "MAILFROM" {
-		r.env[name] = value
-	}
+	r.env[name] = value
 	return nil
 }
 
@@ -171,12 +135,8 @@ func isOfAddress(c rune) bool {
 }
 
 // mailHook returns a command that mails the output of a task. Like cron, it uses sendmail.
-func mailHook(to, from string) string {
-	head := "To: " + to
-	if from != "" {
-		head = "From: " + from + `\n` + head
-	}
-	return `{ printf '` + head + `\nSubject: %s: %s\n\n' "$(uname -n)" "$RUNNER_EVENT_SCHEDULE"; cat; } | ` +
+func mailHook(to string) string {
+	return `{ printf 'To: ` + to + `\nSubject: %s: %s\n\n' "$(uname -n)" "$RUNNER_EVENT_SCHEDULE"; cat; } | ` +
 		`PATH=$PATH:/usr/sbin:/usr/lib sendmail -t -i`
 }
 
@@ -185,7 +145,7 @@ func (r *reader) entry(n int, line string) *LineError {
 	if err != nil {
 		return err
 	}
-	if word := firstWord(rest); isField(word) && !(isName(word) && r.hasProgram(word)) {
+	if word := firstWord(rest); sixthField().MatchString(word) {
 		return lineError(n, "%q looks like a sixth time field; use minute, hour, day of month, month, day of week, then the command", word)
 	}
 	user := r.User
@@ -204,16 +164,15 @@ func (r *reader) entry(n int, line string) *LineError {
 	if script[0] == '-' {
 		return lineError(n, "the command begins with %q, an option that only other crons know", firstWord(script))
 	}
-	when := Pick(fields, r.Host+" "+user+" "+script)
 	command := jobs.Command{Argv: []string{r.shell, "-c", script}, Path: r.shell, Dir: dir, Input: input}
 	if len(r.env) > 0 {
 		command.Env = maps.Clone(r.env)
 	}
 	base := nameOf(r.Prefix, script)
-	s := taskspec.WithDefaults(jobs.Schedule{Name: base, Cron: strings.Join(when, " "), Zone: r.Zone, Jitter: r.jitter,
+	s := taskspec.WithDefaults(jobs.Schedule{Name: base, Cron: strings.Join(fields, " "), Zone: r.Zone, Jitter: r.jitter,
 		Spec: command.With()})
 	if r.mailTo != "" {
-		s.Spec.OnOutput = mailHook(r.mailTo, r.mailFrom)
+		s.Spec.OnOutput = mailHook(r.mailTo)
 	}
 	if user != r.User {
 		s.Spec.User = user
@@ -223,19 +182,14 @@ func (r *reader) entry(n int, line string) *LineError {
 		return &LineError{Line: n, Err: err}
 	}
 	r.tab.Schedules, r.tab.Lines, r.tab.bases = append(r.tab.Schedules, s), append(r.tab.Lines, n), append(r.tab.bases, base)
-	r.describe(n, &s, script, !slices.Equal(fields, when))
 	return nil
 }
 
 // checkUser checks the user of an entry, and sets dir to the home of another user.
 func (r *reader) checkUser(n int, user, script string, dir *string) *LineError {
 	if !r.System {
-		word := firstWord(script)
-		next := strings.TrimLeft(script[len(word):], " \t")
-		_, isUser := r.homeOf(word)
-		// In a system crontab a command follows the user, and no option or operator.
-		if next != "" && !strings.ContainsRune("-&|<>;", rune(next[0])) && (word == "root" || isUser && !r.hasProgram(word)) {
-			return lineError(n, "%q is not a command: this looks like a system crontab, with a column for the user; add --system", word)
+		if firstWord(script) == "root" {
+			return lineError(n, "\"root\" is not a command: this looks like a system crontab, with a column for the user; add --system")
 		}
 		return nil
 	}
@@ -245,7 +199,7 @@ func (r *reader) checkUser(n int, user, script string, dir *string) *LineError {
 	if !r.Root {
 		return lineError(n, "the entry is of user %q, not %q; import it as root or as that user", user, r.User)
 	}
-	home, ok := r.homeOf(user)
+	home, ok := r.HomeOf(user)
 	if !ok {
 		return lineError(n, "unknown user %q", user)
 	}
@@ -255,52 +209,15 @@ func (r *reader) checkUser(n int, user, script string, dir *string) *LineError {
 	return nil
 }
 
-func (r *reader) homeOf(user string) (home string, ok bool) {
-	if r.HomeOf == nil {
-		return "", false
-	}
-	return r.HomeOf(user)
-}
-
-func (r *reader) hasProgram(name string) bool {
-	return r.HasProgram != nil && r.HasProgram(name, r.env["PATH"])
-}
-
 func firstWord(text string) string { return text[:strings.IndexAny(text+" ", " \t")] }
-
-// describe adds notes about an entry that runner runs in another way than cron.
-func (r *reader) describe(n int, s *jobs.Schedule, script string, random bool) {
-	if random {
-		r.note(n, "~: schedule add and import pick one time for good; here "+s.Cron)
-	}
-	if s.Spec.User != "" {
-		r.note(n, "entries of other users: their worker must run as root")
-	}
-	if s.Spec.LeaveChildren {
-		r.note(n, "a command stays in the background (&), so its process lives on (--leave-children); send its output to a file")
-	}
-	if testFirst(script) {
-		r.note(n, "if the test before && is false, the task counts as failed; write: if TEST; then COMMAND; fi")
-	}
-}
 
 // ampersand matches a quoted text, an operator with & that runs nothing in the
 // background, or the & that does (group 1).
-var ampersand = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`'[^']*'|"(?:[^"\\]|\\.)*"|\\.|&&|&>|[<>|]&|(&)`)
-})
+var ampersand = pattern.Lazy(`'[^']*'|"(?:[^"\\]|\\.)*"|\\.|&&|&>|[<>|]&|(&)`)
 
 // inBackground reports whether a script leaves a command in the background.
 func inBackground(script string) bool {
 	return slices.ContainsFunc(ampersand().FindAllStringSubmatch(script, -1), func(m []string) bool { return m[1] != "" })
-}
-
-// testFirst reports whether a script is TEST && COMMAND, as many lines of
-// Debian's packages are. cron ignores its exit status 1 if TEST is false.
-func testFirst(script string) bool {
-	first, rest, ok := strings.Cut(script, "&&")
-	return ok && !strings.Contains(first, "||") && !strings.Contains(rest, "||") && !strings.Contains(first, ";") &&
-		slices.Contains([]string{"test", "[", "[[", "command", "which", "type"}, firstWord(strings.TrimSpace(script)))
 }
 
 // parseSetting parses a line of the form NAME = value. The name and the value may be in quotes.

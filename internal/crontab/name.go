@@ -1,10 +1,12 @@
 package crontab
 
 import (
+	"cmp"
+	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"example.com/runner/internal/pattern"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -50,68 +52,23 @@ func ofFamily(name, base string) bool {
 	return ok && (rest == "" || err == nil && name == nthName(base, n))
 }
 
-// Gone returns the names of those existing schedules that look like the import
-// of a line with this prefix, although the table has no such line.
-func (t *Table) Gone(have []jobs.Schedule, prefix string) (names []string) {
-	kept := map[string]bool{}
-	for i := range t.Schedules {
-		kept[t.Schedules[i].Name] = true
-	}
-	for i := range have {
-		argv, err := taskspec.Argv(have[i].Spec.Args)
-		if err != nil || len(argv) != 3 || argv[1] != "-c" || have[i].Spec.Job != jobs.CommandJob {
-			continue
-		}
-		if name := have[i].Name; !kept[name] && ofFamily(name, nameOf(prefix, argv[2])) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
+// These parts of a command don't belong to its name: "cd DIRECTORY &&" and
+// assignments of variables, the directory of the program, and everything from
+// the first word with an operator.
+var (
+	prelude   = pattern.Lazy(`^(cd \S+\s*(&&|;)\s*|[^\s='"/-][^\s='"/]*=[^\s'"]*\s+)*`)
+	directory = pattern.Lazy(`^\S*/`)
+	operator  = pattern.Lazy(`\s\S*[|;&<>](.|\n)*`)
+	otherText = pattern.Lazy(`[^A-Za-z0-9._]+`)
+)
 
 // nameOf makes the name of a schedule from its command. For example, "cd /srv && ./backup.sh --full > log" becomes backup.sh-full.
 func nameOf(prefix, script string) string {
-	const most = 40
-	words := strings.Fields(script)
-	for len(words) > 1 { // skip "cd DIRECTORY" and assignments of variables
-		switch first := words[0]; {
-		case first == "cd" && len(words) > 3 && (words[2] == "&&" || words[2] == ";"):
-			words = words[3:]
-			continue
-		case first == "cd" && len(words) > 2 && strings.HasSuffix(words[1], ";"):
-			words = words[2:]
-			continue
-		case !strings.HasPrefix(first, "=") && strings.Contains(first, "=") && !strings.ContainsAny(first, "/'\"-"):
-			words = words[1:]
-			continue
-		}
-		break
+	name := strings.TrimSpace(script)
+	for _, part := range []*regexp.Regexp{prelude(), operator(), directory()} {
+		name = part.ReplaceAllString(name, "")
 	}
-	name := ""
-	for i, word := range words {
-		if i > 0 && (strings.ContainsAny(word, "|;&<>") || len(name) >= most) {
-			break
-		}
-		if i == 0 {
-			word = word[strings.LastIndexByte(strings.TrimRight(word, "/"), '/')+1:]
-		}
-		for _, r := range word {
-			if r >= utf8.RuneSelf || !strings.ContainsRune("._", r) && !isLetterOrDigit(r) {
-				r = '-'
-			}
-			if r != '-' || name != "" && name[len(name)-1] != '-' {
-				name += string(r)
-			}
-		}
-		name = strings.TrimRight(name, "-") + "-"
-	}
-	name = prefix + strings.TrimLeft(name[:min(len(name), most)], "._-")
-	if name = strings.TrimRight(name, "-."); name == strings.TrimRight(prefix, "-.") {
-		name = prefix + "command"
-	}
-	return name
-}
-
-func isLetterOrDigit(r rune) bool {
-	return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+	name = strings.TrimLeft(otherText().ReplaceAllString(name, "-"), "._-")
+	name = strings.TrimRight(name[:min(len(name), 40)], "._-")
+	return prefix + cmp.Or(name, "command")
 }
