@@ -102,7 +102,7 @@ func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duratio
 				return err
 			}
 		}
-		return t.run(beatWorker, now.UnixMilli(), w.leaked.Load(), w.number)
+		return t.run(touchWorker, now.UnixMilli(), w.number)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("heartbeat: %w", err)

@@ -82,7 +82,7 @@ func TestOpenFindsRunnersTablesInAnotherProgramsFile(t *testing.T) {
 	if _, err := open(Options{}); !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "several prefixes") {
 		t.Errorf(`two prefixes: got error %v, want %v with "several prefixes"`, err, jobs.ErrSchema)
 	}
-	change(t, path, "ALTER TABLE other_workers DROP COLUMN leaked")
+	change(t, path, "ALTER TABLE other_workers DROP COLUMN pid_namespace")
 	if _, err := open(Options{Beside: true, Prefix: "other_"}); !errors.Is(err, jobs.ErrSchema) ||
 		!strings.Contains(err.Error(), "workers") {
 		t.Errorf(`tables without a column: got error %v, want %v with "workers"`, err, jobs.ErrSchema)

@@ -80,7 +80,7 @@ func TestOpenRejectsOtherFilesAndKeepsThem(t *testing.T) {
 		}},
 		"one without a column": {"schema", func(path string) {
 			create(t, path)
-			change(t, path, "ALTER TABLE workers DROP COLUMN leaked")
+			change(t, path, "ALTER TABLE workers DROP COLUMN pid_namespace")
 		}},
 		"one with a view for a table": {"schema", func(path string) {
 			create(t, path)

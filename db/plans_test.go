@@ -102,7 +102,6 @@ var plans = statementtest.Plans{
 	"selectDeadlines": {Text: selectDeadlines,
 		By:    []string{"cancel_requests USING INTEGER PRIMARY KEY (rowid=?)", "workers USING INTEGER PRIMARY KEY (rowid=?)"},
 		Allow: []string{"SCAN tasks USING INDEX tasks_running"}},
-	"beatWorker":   {Text: beatWorker, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"touchWorker":  {Text: touchWorker, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"loseWorker":   {Text: loseWorker, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"selectClaims": {Text: selectClaims, By: []string{"INDEX tasks_running (worker=?)"}},

@@ -18,13 +18,8 @@ var insertWorker = command(`INSERT INTO {workers} (id, name, host, boot_id, pid,
 	pid_namespace, "user", uid, version, slots, queues, jobs, state,
 	lease, started_at, beat_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?) RETURNING number`)
 
-// touchWorker and beatWorker record a heartbeat of a worker. beatWorker also records the number of leaked functions: functions that still
-// run although their attempts have ended. Parameters of touchWorker: [1] the current time, [2] the number of the worker. Parameters of
-// beatWorker: [1] the current time, [2] the number of leaked functions, [3] the number of the worker.
-var (
-	touchWorker = command(`UPDATE {workers} SET beat_at = ? WHERE number = ?`)
-	beatWorker  = command(`UPDATE {workers} SET beat_at = ?, leaked = ? WHERE number = ?`)
-)
+// touchWorker records a heartbeat of a worker. Parameters: [1] the current time, [2] the number of the worker.
+var touchWorker = command(`UPDATE {workers} SET beat_at = ? WHERE number = ?`)
 
 // setWorkerState sets the state of a worker, unless the worker is draining. Parameters: [1] the new state, [2] the number of the worker.
 var setWorkerState = command(`UPDATE {workers} SET state = ? WHERE number = ? AND state <> 'draining'`)
@@ -46,7 +41,7 @@ WHERE number IN (SELECT worker FROM {tasks} WHERE state = 'running' AND worker <
 // selectWorkers lists the workers that have not ended and whose last heartbeat is not older than the time in the parameter [1]. Index:
 // workers_live.
 var selectWorkers = query(`SELECT id, name, host, boot_id, pid, pid_namespace, "user", uid, version, slots, queues, jobs, state,
-	lease, leaked, started_at, beat_at,
+	lease, started_at, beat_at,
 	(SELECT {json_list}(id) FROM (SELECT id FROM {tasks} WHERE worker = workers.number AND state = 'running'
 	ORDER BY id) AS claims) AS running
 FROM {workers} WHERE ended_at IS NULL AND beat_at >= ? ORDER BY started_at, id`)
@@ -62,7 +57,6 @@ type Worker struct {
 	claimer        *claimer
 	attemptCounter attemptCounter
 	hooks          jobs.Hooks   // see SetHooks
-	leaked         atomic.Int64 // the number that SetLeaked has set
 	slowPath       atomic.Int64 // how many of the next calls of Cycle skip the fast path (fastpath.go); 0 or less for none
 }
 
@@ -115,9 +109,6 @@ func (w *Worker) SetState(ctx context.Context, state string) error {
 	return w.db.update(ctx, normal, func(t *tx) error { return t.run(setWorkerState, state, w.number) })
 }
 
-// SetLeaked sets the number of functions that still run although the worker has released their slots. The next Beat records it.
-func (w *Worker) SetLeaked(n int64) { w.leaked.Store(n) }
-
 // Sync writes a heartbeat and waits until its commit is on the disk. All earlier commits are then on the disk, too.
 func (w *Worker) Sync(ctx context.Context, now time.Time) error {
 	return w.db.update(ctx, synced, func(t *tx) error { return t.run(touchWorker, now.UnixMilli(), w.number) })
@@ -165,7 +156,6 @@ func (d *DB) Workers(ctx context.Context, since time.Time) ([]WorkerInfo, error)
 		Jobs      text   `db:"jobs"`
 		State     string `db:"state"`
 		Lease     number `db:"lease"`
-		Leaked    int    `db:"leaked"`
 		StartedAt number `db:"started_at"`
 		BeatAt    number `db:"beat_at"`
 		Running   text   `db:"running"`
@@ -173,7 +163,7 @@ func (d *DB) Workers(ctx context.Context, since time.Time) ([]WorkerInfo, error)
 	var invalid error
 	workers, err := readAs(ctx, d, func(r *row) WorkerInfo {
 		w := WorkerInfo{ID: r.ID, Name: r.Name, Host: r.Host, BootID: r.BootID, PID: r.PID, Namespace: r.Namespace, User: r.User,
-			UID: r.UID, Version: r.Version, Slots: r.Slots, State: r.State, Lease: r.Lease.duration(), Leaked: r.Leaked,
+			UID: r.UID, Version: r.Version, Slots: r.Slots, State: r.State, Lease: r.Lease.duration(),
 			StartedAt: r.StartedAt.time(), BeatAt: r.BeatAt.time()}
 		for _, part := range []struct {
 			text text

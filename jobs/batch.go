@@ -29,6 +29,7 @@ type BatchTask[In any] struct {
 
 // End ends this task with an error, or completes it with nil, before the function returns. The errors of RetryIn, Snooze and Cancel have
 // their usual meanings. The worker writes the outcome to the database soon after the call, so that a later crash does not repeat this task.
+// The outcome of the last open task of a call waits until the function returns.
 // After the call the function must not work on the task any more, because the next attempt of the task may start at once. Only the first
 // call has an effect. Many goroutines may call End at the same time.
 func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
@@ -43,7 +44,7 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 // runner.Options). The context ctx also ends when the contexts of all remaining tasks have ended; a task remains until the function calls
 // End for it. The context ctx belongs to no task, so pass BatchTask.Context, not ctx, to the functions of package runner.
 //
-// A batch takes one slot of the worker until the function returns, even if the function has called End for each task. When a worker claims
+// A batch takes one slot of the worker until the function returns. When a worker claims
 // a task of the job, it claims up to n-1 more tasks of the job in the same queue, in the usual order. The parameter "tasks" of the function
 // has the same order. The worker takes only tasks that are due, and does not wait for a full batch. So a task starts at once while a slot
 // is free. If all slots are taken, more tasks become due until a slot is free, so the next batch is larger. With Handler.WaitToFill the
@@ -161,19 +162,22 @@ func (m *batchMember) finish(result json.RawMessage, err error, panicked *guard.
 	m.once.Do(func() {
 		m.result, m.err, m.panicked = result, err, panicked
 		m.call.ended(m)
-		close(m.ended)
 	})
 }
 
-// batchCall is a call of a batch function. A task of the call is open until the function ends it. When the contexts of all open tasks have
+// batchCall is a call of a batch function. A task of the call is open until the
+// function ends it. The last one stays open until the function returns: its
+// attempt keeps the slot of the batch. When the contexts of all open tasks have
 // ended, batchCall ends the context of the function.
 type batchCall struct {
 	cancel context.CancelCauseFunc
 
-	mu    sync.Mutex
-	open  int   // number of open tasks
-	live  int   // number of open tasks whose contexts have not ended
-	cause error // context.Cause of the task whose context ended last
+	mu       sync.Mutex
+	open     int          // number of open tasks
+	live     int          // number of open tasks whose contexts have not ended
+	cause    error        // context.Cause of the task whose context ended last
+	last     *batchMember // last open task, if the function has ended it
+	returned bool         // whether the function has returned
 }
 
 // add adds a task to the call, and watches the context of the task.
@@ -188,15 +192,30 @@ func (c *batchCall) add(m *batchMember) {
 	})
 }
 
-// ended records that a task of the call is not open any more.
+// ended closes a task of the call whose outcome is set.
 func (c *batchCall) ended(m *batchMember) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.open == 1 && !c.returned {
+		c.last = m
+		return
+	}
 	if m.detach() {
 		c.live--
 	}
 	c.open--
 	c.check()
+	close(m.ended)
+}
+
+// end closes the last task, because the function has returned.
+func (c *batchCall) end() {
+	c.mu.Lock()
+	c.returned = true
+	c.mu.Unlock()
+	if c.last != nil {
+		c.ended(c.last)
+	}
 }
 
 // check ends the context of the function if there are open tasks and the contexts of all of them have ended.
@@ -217,13 +236,13 @@ func batchTasks[In any](members []*batchMember) []BatchTask[In] {
 }
 
 // runBatch calls the function of a batch. Then it ends the tasks that the function has not ended.
-func runBatch(all *gather.Call, call func(context.Context, []*batchMember) error) {
-	members := make([]*batchMember, len(all.Values))
-	ctx, cancel := context.WithCancelCause(all.Context())
+func runBatch(all []any, call func(context.Context, []*batchMember) error) {
+	members := make([]*batchMember, len(all))
+	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	c := &batchCall{cancel: cancel, open: len(members), live: len(members)}
 	for i := range members {
-		members[i] = all.Values[i].(*batchMember)
+		members[i] = all[i].(*batchMember)
 		c.add(members[i])
 	}
 	var err error = &AttemptError{Reason: ReasonPanic, Msg: "the function ended its goroutine"}
@@ -232,7 +251,7 @@ func runBatch(all *gather.Call, call func(context.Context, []*batchMember) error
 		if v := recover(); v != nil {
 			panicked = guard.Recovered(v)
 		}
-		all.End() // call End before finish, so that the worker can free the slot as soon as the last task ends
+		c.end()
 		for _, m := range members {
 			m.finish(nil, err, panicked)
 		}

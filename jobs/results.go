@@ -72,7 +72,6 @@ type Worker struct {
 	BeatAt    time.Time // time of the last heartbeat of the worker
 	Dead      bool      // whether the process of the worker is known to be dead; false for a worker of another machine
 	Running   []int64   // ids of the tasks that the worker runs
-	Leaked    int       // number of handlers that still run although runner.Options.ReleaseStuck has released their slots, as of BeatAt
 }
 
 // QueueStatus is a queue with its counts.

@@ -68,15 +68,10 @@ type Options struct {
 	// Grace is how long Work lets running attempts continue after its context has ended. A negative value means no time. Defaults to 30 s.
 	Grace time.Duration
 	// StuckAfter is how long a handler may run after the end of its context before Work logs a warning. The context ends at a timeout, at a
-	// cancellation, or when another worker has taken the task over. For a command the time counts from its SIGKILL. Work also warns about a
-	// batch function that runs for longer than StuckAfter after all its tasks have ended. A negative value means no warning. Why and
-	// `runner status` always report a handler as stuck after 10 s, because other processes do not know this option. Defaults to 10 s.
+	// cancellation, or when another worker has taken the task over. For a command the time counts from its SIGKILL. A negative value means
+	// no warning. Why and `runner status` always report a handler as stuck after 10 s, because other processes do not know this option.
+	// Defaults to 10 s.
 	StuckAfter time.Duration
-	// ReleaseStuck lets Work end the attempt of a handler that still runs after StuckAfter. The attempt ends as timed out or cancelled,
-	// with the usual retries, and its slot is free for other tasks. The goroutine of the handler goes on, and Work ignores its result. So
-	// the next attempt of the task may run while the old one still runs, and more handlers than Concurrency may run at once. Worker.Leaked
-	// counts such goroutines. ReleaseStuck has no effect on commands. Defaults to false.
-	ReleaseStuck bool
 	// Lease is how long a task stays with this worker without a heartbeat. The worker sends six heartbeats in that time. With a lease below
 	// 5 s, other workers may treat a live worker on a busy machine as a hung one. So use such a lease in tests only. The shortest lease is
 	// 100 ms. Defaults to 60 s, and with Flash to 5 minutes.

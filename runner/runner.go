@@ -39,7 +39,6 @@ type Runner struct {
 	closing chan struct{}  // closed by Close
 	works   sync.WaitGroup // counts the running calls of Work (0 or 1); Close waits for 0
 	fenced  atomic.Int64
-	leaked  atomic.Int64
 }
 
 // Open opens the database file at path. With Options.Engine, the path can also be the address of a database on a server. It creates the

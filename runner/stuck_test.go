@@ -52,66 +52,6 @@ func (f *fakeTimeTest) wantWait(id int64, reason string) {
 	}
 }
 
-func TestReleaseStuckGivesTheSlotToOtherTasks(t *testing.T) {
-	for _, test := range []struct {
-		name       string
-		options    []jobs.Option
-		cancelled  bool
-		wantState  jobs.State
-		wantReason jobs.Reason
-	}{
-		{"timeout", []jobs.Option{jobs.Timeout(time.Minute), jobs.MaxAttempts(1)}, false, jobs.Failed, jobs.ReasonTimeout},
-		{"cancelled", nil, true, jobs.Cancelled, jobs.ReasonCancelled},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			onFakeTime(t, Options{Concurrency: 1, StuckAfter: time.Second, ReleaseStuck: true}, ignoreContext, func(f *fakeTimeTest) {
-				stuck, next := f.enqueue(work.With("1h", test.options...)), f.enqueue(work.With("0s"))
-				if test.cancelled {
-					f.after(time.Minute, func() {
-						if _, err := f.Cancel(f.Context(), []int64{stuck}, CancelOptions{}); err != nil {
-							f.Error(err)
-						}
-					})
-				}
-				f.after(time.Minute+2*time.Second, func() {
-					f.want(stuck, test.wantState, test.wantReason)
-					f.want(next, jobs.Completed, "")
-					testkit.Equal(f.T, "leaked goroutines", f.leaked.Load(), 1)
-				})
-				f.after(2*time.Minute, func() {
-					workers, err := f.Workers(f.Context())
-					if err != nil || len(workers) != 1 || workers[0].Leaked != 1 {
-						f.Errorf("got workers %+v (%v), want one with a leaked goroutine", workers, err)
-					}
-				})
-				f.work(2 * time.Hour)
-				if got := f.want(stuck, test.wantState, test.wantReason); got.Result != nil {
-					f.Errorf("got result %s, want none: the handler returned after its release", got.Result)
-				}
-				testkit.Equal(f.T, "leaked goroutines after the handler returned", f.leaked.Load(), 0)
-			})
-		})
-	}
-}
-
-func TestReleaseStuckRetriesTheTask(t *testing.T) {
-	ignoreOnce := func(_ context.Context, f *fakeTimeTest, _ string) (string, error) {
-		f.mu.Lock()
-		first := len(f.runs) == 1
-		f.mu.Unlock()
-		if first {
-			time.Sleep(time.Hour)
-		}
-		return "", nil
-	}
-	onFakeTime(t, Options{StuckAfter: time.Second, ReleaseStuck: true}, ignoreOnce, func(f *fakeTimeTest) {
-		id := f.enqueue(work.With("x", jobs.Timeout(time.Minute)))
-		f.work(2 * time.Hour)
-		testkit.Equal(f.T, "number of runs", len(f.runs), 2)
-		f.want(id, jobs.Completed, "")
-	})
-}
-
 func TestAHandlerThatIgnoresItsContextDelaysWorkByFiveSeconds(t *testing.T) {
 	onFakeTime(t, Options{Grace: 10 * time.Second}, ignoreContext, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("1h"))

@@ -150,11 +150,11 @@ func (r *Runner) engineOptions(untilEmpty bool) engine.Options {
 	o := r.options
 	return engine.Options{Owner: r, Store: r.store, Notifier: r.notifier, Observer: &r.events, Log: r.log, Version: Version,
 		User:     r.user(),
-		Handlers: r.wrapped(), PrepareTick: r.prepareTick, OnTick: r.onTick, Fenced: &r.fenced, Leaked: &r.leaked, UntilEmpty: untilEmpty,
+		Handlers: r.wrapped(), PrepareTick: r.prepareTick, OnTick: r.onTick, Fenced: &r.fenced, UntilEmpty: untilEmpty,
 		Concurrency: o.Concurrency, MaxWait: o.MaxWait,
 		MaxLoad: o.MaxLoad, MinFreeMemory: o.MinFreeMemory,
 		Queues: o.Queues,
-		Grace:  o.Grace, StuckAfter: o.StuckAfter, ReleaseStuck: o.ReleaseStuck, Lease: o.Lease, WriteEvery: o.WriteEvery,
+		Grace:  o.Grace, StuckAfter: o.StuckAfter, Lease: o.Lease, WriteEvery: o.WriteEvery,
 		Timeout: o.Timeout, OutputLimit: o.OutputLimit,
 		LeaveChildren: o.LeaveChildren, Name: o.Name, Keep: o.Keep,
 		KeepFailed: o.KeepFailed, Hooks: o.Hooks,

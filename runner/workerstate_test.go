@@ -47,7 +47,6 @@ func TestWorkersHaveEveryField(t *testing.T) {
 			[]db.ClaimJob{{Job: "work"}})
 		testkit.NoError(f.T, err)
 		f.enqueue(work.With("x", jobs.Queue("q")))
-		w.SetLeaked(1)
 		_, err = w.Cycle(f.Context(), db.Cycle{Now: now(), Look: true, Claim: db.Claim{Free: 1, Lease: time.Minute}})
 		testkit.NoError(f.T, err)
 		_, err = w.Beat(f.Context(), nil, time.Minute, now())

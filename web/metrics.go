@@ -153,11 +153,6 @@ func oneIf(condition bool) float64 {
 func (c *collection) workers(workers []runner.Worker) {
 	alive, busy, slots := admin.LiveWorkers(workers)
 	c.gauge("runner_workers", "Workers that are alive.").add(float64(alive))
-	leaked := 0
-	for _, w := range workers {
-		leaked += w.Leaked
-	}
-	c.gauge("runner_leaked_functions", "Functions that still run after their workers have released their slots.").add(float64(leaked))
 	total := c.gauge("runner_slots", "Slots of all workers that are alive.")
 	total.add(float64(busy), "state", "busy")
 	total.add(float64(max(slots-busy, 0)), "state", "free")

@@ -55,9 +55,8 @@ var fieldTests = group{
 			Jobs: []string{jobs.CommandJob}, Lease: lease, StartedAt: s.now}
 		w := must(s.Register(s.Context(), want, []db.ClaimJob{{Job: jobs.CommandJob}}))(s)
 		want.Running = s.insert(commandSpec(jobs.Queue("media")))
-		w.SetLeaked(3)
 		s.beat(w, claimsOf(s.claimOnly(w))...)
-		want.State, want.BeatAt, want.Leaked = db.WorkerReady, s.now, 3
+		want.State, want.BeatAt = db.WorkerReady, s.now
 		got := must(s.Workers(s.Context(), s.now))(s)
 		if len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 			s.Errorf("got  %+v\nwant %+v", got, want)

@@ -62,14 +62,6 @@ var leases = group{
 		dead = true
 		stuck()
 	},
-	"a heartbeat records the number of leaked functions": func(s *store) {
-		w := s.worker()
-		w.SetLeaked(3)
-		s.beat(w)
-		if got := must(s.Workers(s.Context(), s.now))(s); len(got) != 1 || got[0].Leaked != 3 {
-			s.Errorf("got workers %+v, want one with 3 leaked functions", got)
-		}
-	},
 	"a heartbeat renews and returns the claims of the worker": func(s *store) {
 		s.insert(commandSpec(), commandSpec(), commandSpec())
 		w, other := s.worker(), s.worker()

@@ -228,8 +228,7 @@ CREATE TABLE {workers} (
   beat_at       INTEGER NOT NULL,     -- last heartbeat
   ended_at      INTEGER,              -- null while it lives
   uid           INTEGER NOT NULL DEFAULT -1,     -- whose processes others can look at and kill; -1: not known
-  pid_namespace TEXT NOT NULL DEFAULT '',        -- in which pid counts, as the kernel names it; empty: not known
-  leaked        INTEGER NOT NULL DEFAULT 0       -- functions that still run although their slots were released
+  pid_namespace TEXT NOT NULL DEFAULT ''         -- in which pid counts, as the kernel names it; empty: not known
 ) STRICT;
 -- Workers that have not ended, or were killed.
 CREATE INDEX {workers_live} ON {workers} (beat_at) WHERE ended_at IS NULL;

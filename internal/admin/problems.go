@@ -20,7 +20,6 @@ import (
 //	lost_worker      Worker has sent no heartbeat since Since, and this number of its Tasks is still in state running
 //	overloaded       Worker starts no task, because the load of its machine is too high
 //	stuck            this number of Tasks still runs after the time at which they should have stopped; Task is the first of them
-//	leaked           Worker has released the slots of this number of Tasks, but their functions still run
 //	cursor_behind    this number of Tasks ended more than an hour ago, the first one at Since, and Cursor has not reported their ends yet
 //	low_memory       Worker starts no task, because its machine has too little free memory
 //	no_worker        no worker is ready, although this number of Tasks is unfinished and this number of Schedules is active
@@ -198,9 +197,6 @@ func (s *snapshot) checkWorkers() {
 			s.ready = append(s.ready, w)
 			if w.State != WorkerReady { // the state is overloaded or low_memory, which is also the code of the problem
 				s.add(Problem{Code: w.State, Worker: w.Name})
-			}
-			if w.Leaked > 0 {
-				s.add(Problem{Code: "leaked", Worker: w.Name, Tasks: w.Leaked})
 			}
 		}
 	}

@@ -57,28 +57,6 @@ func TestAStuckTaskIsAProblem(t *testing.T) {
 	}
 }
 
-func TestALeakedHandlerIsAProblem(t *testing.T) {
-	options := runner.Options{StuckAfter: time.Second, ReleaseStuck: true, Name: "w"}
-	withStuckHandler(t, options, func(t *testing.T, r *runner.Runner, _ jobs.Task) {
-		leaked := func() (found []admin.Problem) {
-			workers, err := r.Workers(t.Context())
-			testkit.NoError(t, err)
-			for _, problem := range admin.Problems(nil, nil, workers, nil, time.Now()) {
-				if problem.Code == "leaked" {
-					found = append(found, problem)
-				}
-			}
-			return found
-		}
-		runnertest.Advance(t, time.Minute)
-		testkit.Len(t, "problems before the release", leaked(), 0)
-		runnertest.Advance(t, time.Minute) // wait for the first heartbeat after the worker has released the slot
-		testkit.Equal(t, "problems", leaked(), []admin.Problem{{Code: "leaked", Worker: "w", Tasks: 1}})
-		runnertest.Advance(t, time.Hour)
-		testkit.Len(t, "problems after the handler has returned", leaked(), 0)
-	})
-}
-
 func TestProblemsAreSortedByWhatTheyCost(t *testing.T) {
 	sorted := []string{"no_worker", "schedule_failed", "lost_worker", "failed", "no_queue", "paused", "paused"}
 	list := []admin.Problem{{Code: "paused"}, {Code: "no_queue"}, {Code: "failed"}, {Code: "lost_worker"}, {Code: "paused", Tasks: 1},

@@ -21,19 +21,8 @@ type Group struct {
 
 	mu      sync.Mutex
 	absent  int           // number of members that have called neither Join nor Arrive
-	waiting []entry       // members that have joined and are not yet in a Call
+	waiting []entry       // members that have joined and are in no call yet
 	all     chan struct{} // closed when every member has called Join or Arrive
-	calls   int           // number of Calls that have begun and not ended
-	idle    func()        // function to call when the last Call ends; nil for none
-
-	ctx    context.Context // ends when somebody stops the group
-	cancel context.CancelCauseFunc
-}
-
-// Call contains the values of members for one call of their function. The caller of the function must call End afterwards.
-type Call struct {
-	Values []any // values in the order of the seats
-	group  *Group
 }
 
 type entry struct {
@@ -49,43 +38,7 @@ type Seat struct {
 }
 
 // NewGroup returns a group without members.
-func NewGroup() *Group {
-	g := &Group{all: make(chan struct{})}
-	g.ctx, g.cancel = context.WithCancelCause(context.Background())
-	return g
-}
-
-// Stop ends the contexts of all Calls of the group.
-func (g *Group) Stop(cause error) { g.cancel(cause) }
-
-// Idle returns true if no Call of the group is running. Otherwise it returns false, and f is called when the last Call ends.
-func (g *Group) Idle(f func()) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.calls == 0 {
-		return true
-	}
-	g.idle = f
-	return false
-}
-
-// Context returns the context for the function. The context ends when somebody stops the group.
-func (c *Call) Context() context.Context { return c.group.ctx }
-
-// End tells the group that the function has returned.
-func (c *Call) End() {
-	g := c.group
-	g.mu.Lock()
-	g.calls--
-	idle := g.idle
-	if g.calls > 0 {
-		idle = nil
-	}
-	g.mu.Unlock()
-	if idle != nil {
-		idle()
-	}
-}
+func NewGroup() *Group { return &Group{all: make(chan struct{})} }
 
 // NewSeat adds a member to the group.
 func (g *Group) NewSeat() *Seat {
@@ -111,11 +64,13 @@ type seatKey struct{}
 // The function With returns a context that contains a seat.
 func With(ctx context.Context, s *Seat) context.Context { return context.WithValue(ctx, seatKey{}, s) }
 
-// Join adds a value to the group of the seat in ctx. For the first member that joins, Join waits until all members have arrived, but at
-// most for the time joinWait. It then returns a Call with the values of all members that have joined. For the other members of this Call,
-// Join returns nil at once. A member that joins later is the first member of a new Call. Without a seat in ctx, Join returns a Call with
+// Join adds a value to the group of the seat in ctx. The first member that joins
+// waits until all members have arrived, but at most for joinWait. It gets the
+// values of all members that have joined, in the order of their seats, for one
+// call of the function. The other members get nil at once. A member that joins
+// later is the first member of a further call. Without a seat in ctx, Join returns
 // only this value.
-func Join(ctx context.Context, value any) *Call {
+func Join(ctx context.Context, value any) []any {
 	s, _ := ctx.Value(seatKey{}).(*Seat)
 	if s == nil {
 		s = NewGroup().NewSeat()
@@ -136,11 +91,10 @@ func Join(ctx context.Context, value any) *Call {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	slices.SortFunc(g.waiting, func(a, b entry) int { return a.place - b.place })
-	call := &Call{Values: make([]any, len(g.waiting)), group: g}
+	values := make([]any, len(g.waiting))
 	for i, e := range g.waiting {
-		call.Values[i] = e.value
+		values[i] = e.value
 	}
 	g.waiting = nil
-	g.calls++
-	return call
+	return values
 }

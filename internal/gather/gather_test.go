@@ -10,7 +10,7 @@ import (
 )
 
 // join starts one member for each delay. The member joins after that delay. If the delay is negative, the member arrives without joining.
-// The members are numbered from 0. For each Call, join returns the numbers of its members.
+// The members are numbered from 0. For each call, join returns the numbers of its members.
 func join(delays ...time.Duration) (sets [][]any) {
 	g := NewGroup()
 	seats := make([]*Seat, len(delays))
@@ -26,10 +26,10 @@ func join(delays ...time.Duration) (sets [][]any) {
 				return
 			}
 			time.Sleep(d)
-			if call := Join(With(context.Background(), seats[i]), i); call != nil {
+			if values := Join(With(context.Background(), seats[i]), i); values != nil {
 				mu.Lock()
 				defer mu.Unlock()
-				sets = append(sets, call.Values)
+				sets = append(sets, values)
 			}
 			seats[i].Arrive() // a second call of Arrive has no effect
 		})
@@ -68,36 +68,7 @@ func TestMembersMeetInTheOrderOfTheirSeats(t *testing.T) {
 }
 
 func TestAValueWithoutASeatIsAlone(t *testing.T) {
-	if got := Join(context.Background(), "x"); !slices.Equal(got.Values, []any{"x"}) {
-		t.Errorf("got %v, want [x]", got.Values)
+	if got := Join(context.Background(), "x"); !slices.Equal(got, []any{"x"}) {
+		t.Errorf("got %v, want [x]", got)
 	}
-}
-
-func TestAGroupIsIdleWhenItsLastCallHasEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := NewGroup()
-		first, second := g.NewSeat(), g.NewSeat()
-		idle := 0
-		ended := func() { idle++ }
-		if !g.Idle(ended) {
-			t.Error("got a group with a call, want an idle group")
-		}
-		one := Join(With(t.Context(), first), 1) // Join waits for the time joinWait, and then returns a Call without the second member
-		two := Join(With(t.Context(), second), 2)
-		if g.Idle(ended) {
-			t.Error("got an idle group, want one with two calls")
-		}
-		one.End()
-		if idle != 0 {
-			t.Errorf("got %d reports after the first end, want none", idle)
-		}
-		g.Stop(context.DeadlineExceeded)
-		if got := context.Cause(two.Context()); got != context.DeadlineExceeded {
-			t.Errorf("got cause %v, want %v", got, context.DeadlineExceeded)
-		}
-		two.End()
-		if idle != 1 {
-			t.Errorf("got %d reports after the last end, want 1", idle)
-		}
-	})
 }

@@ -44,8 +44,7 @@ func worded(found []admin.Problem, now time.Time) []Problem {
 		case "overloaded", "low_memory":
 			words.About = p.Worker
 			words.Message, words.Try = "worker "+p.Worker+" starts no task: "+pressure(p.Code), "runner status -f"
-		case "stuck", "leaked":
-			words.About = p.Worker
+		case "stuck":
 			words.Message, words.Try = stuckProblem(p)
 		case "cursor_behind":
 			words.About = p.Cursor
@@ -67,10 +66,6 @@ func worded(found []admin.Problem, now time.Time) []Problem {
 }
 
 func stuckProblem(p admin.Problem) (message, try string) {
-	if p.Code == "leaked" {
-		return fmt.Sprintf("worker %s has %s that ignored the end of their context and still run", p.Worker,
-			humanize.Plural(p.Tasks, "function")), "runner list -s failed,cancelled --worker " + shellescape.Quote(p.Worker)
-	}
 	if p.Tasks == 1 {
 		return fmt.Sprintf("task %d ignores its timeout or a request to stop", p.Task), fmt.Sprintf("runner show %d", p.Task)
 	}

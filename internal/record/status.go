@@ -53,7 +53,7 @@ func NewWorker(w runner.Worker) term.Record {
 	return term.NewRecord("id", w.ID, "name", w.Name, "host", w.Host, "pid", w.PID, "user", w.User, "version", w.Version,
 		"state", w.State, "slots", w.Slots, "busy", len(w.Running), "queues", queues,
 		"jobs", append([]string{}, w.Jobs...), "running", append([]int64{}, w.Running...),
-		"started_at", term.Stamp(w.StartedAt), "beat_at", term.Stamp(w.BeatAt), "leaked", w.Leaked)
+		"started_at", term.Stamp(w.StartedAt), "beat_at", term.Stamp(w.BeatAt))
 }
 
 // NewProblem returns the record of a condition that needs attention.

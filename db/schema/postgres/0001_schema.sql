@@ -194,8 +194,7 @@ CREATE TABLE workers (
   beat_at       BIGINT NOT NULL,
   ended_at      BIGINT,
   uid           BIGINT NOT NULL DEFAULT -1,
-  pid_namespace TEXT NOT NULL DEFAULT '',
-  leaked        BIGINT NOT NULL DEFAULT 0
+  pid_namespace TEXT NOT NULL DEFAULT ''
 ) WITH (fillfactor = 50);
 CREATE INDEX workers_live ON workers (number) WHERE ended_at IS NULL;
 

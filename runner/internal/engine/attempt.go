@@ -21,8 +21,7 @@ import (
 
 // An attempt has a goroutine that runs its handler (begin). Other goroutines may stop it at the same time: the heartbeat, a timeout, a
 // cancel request, the shutdown. They only end the context of the attempt with a cause (stop). When the handler has returned, its goroutine
-// reads the cause, and one function decides the outcome (classify). If the handler does not return, the method "abandon" or the method
-// checkStuck sets the outcome.
+// reads the cause, and one function decides the outcome (classify). If the handler does not return, abandon sets the outcome.
 //
 // Invariants:
 //   - An attempt gets one outcome, because only one function can set the field attempt.over. The result of a handler that returns
@@ -58,12 +57,10 @@ type attempt struct {
 	txResult atomic.Pointer[json.RawMessage] // result that the function passed to that FinishTx; nil if none succeeded
 	finishTx *sql.Tx                         // transaction of that FinishTx; only for FinishTx itself
 
-	stopOnce   sync.Once                  // ensures that watchStuck is called only once
-	stuckCheck atomic.Pointer[time.Timer] // timer that calls checkStuck; nil before the context ends
-	leaked     atomic.Bool                // whether ReleaseStuck has released the slot of the attempt
+	stopOnce sync.Once // ensures that watchStuck is called only once
 
-	// The method "end" sets the following fields before it sends the attempt to Engine.ended. If end is not called, checkStuck, abandon or
-	// notStarted sets them.
+	// end sets the following fields before it sends the attempt to Engine.ended. If
+	// it isn't called, abandon or notStarted sets them.
 	over     atomic.Bool
 	outcome  lifecycle.Outcome
 	release  bool  // whether the attempt never started; its task then goes back to its queue
@@ -180,9 +177,8 @@ func (a *attempt) pastDeadline() bool { return !now().Before(a.currentDeadline()
 // end records the outcome of the attempt and sends the attempt to the loop.
 func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 	a.closeOutput()
-	defer a.returned()
 	if !a.over.CompareAndSwap(false, true) {
-		return // abandon or checkStuck has already recorded an outcome
+		return // abandon has already recorded an outcome
 	}
 	if a.txCalled.Load() {
 		if result = nil; err == nil { // the database ignores err if the transaction of FinishTx was committed

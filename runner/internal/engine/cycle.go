@@ -159,9 +159,6 @@ func (e *Engine) queueSlots() map[string]int {
 			counted[a.batch] = true
 		}
 	}
-	for b := range e.held {
-		free[b.queue]--
-	}
 	for _, a := range e.freed() {
 		free[a.task.Queue]++
 	}
@@ -231,7 +228,7 @@ func (e *Engine) forget(a *attempt, done *db.Finished) {
 		e.slotless--
 	}
 	if a.batch != nil {
-		e.parted(a)
+		e.parted(a.batch)
 	}
 	if lifecycle.Suspect(a.task) {
 		e.suspects--

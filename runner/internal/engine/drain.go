@@ -45,7 +45,6 @@ func (e *Engine) stopAll(cause error, kill bool) time.Duration {
 	for _, a := range e.running {
 		a.stop(cause, kill)
 	}
-	e.stopBatches(cause)
 	return wait
 }
 
@@ -73,7 +72,6 @@ func (e *Engine) abandonAll() {
 			e.unwritten = append(e.unwritten, a)
 		}
 	}
-	e.abandonBatches()
 }
 
 // awaitEnds waits at most abortWait for the killed attempts to end, so that usually no attempt is left when Run returns.

@@ -51,7 +51,6 @@ type Options struct {
 	PrepareTick func(context.Context, *jobs.Spec) error
 	OnTick      map[string]TickFunc // functions by the name of the schedule
 	Fenced      *atomic.Int64       // counter of results that the database refused, because another worker owned the task
-	Leaked      *atomic.Int64       // number of functions that still run after ReleaseStuck has released their slots
 
 	// Only is the id of the only task that this worker runs; 0 for all tasks. It
 	// is -1 until AddOnly has added that task. A worker with one task enqueues no
@@ -66,7 +65,6 @@ type Options struct {
 	MinFreeMemory    int64
 	Grace            time.Duration
 	StuckAfter       time.Duration
-	ReleaseStuck     bool
 	Lease            time.Duration
 	WriteEvery       time.Duration // how long the worker collects outcomes and claims before it writes them; 0 to write at once
 	Timeout          time.Duration
@@ -97,7 +95,6 @@ type Engine struct {
 	reaper     *reaper
 	limit      map[string]int // greatest number of slots that the tasks of each queue may take; nil if the worker serves all queues
 	ended      chan *attempt
-	returned   chan *batch     // through this channel the loop gets the batches in Engine.held whose functions have returned
 	stopped    context.Context // context that ends when the loop ends
 	stop       context.CancelFunc
 	background sync.WaitGroup // goroutines other than the loop and the attempts
@@ -108,7 +105,6 @@ type Engine struct {
 
 	mu         sync.Mutex
 	running    map[db.ClaimID]*attempt
-	held       map[*batch]bool // batches whose attempts have all left Engine.running, but whose functions still use their slots
 	confirmed  time.Time       // time of the last successful heartbeat; leases count from that time
 	prefetched prefetchedTasks // claimed attempts that wait for a slot
 	slotless   int             // number of attempts in Engine.running that have no slot (attempt.slotless)
@@ -175,7 +171,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{o: o, store: o.Store, log: o.Log, prefetches: o.mayPrefetch(),
 		commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ()), Stdin: o.Stdin, Dir: dir, Log: o.Log},
 		ended:    make(chan *attempt, o.maxRunning()+prefetchMax), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{},
-		returned: make(chan *batch), held: map[*batch]bool{}, confirmed: now(),
+		confirmed: now(),
 		tickFuncs: map[string]chan struct{}{}}
 	e.stopped, e.stop = context.WithCancel(context.Background())
 	if _, _, err := o.measure(); err != nil {

@@ -78,7 +78,6 @@ func (e *Engine) beat() {
 		claims = append(claims, claim)
 	}
 	e.mu.Unlock()
-	e.worker.SetLeaked(e.o.Leaked.Load())
 	sent := now()
 	owned, err := e.worker.Beat(context.Background(), claims, e.o.Lease, sent)
 	if err != nil && unusable(err) && !errors.Is(err, jobs.ErrReplaced) {

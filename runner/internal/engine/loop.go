@@ -16,8 +16,8 @@ import (
 //
 // The invariants:
 //
-//   - At most Options.Concurrency attempts run or wait until their outcome is written. A batch counts as one attempt, until its function
-//     has returned. While a suspect runs, no other attempt runs.
+//   - At most Options.Concurrency attempts run or wait until their outcome is written. A batch counts as one attempt.
+//     While a suspect runs, no other attempt runs.
 //   - An attempt stays in Engine.running until its outcome is written. Until then heartbeats renew its lease.
 //   - After a failed write the loop writes the same outcomes again, but not before a pause (postpone).
 //   - After a cycle that scans, nextDue, nextStart and nextLane are correct for everything that was committed before that cycle. A notice
@@ -80,8 +80,6 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 		select {
 		case a := <-e.ended:
 			e.collect(a)
-		case b := <-e.returned:
-			e.freeSlot(b)
 		case <-notices:
 			e.changed, e.claimMore = true, true
 			e.planCancelRead()
@@ -133,8 +131,8 @@ func (e *Engine) free() int {
 	return e.o.Concurrency - e.used()
 }
 
-// idle reports whether no attempt and no function of a batch runs, and all outcomes are written.
-func (e *Engine) idle() bool { return len(e.running) == 0 && len(e.unwritten) == 0 && len(e.held) == 0 }
+// idle reports whether no attempt runs, and all outcomes are written.
+func (e *Engine) idle() bool { return len(e.running) == 0 && len(e.unwritten) == 0 }
 
 // isDue reports whether a cycle may find a task to start now or soon.
 func (e *Engine) isDue() bool {

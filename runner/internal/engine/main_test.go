@@ -42,7 +42,7 @@ func onFakeTime(t *testing.T, test func(t *testing.T, o Options, runs *atomic.In
 		notifier := notify.New(func(context.Context, bool, func(bool)) error { return nil }, nil)
 		defer notifier.Close()
 		test(t, Options{Store: store, Notifier: notifier, Observer: noObserver{}, Log: slog.New(slog.DiscardHandler),
-			Fenced: new(atomic.Int64), Leaked: new(atomic.Int64), PrepareTick: func(context.Context, *jobs.Spec) error { return nil },
+			Fenced: new(atomic.Int64), PrepareTick: func(context.Context, *jobs.Spec) error { return nil },
 			Handlers: map[string]jobs.Handler{"work": {Job: "work", MaxAttempts: 3, Run: run}}, Concurrency: 1, Lease: time.Minute}, &runs)
 	})
 }
