@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	maxDrawn     = 200  // maximum number of tasks in the drawing of dependencies
-	maxLinks     = 5000 // maximum number of dependencies in the drawing
-	maxRelated   = 1000 // maximum number of tasks in the list of dependencies, in each direction
-	nameInNode   = 24   // maximum number of characters of an id and a name in the drawing
-	minBundle    = 4    // minimum number of tasks in a frame, which all have the same dependencies and dependents
-	bundleHeight = 24   // a frame around more tasks than this has several columns
+	maxDrawn   = 200  // maximum number of tasks in the drawing of dependencies
+	maxColumn  = 12   // maximum number of tasks in a column of the drawing; one more node stands for the others
+	maxLinks   = 5000 // maximum number of dependencies that the drawing reads
+	maxArrows  = 400  // maximum number of lines in the drawing
+	maxRelated = 1000 // maximum number of tasks in the list of dependencies, in each direction
+	nameInNode = 24   // maximum number of characters of an id and a name in the drawing
 )
 
 // relatedTasks are the tasks that a task depends on, directly or through other tasks, and those that depend on it.
@@ -28,12 +28,12 @@ type relatedTasks struct {
 	Task           jobs.Task
 	before, behind [][]int64 // ids of the dependencies and of the dependents, grouped by their distance from the task of the page
 	names          map[int64]jobs.Task
-	N              int              // number of tasks, without the task of the page
-	More           bool             // whether there may be more than N tasks
-	Graph          *dependencyGraph // drawing; nil on the page that lists the dependencies
-	NotDrawn       int              // number of tasks that are not in the drawing
-	Summary        string           // how many of the drawn tasks are in each state
-	Link           string           // URL of the page that lists the dependencies
+	N              int    // number of tasks, without the task of the page
+	More           bool   // whether there may be more than N tasks
+	Graph          *graph // drawing; nil on the page that lists the dependencies
+	NotDrawn       int    // number of tasks that are not in the drawing
+	Summary        string // how many of the drawn tasks are in each state
+	Link           string // URL of the page that lists the dependencies
 }
 
 // relatedOf reads the dependencies of a task. It returns nil if there are none.
@@ -101,8 +101,7 @@ func (v *relatedTasks) draw(ctx context.Context, h *handler) error {
 	}
 	v.NotDrawn = v.N + 1 - len(ids)
 	v.Summary = fmt.Sprintf("%d tasks: %s", len(ids), strings.Join(parts, ", "))
-	v.Graph = newGraph(ids, links, v.Task.ID)
-	v.Graph.arrange()
+	v.Graph = v.newGraph(ids, links)
 	return nil
 }
 
@@ -148,53 +147,129 @@ func (h *handler) dependencies(ctx context.Context, req *http.Request) (string, 
 	return "dependencies", v, v.read(ctx, h, slices.Concat(slices.Concat(v.before...), []int64{t.ID}, slices.Concat(v.behind...)))
 }
 
-// The sizes of the drawing in pixels.
+// The sizes of the drawing in pixels. The template has the sizes of a node, too.
 const (
 	nodeWidth, nodeHeight = 164, 40
-	cellWidth, cellHeight = 132, 28 // size of a task that is drawn in a frame with other tasks
-	graphGap              = 12      // vertical space between two items of a layer
-	layerGap              = 44      // horizontal space between two layers
-	graphMargin           = 6
+	rowGap                = 12 // vertical space between two nodes of a column
+	columnGap             = 44
+	graphMargin           = 20
+	arcHeight             = 52
 )
 
-// node is a task in the drawing.
+// graph is the drawing: columns of nodes, from left to right.
+type graph struct {
+	Nodes         []*node
+	Lines         []line
+	Width, Height int
+	Missing       int // number of lines that aren't drawn
+}
+
+// node is a task, or stands for the last tasks of a long column.
 type node struct {
 	ID          int64
 	State       jobs.State
 	Name, Short string // Short is the id and the begin of the name
 	Word        string // the state with its symbol
-	IsSmall     bool
-	X, Y, W, H  int
+	More        int    // number of the tasks that it stands for; 0 for a single task
+	X, Y        int
+	column      int
 }
 
-// Nodes returns the tasks of the drawing, in the order of the layers.
-func (v *relatedTasks) Nodes() (list []node) {
-	for _, item := range slices.Concat(v.Graph.layers...) {
-		for i, id := range item.ids {
-			n := node{
-				ID:      id,
-				State:   v.StateOf(id),
-				Name:    v.Name(id),
-				Word:    v.Symbol(v.StateOf(id)) + " " + string(v.StateOf(id)),
-				IsSmall: len(item.ids) > 1,
-				X:       int(item.X),
-				Y:       int(item.Y),
-				W:       int(item.W),
-				H:       int(item.H),
+// line leads from a task to a task that waits for it.
+type line struct {
+	from, to *node
+	Any      bool // whether the task waits for any outcome
+}
+
+// newGraph puts each task into the first column to the right of the tasks that it
+// waits for. In its column it stands near them, so that few lines cross.
+func (v *relatedTasks) newGraph(ids []int64, links []admin.DependencyLink) *graph {
+	g := &graph{}
+	column, dependencies := map[int64]int{}, map[int64][]int64{}
+	// A task depends only on tasks with lower ids. So in this order the column of a dependency is known.
+	slices.SortFunc(links, func(a, b admin.DependencyLink) int {
+		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.On, b.On))
+	})
+	for _, l := range links {
+		column[l.Task] = max(column[l.Task], column[l.On]+1)
+		dependencies[l.Task] = append(dependencies[l.Task], l.On)
+	}
+	var columns [][]int64
+	for _, id := range slices.Sorted(slices.Values(ids)) {
+		for len(columns) <= column[id] {
+			columns = append(columns, nil)
+		}
+		columns[column[id]] = append(columns[column[id]], id)
+	}
+
+	nodes := map[int64]*node{}
+	for i, list := range columns {
+		near := map[int64]float64{}
+		for _, id := range list {
+			for _, on := range dependencies[id] {
+				near[id] += float64(nodes[on].Y) / float64(len(dependencies[id]))
 			}
-			n.Short = humanize.Cut(fmt.Sprintf("%d %s", id, n.Name), nameInNode)
-			if n.IsSmall {
-				n.X += 4 + i/bundleHeight*cellWidth
-				n.Y += 22 + i%bundleHeight*cellHeight
-				n.W, n.H = cellWidth-4, cellHeight-4
-			}
-			list = append(list, n)
+		}
+		slices.SortStableFunc(list, func(a, b int64) int { return cmp.Compare(near[a], near[b]) })
+		g.addColumn(v, i, list, nodes)
+	}
+	for _, n := range g.Nodes {
+		n.Y += g.Height / 2
+	}
+	g.Width = len(columns)*(nodeWidth+columnGap) - columnGap + 2*graphMargin
+	g.connect(links, nodes)
+	return g
+}
+
+// addColumn adds the nodes of a column, with its middle at y = 0.
+func (g *graph) addColumn(v *relatedTasks, column int, ids []int64, nodes map[int64]*node) {
+	rows := min(len(ids), maxColumn+1)
+	height := rows*(nodeHeight+rowGap) - rowGap
+	g.Height = max(g.Height, height+2*graphMargin)
+	for i, id := range ids {
+		if i > maxColumn {
+			nodes[id] = nodes[ids[maxColumn]]
+			continue
+		}
+		n := &node{
+			ID:     id,
+			State:  v.StateOf(id),
+			Name:   v.Name(id),
+			Word:   v.Symbol(v.StateOf(id)) + " " + string(v.StateOf(id)),
+			X:      graphMargin + column*(nodeWidth+columnGap),
+			Y:      i*(nodeHeight+rowGap) - height/2,
+			column: column,
+		}
+		n.Short = humanize.Cut(fmt.Sprintf("%d %s", id, n.Name), nameInNode)
+		if i == maxColumn {
+			n.More = len(ids) - maxColumn
+		}
+		nodes[id] = n
+		g.Nodes = append(g.Nodes, n)
+	}
+}
+
+// connect adds the lines. It leaves out the longest ones if there are too many.
+func (g *graph) connect(links []admin.DependencyLink, nodes map[int64]*node) {
+	seen := map[line]bool{}
+	for _, l := range links {
+		if one := (line{nodes[l.On], nodes[l.Task], l.Any}); !seen[one] {
+			seen[one] = true
+			g.Lines = append(g.Lines, one)
 		}
 	}
-	return list
+	slices.SortStableFunc(g.Lines, func(a, b line) int { return cmp.Compare(a.to.column-a.from.column, b.to.column-b.from.column) })
+	g.Missing = max(len(g.Lines)-maxArrows, 0)
+	g.Lines = g.Lines[:len(g.Lines)-g.Missing]
 }
 
-// Frames returns the items with several tasks.
-func (g *dependencyGraph) Frames() []*graphItem {
-	return slices.DeleteFunc(slices.Concat(g.layers...), func(i *graphItem) bool { return len(i.ids) < 2 })
+// Path returns the line as a path of SVG. A line that crosses a column goes in an
+// arc, because a straight one would seem to end at the tasks on its way.
+func (l line) Path() string {
+	x, y, toY, arc := l.from.X+nodeWidth, l.from.Y+nodeHeight/2, l.to.Y+nodeHeight/2, 0
+	if l.to.column > l.from.column+1 {
+		arc = arcHeight
+	}
+	half := (x + l.to.X) / 2
+	return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x, y, half, y-arc, half, toY-arc, l.to.X, toY)
 }

@@ -44,7 +44,7 @@ func TestTheDependenciesOfATaskAreDrawn(t *testing.T) {
 	s := serve(t, r, webOptions)
 	text := s.page(fmt.Sprintf("/tasks/%d", clean))
 	x, _, order := places(text)
-	testkit.Equal(t, "tasks in the order of the layers", strings.Join(order, " "), fmt.Sprint(load, " ", clean, " ", merge, " ", mail))
+	testkit.Equal(t, "tasks in the order of the columns", strings.Join(order, " "), fmt.Sprint(load, " ", clean, " ", merge, " ", mail))
 	if !(x["1"] < x["2"] && x["2"] < x["4"] && x["4"] < x["5"]) {
 		t.Errorf("got the places %v, want each task to the right of its dependencies", x)
 	}
@@ -82,15 +82,15 @@ func fan(t testing.TB, r *runner.Runner, n int) (first, last int64) {
 	return first, shell(t, r, "true", jobs.Label("join"), jobs.After(ids...))
 }
 
-func TestALargeFanIsDrawnInAFrame(t *testing.T) {
+func TestALongColumnIsDrawnInPart(t *testing.T) {
 	r := open(t)
 	first, last := fan(t, r, 150)
 	s := serve(t, r, webOptions)
 	text, sent := s.wire(fmt.Sprintf("/tasks/%d", first))
 	_, _, order := places(text)
-	testkit.Equal(t, "drawn tasks", len(order), 152)
-	testkit.Contains(t, text, ">150 tasks</text>", "152 tasks: 1 pending, 151 blocked")
-	testkit.Equal(t, "lines", strings.Count(text, "<path"), 2)
+	testkit.Equal(t, "drawn tasks", len(order), 14)
+	testkit.Contains(t, text, ">138 more tasks</text>", "152 tasks: 1 pending, 151 blocked")
+	testkit.Equal(t, "lines", strings.Count(text, "<path"), 26)
 	if sent > 30_000 {
 		t.Errorf("got %d bytes, want at most 30000", sent)
 	}
@@ -105,8 +105,9 @@ func TestALargeGraphIsDrawnInPart(t *testing.T) {
 	s := serve(t, r, webOptions)
 	text, sent := s.wire(fmt.Sprintf("/tasks/%d", last))
 	_, _, order := places(text)
-	testkit.Equal(t, "drawn tasks", len(order), 200)
-	testkit.Contains(t, text, "Not drawn: 102 other tasks.", fmt.Sprintf(`<a href="/tasks/%d/dependencies">See the list</a>`, last))
+	testkit.Equal(t, "drawn tasks", len(order), 13)
+	testkit.Contains(t, text, ">187 more tasks</text>",
+		"Not drawn: 102 other tasks.", fmt.Sprintf(`<a href="/tasks/%d/dependencies">See the list</a>`, last))
 	if sent > 30_000 {
 		t.Errorf("got %d bytes, want at most 30000", sent)
 	}
@@ -132,7 +133,7 @@ func TestADenseGraphHasFewLines(t *testing.T) {
 			t.Errorf("task %d: got x %d, want it to the right of task %d at %d", id, x[fmt.Sprint(id)], all[i], x[fmt.Sprint(all[i])])
 		}
 	}
-	testkit.Contains(t, text, " long lines.")
+	testkit.Contains(t, text, "Not drawn: 1,370 long lines.")
 	if sent > 30_000 {
 		t.Errorf("got %d bytes, want at most 30000", sent)
 	}
@@ -193,7 +194,7 @@ func TestDrawingsInABrowser(t *testing.T) {
 		_, _ = r.Cancel(context.WithoutCancel(t.Context()), []int64{film}, runner.CancelOptions{})
 	})
 	b := browse(t, serve(t, r, webOptions))
-	for name, path := range map[string]string{"graph": fmt.Sprintf("/tasks/%d", merge), "frame": fmt.Sprintf("/tasks/%d", split),
+	for name, path := range map[string]string{"graph": fmt.Sprintf("/tasks/%d", merge), "column": fmt.Sprintf("/tasks/%d", split),
 		"long": fmt.Sprintf("/tasks/%d", chain), "distances": fmt.Sprintf("/tasks/%d/dependencies", split), "slots": "/workers"} {
 		for _, width := range []int{390, 1280} {
 			for _, theme := range themes {
