@@ -16,8 +16,7 @@ func statusCommand(a *cli.App) *cli.Command {
 		UsageText: "runner status [-q NAME]... [-f] [--format TEMPLATE]",
 		Flags: []cli.Flag{cli.Repeated("queue q", "NAME", "print this queue only, with numbers of the last hour; repeatable",
 			cli.One(cli.ParseQueue)),
-			cli.BoolOption("follow f", "print the status every 2s, with charts of the last hour, until ^C; "+
-				"without a terminal, print one line every minute"),
+			cli.BoolOption("follow f", "draw the status again every 2s, until ^C"),
 			cli.FormatOption()},
 		Description: `EXAMPLES
   runner status
@@ -28,10 +27,8 @@ The first line of status says whether workers run. The following lines show the
 queues, the workers and the problems, and for each problem a command that you
 can type.
 
-With -f, charts show how many tasks have ended in the last hour. status prints
-only as many lines as the terminal has. ^C ends -f with exit status 0. Without a
-terminal, status -f prints a line with a summary every minute. runner wait shows
-the progress of the tasks of a batch or a queue.
+With -f, status prints only as many lines as the terminal has. ^C ends it with
+exit status 0. runner wait shows the progress of the tasks of a batch or a queue.
 
 COLUMNS
   PENDING SCHED BLOCK RETRY RUN   number of tasks in each state
@@ -85,6 +82,9 @@ func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) 
 
 func runStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusOptions) error {
 	if o.follow {
+		if !p.Stdout.TTY {
+			return failure.Usage("--follow needs a terminal").Hint("runner status")
+		}
 		return view.Follow(ctx, r, p, o.queues)
 	}
 	s, err := view.ReadStatus(ctx, r, p.Now(), o.queues)

@@ -17,7 +17,6 @@ func All(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, ob
 	bar.Start("waiting", len(ids))
 	defer bar.Clear()
 	done := 0
-	var meter term.Meter
 	err = poll(ctx, r, ids, func(t jobs.Task) (bool, error) {
 		done++
 		bad := t.State != jobs.Completed
@@ -39,7 +38,7 @@ func All(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, ob
 			bar.Clear()
 			obstacles.Look(ctx)
 		}
-		bar.Show(term.Progress{Done: done, Failed: failed, Total: len(ids), PerSecond: meter.PerSecond(p.Now(), done)})
+		bar.Show(done, failed)
 	})
 	if err != nil {
 		bar.Clear()

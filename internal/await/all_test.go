@@ -23,14 +23,14 @@ func TestALongWaitShowsItsProgress(t *testing.T) {
 		json    bool
 		want    string
 	}{
-		{"no terminal", 0, false, "runner: task 1 cancelled: by ann\n1 of 4 tasks ended (25%), 1 failed\n" +
-			"runner: task 2 cancelled: by ann\n2 of 4 tasks ended (50%), 1/min, ETA 2m, 2 failed\n" +
-			"runner: task 3 cancelled: by ann\n3 of 4 tasks ended (75%), 1/min, ETA 1m, 3 failed\n" +
+		{"no terminal", 0, false, "runner: task 1 cancelled: by ann\nwaiting  25%  1/4  1 failed\n" +
+			"runner: task 2 cancelled: by ann\nwaiting  50%  2/4  2 failed  ETA 2m  1/min\n" +
+			"runner: task 3 cancelled: by ann\nwaiting  75%  3/4  3 failed  ETA 1m  1/min\n" +
 			"runner: task 4 cancelled: by ann\n"},
-		{"40 columns", 40, false, "runner: task 1 cancelled: by ann\n\r  waiting  ██░░░░░░  25%  1/4  1 failed" +
-			"\r                                       \rrunner: task 2 cancelled: by ann\n\r█████░░░░  50%  1/min  ETA 2m  2 failed" +
-			"\r                                       \rrunner: task 3 cancelled: by ann\n\r███████░░  75%  1/min  ETA 1m  3 failed" +
-			"\r                                       \rrunner: task 4 cancelled: by ann\n"},
+		{"40 columns", 40, false, "runner: task 1 cancelled: by ann\n\r\x1b[K  waiting  25%  1/4  1 failed" +
+			"\r\x1b[Krunner: task 2 cancelled: by ann\n\r\x1b[K  waiting  50%  2/4  2 failed  ETA 2m …" +
+			"\r\x1b[Krunner: task 3 cancelled: by ann\n\r\x1b[K  waiting  75%  3/4  3 failed  ETA 1m …" +
+			"\r\x1b[Krunner: task 4 cancelled: by ann\n"},
 		{"JSON", 40, true, ""},
 	} {
 		r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
@@ -78,7 +78,7 @@ func TestAWaitThatEndsEarlyRemovesTheBar(t *testing.T) {
 		p.Now = func() time.Time { now = now.Add(time.Minute); return now }
 		_, err := All(ctx, r, p, ids, nil, func(jobs.Task) error { return nil })
 		testkit.Equal(t, "exit status", failure.ExitCode(err), StatusTimedOut)
-		testkit.Equal(t, "stderr", stderr.String(), "\r  waiting  ░░░░░░░░░░░░░░░░░░░  0%  0/2"+
-			"\r                                       \rgave up waiting after 50ms; 2 tasks go on\n")
+		testkit.Equal(t, "stderr", stderr.String(), "\r\x1b[K  waiting  0%  0/2"+
+			"\r\x1b[Kgave up waiting after 50ms; 2 tasks go on\n")
 	})
 }

@@ -101,7 +101,7 @@ func Report(p *term.Printer, err error) {
 	if f.Told {
 		return
 	}
-	io.WriteString(p.Stderr, p.Stderr.Readable(f.Text(p.Verbose)))
+	io.WriteString(p.Stderr, f.Text(p.Verbose))
 }
 
 // Record returns the error as a record.

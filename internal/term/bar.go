@@ -1,6 +1,7 @@
 package term
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -10,81 +11,107 @@ import (
 
 // Bar is a line on a terminal with the progress of long work:
 //
-//	enqueueing tasks.jsonl  █████████░░░░  68%  681,204/1,000,000  212,000/s  ETA 2s
+//	enqueueing tasks.jsonl  68%  681,204/1,000,000  17 failed  ETA 2s  212,000/s
 //
-// The bar appears when the work has taken a second.
+// It appears when the work has taken a second. Without a terminal, it's a line
+// each minute. (The bars of libraries wrap on a narrow terminal, and compile
+// regular expressions when any command starts.)
 type Bar struct {
 	p     *Printer
-	name  string
-	began time.Time // time at which the work began
-
+	name  string // what the work is about, such as a file
 	verb  string
-	Total int // total number of steps; 0 if unknown
-	since time.Time
+	Total int       // number of all steps; 0 if unknown
+	began time.Time // time at which the work began
+	since time.Time // time of the first Show
+	first int       // number of steps that were done at this time; they don't count for the rate
 	next  time.Time // do not draw again before this time
-	drawn int       // width of the line on the screen, in cells
+	drawn bool
 }
 
 const (
 	barAfter    = time.Second
-	BarInterval = 100 * time.Millisecond
+	barInterval = 100 * time.Millisecond
 	logInterval = time.Minute
+	longestName = 30               // in cells
+	longestETA  = 1000 * 24 * 3600 // in seconds; more could overflow a time.Duration
 )
 
-// NewBar returns a bar for work that begins now. The parameter "name" says what the work is about, for example the name of a file.
+// NewBar returns a bar for work that begins now.
 func NewBar(p *Printer, name string) Bar { return Bar{p: p, name: name, began: p.Now()} }
 
-// Start begins a phase of the work. The parameter "verb" says what the phase does, and total is its number of steps.
+// Start says what the work does, and its number of steps.
 func (b *Bar) Start(verb string, total int) {
-	b.verb, b.Total, b.since = verb, total, b.p.Now()
+	b.verb, b.Total = verb, total
 }
 
-// Step tells the bar of a terminal that n steps of the phase are done. Most calls
-// only return.
+// Step tells the bar of a terminal that n steps are done. Most calls only
+// return.
 func (b *Bar) Step(n int) {
 	if n%256 == 0 && b.p.Stderr.TTY {
-		took := b.p.Now().Sub(b.since)
-		b.Show(Progress{Done: n, Total: b.Total, PerSecond: float64(n) / max(took.Seconds(), 1e-3)})
+		b.Show(n, 0)
 	}
 }
 
-// Show shows the progress if the work takes long. On a terminal it draws the bar. Elsewhere it prints one line per minute.
-func (b *Bar) Show(w Progress) {
-	now := b.p.Now()
-	first, interval := barAfter, BarInterval
+// Show shows how many steps are done, and how many of them have failed, if the
+// work takes long.
+func (b *Bar) Show(done, failed int) {
+	now, first, interval := b.p.Now(), barAfter, barInterval
 	if !b.p.Stderr.TTY {
 		first, interval = logInterval, logInterval
+	}
+	if b.since.IsZero() {
+		b.since, b.first = now, done
 	}
 	if b.p.JSON || now.Sub(b.began) < first || now.Before(b.next) {
 		return
 	}
 	b.next = now.Add(interval)
+	line := b.line(done, failed, now)
 	if !b.p.Stderr.TTY {
-		b.p.Say("%s", w.Text())
+		b.p.Say("%s", line)
 		return
 	}
 	b.p.Stderr.Resize()
-	b.Draw(b.line(w))
-}
-
-// line returns the line to draw. It leaves the last column empty, because some
-// terminals scroll after a character in that column.
-func (b *Bar) line(w Progress) string {
-	return w.Line("  "+strings.TrimSpace(b.verb+" "+humanize.Safe(b.name)), b.p.Stderr.Width-1)
-}
-
-func (b *Bar) Draw(line string) {
 	b.p.Flush()
-	io.WriteString(b.p.Stderr, "\r"+b.p.Stderr.Readable(line)+strings.Repeat(" ", max(b.drawn-Cells(line), 0)))
-	b.drawn = Cells(line)
+	// Some terminals scroll after a character in the last column.
+	io.WriteString(b.p.Stderr, eraseLine+Cut("  "+line, b.p.Stderr.Width-1))
+	b.drawn = true
+}
+
+// eraseLine empties the line and goes to its start.
+const eraseLine = "\r\x1b[K"
+
+// line has first what matters most: a narrow terminal cuts it.
+func (b *Bar) line(done, failed int, now time.Time) string {
+	parts := []string{strings.TrimSpace(b.verb + " " + Cut(humanize.Safe(b.name), longestName))}
+	count := humanize.Count(int64(done))
+	if b.Total > 0 {
+		parts = append(parts, fmt.Sprintf("%d%%", min(done, b.Total)*100/b.Total))
+		count += "/" + humanize.Count(int64(b.Total))
+	}
+	parts = append(parts, count)
+	if failed > 0 {
+		parts = append(parts, humanize.Count(int64(failed))+" failed")
+	}
+	rate := float64(done-b.first) / max(now.Sub(b.since).Seconds(), 1e-3)
+	if rate <= 0 {
+		return strings.Join(parts, Gap)
+	}
+	if done < b.Total {
+		left := min(float64(b.Total-done)/rate, longestETA)
+		parts = append(parts, "ETA "+humanize.Age(humanize.Soon(time.Duration(left*float64(time.Second)))))
+	}
+	if rate < 1 {
+		return strings.Join(append(parts, fmt.Sprintf("%.2g/min", rate*60)), Gap)
+	}
+	return strings.Join(append(parts, humanize.Count(int64(rate))+"/s"), Gap)
 }
 
 // Clear removes the bar from the terminal.
 func (b *Bar) Clear() {
-	if b.drawn > 0 {
-		b.Draw("")
-		io.WriteString(b.p.Stderr, "\r")
-		b.next = time.Time{}
+	if b.drawn {
+		io.WriteString(b.p.Stderr, eraseLine)
+		b.drawn, b.next = false, time.Time{}
 	}
 }
 

@@ -9,7 +9,6 @@
 //   - On a terminal, tables are not wider than the terminal. Elsewhere the output is complete and separated by tabs. It has no header and
 //     no colours, and its times are in RFC 3339.
 //   - --json prints JSON Lines: one object per line, always with every key. An empty answer prints nothing.
-//   - In a locale without UTF-8, a terminal gets ASCII in place of symbols: x for ✗, - for –. Pipes get the same bytes in every locale.
 //   - The words contain all information, and colours only repeat it.
 //   - The names and the output of jobs cannot control the terminal, because the Printer escapes control characters. logs, wait, run and
 //     --tee pass on the output of a task byte for byte; a terminal gets it through a Shield.
@@ -20,7 +19,6 @@ package term
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -53,7 +51,6 @@ type Stream struct {
 	Width  int  // number of columns; 80 if the stream is not a terminal
 	Height int  // number of rows; 0 if unknown
 	Colour bool // whether to write colours
-	ASCII  bool // whether to replace symbols by ASCII, because the locale of the terminal is not UTF-8
 }
 
 // Settings are what New needs: the streams and the environment of the process, and some options.
@@ -96,7 +93,6 @@ func newStream(w io.Writer, forced int, color string, getenv func(string) string
 	if forced > 0 {
 		s.TTY, s.Width = true, forced
 	}
-	s.ASCII = s.TTY && !hasUTF8(getenv)
 	switch force := getenv("CLICOLOR_FORCE"); {
 	case color == "always" || color == "never":
 		s.Colour = color == "always"
@@ -107,25 +103,6 @@ func newStream(w io.Writer, forced int, color string, getenv func(string) string
 		s.Colour = s.TTY && getenv("TERM") != "dumb"
 	}
 	return s
-}
-
-// hasUTF8 reports whether the locale of the terminal uses UTF-8. As in the C library, the locale is the first of LC_ALL, LC_CTYPE and LANG
-// that is not empty. If all three are empty, hasUTF8 returns true, because most terminals can show UTF-8.
-func hasUTF8(getenv func(string) string) bool {
-	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
-	return locale == "" || strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
-}
-
-// symbols replaces the symbols in tables, charts and bars by ASCII characters of the same width.
-var symbols = strings.NewReplacer("–", "-", "…", "~", "·", "|", "✗", "x", "●", "*", "█", "#", "░", ".",
-	"▁", "_", "▂", ".", "▃", "-", "▄", "=", "▅", "+", "▆", "*", "▇", "%")
-
-// Readable returns the text for this stream: if the stream cannot show UTF-8, symbols become ASCII characters.
-func (s *Stream) Readable(text string) string {
-	if s.ASCII {
-		return symbols.Replace(text)
-	}
-	return text
 }
 
 // Resize reads the size of the terminal again, because the user may have resized the window.
@@ -143,8 +120,8 @@ func (p *Printer) ForPeople() bool { return p.Stdout.TTY && !p.JSON && p.Format 
 // Interactive reports whether a person reads stdout and stderr.
 func (p *Printer) Interactive() bool { return p.ForPeople() && p.Stderr.TTY }
 
-// Print writes text to stdout. If the terminal cannot show UTF-8, symbols become ASCII characters.
-func (p *Printer) Print(text string) { p.buffered.WriteString(p.Stdout.Readable(text)) }
+// Print writes text to stdout.
+func (p *Printer) Print(text string) { p.buffered.WriteString(text) }
 
 // Write writes bytes to stdout unchanged. It implements io.Writer.
 func (p *Printer) Write(data []byte) (int, error) { return p.buffered.Write(data) }
@@ -196,7 +173,7 @@ func (p *Printer) Flush() error { return p.buffered.Flush() }
 // Say writes a line to stderr.
 func (p *Printer) Say(format string, args ...any) {
 	p.Flush() // print stdout first, because both streams may go to the same terminal
-	fmt.Fprintln(p.Stderr, p.Stderr.Readable(humanize.Safe(fmt.Sprintf(format, args...))))
+	fmt.Fprintln(p.Stderr, humanize.Safe(fmt.Sprintf(format, args...)))
 }
 
 // Tell writes a line to stderr, but not with --json: the records and the error
@@ -224,7 +201,7 @@ func (p *Printer) Detail(format string, args ...any) {
 // Confirm asks the user a question. It reports whether the answer is yes; an empty answer means no. Call it only if CanAsk is set.
 func (p *Printer) Confirm(format string, args ...any) bool {
 	p.Flush()
-	fmt.Fprint(p.Stderr, p.Stderr.Readable(humanize.Safe(fmt.Sprintf(format, args...))), " [y/N] ")
+	fmt.Fprint(p.Stderr, humanize.Safe(fmt.Sprintf(format, args...)), " [y/N] ")
 	answer, _ := p.in.ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"

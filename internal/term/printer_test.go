@@ -42,32 +42,6 @@ func TestColourIsDecidedForEachStream(t *testing.T) {
 	}
 }
 
-func TestATerminalWithoutUTF8GetsASCII(t *testing.T) {
-	const symbols = "✗ 1/– a… ●·█▁\n"
-	for _, test := range []struct{ env, want string }{
-		{"RUNNER_FORCE_TTY=80 LC_ALL=C", "x 1/- a~ *|#_\n"},
-		{"RUNNER_FORCE_TTY=80 LC_CTYPE=POSIX LANG=de_DE.UTF-8", "x 1/- a~ *|#_\n"},
-		{"RUNNER_FORCE_TTY=80 LANG=de_DE.ISO-8859-1", "x 1/- a~ *|#_\n"},
-		{"RUNNER_FORCE_TTY=80 LC_ALL=C.UTF-8 LANG=C", symbols},
-		{"RUNNER_FORCE_TTY=80 LANG=en_US.utf8", symbols},
-		{"RUNNER_FORCE_TTY=80", symbols},
-		{"LC_ALL=C", symbols},
-	} {
-		env := map[string]string{}
-		for pair := range strings.FieldsSeq(test.env) {
-			name, value, _ := strings.Cut(pair, "=")
-			env[name] = value
-		}
-		var out, errs bytes.Buffer
-		p := New(Settings{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(n string) string { return env[n] }})
-		p.Print(symbols)
-		p.Say("%s", strings.TrimSuffix(symbols, "\n"))
-		testkit.NoError(t, p.Flush())
-		testkit.Equal(t, "stdout with "+test.env, out.String(), test.want)
-		testkit.Equal(t, "stderr with "+test.env, errs.String(), test.want)
-	}
-}
-
 func TestNotesAreWrittenToTerminalsOnly(t *testing.T) {
 	p, out, talk := bufferPrinter(0)
 	p.Note("hint")

@@ -3,9 +3,9 @@ package view
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
@@ -15,18 +15,15 @@ import (
 // redrawEvery is how often --follow refreshes the screen.
 const redrawEvery = 2 * time.Second
 
-// lineEvery is how often --follow prints a line if stdout is not a terminal.
-const lineEvery = time.Minute
-
-// Follow prints the status repeatedly until the context ends. The status shows
-// the given queues, or all if queues is nil. After ^C Follow returns no error,
-// because that is the normal way to end it.
+// Follow draws the status again and again until the context ends. The status
+// shows the given queues, or all if queues is nil. After ^C Follow returns no
+// error, because that is the normal way to end it.
 func Follow(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string) error {
 	ctx, stop := signals.Until(ctx)
 	defer stop()
 	for {
 		began := time.Now()
-		err := printAgain(ctx, r, p, queues)
+		err := redraw(ctx, r, p, queues)
 		if err == nil {
 			err = p.Flush()
 		}
@@ -34,35 +31,30 @@ func Follow(ctx context.Context, r *runner.Runner, p *term.Printer, queues []str
 			return err
 		}
 		// Reading many tasks is slow. So wait four times as long as the last refresh took.
-		interval := max(redrawEvery, 4*time.Since(began))
-		if !p.Stdout.TTY {
-			interval = lineEvery
-		}
 		select {
 		case <-ctx.Done():
 			if s, ok := errors.AsType[signals.Received](context.Cause(ctx)); ok && !s.Interrupt() {
 				return failure.ExitStatus(s.Status())
 			}
 			return nil
-		case <-time.After(interval):
+		case <-time.After(max(redrawEvery, 4*time.Since(began))):
 		}
 	}
 }
 
-// printAgain draws the status over the previous one. If stdout is not a terminal, it prints a line instead.
-func printAgain(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string) error {
+// redraw draws the status over the previous one, line by line, so nothing
+// flickers. It leaves out the lines for which the terminal is too small, and
+// keeps the bottom row empty, because text there could make the terminal scroll.
+func redraw(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string) error {
 	s, err := ReadStatus(ctx, r, p.Now(), queues)
 	if err != nil {
 		return err
 	}
-	if !p.Stdout.TTY {
-		p.Print(s.Summary() + "\n")
-		return nil
-	}
-	if s.Trend, err = admin.Trend(ctx, r, time.Minute, TrendMinutes); err != nil {
-		return err
-	}
 	p.Stdout.Resize()
-	s.Redraw(p)
+	lines := strings.Split(strings.TrimSuffix(p.Capture(s.Draw), "\n"), "\n")
+	if most := p.Stdout.Height - 1; most > 0 {
+		lines = lines[:min(len(lines), most)]
+	}
+	p.Print("\x1b[H" + strings.Join(lines, "\x1b[K\n") + "\x1b[K\n\x1b[J")
 	return nil
 }

@@ -2,12 +2,10 @@ package view
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
@@ -21,7 +19,6 @@ type Status struct {
 	Path        string
 	DBSize, wal int64
 	stats       map[string]admin.QueueStats // statistics by queue; nil if the user did not ask for them
-	Trend       []admin.TimeBucket          // statistics of each minute of the last hour; nil if the user did not ask for them
 	Now         time.Time
 }
 
@@ -83,22 +80,6 @@ func printRecords(p *term.Printer, word string, list []term.Record) {
 	for _, r := range list {
 		p.Fields(append([]any{word}, r.Values()...)...)
 	}
-}
-
-// Summary returns the status in one line: the time, the workers, the unfinished tasks, the tasks that ended in the last 24 hours, and the
-// problems.
-func (s *Status) Summary() string {
-	counts := map[jobs.State]int{}
-	for _, q := range s.Queues {
-		for state, n := range q.Counts {
-			counts[state] += n
-		}
-		counts[jobs.Completed] += q.Ended[jobs.Completed]
-		counts[jobs.Failed] += q.Ended[jobs.Failed]
-	}
-	return fmt.Sprintf("%s %s, %d of %d slots busy, %d pending, %d running, %d retrying, %d failed and %d done in 24h, %s",
-		s.Now.Format(time.RFC3339), humanize.Plural(s.Alive, "worker"), s.Busy, s.Slots, counts[jobs.Pending], counts[jobs.Running],
-		counts[jobs.Retrying], counts[jobs.Failed], counts[jobs.Completed], humanize.Plural(len(s.Problems), "problem"))
 }
 
 // heldWord says in a word why the tasks of a queue cannot start now. It returns an empty string if they can start.

@@ -15,7 +15,6 @@ import (
 // Draw prints the status for a terminal.
 func (s *Status) Draw(p *term.Printer) {
 	p.Print(s.firstLine(p.Stdout))
-	p.Print(s.charts(p.Stdout))
 	if len(s.Queues) > 0 {
 		p.Print("\n")
 		p.Table(s.queueTable(p.Stdout.Width))
@@ -169,16 +168,4 @@ func problemLines(problem present.Problem, to term.Stream) string {
 		b.WriteString("    " + term.Cut(line, to.Width-4) + "\n")
 	}
 	return b.String()
-}
-
-// Redraw draws the status over the previous one, line by line. It does not clear the screen first, so nothing flickers. If there are more
-// lines than the terminal has, Redraw leaves out the last ones. The bottom row stays empty, because text there could make the terminal
-// scroll.
-func (s *Status) Redraw(p *term.Printer) {
-	lines := strings.SplitAfter(strings.TrimSuffix(p.Capture(s.Draw), "\n"), "\n")
-	if most := p.Stdout.Height - 1; p.Stdout.Height > 2 && len(lines) > most {
-		more := fmt.Sprintf("… %d more lines; a taller window shows them", len(lines)-most+1)
-		lines = append(lines[:most-1:most-1], term.Cut(more, p.Stdout.Width))
-	}
-	p.Print("\x1b[H" + strings.ReplaceAll(strings.Join(lines, "")+"\n", "\n", "\x1b[K\n") + "\x1b[J")
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/taskspec"
@@ -115,22 +114,6 @@ func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 		}
 		if columns >= 40 {
 			testkit.Contains(t, text, "runner.db", "lost")
-		}
-	}
-}
-
-func TestStatusShowsChartsOfTheLastHour(t *testing.T) {
-	s := sampleStatus()
-	s.Trend = make([]admin.TimeBucket, view.TrendMinutes)
-	s.Trend[0].Ended = map[jobs.State]int{jobs.Completed: 1}
-	s.Trend[59].Ended = map[jobs.State]int{jobs.Completed: 80, jobs.Failed: 2}
-	wide := statusText(120, s)
-	testkit.Contains(t, wide, "completed ▁"+strings.Repeat(" ", 58)+"█ 81 in 1h\n", "failed    "+strings.Repeat(" ", 59)+"█ 2 in 1h\n")
-	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
-		for line := range strings.Lines(statusText(columns, s)) {
-			if line = strings.TrimSuffix(line, "\n"); term.Cells(line) > columns {
-				t.Errorf("%d columns: got %d cells in %q, want at most %[1]d and no control characters", columns, term.Cells(line), line)
-			}
 		}
 	}
 }
