@@ -143,14 +143,13 @@ func TestMiddlewareRunsForEachTaskOfABatch(t *testing.T) {
 	})
 }
 
-func TestEventsInlineAndCrashesOfABatch(t *testing.T) {
+func TestInlineAndCrashesOfABatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var calls [][]int
 		r.Register(bulk.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
 			calls = append(calls, inputs(tasks))
 			return nil
 		}))
-		events := r.Events(t.Context(), 100)
 		ids := enqueueNumbers(t, r, 3)
 		ids = append(ids, enqueueNumbers(t, r, 1, jobs.MaxLosses(2))...) // the first loss of this task makes it a suspect, which runs alone
 		runnertest.CrashAfterClaim(t, r, 4)
@@ -163,11 +162,6 @@ func TestEventsInlineAndCrashesOfABatch(t *testing.T) {
 			testkit.Equal(t, "state", task.State, jobs.Completed)
 			testkit.Equal(t, "losses", task.Losses, 1)
 		}
-		kinds := map[string]int{}
-		for len(events) > 0 {
-			kinds[string((<-events).Kind)]++
-		}
-		testkit.Equal(t, "events", kinds, map[string]int{"started": 4, "ended": 4})
 	})
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var calls [][]int

@@ -163,11 +163,6 @@ func writeCalls() map[string]contextCall {
 			_, err := r.EnqueueAll(ctx, slices.Values([]jobs.Spec{quick.With(nil)}))
 			return err
 		},
-		"Events": func(ctx context.Context, r *runner.Runner) error {
-			for range r.Events(ctx, 1) { // the channel closes when the context ends
-			}
-			return context.Cause(ctx)
-		},
 		"OnFinished": func(ctx context.Context, r *runner.Runner) error {
 			return r.OnFinished(ctx, "audit", func(context.Context, jobs.Task) error { return nil })
 		},

@@ -167,23 +167,3 @@ func ExampleRunner_UseEnqueue() {
 	// <nil>
 	// 1 <nil>
 }
-
-func ExampleRunner_Events() {
-	ctx := context.Background()
-	r, remove := temp()
-	events := r.Events(ctx, 100)
-	r.Register(MakeThumb.Handler(resize))
-	if _, err := r.Enqueue(ctx, MakeThumb.With(Image{"sea.png"})); err != nil {
-		log.Fatal(err)
-	}
-	if err := r.WorkUntilEmpty(ctx); err != nil {
-		log.Fatal(err)
-	}
-	remove() // closes the Runner, which closes the channel
-	for event := range events {
-		fmt.Println(event.Kind, event.Task.ID, event.Task.State, event.Dropped)
-	}
-	// Output:
-	// started 1 running 0
-	// ended 1 completed 0
-}

@@ -29,7 +29,7 @@ type Runner struct {
 
 	enqueueMiddleware []EnqueueMiddleware
 	notifier          *notify.Notifier
-	events            events
+	onStart           func(jobs.Task) // see access.OnStart; nil for none
 	user              func() string
 
 	mu      sync.Mutex
@@ -113,7 +113,6 @@ func (r *Runner) Close() error {
 	}
 	r.mu.Unlock()
 	r.works.Wait()
-	r.events.close()
 	r.notifier.Close()
 	return r.store.Close()
 }
@@ -137,7 +136,7 @@ func init() {
 	access.AddAndWork = func(ctx context.Context, r any, one access.OneTask) error { return r.(*Runner).work(ctx, false, &one) }
 	access.NewEngine = func(driver *db.Engine) any { return Engine{driver} }
 	access.User = func(r any) string { return r.(*Runner).user() }
-	access.OnStart = func(r any, started func(jobs.Task)) { r.(*Runner).events.onStart.Store(&started) }
+	access.OnStart = func(r any, started func(jobs.Task)) { r.(*Runner).onStart = started }
 	access.Notify = func(r any) { r.(*Runner).notifier.Notify() }
 	access.Fenced = func(r any) int64 { return r.(*Runner).fenced.Load() }
 }

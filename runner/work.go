@@ -148,7 +148,7 @@ func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEm
 
 func (r *Runner) engineOptions(untilEmpty bool) engine.Options {
 	o := r.options
-	return engine.Options{Owner: r, Store: r.store, Notifier: r.notifier, Observer: &r.events, Log: r.log, Version: Version,
+	return engine.Options{Owner: r, Store: r.store, Notifier: r.notifier, OnStart: r.onStart, Log: r.log, Version: Version,
 		User:     r.user(),
 		Handlers: r.wrapped(), PrepareTick: r.prepareTick, OnTick: r.onTick, Fenced: &r.fenced, UntilEmpty: untilEmpty,
 		Concurrency: o.Concurrency, MaxWait: o.MaxWait,

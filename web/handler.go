@@ -107,7 +107,6 @@ type handler struct {
 	workerRuns cache[workerRuns]         // by name of the span
 	counts     cache[[]runner.Queue]
 	known      cache[search.Names]
-	histograms histograms
 	clicks     cache[string]  // what the last runs of schedules did, by name
 	asked      cache[[]int64] // ids of the tasks that a question has named
 }

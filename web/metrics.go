@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"example.com/runner/internal/admin"
@@ -20,7 +19,7 @@ import (
 )
 
 // The metrics are in the format of Prometheus. Most values come from the database, so every process that has the same database reports the
-// same values. The histograms, the resources of commands, and the counters of rejected and of waiting writes describe this process only.
+// same values. The counters of rejected and of waiting writes describe this process only.
 
 // family is a metric with its samples. The client library of Prometheus would add 0.2 ms to the start of every command of runner.
 type family struct {
@@ -29,16 +28,13 @@ type family struct {
 }
 
 const (
-	counterKind   = "counter"
-	gaugeKind     = "gauge"
-	histogramKind = "histogram"
+	counterKind = "counter"
+	gaugeKind   = "gauge"
 )
 
-func (f *family) add(value float64, pairs ...string) { f.sample("", value, pairs...) }
-
-// sample adds a sample. The arguments in pairs are the name of a label, its value, the name of the next label, and so on.
-func (f *family) sample(suffix string, value float64, pairs ...string) {
-	f.samples.WriteString(f.name + suffix)
+// add adds a sample. The arguments in pairs are the name of a label, its value, the name of the next label, and so on.
+func (f *family) add(value float64, pairs ...string) {
+	f.samples.WriteString(f.name)
 	separator := "{"
 	for pair := range slices.Chunk(pairs, 2) {
 		f.samples.WriteString(separator + pair[0] + `="` + labelEscapes.Replace(strings.ToValidUTF8(pair[1], "\ufffd")) + `"`)
@@ -121,7 +117,6 @@ func (h *handler) collect(ctx context.Context) (*collection, error) {
 	for _, p := range admin.ServerProblems(health, c.at) {
 		problem.add(1, "code", p.Code)
 	}
-	h.histograms.collect(h.r, c)
 	return c, nil
 }
 
@@ -205,108 +200,4 @@ func (c *collection) process(r *runner.Runner) {
 		"Results and heartbeats of this process that were rejected because a newer attempt owns the task.").add(float64(admin.Fenced(r)))
 	c.counter("runner_busy_retries_total",
 		"How often writes of this process waited for another process.").add(float64(admin.Store(r).BusyRetries()))
-}
-
-// buckets are the upper bounds of the buckets of each histogram, in seconds.
-var buckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200}
-
-// histogram counts each value in the first bucket that contains it.
-type histogram struct {
-	counts [17]uint64 // the last count is for values that are larger than all buckets
-	sum    float64
-}
-
-func (g *histogram) add(d time.Duration) {
-	v := max(d, 0).Seconds()
-	i, _ := slices.BinarySearch(buckets, v)
-	g.counts[i]++
-	g.sum += v
-}
-
-// addTo adds the samples of the histogram to a family.
-func (g *histogram) addTo(f *family, pairs ...string) {
-	n := uint64(0)
-	for i, counted := range g.counts {
-		limit := "+Inf"
-		if i < len(buckets) {
-			limit = strconv.FormatFloat(buckets[i], 'g', -1, 64)
-		}
-		n += counted
-		f.sample("_bucket", float64(n), append(slices.Clip(pairs), "le", limit)...)
-	}
-	f.sample("_sum", g.sum, pairs...)
-	f.sample("_count", float64(n), pairs...)
-}
-
-// histograms measure the attempts of this process. They begin at the first scrape, so they cost nothing in a process
-// that Prometheus does not scrape.
-type histograms struct {
-	once  sync.Once
-	mu    sync.Mutex
-	runs  map[[2]string]*histogram // how long attempts ran, by queue and job
-	waits map[string]*histogram    // how long due tasks waited for an attempt, by queue
-	usage map[string]*jobs.Usage   // resources of the commands, by queue; MaxRSS is the largest value
-}
-
-// eventBuffer is the maximum number of events that may wait until the histograms count them. Events beyond this number
-// are missing from the histograms.
-const eventBuffer = 4096
-
-// collect adds what the histograms have measured.
-func (o *histograms) collect(r *runner.Runner, c *collection) {
-	o.once.Do(func() {
-		o.runs, o.waits, o.usage = map[[2]string]*histogram{}, map[string]*histogram{}, map[string]*jobs.Usage{}
-		events := r.Events(context.Background(), eventBuffer) // the channel closes when the runner is closed
-		go func() {
-			for e := range events {
-				o.observe(e)
-			}
-		}()
-	})
-	runs := c.add(histogramKind, "runner_run_seconds", "How long attempts of this process ran.")
-	waits := c.add(histogramKind, "runner_wait_seconds",
-		"How long tasks of this process waited after they were due until an attempt started.")
-	cpu := c.counter("runner_cpu_seconds_total", "CPU time that commands of this process used.")
-	disk := c.counter("runner_disk_bytes_total", "Bytes that commands of this process read from disks and wrote to disks.")
-	memory := c.gauge("runner_max_rss_bytes", "Largest resident set of a command of this process.")
-
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for key, g := range o.runs {
-		g.addTo(runs, "queue", key[0], "job", key[1])
-	}
-	for queue, g := range o.waits {
-		g.addTo(waits, "queue", queue)
-	}
-	for queue, u := range o.usage {
-		cpu.add(u.User.Seconds(), "queue", queue, "mode", "user")
-		cpu.add(u.System.Seconds(), "queue", queue, "mode", "system")
-		disk.add(float64(u.Read), "queue", queue, "direction", "read")
-		disk.add(float64(u.Written), "queue", queue, "direction", "write")
-		memory.add(float64(u.MaxRSS), "queue", queue)
-	}
-}
-
-func (o *histograms) observe(e runner.Event) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	switch e.Kind {
-	case runner.EventStarted:
-		of(o.waits, e.Task.Queue).add(e.At.Sub(e.Task.RunAt))
-	case runner.EventEnded:
-		of(o.runs, [2]string{e.Task.Queue, e.Task.Job}).add(e.Task.Duration)
-		if u := e.Task.Usage; u != (jobs.Usage{}) {
-			sum := of(o.usage, e.Task.Queue)
-			*sum = jobs.Usage{User: sum.User + u.User, System: sum.System + u.System, MaxRSS: max(sum.MaxRSS, u.MaxRSS),
-				Read: sum.Read + u.Read, Written: sum.Written + u.Written}
-		}
-	}
-}
-
-// of returns the value of a key. The first call makes it.
-func of[K comparable, V any](all map[K]*V, key K) *V {
-	if all[key] == nil {
-		all[key] = new(V)
-	}
-	return all[key]
 }

@@ -49,13 +49,12 @@ type attempt struct {
 	killOnce sync.Once
 	fenced   atomic.Bool // whether another worker owns the task now; this process then stores nothing more about the attempt
 
-	report   atomic.Pointer[jobs.Progress]   // last report of progress; nil if there is none
-	toReport atomic.Bool                     // whether a goroutine is about to store the report
-	steps    steps                           // steps of the function; empty until the function calls the first step
-	txCalled atomic.Bool                     // whether the function has called FinishTx
-	inTx     atomic.Int64                    // time of the FinishTx that succeeded, in milliseconds; 0 if none did
-	txResult atomic.Pointer[json.RawMessage] // result that the function passed to that FinishTx; nil if none succeeded
-	finishTx *sql.Tx                         // transaction of that FinishTx; only for FinishTx itself
+	report   atomic.Pointer[jobs.Progress] // last report of progress; nil if there is none
+	toReport atomic.Bool                   // whether a goroutine is about to store the report
+	steps    steps                         // steps of the function; empty until the function calls the first step
+	txCalled atomic.Bool                   // whether the function has called FinishTx
+	inTx     atomic.Int64                  // time of the FinishTx that succeeded, in milliseconds; 0 if none did
+	finishTx *sql.Tx                       // transaction of that FinishTx; only for FinishTx itself
 
 	stopOnce sync.Once // ensures that watchStuck is called only once
 
@@ -86,7 +85,9 @@ const unknownOptionDelay = time.Minute
 // begin starts the attempt on its own goroutine. The goroutine sends the attempt to the channel Engine.ended when the attempt has ended.
 func (a *attempt) begin() {
 	a.e.logStart(a)
-	a.e.observeStart(a)
+	if started := a.e.o.OnStart; started != nil {
+		started(a.task)
+	}
 	go func() {
 		began := now()
 		ctx, unwatch, cancel := a.withTimeout(began)

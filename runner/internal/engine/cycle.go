@@ -250,7 +250,7 @@ func (e *Engine) forget(a *attempt, done *db.Finished) {
 	}
 }
 
-// forgetWritten logs an attempt whose outcome is in the database, and notifies the observer.
+// forgetWritten logs an attempt whose outcome is in the database.
 func (e *Engine) forgetWritten(a *attempt, done *db.Finished) {
 	if done.Change.State == jobs.Pending {
 		e.released++
@@ -260,9 +260,5 @@ func (e *Engine) forgetWritten(a *attempt, done *db.Finished) {
 	if done.InTx && a.outcome.Error != "" && a.outcome.Error != errNotCommitted.Error() {
 		e.log.Warn("the function returned an error after FinishTx", "task", a.task.ID, "err", humanize.Cut(a.outcome.Error, 200))
 	}
-	if result := a.txResult.Load(); done.InTx && result != nil {
-		done.Change.Result = *result
-	}
 	e.logEnd(a, done.Change)
-	e.observeEnd(a, done.Change)
 }

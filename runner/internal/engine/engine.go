@@ -42,7 +42,7 @@ type Options struct {
 	Owner    any // the *runner.Runner whose method Work runs this engine
 	Store    *db.DB
 	Notifier *notify.Notifier
-	Observer Observer
+	OnStart  func(jobs.Task) // called at the start of each attempt, in their order; nil for none
 	Log      *slog.Logger
 	Version  string                  // version of the program
 	User     string                  // name of the user who runs this process

@@ -17,15 +17,6 @@ import (
 
 // The tests of this package check parts of an Engine. Most tests of whole workers are in package runner.
 
-// noObserver is an Observer that ignores all events.
-type noObserver struct{}
-
-func (noObserver) Observing() bool   { return false }
-func (noObserver) Started(jobs.Task) {}
-func (noObserver) Ended(jobs.Task)   {}
-
-// onFakeTime runs a test with a fake clock (package synctest). The test gets the options of an Engine on a new database. The parameter
-// "runs" of the test is the number of runs of the job "work" so far.
 func onFakeTime(t *testing.T, test func(t *testing.T, o Options, runs *atomic.Int64)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -41,7 +32,7 @@ func onFakeTime(t *testing.T, test func(t *testing.T, o Options, runs *atomic.In
 		}
 		notifier := notify.New(func(context.Context, bool, func(bool)) error { return nil }, nil)
 		defer notifier.Close()
-		test(t, Options{Store: store, Notifier: notifier, Observer: noObserver{}, Log: slog.New(slog.DiscardHandler),
+		test(t, Options{Store: store, Notifier: notifier, Log: slog.New(slog.DiscardHandler),
 			Fenced: new(atomic.Int64), PrepareTick: func(context.Context, *jobs.Spec) error { return nil },
 			Handlers: map[string]jobs.Handler{"work": {Job: "work", MaxAttempts: 3, Run: run}}, Concurrency: 1, Lease: time.Minute}, &runs)
 	})

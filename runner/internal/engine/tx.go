@@ -40,8 +40,7 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 		f.Output.Cut = db.Cut{} // do not cut the stored output here: the loop does so later, and a second cut would delete too much
 		f.Outcome.OutputBytes, f.Outcome.OutputTruncated = output.Sizes()
 	}
-	before, result0, same := a.inTx.Load(), a.txResult.Load(), a.finishTx == tx
-	a.txResult.Store(&f.Outcome.Result)
+	before, same := a.inTx.Load(), a.finishTx == tx
 	a.inTx.Store(at.UnixMilli()) // before the commit, so that a heartbeat after the commit does not regard this attempt as lost
 	err := a.e.worker.FinishTx(ctx, tx, f, at)
 	if err == nil {
@@ -50,12 +49,11 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	}
 	// tx is rolled back, so that heartbeats find out again whether the attempt is lost.
 	if same { // and with tx the earlier call in it
-		before, result0 = 0, nil
+		before = 0
 	} else {
 		a.stopIfLost(err)
 	}
 	a.inTx.Store(before)
-	a.txResult.Store(result0)
 	return err
 }
 
