@@ -32,13 +32,7 @@ copy would lack the write-ahead log.
 To use a backup, stop the workers and run "runner restore FILE".
 
 In a pipe, backup prints the path and the size of the file in bytes, separated
-by a tab.
-
-EXIT STATUS
-  0   the copy is complete
-  1   the file exists or cannot be written, or no database; nothing was changed
-  2   invalid usage
-  75  the database is busy, or the disk is full`,
+by a tab.`,
 		Flags:  []cli.Flag{cli.BoolOption("force", "replace FILE if it exists and is a regular file")},
 		Action: cli.Action(a, false, readBackupOptions, runBackup),
 	}

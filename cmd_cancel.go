@@ -27,15 +27,7 @@ the task. Finished tasks stay unchanged.
 
 With a selector, cancel changes unfinished tasks only. If it matches several
 tasks, cancel asks for confirmation on a terminal; without a terminal cancel
-needs --yes. cancel prints a line for each task: its id and state.
-
-EXIT STATUS
-  0   the tasks have stopped or will not start; also if no task was selected
-  1   no database, or you answered no; or a running task waits for the next
-      worker, which cancels it
-  2   invalid usage; nothing was changed
-  3   some ids do not exist; the other tasks are cancelled
-  75  the database is busy, or the disk is full`,
+needs --yes. cancel prints a line for each task: its id and state.`,
 		Flags: bulk.Options(a,
 			cli.BoolOption("now", "send SIGKILL at once"),
 			cli.BoolOption("no-wait", "do not wait until running tasks have stopped"),

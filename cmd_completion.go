@@ -20,11 +20,7 @@ func completionCommand(a *cli.App) *cli.Command {
   runner completion powershell | Out-String | Invoke-Expression   # in $PROFILE
 
 completion prints a script for a shell. With it the shell completes commands,
-options, states, queues, jobs, workers and recent task ids.
-
-EXIT STATUS
-  0  the script is on stdout
-  2  invalid usage`,
+options, states, queues, jobs, workers and recent task ids.`,
 		Action: func(c *cli.Context) error {
 			script, ok := cli.CompletionScripts[c.Args().First()]
 			if !ok || c.NArg() != 1 {

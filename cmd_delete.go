@@ -32,17 +32,7 @@ needs --yes. delete prints a line for each task: its id and "deleted".
 
 A Go program that calls OnFinished stores a cursor in the database: its place in
 the list of finished tasks. --cursor removes the cursor of a program that is not
-used any more, and deletes no task.
-
-EXIT STATUS
-  0   done; also if no task was selected
-  1   a given task has not finished, or an unfinished task depends on it; the
-      other tasks are deleted. Also 1 if you answered no; then nothing was
-      deleted
-  2   invalid usage; nothing was deleted
-  3   some ids do not exist; the other tasks are deleted. Also 3 if the
-      cursor of --cursor does not exist
-  75  the database is busy, or the disk is full`,
+used any more, and deletes no task.`,
 		Flags:  bulk.Options(a, cli.TextOption("cursor", "NAME", "remove this cursor of OnFinished; delete no task", "")),
 		Action: cli.Action(a, false, readDeleteOptions, runDelete),
 	}

@@ -20,9 +20,9 @@ func doctorCommand(a *cli.App) *cli.Command {
   runner doctor --full
 
 doctor prints a line for each check: ok, warn or FAIL, and what you can do about
-a problem. doctor changes nothing. In a pipe, tabs separate status, check,
-message and hint. For a health check in a Dockerfile, use HEALTHCHECK CMD
-["runner", "doctor", "--quiet"]
+a problem. doctor changes nothing. It exits 1 if a check failed, and 0 if there
+are only warnings. In a pipe, tabs separate status, check, message and hint. For
+a health check in a Dockerfile: HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
 
   database     path, schema and size of the database; whether it can be opened
   sessions     PostgreSQL: transactions that slow the server down
@@ -35,12 +35,7 @@ message and hint. For a health check in a Dockerfile, use HEALTHCHECK CMD
   queues       paused queues, and queues without a worker
   schedules    late or failed schedules, skipped ticks
   backup       age of the last copy by runner backup
-  other db     databases in other places where runner looks for one
-
-EXIT STATUS
-  0   no check failed; there may be warnings
-  1   a check failed
-  2   invalid usage`,
+  other db     databases in other places where runner looks for one`,
 		Flags: []cli.Flag{cli.BoolOption("quiet", "print only warnings and failures"),
 			cli.BoolOption("full", "also compare the indexes with their tables; slow")},
 		Action: func(c *cli.Context) error {

@@ -42,15 +42,7 @@ already starts before all these tasks, its priority stays. --first ends no other
 reason to wait: a start time, another task, or a pause.
 
 edit prints a line for each task: its id and state. runner show lists
-the changes.
-
-EXIT STATUS
-  0   done
-  1   a task runs, has finished, or cannot have these options, or the program
-      was not found; the other tasks are changed
-  2   invalid usage; nothing was changed
-  3   some ids do not exist; the other tasks are changed
-  75  the database is busy, or the disk is full`,
+the changes.`,
 		Flags:  taskflags.EditFlags(a),
 		Action: cli.Action(a, false, readEditOptions, runEdit),
 	}

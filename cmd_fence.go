@@ -31,15 +31,7 @@ $RUNNER_TASK_GENERATION, which grows with each attempt: that system can then
 reject writes of an older attempt.
 
 The defaults of --task, --generation and --db come from the environment of the
-task: RUNNER_TASK_ID, RUNNER_TASK_GENERATION and RUNNER_DB.
-
-EXIT STATUS
-  0   this attempt owns the task
-  1   this attempt does not own the task: a later attempt does, the task has
-      ended, or somebody has requested to cancel the task
-  2   invalid usage, or not inside a task
-  3   the task was deleted
-  75  the database was busy for too long`,
+task: RUNNER_TASK_ID, RUNNER_TASK_GENERATION and RUNNER_DB.`,
 		Flags: []cli.Flag{
 			cli.Scalar("task", "ID", "id of the task", int64(0), cli.ParseID).Default("$RUNNER_TASK_ID"),
 			cli.Scalar("generation", "N", "generation of the attempt", int64(0), parseGeneration).Default("$RUNNER_TASK_GENERATION"),

@@ -33,12 +33,7 @@ func limitCommand(a *cli.App) *cli.Command {
 
 A limit applies to all workers of the database together. A new limit takes
 effect when the next task starts; running tasks continue. TARGET is queue:NAME,
-job:NAME, lane:KEY, or all for the whole database.
-
-EXIT STATUS
-  0   done
-  2   invalid usage; nothing was changed
-  3   limit remove: the limit does not exist`,
+job:NAME, lane:KEY, or all for the whole database.`,
 	}
 }
 
@@ -63,12 +58,7 @@ limit set replaces the whole limit of each target. With --rate N/DUR
 and --burst B, at most N + B attempts start in any period of length DUR. The
 limit of a lane counts a task as running from its first attempt until it has
 finished or is snoozed, also while it waits for another attempt. To stop a
-queue, use runner pause.
-
-EXIT STATUS
-  0   the limit is on the disk and applies to the next start
-  2   invalid usage; nothing was changed
-  75  the database is busy, or the disk is full`,
+queue, use runner pause.`,
 		Action: cli.Action(a, false, readLimits, runLimitSet),
 	}
 }
@@ -83,12 +73,7 @@ func limitListCommand(a *cli.App) *cli.Command {
 In a pipe, tabs separate the fields target, in use, running, rate, per
 (seconds), burst and next start. The next start is the time at which the limit
 lets a task start. The field is empty if a task can start now, or has to wait
-until a running task ends.
-
-EXIT STATUS
-  0   done; also if there is no limit
-  1   no database, or it cannot be read
-  2   invalid usage`,
+until a running task ends.`,
 		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) ([]jobs.Target, error) {
 			if c.Args().Present() {
 				return nil, failure.Usage("limit list takes no arguments; got %q", c.Args().First())
@@ -105,13 +90,7 @@ func limitRemoveCommand(a *cli.App) *cli.Command {
   runner limit remove queue:media
   runner limit remove job:email.send lane:acct-7
 
-Tasks that waited only because of the removed limits start now.
-
-EXIT STATUS
-  0   the limits are removed
-  2   invalid usage; nothing was changed
-  3   some limits do not exist; the other limits are removed
-  75  the database is busy, or the disk is full`,
+Tasks that waited only because of the removed limits start now.`,
 		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) ([]jobs.Target, error) { return readTargets(c, "remove") },
 			runLimitRemove),
 	}

@@ -57,14 +57,7 @@ COLUMNS
 
 On a narrow terminal, list omits columns in this order: TRY, ERROR, QUEUE, AGE,
 TIME, NOTE. In a pipe, tabs separate id, state, queue, try, created_at, duration
-(seconds), note, worker, job and error.
-
-EXIT STATUS
-  0   done; also if no task was found
-  1   no database, or it cannot be read
-  2   invalid usage
-  3   some ids do not exist; the other tasks are listed
-  75  the database was busy for too long`,
+(seconds), note, worker, job and error.`,
 		Action: cli.Action(a, false, readListOptions, runList),
 	}
 }

@@ -44,15 +44,7 @@ start later, until you press ^C.
 With -f and an id, logs waits until the task starts, continues through its
 retries, and exits when the task ends. If the middle of a long output was not
 stored, a line on stderr says so. --json prints each stored piece of output as a
-record.
-
-EXIT STATUS
-  0      done, in whatever state the tasks ended
-  1      no database, or it cannot be read
-  2      invalid usage
-  3      some ids do not exist; the output of the other tasks is printed
-  75     the database was busy for too long
-  128+n  signal n ended logs (130: ^C)`,
+record.`,
 		Action: cli.Action(a, false, readLogsOptions, runLogs),
 	}
 }

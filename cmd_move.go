@@ -39,14 +39,7 @@ run the same command again. At the end move compares the number of rows in both
 databases, and prints these numbers, a line for each table. Then start the
 workers on DST.
 
-In a pipe, each line is the name of a table, a tab and its number of rows.
-
-EXIT STATUS
-  0   all data is in DST, also if an earlier run moved it
-  1   a worker runs, DST is not empty, the numbers of rows differ, another move
-      uses one of the databases, or there is no database
-  2   invalid usage; nothing was changed
-  75  a database is busy, full or unreachable; run the same command again`,
+In a pipe, each line is the name of a table, a tab and its number of rows.`,
 		Action: func(c *cli.Context) error {
 			o, err := readMoveOptions(c, a)
 			if err != nil {

@@ -51,15 +51,7 @@ pause. --all pauses queues that do not exist yet, too.
 The pause of a queue lasts until resume. With --for it ends by itself, unless
 resume comes first. To pause again replaces the end: without --for, it takes the
 end away. pause prints a line for each queue: its name and "paused". With --for,
-the time at which the pause ends follows.
-
-EXIT STATUS
-  0   the tasks or queues are paused; also if no task was selected
-  1   a given task runs or has finished; the other tasks are paused. Also 1 if
-      you answered no, without a database, or if it cannot be written
-  2   invalid usage; nothing was changed
-  3   some ids do not exist; the other tasks are paused
-  75  the database is busy, or the disk is full`,
+the time at which the pause ends follows.`,
 		Flags: pauseFlags(a, "queue to pause, with its later tasks; beside another selector: tasks of this queue; repeatable",
 			"all queues, including queues that do not exist yet",
 			cli.DurationOption("for", "end the pause of queues after this time", 0).Default("until resume"),
@@ -93,15 +85,7 @@ prints a line for each queue: its name and "running".
 Workers stop deleting old tasks for an hour in two cases: the clock has jumped
 forwards by more than a day, or a worker starts after more than a day without
 any worker. If the clock is right, run resume --deletion: workers then delete
-old tasks again within ten minutes.
-
-EXIT STATUS
-  0   the tasks or queues are not paused; also if no task was selected
-  1   a given task runs or has finished; the other tasks are resumed. Also 1 if
-      the whole database is paused (use resume --all), or cannot be written
-  2   invalid usage; nothing was changed
-  3   some ids do not exist; the other tasks are resumed
-  75  the database is busy, or the disk is full`,
+old tasks again within ten minutes.`,
 		Flags: pauseFlags(a, "queue to resume; beside another selector: paused tasks of this queue; repeatable",
 			"end all pauses of queues",
 			cli.BoolOption("deletion", "confirm that the clock is right, and delete old tasks again")),

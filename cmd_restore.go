@@ -38,14 +38,7 @@ A restore that was killed has either ended, or commands refuse the database
 until you run restore once more.
 
 In a pipe, restore prints the path of the database, its size in bytes and the
-path of the kept file, separated by tabs.
-
-EXIT STATUS
-  0   the database is restored
-  1   a process uses the database, or FILE is missing, damaged or no backup;
-      nothing was changed
-  2   invalid usage
-  75  the disk is full; nothing was changed`,
+path of the kept file, separated by tabs.`,
 		Action: func(c *cli.Context) error {
 			file := c.Args().First()
 			if c.NArg() != 1 || file == "" || file == "-" {

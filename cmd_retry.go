@@ -35,15 +35,7 @@ and losses. Running tasks stay unchanged.
 A selector without --state selects failed tasks. To run a completed task again,
 give the id of the task. If a selector matches several tasks, retry asks for
 confirmation on a terminal; without a terminal retry needs --yes. retry prints a
-line for each task: its id and state.
-
-EXIT STATUS
-  0   done; also if no task was selected
-  1   a task is running, or another task holds its unique key; the other
-      tasks are retried. Also 1 if you answered no; then nothing was changed
-  2   invalid usage; nothing was changed
-  3   some ids do not exist; the other tasks are retried
-  75  the database is busy, or the disk is full`,
+line for each task: its id and state.`,
 		Flags: bulk.Options(a, cli.DurationOption("in", "start the tasks after this delay", 0),
 			cli.TextOption("group", "KEY", "the failed tasks of this group; runner list --group prints the keys", ""),
 			cli.BoolOption("dependents", "also retry the tasks that were cancelled because of these tasks")),

@@ -32,14 +32,7 @@ runner schedule import FILE|- [--prefix TEXT] [--dry-run]`,
 
 A schedule enqueues a task at each of its ticks. The database stores the
 schedules, and the workers enqueue the tasks. Each tick adds one task, even if
-several workers run.
-
-EXIT STATUS
-  0   done
-  1   no database, or a schedule of this name has another definition
-  2   invalid usage; nothing was changed
-  3   the schedule does not exist
-  75  the database is busy, or the disk is full`,
+several workers run.`,
 	}
 }
 
@@ -57,13 +50,7 @@ time at which that task was due. In a pipe, tabs separate name, cron, zone,
 next_at, last_state, last_at, last_duration (seconds), skipped and job.
 
 runner schedule apply reads the output of --json. If a task has variables or
-input, add --reveal, because apply rejects hidden values.
-
-EXIT STATUS
-  0   done; also if there is no schedule
-  1   no database, or it cannot be read
-  2   invalid usage
-  75  the database was busy for too long`,
+input, add --reveal, because apply rejects hidden values.`,
 		Action: cli.Action(a, false, readScheduleListOptions, runScheduleList),
 	}
 }
@@ -102,14 +89,7 @@ func scheduleShowCommand(a *cli.App) *cli.Command {
 
 Without --reveal the values of variables are shown as •••, in JSON as null. In a
 pipe, show prints a line "KEY<tab>VALUE" for each key of the JSON record, then a
-line "run<tab>ID<tab>STATE<tab>TIME" for each of the last tasks.
-
-EXIT STATUS
-  0   done
-  1   no database, or it cannot be read
-  2   invalid usage
-  3   the schedule does not exist
-  75  the database was busy for too long`,
+line "run<tab>ID<tab>STATE<tab>TIME" for each of the last tasks.`,
 		Action: cli.Action(a, false, readScheduleShowOptions, runScheduleShow),
 	}
 }

@@ -68,13 +68,7 @@ skipped time, and there are two ticks at a repeated time.
 
 A tick counts as missed if workers notice it more than a minute late.
 With --overlap replace, the old task is cancelled and ends before the new task
-starts.
-
-EXIT STATUS
-  0   the database has the schedule with this definition
-  1   program not found, or the schedule has another definition (see --replace)
-  2   invalid usage; nothing was changed
-  75  database busy or disk full; nothing was changed, safe to try again`,
+starts.`,
 		Action: cli.Action(a, true, readScheduleAddOptions, runScheduleAdd),
 	}
 }

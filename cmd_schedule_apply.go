@@ -34,13 +34,7 @@ skipped). apply rejects lines whose variables or input are hidden: use schedule
 list --reveal to write FILE.
 
 apply prints a line for each schedule: its name and the word added, changed,
-unchanged or removed. In a pipe, a tab separates the name and the word.
-
-EXIT STATUS
-  0   the schedules match the file
-  1   a line is invalid, or no database; nothing was changed
-  2   invalid usage
-  75  the database is busy, or the disk is full`,
+unchanged or removed. In a pipe, a tab separates the name and the word.`,
 		Action: func(c *cli.Context) error {
 			f, err := readScheduleFile(c, a, "nothing was changed")
 			if err != nil {
@@ -62,7 +56,8 @@ EXIT STATUS
 func scheduleImportCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "import", Usage: "add the entries of a crontab",
-		UsageText: "runner schedule import FILE|- [--system] [--update] [--prefix TEXT] [--dry-run]",
+		UsageText: "runner schedule import FILE|- [--system] [--update] [--prefix TEXT]\n" +
+			"[--dry-run]",
 		Flags: []cli.Flag{cli.TextOption("prefix", "TEXT", "text to put before the name of each schedule", ""),
 			cli.BoolOption("system", "FILE has a column for the user, as /etc/crontab has"),
 			cli.BoolOption("update", "change existing schedules that differ"),
@@ -86,13 +81,7 @@ their own entries.
 
 import names each schedule after its command. If you import the same file again,
 nothing changes. import does not overwrite an existing schedule that differs,
-except with --update. It removes no schedule whose line is gone.
-
-EXIT STATUS
-  0   each entry of the file is a schedule now
-  1   a line was rejected, or there is no database; nothing was changed
-  2   invalid usage
-  75  the database is busy, or the disk is full`,
+except with --update. It removes no schedule whose line is gone.`,
 		Action: func(c *cli.Context) error {
 			f, err := readScheduleFile(c, a, "nothing was imported")
 			if err != nil {

@@ -22,14 +22,7 @@ func scheduleRunCommand(a *cli.App) *cli.Command {
   runner wait "$(runner schedule run backup)"
 
 schedule run enqueues a task of the schedule, even if the schedule is paused or
-its last task is unfinished. schedule run prints the id of the task on stdout.
-
-EXIT STATUS
-  0   the task is on the disk
-  1   no database
-  2   invalid usage
-  3   the schedule does not exist
-  75  database busy or disk full; nothing was enqueued`,
+its last task is unfinished. schedule run prints the id of the task on stdout.`,
 		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) (string, error) { return readScheduleName(c, "run") },
 			runScheduleRun),
 	}
@@ -83,14 +76,7 @@ func scheduleChangeCommand(a *cli.App, name, usageText, about string, change sch
 `, "VERB", name) + about + `
 
 schedule ` + name + ` prints a line for each schedule: its name and the word
-"` + change.word + `". In a pipe, a tab separates them.
-
-EXIT STATUS
-  0   done; also if nothing had to change
-  1   no database
-  2   invalid usage; nothing was changed
-  3   some schedules do not exist; the other schedules are changed
-  75  the database is busy, or the disk is full`,
+"` + change.word + `". In a pipe, a tab separates them.`,
 		Action: cli.Action(a, false, readScheduleNames, func(ctx context.Context, r *runner.Runner, p *term.Printer, names []string) error {
 			return runScheduleChange(ctx, r, p, names, change)
 		}),

@@ -41,14 +41,7 @@ the line contains the values that the variables have in the task. If the task
 has an input, the line reads the input from stdin.
 
 In a pipe, show prints a line "KEY<tab>VALUE" for each key of the JSON record,
-then a line "attempt" for each attempt, and an empty line between tasks.
-
-EXIT STATUS
-  0   done
-  1   no database, or it cannot be read
-  2   invalid usage
-  3   some tasks do not exist; the other tasks are shown
-  75  the database was busy for too long`,
+then a line "attempt" for each attempt, and an empty line between tasks.`,
 		Action: cli.Action(a, false, readShowOptions, runShow),
 	}
 }

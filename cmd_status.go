@@ -49,13 +49,7 @@ The numbers for -q are exact if at most 10,000 tasks of all queues ended in the
 last hour. If more tasks ended, the numbers describe the last 10,000 of them,
 and STARTS is an estimate from counters. A narrow terminal omits some columns.
 In a pipe, tabs separate the fields of a line. The first field is queue, worker,
-schedule or problem; the other fields have the order of --json.
-
-EXIT STATUS
-  0   the database can be read; also if there are problems
-  1   no database, or it cannot be read
-  2   invalid usage
-  75  the database was busy for too long`,
+schedule or problem; the other fields have the order of --json.`,
 		Action: cli.Action(a, false, readStatusOptions, runStatus),
 	}
 }

@@ -43,25 +43,18 @@ were cancelled before wait started also affect the exit status. ^C and --timeout
 end only the wait; the tasks continue. --json prints the record of each task
 when the task ends, and no progress.
 
-EXIT STATUS with one task or --any
-  0         the task completed
-  1         a task with --job failed, or its result is not JSON
+EXIT STATUS
+  0         the task completed; with several tasks: all completed
+  1         a task with --job failed, or its result is not JSON; with several
+            tasks: some did not complete
   2         invalid usage
+  3, 75     with several tasks: some do not exist, or the database is busy
   124       wait or the task timed out; stderr says which
   125       the task was cancelled, expired, deleted or lost, or does not exist;
             also if some output is missing, or runner itself failed
   126, 127  the command cannot be executed, or was not found
   128+n     signal n killed the command, or ended the waiting
-  others    exit status of the command
-
-EXIT STATUS with several tasks
-  0         all tasks completed
-  1         some tasks did not complete
-  3         some tasks do not exist
-  124       --timeout
-  2         invalid usage
-  75        the database is busy
-  128+n     signal n ended the waiting`,
+  others    exit status of the command`,
 		Action: func(c *cli.Context) error {
 			o, err := readWaitOptions(c, a.Now())
 			if err != nil {

@@ -57,18 +57,12 @@ command for each task that completes, and work --on-output for each task that
 has printed something.
 
 SIGNALS
-  TERM, INT  start no more tasks; after --grace, send TERM to the running tasks.
-             If a command then exits 0, its task has completed. After any other
-             exit status, the task runs again on the next worker
+  TERM, INT  start no more tasks; after --grace, send TERM to the running tasks,
+             and exit 0. If a command then exits 0, its task has completed.
+             After any other status, it runs again on the next worker
   again      after a second TERM or INT, kill the running tasks now and exit 1
   HUP        the same as TERM on a terminal; without a terminal, only a message
-             in the log
-
-EXIT STATUS
-  0   stopped by a signal, or no task left (--until-empty); also if tasks failed
-  1   the database cannot be used, or a second signal came
-  2   invalid usage
-  75  the database is busy, or the disk is full`,
+             in the log`,
 		Flags: workFlags(),
 		Action: func(c *cli.Context) error {
 			o, err := readWorkOptions(c, a)

@@ -64,7 +64,7 @@ func withRemark(text, remark string) string {
 }
 
 // CommandHelp prints the help of a command: the purpose, the examples, the usage, the options by group, and the rest of the description. In
-// the description of a command the first paragraph contains the examples, and the last one has the heading EXIT STATUS.
+// the description of a command the first paragraph contains the examples.
 func CommandHelp(p *term.Printer, line Line, globals []*Option) error {
 	c := line.Command
 	name := strings.Join(append([]string{"runner"}, line.Path...), " ")
@@ -87,9 +87,23 @@ func CommandHelp(p *term.Printer, line Line, globals []*Option) error {
 	if slices.ContainsFunc(options, func(o *Option) bool { return o.hint == hintTime || o.hint == hintWhen }) {
 		p.Print(timetext.Help + "\n")
 	}
-	p.Print(globalLine(globals) + "\n" + text + "\n")
+	if !strings.Contains(c.Description, "\nEXIT STATUS") {
+		text += exitStatus
+	}
+	p.Print(globalLine(globals) + "\n" + strings.TrimSpace(text) + "\n")
 	return nil
 }
+
+// exitStatus is for all commands but those that exit with the status of a task.
+const exitStatus = `
+
+EXIT STATUS
+  0      done; also if no task was selected
+  1      not done, or only in part; stderr says why
+  2      invalid usage; nothing was changed
+  3      some ids or names do not exist; the others are done
+  75     the database is busy, or the disk is full; it is safe to try again
+  128+n  signal n ended runner`
 
 // groupedHelp returns the help of options, with a heading for each group.
 func groupedHelp(list []*Option) string {
