@@ -99,7 +99,7 @@ func (h *handler) action(w http.ResponseWriter, req *http.Request) {
 			status = http.StatusConflict
 		}
 		p.page = h.newPage(req, "Are you sure?", "")
-		h.writePage(w, status, "confirm", p)
+		h.writePage(w, req, status, "confirm", p)
 		return
 	}
 	did := ""

@@ -6,14 +6,12 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -37,8 +35,6 @@ var apiKeys = []string{"id", "state", "reason", "job", "label", "queue", "priori
 type apiTasks struct {
 	Tasks []term.Record `json:"tasks"`
 	Next  *string       `json:"next"` // URL of the next page of the list; null on the last page
-
-	DidYouMean *string `json:"did_you_mean"` // search that the client probably meant, if no task matches
 }
 
 // apiTask returns the record of a task. If the server hides arguments, it has neither these nor texts that the task chose.
@@ -74,8 +70,7 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 	if format := req.FormValue("format"); format != "" && format != "json" && format != "csv" {
 		return apiTasks{}, &jobs.FieldError{Field: "format", Msg: "unknown format; use json or csv"}
 	}
-	query := strings.TrimSpace(req.FormValue("q"))
-	q, err := h.parse(ctx, query, time.Now())
+	q, err := h.parse(ctx, strings.TrimSpace(req.FormValue("q")), time.Now())
 	filter := q.filter
 	if err != nil {
 		return apiTasks{}, err
@@ -104,13 +99,6 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 		query.Set(name, value)
 		list.Next = term.Known(h.base + req.URL.Path + "?" + query.Encode())
 	}
-	if len(tasks) == 0 {
-		better, err := h.correct(ctx, query)
-		if err != nil {
-			return apiTasks{}, err
-		}
-		list.DidYouMean = term.Known(better)
-	}
 	for _, t := range tasks {
 		list.Tasks = append(list.Tasks, h.apiTask(t))
 	}
@@ -132,13 +120,7 @@ func apiOrder(req *http.Request, filter jobs.Filter) (string, error) {
 func (h *handler) apiGet(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := readContext(req)
 	defer cancel()
-	id, err := strconv.ParseInt(req.PathValue("id"), 10, 64)
-	if err != nil || id < 1 {
-		text := fmt.Sprintf("invalid task id %q; use a number such as 41", humanize.Safe(req.PathValue("id")))
-		h.writeError(w, req, http.StatusBadRequest, text)
-		return
-	}
-	t, err := h.r.Get(ctx, id)
+	t, err := h.getTask(ctx, req)
 	if err != nil {
 		h.apiFail(ctx, w, req, err)
 		return
@@ -152,8 +134,7 @@ func (h *handler) apiFail(ctx context.Context, w http.ResponseWriter, req *http.
 	case errors.Is(err, jobs.ErrNotFound):
 		h.writeError(w, req, http.StatusNotFound, err.Error())
 	case errors.Is(err, jobs.ErrInvalid):
-		better, _ := h.correct(ctx, req.FormValue("q")) // if this call fails, the response suggests no other search
-		writeJSON(w, http.StatusBadRequest, apiProblem{humanize.Safe(err.Error()), term.Known(better)})
+		h.writeError(w, req, http.StatusBadRequest, err.Error())
 	case errors.Is(context.Cause(ctx), errSlow):
 		h.writeError(w, req, http.StatusServiceUnavailable, "the search took longer than two seconds; add state: or since: to the text")
 	default:
@@ -174,8 +155,7 @@ func (h *handler) apiOther(w http.ResponseWriter, req *http.Request) {
 
 // apiProblem is the body of a response with an error.
 type apiProblem struct {
-	Error      string  `json:"error"`
-	DidYouMean *string `json:"did_you_mean"` // search that the client probably meant
+	Error string `json:"error"`
 }
 
 func writeJSON(w http.ResponseWriter, status int, value any) {

@@ -124,5 +124,5 @@ func (h *handler) loginPage(w http.ResponseWriter, req *http.Request, status int
 	} else if name, ok := strings.CutPrefix(req.URL.Path, "/actions/"); ok && req.ParseForm() == nil {
 		next = h.base + askPath(name, req.PostForm)
 	}
-	h.writePage(w, status, "login", &loginView{page: h.newPage(req, "Sign in", ""), Error: wrong, Next: h.localPath(next)})
+	h.writePage(w, req, status, "login", &loginView{page: h.newPage(req, "Sign in", ""), Error: wrong, Next: h.localPath(next)})
 }

@@ -90,9 +90,9 @@ func TestAListOffersNoActionThatIsRefused(t *testing.T) {
 	shell(t, r, "true")
 	s := serve(t, r, webOptions)
 	for query, test := range map[string]struct{ offered, refused []string }{
-		"state:failed": {[]string{`data-verb="retry"`, `data-verb="delete"`, "Retry the matching task", "Delete the matching task"},
+		"state:failed": {[]string{`data-verb="retry"`, `data-verb="delete"`, "Retry all matching…", "Delete all matching…"},
 			[]string{`data-verb="cancel"`, "Cancel all", "Cancel the"}},
-		"state:pending": {[]string{`data-verb="cancel"`, "Cancel the matching task"},
+		"state:pending": {[]string{`data-verb="cancel"`, "Cancel all matching…"},
 			[]string{`data-verb="retry"`, `data-verb="delete"`, "Retry all", "Delete all", "Retry the", "Delete the"}},
 		"state:running":   {nil, []string{"data-verb", "Retry all"}},
 		"queue:default":   {[]string{`data-verb="retry"`, `data-verb="cancel"`, `data-verb="delete"`, "Retry all"}, nil},

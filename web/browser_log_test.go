@@ -177,7 +177,6 @@ func continueLog(t *testing.T, script string) {
 	lines := func(query string) (text, cursor string) {
 		t.Helper()
 		req := s.request("GET", fmt.Sprintf("/tasks/%d/log?follow=1%s", id, query), nil)
-		req.Header.Set("Accept", "text/x-fragment")
 		_, body, _ := s.do(req)
 		batch, end, _ := strings.Cut(body, "\x1e")
 		testkit.Equal(t, "end of the stream", end, "\x1fend\x1e")

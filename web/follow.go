@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"example.com/runner/internal/humanize"
@@ -24,8 +23,8 @@ const cursorMark = "\x1f"
 // followInterval is the shortest time between two reads of the output of a running attempt.
 const followInterval = 100 * time.Millisecond
 
-// log responds with the output of an attempt. A page gets lines of HTML, and other clients get the unchanged bytes. With
-// follow=1 in the URL the response continues until the attempt has ended.
+// log responds with the output of an attempt: with its unchanged bytes, or with
+// follow=1 in the URL with lines of HTML, until the attempt has ended.
 func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 	if h.o.HideArgs {
 		h.writeError(w, req, http.StatusForbidden, "Output is hidden on this server.")
@@ -37,25 +36,47 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 		h.fail(w, req, err)
 		return
 	}
-	follow := req.FormValue("follow") == "1"
-	filter := newLogFilter(req.Form)
-	from, resumed := parseCursor(req.FormValue("from"))
-	var to sink = &rawSink{}
-	kind := "text/plain; charset=utf-8"
-	if strings.Contains(req.Header.Get("Accept"), fragment) {
-		to, kind = &pageSink{lines: newLineSplitter(from), filter: filter, zone: zone(req)}, "text/html; charset=utf-8"
-	} else if !follow {
-		w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="task-%d-attempt-%d.log"`, id, n))
-	}
-	s := newStream(w, kind)
-	f := &follower{h: h, attempt: a, to: to, stream: s, resumed: resumed, seq: from.lastSent()}
-	if !follow {
-		err = f.sendAll(req.Context())
-	} else {
+	if req.FormValue("follow") == "1" {
+		from, resumed := parseCursor(req.FormValue("from"))
+		f := &follower{
+			h:       h,
+			attempt: a,
+			stream:  newStream(w, "text/html; charset=utf-8"),
+			lines:   newLineSplitter(from),
+			filter:  newLogFilter(req.Form),
+			zone:    zone(req),
+			resumed: resumed,
+			seq:     from.lastSent(),
+		}
 		err = f.follow(req.Context())
+	} else {
+		w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="task-%d-attempt-%d.log"`, id, n))
+		err = h.download(req.Context(), newStream(w, "text/plain; charset=utf-8"), a)
 	}
 	if err != nil && req.Context().Err() == nil {
 		h.logger.Debug("log", "task", id, "err", err) // the client has closed the connection, or the database is closed
+	}
+}
+
+// download sends the stored output of an attempt. It reads in batches to avoid a
+// long read transaction.
+func (h *handler) download(ctx context.Context, s *stream, a jobs.Attempt) error {
+	for seq := int64(0); ; {
+		chunks, err := h.r.Output(ctx, a, seq, maxChunks)
+		if err != nil {
+			return err
+		}
+		var b bytes.Buffer
+		for _, c := range chunks {
+			if c.DroppedBytes > 0 && seq > 0 {
+				fmt.Fprintf(&b, "\n--- %s not kept ---\n", humanize.Size(c.DroppedBytes))
+			}
+			seq = c.Seq
+			b.Write(c.Data)
+		}
+		if err := s.write(b.Bytes()); err != nil || len(chunks) < maxChunks {
+			return err
+		}
 	}
 }
 
@@ -81,89 +102,49 @@ func (h *handler) attempt(ctx context.Context, id int64, number string) (a jobs.
 	return attempts[n-1], n, nil
 }
 
-// sink converts chunks of output to the data to send.
-type sink interface {
-	add(jobs.Chunk) []byte
-	flush() []byte // flush ends a batch of chunks
-	end() []byte   // end ends the output
-}
-
-// rawSink sends the bytes unchanged.
-type rawSink struct{ started bool }
-
-func (s *rawSink) add(c jobs.Chunk) []byte {
-	if c.DroppedBytes > 0 && s.started {
-		return append(fmt.Appendf(nil, "\n--- %s not kept ---\n", humanize.Size(c.DroppedBytes)), c.Data...)
-	}
-	s.started = true
-	return c.Data
-}
-
-func (s *rawSink) flush() []byte { return nil }
-func (s *rawSink) end() []byte   { return nil }
-
-// pageSink converts the output to lines of HTML. The last line of a stream may still be unfinished at the end of a batch. The batch then
-// also has this part of the line. Each batch ends with a cursor, the position after the last complete line of each stream. So a later batch
-// sends the unfinished line again.
-type pageSink struct {
-	lines  *lineSplitter
-	filter logFilter
-	zone   *time.Location
-}
-
-func (s *pageSink) html(list []logLine) []byte {
-	return []byte(htmlOf(slices.DeleteFunc(list, func(l logLine) bool { return !s.filter.match(l) }), s.zone))
-}
-
-func (s *pageSink) add(c jobs.Chunk) []byte { return s.html(s.lines.add(c)) }
-
-func (s *pageSink) flush() []byte {
-	return fmt.Appendf(s.html(s.lines.unfinished()), "%s%s%s", cursorMark, s.lines.from, separator)
-}
-
-func (s *pageSink) end() []byte { return []byte(cursorMark + "end" + separator) }
-
-// follower sends the output of an attempt to a client.
+// follower sends the output of an attempt to a page. The last line of a stream
+// may still be unfinished at the end of a batch. The batch then also has this
+// part of the line, and ends with a cursor, the position after the last complete
+// line of each stream. So a later batch sends the unfinished line again.
 type follower struct {
 	h       *handler
 	attempt jobs.Attempt
-	to      sink
 	stream  *stream
+	lines   *lineSplitter
+	filter  logFilter
+	zone    *time.Location
 	resumed bool  // whether the client continues at a cursor, so it needs no earlier lines
 	seq     int64 // number of the last chunk that was sent
 	sent    bool  // whether anything was sent
 }
 
-// sendAll sends the output that is stored now. It reads in batches to avoid a long read transaction.
+// sendAll sends the output that is stored now, in batches like download.
 func (f *follower) sendAll(ctx context.Context) error {
 	for idle := f.sent; ; idle = false {
 		chunks, err := f.h.r.Output(ctx, f.attempt, f.seq, maxChunks)
 		if err != nil || idle && len(chunks) == 0 {
 			return err
 		}
-		var b bytes.Buffer
+		var list []logLine
 		for _, c := range chunks {
 			f.seq = c.Seq
-			b.Write(f.to.add(c))
+			list = append(list, f.lines.add(c)...)
 		}
-		isLast := len(chunks) < maxChunks
-		if isLast {
-			b.Write(f.to.flush())
-		}
+		list = append(list, f.lines.unfinished()...)
+		list = slices.DeleteFunc(list, func(l logLine) bool { return !f.filter.match(l) })
 		f.sent = true
-		if b.Len() > 0 {
-			err = f.stream.write(b.Bytes())
-		}
-		if err != nil || isLast {
+		err = f.stream.write(fmt.Append(nil, htmlOf(list, f.zone), cursorMark, f.lines.from, separator))
+		if err != nil || len(chunks) < maxChunks {
 			return err
 		}
 	}
 }
 
-// follow sends the stored output and then new output until the attempt has ended. A page gets the lines after its cursor. Without a
-// cursor it gets only the last lines of the stored output.
+// follow sends the stored output and then new output until the attempt has ended.
+// A page gets the lines after its cursor. Without a cursor it gets only the last
+// lines of the stored output.
 func (f *follower) follow(ctx context.Context) error {
-	if _, page := f.to.(*pageSink); page && !f.resumed {
+	if !f.resumed {
 		chunks, _, err := f.h.readTail(ctx, f.attempt, maxLines, maxLogSize)
 		if err != nil {
 			return err
@@ -194,7 +175,7 @@ func (f *follower) follow(ctx context.Context) error {
 		return over, nil
 	})
 	if err == nil {
-		err = f.stream.write(f.to.end())
+		err = f.stream.write([]byte(cursorMark + "end" + separator))
 	}
 	return err
 }

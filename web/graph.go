@@ -93,16 +93,21 @@ func (v *relatedTasks) draw(ctx context.Context, h *handler) error {
 	for _, id := range ids {
 		counts[v.StateOf(id)]++
 	}
-	var parts []string
-	for _, s := range append(jobs.States(), "deleted") {
-		if counts[s] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", counts[s], s))
-		}
-	}
 	v.NotDrawn = v.N + 1 - len(ids)
-	v.Summary = fmt.Sprintf("%d tasks: %s", len(ids), strings.Join(parts, ", "))
+	v.Summary = fmt.Sprintf("%d tasks: %s", len(ids), stateCounts(counts))
 	v.Graph = v.newGraph(ids, links)
 	return nil
+}
+
+// stateCounts returns the numbers of tasks or attempts by state as text.
+func stateCounts(counts map[jobs.State]int) string {
+	var parts []string
+	for _, s := range append(jobs.States(), jobs.Snoozed, "deleted") {
+		if counts[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", humanize.Count(int64(counts[s])), s))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // distance is a row of the list of dependencies: the tasks at one distance from the task of the page.

@@ -108,8 +108,8 @@ func TestGroupIsAListOfItsTasks(t *testing.T) {
 	}
 
 	page := s.page(list[1])
-	testkit.Contains(t, page, `id="t1"`, `id="t2"`, `id="t3"`, "<b>Cause</b> exit 1 · 535 authentication failed", "Retry all 3 matching…",
-		"Delete all 3 matching…", "Remove </span>cause:")
+	testkit.Contains(t, page, `id="t1"`, `id="t2"`, `id="t3"`, "<b>Cause</b> exit 1 · 535 authentication failed", "Retry all matching…",
+		"Delete all matching…", "Remove </span>cause:")
 	testkit.ContainsNone(t, page, `id="t4"`, `id="t5"`, "Cancel all")
 	testkit.Contains(t, s.page(strings.Replace(list[1], "/tasks", "/api/v1/tasks", 1)), `"id":3,`)
 	key := regexp.MustCompile(`cause%3A[0-9a-f]+`).FindString(list[1])

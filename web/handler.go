@@ -117,7 +117,7 @@ var static embed.FS
 // Handler serves the pages of r below Options.BasePath, and in the same place /metrics (for Prometheus), /api/v1/, /healthz and /readyz.
 // Authorize decides about all of these paths except /healthz and /readyz. Handler reads r's database and starts no worker. Requests that
 // change something must have the same origin, which net/http's CrossOriginProtection checks.
-func Handler(r *runner.Runner, o Options) http.Handler { return compress(newHandler(r, o)) }
+func Handler(r *runner.Runner, o Options) http.Handler { return newHandler(r, o) }
 
 func newHandler(r *runner.Runner, o Options) *handler {
 	h := &handler{r: r, o: o, base: strings.TrimRight(path.Clean("/"+o.BasePath), "/"), logger: o.Log, live: live{r: r},

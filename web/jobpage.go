@@ -36,7 +36,7 @@ func (h *handler) job(ctx context.Context, req *http.Request) (string, view, err
 	}
 	v.Title = v.Kind + " " + v.Name
 	v.Tasks = v.Find(v.Kind, v.Name)
-	look, err := lookOf(req.FormValue("look"), jobs.Filter{}, sortByID)
+	look, err := lookOf(req.FormValue("look"), filter, sortByEnd)
 	if err != nil {
 		return "", nil, err
 	}
@@ -54,28 +54,17 @@ func (h *handler) job(ctx context.Context, req *http.Request) (string, view, err
 	return "job", v, nil
 }
 
-// The method "started" returns tasks that a filter selects and that run or have finished, the newest first. There is no index of the tasks
-// by job, so the method examines at most as many tasks as the parameter "look" says. It begins at the tasks that have ended last, because
-// many newer tasks may be pending. The result "whole" says whether it has examined all tasks.
+// started returns the running tasks of a filter and those that ended last, the
+// latest first. There is no index of the tasks by job, so it examines at most
+// look ended tasks; whole says whether these were all.
 func (h *handler) started(ctx context.Context, filter jobs.Filter, look int) (list []jobs.Task, whole bool, err error) {
-	const sampled = 100
-	ended := admin.Part{Sort: admin.ByEnd, Limit: sampled, Look: sampled}
-	latest, _, err := admin.Store(h.r).ListPart(ctx, jobs.Filter{States: jobs.Finished()}, ended)
-	if err != nil {
+	filter.States = []jobs.State{jobs.Running}
+	if list, err = h.r.List(ctx, filter, runner.Page{Limit: maxRuns}); err != nil {
 		return nil, false, err
 	}
-	newest := int64(0)
-	for _, t := range latest {
-		newest = max(newest, t.ID)
-	}
-	running := filter
-	running.States, running.After = []jobs.State{jobs.Running}, newest
-	if list, err = h.r.List(ctx, running, runner.Page{Limit: maxRuns}); err != nil || newest == 0 {
-		return list, true, err
-	}
-	filter.States, filter.Before = append(jobs.Finished(), jobs.Running), newest+1
-	older, rest, err := admin.Store(h.r).ListPart(ctx, filter, admin.Part{Limit: maxRuns, Look: look})
-	list = append(list, older...)
+	filter.States = jobs.Finished()
+	ended, rest, err := admin.Store(h.r).ListPart(ctx, filter, admin.Part{Sort: admin.ByEnd, Limit: maxRuns, Look: look})
+	list = append(list, ended...)
 	return list[:min(len(list), maxRuns)], rest.ID == 0, err
 }
 

@@ -26,10 +26,10 @@ type overviewView struct {
 	page
 	Problems     []problemView // problems that the page lists as it opens
 	MoreProblems []problemView // problems that the page lists after a click
-	Unlisted     int           // number of further problems, which only runner status lists
-	Empty        bool          // whether the database has no task
-	Alive        int           // number of workers that are not lost
-	Slots        int           // number of slots of the workers that are not lost
+	AllProblems  int
+	Empty        bool // whether the database has no task
+	Alive        int  // number of workers that are not lost
+	Slots        int  // number of slots of the workers that are not lost
 	Running      int
 	Waiting      int
 	Oldest       time.Time // due time of the oldest pending task
@@ -37,15 +37,19 @@ type overviewView struct {
 	StillFailed  int       // tasks that failed in the last 24 hours and are still in the failed state
 	FailuresOnly bool      // whether StillFailed counts failures instead of tasks, because very many tasks failed
 	Done         int
-	Chart        *chart // chart of the ended tasks; nil if no task has ended
-	Queues       []queueView
-	queuePage
-	Workers []workerView
+	Chart        *chart      // chart of the ended tasks; nil if no task has ended
+	Queues       []queueView // the first perQueuePage queues whose names contain QueueText
+	AllQueues    int         // number of queues whose names contain QueueText
+	AskQueue     bool        // whether the page has a field for QueueText
+	QueueText    string      // part of the names of the listed queues; empty for all queues
+	Range        string      // chosen range of the chart
+	Workers      []workerView
 }
 
 const (
-	maxProblems  = 6  // number of problems that are shown at once
-	moreProblems = 50 // number of problems that are shown after a click
+	maxProblems  = 6   // number of problems that are shown at once
+	moreProblems = 50  // number of problems that are shown after a click
+	perQueuePage = 100 // number of queues in the table
 )
 
 // problemView is a problem and its remedy.
@@ -97,11 +101,15 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	if err != nil {
 		return "", nil, err
 	}
-	v.queuePage = newQueuePage(v.page, req, s.Queues)
-	for _, q := range v.shown {
-		v.Queues = append(v.Queues, v.queue(q, s.Holds, hour))
-	}
+	v.QueueText, v.Range = humanize.Safe(req.FormValue("queue")), req.FormValue("range")
+	v.AskQueue = len(s.Queues) > perQueuePage || v.QueueText != ""
 	for _, q := range s.Queues {
+		if strings.Contains(q.Queue, v.QueueText) {
+			v.AllQueues++
+			if v.AllQueues <= perQueuePage {
+				v.Queues = append(v.Queues, v.queue(q, s.Holds, hour))
+			}
+		}
 		v.Running += q.Counts[jobs.Running]
 		v.Waiting += q.Counts[jobs.Pending] + q.Counts[jobs.Blocked] + q.Counts[jobs.Retrying]
 		v.Failed += q.Ended[jobs.Failed]
@@ -120,16 +128,19 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 			return "", nil, err
 		}
 	}
-	v.Unlisted = max(len(s.Problems)-maxProblems-moreProblems, 0)
-	for _, p := range s.Problems[:len(s.Problems)-v.Unlisted] {
+	v.AllProblems = len(s.Problems)
+	for i, p := range s.Problems[:min(v.AllProblems, maxProblems+moreProblems)] {
 		view := v.problem(p)
 		if p.Code == "failed" {
 			view.Cause = causes[p.About]
 		}
-		v.Problems = append(v.Problems, view)
+		if i < maxProblems {
+			v.Problems = append(v.Problems, view)
+		} else {
+			v.MoreProblems = append(v.MoreProblems, view)
+		}
 	}
-	v.Problems, v.MoreProblems = firstProblems(v.Problems)
-	if v.Chart, err = h.chart(ctx, v.page, req.FormValue("range")); err != nil {
+	if v.Chart, err = h.chart(ctx, v.page, v.Range); err != nil {
 		return "", nil, err
 	}
 	if len(s.Queues) == 0 && len(s.Schedules) == 0 {
@@ -191,26 +202,8 @@ func (h *handler) chartOf(ctx context.Context, p page, which chartRange) (*chart
 	return newChart(p, which, steps), nil
 }
 
-// firstProblems divides problems into those that the page shows at once and
-// those that it shows after a click. At most two of a kind are shown at once, so
-// that ten queues without a worker don't hide a pause.
-func firstProblems(list []problemView) (first, more []problemView) {
-	if len(list) <= maxProblems {
-		return list, nil
-	}
-	kinds := map[string]int{}
-	for _, p := range list {
-		if kinds[p.Code]++; kinds[p.Code] <= 2 && len(first) < maxProblems-1 {
-			first = append(first, p)
-		} else {
-			more = append(more, p)
-		}
-	}
-	return first, more
-}
-
 // FurtherProblems is the number of problems that the page doesn't show at once.
-func (v *overviewView) FurtherProblems() int { return len(v.MoreProblems) + v.Unlisted }
+func (v *overviewView) FurtherProblems() int { return v.AllProblems - len(v.Problems) }
 
 // titleText returns the title of the page, which states the most important fact in a few words.
 func (v *overviewView) titleText() string {

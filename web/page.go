@@ -3,11 +3,13 @@ package web
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -182,7 +184,7 @@ func (h *handler) page(load loader) http.HandlerFunc {
 		if found := addedTask().FindStringSubmatch(l.Flash); found != nil {
 			l.Added = found[1]
 		}
-		h.send(w, http.StatusOK, l)
+		h.send(w, req, http.StatusOK, l)
 	}
 }
 
@@ -200,9 +202,9 @@ type layout struct {
 }
 
 // writePage responds with a page that does not depend on the database.
-func (h *handler) writePage(w http.ResponseWriter, status int, name string, v view) {
+func (h *handler) writePage(w http.ResponseWriter, req *http.Request, status int, name string, v view) {
 	if main, ok := h.execute(w, name, v); ok {
-		h.send(w, status, layout{page: *v.common(), Main: template.HTML(main), NoNavigation: name == "login"})
+		h.send(w, req, status, layout{page: *v.common(), Main: template.HTML(main), NoNavigation: name == "login"})
 	}
 }
 
@@ -217,12 +219,32 @@ func (h *handler) execute(w http.ResponseWriter, name string, data any) ([]byte,
 	return b.Bytes(), true
 }
 
-func (h *handler) send(w http.ResponseWriter, status int, l layout) {
-	if text, ok := h.execute(w, "layout", l); ok {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+// compressors are idle writers, because each has 800 KB of tables.
+var compressors = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
+
+// send responds with a page, compressed for a client that accepts it. Compression
+// can reveal a secret by the length of a page, but no page contains one.
+func (h *handler) send(w http.ResponseWriter, req *http.Request, status int, l layout) {
+	text, ok := h.execute(w, "layout", l)
+	if !ok {
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Add("Vary", "Accept-Encoding")
+	accepted := strings.ReplaceAll(req.Header.Get("Accept-Encoding"), " ", "")
+	if !strings.Contains(accepted, "gzip") || strings.Contains(accepted, "gzip;q=0") {
 		w.WriteHeader(status)
 		_, _ = w.Write(text) // an error means that the client is gone
+		return
 	}
+
+	w.Header().Set("Content-Encoding", "gzip")
+	w.WriteHeader(status)
+	zip := compressors.Get().(*gzip.Writer)
+	defer compressors.Put(zip)
+	zip.Reset(w)
+	_, _ = zip.Write(text)
+	_ = zip.Close()
 }
 
 // errorView is the data of an error page.
@@ -237,7 +259,7 @@ func (h *handler) writeError(w http.ResponseWriter, req *http.Request, status in
 		writeJSON(w, status, apiProblem{Error: humanize.Safe(text)})
 		return
 	}
-	h.writePage(w, status, "failure", &errorView{page: h.newPage(req, http.StatusText(status), ""), Text: humanize.Safe(text)})
+	h.writePage(w, req, status, "failure", &errorView{page: h.newPage(req, http.StatusText(status), ""), Text: humanize.Safe(text)})
 }
 
 // fail responds with an error: 404 or 400 for a mistake of the user, or else 503.

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"html/template"
 	"net/http"
 	"slices"
 	"time"
@@ -29,8 +28,6 @@ type scheduleView struct {
 	JobText string
 	Paused  bool
 	Runs    []jobs.Task // tasks of the schedule, oldest first
-	Took    time.Duration
-	Ran     bool
 }
 
 func (h *handler) schedules(ctx context.Context, req *http.Request) (string, view, error) {
@@ -44,9 +41,6 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (string, vie
 		view := scheduleView{Schedule: s, Paused: !s.PausedAt.IsZero(), JobText: v.Job(lifecycle.NewTask(&s.Spec, time.Time{}))}
 		if s.LastState == jobs.Failed {
 			failed++
-		}
-		if s.LastState.Finished() {
-			view.Took, view.Ran = s.LastDuration, true
 		}
 		if i < maxSchedules {
 			if view.Runs, err = admin.ScheduleRuns(ctx, h.r, s.Name, maxRunsShown); err != nil {
@@ -66,20 +60,6 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (string, vie
 // Due returns the state of a task of a schedule and the time when the task was due.
 func (p page) Due(t jobs.Task) string {
 	return string(t.State) + ", due " + present.DueOf(t).In(p.Now.Location()).Format("2006-01-02 15:04")
-}
-
-// Tick returns the next tick of the schedule as text, in the zone of the schedule. The text includes the day of the week or the date if the
-// time of day alone is ambiguous.
-func (p page) Tick(s scheduleView) template.HTML {
-	t := s.NextAt.In(s.place())
-	format := "2 Jan 15:04 MST"
-	switch ahead := t.Sub(p.Now); {
-	case ahead < 20*time.Hour:
-		format = "15:04 MST"
-	case ahead < 6*24*time.Hour:
-		format = "Mon 15:04 MST"
-	}
-	return p.moment(t, t.Format(format))
 }
 
 // place returns the time zone of the schedule.

@@ -229,7 +229,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	stopped, stop := context.WithCancel(context.Background()) // stop ends the streams
 	defer stop()
 	server := &http.Server{
-		Handler:           compress(s.handler),
+		Handler:           s.handler,
 		ConnState:         limitConnections(),
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       bodyTimeout,

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"example.com/runner/internal/admin"
@@ -102,23 +101,17 @@ const slotHeight = 16 // in pixels
 // draw draws the bars.
 func (d *slotDrawing) draw(p page, names map[int64]jobs.Task) {
 	total := map[jobs.State]int{}
-	all, busy := 0, time.Duration(0)
-	known := d.known()
 	for _, r := range d.worker.Runs {
-		all++
 		total[r.State]++
-		if from := laterOf(r.StartedAt, known); d.end(r).After(from) {
-			busy += d.end(r).Sub(from)
-		}
 	}
-	d.Summary = humanize.Plural(all, "run")
-	for _, s := range []jobs.State{jobs.Completed, jobs.Failed, jobs.Cancelled, jobs.Snoozed, jobs.Running} {
-		if total[s] > 0 {
-			d.Summary += fmt.Sprintf(", %s %s", p.Count(total[s]), s)
-		}
+	d.Summary = humanize.Plural(len(d.worker.Runs), "run")
+	if len(total) > 0 {
+		d.Summary += ": " + stateCounts(total)
 	}
-	if length := d.until().Sub(known) * time.Duration(d.worker.Slots); length > 0 {
-		d.Summary += fmt.Sprintf("; %.0f %% busy", min(busy.Seconds()*100/length.Seconds(), 100))
+	// The drawing knows nothing of the time before its worker started, and after it ended.
+	known, until := laterOf(d.from, d.worker.StartedAt), d.worker.EndedAt
+	if until.IsZero() {
+		until = d.at
 	}
 	bottom := plotTop + len(d.rows)*slotHeight
 	d.Plot = plot{
@@ -130,7 +123,7 @@ func (d *slotDrawing) draw(p page, names map[int64]jobs.Task) {
 		Ticks:      timeMarks(d.begin().In(p.Now.Location()), d.s.length, d.s.ticks),
 		Off: []rect{
 			{"off", 0, plotTop, d.x(known), float64(bottom - plotTop)},
-			{"off", d.x(d.until()), plotTop, 100 - d.x(d.until()), float64(bottom - plotTop)},
+			{"off", d.x(until), plotTop, 100 - d.x(until), float64(bottom - plotTop)},
 		},
 	}
 	for row := range d.rows {
@@ -140,22 +133,8 @@ func (d *slotDrawing) draw(p page, names map[int64]jobs.Task) {
 	}
 	for _, b := range d.bars {
 		b.describe(p, d.worker.Name, names)
-		d.Plot.Bars = append(d.Plot.Bars, bar{b.Link, b.text(), d.rects(b)})
+		d.Plot.Bars = append(d.Plot.Bars, bar{b.Link, b.text(), []rect{d.rect(b)}})
 	}
-}
-
-// The method "known" returns the earliest time for which the drawing knows what the worker did.
-func (d *slotDrawing) known() time.Time {
-	return laterOf(laterOf(d.begin(), d.from), d.worker.StartedAt)
-}
-
-// The method "until" returns the time at which the worker ended. If the worker still runs at the right end of the drawing, it returns the
-// time of this end.
-func (d *slotDrawing) until() time.Time {
-	if !d.worker.EndedAt.IsZero() && d.worker.EndedAt.Before(d.at) {
-		return laterOf(d.worker.EndedAt, d.begin())
-	}
-	return d.at
 }
 
 func laterOf(a, b time.Time) time.Time {
@@ -170,27 +149,22 @@ func (d *slotDrawing) x(t time.Time) float64 {
 	return min(max(float64(t.Sub(d.begin()))*100/float64(d.s.length), 0), 100)
 }
 
-// rects draws a bar. Its lower part shows how many of its attempts failed.
-func (d *slotDrawing) rects(b *slotBar) []rect {
+// rect draws a bar. A bar of several attempts has the colour of a failed one if
+// there is one.
+func (d *slotDrawing) rect(b *slotBar) rect {
+	class := string(b.state())
+	if b.N > 1 {
+		class += " some"
+	}
 	x, y := d.x(b.From), float64(plotTop+(b.Slot-1)*slotHeight+2)
 	width := max(d.x(b.To)-x, 0.25)
-	x = min(x, 100-width)
-	const height = slotHeight - 3
-	if b.N == 1 {
-		return []rect{{string(b.state()), x, y, width, height}}
-	}
-	list := []rect{{string(b.state()) + " some", x, y, width, height}}
-	if failed := b.states[jobs.Failed]; failed > 0 {
-		low := max(float64(height*failed/b.N), 3)
-		list = append(list, rect{"failed", x, y + height - low, width, low})
-	}
-	return list
+	return rect{class, min(x, 100-width), y, width, slotHeight - 3}
 }
 
-// state returns the state of an attempt. For several attempts it returns the first of these states that one of them has: running,
-// completed, failed, cancelled, snoozed. The bar has the colour of this state.
+// state returns the state of an attempt. For several attempts it returns the
+// first of these states that one of them has.
 func (b *slotBar) state() jobs.State {
-	for _, s := range []jobs.State{jobs.Running, jobs.Completed, jobs.Failed, jobs.Cancelled} {
+	for _, s := range []jobs.State{jobs.Failed, jobs.Running, jobs.Completed, jobs.Cancelled} {
 		if b.states[s] > 0 {
 			return s
 		}
@@ -203,28 +177,18 @@ func (b *slotBar) describe(p page, worker string, names map[int64]jobs.Task) {
 	b.From, b.To = b.From.In(p.Now.Location()), b.To.In(p.Now.Location())
 	b.Link, b.Name, b.Result = p.Base+"/tasks/"+strconv.FormatInt(b.ID, 10), strconv.FormatInt(b.ID, 10), string(b.state())
 	if b.N == 1 {
-		b.Name += " " + cmp.Or(shortName(p, names, b.ID), "deleted")
+		name := "deleted"
+		if t, ok := names[b.ID]; ok {
+			name = p.ShortJob(t)
+		}
+		b.Name += " " + name
 		return
 	}
 	const format = "2006-01-02T15:04:05.999Z"
 	b.Link = p.Find(search.KeyWorker, worker, search.KeySince, b.From.UTC().Format(format),
 		search.KeyUntil, b.To.Add(time.Millisecond).UTC().Format(format))
 	b.Name = fmt.Sprintf("%d runs", b.N)
-	var parts []string
-	for _, s := range []jobs.State{jobs.Failed, jobs.Running, jobs.Completed, jobs.Cancelled, jobs.Snoozed} {
-		if n := b.states[s]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, s))
-		}
-	}
-	b.Result = strings.Join(parts, ", ")
-}
-
-func shortName(p page, names map[int64]jobs.Task, id int64) string {
-	t, ok := names[id]
-	if !ok {
-		return ""
-	}
-	return p.ShortJob(t)
+	b.Result = stateCounts(b.states)
 }
 
 // Took returns the duration of an attempt, or the length of the period of several attempts.

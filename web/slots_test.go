@@ -75,12 +75,12 @@ func TestBarsAreDrawnWithTheirTexts(t *testing.T) {
 	first := jobs.Task{ID: 1}
 	first.Job, first.Label = jobs.CommandJob, "<night>"
 	d.draw(p, map[int64]jobs.Task{1: first})
-	testkit.Equal(t, "summary", d.Summary, "4 runs, 2 completed, 1 failed, 1 running; 10 % busy")
+	testkit.Equal(t, "summary", d.Summary, "4 runs: 1 running, 2 completed, 1 failed")
 	var drawing strings.Builder
 	testkit.NoError(t, templates().ExecuteTemplate(&drawing, "plot", d.Plot))
 	testkit.Contains(t, drawing.String(),
 		`<a href="/x/tasks/1" tabindex="-1"><title>task 1 &lt;night&gt;: completed, slot 1, 11:55:00–11:56:00 UTC, 1m`,
-		`2 runs: 1 failed, 1 completed, slot 1, 11:56:00–11:56:01 UTC, 1.5s`, `class="completed some"`,
+		`2 runs: 1 completed, 1 failed, slot 1, 11:56:00–11:56:01 UTC, 1.5s`, `class="failed some"`,
 		`x="50.00%" y="18.0" width="10.00%"`, `task 4 deleted: running`, `>11:52</text>`,
 		`/x/tasks?q=worker%3Aw%20since%3A2026-01-31T11%3A56%3A00Z%20until%3A2026-01-31T11%3A56%3A01.501Z`)
 	table := d.Table()
@@ -110,6 +110,7 @@ func TestThePageOfTheWorkersHasAtMostMaxBars(t *testing.T) {
 			attempts += b.N
 		}
 	}
+	testkit.Equal(t, "workers that are not shown", v.More, 2)
 	if bars > maxBars || len(drawings) != 3 || attempts != 18_000 {
 		t.Errorf("got %d bars of %d runs for %d workers, want at most %d bars of 18000 runs for 3 workers", bars, attempts,
 			len(drawings), maxBars)

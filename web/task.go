@@ -125,7 +125,10 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 			v.Error = humanize.SafeLines(t.Error)
 		}
 	}
-	if err := h.related(ctx, v); err != nil {
+	if v.Related, err = h.relatedOf(ctx, v.page, t); err == nil && v.Related != nil {
+		err = v.Related.draw(ctx, h)
+	}
+	if err != nil {
 		return "", nil, err
 	}
 	v.CanRetry = t.State.Finished() || t.State == jobs.Retrying || t.State == jobs.Scheduled

@@ -46,10 +46,10 @@ type tasksView struct {
 	Total      int    // number of tasks of the query; -1 if unknown
 	AnyState   string // URL of the same query without states, shown if no task matches; empty if the query has no states
 	Older      string
-	Newest     string // URL of the first page; empty on the first page
-	Looked     int    // maximum number of tasks that the search examines
-	Further    string // URL of the search that examines more tasks; empty if this search has examined all tasks
-	Actions    []queryAction
+	Newest     string   // URL of the first page; empty on the first page
+	Looked     int      // maximum number of tasks that the search examines
+	Further    string   // URL of the search that examines more tasks; empty if this search has examined all tasks
+	Actions    []string // actions on all tasks of the query
 	Can        []string // actions that can change at least one task of this page
 }
 
@@ -82,9 +82,6 @@ func (v *tasksView) API() string {
 	}
 	return link
 }
-
-// queryAction is a button for an action on all tasks of the query.
-type queryAction struct{ Verb, Label string }
 
 func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, error) {
 	query := strings.TrimSpace(req.FormValue("q"))
@@ -153,7 +150,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	case v.Older != "" || v.Newest != "":
 		v.Total = h.count(ctx, filter)
 	}
-	v.Actions = queryActions(found, v.Total)
+	v.Actions = queryActions(found)
 	for _, verb := range selectionVerbs {
 		if slices.ContainsFunc(v.Rows, func(row taskRow) bool { return slices.Contains(row.Can, string(verb)) }) {
 			v.Can = append(v.Can, string(verb))
@@ -221,25 +218,15 @@ func verbsOf(s jobs.State) (verbs []string) {
 	return verbs
 }
 
-// queryActions returns the buttons for the actions that apply to the states of the query. A button shows the number of
-// tasks if the action applies to all tasks of the query. Without a query there are no buttons, because one click must
-// not act on all tasks.
-func queryActions(q query, total int) (list []queryAction) {
-	filter := q.filter
+// queryActions returns the actions that apply to the states of the query. Without a query there are none, because one
+// click must not act on all tasks.
+func queryActions(q query) (list []string) {
 	if len(q.terms) == 0 {
 		return nil
 	}
 	for _, verb := range selectionVerbs {
-		only, ok := q.only(verb)
-		if ok && (len(filter.States) > 0 || verb != search.VerbDelete) {
-			label := strings.ToUpper(string(verb[:1])) + string(verb[1:])
-			text := label + " all matching…"
-			if slices.Equal(only.States, filter.States) && 0 <= total && total <= maxCount {
-				if text = label + " all " + humanize.Count(int64(total)) + " matching…"; total == 1 {
-					text = label + " the matching task…"
-				}
-			}
-			list = append(list, queryAction{string(verb), text})
+		if _, ok := q.only(verb); ok && (len(q.filter.States) > 0 || verb != search.VerbDelete) {
+			list = append(list, string(verb))
 		}
 	}
 	return list

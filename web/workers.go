@@ -17,7 +17,6 @@ const (
 	maxEnds     = 10_000 // maximum number of ended attempts that the page of the workers reads
 	maxBars     = 300    // maximum number of bars on the page
 	maxRows     = 32     // maximum number of drawn slots of a worker
-	maxWorkers  = 40     // maximum number of workers on the page
 	maxAllRows  = 100    // maximum number of drawn slots of all workers together
 	finestCells = 240    // largest number of cells of a drawing; short runs that begin in the same cell become one bar
 )
@@ -39,7 +38,6 @@ var spans = []span{
 // workersPage shows which attempts each worker ran, and when.
 type workersPage struct {
 	page
-	Span    string
 	Spans   []tab
 	Only    string    // name of the worker that the page shows; empty for all
 	All     string    // URL of the page with all workers
@@ -48,8 +46,7 @@ type workersPage struct {
 	More    int // number of workers that the page leaves out
 }
 
-func (v *workersPage) Most() int    { return maxEnds }
-func (v *workersPage) MaxRows() int { return maxAllRows }
+func (v *workersPage) Most() int { return maxEnds }
 
 // ShortZone returns the short name of the zone of the page, such as CET.
 func (v *workersPage) ShortZone() string { return v.zoneName(v.Now) }
@@ -92,7 +89,7 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (string, v
 			s = other
 		}
 	}
-	v.Span, v.All = s.Name, v.Base+"/workers?span="+s.Name
+	v.All = v.Base + "/workers?span=" + s.Name
 	for _, other := range spans {
 		link := v.Base + "/workers?span=" + other.Name
 		if v.Only != "" {
@@ -109,9 +106,6 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (string, v
 		v.From = runs.from
 	}
 	v.Workers = v.strips(runs)
-	if v.More = len(v.Workers) - maxWorkers; v.More > 0 {
-		v.Workers = v.Workers[:maxWorkers]
-	}
 	drawings := v.place(runs, s)
 	var ids []int64
 	for _, d := range drawings {
@@ -161,13 +155,15 @@ func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 }
 
 // place computes the bars of all drawings. It puts more and more short runs into one bar until the page has at most maxBars bars. The
-// drawings together have at most maxAllRows slots, and the remaining workers get no drawing.
+// drawings together have at most maxAllRows slots, and the page leaves out the remaining workers.
 func (v *workersPage) place(runs workerRuns, s span) (drawings []*slotDrawing) {
 	room := maxAllRows
 	for i := range v.Workers {
 		w := &v.Workers[i]
 		rows := min(w.worker.Slots, maxRows)
 		if room -= rows; room < 0 {
+			v.More = len(v.Workers) - i
+			v.Workers = v.Workers[:i]
 			break
 		}
 		w.Drawing = newSlotDrawing(w.worker, rows, runs, s)

@@ -21,28 +21,13 @@ func TestThePageOfTheWorkers(t *testing.T) {
 	runnerkit.Drain(t, r)
 	text := s.page("/workers?span=1h")
 	testkit.Contains(t, text, `<a href="/tasks?q=worker%3Aweb1%3A811" title="web1:811">web1:811</a>`,
-		"1 run, 1 completed", "1 run, 1 failed", ">ended <time",
+		"1 run: 1 completed", "1 run: 1 failed", ">ended <time",
 		fmt.Sprintf(`<a href="/tasks/%d"><title>task %[1]d good: completed, slot 1, `, first),
 		fmt.Sprintf(`<td><a href="/tasks/%d">%[1]d bad</a></td>`, bad), "times in UTC")
 	testkit.Equal(t, "chosen span", strings.Count(text, `<a href="/workers?span=1h" aria-current="true">`), 1)
 	testkit.Contains(t, s.page("/workers?worker=web1:811"), `href="/workers?span=6h&amp;worker=web1%3A811"`, ">all workers</a>")
 	testkit.Contains(t, s.page("/workers?worker=none"), "No worker with this name ran in this time.")
 	testkit.Contains(t, s.page("/"), `href="/workers"`)
-}
-
-func TestThePageOfTheWorkersLeavesOutOldWorkers(t *testing.T) {
-	r := open(t)
-	for range 43 {
-		shell(t, r, "true")
-		runnerkit.Drain(t, r)
-	}
-	s := serve(t, r, webOptions)
-	text, sent := s.wire("/workers")
-	testkit.Contains(t, text, "Not shown: 3 more workers that ended earlier.")
-	testkit.Equal(t, "workers", strings.Count(text, `class="chip warn">ended`), 40)
-	if sent > 30_000 {
-		t.Errorf("got %d bytes, want at most 30000", sent)
-	}
 }
 
 // TestOverviewShowsTheStateOfWorkers: a ready worker needs no chip.

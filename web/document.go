@@ -1,21 +1,12 @@
 package web
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 
 	"example.com/runner/jobs"
 )
-
-// related adds the drawing of the dependencies of a task.
-func (h *handler) related(ctx context.Context, v *taskView) (err error) {
-	if v.Related, err = h.relatedOf(ctx, v.page, v.Task); err != nil || v.Related == nil {
-		return err
-	}
-	return v.Related.draw(ctx, h)
-}
 
 // document returns a handler that responds with the whole arguments or the whole result of a task. The page of the task
 // shows only the first part of long arguments or results.
