@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"example.com/runner/internal/taskjson"
@@ -14,13 +12,10 @@ import (
 // Handler runs the tasks of one job in a worker. Make one with Func.Handler or ResultFunc.Handler.
 type Handler struct {
 	Job         string
-	Aliases     []string // further names of the job, under which the Handler runs tasks, too; see Alias
-	MaxAttempts int      // default of Task.MaxAttempts; a task without MaxAttempts gets this value at its first start
-	BatchSize   int      // greatest number of tasks in a batch; 0 if the Handler runs single tasks; see Func.BatchHandler
+	MaxAttempts int // default of Task.MaxAttempts; a task without MaxAttempts gets this value at its first start
+	BatchSize   int // greatest number of tasks in a batch; 0 if the Handler runs single tasks; see Func.BatchHandler
 
 	BatchWait time.Duration // longest time that a due task waits until a batch is full; see WaitToFill
-
-	aliases *sync.Map // those of the Func; nil if the Handler does not come from one
 
 	// Run executes one attempt. The result is JSON or nil. The errors of RetryIn, Snooze, Cancel and AttemptError have special meanings,
 	// which their documentation explains. Many goroutines call Run at the same time. The context ends on a timeout, a cancellation, the
@@ -28,36 +23,11 @@ type Handler struct {
 	Run func(ctx context.Context, task Task) (json.RawMessage, error)
 }
 
-// Alias returns a Handler that also runs the tasks of jobs with the given names. They are earlier names of the job. To rename a job from
-// email.send to mail.send:
-//
-//  1. Define the job under its new name, and register its handler with the old name as an alias:
-//     r.Register(SendMail.Handler(send).Alias("email.send")). Func.Args and ResultFunc.Result accept tasks of both names
-//     once Alias has been called, even in a program that only reads results.
-//  2. Define the schedules and the limit of the job again, under the new name. Tasks that the schedules have already enqueued keep the
-//     old name.
-//  3. Start the new program everywhere. A worker of the old program does not know the new name, so tasks with the new name wait for a
-//     worker of the new program. Both programs may run at the same time.
-//  4. Remove the alias when no unfinished task has the old name. A Filter with the old name in Jobs and the states Unfinished finds them.
-//
-// A task keeps the name that it was enqueued with. So lists, metrics and middleware see both names, and the limit of a job holds for the
-// tasks of one name. Runner.Register panics if a name is registered already.
-func (h Handler) Alias(names ...string) Handler {
-	h.Aliases = slices.Concat(h.Aliases, names)
-	if h.aliases != nil {
-		for _, name := range names {
-			h.aliases.Store(name, true)
-		}
-	}
-	return h
-}
-
 // Func is a job that is a Go function from In to an error. Make it once with Define, and use it both to enqueue tasks and to register
 // the function with a worker.
 type Func[In any] struct {
 	job      string
 	defaults []Option
-	aliases  *sync.Map // names of Handler.Alias; shared by all copies of the Func
 }
 
 // ResultFunc is a job that is a Go function from In to Out or an error.
@@ -65,7 +35,7 @@ type ResultFunc[In, Out any] struct{ Func[In] }
 
 // Define defines a job whose tasks store an In as JSON. The options are the defaults of its tasks.
 func Define[In any](job string, defaults ...Option) Func[In] {
-	return Func[In]{job: job, defaults: defaults, aliases: &sync.Map{}}
+	return Func[In]{job: job, defaults: defaults}
 }
 
 // DefineResult defines a job whose tasks store an In as arguments and an Out as result, both as JSON.
@@ -105,13 +75,8 @@ func (f Func[In]) check(task Task) error {
 	if task.Job == f.job || task.Job == "" {
 		return nil
 	}
-	if f.aliases != nil {
-		if _, ok := f.aliases.Load(task.Job); ok {
-			return nil
-		}
-	}
 	return &Error{Kind: ErrInvalid, What: fmt.Sprintf("task %d is of job %s, not %s", task.ID, task.Job, f.job),
-		Hint: "the Func of its job (a unique key is shared by all jobs), or make the handler with Alias if this is its old name"}
+		Hint: "the Func of its job (a unique key is shared by all jobs)"}
 }
 
 func (f Func[In]) args(task Task) (In, error) {
@@ -152,7 +117,7 @@ func (f ResultFunc[In, Out]) Handler(call func(context.Context, In) (Out, error)
 
 func (f Func[In]) handler(call func(context.Context, In) (json.RawMessage, error)) Handler {
 	attempts := newSpec(f.job, []Option{MaxAttempts(funcAttempts)}, f.defaults).MaxAttempts
-	h := Handler{Job: f.job, MaxAttempts: attempts, aliases: f.aliases}
+	h := Handler{Job: f.job, MaxAttempts: attempts}
 	h.Run = func(ctx context.Context, task Task) (json.RawMessage, error) {
 		in, err := f.args(task)
 		if err != nil {

@@ -168,9 +168,8 @@ func TestProgrammingErrorsPanic(t *testing.T) {
 	panics("nil middleware", "a middleware is nil", func() { r.Use(nil) })
 	panics("nil enqueue middleware", "a middleware is nil", func() { r.UseEnqueue(nil) })
 	mail := jobs.Define[string]("mail").Handler(func(context.Context, string) error { return nil })
-	panics("alias of itself", `job "mail" is registered twice`, func() { r.Register(mail.Alias("mail")) })
-	panics("alias twice", `job "a" is registered twice`, func() { r.Register(jobs.Handler{Job: "b", Run: mail.Run}.Alias("a", "a")) })
-	panics("invalid alias", `register "": no job name`, func() { r.Register(jobs.Handler{Job: "c", Run: mail.Run}.Alias("")) })
+	panics("a job twice", `job "mail" is registered twice`, func() { r.Register(mail, mail) })
+	panics("no name", `register "": no job name`, func() { r.Register(jobs.Handler{Run: mail.Run}) })
 	r.Register(quick.Handler(func(context.Context, any) error {
 		panics("Register", "Register while Work runs", func() { r.Register(runner.Commands(runner.CommandOptions{})) })
 		panics("OnTick", "OnTick while Work runs", func() {
