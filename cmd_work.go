@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -101,9 +99,6 @@ func workFlags() []cli.Flag {
 		cli.DurationOption("max-wait",
 			"in each queue, start tasks first that have been due for longer than this, even if their priority is lower",
 			0).Default("off"),
-		cli.Scalar("max-load", "LOAD", "start no task while the load average of the last minute is above LOAD", 0.0,
-			parseLoad).Default("off"),
-		cli.SizeOption("min-free-memory", "start no task while the machine has less free memory than this", 0).Default("off"),
 		cli.SizeOption("output-limit", "store at most this much output of each attempt, for tasks without --output-limit; 0: none",
 			taskspec.DefaultOutputLimit).Default("1MiB"),
 		cli.BoolOption("tee", "copy the output of tasks to stdout and stderr"),
@@ -145,7 +140,6 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	o.engine = runner.Options{Concurrency: cli.Get[int](c, "concurrency"), Queues: cli.Get[[]runner.QueueMax](c, "queue"),
 		Grace: cli.Get[time.Duration](c, "grace"), Timeout: cli.Get[time.Duration](c, "timeout"), Lease: cli.Get[time.Duration](c, "lease"),
 		Name: cli.Get[string](c, "name"), MaxWait: cli.Get[time.Duration](c, "max-wait"),
-		MaxLoad: cli.Get[float64](c, "max-load"), MinFreeMemory: cli.Get[int64](c, "min-free-memory"),
 		LeaveChildren: cli.Get[bool](c, "leave-children"), InsecurePerms: cli.Get[bool](c, "insecure-perms"), OwnProcess: true,
 		Hooks: jobs.Hooks{OnFailure: cli.Get[string](c, "on-failure"), OnSuccess: cli.Get[string](c, "on-success"),
 			OnRecovery: cli.Get[string](c, "on-recovery"), OnOutput: cli.Get[string](c, "on-output")}}
@@ -241,15 +235,6 @@ func parseLease(text string) (time.Duration, error) {
 		err = errors.New("too short; use at least " + timetext.WriteDuration(minLease))
 	}
 	return d, err
-}
-
-// parseLoad parses a load average.
-func parseLoad(text string) (float64, error) {
-	load, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(load > 0) || math.IsInf(load, 0) {
-		return 0, errors.New("invalid load; use a number above 0, such as 8")
-	}
-	return load, nil
 }
 
 func parseWorkerName(text string) (string, error) {

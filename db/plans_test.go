@@ -109,8 +109,8 @@ var plans = statementtest.Plans{
 		By: []string{"COVERING INDEX tasks_running (worker=?)", "workers USING INTEGER PRIMARY KEY (rowid=?)"},
 		// The two scanned indexes have few entries: the workers that have not ended, and the running tasks.
 		Allow: []string{"SCAN workers USING INDEX workers_live", "SCAN tasks USING COVERING INDEX tasks_running"}},
-	"setWorkerState": {Text: setWorkerState, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
-	"endWorker":      {Text: endWorker, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"drainWorker": {Text: drainWorker, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"endWorker":   {Text: endWorker, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"selectWorkers": {Text: selectWorkers,
 		By:    []string{"workers USING INDEX workers_live (beat_at>?)", "COVERING INDEX tasks_running (worker=?)"},
 		Allow: []string{"SCAN claims", "USE TEMP B-TREE FOR ORDER BY"}}, // the table has few rows, because there are few workers

@@ -262,7 +262,7 @@ func (l *scenario) prune() error {
 }
 
 func (l *scenario) end() error {
-	if err := l.w.SetState(context.Background(), WorkerDraining); err != nil {
+	if err := l.w.Drain(context.Background()); err != nil {
 		return err
 	}
 	return l.w.End(context.Background(), l.at)

@@ -21,8 +21,8 @@ var insertWorker = command(`INSERT INTO {workers} (id, name, host, boot_id, pid,
 // touchWorker records a heartbeat of a worker. Parameters: [1] the current time, [2] the number of the worker.
 var touchWorker = command(`UPDATE {workers} SET beat_at = ? WHERE number = ?`)
 
-// setWorkerState sets the state of a worker, unless the worker is draining. Parameters: [1] the new state, [2] the number of the worker.
-var setWorkerState = command(`UPDATE {workers} SET state = ? WHERE number = ? AND state <> 'draining'`)
+// drainWorker records that a worker starts no more tasks. Parameter: [1] the number of the worker.
+var drainWorker = command(`UPDATE {workers} SET state = 'draining' WHERE number = ?`)
 
 var endWorker = command(`UPDATE {workers} SET ended_at = ?, beat_at = ? WHERE number = ?`)
 
@@ -95,18 +95,16 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, list []ClaimJob) (*W
 
 // These are the states that a worker can have in its row of the table workers.
 const (
-	WorkerReady      = "ready"
-	WorkerDraining   = "draining"   // it starts no more tasks
-	WorkerOverloaded = "overloaded" // it starts no task, because the load of its machine is too high
-	WorkerLowMemory  = "low_memory" // it starts no task, because its machine has too little free memory
+	WorkerReady    = "ready"
+	WorkerDraining = "draining" // it starts no more tasks
 )
 
 // WorkerLost is the state of a worker that is dead, or whose last heartbeat is older than its lease. No row has this state.
 const WorkerLost = "lost"
 
-// SetState records the state of the worker, unless the worker is draining.
-func (w *Worker) SetState(ctx context.Context, state string) error {
-	return w.db.update(ctx, normal, func(t *tx) error { return t.run(setWorkerState, state, w.number) })
+// Drain records that the worker starts no more tasks.
+func (w *Worker) Drain(ctx context.Context) error {
+	return w.db.update(ctx, normal, func(t *tx) error { return t.run(drainWorker, w.number) })
 }
 
 // Sync writes a heartbeat and waits until its commit is on the disk. All earlier commits are then on the disk, too.

@@ -63,8 +63,6 @@ type Worker struct {
 	//
 	//	ready:      it starts tasks.
 	//	draining:   it starts no more tasks.
-	//	overloaded: it starts no task, because the load of its machine is too high (runner.Options.MaxLoad).
-	//	low_memory: it starts no task, because its machine has too little free memory (runner.Options.MinFreeMemory).
 	//	lost:       it is dead, or its last heartbeat is older than its lease.
 	State     string
 	Lease     time.Duration

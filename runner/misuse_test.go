@@ -93,8 +93,6 @@ func TestInvalidOptionsAreRefusedAtOnce(t *testing.T) {
 	for name, options := range map[string]runner.Options{
 		"BusyTimeout":      {BusyTimeout: -1},
 		"MaxWait":          {MaxWait: -1},
-		"MaxLoad":          {MaxLoad: -1},
-		"MinFreeMemory":    {MinFreeMemory: -1},
 		"Timeout":          {Timeout: -1},
 		"Driver":           {Driver: "none"},
 		"Max of queue":     {Queues: []runner.QueueMax{{Queue: "mail", Max: -1}}},

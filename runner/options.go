@@ -59,12 +59,6 @@ type Options struct {
 	// MaxWait is the time after which a due task is overdue. Overdue tasks start first in their queue, regardless of their priority. By
 	// default no task is overdue.
 	MaxWait time.Duration
-	// MaxLoad is the greatest load average of the last minute at which Work starts tasks. The load follows new tasks slowly, so a free
-	// worker may start tasks in all its slots before the load rises. Linux only. Defaults to no limit.
-	MaxLoad float64
-	// MinFreeMemory is how many bytes of memory must be free so that Work starts tasks. Memory that the kernel can free at once counts as
-	// free (MemAvailable). Linux only. Defaults to no limit.
-	MinFreeMemory int64
 	// Grace is how long Work lets running attempts continue after its context has ended. A negative value means no time. Defaults to 30 s.
 	Grace time.Duration
 	// StuckAfter is how long a handler may run after the end of its context before Work logs a warning. The context ends at a timeout, at a

@@ -36,8 +36,8 @@ func (o *Options) validate() error {
 		value    any
 	}{
 		{"Concurrency", o.Concurrency < 0, o.Concurrency}, {"BusyTimeout", o.BusyTimeout < 0, o.BusyTimeout},
-		{"MaxWait", o.MaxWait < 0, o.MaxWait}, {"MaxLoad", o.MaxLoad < 0, o.MaxLoad},
-		{"MinFreeMemory", o.MinFreeMemory < 0, o.MinFreeMemory}, {"Timeout", o.Timeout < 0, o.Timeout},
+		{"MaxWait", o.MaxWait < 0, o.MaxWait},
+		{"Timeout", o.Timeout < 0, o.Timeout},
 	} {
 		if number.negative {
 			return invalidValue(off, "option %s is negative: %v", number.name, number.value)

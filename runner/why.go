@@ -27,8 +27,6 @@ import (
 //	limit:        Limit lets no task start now.
 //	paused:       Pause keeps its queue from starting tasks; AllQueues tells whether it pauses all queues.
 //	no_worker:    no worker is ready; the workers in Draining start nothing more.
-//	overloaded:   Worker and the other workers start nothing, because the load of their machines is too high (Options.MaxLoad).
-//	low_memory:   Worker and the other workers start nothing, because their machines have too little memory (Options.MinFreeMemory).
 //	no_queue:     no ready worker serves its queue.
 //	no_job:       no ready worker of its queue has registered its job.
 //	slots:        it waits for a free slot: see Ahead, Busy, Slots and Estimate; Tasks run on the workers that may run it.
@@ -149,9 +147,6 @@ func (c waitContext) unserved(t jobs.Task) Wait {
 	}
 	if l := c.limit(t); l != nil {
 		return Wait{Reason: "limit", Limit: *l}
-	}
-	if !slices.ContainsFunc(able, func(w Worker) bool { return w.State == db.WorkerReady }) {
-		return Wait{Reason: able[0].State, Worker: able[0].Name}
 	}
 	w := Wait{Reason: "slots", Ahead: c.ahead}
 	for _, worker := range able {

@@ -28,9 +28,6 @@ func TestWhyATaskWaits(t *testing.T) {
 	mail := worker("web5:8", func(w *runner.Worker) { w.Queues = []runner.QueueMax{{Queue: "mail"}} })
 	sender := worker("app", func(w *runner.Worker) { w.Jobs, w.Slots = []string{"email.send"}, 2 })
 
-	loaded := worker("web6:9", func(w *runner.Worker) { w.State = "overloaded" })
-	small := worker("web7:9", func(w *runner.Worker) { w.State = "low_memory" })
-
 	pending := jobs.Task{State: jobs.Pending, Queue: "media", Job: "command", RunAt: noon.Add(-time.Minute)}
 	email := pending
 	email.Job = "email.send"
@@ -71,10 +68,6 @@ func TestWhyATaskWaits(t *testing.T) {
 		{pending, 41, []runner.Worker{busy}, "behind 41 tasks, 4/4 slots busy", time.Second},
 		{pending, 41, []runner.Worker{busy, idle}, "behind 41 tasks, 4/8 slots busy", time.Hour},
 		{pending, 1, []runner.Worker{busy, idle}, "behind 1 task, 4/8 slots busy", 0},
-		{pending, 1, []runner.Worker{mail, loaded, draining},
-			"web6:9 starts no task: the load of its machine is too high (work --max-load)", 0},
-		{pending, 1, []runner.Worker{small}, "web7:9 starts no task: its machine has too little free memory (work --min-free-memory)", 0},
-		{pending, 1, []runner.Worker{loaded, idle}, "behind 1 task, 0/8 slots busy", 0},
 		{email, 1203, []runner.Worker{busy, sender}, "behind 1,203 tasks, 0/2 slots busy", 0},
 		{running, 0, []runner.Worker{idle}, "running on web1:811 for 11s", 0},
 		{stopping, 0, []runner.Worker{idle}, "running on web1:811 for 11s, asked to stop 3s ago", 0},

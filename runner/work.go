@@ -152,7 +152,6 @@ func (r *Runner) engineOptions(untilEmpty bool) engine.Options {
 		User:     r.user(),
 		Handlers: r.wrapped(), PrepareTick: r.prepareTick, OnTick: r.onTick, Fenced: &r.fenced, UntilEmpty: untilEmpty,
 		Concurrency: o.Concurrency, MaxWait: o.MaxWait,
-		MaxLoad: o.MaxLoad, MinFreeMemory: o.MinFreeMemory,
 		Queues: o.Queues,
 		Grace:  o.Grace, StuckAfter: o.StuckAfter, Lease: o.Lease, WriteEvery: o.WriteEvery,
 		Timeout: o.Timeout, OutputLimit: o.OutputLimit,

@@ -254,8 +254,7 @@ var leases = group{
 		w := must(s.Register(s.Context(), info, []db.ClaimJob{{Job: "f"}, {Job: "g"}}))(s)
 		s.insert(functionSpec("f"), functionSpec("g"))
 		claimed := s.claim(w, 2)
-		for _, err := range []error{w.SetState(s.Context(), db.WorkerOverloaded), w.SetState(s.Context(), db.WorkerDraining),
-			w.SetState(s.Context(), db.WorkerReady), w.Sync(s.Context(), s.now.Add(time.Second))} {
+		for _, err := range []error{w.Drain(s.Context()), w.Sync(s.Context(), s.now.Add(time.Second))} {
 			if err != nil {
 				s.Error(err)
 			}

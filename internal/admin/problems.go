@@ -18,10 +18,8 @@ import (
 //	                 the pause ends by itself at Until, if that is set
 //	deletion_paused  the workers delete no old tasks, because of Reason
 //	lost_worker      Worker has sent no heartbeat since Since, and this number of its Tasks is still in state running
-//	overloaded       Worker starts no task, because the load of its machine is too high
 //	stuck            this number of Tasks still runs after the time at which they should have stopped; Task is the first of them
 //	cursor_behind    this number of Tasks ended more than an hour ago, the first one at Since, and Cursor has not reported their ends yet
-//	low_memory       Worker starts no task, because its machine has too little free memory
 //	no_worker        no worker is ready, although this number of Tasks is unfinished and this number of Schedules is active
 //	no_queue         no ready worker serves Queue, and this number of Tasks waits in it
 //	no_job           no ready worker that serves Queue can run Job, and this number of Tasks waits for that
@@ -195,9 +193,6 @@ func (s *snapshot) checkWorkers() {
 		case w.State == WorkerLost, w.State == WorkerDraining:
 		default:
 			s.ready = append(s.ready, w)
-			if w.State != WorkerReady { // the state is overloaded or low_memory, which is also the code of the problem
-				s.add(Problem{Code: w.State, Worker: w.Name})
-			}
 		}
 	}
 }

@@ -154,8 +154,6 @@ var OptionSynonyms = []OptionSynonym{
 
 	{"work", "--until-empty", "once drain exit-when-empty exit-on-empty until-done oneshot one-shot stop-when-empty run-once burst"},
 	{"work", "--concurrency", "workers jobs j parallel threads procs processes max-procs max-jobs slots max-workers num-workers P S"},
-	{"work", "--max-load", "load load-average loadavg l"},
-	{"work", "--min-free-memory", "memfree min-memory free-memory memory-limit noswap"},
 	{"work", "--queue", "queues queue-name group g Q"},
 	{"work", "--serve", "web ui http dashboard listen port metrics"},
 	{"work", "--grace", "shutdown-timeout stop-timeout drain-timeout"},

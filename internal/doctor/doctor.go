@@ -301,7 +301,7 @@ func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
 	default:
 		report(Warn, last+"; no task waits", "")
 	}
-	reportProblems(s.Problems, report, "lost_worker", "overloaded", "low_memory", "stuck", "cursor_behind")
+	reportProblems(s.Problems, report, "lost_worker", "stuck", "cursor_behind")
 	oldPrograms(s.Workers, report)
 	return d.orphans(ctx, report)
 }

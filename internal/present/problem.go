@@ -41,9 +41,6 @@ func worded(found []admin.Problem, now time.Time) []Problem {
 			words.Message = fmt.Sprintf("worker %s has not been seen for %s and holds %s", p.Worker, humanize.Age(now.Sub(p.Since)),
 				humanize.Plural(p.Tasks, "task"))
 			words.Try = "runner list -s running --worker " + shellescape.Quote(p.Worker)
-		case "overloaded", "low_memory":
-			words.About = p.Worker
-			words.Message, words.Try = "worker "+p.Worker+" starts no task: "+pressure(p.Code), "runner status -f"
 		case "stuck":
 			words.Message, words.Try = stuckProblem(p)
 		case "cursor_behind":

@@ -64,8 +64,6 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 			return "no worker runs (" + strings.Join(w.Draining, ", ") + ": draining)"
 		}
 		return "no worker runs"
-	case "overloaded", "low_memory":
-		return w.Worker + " starts no task: " + pressure(w.Reason)
 	case "no_queue":
 		return "no worker serves queue " + t.Queue
 	case "no_job":
@@ -88,14 +86,6 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 		return text
 	}
 	return w.Reason
-}
-
-// pressure says why a worker that is overloaded or low on memory starts no task.
-func pressure(state string) string {
-	if state == "low_memory" {
-		return "its machine has too little free memory (work --min-free-memory)"
-	}
-	return "the load of its machine is too high (work --max-load)"
 }
 
 // pauseWait says when a queue was paused, by whom and why.

@@ -22,7 +22,7 @@ import (
 //     result of the commit is unknown.
 //   - If an error hides the success of a claim, the worker does not start the claimed tasks. The next search for unacknowledged claims
 //     finds these tasks and gives them back (requests.go).
-//   - A worker claims nothing while it stops, while its heartbeats fail, while it runs a suspect, or while the machine is overloaded.
+//   - A worker claims nothing while it stops, while its heartbeats fail, or while it runs a suspect.
 //   - Leases and deadlines count from the time at which the cycle was sent, not from its return. So an attempt ends at its worker before
 //     another worker may take its task.
 //   - A task that must never run twice starts after its claim is on the disk.
@@ -42,7 +42,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	// A worker whose heartbeats fail claims nothing.
 	beating := sent.Sub(e.lastBeat()) < e.o.Lease/2 && e.lockState.Load() != lockReplaced
 	free, prefetch := 0, 0
-	if !stopping && beating && suspects == 0 && e.pressure.state == "" {
+	if !stopping && beating && suspects == 0 {
 		prefetch = e.prefetch(finishes, sent)
 		free = max(slots, 0) + prefetch
 	}

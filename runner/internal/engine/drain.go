@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"example.com/runner/db"
 	"example.com/runner/jobs"
 )
 
@@ -18,7 +17,7 @@ func (e *Engine) beginDrain(write context.Context) (grace <-chan time.Time) {
 	e.releasePrefetched(true)
 	e.log.Info("draining", "running", len(e.running)-len(e.unwritten), "grace", wait)
 	e.background.Go(func() {
-		if err := e.worker.SetState(write, db.WorkerDraining); err != nil {
+		if err := e.worker.Drain(write); err != nil {
 			e.log.Warn("cannot record that this worker drains", "err", err)
 		}
 	})

@@ -61,8 +61,6 @@ type Options struct {
 	Concurrency      int
 	Queues           []jobs.QueueMax
 	MaxWait          time.Duration
-	MaxLoad          float64
-	MinFreeMemory    int64
 	Grace            time.Duration
 	StuckAfter       time.Duration
 	Lease            time.Duration
@@ -151,8 +149,6 @@ type loopState struct {
 	diskFull    error     // error of a full disk, because of which the worker claims nothing; nil if the disk has free space
 	diskCheckAt time.Time // time of the next check for free space on the disk
 
-	pressure pressure // load and memory of the machine
-
 	finished     int           // number of attempts that have ended
 	released     int           // number of tasks that went back to their queues
 	snoozes      map[int64]int // numbers of short snoozes in a row, by the id of the task; see limitSnooze
@@ -174,9 +170,6 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		confirmed: now(),
 		tickFuncs: map[string]chan struct{}{}}
 	e.stopped, e.stop = context.WithCancel(context.Background())
-	if _, _, err := o.measure(); err != nil {
-		return nil, err
-	}
 	e.limitQueues()
 	claimed := make([]db.ClaimJob, 0, len(o.Handlers))
 	for _, job := range slices.Sorted(maps.Keys(o.Handlers)) {

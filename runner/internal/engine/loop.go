@@ -53,7 +53,6 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 			grace = e.beginDrain(write)
 		}
 		e.reportLiveness(write, stopping)
-		e.checkPressure(write, stopping)
 		e.releasePrefetched(stopping)
 		if e.changed && e.free() > 0 {
 			e.scan, e.claimMore = true, true
@@ -136,7 +135,7 @@ func (e *Engine) idle() bool { return len(e.running) == 0 && len(e.unwritten) ==
 
 // isDue reports whether a cycle may find a task to start now or soon.
 func (e *Engine) isDue() bool {
-	return e.claimMore || e.diskFull != nil || e.pressure.state != "" || e.reached()
+	return e.claimMore || e.diskFull != nil || e.reached()
 }
 
 // reached reports whether a scheduled task that the loop knows is due, or whether it is time to check for space on the disk.
@@ -158,7 +157,7 @@ func (e *Engine) postpone(d time.Duration) { e.postponedTill = now().Add(d) }
 // the times at which it has something to do.
 func (e *Engine) sleep(stopping bool) time.Duration {
 	wait := e.untilCycle(stopping)
-	for _, at := range []time.Time{e.releaseAt(), e.cancelDueAt, e.livenessAt(), e.measureAt()} {
+	for _, at := range []time.Time{e.releaseAt(), e.cancelDueAt, e.livenessAt()} {
 		if !at.IsZero() {
 			wait = min(wait, max(at.Sub(now()), 0))
 		}

@@ -14,7 +14,9 @@ import (
 
 // TestAScheduleAtBootTicksOnceInEachBoot starts workers in several boots of a simulated machine.
 func TestAScheduleAtBootTicksOnceInEachBoot(t *testing.T) {
-	simulateMachine(t)
+	machine := procfs
+	procfs = t.TempDir()
+	t.Cleanup(func() { procfs = machine })
 	boot := func(id string) {
 		t.Helper()
 		dir := filepath.Join(procfs, "sys/kernel/random")
