@@ -192,7 +192,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 	select {
 	case <-r.lead:
 		w.lead(r)
-		return r.answer()
+		return <-r.done
 	default:
 	}
 	timer := time.NewTimer(patience)
@@ -201,10 +201,10 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 	for {
 		select {
 		case err := <-r.done:
-			return repanic(err)
+			return err
 		case <-r.lead:
 			w.lead(r)
-			return r.answer()
+			return <-r.done
 		case <-ended:
 			if w.withdraw(r) {
 				return context.Cause(ctx)
@@ -250,23 +250,42 @@ func (w *writer) lead(r *request) {
 			runtime.Gosched()
 		}
 	}
-	w.mu.Lock()
-	group := slices.Clone(w.waiting[:min(foldMost, len(w.waiting))])
-	w.waiting = slices.Delete(w.waiting, 0, len(group))
-	w.mu.Unlock()
+	group := w.take(r)
+	var rest []*request
+	defer func() { // runs even if the code of a request with the field alone panics
+		w.lastEnd = time.Now()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+
+		w.waiting = slices.Insert(w.waiting, 0, rest...)
+		w.crowd = len(group) > 1 || len(w.waiting) > 0
+		if len(w.waiting) > 0 {
+			w.waiting[0].lead <- struct{}{}
+			return
+		}
+		w.leading = false
+		w.idle.Broadcast()
+	}()
+
 	w.rest()
-	rest := w.commit(group, r)
-	w.lastEnd = time.Now()
+	rest = w.commit(group, r)
+}
+
+// take removes the requests of the leader's group from the queue: the leader's request r, and all others that need no transaction of their
+// own. If r needs one, it is the whole group.
+func (w *writer) take(r *request) []*request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waiting = slices.Insert(w.waiting, 0, rest...)
-	w.crowd = len(group) > 1 || len(w.waiting) > 0
-	if len(w.waiting) > 0 {
-		w.waiting[0].lead <- struct{}{}
-		return
-	}
-	w.leading = false
-	w.idle.Broadcast()
+
+	group := make([]*request, 0, min(foldMost, len(w.waiting)))
+	w.waiting = slices.DeleteFunc(w.waiting, func(one *request) bool {
+		joins := one == r || !one.alone && !r.alone && len(group) < foldMost
+		if joins {
+			group = append(group, one)
+		}
+		return joins
+	})
+	return group
 }
 
 // rest leaves the lock to other processes for a moment if this process has been writing for long without a break.
@@ -307,9 +326,6 @@ func (w *writer) begin(t *tx, group []*request, leader *request) error {
 // commit runs a group in one transaction and returns the result to its members. If the context of the leader ends before the transaction
 // begins, commit returns the members that have no result yet.
 func (w *writer) commit(group []*request, leader *request) (rest []*request) {
-	if i := slices.IndexFunc(group, func(r *request) bool { return r.alone }); i >= 0 && len(group) > 1 {
-		return append(w.commit(slices.Concat(group[:i], group[i+1:]), leader), w.commit(group[i:i+1], leader)...)
-	}
 	err := w.transaction(group, leader)
 	if errors.Is(err, errEnded) {
 		for _, r := range group {

@@ -83,7 +83,7 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 			err = t.inserts.flush(false)
 		}
 		if err == nil {
-			err = r.call(t)
+			err = r.call(w, t)
 		}
 		if err == nil && t.last {
 			err = t.inserts.flush(true)
