@@ -67,9 +67,16 @@ var selectStatus = query(`SELECT id AS task_id, state, generation_id, queue, lan
 
 var selectState = query(`SELECT state FROM {tasks} WHERE id = ?`)
 
-// deleteTask deletes task [1] if it has finished, and returns its unique key. The method "forget" then deletes the rows of the task in
-// other tables.
-var deleteTask = command(`DELETE FROM {tasks} WHERE id = ? AND finished_at IS NOT NULL RETURNING coalesce(unique_key, '')`)
+// deleteTask deletes task [1] if it has finished and no unfinished task depends
+// on it, and returns its unique key. The method "forget" then deletes the rows of
+// the task in other tables. selectKept returns the state of a task that deleteTask
+// has kept and, if it has finished, the first unfinished task that depends on it.
+var (
+	deleteTask = command(`DELETE FROM {tasks} WHERE id = ? AND finished_at IS NOT NULL AND NOT ` + needed + `
+		RETURNING coalesce(unique_key, '')`)
+	selectKept = query(`SELECT state, CASE WHEN finished_at IS NULL THEN 0
+		ELSE (SELECT coalesce(min(task_id), 0) ` + dependents + `) END FROM {tasks} WHERE id = ?`)
+)
 
 // taskStatus has the columns of a task that decide how an action changes it.
 type taskStatus struct {
@@ -102,10 +109,7 @@ func (d *DB) Cancel(ctx context.Context, ids []int64, text string, hard bool, no
 
 func cancelling(text string, hard bool, now time.Time) action {
 	text = lifecycle.CutError(text) // text becomes the error of the task
-	return func(t *tx, id int64) ([]jobs.ActionResult, error) {
-		m, err := t.cancel(id, text, hard, now)
-		return []jobs.ActionResult{m}, err
-	}
+	return func(t *tx, id int64) (jobs.ActionResult, error) { return t.cancel(id, text, hard, now) }
 }
 
 func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (jobs.ActionResult, error) {
@@ -131,21 +135,23 @@ func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]jobs
 }
 
 func retrying(due, now time.Time) action {
-	return func(t *tx, id int64) ([]jobs.ActionResult, error) {
-		m, err := t.retry(id, due, now)
-		return []jobs.ActionResult{m}, err
-	}
+	return func(t *tx, id int64) (jobs.ActionResult, error) { return t.retry(id, due, now) }
 }
 
 // RetryWithDependents does the same as Retry, and also retries all tasks that were cancelled because one of the given tasks did not
 // complete. The result lists these dependents, too, each after the task that it depends on.
 func (d *DB) RetryWithDependents(ctx context.Context, ids []int64, due, now time.Time) ([]jobs.ActionResult, error) {
-	return d.move(ctx, ids, func(t *tx, id int64) ([]jobs.ActionResult, error) {
-		m, err := t.retry(id, due, now)
-		if err != nil || !m.Done {
-			return []jobs.ActionResult{m}, err
+	return d.inParts(ctx, ids, func(t *tx, part []int64) (done []jobs.ActionResult, err error) {
+		for _, id := range part {
+			m, err := t.retry(id, due, now)
+			if done = append(done, m); err == nil && m.Done {
+				done, err = t.revive(id, done, now)
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
-		return t.revive(id, []jobs.ActionResult{m}, now)
+		return done, nil
 	})
 }
 
@@ -232,32 +238,18 @@ func (t *tx) revive(id int64, done []jobs.ActionResult, now time.Time) ([]jobs.A
 func (d *DB) Delete(ctx context.Context, ids []int64) ([]jobs.ActionResult, error) {
 	return d.inParts(ctx, ids, func(t *tx, part []int64) ([]jobs.ActionResult, error) {
 		var deleted []int64
-		var list []needOf
-		if err := t.list(&list, selectNeeded, jsonText(part)); err != nil {
-			return nil, err
-		}
-		needed := needMap(list)
-		done, err := t.each(part, func(t *tx, id int64) ([]jobs.ActionResult, error) {
-			if by := needed[id]; by != 0 {
-				m := jobs.ActionResult{ID: id}
-				var err error
-				if m.State, err = t.state(id); m.State.Finished() {
-					m.NeededBy = by
-				}
-				return []jobs.ActionResult{m}, err
-			}
+		done, err := t.each(part, func(t *tx, id int64) (jobs.ActionResult, error) {
+			m := jobs.ActionResult{ID: id}
 			var key string
 			err := t.scan(deleteTask, []any{id}, &key)
-			m := jobs.ActionResult{ID: id, Done: err == nil}
-			if m.Done {
-				deleted = append(deleted, id)
+			if errors.Is(err, sql.ErrNoRows) {
+				return m, engine.NoRow(t.scan(selectKept, []any{id}, &m.State, &m.NeededBy))
 			}
 			if err == nil && key != "" {
 				err = t.run(freeKey, key, id)
-			} else if errors.Is(err, sql.ErrNoRows) {
-				m.State, err = t.state(id)
 			}
-			return []jobs.ActionResult{m}, err
+			m.Done, deleted = true, append(deleted, id)
+			return m, err
 		})
 		if err == nil {
 			err = t.forget(deleted)
@@ -271,16 +263,16 @@ func (d *DB) Delete(ctx context.Context, ids []int64) ([]jobs.ActionResult, erro
 const moveMost = 500
 
 // action changes a task. It returns the results for the task and for other tasks that it has changed.
-type action func(t *tx, id int64) ([]jobs.ActionResult, error)
+type action func(t *tx, id int64) (jobs.ActionResult, error)
 
 // The method "each" applies an action to each task in the transaction t.
 func (t *tx) each(ids []int64, one action) (done []jobs.ActionResult, err error) {
 	for _, id := range ids {
-		some, err := one(t, id)
+		m, err := one(t, id)
 		if err != nil {
 			return nil, err
 		}
-		done = append(done, some...)
+		done = append(done, m)
 	}
 	return done, nil
 }

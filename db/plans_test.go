@@ -211,8 +211,9 @@ var plans = statementtest.Plans{
 	"selectLastHeartbeat": {Text: selectLastHeartbeat, Allow: []string{"SCAN workers"}},
 
 	"selectNeeded":    {Text: selectNeeded, By: byNeed, Allow: append([]string{"USE TEMP B-TREE FOR GROUP BY"}, listed...)},
+	"selectKept":      {Text: selectKept, By: append([]string{byID}, byNeed...)},
 	"selectOld":       {Text: selectOld, By: append([]string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}, byNeed...)},
-	"selectOldFailed": {Text: selectOldFailed, By: append([]string{"INDEX tasks_failed (finished_at<?)"}, byNeed...)},
+	"selectOldFailed": {Text: selectOldFailed, By: append([]string{"INDEX tasks_failed (finished_at>? AND finished_at<?)"}, byNeed...)},
 	"forgetAttempts":  {Text: forgetAttempts, By: []string{byAttempt}, Allow: listed},
 	"forgetOutputs": {Text: forgetOutputs,
 		By: []string{"output USING COVERING INDEX sqlite_autoindex_output_1 (task_id=?)"}, Allow: listed},

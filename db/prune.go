@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -14,8 +13,11 @@ import (
 // needed holds for a finished task that an unfinished task depends on: that
 // task will read its result, so the result must still be there. Indexes:
 // dependencies_on, primary key.
-const needed = `EXISTS (SELECT 1 FROM {dependencies} JOIN {tasks} AS dependent ON dependent.id = dependencies.task_id
-	WHERE dependencies.on_id = tasks.id AND dependent.finished_at IS NULL)`
+const needed = `EXISTS (SELECT 1 ` + dependents + `)`
+
+// dependents are the unfinished tasks that depend on a task.
+const dependents = `FROM {dependencies} JOIN {tasks} AS dependent ON dependent.id = dependencies.task_id
+	WHERE dependencies.on_id = tasks.id AND dependent.finished_at IS NULL`
 
 // selectNeeded lists the tasks of the JSON array [1] that are needed, each with
 // the first unfinished task that depends on it.
@@ -23,36 +25,30 @@ var selectNeeded = query(`SELECT on_id, min(task_id) AS task_id FROM {dependenci
 	JOIN {tasks} AS dependent ON dependent.id = dependencies.task_id
 	WHERE on_id IN (SELECT CAST(value AS bigint) FROM {json_each}) AND dependent.finished_at IS NULL GROUP BY on_id`)
 
-// needOf is a row of selectNeeded.
-type needOf struct {
-	ID int64 `db:"on_id"`
-	By int64 `db:"task_id"`
-}
-
-func needMap(list []needOf) map[int64]int64 {
+// NeededBy says which of the tasks unfinished tasks depend on. The values are
+// the ids of these dependents, one for each key.
+func (d *DB) NeededBy(ctx context.Context, ids []int64) (map[int64]int64, error) {
+	list, err := readRows[struct {
+		ID int64 `db:"on_id"`
+		By int64 `db:"task_id"`
+	}](ctx, d, selectNeeded, jsonText(ids))
 	needed := make(map[int64]int64, len(list))
 	for _, n := range list {
 		needed[n.ID] = n.By
 	}
-	return needed
+	return needed, err
 }
 
-// NeededBy says which of the tasks unfinished tasks depend on. The values are
-// the ids of these dependents, one for each key.
-func (d *DB) NeededBy(ctx context.Context, ids []int64) (map[int64]int64, error) {
-	list, err := readRows[needOf](ctx, d, selectNeeded, jsonText(ids))
-	return needMap(list), err
-}
-
-// selectOld lists up to [3] completed or cancelled tasks that ended at or after [1] and before [2]. selectOldFailed lists up to [2] failed
-// tasks that ended before [1]. Both pass over tasks that are still needed, and return the approximate size of each task in bytes. Indexes:
-// tasks_finished, tasks_failed.
+// selectOld lists up to [3] completed or cancelled tasks that ended at or after [1] and before [2], and selectOldFailed such failed tasks.
+// Both pass over tasks that are still needed, and return the approximate size of each task in bytes. Indexes: tasks_finished, tasks_failed.
 var (
-	selectOld = query(`SELECT id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks}
-		WHERE finished_at >= ? AND finished_at < ? AND state <> 'failed' AND NOT ` + needed + `
-		ORDER BY finished_at LIMIT 0 + ?`)
-	selectOldFailed = query(`SELECT id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks}
-		WHERE state = 'failed' AND finished_at < ? AND NOT ` + needed + ` ORDER BY finished_at LIMIT 0 + ?`)
+	selectOld       = query(`SELECT ` + oldColumns + ` AND state <> 'failed'` + oldOrder)
+	selectOldFailed = query(`SELECT ` + oldColumns + ` AND state = 'failed'` + oldOrder)
+)
+
+const (
+	oldColumns = `id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks} WHERE finished_at >= ? AND finished_at < ?`
+	oldOrder   = ` AND NOT ` + needed + ` ORDER BY finished_at LIMIT 0 + ?`
 )
 
 // taskBytes is an SQL expression for the approximate size of a task in bytes.
@@ -93,9 +89,9 @@ type oldTask struct {
 // Prune says which finished tasks to delete. If Before is zero, no completed or cancelled task is deleted. If FailedBefore is zero, no
 // failed task is deleted.
 type Prune struct {
-	From         time.Time // skip completed and cancelled tasks that ended before this time: an earlier call has handled them
-	Before       time.Time // delete completed and cancelled tasks that ended before this time
-	FailedBefore time.Time // delete failed tasks that ended before this time
+	Failed bool      // whether to delete failed tasks; otherwise Prune deletes completed and cancelled ones
+	From   time.Time // skip tasks that ended before this time: an earlier call has handled them
+	Before time.Time // delete tasks that ended before this time
 }
 
 // Pruned is the result of one call of Prune.
@@ -110,22 +106,16 @@ type Pruned struct {
 // More is false, so this worker leaves the rest to the other worker. When four workers deleted together, tasks ran half as fast as with one
 // deleting worker (bench/postgres -finished).
 func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
-	done := Pruned{From: p.From}
-	var list []oldTask
-	var err error
-	if !p.Before.IsZero() {
-		if list, err = readRows[oldTask](ctx, d, selectOld, max(p.From.UnixMilli(), 0), p.Before.UnixMilli(), pruneMost); err != nil {
-			return done, err
-		}
+	done := Pruned{From: p.Before}
+	text := selectOld
+	if p.Failed {
+		text = selectOldFailed
 	}
-	ended := len(list)
-	if !p.FailedBefore.IsZero() && ended < pruneMost {
-		failed, err := readRows[oldTask](ctx, d, selectOldFailed, p.FailedBefore.UnixMilli(), pruneMost-ended)
-		if err != nil {
-			return done, err
-		}
-		list = append(list, failed...)
+	list, err := readRows[oldTask](ctx, d, text, max(p.From.UnixMilli(), 0), p.Before.UnixMilli(), pruneMost)
+	if err != nil || len(list) == 0 {
+		return done, err
 	}
+
 	done.More = len(list) == pruneMost
 	left := int64(pruneBytes)
 	for i := range list {
@@ -134,55 +124,29 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 			break
 		}
 	}
-	switch {
-	case len(list) < ended || ended == pruneMost:
+	if done.More {
 		// The next call begins at the millisecond in which the last task of this call ended, because more tasks may have ended in that
 		// millisecond.
-		done.From = list[min(len(list), ended)-1].FinishedAt.time()
-	case !p.Before.IsZero():
-		done.From = p.Before
+		done.From = list[len(list)-1].FinishedAt.time()
 	}
-	if len(list) == 0 {
-		return done, nil
-	}
-	ended = min(ended, len(list))
-	done.Tasks, err = d.pruneThese(ctx, list[:ended], list[ended:], p)
-	if err != nil && ctx.Err() == nil && len(list) > 1 {
-		done.Tasks, err = d.pruneEach(ctx, list[:ended], list[ended:], p)
-	}
-	if done.Tasks == 0 {
-		done.More = false
-	}
-	return done, err
-}
 
-// pruneThese deletes tasks in one transaction. It returns their number.
-func (d *DB) pruneThese(ctx context.Context, ended, failed []oldTask, p Prune) (int, error) {
-	return updateAs(ctx, d, normal, func(t *tx) (int, error) {
-		n, err := t.prune(ended, p.Before)
-		if err != nil {
-			return 0, err
-		}
-		more, err := t.prune(failed, p.FailedBefore)
-		return n + more, err
-	})
+	done.Tasks, err = d.pruneThese(ctx, list, p.Before)
+	if err != nil && ctx.Err() == nil && len(list) > 1 {
+		done.Tasks, err = d.pruneEach(ctx, list, p.Before)
+	}
+	done.More = done.More && done.Tasks > 0
+	return done, err
 }
 
 // pruneEach deletes tasks in a transaction each, so that a row that cannot be
 // deleted, such as one that plain SQL has damaged, does not keep the others. It
 // returns the first error. If the first two tasks fail, the database is at fault
 // and pruneEach gives up.
-func (d *DB) pruneEach(ctx context.Context, ended, failed []oldTask, p Prune) (deleted int, err error) {
-	for i := range len(ended) + len(failed) {
-		var n int
-		var one error
-		if i < len(ended) {
-			n, one = d.pruneThese(ctx, ended[i:i+1], nil, p)
-		} else {
-			n, one = d.pruneThese(ctx, nil, failed[i-len(ended):i-len(ended)+1], p)
-		}
+func (d *DB) pruneEach(ctx context.Context, list []oldTask, before time.Time) (deleted int, err error) {
+	for i, task := range list {
+		n, one := d.pruneThese(ctx, list[i:i+1], before)
 		if deleted += n; one != nil {
-			err = cmp.Or(err, fmt.Errorf("task %d: %w", slices.Concat(ended, failed)[i].ID, one))
+			err = cmp.Or(err, fmt.Errorf("task %d: %w", task.ID, one))
 			if deleted == 0 && i == 1 {
 				break
 			}
@@ -191,11 +155,12 @@ func (d *DB) pruneEach(ctx context.Context, ended, failed []oldTask, p Prune) (d
 	return deleted, err
 }
 
-// prune deletes those tasks of the list that ended before the given time, and returns their number.
+// pruneThese deletes those tasks of the list that ended before the given time in one transaction. It returns their number.
+func (d *DB) pruneThese(ctx context.Context, list []oldTask, before time.Time) (int, error) {
+	return updateAs(ctx, d, normal, func(t *tx) (int, error) { return t.prune(list, before) })
+}
+
 func (t *tx) prune(list []oldTask, before time.Time) (int, error) {
-	if len(list) == 0 {
-		return 0, nil
-	}
 	ids := make([]int64, len(list))
 	for i, task := range list {
 		ids[i] = task.ID

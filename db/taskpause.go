@@ -35,9 +35,8 @@ var waitsForTasks = query(`SELECT EXISTS (SELECT 1 FROM {dependencies} WHERE tas
 // already, the user, time and reason of its first pause stay.
 func (d *DB) PauseTasks(ctx context.Context, ids []int64, by, reason string, now time.Time) ([]jobs.ActionResult, error) {
 	reason = lifecycle.CutError(reason)
-	return d.move(ctx, ids, func(t *tx, id int64) ([]jobs.ActionResult, error) {
-		m, err := t.pauseTask(id, TaskChange{At: now, By: by, Action: ActionPause, Text: reason})
-		return []jobs.ActionResult{m}, err
+	return d.move(ctx, ids, func(t *tx, id int64) (jobs.ActionResult, error) {
+		return t.pauseTask(id, TaskChange{At: now, By: by, Action: ActionPause, Text: reason})
 	})
 }
 
@@ -70,9 +69,8 @@ func (t *tx) addPause(id int64, c TaskChange) error {
 // ResumeTasks ends the pause of tasks. If all dependencies of a task have ended, the task gets the state that a new task would get. A task
 // that is not paused stays unchanged. ResumeTasks reports such a task as done, unless the task runs or has finished.
 func (d *DB) ResumeTasks(ctx context.Context, ids []int64, by string, now time.Time) ([]jobs.ActionResult, error) {
-	return d.move(ctx, ids, func(t *tx, id int64) ([]jobs.ActionResult, error) {
-		m, err := t.resumeTask(id, TaskChange{At: now, By: by, Action: ActionResume})
-		return []jobs.ActionResult{m}, err
+	return d.move(ctx, ids, func(t *tx, id int64) (jobs.ActionResult, error) {
+		return t.resumeTask(id, TaskChange{At: now, By: by, Action: ActionResume})
 	})
 }
 

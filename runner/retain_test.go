@@ -45,6 +45,29 @@ func TestOldTasksAreDeleted(t *testing.T) {
 	})
 }
 
+func TestNegativeTimesKeepTasksForever(t *testing.T) {
+	for _, test := range []struct {
+		keep, keepFailed time.Duration
+		left             jobs.State
+	}{{-1, time.Hour, jobs.Completed}, {time.Hour, -1, jobs.Failed}} {
+		fail := func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
+			if in == "fails" {
+				return "", errors.New("no")
+			}
+			return in, nil
+		}
+		onFakeTime(t, Options{Keep: test.keep, KeepFailed: test.keepFailed, Lease: time.Hour}, fail, func(f *fakeTimeTest) {
+			f.enqueue(work.With("x"))
+			f.enqueue(work.With("fails", jobs.MaxAttempts(1)))
+			f.work(2 * time.Hour)
+			tasks, err := f.List(f.Context(), jobs.Filter{}, Page{})
+			testkit.NoError(f.T, err)
+			testkit.Len(f.T, "tasks", tasks, 1)
+			testkit.Equal(f.T, "state", tasks[0].State, test.left)
+		})
+	}
+}
+
 // TestTheHistoryRemainsAfterTasksAreDeleted checks that the counts of the history outlive the tasks. The history has counts for each minute
 // of the last two days, and for each hour before that.
 func TestTheHistoryRemainsAfterTasksAreDeleted(t *testing.T) {

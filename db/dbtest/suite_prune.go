@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -41,17 +40,21 @@ func (s *store) addFinished(w *db.Worker, n int, o lifecycle.Outcome) []int64 {
 	return ids
 }
 
-// pruneAll calls Prune until Prune deletes nothing. It returns the number of tasks that each transaction deleted.
-func (s *store) pruneAll(p db.Prune) (steps []int) {
+// pruneAll calls Prune for each kind of tasks until Prune deletes nothing. It returns the number of tasks that each transaction deleted.
+func (s *store) pruneAll(p ...db.Prune) (steps []int) {
 	s.Helper()
-	for {
-		done := must(s.Prune(s.Context(), p))(s)
-		steps = append(steps, done.Tasks)
-		if p.From = done.From; !done.More {
-			return steps
+	for _, p := range p {
+		for more := true; more; {
+			done := must(s.Prune(s.Context(), p))(s)
+			steps = append(steps, done.Tasks)
+			p.From, more = done.From, done.More
 		}
 	}
+	return steps
 }
+
+// bothBefore says that all tasks that ended before a time are deleted, first those that did not fail.
+func bothBefore(at time.Time) []db.Prune { return []db.Prune{{Before: at}, {Failed: true, Before: at}} }
 
 func (s *store) allIDs() []int64 {
 	s.Helper()
@@ -117,7 +120,7 @@ var prunes = group{
 				s.Errorf("got %d rows of %s after %d tasks, want %d", n, table, len(old)+4, want)
 			}
 		}
-		if steps := s.pruneAll(db.Prune{FailedBefore: before}); !slices.Equal(steps, []int{2}) {
+		if steps := s.pruneAll(db.Prune{Failed: true, Before: before}); !slices.Equal(steps, []int{2}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{2})
 		}
 		s.wantIDs(s.allIDs(), slices.Concat(young, waits))
@@ -129,19 +132,20 @@ var prunes = group{
 		paused := s.insert(commandSpec(jobs.After(a), jobs.AfterAny(b), jobs.Paused()))[0]
 		s.addFinished(w, 1, lifecycle.Outcome{}) // nobody needs this one
 		s.sleep(8 * 24 * time.Hour)
-		all := db.Prune{Before: s.now, FailedBefore: s.now}
-		if steps := s.pruneAll(all); !slices.Equal(steps, []int{1}) {
-			s.Errorf("got steps %+v, want %+v", steps, []int{1})
+		all := bothBefore(s.now)
+		if steps := s.pruneAll(all...); !slices.Equal(steps, []int{1, 0}) {
+			s.Errorf("got steps %+v, want %+v", steps, []int{1, 0})
 		}
 		s.wantIDs(s.allIDs(), []int64{a, b, paused})
-		got, want := must(s.NeededBy(s.Context(), []int64{a, b, paused}))(s), map[int64]int64{a: paused, b: paused}
-		if !maps.Equal(got, want) {
-			s.Errorf("got needed %v, want %v", got, want)
+		for i, m := range s.results(s.Delete(s.Context(), []int64{a, b, paused})) {
+			if m.Done || m.NeededBy != []int64{paused, paused, 0}[i] {
+				s.Errorf("got %+v, want that tasks %d and %d are needed by task %d", m, a, b, paused)
+			}
 		}
 		must(s.ResumeTasks(s.Context(), []int64{paused}, "me", s.now))(s)
 		task := s.claimOnly(w)
-		if steps := s.pruneAll(all); !slices.Equal(steps, []int{0}) {
-			s.Errorf("while it runs: got steps %+v, want %+v", steps, []int{0})
+		if steps := s.pruneAll(all...); !slices.Equal(steps, []int{0, 0}) {
+			s.Errorf("while it runs: got steps %+v, want %+v", steps, []int{0, 0})
 		}
 		var results []string
 		if err := s.Upstream(s.Context(), paused, func(t jobs.Task) error {
@@ -151,8 +155,8 @@ var prunes = group{
 			s.Errorf("got upstream %q and error %v, want 7 and no result", results, err)
 		}
 		s.finish(w, task, lifecycle.Outcome{})
-		if steps := s.pruneAll(all); !slices.Equal(steps, []int{2}) {
-			s.Errorf("after its end: got steps %+v, want %+v", steps, []int{2})
+		if steps := s.pruneAll(all...); !slices.Equal(steps, []int{1, 1}) {
+			s.Errorf("after its end: got steps %+v, want %+v", steps, []int{1, 1})
 		}
 	},
 	"a row that cannot be deleted does not keep the others": func(s *store) {
@@ -173,16 +177,13 @@ var prunes = group{
 			s.exec(`DROP TRIGGER refuse`)
 		}
 	},
-	"each state has its own age, and zero keeps tasks forever": func(s *store) {
+	"failed tasks are deleted apart from the others": func(s *store) {
 		w := s.worker()
 		s.addFinished(w, 2, lifecycle.Outcome{})
 		s.addFinished(w, 2, failed)
 		s.sleep(time.Hour)
-		if steps := s.pruneAll(db.Prune{}); !slices.Equal(steps, []int{0}) {
-			s.Errorf("got steps %+v, want %+v", steps, []int{0})
-		}
-		if steps := s.pruneAll(db.Prune{Before: s.now, FailedBefore: s.now}); !slices.Equal(steps, []int{4}) {
-			s.Errorf("got steps %+v, want %+v", steps, []int{4})
+		if steps := s.pruneAll(bothBefore(s.now)...); !slices.Equal(steps, []int{2, 2}) {
+			s.Errorf("got steps %+v, want %+v", steps, []int{2, 2})
 		}
 	},
 	"a transaction deletes at most 500 tasks and a few MiB": func(s *store) {
@@ -190,8 +191,8 @@ var prunes = group{
 		s.addFinished(w, 1200, lifecycle.Outcome{})
 		s.addFinished(w, 300, failed)
 		s.sleep(time.Hour)
-		if steps := s.pruneAll(db.Prune{Before: s.now, FailedBefore: s.now}); !slices.Equal(steps, []int{500, 500, 500, 0}) {
-			s.Errorf("got steps %+v, want %+v", steps, []int{500, 500, 500, 0})
+		if steps := s.pruneAll(bothBefore(s.now)...); !slices.Equal(steps, []int{500, 500, 200, 300}) {
+			s.Errorf("got steps %+v, want %+v", steps, []int{500, 500, 200, 300})
 		}
 		s.addFinished(w, 10, lifecycle.Outcome{Result: json.RawMessage(`"` + strings.Repeat("x", taskjson.MaxResult-2) + `"`)})
 		s.sleep(time.Hour)
@@ -207,8 +208,8 @@ var prunes = group{
 		s.sleep(time.Minute)
 		s.results(s.Retry(s.Context(), []int64{id}, s.now, s.now))
 		s.finish(w, s.claimOnly(w), lifecycle.Outcome{})
-		if steps := s.pruneAll(db.Prune{Before: cut, FailedBefore: cut}); !slices.Equal(steps, []int{0}) {
-			s.Errorf("got steps %+v, want %+v", steps, []int{0})
+		if steps := s.pruneAll(bothBefore(cut)...); !slices.Equal(steps, []int{0, 0}) {
+			s.Errorf("got steps %+v, want %+v", steps, []int{0, 0})
 		}
 		s.wantIDs(s.allIDs(), []int64{id})
 	},

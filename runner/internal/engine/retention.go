@@ -23,23 +23,28 @@ const (
 // begins at once, so even a worker that runs for a short time deletes old tasks.
 func (e *Engine) retain() {
 	ctx := context.Background()
-	var from, upkeep time.Time
+	var upkeep time.Time
+	kinds := []db.Prune{{}, {Failed: true}}
 	for {
 		e.watchClock(ctx)
 		at := now()
 		asOf, present := e.deleteAsOf(ctx, at.Round(0))
 		if present && (at.Sub(upkeep) >= upkeepEvery || at.Before(upkeep)) {
-			upkeep, from = at, time.Time{}
+			upkeep, kinds[0].From, kinds[1].From = at, time.Time{}, time.Time{}
 			e.upkeep(ctx, at)
 		}
 		failed := false
 		if !asOf.IsZero() {
-			if !e.repeat("cannot delete old tasks", func() (bool, error) {
-				done, err := e.store.Prune(ctx, e.o.prune(asOf, from))
-				from, failed = done.From, err != nil && done.Tasks == 0 // one bad row does not keep the others
-				return done.More && !failed, err
-			}) {
-				return
+			for i, keep := range []time.Duration{e.o.Keep, e.o.KeepFailed} {
+				if p := &kinds[i]; keep > 0 && !e.repeat("cannot delete old tasks", func() (bool, error) {
+					p.Before = asOf.Add(-keep)
+					done, err := e.store.Prune(ctx, *p)
+					one := err != nil && done.Tasks == 0 // one bad row does not keep the others
+					p.From, failed = done.From, failed || one
+					return done.More && !one, err
+				}) {
+					return
+				}
 			}
 			if !e.repeat("cannot delete old unique keys", func() (bool, error) { return e.store.PruneKeys(ctx, asOf) }) {
 				return
@@ -90,19 +95,6 @@ func (o *Options) retainEvery() time.Duration {
 		}
 	}
 	return every
-}
-
-// prune selects the tasks that were already old at the time in the parameter "at". Of the tasks that did not fail, it selects
-// only those that ended at the time in "from" or later, because an earlier search has handled the older ones.
-func (o *Options) prune(at, from time.Time) db.Prune {
-	p := db.Prune{From: from}
-	if o.Keep > 0 {
-		p.Before = at.Add(-o.Keep)
-	}
-	if o.KeepFailed > 0 {
-		p.FailedBefore = at.Add(-o.KeepFailed)
-	}
-	return p
 }
 
 // upkeep adds up counters of minutes to counters of hours, deletes old counters of hours, and deletes records of old workers.
