@@ -133,8 +133,8 @@ func FindMarked() (found []MarkedProcess) {
 // readMark reads the mark of a process. It returns false if the process has
 // none, hides its environment or is gone.
 func readMark(pid int) (m Mark, ok bool) {
-	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil || !bytes.Contains(environ, []byte(workerVariable)) {
+	environ := environOf(pid)
+	if !bytes.Contains(environ, []byte(workerVariable)) {
 		return m, false
 	}
 	for variable := range bytes.SplitSeq(environ, []byte{0}) {
@@ -149,4 +149,32 @@ func readMark(pid int) (m Mark, ok bool) {
 		}
 	}
 	return m, m.Worker != "" && m.Key != Key{}
+}
+
+// environOf reads the environment of a process.
+//
+// During execve the kernel shows an empty one, and an empty command line, too.
+// So environOf reads an empty environment again, after 1 ms as long as there
+// is no command line. A process that really has no environment (env -i) has a
+// command line, so it costs a few reads. A kernel thread and a zombie have no
+// program and cost one.
+func environOf(pid int) []byte {
+	proc := "/proc/" + strconv.Itoa(pid)
+	for settled, waits := 0, 0; settled < 5 && waits < 100; {
+		environ, err := os.ReadFile(proc + "/environ")
+		if err != nil || len(environ) > 0 {
+			return environ
+		}
+		if _, err := os.Readlink(proc + "/exe"); err != nil {
+			return nil
+		}
+
+		if line, _ := os.ReadFile(proc + "/cmdline"); len(line) > 0 {
+			settled++
+		} else {
+			waits++
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return nil
 }

@@ -134,3 +134,27 @@ func TestMarksIdentifyAnAttempt(t *testing.T) {
 		t.Error("got a list of processes without process 1, want it in the list")
 	}
 }
+
+// TestAProgramThatExecsAllTheTimeShowsItsMark reads marks during execve, when
+// the kernel shows an empty environment.
+func TestAProgramThatExecsAllTheTimeShowsItsMark(t *testing.T) {
+	c := shell(`exec sh -c "$AGAIN"`)
+	c.Env = append(append(c.Env, `AGAIN=exec sh -c "$AGAIN"`), Mark{worker, Key{7, 3}}.Environ()...)
+	p, _ := startPiped(t, c)
+
+	missed := 0
+	for range 5000 {
+		if _, ok := readMark(p.Pid()); !ok {
+			missed++
+		}
+	}
+	if missed > 0 {
+		t.Errorf("got no mark in %d of 5,000 reads; want one in each", missed)
+	}
+
+	p.Kill()
+	wait(t, p)
+	if _, ok := readMark(p.Pid()); ok {
+		t.Error("got the mark of a process that has ended, want none")
+	}
+}
