@@ -14,22 +14,18 @@ import (
 // name returns the full name of the command, such as "runner schedule add".
 func (line *Line) name() string { return strings.Join(append([]string{"runner"}, line.Path...), " ") }
 
-// commandHint returns the command line that the user probably meant. The parameter "word" is an unknown command, and "args" contains the
-// words after it.
+// commandHint returns the command line that the user probably meant. args are
+// the words after the unknown command word.
 func (line *Line) commandHint(word string, args []string) string {
-	path, next := strings.Join(append(line.Path, word), " "), ""
-	if len(args) > 0 {
-		next = args[0]
-	}
-	if hint := cmp.Or(commandSynonym(path+" "+next), line.verbHint(path, next), commandSynonym(path)); hint != "" {
+	if hint := synonym(CommandSynonyms, strings.Join(append(line.Path, word), " "), nil); hint != "" {
 		return hint
 	}
 	names := commandNamesOf(line.commands)
 	if near := cmp.Or(humanize.Nearest(word, names), beginning(word, names)); near != "" {
 		return line.name() + " " + near
 	}
-	if _, err := exec.LookPath(word); err == nil && line.Path == nil && next != "" {
-		return "runner enqueue -- " + word + " " + next
+	if _, err := exec.LookPath(word); err == nil && line.Path == nil && len(args) > 0 {
+		return "runner enqueue -- " + word + " " + args[0]
 	}
 	return line.name() + " --help"
 }
@@ -49,26 +45,11 @@ func beginning(word string, names []string) string {
 	return found
 }
 
-// verbHint returns a hint for users who type a noun and a verb, such as "task ls". It returns an empty string if it has no hint.
-func (line *Line) verbHint(noun, verb string) string {
-	group, known := groupOf(noun)
-	if !known || verb == "" {
-		return ""
-	}
-	list := line.commands
-	if c := commandNamed(list, group); c != nil {
-		list = c.Subcommands
-	}
-	if c := commandNamed(list, verb); c != nil {
-		return "runner " + strings.TrimSpace(group+" "+c.Name)
-	}
-	return commandSynonym(strings.TrimSpace(group + " " + verb))
-}
-
-// commandSynonym returns the hint for a command of another tool, or an empty string if there is none.
-func commandSynonym(name string) string {
-	for _, s := range CommandSynonyms {
-		if slices.Contains(strings.Split(s.Names, ", "), name) {
+// synonym returns the hint for a name of another tool, or an empty string. If
+// fits isn't nil, it chooses among the hints.
+func synonym(list []Synonym, name string, fits func(hint string) bool) string {
+	for _, s := range list {
+		if slices.Contains(strings.Split(s.Names, ", "), name) && (fits == nil || fits(s.Hint)) {
 			return s.Hint
 		}
 	}
@@ -98,14 +79,6 @@ func (line *Line) optionHint(name string) string {
 	if line.option("-"+name) != nil { // the user typed a long name after a single dash: -queue
 		return "-" + name
 	}
-	long := strings.HasPrefix(name, "--")
-	owned := func(c *Command) bool { return hasOption(c, name) }
-	if line.Command == nil && long && slices.ContainsFunc(line.commands, owned) { // a letter can mean anything
-		return "runner COMMAND " + name
-	}
-	if long && commandNamed(line.commands, name[2:]) != nil {
-		return line.name() + " " + name[2:]
-	}
 	if hint := line.optionSynonym(name); hint != "" {
 		return hint
 	}
@@ -121,26 +94,14 @@ func (line *Line) optionHint(name string) string {
 	return cmp.Or(humanize.Nearest(name, names), beginning(name, names), line.name()+" --help")
 }
 
-// hasOption reports whether a command has an option, such as --queue or -q.
-func hasOption(c *Command, name string) bool {
-	line := Line{options: optionsOf(c)}
-	return line.option(name) != nil
-}
-
-// optionSynonym returns the hint for an option of another tool, or an empty string if there is none. If a hint begins with an option,
-// optionSynonym returns it only for a command that has this option.
+// optionSynonym returns the hint for an option of another tool, or an empty string.
 func (line *Line) optionSynonym(name string) string {
 	name = strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-")
-	if letter := strings.TrimRight(name, "0123456789"); len(letter) == 1 { // -j4
+	if letter := strings.TrimRight(name, "0123456789"); len(letter) == 1 && line.option("-"+letter) == nil { // -j4
 		name = letter
 	}
-	path := strings.Join(line.Path, " ")
-	for _, s := range OptionSynonyms {
-		fits := s.Commands == anyCommand || slices.Contains(strings.Split(s.Commands, ", "), path)
-		if first, _, _ := strings.Cut(s.Hint, " "); fits && slices.Contains(strings.Fields(s.Names), name) &&
-			(first == "runner" || line.option(first) != nil) {
-			return s.Hint
-		}
-	}
-	return ""
+	return synonym(OptionSynonyms, name, func(hint string) bool {
+		first, _, _ := strings.Cut(hint, " ")
+		return line.option(first) != nil || strings.HasPrefix(hint, line.name()+" ")
+	})
 }

@@ -47,7 +47,8 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 				line.words = append(line.words, word)
 			}
 			if n := wordsBeforeCommand(line.Path); len(line.words) < n { // only "schedule add" needs a word before "--"
-				line.fail(failure.Usage("%s needs a NAME before --", strings.Join(line.Path, " ")).Hint("%s", scheduleAddForm))
+				line.fail(failure.Usage("%s needs a NAME before --", strings.Join(line.Path, " ")).
+					Hint("runner schedule add NAME --cron EXPR -- COMMAND"))
 			}
 			line.words, args = append(line.words, args...), nil
 		case word == "--": // before the name of the command, "--" has no meaning
