@@ -32,7 +32,7 @@ func TestQuestionsFitInABrowser(t *testing.T) {
 	runnerkit.Drain(t, r)
 	b := browse(t, serve(t, r, webOptions))
 	for _, width := range widths {
-		for _, theme := range themes {
+		for _, theme := range looks() {
 			b.screen(width, theme)
 			for name, question := range map[string][2]string{"group": {"/tasks?q=state:failed&sort=cause", "#rows .act button"},
 				"pause":  {"/", "#queues .act button"},

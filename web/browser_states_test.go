@@ -71,7 +71,7 @@ func TestMorePagesInABrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	b := browse(t, serve(t, r, webOptions))
-	eachVisit(b, busyVisits(t, r, b), themes, func(name string, width int, theme string) {
+	eachVisit(b, busyVisits(t, r, b), looks(), func(name string, width int, theme string) {
 		testkit.Equal(t, fmt.Sprintf("%s at %d px: parts that are cut", name, width), b.cut(), "")
 		testkit.Equal(t, fmt.Sprintf("%s at %d px: small targets", name, width), eval[string](b, small), "")
 		b.fits(name, width)

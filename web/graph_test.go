@@ -197,7 +197,7 @@ func TestDrawingsInABrowser(t *testing.T) {
 	for name, path := range map[string]string{"graph": fmt.Sprintf("/tasks/%d", merge), "column": fmt.Sprintf("/tasks/%d", split),
 		"long": fmt.Sprintf("/tasks/%d", chain), "distances": fmt.Sprintf("/tasks/%d/dependencies", split), "slots": "/workers"} {
 		for _, width := range []int{390, 1280} {
-			for _, theme := range themes {
+			for _, theme := range looks() {
 				b.screen(width, theme)
 				b.open(path)
 				b.fits(name, width)
