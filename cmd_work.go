@@ -153,7 +153,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		neverIfZero(cli.Get[time.Duration](c, "keep-failed"))
 	served := pages.ReadOptions(c)
 	var err error
-	if o.pagesURL, err = pages.PublicURL(served); err != nil {
+	if o.pagesURL, err = served.FirstPage(); err != nil {
 		return o, err
 	}
 	if address := cli.Get[string](c, "serve"); address != "" {

@@ -43,6 +43,32 @@ type ServerOptions struct {
 	Insecure bool
 }
 
+// publicURL parses PublicURL. It returns nil if there is none.
+func (o ServerOptions) publicURL() (*url.URL, error) {
+	if o.PublicURL == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(o.PublicURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.PublicURL, Subject: o.PublicURL,
+			What: "invalid public URL " + o.PublicURL, Hint: "https://runner.example.com"}
+	}
+	return u, nil
+}
+
+// FirstPage returns the URL of the first page for browsers that connect through
+// a proxy, without a slash at its end. It is empty without a PublicURL.
+func (o ServerOptions) FirstPage() (string, error) {
+	u, err := o.publicURL()
+	if err != nil || u == nil {
+		return "", err
+	}
+	if base := strings.Trim(o.BasePath, "/"); base != "" {
+		return u.Scheme + "://" + u.Host + "/" + base, nil
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
 // Server serves the pages to browsers.
 type Server struct {
 	handler *handler
@@ -70,15 +96,11 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:8484"
 	}
-	auth := &authenticator{}
-	if o.PublicURL != "" {
-		u, err := url.Parse(o.PublicURL)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.PublicURL, Subject: o.PublicURL,
-				What: "invalid public URL " + o.PublicURL, Hint: "https://runner.example.com"}
-		}
-		auth.public = u
+	public, err := o.publicURL()
+	if err != nil {
+		return nil, err
 	}
+	auth := &authenticator{public: public}
 	socket, unix := strings.CutPrefix(o.Listen, "unix:")
 	if o.NoToken && !unix {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.TokenMissing, Subject: o.Listen,
@@ -89,7 +111,6 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 		return nil, err
 	}
 	if !o.NoToken {
-		var err error
 		if auth.token, err = admin.Store(r).Token(o.TokenFile); err != nil {
 			return nil, err
 		}
@@ -101,7 +122,6 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	var err error
 	if unix {
 		s.listen, err = listenUnix(socket)
 	} else {
@@ -122,7 +142,7 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	o.Authorize = nil
 	o.auth = auth
 	s.handler = newHandler(r, o.Options)
-	s.address = publicAddress(auth, cmp.Or(s.socket, s.listen.Addr().String()), o.BasePath)
+	s.address = o.address(auth, cmp.Or(s.socket, s.listen.Addr().String()))
 	return s, nil
 }
 
@@ -192,21 +212,15 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// publicAddress returns the URL to open in a browser, without the token.
-func publicAddress(auth *authenticator, address, base string) string {
-	base = strings.TrimRight(path.Clean("/"+base), "/") + "/"
-	u := "unix:" + address
-	switch {
-	case auth.public != nil:
-		u = strings.TrimRight(auth.public.String(), "/")
-		if base != "/" {
-			u = auth.public.Scheme + "://" + auth.public.Host
-		}
-		u += base
-	case auth.port != "":
-		u = "http://" + address + base
+// address returns the URL to open in a browser, without the token.
+func (o ServerOptions) address(auth *authenticator, listening string) string {
+	if first, _ := o.FirstPage(); first != "" { // Listen has checked the URL
+		return first + "/"
 	}
-	return u
+	if auth.port == "" {
+		return "unix:" + listening
+	}
+	return "http://" + listening + strings.TrimRight(path.Clean("/"+o.BasePath), "/") + "/"
 }
 
 // Address returns the URL to open in a browser. The page asks for the token.

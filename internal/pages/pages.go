@@ -4,16 +4,13 @@ package pages
 import (
 	"context"
 	"errors"
-	"net/url"
 	"os"
 	"os/exec"
 	"runtime"
 	"strings"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/errcode"
 	"example.com/runner/internal/term"
-	"example.com/runner/jobs"
 	"example.com/runner/web"
 )
 
@@ -41,23 +38,6 @@ func ReadOptions(c *cli.Context) web.ServerOptions {
 		PublicURL: cli.Get[string](c, "public-url"), TokenFile: cli.Get[string](c, "token-file"),
 		NoToken:  cli.Get[string](c, "auth") == "none",
 		Insecure: cli.Get[bool](c, "insecure")}
-}
-
-// PublicURL returns the address at which users reach the first page through a proxy, without a slash at its end. It is empty if the user
-// did not give --public-url.
-func PublicURL(o web.ServerOptions) (string, error) {
-	if o.PublicURL == "" {
-		return "", nil
-	}
-	u, err := url.Parse(o.PublicURL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.PublicURL, Subject: o.PublicURL,
-			What: "invalid public URL " + o.PublicURL, Hint: "https://runner.example.com"}
-	}
-	if base := strings.Trim(o.BasePath, "/"); base != "" {
-		return u.Scheme + "://" + u.Host + "/" + base, nil
-	}
-	return strings.TrimRight(u.String(), "/"), nil
 }
 
 // ShownURL returns the address of the pages, to be printed to out. A log must not contain the token. So if out is not a terminal, the
