@@ -74,10 +74,10 @@ With --unique-for DUR, a task holds its key for at least DUR after the enqueue,
 even if the task has finished and a worker has deleted it (work --keep). So you
 can repeat an enqueue with --unique-for after an error: the task is added only
 once. With --unique-states, a finished task holds its key while it is in one of
-the given states. With --unique-period, enqueue adds at most one task with the
-key in each period; a period of 24h begins at midnight UTC. With --unique-args,
-the command line is the key. runner delete frees the key of a task at once, also
-with --unique-for, --unique-period and --unique-states.
+the given states. With --unique-args, the command line is the key. For one task
+in each period, put the period into the key: --unique backup-$(date +%F).
+runner delete frees the key of a task at once, also with --unique-for and
+--unique-states.
 
 EACH
 enqueue --each adds a task for each line of stdin or of --arg-file, as xargs -n1

@@ -6,7 +6,6 @@ import (
 	"log"
 	"os"
 	"path/filepath"
-	"time"
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -71,23 +70,6 @@ func ExampleUniqueArgs() {
 	defer remove()
 	for _, number := range []int{7, 7, 8} {
 		task, err := r.Enqueue(ctx, MakeInvoice.With(Invoice{Number: number}, jobs.UniqueArgs()))
-		fmt.Println(task.ID, task.Kept, err)
-	}
-	// Output:
-	// 1 false <nil>
-	// 1 true <nil>
-	// 2 false <nil>
-}
-
-// At most one reminder for Ann is due on each day.
-func ExampleUniquePeriod() {
-	ctx := context.Background()
-	r, remove := temp()
-	defer remove()
-	morning := time.Date(2100, time.January, 1, 9, 0, 0, 0, time.UTC)
-	for _, due := range []time.Time{morning, morning.Add(8 * time.Hour), morning.Add(24 * time.Hour)} {
-		reminder := SendEmail.With(Email{To: "ann@example.com"}, jobs.UniqueArgs(), jobs.UniquePeriod(24*time.Hour), jobs.At(due))
-		task, err := r.Enqueue(ctx, reminder)
 		fmt.Println(task.ID, task.Kept, err)
 	}
 	// Output:

@@ -27,26 +27,25 @@ const NewBatch = -1
 // Spec describes a task to enqueue. Make one with Command.With or Func.With; the zero Spec is not valid. Fields that also
 // exist in Task have the same meaning as in Task.
 type Spec struct {
-	Job          string
-	Args         json.RawMessage
-	Label        string
-	Queue        string
-	Priority     int
-	After        []int64 // tasks that must complete first; if one fails or is cancelled, this task is cancelled
-	AfterAny     []int64 // tasks that must finish first, in whatever state
-	Lane         string
-	UniqueKey    string
-	Replace      bool          // whether the option UniqueReplace was given
-	UntilStart   bool          // whether the option UniqueUntilStart was given
-	UniqueArgs   bool          // whether the option UniqueArgs was given
-	UniquePeriod time.Duration // period of the option UniquePeriod; 0 for none
-	Paused       bool          // whether the option Paused was given
-	RunAt        time.Time     // due time; zero for now. Set RunAt or In, not both
-	In           time.Duration // delay between enqueueing and the due time
-	ExpiresIn    time.Duration // time from the due time to the expiry; 0 for no expiry
-	ExpiresAt    time.Time     // time of the expiry. Set ExpiresAt or ExpiresIn, not both
-	MaxAttempts  int           // greatest number of attempts; 0 for the default of the job
-	MaxLosses    int
+	Job         string
+	Args        json.RawMessage
+	Label       string
+	Queue       string
+	Priority    int
+	After       []int64 // tasks that must complete first; if one fails or is cancelled, this task is cancelled
+	AfterAny    []int64 // tasks that must finish first, in whatever state
+	Lane        string
+	UniqueKey   string
+	Replace     bool          // whether the option UniqueReplace was given
+	UntilStart  bool          // whether the option UniqueUntilStart was given
+	UniqueArgs  bool          // whether the option UniqueArgs was given
+	Paused      bool          // whether the option Paused was given
+	RunAt       time.Time     // due time; zero for now. Set RunAt or In, not both
+	In          time.Duration // delay between enqueueing and the due time
+	ExpiresIn   time.Duration // time from the due time to the expiry; 0 for no expiry
+	ExpiresAt   time.Time     // time of the expiry. Set ExpiresAt or ExpiresIn, not both
+	MaxAttempts int           // greatest number of attempts; 0 for the default of the job
+	MaxLosses   int
 	Options
 	Input []byte // standard input of the command
 

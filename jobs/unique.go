@@ -62,8 +62,3 @@ func UniqueStates(states ...State) Option {
 // JSON. The order of the keys of an object does not matter. The input, the directory and the environment of a command do not matter either.
 // If Unique or UniqueReplace is set, too, its key becomes part of the derived key.
 func UniqueArgs() Option { return func(s *Spec) { s.UniqueArgs = true } }
-
-// UniquePeriod allows at most one task with the unique key in each period of length d, even after that task has finished. The period of a
-// task is the one in which it is due. Periods of 24 hours begin at midnight UTC, and other periods at the times to which time.Time.Truncate
-// rounds down. The start of the period becomes part of the key. UniquePeriod needs Unique, UniqueReplace or UniqueArgs.
-func UniquePeriod(d time.Duration) Option { return func(s *Spec) { s.UniquePeriod = d } }

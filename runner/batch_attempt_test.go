@@ -143,7 +143,7 @@ func TestMiddlewareRunsForEachTaskOfABatch(t *testing.T) {
 	})
 }
 
-func TestInlineAndCrashesOfABatch(t *testing.T) {
+func TestACrashOfABatchIsALossOfEachTask(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var calls [][]int
 		r.Register(bulk.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
@@ -163,13 +163,4 @@ func TestInlineAndCrashesOfABatch(t *testing.T) {
 			testkit.Equal(t, "losses", task.Losses, 1)
 		}
 	})
-	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
-		var calls [][]int
-		r.Register(bulk.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
-			calls = append(calls, inputs(tasks))
-			return nil
-		}))
-		enqueueNumbers(t, r, 4)
-		testkit.Equal(t, "calls", calls, [][]int{{1, 2, 3}, {4}})
-	}, runner.Options{Inline: true})
 }

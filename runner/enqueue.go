@@ -47,7 +47,7 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 		}
 		task.Kept = err == nil
 		return task, err
-	case done[0].Replaced, lifecycle.Ordered(&spec), r.options.Inline:
+	case done[0].Replaced, lifecycle.Ordered(&spec):
 		return r.Get(ctx, done[0].ID)
 	}
 	task := lifecycle.NewTask(&spec, at)
@@ -87,7 +87,7 @@ func (r *Runner) addFor(e *engine.Engine, one *access.OneTask) error {
 func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([]Enqueued, error) {
 	done, err := r.store.Insert(ctx, specs, at)
 	if err == nil {
-		err = r.added(ctx)
+		r.notifier.Notify()
 	}
 	return done, err
 }
@@ -117,7 +117,7 @@ func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]E
 		return nil, refused
 	}
 	if err == nil {
-		err = r.added(ctx)
+		r.notifier.Notify()
 	}
 	return done, err
 }
@@ -126,19 +126,6 @@ func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]E
 // The error itself stays outside, because its methods may panic, and package db
 // calls them while other callers wait for the same transaction.
 var errRefused = errors.New("refused")
-
-// added notifies Work of new tasks. With Options.Inline it runs the new tasks itself.
-func (r *Runner) added(ctx context.Context) error {
-	r.notifier.Notify()
-	if !r.options.Inline {
-		return nil
-	}
-	err := r.WorkUntilEmpty(ctx)
-	if errors.Is(err, jobs.ErrConflict) { // Work already runs in this process, so it also runs the new task
-		return nil
-	}
-	return err
-}
 
 // SpecError is the error of an invalid spec in a list of specs.
 type SpecError struct {

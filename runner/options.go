@@ -114,9 +114,6 @@ type Options struct {
 	// CancelTx and so on). Tests on fake time need Alone, because a watch waits in a system call, and the fake clock stands still during
 	// this wait. In such tests, a handle of runnertest.OpenDB tells the Runner of its commits. Defaults to false.
 	Alone bool
-	// Inline makes Enqueue, Add and EnqueueAll run all due tasks before they return, unless Work runs. It is for tests. EnqueueTx cannot
-	// run the tasks, because its transaction is not committed yet. Defaults to false.
-	Inline bool
 	// Engine lets Open take the address of a PostgreSQL server, such as postgres://user@host/app; see package runner/postgres. The
 	// documentation of the database file does not apply to a server; docs/postgres.md documents the differences. Defaults to no engine.
 	Engine Engine

@@ -33,17 +33,13 @@ func TestOptionsOfUniqueKeysAreChecked(t *testing.T) {
 	r := runnertest.New(t)
 	long := strings.Repeat("k", taskspec.MaxText)
 	for name, options := range map[string][]jobs.Option{
-		"UniqueFor without a key":         {jobs.UniqueFor(time.Hour)},
-		"UniquePeriod without a key":      {jobs.UniquePeriod(time.Hour)},
-		"UniqueStates without a key":      {jobs.UniqueStates(jobs.Completed)},
-		"no state":                        {jobs.Unique("k"), jobs.UniqueStates()},
-		"an unfinished state":             {jobs.Unique("k"), jobs.UniqueStates(jobs.Completed, jobs.Running)},
-		"a negative time":                 {jobs.Unique("k"), jobs.UniqueFor(-1)},
-		"a negative period":               {jobs.Unique("k"), jobs.UniquePeriod(-1)},
-		"a long key with a period":        {jobs.Unique(long), jobs.UniquePeriod(time.Hour)},
-		"a long key with a hash of args":  {jobs.Unique(long), jobs.UniqueArgs()},
-		"an empty key beside UniqueArgs":  {jobs.Unique(""), jobs.UniqueArgs()},
-		"a long key, a period and a hash": {jobs.Unique(long[:150]), jobs.UniqueArgs(), jobs.UniquePeriod(time.Hour)},
+		"UniqueFor without a key":        {jobs.UniqueFor(time.Hour)},
+		"UniqueStates without a key":     {jobs.UniqueStates(jobs.Completed)},
+		"no state":                       {jobs.Unique("k"), jobs.UniqueStates()},
+		"an unfinished state":            {jobs.Unique("k"), jobs.UniqueStates(jobs.Completed, jobs.Running)},
+		"a negative time":                {jobs.Unique("k"), jobs.UniqueFor(-1)},
+		"a long key with a hash of args": {jobs.Unique(long), jobs.UniqueArgs()},
+		"an empty key beside UniqueArgs": {jobs.Unique(""), jobs.UniqueArgs()},
 	} {
 		if _, err := r.Enqueue(t.Context(), jobs.NewSpec("f", options...)); !errors.Is(err, jobs.ErrInvalid) {
 			t.Errorf("%s: got error %v, want %v", name, err, jobs.ErrInvalid)
@@ -53,9 +49,9 @@ func TestOptionsOfUniqueKeysAreChecked(t *testing.T) {
 	if err := r.Schedule(t.Context(), schedule); !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("schedule: got error %v, want %v", err, jobs.ErrInvalid)
 	}
-	longest := jobs.NewSpec("f", jobs.Unique(long[:130]), jobs.UniqueArgs(), jobs.UniquePeriod(time.Nanosecond))
+	longest := jobs.NewSpec("f", jobs.Unique(long[:130]), jobs.UniqueArgs())
 	if _, err := r.Enqueue(t.Context(), longest); err != nil {
-		t.Errorf("the longest period: got error %v, want none", err)
+		t.Errorf("the longest key: got error %v, want none", err)
 	}
 }
 

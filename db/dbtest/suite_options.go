@@ -14,9 +14,9 @@ import (
 )
 
 // notInSQL lists the task options that the view enqueue does not have as columns. Instead of the delays "in" and "expires_in", the view has
-// points in time. Instead of "unique_args" and "unique_period", it has the unique key itself. The worker looks up the path of the program.
+// points in time. Instead of "unique_args", it has the unique key itself. The worker looks up the path of the program.
 // Only a hook has an event.
-var notInSQL = []string{"in", "expires_in", "path", "event", "unique_args", "unique_period"}
+var notInSQL = []string{"in", "expires_in", "path", "event", "unique_args"}
 
 // plainOptions inserts one task for each task option with plain SQL and compares the stored option with the
 // inserted value.

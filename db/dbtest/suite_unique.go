@@ -164,24 +164,6 @@ var uniques = group{
 			s.Errorf("null with a key: got %+v, want a new task", got)
 		}
 	},
-	"UniquePeriod allows one task in each period": func(s *store) { // the test starts at 13:00 UTC, and a new period begins at 0:00
-		daily := []jobs.Option{jobs.Unique("report"), jobs.UniquePeriod(24 * time.Hour)}
-		first := s.inState(jobs.Completed, daily...)
-		if got, want := s.get(first).UniqueKey, "report@2026-01-31T00:00:00Z"; got != want {
-			s.Errorf("got key %q, want %q", got, want)
-		}
-		s.sleep(11*time.Hour - time.Millisecond)
-		s.pruneAll(db.Prune{Before: s.now})
-		s.pruneKeys()
-		s.wantKept(first, daily...)
-		tomorrow := s.wantAdded(append(daily, jobs.In(time.Hour))...) // this task is due in the next period
-		s.sleep(time.Millisecond)
-		s.wantKept(tomorrow, daily...)
-		s.wantAdded(jobs.Unique("report"))
-		week := s.wantAdded(jobs.Unique("report"), jobs.UniquePeriod(24*time.Hour), jobs.UniqueFor(7*24*time.Hour), jobs.UniqueArgs())
-		s.results(s.Cancel(s.Context(), []int64{week}, "", false, s.now))
-		s.wantKept(week, append(daily, jobs.UniqueArgs())...)
-	},
 	"the same key twice in one Insert adds one task": func(s *store) {
 		spec := functionSpec("f", jobs.UniqueArgs(), jobs.UniqueFor(time.Hour))
 		other := functionSpec("f")

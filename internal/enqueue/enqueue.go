@@ -87,7 +87,7 @@ func noteKept(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) 
 	until := t.CreatedAt.Add(t.UniqueFor)
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):
-		say("task %d was deleted, but holds this key for its --unique-for or --unique-period: nothing was added", id)
+		say("task %d was deleted, but holds this key for its --unique-for: nothing was added", id)
 		return "", nil
 	case err != nil:
 		return "", err

@@ -27,7 +27,7 @@ func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	} else if t.Tick.IsZero() { // the task of a missed tick has a RunAt in the past, because ExpiresIn counts from it
 		t.RunAt = now
 	}
-	t.UniqueKey = uniqueKey(s, t.RunAt)
+	t.UniqueKey = uniqueKey(s)
 	if s.ExpiresIn > 0 {
 		t.ExpiresAt = stored(t.RunAt.Add(s.ExpiresIn))
 	}

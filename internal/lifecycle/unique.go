@@ -12,16 +12,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// uniqueKey returns the unique key of the task that the Spec describes. The parameter "due" is the due time of the task.
-func uniqueKey(s *jobs.Spec, due time.Time) string {
-	key := s.UniqueKey
+// uniqueKey returns the unique key of the task that the Spec describes.
+func uniqueKey(s *jobs.Spec) string {
 	if s.UniqueArgs {
-		key = keyOfArgs(s)
+		return keyOfArgs(s)
 	}
-	if s.UniquePeriod > 0 {
-		key += "@" + due.UTC().Truncate(s.UniquePeriod).Format(time.RFC3339Nano)
-	}
-	return key
+	return s.UniqueKey
 }
 
 // keyOfArgs returns the unique key of a task with the option UniqueArgs. The key contains a hash of the job and its arguments.
@@ -57,15 +53,10 @@ func canonical(text json.RawMessage) []byte {
 }
 
 // KeyHeldUntil returns the time until which a new task keeps its unique key, even if the task finishes earlier. It returns the zero time if
-// the task has neither UniqueFor nor UniquePeriod.
+// the task has no UniqueFor.
 func KeyHeldUntil(s *jobs.Spec, task *jobs.Task) (until time.Time) {
 	if task.UniqueFor > 0 {
 		until = task.CreatedAt.Add(task.UniqueFor)
-	}
-	if s.UniquePeriod > 0 {
-		if end := task.RunAt.UTC().Truncate(s.UniquePeriod).Add(s.UniquePeriod); end.After(until) {
-			until = end
-		}
 	}
 	return until
 }

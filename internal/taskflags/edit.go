@@ -15,7 +15,7 @@ import (
 )
 
 // notEdited lists the flags of a new task that the command edit does not have. A task always keeps its job and its dependencies.
-var notEdited = []string{"job", "after", "after-any", "unique-mode", "unique-args", "unique-period", "inherit-env", "paused"}
+var notEdited = []string{"job", "after", "after-any", "unique-mode", "unique-args", "inherit-env", "paused"}
 
 // EditFlags returns the flags of the command edit: one for each task option that can change, --unset and --first.
 func EditFlags(a *cli.App) []cli.Flag {

@@ -119,7 +119,7 @@ func (t *Task) validate(c *cli.Context) error {
 		return err
 	}
 	commandOnly := firstSet(c, "cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on")
-	keyless := firstSet(c, "unique-for", "unique-period", "unique-states", "unique-mode")
+	keyless := firstSet(c, "unique-for", "unique-states", "unique-mode")
 	switch {
 	case keyless != "" && !c.IsSet("batch") && firstSet(c, "unique", "unique-args") == "":
 		return failure.Usage("--%s requires --unique or --unique-args", keyless).Hint("--unique KEY")

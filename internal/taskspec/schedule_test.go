@@ -10,7 +10,7 @@ import (
 
 // notCompared lists the fields of a Spec that Differences does not compare. The task of a schedule cannot have these fields, or the Runner
 // sets them.
-var notCompared = []string{"Err", "After", "AfterAny", "Earlier", "EarlierAny", "UniqueKey", "UniqueArgs", "UniquePeriod",
+var notCompared = []string{"Err", "After", "AfterAny", "Earlier", "EarlierAny", "UniqueKey", "UniqueArgs",
 	"Replace", "UntilStart", "Paused", "RunAt", "In", "ExpiresAt", "Schedule", "Tick", "CreatedBy", "Batch"}
 
 func TestDifferencesNamesEverySettingOfTheTask(t *testing.T) {

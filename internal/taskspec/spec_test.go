@@ -135,7 +135,6 @@ func TestValidateNamesTheInvalidOption(t *testing.T) {
 		{"unique_mode", func(s *jobs.Spec) { s.UntilStart = true }},
 		{"unique_for", func(s *jobs.Spec) { s.UniqueFor = 1 }},
 		{"unique_states", func(s *jobs.Spec) { s.UniqueStates = "failed" }},
-		{"unique_period", func(s *jobs.Spec) { s.UniquePeriod = 1 }},
 		{"unique_key", func(s *jobs.Spec) { s.UniqueKey, s.UniqueArgs = strings.Repeat("x", MaxText), true }},
 		{"after", func(s *jobs.Spec) { s.After = make([]int64, MaxAfter+1) }},
 		{"after_any", func(s *jobs.Spec) { s.EarlierAny = make([]int, MaxAfter+1) }},

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -59,10 +58,8 @@ func validateTogether(s *jobs.Spec) error {
 		return invalid("unique_for", "needs unique_key or unique_args")
 	case s.UniqueStates != "" && !keyed:
 		return invalid("unique_states", "needs unique_key or unique_args")
-	case s.UniquePeriod != 0 && !keyed:
-		return invalid("unique_period", "needs unique_key or unique_args")
 	case len(s.UniqueKey) > maxKey(s):
-		return invalid("unique_key", "%d bytes; at most %d with unique_args or unique_period", len(s.UniqueKey), maxKey(s))
+		return invalid("unique_key", "%d bytes; at most %d with unique_args", len(s.UniqueKey), maxKey(s))
 	case !s.RunAt.IsZero() && s.In != 0:
 		return invalid("run_at", "give a time or a delay, not both")
 	case !s.ExpiresAt.IsZero() && s.ExpiresIn != 0:
@@ -91,15 +88,11 @@ func validKey(field, text string) error {
 	return nil
 }
 
-// maxKey returns the maximum length of UniqueKey in a Spec. It leaves room for the hash and the time that UniqueArgs and UniquePeriod
-// append to the key.
+// maxKey returns the maximum length of UniqueKey in a Spec. It leaves room for the hash that UniqueArgs appends to the key.
 func maxKey(s *jobs.Spec) int {
 	most := MaxText
 	if s.UniqueArgs {
 		most -= len(":") + 32
-	}
-	if s.UniquePeriod != 0 {
-		most -= len("@") + len(time.RFC3339Nano)
 	}
 	return most
 }

@@ -194,10 +194,9 @@ func TestACommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	keys := map[string][]jobs.Option{
-		"a key for a day":            {jobs.Unique("welcome"), jobs.UniqueFor(day)},
-		"a key of the arguments":     {jobs.UniqueArgs(), jobs.UniqueFor(day)},
-		"a key of finished tasks":    {jobs.Unique("welcome"), jobs.UniqueStates(jobs.Finished()...)},
-		"a key of a period of a day": {jobs.UniqueArgs(), jobs.UniquePeriod(day)},
+		"a key for a day":         {jobs.Unique("welcome"), jobs.UniqueFor(day)},
+		"a key of the arguments":  {jobs.UniqueArgs(), jobs.UniqueFor(day)},
+		"a key of finished tasks": {jobs.Unique("welcome"), jobs.UniqueStates(jobs.Finished()...)},
 	}
 	for key, options := range keys {
 		for way, enqueue := range enqueueWays {

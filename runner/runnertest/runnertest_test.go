@@ -73,34 +73,6 @@ func TestABackgroundWorkerRunsTasksThatBecomeDue(t *testing.T) {
 	})
 }
 
-func TestInlineRunsBeforeEnqueueReturns(t *testing.T) {
-	r := runnertest.New(t, runner.Options{Inline: true}) // this test needs no fake time, because nothing in it waits for a timer
-	var order []string
-	r.Register(
-		count.Handler(func(_ context.Context, in string) (int, error) { order = append(order, "count"); return len(in), nil }),
-		sendEmail.Handler(func(ctx context.Context, e email) error {
-			order = append(order, "send")
-			_, err := r.Enqueue(ctx, count.With(e.To)) // the function enqueues another task
-			return err
-		}),
-	)
-	n, err := count.Result(runnerkit.Enqueue(t, r, count.With("four")), nil)
-	testkit.Equal(t, "number of completed tasks", n, 4)
-	testkit.NoError(t, err)
-	order = append(order, "then")
-	runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
-	if want := []string{"count", "then", "send", "count"}; !slices.Equal(order, want) {
-		t.Errorf("%v, want %v", order, want)
-	}
-	ids, err := r.Add(t.Context(), count.With("a"), count.With("bb"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err = count.Result(r.Get(t.Context(), ids[1].ID))
-	testkit.Equal(t, "number of failed tasks", n, 2)
-	testkit.NoError(t, err)
-}
-
 // recorder is a testing.TB that keeps the messages of Errorf, so that these failures do not fail the test.
 type recorder struct {
 	testing.TB

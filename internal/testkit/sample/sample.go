@@ -12,8 +12,8 @@ import (
 // Set sets an option to a value that is not its default. If the option is a path, the value is dir.
 func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 	switch o.Key {
-	case "unique_for", "unique_states", "unique_period":
-		s.UniqueKey = "a key" // these three options are valid only in a task with a unique key
+	case "unique_for", "unique_states":
+		s.UniqueKey = "a key" // these options are valid only in a task with a unique key
 	}
 	switch to := o.Field(s).(type) {
 	case *taskspec.Text:
