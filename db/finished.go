@@ -48,11 +48,10 @@ var selectCursor = query(`SELECT coalesce(owner, ''), coalesce(lease_expires_at,
 var takeCursor = command(`UPDATE {cursors} SET owner = ?1, lease_expires_at = ?3
 WHERE name = ?2 AND (owner IS NULL OR owner = ?1 OR lease_expires_at <= ?4 OR lease_expires_at > ?5) RETURNING seq`)
 
-// moveCursor records that owner [3] of cursor [2] has delivered the list of ended tasks up to the number [1]. If [4] is 1, it also ends the
-// ownership. freeCursor ends the ownership of cursor [1] by owner [2].
+// moveCursor records that owner [3] of cursor [2] has delivered the list of ended tasks up to the number [1].
+// freeCursor ends the ownership of cursor [1] by owner [2].
 var (
-	moveCursor = command(`UPDATE {cursors} SET seq = ?1, owner = CASE WHEN ?4 = 1 THEN NULL ELSE owner END
-WHERE name = ?2 AND owner = ?3`)
+	moveCursor = command(`UPDATE {cursors} SET seq = ?1 WHERE name = ?2 AND owner = ?3`)
 	freeCursor = command(`UPDATE {cursors} SET owner = NULL, lease_expires_at = NULL WHERE name = ? AND owner = ?`)
 )
 
@@ -131,12 +130,12 @@ func (d *DB) TakeCursor(ctx context.Context, name, owner string, lease time.Dura
 	return seq, err
 }
 
-// MoveCursor records that owner has delivered the ends up to seq. If free is set, it also ends the ownership. It returns jobs.ErrLost if
-// owner does not own the cursor any more.
-func (d *DB) MoveCursor(ctx context.Context, name, owner string, seq int64, free bool) error {
+// MoveCursor records that owner has delivered the ends up to seq. It returns jobs.ErrLost if owner does
+// not own the cursor any more.
+func (d *DB) MoveCursor(ctx context.Context, name, owner string, seq int64) error {
 	return d.update(ctx, normal, func(t *tx) error {
 		t.wakeups = false
-		n, err := t.exec(moveCursor, seq, name, owner, free)
+		n, err := t.exec(moveCursor, seq, name, owner)
 		if err == nil && n == 0 {
 			err = jobs.ErrLost
 		}

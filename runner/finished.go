@@ -70,7 +70,7 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	for {
 		var err error
 		if !made {
-			err = c.make(ctx)
+			err = r.store.MakeCursor(ctx, cursor, now())
 			made = err == nil
 		}
 		if made {
@@ -145,15 +145,6 @@ type handleError struct {
 
 func (e *handleError) Error() string { return e.err.Error() }
 
-// make adds the cursor to the database unless the cursor exists.
-func (c *consumer) make(ctx context.Context) error {
-	_, err := c.r.store.CursorWaits(ctx, c.cursor, c.owner, now())
-	if errors.Is(err, sql.ErrNoRows) {
-		err = c.r.store.MakeCursor(ctx, c.cursor, now())
-	}
-	return err
-}
-
 // deliver calls handle for all finished tasks that the cursor has not passed, unless another process owns the cursor.
 func (c *consumer) deliver(ctx context.Context) error {
 	store := c.r.store
@@ -186,21 +177,16 @@ func (c *consumer) batch(ctx context.Context, seq int64) error {
 	renewing, stop := context.WithCancel(handling)
 	var renewal sync.WaitGroup
 	renewal.Go(func() { c.renew(renewing, lost) })
-	stopRenewal := func() {
-		stop()
-		renewal.Wait()
-	}
-	free := false
 	defer func() {
-		if stopRenewal(); !free {
-			_ = store.FreeCursor(write, c.cursor, c.owner) // if this fails, the cursor is free when its lease ends
-		}
+		stop()
+		renewal.Wait()                                 // a renewal after FreeCursor would take the cursor again
+		_ = store.FreeCursor(write, c.cursor, c.owner) // if this fails, the cursor is free when its lease ends
 	}()
 	ends, err := store.EndsAfter(ctx, seq, cursorBatch)
 	if err != nil {
 		return err
 	}
-	for i, end := range ends {
+	for _, end := range ends {
 		err := c.call(handling, end.Task)
 		if handling.Err() != nil && ctx.Err() == nil {
 			return context.Cause(handling)
@@ -208,15 +194,8 @@ func (c *consumer) batch(ctx context.Context, seq int64) error {
 		if err != nil {
 			return &handleError{end.Task.ID, err}
 		}
-		last := i == len(ends)-1 || ctx.Err() != nil
-		if last {
-			stopRenewal() // MoveCursor frees the cursor now; a later renewal of its lease would take it again
-		}
-		if err := store.MoveCursor(write, c.cursor, c.owner, end.Seq, last); err != nil {
+		if err := store.MoveCursor(write, c.cursor, c.owner, end.Seq); err != nil || ctx.Err() != nil {
 			return err
-		}
-		if free = last; last {
-			break
 		}
 	}
 	return nil

@@ -211,10 +211,13 @@ var finishedTests = group{
 		s.sleep(time.Second)
 		waits("b", true)
 		s.takeCursor("mail", "b", 0)
-		if err := s.MoveCursor(s.Context(), "mail", "a", 1, false); !errors.Is(err, jobs.ErrLost) {
+		if err := s.MoveCursor(s.Context(), "mail", "a", 1); !errors.Is(err, jobs.ErrLost) {
 			s.Errorf("got %v, want %v", err, jobs.ErrLost)
 		}
-		if err := s.MoveCursor(s.Context(), "mail", "b", 1, true); err != nil {
+		if err := s.MoveCursor(s.Context(), "mail", "b", 1); err != nil {
+			s.Error(err)
+		}
+		if err := s.FreeCursor(s.Context(), "mail", "b"); err != nil {
 			s.Error(err)
 		}
 		waits("a", false)
@@ -238,7 +241,7 @@ var finishedTests = group{
 		s.takeCursor("b", "x", 1)
 		move := func(name string, seq int64) {
 			s.Helper()
-			if err := s.MoveCursor(s.Context(), name, "x", seq, false); err != nil {
+			if err := s.MoveCursor(s.Context(), name, "x", seq); err != nil {
 				s.Error(err)
 			}
 		}
