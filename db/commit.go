@@ -86,8 +86,6 @@ type writer struct {
 	crowd     bool      // whether the last group had several members, or more requests arrived during its commit
 	lastEnd   time.Time
 	looked    time.Time // time at which lookAfter last found the files at their paths
-	space     diskSpace // result of the last check of the disk space
-	spaceAt   time.Time // time of the last check of the disk space
 }
 
 func (w *writer) start(d *DB) {
@@ -376,14 +374,4 @@ func (w *writer) lookAfter(changed bool) error {
 		w.looked = time.Now()
 	}
 	return err
-}
-
-// knownRoom returns the result of an earlier check of the disk space if that check is recent and found enough space. Otherwise it returns
-// an empty result, and the transaction checks again.
-func (w *writer) knownRoom() diskSpace {
-	if w.space.err == nil && time.Since(w.spaceAt) < lookAgain {
-		return w.space
-	}
-	w.spaceAt = time.Now()
-	return diskSpace{}
 }

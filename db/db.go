@@ -95,6 +95,8 @@ type DB struct {
 	lastTx  atomic.Pointer[outerTx]
 	closing sync.Once
 
+	roomAt atomic.Pointer[time.Time] // time of the last check that found enough disk space; see checkSpace
+
 	watching sync.RWMutex // held while a watch begins, so that Close waits for all of them
 	quit     bool
 }

@@ -1,21 +1,18 @@
 package db
 
-// spaceEvery is the number of tasks between two checks of the disk space in one transaction. A check takes 1 µs.
-const spaceEvery = 1000
+import "time"
 
-// diskSpace is the result of the last check of the disk space. A transaction that begins less than lookAgain (1 ms) after a successful
-// check uses this result, too.
-type diskSpace struct {
-	calls int // number of calls of checkSpace; one call in 1000 checks the disk
-	err   error
-}
-
-// checkSpace returns an error of kind ErrFull if the disk has no space for another task. It checks the disk once in spaceEvery (1000)
-// calls, and returns the last result in all other calls.
+// checkSpace returns an error of kind ErrFull if the disk has no space for another task. After a check that found enough space it looks
+// again only after the time lookAgain (1 ms), because a check takes 1 µs.
 func (t *tx) checkSpace() error {
-	if t.space.calls%spaceEvery == 0 {
-		t.space.err = t.db.engine.Space()
+	now := time.Now()
+	if last := t.db.roomAt.Load(); last != nil && now.Sub(*last) < lookAgain {
+		return nil
 	}
-	t.space.calls++
-	return t.space.err
+
+	err := t.db.engine.Space()
+	if err == nil {
+		t.db.roomAt.Store(&now)
+	}
+	return err
 }

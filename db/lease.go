@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/runner/internal/lifecycle"
-	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -45,12 +44,6 @@ var selectCancelRequests = query(`SELECT id, tasks.generation_id, now AS cancel_
 	FROM {tasks} {join_in_order} {cancel_requests} ON task_id = tasks.id
 WHERE worker = ? AND state = 'running' AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id
 	AND EXISTS (SELECT 1 FROM {cancel_requests})`)
-
-// selectDeadlines lists the running tasks that have a timeout or a cancel request. Index: tasks_running.
-var selectDeadlines = query(`SELECT tasks.id, job, tasks.started_at, options, requested_at, workers.id AS worker_id
-	FROM {tasks} JOIN {workers} ON workers.number = tasks.worker LEFT JOIN {cancel_requests} ON task_id = tasks.id
-	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id
-WHERE tasks.state = 'running' AND (options ->> 'timeout' IS NOT NULL OR requested_at IS NOT NULL)`)
 
 // selectLeases lists the claims of all workers except [1], with their leases. Index: tasks_running.
 var selectLeases = query(`SELECT tasks.id, tasks.generation_id, tasks.worker, coalesce(workers.id,
@@ -142,30 +135,6 @@ func (w *Worker) CancelRequests(ctx context.Context) ([]CancelRequest, error) {
 	}
 	return readAs(ctx, w.db, func(r *row) CancelRequest { return CancelRequest{r.ClaimID, bool(r.Now), string(r.Text)} },
 		selectCancelRequests, w.number)
-}
-
-// Stuck lists the running tasks of live workers that lifecycle.Stuck reports, in the order of their ids. A task of a dead
-// worker ignores nothing: it waits for another worker.
-func (d *DB) Stuck(ctx context.Context, now time.Time, live func(worker string) bool) ([]int64, error) {
-	type row struct {
-		ID          int64  `db:"id"`
-		Job         string `db:"job"`
-		StartedAt   number `db:"started_at"`
-		Options     text   `db:"options"`
-		RequestedAt number `db:"requested_at"`
-		Worker      string `db:"worker_id"`
-	}
-	rows, err := readRows[row](ctx, d, selectDeadlines)
-	var stuck []int64
-	for _, r := range rows {
-		task := jobs.Task{Job: r.Job, State: jobs.Running, StartedAt: r.StartedAt.time(), CancelRequestedAt: r.RequestedAt.time(),
-			Options: taskspec.DecodeOptions([]byte(r.Options))}
-		if _, is := lifecycle.Stuck(&task, now); is && live(r.Worker) {
-			stuck = append(stuck, r.ID)
-		}
-	}
-	slices.Sort(stuck)
-	return stuck, err
 }
 
 // Lease is a claim of another worker, with the lease that the method Leases has read from the database.

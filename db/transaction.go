@@ -59,8 +59,7 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 	if err := w.setLevel(ctx, to); err != nil {
 		return w.db.explain(err)
 	}
-	t := &tx{w: w, ctx: ctx, db: w.db, space: w.knownRoom()}
-	defer func() { w.space = t.space }()
+	t := &tx{w: w, ctx: ctx, db: w.db}
 	if len(group) == 1 && group[0].single != nil && w.db.traits.SingleStatements && !w.looks() {
 		if done, err := w.runSingle(t, group[0]); done {
 			return err
@@ -188,7 +187,6 @@ type tx struct {
 	full     bool     // whether the claim has used up a limit on running tasks
 	outer    *sqlx.Tx // transaction of the caller; nil if the tx uses the transaction of the writer
 	db       *DB
-	space    diskSpace
 	hooks    jobs.Hooks // hooks of the worker, for tasks without hooks of their own
 
 	inserts *inserter // collects the new tasks of all writes of the group

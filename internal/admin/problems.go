@@ -135,9 +135,15 @@ const cursorBehind = time.Hour
 // MoreProblems finds the problems that Problems cannot find in its parameters. It reads the database. The parameter
 // "workers" contains the workers that have a recent heartbeat.
 func MoreProblems(ctx context.Context, r *runner.Runner, workers []runner.Worker, now time.Time) (found []Problem, err error) {
-	stuck, err := Store(r).Stuck(ctx, now, func(id string) bool {
-		return slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.ID == id && w.State != WorkerLost })
-	})
+	running, err := r.List(ctx, jobs.Filter{States: []jobs.State{jobs.Running}}, runner.Page{Oldest: true})
+	var stuck []int64
+	for i := range running {
+		t := &running[i]
+		live := func(w runner.Worker) bool { return w.ID == t.WorkerID && w.State != WorkerLost }
+		if _, is := lifecycle.Stuck(t, now); is && slices.ContainsFunc(workers, live) {
+			stuck = append(stuck, t.ID)
+		}
+	}
 	if len(stuck) > 0 {
 		found = append(found, Problem{Code: "stuck", Task: stuck[0], Tasks: len(stuck)})
 	}
