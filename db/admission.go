@@ -37,14 +37,15 @@ var (
 var selectPaused = query(`SELECT queue FROM {pauses}`)
 
 // admission holds the pauses and all limits except those of lanes, and decides which tasks a claim may start. The transaction of a claim
-// reads and writes the admission, so two workers never use the same capacity. A nil admission has neither pauses nor limits.
+// reads and writes the admission, so two workers never use the same capacity.
 type admission struct {
-	paused []string
-	limits map[jobs.Target]*limitState
+	restricts bool // whether anything may hold tasks back: pauses, limits, or batches that must fill first
+	paused    []string
+	limits    map[jobs.Target]*limitState
 	// The field "filling" is for jobs whose tasks wait until a batch is full. Its key is a queue and a job with an incomplete batch. The
 	// claim takes no tasks of that batch. The value is the number of tasks in full batches that the claim may still take.
 	filling map[part]int
-	// The field "fills" says whether the claim has begun to add tasks to its batches (see beginFill). A task that the claim takes after
+	// The field "fills" says whether the claim has begun to add tasks to its batches (see fillBatches). A task that the claim takes after
 	// that does not count as a start, because the rates have already counted its batch.
 	fills bool
 }
@@ -72,10 +73,10 @@ func targetsOf(queue, job string) []jobs.Target {
 // readAdmission reads the pauses and the limits. It counts the running tasks if one of the limits is on running tasks.
 func (t *tx) readAdmission(now time.Time) (*admission, error) {
 	features, err := t.features()
-	if err != nil || !features.pauses && !features.limits {
+	g := &admission{restricts: features.pauses || features.limits}
+	if err != nil {
 		return nil, err
 	}
-	g := &admission{}
 	if features.pauses {
 		if err := t.list(&g.paused, selectPaused); err != nil {
 			return nil, err
@@ -120,7 +121,7 @@ func (t *tx) readLimits(g *admission, now time.Time) error {
 // unpaused returns the queues that are not paused.
 func (g *admission) unpaused(queues []string) []string {
 	switch {
-	case g == nil || len(g.paused) == 0:
+	case len(g.paused) == 0:
 		return queues
 	case slices.Contains(g.paused, AllQueues):
 		return nil
@@ -131,7 +132,7 @@ func (g *admission) unpaused(queues []string) []string {
 // withCapacity returns the queues whose limits allow a task to start. The claim shares its free slots among these queues only.
 func (g *admission) withCapacity(queues []string) []string {
 	switch {
-	case g == nil || len(g.limits) == 0:
+	case len(g.limits) == 0:
 		return queues
 	case g.capacity(jobs.AllTarget, "") <= 0:
 		return nil
@@ -141,9 +142,6 @@ func (g *admission) withCapacity(queues []string) []string {
 
 // capacity returns how many more tasks of a target may start.
 func (g *admission) capacity(kind, name string) int {
-	if g == nil {
-		return math.MaxInt
-	}
 	p := g.limits[jobs.Target{Kind: kind, Name: name}]
 	switch {
 	case p == nil:
@@ -157,10 +155,8 @@ func (g *admission) capacity(kind, name string) int {
 // capacityOf returns how many more tasks of a job in a queue may start according to the limit and the batches of the job.
 func (g *admission) capacityOf(queue, job string) int {
 	n := g.capacity(jobs.JobTarget, job)
-	if g != nil {
-		if full, filling := g.filling[part{queue, job}]; filling {
-			n = min(n, full)
-		}
+	if full, filling := g.filling[part{queue, job}]; filling {
+		n = min(n, full)
 	}
 	return n
 }
@@ -169,9 +165,6 @@ func (g *admission) capacityOf(queue, job string) int {
 // in that queue now. An empty queue name means that the copy is for the claim of a suspect. Then the method ignores batches, so the suspect
 // does not wait until its batch is full.
 func (g *admission) jobs(queue string, list []ClaimJob) []ClaimJob {
-	if g == nil {
-		return list
-	}
 	admitted := slices.Clone(list)
 	for i, job := range admitted {
 		if g.capacityOf(queue, job.Job) <= 0 {
@@ -183,9 +176,6 @@ func (g *admission) jobs(queue string, list []ClaimJob) []ClaimJob {
 
 // take counts tasks that were claimed from a queue against their limits.
 func (g *admission) take(queue string, claimed []jobs.Task) {
-	if g == nil {
-		return
-	}
 	for i := range claimed {
 		for _, target := range targetsOf(queue, claimed[i].Job) {
 			if p := g.limits[target]; p != nil {
@@ -203,9 +193,6 @@ func (g *admission) take(queue string, claimed []jobs.Task) {
 
 // The method "full" reports whether the claim has used up a limit on running tasks.
 func (g *admission) full() bool {
-	if g == nil {
-		return false
-	}
 	for _, p := range g.limits {
 		if p.taken > 0 && p.taken >= p.free {
 			return true
@@ -232,7 +219,7 @@ func (g *admission) choose(queue string, from []candidate, most int) []candidate
 // rate limit allows the next waiting task to start.
 func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []jobs.Task, now time.Time) (time.Time, error) {
 	var next time.Time
-	if g == nil || g.limits == nil {
+	if g.limits == nil {
 		return next, nil
 	}
 	for target, p := range g.limits {

@@ -146,7 +146,7 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 	if err != nil {
 		return nil, next, err
 	}
-	if g != nil {
+	if g.restricts {
 		ask.Free -= ask.Prefetch
 	}
 	queues = g.unpaused(queues)
@@ -154,7 +154,7 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 	ask.Free = min(ask.Free, g.capacity(jobs.AllTarget, ""))
 	var full time.Time
 	if c.waits && ask.Free > 0 {
-		if g, full, err = t.readFilling(g, c, queues, ask, now); err != nil {
+		if full, err = t.readFilling(g, c, queues, ask, now); err != nil {
 			return nil, next, err
 		}
 	}
@@ -258,7 +258,7 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	}
 	// Add tasks to the batches if pending tasks may be left. None is left if the claim found fewer tasks than it may take, and no limit or
 	// pause held it back.
-	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) {
+	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g.restricts) {
 		return t.fillBatches(c, claimed, ask, g, seekOverdue, now)
 	}
 	return claimed, nil
@@ -269,7 +269,7 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 // engine may then send the commit together with the claim.
 func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, seekOverdue, final bool,
 	now time.Time) ([]jobs.Task, error) {
-	if g == nil && !seekOverdue { // the usual case: no pauses, limits or search for overdue tasks
+	if !g.restricts && !seekOverdue { // the usual case: no pauses, limits or search for overdue tasks
 		if final && t.last {
 			t.commitNext()
 		}

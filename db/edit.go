@@ -32,9 +32,6 @@ SELECT max(priority) FROM (SELECT (SELECT priority FROM {tasks} WHERE state = 'p
 	ORDER BY priority DESC LIMIT 1) AS priority FROM jobs WHERE job IS NOT NULL
 	UNION ALL SELECT (SELECT priority FROM {tasks} WHERE waits = 0 AND lane = ?3 AND id <> ?1 ORDER BY priority DESC LIMIT 1)) AS rivals`)
 
-// selectPriority reads the priority of task [1].
-var selectPriority = query(`SELECT priority FROM {tasks} WHERE id = ?`)
-
 // Edit is the new definition of a task.
 type Edit struct {
 	Spec   jobs.Spec // all settings; Edit ignores After and AfterAny, so the task keeps its dependencies
@@ -182,16 +179,12 @@ func (t *tx) putFirst(id int64, by string, now time.Time) (jobs.ActionResult, er
 	if err != nil || !m.Done {
 		return m, err
 	}
-	var priority int64
 	var rivals *int64
-	if err := t.scan(selectPriority, []any{id}, &priority); err != nil {
-		return m, err
-	}
-	if err := t.scan(selectRivals, []any{id, s.Queue, nullText(s.Lane)}, &rivals); err != nil || rivals == nil || priority > *rivals {
+	if err := t.scan(selectRivals, []any{id, s.Queue, nullText(s.Lane)}, &rivals); err != nil || rivals == nil || s.Priority > *rivals {
 		return m, err
 	}
 	to := min(*rivals+1, math.MaxInt32)
-	if to == priority {
+	if to == s.Priority {
 		return m, nil
 	}
 	if err := t.one(raiseTask, to, id, s.Generation); err != nil {

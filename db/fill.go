@@ -24,13 +24,12 @@ func only(list []ClaimJob, at int) []ClaimJob {
 }
 
 // readFilling finds the tasks that wait until their batch is full. If tasks of a job in a queue wait, the claim may take only the full
-// batches of this job and queue, and readFilling stores the number of tasks in these batches in g.filling. It returns g and the time at
-// which the first of the waiting tasks stops waiting. This time is zero if no task waits.
+// batches of this job and queue, and readFilling stores the number of tasks in these batches in g.filling. It returns the time at
+// which the first of the waiting tasks stops waiting, or zero if no task waits.
 //
 // For each job in a queue it reads the first pending tasks, at most as many as fill the batches of all free slots. The tasks after the last
 // full batch wait. They stop waiting when the oldest of them has waited for the time ClaimJob.Wait of the job.
-func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, now time.Time) (*admission, time.Time, error) {
-	var next time.Time
+func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, now time.Time) (next time.Time, err error) {
 	for i, job := range c.jobs {
 		if job.Wait <= 0 || job.Batch <= 1 {
 			continue
@@ -38,7 +37,7 @@ func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, n
 		for _, queue := range queues {
 			var first []candidate
 			if err := t.list(&first, c.peek, append(c.jobArgs(queue, only(c.jobs, i), 1), int64(ask.Free*job.Batch))...); err != nil {
-				return g, next, err
+				return next, err
 			}
 			rest := first[len(first)-len(first)%job.Batch:]
 			if len(rest) == 0 {
@@ -49,11 +48,8 @@ func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, n
 			if !until.After(now) {
 				continue
 			}
-			if g == nil {
-				g = &admission{}
-			}
 			if g.filling == nil {
-				g.filling = map[part]int{}
+				g.restricts, g.filling = true, map[part]int{}
 			}
 			g.filling[part{queue, job.Job}] = len(first) - len(rest)
 			if next.IsZero() || until.Before(next) {
@@ -61,7 +57,7 @@ func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, n
 			}
 		}
 	}
-	return g, next, nil
+	return next, nil
 }
 
 // fillBatches claims further tasks for those slots of a claim whose job runs in batches. It returns all claimed tasks.
@@ -76,7 +72,7 @@ func (t *tx) fillBatches(c *claimer, claimed []jobs.Task, ask Claim, g *admissio
 			slots[job][claimed[i].Queue]++
 		}
 	}
-	g.beginFill()
+	g.fills = true // the rate limits have already counted the batches that the next tasks join as starts
 	for i, job := range c.jobs {
 		for _, queue := range slices.Sorted(maps.Keys(slots[job])) {
 			n := slots[job][queue]
@@ -94,22 +90,11 @@ func (t *tx) fillBatches(c *claimer, claimed []jobs.Task, ask Claim, g *admissio
 	return claimed, nil
 }
 
-// beginFill makes the rate limits ignore the tasks that the claim takes after this call. These tasks join batches that the rate limits have
-// already counted as starts.
-func (g *admission) beginFill() {
-	if g != nil {
-		g.fills = true
-	}
-}
-
 // countCalls corrects the number of starts in the rate limits after a claim has filled the batches of a job in a queue. Before it filled
 // the batches, the claim counted one start for each task. But these tasks may share batches, and a batch counts as one start. The parameter
 // "first" is the number of tasks that the claim took before it filled the batches. The parameter "all" is the number of tasks that the
 // claim took in total.
 func (g *admission) countCalls(queue string, job ClaimJob, first, all int) {
-	if g == nil {
-		return
-	}
 	saved := first - (all+job.Batch-1)/job.Batch
 	for _, target := range targetsOf(queue, job.Job) {
 		if p := g.limits[target]; p != nil {

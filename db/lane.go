@@ -39,24 +39,16 @@ type laneHolder struct {
 }
 
 // laneSet is an ordered set of the lanes that may have become free.
-type laneSet struct {
-	order []string
-	seen  map[string]bool
-}
+type laneSet []string
 
 func (s *laneSet) add(lane string) {
-	if lane == "" || s.seen[lane] {
-		return
+	if lane != "" && !slices.Contains(*s, lane) {
+		*s = append(*s, lane)
 	}
-	if s.seen == nil {
-		s.seen = map[string]bool{}
-	}
-	s.seen[lane] = true
-	s.order = append(s.order, lane)
 }
 
 func (t *tx) freeLanes(lanes laneSet, now time.Time) error {
-	for _, lane := range lanes.order {
+	for _, lane := range lanes {
 		if err := t.freeLane(lane, now); err != nil {
 			return err
 		}

@@ -42,12 +42,10 @@ var (
 	selectTicking = query(selectSchedules + ` WHERE next_at <= ? ORDER BY next_at`)
 )
 
-// selectNextTick returns the earliest next_at of all schedules, or 0 if no schedule has a next tick. Index: schedules_next.
-var selectNextTick = query(`SELECT coalesce((SELECT min(next_at) FROM {schedules} WHERE next_at IS NOT NULL), 0)`)
-
-// selectOtherTick does the same as selectNextTick, but ignores the schedules in [1]: a JSON array with the name and the time updated_at of
-// each schedule. Index: schedules_next.
-var selectOtherTick = query(`SELECT coalesce((SELECT min(next_at) FROM {schedules} WHERE next_at IS NOT NULL AND NOT EXISTS (
+// selectNextTick returns the earliest next_at of all schedules, or 0 if no
+// schedule has a next tick. It ignores the schedules in [1]: a JSON array with
+// the name and the time updated_at of each schedule. Index: schedules_next.
+var selectNextTick = query(`SELECT coalesce((SELECT min(next_at) FROM {schedules} WHERE next_at IS NOT NULL AND NOT EXISTS (
 	SELECT 1 FROM {json_each} WHERE value->>0 = name AND CAST(value->>1 AS bigint) = updated_at)), 0)`)
 
 // insertSchedule adds a schedule. If a schedule of that name exists, the statement replaces its definition and keeps its history and its
@@ -235,15 +233,11 @@ func (d *DB) Runs(ctx context.Context, name string, n int) ([]int64, error) {
 // NextTick returns the earliest time at which any schedule ticks next, or the zero time if no schedule has a next tick. It ignores the
 // schedules in the parameter "except", unless somebody has changed them since the caller read them.
 func (d *DB) NextTick(ctx context.Context, except []jobs.Schedule) (time.Time, error) {
-	if len(except) == 0 {
-		next, err := readValue[number](ctx, d, selectNextTick)
-		return next.time(), err
-	}
 	list := make([][]any, len(except))
 	for i := range except {
 		list[i] = []any{except[i].Name, except[i].UpdatedAt.UnixMilli()}
 	}
-	next, err := readValue[number](ctx, d, selectOtherTick, jsonText(list))
+	next, err := readValue[number](ctx, d, selectNextTick, jsonText(list))
 	return next.time(), err
 }
 
