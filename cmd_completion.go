@@ -12,15 +12,14 @@ import (
 
 func completionCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Usage: "print the completion script of a shell", UsageText: "runner completion bash|zsh|fish|powershell",
+		Usage: "print the completion script of a shell", UsageText: "runner completion bash|zsh|fish",
 		Description: `EXAMPLES
   source <(runner completion bash)     # bash: in ~/.bashrc
   source <(runner completion zsh)      # zsh: in ~/.zshrc, after compinit
   runner completion fish | source      # fish: in config.fish
-  runner completion powershell | Out-String | Invoke-Expression   # in $PROFILE
 
 completion prints a script for a shell. With it the shell completes commands,
-options, states, queues, jobs, workers and recent task ids.`,
+options, states, queues, schedules and recent task ids.`,
 		Action: func(c *cli.Context) error {
 			script, ok := cli.CompletionScripts[c.Args().First()]
 			if !ok || c.NArg() != 1 {
@@ -37,12 +36,11 @@ options, states, queues, jobs, workers and recent task ids.`,
 func completeCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Hidden: true, Usage: "print suggestions for the completion scripts",
-		UsageText: "runner __complete [--new] -- WORD...",
-		Flags:     []cli.Flag{cli.BoolOption("new", "complete a new word after the last one; some shells omit an empty word")},
+		UsageText: "runner __complete -- WORD...",
 		Action: func(c *cli.Context) error {
 			words := c.Args().Slice()
-			if cli.Get[bool](c, "new") || len(words) == 0 {
-				words = append(words, "")
+			if len(words) == 0 {
+				words = []string{""}
 			}
 			for _, s := range a.Complete(c.Context, words) {
 				if s.Word == "" || s.Word == shellescape.Quote(s.Word) { // the scripts quote nothing

@@ -17,10 +17,10 @@ import (
 func fenceCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Category: "Run", Usage: "inside a task: check that this attempt still owns it",
-		UsageText: "runner fence [--task ID --generation N]",
+		UsageText: "runner fence",
 		Description: `EXAMPLES
   runner fence && mv build.tmp build
-  runner fence --task 1042 --generation 5
+  runner fence || exit 1
 
 Run fence in the command of a task before a step that cannot be undone. fence
 exits 0 only if the attempt that runs it still owns the task and nobody has
@@ -30,12 +30,8 @@ after fence exits. If the system that you write to can compare numbers, send it
 $RUNNER_TASK_GENERATION, which grows with each attempt: that system can then
 reject writes of an older attempt.
 
-The defaults of --task, --generation and --db come from the environment of the
-task: RUNNER_TASK_ID, RUNNER_TASK_GENERATION and RUNNER_DB.`,
-		Flags: []cli.Flag{
-			cli.Scalar("task", "ID", "id of the task", int64(0), cli.ParseID).Default("$RUNNER_TASK_ID"),
-			cli.Scalar("generation", "N", "generation of the attempt", int64(0), parseGeneration).Default("$RUNNER_TASK_GENERATION"),
-		},
+fence reads the environment of the task: RUNNER_TASK_ID, RUNNER_TASK_GENERATION
+and RUNNER_DB.`,
 		Action: cli.Action(a, false, readFenceOptions, runFence),
 	}
 }
@@ -43,7 +39,7 @@ task: RUNNER_TASK_ID, RUNNER_TASK_GENERATION and RUNNER_DB.`,
 type fenceOptions struct{ task, generation int64 }
 
 func readFenceOptions(c *cli.Context, a *cli.App) (fenceOptions, error) {
-	o := fenceOptions{task: cli.Get[int64](c, "task"), generation: cli.Get[int64](c, "generation")}
+	var o fenceOptions
 	if c.Args().Present() {
 		return o, failure.Usage("fence takes no arguments; got %q", c.Args().First()).Hint("runner fence && %s", c.Args().First())
 	}
@@ -53,12 +49,8 @@ func readFenceOptions(c *cli.Context, a *cli.App) (fenceOptions, error) {
 		parse    func(string) (int64, error)
 	}{{&o.task, "RUNNER_TASK_ID", cli.ParseID}, {&o.generation, "RUNNER_TASK_GENERATION", parseGeneration}} {
 		text := a.Getenv(number.variable)
-		switch {
-		case *number.to != 0:
-			continue
-		case text == "":
-			return o, failure.Usage("fence runs inside a task; %s is not set",
-				number.variable).Hint("runner fence --task 1042 --generation 5")
+		if text == "" {
+			return o, failure.Usage("fence runs inside a task; %s is not set", number.variable)
 		}
 		var err error
 		if *number.to, err = number.parse(text); err != nil {

@@ -42,9 +42,9 @@ func limitSetCommand(a *cli.App) *cli.Command {
 		Name: "set", Usage: "set the limit of a queue, job, lane or of the whole database",
 		UsageText: "runner limit set TARGET... [--running N] [--rate N/DUR] [--burst N]",
 		Flags: []cli.Flag{
-			cli.IntOption("running", "N", "maximum number of running tasks", 0, 0).Default("1 for a lane, no limit for other targets"),
+			cli.IntOption("running", "N", "maximum number of running tasks", 0, 1).Default("1 for a lane, no limit for other targets"),
 			cli.Scalar("rate", "N/DUR", "maximum number of starts in a period, such as 100/1m", startRate{}, parseRate),
-			cli.IntOption("burst", "N", "maximum number of starts at the same moment; 1 spaces the starts evenly", 0, 0).
+			cli.IntOption("burst", "N", "maximum number of starts at the same moment; 1 spaces the starts evenly", 0, 1).
 				Default("N of --rate"),
 		},
 		Description: `EXAMPLES
@@ -147,15 +147,7 @@ func readLimits(c *cli.Context, _ *cli.App) ([]jobs.Limit, error) {
 		return nil, err
 	}
 	r, running, burst := cli.Get[startRate](c, "rate"), cli.Get[int](c, "running"), cli.Get[int](c, "burst")
-	whole := "--all"
-	if targets[0].Kind == jobs.QueueTarget {
-		whole = "-q " + targets[0].Name
-	}
 	switch {
-	case c.IsSet("running") && running == 0:
-		return nil, failure.Usage("--running 0: too small; use 1 or more").Hint("runner pause %s", whole)
-	case c.IsSet("burst") && burst == 0:
-		return nil, failure.Usage("--burst 0: too small; use 1 or more")
 	case c.IsSet("burst") && r.n == 0:
 		return nil, failure.Usage("--burst requires --rate")
 	case !c.IsSet("running") && r.n == 0:

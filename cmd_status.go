@@ -28,7 +28,7 @@ queues, the workers and the problems, and for each problem a command that you
 can type.
 
 With -f, status prints only as many lines as the terminal has. ^C ends it with
-exit status 0. runner wait shows the progress of the tasks of a batch or a queue.
+status 0. runner wait shows the progress of the tasks of a batch or a queue.
 
 COLUMNS
   PENDING SCHED BLOCK RETRY RUN   number of tasks in each state

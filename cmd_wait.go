@@ -56,18 +56,12 @@ EXIT STATUS
   128+n     signal n killed the command, or ended the waiting
   others    exit status of the command`,
 		Action: func(c *cli.Context) error {
-			o, err := readWaitOptions(c, a.Now())
-			if err != nil {
-				return err
+			ids, _ := cli.ReadIDs(c.Args().Slice())
+			err := cli.Action(a, false, readWaitOptions, runWait)(c)
+			if len(ids) == 1 || cli.Get[bool](c, "any") {
+				return failure.WhileWaiting(err) // a script can tell it from a failure of the task
 			}
-			return o.mapped(func() error {
-				r, err := a.Open(c, false, runner.Options{})
-				if err != nil {
-					return err
-				}
-				defer r.Close()
-				return runWait(c.Context, r, a.Printer, o)
-			}())
+			return err
 		},
 	}
 }
@@ -80,8 +74,8 @@ type waitOptions struct {
 	output    bool
 }
 
-func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
-	s, err := cli.ReadSelection(c, now)
+func readWaitOptions(c *cli.Context, a *cli.App) (waitOptions, error) {
+	s, err := cli.ReadSelection(c, a.Now())
 	o := waitOptions{selection: s, timeout: cli.Get[time.Duration](c, "timeout"), any: cli.Get[bool](c, "any"),
 		result: cli.Get[bool](c, "result"), output: cli.Get[bool](c, "output")}
 	switch {
@@ -93,16 +87,6 @@ func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
 		return o, failure.Exclusive("--result", "--json").Because("the record has the result")
 	}
 	return o, s.Require("wait")
-}
-
-// mapped changes the exit status of an error of "runner wait" itself. So a script can tell this error from a failure of the awaited task.
-// The change is necessary only if the command exits with the status of a task: of the only task, or of the task that ends first. See
-// failure.WhileWaiting.
-func (o waitOptions) mapped(err error) error {
-	if len(o.selection.Filter.IDs) == 1 || o.any {
-		return failure.WhileWaiting(err)
-	}
-	return err
 }
 
 func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptions) error {
@@ -125,10 +109,13 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	// Handle signals before the first message is printed: a program that reads the message may send a signal at once.
 	ctx, release := signals.Until(ctx)
 	defer release()
-	if len(w.IDs) == 1 {
-		p.Note("waiting for task %d", w.IDs[0])
-	} else {
-		p.Note("waiting for %s tasks", humanize.Count(int64(len(w.IDs))))
+	switch left, err := r.IDs(ctx, jobs.Filter{IDs: w.IDs, States: jobs.Unfinished()}, runner.Page{}); {
+	case err != nil:
+		return err
+	case len(left) == 1:
+		p.Note("waiting for task %d", left[0])
+	case len(left) > 1:
+		p.Note("waiting for %s tasks", humanize.Count(int64(len(left))))
 	}
 	w.Obstacles = await.NoteObstacles(ctx, r, p, w.IDs, "--timeout", false)
 	ctx, stop := await.Limit(ctx, o.timeout)

@@ -35,7 +35,7 @@ func TestComplete(t *testing.T) {
 		"work --log-f":                 "--log-format",
 		"work --log-format ":           "auto text json",
 		"work --log-level=w":           "--log-level=warn",
-		"completion ":                  "bash zsh fish powershell",
+		"completion ":                  "bash zsh fish",
 		"completion b":                 "bash",
 		"cancel --no":                  "--now --no-wait",
 		"enqueue --wai":                "--wait --wait-timeout",

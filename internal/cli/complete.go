@@ -112,11 +112,6 @@ func (a *App) optionValues(ctx context.Context, line Line, o *Option) (values []
 			values = append(values, suggestion{Word: string(state)})
 		}
 		return append(values, suggestion{"unfinished", "any of the first five"}, suggestion{"finished", "any of the last three"})
-	case o.name == "unique-states":
-		for _, state := range jobs.Finished() {
-			values = append(values, suggestion{Word: string(state)})
-		}
-		return values
 	case strings.Contains(o.hint, "|"):
 		for word := range strings.SplitSeq(o.hint, "|") {
 			values = append(values, suggestion{Word: word})
@@ -124,25 +119,18 @@ func (a *App) optionValues(ctx context.Context, line Line, o *Option) (values []
 		return values
 	case o.name == "queue":
 		return a.query(ctx, line, queueNames)
-	case o.name == "job":
-		return a.query(ctx, line, jobNames)
 	case o.name == "schedule":
 		return a.query(ctx, line, scheduleSuggestions)
-	case o.name == "worker":
-		return a.query(ctx, line, workerNames)
 	}
 	return nil
 }
 
 // arguments returns suggestions for arguments that are not options: names, and ids of tasks whose state fits the command.
 func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
-	if len(line.Path) > 1 && line.Path[0] == "limit" {
-		return a.limitTargets(ctx, line)
-	}
-	var states []jobs.State
 	if len(line.Path) > 1 {
 		return a.scheduleNames(ctx, line)
 	}
+	var states []jobs.State
 	switch line.Command.Name {
 	case "completion":
 		for _, shell := range Shells {
@@ -176,7 +164,7 @@ func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 
 // scheduleNames suggests names of schedules if the command takes such names.
 func (a *App) scheduleNames(ctx context.Context, line Line) []suggestion {
-	if !slices.Contains([]string{"show", "run", "pause", "resume", "remove"}, line.Command.Name) {
+	if line.Path[0] != "schedule" || !slices.Contains([]string{"show", "run", "pause", "resume", "remove"}, line.Command.Name) {
 		return nil
 	}
 	names := a.query(ctx, line, scheduleSuggestions)
@@ -215,30 +203,6 @@ func (a *App) query(ctx context.Context, line Line, read func(context.Context, *
 	}
 }
 
-// limitTargets suggests queues and jobs for the commands about limits. For "limit remove" it suggests only those that have a limit.
-func (a *App) limitTargets(ctx context.Context, line Line) (words []suggestion) {
-	if line.Command.Name == "remove" {
-		return a.query(ctx, line, func(ctx context.Context, r *runner.Runner) (targets []suggestion, err error) {
-			limits, err := r.Limits(ctx)
-			for _, l := range limits {
-				targets = append(targets, suggestion{Word: l.Target.String()})
-			}
-			return targets, err
-		})
-	}
-	if line.Command.Name != "set" {
-		return nil
-	}
-	words = append(words, suggestion{jobs.AllTarget, "the whole database"})
-	for kind, read := range map[string]func(context.Context, *runner.Runner) ([]suggestion, error){
-		jobs.QueueTarget: queueNames, jobs.JobTarget: jobNames} {
-		for _, s := range a.query(ctx, line, read) {
-			words = append(words, suggestion{jobs.Target{Kind: kind, Name: s.Word}.String(), s.About})
-		}
-	}
-	return words
-}
-
 func queueNames(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
 	queues, err := r.Queues(ctx)
 	for _, q := range queues {
@@ -253,27 +217,6 @@ func scheduleSuggestions(ctx context.Context, r *runner.Runner) (names []suggest
 	for _, s := range list {
 		names = append(names, suggestion{s.Name, s.Cron + "  " +
 			term.Cut(humanize.Safe(present.JobText(lifecycle.NewTask(&s.Spec, time.Time{}))), 60)})
-	}
-	return names, err
-}
-
-func jobNames(ctx context.Context, r *runner.Runner) ([]suggestion, error) {
-	names := []suggestion{{Word: jobs.CommandJob}}
-	workers, err := r.Workers(ctx)
-	for _, w := range workers {
-		for _, job := range w.Jobs {
-			if !slices.ContainsFunc(names, func(s suggestion) bool { return s.Word == job }) {
-				names = append(names, suggestion{Word: job})
-			}
-		}
-	}
-	return names, err
-}
-
-func workerNames(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
-	workers, err := r.Workers(ctx)
-	for _, w := range workers {
-		names = append(names, suggestion{w.Name, strconv.Itoa(len(w.Running)) + " running"})
 	}
 	return names, err
 }

@@ -42,25 +42,14 @@ usage: runner COMMAND [OPTIONS] [ARGS]
 		}
 	}
 	p.Print("\nGLOBAL OPTIONS\n" + OptionHelp(globals) + "\n")
-	switch {
-	case err != nil:
+	if err != nil {
 		p.Print("database: none   (" + failure.Explain(err).What + ")\n")
-	case d.from == "":
-		p.Print(withRemark("database: "+humanize.Safe(d.displayPath()), "(--db, $RUNNER_DB)"))
-	default:
-		p.Print(withRemark("database: "+humanize.Safe(d.displayPath()), "(from "+d.from+")"))
+	} else {
+		p.Print("database: " + humanize.Safe(d.describe()) + "\n")
 	}
 	p.Print("more: runner COMMAND --help   also: runner " + strings.Join(also, ", ") +
 		"\nterms such as lane, lease and suspect: docs/glossary.md\n")
 	return nil
-}
-
-// withRemark appends a remark to a text. It begins a new line if both together need more than 80 columns.
-func withRemark(text, remark string) string {
-	if term.Cells(text)+3+term.Cells(remark) > 80 {
-		return text + "\n  " + remark + "\n"
-	}
-	return text + "   " + remark + "\n"
 }
 
 // CommandHelp prints the help of a command: the purpose, the examples, the usage, the options by group, and the rest of the description. In

@@ -148,7 +148,7 @@ func TestUsageErrors(t *testing.T) {
 		{"schedule", "schedule needs a command", "runner schedule --help"},
 		{"schedule ad", `unknown command "schedule ad"`, "runner schedule add"},
 		{"-q x show", "unknown option -q before the command", "runner --help"},
-		{"--queue x show", "unknown option --queue before the command", "runner COMMAND --queue"},
+		{"--queue x show", "unknown option --queue before the command", "runner --help"},
 		{"show --qeue x", "unknown option --qeue of runner show", "--queue"},
 		{"show -queue x", "unknown option -queue of runner show", "--queue"},
 		{"show -Z", "unknown option -Z of runner show", "runner show --help"},
@@ -258,7 +258,7 @@ func TestLettersCombine(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{"show -queue a": "--queue", "show -follow": "--follow", "show -fx": "runner show --help",
-		"show -f-n": "runner show --help", "show -é": "runner show --help", "show -limit 5": "runner show --help"} {
+		"show -f-n": "runner show --help", "show -é": "runner show --help", "show -limit 5": "--rows"} {
 		_, err := parse(t, nil, strings.Fields(line)...)
 		if got := failure.Explain(err); got.Exit != 2 || got.Try != want {
 			t.Errorf("%s: got %v and the hint %q; want a usage error and %q", line, got, got.Try, want)

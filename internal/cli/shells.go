@@ -1,10 +1,10 @@
 package cli
 
 // Shells lists the shells that have a completion script.
-var Shells = []string{"bash", "zsh", "fish", "powershell"}
+var Shells = []string{"bash", "zsh", "fish"}
 
 // CompletionScripts has the completion script of each shell. The scripts call runner __complete.
-var CompletionScripts = map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript, "powershell": powershellScript}
+var CompletionScripts = map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}
 
 const bashScript = `# bash completion for runner; source <(runner completion bash)
 _runner() {
@@ -60,18 +60,4 @@ function __runner_complete
     end
 end
 complete -c runner -k -f -a '(__runner_complete)'
-`
-
-const powershellScript = `# PowerShell completion for runner; runner completion powershell | Out-String | Invoke-Expression
-Register-ArgumentCompleter -Native -CommandName runner -ScriptBlock {
-    param($word, $ast, $cursor)
-    $words = @($ast.CommandElements | Select-Object -Skip 1 |
-        Where-Object { $_.Extent.EndOffset -le $cursor } | ForEach-Object { $_.ToString() })
-    $new = if ($word -eq '') { @('--new') } else { @() }
-    & $ast.CommandElements[0].ToString() __complete @new -- @words 2>$null | Where-Object { $_[0] -ne [char]9 } | ForEach-Object {
-        $name, $about = $_ -split [char]9, 2
-        if (-not $about) { $about = $name }
-        [System.Management.Automation.CompletionResult]::new($name, $name, 'ParameterValue', $about)
-    }
-}
 `
