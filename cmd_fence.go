@@ -76,8 +76,5 @@ func runFence(ctx context.Context, r *runner.Runner, p *term.Printer, o fenceOpt
 	if writeErr := p.Only(record.Fence(o.task, o.generation, err == nil)); writeErr != nil {
 		return writeErr
 	}
-	if err != nil && p.JSON {
-		return failure.ExitStatus(1) // no error message: the record has the result
-	}
 	return err
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func logsCommand(a *cli.App) *cli.Command {
-	selectors := slices.DeleteFunc(a.Selectors(), func(f cli.Flag) bool { return f.Names()[0] == "since" || f.Names()[0] == "until" })
+	selectors := slices.DeleteFunc(a.Selectors(), func(f cli.Flag) bool { return f.Names()[0] == "since" })
 	return &cli.Command{
 		Category: "Inspect", Usage: "print the output of tasks (-f: follow)",
 		UsageText: "runner logs [ID...|SELECTOR] [-f] [-n N] [--since WHEN] [--attempt N|all]",
@@ -26,7 +26,6 @@ func logsCommand(a *cli.App) *cli.Command {
 			cli.BoolOption("follow f", "continue until the tasks have finished"),
 			cli.IntOption("tail n", "N", "print only the last N lines of each task", -1, 0),
 			a.WhenOption("since", "output that was printed at WHEN or later"),
-			a.WhenOption("until", "finished tasks that ended before WHEN; unfinished tasks that were created before WHEN"),
 			cli.Scalar("attempt", "N|all", "output of attempt N, or of all attempts", output.Range{}, parseAttempt).Default("latest"),
 			cli.BoolOption("timestamps", "print the time before each line")),
 		Description: `EXAMPLES

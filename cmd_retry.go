@@ -7,7 +7,6 @@ import (
 	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
-	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/timetext"
@@ -95,12 +94,8 @@ func runRetry(ctx context.Context, r *runner.Runner, p *term.Printer, o retryOpt
 			}
 		},
 		After: func(*bulk.Outcomes) error {
-			switch n := len(without); {
-			case n == 1:
-				p.Say("task %d runs without the result of task %d, which was deleted", without[0].ID, without[0].Without)
-			case n > 1:
-				p.Say("%s run without results of deleted tasks, such as %d without that of task %d", humanize.Plural(n, "task"),
-					without[0].ID, without[0].Without)
+			for _, one := range without[:min(len(without), bulk.ShownLines)] {
+				p.Say("task %d runs without the result of task %d, which was deleted", one.ID, one.Without)
 			}
 			return nil
 		},

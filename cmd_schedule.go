@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
@@ -125,23 +126,14 @@ func readScheduleNames(c *cli.Context, _ *cli.App) (names []string, err error) {
 		if err != nil {
 			return nil, failure.Usage("%q: %v", word, err)
 		}
-		names = append(names, name)
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
 	if len(names) == 0 {
 		return nil, failure.Usage("schedule %s needs a name", c.Command.Name).Hint("runner schedule list")
 	}
-	return distinct(names), nil
-}
-
-func distinct(names []string) (list []string) {
-	seen := map[string]bool{}
-	for _, name := range names {
-		if !seen[name] {
-			list = append(list, name)
-		}
-		seen[name] = true
-	}
-	return list
+	return names, nil
 }
 
 func runScheduleShow(ctx context.Context, r *runner.Runner, p *term.Printer, o scheduleShowOptions) error {

@@ -85,10 +85,6 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 		return o, failure.Usage("schedule add needs a name").Hint("%s -- backup.sh", taskflags.Example(c))
 	}
 	name, err := cli.ParseScheduleName(words[0])
-	if isTimes(words[0]) {
-		return o, failure.Usage("schedule add needs a name before the command, and %q after --cron", words[0]).
-			Hint("runner schedule add NAME --cron '%s' -- COMMAND", words[0])
-	}
 	if err != nil {
 		return o, failure.Usage("%q: %v", words[0], err)
 	}
@@ -125,9 +121,6 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 	}
 	return scheduleAddOptions{schedule: s, replace: cli.Get[bool](c, "replace"), service: a.OtherService(c)}, nil
 }
-
-// isTimes reports whether a text can only be the times of a schedule.
-func isTimes(text string) bool { return strings.HasPrefix(text, "@") || len(strings.Fields(text)) == 5 }
 
 func runScheduleAdd(ctx context.Context, r *runner.Runner, p *term.Printer, o scheduleAddOptions) error {
 	done, err := r.ApplySchedules(ctx, []jobs.Schedule{o.schedule}, runner.ApplyOptions{Keep: !o.replace})

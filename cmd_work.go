@@ -159,8 +159,11 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	if address := cli.Get[string](c, "serve"); address != "" {
 		served.Listen = address
 		o.serve, o.printToken = &served, cli.Get[bool](c, "print-token")
-	} else if name := firstSet(c, pages.Options(), "public-url"); name != "" {
-		return o, failure.Usage("--%s requires --serve", name).Hint("runner work --serve 127.0.0.1:8484")
+	}
+	for _, f := range pages.Options() {
+		if name := f.Names()[0]; o.serve == nil && c.IsSet(name) && name != "public-url" {
+			return o, failure.Usage("--%s requires --serve", name).Hint("runner work --serve 127.0.0.1:8484")
+		}
 	}
 	if err := readSync(c, &o.engine); err != nil {
 		return o, err
@@ -242,17 +245,6 @@ func parseWorkerName(text string) (string, error) {
 		return "", errors.New("invalid name; use at most 200 bytes without control characters")
 	}
 	return text, nil
-}
-
-// firstSet returns the name of the first option in list that the user gave. It ignores the options in the parameter "except". It returns an
-// empty string if the user gave no other option of the list.
-func firstSet(c *cli.Context, list []cli.Flag, except ...string) string {
-	for _, f := range list {
-		if name := f.Names()[0]; c.IsSet(name) && !slices.Contains(except, name) {
-			return name
-		}
-	}
-	return ""
 }
 
 func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptions) error {

@@ -7,7 +7,6 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
@@ -45,33 +44,26 @@ func (s *Action) Cancel(ctx context.Context, r *runner.Runner, p *term.Printer, 
 // isStopping reports whether a task is still running after a request to cancel it.
 func isStopping(t jobs.Task) bool { return t.State == jobs.Running && !t.CancelRequestedAt.IsZero() }
 
-// awaitStop waits for tasks that are stopping, says what they wait for each time this changes, and prints each one when it
-// has stopped. It gives up on a task whose worker is gone if no other worker can end it.
+// awaitStop waits for tasks that are stopping, says once what they wait for, and
+// prints each one when it has stopped. It gives up on a task whose worker is
+// gone if no other worker can end it.
 func (s *Action) awaitStop(ctx context.Context, r *runner.Runner, out *Outcomes, stopping []jobs.Task, began time.Time) error {
 	p := out.p
-	left := make([]int64, len(stopping))
-	for i, t := range stopping {
-		left[i] = t.ID
-	}
-	said := map[int64]string{}
-	say := func(id int64, text string) {
-		if said[id] != text {
-			p.Tell("%d stopping: %s", id, text)
-			said[id] = text
-		}
-	}
 	workers, err := r.Workers(ctx)
 	if err != nil {
 		return err
 	}
-	for _, t := range stopping[:min(len(stopping), ShownLines)] { // even those that have stopped since
-		if text, ends := stopText(t, workers, p.Now()); ends {
-			say(t.ID, text)
+	left := make([]int64, len(stopping))
+	for i, t := range stopping {
+		left[i] = t.ID
+		if text, ends := stopText(t, workers); ends && i < ShownLines { // even those that have stopped since
+			p.Tell("%d stopping: %s", t.ID, text)
 		}
 	}
 	if len(left) > ShownLines {
 		p.Tell("%s more stopping", humanize.Count(int64(len(left)-ShownLines)))
 	}
+
 	return r.Changes(ctx, func() (bool, error) {
 		tasks, err := TasksByID(ctx, r, left)
 		if err != nil {
@@ -81,29 +73,20 @@ func (s *Action) awaitStop(ctx context.Context, r *runner.Runner, out *Outcomes,
 		if err != nil {
 			return false, err
 		}
-		shown := map[int64]bool{}
-		for _, id := range left[:min(len(left), ShownLines)] {
-			shown[id] = true
-		}
 		left = slices.DeleteFunc(left, func(id int64) bool {
 			t, there := tasks[id]
+			text, ends := stopText(t, workers)
 			switch {
 			case !there:
 				out.Missing = append(out.Missing, id) // another process deleted the task
-				return true
 			case !isStopping(t):
 				out.Line(id, string(t.State), "after "+humanize.Took(p.Now().Sub(began)), s.Record(p, t))
-				return true
-			}
-			text, ends := stopText(t, workers, p.Now())
-			if !ends {
+			case !ends:
 				out.Refuse(id, string(t.State), text, s.Record(p, t))
-				return true
+			default:
+				return false
 			}
-			if shown[id] {
-				say(id, text)
-			}
-			return false
+			return true
 		})
 		return len(left) == 0, p.Flush()
 	})
@@ -114,16 +97,13 @@ func (s *Action) awaitStop(ctx context.Context, r *runner.Runner, out *Outcomes,
 const whyLeft = "its worker is gone, and no other worker runs; the next one cancels it"
 
 // stopText says what ends a running task. ends is false if nobody does.
-func stopText(t jobs.Task, workers []runner.Worker, now time.Time) (text string, ends bool) {
+func stopText(t jobs.Task, workers []runner.Worker) (text string, ends bool) {
 	live := slices.DeleteFunc(slices.Clone(workers), func(w runner.Worker) bool { return w.State == admin.WorkerLost })
-	since, stuck := lifecycle.Stuck(&t, now)
 	switch {
 	case len(live) == 0:
 		return whyLeft, false
 	case !slices.ContainsFunc(live, func(w runner.Worker) bool { return w.ID == t.WorkerID }):
 		return "its worker is gone; another worker takes over", true
-	case stuck:
-		return "it should have stopped at " + humanize.Clock(since, now) + " and still runs", true
 	case t.Job != jobs.CommandJob:
 		return "the context of its function ends", true
 	case t.CancelNow || t.KillAfter == 0:
