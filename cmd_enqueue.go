@@ -1,18 +1,17 @@
 package main
 
 import (
-	"context"
 	"io"
+	"os"
 	"slices"
 	"time"
 
-	"example.com/runner/internal/await"
 	"example.com/runner/internal/batch"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/enqueue"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/invocation"
 	"example.com/runner/internal/taskflags"
-	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
@@ -80,8 +79,8 @@ runner delete frees the key of a task at once, also with --unique-for and
 --unique-states.
 
 EACH
-enqueue --each adds a task for each line of stdin or of --arg-file, as xargs -n1
-and parallel do; empty lines are skipped. With -0, a NUL ends each name instead
+enqueue --each adds a task for each line of stdin, as xargs -n1 and parallel do;
+empty lines are skipped. With -0, a NUL ends each name instead
 of a newline, so that names can contain newlines. COMMAND can contain these
 placeholders; the example is the line a/b.tar.gz:
   {}    a/b.tar.gz     the line
@@ -90,7 +89,8 @@ placeholders; the example is the line a/b.tar.gz:
   {/.}  b.tar          the line without its directory and its extension
   {//}  a              the directory of the line
 
-Without a placeholder the line is the last argument. With --shell the script
+Without a placeholder the line is the last argument. --label can have
+placeholders, too. With --shell the script
 gets the line as "$1". No shell interprets the lines. enqueue adds all tasks in
 one transaction: if a line is invalid, enqueue names the line and adds no task.
 
@@ -118,7 +118,7 @@ const enqueueStatus = `EXIT STATUS
 
 EXIT STATUS with --batch or --each, and --wait
   0    all tasks completed
-  1    some tasks did not complete, or --keep-going left out invalid lines
+  1    some tasks did not complete
   124  --wait-timeout
   125  nothing was enqueued, or runner itself failed
 
@@ -136,30 +136,14 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 		return err
 	}
 	defer r.Close()
-	o.Service = a.OtherService(c)
+	o.service = a.OtherService(c)
 	switch {
 	case o.many():
-		options := batch.Options{File: o.batch, Option: "--batch", Stdin: o.stdin, Base: o.Spec, Caller: o.Caller, NoResolve: o.NoResolve,
-			KeepGoing: o.keepGoing, Each: o.each,
-			Notes: func(ctx context.Context, r *runner.Runner, p *term.Printer) error {
-				if err := await.NoteService(ctx, r, p, o.Service, "enqueue"); err != nil {
-					return err
-				}
-				return o.PrintNotes(ctx, r, p, !o.wait)
-			}}
-		if o.each != nil {
-			options.File, options.Option = o.argFile, "--arg-file"
-		}
-		if o.wait {
-			options.Wait = func(ctx context.Context, added []runner.Enqueued) error {
-				return batch.Wait(ctx, r, a.Printer, added, o.WaitTimeout)
-			}
-		}
-		return batch.Run(c.Context, r, a.Printer, options)
+		return o.addMany(c.Context, r, a.Printer)
 	case o.wait:
-		return o.AddAndWait(c.Context, r, a.Printer)
+		return o.addAndWait(c.Context, r, a.Printer)
 	}
-	return o.Add(c.Context, r, a.Printer)
+	return o.add(c.Context, r, a.Printer)
 }
 
 func enqueueFlags(a *cli.App) []cli.Flag {
@@ -168,42 +152,44 @@ func enqueueFlags(a *cli.App) []cli.Flag {
 		cli.Group(taskflags.What,
 			cli.TextOption("batch", "FILE|-", "add a task for each line of a file of JSON Lines", ""),
 			cli.BoolOption("each", "add a task for each line of stdin; {} in COMMAND is the line"),
-			cli.BoolOption("null 0", "with --each: lines end with a NUL, as find -print0 writes them"),
-			cli.TextOption("arg-file", "FILE|-", "with --each: read the lines from FILE", "-").Default("stdin"),
-			cli.BoolOption("label-each", "with --each: label each task with its line"),
-			cli.BoolOption("keep-going", "with --batch or --each: add the valid lines, report the invalid lines, exit 1")),
+			cli.BoolOption("null 0", "with --each: lines end with a NUL, as find -print0 writes them")),
 		cli.Group("Waiting",
 			cli.BoolOption("wait w", "wait for the task, show its output, exit with its status; ^C ends only the wait"),
 			cli.DurationOption("wait-timeout", "stop waiting after this time, exit 124", 0).Default("never"),
 			cli.BoolOption("result", "with --wait: print the JSON result instead of the output")))
 }
 
+// enqueueOptions describe the tasks of enqueue and run, and how to wait for them.
 type enqueueOptions struct {
-	enqueue.Options
-	wait bool
+	spec    jobs.Spec // the task; with --batch or --each, the defaults of all lines
+	caller  invocation.Invocation
+	service string // database of this machine's service, which may be the one that the user meant
 
-	batch     string      // value of --batch: a file, or "-" for stdin
-	each      *batch.Each // the commands of --each; nil without it
-	argFile   string      // value of --arg-file: a file with one argument of --each per line, or "-" for stdin
-	keepGoing bool
-	stdin     io.Reader
+	file  string      // value of --batch: a file, or "-" for stdin
+	each  *batch.Each // the command of --each; nil without it
+	lines io.Reader   // stdin, which may have the lines
+
+	wait        bool
+	waitTimeout time.Duration // 0 means no timeout
+	result      bool          // whether to print the JSON result instead of the output
+
+	here  bool     // whether to run the task in this process
+	stdin *os.File // with here: stdin of the command; nil for /dev/null
 }
 
-// The method "many" reports whether the command adds a task for each line of its input.
-func (o *enqueueOptions) many() bool { return o.batch != "" || o.each != nil }
+// many reports whether the command adds a task for each line of its input.
+func (o *enqueueOptions) many() bool { return o.file != "" || o.each != nil }
 
 func readEnqueueOptions(c *cli.Context, a *cli.App) (enqueueOptions, error) {
-	o := enqueueOptions{wait: cli.Get[bool](c, "wait"), batch: cli.Get[string](c, "batch"), argFile: cli.Get[string](c, "arg-file"),
-		keepGoing: cli.Get[bool](c, "keep-going"), stdin: a.Stdin}
-	o.WaitTimeout, o.Result = cli.Get[time.Duration](c, "wait-timeout"), cli.Get[bool](c, "result")
+	o := enqueueOptions{wait: cli.Get[bool](c, "wait"), waitTimeout: cli.Get[time.Duration](c, "wait-timeout"),
+		result: cli.Get[bool](c, "result"), file: cli.Get[string](c, "batch"), lines: a.Stdin}
+	words := c.Args().Slice()
 	var err error
-	if o.Task, err = taskflags.Read(c, a, c.Args().Slice()); err != nil {
+	if o.spec, o.caller, err = taskflags.Read(c, a, words); err != nil {
 		return o, err
 	}
 	if c.Bool("each") {
-		o.each = &batch.Each{Words: o.Words, Shell: cli.Get[string](c, "shell"), Null: cli.Get[bool](c, "null"),
-			Label: cli.Get[bool](c, "label-each")}
-		if err := o.each.Validate(); err != nil {
+		if o.each, err = batch.NewEach(words, cli.Get[string](c, "shell"), cli.Get[bool](c, "null")); err != nil {
 			return o, err
 		}
 	}
@@ -213,25 +199,18 @@ func readEnqueueOptions(c *cli.Context, a *cli.App) (enqueueOptions, error) {
 // validate checks the options that only the command enqueue has. It returns an error if two of them contradict each other, or if an option
 // requires another one that is missing.
 func (o *enqueueOptions) validate(c *cli.Context) error {
-	for _, name := range []string{"null", "arg-file", "label-each"} {
-		if o.each == nil && c.IsSet(name) {
-			return failure.Usage("--%s requires --each", name).Hint("runner enqueue --each -- COMMAND {}")
-		}
-	}
 	switch {
-	case o.each != nil && o.Result:
+	case o.each == nil && c.IsSet("null"):
+		return failure.Usage("--null requires --each").Hint("runner enqueue --each -- COMMAND {}")
+	case o.each != nil && o.result:
 		return failure.Exclusive("--result", "--each").Hint("runner wait --result")
-	case o.batch != "" && o.Result:
+	case o.file != "" && o.result:
 		return failure.Exclusive("--result", "--batch").Hint("runner wait --result")
-	case !o.many() && o.keepGoing:
-		return failure.Usage("--keep-going requires --batch or --each")
-	case c.IsSet("label") && cli.Get[bool](c, "label-each"):
-		return failure.Exclusive("--label", "--label-each")
 	case !o.wait && c.IsSet("wait-timeout"):
 		return failure.Usage("--wait-timeout requires --wait")
-	case !o.wait && o.Result:
+	case !o.wait && o.result:
 		return failure.Usage("--result requires --wait")
-	case o.Result && cli.Get[bool](c, "json"):
+	case o.result && cli.Get[bool](c, "json"):
 		return failure.Exclusive("--result", "--json").Because("the record has the result")
 	}
 	return nil

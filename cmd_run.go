@@ -4,7 +4,6 @@ import (
 	"log/slog"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/enqueue"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/invocation"
 	"example.com/runner/internal/logging"
@@ -54,29 +53,29 @@ EXIT STATUS
 
 // runHere adds a task and runs it in this process.
 func runHere(c *cli.Context, a *cli.App) (err error) {
-	o := enqueue.Options{Here: true, Result: cli.Get[bool](c, "result")}
-	if o.Result && c.Bool("json") {
+	o := enqueueOptions{here: true, result: cli.Get[bool](c, "result")}
+	if o.result && c.Bool("json") {
 		return failure.Exclusive("--result", "--json").Because("the record has the result")
 	}
-	if o.Task, err = taskflags.Read(c, a, c.Args().Slice()); err != nil {
+	if o.spec, o.caller, err = taskflags.Read(c, a, c.Args().Slice()); err != nil {
 		return err
 	}
 	if !c.IsSet("input") {
-		o.Stdin = invocation.Stdin(a.Stdin)
+		o.stdin = invocation.Stdin(a.Stdin)
 	}
-	if o.Stdin != nil {
-		startOnce(c, a.Printer, &o.Spec)
+	if o.stdin != nil {
+		startOnce(c, a.Printer, &o.spec)
 	}
 	if err := a.RequireSafeDatabase(c, false); err != nil {
 		return err
 	}
-	r, err := a.Open(c, true, runner.Options{Concurrency: 1, Queues: []runner.QueueMax{{Queue: o.Spec.Queue, Max: 1}},
+	r, err := a.Open(c, true, runner.Options{Concurrency: 1, Queues: []runner.QueueMax{{Queue: o.spec.Queue, Max: 1}},
 		OwnProcess: true, Log: logOf(a.Printer)})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	return o.AddAndWait(c.Context, r, a.Printer)
+	return o.addAndWait(c.Context, r, a.Printer)
 }
 
 // startOnce makes a task that reads stdin start only once, because no second

@@ -92,7 +92,7 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 	if !c.IsSet("cron") {
 		return o, failure.Usage("schedule add needs --cron").Hint("%s -- backup.sh", taskflags.Example(c))
 	}
-	task, err := taskflags.Read(c, a, words)
+	spec, _, err := taskflags.Read(c, a, words)
 	if err != nil {
 		return o, err
 	}
@@ -109,7 +109,7 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 				Hint("--zone %s --cron '%s'", zone, strings.Join(times[1:], " "))
 		}
 	}
-	s := jobs.Schedule{Name: name, Cron: strings.Join(times, " "), Zone: zone, Spec: task.Spec,
+	s := jobs.Schedule{Name: name, Cron: strings.Join(times, " "), Zone: zone, Spec: spec,
 		Overlap: jobs.Overlap(cli.Get[string](c, "overlap")), CatchUp: jobs.CatchUp(cli.Get[string](c, "catch-up")),
 		CatchUpWindow: cli.Get[time.Duration](c, "catch-up-window"), Jitter: cli.Get[time.Duration](c, "jitter"),
 		AlertAfter: cli.Get[time.Duration](c, "alert-after")}

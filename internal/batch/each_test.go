@@ -10,7 +10,9 @@ import (
 
 // BenchmarkEachLine measures how long it takes to make and to check the Spec of a line of "enqueue --each".
 func BenchmarkEachLine(b *testing.B) {
-	each := batch{lines: testLines(b, jobs.Command{}.With()), each: newLineCommand(Each{Words: []string{"convert.sh", "{}", "{.}.mp4"}})}
+	command, err := NewEach([]string{"convert.sh", "{}", "{.}.mp4"}, "", false)
+	testkit.NoError(b, err)
+	each := Batch{lines: testLines(b, jobs.Command{}.With()), each: command}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := each.spec(line{text: []byte("films/2026/holiday in the mountains.mov")}); err != nil {
@@ -38,7 +40,8 @@ func TestPlaceholdersAreThoseOfParallel(t *testing.T) {
 		"{.}":          "{.}|{|{.}|{|.",
 		"\xff\n.\xfe":  "\xff\n.\xfe|\xff\n|\xff\n.\xfe|\xff\n|.",
 	} {
-		c := newLineCommand(Each{Words: []string{"{}|{.}|{/}|{/.}|{//}"}})
+		c, err := NewEach([]string{"{}|{.}|{/}|{/.}|{//}"}, "", false)
+		testkit.NoError(t, err)
 		var s jobs.Spec
 		if err := c.fill(&s, line); err != nil {
 			t.Errorf("%q: %v", line, err)

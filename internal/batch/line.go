@@ -17,11 +17,10 @@ import (
 
 // lineReader converts the lines of a batch to Specs.
 type lineReader struct {
-	base      jobs.Spec // defaults from the options of the command line
-	caller    invocation.Invocation
-	noResolve bool
-	keys      map[string]bool // keys that a line may have
-	paths     map[string]found
+	base   jobs.Spec // defaults from the options of the command line
+	caller invocation.Invocation
+	keys   map[string]bool // keys that a line may have
+	paths  map[string]found
 }
 
 // found is the path of a program, or the error that says why there is no path.
@@ -33,8 +32,8 @@ type found struct {
 // pathsMost is the maximum number of program paths in the cache.
 const pathsMost = 10_000
 
-func newLineReader(o Options) *lineReader {
-	return &lineReader{base: o.Base, caller: o.Caller, noResolve: o.NoResolve, keys: lineKeys(), paths: map[string]found{}}
+func newLineReader(base jobs.Spec, caller invocation.Invocation) *lineReader {
+	return &lineReader{base: base, caller: caller, keys: lineKeys(), paths: map[string]found{}}
 }
 
 // spec parses one line of JSON: an object, or an array with the words of a command. It does not validate the Spec. The caller may overwrite
@@ -127,7 +126,7 @@ func (l *lineReader) complete(s *jobs.Spec) error {
 		s.Input = l.base.Input
 	}
 	s.Env = withDefaults(s.Env, l.base.Env)
-	if s.Path != "" || l.noResolve {
+	if s.Path != "" || l.caller.Elsewhere {
 		return nil
 	}
 	argv, err := taskspec.Argv(s.Args)

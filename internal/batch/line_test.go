@@ -25,7 +25,7 @@ func testLines(t testing.TB, base jobs.Spec) *lineReader {
 			t.Fatal(err)
 		}
 	}
-	return newLineReader(Options{Base: base, Caller: invocation.Invocation{Dir: dir, Path: dir}})
+	return newLineReader(base, invocation.Invocation{Dir: dir, Path: dir})
 }
 
 func BenchmarkBatchLine(b *testing.B) {
@@ -200,7 +200,7 @@ func FuzzBatchLine(f *testing.F) {
 	}
 	l := testLines(f, jobs.Command{}.With())
 	l.base.Job = ""
-	l.noResolve = true
+	l.caller.Elsewhere = true
 	f.Fuzz(func(t *testing.T, line string) {
 		s, _, err := l.spec([]byte(strings.TrimSpace(line)))
 		if err != nil || !strings.HasPrefix(strings.TrimSpace(line), "{") {

@@ -63,7 +63,6 @@ func lineName(raw []byte) (string, bool) {
 type lineIDs struct {
 	positions map[string]int // position of the line's task in the batch, from 0; twice if two lines have the id
 	n         int            // number of lines that the method "resolve" has handled
-	done      []int64        // database ids of the tasks that are already committed, in the order of the batch
 }
 
 const twice = -1
@@ -71,29 +70,12 @@ const twice = -1
 // resolve adds dependencies to the Spec of a line: the tasks of the lines that this line refers to. It also stores the id of this line, so
 // that later lines can refer to it.
 func (l *lineIDs) resolve(spec *jobs.Spec, names lineNames) error {
-	for _, side := range []struct {
-		field   string
-		names   []string
-		ids     *[]int64
-		earlier *[]int
-	}{{"after", names.after, &spec.After, &spec.Earlier}, {"after_any", names.afterAny, &spec.AfterAny, &spec.EarlierAny}} {
-		for _, name := range side.names {
-			at, known := l.positions[name]
-			text := name
-			if name[0] == '"' {
-				text += `"`
-			}
-			switch {
-			case !known:
-				return &jobs.FieldError{Field: side.field, Msg: taskjson.Short([]byte(text)) + " is not the id of an earlier line"}
-			case at == twice:
-				return &jobs.FieldError{Field: side.field, Msg: taskjson.Short([]byte(text)) + " is the id of two earlier lines"}
-			case at < len(l.done):
-				*side.ids = append(*side.ids, l.done[at])
-			default:
-				*side.earlier = append(*side.earlier, at-len(l.done))
-			}
-		}
+	var err error
+	if spec.Earlier, err = l.earlier("after", names.after); err != nil {
+		return err
+	}
+	if spec.EarlierAny, err = l.earlier("after_any", names.afterAny); err != nil {
+		return err
 	}
 	if names.id != "" {
 		if _, isKnown := l.positions[names.id]; isKnown {
@@ -104,4 +86,23 @@ func (l *lineIDs) resolve(spec *jobs.Spec, names lineNames) error {
 	}
 	l.n++
 	return nil
+}
+
+// earlier returns the positions of the tasks of earlier lines.
+func (l *lineIDs) earlier(field string, names []string) (positions []int, err error) {
+	for _, name := range names {
+		at, known := l.positions[name]
+		text := name
+		if name[0] == '"' {
+			text += `"`
+		}
+		switch {
+		case !known:
+			return nil, &jobs.FieldError{Field: field, Msg: taskjson.Short([]byte(text)) + " is not the id of an earlier line"}
+		case at == twice:
+			return nil, &jobs.FieldError{Field: field, Msg: taskjson.Short([]byte(text)) + " is the id of two earlier lines"}
+		}
+		positions = append(positions, at)
+	}
+	return positions, nil
 }

@@ -76,8 +76,8 @@ func readScheduleTask(text json.RawMessage, caller invocation.Invocation) (jobs.
 	if !hasCwd {
 		base.Cwd = caller.Dir
 	}
-	reader := newLineReader(Options{Base: base, Caller: caller, NoResolve: hasPath})
-	spec, names, err := reader.spec(bytes.TrimSpace(text))
+	caller.Elsewhere = hasPath
+	spec, names, err := newLineReader(base, caller).spec(bytes.TrimSpace(text))
 	if err == nil && len(names.after)+len(names.afterAny) > 0 {
 		err = &jobs.FieldError{Field: "after", Msg: "the task of a schedule waits for no others"}
 	}

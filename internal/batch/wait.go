@@ -9,7 +9,6 @@ import (
 	"example.com/runner/internal/await"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/record"
-	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -17,8 +16,6 @@ import (
 
 // Wait waits until all tasks of a batch have ended. It returns exit status 1 if a task did not complete.
 func Wait(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner.Enqueued, timeout time.Duration) error {
-	ctx, release := signals.Until(ctx)
-	defer release()
 	byID := make(map[int64]runner.Enqueued, len(added)) // added has the same id several times if lines have the same unique key
 	for _, one := range added {
 		if _, twice := byID[one.ID]; !twice {

@@ -73,7 +73,7 @@ var OptionSynonyms = []Synonym{
 	{"setenv", "--env"},
 	{"I, stdin, xargs", "--each (a task for each line)      --input - (one task reads it)"},
 	{"stdin", "--input"},
-	{"tagstring", "--label-each"},
+	{"tagstring", "--label"},
 	{"max-memory, mem-limit, memory-limit, memory-max", "--memory"},
 	{"c, script", "--shell"},
 	{"payload", "--args"},

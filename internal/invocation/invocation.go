@@ -22,8 +22,9 @@ import (
 
 // Invocation is the working directory and the PATH of the process that enqueues a task.
 type Invocation struct {
-	Dir  string // working directory
-	Path string // $PATH
+	Dir       string // working directory
+	Path      string // $PATH
+	Elsewhere bool   // whether tasks may run on another machine, so that only a worker can look for programs and directories
 }
 
 func Current(getenv func(string) string) (Invocation, error) {
@@ -121,14 +122,13 @@ func StartFailure(exit int, format string, args ...any) *failure.Error {
 }
 
 // WorkDir returns the working directory of a command: the value of --cwd, or the caller's directory. A relative value starts at the
-// caller's directory. The directory must exist, unless the parameter "elsewhere" is true: the command may then run on
-// another machine.
-func (c Invocation) WorkDir(dir string, elsewhere bool) (string, error) {
+// caller's directory. The directory must exist, unless the command may run elsewhere.
+func (c Invocation) WorkDir(dir string) (string, error) {
 	cwd := c.Absolute(dir)
 	if cwd == "" {
 		return c.Dir, nil
 	}
-	if elsewhere {
+	if c.Elsewhere {
 		return cwd, nil
 	}
 	info, err := os.Stat(cwd)

@@ -3,7 +3,6 @@ package taskflags
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -46,20 +45,19 @@ func canUnset(o *taskspec.OptionInfo) bool {
 
 // Edit holds the changes that the command edit makes.
 type Edit struct {
-	changes   []func(*jobs.Spec)
-	words     []string        // words of the new command; nil to keep the command
-	path      string          // path of the shell if --shell gives the new command
-	args      json.RawMessage // new arguments of a function; nil to keep them
-	noResolve bool
-	caller    invocation.Invocation
+	changes []jobs.Option
+	words   []string        // of the new command; empty with --shell
+	command jobs.Command    // without an Argv to keep the command
+	args    json.RawMessage // new arguments of a function; nil to keep them
+	caller  invocation.Invocation
 }
 
 // ReadEdit reads the changes from the flags. The parameter "words" contains the words of the new command, or is nil if there is none.
 func ReadEdit(c *cli.Context, a *cli.App, words []string) (e Edit, err error) {
-	e.words, e.noResolve = words, noResolve(c, a)
-	if e.caller, err = invocation.Current(a.Getenv); err != nil {
+	if e.caller, err = callerOf(c, a); err != nil {
 		return e, err
 	}
+	e.words, e.command.Argv = words, words
 	switch {
 	case c.IsSet("in") && c.IsSet("at"):
 		return e, failure.Exclusive("--in", "--at")
@@ -68,43 +66,28 @@ func ReadEdit(c *cli.Context, a *cli.App, words []string) (e Edit, err error) {
 	case c.IsSet("args") && (c.IsSet("shell") || words != nil):
 		return e, failure.Exclusive("--args", "a command")
 	case c.IsSet("shell"):
-		shell := jobs.Shell(cli.Get[string](c, "shell"))
-		e.words, e.path = shell.Argv, shell.Path
+		e.command = jobs.Shell(cli.Get[string](c, "shell"))
 	case c.IsSet("args"):
 		if e.args, err = invocation.ReadArgs(cli.Get[string](c, "args"), a.Stdin); err != nil {
 			return e, err
 		}
 	}
-	if err := e.readOptions(c, a); err != nil {
+
+	typed, err := changes(c, a, e.caller)
+	if err != nil {
 		return e, err
 	}
-	if len(e.changes) == 0 && e.words == nil && e.args == nil {
+	for i := range taskspec.OptionList() {
+		if o := &taskspec.OptionList()[i]; canUnset(o) && slices.Contains(cli.Get[[]string](c, "unset"), o.Flag) {
+			e.changes = append(e.changes, func(s *jobs.Spec) { unset(o, s) })
+		}
+	}
+	e.changes = append(e.changes, typed...)
+	if len(e.changes) == 0 && e.command.Argv == nil && e.args == nil {
 		return e, failure.Usage("edit needs an option or a command").
 			Hint("runner edit 1042 --priority 9      runner edit 1042 -- backup.sh")
 	}
 	return e, nil
-}
-
-// readOptions reads the flags of the task options, and --unset.
-func (e *Edit) readOptions(c *cli.Context, a *cli.App) error {
-	for i := range taskspec.OptionList() {
-		o := &taskspec.OptionList()[i]
-		if slices.Contains(cli.Get[[]string](c, "unset"), o.Flag) && canUnset(o) {
-			e.changes = append(e.changes, func(s *jobs.Spec) { unset(o, s) })
-		}
-		if o.Flag == "" || !c.IsSet(o.Flag) || slices.Contains(notEdited, o.Flag) {
-			continue
-		}
-		change, err := e.option(c, a, o)
-		if err != nil {
-			return err
-		}
-		e.changes = append(e.changes, change)
-	}
-	if cli.Get[bool](c, "at-most-once") {
-		e.changes = append(e.changes, jobs.AtMostOnce())
-	}
-	return nil
 }
 
 // unset sets an option to its default.
@@ -118,65 +101,17 @@ func unset(o *taskspec.OptionInfo, s *jobs.Spec) {
 	}
 }
 
-// option returns a function that sets one task option of a Spec to the value from the flags.
-func (e *Edit) option(c *cli.Context, a *cli.App, o *taskspec.OptionInfo) (func(*jobs.Spec), error) {
-	switch o.Key {
-	case "cwd":
-		dir, err := e.caller.WorkDir(cli.Get[string](c, "cwd"), e.noResolve)
-		return func(s *jobs.Spec) { s.Cwd = dir }, err
-	case "env":
-		env, err := invocation.Environment(cli.Get[[]string](c, "env"), false)
-		return func(s *jobs.Spec) {
-			all := maps.Clone(s.Env)
-			if all == nil {
-				all = map[string]string{}
-			}
-			maps.Copy(all, env)
-			s.Env = all
-		}, err
-	case "metadata":
-		return func(s *jobs.Spec) {
-			var added jobs.Spec
-			setOption(c, a, o, &added)
-			jobs.Metadata(added.Metadata)(s)
-		}, nil
-	case "env_file":
-		path := e.caller.Absolute(cli.Get[string](c, "env-file"))
-		return func(s *jobs.Spec) { s.EnvFile = path }, nil
-	case "input":
-		data, err := invocation.ReadSource("input", cli.Get[string](c, "input"), taskspec.MaxInput, a.Stdin)
-		if data == nil {
-			data = []byte{}
-		}
-		return func(s *jobs.Spec) { s.Input = data }, err
-	case "in", "run_at":
-		return func(s *jobs.Spec) {
-			s.In, s.RunAt = 0, jobs.Spec{}.RunAt
-			setOption(c, a, o, s)
-		}, nil
-	case "backoff_delay":
-		return func(s *jobs.Spec) {
-			setOption(c, a, o, s)
-			if !c.IsSet("backoff-max") {
-				s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
-			}
-		}, nil
-	}
-	return func(s *jobs.Spec) { setOption(c, a, o, s) }, nil
-}
-
 // The method For prepares the changes to the task t: it looks up the program of a new command. The function that it returns writes the
 // changes into the Spec of a task.
 func (e *Edit) For(t jobs.Task) (func(jobs.Task, *jobs.Spec) error, error) {
-	command := jobs.Command{Argv: e.words, Path: e.path, Dir: t.Cwd}
-	for _, change := range e.changes { // find the new working directory: a relative path of the program starts there
-		s := jobs.Spec{Options: jobs.Options{Cwd: command.Dir}}
-		change(&s)
-		command.Dir = s.Cwd
-	}
-	if e.words != nil && t.Job == jobs.CommandJob && !e.noResolve {
-		find := Task{Words: e.words, Caller: e.caller}
-		if f := find.resolve(&command); f != nil {
+	path := e.command.Path
+	if e.command.Argv != nil && t.Job == jobs.CommandJob {
+		moved := jobs.Spec{Options: jobs.Options{Cwd: t.Cwd}} // a relative path starts at the new working directory
+		for _, change := range e.changes {
+			change(&moved)
+		}
+		var f *failure.Error
+		if path, f = resolve(e.caller, e.command, e.words, moved.Cwd); f != nil {
 			f.Exit = 1
 			return nil, f
 		}
@@ -186,10 +121,10 @@ func (e *Edit) For(t jobs.Task) (func(jobs.Task, *jobs.Spec) error, error) {
 			change(s)
 		}
 		switch {
-		case e.words != nil && t.Job != jobs.CommandJob:
+		case e.command.Argv != nil && t.Job != jobs.CommandJob:
 			return &jobs.FieldError{Field: "args", Msg: "it calls the function " + t.Job + ", which has no command; use --args"}
-		case e.words != nil:
-			s.Args, s.Path = command.With().Args, command.Path
+		case e.command.Argv != nil:
+			s.Args, s.Path = e.command.With().Args, path
 		case e.args != nil && t.Job == jobs.CommandJob:
 			return &jobs.FieldError{Field: "args", Msg: "it runs a command; write the new command after --"}
 		case e.args != nil:

@@ -10,7 +10,6 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/taskoption"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/jobs"
 )
 
 // These are the values of --unique-mode.
@@ -108,39 +107,9 @@ func parseVariable(text string) (string, error) {
 	return text, nil
 }
 
-// fromCaller lists the options whose values depend on the calling process. Read sets these options, and the function "options" leaves them
-// out.
+// fromCaller lists the options whose values depend on the calling process.
 var fromCaller = []string{"cwd", "env", "env_file", "input"}
 
 // filled lists the options that the command line refuses with an empty text. It
 // often comes from a variable that isn't set, and would mean "any".
 var filled = []string{"retry_on", "unique_states"}
-
-// options returns a jobs.Option that sets the task options to the values of their flags.
-func options(c *cli.Context, a *cli.App) jobs.Option {
-	return func(s *jobs.Spec) {
-		for i := range taskspec.OptionList() {
-			if o := &taskspec.OptionList()[i]; o.Flag != "" && !slices.Contains(fromCaller, o.Key) {
-				setOption(c, a, o, s)
-			}
-		}
-		mode := cli.Get[string](c, "unique-mode")
-		s.Replace, s.UntilStart = mode == uniqueReplace, mode == uniqueUntilStart
-		s.Paused = cli.Get[bool](c, "paused")
-		if !c.IsSet("backoff-max") {
-			s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
-		}
-		if cli.Get[bool](c, "at-most-once") {
-			jobs.AtMostOnce()(s)
-		}
-	}
-}
-
-// setOption sets a task option to the value of its flag. Without the flag it sets the default.
-func setOption(c *cli.Context, a *cli.App, o *taskspec.OptionInfo, s *jobs.Spec) {
-	value := o.New()
-	for _, text := range cli.Get[[]string](c, o.Flag) {
-		_ = value.Parse(text, a.Now()) // newFlag has accepted the text
-	}
-	o.Set(s, value)
-}

@@ -2,6 +2,7 @@ package taskflags
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -17,71 +18,56 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Task is a task that the flags describe.
-type Task struct {
-	Spec      jobs.Spec             // the task; with --batch or --each, the defaults for each line
-	Words     []string              // words of the command; empty with --shell, --job or --batch
-	NoResolve bool                  // if true, only the worker looks for the program of the command
-	Caller    invocation.Invocation // directory and PATH of this process
-}
-
 // Read makes a task from the flags. The parameter "words" contains the words of the command. It does not contain the name that "schedule
-// add" requires.
-func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
-	t := Task{Words: words, NoResolve: noResolve(c, a)}
-	if err := t.validate(c); err != nil {
-		return t, err
+// add" requires. With --batch or --each, the task has the defaults for each line. Read also returns the directory and the PATH in which it
+// looked for the program.
+func Read(c *cli.Context, a *cli.App, words []string) (s jobs.Spec, caller invocation.Invocation, err error) {
+	if err = validate(c, words); err != nil {
+		return s, caller, err
 	}
-	var err error
-	if t.Caller, err = invocation.Current(a.Getenv); err != nil {
-		return t, err
+	if caller, err = callerOf(c, a); err != nil {
+		return s, caller, err
 	}
-	command := jobs.Command{EnvFile: t.Caller.Absolute(cli.Get[string](c, "env-file"))}
-	if command.Dir, err = t.Caller.WorkDir(cli.Get[string](c, "cwd"), t.NoResolve); err != nil {
-		return t, err
+	list, err := changes(c, a, caller)
+	if err != nil {
+		return s, caller, err
 	}
-	if command.Env, err = invocation.Environment(cli.Get[[]string](c, "env"), cli.Get[bool](c, "inherit-env")); err != nil {
-		return t, err
-	}
-	if c.IsSet("input") {
-		if command.Input, err = invocation.ReadSource("input", cli.Get[string](c, "input"), taskspec.MaxInput, a.Stdin); err != nil {
-			return t, err
-		}
-	}
+	list = append(list, func(s *jobs.Spec) {
+		mode := cli.Get[string](c, "unique-mode")
+		s.Replace, s.UntilStart = mode == uniqueReplace, mode == uniqueUntilStart
+		s.Paused = cli.Get[bool](c, "paused")
+	})
+	s = jobs.NewSpec(cli.Get[string](c, "job"), list...)
 	switch {
-	case c.IsSet("batch"):
-		t.Spec = command.With(options(c, a))
-		t.Spec.Job, t.Spec.Args = cli.Get[string](c, "job"), nil
-		return t, nil
-	case c.Bool("each"):
-		command.Argv = []string{"true"} // placeholder, because Validate needs a command and the lines are read later
-		t.Spec = command.With(options(c, a))
-		err = taskspec.Validate(&t.Spec)
-		t.Spec.Args = nil
-		return t, err
-	case c.IsSet("job"):
-		err = t.function(c, a)
-	case c.IsSet("shell"):
-		shell := jobs.Shell(cli.Get[string](c, "shell"))
-		command.Argv, command.Path = shell.Argv, shell.Path
-		err = t.command(c, a, command)
+	case c.IsSet("batch") || c.Bool("each"):
+		s.Cwd = cmp.Or(s.Cwd, caller.Dir)
+		return s, caller, validateDefaults(s)
+	case c.IsSet("job"): // without --max-attempts, the function's own maximum applies
+		s.Args, err = readFunctionArgs(c, a)
 	default:
-		command.Argv = t.Words
-		err = t.command(c, a, command)
+		err = setCommand(c, caller, words, &s)
 	}
 	if err == nil {
-		err = taskspec.Validate(&t.Spec)
+		err = taskspec.Validate(&s)
 	}
-	return t, err
+	return s, caller, err
 }
 
-// noResolve reports whether only the worker looks for the program of the command. That is the default if several hosts share the database,
-// because the worker may run on another host.
-func noResolve(c *cli.Context, a *cli.App) bool {
-	if c.IsSet("no-resolve") {
-		return cli.Get[bool](c, "no-resolve")
+// validateDefaults checks the defaults for each line of --batch or --each with
+// a line that says nothing else.
+func validateDefaults(s jobs.Spec) error {
+	s.Job, s.Args = jobs.CommandJob, json.RawMessage(`["true"]`)
+	s.UniqueKey = cmp.Or(s.UniqueKey, "key")
+	return taskspec.Validate(&s)
+}
+
+// callerOf returns the directory and the PATH of this process. If several hosts share the database, the command may run elsewhere.
+func callerOf(c *cli.Context, a *cli.App) (invocation.Invocation, error) {
+	caller, err := invocation.Current(a.Getenv)
+	if caller.Elsewhere = a.SharedByHosts(c); c.IsSet("no-resolve") {
+		caller.Elsewhere = cli.Get[bool](c, "no-resolve")
 	}
-	return a.SharedByHosts(c)
+	return caller, err
 }
 
 // Example returns the beginning of an example for the current command: enqueue, run or "schedule add".
@@ -114,8 +100,8 @@ func isAbove(c *cli.Context, name string, limit int) bool {
 }
 
 // validate returns an error if flags contradict each other or the command is missing.
-func (t *Task) validate(c *cli.Context) error {
-	if err := t.validateForm(c); err != nil {
+func validate(c *cli.Context, words []string) error {
+	if err := validateForm(c, words); err != nil {
 		return err
 	}
 	commandOnly := firstSet(c, "cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on")
@@ -135,10 +121,10 @@ func (t *Task) validate(c *cli.Context) error {
 
 // validateForm returns an error unless the command line has exactly one of these: a command, --shell, --job or --batch. With --each it must
 // have a command or --shell.
-func (t *Task) validateForm(c *cli.Context) error {
+func validateForm(c *cli.Context, words []string) error {
 	batch := c.IsSet("batch") // always false for "schedule add", which does not have this flag
 	var forms []string
-	if len(t.Words) > 0 {
+	if len(words) > 0 {
 		forms = append(forms, "a command")
 	}
 	for _, name := range []string{"shell", "job", "batch"} {
@@ -153,9 +139,7 @@ func (t *Task) validateForm(c *cli.Context) error {
 		}
 	}
 	if c.Bool("each") {
-		if !c.IsSet("arg-file") || c.String("arg-file") == "-" {
-			stdin++
-		}
+		stdin++
 		if other := firstSet(c, "job", "batch", "unique"); other != "" {
 			f := failure.Exclusive("--each", "--"+other)
 			if other == "unique" {
@@ -169,18 +153,18 @@ func (t *Task) validateForm(c *cli.Context) error {
 		return failure.Usage("missing command").Hint("%s -- backup.sh --full", Example(c))
 	case len(forms) == 0:
 		return failure.Usage("missing command").Hint("%s -- backup.sh --full      %s", Example(c), script(c))
-	case len(t.Words) == 1 && t.Words[0] == "-":
+	case len(words) == 1 && words[0] == "-":
 		return failure.Usage("- is no command").Hint("%s", script(c))
-	case usesColons(t.Words):
-		i := slices.Index(t.Words, ":::")
-		return failure.Usage("::: is an argument of GNU parallel; runner would pass it to %s", t.Words[0]).
+	case usesColons(words):
+		i := slices.Index(words, ":::")
+		return failure.Usage("::: is an argument of GNU parallel; runner would pass it to %s", words[0]).
 			Hint("printf '%%s\\n' %s | runner enqueue --each -- %s",
-				shellescape.QuoteCommand(t.Words[i+1:]), strings.ReplaceAll(shellescape.QuoteCommand(t.Words[:i]), "'{}'", "{}"))
+				shellescape.QuoteCommand(words[i+1:]), strings.ReplaceAll(shellescape.QuoteCommand(words[:i]), "'{}'", "{}"))
 	case len(forms) > 1 && forms[0] == "a command":
-		return failure.Usage("%s cannot be used with a command; the command begins at %q", forms[1], t.Words[0])
+		return failure.Usage("%s cannot be used with a command; the command begins at %q", forms[1], words[0])
 	case len(forms) > 1:
 		return failure.Exclusive(forms[0], forms[1])
-	case len(t.Words) > 0 && t.Words[0] == "":
+	case len(words) > 0 && words[0] == "":
 		return failure.Usage("the command is empty")
 	case c.IsSet("shell") && strings.TrimSpace(cli.Get[string](c, "shell")) == "":
 		return failure.Usage("--shell is empty")
@@ -212,22 +196,26 @@ func usesColons(words []string) bool {
 		!slices.ContainsFunc(words, func(word string) bool { return strings.HasSuffix(word, "parallel") || strings.HasSuffix(word, "sem") })
 }
 
-// command makes the Spec of a command. It looks for the program, unless --no-resolve is given.
-func (t *Task) command(c *cli.Context, a *cli.App, command jobs.Command) error {
-	if !t.NoResolve {
-		if f := t.resolve(&command); f != nil {
-			// The commands run and "enqueue --wait" exit with 126 or 127 if the program cannot start, as the task itself would. Other
-			// commands exit with 1.
-			if f.Code == "start" && !c.Bool("wait") && c.Command.Name != "run" {
-				f.Exit = 1
-			}
-			return f
+// setCommand sets the command of a task: the words, or the script of --shell.
+func setCommand(c *cli.Context, caller invocation.Invocation, words []string, s *jobs.Spec) error {
+	command := jobs.Command{Argv: words}
+	if c.IsSet("shell") {
+		command = jobs.Shell(cli.Get[string](c, "shell"))
+	}
+	s.Cwd = cmp.Or(s.Cwd, caller.Dir)
+	path, f := resolve(caller, command, words, s.Cwd)
+	if f != nil {
+		// The commands run and "enqueue --wait" exit with 126 or 127 if the program cannot start, as the task itself would. Other
+		// commands exit with 1.
+		if f.Code == "start" && !c.Bool("wait") && c.Command.Name != "run" {
+			f.Exit = 1
 		}
+		return f
 	}
-	t.Spec = command.With(options(c, a))
-	if t.Spec.MaxAttempts == 0 {
-		t.Spec.MaxAttempts = taskspec.CommandAttempts
-	}
+
+	made := command.With()
+	s.Job, s.Args, s.Path, s.Err = made.Job, made.Args, path, made.Err
+	s.MaxAttempts = cmp.Or(s.MaxAttempts, made.MaxAttempts)
 	return nil
 }
 
@@ -238,44 +226,44 @@ var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 var builtins = []string{"cd", "source", ".", "export", "ulimit", "umask", "eval", "exec", "set", "alias", "trap", "shopt", "for",
 	"if", "while"}
 
-// resolve sets the path of the command's program.
-func (t *Task) resolve(command *jobs.Command) *failure.Error {
+// resolve returns the path of a command's program. The typed words are empty
+// with --shell.
+func resolve(caller invocation.Invocation, command jobs.Command, words []string, dir string) (string, *failure.Error) {
+	if caller.Elsewhere {
+		return command.Path, nil
+	}
 	name := command.Argv[0]
-	path, f := t.Caller.Find(name, command.Dir)
+	path, f := caller.Find(name, dir)
 	switch {
 	case f == nil:
-		command.Path = path
-		return nil
-	case len(t.Words) == 1 && strings.ContainsAny(name, " |&;<>*$") && f.Exit == invocation.StatusNotFound:
-		return failure.Usage("%q is one word and not the name of a program; no shell splits it", name).
+		return path, nil
+	case len(words) == 1 && strings.ContainsAny(name, " |&;<>*$") && f.Exit == invocation.StatusNotFound:
+		return "", failure.Usage("%q is one word and not the name of a program; no shell splits it", name).
 			Hint("--shell %s", shellescape.Quote(name))
-	case f.Exit == invocation.StatusNotFound && len(t.Words) > 1 && assignment.MatchString(name):
-		return failure.Usage("%q is no program: only a shell sets variables this way", name).
-			Hint("-e %s -- %s", shellescape.Quote(name), shellescape.QuoteCommand(t.Words[1:]))
+	case f.Exit == invocation.StatusNotFound && len(words) > 1 && assignment.MatchString(name):
+		return "", failure.Usage("%q is no program: only a shell sets variables this way", name).
+			Hint("-e %s -- %s", shellescape.Quote(name), shellescape.QuoteCommand(words[1:]))
 	case f.Exit == invocation.StatusNotFound && slices.Contains(builtins, name):
-		return failure.Usage("%s is a command of the shell, not a program", name).
-			Hint("--shell %s", shellescape.Quote(shellescape.QuoteCommand(t.Words)))
-	case len(t.Words) == 0 && f.Exit == invocation.StatusNotFound:
-		return invocation.StartFailure(f.Exit, "shell %s not found", name)
+		return "", failure.Usage("%s is a command of the shell, not a program", name).
+			Hint("--shell %s", shellescape.Quote(shellescape.QuoteCommand(words)))
+	case len(words) == 0 && f.Exit == invocation.StatusNotFound:
+		return "", invocation.StartFailure(f.Exit, "shell %s not found", name)
 	}
-	return f
+	return "", f
 }
 
-// function makes the Spec of a task that calls a registered function. Without --max-attempts, the function's own maximum applies.
-func (t *Task) function(c *cli.Context, a *cli.App) error {
-	var args json.RawMessage
-	if c.IsSet("args") {
-		text, err := invocation.ReadArgs(cli.Get[string](c, "args"), a.Stdin)
-		if err != nil {
-			return err
-		}
-		var compact bytes.Buffer
-		if err := json.Compact(&compact, text); err != nil {
-			return failure.Usage("--args: invalid JSON: %v", err)
-		}
-		args = compact.Bytes()
+// readFunctionArgs returns the value of --args as compact JSON.
+func readFunctionArgs(c *cli.Context, a *cli.App) (json.RawMessage, error) {
+	if !c.IsSet("args") {
+		return nil, nil
 	}
-	t.Spec = jobs.Define[json.RawMessage](cli.Get[string](c, "job")).With(nil, options(c, a))
-	t.Spec.Args = args
-	return nil
+	text, err := invocation.ReadArgs(cli.Get[string](c, "args"), a.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, text); err != nil {
+		return nil, failure.Usage("--args: invalid JSON: %v", err)
+	}
+	return compact.Bytes(), nil
 }

@@ -1,13 +1,9 @@
-// Package enqueue adds one task for "runner enqueue" and "runner run". Then it either prints the id, with notes about probable mistakes, or
-// it waits for the task, shows its output and returns its exit status.
-package enqueue
+package main
 
 import (
 	"context"
 	"errors"
-	"os"
 	"strconv"
-	"time"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/await"
@@ -17,26 +13,14 @@ import (
 	"example.com/runner/internal/output"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/signals"
-	"example.com/runner/internal/taskflags"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-// Options describe the task to add, and how to wait for it.
-type Options struct {
-	taskflags.Task
-
-	WaitTimeout time.Duration // 0 means no timeout
-	Result      bool          // whether to print the JSON result instead of the output
-	Here        bool          // whether to run the task in this process
-	Service     string        // database of this machine's service, which may be the one that the user meant
-	Stdin       *os.File      // with Here: stdin of the command; nil for /dev/null
-}
-
-// Add adds the task and prints its id.
-func (o Options) Add(ctx context.Context, r *runner.Runner, p *term.Printer) error {
-	one, err := addOne(ctx, r, o.Spec)
+// add adds the task and prints its id.
+func (o *enqueueOptions) add(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+	one, err := addOne(ctx, r, o.spec)
 	if err != nil {
 		return err
 	}
@@ -44,7 +28,7 @@ func (o Options) Add(ctx context.Context, r *runner.Runner, p *term.Printer) err
 		return batch.PrintEnqueued(ctx, r, p, []runner.Enqueued{one})
 	}
 	p.Print(strconv.FormatInt(one.ID, 10) + "\n")
-	if err := await.NoteService(ctx, r, p, o.Service, "enqueue"); err != nil {
+	if err := await.NoteService(ctx, r, p, o.service, "enqueue"); err != nil {
 		return err
 	}
 	if one.Kept {
@@ -57,9 +41,9 @@ func (o Options) Add(ctx context.Context, r *runner.Runner, p *term.Printer) err
 	if one.Replaced {
 		p.Note("task %d had this key and had not started: it is this one now; follow: runner logs -f %[1]d", one.ID)
 	} else {
-		p.Note("in %s; follow: runner logs -f %d", o.Spec.Queue, one.ID)
+		p.Note("in %s; follow: runner logs -f %d", o.spec.Queue, one.ID)
 	}
-	if len(o.Spec.After)+len(o.Spec.AfterAny) > 0 {
+	if len(o.spec.After)+len(o.spec.AfterAny) > 0 {
 		t, err := r.Get(ctx, one.ID)
 		if err != nil {
 			return err
@@ -68,7 +52,50 @@ func (o Options) Add(ctx context.Context, r *runner.Runner, p *term.Printer) err
 			p.Note("cancelled: %s", t.Error)
 		}
 	}
-	return o.PrintNotes(ctx, r, p, true)
+	return o.printNotes(ctx, r, p, true)
+}
+
+// addMany adds a task for each line of a batch. With --wait it waits for them.
+func (o *enqueueOptions) addMany(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+	b, err := batch.Open(p, batch.Options{File: o.file, Each: o.each, Stdin: o.lines, Base: o.spec, Caller: o.caller})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if o.wait {
+		var stop func()
+		ctx, stop = signals.Until(ctx)
+		defer stop()
+	}
+	added, err := b.Add(ctx, r)
+	if err != nil || len(added) == 0 {
+		return sayIfStopped(p, err)
+	}
+	if !p.JSON || !o.wait { // with both, batch.Wait prints the records
+		if err := b.Print(ctx, r, added); err != nil {
+			return err
+		}
+	}
+	if id := batch.ID(added); p.Interactive() && id != 0 && !o.wait {
+		p.Note("batch %d has %s; follow: runner wait --batch %[1]d", id, humanize.Plural(len(added), "task"))
+	}
+	if err := await.NoteService(ctx, r, p, o.service, "enqueue"); err != nil {
+		return err
+	}
+	if err := o.printNotes(ctx, r, p, !o.wait); err != nil || !o.wait {
+		return err
+	}
+	return batch.Wait(ctx, r, p, added, o.waitTimeout)
+}
+
+// sayIfStopped returns the error of an enqueue: the exit status of a signal if
+// one came before the tasks were added.
+func sayIfStopped(p *term.Printer, err error) error {
+	if s, ok := errors.AsType[signals.Received](err); ok {
+		p.Say("nothing was enqueued")
+		return failure.ExitStatus(s.Status())
+	}
+	return err
 }
 
 func addOne(ctx context.Context, r *runner.Runner, spec jobs.Spec) (runner.Enqueued, error) {
@@ -102,19 +129,16 @@ func noteKept(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) 
 	return t.State, nil
 }
 
-// PrintNotes prints notes about probable mistakes: an option in the wrong place, a paused queue, or, if workers is set, a missing worker.
+// printNotes says that the queue is paused or, if workers is set, that no worker runs.
 // It prints only to a terminal.
-func (o Options) PrintNotes(ctx context.Context, r *runner.Runner, p *term.Printer, workers bool) error {
+func (o *enqueueOptions) printNotes(ctx context.Context, r *runner.Runner, p *term.Printer, workers bool) error {
 	if !p.Interactive() {
 		return nil
 	}
-	if stray := taskflags.StrayOption(o.Words); stray != "" {
-		p.Note("%s went to %s: runner's options come before the command", stray, o.Words[0])
-	}
 	pauses, err := r.Pauses(ctx)
-	if pause, ok := pauses.Of(o.Spec.Queue); ok {
-		what := "queue " + o.Spec.Queue + " is"
-		if pause != pauses[o.Spec.Queue] {
+	if pause, ok := pauses.Of(o.spec.Queue); ok {
+		what := "queue " + o.spec.Queue + " is"
+		if pause != pauses[o.spec.Queue] {
 			what = "all queues are"
 		}
 		until := ""
@@ -133,15 +157,15 @@ func (o Options) PrintNotes(ctx context.Context, r *runner.Runner, p *term.Print
 	return err
 }
 
-// AddAndWait adds the task, shows its output, and waits for its end. The error that it returns contains the exit status of the task.
-func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+// addAndWait adds the task, shows its output, and waits for its end. The error that it returns contains the exit status of the task.
+func (o *enqueueOptions) addAndWait(ctx context.Context, r *runner.Runner, p *term.Printer) error {
 	ctx, release := signals.Until(ctx)
 	defer release()
 	to := &output.LogPrinter{P: p, Follow: true}
-	shows := !p.JSON && !o.Result
+	shows := !p.JSON && !o.result
 	var added runner.Enqueued
 	var err error
-	if o.Here {
+	if o.here {
 		commands := runner.CommandOptions{}
 		if shows {
 			commands.Tee = to.Tee
@@ -152,20 +176,16 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 			defer stop()
 		}
 	} else {
-		added, err = addOne(ctx, r, o.Spec)
-	}
-	if s, ok := errors.AsType[signals.Received](err); ok { // the signal came before the task was added
-		p.Say("nothing was enqueued")
-		return failure.ExitStatus(s.Status())
+		added, err = addOne(ctx, r, o.spec)
 	}
 	if err != nil {
-		return err
+		return sayIfStopped(p, err)
 	}
 	id := added.ID
 	if err := to.Alone(func() error { return o.noteWait(ctx, r, to, added) }); err != nil {
 		return err
 	}
-	ctx, stop := await.Limit(ctx, o.WaitTimeout)
+	ctx, stop := await.Limit(ctx, o.waitTimeout)
 	defer stop()
 	if shows {
 		// Print all attempts of a new task, because the first one may already have ended. Of an older task, print the latest attempt and
@@ -181,7 +201,7 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 	var end error
 	err = await.Each(ctx, r, []int64{id}, to.Obstacles, func(t jobs.Task) (bool, error) {
 		end = await.Finish(p, t)
-		return false, record.PrintEnd(p, t, o.Result, batch.EnqueuedRecord(t, added, p.Now()))
+		return false, record.PrintEnd(p, t, o.result, batch.EnqueuedRecord(t, added, p.Now()))
 	})
 	if err != nil {
 		return o.stopped(ctx, r, p, err, added)
@@ -190,31 +210,31 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 }
 
 // noteWait says what the wait is for, and what may keep it from its end.
-func (o Options) noteWait(ctx context.Context, r *runner.Runner, to *output.LogPrinter, added runner.Enqueued) (err error) {
+func (o *enqueueOptions) noteWait(ctx context.Context, r *runner.Runner, to *output.LogPrinter, added runner.Enqueued) (err error) {
 	p := to.P
 	var state jobs.State // state of an older task with the unique key; empty for a new task
 	if added.Kept {
-		if o.Stdin != nil {
+		if o.stdin != nil {
 			p.Say("task %d has this key: nothing reads stdin", added.ID)
 		}
 		state, err = noteKept(ctx, r, p, added.ID)
 	} else {
-		p.Note("task %d in %s", added.ID, o.Spec.Queue)
-		err = o.PrintNotes(ctx, r, p, false)
+		p.Note("task %d in %s", added.ID, o.spec.Queue)
+		err = o.printNotes(ctx, r, p, false)
 	}
 	if option := "--wait-timeout"; err == nil && !state.Finished() {
-		if o.Here {
+		if o.here {
 			option = ""
 		}
-		to.Obstacles = await.NoteObstacles(ctx, r, p, []int64{added.ID}, option, o.Here)
+		to.Obstacles = await.NoteObstacles(ctx, r, p, []int64{added.ID}, option, o.here)
 	}
 	return err
 }
 
 // stopped handles a wait that ended early because of err, and returns the error to report. If this process added the task and runs it
 // itself, a signal also cancels the task.
-func (o Options) stopped(ctx context.Context, r *runner.Runner, p *term.Printer, err error, added runner.Enqueued) error {
-	if s, ok := errors.AsType[signals.Received](err); ok && o.Here && !added.Kept {
+func (o *enqueueOptions) stopped(ctx context.Context, r *runner.Runner, p *term.Printer, err error, added runner.Enqueued) error {
+	if s, ok := errors.AsType[signals.Received](err); ok && o.here && !added.Kept {
 		if err := cancelHere(ctx, r, added.ID); err != nil {
 			return err
 		}

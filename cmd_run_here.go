@@ -1,4 +1,4 @@
-package enqueue
+package main
 
 import (
 	"context"
@@ -10,14 +10,14 @@ import (
 // workHere adds the task and starts a worker in this process that runs only
 // this task. The worker runs until the caller calls stop. If it fails, the
 // returned context ends, and its cause is the worker's error.
-func (o Options) workHere(ctx context.Context, r *runner.Runner) (
+func (o *enqueueOptions) workHere(ctx context.Context, r *runner.Runner) (
 	added runner.Enqueued, _ context.Context, stop func(), err error) {
 	working, end := context.WithCancel(context.WithoutCancel(ctx))
 	waiting, fail := context.WithCancelCause(ctx)
 	committed, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		err := admin.AddAndWork(working, r, admin.OneTask{Adding: ctx, Spec: o.Spec, Stdin: o.Stdin,
+		err := admin.AddAndWork(working, r, admin.OneTask{Adding: ctx, Spec: o.spec, Stdin: o.stdin,
 			Added: func(a runner.Enqueued) {
 				added = a
 				close(committed)
