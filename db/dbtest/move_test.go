@@ -34,7 +34,7 @@ func TestAnInterruptedMoveContinues(t *testing.T) {
 	}
 }
 
-const movedTasks = 300 // number of tasks to move; more than are copied at once
+const movedTasks = 600 // number of tasks to move; more than are sent at once
 
 var moving = time.UnixMilli(1_800_000_000_000)
 
@@ -43,9 +43,16 @@ var moving = time.UnixMilli(1_800_000_000_000)
 func interruptMove(t *testing.T, from, to *db.DB) {
 	ctx := t.Context()
 	fill(t, from)
-	plain := func(ctx context.Context) error {
+	hasty := "PRAGMA busy_timeout = 50"
+	if from.Server() != nil {
+		hasty = "SET lock_timeout = 50"
+	}
+	plain := func(setting string) error {
 		raw := dbtest.RawOf(t, from)
 		defer raw.Close()
+		if _, err := raw.ExecContext(ctx, setting); err != nil {
+			return err
+		}
 		_, err := raw.ExecContext(ctx, dbtest.Text(from, `INSERT INTO enqueue (args, after) VALUES ('["true"]', '[1]')`))
 		return err
 	}
@@ -53,19 +60,17 @@ func interruptMove(t *testing.T, from, to *db.DB) {
 	// Before the first commit, nobody else can write to the source, and both databases stay as they were.
 	cancelled, cancel := context.WithCancel(ctx)
 	if _, err := transfer.Move(cancelled, from, to, moving, func(done, of int) {
-		if done >= of || of != movedTasks-1 {
-			t.Errorf("got progress %d of %d, want fewer of %d", done, of, movedTasks-1)
+		if done >= of || of < movedTasks-1 {
+			t.Errorf("got progress %d of %d, want fewer of at least %d", done, of, movedTasks-1)
 		}
-		short, stop := context.WithTimeout(ctx, 50*time.Millisecond)
-		defer stop()
-		if err := plain(short); err == nil {
+		if err := plain(hasty); err == nil {
 			t.Error("plain SQL in the middle of a move: got no error, want one")
 		}
 		cancel()
 	}); !errors.Is(err, context.Canceled) {
 		t.Fatalf("a cancelled move: got error %v, want %v", err, context.Canceled)
 	}
-	if err := plain(ctx); err != nil {
+	if err := plain(hasty); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := to.Count(ctx, jobs.Filter{}); n != 0 || err != nil {
@@ -97,7 +102,7 @@ func interruptMove(t *testing.T, from, to *db.DB) {
 	}
 
 	wantRejected(t, from, "was moved to")
-	if err := plain(ctx); err == nil || !strings.Contains(err.Error(), "was moved to") {
+	if err := plain(hasty); err == nil || !strings.Contains(err.Error(), "was moved to") {
 		t.Fatalf("plain SQL: got %v, want an error with %q", err, "was moved to")
 	}
 	if err := from.Foreign(ctx); !errors.Is(err, jobs.ErrConflict) {

@@ -4,6 +4,7 @@ package transfer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"example.com/runner/db"
@@ -38,6 +39,7 @@ type move struct {
 	moved, incomplete engine.Frozen // marks of the source and of the target
 	now               time.Time
 	progress          func(done, of int)
+	done, all         int // rows that are copied, and all rows of the source
 	counts            []TableCount
 }
 
@@ -80,8 +82,8 @@ func idle(q engine.Querier, d *db.DB, now time.Time) error {
 
 // Move copies all rows to another database, and makes the source refuse writes from then on. It returns the number of rows of each table,
 // or nil if the source was moved there before. It returns an error of kind ErrConflict, and changes nothing, if one of the databases has a
-// worker or a running task, one is part of another move, or the target is not empty. progress gets the number of copied tasks and of all
-// tasks.
+// worker or a running task, one is part of another move, or the target is not empty. progress gets the number of copied rows and of all
+// rows.
 func Move(ctx context.Context, from, to *db.DB, now time.Time, progress func(done, of int)) ([]TableCount, error) {
 	source, target := from.Engine().Identity(), to.Engine().Identity()
 	if source == target {
@@ -135,17 +137,18 @@ func (m *move) fill(ctx context.Context, source, target engine.Querier) error {
 	if err := m.empty(target); err != nil {
 		return err
 	}
-	if err := m.copyTasks(ctx, source, target); err != nil {
+	if m.counts, err = count(source); err != nil {
 		return err
 	}
-	for _, c := range copiedTables {
-		if c.key == "" {
-			if err := m.copyRows(ctx, target, c, 0, 0); err != nil {
-				return err
-			}
+	for _, c := range m.counts {
+		m.all += int(c.Rows)
+	}
+	for _, table := range copied {
+		if err := m.copyRows(ctx, source, target, table); err != nil {
+			return err
 		}
 	}
-	if m.counts, err = m.sameRows(source, target); err != nil {
+	if err := m.sameRows(target); err != nil {
 		return err
 	}
 	if _, err := target.Exec(endWorkers); err != nil {
@@ -184,38 +187,10 @@ func (m *move) empty(q engine.Querier) error {
 				Why:  []string{"a move keeps the ids of tasks", "nothing was changed"}}
 		}
 	}
-	for i := range copiedTables { // a table comes after those that its rows and triggers refer to, so the last one goes first
-		if _, err := q.Exec(clearRows.With(copiedTables[len(copiedTables)-1-i].parts())); err != nil {
+	for _, table := range slices.Backward(copied) {
+		if _, err := q.Exec(clearRows.With(parts(table))); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// copyTasks copies the tasks with their rows in other tables. It asks the source for the ids of each part in the source's transaction, so
-// that a server does not end that transaction as idle.
-func (m *move) copyTasks(ctx context.Context, source, target engine.Querier) error {
-	var all int
-	if err := source.Scan(countRows.With(copiedTables[0].parts()), nil, &all); err != nil {
-		return err
-	}
-	last := int64(0)
-	for done := 0; ; {
-		var ids []int64
-		if err := source.List(&ids, selectNextIDs, last, copiedAtOnce); err != nil || len(ids) == 0 {
-			return err
-		}
-		next := ids[len(ids)-1]
-		for _, c := range copiedTables {
-			if c.key != "" {
-				if err := m.copyRows(ctx, target, c, last, next); err != nil {
-					return err
-				}
-			}
-		}
-		last = next
-		if done += len(ids); m.progress != nil {
-			m.progress(done, all)
-		}
-	}
 }

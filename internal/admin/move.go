@@ -22,7 +22,7 @@ type MoveResult struct {
 //
 // When Move returns without error, tasks may run in the destination. The source stays readable and refuses writes for ever. A move that
 // fails or is killed leaves the source as it was, or complete: call Move again with the same databases. While it runs, other writes to the
-// source wait or fail as busy. Move calls progress with the number of tasks that it has copied and the total number. The parameter
+// source wait or fail as busy. Move calls progress with the number of rows that it has copied and the total number. The parameter
 // "progress" may be nil.
 func Move(ctx context.Context, r *runner.Runner, to string, options runner.Options, progress func(done, of int)) (MoveResult, error) {
 	if err := transfer.Check(ctx, Store(r), time.Now()); err != nil {
