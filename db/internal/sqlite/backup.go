@@ -7,15 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"example.com/runner/db/internal/engine"
-	"example.com/runner/db/internal/owner"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
@@ -106,9 +102,6 @@ func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 	if err := file.Close(); err != nil { // close now: closing the file after SQLite has opened it would drop SQLite's locks
 		return 0, err
 	}
-	if lock := lockPart(part); lock != nil { // this lock is of another kind than those of SQLite
-		defer lock.Close()
-	}
 	// Use a separate connection, because the connections of the read pool cannot write, and because a copy can take seconds and must not
 	// block the writer.
 	from, err := Connect(d.path, "rw", "busy_timeout(5000)")
@@ -148,23 +141,9 @@ func sealCopy(ctx context.Context, part, to string) (int64, error) {
 	return info.Size(), nil
 }
 
-// minPartAge is the age from which a partial copy that nobody has locked counts
-// as left by a killed backup. A new one isn't locked for a moment.
-const minPartAge = time.Minute
-
-// lockPart locks a partial copy while a process writes it, and returns nil if
-// that fails. On Windows a lock would keep SQLite from writing.
-func lockPart(part string) *flock.Flock {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	lock := flock.New(part, flock.SetFlag(os.O_RDONLY|owner.NoFollow|owner.NoBlock))
-	if ok, err := lock.TryLock(); !ok || err != nil {
-		lock.Close()
-		return nil
-	}
-	return lock
-}
+// minPartAge is the age from which a partial copy counts as left by a killed
+// backup: SQLite writes to it all the time.
+const minPartAge = time.Hour
 
 // newPart returns the path of a new partial copy, and removes those that killed
 // backups have left. The name is random, so that no other user can plant a file
@@ -179,12 +158,8 @@ func newPart(dir, prefix string) string {
 			continue
 		}
 		part := filepath.Join(dir, entry.Name())
-		if lock := lockPart(part); lock != nil {
-			_ = os.Remove(part)
-			for _, end := range []string{"-journal", "-wal", "-shm"} {
-				_ = os.Remove(part + end)
-			}
-			lock.Close()
+		for _, end := range []string{"", "-journal", "-wal", "-shm"} {
+			_ = os.Remove(part + end)
 		}
 	}
 	return filepath.Join(dir, prefix+rand.Text()[:8]+".part")

@@ -36,11 +36,8 @@ func (d *File) find() error {
 		return &jobs.Error{Kind: jobs.ErrInvalid, What: "a database in memory cannot hold tasks",
 			Why: []string{"workers and other processes share the tasks through a file"}, Hint: "the path of a file"}
 	}
-	if kind := networkFS(filepath.Dir(d.path)); kind != "" && !d.options.UnsafeFS {
-		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.NetworkFilesystem, Subject: d.path,
-			What: d.path + " is on a network filesystem (" + kind + ")",
-			Why:  []string{"locks and shared memory do not work there as a database needs them; nothing was changed"},
-			Hint: "a path on a local disk"}
+	if err := d.checkFilesystem(); err != nil {
+		return err
 	}
 	info, err := os.Stat(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +85,9 @@ func (d *File) find() error {
 		d.logSizeBefore = log.Size()
 	}
 	if links(info) > 1 {
-		return d.hardLinked(info)
+		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.HardLinked, Subject: d.path, What: d.path + " has more than one name",
+			Why:  []string{"it is hard linked: opened by two names, a database loses its write-ahead log; nothing was changed"},
+			Hint: "remove the other hard links, or use another file; if a restore was stopped, restore again"}
 	}
 	if isMountPoint(d.path) {
 		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.MountPoint, Subject: d.path, What: d.path + " is a mount point",
@@ -108,6 +107,18 @@ func (d *File) find() error {
 	return nil
 }
 
+// checkFilesystem refuses a network filesystem.
+func (d *File) checkFilesystem() error {
+	kind := networkFS(filepath.Dir(d.path))
+	if kind == "" || d.options.UnsafeFS {
+		return nil
+	}
+	return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.NetworkFilesystem, Subject: d.path,
+		What: d.path + " is on a network filesystem (" + kind + ")",
+		Why:  []string{"locks and shared memory do not work there as a database needs them; nothing was changed"},
+		Hint: "a path on a local disk"}
+}
+
 // dangling returns the error of a symlink to a file that does not exist.
 func dangling(path, to string) error {
 	if !filepath.IsAbs(to) {
@@ -115,17 +126,4 @@ func dangling(path, to string) error {
 	}
 	return &jobs.Error{Kind: jobs.ErrNoDatabase, Code: errcode.DanglingSymlink, Subject: to,
 		What: path + " is a symlink to " + to + ", which does not exist", Hint: to}
-}
-
-// hardLinked returns the error of a file that has several names.
-func (d *File) hardLinked(info fs.FileInfo) error {
-	e := &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.HardLinked, Subject: d.path, What: d.path + " has more than one name",
-		Hint: "remove the other hard links, or use another file",
-		Why:  []string{"it is hard linked: opened by two names, a database loses its write-ahead log; nothing was changed"}}
-	if second := d.secondName(info); second != "" {
-		e.What, e.Code = "a restore of "+d.path+" was interrupted", ""
-		e.Why = []string{"the database from before is also " + second + "; nothing was changed"}
-		e.Hint = "runner restore FILE once more; to go back, runner restore " + second
-	}
-	return e
 }

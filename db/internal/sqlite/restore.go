@@ -28,15 +28,15 @@ import (
 //
 // # Steps
 //
-//  1. Copy the backup to a new file beside the database, check it, sync it.
-//  2. Give the old file a second name (a hard link). Open refuses a file that
-//     has two names, so from here on nobody uses the old file without its WAL.
-//  3. Move the WAL to the second name.
-//  4. Rename the copy to the first name. Now each file has one name, and the
-//     old one still has its WAL.
+//  1. Let SQLite copy the old WAL into the old file and remove it, and keep
+//     other connections out from then on.
+//  2. Copy the backup to a new file beside the database, check it, sync it.
+//  3. Give the old file a second name (a hard link), and rename the copy to the
+//     first name.
 //
-// Killed in step 2 or 3, Open says that a restore was interrupted, and the next
-// restore first undoes these steps. A lock keeps other connections out meanwhile.
+// Killed in step 3, the old file has two names. Open refuses such a file, and
+// another restore begins anew. SQLite can't do step 1 in a damaged file; its WAL
+// then gets the second name, too.
 
 // Restored is the result of Restore.
 type Restored struct {
@@ -61,32 +61,26 @@ func Restore(ctx context.Context, path, from string, o engine.Options, now time.
 	if err != nil {
 		return Restored{}, err
 	}
+	if err := d.checkFilesystem(); err != nil {
+		return Restored{}, err
+	}
 	backup, err := d.checkBackup(from)
 	if err != nil {
 		return Restored{}, err
 	}
 	defer d.lockOpening()()
-	release, ok := keepOut(d.path)
-	if !ok {
-		return Restored{}, d.isInUse()
-	}
-	defer release()
-
 	old, err := d.oldFile()
 	if err != nil {
 		return Restored{}, err
 	}
 	if old != nil && os.SameFile(old, backup) {
-		if d.secondName(old) == "" {
-			return Restored{}, &jobs.Error{Kind: jobs.ErrConflict, What: from + " is the database itself"}
-		}
-		return Restored{Path: d.path, Bytes: old.Size()}, d.undoSetAside()
+		return Restored{}, &jobs.Error{Kind: jobs.ErrConflict, What: from + " is the database itself"}
 	}
-	if old != nil {
-		if err := d.undoSetAside(); err != nil {
-			return Restored{}, err
-		}
+	release, err := d.takeOver(old)
+	if err != nil {
+		return Restored{}, err
 	}
+	defer release()
 
 	part := newPart(filepath.Dir(d.path), "."+filepath.Base(d.path)+".")
 	defer func() {
@@ -100,16 +94,16 @@ func Restore(ctx context.Context, path, from string, o engine.Options, now time.
 	} else if err != nil {
 		return Restored{}, err
 	}
-	if old == nil {
-		if err := place(part, d.path, false); err != nil {
-			return Restored{}, backupProblem(err, d.path)
-		}
-		return result, syncDir(filepath.Dir(d.path))
+	if old != nil {
+		result.Kept = d.path + keptMark + now.Format("2006-01-02T15-04-05")
+		err = d.replace(part, result.Kept)
+	} else if err = place(part, d.path, false); err != nil {
+		err = backupProblem(err, d.path)
 	}
-	if result.Kept, err = d.replace(part, now); err != nil {
+	if err != nil {
 		return Restored{}, err
 	}
-	return result, nil
+	return result, syncDir(filepath.Dir(d.path))
 }
 
 // checkBackup returns an error if from can't be a backup.
@@ -142,24 +136,35 @@ func (d *File) oldFile() (fs.FileInfo, error) {
 		return nil, engine.FileError(err, d.path)
 	case !info.Mode().IsRegular():
 		return nil, &jobs.Error{Kind: jobs.ErrConflict, What: d.path + " is not a regular file", Hint: "move it away, then again"}
-	case links(info) > 1 && d.secondName(info) == "":
-		return nil, d.hardLinked(info)
 	}
 	return info, d.checkBeside()
 }
 
-func (d *File) isInUse() error {
+// takeOver makes step 1. SQLite would remove the WAL of an empty file, so such a
+// file keeps it.
+func (d *File) takeOver(old fs.FileInfo) (release func(), err error) {
+	release, ok := keepOut(d.path)
+	if ok && old != nil && old.Size() > 0 {
+		release()
+		if pool, err := Connect(d.path, "rw"); err == nil {
+			_, _ = pool.Exec("PRAGMA wal_checkpoint(TRUNCATE)") // fails if the file is damaged
+			pool.Close()
+		}
+		release, ok = keepOut(d.path)
+	}
+	if ok {
+		return release, nil
+	}
 	e := &jobs.Error{Kind: jobs.ErrConflict, What: "database is in use: " + d.path,
 		Hint: "stop the workers and every other program that uses it, then again"}
 	for _, p := range users(d.sharedPath) {
 		e.Why = append(e.Why, "process "+strconv.Itoa(p.PID)+" ("+p.Name+") has it open")
 	}
 	e.Why = append(e.Why, "nothing was changed")
-	return e
+	return nil, e
 }
 
-// prepare makes the file that will be the database. Errors name the backup,
-// which the user knows.
+// prepare makes the file that will be the database.
 func (d *File) prepare(ctx context.Context, part, from string, old fs.FileInfo) (int64, error) {
 	for _, end := range append([]string{""}, besideEnds...) {
 		err := copyFile(ctx, part+end, from+end)
@@ -167,21 +172,24 @@ func (d *File) prepare(ctx context.Context, part, from string, old fs.FileInfo) 
 			return 0, backupProblem(err, d.path)
 		}
 	}
-	if err := d.checkCopy(ctx, part); err != nil {
-		return 0, d.explainCopy(err, part, from)
+	err := d.checkCopy(ctx, part)
+	if e, ok := errors.AsType[*jobs.Error](err); ok { // name the backup, which the user knows
+		named := *e
+		named.What, named.Code = strings.ReplaceAll(e.What, part, from), "" // advice by code is about --db
+		if errors.Is(e.Kind, jobs.ErrCorrupt) {
+			named.Hint = "an older backup"
+		}
+		return 0, &named
+	}
+	if err != nil {
+		return 0, err
 	}
 	if old != nil {
 		if err := sameRights(part, old); err != nil {
-			uid, _, _ := owner.Of(old)
-			return 0, &jobs.Error{Kind: jobs.ErrPermission, What: "cannot write " + d.path, Err: err,
-				Why: []string{"only root and its owner can replace it"}, Hint: "again as " + owner.UserName(uid)}
+			return 0, backupProblem(err, d.path)
 		}
 	}
-	n, err := sealCopy(ctx, part, d.path)
-	if _, left := os.Lstat(part + "-wal"); err == nil && left == nil {
-		err = &jobs.Error{Kind: jobs.ErrBusy, What: "another process has opened the copy " + part, Hint: "again"}
-	}
-	return n, err
+	return sealCopy(ctx, part, d.path)
 }
 
 func copyFile(ctx context.Context, to, from string) error {
@@ -202,11 +210,8 @@ func copyFile(ctx context.Context, to, from string) error {
 // checkCopy returns an error unless the file is an undamaged database of runner.
 // An older schema is fine, because the next open upgrades it.
 func (d *File) checkCopy(ctx context.Context, part string) error {
-	c, err := New(part, engine.Options{BusyTimeout: d.options.BusyTimeout, UnsafeFS: d.options.UnsafeFS})
+	c, err := New(part, engine.Options{BusyTimeout: d.options.BusyTimeout})
 	if err != nil {
-		return err
-	}
-	if err := c.find(); err != nil {
 		return err
 	}
 	have, prefix, err := c.connectWriter(ctx)
@@ -214,9 +219,7 @@ func (d *File) checkCopy(ctx context.Context, part string) error {
 		if c.conn != nil {
 			c.conn.Close()
 		}
-		if c.write != nil {
-			c.write.Close()
-		}
+		c.Close()
 	}()
 	if err != nil {
 		return err
@@ -239,33 +242,10 @@ func (d *File) checkCopy(ctx context.Context, part string) error {
 	return nil
 }
 
-// explainCopy puts a name that the user typed into an error about the copy: that
-// of the backup, or that of the database if only its place is wrong.
-func (d *File) explainCopy(err error, part, from string) error {
-	e, ok := errors.AsType[*jobs.Error](err)
-	if !ok {
-		return err
-	}
-	named, name := *e, d.path
-	if errors.Is(e.Kind, jobs.ErrSchema) || errors.Is(e.Kind, jobs.ErrCorrupt) {
-		name, named.Code = from, "" // advice by code is about --db
-	}
-	if errors.Is(e.Kind, jobs.ErrCorrupt) {
-		named.Hint = "an older backup"
-	}
-	named.What, named.Subject = strings.ReplaceAll(e.What, part, name), strings.ReplaceAll(e.Subject, part, name)
-	return &named
-}
-
 // sameRights gives the copy the owner and the mode of the old file, so that the
 // users of the database, such as the worker's, can still open it.
 func sameRights(part string, old fs.FileInfo) error {
-	info, err := os.Stat(part)
-	if err != nil {
-		return err
-	}
-	uid, gid, ok := owner.Of(old)
-	if ownUID, ownGID, _ := owner.Of(info); ok && (uid != ownUID || gid != ownGID) {
+	if uid, gid, ok := owner.Of(old); ok {
 		if err := os.Chown(part, uid, gid); err != nil {
 			return err
 		}
@@ -273,93 +253,31 @@ func sameRights(part string, old fs.FileInfo) error {
 	return os.Chmod(part, old.Mode().Perm())
 }
 
-// replace makes steps 2 to 4. If one fails, the old database is back in place.
-func (d *File) replace(part string, now time.Time) (kept string, err error) {
-	if kept, err = d.link(d.path + keptMark + now.Format("2006-01-02T15-04-05")); err != nil {
-		return "", err
+// replace makes step 3. If it fails, the old database is back in place.
+func (d *File) replace(part, kept string) error {
+	if err := os.Link(d.path, kept); err != nil {
+		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot keep the database under the name " + kept, Err: err,
+			Why:  []string{err.Error(), "nothing was changed"},
+			Hint: "move " + d.path + " and the files whose names begin with it away, then again"}
 	}
-	dir := filepath.Dir(d.path)
+	err := ignoreMissing(os.Remove(d.sharedPath))
 	for _, end := range besideEnds {
 		err = cmp.Or(err, ignoreMissing(os.Rename(d.path+end, kept+end)))
 	}
-	err = cmp.Or(err, ignoreMissing(os.Remove(d.sharedPath)))
 	if err == nil {
-		err = syncDir(dir) // so that no power failure keeps step 4 alone
+		err = syncDir(filepath.Dir(d.path)) // so that no power failure keeps the rename alone
 	}
 	if err == nil {
 		err = os.Rename(part, d.path)
 	}
-	if err != nil {
-		return "", cmp.Or(d.undoSetAside(), backupProblem(err, d.path))
-	}
-	return kept, syncDir(dir)
-}
-
-// link gives the old file a second name.
-func (d *File) link(kept string) (string, error) {
-	name := kept
-	for n := 2; ; n++ {
-		err := os.Link(d.path, name)
-		switch {
-		case err == nil:
-			return name, nil
-		case !errors.Is(err, fs.ErrExist):
-			return "", &jobs.Error{Kind: jobs.ErrPermission, What: "cannot keep the database under the name " + name, Err: err,
-				Why:  []string{err.Error(), "nothing was changed"},
-				Hint: "move " + d.path + " and the files whose names begin with it away, then again"}
-		}
-		name = kept + "-" + strconv.Itoa(n)
-	}
-}
-
-// secondName returns the second name that an interrupted restore has left for
-// the file, or nothing.
-func (d *File) secondName(info fs.FileInfo) string {
-	if links(info) < 2 {
-		return ""
-	}
-	dir, base := filepath.Split(d.path)
-	entries, _ := os.ReadDir(dir)
-	for _, entry := range entries {
-		name := entry.Name()
-		if !strings.HasPrefix(name, base+keptMark) && !(strings.HasPrefix(name, "."+base+".") && strings.HasSuffix(name, ".part")) {
-			continue
-		}
-		if other, err := entry.Info(); err == nil && os.SameFile(other, info) {
-			return filepath.Join(dir, name)
-		}
-	}
-	return ""
-}
-
-// undoSetAside undoes steps 2 and 3, if a restore was interrupted there. The
-// second name goes last: Open refuses the file until then.
-func (d *File) undoSetAside() error {
-	old, err := os.Lstat(d.path)
-	if err != nil {
-		return engine.FileError(err, d.path)
-	}
-	second := d.secondName(old)
-	if second == "" {
+	if err == nil {
 		return nil
 	}
 	for _, end := range besideEnds {
-		if _, err := os.Lstat(second + end); err != nil {
-			continue
-		}
-		if _, err := os.Lstat(d.path + end); err == nil {
-			return &jobs.Error{Kind: jobs.ErrConflict, What: d.path + end + " and " + second + end + " exist",
-				Why:  []string{"a restore was interrupted, and another program has written to the database since"},
-				Hint: "move one of the two away, then again"}
-		}
-		if err := os.Rename(second+end, d.path+end); err != nil {
-			return backupProblem(err, d.path+end)
-		}
+		_ = os.Rename(kept+end, d.path+end)
 	}
-	if err := syncDir(filepath.Dir(d.path)); err != nil {
-		return err
-	}
-	return ignoreMissing(os.Remove(second))
+	_ = os.Remove(kept)
+	return backupProblem(err, d.path)
 }
 
 func ignoreMissing(err error) error {
