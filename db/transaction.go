@@ -146,7 +146,7 @@ func (w *writer) reopen(ctx context.Context) error {
 		return err
 	}
 	w.closeConn()
-	conn, err := d.engine.Reconnect(ctx, w == &d.claims)
+	conn, err := d.engine.Reconnect(ctx)
 	if err != nil {
 		return err
 	}

@@ -43,19 +43,6 @@ var moving = time.UnixMilli(1_800_000_000_000)
 func interruptMove(t *testing.T, from, to *db.DB) {
 	ctx := t.Context()
 	fill(t, from)
-	hasty := "PRAGMA busy_timeout = 50"
-	if from.Server() != nil {
-		hasty = "SET lock_timeout = 50"
-	}
-	plain := func(setting string) error {
-		raw := dbtest.RawOf(t, from)
-		defer raw.Close()
-		if _, err := raw.ExecContext(ctx, setting); err != nil {
-			return err
-		}
-		_, err := raw.ExecContext(ctx, dbtest.Text(from, `INSERT INTO enqueue (args, after) VALUES ('["true"]', '[1]')`))
-		return err
-	}
 
 	// Before the first commit, nobody else can write to the source, and both databases stay as they were.
 	cancelled, cancel := context.WithCancel(ctx)
@@ -63,14 +50,14 @@ func interruptMove(t *testing.T, from, to *db.DB) {
 		if done >= of || of < movedTasks-1 {
 			t.Errorf("got progress %d of %d, want fewer of at least %d", done, of, movedTasks-1)
 		}
-		if err := plain(hasty); err == nil {
+		if err := plain(t, from); err == nil {
 			t.Error("plain SQL in the middle of a move: got no error, want one")
 		}
 		cancel()
 	}); !errors.Is(err, context.Canceled) {
 		t.Fatalf("a cancelled move: got error %v, want %v", err, context.Canceled)
 	}
-	if err := plain(hasty); err != nil {
+	if err := plain(t, from); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := to.Count(ctx, jobs.Filter{}); n != 0 || err != nil {
@@ -102,7 +89,7 @@ func interruptMove(t *testing.T, from, to *db.DB) {
 	}
 
 	wantRejected(t, from, "was moved to")
-	if err := plain(hasty); err == nil || !strings.Contains(err.Error(), "was moved to") {
+	if err := plain(t, from); err == nil || !strings.Contains(err.Error(), "was moved to") {
 		t.Fatalf("plain SQL: got %v, want an error with %q", err, "was moved to")
 	}
 	if err := from.Foreign(ctx); !errors.Is(err, jobs.ErrConflict) {
@@ -123,6 +110,21 @@ func interruptMove(t *testing.T, from, to *db.DB) {
 	if err != nil || ids[0] <= movedTasks+5 {
 		t.Errorf("got ids %d, error %v; want ids above %d", ids, err, movedTasks+5)
 	}
+}
+
+// plain adds a task with plain SQL, which waits for locks only shortly.
+func plain(t *testing.T, d *db.DB) error {
+	patience := "PRAGMA busy_timeout = 50"
+	if d.Server() != nil {
+		patience = "SET lock_timeout = 50"
+	}
+	raw := dbtest.RawOf(t, d)
+	defer raw.Close()
+	if _, err := raw.ExecContext(t.Context(), patience); err != nil {
+		return err
+	}
+	_, err := raw.ExecContext(t.Context(), dbtest.Text(d, `INSERT INTO enqueue (args, after) VALUES ('["true"]', '[1]')`))
+	return err
 }
 
 func wantMoved(t *testing.T, from, to *db.DB) {

@@ -30,11 +30,6 @@ func connect(address string, lockTimeout time.Duration) (db.Server, error) {
 		return db.Server{}, &jobs.Error{Kind: jobs.ErrInvalid, What: "the address of the PostgreSQL server cannot be read",
 			Hint: "postgres://USER@HOST:PORT/DATABASE; the password in PGPASSWORD or ~/.pgpass"}
 	}
-	// In the addresses of some other programs, a parameter "schema" names the schema. The hint says that runner's parameter is search_path.
-	if name, ok := config.RuntimeParams["schema"]; ok {
-		return db.Server{}, &jobs.Error{Kind: jobs.ErrInvalid, What: "unknown parameter schema in the address of the PostgreSQL server",
-			Hint: "?search_path=" + name}
-	}
 	if config.ConnectTimeout == 0 || config.ConnectTimeout > connectTimeout {
 		config.ConnectTimeout = connectTimeout
 	}

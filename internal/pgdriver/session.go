@@ -22,9 +22,14 @@ func settings(lockTimeout time.Duration) map[string]string {
 		"search_path":  "pg_catalog", // any value would do, because each statement names the schema of its tables
 		"lock_timeout": strconv.FormatInt(max(lockTimeout.Milliseconds(), 1), 10),
 		// The server ends the sessions of clients whose host died or whose process was stopped, and so releases their locks.
-		"idle_in_transaction_session_timeout": "60s", "tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2",
-		"tcp_keepalives_count": "3",
-		"jit":                  "off", "default_transaction_isolation": "read committed",
+		"idle_in_transaction_session_timeout": "60s",
+		"tcp_keepalives_idle":                 "5",
+		"tcp_keepalives_interval":             "2",
+		"tcp_keepalives_count":                "3",
+		// The session for notifications is idle nearly always.
+		"idle_session_timeout":          "0",
+		"jit":                           "off",
+		"default_transaction_isolation": "read committed",
 	}
 }
 
@@ -41,7 +46,7 @@ func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.Conn
 	text.WriteString(db.SelectBackend)
 	plain := config.Config.Copy()
 	config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		pid, err := lastValue(ctx, conn, stayOpen(conn)+text.String())
+		pid, err := lastValue(ctx, conn, text.String())
 		if err != nil || pid == strconv.FormatUint(uint64(conn.PID()), 10) {
 			return err
 		}
@@ -50,16 +55,6 @@ func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.Conn
 		return checkPooling(ctx, conn, pid, plain)
 	}
 	return config
-}
-
-// stayOpen returns a statement that tells the server not to close an idle session. The session for notifications is idle nearly always.
-// Servers before version 14 do not have this setting and do not close idle sessions.
-func stayOpen(conn *pgconn.PgConn) string {
-	major, _, _ := strings.Cut(conn.ParameterStatus("server_version"), ".")
-	if n, err := strconv.Atoi(major); err != nil || n < 14 {
-		return ""
-	}
-	return "SET idle_session_timeout = 0; "
 }
 
 // errNoRow is the error of lastValue if the connection was closed, without an error, before a row arrived.

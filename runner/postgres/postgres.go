@@ -1,4 +1,4 @@
-// Package postgres lets package runner work on databases on PostgreSQL servers, version 13 or later. Many machines can enqueue and work on
+// Package postgres lets package runner work on databases on PostgreSQL servers, version 14 or later. Many machines can enqueue and work on
 // such a database:
 //
 //	package main

@@ -137,10 +137,8 @@ type Lifecycle interface {
 	Open(ctx context.Context) (*sqlx.Conn, error)
 	// Reader returns the pool of connections that cannot write.
 	Reader() *sqlx.DB
-	// Reconnect replaces a broken connection by a new one. If second is true, it opens the connection of the second writer. Only a server
-	// has a second writer, and this writer only claims tasks. Reconnect returns an error of kind ErrReplaced if the database has other
-	// tables than at Open.
-	Reconnect(ctx context.Context, second bool) (*sqlx.Conn, error)
+	// Reconnect opens a new connection for a writer. It returns an error of kind ErrReplaced if the database has other tables than at Open.
+	Reconnect(ctx context.Context) (*sqlx.Conn, error)
 	// Quit ends all watches.
 	Quit()
 	// BeforeClose prepares for the end of the last connection. The caller calls it before it closes that connection, and calls the returned

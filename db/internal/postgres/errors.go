@@ -26,6 +26,7 @@ const (
 	divisionByZero        = "22012"
 	insufficientPrivilege = "42501"
 	queryCanceled         = "57014" // query_canceled: caused by statement_timeout or pg_cancel_backend
+	deadlockDetected      = "40P01"
 	transactionTimeout    = "25P04" // transaction_timeout: the server ends the session
 	idleInTransaction     = "25P03"
 	writesFrozen          = "55000" // object_not_in_prerequisite_state: a migration has frozen the database, so a trigger rejects the write
@@ -76,11 +77,8 @@ func (s *Server) Explain(err error) error {
 		return err
 	case state == lockNotAvailable:
 		return problem(jobs.ErrBusy, "database is busy:", "again")
-	case state == queryCanceled:
-		return problem(jobs.ErrBusy, "the server cancelled a statement of", "again, or a longer statement_timeout for this user",
-			firstLine(err), "nothing was written")
-	case state == "40P01" || state == "40001":
-		return problem(jobs.ErrBusy, "another transaction was in the way in", "again", firstLine(err), "nothing was written")
+	case state == queryCanceled || state == deadlockDetected:
+		return problem(jobs.ErrBusy, "the server cancelled a statement of", "again", firstLine(err), "nothing was written")
 	case state == "28P01" || state == "28000":
 		return problem(jobs.ErrPermission, "the server rejects this user or password:",
 			"PGPASSWORD, ~/.pgpass, or another user in the address", firstLine(err))
@@ -90,11 +88,8 @@ func (s *Server) Explain(err error) error {
 		return problem(jobs.ErrSchema, fmt.Sprintf("the tables are not those of schema %d:", schema.Version(schema.Postgres)),
 			"another schema, with ?search_path=NAME", firstLine(err))
 	case state == insufficientPrivilege:
-		hint := "GRANT CREATE ON DATABASE … TO …"
-		if grant := s.grant.Load(); grant != nil {
-			hint = *grant
-		}
-		return problem(jobs.ErrPermission, "the user lacks a permission in", hint, firstLine(err))
+		return problem(jobs.ErrPermission, "the user lacks a permission in", "the rights that docs/postgres.md lists for each role",
+			firstLine(err))
 	case state == "25006":
 		return problem(jobs.ErrPermission, "the server is read only:",
 			"the address of the primary server, or target_session_attrs=read-write", firstLine(err))
@@ -104,32 +99,10 @@ func (s *Server) Explain(err error) error {
 		return problem(jobs.ErrInvalid, "there is a pooler between this program and",
 			"the address of the server itself, or a pool in session mode",
 			firstLine(err), "locks, prepared statements and LISTEN need a connection to the server itself")
-	case strings.HasPrefix(state, "XX"):
-		return problem(jobs.ErrCorrupt, "the server reports damaged data:", "the log of the server", firstLine(err))
 	case isLost(err):
 		return problem(jobs.ErrBusy, "no connection to", "again: each call tries to connect", firstLine(err))
 	}
 	return err
-}
-
-// grantFor returns the GRANT for the right that the role lacks. If the schema does not exist, this is the right to create the schema. If
-// the schema has no tables, it is the right to create tables in the schema. If the tables exist, it is the right to use the tables.
-func grantFor(hasSchema, hasTables bool, schema, role, database string) string {
-	to := " TO " + Identifier(role)
-	switch {
-	case !hasSchema:
-		return "GRANT CREATE ON DATABASE " + Identifier(database) + to
-	case !hasTables:
-		return "GRANT CREATE ON SCHEMA " + schema + to
-	}
-	return "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA " + schema + to
-}
-
-// needsOwner returns the error for tables that the present role may not upgrade.
-func (s *Server) needsOwner(have int, err error) error {
-	return &jobs.Error{Kind: jobs.ErrPermission, What: "only the owner of the tables can upgrade " + s.Name(), Err: err,
-		Why:  []string{fmt.Sprintf("their schema is %d, this program needs %d", have, schema.Version(schema.Postgres)), firstLine(err)},
-		Hint: "open the database once as the role that owns the tables"}
 }
 
 // firstLine returns the line of an error's text that names the cause. With
@@ -144,18 +117,10 @@ func firstLine(err error) string {
 			lines = append(lines, line)
 		}
 	}
-	var answer interface {
-		error
-		SQLState() string
-	}
-	if errors.As(err, &answer) {
-		text, _, _ := strings.Cut(answer.Error(), "\n")
-		if i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, text) }); i >= 0 {
-			return lines[i]
+	for _, line := range slices.Backward(lines) {
+		if !strings.Contains(line, "tls error") {
+			return line
 		}
-	}
-	if i := slices.IndexFunc(lines, func(line string) bool { return !strings.Contains(line, "tls error") }); i >= 0 {
-		return lines[i]
 	}
 	return strings.Join(lines, "; ")
 }

@@ -8,10 +8,8 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -32,21 +30,18 @@ import (
 // SelectBackend returns the id of the server process of a connection.
 const SelectBackend = `SELECT pg_backend_pid()`
 
-// serverVersion reads the version of the server, whether the table [1] and the schema [2] exist, the time of the server, whether this role
-// may use the schema, and the names of the role and of the database. selectOurs reads the version of the tables and the id of the database.
-// setVersion sets the version. hasSchema reports whether a schema exists.
+// serverVersion reads the version of the server, whether the table [1] exists, and the time of the server. selectOurs reads the version of
+// the tables and the id of the database. setVersion sets the version. hasSchema reports whether a schema exists.
 var (
-	serverVersion = sqltext.Query(`SELECT CAST(current_setting('server_version_num') AS bigint),
-	CASE WHEN has_schema_privilege(to_regnamespace(?2), 'USAGE') THEN to_regclass(?1) IS NOT NULL ELSE false END,
-	CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint),
-	to_regnamespace(?2) IS NOT NULL, coalesce(has_schema_privilege(to_regnamespace(?2), 'USAGE'), true), current_user, current_database()`)
+	serverVersion = sqltext.Query(`SELECT CAST(current_setting('server_version_num') AS bigint), to_regclass(?) IS NOT NULL,
+	CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)`)
 	selectOurs = sqltext.Query(`SELECT version, id FROM {runner_schema}`)
 	setVersion = sqltext.Command(`UPDATE {runner_schema} SET version = ?`)
 	hasSchema  = sqltext.Query(`SELECT to_regnamespace(?) IS NOT NULL`)
 )
 
 // oldestVersion is the oldest version of PostgreSQL that is supported.
-const oldestVersion = 130000
+const oldestVersion = 140000
 
 // Server is a database on a PostgreSQL server. It implements engine.Engine.
 type Server struct {
@@ -54,13 +49,12 @@ type Server struct {
 	options      engine.Options
 	address      string
 	begins       begins
-	lock         int64                  // number of the advisory lock that all writers of the schema take
-	sql          *sqltext.Dialect       // dialect that renders the statements
-	version      int64                  // version of PostgreSQL, such as 150004
-	skew         time.Duration          // how far the clock of this host was ahead of the server's clock at the last connect
-	id           string                 // id of the database, which does not change when the server gets another address
-	dir          string                 // directory on this host for the files of the database
-	grant        atomic.Pointer[string] // the GRANT that gives this role the rights that it needs; nil before the first connection
+	lock         int64            // number of the advisory lock that all writers of the schema take
+	sql          *sqltext.Dialect // dialect that renders the statements
+	version      int64            // version of PostgreSQL, such as 150004
+	skew         time.Duration    // how far the clock of this host was ahead of the server's clock at the last connect
+	id           string           // id of the database, which does not change when the server gets another address
+	dir          string           // directory on this host for the files of the database
 	created      bool
 	upgradedFrom int // version of the schema before Open upgraded it; 0 if Open upgraded nothing
 
@@ -142,9 +136,6 @@ func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
 	}
 	s.created, s.upgradedFrom = have == 0, have
 	if err := s.migrate(ctx, conn); err != nil {
-		if have > 0 && sqlState(err) == insufficientPrivilege {
-			return nil, s.needsOwner(have, err)
-		}
 		return nil, s.Explain(err)
 	}
 	_, err = s.connect(ctx, conn)
@@ -153,44 +144,24 @@ func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
 
 // connect checks a new connection. It returns the version of the schema, or 0 if there is none.
 func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err error) {
-	var some, hasSchema, usable bool
-	var role, database string
-	s.skew, err = measureSkew(func() (at time.Time, err error) {
-		var ms int64
-		err = conn.QueryRowxContext(ctx, s.sql.Text(serverVersion), s.Schema+".runner_schema", s.Schema).Scan(&s.version, &some, &ms,
-			&hasSchema, &usable, &role, &database)
-		return time.UnixMilli(ms), err
-	})
-	if err != nil {
+	var some bool
+	var ms int64
+	sent := time.Now()
+	if err := conn.QueryRowxContext(ctx, s.sql.Text(serverVersion), s.Schema+".runner_schema").Scan(&s.version, &some, &ms); err != nil {
 		return 0, s.Explain(err)
 	}
-	s.grant.Store(new(grantFor(hasSchema, some, s.Schema, role, database)))
-	if !usable {
-		return 0, &jobs.Error{Kind: jobs.ErrPermission,
-			What: fmt.Sprintf("the user %s may not use the schema %s of %s", role, s.Schema, s.Name()),
-			Hint: fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", s.Schema, Identifier(role))}
-	}
+	s.skew = skew(time.UnixMilli(ms), sent, time.Now())
 	if err := checkSkew(s.skew, s.Name()); err != nil && !s.options.ReadOnly {
 		return 0, err
 	}
 	if s.version < oldestVersion {
 		return 0, &jobs.Error{Kind: jobs.ErrSchema, What: fmt.Sprintf("PostgreSQL %d is too old", s.version/10000),
-			Why: []string{s.Name(), "13 or later is needed"}}
+			Why: []string{s.Name(), "14 or later is needed"}}
 	}
 	if !some {
 		return 0, nil
 	}
-	var id string
-	if err := conn.QueryRowxContext(ctx, s.sql.Text(selectOurs)).Scan(&have, &id); err != nil {
-		return 0, s.Explain(err)
-	}
-	if s.id == "" {
-		s.id = id
-	}
-	if s.id != id {
-		return 0, s.replaced()
-	}
-	if err := s.checkNewer(have); err != nil {
+	if have, err = s.tables(ctx, conn); err != nil {
 		return 0, err
 	}
 	if s.dir == "" {
@@ -199,40 +170,41 @@ func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err er
 	return have, err
 }
 
-// checkNewer returns an error if the parameter "have", the version of a schema, is higher than the version that this program writes.
-func (s *Server) checkNewer(have int) error {
-	want := schema.Version(schema.Postgres)
-	if have <= want {
-		return nil
+// tables returns the version of the tables. It returns an error if they are not those that Open has found, or if a newer program made them.
+func (s *Server) tables(ctx context.Context, conn *sqlx.Conn) (have int, err error) {
+	var id string
+	if err := conn.QueryRowxContext(ctx, s.sql.Text(selectOurs)).Scan(&have, &id); err != nil {
+		return 0, s.Explain(err)
 	}
-	return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NewerServer, Subject: s.Name(),
-		What: s.Name() + " was written by a newer runner",
-		Why:  []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)},
-		Hint: "upgrade this program, or use another database"}
+	if s.id == "" {
+		s.id = id
+	}
+	want := schema.Version(schema.Postgres)
+	switch {
+	case s.id != id:
+		return 0, s.replaced()
+	case have > want:
+		return 0, &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NewerServer, Subject: s.Name(),
+			What: s.Name() + " was written by a newer runner",
+			Why:  []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)},
+			Hint: "upgrade this program, or use another database"}
+	}
+	return have, nil
 }
 
 // Reconnect opens a new connection. It returns an error if the address now leads to another database, or to a schema of another version.
-func (s *Server) Reconnect(ctx context.Context, second bool) (conn *sqlx.Conn, err error) {
-	if conn, err = s.write.Connx(ctx); err != nil {
+func (s *Server) Reconnect(ctx context.Context) (*sqlx.Conn, error) {
+	conn, err := s.write.Connx(ctx)
+	if err != nil {
 		return nil, s.Explain(err)
 	}
-	var have int
-	if second {
-		var id string
-		if err = conn.QueryRowxContext(ctx, s.sql.Text(selectOurs)).Scan(&have, &id); err == nil && id != s.id {
-			err = s.replaced()
-		} else if err == nil {
-			err = s.checkNewer(have)
-		}
-	} else {
-		have, err = s.connect(ctx, conn)
-	}
+	have, err := s.tables(ctx, conn)
 	if err == nil && have != schema.Version(schema.Postgres) {
 		err = s.replaced()
 	}
 	if err != nil {
 		conn.Close()
-		return nil, s.Explain(err)
+		return nil, err
 	}
 	return conn, nil
 }
@@ -344,34 +316,6 @@ func (s *Server) Within(q engine.Querier, use engine.Use) error {
 			Hint: "begin it on a handle that was opened with this address"}
 	case err != nil:
 		return s.Explain(err)
-	}
-	return nil
-}
-
-// selectServerTriggers lists the triggers in the schema.
-var selectServerTriggers = sqltext.Query(`SELECT relname, tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
-WHERE NOT tgisinternal AND relnamespace = to_regnamespace(?) ORDER BY tgname`)
-
-// CheckSchema returns an error if somebody has added a trigger to one of runner's tables, because writes of workers would run this
-// trigger.
-func (s *Server) CheckSchema(ctx context.Context) error {
-	type trigger struct {
-		Table string `db:"relname"`
-		Name  string `db:"tgname"`
-	}
-	var all []trigger
-	if err := s.read.SelectContext(ctx, &all, s.sql.Text(selectServerTriggers), s.Schema); err != nil {
-		return s.Explain(err)
-	}
-	names := schema.Names()
-	own := []string{"enqueue_insert", "schedules_keep", "tasks_reopened"}
-	for _, trigger := range all {
-		if !slices.Contains(own, trigger.Name) && slices.Contains(names, trigger.Table) {
-			return &jobs.Error{Kind: jobs.ErrSchema, What: fmt.Sprintf("%s has a trigger %q on runner's %s", s.Name(), trigger.Name,
-				trigger.Table),
-				Why:  []string{"whoever did that controls what workers run; nothing was changed"},
-				Hint: fmt.Sprintf("DROP TRIGGER %q, if you know whose it is", trigger.Name)}
-		}
 	}
 	return nil
 }

@@ -14,14 +14,6 @@ import (
 // maxSkew is the largest accepted difference between the clock of a host and the server's clock.
 const maxSkew = time.Minute
 
-// measureSkew returns the time by which the clock of this host is ahead of another clock. The parameter "ask" is a function that reads this
-// other clock.
-func measureSkew(ask func() (time.Time, error)) (time.Duration, error) {
-	sent := time.Now()
-	at, err := ask()
-	return skew(at, sent, time.Now()), err
-}
-
 // skew returns the time by which the clock of this host is ahead of the server's clock. The parameter "at" is a time of the server's clock.
 // The server read its clock at some moment between the times "sent" and "answered" of this host's clock. The exact moment is unknown, so
 // skew returns the smallest possible difference.

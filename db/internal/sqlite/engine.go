@@ -126,7 +126,7 @@ func (d *File) Open(ctx context.Context) (*sqlx.Conn, error) {
 }
 
 // Reconnect opens the file again after an I/O error. The new file descriptor may work although the old one failed.
-func (d *File) Reconnect(ctx context.Context, _ bool) (*sqlx.Conn, error) {
+func (d *File) Reconnect(ctx context.Context) (*sqlx.Conn, error) {
 	// forget the log and the shared memory: SQLite removes these files at the last close, and the next open creates new ones
 	d.companions.Store(nil)
 	if err := d.write.Close(); err != nil {
