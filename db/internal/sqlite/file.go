@@ -49,7 +49,7 @@ func (d *File) find() error {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) && d.options.Create {
-		if err := cmp.Or(d.checkDir(false), d.checkInitLock()); err != nil {
+		if err := d.checkDir(false); err != nil {
 			return err
 		}
 		var file *os.File

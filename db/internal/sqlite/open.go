@@ -175,7 +175,7 @@ func (d *File) initialise(ctx context.Context) error {
 // WAL mode, and the switch ignores the busy handler of SQLite. So a lock file lets only one process at a time make the call. Without the
 // lock file, a process may fail if several processes open a new file at the same time (measured with eight processes: 1 of 96 failed).
 func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
-	if err := cmp.Or(d.MakeDir(), d.checkDir(false), d.checkInitLock()); err != nil {
+	if err := cmp.Or(d.MakeDir(), d.checkDir(false), d.checkBeside()); err != nil {
 		return err
 	}
 	lock := flock.New(d.initLock(), flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|owner.NoFollow|owner.NoBlock))

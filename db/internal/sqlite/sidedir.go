@@ -78,25 +78,13 @@ func (d *File) checkDir(shared bool) error {
 // the tables.
 func (d *File) initLock() string { return d.Dir() + "/init.lock" }
 
-// checkInitLock refuses anything but a regular file: flock would open whatever
-// a link leads to.
-func (d *File) checkInitLock() error {
-	info, err := os.Lstat(d.initLock())
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() {
-		return nil
-	}
-	if err != nil {
-		return engine.FileError(err, d.initLock())
-	}
-	return &jobs.Error{Kind: jobs.ErrPermission, What: d.initLock() + " is not a regular file", Hint: "rm " + d.initLock()}
-}
-
-// checkBeside refuses a log, a WAL-index or a journal that isn't a regular file.
+// checkBeside refuses a log, a WAL-index, a journal or a lock file that isn't a
+// regular file: we would open whatever a link leads to.
 func (d *File) checkBeside() error {
-	for _, name := range []string{d.logPath, d.sharedPath, d.path + "-journal"} {
+	for _, name := range []string{d.logPath, d.sharedPath, d.path + "-journal", d.initLock()} {
 		if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
 			return &jobs.Error{Kind: jobs.ErrPermission, What: name + " is not a regular file",
-				Why: []string{"SQLite writes to it; nothing was changed"}, Hint: "rm " + name + ", if no process uses it"}
+				Why: []string{"runner would write to it; nothing was changed"}, Hint: "rm " + name + ", if no process uses it"}
 		}
 	}
 	return nil

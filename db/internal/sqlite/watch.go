@@ -83,68 +83,56 @@ type watch struct {
 	paceChanged chan struct{}
 }
 
-// eventPauses are the pauses before the checks after an event. The event comes when a process writes to the log, and the commit becomes
-// visible a little later. With an fsync on a busy disk, this delay is tens or hundreds of milliseconds.
-var eventPauses = [...]time.Duration{0, 250 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond,
+// eventPauses are the pauses before the checks after the first one, which follows
+// an event at once. The event comes when a process writes to the log, and the
+// commit becomes visible a little later. With an fsync on a busy disk, this delay
+// is tens or hundreds of milliseconds.
+var eventPauses = [...]time.Duration{250 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond,
 	2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond,
 	160 * time.Millisecond, 320 * time.Millisecond}
 
-// foundPause is an index in eventPauses. After a check that has found a commit, the pauses continue at this index, or at a later one.
-const foundPause = 4
+// foundPause is an index in eventPauses. After a check that has found a commit,
+// the pauses continue at this index, or at a later one: that commit may be an
+// earlier one.
+const foundPause = 3
 
-func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan struct{}) {
-	ticker := time.NewTicker(w.every)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
+func (w *watch) run(ctx context.Context, events, quit <-chan struct{}) {
+	for next := len(eventPauses); ; {
+		pause := w.every
+		if next < len(eventPauses) {
+			pause = eventPauses[next]
+			next++
+		}
+		event, ok := w.sleep(ctx, pause, events, quit)
+		if event {
+			next = 0
+		}
+		if rest := slowPace - time.Since(w.checkedAt); ok && rest > 0 && w.db.slow.Load() {
+			_, ok = w.sleep(ctx, rest, nil, quit)
+		}
+		if !ok {
 			return
-		case <-quit:
-			return
-		case <-ticker.C:
-			w.check()
-		case <-w.paceChanged:
-			w.check()
-		case <-events:
-			if !w.await(ctx, events, quit) {
-				return
-			}
+		}
+		if w.check() {
+			next = max(next, foundPause)
 		}
 	}
 }
 
-// await checks for the commit that has caused an event. There may be no such commit, because checkpoints and rollbacks cause events, too.
-// The first commit that await finds may be an earlier one, so await continues to check, but less often. A new event starts the sequence of
-// pauses again. await returns false if the watch must end.
-func (w *watch) await(ctx context.Context, events, quit <-chan struct{}) bool {
-	for i := 0; i < len(eventPauses); i++ {
-		if rest := slowPace - time.Since(w.checkedAt); rest > 0 && w.db.slow.Load() {
-			select {
-			case <-time.After(rest):
-			case <-w.paceChanged:
-			case <-ctx.Done():
-				return false
-			case <-quit:
-				return false
-			}
-		}
-		if eventPauses[i] > 0 {
-			select {
-			case <-time.After(eventPauses[i]):
-			case <-events:
-				i = 0
-			case <-w.paceChanged:
-			case <-ctx.Done():
-				return false
-			case <-quit:
-				return false
-			}
-		}
-		if w.check() {
-			i = max(i, foundPause-1)
-		}
+// sleep ends early at an event, and when the pace changes. ok is false if the
+// watch must end.
+func (w *watch) sleep(ctx context.Context, pause time.Duration, events, quit <-chan struct{}) (event, ok bool) {
+	select {
+	case <-time.After(pause):
+	case <-w.paceChanged:
+	case <-events:
+		return true, true
+	case <-ctx.Done():
+		return false, false
+	case <-quit:
+		return false, false
 	}
-	return true
+	return false, true
 }
 
 // check calls notify if there was a commit since the last check, and reports
