@@ -29,7 +29,7 @@ func newFloorTest(t *testing.T) *floorTest {
 	f := &floorTest{T: t, d: d, raw: dbtest.RawOf(t, d), now: moving}
 	t.Cleanup(func() { f.raw.Close() })
 	var err error
-	f.w, err = d.Register(ctx, db.WorkerInfo{Name: "w", Lease: time.Minute, StartedAt: moving}, []db.ClaimJob{{Job: "command"}})
+	f.w, err = d.Register(ctx, db.WorkerInfo{Name: "w", Lease: time.Hour, StartedAt: moving}, []db.ClaimJob{{Job: "command"}})
 	testkit.NoError(t, err)
 	f.cycle()
 	other := dbtest.RawOf(t, d)
@@ -76,7 +76,7 @@ func (f *floorTest) insert(n int, options ...jobs.Option) (ids []int64) {
 // cycle claims up to ten tasks, as a worker without other tasks does.
 func (f *floorTest) cycle(finish ...db.Finish) db.CycleResult {
 	f.Helper()
-	done, err := f.w.Cycle(f.Context(), db.Cycle{Now: f.now, Look: true, Finish: finish, Claim: db.Claim{Free: 10, Lease: time.Minute}})
+	done, err := f.w.Cycle(f.Context(), db.Cycle{Now: f.now, Look: true, Finish: finish, Claim: db.Claim{Free: 10, Lease: time.Hour}})
 	testkit.NoError(f.T, err)
 	return done
 }
@@ -96,7 +96,7 @@ func TestAClaimWithFloorsTakesNewTasksInOrder(t *testing.T) {
 	other := f.insert(1, jobs.Queue("other"))
 	got := claimedIDs(f.cycle())
 	testkit.Equal(t, "claimed tasks of the known queue", got, []int64{high[0], high[1], usual[0], usual[1], low[0], low[1]})
-	f.now = f.now.Add(time.Second)
+	f.now = f.now.Add(10 * time.Minute) // on a slow machine the next look is up to five minutes away
 	got = claimedIDs(f.cycle()) // this cycle looks for new queues
 	testkit.Equal(t, "claimed tasks of the new queue", got, other)
 }
