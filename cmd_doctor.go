@@ -31,7 +31,7 @@ a health check in a Dockerfile: HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
   integrity    result of SQLite's quick_check; with --full: integrity_check
   wal          size of the write-ahead log; processes that keep it large
   clock        whether the clock is behind the times in the database, or jumped
-  workers      running and lost workers, last heartbeat, outdated programs
+  workers      running and lost workers, outdated programs
   queues       paused queues, and queues without a worker
   schedules    late or failed schedules, skipped ticks
   backup       age of the last copy by runner backup

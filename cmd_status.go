@@ -14,7 +14,7 @@ func statusCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Category: "Inspect", Usage: "show queues, workers and problems",
 		UsageText: "runner status [-q NAME]... [-f] [--format TEMPLATE]",
-		Flags: []cli.Flag{cli.Repeated("queue q", "NAME", "print this queue only, with numbers of the last hour; repeatable",
+		Flags: []cli.Flag{cli.Repeated("queue q", "NAME", "print this queue only; repeatable",
 			cli.One(cli.ParseQueue)),
 			cli.BoolOption("follow f", "draw the status again every 2s, until ^C"),
 			cli.FormatOption()},
@@ -38,18 +38,10 @@ COLUMNS
   paused                          no task of the queue starts (runner resume)
   limit                           the queue is at its limit (runner limit list)
   SLOTS                           busy slots/all slots
-  With -q, for the last hour:
-  STARTS     number of attempts that started
-  WAIT       time between the due time and the start of a task: median and 95th
-             percentile
-  RUN        duration of each task's last attempt: median and 95th percentile
-  LIMIT      limit of the queue: running/maximum, starts/time
 
-The numbers for -q are exact if at most 10,000 tasks of all queues ended in the
-last hour. If more tasks ended, the numbers describe the last 10,000 of them,
-and STARTS is an estimate from counters. A narrow terminal omits some columns.
-In a pipe, tabs separate the fields of a line. The first field is queue, worker,
-schedule or problem; the other fields have the order of --json.`,
+A narrow terminal omits some columns. In a pipe, tabs separate the fields of a
+line. The first field is queue, worker, schedule or problem; the other fields
+have the order of --json.`,
 		Action: cli.Action(a, false, readStatusOptions, runStatus),
 	}
 }

@@ -106,7 +106,8 @@ var layers = []layer{
 	{path: "internal/admin", ours: []string{"runner", "db", "db/transfer", "jobs", "internal/access", "internal/lifecycle",
 		"internal/supervisor", "internal/taskoption", "internal/taskspec"}},
 	{path: "internal/present", ours: []string{"runner", "internal/search", "internal/timetext", "internal/admin", "internal/taskspec",
-		"jobs", "internal/errcode", "internal/humanize", "internal/pattern"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+		"internal/lifecycle", "jobs", "internal/errcode", "internal/humanize", "internal/pattern"},
+		others: []string{"al.essio.dev/pkg/shellescape"}},
 	// web must not import db; it uses runner and internal/admin instead.
 	{path: "internal/term", ours: []string{"internal/humanize", "jobs"},
 		others: []string{"golang.org/x/term", "github.com/mattn/go-runewidth"}},

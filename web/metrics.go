@@ -14,6 +14,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/present"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -114,7 +115,7 @@ func (h *handler) collect(ctx context.Context) (*collection, error) {
 		return nil, err
 	}
 	problem := c.gauge("runner_server_problem", "1 for each condition on the server that needs attention.")
-	for _, p := range admin.ServerProblems(health, c.at) {
+	for _, p := range present.ServerProblems(health, c.at) {
 		problem.add(1, "code", p.Code)
 	}
 	return c, nil

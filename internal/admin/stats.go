@@ -18,14 +18,6 @@ type HistoryPoint = db.HistoryPoint
 // Total counts the ended attempts of one job in one queue that had the same result, since the database was created.
 type Total = db.Total
 
-// QueueStats are statistics about a queue in the last hour.
-type QueueStats = db.QueueStats
-
-// StatsOf returns the statistics of a queue.
-func StatsOf(ctx context.Context, r *runner.Runner, queue string) (QueueStats, error) {
-	return Store(r).QueueStats(ctx, queue, time.Now())
-}
-
 // TimeBucket describes the tasks that ended within a period. The durations come from a sample of these tasks. A wait is the time from the
 // due time of a task to its start.
 type TimeBucket struct {

@@ -13,7 +13,6 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
-	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -30,7 +29,6 @@ const (
 	walWarn      = 64 << 20           // warn if the write-ahead log has more bytes: a reader probably keeps SQLite from truncating it
 	diskWarn     = 1 << 30            // warn if the disk has fewer free bytes; for a disk below 50 GiB, the limit is 2 % of its size
 	clockSlack   = 5 * time.Second    // do not warn if two clocks, or two readings of one clock, differ by at most this time
-	maxTickDelay = time.Minute        // warn if the tick of a schedule is overdue by more than this
 	backupWarn   = 8 * 24 * time.Hour // warn if the last backup is older than this
 	otherTimeout = time.Second        // maximum time for reading one of the databases in Doctor.Others
 )
@@ -44,7 +42,7 @@ type Doctor struct {
 	Others    []string // paths of other databases, which runner would use without --db and without environment variables
 	OpenError error    // why the database cannot be opened; nil if it can
 
-	status *view.Status // see readStatus
+	status *present.Status // see readStatus
 }
 
 // reportFunc prints the result of a check. The parameter "try" is a command or value that the user can type, or an empty string.
@@ -57,26 +55,20 @@ type check struct {
 	open bool // whether the check reads the database
 }
 
-// checks returns the checks for this database. A database on a server has other checks than a file. The order of the checks is a part of
-// the JSON format.
+// checks returns the checks for this database. doctor checks a file of this host
+// itself, and leaves the files of a server to the tools of the server. The order
+// of the checks is a part of the JSON format.
 func (d *Doctor) checks() []check {
 	tasks := []check{{"clock", d.clock, true}, {"workers", d.workers, true}, {"queues", d.queues, true}, {"schedules", d.schedules, true}}
 	other := check{"other db", d.otherDB, false}
-	if d.hasLocalFile() {
-		file := []check{{"database", d.database, false}, {"filesystem", d.filesystem, false}, {"permissions", d.permissions, false},
-			{"integrity", d.integrity, true}, {"wal", d.wal, true}}
-		return slices.Concat(file, tasks, []check{{"backup", d.backup, true}, other})
+	if !admin.ParseAddress(d.Path).LocalFile() {
+		server := []check{{"database", d.server, false}, {"sessions", d.sessions, true}, {"integrity", d.tables, true}}
+		return append(slices.Concat(server, tasks), other)
 	}
-	writers := "roles with write access to the tables can run commands as the users of the workers"
-	server := []check{{"database", d.server, false}, {"sessions", d.sessions, true},
-		{"filesystem", reportsOnly("managed by the server"), false}, {"permissions", reportsOnly(writers), false},
-		{"integrity", d.tables, true}, {"wal", reportsOnly("managed by the server"), true}}
-	return slices.Concat(server, tasks, []check{{"backup", reportsOnly("made by the tools of the server"), true}, other})
+	file := []check{{"database", d.database, false}, {"filesystem", d.filesystem, false}, {"permissions", d.permissions, false},
+		{"integrity", d.integrity, true}, {"wal", d.wal, true}}
+	return append(slices.Concat(file, tasks), check{"backup", d.backup, true}, other)
 }
-
-// hasLocalFile reports whether the database is a file of this host. doctor checks such a file itself, and leaves the files of a server to
-// the tools of the server.
-func (d *Doctor) hasLocalFile() bool { return admin.ParseAddress(d.Path).LocalFile() }
 
 // Run runs every check and passes each result to print.
 func (d *Doctor) Run(ctx context.Context, print func(Check) error) error {
@@ -244,14 +236,9 @@ func (d *Doctor) clock(ctx context.Context, report reportFunc) error {
 			humanize.Clock(latest, d.Now)), "timedatectl status")
 		return nil
 	}
-	pauses, err := d.Runner.Pauses(ctx)
-	if err != nil {
+	s, err := d.readStatus(ctx)
+	if err != nil || reportProblems(s.Problems, report, "deletion_paused") {
 		return err
-	}
-	if pause, ok := pauses[runner.DeletionPause]; ok {
-		report(Warn, "workers delete no old tasks for an hour: "+pause.Reason,
-			"timedatectl status; if the clock is right: runner resume --deletion")
-		return nil
 	}
 	report(OK, "no time in the database is in the future", "")
 	return nil
@@ -259,9 +246,9 @@ func (d *Doctor) clock(ctx context.Context, report reportFunc) error {
 
 // readStatus reads the status once for all checks, so that they describe the
 // same moment.
-func (d *Doctor) readStatus(ctx context.Context) (*view.Status, error) {
+func (d *Doctor) readStatus(ctx context.Context) (*present.Status, error) {
 	if d.status == nil {
-		s, err := view.ReadStatus(ctx, d.Runner, d.Now, nil)
+		s, err := present.ReadStatus(ctx, d.Runner, d.Now, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -275,31 +262,18 @@ func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
 	if err != nil {
 		return err
 	}
-	seen, err := admin.Store(d.Runner).LastHeartbeat(ctx)
-	if err != nil {
-		return err
-	}
-	now, later := 0, 0 // numbers of tasks that need a worker now, or will need one later
+	now := admin.Ticking(s.Schedules) // number of tasks and schedules that need a worker now
 	for _, q := range s.Queues {
 		now += q.Counts[jobs.Pending] + q.Counts[jobs.Running]
-		later += q.Counts[jobs.Scheduled] + q.Counts[jobs.Retrying] + q.Counts[jobs.Blocked]
 	}
-	last := "no worker has ever run"
-	if !seen.IsZero() {
-		last = "no worker has run for " + humanize.Age(d.Now.Sub(seen))
+	absent := report
+	if now > 0 {
+		absent = func(_, message, try string) { report(Fail, message, try) }
 	}
-	switch {
-	case s.Alive > 0:
+	if s.Alive > 0 {
 		report(OK, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.Alive, "worker"), s.Busy, s.Slots), "")
-	case now > 0:
-		report(Fail, fmt.Sprintf("%s; %s", last, humanize.TasksWait(now)), "systemctl status runner     or: runner work")
-	case admin.Ticking(s.Schedules) > 0:
-		report(Fail, last+"; "+humanize.Does(admin.Ticking(s.Schedules), "schedule", "ticks", "tick"),
-			"systemctl status runner     or: runner work")
-	case later > 0:
-		report(Warn, fmt.Sprintf("%s; %s later", last, humanize.TasksWait(later)), "systemctl status runner     or: runner work")
-	default:
-		report(Warn, last+"; no task waits", "")
+	} else if !reportProblems(s.Problems, absent, "no_worker") {
+		report(Warn, "no worker runs; no task waits", "")
 	}
 	reportProblems(s.Problems, report, "lost_worker", "stuck", "cursor_behind")
 	oldPrograms(s.Workers, report)
@@ -345,15 +319,7 @@ func (d *Doctor) schedules(ctx context.Context, report reportFunc) error {
 	if err != nil {
 		return err
 	}
-	ok := !reportProblems(s.Problems, report, "schedule_")
-	for _, schedule := range s.Schedules {
-		if late := d.Now.Sub(schedule.NextAt); s.Alive > 0 && !schedule.NextAt.IsZero() && late > maxTickDelay {
-			ok = false
-			report(Warn, fmt.Sprintf("schedule %s was due %s ago and has not ticked", schedule.Name, humanize.Age(late)),
-				"runner schedule show "+schedule.Name)
-		}
-	}
-	if ok {
+	if !reportProblems(s.Problems, report, "schedule_") {
 		report(OK, humanize.Plural(len(s.Schedules), "schedule"), "")
 	}
 	return nil

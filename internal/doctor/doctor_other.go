@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/view"
+	"example.com/runner/internal/present"
 	"example.com/runner/runner"
 )
 
@@ -37,7 +37,7 @@ func countUnfinished(ctx context.Context, path string) (tasks, workers int, err 
 		return 0, 0, err
 	}
 	defer r.Close()
-	s, err := view.ReadStatus(ctx, r, time.Now(), nil)
+	s, err := present.ReadStatus(ctx, r, time.Now(), nil)
 	for _, q := range s.Queues {
 		for _, n := range q.Counts {
 			tasks += n

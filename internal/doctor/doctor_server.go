@@ -6,16 +6,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/present"
 )
-
-// reportsOnly returns a check that always reports the same message. It takes the place of a check that runner leaves to the server.
-func reportsOnly(message string) func(context.Context, reportFunc) error {
-	return func(_ context.Context, report reportFunc) error {
-		report(OK, message, "")
-		return nil
-	}
-}
 
 // server implements the check "database" for a database on a server.
 func (d *Doctor) server(_ context.Context, report reportFunc) error {
@@ -36,16 +27,16 @@ func (d *Doctor) server(_ context.Context, report reportFunc) error {
 
 // sessions reports transactions that have been open for too long.
 func (d *Doctor) sessions(ctx context.Context, report reportFunc) error {
-	health, err := admin.Store(d.Runner).Health(ctx, d.Now)
+	s, err := d.readStatus(ctx)
 	if err != nil {
 		return err
 	}
-	problems := present.ServerProblems(health, d.Now)
-	for _, p := range problems {
-		report(Warn, p.Message, p.Try)
-	}
-	if len(problems) == 0 {
+	if !reportProblems(s.Problems, report, "lock_held", "idle_in_transaction", "snapshot_held") {
 		report(OK, "no transaction stays open", "")
+	}
+	health, err := admin.Store(d.Runner).Health(ctx, d.Now)
+	if err != nil {
+		return err
 	}
 	if health.Unseen {
 		report(OK, "the ages of other users' transactions are hidden from "+health.User,

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 )
@@ -28,19 +27,10 @@ func (c Check) text(to term.Stream) string {
 	if c.Status == Fail {
 		word = "FAIL"
 	}
-	var b strings.Builder
-	lead := to.Paint(paint, word) + fmt.Sprintf("%*s%-13s", 6-len(word), "", c.Check)
-	const left = 19
-	for _, line := range term.Wrap(humanize.Safe(c.Message), max(to.Width-left, 20)) {
-		b.WriteString(lead + term.Cut(line, max(to.Width-left, 20)) + "\n")
-		lead = strings.Repeat(" ", left)
-	}
+	text := term.Hang(fmt.Sprintf("%-6s%-13s", word, c.Check), c.Message, to.Width)
+	text = to.Paint(paint, word) + strings.TrimPrefix(text, word)
 	if c.Try != "" {
-		lead = "        try: "
-		for _, line := range term.Wrap(humanize.Safe(c.Try), max(to.Width-len(lead), 20)) {
-			b.WriteString(lead + line + "\n")
-			lead = "             "
-		}
+		text += term.Hang("        try: ", c.Try, to.Width)
 	}
-	return b.String()
+	return text
 }

@@ -1,142 +1,244 @@
 package present
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"al.essio.dev/pkg/shellescape"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-// Problem is a condition that needs attention, described in words.
+// Problem is a condition that needs attention.
 type Problem struct {
-	Code    string // same as admin.Problem.Code
+	Code    string
 	Message string // one line, in lower case
 	Try     string // command that helps, for the user to type
-	About   string // name of the queue, worker or schedule that has the problem; empty for the whole database
+	About   string // name of the queue, worker, cursor or schedule that has the problem; empty for the whole database
 }
 
-// Problems returns the conditions that need attention, each with a command that helps. The parameter "workers" contains the workers that
+// finder looks for problems in the data that it has.
+type finder struct {
+	queues    []runner.Queue
+	pauses    runner.Pauses
+	workers   []runner.Worker // workers with a recent heartbeat
+	ready     []runner.Worker
+	schedules []jobs.Schedule
+	now       time.Time
+	found     []Problem
+}
+
+func (f *finder) add(code, about, try, format string, args ...any) {
+	f.found = append(f.found, Problem{Code: code, About: about, Try: try, Message: fmt.Sprintf(format, args...)})
+}
+
+// ago returns how long ago a time was.
+func (f *finder) ago(t time.Time) string { return humanize.Age(f.now.Sub(t)) }
+
+// Problems returns the conditions that need attention. workers are those that
 // have a recent heartbeat.
 func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Worker, schedules []jobs.Schedule, now time.Time) []Problem {
-	return worded(admin.Problems(queues, pauses, workers, schedules, now), now)
+	f := finder{queues: queues, pauses: pauses, workers: workers, schedules: schedules, now: now, found: []Problem{}}
+	f.all()
+	return sorted(f.found)
 }
 
-// worded sorts problems and describes them in words.
-func worded(found []admin.Problem, now time.Time) []Problem {
-	list := []Problem{}
-	admin.SortProblems(found)
-	for _, p := range found {
-		words := Problem{Code: p.Code, About: p.Queue}
-		switch p.Code {
-		case "paused", "deletion_paused":
-			words.Message, words.Try = pauseProblem(p, now)
-		case "lost_worker":
-			words.About = p.Worker
-			words.Message = fmt.Sprintf("worker %s has not been seen for %s and holds %s", p.Worker, humanize.Age(now.Sub(p.Since)),
-				humanize.Plural(p.Tasks, "task"))
-			words.Try = "runner list -s running --worker " + shellescape.Quote(p.Worker)
-		case "stuck":
-			words.Message, words.Try = stuckProblem(p)
-		case "cursor_behind":
-			words.About = p.Cursor
-			words.Message = fmt.Sprintf("cursor %s has not delivered the ends of %s, the first since %s", p.Cursor,
-				humanize.Plural(p.Tasks, "task"), humanize.Age(now.Sub(p.Since)))
-			words.Try = "runner delete --cursor " + shellescape.Quote(p.Cursor)
-		case "schedule_failed", "schedule_skips", "schedule_late", "schedule_slow", "schedule_waits":
-			words.About = p.Schedule.Name
-			words.Message, words.Try = scheduleProblem(p, now)
-		case "lock_held", "idle_in_transaction", "snapshot_held":
-			words.Message = sessionProblem(p.Code, *p.Session, now)
-			words.Try = fmt.Sprintf(`psql -c "SELECT pg_terminate_backend(%d)"`, p.Session.PID)
-		default:
-			words.Message, words.Try = waitProblem(p)
-		}
-		list = append(list, words)
+func (f *finder) all() {
+	f.checkWorkers()
+	f.unserved()
+	f.failures()
+	for _, s := range f.schedules {
+		f.schedule(s)
 	}
+	f.paused()
+}
+
+// ranks puts first what costs a person most: nothing runs at all, then schedules
+// that should have done their work, then other faults, failed tasks, tasks for
+// which there is no worker, and pauses, which a user has chosen.
+var ranks = map[string]int{"no_worker": -2, "schedule_failed": -1, "schedule_late": -1, "schedule_waits": -1,
+	"failed": 1, "no_queue": 2, "no_job": 2, "paused": 3, "deletion_paused": 3}
+
+func sorted(list []Problem) []Problem {
+	slices.SortStableFunc(list, func(a, b Problem) int { return ranks[a.Code] - ranks[b.Code] })
 	return list
 }
 
-func stuckProblem(p admin.Problem) (message, try string) {
-	if p.Tasks == 1 {
-		return fmt.Sprintf("task %d ignores its timeout or a request to stop", p.Task), fmt.Sprintf("runner show %d", p.Task)
+// checkWorkers finds the ready workers, and the problems that workers have.
+func (f *finder) checkWorkers() {
+	for _, w := range f.workers {
+		switch w.State {
+		case admin.WorkerLost:
+			if len(w.Running) > 0 {
+				f.add("lost_worker", w.Name, "runner list -s running --worker "+shellescape.Quote(w.Name),
+					"worker %s has not been seen for %s and holds %s", w.Name, f.ago(w.BeatAt), humanize.Plural(len(w.Running), "task"))
+			}
+		case admin.WorkerReady:
+			f.ready = append(f.ready, w)
+		}
 	}
-	return fmt.Sprintf("%s ignore their timeout or a request to stop, such as task %d", humanize.Plural(p.Tasks, "task"), p.Task),
-		fmt.Sprintf("runner show %d", p.Task)
+}
+
+// unserved finds waiting tasks that no worker can run.
+func (f *finder) unserved() {
+	unfinished := 0
+	for _, q := range f.queues {
+		for _, n := range q.Counts {
+			unfinished += n
+		}
+	}
+	if len(f.ready) == 0 {
+		if unfinished > 0 {
+			f.add("no_worker", "", "runner work", "no worker runs, and %s",
+				humanize.Does(unfinished, "task", "is unfinished", "are unfinished"))
+		} else if n := admin.Ticking(f.schedules); n > 0 {
+			f.add("no_worker", "", "runner work", "no worker runs, and %s", humanize.Does(n, "schedule", "ticks", "tick"))
+		}
+		return
+	}
+	for _, q := range f.queues {
+		if q.Counts[jobs.Pending] == 0 || !q.Pause.At.IsZero() {
+			continue
+		}
+		serving := slices.DeleteFunc(slices.Clone(f.ready), func(w runner.Worker) bool {
+			return w.Queues != nil && !slices.ContainsFunc(w.Queues, func(m runner.QueueMax) bool { return m.Queue == q.Queue })
+		})
+		if len(serving) == 0 {
+			f.add("no_queue", q.Queue, "runner work -q "+q.Queue, "no worker serves queue %s, and %s", q.Queue,
+				humanize.TasksWait(q.Counts[jobs.Pending]))
+			continue
+		}
+		for _, job := range slices.Sorted(maps.Keys(q.Jobs)) {
+			if slices.ContainsFunc(serving, func(w runner.Worker) bool { return slices.Contains(w.Jobs, job) }) {
+				continue
+			}
+			try := "runner work -q " + q.Queue
+			if job != jobs.CommandJob { // the program that runs this job is unknown, so suggest a list of the tasks
+				try = fmt.Sprintf("runner list -q %s -j %s -s pending", q.Queue, job)
+			}
+			f.add("no_job", q.Queue, try, "no worker of queue %s has job %s, and %s", q.Queue, job, humanize.TasksWait(q.Jobs[job]))
+		}
+	}
+}
+
+func (f *finder) failures() {
+	ends := admin.FailuresOnly(f.queues)
+	for _, q := range f.queues {
+		count := humanize.Plural(q.Failed, "task") + " failed"
+		if ends {
+			count = humanize.Plural(q.Failed, "failure")
+		}
+		if q.Failed > 0 {
+			f.add("failed", q.Queue, "runner list -q "+q.Queue+" -s failed --since 1d", "%s in %s in 24h", count, q.Queue)
+		}
+	}
+}
+
+// tickWaits is how long a tick may be due before that is a problem.
+const tickWaits = time.Minute
+
+func (f *finder) schedule(s jobs.Schedule) {
+	show, task := "runner schedule show "+s.Name, fmt.Sprintf("runner show %d", s.LastTaskID)
+	if since, late := lifecycle.Late(&s, f.now); late {
+		f.add("schedule_late", s.Name, show, "no task of schedule %s has completed for %s; the limit is %s", s.Name, f.ago(since),
+			timetext.WriteDuration(s.AlertAfter))
+	}
+	overdue := !s.NextAt.IsZero() && f.now.Sub(s.NextAt) > tickWaits
+	switch {
+	case overdue && s.OnTick:
+		f.add("schedule_waits", s.Name, show,
+			"the tick of schedule %s due %s ago waits: no worker has its function, or the function fails or hangs", s.Name, f.ago(s.NextAt))
+	case overdue && len(f.ready) > 0:
+		f.add("schedule_waits", s.Name, show, "schedule %s was due %s ago and has not ticked", s.Name, f.ago(s.NextAt))
+	}
+	if lifecycle.Slow(&s, f.now) {
+		f.add("schedule_slow", s.Name, task, "task %d of schedule %s has run for %s; 95%% of its tasks take at most %s", s.LastTaskID,
+			s.Name, f.ago(s.LastStart), timetext.WriteDuration(s.Usual))
+	}
+	switch {
+	case s.LastState == jobs.Failed:
+		f.add("schedule_failed", s.Name, show, "the last task of schedule %s failed, due %s ago", s.Name, f.ago(s.LastAt))
+	case s.LastState != "" && !s.LastState.Finished() && s.Skipped > 0 && s.Overlap == jobs.OverlapSkip:
+		f.add("schedule_skips", s.Name, task, "schedule %s has skipped %s; its task %d, due %s ago, is %s", s.Name,
+			humanize.Plural(int(s.Skipped), "tick"), s.LastTaskID, f.ago(s.LastAt), s.LastState)
+	}
+}
+
+func (f *finder) paused() {
+	all, everything := f.pauses[runner.AllQueues]
+	pending := 0
+	for _, q := range f.queues {
+		pending += q.Counts[jobs.Pending]
+		if own, ok := f.pauses[q.Queue]; ok && !everything {
+			f.pause(q.Queue, q.Queue+" has", "-q "+q.Queue, own, q.Counts[jobs.Pending])
+		}
+	}
+	if everything {
+		f.pause("", "all queues have", "--all", all, pending)
+	}
+	if pause, ok := f.pauses[runner.DeletionPause]; ok {
+		f.add("deletion_paused", "", "runner resume --deletion", "workers delete no old tasks for an hour: %s", pause.Reason)
+	}
 }
 
 // maxReason is how many bytes of a reason a message shows.
 const maxReason = 200
 
-func pauseProblem(p admin.Problem, now time.Time) (message, try string) {
-	if p.Code == "deletion_paused" {
-		return "workers delete no old tasks for an hour: " + p.Reason, "runner resume --deletion"
-	}
-	what, has, target := p.Queue, "has", "-q "+p.Queue
-	if p.Queue == "" {
-		what, has, target = "all queues", "have", "--all"
-	}
-	message = fmt.Sprintf("%s %s been paused for %s with %s waiting", what, has, humanize.Age(now.Sub(p.Since)),
-		humanize.Plural(p.Tasks, "task"))
+func (f *finder) pause(queue, has, target string, p runner.Pause, pending int) {
+	text := fmt.Sprintf("%s been paused for %s with %s waiting", has, f.ago(p.At), humanize.Plural(pending, "task"))
 	if !p.Until.IsZero() {
-		message += ", until " + humanize.Clock(p.Until, now)
+		text += ", until " + humanize.Clock(p.Until, f.now)
 	}
 	if p.Reason != "" {
-		message += ": " + humanize.Safe(humanize.Cut(p.Reason, maxReason))
+		text += ": " + humanize.Safe(humanize.Cut(p.Reason, maxReason))
 	}
-	return message, "runner resume " + target
+	f.add("paused", queue, "runner resume "+target, "%s", text)
 }
 
-func waitProblem(p admin.Problem) (message, try string) {
-	waits := humanize.Does(p.Tasks, "task", "waits", "wait")
-	switch p.Code {
-	case "no_worker":
-		waits = humanize.Does(p.Tasks, "task", "is unfinished", "are unfinished")
-		if p.Tasks == 0 {
-			waits = humanize.Does(p.Schedules, "schedule", "ticks", "tick")
-		}
-		return "no worker runs, and " + waits, "runner work"
-	case "no_queue":
-		return fmt.Sprintf("no worker serves queue %s, and %s", p.Queue, waits), "runner work -q " + p.Queue
-	case "no_job":
-		try = "runner work -q " + p.Queue
-		if p.Job != jobs.CommandJob { // the program that runs this job is unknown, so suggest a list of the tasks
-			try = fmt.Sprintf("runner list -q %s -j %s -s pending", p.Queue, p.Job)
-		}
-		return fmt.Sprintf("no worker of queue %s has job %s, and %s", p.Queue, p.Job, waits), try
-	case "failed":
-		count := humanize.Plural(p.Tasks, "task") + " failed"
-		if p.Ends {
-			count = humanize.Plural(p.Tasks, "failure")
-		}
-		return fmt.Sprintf("%s in %s in 24h", count, p.Queue),
-			fmt.Sprintf("runner list -q %s -s failed --since 1d", p.Queue)
-	}
-	return p.Code, ""
-}
+// cursorBehind is how long a cursor may need to report the end of a task.
+const cursorBehind = time.Hour
 
-func scheduleProblem(p admin.Problem, now time.Time) (message, try string) {
-	s := p.Schedule
-	due := humanize.Age(now.Sub(s.LastAt))
-	switch p.Code {
-	case "schedule_late":
-		return fmt.Sprintf("no task of schedule %s has completed for %s; the limit is %s", s.Name, humanize.Age(now.Sub(p.Since)),
-			timetext.WriteDuration(s.AlertAfter)), "runner schedule show " + s.Name
-	case "schedule_waits":
-		return fmt.Sprintf("the tick of schedule %s due %s ago waits: no worker has its function, or the function fails or hangs", s.Name,
-			humanize.Age(now.Sub(p.Since))), "runner schedule show " + s.Name
-	case "schedule_slow":
-		return fmt.Sprintf("task %d of schedule %s has run for %s; 95%% of its tasks take at most %s", s.LastTaskID, s.Name,
-			humanize.Age(now.Sub(p.Since)), timetext.WriteDuration(s.Usual)), fmt.Sprintf("runner show %d", s.LastTaskID)
-	case "schedule_failed":
-		return fmt.Sprintf("the last task of schedule %s failed, due %s ago", s.Name, due), "runner schedule show " + s.Name
+// read finds the problems that need a look at the database.
+func (f *finder) read(ctx context.Context, r *runner.Runner) error {
+	running, err := r.List(ctx, jobs.Filter{States: []jobs.State{jobs.Running}}, runner.Page{Oldest: true})
+	if err != nil {
+		return err
 	}
-	return fmt.Sprintf("schedule %s has skipped %s; its task %d, due %s ago, is %s", s.Name, humanize.Plural(int(s.Skipped), "tick"),
-			s.LastTaskID, due, s.LastState),
-		fmt.Sprintf("runner show %d", s.LastTaskID)
+	var stuck []int64
+	for i := range running {
+		t := &running[i]
+		live := func(w runner.Worker) bool { return w.ID == t.WorkerID && w.State != admin.WorkerLost }
+		if _, is := lifecycle.Stuck(t, f.now); is && slices.ContainsFunc(f.workers, live) {
+			stuck = append(stuck, t.ID)
+		}
+	}
+	if len(stuck) > 0 {
+		what := fmt.Sprintf("task %d ignores its timeout or a request to stop", stuck[0])
+		if len(stuck) > 1 {
+			what = fmt.Sprintf("%s ignore their timeout or a request to stop, such as task %d", humanize.Plural(len(stuck), "task"),
+				stuck[0])
+		}
+		f.add("stuck", "", fmt.Sprintf("runner show %d", stuck[0]), "%s", what)
+	}
+	cursors, err := admin.Store(r).Cursors(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range cursors {
+		if !c.Since.IsZero() && f.now.Sub(c.Since) > cursorBehind {
+			f.add("cursor_behind", c.Name, "runner delete --cursor "+shellescape.Quote(c.Name),
+				"cursor %s has not delivered the ends of %s, the first since %s", c.Name, humanize.Plural(c.Behind, "task"), f.ago(c.Since))
+		}
+	}
+	health, err := admin.Store(r).Health(ctx, f.now)
+	f.found = append(f.found, ServerProblems(health, f.now)...)
+	return err
 }

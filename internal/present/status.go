@@ -56,8 +56,10 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 		return s, err
 	}
 	s.Alive, s.Busy, s.Slots = admin.LiveWorkers(s.Workers)
-	more, err := admin.MoreProblems(ctx, r, s.Workers, now)
-	s.Problems = worded(append(admin.Problems(s.Queues, s.Holds.Pauses, s.Workers, s.Schedules, now), more...), now)
+	f := finder{queues: s.Queues, pauses: s.Holds.Pauses, workers: s.Workers, schedules: s.Schedules, now: now, found: []Problem{}}
+	f.all()
+	err = f.read(ctx, r)
+	s.Problems = sorted(f.found)
 	if err != nil {
 		return s, err
 	}

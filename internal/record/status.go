@@ -3,7 +3,6 @@ package record
 import (
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -32,16 +31,6 @@ func NewQueue(q runner.Queue, now time.Time) term.Record {
 
 // Paused reports whether a queue is paused.
 func Paused(q runner.Queue) bool { return !q.Pause.At.IsZero() }
-
-// NewQueueStats returns the record of a queue that "status -q" prints, with
-// statistics about the last hour.
-func NewQueueStats(q runner.Queue, f admin.QueueStats, now time.Time) term.Record {
-	times := []any{term.Seconds(f.WaitP50), term.Seconds(f.WaitP95), term.Seconds(f.RunP50), term.Seconds(f.RunP95)}
-	if f.Tasks == 0 {
-		times = make([]any, len(times))
-	}
-	return NewQueue(q, now).With("wait_p50", times[0], "wait_p95", times[1], "run_p50", times[2], "run_p95", times[3])
-}
 
 // NewWorker returns the record of a worker. The key queues is null if the worker
 // serves all queues.

@@ -64,11 +64,19 @@ func CutLeft(text string, width int) string {
 	if Cells(text) <= width {
 		return text
 	}
-	for Cells(text)+1 > width && text != "" {
-		_, n := utf8.DecodeRuneInString(text)
-		text = text[n:]
+	return runewidth.TruncateLeft(text, Cells(text)-width+1, "…")
+}
+
+// Hang returns lead and a text in lines of at most width cells. All lines after
+// the first begin with blanks below lead.
+func Hang(lead, text string, width int) string {
+	var b strings.Builder
+	room := max(width-Cells(lead), 8)
+	for _, line := range Wrap(humanize.Safe(text), room) {
+		b.WriteString(lead + Cut(line, room) + "\n")
+		lead = strings.Repeat(" ", Cells(lead))
 	}
-	return "…" + text
+	return b.String()
 }
 
 // Wrap breaks a text between words into lines of at most width characters. A longer word gets a line of its own.

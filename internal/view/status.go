@@ -18,28 +18,15 @@ type Status struct {
 	present.Status
 	Path        string
 	DBSize, wal int64
-	stats       map[string]admin.QueueStats // statistics by queue; nil if the user did not ask for them
 	Now         time.Time
 }
 
-// ReadStatus reads the status from the database. If the parameter "only" is nil, the status has all queues. If it contains names of
-// queues, the status has only these queues, and also their statistics.
+// ReadStatus reads the status of the given queues, or of all if only is nil.
 func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (s Status, err error) {
 	s = Status{Path: r.Path(), Now: now}
 	s.DBSize, s.wal = admin.Store(r).Size()
-	if s.Status, err = present.ReadStatus(ctx, r, now, only); err != nil {
-		return s, err
-	}
-	if only == nil {
-		return s, nil
-	}
-	s.stats = map[string]admin.QueueStats{}
-	for _, q := range s.Queues {
-		if s.stats[q.Queue], err = admin.StatsOf(ctx, r, q.Queue); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
+	s.Status, err = present.ReadStatus(ctx, r, now, only)
+	return s, err
 }
 
 // WarnFrozen says on stderr that the database was moved, so what it holds is
@@ -57,12 +44,7 @@ func (s *Status) Record() term.Record {
 	return term.NewRecord("db", s.Path, "db_bytes", s.DBSize, "wal_bytes", s.wal, "schema", admin.SchemaVersion(),
 		"version", runner.Version, "paused", admin.AllPaused(s.Holds.Pauses), "paused_tasks", s.PausedTasks,
 		"workers", record.List(s.Workers, record.NewWorker),
-		"queues", record.List(s.Queues, func(q runner.Queue) term.Record {
-			if s.stats != nil {
-				return record.NewQueueStats(q, s.stats[q.Queue], s.Now)
-			}
-			return record.NewQueue(q, s.Now)
-		}),
+		"queues", record.List(s.Queues, func(q runner.Queue) term.Record { return record.NewQueue(q, s.Now) }),
 		"schedules", record.List(s.Schedules, func(schedule jobs.Schedule) term.Record { return record.NewSchedule(schedule, false) }),
 		"problems", record.List(s.Problems, record.NewProblem))
 }

@@ -19,21 +19,13 @@ func (s *Status) Draw(p *term.Printer) {
 		p.Print("\n")
 		p.Table(s.queueTable(p.Stdout.Width))
 	}
-	if len(s.stats) > 0 {
-		p.Print("\n")
-		p.Table(s.statsTable(p.Stdout.Width))
-	}
 	if len(s.Workers) > 0 {
 		p.Print("\n")
 		p.Table(s.workerTable(p.Stdout.Width))
 	}
 	summary := scheduleSummary(s.Schedules, s.Now)
-	const heading = "SCHEDULES  "
-	for i, line := range term.Wrap(summary, p.Stdout.Width-len(heading)) {
-		if summary != "" {
-			p.Print([]string{"\n" + heading, strings.Repeat(" ", len(heading))}[min(i, 1)] + term.Cut(line, p.Stdout.Width-len(heading)) +
-				"\n")
-		}
+	if summary != "" {
+		p.Print("\n" + term.Hang("SCHEDULES  ", summary, p.Stdout.Width))
 	}
 	if s.PausedTasks > 0 {
 		p.Print("\n" + term.Cut("PAUSED  "+humanize.Plural(s.PausedTasks, "task")+": runner list --paused", p.Stdout.Width) + "\n")
@@ -71,22 +63,15 @@ func scheduleSummary(list []jobs.Schedule, now time.Time) string {
 	return strings.Join(parts, " · ")
 }
 
-// firstLine returns the number of workers and the path of the database. If both do not fit into one line, it returns two lines.
+// firstLine returns the number of workers, and the path of the database on a line
+// of its own.
 func (s *Status) firstLine(to term.Stream) string {
 	mark, paint, words := "●", term.Green, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.Alive, "worker"), s.Busy, s.Slots)
 	if s.Alive == 0 {
 		mark, paint, words = "✗", term.Red, "no worker"
 	}
-	left := term.Cut(mark+" "+words, to.Width)
-	left, _ = strings.CutPrefix(left, mark)
 	file := humanize.Safe(s.Path) + "  " + humanize.Size(s.DBSize+s.wal)
-	const column = 40
-	used := term.Cells(mark + left)
-	blanks := max(min(column-used, to.Width-used-term.Cells(file)), 2)
-	if used+blanks+term.Cells(file) <= to.Width {
-		return to.Paint(paint, mark) + left + strings.Repeat(" ", blanks) + file + "\n"
-	}
-	return to.Paint(paint, mark) + left + "\n" + "  " + term.CutLeft(file, to.Width-2) + "\n"
+	return to.Paint(paint, mark) + term.Cut(" "+words, to.Width-1) + "\n  " + term.CutLeft(file, to.Width-2) + "\n"
 }
 
 func (s *Status) queueTable(width int) term.Table {
@@ -113,25 +98,6 @@ func (s *Status) queueTable(width int) term.Table {
 	return t
 }
 
-// statsTable returns a table with the statistics of the last hour, one row for each queue.
-func (s *Status) statsTable(width int) term.Table {
-	t := term.Table{Columns: []term.Column{{Name: "LAST HOUR"}, {Name: "WAIT P50", AlignRight: true, DropOrder: 1},
-		{Name: "WAIT P95", AlignRight: true, DropOrder: 3}, {Name: "RUN P50", AlignRight: true, DropOrder: 2},
-		{Name: "RUN P95", AlignRight: true, DropOrder: 4}, {Name: "LIMIT", DropOrder: 5}}}
-	for _, q := range s.Queues {
-		f := s.stats[q.Queue]
-		row := []string{term.Cut(q.Queue, nameWidth(width)), "–", "–", "–", "–", ""}
-		if f.Tasks > 0 {
-			row = append(row[:1], humanize.Took(f.WaitP50), humanize.Took(f.WaitP95), humanize.Took(f.RunP50), humanize.Took(f.RunP95), "")
-		}
-		if l, ok := s.Holds.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
-			row[5] = strings.TrimSpace(present.LimitRunning(l) + " " + present.LimitRate(l)) // running tasks and rate, such as 2/2 100/1m
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return t
-}
-
 func (s *Status) workerTable(width int) term.Table {
 	t := term.Table{Columns: []term.Column{{Name: "WORKER"}, {Name: "SLOTS", AlignRight: true}, {Name: "QUEUES", DropOrder: 1},
 		{Name: "UP", DropOrder: 2}, {Name: "SEEN"}, {Name: ""}}}
@@ -150,22 +116,15 @@ func (s *Status) workerTable(width int) term.Table {
 // nameWidth returns how wide the name of a queue or worker may be. The rest of the terminal is for the numbers.
 func nameWidth(width int) int { return max(width/3, 8) }
 
-// problemLines returns a problem and the command that helps. It returns one line if both fit into it, or else several.
+// problemLines returns a problem and, on the same line if there is room, the
+// command that helps.
 func problemLines(problem present.Problem, to term.Stream) string {
-	mark := to.Paint(term.Yellow, "!")
 	message, try := humanize.Safe(problem.Message), humanize.Safe(problem.Try)
-	if blanks := to.Width - term.Cells("! "+message+try); blanks >= 3 {
-		return mark + " " + message + "   " + try + "\n"
+	text := "! " + message + "   " + try
+	if term.Cells(text) <= to.Width {
+		text += "\n"
+	} else {
+		text = term.Hang("! ", message, to.Width) + term.Hang("    ", try, to.Width)
 	}
-	var b strings.Builder
-	for i, line := range term.Wrap(message, to.Width-2) {
-		if i > 0 {
-			mark = " "
-		}
-		b.WriteString(mark + " " + term.Cut(line, to.Width-2) + "\n")
-	}
-	for _, line := range term.Wrap(try, to.Width-4) {
-		b.WriteString("    " + term.Cut(line, to.Width-4) + "\n")
-	}
-	return b.String()
+	return to.Paint(term.Yellow, "!") + strings.TrimPrefix(text, "!")
 }

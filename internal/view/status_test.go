@@ -52,7 +52,8 @@ func statusText(columns int, s view.Status) string {
 }
 
 func TestStatusLooksLikeTheSample(t *testing.T) {
-	for columns, want := range map[int]string{80: `● 1 worker, 2 of 4 slots busy           /var/lib/runner/runner.db  84 MB
+	for columns, want := range map[int]string{80: `● 1 worker, 2 of 4 slots busy
+  /var/lib/runner/runner.db  84 MB
 
 QUEUE    PENDING  SCHED  BLOCK  RETRY  RUN  FAILED 24H  DONE 24H  OLDEST
 default        3      1      0      1    1           4     1,284     11m

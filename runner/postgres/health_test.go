@@ -43,7 +43,7 @@ func codes(t *testing.T, r *runner.Runner) (list []string, health *admin.ServerH
 	later := time.Now().Add(2 * time.Minute)
 	health, err := admin.Store(r).Health(t.Context(), later)
 	testkit.NoError(t, err)
-	for _, p := range admin.ServerProblems(health, later) {
+	for _, p := range present.ServerProblems(health, later) {
 		list = append(list, p.Code)
 	}
 	return list, health

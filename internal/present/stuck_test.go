@@ -1,11 +1,12 @@
-package admin_test
+package present_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -36,13 +37,11 @@ func withStuckHandler(t *testing.T, options runner.Options, test func(t *testing
 func TestAStuckTaskIsAProblem(t *testing.T) {
 	for _, after := range []time.Duration{-1, time.Second, time.Minute} {
 		withStuckHandler(t, runner.Options{StuckAfter: after}, func(t *testing.T, r *runner.Runner, task jobs.Task) {
-			check := func(want string, problems []admin.Problem) {
+			check := func(want string, problems []present.Problem) {
 				t.Helper()
-				workers, err := r.Workers(t.Context())
+				status, err := present.ReadStatus(t.Context(), r, time.Now(), nil)
 				testkit.NoError(t, err)
-				found, err := admin.MoreProblems(t.Context(), r, workers, time.Now())
-				testkit.NoError(t, err)
-				testkit.Equal(t, "problems", found, problems)
+				testkit.Equal(t, "problems", status.Problems, problems)
 				task, err := r.Get(t.Context(), task.ID)
 				testkit.NoError(t, err)
 				wait, err := r.Why(t.Context(), task)
@@ -50,22 +49,26 @@ func TestAStuckTaskIsAProblem(t *testing.T) {
 				testkit.Equal(t, "reason", wait.Reason, want)
 			}
 			runnertest.Advance(t, time.Minute+9*time.Second)
-			check("running", nil)
+			check("running", []present.Problem{})
 			runnertest.Advance(t, 2*time.Second)
-			check("stuck", []admin.Problem{{Code: "stuck", Task: task.ID, Tasks: 1}})
+			check("stuck", []present.Problem{{Code: "stuck",
+				Message: fmt.Sprintf("task %d ignores its timeout or a request to stop", task.ID),
+				Try:     fmt.Sprintf("runner show %d", task.ID)}})
 		})
 	}
 }
 
 func TestProblemsAreSortedByWhatTheyCost(t *testing.T) {
-	sorted := []string{"no_worker", "schedule_failed", "lost_worker", "failed", "no_queue", "paused", "paused"}
-	list := []admin.Problem{{Code: "paused"}, {Code: "no_queue"}, {Code: "failed"}, {Code: "lost_worker"}, {Code: "paused", Tasks: 1},
-		{Code: "schedule_failed"}, {Code: "no_worker"}}
-	admin.SortProblems(list)
+	counts := map[jobs.State]int{jobs.Pending: 1}
+	queues := []runner.Queue{{Queue: "a", Counts: counts, Failed: 1}, {Queue: "b", Counts: counts}}
+	pauses := runner.Pauses{"a": {At: noon}}
+	workers := []runner.Worker{{Name: "w", State: "ready", Queues: []runner.QueueMax{{Queue: "c"}}},
+		{Name: "gone", State: "lost", Running: []int64{1}}}
+	schedules := []jobs.Schedule{{Name: "s", LastState: jobs.Failed}}
 	var codes []string
-	for _, p := range list {
+	for _, p := range present.Problems(queues, pauses, workers, schedules, noon) {
 		codes = append(codes, p.Code)
 	}
-	testkit.Equal(t, "codes", codes, sorted)
-	testkit.Equal(t, "waiting tasks of the first pause", list[5].Tasks, 1)
+	want := []string{"schedule_failed", "lost_worker", "failed", "no_queue", "no_queue", "paused"}
+	testkit.Equal(t, "codes", codes, want)
 }

@@ -1,0 +1,54 @@
+package admin
+
+import (
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// These are the states of a worker. See runner.Worker.State.
+const (
+	WorkerReady = db.WorkerReady
+	WorkerLost  = db.WorkerLost
+)
+
+// FailuresOnly reports whether the field Failed of the queues counts all failures, including those of tasks that have completed since. This
+// is so if the sum of the field over all queues is 1000 or more. Otherwise the field counts the tasks that are still failed.
+func FailuresOnly(queues []runner.Queue) bool {
+	failed := 0
+	for _, q := range queues {
+		failed += q.Failed
+	}
+	return failed >= 1000
+}
+
+// Ticking counts the active schedules, which are those that are not paused.
+func Ticking(schedules []jobs.Schedule) (n int) {
+	for _, s := range schedules {
+		if s.PausedAt.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// LiveWorkers returns the number of workers that take tasks and are not lost,
+// the sum of their busy slots, and the sum of all their slots. A worker may run
+// more tasks than it has slots, because tasks that one call of a function handles
+// together share a slot. All its slots then count as busy.
+func LiveWorkers(workers []runner.Worker) (alive, busy, slots int) {
+	for _, w := range workers {
+		if w.State != WorkerLost && len(w.Jobs) > 0 {
+			alive++
+			busy += min(len(w.Running), w.Slots)
+			slots += w.Slots
+		}
+	}
+	return alive, busy, slots
+}
+
+// AllPaused reports whether all queues are paused.
+func AllPaused(pauses runner.Pauses) bool {
+	_, ok := pauses[runner.AllQueues]
+	return ok
+}
