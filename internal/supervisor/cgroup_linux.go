@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -72,9 +71,11 @@ func (g *guardian) makeCgroup() {
 		}
 	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.cgroupDir, g.cgroupFD, g.cgroupKilled = dir, fd, false; !errors.Is(err, unix.ENOENT) {
-		g.closeCgroupLocked()
+	g.cgroupDir, g.cgroupFD, g.cgroupKilled = dir, fd, false
+	g.mu.Unlock()
+
+	if !errors.Is(err, unix.ENOENT) {
+		g.closeCgroup()
 	}
 }
 
@@ -82,13 +83,9 @@ func (g *guardian) makeCgroup() {
 func (g *guardian) closeCgroup() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.cgroupDir != "" {
-		g.closeCgroupLocked()
+	if g.cgroupDir == "" {
+		return
 	}
-}
-
-// closeCgroupLocked removes the cgroup of a guardian. The caller holds the mutex.
-func (g *guardian) closeCgroupLocked() {
 	unix.Close(g.cgroupFD) // if the cgroup is not open, the descriptor is -1 and this call only fails
 	removeCgroup(g.cgroupDir)
 	g.cgroupDir, g.cgroupKilled = "", false
@@ -120,5 +117,5 @@ func removeCgroup(dir string) {
 
 // numbersIn returns the numbers in a text that are separated by white space.
 func numbersIn(text []byte) []int {
-	return numbers(strings.Fields(string(bytes.TrimSpace(text))))
+	return numbers(strings.Fields(string(text)))
 }

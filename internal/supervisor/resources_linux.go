@@ -168,10 +168,7 @@ func enableController(dir, leaf, controller string) error {
 		return nil
 	}
 	if !has("cgroup.controllers") {
-		if strings.HasPrefix(dir, "/sys/fs/cgroup/unified") {
-			return ErrCgroup1
-		}
-		return fmt.Errorf("the control group %s has no controller %s", dir, controller)
+		return fmt.Errorf("the control group %s has no controller %s, as on a machine with cgroup v1", dir, controller)
 	}
 	// A process may start in dir between leaveCgroup and writeCgroup. For memory, the kernel then refuses to enable the controller. For
 	// cpu, it enables the controller nevertheless. In both cases the next round of the loop moves the new process.

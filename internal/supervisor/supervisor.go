@@ -4,10 +4,9 @@
 // # Problem
 //
 // A command is more than one process. Shells fork, and scripts leave processes in the background. A signal to the first
-// process does not reach the others. So each command leads a session and a process group of its own (on Windows: it has
-// a Job Object of its own). Signals go to the whole group. The attempt of the command is over when the first process,
-// the leader, has ended and the processes that it left behind are dead. So left-over processes cannot run beside the
-// next attempt or keep a pipe open.
+// process does not reach the others. So each command leads a session and a process group of its own. Signals go to the
+// whole group. The attempt of the command is over when the first process, the leader, has ended and the processes that
+// it left behind are dead. So left-over processes cannot run beside the next attempt or keep a pipe open.
 //
 // # Systems
 //
@@ -73,9 +72,6 @@ type ResourceError struct {
 	Resource string // nice, ionice, memory or cpu
 	Err      error
 }
-
-// ErrCgroup1 means that the machine uses cgroup v1 for the controller of a limit.
-var ErrCgroup1 = errors.New("this machine has the controller in cgroup v1; limits need cgroup v2")
 
 func (e *ResourceError) Error() string { return e.Resource + ": " + e.Err.Error() }
 func (e *ResourceError) Unwrap() error { return e.Err }

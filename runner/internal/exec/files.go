@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
@@ -140,24 +139,13 @@ func (c *Command) writeUpstream() (remove func(), err error) {
 		return remove, err
 	}
 	out := bufio.NewWriter(file)
-	between := "{"
+	_, _ = out.WriteString("{") // a bufio.Writer keeps its error until Flush
+	comma := ""
 	err = c.Store.Upstream(c.Stop, c.Task.ID, func(t jobs.Task) error {
-		result := []byte(t.Result)
-		if result == nil {
-			result = []byte("null")
-		}
-		_, err := out.WriteString(between + `"` + strconv.FormatInt(t.ID, 10) + `":`)
-		if err == nil {
-			_, err = out.Write(result)
-		}
-		between = ","
+		_, err := fmt.Fprintf(out, `%s"%d":%s`, comma, t.ID, cmp.Or(string(t.Result), "null"))
+		comma = ","
 		return err
 	})
-	if between == "{" {
-		between = "{}"
-	} else {
-		between = "}"
-	}
-	_, endErr := out.WriteString(between + "\n")
-	return remove, errors.Join(err, endErr, out.Flush(), c.account.own(file), file.Close())
+	_, _ = out.WriteString("}\n")
+	return remove, errors.Join(err, out.Flush(), c.account.own(file), file.Close())
 }

@@ -123,9 +123,6 @@ func (c *Command) resourceError(failed *supervisor.ResourceError) error {
 		limit = o.CPU
 	}
 	err := failed.Err
-	if errors.Is(err, supervisor.ErrCgroup1) {
-		return startError(cannotExecute, "%s: the worker cannot apply the limit %s: %v", failed.Resource, limit, err)
-	}
 	if denied || errors.Is(err, syscall.ENOENT) {
 		err = fmt.Errorf("it has no right to use control groups (%w)", humanize.Reason(err))
 	}
