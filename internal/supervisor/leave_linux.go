@@ -21,7 +21,7 @@ const exitedItself = 1
 // end it, and its deadline has not passed. After the deadline another worker may kill the processes of the attempt in any order. Then the
 // leader may exit only because one of its children was killed, so endedItself returns false. The caller holds the mutex.
 func (g *guardian) endedItself(a *attempt) bool {
-	if a.endedBy != bySelf || a.killed || a.termSent || g.stopping || monotonic() >= a.deadline {
+	if a.endedBy != bySelf || g.stopping || monotonic() >= a.deadline {
 		return false
 	}
 	var info unix.Siginfo

@@ -21,10 +21,9 @@ import (
 type Process struct {
 	proc *os.Process
 
-	mu     sync.Mutex // held while a signal is sent
-	killed bool       // whether Kill was called before the leader was reaped
-	leave  bool       // whether left-over processes live on; false after Terminate, after Kill, or if a signal ended the leader
-	ended  bool       // whether the leader is reaped, so that its pid may be reused
+	mu    sync.Mutex // held while a signal is sent
+	leave bool       // whether left-over processes live on; false after Terminate, after Kill, or if a signal ended the leader
+	ended bool       // whether the leader is reaped, so that its pid may be reused
 }
 
 // Start starts c as the leader of its own session and process group, without a terminal. It returns when the program
@@ -79,7 +78,7 @@ func (p *Process) Kill() error {
 	if p.ended {
 		return nil
 	}
-	p.killed, p.leave = true, false
+	p.leave = false
 	return p.kill()
 }
 
@@ -87,19 +86,13 @@ func (p *Process) Kill() error {
 // and returns how the leader ended. It does not wait for pipes. The caller must call Wait once. An error means that the
 // exit status of the leader is unknown, because other code has waited for the same child.
 func (p *Process) Wait() (Exit, error) {
-	state, leftOver, err := p.wait()
+	state, err := p.wait()
 	if err != nil {
 		return Exit{}, fmt.Errorf("wait for process %d: %w", p.Pid(), err)
 	}
-	exit := Exit{Code: state.ExitCode(), LeftOver: leftOver, Usage: Usage{User: state.UserTime(), System: state.SystemTime()}}
+	exit := Exit{Code: state.ExitCode(), Usage: Usage{User: state.UserTime(), System: state.SystemTime()}}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		exit.Signal = int(status.Signal())
-	}
-	switch {
-	case p.leave: // no lock is necessary, because p.leave does not change after the end of the leader
-		exit.Left, exit.LeftOver = leftOver, 0
-	case p.killed: // Kill was called for all processes of the command, so none of them counts as left over
-		exit.LeftOver = 0
 	}
 	return exit, nil
 }

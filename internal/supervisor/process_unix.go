@@ -44,21 +44,18 @@ func (p *Process) kill() error { return signalGroup(p.Pid(), unix.SIGKILL) }
 // left-over processes, or no process if none is left. One risk remains: if the group is empty, a new process may take
 // its id and become a group leader in the microseconds between the reaping of the leader and the kill. A call of Kill or
 // Terminate in these microseconds has the same risk.
-func (p *Process) wait() (*os.ProcessState, int, error) {
+func (p *Process) wait() (*os.ProcessState, error) {
 	state, err := p.proc.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ended, p.leave = true, p.leave && state.Exited()
-	signal := unix.SIGKILL
-	if p.leave {
-		signal = 0 // signal 0 kills nothing; it only reports whether the group has a member
-	}
+	p.ended = true
+
 	// An error means that other code has reaped the child at an unknown time. The kernel may have reused the id of the group since, so wait
 	// does not signal the group then.
-	if err != nil || unix.Kill(-p.Pid(), signal) != nil {
-		return state, 0, err
+	if err == nil && !(p.leave && state.Exited()) {
+		_ = signalGroup(p.Pid(), unix.SIGKILL)
 	}
-	return state, 1, nil // the group had at least one member
+	return state, err
 }
 
 // signalGroup signals every process of the group that pid leads. Until the leader is reaped, the kernel does not reuse

@@ -37,12 +37,12 @@ func (p *Process) kill() error {
 
 // wait waits for the leader. Windows doesn't tell afterwards which processes it
 // has left behind, so they live on.
-func (p *Process) wait() (*os.ProcessState, int, error) {
+func (p *Process) wait() (*os.ProcessState, error) {
 	state, err := p.proc.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
-	return state, 0, err
+	return state, err
 }
 
 // readRest returns an error. Pipes on Windows have no read deadlines, so ReadPipe reads them to their end and never

@@ -80,11 +80,11 @@ func (e *ResourceError) Unwrap() error { return e.Err }
 type Exit struct {
 	Code   int // exit status; -1 after a signal; 1 after Kill on Windows
 	Signal int // signal that ended the leader; 0 if none did, and always 0 on Windows
-	// LeftOver is the number of processes that outlived the leader and were killed. It is 0 after Kill. Unix systems
-	// other than Linux report 1 for any number.
+	// LeftOver is the number of processes that outlived the leader and were killed. It is 0 after Kill, and on
+	// systems other than Linux.
 	LeftOver int
-	// Left is the number of processes that live on because of Command.LeaveChildren. Unix systems other than Linux report
-	// 1 for any number of processes in the group of the leader.
+	// Left is the number of processes that live on because of Command.LeaveChildren. It is 0
+	// on systems other than Linux.
 	Left int
 	// Denied are processes of the command that live on because this user is not permitted to kill them. Only a guardian
 	// reports them.
