@@ -97,7 +97,7 @@ func TestAClaimWithFloorsTakesNewTasksInOrder(t *testing.T) {
 	got := claimedIDs(f.cycle())
 	testkit.Equal(t, "claimed tasks of the known queue", got, []int64{high[0], high[1], usual[0], usual[1], low[0], low[1]})
 	f.now = f.now.Add(10 * time.Minute) // on a slow machine the next look is up to five minutes away
-	got = claimedIDs(f.cycle()) // this cycle looks for new queues
+	got = claimedIDs(f.cycle())         // this cycle looks for new queues
 	testkit.Equal(t, "claimed tasks of the new queue", got, other)
 }
 

@@ -144,13 +144,10 @@ func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
 
 // connect checks a new connection. It returns the version of the schema, or 0 if there is none.
 func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err error) {
-	var some bool
-	var ms int64
-	sent := time.Now()
-	if err := conn.QueryRowxContext(ctx, s.sql.Text(serverVersion), s.Schema+".runner_schema").Scan(&s.version, &some, &ms); err != nil {
+	some, err := s.readServer(ctx, conn)
+	if err != nil {
 		return 0, s.Explain(err)
 	}
-	s.skew = skew(time.UnixMilli(ms), sent, time.Now())
 	if err := checkSkew(s.skew, s.Name()); err != nil && !s.options.ReadOnly {
 		return 0, err
 	}

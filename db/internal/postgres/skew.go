@@ -1,8 +1,11 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
 	"time"
+
+	"github.com/jmoiron/sqlx"
 
 	"example.com/runner/jobs"
 )
@@ -13,6 +16,15 @@ import (
 
 // maxSkew is the largest accepted difference between the clock of a host and the server's clock.
 const maxSkew = time.Minute
+
+// readServer reads the version and the clock of the server, and whether the tables exist.
+func (s *Server) readServer(ctx context.Context, conn *sqlx.Conn) (some bool, err error) {
+	var ms int64
+	sent := time.Now()
+	err = conn.QueryRowxContext(ctx, s.sql.Text(serverVersion), s.Schema+".runner_schema").Scan(&s.version, &some, &ms)
+	s.skew = skew(time.UnixMilli(ms), sent, time.Now())
+	return some, err
+}
 
 // skew returns the time by which the clock of this host is ahead of the server's clock. The parameter "at" is a time of the server's clock.
 // The server read its clock at some moment between the times "sent" and "answered" of this host's clock. The exact moment is unknown, so

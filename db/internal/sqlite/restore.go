@@ -219,7 +219,7 @@ func (d *File) checkCopy(ctx context.Context, part string) error {
 		if c.conn != nil {
 			c.conn.Close()
 		}
-		c.Close()
+		_ = c.Close()
 	}()
 	if err != nil {
 		return err
