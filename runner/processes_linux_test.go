@@ -24,7 +24,14 @@ func pids(name, text string) []int {
 	var found []int
 	files, _ := filepath.Glob("/proc/[0-9]*/" + name)
 	for _, file := range files {
-		if content, err := os.ReadFile(file); err == nil && bytes.Contains(content, []byte(text)) {
+		content, err := os.ReadFile(file)
+		for range 1000 { // in the middle of an execve a process shows nothing
+			if _, noProgram := os.Readlink(filepath.Dir(file) + "/exe"); err != nil || len(content) > 0 || noProgram != nil {
+				break
+			}
+			content, err = os.ReadFile(file)
+		}
+		if err == nil && bytes.Contains(content, []byte(text)) {
 			pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
 			if alive(pid) {
 				found = append(found, pid)

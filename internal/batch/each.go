@@ -67,7 +67,7 @@ type placeholder struct {
 	value func(line string) string
 }
 
-const separators = "/" + string(os.PathSeparator)
+var separators = "/" + string(os.PathSeparator)
 
 // baseName returns the part of a path after its last separator.
 func baseName(path string) string { return path[strings.LastIndexAny(path, separators)+1:] }

@@ -19,6 +19,7 @@ var CommandSynonyms = []Synonym{
 	{"schedule disable, schedule stop", "runner schedule pause NAME"},
 	{"schedule enable, schedule start", "runner schedule resume NAME"},
 	{"schedule trigger", "runner schedule run NAME"},
+	{"service start, service restart, service stop", "systemctl restart runner      systemctl stop runner"},
 	{"ps, job, jobs, task, tasks, atq, squeue, qstat, history", "runner list"},
 	{"inspect, view, describe", "runner show ID"},
 	{"stats, info, queue, queues, workers", "runner status"},
