@@ -263,7 +263,7 @@ func (d *DB) Delete(ctx context.Context, ids []int64) ([]jobs.ActionResult, erro
 // and other writers get the lock between them.
 const moveMost = 500
 
-// action changes a task. It returns the results for the task and for other tasks that it has changed.
+// action changes a task.
 type action func(t *tx, id int64) (jobs.ActionResult, error)
 
 // The method "each" applies an action to each task in the transaction t.

@@ -86,8 +86,7 @@ type oldTask struct {
 	Bytes      int64  `db:"bytes"`
 }
 
-// Prune says which finished tasks to delete. If Before is zero, no completed or cancelled task is deleted. If FailedBefore is zero, no
-// failed task is deleted.
+// Prune says which finished tasks to delete.
 type Prune struct {
 	Failed bool      // whether to delete failed tasks; otherwise Prune deletes completed and cancelled ones
 	From   time.Time // skip tasks that ended before this time: an earlier call has handled them
@@ -106,17 +105,16 @@ type Pruned struct {
 // More is false, so this worker leaves the rest to the other worker. When four workers deleted together, tasks ran half as fast as with one
 // deleting worker (bench/postgres -finished).
 func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
-	done := Pruned{From: p.Before}
 	text := selectOld
 	if p.Failed {
 		text = selectOldFailed
 	}
 	list, err := readRows[oldTask](ctx, d, text, max(p.From.UnixMilli(), 0), p.Before.UnixMilli(), pruneMost)
-	if err != nil || len(list) == 0 {
-		return done, err
+	if err != nil {
+		return Pruned{From: p.From}, err
 	}
 
-	done.More = len(list) == pruneMost
+	done := Pruned{From: p.Before, More: len(list) == pruneMost}
 	left := int64(pruneBytes)
 	for i := range list {
 		if left -= list[i].Bytes; left < 0 && i > 0 {

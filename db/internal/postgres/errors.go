@@ -27,6 +27,8 @@ const (
 	insufficientPrivilege = "42501"
 	queryCanceled         = "57014" // query_canceled: caused by statement_timeout or pg_cancel_backend
 	deadlockDetected      = "40P01"
+	serializationFailure  = "40001"
+	undefinedParameter    = "42704"
 	transactionTimeout    = "25P04" // transaction_timeout: the server ends the session
 	idleInTransaction     = "25P03"
 	writesFrozen          = "55000" // object_not_in_prerequisite_state: a migration has frozen the database, so a trigger rejects the write
@@ -77,13 +79,20 @@ func (s *Server) Explain(err error) error {
 		return err
 	case state == lockNotAvailable:
 		return problem(jobs.ErrBusy, "database is busy:", "again")
-	case state == queryCanceled || state == deadlockDetected:
-		return problem(jobs.ErrBusy, "the server cancelled a statement of", "again", firstLine(err), "nothing was written")
+	case state == queryCanceled:
+		return problem(jobs.ErrBusy, "the server cancelled a statement of", "again, or a longer statement_timeout for this user",
+			firstLine(err), "nothing was written")
+	case state == deadlockDetected || state == serializationFailure: // a standby cancels long reads with the second
+		return problem(jobs.ErrBusy, "another transaction was in the way in", "again", firstLine(err), "nothing was written")
 	case state == "28P01" || state == "28000":
 		return problem(jobs.ErrPermission, "the server rejects this user or password:",
 			"PGPASSWORD, ~/.pgpass, or another user in the address", firstLine(err))
 	case state == "3D000":
 		return problem(jobs.ErrNoDatabase, "the server has no such database:", "createdb", firstLine(err))
+	case state == undefinedParameter: // idle_session_timeout, which every connection sets
+		return problem(jobs.ErrSchema, "PostgreSQL 14 or later is needed:", "a newer server", firstLine(err))
+	case strings.HasPrefix(state, "XX"):
+		return problem(jobs.ErrCorrupt, "the server reports damaged data:", "the log of the server", firstLine(err))
 	case state == undefinedTable || state == undefinedColumn:
 		return problem(jobs.ErrSchema, fmt.Sprintf("the tables are not those of schema %d:", schema.Version(schema.Postgres)),
 			"another schema, with ?search_path=NAME", firstLine(err))

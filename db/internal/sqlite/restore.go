@@ -35,7 +35,7 @@ import (
 //     first name.
 //
 // Killed in step 3, the old file has two names. Open refuses such a file, and
-// another restore begins anew. SQLite can't do step 1 in a damaged file; its WAL
+// another restore takes the step back and begins anew. SQLite can't do step 1 in a damaged file; its WAL
 // then gets the second name, too.
 
 // Restored is the result of Restore.
@@ -74,7 +74,11 @@ func Restore(ctx context.Context, path, from string, o engine.Options, now time.
 		return Restored{}, err
 	}
 	if old != nil && os.SameFile(old, backup) {
-		return Restored{}, &jobs.Error{Kind: jobs.ErrConflict, What: from + " is the database itself"}
+		return Restored{}, &jobs.Error{Kind: jobs.ErrConflict, What: from + " is the database itself",
+			Hint: "the path of a backup"}
+	}
+	if err := d.takeBack(old); err != nil {
+		return Restored{}, backupProblem(err, d.path)
 	}
 	release, err := d.takeOver(old)
 	if err != nil {
@@ -95,7 +99,7 @@ func Restore(ctx context.Context, path, from string, o engine.Options, now time.
 		return Restored{}, err
 	}
 	if old != nil {
-		result.Kept = d.path + keptMark + now.Format("2006-01-02T15-04-05")
+		result.Kept = d.path + keptMark + now.Format("2006-01-02T15-04-05.000")
 		err = d.replace(part, result.Kept)
 	} else if err = place(part, d.path, false); err != nil {
 		err = backupProblem(err, d.path)
@@ -278,6 +282,32 @@ func (d *File) replace(part, kept string) error {
 	}
 	_ = os.Remove(kept)
 	return backupProblem(err, d.path)
+}
+
+// takeBack undoes step 3 if a restore was killed in it: the old file gets its
+// WAL back, and then loses its second name. Until then Open refuses it.
+func (d *File) takeBack(old fs.FileInfo) error {
+	dir, base := filepath.Split(d.path)
+	entries, err := os.ReadDir(cmp.Or(dir, "."))
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		kept := dir + entry.Name()
+		info, err := os.Lstat(kept)
+		if !strings.HasPrefix(entry.Name(), base+keptMark) || err != nil || !os.SameFile(info, old) {
+			continue
+		}
+		for _, end := range besideEnds {
+			if err := ignoreMissing(os.Rename(kept+end, d.path+end)); err != nil {
+				return err
+			}
+		}
+		if err := cmp.Or(syncDir(cmp.Or(dir, ".")), os.Remove(kept)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func ignoreMissing(err error) error {
