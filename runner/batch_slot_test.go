@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -88,4 +89,25 @@ func TestAShutdownEndsABatchFunctionThatHasEndedItsTasks(t *testing.T) {
 			}
 		}, runner.Options{Grace: -1})
 	}
+}
+
+// TestAStopAfterTheEndOfATaskKeepsItsOutcome lets a task time out after the
+// function has ended it, and before the function returns.
+func TestAStopAfterTheEndOfATaskKeepsItsOutcome(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		r.Register(bulk.BatchHandler(2, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
+			for _, task := range tasks {
+				task.End(jobs.Cancel(errors.New("never again")))
+			}
+			<-ctx.Done()
+			return nil
+		}))
+		ids := enqueueNumbers(t, r, 2, jobs.Timeout(time.Second))
+		runnertest.Drain(t, r)
+		for _, id := range ids {
+			task := runnerkit.Get(t, r, id)
+			testkit.Equal(t, "state", task.State, jobs.Cancelled)
+			testkit.Equal(t, "error", task.Error, "never again")
+		}
+	})
 }

@@ -98,3 +98,11 @@ func Join(ctx context.Context, value any) []any {
 	g.waiting = nil
 	return values
 }
+
+// Decided is the error of a task whose outcome was set while its context had not
+// ended. A later timeout, cancellation or shutdown doesn't change the outcome.
+type Decided struct{ Err error }
+
+func (d Decided) Error() string { return d.Err.Error() }
+
+func (d Decided) Unwrap() error { return d.Err }

@@ -240,7 +240,11 @@ func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome 
 		a.release, a.startErr = true, notStarted.Err
 		return lifecycle.Outcome{}
 	}
-	switch cause := context.Cause(a.ctx); {
+	cause := context.Cause(a.ctx)
+	if _, decided := err.(gather.Decided); decided {
+		cause = nil
+	}
+	switch {
 	case lost && (cause == nil || errors.Is(cause, jobs.ErrShutdown)):
 		o.Reason = jobs.ReasonLost
 	case cause == nil && o.Signal == sigkill && a.pastDeadline():
