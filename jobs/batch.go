@@ -42,7 +42,8 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 // retries. A timeout or a cancellation of one task ends only the context of that task. The function should then stop its work on that task
 // and call End. When the context of Work ends, the worker stops, and the context ctx of the function ends after the time Grace (see
 // runner.Options). The context ctx also ends when the contexts of all remaining tasks have ended; a task remains until the function calls
-// End for it, and the last one until the function returns. The context ctx belongs to no task, so pass BatchTask.Context, not ctx, to the functions of package runner.
+// End for it, and the last one until the function returns. The context ctx belongs to no task, so pass BatchTask.Context, not ctx, to the
+// functions of package runner.
 //
 // A batch takes one slot of the worker until the function returns. When a worker claims
 // a task of the job, it claims up to n-1 more tasks of the job in the same queue, in the usual order. The parameter "tasks" of the function

@@ -63,7 +63,7 @@ func TestAStoppedWorkerLosesItsTasksAndResults(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
-	task, worker, members := startProcessTree(t, r, runner.MinLease)
+	task, worker, members := startProcessTree(t, r, 2*runner.MinLease)
 	runnerkit.Work(t, r)
 	stopOutsideTransaction(t, r, worker.Pid)
 	lease := runnerkit.Get(t, r, task.ID).LeaseExpiresAt // the stopped worker does not renew this lease
@@ -113,7 +113,7 @@ func TestCommandsOfAStoppedWorkerAndGuardianAreKilledAfterTheLease(t *testing.T)
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
-	task, worker, members := startProcessTree(t, r, runner.MinLease)
+	task, worker, members := startProcessTree(t, r, 2*runner.MinLease)
 	runnerkit.Work(t, r)
 	guardian := guardianOf(t, task.WorkerID)
 	stopOutsideTransaction(t, r, worker.Pid)
@@ -157,7 +157,11 @@ func TestAKilledGuardianEndsOnlyItsOwnCommand(t *testing.T) {
 			}
 			return false
 		})
-		signal(t, parentOf(command), syscall.SIGKILL)
+		guardian := parentOf(command)
+		if guardian <= 1 {
+			t.Fatalf("got guardian %d of command %d, want a process", guardian, command)
+		}
+		signal(t, guardian, syscall.SIGKILL)
 		until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).Losses == losses+1 })
 		if alive(command) {
 			t.Errorf("got living command %d after its guardian was killed, want it dead", command)

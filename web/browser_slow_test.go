@@ -156,7 +156,7 @@ func TestASilentServerIsShownInABrowser(t *testing.T) {
 	b.connected()
 
 	p.stop()
-	testkit.Within(t, 25*time.Second, "a page without an action is amber", func() bool {
+	testkit.Within(t, 2*time.Minute, "a page without an action is amber", func() bool {
 		return eval[string](b, "$('#live').className + $('#live').textContent.trim()") == "amber● offline"
 	})
 	testkit.Contains(t, eval[string](b, "$('#stale').textContent"), "The server has not answered since")

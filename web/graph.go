@@ -11,7 +11,6 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
 const (
@@ -55,18 +54,8 @@ func (h *handler) relatedOf(ctx context.Context, p page, t jobs.Task) (*relatedT
 
 // read reads the tasks whose names the drawing shows.
 func (v *relatedTasks) read(ctx context.Context, h *handler, ids []int64) (err error) {
-	v.names, err = h.byID(ctx, ids)
+	v.names, err = admin.Store(h.r).Names(ctx, ids)
 	return err
-}
-
-// byID reads tasks.
-func (h *handler) byID(ctx context.Context, ids []int64) (map[int64]jobs.Task, error) {
-	list, err := h.r.List(ctx, jobs.Filter{IDs: slices.Concat([]int64{}, ids)}, runner.Page{}) // no ids select no task, nil selects all
-	tasks := make(map[int64]jobs.Task, len(list))
-	for _, t := range list {
-		tasks[t.ID] = t
-	}
-	return tasks, err
 }
 
 // Name returns the name of a task.

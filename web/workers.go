@@ -113,7 +113,7 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (string, v
 			ids = append(ids, b.ID)
 		}
 	}
-	names, err := h.byID(ctx, ids)
+	names, err := admin.Store(h.r).Names(ctx, ids)
 	if err != nil {
 		return "", nil, err
 	}

@@ -47,8 +47,6 @@ var CommandSynonyms = []Synonym{
 // have its option, or for the command that it begins with. The first one counts.
 var OptionSynonyms = []Synonym{
 	{"rm, it, t, i", "runner run -- COMMAND"},
-	{"detach, background", "runner enqueue -- COMMAND"},
-	{"d, detach, daemon", "runner service install"},
 	{"name", "runner schedule add NAME --cron EXPR -- COMMAND"},
 	{"every, interval", "--cron '@every DUR'"},
 	{"timezone, tz", "--zone"},

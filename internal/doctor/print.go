@@ -30,7 +30,7 @@ func (c Check) text(to term.Stream) string {
 	text := term.Hang(fmt.Sprintf("%-6s%-13s", word, c.Check), c.Message, to.Width)
 	text = to.Paint(paint, word) + strings.TrimPrefix(text, word)
 	if c.Try != "" {
-		text += term.Hang("        try: ", c.Try, to.Width)
+		text += term.Hang("        try: ", c.Try, 1000) // a command stays whole
 	}
 	return text
 }

@@ -40,7 +40,7 @@ var advice = map[string]func(*jobs.Error) string{
 	errcode.BackupExists:      text("another name, or --force to replace it"),
 	errcode.DanglingSymlink:   func(e *jobs.Error) string { return "--db " + e.Subject },
 	errcode.ExposedDatabase:   func(e *jobs.Error) string { return e.Hint + "      or allow it: --insecure-perms" },
-	errcode.HardLinked:        text("remove the other hard links, or --db another file; after a stopped restore: runner restore FILE again"),
+	errcode.HardLinked:        text("remove the other hard links, or --db another file; after a stopped restore: runner restore FILE"),
 	errcode.IsDirectory:       func(e *jobs.Error) string { return "--db " + filepath.Join(e.Subject, "runner.db") },
 	errcode.MountPoint:        text("mount the directory of the database, or --db another file"),
 	errcode.Moved:             text("--db, or RUNNER_DB, with the database it was moved to"),

@@ -82,7 +82,9 @@ func (f *finder) checkWorkers() {
 					"worker %s has not been seen for %s and holds %s", w.Name, f.ago(w.BeatAt), humanize.Plural(len(w.Running), "task"))
 			}
 		case admin.WorkerReady:
-			f.ready = append(f.ready, w)
+			if len(w.Jobs) > 0 { // runner run takes only its own task
+				f.ready = append(f.ready, w)
+			}
 		}
 	}
 }

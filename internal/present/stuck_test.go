@@ -62,7 +62,7 @@ func TestProblemsAreSortedByWhatTheyCost(t *testing.T) {
 	counts := map[jobs.State]int{jobs.Pending: 1}
 	queues := []runner.Queue{{Queue: "a", Counts: counts, Failed: 1}, {Queue: "b", Counts: counts}}
 	pauses := runner.Pauses{"a": {At: noon}}
-	workers := []runner.Worker{{Name: "w", State: "ready", Queues: []runner.QueueMax{{Queue: "c"}}},
+	workers := []runner.Worker{{Name: "w", State: "ready", Jobs: []string{"command"}, Queues: []runner.QueueMax{{Queue: "c"}}},
 		{Name: "gone", State: "lost", Running: []int64{1}}}
 	schedules := []jobs.Schedule{{Name: "s", LastState: jobs.Failed}}
 	var codes []string
@@ -71,4 +71,12 @@ func TestProblemsAreSortedByWhatTheyCost(t *testing.T) {
 	}
 	want := []string{"schedule_failed", "lost_worker", "failed", "no_queue", "no_queue", "paused"}
 	testkit.Equal(t, "codes", codes, want)
+}
+
+// TestARunHereIsNoWorker has the worker of a runner run, which takes only its own task.
+func TestARunHereIsNoWorker(t *testing.T) {
+	queues := []runner.Queue{{Queue: "a", Counts: map[jobs.State]int{jobs.Pending: 1}}}
+	problems := present.Problems(queues, nil, []runner.Worker{{Name: "run", State: "ready"}}, nil, noon)
+	testkit.Equal(t, "problems", problems, []present.Problem{{Code: "no_worker", Try: "runner work",
+		Message: "no worker runs, and 1 task is unfinished"}})
 }

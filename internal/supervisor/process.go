@@ -14,15 +14,17 @@ import (
 //
 //   - Unix: only the process group of the leader is killed. A process that has left the group lives on. The remaining
 //     risk of a reused pid is described at the method "wait" in process_unix.go.
-//   - Windows: Kill kills the leader and its descendants. What the leader leaves behind when it ends lives on.
+//   - Windows: every process in the Job Object of the command is killed. A process that the leader starts before the
+//     leader is put into the Job Object lives on.
 //   - This process can kill a process of another user (sudo) only if it has the right to do so.
 //   - The program must not ignore SIGCHLD, and must not wait for children that it did not start. Otherwise a pid may be
 //     reused too early.
 type Process struct {
 	proc *os.Process
+	job  job // Job Object that contains the processes on Windows; empty on Unix
 
 	mu    sync.Mutex // held while a signal is sent
-	leave bool       // whether left-over processes live on; false after Terminate, after Kill, or if a signal ended the leader
+	leave bool       // whether left-over processes live on; false after Terminate and Kill
 	ended bool       // whether the leader is reaped, so that its pid may be reused
 }
 
@@ -69,7 +71,7 @@ func (p *Process) Terminate() error {
 	return p.terminate()
 }
 
-// Kill kills the processes of the command: its process group, or the tree of its processes on Windows. Kill does not wait. An error
+// Kill kills the processes of the command: its process group, or its Job Object on Windows. Kill does not wait. An error
 // means that some process could not be killed. All other processes were killed. Kill does nothing after the command has
 // ended.
 func (p *Process) Kill() error {

@@ -14,6 +14,8 @@ import (
 
 var resourceErrors = []syscall.Errno{unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE}
 
+type job struct{}
+
 func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
 	attr.Sys = &syscall.SysProcAttr{Setsid: true}
 	setListedCloseOnExec()

@@ -1,10 +1,10 @@
 package supervisor
 
 import (
+	"errors"
 	"os"
-	"os/exec"
-	"strconv"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/windows"
 )
@@ -14,35 +14,100 @@ var resourceErrors = []syscall.Errno{
 	windows.ERROR_NO_SYSTEM_RESOURCES, windows.ERROR_COMMITMENT_LIMIT,
 }
 
-// start starts the command in a process group of its own, so that Ctrl-Break
-// can be sent to this command alone.
+// job is the Job Object that contains the processes of the command. The system kills them when the last handle of the Job Object is
+// closed. So they also die when this process ends for whatever reason.
+type job struct{ handle windows.Handle }
+
 func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
-	attr.Sys = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
-	proc, err := os.StartProcess(path, argv, attr)
+	j, err := newJob()
 	if err != nil {
 		return nil, err
 	}
-	return &Process{proc: proc}, nil
+	// The command gets its own process group, so that Ctrl-Break can be sent to this command alone. It inherits only the files in attr.
+	attr.Sys = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
+	proc, err := os.StartProcess(path, argv, attr)
+	if err != nil {
+		windows.CloseHandle(j.handle)
+		return nil, err
+	}
+	// Processes that the leader starts before this call are not in the Job Object. A leader that is suspended at first would start none.
+	// But only its thread handle can resume it, and os.StartProcess does not return that handle.
+	if err := j.assign(proc); err != nil {
+		proc.Kill()
+		proc.Wait()
+		windows.CloseHandle(j.handle)
+		return nil, err
+	}
+	return &Process{proc: proc, job: j}, nil
+}
+
+func newJob() (job, error) {
+	handle, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return job{}, os.NewSyscallError("CreateJobObject", err)
+	}
+	var limits windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+	limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+	_, err = windows.SetInformationJobObject(handle, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
+	if err != nil {
+		windows.CloseHandle(handle)
+		return job{}, os.NewSyscallError("SetInformationJobObject", err)
+	}
+	return job{handle}, nil
+}
+
+// assign puts proc into the Job Object. The system rejects a process that has ended already. That is no error, because such a process
+// needs no Job Object.
+func (j job) assign(proc *os.Process) error {
+	var failed error
+	err := proc.WithHandle(func(handle uintptr) {
+		failed = windows.AssignProcessToJobObject(j.handle, windows.Handle(handle))
+		if failed == nil {
+			return
+		}
+		if event, err := windows.WaitForSingleObject(windows.Handle(handle), 0); err == nil && event == windows.WAIT_OBJECT_0 {
+			failed = nil
+		}
+	})
+	return errors.Join(err, os.NewSyscallError("AssignProcessToJobObject", failed))
 }
 
 func (p *Process) terminate() error {
 	return os.NewSyscallError("GenerateConsoleCtrlEvent", windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(p.Pid())))
 }
 
-// kill kills the leader and its descendants. p.proc keeps the pid from being
-// reused.
 func (p *Process) kill() error {
-	return exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(p.Pid())).Run()
+	return os.NewSyscallError("TerminateJobObject", windows.TerminateJobObject(p.job.handle, 1))
 }
 
-// wait waits for the leader. Windows doesn't tell afterwards which processes it
-// has left behind, so they live on.
+// wait keeps the handle of the leader open until the remaining processes are killed or may live on. While the handle is open, the system
+// does not reuse the pid.
 func (p *Process) wait() (*os.ProcessState, error) {
-	state, err := p.proc.Wait()
+	var failed error
+	err := p.proc.WithHandle(func(handle uintptr) {
+		_, failed = windows.WaitForSingleObject(windows.Handle(handle), windows.INFINITE)
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
-	return state, err
+	var killed error
+	if p.leave {
+		killed = p.job.keepOnClose()
+	} else {
+		killed = os.NewSyscallError("TerminateJobObject", windows.TerminateJobObject(p.job.handle, 1))
+	}
+	state, lost := p.proc.Wait()
+	windows.CloseHandle(p.job.handle) // no method uses the handle any more, because p.ended is true
+	return state, errors.Join(err, failed, lost, killed)
+}
+
+// keepOnClose lets the processes of the Job Object live on when its handle is closed.
+func (j job) keepOnClose() error {
+	var limits windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+	_, err := windows.SetInformationJobObject(j.handle, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
+	return os.NewSyscallError("SetInformationJobObject", err)
 }
 
 // readRest returns an error. Pipes on Windows have no read deadlines, so ReadPipe reads them to their end and never

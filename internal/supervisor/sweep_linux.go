@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -160,8 +161,8 @@ func readMark(pid int) (m Mark, ok bool) {
 // program and cost one.
 func environOf(pid int) []byte {
 	proc := "/proc/" + strconv.Itoa(pid)
-	for settled, waits := 0, 0; settled < 5 && waits < 100; {
-		environ, err := os.ReadFile(proc + "/environ")
+	for settled, waits := 0, 0; settled < 5 && waits < 1000; {
+		environ, err := readAtOnce(proc + "/environ")
 		if err != nil || len(environ) > 0 {
 			return environ
 		}
@@ -177,4 +178,24 @@ func environOf(pid int) []byte {
 		}
 	}
 	return nil
+}
+
+// readAtOnce reads a file by one call of the kernel. After an execve between two
+// calls the second would find the end of the file.
+func readAtOnce(path string) ([]byte, error) {
+	for size := 16 << 10; ; size *= 2 {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		text := make([]byte, size)
+		n, err := f.Read(text)
+		f.Close()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, nil
+		case err != nil || n < size:
+			return text[:n], err
+		}
+	}
 }

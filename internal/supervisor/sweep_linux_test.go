@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,7 +140,8 @@ func TestMarksIdentifyAnAttempt(t *testing.T) {
 // the kernel shows an empty environment.
 func TestAProgramThatExecsAllTheTimeShowsItsMark(t *testing.T) {
 	c := shell(`exec sh -c "$AGAIN"`)
-	c.Env = append(append(c.Env, `AGAIN=exec sh -c "$AGAIN"`), Mark{worker, Key{7, 3}}.Environ()...)
+	c.Env = append(c.Env, `AGAIN=exec sh -c "$AGAIN"`, "PADDING="+strings.Repeat("x", 20_000)) // the mark is far from the beginning
+	c.Env = append(c.Env, Mark{worker, Key{7, 3}}.Environ()...)
 	p, _ := startPiped(t, c)
 
 	missed := 0

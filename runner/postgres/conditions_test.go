@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,7 @@ func TestTheCommandOfAProblemSolvesIt(t *testing.T) {
 		ended <- err
 	}()
 	message, try := problem(t, r, "snapshot_held")
+	message = regexp.MustCompile(`for [2-5]m`).ReplaceAllString(message, "for 2m") // on a busy machine more time passes
 	testkit.Contains(t, message, "(report, user postgres) has held a snapshot for 2m")
 	solve(t, admins, r, "snapshot_held", try)
 	testkit.ErrorContains(t, <-ended, "terminating connection")

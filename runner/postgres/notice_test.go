@@ -40,7 +40,7 @@ func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 	})
 	news, ends := 0, 0
 	for news < 1000 { // idle workers that wake each other up would send hundreds of notices per second
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		notice, err := conn.WaitForNotification(ctx)
 		cancel()
 		if err != nil {

@@ -136,7 +136,7 @@ const refresh = async () => {
 		else if (answer.status === 401 && !ask.open && !sending) location.reload()
 	} catch { offline(true) }
 	busy = false
-	if (again) { again = false; setTimeout(refresh, 1000) }
+	if (again) { again = false; setTimeout(() => stream && refresh(), 1000) }
 }
 const poll = on => { clearInterval(timer); timer = on ? setInterval(refresh, 5000) : undefined }
 const connect = () => {
