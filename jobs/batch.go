@@ -135,6 +135,9 @@ func (f Func[In]) batchHandler(n int, call func(context.Context, []*batchMember)
 		if m.panicked != nil {
 			panic(m.panicked)
 		}
+		if m.inTime && m.err != nil && m.ctx.Err() != nil {
+			return m.result, gather.Decided{Err: m.err}
+		}
 		return m.result, m.err
 	}
 	return h
@@ -153,6 +156,7 @@ type batchMember struct {
 	ended  chan struct{} // closed when the fields below are set
 	result json.RawMessage
 	err    error
+	inTime bool // whether ctx had not ended when they were set
 
 	panicked *guard.Panic // the function's panic, if the function panicked before it had ended this task; otherwise nil
 }
@@ -161,10 +165,7 @@ func (m *batchMember) end(result json.RawMessage, err error) { m.finish(result, 
 
 func (m *batchMember) finish(result json.RawMessage, err error, panicked *guard.Panic) {
 	m.once.Do(func() {
-		if err != nil && m.ctx.Err() == nil {
-			err = gather.Decided{Err: err}
-		}
-		m.result, m.err, m.panicked = result, err, panicked
+		m.result, m.err, m.panicked, m.inTime = result, err, panicked, m.ctx.Err() == nil
 		m.call.ended(m)
 	})
 }

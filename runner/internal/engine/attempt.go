@@ -225,6 +225,10 @@ const sigkill = 9
 // The outcome does not matter for an attempt whose claim was revoked. The database refuses the outcome of such an attempt, and the reaper
 // records the loss.
 func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome {
+	decided, isDecided := err.(gather.Decided)
+	if isDecided {
+		err = decided.Err
+	}
 	o := lifecycle.OutcomeOf(result, err)
 	if err == nil && o.Reason == "" {
 		if a.task.Job == jobs.CommandJob {
@@ -241,7 +245,7 @@ func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome 
 		return lifecycle.Outcome{}
 	}
 	cause := context.Cause(a.ctx)
-	if _, decided := err.(gather.Decided); decided {
+	if isDecided {
 		cause = nil
 	}
 	switch {
