@@ -115,6 +115,9 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	}
 
 	done := Pruned{From: p.Before, More: len(list) == pruneMost}
+	if len(list) == 0 {
+		return done, nil
+	}
 	left := int64(pruneBytes)
 	for i := range list {
 		if left -= list[i].Bytes; left < 0 && i > 0 {
