@@ -225,7 +225,7 @@ const sigkill = 9
 // The outcome does not matter for an attempt whose claim was revoked. The database refuses the outcome of such an attempt, and the reaper
 // records the loss.
 func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome {
-	decided, isDecided := err.(gather.Decided)
+	decided, isDecided := err.(gather.Decided) //nolint:errorlint // errors.As could call a method of the program's error
 	if isDecided {
 		err = decided.Err
 	}
