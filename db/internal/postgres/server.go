@@ -195,7 +195,7 @@ func (s *Server) Reconnect(ctx context.Context) (*sqlx.Conn, error) {
 	if err != nil {
 		return nil, s.Explain(err)
 	}
-	have, err := s.connect(ctx, conn)
+	have, err := s.tables(ctx, conn)
 	if err == nil && have != schema.Version(schema.Postgres) {
 		err = s.replaced()
 	}
