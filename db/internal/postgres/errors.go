@@ -89,8 +89,9 @@ func (s *Server) Explain(err error) error {
 			"PGPASSWORD, ~/.pgpass, or another user in the address", firstLine(err))
 	case state == "3D000":
 		return problem(jobs.ErrNoDatabase, "the server has no such database:", "createdb", firstLine(err))
-	case state == undefinedParameter: // idle_session_timeout, which every connection sets
-		return problem(jobs.ErrSchema, "PostgreSQL 14 or later is needed:", "a newer server", firstLine(err))
+	case state == undefinedParameter: // a parameter of the address, or idle_session_timeout on a server older than PostgreSQL 14
+		return problem(jobs.ErrInvalid, "the server does not know a setting of this connection:",
+			"correct the parameters of the address; PostgreSQL 14 or later is needed", firstLine(err))
 	case strings.HasPrefix(state, "XX"):
 		return problem(jobs.ErrCorrupt, "the server reports damaged data:", "the log of the server", firstLine(err))
 	case state == undefinedTable || state == undefinedColumn:
