@@ -35,8 +35,8 @@ import (
 //     first name.
 //
 // Killed in step 3, the old file has two names. Open refuses such a file, and
-// another restore takes the step back and begins anew. SQLite can't do step 1 in a damaged file; its WAL
-// then gets the second name, too.
+// another restore takes the step back and begins anew. SQLite can't do step 1 in
+// a damaged file; its WAL then gets the second name, too.
 
 // Restored is the result of Restore.
 type Restored struct {
@@ -303,7 +303,10 @@ func (d *File) takeBack(old fs.FileInfo) error {
 				return err
 			}
 		}
-		if err := cmp.Or(syncDir(cmp.Or(dir, ".")), os.Remove(kept)); err != nil {
+		if err := syncDir(cmp.Or(dir, ".")); err != nil {
+			return err
+		}
+		if err := os.Remove(kept); err != nil {
 			return err
 		}
 	}
