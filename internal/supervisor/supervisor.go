@@ -5,8 +5,9 @@
 //
 // A command is more than one process. Shells fork, and scripts leave processes in the background. A signal to the first
 // process does not reach the others. So each command leads a session and a process group of its own (on Windows: it has
-// a Job Object of its own). Signals go to the whole group. The attempt of the command is over when the first process, the leader, has ended and the processes that
-// it left behind are dead. So left-over processes cannot run beside the next attempt or keep a pipe open.
+// a Job Object of its own). Signals go to the whole group. The attempt of the command is over when the first process,
+// the leader, has ended and the processes that it left behind are dead. So left-over processes cannot run beside the
+// next attempt or keep a pipe open.
 //
 // # Systems
 //
