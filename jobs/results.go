@@ -101,7 +101,6 @@ type Page struct {
 
 // Liveness is a report of Work. It shows that the loop of Work is alive and has just used the database.
 type Liveness struct {
-	Running  int           // number of running attempts
-	Draining bool          // whether Work starts nothing more
-	Left     time.Duration // time until Work gives up the attempts that still run, if Draining is set
+	Running  int  // number of running attempts
+	Draining bool // whether Work starts nothing more
 }

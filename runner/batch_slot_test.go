@@ -27,7 +27,6 @@ func TestASlotIsTakenUntilTheBatchFunctionReturns(t *testing.T) {
 		"slots of the worker": {Concurrency: 2},
 		"slots of the queue":  {Concurrency: 8, Queues: []runner.QueueMax{{Queue: "default", Max: 2}}},
 		"ends are collected":  {Concurrency: 2, WriteEvery: time.Second, Sync: runner.Flash},
-		"middleware is quick": {Concurrency: 2, StuckAfter: 10 * time.Millisecond},
 	} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 			running, most := make(chan struct{}, 9), 0

@@ -42,9 +42,6 @@ func TestLivenessIsReportedWhileIdleAndWhileBusy(t *testing.T) {
 	testkit.Equal(t, "time of the first report", reports.at[0], 0)
 	testkit.Equal(t, "draining in the last report", last.Draining, true)
 	testkit.Equal(t, "running tasks in the last report", last.Running, 1)
-	if last.Left > 2*time.Minute+20*time.Second {
-		t.Errorf("got %v left of the drain in the last report, want at most 2m20s", last.Left)
-	}
 	for i := range reports.at[1:] {
 		if gap := reports.at[i+1] - reports.at[i]; gap > 10*time.Second+5*time.Millisecond {
 			t.Errorf("got no report for %v, want one every 10s", gap)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -61,11 +60,6 @@ type Options struct {
 	MaxWait time.Duration
 	// Grace is how long Work lets running attempts continue after its context has ended. A negative value means no time. Defaults to 30 s.
 	Grace time.Duration
-	// StuckAfter is how long a handler may run after the end of its context before Work logs a warning. The context ends at a timeout, at a
-	// cancellation, or when another worker has taken the task over. For a command the time counts from its SIGKILL. A negative value means
-	// no warning. Why and `runner status` always report a handler as stuck after 10 s, because other processes do not know this option.
-	// Defaults to 10 s.
-	StuckAfter time.Duration
 	// Lease is how long a task stays with this worker without a heartbeat. The worker sends six heartbeats in that time. With a lease below
 	// 5 s, other workers may treat a live worker on a busy machine as a hung one. So use such a lease in tests only. The shortest lease is
 	// 100 ms. Defaults to 60 s, and with Flash to 5 minutes.
@@ -144,7 +138,6 @@ func (o Options) withDefaults() Options {
 	o.Log = logger(o.Log)
 	o.Concurrency = cmp.Or(o.Concurrency, runtime.GOMAXPROCS(0))
 	o.Grace = cmp.Or(o.Grace, defaultGrace)
-	o.StuckAfter = cmp.Or(o.StuckAfter, lifecycle.StuckAfter)
 	o.Lease, o.WriteEvery = cmp.Or(o.Lease, lease), write
 	o.LivenessEvery = cmp.Or(max(o.LivenessEvery, 0), o.Lease/6)
 	o.Keep = cmp.Or(o.Keep, taskspec.DefaultKeep)

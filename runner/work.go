@@ -153,7 +153,7 @@ func (r *Runner) engineOptions(untilEmpty bool) engine.Options {
 		Handlers: r.wrapped(), PrepareTick: r.prepareTick, OnTick: r.onTick, Fenced: &r.fenced, UntilEmpty: untilEmpty,
 		Concurrency: o.Concurrency, MaxWait: o.MaxWait,
 		Queues: o.Queues,
-		Grace:  o.Grace, StuckAfter: o.StuckAfter, Lease: o.Lease, WriteEvery: o.WriteEvery,
+		Grace:  o.Grace, Lease: o.Lease, WriteEvery: o.WriteEvery,
 		Timeout: o.Timeout, OutputLimit: o.OutputLimit,
 		LeaveChildren: o.LeaveChildren, Name: o.Name, Keep: o.Keep,
 		KeepFailed: o.KeepFailed, Hooks: o.Hooks,

@@ -6,12 +6,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// StuckAfter is how long an attempt may go on after its context has ended. If it goes on for longer, it is stuck. StuckAfter is the default
-// of runner.Options.StuckAfter. The function Stuck always uses this default, because a process does not know the options of the workers in
-// other processes.
-const StuckAfter = 10 * time.Second
+// stuckAfter is how long an attempt may go on after its context has ended. If it
+// goes on for longer, it is stuck.
+const stuckAfter = 10 * time.Second
 
-// Stuck reports whether a running task should have ended more than StuckAfter ago, because of its timeout or of a request to cancel it. The
+// Stuck reports whether a running task should have ended more than stuckAfter ago, because of its timeout or of a request to cancel it. The
 // result "since" is the time at which the context of the attempt ended. For a command it is the time at which the worker sends SIGKILL.
 func Stuck(t *jobs.Task, now time.Time) (since time.Time, stuck bool) {
 	if t.State != jobs.Running || t.StartedAt.IsZero() {
@@ -29,5 +28,5 @@ func Stuck(t *jobs.Task, now time.Time) (since time.Time, stuck bool) {
 	if t.Job == jobs.CommandJob {
 		since = since.Add(t.KillAfter)
 	}
-	return since, now.Sub(since) >= StuckAfter
+	return since, now.Sub(since) >= stuckAfter
 }

@@ -17,7 +17,7 @@ var slow = jobs.Define[time.Duration]("slow", jobs.Timeout(time.Minute), jobs.Ma
 
 // withStuckHandler runs a test with a fake clock while a worker runs a task. The task has a timeout of one minute, but its handler returns
 // only after an hour.
-func withStuckHandler(t *testing.T, options runner.Options, test func(t *testing.T, r *runner.Runner, task jobs.Task)) {
+func withStuckHandler(t *testing.T, test func(t *testing.T, r *runner.Runner, task jobs.Task)) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(slow.Handler(func(_ context.Context, d time.Duration) error { time.Sleep(d); return nil }))
 		task, err := r.Enqueue(t.Context(), slow.With(time.Hour))
@@ -29,33 +29,29 @@ func withStuckHandler(t *testing.T, options runner.Options, test func(t *testing
 		runnertest.Advance(t, 2*time.Hour) // now the handler returns
 		stop()
 		testkit.NoError(t, <-worked)
-	}, options)
+	})
 }
 
-// TestAStuckTaskIsAProblem checks that a task counts as stuck 10 s after its timeout. The worker's own option StuckAfter does not matter,
-// because other processes do not know it.
 func TestAStuckTaskIsAProblem(t *testing.T) {
-	for _, after := range []time.Duration{-1, time.Second, time.Minute} {
-		withStuckHandler(t, runner.Options{StuckAfter: after}, func(t *testing.T, r *runner.Runner, task jobs.Task) {
-			check := func(want string, problems []present.Problem) {
-				t.Helper()
-				status, err := present.ReadStatus(t.Context(), r, time.Now(), nil)
-				testkit.NoError(t, err)
-				testkit.Equal(t, "problems", status.Problems, problems)
-				task, err := r.Get(t.Context(), task.ID)
-				testkit.NoError(t, err)
-				wait, err := r.Why(t.Context(), task)
-				testkit.NoError(t, err)
-				testkit.Equal(t, "reason", wait.Reason, want)
-			}
-			runnertest.Advance(t, time.Minute+9*time.Second)
-			check("running", []present.Problem{})
-			runnertest.Advance(t, 2*time.Second)
-			check("stuck", []present.Problem{{Code: "stuck",
-				Message: fmt.Sprintf("task %d ignores its timeout or a request to stop", task.ID),
-				Try:     fmt.Sprintf("runner show %d", task.ID)}})
-		})
-	}
+	withStuckHandler(t, func(t *testing.T, r *runner.Runner, task jobs.Task) {
+		check := func(want string, problems []present.Problem) {
+			t.Helper()
+			status, err := present.ReadStatus(t.Context(), r, time.Now(), nil)
+			testkit.NoError(t, err)
+			testkit.Equal(t, "problems", status.Problems, problems)
+			task, err := r.Get(t.Context(), task.ID)
+			testkit.NoError(t, err)
+			wait, err := r.Why(t.Context(), task)
+			testkit.NoError(t, err)
+			testkit.Equal(t, "reason", wait.Reason, want)
+		}
+		runnertest.Advance(t, time.Minute+9*time.Second)
+		check("running", []present.Problem{})
+		runnertest.Advance(t, 2*time.Second)
+		check("stuck", []present.Problem{{Code: "stuck",
+			Message: fmt.Sprintf("task %d ignores its timeout or a request to stop", task.ID),
+			Try:     fmt.Sprintf("runner show %d", task.ID)}})
+	})
 }
 
 func TestProblemsAreSortedByWhatTheyCost(t *testing.T) {

@@ -14,13 +14,16 @@ import (
 	"example.com/runner/runner"
 )
 
-// The unit of a worker has the settings Type=notify and WatchdogSec=. The worker sends READY to systemd after its first claim. It also
-// sends STATUS lines. When the worker begins to stop, it sends STOPPING, and from then on also how long the stop may still take. The worker
-// sends WATCHDOG after each call of runner.Options.Liveness: its main loop has just accessed the database then, so it does not hang.
+// The unit of a worker has the settings Type=notify and WatchdogSec=. The worker
+// sends READY to systemd after its first claim, and then STATUS lines. When it
+// begins to stop, it sends STOPPING, and asks for another minute with each
+// report from then on. It sends WATCHDOG after each call of
+// runner.Options.Liveness: its main loop has just accessed the database then, so
+// it does not hang.
 
 const (
 	notifyEvery = 10 * time.Second // interval of the reports if the unit has no watchdog
-	stopMargin  = 15 * time.Second // time for closing the database after the last attempt has ended
+	extendBy    = time.Minute      // how much longer each report during a drain lets the worker stop
 )
 
 // Notifier sends the state of the worker to systemd. A nil Notifier does nothing.
@@ -92,7 +95,7 @@ func (n *Notifier) run(ctx context.Context) {
 				stopping = true
 				lines = append(lines, daemon.SdNotifyStopping)
 			}
-			lines = append(lines, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (p.Left+stopMargin).Microseconds()))
+			lines = append(lines, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", extendBy.Microseconds()))
 			status = "draining, " + status
 		}
 		n.send(append(lines, "STATUS="+status)...)

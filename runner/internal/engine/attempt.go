@@ -56,8 +56,6 @@ type attempt struct {
 	inTx     atomic.Int64                  // time of the FinishTx that succeeded, in milliseconds; 0 if none did
 	finishTx *sql.Tx                       // transaction of that FinishTx; only for FinishTx itself
 
-	stopOnce sync.Once // ensures that watchStuck is called only once
-
 	// end sets the following fields before it sends the attempt to Engine.ended. If
 	// it isn't called, abandon or notStarted sets them.
 	over     atomic.Bool
@@ -272,7 +270,6 @@ func (a *attempt) stop(cause error, kill bool) {
 		a.killOnce.Do(func() { close(a.kill) })
 	}
 	a.cancel(cause)
-	a.stopOnce.Do(a.watchStuck)
 }
 
 // abandon gives up an attempt that does not end. It returns false if the attempt has ended in the meantime.

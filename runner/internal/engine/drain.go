@@ -9,7 +9,7 @@ import (
 
 // beginDrain records in the log and in the database that the worker starts nothing more. It returns a channel that receives a value at the
 // end of the grace period.
-func (e *Engine) beginDrain(write context.Context) (grace <-chan time.Time) {
+func (e *Engine) beginDrain(write context.Context) <-chan time.Time {
 	if err := e.failed(); err != nil {
 		e.log.Error("the worker cannot continue", "err", err)
 	}
@@ -21,9 +21,7 @@ func (e *Engine) beginDrain(write context.Context) (grace <-chan time.Time) {
 			e.log.Warn("cannot record that this worker drains", "err", err)
 		}
 	})
-	grace = time.After(wait)
-	e.liveness.givesUpAt = now().Add(wait + e.longestEnd())
-	return grace
+	return time.After(wait)
 }
 
 // result returns the error that Work returns after a drain.
@@ -36,23 +34,14 @@ func (e *Engine) result(aborted <-chan struct{}) error {
 	}
 }
 
-// stopAll ends the contexts of all attempts. It returns the longest time that the attempts may need to end.
+// stopAll ends the contexts of all attempts. It returns the longest time that
+// they may need to end. Only commands have a KillAfter.
 func (e *Engine) stopAll(cause error, kill bool) time.Duration {
-	wait := e.longestEnd()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, a := range e.running {
-		a.stop(cause, kill)
-	}
-	return wait
-}
-
-// longestEnd returns the longest time that a running attempt may need to end after it is stopped. Only commands have a KillAfter.
-func (e *Engine) longestEnd() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	wait := stopWait
 	for _, a := range e.running {
+		a.stop(cause, kill)
 		if a.task.Job == jobs.CommandJob {
 			wait = max(wait, a.task.KillAfter+stopWait)
 		}

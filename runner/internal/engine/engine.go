@@ -62,7 +62,6 @@ type Options struct {
 	Queues           []jobs.QueueMax
 	MaxWait          time.Duration
 	Grace            time.Duration
-	StuckAfter       time.Duration
 	Lease            time.Duration
 	WriteEvery       time.Duration // how long the worker collects outcomes and claims before it writes them; 0 to write at once
 	Timeout          time.Duration

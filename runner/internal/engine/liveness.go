@@ -13,7 +13,6 @@ type livenessState struct {
 	visitedAt  time.Time // time of the last successful cycle
 	reportedAt time.Time // time of the last call of Options.Liveness
 	dueAt      time.Time // time of the next call of Options.Liveness
-	givesUpAt  time.Time // while draining: time at which the loop gives up the attempts that still run
 	draining   bool      // whether the last report had Draining set
 }
 
@@ -38,9 +37,6 @@ func (e *Engine) reportLiveness(ctx context.Context, stopping bool) {
 	}
 	l.reportedAt, l.draining = at, stopping
 	report := jobs.Liveness{Running: len(e.running) - e.waiting(), Draining: stopping}
-	if stopping {
-		report.Left = max(l.givesUpAt.Sub(at), 0)
-	}
 	if p := guard.Call(func() { e.o.Liveness(report) }); p != nil {
 		e.log.Error("the function Liveness does not return", guard.LogArgs(p)...)
 	}
