@@ -22,7 +22,7 @@ func listCommand(a *cli.App) *cli.Command {
 			cli.IntOption("rows n", "ROWS", "print at most this many tasks; 0: all", 30, 0).Default("30, or all given ids"),
 			cli.BoolOption("reverse r", "print the oldest tasks first"),
 			cli.Scalar("before", "ID", "tasks with lower ids only; for the next page", int64(0), cli.ParseID),
-			cli.ChoiceOption("sort", "id: newest first; due: only waiting tasks, in the order of their due times", "id", "id", "due").
+			cli.ChoiceOption("sort", "id: newest first; due: scheduled and retrying tasks, due next first", "id", "id", "due").
 				Default("id"),
 			cli.BoolOption("group", "group the failed tasks by their cause; print the largest group first"),
 			cli.BoolOption("paused", "paused tasks only; they start after runner resume"),
@@ -35,10 +35,6 @@ func listCommand(a *cli.App) *cli.Command {
 
 list selects tasks that match all selectors. If you repeat a selector, a task
 must match one of its values. Without a selector, list lists every task.
-
-list --sort due lists pending, scheduled and retrying tasks by due time, the
-next task first. If more than 10,000 tasks match, list --sort due fails, and you
-need more selectors.
 
 list --group lists the causes of the last 10,000 failed tasks that match. Two
 failed tasks have the same cause if they have the same job, the same last error
@@ -76,13 +72,12 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 		Wide: cli.Get[bool](c, "wide"), Reveal: cli.Get[bool](c, "reveal")}}
 	o.Filter.Before, o.Filter.Paused = cli.Get[int64](c, "before"), cli.Get[bool](c, "paused")
 	if o.ByDue = c.String("sort") == "due"; o.ByDue {
-		if o.Filter.Before > 0 {
-			return o, failure.Usage("--sort due does not go with --before, which is for a list by id").
-				Hint("runner list --sort due -n 100")
+		for _, name := range []string{"before", "reverse", "state"} {
+			if c.IsSet(name) {
+				return o, failure.Exclusive("--sort due", "--"+name)
+			}
 		}
-		if len(o.Filter.States) == 0 {
-			o.Filter.States = []jobs.State{jobs.Pending, jobs.Retrying, jobs.Scheduled}
-		}
+		o.Filter.States = []jobs.State{jobs.Scheduled, jobs.Retrying}
 	}
 	if o.group = cli.Get[bool](c, "group"); o.group {
 		if err := o.onlyFailed(c); err != nil {

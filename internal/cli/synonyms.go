@@ -24,7 +24,7 @@ var CommandSynonyms = []Synonym{
 	{"inspect, view, describe", "runner show ID"},
 	{"stats, info, queue, queues, workers", "runner status"},
 	{"log, journal, output", "runner logs ID"},
-	{"follow, tail, watch, top", "runner status -f      runner logs -f ID"},
+	{"follow, tail, watch, top", "runner status      runner logs -f ID"},
 	{"kill, abort, atrm, scancel, qdel", "runner cancel ID"},
 	{"stop, shutdown", "runner cancel ID      systemctl stop runner"},
 	{"rerun, requeue, restart", "runner retry ID      systemctl restart runner"},
@@ -47,6 +47,7 @@ var CommandSynonyms = []Synonym{
 // have its option, or for the command that it begins with. The first one counts.
 var OptionSynonyms = []Synonym{
 	{"rm, it, t, i", "runner run -- COMMAND"},
+	{"detach, background", "runner enqueue -- COMMAND"},
 	{"name", "runner schedule add NAME --cron EXPR -- COMMAND"},
 	{"every, interval", "--cron '@every DUR'"},
 	{"timezone, tz", "--zone"},

@@ -49,7 +49,6 @@ type Stream struct {
 	io.Writer
 	TTY    bool // whether the stream is a terminal
 	Width  int  // number of columns; 80 if the stream is not a terminal
-	Height int  // number of rows; 0 if unknown
 	Colour bool // whether to write colours
 }
 
@@ -84,14 +83,10 @@ func IsTerminal(stream any) bool {
 // the generated docs need that.
 func newStream(w io.Writer, forced int, color string, getenv func(string) string) Stream {
 	s := Stream{Writer: w, Width: 80}
-	if f, ok := w.(*os.File); ok && forced <= 0 && term.IsTerminal(int(f.Fd())) {
-		s.TTY = true
-		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
-			s.Width, s.Height = columns, rows
-		}
-	}
 	if forced > 0 {
 		s.TTY, s.Width = true, forced
+	} else if s.TTY = IsTerminal(w); s.TTY {
+		s.Resize()
 	}
 	switch force := getenv("CLICOLOR_FORCE"); {
 	case color == "always" || color == "never":
@@ -108,8 +103,8 @@ func newStream(w io.Writer, forced int, color string, getenv func(string) string
 // Resize reads the size of the terminal again, because the user may have resized the window.
 func (s *Stream) Resize() {
 	if f, ok := s.Writer.(*os.File); ok {
-		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
-			s.Width, s.Height = columns, rows
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			s.Width = columns
 		}
 	}
 }
@@ -125,16 +120,6 @@ func (p *Printer) Print(text string) { p.buffered.WriteString(text) }
 
 // Write writes bytes to stdout unchanged. It implements io.Writer.
 func (p *Printer) Write(data []byte) (int, error) { return p.buffered.Write(data) }
-
-// Capture calls the function "draw" and returns what draw prints to stdout. The text does not appear on stdout.
-func (p *Printer) Capture(draw func(*Printer)) string {
-	var text strings.Builder
-	other := *p
-	other.buffered = bufio.NewWriter(&text)
-	draw(&other)
-	other.Flush()
-	return text.String()
-}
 
 // Fields writes a line for other programs. The line has the complete values, separated by tabs. Fields writes a tab, newline or backslash
 // inside a value as \t, \n or \\.

@@ -21,7 +21,7 @@ type List struct {
 	Rows         int // maximum number of rows; 0 means all
 	Compared     int // maximum number of tasks compared by their metadata; 0 means maxCompared
 	Oldest       bool
-	ByDue        bool // whether to sort by due time instead of id
+	ByDue        bool // whether to list scheduled and retrying tasks, the one that is due next first
 	Wide, Reveal bool
 }
 
@@ -32,12 +32,8 @@ func (o List) Print(ctx context.Context, r *runner.Runner, p *term.Printer) erro
 		return err
 	}
 	sheet := TaskSheet(held, p.Now(), o.Wide)
-	n, rest := 0, int64(0)
-	each := func(yield func(jobs.Task) error) (err error) { rest, err = o.Each(ctx, r, yield); return err }
-	if o.ByDue {
-		each = func(yield func(jobs.Task) error) error { return o.eachByDue(ctx, r, yield) }
-	}
-	err = each(func(t jobs.Task) error {
+	n := 0
+	rest, err := o.Each(ctx, r, func(t jobs.Task) error {
 		n++
 		if !o.Reveal {
 			return sheet.Add(p, t)
@@ -116,68 +112,44 @@ func (o List) compared() int { return cmp.Or(o.Compared, maxCompared) }
 // search by metadata has stopped, or 0.
 func (o List) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Task) error) (rest int64, err error) {
 	const page = 1000
-	bounded := len(o.Filter.Metadata) > 0 && o.Rows > 0 && !o.Oldest
-	filter, left := o.Filter, o.Rows
+	filter, part, left := o.Filter, admin.Part{}, o.Rows
+	switch {
+	case o.ByDue:
+		part.Sort = admin.ByDue
+	case len(filter.Metadata) > 0 && o.Rows > 0:
+		part.Look = o.compared()
+	}
 	for {
-		limit := page
+		part.Limit = page
 		if o.Rows > 0 {
-			limit = min(limit, left)
+			part.Limit = min(page, left)
 		}
 		var tasks []jobs.Task
-		if bounded {
-			var last admin.Mark
-			tasks, last, err = admin.Store(r).ListPart(ctx, filter, admin.Part{Limit: limit, Look: o.compared()})
-			rest = last.ID
+		var stop admin.Mark
+		if o.Oldest {
+			tasks, err = r.List(ctx, filter, runner.Page{Limit: part.Limit, Oldest: true})
 		} else {
-			tasks, err = r.List(ctx, filter, runner.Page{Limit: limit, Oldest: o.Oldest})
+			tasks, stop, err = admin.Store(r).ListPart(ctx, filter, part)
 		}
 		if err != nil {
 			return 0, err
 		}
+
 		for _, t := range tasks {
 			if err := yield(t); err != nil {
 				return 0, err
 			}
 		}
-		if left -= len(tasks); len(tasks) < limit || left == 0 {
-			return rest, nil
+		if left -= len(tasks); len(tasks) < part.Limit || left == 0 {
+			return stop.ID, nil
 		}
-		last := tasks[len(tasks)-1].ID
-		if o.Oldest {
-			filter.After = last
-		} else {
-			filter.Before = last
-		}
-	}
-}
 
-// eachByDue calls the function "yield" for each selected task, sorted by due time. It must read all selected tasks and sort them, because
-// no index has this order. It returns an error if there are more than 10,000.
-func (o List) eachByDue(ctx context.Context, r *runner.Runner, yield func(jobs.Task) error) error {
-	const most = 10_000
-	var list []jobs.Task
-	all := List{Filter: o.Filter, Rows: most + 1, Oldest: true}
-	_, err := all.Each(ctx, r, func(t jobs.Task) error { list = append(list, t); return nil })
-	if err != nil {
-		return err
-	}
-	if len(list) > most {
-		return failure.Usage("more than %s tasks match; --sort due sorts at most that many", humanize.Count(most)).
-			Hint("a selector: -q QUEUE, -s scheduled, --label TEXT")
-	}
-	slices.SortStableFunc(list, func(a, b jobs.Task) int { return a.RunAt.Compare(b.RunAt) })
-	if o.Oldest {
-		slices.Reverse(list)
-	}
-	if o.Rows > 0 {
-		list = list[:min(len(list), o.Rows)]
-	}
-	for _, t := range list {
-		if err := yield(t); err != nil {
-			return err
+		last := tasks[len(tasks)-1]
+		part.After = admin.Mark{At: last.RunAt, ID: last.ID}
+		if o.Oldest {
+			filter.After = last.ID
 		}
 	}
-	return nil
 }
 
 // MissingTasks returns an error that names the ids for which no task exists. It returns nil if all ids exist.
