@@ -2,10 +2,15 @@ package main
 
 import (
 	"context"
+	"maps"
+	"slices"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
@@ -44,11 +49,63 @@ type cancelOptions struct {
 
 func readCancelOptions(c *cli.Context, a *cli.App) (cancelOptions, error) {
 	s, err := bulk.Read(c, a.Now(), "cancel", "cancelled")
-	s.OnlyEligible()
 	return cancelOptions{Action: s, how: runner.CancelOptions{Now: cli.Get[bool](c, "now"), Reason: cli.Get[string](c, "reason")},
 		noWait: cli.Get[bool](c, "no-wait")}, err
 }
 
 func runCancel(ctx context.Context, r *runner.Runner, p *term.Printer, o cancelOptions) error {
-	return o.Cancel(ctx, r, p, o.how, !o.noWait)
+	var stopping []int64
+	return o.Run(ctx, r, p, bulk.Change{
+		Apply: func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
+			return r.Cancel(ctx, ids, o.how)
+		},
+		Print: func(out *bulk.Outcomes, result runner.ActionResult, t jobs.Task) {
+			switch {
+			case result.State == jobs.Running && !o.noWait:
+				stopping = append(stopping, t.ID)
+			case isStopping(t):
+				out.Line(t, t.State, "stopping")
+			default:
+				out.Line(t, t.State, "")
+			}
+		},
+		After: func(out *bulk.Outcomes) error {
+			if len(stopping) == 0 {
+				return nil
+			}
+			p.Tell("waiting for %s to stop", humanize.Plural(len(stopping), "task"))
+			return awaitStop(ctx, r, out, stopping)
+		},
+	})
+}
+
+// isStopping reports whether a task is still running after a request to cancel it.
+func isStopping(t jobs.Task) bool { return t.State == jobs.Running && !t.CancelRequestedAt.IsZero() }
+
+// awaitStop waits until the tasks have stopped, or until no worker is left that
+// could stop them. Then it prints them.
+func awaitStop(ctx context.Context, r *runner.Runner, out *bulk.Outcomes, ids []int64) error {
+	var tasks map[int64]jobs.Task
+	err := r.Changes(ctx, func() (done bool, err error) {
+		workers, err := r.Workers(ctx)
+		if err == nil {
+			tasks, err = bulk.TasksByID(ctx, r, ids)
+		}
+		lost := !slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.State != admin.WorkerLost })
+		return lost || !slices.ContainsFunc(slices.Collect(maps.Values(tasks)), isStopping), err
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		switch t, exists := tasks[id]; {
+		case !exists: // another process has deleted it
+			out.Missing = append(out.Missing, id)
+		case isStopping(t):
+			out.Refuse(t, t.State, "its worker is gone, and no other worker runs; the next one cancels it")
+		default:
+			out.Line(t, t.State, "")
+		}
+	}
+	return nil
 }

@@ -34,10 +34,10 @@ func TestCancelByFilterAsksOnATerminal(t *testing.T) {
 		want     jobs.State
 		status   int
 	}{
-		{2, "y\n", "Cancel 2 tasks in media: 2 1? [y/N] ", jobs.Cancelled, 0},
-		{2, "Yes\n", "Cancel 2 tasks in media: 2 1? [y/N] ", jobs.Cancelled, 0},
-		{2, "\n", "Cancel 2 tasks in media: 2 1? [y/N] nothing was changed\n", jobs.Pending, 1},
-		{2, "", "Cancel 2 tasks in media: 2 1? [y/N] nothing was changed\n", jobs.Pending, 1},
+		{2, "y\n", "Cancel 2 tasks in media? [y/N] ", jobs.Cancelled, 0},
+		{2, "Yes\n", "Cancel 2 tasks in media? [y/N] ", jobs.Cancelled, 0},
+		{2, "\n", "Cancel 2 tasks in media? [y/N] nothing was changed\n", jobs.Pending, 1},
+		{2, "", "Cancel 2 tasks in media? [y/N] nothing was changed\n", jobs.Pending, 1},
 		{9, "y\n", "Cancel 9 tasks in media? [y/N] ", jobs.Cancelled, 0},
 		{1, "n\n", "", jobs.Cancelled, 0},
 	} {
@@ -45,8 +45,7 @@ func TestCancelByFilterAsksOnATerminal(t *testing.T) {
 		p, out, stderr := termtest.Printer(80)
 		p.AnswerWith(strings.NewReader(test.answer))
 		o := cancelOptions{Action: bulk.Action{Verb: "cancel", Done: "cancelled",
-			Selection: cli.Selection{Filter: jobs.Filter{Queues: []string{"media"}}}}}
-		o.OnlyEligible()
+			Selection: cli.Selection{Filter: jobs.Filter{Queues: []string{"media"}, States: jobs.Unfinished()}}}}
 		err := runCancel(t.Context(), r, p, o)
 		p.Flush()
 		testkit.Equal(t, "exit status", failure.ExitCode(err), test.status)

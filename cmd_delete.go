@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
-	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -51,7 +50,6 @@ func readDeleteOptions(c *cli.Context, a *cli.App) (deleteOptions, error) {
 		return deleteOptions{cursor: name}, nil
 	}
 	s, err := bulk.Read(c, a.Now(), "delete", "deleted")
-	s.OnlyEligible()
 	return deleteOptions{Action: s}, err
 }
 
@@ -59,24 +57,19 @@ func runDelete(ctx context.Context, r *runner.Runner, p *term.Printer, o deleteO
 	if o.cursor != "" {
 		return r.RemoveCursor(ctx, o.cursor)
 	}
+	selected := len(o.Selection.Filter.IDs) == 0 // and not typed: it's no error if a task stays
 	return o.Run(ctx, r, p, bulk.Change{
-		Refusal: func(t jobs.Task) string {
-			if !t.State.Finished() {
-				return "it is " + string(t.State)
-			}
-			return ""
-		},
-		Needed: admin.Store(r).NeededBy,
-		Apply:  r.Delete,
-		Print: func(out *bulk.Outcomes, result runner.ActionResult, _ jobs.Task) {
-			state := string(result.State)
+		Apply: r.Delete,
+		Print: func(out *bulk.Outcomes, result runner.ActionResult, t jobs.Task) {
 			switch {
 			case result.Done:
-				out.Line(result.ID, "deleted", "", record.Deleted(result.ID, true))
+				out.Line(t, bulk.Deleted, "")
+			case result.NeededBy != 0 && selected:
+				out.Note("task %d stays: task %d needs its result", t.ID, result.NeededBy)
 			case result.NeededBy != 0:
-				out.Leave(result.ID, state, result.NeededBy, record.Deleted(result.ID, false))
+				out.Refuse(t, result.State, fmt.Sprintf("task %d needs its result", result.NeededBy))
 			default:
-				out.Refuse(result.ID, state, "it is "+state, record.Deleted(result.ID, false))
+				out.Refuse(t, result.State, "it is "+string(result.State))
 			}
 		},
 	})

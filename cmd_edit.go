@@ -9,7 +9,6 @@ import (
 	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
-	"example.com/runner/internal/record"
 	"example.com/runner/internal/taskflags"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -86,9 +85,9 @@ func runEdit(ctx context.Context, r *runner.Runner, p *term.Printer, o editOptio
 			return admin.PutFirst(ctx, r, ids)
 		})
 	}
-	out := bulk.NewOutcomes(p, &bulk.Action{Verb: "edit", Done: "edited"}, o.ids)
+	out := bulk.NewOutcomes(p, "edit", "edited", o.ids)
 	for _, id := range o.ids {
-		if err := editTask(ctx, r, p, o.edit, out, id); err != nil {
+		if err := editTask(ctx, r, o.edit, out, id); err != nil {
 			return err
 		}
 	}
@@ -96,7 +95,7 @@ func runEdit(ctx context.Context, r *runner.Runner, p *term.Printer, o editOptio
 }
 
 // editTask edits one task and passes the result to out, which prints it.
-func editTask(ctx context.Context, r *runner.Runner, p *term.Printer, edit taskflags.Edit, out *bulk.Outcomes, id int64) error {
+func editTask(ctx context.Context, r *runner.Runner, edit taskflags.Edit, out *bulk.Outcomes, id int64) error {
 	t, err := r.Get(ctx, id)
 	if errors.Is(err, jobs.ErrNotFound) {
 		out.Missing = append(out.Missing, id)
@@ -121,16 +120,15 @@ func editTask(ctx context.Context, r *runner.Runner, p *term.Printer, edit taskf
 	if t, err = r.Get(ctx, id); err != nil && !errors.Is(err, jobs.ErrNotFound) {
 		return err
 	}
-	rec := record.NewTask(t, p.Now())
 	switch {
 	case refused:
-		out.Refuse(id, string(t.State), why, rec)
+		out.Refuse(t, t.State, why)
 	case done.State == "":
 		out.Missing = append(out.Missing, id)
 	case !done.Done:
-		out.Refuse(id, string(done.State), bulk.WhyNotWaiting(done.State), rec)
+		out.Refuse(t, done.State, bulk.WhyNotWaiting(done.State))
 	default:
-		out.Line(id, string(done.State), done.Text, rec)
+		out.Line(t, done.State, done.Text)
 	}
 	return nil
 }

@@ -160,7 +160,6 @@ func readPaused(c *cli.Context, a *cli.App, done string) (o pauseOptions, err er
 		return o, failure.Usage("%s needs task ids or a queue", verb).
 			Hint("runner %s 1042      runner %[1]s -q media      runner %[1]s --all", verb)
 	}
-	o.tasks.OnlyEligible()
 	return o, nil
 }
 

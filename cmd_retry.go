@@ -49,16 +49,18 @@ type retryOptions struct {
 }
 
 func readRetryOptions(c *cli.Context, a *cli.App) (retryOptions, error) {
-	s, err := bulk.ReadGroup(c, a.Now(), "retry", "retried")
+	s, err := bulk.Read(c, a.Now(), "retry", "retried")
+	s.Group = cli.Get[string](c, "group")
 	o := retryOptions{Action: s, in: cli.Get[time.Duration](c, "in"), dependents: cli.Get[bool](c, "dependents")}
-	if err == nil && o.in > taskspec.MaxDelay {
+	switch {
+	case err != nil:
+		return o, err
+	case o.in > taskspec.MaxDelay:
 		return o, failure.Usage("--in %s is too long; use at most 10 years", timetext.WriteDuration(o.in))
+	case s.Group != "" && c.IsSet("state"):
+		return o, failure.Exclusive("--group", "--state")
 	}
-	o.OnlyEligible()
-	if err == nil && o.Nothing {
-		return o, failure.Usage("completed tasks can be retried by id only").Hint("runner retry 1042")
-	}
-	return o, err
+	return o, nil
 }
 
 func runRetry(ctx context.Context, r *runner.Runner, p *term.Printer, o retryOptions) error {
@@ -66,38 +68,22 @@ func runRetry(ctx context.Context, r *runner.Runner, p *term.Printer, o retryOpt
 	if o.dependents {
 		retry = r.RetryWithDependents
 	}
-	var without []runner.ActionResult
 	return o.Run(ctx, r, p, bulk.Change{
-		Refusal: func(t jobs.Task) string {
-			if t.State == jobs.Running {
-				return bulk.WhyRunning
-			}
-			return ""
-		},
 		Apply: func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) { return retry(ctx, ids, o.in) },
 		Print: func(out *bulk.Outcomes, result runner.ActionResult, t jobs.Task) {
-			id, state, record := result.ID, string(result.State), o.Record(p, t)
 			if result.Without != 0 {
-				without = append(without, result)
+				out.Note("task %d runs without the result of task %d, which was deleted", t.ID, result.Without)
 			}
 			switch {
 			case result.Taken:
-				out.Refuse(id, state, "its unique key belongs to another task", record)
-			case !result.Done && result.State == jobs.Running:
-				out.Refuse(id, state, bulk.WhyRunning, record)
+				out.Refuse(t, result.State, "its unique key belongs to another task")
 			case !result.Done:
-				out.Refuse(id, state, "it is "+state, record)
+				out.Refuse(t, result.State, "it is "+string(result.State))
 			case result.State == jobs.Scheduled:
-				out.Line(id, state, "in "+timetext.WriteDuration(o.in), record)
+				out.Line(t, result.State, "in "+timetext.WriteDuration(o.in))
 			default:
-				out.Line(id, state, "", record)
+				out.Line(t, result.State, "")
 			}
-		},
-		After: func(*bulk.Outcomes) error {
-			for _, one := range without[:min(len(without), bulk.ShownLines)] {
-				p.Say("task %d runs without the result of task %d, which was deleted", one.ID, one.Without)
-			}
-			return nil
 		},
 	})
 }

@@ -206,7 +206,6 @@ var plans = statementtest.Plans{
 		Allow: []string{"SCAN workers", "SCAN tasks", "SCAN CONSTANT ROW"}},
 	"selectLastHeartbeat": {Text: selectLastHeartbeat, Allow: []string{"SCAN workers"}},
 
-	"selectNeeded":    {Text: selectNeeded, By: byNeed, Allow: append([]string{"USE TEMP B-TREE FOR GROUP BY"}, listed...)},
 	"selectKept":      {Text: selectKept, By: append([]string{byID}, byNeed...)},
 	"selectOld":       {Text: selectOld, By: append([]string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}, byNeed...)},
 	"selectOldFailed": {Text: selectOldFailed, By: append([]string{"INDEX tasks_failed (finished_at>? AND finished_at<?)"}, byNeed...)},

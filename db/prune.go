@@ -19,26 +19,6 @@ const needed = `EXISTS (SELECT 1 ` + dependents + `)`
 const dependents = `FROM {dependencies} JOIN {tasks} AS dependent ON dependent.id = dependencies.task_id
 	WHERE dependencies.on_id = tasks.id AND dependent.finished_at IS NULL`
 
-// selectNeeded lists the tasks of the JSON array [1] that are needed, each with
-// the first unfinished task that depends on it.
-var selectNeeded = query(`SELECT on_id, min(task_id) AS task_id FROM {dependencies}
-	JOIN {tasks} AS dependent ON dependent.id = dependencies.task_id
-	WHERE on_id IN (SELECT CAST(value AS bigint) FROM {json_each}) AND dependent.finished_at IS NULL GROUP BY on_id`)
-
-// NeededBy says which of the tasks unfinished tasks depend on. The values are
-// the ids of these dependents, one for each key.
-func (d *DB) NeededBy(ctx context.Context, ids []int64) (map[int64]int64, error) {
-	list, err := readRows[struct {
-		ID int64 `db:"on_id"`
-		By int64 `db:"task_id"`
-	}](ctx, d, selectNeeded, jsonText(ids))
-	needed := make(map[int64]int64, len(list))
-	for _, n := range list {
-		needed[n.ID] = n.By
-	}
-	return needed, err
-}
-
 // selectOld lists up to [3] completed or cancelled tasks that ended at or after [1] and before [2], and selectOldFailed such failed tasks.
 // Both pass over tasks that are still needed, and return the approximate size of each task in bytes. Indexes: tasks_finished, tasks_failed.
 var (

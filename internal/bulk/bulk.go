@@ -1,12 +1,11 @@
-// Package bulk contains what the commands that change many tasks have in common: the selection of tasks, the confirmation, the preview, and
-// a line for each task.
+// Package bulk is what the commands that change many tasks share: the
+// selection, the confirmation, --dry-run, and a line for each task.
 package bulk
 
 import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,67 +13,51 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
-	"example.com/runner/internal/record"
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-// Action contains the settings of a command that changes tasks: how the user selected the tasks, and whether to ask for confirmation.
+// Action is a command that changes tasks, and the tasks that the user selected.
 type Action struct {
-	Verb, Done  string // the verb in two forms, such as "cancel" and "cancelled"
-	Selection   cli.Selection
-	Group       string // key of a group of similar failed tasks, if only tasks of this group are selected; empty otherwise
-	Nothing     bool   // true if the command changes no task in any of the states that the user selected
-	yes, DryRun bool
+	Verb, Done string // the verb in two forms, such as "cancel" and "cancelled"
+	Selection  cli.Selection
+	Group      string // key of a group of similar failed tasks, if only tasks of this group are selected
+	DryRun     bool
+	yes        bool
 }
 
-// BatchSize is the maximum number of tasks that one call of Change.Apply changes. After each call, the command prints the lines of the
-// tasks.
-const BatchSize = 500
+// chunk is how many tasks change in one transaction. The lines of these tasks
+// are printed before the next ones change.
+const chunk = 500
 
 func Options(a *cli.App, more ...cli.Flag) []cli.Flag {
 	return append(append(more, a.Selectors()...), cli.DryRunOption(), cli.YesOption())
 }
 
+// Read reads the selected tasks from the command line. A selector selects only
+// tasks that the command can change.
 func Read(c *cli.Context, now time.Time, verb, done string) (Action, error) {
 	s, err := cli.ReadSelection(c, now)
 	if err == nil {
 		err = s.Require(verb)
 	}
+	only, ok := search.Verb(verb).Filter(s.Filter)
+	if err == nil && !ok {
+		err = failure.Usage("a selector finds no task in these states that can be %s", done).Hint("runner %s 1042", verb)
+	}
+	s.Filter = only
 	return Action{Verb: verb, Done: done, Selection: s, yes: cli.Get[bool](c, "yes"), DryRun: cli.Get[bool](c, "dry-run")}, err
 }
 
-// ReadGroup does the same as Read for a command with the option --group. If the user gives a group, no other selector is necessary.
-func ReadGroup(c *cli.Context, now time.Time, verb, done string) (Action, error) {
-	key := cli.Get[string](c, "group")
-	if key == "" {
-		return Read(c, now, verb, done)
-	}
-	s, err := cli.ReadSelection(c, now)
-	if f := s.Filter; err == nil && (len(f.IDs) > 0 || len(f.States) > 0) {
-		err = failure.Exclusive("--group", "task ids and --state")
-	}
-	return Action{Verb: verb, Done: done, Selection: s, Group: key, yes: cli.Get[bool](c, "yes"), DryRun: cli.Get[bool](c, "dry-run")}, err
-}
-
-// OnlyEligible removes from the selection the tasks that the command cannot change. It does not change a selection by ids.
-func (s *Action) OnlyEligible() {
-	only, ok := search.Verb(s.Verb).Filter(s.Selection.Filter)
-	s.Selection.Filter, s.Nothing = only, !ok
-}
-
-// Tasks returns the ids of the selected tasks, newest first or in the order of the arguments. It asks for confirmation if necessary.
-func (s *Action) Tasks(ctx context.Context, r *runner.Runner, p *term.Printer) ([]int64, error) {
+// ids returns the selected tasks, newest first or in the order of the
+// arguments. It asks for confirmation if necessary.
+func (s *Action) ids(ctx context.Context, r *runner.Runner, p *term.Printer) (ids []int64, err error) {
 	f := s.Selection.Filter
-	if len(f.IDs) > 0 {
-		return f.IDs, nil
-	}
-	var ids []int64
-	var err error
 	switch {
-	case s.Nothing:
+	case len(f.IDs) > 0:
+		return f.IDs, nil
 	case s.Group != "":
 		ids, err = present.FailureIDs(ctx, r, f, s.Group)
 	default:
@@ -85,68 +68,103 @@ func (s *Action) Tasks(ctx context.Context, r *runner.Runner, p *term.Printer) (
 	case len(ids) == 0:
 		p.Note("no tasks")
 	case !s.DryRun:
-		err = s.Selection.Confirm(p, s.yes, len(ids), s.question(ids))
+		question := strings.ToUpper(s.Verb[:1]) + s.Verb[1:] + " " + tasksText(len(ids))
+		if len(f.Queues) > 0 {
+			question += " in " + strings.Join(f.Queues, ", ")
+		}
+		err = s.Selection.Confirm(p, s.yes, len(ids), question+"?")
 	}
 	return ids, err
 }
 
-// question returns the question that asks for confirmation, such as "Retry 2 tasks: 1037 1036?" or "Cancel 118 tasks in media?".
-func (s *Action) question(ids []int64) string {
-	text := strings.ToUpper(s.Verb[:1]) + s.Verb[1:] + " " + tasksText(len(ids))
-	if queues := s.Selection.Filter.Queues; len(queues) > 0 {
-		text += " in " + strings.Join(queues, ", ")
-	}
-	if len(ids) <= 8 {
-		text += ":"
-		for _, id := range ids {
-			text += " " + strconv.FormatInt(id, 10)
-		}
-	}
-	return text + "?"
+// Change describes what a command does with the selected tasks.
+type Change struct {
+	Apply func(ctx context.Context, ids []int64) ([]runner.ActionResult, error)
+	// Print prints the result for a task. t is the changed task; it has only an
+	// id if Apply has deleted it.
+	Print func(out *Outcomes, result runner.ActionResult, t jobs.Task)
+	// After is called when all tasks are changed. It may be nil.
+	After func(out *Outcomes) error
 }
 
-// Preview implements --dry-run: it prints the selected tasks without changing them.
-func (s *Action) Preview(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, change Change) error {
-	out := NewOutcomes(p, s, ids)
-	for part := range slices.Chunk(ids, BatchSize) {
-		tasks, err := TasksByID(ctx, r, part)
+// Run selects the tasks, asks for confirmation if necessary, changes the tasks
+// and prints a line for each of them. With --dry-run it only prints them.
+func (s *Action) Run(ctx context.Context, r *runner.Runner, p *term.Printer, change Change) error {
+	ids, err := s.ids(ctx, r, p)
+	if err != nil {
+		return err
+	}
+	if s.DryRun {
+		change = s.preview(p, len(ids))
+	}
+	out := NewOutcomes(p, s.Verb, s.Done, ids)
+	for part := range slices.Chunk(ids, chunk) {
+		results, err := change.Apply(ctx, part)
 		if err != nil {
 			return err
 		}
-		var needed map[int64]int64
-		if change.Needed != nil {
-			if needed, err = change.Needed(ctx, part); err != nil {
-				return err
+		changed := make([]int64, len(results)) // may have more than part: the dependents of retried tasks
+		for i, result := range results {
+			changed[i] = result.ID
+		}
+		tasks, err := TasksByID(ctx, r, changed)
+		if err != nil {
+			return err
+		}
+		for _, result := range results {
+			t, exists := tasks[result.ID]
+			t.ID = result.ID
+			if exists || result.Done && s.Verb == "delete" {
+				change.Print(out, result, t)
+			} else {
+				out.Missing = append(out.Missing, t.ID)
 			}
 		}
-		for _, id := range part {
-			t, there := tasks[id]
-			switch why, by := change.Refusal(t), needed[id]; {
-			case !there:
-				out.Missing = append(out.Missing, id)
-			case why == "" && by != 0:
-				out.Leave(t.ID, string(t.State), by, s.Record(p, t))
-			case why != "":
-				out.Refuse(t.ID, string(t.State), why, s.Record(p, t))
-			default:
-				out.Line(t.ID, string(t.State), present.JobText(t), s.Record(p, t))
-			}
+	}
+	if change.After != nil {
+		if err := change.After(out); err != nil {
+			return err
 		}
 	}
-	if err := out.End(); err != nil {
-		return err
-	}
-	if len(ids) > 0 {
-		p.Note("%s would be %s; nothing was changed", tasksText(len(ids)-len(out.left)), s.Done)
-	}
-	return nil
+	return out.End()
 }
 
-func (s *Action) Record(p *term.Printer, t jobs.Task) term.Record {
-	if s.Verb == "delete" {
-		return record.Deleted(t.ID, false)
+// preview is --dry-run: it prints the n selected tasks and changes nothing.
+func (s *Action) preview(p *term.Printer, n int) Change {
+	return Change{
+		Apply: func(_ context.Context, ids []int64) ([]runner.ActionResult, error) {
+			results := make([]runner.ActionResult, len(ids))
+			for i, id := range ids {
+				results[i].ID = id
+			}
+			return results, nil
+		},
+		Print: func(out *Outcomes, _ runner.ActionResult, t jobs.Task) { out.Line(t, t.State, present.JobText(t)) },
+		After: func(*Outcomes) error {
+			if n > 0 {
+				p.Note("%s selected; nothing was changed", tasksText(n))
+			}
+			return nil
+		},
 	}
-	return record.NewTask(t, p.Now())
+}
+
+// ChangeWaiting changes those of the selected tasks that wait.
+func (s *Action) ChangeWaiting(ctx context.Context, r *runner.Runner, p *term.Printer,
+	apply func(ctx context.Context, ids []int64) ([]runner.ActionResult, error)) error {
+	return s.Run(ctx, r, p, Change{
+		Apply: apply,
+		Print: func(out *Outcomes, result runner.ActionResult, t jobs.Task) {
+			switch {
+			case !result.Done:
+				out.Refuse(t, result.State, WhyNotWaiting(result.State))
+			case !t.PausedAt.IsZero():
+				out.Line(t, result.State, "paused")
+			default:
+				out.Line(t, result.State, fmt.Sprintf("priority %d", t.Priority))
+			}
+		},
+	})
 }
 
 func TasksByID(ctx context.Context, r *runner.Runner, ids []int64) (map[int64]jobs.Task, error) {
@@ -158,149 +176,4 @@ func TasksByID(ctx context.Context, r *runner.Runner, ids []int64) (map[int64]jo
 	return tasks, err
 }
 
-func tasksText(n int) string {
-	if n == 1 {
-		return "1 task"
-	}
-	return humanize.Count(int64(n)) + " tasks"
-}
-
-// Outcomes prints a line for each task and collects the tasks that could not be changed.
-type Outcomes struct {
-	p       *term.Printer
-	s       *Action
-	width   int // width of the widest id
-	lines   int
-	refused []refusal
-	left    []refusal // what a selector matched and Leave was called for
-	Missing []int64
-}
-
-type refusal struct {
-	id  int64
-	why string
-	by  int64 // the task that depends on it, if that is why
-}
-
-// ShownLines is the maximum number of tasks that are printed to a terminal.
-const ShownLines = 20
-
-func NewOutcomes(p *term.Printer, s *Action, ids []int64) *Outcomes {
-	o := &Outcomes{p: p, s: s}
-	for _, id := range ids {
-		o.width = max(o.width, len(strconv.FormatInt(id, 10)))
-	}
-	return o
-}
-
-// Line prints the result for a task. With --json it prints a record. On a terminal it prints the id, the state and a remark. Elsewhere it
-// prints only the id and the state.
-func (o *Outcomes) Line(id int64, state, remark string, record term.Record) {
-	o.lines++
-	text := ""
-	if o.lines <= ShownLines {
-		text = o.text(id, state, remark)
-	}
-	_ = o.p.Answer(record, text, id, state) // ignore the error, because Flush will return it again
-}
-
-// text returns the result for a task for people.
-func (o *Outcomes) text(id int64, state, remark string) string {
-	text := fmt.Sprintf("%*d  ", o.width, id)
-	left := o.p.Stdout.Width - term.Cells(text) - 9 - len(term.Gap)
-	text += o.p.Stdout.Paint(term.StateColour(state), state)
-	if remark = term.Cut(humanize.Safe(remark), left); remark != "" {
-		text += strings.Repeat(" ", max(9-len(state), 0)) + term.Gap + remark
-	}
-	return text + "\n"
-}
-
-// Refuse prints that the command has not changed a task, and why.
-func (o *Outcomes) Refuse(id int64, state, why string, record term.Record) {
-	o.Line(id, state, "not "+o.s.Done+": "+why, record)
-	o.refused = append(o.refused, refusal{id: id, why: why})
-}
-
-// Leave prints that a task stays because task by depends on it. If the user
-// typed no ids, that is no error: End only says how many tasks stay.
-func (o *Outcomes) Leave(id int64, state string, by int64, record term.Record) {
-	one := refusal{id, fmt.Sprintf("task %d needs its result", by), by}
-	if len(o.s.Selection.Filter.IDs) == 0 {
-		o.left = append(o.left, one)
-		return
-	}
-	o.Line(id, state, "not "+o.s.Done+": "+one.why, record)
-	o.refused = append(o.refused, one)
-}
-
-// End prints how many tasks were left out because of ShownLines. It returns an error if tasks do not exist or were not changed.
-func (o *Outcomes) End() error {
-	if o.lines > ShownLines && o.p.ForPeople() {
-		o.p.Print("and " + humanize.Count(int64(o.lines-ShownLines)) + " more\n")
-	}
-	switch n := len(o.left); {
-	case n == 1:
-		o.p.Say("task %d stays: %s", o.left[0].id, o.left[0].why)
-	case n > 1:
-		o.p.Say("%s stay, because unfinished tasks need their results, such as %d: %s", tasksText(n), o.left[0].id, o.left[0].why)
-	}
-	f := &failure.Error{Code: "conflict", Exit: 1}
-	switch len(o.refused) {
-	case 0:
-		if len(o.Missing) == 0 {
-			return nil
-		}
-		return failure.NoTasks(o.Missing)
-	case 1:
-		f.What = fmt.Sprintf("task %d was not %s: %s", o.refused[0].id, o.s.Done, o.refused[0].why)
-	default:
-		f.What = fmt.Sprintf("%s were not %s", tasksText(len(o.refused)), o.s.Done)
-		for i, one := range o.refused {
-			if i == 2 {
-				f.Because(fmt.Sprintf("and %d more", len(o.refused)-i))
-				break
-			}
-			f.Because(fmt.Sprintf("%d: %s", one.id, one.why))
-		}
-	}
-	if len(o.Missing) > 0 {
-		f.Because(failure.NoTasks(o.Missing).What)
-	}
-	switch {
-	case o.refused[0].by != 0:
-		f.Hint("runner cancel %d, or wait until it has ended", o.refused[0].by)
-	case o.refused[0].why == whyLeft:
-		f.Hint("runner work")
-	case o.refused[0].why == WhyRunning || o.s.Verb == "delete":
-		f.Hint("runner cancel %d", o.refused[0].id)
-	case o.refused[0].why == whyFinished:
-		f.Hint("runner retry %d", o.refused[0].id)
-	}
-	return f
-}
-
-// These are reasons why a command does not change a task.
-const (
-	WhyRunning  = "it is running"
-	whyFinished = "it has finished"
-)
-
-// WhyNotWaiting returns the reason why the commands edit, pause and resume do not change a task in this state. The reason is empty if
-// the task is waiting.
-func WhyNotWaiting(s jobs.State) string {
-	switch {
-	case s == jobs.Running:
-		return WhyRunning
-	case s.Finished():
-		return whyFinished
-	}
-	return ""
-}
-
-// Remark returns what the commands edit --first, pause and resume print about a task: that it is paused, or its priority.
-func Remark(t jobs.Task) string {
-	if !t.PausedAt.IsZero() {
-		return "paused"
-	}
-	return fmt.Sprintf("priority %d", t.Priority)
-}
+func tasksText(n int) string { return humanize.Plural(n, "task") }
