@@ -13,12 +13,6 @@ var selectHistory = query(`SELECT queue, state, minute * 60 AS at, 60 AS span, s
 	GROUP BY queue, state, minute
 UNION ALL SELECT queue, state, hour * 3600, 3600, n FROM {counter_hours} WHERE hour >= ?`)
 
-// selectRecent lists the tasks of queue [2] that ended since [1], each with the wait and the duration of its last attempt. It reads only
-// the last 10,000 tasks that ended, of all queues. Index: tasks_finished, from its end.
-var selectRecent = query(`SELECT started_at - run_at AS wait, finished_at - started_at AS duration
-	FROM (SELECT queue, run_at, started_at, finished_at FROM {tasks}
-	WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2 AND started_at IS NOT NULL`)
-
 // HistoryPoint counts the tasks of one queue that ended in the same state within the same minute. A point that is more than two days old
 // covers an hour instead.
 type HistoryPoint struct {
@@ -70,27 +64,6 @@ func (t *Times) add(s sample) {
 func (t *Times) sort() {
 	slices.Sort(t.Waits)
 	slices.Sort(t.Runs)
-}
-
-// QueueStats are percentiles of the last hour of a queue. The times are those of the last attempt of each task that ended. The wait is the
-// time from the due time to the start, and the run is the time from the start to the end. The percentiles are exact (nearest rank, in
-// milliseconds) if at most 10,000 tasks of all queues ended within the hour. Otherwise they cover the last 10,000 tasks only.
-type QueueStats struct {
-	Tasks            int // number of tasks whose times the percentiles cover
-	WaitP50, WaitP95 time.Duration
-	RunP50, RunP95   time.Duration
-}
-
-// QueueStats returns the statistics of a queue.
-func (d *DB) QueueStats(ctx context.Context, queue string, now time.Time) (QueueStats, error) {
-	samples, err := readRows[sample](ctx, d, selectRecent, now.Add(-time.Hour).UnixMilli(), queue)
-	var t Times
-	for _, s := range samples {
-		t.add(s)
-	}
-	t.sort()
-	return QueueStats{Tasks: len(t.Runs), WaitP50: Rank(t.Waits, 50), WaitP95: Rank(t.Waits, 95), RunP50: Rank(t.Runs, 50),
-		RunP95: Rank(t.Runs, 95)}, err
 }
 
 // selectThroughput returns the numbers of ended tasks by state, for each period of [2] seconds since second [1].

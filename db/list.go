@@ -144,14 +144,9 @@ func where(f jobs.Filter) *condition {
 	}
 	if f.Match != "" {
 		like := likeText(f.Match)
-		terms, args := `tasks.label {like} ? ESCAPE '\' OR tasks.job {like} ? ESCAPE '\' OR tasks.args {like} ? ESCAPE '\'
-			OR tasks.outcome ->> 'error' {like} ? ESCAPE '\' OR tasks.outcome ->> 'error_line' {like} ? ESCAPE '\'`,
-			[]any{like, like, like, like, like}
-		if e, ok := parseEnding(f.Match); ok {
-			more, values := e.condition()
-			terms, args = terms+" OR "+more, append(args, values...)
-		}
-		c.and("("+terms+")", args...)
+		c.and(`(tasks.label {like} ? ESCAPE '\' OR tasks.job {like} ? ESCAPE '\' OR tasks.args {like} ? ESCAPE '\'
+			OR tasks.outcome ->> 'error' {like} ? ESCAPE '\' OR tasks.outcome ->> 'error_line' {like} ? ESCAPE '\')`,
+			like, like, like, like, like)
 	}
 	if len(f.Metadata) > 0 {
 		c.metadata(f.Metadata)
@@ -192,6 +187,11 @@ func (c *condition) metadata(texts map[string]string) {
 	for _, key := range keys {
 		c.and("tasks.options -> 'metadata' ->> CAST(? AS text) = CAST(? AS text)", key, noNUL(texts[key]))
 	}
+}
+
+// likeText returns the pattern of LIKE that finds a text anywhere.
+func likeText(text string) string {
+	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text) + "%"
 }
 
 // noNUL replaces the NUL bytes in a text that a user searches for. No name in a database has a NUL, and servers reject texts with one.

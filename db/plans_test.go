@@ -233,7 +233,6 @@ var plans = statementtest.Plans{
 	"selectSamples": {Text: selectSamples, By: []string{byID,
 		"ended USING COVERING INDEX tasks_finished (finished_at>? AND finished_at<?)"},
 		Allow: []string{"SCAN stretches", "SCAN CONSTANT ROW"}},
-	"selectRecent": {Text: selectRecent, By: []string{"INDEX tasks_finished (finished_at>?)"}, Allow: []string{"SCAN recent"}},
 
 	// This statement reads one row from the end of each table.
 	"selectHighestID": {Text: selectHighestID, Allow: []string{"SEARCH tasks", "SEARCH last_ids", "SCAN ids"}},

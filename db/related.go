@@ -9,14 +9,14 @@ import (
 
 // These statements read the dependencies around a task, for a drawing. selectBefore lists the tasks on which the tasks in the JSON array
 // [1] depend. selectBehind lists the tasks that depend on the tasks in this array. Both return at most [2] rows, and can return a task
-// several times. selectAmong lists at most [3] dependencies of tasks in the array [1] on tasks in the array [2]. Indexes: primary key,
+// several times. selectAmong lists the first [3] dependencies of tasks in the array [1] on tasks in the array [2]. Indexes: primary key,
 // dependencies_on.
 var (
 	selectBefore = query(`SELECT on_id FROM {json_each} {join_in_order} {dependencies} ON task_id = CAST(value AS bigint) LIMIT 0 + ?`)
 	selectBehind = query(`SELECT task_id FROM {json_each} {join_in_order} {dependencies} ON on_id = CAST(value AS bigint) LIMIT 0 + ?`)
 	selectAmong  = query(`SELECT task_id, on_id, any_outcome <> 0 AS any_outcome FROM {dependencies}
 WHERE task_id IN (SELECT CAST(value AS bigint) FROM {json_each}) AND on_id IN (SELECT CAST(value AS bigint) FROM {json_each})
-LIMIT 0 + ?`)
+ORDER BY task_id, on_id LIMIT 0 + ?`)
 )
 
 // selectNames returns the columns by which users recognize the tasks in the JSON array [1]. It leaves out long arguments. Index: primary
@@ -77,7 +77,8 @@ func (d *DB) byDistance(ctx context.Context, s *statement, id int64, most int) (
 	}
 }
 
-// DependenciesAmong returns the dependencies between the tasks with the given ids. The parameter "most" limits their number.
+// DependenciesAmong returns the dependencies between the tasks with the given ids, by task. The parameter "most" limits their
+// number.
 func (d *DB) DependenciesAmong(ctx context.Context, ids []int64, most int) ([]DependencyLink, error) {
 	list := jsonText(ids)
 	return readRows[DependencyLink](ctx, d, selectAmong, list, list, most)

@@ -15,7 +15,7 @@ type Filter struct {
 	Batch    int64  // id of a batch; 0 for any task
 	Worker   string // name or id of the worker of the current or last attempt
 	Paused   bool   // whether only paused tasks match
-	Match    string // text in the label, job, args or error (ASCII case is ignored), or an outcome such as "exit 7"
+	Match    string // text in the label, job, args or error; ASCII case is ignored
 
 	// Metadata holds texts by key. A task matches if its metadata has all of them.
 	Metadata map[string]string

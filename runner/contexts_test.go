@@ -240,7 +240,7 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the caller gave up")
 	reads := []string{"Open", "OpenDB", "All", "Attempts", "Backup", "BackupTo", "Count", "CountByState", "Dependencies", "Fence",
-		"Get", "GetSchedule", "GetTx", "Holds", "IDs", "Limits", "List", "New", "Output", "Pauses", "QueueStats", "Queues",
+		"Get", "GetSchedule", "GetTx", "Holds", "IDs", "Limits", "List", "New", "Output", "Pauses", "Queues",
 		"ScheduleRuns", "Schedules", "Steps", "Why", "Workers"}
 	for name, call := range contextCalls(t) {
 		t.Run(name, func(t *testing.T) {

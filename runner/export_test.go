@@ -16,10 +16,9 @@ type Surroundings struct {
 	Pauses  Pauses
 	Limits  []LimitStatus
 	Workers []Worker
-	Run     time.Duration
 }
 
 // Wait returns the reason why task t waits, according to this data.
 func (s Surroundings) Wait(t jobs.Task, now time.Time) Wait {
-	return waitContext{ahead: s.Ahead, holders: s.Holders, pauses: s.Pauses, limits: s.Limits, workers: s.Workers, run: s.Run}.wait(t, now)
+	return waitContext{ahead: s.Ahead, holders: s.Holders, pauses: s.Pauses, limits: s.Limits, workers: s.Workers}.wait(t, now)
 }

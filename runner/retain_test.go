@@ -99,36 +99,6 @@ func TestTheHistoryRemainsAfterTasksAreDeleted(t *testing.T) {
 	})
 }
 
-func TestQueueStatsCoverTheLastHour(t *testing.T) {
-	slow := func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
-		d, err := time.ParseDuration(in)
-		time.Sleep(d)
-		return in, err
-	}
-	onFakeTime(t, Options{Concurrency: 1}, slow, func(f *fakeTimeTest) {
-		f.enqueue(work.With("1s"))
-		f.work(10 * time.Minute)
-		time.Sleep(2 * time.Hour)
-		for _, d := range []string{"10s", "20s", "30s", "40s"} {
-			f.enqueue(work.With(d))
-		}
-		f.work(10 * time.Minute)
-		stats, err := f.store.QueueStats(f.Context(), "default", now())
-		testkit.NoError(f.T, err)
-		testkit.Equal(f.T, "tasks", stats.Tasks, 4)
-		near := func(what string, got, want time.Duration) {
-			testkit.Between(f.T, what, got, want, want+50*time.Millisecond)
-		}
-		near("median of the waits", stats.WaitP50, 10*time.Second)
-		near("95th percentile of the waits", stats.WaitP95, time.Minute)
-		near("median of the runs", stats.RunP50, 20*time.Second)
-		near("95th percentile of the runs", stats.RunP95, 40*time.Second)
-		stats, err = f.store.QueueStats(f.Context(), "none", now())
-		testkit.NoError(f.T, err)
-		testkit.Equal(f.T, "figures of an unknown queue", stats, db.QueueStats{})
-	})
-}
-
 func TestRank(t *testing.T) {
 	var sorted []time.Duration
 	testkit.Equal(t, "rank in an empty list", db.Rank(sorted, 95), 0)

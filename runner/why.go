@@ -29,7 +29,7 @@ import (
 //	no_worker:    no worker is ready; the workers in Draining start nothing more.
 //	no_queue:     no ready worker serves its queue.
 //	no_job:       no ready worker of its queue has registered its job.
-//	slots:        it waits for a free slot: see Ahead, Busy, Slots and Estimate; Tasks run on the workers that may run it.
+//	slots:        it waits for a free slot: see Ahead, Busy and Slots; Tasks run on the workers that may run it.
 type Wait struct {
 	Reason     string
 	Worker     string // name of the worker that runs the task, or ran it
@@ -38,12 +38,11 @@ type Wait struct {
 	Tasks      []int64       // ids of the tasks that the task waits for, or that run on its workers
 	Limit      LimitStatus
 	Pause      Pause
-	AllQueues  bool          // whether Pause is the pause of all queues
-	Draining   []string      // names of the workers that are draining
-	Ahead      int           // number of tasks in its queue that start before the task; 10,001 stands for any number above 10,000
-	Busy       int           // number of slots in use on the workers that may run the task
-	Slots      int           // number of all slots of the workers that may run the task
-	Estimate   time.Duration // time until the task starts if earlier tasks take as long as recent ones; 0 if unknown or if a slot is free
+	AllQueues  bool     // whether Pause is the pause of all queues
+	Draining   []string // names of the workers that are draining
+	Ahead      int      // number of tasks in its queue that start before the task; 10,001 stands for any number above 10,000
+	Busy       int      // number of slots in use on the workers that may run the task
+	Slots      int      // number of all slots of the workers that may run the task
 }
 
 // Why returns the reason why an unfinished task waits, or the worker that runs it.
@@ -61,9 +60,8 @@ type waitContext struct {
 	holders  []int64 // ids of the tasks that hold the task's lane
 	pauses   Pauses
 	limits   []LimitStatus
-	workers  []Worker      // workers with a recent heartbeat
-	reserver string        // id of the live worker that has reserved the task (runner run)
-	run      time.Duration // median run time of recent tasks of the task's queue; 0 if unknown
+	workers  []Worker // workers with a recent heartbeat
+	reserver string   // id of the live worker that has reserved the task (runner run)
 }
 
 // mostAhead is the largest number of earlier tasks that Why counts exactly. It limits the time of a call.
@@ -94,12 +92,7 @@ func (r *Runner) waitContext(ctx context.Context, t jobs.Task) (c waitContext, e
 	if slices.ContainsFunc(c.workers, func(w Worker) bool { return w.ID == reserver && w.State != db.WorkerLost }) {
 		c.reserver = reserver
 	}
-	if t.State == jobs.Pending {
-		var s db.QueueStats
-		s, err = r.store.QueueStats(ctx, t.Queue, now())
-		c.run = s.RunP50
-	}
-	return c, err
+	return c, nil
 }
 
 // wait returns the reason why an unfinished task waits, or the worker that runs it.
@@ -153,9 +146,6 @@ func (c waitContext) unserved(t jobs.Task) Wait {
 		w.Busy += min(len(worker.Running), worker.Slots) // Running may exceed Slots, because the tasks of a batch share a slot
 		w.Slots += worker.Slots
 		w.Tasks = append(w.Tasks, worker.Running...)
-	}
-	if w.Busy >= w.Slots && w.Slots > 0 && w.Ahead <= mostAhead { // the estimate assumes that all slots run tasks of this queue
-		w.Estimate = c.run * time.Duration(c.ahead+1) / time.Duration(w.Slots)
 	}
 	return w
 }

@@ -50,33 +50,29 @@ func TestWhyATaskWaits(t *testing.T) {
 		ahead   int
 		workers []runner.Worker
 		want    string
-		run     time.Duration
 	}{
-		{jobs.Task{State: jobs.Completed}, 0, nil, "", 0},
-		{scheduled, 0, nil, "runs at 22:11:15", 0},
-		{tomorrow, 0, nil, "runs at 2026-02-01 10:11:15", 0},
-		{due, 0, nil, "no worker runs", 0},
-		{retrying, 0, nil, "waits for its next attempt at 14:12:03 (backoff 48s)", 0},
-		{quick, 0, nil, "waits for its next attempt at 14:11:15 (backoff 300ms)", 0},
-		{pending, 3, nil, "no worker runs", 0},
-		{pending, 3, []runner.Worker{lost}, "no worker runs", 0},
-		{pending, 3, []runner.Worker{lost, draining}, "no worker runs (web4:7: draining)", 0},
-		{pending, 3, []runner.Worker{mail}, "no worker serves queue media", 0},
-		{email, 3, []runner.Worker{mail, idle}, "no worker has job email.send", 0},
-		{pending, 41, []runner.Worker{mail, busy, sender, draining}, "behind 41 tasks, 4/4 slots busy", 0},
-		{pending, 41, []runner.Worker{busy}, "behind 41 tasks, 4/4 slots busy, about 21m", 2 * time.Minute},
-		{pending, 41, []runner.Worker{busy}, "behind 41 tasks, 4/4 slots busy", time.Second},
-		{pending, 41, []runner.Worker{busy, idle}, "behind 41 tasks, 4/8 slots busy", time.Hour},
-		{pending, 1, []runner.Worker{busy, idle}, "behind 1 task, 4/8 slots busy", 0},
-		{email, 1203, []runner.Worker{busy, sender}, "behind 1,203 tasks, 0/2 slots busy", 0},
-		{running, 0, []runner.Worker{idle}, "running on web1:811 for 11s", 0},
-		{stopping, 0, []runner.Worker{idle}, "running on web1:811 for 11s, asked to stop 3s ago", 0},
-		{orphan, 0, []runner.Worker{lost}, "web3:5 is gone, and no worker runs that could take over", 0},
-		{orphan, 0, []runner.Worker{idle}, "web3:5 is gone; another worker will take over", 0},
+		{jobs.Task{State: jobs.Completed}, 0, nil, ""},
+		{scheduled, 0, nil, "runs at 22:11:15"},
+		{tomorrow, 0, nil, "runs at 2026-02-01 10:11:15"},
+		{due, 0, nil, "no worker runs"},
+		{retrying, 0, nil, "waits for its next attempt at 14:12:03 (backoff 48s)"},
+		{quick, 0, nil, "waits for its next attempt at 14:11:15 (backoff 300ms)"},
+		{pending, 3, nil, "no worker runs"},
+		{pending, 3, []runner.Worker{lost}, "no worker runs"},
+		{pending, 3, []runner.Worker{lost, draining}, "no worker runs (web4:7: draining)"},
+		{pending, 3, []runner.Worker{mail}, "no worker serves queue media"},
+		{email, 3, []runner.Worker{mail, idle}, "no worker has job email.send"},
+		{pending, 41, []runner.Worker{mail, busy, sender, draining}, "behind 41 tasks, 4/4 slots busy"},
+		{pending, 41, []runner.Worker{busy, idle}, "behind 41 tasks, 4/8 slots busy"},
+		{pending, 1, []runner.Worker{busy, idle}, "behind 1 task, 4/8 slots busy"},
+		{email, 1203, []runner.Worker{busy, sender}, "behind 1,203 tasks, 0/2 slots busy"},
+		{running, 0, []runner.Worker{idle}, "running on web1:811 for 11s"},
+		{stopping, 0, []runner.Worker{idle}, "running on web1:811 for 11s, asked to stop 3s ago"},
+		{orphan, 0, []runner.Worker{lost}, "web3:5 is gone, and no worker runs that could take over"},
+		{orphan, 0, []runner.Worker{idle}, "web3:5 is gone; another worker will take over"},
 	} {
-		if got := present.Wait((runner.Surroundings{Ahead: test.ahead, Workers: test.workers, Run: test.run}).Wait(test.task, noon),
-			test.task,
-			noon); got != test.want {
+		wait := (runner.Surroundings{Ahead: test.ahead, Workers: test.workers}).Wait(test.task, noon)
+		if got := present.Wait(wait, test.task, noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}

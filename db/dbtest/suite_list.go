@@ -78,35 +78,6 @@ var lists = group{
 		s.wantIDs(s.list(jobs.Filter{Match: "NO SPACE left"}), []int64{claimed.ID})
 		s.wantIDs(s.list(jobs.Filter{Match: "space_left"}), nil)
 	},
-	"a search finds the end of an attempt as lists show it": func(s *store) {
-		w := s.worker(jobs.CommandJob, "email.send")
-		fail := func(o lifecycle.Outcome, spec jobs.Spec) int64 {
-			id := s.insert(spec)[0]
-			s.finish(w, s.claim(w, 1)[0], o)
-			return id
-		}
-		seven, seventy, missing := 7, 70, 127
-		command := jobs.Command{Argv: []string{"x"}}.With()
-		const route = "1: no route"
-		exit7 := fail(lifecycle.Outcome{Reason: jobs.ReasonExit, ExitCode: &seven, Error: "exit status 7", ErrorLine: route}, command)
-		exit70 := fail(lifecycle.Outcome{Reason: jobs.ReasonExit, ExitCode: &seventy, Error: "exit status 70", ErrorLine: route}, command)
-		killed := fail(lifecycle.Outcome{Reason: jobs.ReasonSignal, Signal: 9, Error: "signal: killed"}, command)
-		absent := fail(lifecycle.Outcome{Reason: jobs.ReasonStart, ExitCode: &missing, Error: "x: no such file"}, command)
-		failed := fail(lifecycle.Outcome{Reason: jobs.ReasonError, Error: "535 denied"}, functionSpec("email.send"))
-		for text, want := range map[string][]int64{
-			"exit 7": {exit7}, "exit 70": {exit70}, "exit status 7": {exit7, exit70}, "exit 8": nil, "exit 7 · 1: no route": {exit7},
-			"exit 7 · 1: no ro…": {exit7}, "exit 7 · 2: no route": nil, "signal 9": {killed}, "signal KILL": {killed},
-			"signal SIGKILL": {killed}, "signal 15": nil, "not found": {absent}, "not found · x: no such file": {absent},
-			"error · 535 denied":              {failed},
-			"email.send · error · 535 denied": {failed}, "command · error · 535 denied": nil, "exit 7 · 1%": nil,
-		} {
-			got := s.list(jobs.Filter{Match: text})
-			slices.Sort(got)
-			if !slices.Equal(got, want) {
-				s.Errorf("search for %q: got tasks %v, want %v", text, got, want)
-			}
-		}
-	},
 	"each field of a filter selects tasks": func(s *store) {
 		all := s.oneOfEachState()
 		var every []int64

@@ -13,7 +13,6 @@ import (
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
@@ -326,28 +325,5 @@ var prunes = group{
 		if after := s.number(`SELECT page_count * 4096 FROM pragma_page_count`); after > sizes[7]*3/4 {
 			s.Errorf("got %d bytes after vacuum, want at most three quarters of %d", after, sizes[7])
 		}
-	},
-	"statistics of a queue cover its own tasks and their last attempts": func(s *store) {
-		stats := func(queue string) db.QueueStats { return must(s.QueueStats(s.Context(), queue, s.now))(s) }
-		w := s.worker()
-		s.addFinished(w, 1, lifecycle.Outcome{})
-		s.sleep(2 * time.Hour)
-		s.insert(commandSpec(jobs.Queue("a"), jobs.MaxAttempts(2),
-			jobs.Retry(jobs.Backoff{Delay: time.Minute, Max: time.Minute})), commandSpec(jobs.Queue("b")))
-		s.sleep(3 * time.Second)
-		for _, t := range s.claim(w, 9) {
-			s.finish(w, t, failed)
-		}
-		testkit.Equal(s.T, "while the task waits for its second attempt", stats("a"), db.QueueStats{})
-		s.sleep(2 * time.Minute)
-		second := s.claimOnly(w)
-		s.sleep(5 * time.Second)
-		s.finish(w, second, lifecycle.Outcome{})
-		wait := second.StartedAt.Sub(second.RunAt)
-		testkit.Equal(s.T, "queue a", stats("a"), db.QueueStats{Tasks: 1, WaitP50: wait, WaitP95: wait, RunP50: 5 * time.Second,
-			RunP95: 5 * time.Second})
-		b := stats("b")
-		testkit.Equal(s.T, "wait in queue b", b.WaitP95, 3*time.Second)
-		testkit.Equal(s.T, "tasks of queue b", b.Tasks, 1)
 	},
 }

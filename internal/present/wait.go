@@ -80,9 +80,6 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 				text += fmt.Sprintf(" and %s more", humanize.Count(int64(more)))
 			}
 		}
-		if w.Estimate >= time.Minute { // do not print an estimate below a minute
-			text += ", about " + humanize.Age(w.Estimate)
-		}
 		return text
 	}
 	return w.Reason
