@@ -31,15 +31,17 @@ a health check in a Dockerfile: HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
   integrity    result of SQLite's quick_check; with --full: integrity_check
   wal          size of the write-ahead log; processes that keep it large
   clock        whether the clock is behind the times in the database, or jumped
-  workers      running and lost workers, outdated programs
+  workers      running and lost workers, other versions of runner
   queues       paused queues, and queues without a worker
   schedules    late or failed schedules, skipped ticks
-  backup       age of the last copy by runner backup
-  other db     databases in other places where runner looks for one`,
+  backup       age of the last copy by runner backup`,
 		Flags: []cli.Flag{cli.BoolOption("quiet", "print only warnings and failures"),
 			cli.BoolOption("full", "also compare the indexes with their tables; slow")},
 		Action: func(c *cli.Context) error {
-			o, err := readDoctorOptions(c, a)
+			if c.Args().Present() {
+				return failure.Usage("doctor takes no arguments; got %q", c.Args().First())
+			}
+			d, err := a.FindDatabase(cli.Get[string](c, "db"))
 			if err != nil {
 				return err
 			}
@@ -47,35 +49,18 @@ a health check in a Dockerfile: HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
 			if err == nil {
 				defer r.Close()
 			}
-			o.openError = err
-			return runDoctor(c.Context, r, a.Printer, o)
+			o := doctor.Doctor{Runner: r, Now: a.Now(), Full: cli.Get[bool](c, "full"), Path: d.Path, OpenError: err}
+			return runDoctor(c.Context, a.Printer, &o, cli.Get[bool](c, "quiet"))
 		},
 	}
 }
 
-type doctorOptions struct {
-	quiet, full bool
-	path        string   // path of the database
-	others      []string // databases that runner would use without --db
-	openError   error    // why the database cannot be opened; nil if it can
-}
-
-func readDoctorOptions(c *cli.Context, a *cli.App) (doctorOptions, error) {
-	if words := c.Args().Slice(); len(words) > 0 {
-		return doctorOptions{}, failure.Usage("doctor takes no arguments; got %q", words[0])
-	}
-	d, err := a.FindDatabase(cli.Get[string](c, "db"))
-	return doctorOptions{quiet: cli.Get[bool](c, "quiet"), full: cli.Get[bool](c, "full"), path: d.Path,
-		others: a.OtherDatabases(d.Path)}, err
-}
-
 // runDoctor prints the result of each check as soon as it is known, because some checks are slow.
-func runDoctor(ctx context.Context, r *runner.Runner, p *term.Printer, o doctorOptions) error {
+func runDoctor(ctx context.Context, p *term.Printer, d *doctor.Doctor, quiet bool) error {
 	failed := false
-	d := doctor.Doctor{Runner: r, Now: p.Now(), Full: o.full, Path: o.path, Others: o.others, OpenError: o.openError}
 	err := d.Run(ctx, func(c doctor.Check) error {
 		failed = failed || c.Status == doctor.Fail
-		if o.quiet && c.Status == doctor.OK {
+		if quiet && c.Status == doctor.OK {
 			return nil
 		}
 		if err := doctor.Print(p, c); err != nil {

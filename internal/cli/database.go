@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -140,12 +139,6 @@ func (a *App) FindDatabase(flag string) (database, error) {
 	return d, nil
 }
 
-// userDatabase returns the database of this user. It ignores the database of a system service, which FindDatabase may prefer.
-func (a *App) userDatabase() (database, error) {
-	nowhere := func(string) (int, bool) { return 0, false }
-	return locateDatabase("", a.Getenv, os.Getuid(), runtime.GOOS, nowhere)
-}
-
 // locateDatabase finds the path of the database: from the option --db, $RUNNER_DB or $STATE_DIRECTORY, in the system directory, or in the
 // user's home directory. The first of these that applies wins. The function "owner" returns the uid of a directory's owner and whether the
 // directory exists. An empty variable counts as unset. locateDatabase does not look in the working directory, because commands
@@ -226,40 +219,6 @@ func directoryOwner(dir string) (uid int, ok bool) {
 		uid = -1
 	}
 	return uid, true
-}
-
-// OtherDatabases looks in all places where a database of runner may be. It returns the databases that exist, except the one at path.
-func (a *App) OtherDatabases(path string) []string {
-	var found []string
-	hidden := map[string]bool{}
-	without := *a
-	without.Getenv = func(name string) string {
-		if hidden[name] {
-			return ""
-		}
-		return a.Getenv(name)
-	}
-	path = realPath(path)
-	look := func(d database, err error) {
-		if real := realPath(d.Path); err == nil && real != path && !slices.Contains(found, real) {
-			if info, err := os.Stat(real); err == nil && info.Mode().IsRegular() {
-				found = append(found, real)
-			}
-		}
-	}
-	for _, name := range []string{"", "RUNNER_DB", "STATE_DIRECTORY"} {
-		hidden[name] = true
-		look(without.FindDatabase(""))
-	}
-	look(without.userDatabase()) // the database that runner would use if the system directory did not exist
-	return found
-}
-
-func realPath(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return path
 }
 
 // SharedByHosts reports whether several hosts may use the database that the command line names.

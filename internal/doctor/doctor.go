@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"example.com/runner/internal/admin"
@@ -26,23 +27,21 @@ const (
 
 // These are the limits that the checks use.
 const (
-	walWarn      = 64 << 20           // warn if the write-ahead log has more bytes: a reader probably keeps SQLite from truncating it
-	diskWarn     = 1 << 30            // warn if the disk has fewer free bytes; for a disk below 50 GiB, the limit is 2 % of its size
-	clockSlack   = 5 * time.Second    // do not warn if two clocks, or two readings of one clock, differ by at most this time
-	backupWarn   = 8 * 24 * time.Hour // warn if the last backup is older than this
-	otherTimeout = time.Second        // maximum time for reading one of the databases in Doctor.Others
+	walWarn    = 64 << 20           // warn if the write-ahead log has more bytes: a reader probably keeps SQLite from truncating it
+	diskWarn   = 1 << 30            // warn if the disk has fewer free bytes; for a disk below 50 GiB, the limit is 2 % of its size
+	clockSlack = 5 * time.Second    // do not warn if two clocks, or two readings of one clock, differ by at most this time
+	backupWarn = 8 * 24 * time.Hour // warn if the last backup is older than this
 )
 
 // Doctor is one run of "runner doctor".
 type Doctor struct {
 	Runner    *runner.Runner // nil if the database cannot be opened
 	Now       time.Time
-	Full      bool     // whether to check every page of the file
-	Path      string   // path of the database
-	Others    []string // paths of other databases, which runner would use without --db and without environment variables
-	OpenError error    // why the database cannot be opened; nil if it can
+	Full      bool   // whether to check every page of the file
+	Path      string // path of the database
+	OpenError error  // why the database cannot be opened; nil if it can
 
-	status *present.Status // see readStatus
+	status func() (present.Status, error) // reads it once, so that all checks describe the same moment
 }
 
 // reportFunc prints the result of a check. The parameter "try" is a command or value that the user can type, or an empty string.
@@ -59,20 +58,24 @@ type check struct {
 // itself, and leaves the files of a server to the tools of the server. The order
 // of the checks is a part of the JSON format.
 func (d *Doctor) checks() []check {
-	tasks := []check{{"clock", d.clock, true}, {"workers", d.workers, true}, {"queues", d.queues, true}, {"schedules", d.schedules, true}}
-	other := check{"other db", d.otherDB, false}
+	tasks := []check{
+		{"clock", d.clock, true},
+		{"workers", d.workers, true},
+		{"queues", d.problems(queuesText, "paused", "no_queue", "no_job"), true},
+		{"schedules", d.problems(schedulesText, "schedule_"), true},
+	}
 	if !admin.ParseAddress(d.Path).LocalFile() {
 		server := []check{{"database", d.server, false}, {"sessions", d.sessions, true}, {"integrity", d.tables, true}}
-		return append(slices.Concat(server, tasks), other)
+		return append(server, tasks...)
 	}
 	file := []check{{"database", d.database, false}, {"filesystem", d.filesystem, false}, {"permissions", d.permissions, false},
 		{"integrity", d.integrity, true}, {"wal", d.wal, true}}
-	return append(slices.Concat(file, tasks), check{"backup", d.backup, true}, other)
+	return append(slices.Concat(file, tasks), check{"backup", d.backup, true})
 }
 
 // Run runs every check and passes each result to print.
 func (d *Doctor) Run(ctx context.Context, print func(Check) error) error {
-	d.status = nil
+	d.status = sync.OnceValues(func() (present.Status, error) { return present.ReadStatus(ctx, d.Runner, d.Now, nil) })
 	for _, check := range d.checks() {
 		if check.open && d.Runner == nil {
 			continue
@@ -236,29 +239,11 @@ func (d *Doctor) clock(ctx context.Context, report reportFunc) error {
 			humanize.Clock(latest, d.Now)), "timedatectl status")
 		return nil
 	}
-	s, err := d.readStatus(ctx)
-	if err != nil || reportProblems(s.Problems, report, "deletion_paused") {
-		return err
-	}
-	report(OK, "no time in the database is in the future", "")
-	return nil
-}
-
-// readStatus reads the status once for all checks, so that they describe the
-// same moment.
-func (d *Doctor) readStatus(ctx context.Context) (*present.Status, error) {
-	if d.status == nil {
-		s, err := present.ReadStatus(ctx, d.Runner, d.Now, nil)
-		if err != nil {
-			return nil, err
-		}
-		d.status = &s
-	}
-	return d.status, nil
+	return d.problems(func(present.Status) string { return "no time in the database is in the future" }, "deletion_paused")(ctx, report)
 }
 
 func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
-	s, err := d.readStatus(ctx)
+	s, err := d.status()
 	if err != nil {
 		return err
 	}
@@ -299,31 +284,27 @@ func (d *Doctor) orphans(ctx context.Context, report reportFunc) error {
 	return err
 }
 
-func (d *Doctor) queues(ctx context.Context, report reportFunc) error {
-	s, err := d.readStatus(ctx)
-	if err != nil {
+// problems returns a check that reports the problems of the status whose codes
+// begin with one of the prefixes. Without one, fine is what it reports.
+func (d *Doctor) problems(fine func(present.Status) string, prefixes ...string) func(context.Context, reportFunc) error {
+	return func(_ context.Context, report reportFunc) error {
+		s, err := d.status()
+		if err == nil && !reportProblems(s.Problems, report, prefixes...) {
+			report(OK, fine(s), "")
+		}
 		return err
 	}
-	if !reportProblems(s.Problems, report, "paused", "no_queue", "no_job") {
-		pending := 0
-		for _, q := range s.Queues {
-			pending += q.Counts[jobs.Pending]
-		}
-		report(OK, humanize.Plural(len(s.Queues), "queue")+", "+humanize.TasksWait(pending), "")
-	}
-	return nil
 }
 
-func (d *Doctor) schedules(ctx context.Context, report reportFunc) error {
-	s, err := d.readStatus(ctx)
-	if err != nil {
-		return err
+func queuesText(s present.Status) string {
+	pending := 0
+	for _, q := range s.Queues {
+		pending += q.Counts[jobs.Pending]
 	}
-	if !reportProblems(s.Problems, report, "schedule_") {
-		report(OK, humanize.Plural(len(s.Schedules), "schedule"), "")
-	}
-	return nil
+	return humanize.Plural(len(s.Queues), "queue") + ", " + humanize.TasksWait(pending)
 }
+
+func schedulesText(s present.Status) string { return humanize.Plural(len(s.Schedules), "schedule") }
 
 // reportProblems reports the problems whose codes begin with one of the prefixes. It returns whether it has found such a problem.
 func reportProblems(problems []present.Problem, report reportFunc, prefixes ...string) (found bool) {

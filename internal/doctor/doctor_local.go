@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
@@ -22,18 +21,12 @@ func localWorkers(workers []runner.Worker) (local []runner.Worker) {
 	return local
 }
 
-// oldPrograms reports workers that do not run the installed program: they have another version, or the file was replaced after they had
-// started.
+// oldPrograms reports workers that run another version of runner.
 func oldPrograms(workers []runner.Worker, report reportFunc) {
-	const try = "systemctl restart runner     or stop it, and start it again"
 	for _, w := range localWorkers(workers) {
-		// The path is empty on systems other than Linux, and for processes of other users.
-		program, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", w.PID))
-		switch {
-		case w.Version != runner.Version:
-			report(Warn, fmt.Sprintf("worker %s runs version %s; this is version %s", w.Name, w.Version, runner.Version), try)
-		case strings.HasSuffix(program, " (deleted)"):
-			report(Warn, fmt.Sprintf("worker %s runs a program that was replaced since the worker started", w.Name), try)
+		if w.Version != runner.Version {
+			report(Warn, fmt.Sprintf("worker %s runs version %s; this is version %s", w.Name, w.Version, runner.Version),
+				"systemctl restart runner     or stop it, and start it again")
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 )
 
 // server implements the check "database" for a database on a server.
@@ -27,12 +28,9 @@ func (d *Doctor) server(_ context.Context, report reportFunc) error {
 
 // sessions reports transactions that have been open for too long.
 func (d *Doctor) sessions(ctx context.Context, report reportFunc) error {
-	s, err := d.readStatus(ctx)
-	if err != nil {
+	fine := func(present.Status) string { return "no transaction stays open" }
+	if err := d.problems(fine, "lock_held", "idle_in_transaction", "snapshot_held")(ctx, report); err != nil {
 		return err
-	}
-	if !reportProblems(s.Problems, report, "lock_held", "idle_in_transaction", "snapshot_held") {
-		report(OK, "no transaction stays open", "")
 	}
 	health, err := admin.Store(d.Runner).Health(ctx, d.Now)
 	if err != nil {
