@@ -42,7 +42,7 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	output atomic.Pointer[exec.Capture] // output of the attempt; nil while it has printed nothing
 
-	slotless bool      // whether the attempt has no slot: it waits for one, or has passed its slot to another attempt; guarded by e.mu
+	slotless bool      // whether it has no slot: it waits for one, has passed it on, or another of its batch has it; guarded by e.mu
 	deadline time.Time // time at which the attempt's processes must be dead, unless a heartbeat renews the lease; guarded by e.mu
 
 	kill     chan struct{} // closed when the command must be killed without a grace period

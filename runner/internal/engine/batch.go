@@ -1,20 +1,26 @@
 package engine
 
-import (
-	"slices"
-
-	"example.com/runner/internal/gather"
-)
+import "example.com/runner/internal/gather"
 
 // The tasks of a batch run as separate attempts. Each attempt has its own goroutine, context, timer and lease, and the worker writes each
-// outcome separately. But the function is called only once for all of them: package gather collects the attempts for this call. The
-// attempts use one slot until the last outcome is written. Package jobs keeps one attempt until the function has returned.
+// outcome separately. But the function is called only once for all of them: package gather collects the attempts for this call. Together
+// they have one slot. When the attempt with the slot ends, it passes the slot to another one that has not ended (passSlot). Package jobs
+// keeps one attempt until the function has returned.
 
-// batch is the attempts that one call of a batch function runs. Only the loop uses it.
+// batch is the attempts that one call of a batch function runs.
 type batch struct {
-	group *gather.Group
-	size  int // number of attempts that were put into the batch
-	live  int // number of attempts of the batch in Engine.running
+	group   *gather.Group
+	members []*attempt
+}
+
+// unended returns an attempt of the batch that has not ended, or nil.
+func (b *batch) unended() *attempt {
+	for _, a := range b.members {
+		if !a.over.Load() {
+			return a
+		}
+	}
+	return nil
 }
 
 // maxRunning returns the greatest number of attempts that may run at once.
@@ -40,27 +46,14 @@ func (e *Engine) makeBatches(attempts []*attempt) {
 			open = map[key]*batch{}
 		}
 		k := key{a.task.Job, a.task.Queue}
-		if open[k] == nil || open[k].size == most {
+		if open[k] == nil || len(open[k].members) == most {
 			open[k] = &batch{group: gather.NewGroup()}
 		}
 		a.batch = open[k]
-		a.batch.size++
+		a.slotless = len(a.batch.members) > 0
+		a.batch.members = append(a.batch.members, a)
 		a.seat = a.batch.group.NewSeat()
 		a.ctx = gather.With(a.ctx, a.seat)
-	}
-}
-
-// joined records that one more attempt of the batch is now in Engine.running.
-func (e *Engine) joined(b *batch) {
-	if b.live++; b.live > 1 {
-		e.shared++
-	}
-}
-
-// parted records that an attempt of a batch has left Engine.running.
-func (e *Engine) parted(b *batch) {
-	if b.live--; b.live > 0 {
-		e.shared--
 	}
 }
 
@@ -68,26 +61,15 @@ func (e *Engine) parted(b *batch) {
 func (e *Engine) used() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.running) - e.shared - e.slotless
+	return len(e.running) - e.slotless
 }
 
-// freed returns the ended attempts whose slots become free with the next write, one for each slot.
-func (e *Engine) freed() []*attempt {
-	if !slices.ContainsFunc(e.unwritten, func(a *attempt) bool { return a.batch != nil || a.slotless }) {
-		return e.unwritten
-	}
-	var freed []*attempt
-	ended := map[*batch]int{}
+// freed returns the number of slots that become free with the next write.
+func (e *Engine) freed() (n int) {
 	for _, a := range e.unwritten {
-		if a.slotless {
-			continue
+		if !a.slotless {
+			n++
 		}
-		if b := a.batch; b != nil {
-			if ended[b]++; ended[b] < b.live {
-				continue
-			}
-		}
-		freed = append(freed, a)
 	}
-	return freed
+	return n
 }

@@ -32,7 +32,7 @@ import (
 func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	finishes := e.finishes()
 	// the slots of the ended attempts count as free, because this cycle frees them before it claims
-	slots, suspects := e.o.Concurrency-e.used()+len(e.freed()), e.suspects
+	slots, suspects := e.o.Concurrency-e.used()+e.freed(), e.suspects
 	for _, a := range e.unwritten {
 		if lifecycle.Suspect(a.task) {
 			suspects--
@@ -150,17 +150,15 @@ func (e *Engine) queueSlots() map[string]int {
 	free := maps.Clone(e.limit)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	counted := map[*batch]bool{}
 	for _, a := range e.running {
-		if a.batch == nil || !counted[a.batch] {
+		if !a.slotless {
 			free[a.task.Queue]--
 		}
-		if a.batch != nil {
-			counted[a.batch] = true
-		}
 	}
-	for _, a := range e.freed() {
-		free[a.task.Queue]++
+	for _, a := range e.unwritten {
+		if !a.slotless {
+			free[a.task.Queue]++
+		}
 	}
 	return free
 }
@@ -206,8 +204,8 @@ func (e *Engine) add(claimed []jobs.Task, sent time.Time) []*attempt {
 		if lifecycle.Suspect(a.task) {
 			e.suspects++
 		}
-		if a.batch != nil {
-			e.joined(a.batch)
+		if a.slotless {
+			e.slotless++
 		}
 	}
 	return attempts
@@ -226,9 +224,6 @@ func (e *Engine) forget(a *attempt, done *db.Finished) {
 	delete(e.running, a.claim)
 	if a.slotless {
 		e.slotless--
-	}
-	if a.batch != nil {
-		e.parted(a.batch)
 	}
 	if lifecycle.Suspect(a.task) {
 		e.suspects--

@@ -102,13 +102,13 @@ type Engine struct {
 
 	mu         sync.Mutex
 	running    map[db.ClaimID]*attempt
-	confirmed  time.Time       // time of the last successful heartbeat; leases count from that time
-	prefetched prefetchedTasks // claimed attempts that wait for a slot
-	slotless   int             // number of attempts in Engine.running that have no slot (attempt.slotless)
-	reporting  []*attempt      // attempts whose progress must be stored; not empty while a goroutine waits to store the progress
-	closed     bool            // whether no more background goroutines may start
-	failure    error           // first error that ends the worker
-	failing    chan struct{}   // closed when the field "failure" gets its error; the worker then drains
+	confirmed  time.Time     // time of the last successful heartbeat; leases count from that time
+	prefetched []*attempt    // claimed attempts that wait for a slot, in the order in which they begin
+	slotless   int           // number of attempts in Engine.running that have no slot (attempt.slotless)
+	reporting  []*attempt    // attempts whose progress must be stored; not empty while a goroutine waits to store the progress
+	closed     bool          // whether no more background goroutines may start
+	failure    error         // first error that ends the worker
+	failing    chan struct{} // closed when the field "failure" gets its error; the worker then drains
 
 	schedulerMu sync.Mutex               // held while a tick is handled
 	notOurs     []jobs.Schedule          // due schedules whose functions this worker does not have
@@ -123,7 +123,6 @@ type Engine struct {
 type loopState struct {
 	noPrefetchUntil time.Time  // time before which the loop prefetches nothing
 	suspects        int        // number of running suspects; while a suspect runs, no other task runs
-	shared          int        // number of attempts in Engine.running that use the slot of another attempt of their batch
 	unwritten       []*attempt // attempts that have ended, but whose outcomes are not in the database yet
 	nextDue         time.Time  // earliest due time of the scheduled tasks that the loop knows
 	nextStart       time.Time  // time at which a due task that waits for a rate limit or a full batch can start; zero if no task waits

@@ -56,7 +56,7 @@ func (e *Engine) prefetch(ends []db.Finish, at time.Time) int {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return max(min(prefetchGrowth*len(ends), prefetchMax, prefetchBytes*len(ends)/size)-e.prefetched.n, 0)
+	return max(min(prefetchGrowth*len(ends), prefetchMax, prefetchBytes*len(ends)/size)-len(e.prefetched), 0)
 }
 
 // mayPrefetch reports whether the options allow the worker to prefetch.
@@ -74,19 +74,18 @@ func (o *Options) mayPrefetch() bool {
 func (e *Engine) takePrefetched(claimed []*attempt, n int, at time.Time) []*attempt {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.prefetched.n == 0 && len(claimed) <= n {
+	if len(e.prefetched) == 0 && len(claimed) <= n {
 		return claimed
 	}
 	for _, a := range claimed {
-		e.prefetched.add(a)
 		a.slotless, e.slotless = true, e.slotless+1
+		e.queue(a)
 	}
-	var first []*attempt
-	for ; n > 0 && e.prefetched.n > 0; n-- {
-		a := e.prefetched.next()
+	first := slices.Clone(e.prefetched[:min(n, len(e.prefetched))])
+	e.prefetched = e.prefetched[len(first):]
+	for _, a := range first {
 		a.slotless, e.slotless = false, e.slotless-1
 		a.task.StartedAt = at
-		first = append(first, a)
 	}
 	if e.release(func(a *attempt) bool { return a.task.MaxLosses == 0 }) {
 		e.noPrefetchUntil = at.Add(prefetchPause)
@@ -94,15 +93,25 @@ func (e *Engine) takePrefetched(claimed []*attempt, n int, at time.Time) []*atte
 	return first
 }
 
-// passSlot gives the slot of an attempt that has ended to the first attempt that waits. It returns that attempt, which must begin now, or
-// nil.
+// passSlot gives the slot of an attempt that has ended to another attempt of its batch, or else to the first attempt that waits. It returns
+// the one that waited, which must begin now, or nil.
 func (e *Engine) passSlot(a *attempt) *attempt {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if a.slotless || a.release || e.prefetched.n == 0 {
+	if a.slotless {
 		return nil
 	}
-	next := e.prefetched.next()
+	if a.batch != nil {
+		if other := a.batch.unended(); other != nil {
+			a.slotless, other.slotless = true, false
+		}
+		return nil
+	}
+	if a.release || len(e.prefetched) == 0 {
+		return nil
+	}
+	next := e.prefetched[0]
+	e.prefetched = e.prefetched[1:]
 	a.slotless, next.slotless = true, false
 	next.task.StartedAt = now()
 	return next
@@ -121,9 +130,6 @@ func (e *Engine) receive(a *attempt) {
 func (e *Engine) releasePrefetched(stopping bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.prefetched.n == 0 {
-		return
-	}
 	at := now()
 	if e.release(func(a *attempt) bool { return stopping || at.Sub(a.task.StartedAt) >= prefetchWait }) {
 		e.noPrefetchUntil = at.Add(prefetchPause)
@@ -133,11 +139,15 @@ func (e *Engine) releasePrefetched(stopping bool) {
 // release removes the waiting tasks for which the function "give" returns true. The next cycle returns these tasks to their queues. release
 // reports whether it removed any task. The caller holds e.mu.
 func (e *Engine) release(give func(*attempt) bool) bool {
-	given := e.prefetched.remove(give)
-	for _, a := range given {
-		e.unwritten = append(e.unwritten, a.notStarted())
-	}
-	return len(given) > 0
+	before := len(e.unwritten)
+	e.prefetched = slices.DeleteFunc(e.prefetched, func(a *attempt) bool {
+		if give(a) {
+			e.unwritten = append(e.unwritten, a.notStarted())
+			return true
+		}
+		return false
+	})
+	return len(e.unwritten) > before
 }
 
 // releaseAt returns when a task has waited for a slot for too long, or zero if
@@ -145,11 +155,9 @@ func (e *Engine) release(give func(*attempt) bool) bool {
 func (e *Engine) releaseAt() (first time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, list := range e.prefetched.queues {
-		for _, a := range list {
-			if at := a.task.StartedAt.Add(prefetchWait); first.IsZero() || at.Before(first) {
-				first = at
-			}
+	for _, a := range e.prefetched {
+		if at := a.task.StartedAt.Add(prefetchWait); first.IsZero() || at.Before(first) {
+			first = at
 		}
 	}
 	return first
@@ -159,62 +167,23 @@ func (e *Engine) releaseAt() (first time.Time) {
 func (e *Engine) waiting() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.prefetched.n
+	return len(e.prefetched)
 }
 
-// prefetchedTasks are the attempts that wait for a slot. The queues take turns.
-type prefetchedTasks struct {
-	n      int
-	queues [][]*attempt // one list for each queue with waiting attempts, in the order in which the queues take turns
-}
-
-// add adds an attempt to the list of its queue, in the order of priority and id.
-func (t *prefetchedTasks) add(a *attempt) {
-	t.n++
-	i := slices.IndexFunc(t.queues, func(list []*attempt) bool { return list[0].task.Queue == a.task.Queue })
-	if i < 0 {
-		t.queues = append(t.queues, []*attempt{a})
-		return
+// queue adds an attempt to those that wait. Claims take from the queues in turn,
+// and each place stays with its queue: the attempt takes the place of the first
+// task of its queue that it comes before, and the later ones move on by one. The
+// caller holds e.mu.
+func (e *Engine) queue(a *attempt) {
+	for i, other := range e.prefetched {
+		if other.task.Queue == a.task.Queue && a.before(other) {
+			e.prefetched[i], a = a, other
+		}
 	}
-	list := t.queues[i]
-	at := len(list)
-	for ; at > 0 && a.before(list[at-1]); at-- {
-	}
-	t.queues[i] = slices.Insert(list, at, a)
+	e.prefetched = append(e.prefetched, a)
 }
 
-// The method "before" reports whether attempt a begins earlier than attempt b of the same queue.
+// before reports whether attempt a begins earlier than attempt b of the same queue.
 func (a *attempt) before(b *attempt) bool {
 	return cmp.Or(cmp.Compare(b.task.Priority, a.task.Priority), cmp.Compare(a.task.ID, b.task.ID)) < 0
-}
-
-// next removes the attempt whose turn it is, and returns it. At least one attempt must wait.
-func (t *prefetchedTasks) next() *attempt {
-	t.n--
-	list := t.queues[0]
-	first := list[0]
-	if list = list[1:]; len(t.queues) == 1 && len(list) > 0 {
-		t.queues[0] = list
-		return first
-	}
-	if t.queues = t.queues[1:]; len(list) > 0 {
-		t.queues = append(t.queues, list)
-	}
-	return first
-}
-
-// remove removes the waiting attempts for which the function "gone" returns true, and returns these attempts.
-func (t *prefetchedTasks) remove(gone func(*attempt) bool) (removed []*attempt) {
-	for i, list := range t.queues {
-		t.queues[i] = slices.DeleteFunc(list, func(a *attempt) bool {
-			if gone(a) {
-				removed = append(removed, a)
-				return true
-			}
-			return false
-		})
-	}
-	t.queues = slices.DeleteFunc(t.queues, func(list []*attempt) bool { return len(list) == 0 })
-	t.n -= len(removed)
-	return removed
 }
