@@ -2,10 +2,6 @@ package await
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"slices"
-	"strconv"
 	"time"
 
 	"example.com/runner/internal/admin"
@@ -60,98 +56,37 @@ func (o *Obstacles) look(ctx context.Context, again bool) {
 	if err != nil || len(left) == 0 {
 		return
 	}
-	t, own := left[0], ownTask(ctx, o.r)
-	last, why, text, err := o.cause(ctx, t, own)
-	if err != nil || o.said[why.Reason] {
+	why, err := o.r.Why(ctx, left[0])
+	if err != nil || o.said[why.Reason] || !o.keeps(left[0], why, again) {
 		return
 	}
-	switch {
-	case own != 0 && t.ID == own:
-		o.p.Tell("task %d never ends: this command is part of it", own)
-	case own != 0 && why.Reason != "slots" && slices.Contains(why.Tasks, own):
-		o.p.Tell("task %d never starts: %s, and this command is part of task %d", t.ID, text, own)
-	case own != 0 && holdsPlace(why):
-		o.p.Tell("task %d may never start: %s; task %d, which this command is part of, holds a place while it waits "+
-			"(more slots: runner work -c N; without waiting: enqueue --after)", t.ID, text, own)
-	case goesOn(why, o.here && last.ID == t.ID) || !again && mayBeShort(last, why):
-		return
-	case t.State == jobs.Running:
-		o.p.Tell("task %d cannot end yet: %s%s", t.ID, text, o.option)
-	default:
-		o.p.Tell("task %d cannot start yet: %s%s", t.ID, text, o.option)
+
+	end := "start"
+	if left[0].State == jobs.Running {
+		end = "end"
 	}
+	o.p.Tell("task %d cannot %s yet: %s%s", left[0].ID, end, present.Wait(why, left[0], o.p.Now()), o.option)
 	o.said[why.Reason] = true
 }
 
-// cause follows what t waits for to the last task, and returns that task, its
-// reason and the text for all of them. It doesn't look behind the command's own
-// task.
-func (o *Obstacles) cause(ctx context.Context, t jobs.Task, own int64) (last jobs.Task, why runner.Wait, text string, err error) {
-	for range 5 {
-		if why, err = o.r.Why(ctx, t); err != nil {
-			break
-		}
-		text += present.Wait(why, t, o.p.Now())
-		waits := why.Reason == "dependency" || why.Reason == "lane"
-		if !waits || len(why.Tasks) == 0 || slices.Contains(why.Tasks, own) {
-			break
-		}
-		if t, err = o.r.Get(ctx, why.Tasks[0]); err != nil {
-			break
-		}
-		text += fmt.Sprintf("; task %d: ", t.ID)
-	}
-	return t, why, text, err
-}
-
-// goesOn reports whether nothing keeps the task from its end, or from its start
-// in this process if it may run here.
-func goesOn(why runner.Wait, here bool) bool {
+// keeps reports whether a reason keeps the task. At the first look many reasons
+// may be gone in a moment.
+func (o *Obstacles) keeps(t jobs.Task, why runner.Wait, again bool) bool {
 	switch why.Reason {
 	case "", "running":
-		return true
-	case "slots":
-		return why.Busy < why.Slots
+		return false
 	case "no_worker", "no_queue", "no_job":
-		return here
-	}
-	return false
-}
-
-// mayBeShort reports whether nothing tells yet that the wait will be long.
-func mayBeShort(t jobs.Task, why runner.Wait) bool {
-	switch why.Reason {
-	case "worker_gone", "lane_free", "slots":
-		return true
+		return !o.here
+	case "worker_gone", "lane", "lane_free", "dependency":
+		return again
+	case "slots":
+		return again && why.Busy >= why.Slots
 	case "scheduled", "backoff":
-		return time.Until(t.RunAt) < lookEvery
+		return again || time.Until(t.RunAt) >= lookEvery
 	case "limit":
-		return time.Until(why.Limit.NextAt) < lookEvery
+		return again || time.Until(why.Limit.NextAt) >= lookEvery
 	}
-	return false
-}
-
-// holdsPlace reports whether a running task keeps the place that another one
-// waits for.
-func holdsPlace(why runner.Wait) bool {
-	if why.Reason == "limit" {
-		return why.Limit.Running > 0 && why.Limit.InUse >= why.Limit.Running
-	}
-	return why.Reason == "slots" && why.Busy >= why.Slots
-}
-
-// ownTask returns the id of the running task that this process is part of, or 0.
-func ownTask(ctx context.Context, r *runner.Runner) int64 {
-	id, err := strconv.ParseInt(os.Getenv("RUNNER_TASK_ID"), 10, 64)
-	if err != nil {
-		return 0
-	}
-	t, err := r.Get(ctx, id)
-	// The generation tells whether the task is of this database.
-	if err != nil || t.State != jobs.Running || fmt.Sprint(t.GenerationID) != os.Getenv("RUNNER_TASK_GENERATION") {
-		return 0
-	}
-	return id
+	return true
 }
 
 // NoteService says that no worker runs on this database although this machine's

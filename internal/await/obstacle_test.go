@@ -37,6 +37,28 @@ func TestAWaitSaysEachReasonOnce(t *testing.T) {
 	})
 }
 
+// What may be over in a moment, such as the end of a dependency, is no reason at
+// the first look.
+func TestAWaitNamesADependencyAtTheSecondLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Alone: true})
+		first, err := r.Enqueue(t.Context(), noop.With(0))
+		testkit.NoError(t, err)
+		second, err := r.Enqueue(t.Context(), noop.With(0, jobs.After(first.ID)))
+		testkit.NoError(t, err)
+		ctx, stop := context.WithTimeoutCause(t.Context(), time.Minute, TimedOut{time.Minute})
+		defer stop()
+		p, _, stderr := termtest.Printer(0)
+		p.Now = time.Now
+		o := NoteObstacles(ctx, r, p, []int64{second.ID}, "--timeout", false)
+		testkit.Equal(t, "at once", stderr.String(), "")
+		err = Each(ctx, r, []int64{second.ID}, o, func(jobs.Task) (bool, error) { return true, nil })
+		testkit.Equal(t, "end", err.Error(), "gave up waiting after 1m")
+		want := "task 2 cannot start yet: waits for task 1 (limit the wait with --timeout DURATION)\n"
+		testkit.Equal(t, "stderr", stderr.String(), want)
+	})
+}
+
 func TestNotesNameTheServiceWithAnotherDatabase(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	for service, want := range map[string]string{

@@ -86,9 +86,7 @@ func DrawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []job
 	if !reveal {
 		t.Input = nil
 	}
-	for _, line := range append([][]field{{{"cron", s.Cron}, {"zone", s.Zone}}, scheduleRules(s)}, t.definition()...) {
-		p.Print(fitFields(line, p.Stdout.Width))
-	}
+	printFields(p, append(scheduleRules(s), t.definition()...))
 	if len(next) > 0 {
 		p.Print("\n")
 		list := term.Table{Columns: []term.Column{{Name: "  NEXT"}, {Name: ""}}}
@@ -122,23 +120,29 @@ func DrawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []job
 	}
 }
 
-// scheduleRules returns the settings of a schedule, for example what it does with missed ticks.
+// scheduleRules returns the settings of a schedule, for example what it does
+// with missed ticks.
 func scheduleRules(s jobs.Schedule) []field {
-	catchUp := string(s.CatchUp)
+	catchUp, jitter, alert, onTick := string(s.CatchUp), "", "", ""
 	if s.CatchUp == jobs.CatchUpAll {
 		catchUp += " within " + timetext.WriteDuration(s.CatchUpWindow)
 	}
-	jitter := "–"
 	if s.Jitter > 0 {
 		jitter = timetext.WriteDuration(s.Jitter)
 	}
-	fields := []field{{"overlap", fmt.Sprintf("%s (%s skipped)", s.Overlap, humanize.Count(s.Skipped))}, {"catch-up", catchUp},
-		{"jitter", jitter}}
 	if s.AlertAfter > 0 {
-		fields = append(fields, field{"alert", "after " + timetext.WriteDuration(s.AlertAfter)})
+		alert = "after " + timetext.WriteDuration(s.AlertAfter)
 	}
 	if s.OnTick {
-		fields = append(fields, field{"on tick", "a function of a program makes the task"})
+		onTick = "a function of a program makes the task"
 	}
-	return fields
+	return []field{
+		{"cron", s.Cron},
+		{"zone", s.Zone},
+		{"overlap", fmt.Sprintf("%s (%s skipped)", s.Overlap, humanize.Count(s.Skipped))},
+		{"catch-up", catchUp},
+		{"jitter", jitter},
+		{"alert", alert},
+		{"on tick", onTick},
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/taskoption"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -21,9 +22,7 @@ func (s *Task) Draw(p *term.Printer) {
 	t := s.Task
 	p.Print(fmt.Sprintf("task %d   %s   %s\n", t.ID, p.Stdout.Paint(term.StateColour(string(t.State)), string(t.State)),
 		humanize.Safe(present.Headline(t, s.Now))))
-	for _, line := range s.fields() {
-		p.Print(fitFields(line, p.Stdout.Width))
-	}
+	printFields(p, s.fields())
 	if len(s.Changes) > 0 {
 		p.Print("\n")
 		s.drawChanges(p)
@@ -53,108 +52,85 @@ func (s *Task) Draw(p *term.Printer) {
 // inputMost is how many bytes of the input Draw prints.
 const inputMost = 4 << 10
 
-// field is a key and its value. Draw prints one or more fields in a line.
+// field is a key and its value. Fields without a value aren't printed.
 type field struct{ key, value string }
 
-// fields returns the fields to print, line by line.
-func (s *Task) fields() [][]field {
+// printFields prints each field on a line. It aligns a value of several lines.
+func printFields(p *term.Printer, fields []field) {
+	const key = 10
+	for _, f := range fields {
+		if f.value != "" {
+			value := strings.ReplaceAll(humanize.SafeLines(f.value), "\n", "\n"+strings.Repeat(" ", 2+key))
+			p.Print(fmt.Sprintf("  %-*s%s\n", key, f.key, value))
+		}
+	}
+}
+
+// fields returns the fields of a task.
+func (s *Task) fields() []field {
 	t := s.Task
-	lines := s.jobFields()
-	add := func(line ...field) { lines = append(lines, line) }
 	created := fmt.Sprintf("%s (%s ago)", t.CreatedAt.Local().Format(time.DateTime), humanize.Age(s.Now.Sub(t.CreatedAt)))
 	if t.CreatedBy != "" {
 		created += " by " + t.CreatedBy
 	}
-	add(field{"created", created})
-	if t.Schedule != "" {
-		of := t.Schedule + " (run by hand)"
-		if !t.Tick.IsZero() {
-			of = t.Schedule + ", tick of " + t.Tick.Local().Format(time.DateTime)
-		}
-		add(field{"schedule", of})
-	}
-	if t.UniqueKey != "" {
-		add(field{"unique", t.UniqueKey})
-	}
-	if text := dependencyText(s.on); text != "" {
-		add(field{"after", text})
-	}
-	if text := dependencyText(s.by); text != "" {
-		add(field{"before", text})
+	schedule, expires, failure := t.Schedule, "", ""
+	if !t.Tick.IsZero() {
+		schedule += ", tick of " + t.Tick.Local().Format(time.DateTime)
+	} else if schedule != "" {
+		schedule += " (run by hand)"
 	}
 	if !t.ExpiresAt.IsZero() && t.StartedAt.IsZero() {
-		add(field{"expires", humanize.Clock(t.ExpiresAt, s.Now)})
+		expires = humanize.Clock(t.ExpiresAt, s.Now)
 	}
-	lines = append(lines, s.optionFields()...)
-	if t.Result != nil {
-		add(field{"result", compact(t.Result)})
+	// The table of attempts has the exit status or the signal of a command.
+	if t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
+		failure = t.Error
 	}
-	// The table of attempts shows the exit status or the signal of a command, so the error would only repeat it.
-	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
-		add(field{"error", t.Error})
-	}
-	if text := present.LeftBehind(&t); text != "" {
-		add(field{"processes", text})
-	}
-	if s.Why != "" {
-		add(field{"why", s.Why})
-	}
-	if text := present.Progress(t.Progress); text != "" {
-		add(field{"progress", text})
-	}
-	if used := present.Used(t.Usage); used != "" {
-		add(field{"used", used})
-	}
+	list := append(s.definition(),
+		field{"created", created},
+		field{"schedule", schedule},
+		field{"unique", t.UniqueKey},
+		field{"after", dependencyText(s.on)},
+		field{"before", dependencyText(s.by)},
+		field{"expires", expires},
+		field{"result", compact(t.Result)},
+		field{"error", failure},
+		field{"processes", present.LeftBehind(&t)},
+		field{"why", s.Why},
+		field{"progress", present.Progress(t.Progress)},
+		field{"used", present.Used(t.Usage)},
+	)
 	for _, p := range s.Outlived {
-		add(field{"outlived", fmt.Sprintf("by process %d (%s, state %s, user %d)", p.PID, p.Name, p.State, p.UID)})
+		list = append(list, field{"outlived", fmt.Sprintf("by process %d (%s, state %s, user %d)", p.PID, p.Name, p.State, p.UID)})
 	}
-	return lines
+	return list
 }
 
-// definition returns what a task runs, and its options, as fields.
-func (s *Task) definition() [][]field { return append(s.jobFields(), s.optionFields()...) }
-
-// jobFields returns the command or function of a task, as fields.
-func (s *Task) jobFields() (lines [][]field) {
+// definition returns what a task runs, its options that don't have their
+// defaults, and its input.
+func (s *Task) definition() []field {
 	t := s.Task
-	add := func(line ...field) { lines = append(lines, line) }
-	or := func(text string) string {
-		if text == "" {
-			return "–"
-		}
-		return text
-	}
-	if t.Label != "" {
-		add(field{"label", t.Label})
-	}
+	what := field{"job", t.Job}
+	args, batch := compact(t.Args), ""
 	if t.Job == jobs.CommandJob {
-		unlabelled := t
-		unlabelled.Label = ""
-		add(field{"command", present.JobText(unlabelled)})
-		add(field{"path", or(t.Path)}, field{"cwd", or(t.Cwd)})
-	} else {
-		add(field{"job", t.Job})
-		add(field{"args", or(compact(t.Args))})
+		what, args = field{"command", taskspec.Describe(t)}, ""
 	}
-	add(field{"queue", t.Queue}, field{"priority", fmt.Sprint(t.Priority)}, field{"lane", or(t.Lane)})
 	if t.Batch != 0 {
-		add(field{"batch", fmt.Sprint(t.Batch)})
+		batch = fmt.Sprint(t.Batch)
 	}
-	return lines
-}
-
-// optionFields returns the input of a task, and the options that do not have their defaults, as fields.
-func (s *Task) optionFields() (lines [][]field) {
-	add := func(line ...field) { lines = append(lines, line) }
-	if options := s.options(); len(options) > 0 {
-		add(field{"options", strings.Join(options, ", ")})
+	return []field{
+		{"label", t.Label},
+		what,
+		{"args", args},
+		{"path", t.Path},
+		{"cwd", t.Cwd},
+		{"queue", t.Queue},
+		{"priority", fmt.Sprint(t.Priority)},
+		{"lane", t.Lane},
+		{"batch", batch},
+		{"options", strings.Join(s.options(), ", ")},
+		{"input", humanize.Cut(strings.TrimRight(string(s.Input), "\n"), inputMost)},
 	}
-	if len(s.Input) > inputMost {
-		add(field{"input", string(s.Input[:inputMost]) + "…"})
-	} else if len(s.Input) > 0 {
-		add(field{"input", strings.TrimRight(string(s.Input), "\n")})
-	}
-	return lines
 }
 
 // dependenciesMost is the greatest number of dependencies that Draw lists for a task. It applies to dependents, too.
@@ -187,41 +163,24 @@ func (s *Task) options() []string {
 	return list
 }
 
-// fitFields returns all fields in one line if they fit, or else one field per line. It aligns the lines of a value with several lines.
-func fitFields(line []field, width int) string {
-	const key, value = 10, 21
-	text, at := "", 0
-	for i, f := range line {
-		part := fmt.Sprintf("  %-*s%s", key, f.key, strings.ReplaceAll(humanize.SafeLines(f.value), "\n", "\n"+strings.Repeat(" ", 2+key)))
-		if i > 0 {
-			part = f.key + "  " + humanize.Safe(f.value)
-			at = max(2+key+value*i, term.Cells(text)+2)
-			text += strings.Repeat(" ", at-term.Cells(text))
-		}
-		text += part
-	}
-	if len(line) == 1 || term.Cells(text) <= width {
-		return text + "\n"
-	}
-	text = ""
-	for _, f := range line {
-		text += fitFields([]field{f}, width)
-	}
-	return text
-}
-
 // lastAttempts is how many attempts, and how many steps, the command show prints.
 const lastAttempts = 20
 
-func (s *Task) drawAttempts(p *term.Printer) {
-	shown := s.Attempts[max(len(s.Attempts)-lastAttempts, 0):]
-	if hidden := len(s.Attempts) - len(shown); hidden > 0 {
-		p.Print(fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, "attempt"), s.Task.ID))
+// latest returns the last attempts or steps of a task, after a line that counts
+// the others.
+func latest[T any](p *term.Printer, id int64, what string, list []T) []T {
+	hidden := max(len(list)-lastAttempts, 0)
+	if hidden > 0 {
+		p.Print(fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, what), id))
 	}
+	return list[hidden:]
+}
+
+func (s *Task) drawAttempts(p *term.Printer) {
 	t := term.Table{Columns: []term.Column{{Name: "  TRY", AlignRight: true}, {Name: "STARTED", DropOrder: 2},
 		{Name: "TIME", AlignRight: true}, {Name: "CPU", AlignRight: true, DropOrder: 3}, {Name: "MEMORY", AlignRight: true, DropOrder: 4},
 		{Name: "RESULT"}, {Name: "WORKER", DropOrder: 1}, {Name: "OUTPUT", AlignRight: true}, {Name: "ERROR", DropOrder: 1}}}
-	for _, a := range shown {
+	for _, a := range latest(p, s.Task.ID, "attempt", s.Attempts) {
 		result := string(a.State)
 		if a.State == jobs.Failed {
 			result = present.Ending(a.Reason, a.ExitCode, a.Signal)
@@ -238,12 +197,8 @@ func (s *Task) drawAttempts(p *term.Printer) {
 
 // drawSteps prints the last finished steps of a task. Further attempts skip these steps.
 func (s *Task) drawSteps(p *term.Printer) {
-	shown := s.Steps[max(len(s.Steps)-lastAttempts, 0):]
-	if hidden := len(s.Steps) - len(shown); hidden > 0 {
-		p.Print(fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, "step"), s.Task.ID))
-	}
 	t := term.Table{Columns: []term.Column{{Name: "  STEP"}, {Name: "AT", DropOrder: 1}, {Name: "VALUE"}}}
-	for _, step := range shown {
+	for _, step := range latest(p, s.Task.ID, "step", s.Steps) {
 		value := compact(step.Value)
 		switch {
 		case step.WakeAt.After(s.Now):

@@ -41,10 +41,12 @@ func TestShowLooksLikeTheSample(t *testing.T) {
 	p.Flush()
 	if want := `task 1040   retrying   attempt 2 of 3 failed, next in 48s
   command   curl -fsS https://example.com/hook
-  path      /usr/bin/curl        cwd  /srv/app
-  queue     default              priority  5          lane  –
-  created   2026-01-31 14:02:11 (9m ago) by ann
+  path      /usr/bin/curl
+  cwd       /srv/app
+  queue     default
+  priority  5
   options   max attempts 3, timeout 30s, backoff delay 24s, env TOKEN=•••
+  created   2026-01-31 14:02:11 (9m ago) by ann
   why       waits for its next attempt at 14:12:03 (backoff 48s)
 
   TRY  STARTED   TIME  RESULT   WORKER    OUTPUT
