@@ -190,12 +190,9 @@ func (o *enqueueOptions) addAndWait(ctx context.Context, r *runner.Runner, p *te
 	if shows {
 		// Print all attempts of a new task, because the first one may already have ended. Of an older task, print the latest attempt and
 		// those after it.
-		tasks := map[int64]*output.Cursor{id: {Range: output.Range{All: !added.Kept, Lines: -1}}}
-		if err := output.Follow(ctx, r, []int64{id}, tasks, to); err != nil {
+		which := output.Range{All: !added.Kept, Lines: -1}
+		if err := output.Follow(ctx, r, []int64{id}, which, to); err != nil {
 			return o.stopped(ctx, r, p, err, added)
-		}
-		if err := to.Finish(); err != nil {
-			return err
 		}
 	}
 	var end error

@@ -88,8 +88,7 @@ func readMoveOptions(c *cli.Context, a *cli.App) (moveOptions, error) {
 func runMove(ctx context.Context, r *runner.Runner, p *term.Printer, o moveOptions) error {
 	ctx, stop := signals.Until(ctx) // after a signal the move stops, and the source stays as it was
 	defer stop()
-	progress := term.NewBar(p, r.Path())
-	progress.Start("moving", 0)
+	progress := term.NewBar(p, "moving", r.Path())
 	moved, err := admin.Move(ctx, r, o.to, o.options, func(done, of int) { progress.Total = of; progress.Step(done) })
 	progress.Clear()
 	if s, ok := errors.AsType[signals.Received](context.Cause(ctx)); err != nil && ok {

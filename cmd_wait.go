@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -35,13 +36,12 @@ func waitCommand(a *cli.App) *cli.Command {
 
 If you wait for several tasks, wait shows the progress on a terminal after a
 second: how many tasks have ended, how many of them failed, their rate, and an
-estimate of the time left. Without a terminal, wait prints a line with the
-progress on stderr every minute. With a selector, wait waits for the matching
-tasks that are unfinished when it starts. If no unfinished task matches, wait
-exits 0. With --batch and without --state, tasks of the batch that failed or
-were cancelled before wait started also affect the exit status. ^C and --timeout
-end only the wait; the tasks continue. --json prints the record of each task
-when the task ends, and no progress.
+estimate of the time left. With a selector, wait waits for the matching tasks
+that are unfinished when it starts. If no unfinished task matches, wait exits 0.
+With --batch and without --state, tasks of the batch that failed or were
+cancelled before wait started also affect the exit status. ^C and --timeout end
+only the wait; the tasks continue. --json prints the record of each task when
+the task ends, and no progress.
 
 EXIT STATUS
   0         the task completed; with several tasks: all completed
@@ -101,10 +101,10 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 		return await.NoneInBatch(ctx, r, o.selection.Filter.Batch)
 	case len(w.IDs) == 0 && len(w.Missing) == 0:
 		return view.WarnUnknown(ctx, r, p, o.selection.Filter)
-	case len(w.IDs) == 0:
-		return failure.NoTasks(w.Missing)
-	case len(w.Missing) > 0:
-		p.Tell("runner: %s", failure.NoTasks(w.Missing).What)
+	}
+	gone := w.Gone(p)
+	if len(w.IDs) == 0 {
+		return gone
 	}
 	// Handle signals before the first message is printed: a program that reads the message may send a signal at once.
 	ctx, release := signals.Until(ctx)
@@ -122,7 +122,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	defer stop()
 	to := &output.LogPrinter{P: p, Named: len(w.IDs) > 1, Follow: true, Obstacles: w.Obstacles}
 	if o.output {
-		if err := output.FollowTasks(ctx, r, w.IDs, to); err != nil {
+		if err := output.Follow(ctx, r, w.IDs, output.Range{Lines: -1}, to); err != nil {
 			return await.Stopped(p, err, w.IDs, len(w.IDs))
 		}
 	}
@@ -132,6 +132,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 		end, err = w.One(ctx, r, p, show)
 	} else {
 		end, err = w.All(ctx, r, p, show)
+		end = cmp.Or(gone, end)
 	}
 	if err != nil {
 		return err

@@ -8,13 +8,14 @@ import (
 	"example.com/runner/runner"
 )
 
-// All waits until every task has finished or was deleted. It returns the number of tasks that did not complete, and it prints a line to
-// stderr for each of them. It calls the function "show" for every task, in the order in which the tasks end. During a long wait it prints
-// the progress to stderr: a bar on a terminal, and elsewhere one line per minute. With --json it prints no progress.
+// All waits until every task has finished or was deleted. It returns the number
+// of tasks that did not complete, and prints a line to stderr for each of them.
+// It calls show for every task, in the order in which the tasks end. A terminal
+// shows the progress of a long wait, but not with --json.
 func All(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, obstacles *Obstacles,
 	show func(jobs.Task) error) (failed int, err error) {
-	bar := term.NewBar(p, "")
-	bar.Start("waiting", len(ids))
+	bar := term.NewBar(p, "waiting", "")
+	bar.Total = len(ids)
 	defer bar.Clear()
 	done := 0
 	err = poll(ctx, r, ids, func(t jobs.Task) (bool, error) {

@@ -23,13 +23,11 @@ func TestALongWaitShowsItsProgress(t *testing.T) {
 		json    bool
 		want    string
 	}{
-		{"no terminal", 0, false, "runner: task 1 cancelled: by ann\nwaiting  25%  1/4  1 failed\n" +
-			"runner: task 2 cancelled: by ann\nwaiting  50%  2/4  2 failed  ETA 2m  1/min\n" +
-			"runner: task 3 cancelled: by ann\nwaiting  75%  3/4  3 failed  ETA 1m  1/min\n" +
-			"runner: task 4 cancelled: by ann\n"},
+		{"no terminal", 0, false, "runner: task 1 cancelled: by ann\nrunner: task 2 cancelled: by ann\n" +
+			"runner: task 3 cancelled: by ann\nrunner: task 4 cancelled: by ann\n"},
 		{"40 columns", 40, false, "runner: task 1 cancelled: by ann\n\r\x1b[K  waiting  25%  1/4  1 failed" +
-			"\r\x1b[Krunner: task 2 cancelled: by ann\n\r\x1b[K  waiting  50%  2/4  2 failed  ETA 2m …" +
-			"\r\x1b[Krunner: task 3 cancelled: by ann\n\r\x1b[K  waiting  75%  3/4  3 failed  ETA 1m …" +
+			"\r\x1b[Krunner: task 2 cancelled: by ann\n\r\x1b[K  waiting  50%  2/4  2 failed  ETA 2m" +
+			"\r\x1b[Krunner: task 3 cancelled: by ann\n\r\x1b[K  waiting  75%  3/4  3 failed  ETA 1m" +
 			"\r\x1b[Krunner: task 4 cancelled: by ann\n"},
 		{"JSON", 40, true, ""},
 	} {

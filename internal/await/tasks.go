@@ -63,20 +63,26 @@ func (w Tasks) One(ctx context.Context, r *runner.Runner, p *term.Printer, show 
 }
 
 // All waits until all tasks have ended, and calls the function "show" for each of them. The result "end" is an error that contains the exit
-// status, or nil if all tasks exist and have completed. The result "err" is set if the wait ended early.
+// status, or nil if all tasks have completed. The result "err" is set if the wait ended early.
 func (w Tasks) All(ctx context.Context, r *runner.Runner, p *term.Printer, show func(jobs.Task) error) (end, err error) {
 	failed, err := All(ctx, r, p, w.IDs, w.Obstacles, show)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(w.Missing) > 0:
-		missing := failure.NoTasks(w.Missing)
-		missing.Told = true
-		return missing, nil
-	case failed > 0:
-		return failure.ExitStatus(1), nil
+	if err == nil && failed > 0 {
+		end = failure.ExitStatus(1)
 	}
-	return nil, nil
+	return end, err
+}
+
+// Gone says which ids name no task, and returns the error with which the command
+// ends in any case. It returns nil if all tasks exist.
+func (w Tasks) Gone(p *term.Printer) error {
+	if len(w.Missing) == 0 {
+		return nil
+	}
+	gone := failure.NoTasks(w.Missing)
+	if gone.Told = len(w.IDs) > 0; gone.Told {
+		p.Tell("runner: %s", gone.What)
+	}
+	return gone
 }
 
 // NoneInBatch returns an error if a batch has no tasks: it does not exist, or its tasks were deleted. It returns nil if the batch has only

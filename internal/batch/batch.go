@@ -63,7 +63,7 @@ func Open(p *term.Printer, o Options) (*Batch, error) {
 		}
 		b.name, b.in, b.opened = o.File, file, file
 	}
-	b.bar = term.NewBar(p, filepath.Base(b.name))
+	b.bar = term.NewBar(p, "enqueueing", filepath.Base(b.name))
 	if err := b.keep(); err != nil {
 		b.Close()
 		return nil, err
@@ -106,7 +106,6 @@ func (b *Batch) keep() error {
 
 // Add adds the tasks of all lines.
 func (b *Batch) Add(ctx context.Context, r *runner.Runner) ([]runner.Enqueued, error) {
-	b.bar.Start("enqueueing", 0)
 	added, err := r.EnqueueAll(ctx, b.specs())
 	if err == nil && len(added) > 0 {
 		b.bar.Finish(fmt.Sprintf("%s tasks enqueued", humanize.Count(int64(len(added)))))

@@ -159,29 +159,21 @@ func (f *Cursor) show(t jobs.Task, c jobs.Chunk, to *LogPrinter) error {
 	return to.piece(t, c, missing)
 }
 
-// FollowTasks prints the output of tasks, from their latest attempt on, until
-// all of them have finished or were deleted.
-func FollowTasks(ctx context.Context, r *runner.Runner, ids []int64, to *LogPrinter) error {
-	tasks := map[int64]*Cursor{}
+// Follow prints the part of the tasks' output that which selects, until all of
+// them have finished or were deleted.
+func Follow(ctx context.Context, r *runner.Runner, ids []int64, which Range, to *LogPrinter) error {
+	cursors := map[int64]*Cursor{}
 	for _, id := range ids {
-		tasks[id] = &Cursor{Range: Range{Lines: -1}}
+		cursors[id] = &Cursor{Range: which}
 	}
-	if err := Follow(ctx, r, ids, tasks, to); err != nil {
-		return err
-	}
-	return to.Finish()
-}
-
-// Follow prints the output of tasks until all of them have finished or were deleted.
-func Follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]*Cursor, to *LogPrinter) error {
-	return await.Changes(ctx, r, func() (bool, error) {
+	err := await.Changes(ctx, r, func() (bool, error) {
 		list, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{Oldest: true})
 		if err != nil {
 			return false, err
 		}
 		var left []int64
 		for _, t := range list {
-			done, err := to.advance(ctx, r, t, tasks[t.ID])
+			done, err := to.advance(ctx, r, t, cursors[t.ID])
 			if err != nil {
 				return false, err
 			}
@@ -192,6 +184,10 @@ func Follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]
 		ids = left
 		return len(left) == 0, nil
 	})
+	if err != nil {
+		return err
+	}
+	return to.Finish()
 }
 
 // Alone calls f while Tee prints nothing.

@@ -98,35 +98,19 @@ func (o Selection) matching(ctx context.Context, r *runner.Runner) ([]int64, err
 	return ids, nil
 }
 
-// FollowIDs prints the output of the tasks with the ids of the filter until all of them have finished.
+// FollowIDs prints the output of the tasks with the ids of the filter until all
+// of them have finished.
 func (o Selection) FollowIDs(ctx context.Context, r *runner.Runner, to *LogPrinter) error {
-	to.Named = len(o.Filter.IDs) > 1
-	existing, err := r.IDs(ctx, o.Filter, runner.Page{})
+	w, err := await.Select(ctx, r, o.Filter)
 	if err != nil {
 		return err
 	}
-	var missing []int64
-	tasks := map[int64]*Cursor{}
-	for _, id := range o.Filter.IDs {
-		if !slices.Contains(existing, id) {
-			missing = append(missing, id)
-			continue
-		}
-		tasks[id] = &Cursor{Range: o.Range}
-	}
-	gone := failure.NoTasks(missing)
-	if gone.Told = len(existing) > 0; gone.Told && len(missing) > 0 {
-		to.P.Tell("runner: %s", gone.What)
-	}
-	if len(existing) > 0 {
-		if err := Follow(ctx, r, existing, tasks, to); err != nil {
-			return err
-		}
-	}
-	if len(missing) > 0 {
+	to.Named = len(o.Filter.IDs) > 1
+	gone := w.Gone(to.P)
+	if len(w.IDs) == 0 {
 		return gone
 	}
-	return nil
+	return cmp.Or(Follow(ctx, r, w.IDs, o.Range, to), gone)
 }
 
 // overlap is a margin: each poll of FollowFilter reads the tasks that ended after the previous poll, and those that ended up to five

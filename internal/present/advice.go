@@ -1,72 +1,73 @@
 package present
 
 import (
+	"cmp"
 	"os"
-	"path/filepath"
+	"slices"
+	"strings"
 
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
-// Advice returns what the command line adds to an error. The result "why" explains the error, line by line. The result "try" is a command
-// or value that the user can type. If the command line has no advice for an error code, this result is the hint of the error.
+// Advice returns what the command line adds to an error: why explains it, line
+// by line, and try is a command or value to type.
 func Advice(e *jobs.Error) (why []string, try string) {
-	switch e.Code {
-	case errcode.EmptyFile:
-		return []string{"runner enqueue and runner work create a database in it"}, "--db PATH, or RUNNER_DB"
-	case errcode.NoDatabase:
-		return []string{"runner enqueue and runner work create it"}, "--db PATH, or RUNNER_DB"
-	case errcode.LockTimeout:
-		return []string{"exit status 75 means it is safe to try again"}, e.Hint
-	case errcode.PlainText:
-		host, err := os.Hostname()
-		if err != nil {
-			host = "HOST"
-		}
-		return []string{"from another machine: ssh -L 8484:127.0.0.1:8484 " + host,
-			"for several users: --listen unix:/run/runner/ui.sock behind a proxy with TLS"}, "--insecure, to allow it"
+	lines := slices.Clone(advices[e.Code])
+	if lines == nil {
+		return nil, e.Hint
 	}
-	if word, ok := advice[e.Code]; ok {
-		return nil, word(e)
+	host, _ := os.Hostname()
+	fill := strings.NewReplacer("SUBJECT", e.Subject, "HINT", e.Hint, "HOST", cmp.Or(host, "HOST"))
+	for i, line := range lines {
+		lines[i] = fill.Replace(line)
 	}
-	return nil, e.Hint
+	return lines[1:], lines[0]
 }
 
-func text(try string) func(*jobs.Error) string { return func(*jobs.Error) string { return try } }
+// advices has the advice for error codes: what to try, and lines that explain
+// the error. SUBJECT and HINT stand for those of the error, and HOST for the
+// name of this host.
+var advices = map[string][]string{
+	errcode.BackupDirectory:   {"runner backup SUBJECT/runner.db"},
+	errcode.BackupExists:      {"another name, or --force to replace it"},
+	errcode.DanglingSymlink:   {"--db SUBJECT"},
+	errcode.EmptyFile:         {"--db PATH, or RUNNER_DB", "runner enqueue and runner work create a database in it"},
+	errcode.NoDatabase:        {"--db PATH, or RUNNER_DB", "runner enqueue and runner work create it"},
+	errcode.LockTimeout:       {"HINT", "exit status 75 means it is safe to try again"},
+	errcode.ExposedDatabase:   {"HINT      or allow it: --insecure-perms"},
+	errcode.HardLinked:        {"remove the other hard links, or --db another file; after a stopped restore: runner restore FILE"},
+	errcode.IsDirectory:       {"--db SUBJECT/runner.db"},
+	errcode.MountPoint:        {"mount the directory of the database, or --db another file"},
+	errcode.Moved:             {"--db, or RUNNER_DB, with the database it was moved to"},
+	errcode.MoveIncomplete:    {"the same runner move again"},
+	errcode.NetworkFilesystem: {"--db on a local disk, or --unsafe-fs to allow it"},
+	errcode.NewerSchema:       {"upgrade this binary, or --db another file"},
+	errcode.NewerServer:       {"upgrade this binary, or --db another database"},
+	errcode.NoPath:            {"--db PATH"},
+	errcode.NoTables:          {"runner enqueue or runner work, which create them"},
+	errcode.NoTask:            {"runner list"},
+	errcode.NotRunner:         {"--db another file"},
+	errcode.NoWriteAheadLog:   {"--db on a local disk"},
+	errcode.TaskRuns:          {"runner pause --all, then runner work, which takes over tasks of dead workers"},
+	errcode.TokenDirectory:    {"HINT, or --token-file in a directory of your own"},
+	errcode.TokenLink:         {"--token-file with the path of the file itself; or HINT"},
+	errcode.TokenOwner:        {"HINT; or --token-file with a file of your own"},
+	errcode.UniqueKeyHolder:   {"runner cancel SUBJECT"},
 
-// advice maps error codes to a command or value that the user can type. This text replaces the hint of the error.
-var advice = map[string]func(*jobs.Error) string{
-	errcode.BackupDirectory:   func(e *jobs.Error) string { return "runner backup " + filepath.Join(e.Subject, "runner.db") },
-	errcode.BackupExists:      text("another name, or --force to replace it"),
-	errcode.DanglingSymlink:   func(e *jobs.Error) string { return "--db " + e.Subject },
-	errcode.ExposedDatabase:   func(e *jobs.Error) string { return e.Hint + "      or allow it: --insecure-perms" },
-	errcode.HardLinked:        text("remove the other hard links, or --db another file; after a stopped restore: runner restore FILE"),
-	errcode.IsDirectory:       func(e *jobs.Error) string { return "--db " + filepath.Join(e.Subject, "runner.db") },
-	errcode.MountPoint:        text("mount the directory of the database, or --db another file"),
-	errcode.Moved:             text("--db, or RUNNER_DB, with the database it was moved to"),
-	errcode.MoveIncomplete:    text("the same runner move again"),
-	errcode.NetworkFilesystem: text("--db on a local disk, or --unsafe-fs to allow it"),
-	errcode.NewerSchema:       text("upgrade this binary, or --db another file"),
-	errcode.NewerServer:       text("upgrade this binary, or --db another database"),
-	errcode.NoPath:            text("--db PATH"),
-	errcode.NoTables:          text("runner enqueue or runner work, which create them"),
-	errcode.NoTask:            text("runner list"),
-	errcode.NotRunner:         text("--db another file"),
-	errcode.NoWriteAheadLog:   text("--db on a local disk"),
-	errcode.TaskRuns:          text("runner pause --all, then runner work, which takes over tasks of dead workers"),
-	errcode.TokenDirectory:    func(e *jobs.Error) string { return e.Hint + ", or --token-file in a directory of your own" },
-	errcode.TokenLink:         func(e *jobs.Error) string { return "--token-file with the path of the file itself; or " + e.Hint },
-	errcode.TokenOwner:        func(e *jobs.Error) string { return e.Hint + "; or --token-file with a file of your own" },
-	errcode.UniqueKeyHolder:   func(e *jobs.Error) string { return "runner cancel " + e.Subject },
+	errcode.NoCursor:        {"runner status"},
+	errcode.NoLimit:         {"runner limit list"},
+	errcode.NoSchedule:      {"runner schedule list"},
+	errcode.NoTickFunction:  {"run it from the program that calls OnTick"},
+	errcode.ScheduleDiffers: {"--replace"},
 
-	errcode.NoCursor:        text("runner status"),
-	errcode.NoLimit:         text("runner limit list"),
-	errcode.NoSchedule:      text("runner schedule list"),
-	errcode.NoTickFunction:  text("run it from the program that calls OnTick"),
-	errcode.ScheduleDiffers: text("--replace"),
-
-	errcode.ListenAddress: text("--listen 127.0.0.1:8484, or --listen unix:PATH"),
-	errcode.ListenFailed:  text("--listen 127.0.0.1:0, for any free port"),
-	errcode.PublicURL:     text("--public-url https://runner.example.com"),
-	errcode.TokenMissing:  text("--listen unix:/run/runner/ui.sock, whose file mode limits access"),
+	errcode.ListenAddress: {"--listen 127.0.0.1:8484, or --listen unix:PATH"},
+	errcode.PlainText: {
+		"--insecure, to allow it",
+		"from another machine: ssh -L 8484:127.0.0.1:8484 HOST",
+		"for several users: --listen unix:/run/runner/ui.sock behind a proxy with TLS",
+	},
+	errcode.ListenFailed: {"--listen 127.0.0.1:0, for any free port"},
+	errcode.PublicURL:    {"--public-url https://runner.example.com"},
+	errcode.TokenMissing: {"--listen unix:/run/runner/ui.sock, whose file mode limits access"},
 }

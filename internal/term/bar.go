@@ -13,13 +13,12 @@ import (
 //
 //	enqueueing tasks.jsonl  68%  681,204/1,000,000  17 failed  ETA 2s  212,000/s
 //
-// It appears when the work has taken a second. Without a terminal, it's a line
-// each minute. (The bars of libraries wrap on a narrow terminal, and compile
-// regular expressions when any command starts.)
+// It appears when the work has taken a second. (The bars of libraries wrap on a
+// narrow terminal, and compile regular expressions when any command starts.)
 type Bar struct {
 	p     *Printer
-	name  string // what the work is about, such as a file
 	verb  string
+	name  string    // what the work is about, such as a file
 	Total int       // number of all steps; 0 if unknown
 	began time.Time // time at which the work began
 	since time.Time // time of the first Show
@@ -31,23 +30,18 @@ type Bar struct {
 const (
 	barAfter    = time.Second
 	barInterval = 100 * time.Millisecond
-	logInterval = time.Minute
 	longestName = 30               // in cells
 	longestETA  = 1000 * 24 * 3600 // in seconds; more could overflow a time.Duration
 )
 
 // NewBar returns a bar for work that begins now.
-func NewBar(p *Printer, name string) Bar { return Bar{p: p, name: name, began: p.Now()} }
-
-// Start says what the work does, and its number of steps.
-func (b *Bar) Start(verb string, total int) {
-	b.verb, b.Total = verb, total
+func NewBar(p *Printer, verb, name string) Bar {
+	return Bar{p: p, verb: verb, name: name, began: p.Now()}
 }
 
-// Step tells the bar of a terminal that n steps are done. Most calls only
-// return.
+// Step tells the bar that n steps are done. Most calls only return.
 func (b *Bar) Step(n int) {
-	if n%256 == 0 && b.p.Stderr.TTY {
+	if n%256 == 0 {
 		b.Show(n, 0)
 	}
 }
@@ -55,26 +49,21 @@ func (b *Bar) Step(n int) {
 // Show shows how many steps are done, and how many of them have failed, if the
 // work takes long.
 func (b *Bar) Show(done, failed int) {
-	now, first, interval := b.p.Now(), barAfter, barInterval
-	if !b.p.Stderr.TTY {
-		first, interval = logInterval, logInterval
+	if b.p.JSON || !b.p.Stderr.TTY {
+		return
 	}
+	now := b.p.Now()
 	if b.since.IsZero() {
 		b.since, b.first = now, done
 	}
-	if b.p.JSON || now.Sub(b.began) < first || now.Before(b.next) {
+	if now.Sub(b.began) < barAfter || now.Before(b.next) {
 		return
 	}
-	b.next = now.Add(interval)
-	line := b.line(done, failed, now)
-	if !b.p.Stderr.TTY {
-		b.p.Say("%s", line)
-		return
-	}
+	b.next = now.Add(barInterval)
 	b.p.Stderr.Resize()
 	b.p.Flush()
 	// Some terminals scroll after a character in the last column.
-	io.WriteString(b.p.Stderr, eraseLine+Cut("  "+line, b.p.Stderr.Width-1))
+	io.WriteString(b.p.Stderr, eraseLine+Cut("  "+b.line(done, failed, now), b.p.Stderr.Width-1))
 	b.drawn = true
 }
 
@@ -94,17 +83,14 @@ func (b *Bar) line(done, failed int, now time.Time) string {
 		parts = append(parts, humanize.Count(int64(failed))+" failed")
 	}
 	rate := float64(done-b.first) / max(now.Sub(b.since).Seconds(), 1e-3)
-	if rate <= 0 {
-		return strings.Join(parts, Gap)
-	}
-	if done < b.Total {
+	if rate > 0 && done < b.Total {
 		left := min(float64(b.Total-done)/rate, longestETA)
 		parts = append(parts, "ETA "+humanize.Age(humanize.Soon(time.Duration(left*float64(time.Second)))))
 	}
-	if rate < 1 {
-		return strings.Join(append(parts, fmt.Sprintf("%.2g/min", rate*60)), Gap)
+	if rate >= 1 {
+		parts = append(parts, humanize.Count(int64(rate))+"/s")
 	}
-	return strings.Join(append(parts, humanize.Count(int64(rate))+"/s"), Gap)
+	return strings.Join(parts, Gap)
 }
 
 // Clear removes the bar from the terminal.
