@@ -129,13 +129,6 @@ func applySchedules(c *cli.Context, a *cli.App, f *batch.ScheduleFile, how runne
 		return err
 	}
 	defer r.Close()
-	if c.Command.Name == "import" {
-		have, err := r.Schedules(c.Context)
-		if err != nil {
-			return err
-		}
-		f.KeepNames(have)
-	}
 	done, err := r.ApplySchedules(c.Context, f.Schedules, how)
 	if err := f.Failure(err); err != nil {
 		return err

@@ -31,9 +31,12 @@ func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tab := crontab.Parse(string(text), crontab.Options{Zone: "Europe/Berlin", Home: "/home/ann"})
-	testkit.Len(t, "refused lines", tab.Refused, 0)
-	testkit.Len(t, "entries", tab.Schedules, 20)
+	var schedules []jobs.Schedule
+	for _, e := range crontab.Parse(string(text), crontab.Options{Zone: "Europe/Berlin", Home: "/home/ann"}) {
+		testkit.NoError(t, e.Err)
+		schedules = append(schedules, e.Schedule)
+	}
+	testkit.Len(t, "entries", schedules, 20)
 	testSchedules(t, func(c *scheduleTest) {
 		command := jobs.Handler{Job: jobs.CommandJob, MaxAttempts: 1, Run: doNothing}
 		// The clocks change on March 26 in Berlin and on Lord Howe, and on April 2 in New York.
@@ -45,7 +48,7 @@ func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
 		sleepUntil := func(at time.Time) { time.Sleep(time.Until(at)); synctest.Wait() }
 
 		sleepUntil(from)
-		if _, err := c.r.ApplySchedules(t.Context(), tab.Schedules, ApplyOptions{Keep: true}); err != nil {
+		if _, err := c.r.ApplySchedules(t.Context(), schedules, ApplyOptions{Keep: true}); err != nil {
 			t.Fatal(err)
 		}
 		c.r.Register(command)
@@ -62,7 +65,7 @@ func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
 		sleepUntil(to)
 
 		ticks, caughtUp := 0, 0
-		for _, s := range tab.Schedules {
+		for _, s := range schedules {
 			want, late := wantedTicks(t, s, from, to, offAt, onAt)
 			caughtUp += late
 			tasks := c.tasks(s.Name)

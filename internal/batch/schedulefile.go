@@ -28,9 +28,8 @@ type ScheduleFile struct {
 	Unchanged string // last sentence of errors, which says that the command changed nothing
 
 	text  []byte
-	tab   crontab.Table // of a crontab
-	lines []int         // for each element of Schedules, the number of its line
-	bad   []*LineError  // lines that can't be read
+	lines []int        // for each element of Schedules, the number of its line
+	bad   []*LineError // lines that can't be read
 }
 
 // ReadScheduleFile reads a file, or stdin if the name is "-". The text in the parameter "unchanged" tells the user that the database is as
@@ -74,13 +73,18 @@ func (f *ScheduleFile) ReadLines(getenv func(string) string) error {
 		if err == nil && s.Zone == "" {
 			s.Zone, err = zone, zoneErr
 		}
-		if err != nil {
-			f.bad = append(f.bad, f.lineError(l.n, err))
-			continue
-		}
-		f.Schedules, f.lines = append(f.Schedules, s), append(f.lines, l.n)
+		f.add(l.n, s, err)
 	}
 	return nil
+}
+
+// add adds the schedule of a line, or its error.
+func (f *ScheduleFile) add(line int, s jobs.Schedule, err error) {
+	if err != nil {
+		f.bad = append(f.bad, f.lineError(line, err))
+		return
+	}
+	f.Schedules, f.lines = append(f.Schedules, s), append(f.lines, line)
 }
 
 // ReadCrontab parses the file as a crontab. The names of the schedules begin with prefix. If system is set, the file is a system crontab,
@@ -103,11 +107,9 @@ func (f *ScheduleFile) ReadCrontab(getenv func(string) string, prefix string, sy
 	if err == nil {
 		o.User, o.Root = me.Username, me.Uid == "0"
 	}
-	f.tab = crontab.Parse(string(f.text), o)
-	for _, bad := range f.tab.Refused {
-		f.bad = append(f.bad, f.lineError(bad.Line, bad.Err))
+	for _, e := range crontab.Parse(string(f.text), o) {
+		f.add(e.Line, e.Schedule, e.Err)
 	}
-	f.Schedules, f.lines = f.tab.Schedules, f.tab.Lines
 	return nil
 }
 
@@ -123,10 +125,6 @@ func homeOf(name string) (home string, ok bool) {
 	}
 	return u.HomeDir, true
 }
-
-// KeepNames gives the entries of the crontab the names that they have in the
-// database.
-func (f *ScheduleFile) KeepNames(have []jobs.Schedule) { f.tab.Rename(have) }
 
 // IsInvalid reports whether a line cannot be read.
 func (f *ScheduleFile) IsInvalid() bool { return len(f.bad) > 0 }

@@ -2,9 +2,10 @@
 package crontab
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -15,13 +16,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Table is the content of a crontab.
-type Table struct {
-	Schedules []jobs.Schedule
-	Lines     []int        // line numbers of the schedules, from 1
-	Refused   []*LineError // the lines that cannot be imported
-
-	bases []string // names of the schedules without the number that tells lines with the same command apart
+// Entry is a line that runs a command, or a line that can't be imported.
+type Entry struct {
+	Line     int // from 1
+	Schedule jobs.Schedule
+	Err      error // why the line can't be imported; nil if it can
 }
 
 // Options describe the machine that the crontab is from, and how to name the schedules.
@@ -38,89 +37,82 @@ type Options struct {
 	HomeOf func(user string) (home string, ok bool)
 }
 
-// LineError is an error in one line of a file.
-type LineError struct {
-	Line int // number of the line, from 1
-	Err  error
-}
-
-func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
-
-// Unwrap returns the error without the line number.
-func (e *LineError) Unwrap() error { return e.Err }
-
-func lineError(line int, format string, args ...any) *LineError {
-	return &LineError{Line: line, Err: &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf(format, args...)}}
+func invalid(format string, args ...any) error {
+	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf(format, args...)}
 }
 
 // reader reads a crontab line by line. Its fields contain the settings from the lines that it has read. They apply to the entries that
 // follow.
 type reader struct {
 	Options
-	tab    Table
 	shell  string
 	jitter time.Duration
 	env    map[string]string
-	mailTo string // where to mail the output of the next entries; empty for nowhere
+	mailTo string          // where to mail the output of the next entries; empty for nowhere
+	names  map[string]bool // names of the entries so far
 }
 
 // Parse parses a crontab as cron does. A line that sets a variable applies to the entries below it. SHELL runs the commands (default
-// /bin/sh), CRON_TZ is the time zone, and RANDOM_DELAY is a jitter in minutes. In an entry the first % ends the command; the text after it
-// is the standard input, in which every further % is a newline. A % after a backslash is an ordinary character. MAILTO becomes a hook that
-// mails the output. Parse does not check the times. It makes the name of each schedule from its command, so the same crontab always gives
-// the same names.
-func Parse(text string, o Options) Table {
-	r := &reader{Options: o, shell: "/bin/sh", env: map[string]string{}}
+// /bin/sh), CRON_TZ is the time zone, and RANDOM_DELAY is a jitter in minutes. MAILTO becomes a hook that mails the output. Parse does not
+// check the times. It makes the name of each schedule from its command, so the same crontab always gives the same names.
+func Parse(text string, o Options) (list []Entry) {
+	r := &reader{Options: o, shell: "/bin/sh", env: map[string]string{}, names: map[string]bool{}}
 	n := 0
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
 		n++
-		line = strings.TrimLeft(strings.TrimRight(line, "\r\n"), " \t")
+		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		if err := r.line(n, line); err != nil {
-			r.tab.Refused = append(r.tab.Refused, err)
+		if set := setting().FindStringSubmatch(line); set == nil {
+			s, err := r.entry(line)
+			list = append(list, Entry{n, s, err})
+		} else if err := r.set(set[1], unquote(set[2])); err != nil {
+			list = append(list, Entry{Line: n, Err: err})
 		}
 	}
-	r.tab.Rename(nil)
-	return r.tab
+	return list
 }
 
-// line reads a line that is neither empty nor a comment.
-func (r *reader) line(n int, line string) *LineError {
-	if !utf8.ValidString(line) || strings.IndexByte(line, 0) >= 0 {
-		return lineError(n, "not UTF-8, or contains a NUL byte")
+var (
+	// setting matches NAME = value. The name may be in quotes, as the value.
+	setting = pattern.Lazy(`^["']?([A-Za-z_]\w*)["']?\s*=\s*(.*)$`)
+
+	// entry matches five fields or a word such as @daily, and a command. In cronie
+	// and SUSE's cron, - means: not in the log.
+	entry = pattern.Lazy(`^-?(@\S+|\S+(?:\s+\S+){4})\s+(.*)$`)
+)
+
+func unquote(text string) string {
+	if n := len(text); n >= 2 && (text[0] == '"' || text[0] == '\'') && text[n-1] == text[0] {
+		return text[1 : n-1]
 	}
-	if name, value, ok := parseSetting(line); ok {
-		return r.setting(n, name, value)
-	}
-	return r.entry(n, line)
+	return text
 }
 
-func (r *reader) setting(n int, name, value string) *LineError {
+func (r *reader) set(name, value string) error {
 	switch name {
-	case "SHELL":
-		if value == "" || value[0] != '/' {
-			return lineError(n, "SHELL %q is not an absolute path", value)
+	case "SHELL", "HOME":
+		if !strings.HasPrefix(value, "/") {
+			return invalid("%s %q is not an absolute path", name, value)
 		}
-		r.shell = value
+		if name == "SHELL" {
+			r.shell = value
+		} else {
+			r.Home = value
+		}
 	case "CRON_TZ":
 		r.Zone = value
-	case "HOME":
-		if value == "" || value[0] != '/' {
-			return lineError(n, "HOME %q is not an absolute path", value)
-		}
-		r.Home = value
 	case "MAILTO":
 		if strings.ContainsFunc(value, func(c rune) bool { return !isOfAddress(c) }) {
-			return lineError(n, "invalid MAILTO %q; use addresses such as ann@example.com,bob", value)
+			return invalid("invalid MAILTO %q; use addresses such as ann@example.com,bob", value)
 		}
 		r.mailTo = value
 		return nil
 	case "RANDOM_DELAY":
 		minutes, err := strconv.Atoi(value)
 		if err != nil || minutes < 0 || minutes > 24*60 {
-			return lineError(n, "invalid RANDOM_DELAY %q; use minutes (0-1440)", value)
+			return invalid("invalid RANDOM_DELAY %q; use minutes (0-1440)", value)
 		}
 		r.jitter = time.Duration(minutes) * time.Minute
 	}
@@ -140,145 +132,97 @@ func mailHook(to string) string {
 		`PATH=$PATH:/usr/sbin:/usr/lib sendmail -t -i`
 }
 
-func (r *reader) entry(n int, line string) *LineError {
-	fields, rest, err := cutTimes(n, strings.TrimPrefix(line, "-")) // in cronie and SUSE's cron, - means: not in the log
-	if err != nil {
-		return err
+// entry reads a line with a command. As in cron, processes that the command
+// leaves behind live on.
+func (r *reader) entry(line string) (s jobs.Schedule, err error) {
+	if !utf8.ValidString(line) || strings.IndexByte(line, 0) >= 0 {
+		return s, invalid("not UTF-8, or contains a NUL byte")
 	}
-	if word := firstWord(rest); sixthField().MatchString(word) {
-		return lineError(n, "%q looks like a sixth time field; use minute, hour, day of month, month, day of week, then the command", word)
+	parts := entry().FindStringSubmatch(line)
+	if parts == nil {
+		return s, invalid("invalid entry %q; use five fields (or @daily and the like), then a command", line)
 	}
+	times, rest := strings.Join(strings.Fields(parts[1]), " "), parts[2]
 	user := r.User
 	if r.System {
 		user = firstWord(rest)
 		rest = strings.TrimLeft(rest[len(user):], " \t")
 	}
-	script, input := cutCommand(rest)
-	if strings.TrimSpace(script) == "" {
-		return lineError(n, "missing command after %q", strings.Join(fields, " "))
+	script, input := cutInput(rest)
+	dir, known := r.Home, true
+	if user != r.User && r.Root {
+		var home string
+		if home, known = r.HomeOf(user); r.env["HOME"] == "" {
+			dir = home
+		}
 	}
-	dir := r.Home
-	if err := r.checkUser(n, user, script, &dir); err != nil {
-		return err
+	switch word := firstWord(script); {
+	case strings.TrimSpace(script) == "":
+		return s, invalid("missing command after %q", times)
+	case word == "root" && !r.System:
+		return s, invalid("\"root\" is not a command: this looks like a system crontab, with a column for the user; add --system")
+	case user != r.User && !r.Root:
+		return s, invalid("the entry is of user %q, not %q; import it as root or as that user", user, r.User)
+	case !known:
+		return s, invalid("unknown user %q", user)
+	case word[0] == '*':
+		return s, invalid("%q looks like a sixth time field; use minute, hour, day of month, month, day of week, then the command", word)
+	case word[0] == '-':
+		return s, invalid("the command begins with %q, an option that only other crons know", word)
 	}
-	if script[0] == '-' {
-		return lineError(n, "the command begins with %q, an option that only other crons know", firstWord(script))
-	}
+
 	command := jobs.Command{Argv: []string{r.shell, "-c", script}, Path: r.shell, Dir: dir, Input: input}
 	if len(r.env) > 0 {
 		command.Env = maps.Clone(r.env)
 	}
-	base := nameOf(r.Prefix, script)
-	s := taskspec.WithDefaults(jobs.Schedule{Name: base, Cron: strings.Join(fields, " "), Zone: r.Zone, Jitter: r.jitter,
-		Spec: command.With()})
+	s = taskspec.WithDefaults(jobs.Schedule{Name: nameOf(r.Prefix, script), Cron: times, Zone: r.Zone, Jitter: r.jitter,
+		Spec: command.With(jobs.LeaveChildren())})
 	if r.mailTo != "" {
 		s.Spec.OnOutput = mailHook(r.mailTo)
 	}
 	if user != r.User {
 		s.Spec.User = user
 	}
-	s.Spec.LeaveChildren = inBackground(script)
-	if err := taskspec.ValidateSchedule(&s); err != nil {
-		return &LineError{Line: n, Err: err}
+	base := s.Name
+	for n := 2; r.names[s.Name]; n++ {
+		s.Name = base + "-" + strconv.Itoa(n)
 	}
-	r.tab.Schedules, r.tab.Lines, r.tab.bases = append(r.tab.Schedules, s), append(r.tab.Lines, n), append(r.tab.bases, base)
-	return nil
-}
-
-// checkUser checks the user of an entry, and sets dir to the home of another user.
-func (r *reader) checkUser(n int, user, script string, dir *string) *LineError {
-	if !r.System {
-		if firstWord(script) == "root" {
-			return lineError(n, "\"root\" is not a command: this looks like a system crontab, with a column for the user; add --system")
-		}
-		return nil
-	}
-	if user == r.User {
-		return nil
-	}
-	if !r.Root {
-		return lineError(n, "the entry is of user %q, not %q; import it as root or as that user", user, r.User)
-	}
-	home, ok := r.HomeOf(user)
-	if !ok {
-		return lineError(n, "unknown user %q", user)
-	}
-	if _, set := r.env["HOME"]; !set {
-		*dir = home
-	}
-	return nil
+	r.names[s.Name] = true
+	return s, taskspec.ValidateSchedule(&s)
 }
 
 func firstWord(text string) string { return text[:strings.IndexAny(text+" ", " \t")] }
 
-// ampersand matches a quoted text, an operator with & that runs nothing in the
-// background, or the & that does (group 1).
-var ampersand = pattern.Lazy(`'[^']*'|"(?:[^"\\]|\\.)*"|\\.|&&|&>|[<>|]&|(&)`)
-
-// inBackground reports whether a script leaves a command in the background.
-func inBackground(script string) bool {
-	return slices.ContainsFunc(ampersand().FindAllStringSubmatch(script, -1), func(m []string) bool { return m[1] != "" })
+// cutInput splits a command from its standard input, as cron does: the first %
+// ends the command, each further one is a newline, and \% is a percent sign.
+func cutInput(text string) (script string, input []byte) {
+	const percent = "\x00" // in place of \%; no line has a NUL byte
+	script, rest, _ := strings.Cut(strings.ReplaceAll(text, `\%`, percent), "%")
+	script = strings.ReplaceAll(script, percent, "%")
+	if rest == "" {
+		return script, nil
+	}
+	rest = strings.NewReplacer("%", "\n", percent, "%").Replace(rest)
+	return script, []byte(strings.TrimSuffix(rest, "\n") + "\n")
 }
 
-// parseSetting parses a line of the form NAME = value. The name and the value may be in quotes.
-func parseSetting(line string) (name, value string, ok bool) {
-	name, value, found := strings.Cut(line, "=")
-	name = unquote(strings.TrimSpace(name))
-	if !found || name == "" {
-		return "", "", false
-	}
-	for i, r := range name {
-		if !(r == '_' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || i > 0 && '0' <= r && r <= '9') {
-			return "", "", false // this is no name of a variable, so the line is an entry whose command contains an equals sign
-		}
-	}
-	return name, unquote(strings.TrimSpace(value)), true
-}
+// These parts of a command don't belong to its name: "cd DIRECTORY &&" and
+// assignments of variables, the directory of the program, and everything from
+// the first word with an operator.
+var (
+	prelude   = pattern.Lazy(`^(cd \S+\s*(&&|;)\s*|[^\s='"/-][^\s='"/]*=[^\s'"]*\s+)*`)
+	directory = pattern.Lazy(`^\S*/`)
+	operator  = pattern.Lazy(`\s\S*[|;&<>](.|\n)*`)
+	otherText = pattern.Lazy(`[^A-Za-z0-9._]+`)
+)
 
-func unquote(text string) string {
-	if n := len(text); n >= 2 && (text[0] == '"' || text[0] == '\'') && text[n-1] == text[0] {
-		return text[1 : n-1]
+// nameOf makes the name of a schedule from its command. For example, "cd /srv && ./backup.sh --full > log" becomes backup.sh-full.
+func nameOf(prefix, script string) string {
+	name := strings.TrimSpace(script)
+	for _, part := range []*regexp.Regexp{prelude(), operator(), directory()} {
+		name = part.ReplaceAllString(name, "")
 	}
-	return text
-}
-
-// cutCommand splits the text after the times into the command and its standard input, as cron does. The input is nil if there is none.
-func cutCommand(text string) (script string, input []byte) {
-	var command []byte
-	escaped := false
-	for i := range len(text) {
-		switch c := text[i]; {
-		case escaped && c == '%': // replace the backslash before this % by the %
-			command[len(command)-1] = c
-			escaped = false
-		case c == '%':
-			return string(command), parseInput(text[i+1:])
-		default:
-			command = append(command, c)
-			escaped = c == '\\' && !escaped
-		}
-	}
-	return string(command), nil
-}
-
-// parseInput returns the standard input of a command. It converts % to a newline and \% to %, and ends the text with a newline.
-func parseInput(text string) []byte {
-	var input []byte
-	escaped := false
-	for i := range len(text) {
-		switch c := text[i]; {
-		case escaped && c == '%':
-			input[len(input)-1] = c
-			escaped = false
-		case c == '%':
-			input = append(input, '\n')
-		default:
-			input = append(input, c)
-			escaped = c == '\\'
-		}
-	}
-	if len(input) > 0 && input[len(input)-1] != '\n' {
-		input = append(input, '\n')
-	}
-	return input
+	name = strings.TrimLeft(otherText().ReplaceAllString(name, "-"), "._-")
+	name = strings.TrimRight(name[:min(len(name), 40)], "._-")
+	return prefix + cmp.Or(name, "command")
 }

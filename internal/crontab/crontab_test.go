@@ -12,44 +12,45 @@ import (
 )
 
 func TestParseReadsACrontabAsCronDoes(t *testing.T) {
-	tab := Parse(`# a comment
+	list := Parse(`# a comment
   PATH=/usr/local/bin:/usr/bin
 "NAME" = ' two words '
 MAILTO=ann@example.com
-0 3 * * * a 100\% \\% in%put\%\n%last
+0 3 * * * a 100\% % in%put\%\n%last
 SHELL=/bin/bash
 CRON_TZ=Europe/Berlin
 RANDOM_DELAY=5
 HOME=/srv
 @daily	b   "x  y" # not a comment
-@every 90s A=1 c
+@hourly A=1 c
 */5 * * * * X=1 d
 0 0 * * * a
 `, Options{Zone: "UTC", Home: "/home/ann"})
-	testkit.Len(t, "refused lines", tab.Refused, 0)
+	testkit.Len(t, "entries", list, 5)
 	type want struct{ name, cron, zone, args, input, cwd, jitter string }
 	for i, w := range []want{
-		{"a-100", "0 3 * * *", "UTC", `["/bin/sh","-c","a 100% \\\\"]`, " in\nput%\\n\nlast\n", "/home/ann", "0s"},
+		{"a-100", "0 3 * * *", "UTC", `["/bin/sh","-c","a 100% "]`, " in\nput%\\n\nlast\n", "/home/ann", "0s"},
 		{"b-x-y-not-a-comment", "@daily", "Europe/Berlin", `["/bin/bash","-c","b   \"x  y\" # not a comment"]`, "", "/srv", "5m0s"},
-		{"c", "@every 90s", "Europe/Berlin", `["/bin/bash","-c","A=1 c"]`, "", "/srv", "5m0s"},
+		{"c", "@hourly", "Europe/Berlin", `["/bin/bash","-c","A=1 c"]`, "", "/srv", "5m0s"},
 		{"d", "*/5 * * * *", "Europe/Berlin", `["/bin/bash","-c","X=1 d"]`, "", "/srv", "5m0s"},
 		{"a", "0 0 * * *", "Europe/Berlin", `["/bin/bash","-c","a"]`, "", "/srv", "5m0s"},
 	} {
-		s := tab.Schedules[i]
+		testkit.NoError(t, list[i].Err)
+		s := list[i].Schedule
 		got := want{s.Name, s.Cron, s.Zone, string(s.Spec.Args), string(s.Spec.Input), s.Spec.Cwd, s.Jitter.String()}
 		if got != w {
 			t.Errorf("entry %d:\n got %q\nwant %q", i, got, w)
 		}
 	}
-	env := tab.Schedules[0].Spec.Env
+	env := list[0].Schedule.Spec.Env
 	testkit.Equal(t, "env[NAME]", env["NAME"], " two words ")
 	testkit.Equal(t, "env[PATH]", env["PATH"], "/usr/local/bin:/usr/bin")
 	testkit.Equal(t, "env[SHELL]", env["SHELL"], "")
-	env = tab.Schedules[1].Spec.Env
+	env = list[1].Schedule.Spec.Env
 	testkit.Equal(t, "env[SHELL]", env["SHELL"], "/bin/bash")
 	testkit.Equal(t, "env[HOME]", env["HOME"], "/srv")
 	testkit.Equal(t, "env[MAILTO]", env["MAILTO"], "")
-	testkit.Equal(t, "on_output", tab.Schedules[0].Spec.OnOutput, mailHook("ann@example.com"))
+	testkit.Equal(t, "on_output", list[0].Schedule.Spec.OnOutput, mailHook("ann@example.com"))
 }
 
 func TestCrontabNames(t *testing.T) {
@@ -73,35 +74,36 @@ func TestCrontabNames(t *testing.T) {
 			t.Errorf("got the name %q, want a valid name of a schedule", name)
 		}
 	}
-	tab := Parse("0 8 * * * feed\n0 20 * * * feed\n", Options{Zone: "UTC", Home: "/"})
-	testkit.Len(t, "refused lines", tab.Refused, 0)
-	testkit.Equal(t, "name of the second schedule", tab.Schedules[1].Name, "feed-2")
+	names := ""
+	for _, e := range Parse("0 8 * * * feed\n0 20 * * * feed\n1 0 * * * feed 2\n", Options{Zone: "UTC", Home: "/"}) {
+		testkit.NoError(t, e.Err)
+		names += e.Schedule.Name + " "
+	}
+	testkit.Equal(t, "names of lines with one command", names, "feed feed-2 feed-2-2 ")
 }
 
 func TestInvalidCrontabLinesAreRejected(t *testing.T) {
 	for text, want := range map[string]string{
-		"0 0 * * *\n":     `line 1: invalid entry "0 0 * * *"; use five fields (or @daily and the like), then a command`,
-		"0 0 * * *  %x\n": `line 1: missing command after "0 0 * * *"`,
-		"nonsense\n":      `line 1: invalid entry "nonsense"; use five fields (or @daily and the like), then a command`,
-		"17 * * * * root cd / && x\n": `line 1: "root" is not a command: this looks like a system crontab, with a column for the user; ` +
+		"0 0 * * *\n":     `invalid entry "0 0 * * *"; use five fields (or @daily and the like), then a command`,
+		"0 0 * * *  %x\n": `missing command after "0 0 * * *"`,
+		"nonsense\n":      `invalid entry "nonsense"; use five fields (or @daily and the like), then a command`,
+		"17 * * * * root cd / && x\n": `"root" is not a command: this looks like a system crontab, with a column for the user; ` +
 			`add --system`,
-		"SHELL=bash\n":     `line 1: SHELL "bash" is not an absolute path`,
-		"RANDOM_DELAY=x\n": `line 1: invalid RANDOM_DELAY "x"; use minutes (0-1440)`,
-		"0 0 * * * \xff\n": "line 1: not UTF-8, or contains a NUL byte",
+		"SHELL=bash\n":     `SHELL "bash" is not an absolute path`,
+		"RANDOM_DELAY=x\n": `invalid RANDOM_DELAY "x"; use minutes (0-1440)`,
+		"0 0 * * * \xff\n": "not UTF-8, or contains a NUL byte",
 	} {
-		tab := Parse(text, Options{Zone: "UTC", Home: "/"})
-		if len(tab.Refused) != 1 || !errors.Is(tab.Refused[0], jobs.ErrInvalid) || tab.Refused[0].Error() != want {
-			t.Errorf("%q: got %v\nwant %s", text, tab.Refused, want)
+		list := Parse(text, Options{Zone: "UTC", Home: "/"})
+		if len(list) != 1 || list[0].Line != 1 || !errors.Is(list[0].Err, jobs.ErrInvalid) || list[0].Err.Error() != want {
+			t.Errorf("%q: got %v\nwant %s", text, list, want)
 		}
 	}
 }
 
 func TestEveryInvalidLineIsReported(t *testing.T) {
-	tab := Parse("nonsense\n0 0 * * *\nSHELL=sh\n0 0 * * * b\n", Options{Zone: "UTC", Home: "/"})
 	got := ""
-	for _, err := range tab.Refused {
-		got += fmt.Sprintf("%d ", err.Line)
+	for _, e := range Parse("nonsense\n0 0 * * *\nSHELL=sh\n0 0 * * * b\n", Options{Zone: "UTC", Home: "/"}) {
+		got += fmt.Sprintf("%d %t ", e.Line, e.Err != nil)
 	}
-	testkit.Equal(t, "refused lines", got, "1 2 3 ")
-	testkit.Len(t, "schedules", tab.Schedules, 1)
+	testkit.Equal(t, "lines and whether they are refused", got, "1 true 2 true 3 true 4 false ")
 }
