@@ -91,10 +91,6 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 		a.terminate()
 	}
 	g.mu.Unlock()
-	// For a short command the guardian sends no opStarted message, because the opExited message also reports the start.
-	if pidfd < 0 || !readableWithin(pidfd, startReportDelay) {
-		g.send(&reply{Op: opStarted, Key: a.Key, Pid: pid})
-	}
 	if pidfd >= 0 {
 		readableWithin(pidfd, rawPollTime)
 		unix.Close(pidfd)
@@ -110,7 +106,7 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	}
 	_ = g.lock.setRecord(g.slot, Key{}) // clear the record even if some processes cannot be killed, because the report names these
 	g.finish(a)
-	g.send(&reply{Op: opExited, Key: a.Key, Pid: pid, EndedBy: a.endedBy, Exit: &exit})
+	g.send(&reply{Op: opExited, Key: a.Key, EndedBy: a.endedBy, Exit: &exit})
 	return len(exit.Denied) == 0 && exit.Left == 0
 }
 

@@ -14,6 +14,7 @@ import (
 func TestACommandLivesAfterAnotherProcessHasKilledTheCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
 	killed, _, _ := startScript(t, g, "exec sleep 300", time.Hour)
+	leader(t, killed)
 	if err := os.WriteFile(filepath.Join(recordsOf(lock.Path())[0].cgroup, "cgroup.kill"), []byte("1"), 0); err != nil {
 		t.Skip("this user may not create a cgroup:", err)
 	}
@@ -32,6 +33,7 @@ func TestACommandLivesAfterAnotherProcessHasKilledTheCgroup(t *testing.T) {
 func TestASweepOfOneAttemptKeepsTheNextInTheCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
 	next, _, _ := startScript(t, g, "exec sleep 300", time.Hour)
+	pid := leader(t, next)
 	if !hasCgroup(lock) {
 		t.Skip("this user may not create a cgroup")
 	}
@@ -46,7 +48,7 @@ func TestASweepOfOneAttemptKeepsTheNextInTheCgroup(t *testing.T) {
 		t.Errorf("got clean %v, child alive %v; want true, false", clean, running(child))
 	}
 	wait(t, before)
-	if !running(next.Pid()) {
+	if !running(pid) {
 		t.Error("the next attempt is dead; want it alive")
 	}
 	next.Kill()

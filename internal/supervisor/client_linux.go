@@ -48,7 +48,7 @@ type Guardian struct {
 
 	mu      sync.Mutex
 	child   *Child // command that was requested and has not ended; nil if there is none
-	served  bool   // whether the guardian has ever started a command
+	served  bool   // whether the guardian has ever been sent a command
 	gone    bool   // whether the guardian can start no more commands
 	retired bool   // whether processes are left that the guardian may not kill or must leave alive; it then starts no other command
 	clean   bool   // whether the guardian has exited and no process of its command is left
@@ -160,11 +160,9 @@ func (g *Guardian) receive() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.clean = clean
-	if c := g.child; c != nil {
-		g.child = nil
-		c.err = ErrLost
-		close(c.ended)
-		c.deliver(reply{Op: opExited}) // awaitStart may still wait for the report of the start
+	if g.child != nil {
+		g.child.err = ErrLost
+		g.endChild()
 	}
 	close(g.done)
 }
@@ -205,27 +203,27 @@ func (g *Guardian) handle(r reply) bool {
 		g.lastPong.Store(r.N)
 	case c == nil || c.key != r.Key:
 		return false
-	case r.Op == opStarted:
-		g.served = true
-		return c.deliver(r)
 	case r.Op == opRefused:
-		g.child = nil
-		return c.deliver(r)
+		c.refused = &r
+		g.endChild()
 	case r.Op == opExited && r.Exit != nil:
-		g.child = nil
-		g.served = true
 		g.retired = len(r.Exit.Denied) > 0 || r.Exit.Left > 0
 		g.gone = g.retired
 		c.exit = *r.Exit
 		if r.EndedBy == byDeadline {
 			c.err = ErrDeadline
 		}
-		close(c.ended)
-		c.deliver(r) // awaitStart may still wait for the report of the start
+		g.endChild()
 	default:
 		return false
 	}
 	return true
+}
+
+// endChild ends the guardian's command. The caller holds the mutex.
+func (g *Guardian) endChild() {
+	close(g.child.ended)
+	g.child = nil
 }
 
 // send writes a whole message, and the descriptors with its first byte. It kills a guardian that does not read the
@@ -282,7 +280,7 @@ func (g *Guardian) Idle() bool {
 	return !g.gone && g.child == nil
 }
 
-// Served reports whether the guardian has ever started a command.
+// Served reports whether the guardian has ever been sent a command.
 func (g *Guardian) Served() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

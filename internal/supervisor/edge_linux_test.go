@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -23,7 +22,7 @@ func TestACommandOutlivesOtherWorkOfItsGuardian(t *testing.T) {
 	garbage := "GARBAGE=" + strings.Repeat("x", 32<<10) // the large environment makes the garbage collector of the guardian run
 	for range 200 {
 		c := Command{Path: "/bin/true", Argv: []string{"true"}, Env: []string{garbage}}
-		child, err := g.Start(t.Context(), c, Key{1, generation.Add(1)}, time.Now().Add(5*time.Minute))
+		child, err := g.Start(c, Key{1, generation.Add(1)}, time.Now().Add(5*time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,11 +31,12 @@ func TestACommandOutlivesOtherWorkOfItsGuardian(t *testing.T) {
 		}
 	}
 	bystander, key, _ := startScript(t, g, "exec sleep 300", 5*time.Minute)
+	pid := leader(t, bystander)
 	for range 200 {
 		g.Renew([]Key{key}, time.Now().Add(5*time.Minute))
 		testkit.Eventually(t, "the answer to a ping", func() bool { return g.lastPong.Load() == g.renewals.Load() })
 	}
-	if !running(bystander.Pid()) {
+	if !running(pid) {
 		t.Error("the command is dead; want it alive")
 	}
 	bystander.Kill()
@@ -80,7 +80,7 @@ func TestABlockedExecIsKilledAtItsDeadlineAndWithItsWorker(t *testing.T) {
 		release = blockExec(t, path)
 		result, key = make(chan error, 1), Key{9, generation.Add(1)}
 		go func() {
-			child, err := g.Start(context.Background(), Command{Path: path, Argv: []string{"sleep", "300"}}, key,
+			child, err := g.Start(Command{Path: path, Argv: []string{"sleep", "300"}}, key,
 				time.Now().Add(5*time.Minute))
 			if err == nil {
 				_, err = child.Wait()
@@ -175,6 +175,7 @@ func killForkers(t *testing.T, g *Guardian) {
 func TestALackOfDescriptorsIsAResourceError(t *testing.T) {
 	g, lock := startGuardian(t)
 	bystander, _, _ := startScript(t, startGuardianInSlot(t, lock, 1), "exec sleep 300", 5*time.Minute)
+	pid := leader(t, bystander)
 	var most unix.Rlimit
 	if err := unix.Prlimit(g.Pid(), unix.RLIMIT_NOFILE, nil, &most); err != nil {
 		t.Fatal(err)
@@ -183,23 +184,16 @@ func TestALackOfDescriptorsIsAResourceError(t *testing.T) {
 	if err := unix.Prlimit(g.Pid(), unix.RLIMIT_NOFILE, &few, nil); err != nil {
 		t.Fatal(err)
 	}
-	start := func() (*Child, error) {
-		return g.Start(t.Context(), shell("exit 3"), Key{1, generation.Add(1)}, time.Now().Add(5*time.Minute))
-	}
-	if child, err := start(); !OutOfResources(err) {
-		t.Errorf("got %+v, error %v; want an error for which OutOfResources is true", child, err)
+	if exit, err := startAndWait(t, g, shell("exit 3"), 5*time.Minute); !OutOfResources(err) {
+		t.Errorf("got %+v, error %v; want an error for which OutOfResources is true", exit, err)
 	}
 	if err := unix.Prlimit(g.Pid(), unix.RLIMIT_NOFILE, &most, nil); err != nil {
 		t.Fatal(err)
 	}
-	child, err := start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if exit, err := waitChild(t, child); exit.Code != 3 || err != nil {
+	if exit, err := startAndWait(t, g, shell("exit 3"), 5*time.Minute); exit.Code != 3 || err != nil {
 		t.Errorf("got %+v, error %v; want exit status 3", exit, err)
 	}
-	if !running(bystander.Pid()) {
+	if !running(pid) {
 		t.Error("the command of another guardian is dead; want it alive")
 	}
 }

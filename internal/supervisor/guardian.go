@@ -146,7 +146,7 @@ var (
 	ErrDeadline = errors.New("the command was killed at the end of its lease")
 	// ErrRefused means that the command was not started.
 	ErrRefused = errors.New("the command was not started")
-	// ErrGone means that the guardian exited before it received the command.
+	// ErrGone means that the guardian exited before it got the command.
 	ErrGone = fmt.Errorf("%w: the guardian is gone", ErrRefused)
 )
 
@@ -160,9 +160,8 @@ const (
 	opBye   = "bye"   // asks the guardian to kill the remaining processes and exit; no fields
 
 	opHello   = "hello"   // the first message of a guardian; field: version
-	opStarted = "started" // reports that the command has started; fields: key, pid
 	opRefused = "refused" // reports that the command was not started; fields: key, reason, errno
-	opExited  = "exited"  // reports the end of an attempt; fields: key, pid, exit (with the processes that remain), endedBy
+	opExited  = "exited"  // reports the end of an attempt; fields: key, exit (with the processes that remain), endedBy
 	opPong    = "pong"    // answers an opRenew message with the same number; field: n
 )
 
@@ -190,7 +189,6 @@ type reply struct {
 	Op string
 	Key
 	Version string
-	Pid     int
 	Reason  string // why the command was not started
 	Errno   int    // error number of a failed exec
 	EndedBy string // what ended the command: self, kill or deadline

@@ -2,15 +2,20 @@ package supervisor
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"example.com/runner/internal/testkit"
 )
 
 // newTestLock creates a lock file with a unique name.
@@ -65,12 +70,43 @@ func startCommand(t testing.TB, g *Guardian, c Command, deadline time.Duration) 
 	}
 	t.Cleanup(func() { r.Close() })
 	c.Stdout = w
-	child, err := g.Start(t.Context(), c, key, time.Now().Add(deadline))
+	child, err := g.Start(c, key, time.Now().Add(deadline))
 	w.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return child, key, bufio.NewReader(r)
+}
+
+// startAndWait runs a command. The error may be one of its start.
+func startAndWait(t testing.TB, g *Guardian, c Command, deadline time.Duration) (Exit, error) {
+	t.Helper()
+	child, err := g.Start(c, Key{7, generation.Add(1)}, time.Now().Add(deadline))
+	if err != nil {
+		return Exit{}, err
+	}
+	return waitChild(t, child)
+}
+
+// leader waits for the start of a command that goes on running, and returns the
+// pid of its leader: the oldest child of its guardian.
+func leader(t testing.TB, c *Child) (pid int) {
+	t.Helper()
+	age := func(pid int) int {
+		if field := statFields(pid); len(field) > 19 {
+			n, _ := strconv.Atoi(string(field[19])) // starttime
+			return n
+		}
+		return math.MaxInt // it has just ended
+	}
+	testkit.Eventually(t, "the start of the command", func() bool {
+		list := childrenOfProcess(c.Guardian().Pid())
+		if len(list) > 0 {
+			pid = slices.MinFunc(list, func(a, b int) int { return cmp.Or(cmp.Compare(age(a), age(b)), cmp.Compare(a, b)) })
+		}
+		return len(list) > 0
+	})
+	return pid
 }
 
 // hasCgroup reports whether the first guardian of a lock has a cgroup.

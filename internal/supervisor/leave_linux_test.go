@@ -81,8 +81,8 @@ func TestOnlyACommandThatExitsLeavesProcessesBehind(t *testing.T) {
 		"signal":             {"kill -9 $$", func(*Child) {}},
 		"end of the worker":  {"sleep 600", func(c *Child) { _ = c.Guardian().Close() }},
 		"a killed guardian":  {"sleep 600", func(c *Child) { _ = unix.Kill(c.Guardian().Pid(), unix.SIGKILL) }},
-		"a killed command":   {"sleep 600", func(c *Child) { _ = unix.Kill(c.Pid(), unix.SIGKILL) }},
-		"a terminated shell": {"sleep 600", func(c *Child) { _ = unix.Kill(c.Pid(), unix.SIGTERM) }},
+		"a killed command":   {"sleep 600", func(c *Child) { _ = unix.Kill(leader(t, c), unix.SIGKILL) }},
+		"a terminated shell": {"sleep 600", func(c *Child) { _ = unix.Kill(leader(t, c), unix.SIGTERM) }},
 	}
 	trap := map[string]string{"exit after TERM": "trap 'exit 0' TERM\n"}
 	for name, test := range cases {

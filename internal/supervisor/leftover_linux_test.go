@@ -104,7 +104,7 @@ func TestVeryManyLeftOverProcessesAreKilled(t *testing.T) {
 	defer out.Close()
 	c := self(t, "leaveProcesses", strconv.Itoa(*leftOvers))
 	c.Stdin, c.Stdout, c.Stderr = in, w, os.Stderr
-	child, err := g.Start(t.Context(), c, Key{7, generation.Add(1)}, time.Now().Add(5*time.Minute))
+	child, err := g.Start(c, Key{7, generation.Add(1)}, time.Now().Add(5*time.Minute))
 	in.Close()
 	w.Close()
 	if err != nil {

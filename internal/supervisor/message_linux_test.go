@@ -32,7 +32,7 @@ func TestEveryByteOfACommandArrives(t *testing.T) {
 	word, long := string(all[1:]), strings.Repeat("x", 100_000)
 	c := Command{Path: "/bin/sh", Argv: []string{"sh", "-c", `printf %s "$PWD" "$1" "$2" "$3" "$V" "${#L}"`, "sh", word, "", "c"},
 		Env: []string{"V=" + word, "L=" + long}, Dir: dir, Stdout: out}
-	child, err := g.Start(t.Context(), c, Key{1 << 60, -2}, time.Now().Add(time.Hour))
+	child, err := g.Start(c, Key{1 << 60, -2}, time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestEveryByteOfACommandArrives(t *testing.T) {
 		t.Errorf("got %q, error %v; want %q", got, err, want)
 	}
 	c.Argv = []string{"sh", "-c", "exit\x00"}
-	if _, err := g.Start(t.Context(), c, Key{1, 1}, time.Now().Add(time.Hour)); err == nil {
+	if _, err := g.Start(c, Key{1, 1}, time.Now().Add(time.Hour)); err == nil {
 		t.Error("an argument with NUL: got no error, want one")
 	}
 }
@@ -62,7 +62,6 @@ func messages(f *testing.F) {
 		&request{Op: opBye},
 		&request{Op: "none"},
 		&reply{Op: opHello, Version: "x"},
-		&reply{Op: opStarted, Key: Key{1, 2}, Pid: 7},
 		&reply{Op: opRefused, Key: Key{1, 2}, Reason: reasonExec, Errno: 2},
 		&reply{Op: opExited, Key: Key{1, 2}, EndedBy: byDeadline, Exit: &Exit{Signal: 9}},
 		&reply{Op: opExited, Key: Key{1, 2}},
@@ -134,7 +133,7 @@ func FuzzRequests(f *testing.F) {
 func FuzzReplies(f *testing.F) {
 	messages(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c := &Child{key: Key{1, 2}, answer: make(chan reply, 2), ended: make(chan struct{})}
+		c := &Child{key: Key{1, 2}, ended: make(chan struct{})}
 		g := &Guardian{child: c}
 		for in := json.NewDecoder(bytes.NewReader(data)); ; {
 			var message reply

@@ -3,7 +3,6 @@
 package supervisor
 
 import (
-	"context"
 	"errors"
 	"os"
 	"sync/atomic"
@@ -27,7 +26,7 @@ func StartGuardian(o GuardianOptions) (*Guardian, error) {
 }
 
 // Start calls the function Start. It ignores the deadline.
-func (g *Guardian) Start(_ context.Context, c Command, k Key, _ time.Time) (*Child, error) {
+func (g *Guardian) Start(c Command, k Key, _ time.Time) (*Child, error) {
 	if c.Resources != (Resources{}) {
 		return nil, &ResourceError{"resources", errors.ErrUnsupported}
 	}
@@ -86,9 +85,6 @@ type Child struct {
 
 // Guardian returns the Guardian that started the command.
 func (c *Child) Guardian() *Guardian { return c.g }
-
-// Pid returns the process id of the leader.
-func (c *Child) Pid() int { return c.p.Pid() }
 
 // Terminate asks the command to end.
 func (c *Child) Terminate() error { return c.p.Terminate() }

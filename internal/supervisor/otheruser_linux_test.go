@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,7 +27,7 @@ func unprivilegedWorker(path string) {
 		panic(err)
 	}
 	c := Command{Path: "/proc/self/exe", Argv: []string{"another user", "leave"}, Stdout: os.Stdout}
-	child, err := g.Start(context.Background(), c, Key{1, 1}, time.Now().Add(5*time.Minute))
+	child, err := g.Start(c, Key{1, 1}, time.Now().Add(5*time.Minute))
 	if err != nil {
 		panic(err)
 	}

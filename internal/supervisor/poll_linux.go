@@ -16,10 +16,8 @@ import (
 // comes for a while, it waits in the usual way. When the garbage collector stops a thread, it sends a signal, which
 // also interrupts the raw call.
 
-const (
-	rawPollTime      = 20 * time.Millisecond // time limit of a wait in a raw system call; most pauses of a busy guardian are shorter
-	startReportDelay = time.Millisecond      // how long the guardian waits for the end of a command before it reports the start
-)
+// rawPollTime limits a wait in a raw system call. Most pauses of a busy guardian are shorter.
+const rawPollTime = 20 * time.Millisecond
 
 // awaitReadable waits until a descriptor is readable or at its end.
 func awaitReadable(fd int) {

@@ -36,7 +36,7 @@ func TestPrioritiesBelongToOneCommand(t *testing.T) {
 	c := shell("exec sleep 300")
 	c.Resources = Resources{IOPriority: best6}
 	child, _, _ := startCommand(t, g, c, time.Hour)
-	priority, _, errno := unix.Syscall(unix.SYS_IOPRIO_GET, 1, uintptr(child.Pid()), 0)
+	priority, _, errno := unix.Syscall(unix.SYS_IOPRIO_GET, 1, uintptr(leader(t, child)), 0)
 	if priority != best6 || errno != 0 {
 		t.Errorf("disk priority: got %#x (%v), want %#x", priority, errno, best6)
 	}
@@ -51,11 +51,12 @@ func TestACommandWithPrioritiesDiesWithItsGuardian(t *testing.T) {
 	c := shell("exec sleep 300")
 	c.Resources.Nice = 7
 	child, _, _ := startCommand(t, g, c, time.Hour)
+	pid := leader(t, child)
 	if err := unix.Kill(g.Pid(), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := waitChild(t, child); !errors.Is(err, ErrLost) || running(child.Pid()) {
-		t.Errorf("got error %v, alive %v; want ErrLost, false", err, running(child.Pid()))
+	if _, err := waitChild(t, child); !errors.Is(err, ErrLost) || running(pid) {
+		t.Errorf("got error %v, alive %v; want ErrLost, false", err, running(pid))
 	}
 }
 
@@ -65,7 +66,7 @@ func TestACommandOfAnotherUser(t *testing.T) {
 	c := shell(`echo $(id -u) $(id -g) $(id -G)`)
 	c.Resources.User = &User{UID: 65534, GID: 65533, Groups: []int{12345, 12346}}
 	if os.Geteuid() != 0 {
-		if _, err := g.Start(t.Context(), c, Key{7, generation.Add(1)}, time.Now().Add(time.Hour)); !errors.Is(err, unix.EPERM) {
+		if _, err := startAndWait(t, g, c, time.Hour); !errors.Is(err, unix.EPERM) {
 			t.Errorf("got error %v, want EPERM", err)
 		}
 		return
@@ -85,7 +86,7 @@ func TestACommandWithALimitThatCannotBeAppliedDoesNotRun(t *testing.T) {
 	for name, limit := range map[string]Resources{reasonMemory: {Memory: 1 << 30}, reasonCPU: {CPU: 50}} {
 		c := shell("echo ran >&2")
 		c.Resources = limit
-		_, err := g.Start(t.Context(), c, Key{7, generation.Add(1)}, time.Now().Add(time.Hour))
+		_, err := g.Start(c, Key{7, generation.Add(1)}, time.Now().Add(time.Hour))
 		if failed, ok := errors.AsType[*ResourceError](err); !ok || failed.Resource != name {
 			t.Errorf("%s: got error %v, want a ResourceError of %s", name, err, name)
 		}

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -39,7 +38,7 @@ func storm(path, worker string) {
 			}
 			for {
 				id := generation.Add(1)
-				child, err := g.Start(context.Background(), shell(script), Key{7, id}, time.Now().Add(time.Hour))
+				child, err := g.Start(shell(script), Key{7, id}, time.Now().Add(time.Hour))
 				if err != nil {
 					return
 				}

@@ -41,10 +41,6 @@ type Command struct {
 	// pipes to blocking mode.
 	Stdin, Stdout, Stderr *os.File
 
-	// KillAfter is the time between TERM and KILL when ctx ends during the start. With 0, KILL is sent at once. Only a
-	// guardian uses it.
-	KillAfter time.Duration
-
 	// LeaveChildren spares the processes that the leader leaves behind when it exits by itself, with any exit status. They are killed if
 	// the leader was stopped, if a signal ended it, or if its deadline has passed.
 	LeaveChildren bool

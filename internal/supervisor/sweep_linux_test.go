@@ -70,6 +70,7 @@ func TestSweepFindsHiddenProcessesInTheCgroup(t *testing.T) {
 		if m, ok := readMark(pid); ok {
 			t.Errorf("%s: got mark %+v of a process without an environment, want none", name, m)
 		}
+		first := leader(t, child)
 		if err := unix.Kill(g.Pid(), unix.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
@@ -77,8 +78,8 @@ func TestSweepFindsHiddenProcessesInTheCgroup(t *testing.T) {
 		if one {
 			keys = []Key{key}
 		}
-		if clean := Sweep(worker, keys, lock.Path()); !clean || running(pid) || running(child.Pid()) {
-			t.Errorf("%s: got clean %v, alive %v and %v; want true, false, false", name, clean, running(pid), running(child.Pid()))
+		if clean := Sweep(worker, keys, lock.Path()); !clean || running(pid) || running(first) {
+			t.Errorf("%s: got clean %v, alive %v and %v; want true, false, false", name, clean, running(pid), running(first))
 		}
 		if err := unix.Kill(g.Pid(), unix.SIGCONT); err != nil {
 			t.Fatal(err)
@@ -102,10 +103,11 @@ func TestSweepFindsProcessesInCgroupsOfTheirOwn(t *testing.T) {
 	}
 	pid := line(t, r)
 	killLater(t, pid)
+	first := leader(t, child)
 	if err := unix.Kill(g.Pid(), unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Kill(child.Pid(), unix.SIGKILL); err != nil {
+	if err := unix.Kill(first, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if clean := Sweep(worker, []Key{key}, lock.Path()); !clean || running(pid) {

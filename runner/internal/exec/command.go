@@ -127,7 +127,7 @@ func (c *Command) Run() (json.RawMessage, error) {
 	c.ChildrenKilled, c.ChildrenLeft, c.Usage = exit.LeftOver, exit.Left, jobs.Usage(exit.Usage)
 	c.Guardians.release(c.Task.ID, child, exit)
 	if err != nil {
-		return nil, err
+		return nil, c.notStarted(err, path, argv, environ)
 	}
 	return c.outcome(exit)
 }
@@ -163,16 +163,15 @@ func (c *Command) start(path, dir string, argv, environ []string, resources supe
 	if cause := context.Cause(c.Stop); cause != nil {
 		return nil, &NotStartedError{cause}
 	}
-	child, err := c.Guardians.start(c.Stop, supervisor.Command{Path: path, Argv: argv, Env: environ, Dir: dir, Stdin: stdin,
-		Stdout: stdout, Stderr: stderr, KillAfter: c.Task.KillAfter, LeaveChildren: c.Task.LeaveChildren, Resources: resources},
-		c.key(), c.Deadline())
+	child, err := c.Guardians.start(supervisor.Command{Path: path, Argv: argv, Env: environ, Dir: dir, Stdin: stdin,
+		Stdout: stdout, Stderr: stderr, LeaveChildren: c.Task.LeaveChildren, Resources: resources}, c.key(), c.Deadline())
 	if err != nil {
 		return nil, c.notStarted(err, path, argv, environ)
 	}
 	return child, nil
 }
 
-// notStarted returns the error of an attempt whose command could not be started.
+// notStarted returns the error of an attempt whose command could not be started, or was lost.
 func (c *Command) notStarted(err error, path string, argv, environ []string) error {
 	var dir *supervisor.DirError
 	var resource *supervisor.ResourceError

@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -177,13 +176,13 @@ func (g *Guardians) watch(slot int, guardian *supervisor.Guardian) {
 }
 
 // start starts a command under a guardian, which kills the command at deadline.
-func (g *Guardians) start(ctx context.Context, c supervisor.Command, key supervisor.Key, deadline time.Time) (*supervisor.Child, error) {
+func (g *Guardians) start(c supervisor.Command, key supervisor.Key, deadline time.Time) (*supervisor.Child, error) {
 	for {
 		guardian, err := g.take()
 		if err != nil {
 			return nil, err
 		}
-		child, err := guardian.Start(ctx, c, key, deadline)
+		child, err := guardian.Start(c, key, deadline)
 		switch {
 		case err == nil:
 			g.mu.Lock()
