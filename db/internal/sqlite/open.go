@@ -3,6 +3,8 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -68,13 +70,35 @@ func Connect(path, mode string, pragmas ...string) (*sqlx.DB, error) {
 
 // connectBy does the same as Connect, with the given database/sql driver and the given maximum number of connections.
 func connectBy(name, path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
-	pool, err := sqlx.Open(name, dsn(path, mode, pragmas...))
+	source := dsn(path, mode, pragmas...)
+	named, err := sql.Open(name, source)
 	if err != nil {
 		return nil, err
 	}
+	named.Close() // it was only asked for its driver
+	pool := sqlx.NewDb(sql.OpenDB(connector{named.Driver(), path, source}), name)
 	pool.SetMaxOpenConns(most)
 	pool.SetMaxIdleConns(most)
 	return pool, nil
+}
+
+// connector opens the connections of a pool. A pool opens one whenever its
+// others are in use, so each checks anew that it won't remove a log.
+type connector struct {
+	driver       sqldriver.Driver
+	path, source string
+}
+
+// Driver returns the driver of the connections.
+func (c connector) Driver() sqldriver.Driver { return c.driver }
+
+// Connect opens a connection. The error is of kind ErrReplaced if the file was
+// removed or emptied, and its log was not.
+func (c connector) Connect(context.Context) (sqldriver.Conn, error) {
+	if err := checkLeftLog(c.path); err != nil {
+		return nil, err
+	}
+	return c.driver.Open(c.source)
 }
 
 // open finds or creates the file, checks that it is a database of runner, and sets the pools of d and the connection of the writer.

@@ -91,19 +91,24 @@ func (d *File) lockOpening() (unlock func()) {
 // the file. A process that is opening or closing the database may cause the same state for a moment. So checkFilesInUse checks again until
 // the state has changed or the busy timeout has passed.
 func (d *File) checkFilesInUse() error {
-	if err := d.checkLeftLog(); err != nil {
+	if err := checkLeftLog(d.path); err != nil {
 		return err
 	}
 	return d.repeat(d.mismatch, pauseBusy, func(error) bool { return true })
 }
 
-// checkLeftLog returns an error if there is a log whose database is missing or empty. SQLite would remove this log and the tasks in it.
-func (d *File) checkLeftLog() error {
-	log, _ := os.Stat(d.logPath) // check the log first: a process that is creating the database creates the log last
-	if info, err := os.Stat(d.path); log != nil && log.Size() > 0 && (errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0) {
-		return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was removed or emptied, and its log was not: " + d.logPath,
+// checkLeftLog returns an error of kind ErrReplaced if the database at path is
+// missing or empty, but its log isn't. SQLite would remove this log, and the
+// tasks in it, when a connection begins to read.
+func checkLeftLog(path string) error {
+	log, _ := os.Stat(path + "-wal") // first: a process that is creating the database creates the log last
+	if log == nil || log.Size() == 0 {
+		return nil
+	}
+	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was removed or emptied, and its log was not: " + path + "-wal",
 			Why:  []string{"the log may hold tasks that are nowhere else; nothing was changed"},
-			Hint: "put the database back; or rm " + d.path + "-wal " + d.path + "-shm, when no process uses them, to begin anew"}
+			Hint: "put the database back; or rm " + path + "-wal " + path + "-shm, when no process uses them, to begin anew"}
 	}
 	return nil
 }

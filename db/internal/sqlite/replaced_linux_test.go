@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"example.com/runner/jobs"
 )
 
 // TestCheckpointsAreNotTakenForReplacedFiles changes the database file by checkpoints of another connection. After some of these
@@ -46,5 +48,33 @@ func TestAnEmptiedFileIsNamedBeforeItsLog(t *testing.T) {
 
 	if err := d.Replaced(); err == nil || !strings.Contains(err.Error(), "was emptied") {
 		t.Errorf("got %v, want an error that says that the file was emptied", err)
+	}
+}
+
+// TestANewConnectionKeepsTheLogOfAnEmptiedFile empties the database and lets the
+// pool of the readers open one more connection. SQLite removes the log of an
+// empty file when a connection of it begins to read.
+func TestANewConnectionKeepsTheLogOfAnEmptiedFile(t *testing.T) {
+	d, conn := openFile(t)
+	if _, err := conn.ExecContext(t.Context(), "INSERT INTO last_ids (id) VALUES (1)"); err != nil {
+		t.Fatal(err)
+	}
+	held, err := d.read.Connx(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+
+	if err := os.Truncate(d.path, 0); err != nil {
+		t.Fatal(err)
+	}
+	var ids []int64
+	err = d.read.Select(&ids, "SELECT id FROM last_ids")
+
+	if !errors.Is(err, jobs.ErrReplaced) {
+		t.Errorf("got %v, want an error that says that the file was emptied", err)
+	}
+	if info, err := os.Stat(d.logPath); err != nil || info.Size() == 0 {
+		t.Errorf("the log has gone: %v", err)
 	}
 }

@@ -135,7 +135,7 @@ func (d *File) oldFile() (fs.FileInfo, error) {
 	info, err := os.Lstat(d.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, d.checkLeftLog()
+		return nil, checkLeftLog(d.path)
 	case err != nil:
 		return nil, engine.FileError(err, d.path)
 	case !info.Mode().IsRegular():
