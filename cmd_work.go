@@ -96,9 +96,6 @@ func workFlags() []cli.Flag {
 			"what a power failure may undo: full: nothing; normal: the last writes; flash: the writes of the last --write-every",
 			"full", "full", "normal", "flash").Default("full"),
 		cli.DurationOption("write-every", "with --sync flash: write to the disk once in this time", 5*time.Second).Default("5s"),
-		cli.DurationOption("max-wait",
-			"in each queue, start tasks first that have been due for longer than this, even if their priority is lower",
-			0).Default("off"),
 		cli.SizeOption("output-limit", "store at most this much output of each attempt, for tasks without --output-limit; 0: none",
 			taskspec.DefaultOutputLimit).Default("1MiB"),
 		cli.BoolOption("tee", "copy the output of tasks to stdout and stderr"),
@@ -139,7 +136,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	}
 	o.engine = runner.Options{Concurrency: cli.Get[int](c, "concurrency"), Queues: cli.Get[[]runner.QueueMax](c, "queue"),
 		Grace: cli.Get[time.Duration](c, "grace"), Timeout: cli.Get[time.Duration](c, "timeout"), Lease: cli.Get[time.Duration](c, "lease"),
-		Name: cli.Get[string](c, "name"), MaxWait: cli.Get[time.Duration](c, "max-wait"),
+		Name:          cli.Get[string](c, "name"),
 		LeaveChildren: cli.Get[bool](c, "leave-children"), InsecurePerms: cli.Get[bool](c, "insecure-perms"), OwnProcess: true,
 		Hooks: jobs.Hooks{OnFailure: cli.Get[string](c, "on-failure"), OnSuccess: cli.Get[string](c, "on-success"),
 			OnRecovery: cli.Get[string](c, "on-recovery"), OnOutput: cli.Get[string](c, "on-output")}}

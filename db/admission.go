@@ -26,13 +26,6 @@ import (
 // countStarted counts the running tasks by queue and job. Index: tasks_running. The query reads every running task, but these are few.
 var countStarted = query(`SELECT queue, job, count(*) AS n FROM {tasks} WHERE state = 'running' GROUP BY queue, job`)
 
-// somePending reports whether queue [1] has a pending task. somePendingJob reports whether queue [1] has a pending task of job [2].
-// Index: tasks_pending.
-var (
-	somePending    = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ?)`)
-	somePendingJob = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ?)`)
-)
-
 // selectPaused lists the paused queues. The empty name stands for all queues.
 var selectPaused = query(`SELECT queue FROM {pauses}`)
 
@@ -162,8 +155,7 @@ func (g *admission) capacityOf(queue, job string) int {
 }
 
 // The method "jobs" returns a copy of list for a claim from a queue. In the copy the name of a job is empty if no task of the job may start
-// in that queue now. An empty queue name means that the copy is for the claim of a suspect. Then the method ignores batches, so the suspect
-// does not wait until its batch is full.
+// in that queue now.
 func (g *admission) jobs(queue string, list []ClaimJob) []ClaimJob {
 	admitted := slices.Clone(list)
 	for i, job := range admitted {
@@ -215,8 +207,9 @@ func (g *admission) choose(queue string, from []candidate, most int) []candidate
 	return chosen
 }
 
-// saveAdmission stores the state of the rate limits after a claim, including the rate limits of lanes. It returns the time at which a
-// rate limit allows the next waiting task to start.
+// saveAdmission stores the state of the rate limits after a claim, including
+// the rate limits of lanes. It returns the time at which a rate limit allows the
+// next start.
 func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []jobs.Task, now time.Time) (time.Time, error) {
 	var next time.Time
 	if g.limits == nil {
@@ -243,11 +236,7 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 		if !next.IsZero() && !p.next.Before(next) {
 			continue
 		}
-		waits, err := t.waitsAt(target, c, queues)
-		if err != nil {
-			return next, err
-		}
-		if waits {
+		if c.serves(target, queues) {
 			next = p.next
 		}
 	}
@@ -261,23 +250,14 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 	return next, nil
 }
 
-// waitsAt reports whether the limit of a target blocks a pending task that this worker can run.
-func (t *tx) waitsAt(target jobs.Target, c *claimer, queues []string) (bool, error) {
-	for _, queue := range queues {
-		text, args := somePending, []any{queue}
-		switch {
-		case target.Kind == jobs.QueueTarget && target.Name != queue:
-			continue
-		case target.Kind == jobs.JobTarget:
-			if !slices.ContainsFunc(c.jobs, func(job ClaimJob) bool { return job.Job == target.Name }) {
-				return false, nil
-			}
-			text, args = somePendingJob, []any{queue, target.Name}
-		}
-		var some bool
-		if err := t.scan(text, args, &some); err != nil || some {
-			return some, err
-		}
+// serves reports whether the limit of a target applies to tasks that this worker
+// can claim from the queues.
+func (c *claimer) serves(target jobs.Target, queues []string) bool {
+	switch target.Kind {
+	case jobs.QueueTarget:
+		return slices.Contains(queues, target.Name)
+	case jobs.JobTarget:
+		return slices.ContainsFunc(c.jobs, func(job ClaimJob) bool { return job.Job == target.Name })
 	}
-	return false, nil
+	return true
 }

@@ -14,12 +14,13 @@ import (
 //
 // How: claim visits the queues in turn. It first gives each queue an equal share of the free slots. Then it gives the remaining slots to
 // queues with more tasks. Finally it adds tasks to the slots of jobs that run in batches. Within a queue one statement selects and updates
-// the first tasks. If a limit or MaxWait applies, overdue.go selects the candidates first.
+// the first tasks. If the limit of a job or a batch holds tasks back, the claim
+// selects candidates first (candidate.go).
 //
 // Invariants:
 //   - Only one worker gets a task, because the UPDATE of a claim is a compare-and-swap on (id, generation_id). Each claim is a new
 //     generation.
-//   - Tasks of a queue start in the order of priority, then id. Overdue tasks come first if the claim has a MaxWait.
+//   - Tasks of a queue start in the order of priority, then id.
 //   - Two workers never use the same capacity of a limit, since the transaction of the claim reads and writes the limits (admission.go).
 //   - Only an idle worker claims a suspect, and it claims no other task with it (suspect.go).
 //   - A claim does no harm if the worker does not receive its result. With its heartbeats the worker finds such a claim and gives the tasks
@@ -34,15 +35,12 @@ import (
 const claimSelect = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
 	WHERE state = 'pending' AND queue = ? AND job = ? AND NOT (losses >= 1 AND losses >= max_losses - 1)` + unreserved
 
-// claimTasks has the statements that claim the first pending tasks of several jobs. claimSuspects has the statements that claim suspects.
-// Each statement has one SELECT per job (claimSelect or suspectSelect), and each SELECT has three parameters. After the parameters of all
-// SELECTs come the maximum number of tasks, the worker, the end of the lease, and twice the current time.
-var (
-	claimTasks = &sqltext.Series{Template: claimJobs, Part: "{claim_job}", Separator: unionAll, Params: 3,
-		Parts: sqltext.Parts{"tasks_of_job": claimSelect}}
-	claimSuspects = &sqltext.Series{Template: claimJobs, Part: "{claim_job}", Separator: unionAll, Params: 3,
-		Parts: sqltext.Parts{"tasks_of_job": suspectSelect}}
-)
+// claimTasks has the statements that claim the first pending tasks of several
+// jobs. Each statement has one SELECT per job (claimSelect) with three
+// parameters. After the parameters of all SELECTs come the maximum number of
+// tasks, the worker, the end of the lease, and twice the current time.
+var claimTasks = &sqltext.Series{Template: claimJobs, Part: "{claim_job}", Separator: unionAll, Params: 3,
+	Parts: sqltext.Parts{"tasks_of_job": claimSelect}}
 
 // claimJobs is the template of a claim. SQLite merges the SELECTs of the jobs in the order of the index, without a sort, and stops at the
 // limit. The compare-and-swap on generation_id gives a task to one worker only. The statement returns the rows in no particular order, and
@@ -89,9 +87,6 @@ type Claim struct {
 	// Limit is the greatest number of tasks to claim from each queue; a batch counts as one task. The claim takes no task from a queue that
 	// is not a key of Limit. If Limit is nil, the claim takes tasks from all queues.
 	Limit map[string]int
-	// MaxWait is the time after which a due task is overdue; 0 for never. Overdue tasks go first in their queue, regardless of their
-	// priority.
-	MaxWait time.Duration
 }
 
 // claimer claims the tasks of one worker. One goroutine uses it.
@@ -102,12 +97,10 @@ type claimer struct {
 	batches  bool       // whether one of the jobs sets ClaimJob.Batch
 	waits    bool       // whether one of the jobs sets ClaimJob.Wait
 	tasks    *statement // the statement claimTasks, with one SELECT for each job
-	suspect  *statement // the statement claimSuspects, with one SELECT for each job
 	peek     *statement // the statement peekTasks, with one SELECT for each job
 	last     string     // queue that the last claim began with
 	suspects []suspect  // pending suspects that the worker can run, as the last query found them
 	names    []string   // queues with pending tasks, as the last query found them; nil if they must be listed again
-	searched time.Time  // time of the last search that found no overdue task
 	floors   floors
 	above    bool // whether the claim of this cycle reads only the index entries above the floors
 }
@@ -118,7 +111,7 @@ func newClaimer(id string, list []ClaimJob) *claimer {
 	batches := slices.ContainsFunc(list, func(j ClaimJob) bool { return j.Batch > 1 })
 	waits := slices.ContainsFunc(list, func(j ClaimJob) bool { return j.Wait > 0 })
 	return &claimer{id: id, jobs: list, batches: batches, waits: waits, tasks: claimTasks.Of(n),
-		suspect: claimSuspects.Of(n), peek: peekTasks.Of(n)}
+		peek: peekTasks.Of(n)}
 }
 
 // claim claims tasks for the free slots, and returns them in the order in which to start them. The result "next" is described at
@@ -220,10 +213,6 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 			return claimed, err
 		}
 	}
-	seekOverdue := c.seeksOverdue(ask.MaxWait, now)
-	if seekOverdue {
-		c.searched = now
-	}
 	var claimed []jobs.Task
 	taken := map[string]int{}
 	for pass := range 2 { // pass 0 gives each queue an equal share; pass 1 gives the remaining slots to queues with more tasks
@@ -238,7 +227,7 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 			if free <= 0 {
 				continue
 			}
-			batch, err := t.claimQueue(c, c.jobs, queue, free, ask, g, seekOverdue, len(queues) == 1 && !c.batches, now)
+			batch, err := t.claimQueue(c, c.jobs, queue, free, ask, g, len(queues) == 1 && !c.batches, now)
 			if err != nil {
 				return nil, err
 			}
@@ -259,7 +248,7 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	// Add tasks to the batches if pending tasks may be left. None is left if the claim found fewer tasks than it may take, and no limit or
 	// pause held it back.
 	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g.restricts) {
-		return t.fillBatches(c, claimed, ask, g, seekOverdue, now)
+		return t.fillBatches(c, claimed, ask, g, now)
 	}
 	return claimed, nil
 }
@@ -267,43 +256,53 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 // claimQueue claims tasks of a queue and of the jobs in list, in the order in which to start them. It skips the jobs whose name is empty.
 // The parameter "free" is the maximum number of tasks. The parameter "final" says that the transaction writes nothing after this claim. The
 // engine may then send the commit together with the claim.
-func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, seekOverdue, final bool,
+func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, final bool,
 	now time.Time) ([]jobs.Task, error) {
-	if !g.restricts && !seekOverdue { // the usual case: no pauses, limits or search for overdue tasks
+	if !g.restricts {
 		if final && t.last {
 			t.commitNext()
 		}
-		return t.claimFirst(c, c.tasks, queue, free, list, ask.Lease, now)
+		return t.claimFirst(c, queue, free, list, ask.Lease, now)
 	}
+
 	var claimed []jobs.Task
 	for {
 		free := min(free-len(claimed), g.capacity(jobs.QueueTarget, queue))
 		if free <= 0 {
 			return claimed, nil
 		}
-		batch, again, err := t.claimSome(c, list, queue, free, ask, g, seekOverdue, now)
+		admitted := g.jobs(queue, list)
+		if !slices.ContainsFunc(admitted, func(job ClaimJob) bool { return job.Job != "" && g.capacityOf(queue, job.Job) < free }) {
+			// No limit of a job is in the way, and one statement is a seventh faster than two.
+			batch, err := t.claimFirst(c, queue, free, admitted, ask.Lease, now)
+			g.take(queue, batch)
+			return append(claimed, batch...), err
+		}
+		var first []candidate
+		if err := t.list(&first, c.peek, append(c.jobArgs(queue, admitted, 1), int64(free))...); err != nil {
+			return nil, err
+		}
+		batch, err := t.claimThese(c, g.choose(queue, first, free), ask.Lease, now)
 		if err != nil {
 			return nil, err
 		}
 		g.take(queue, batch)
 		claimed = append(claimed, batch...)
-		if !again {
+		if len(first) < free || len(batch) == 0 {
 			return claimed, nil
 		}
 	}
 }
 
-// claimFirst claims the first tasks of a queue. The parameter "text" is the statement to use: c.tasks or c.suspect. claimFirst skips the
-// jobs in list whose name is empty.
-func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, list []ClaimJob, lease time.Duration,
-	now time.Time) ([]jobs.Task, error) {
-	args, usual := c.jobArgs(queue, list, 5), text == c.tasks
-	if c.above && usual {
+// claimFirst claims the first tasks of a queue.
+func (t *tx) claimFirst(c *claimer, queue string, free int, list []ClaimJob, lease time.Duration, now time.Time) ([]jobs.Task, error) {
+	args, text := c.jobArgs(queue, list, 5), c.tasks
+	if c.above {
 		args, text = c.aboveArgs(queue, list)
 	}
 	ms := now.UnixMilli()
 	claimed, err := t.take(c, text, append(args, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms), free, lease, now)
-	if usual && t.db.traits.FastPath {
+	if t.db.traits.FastPath {
 		c.floors.note(claimed)
 	}
 	return claimed, err
@@ -362,7 +361,7 @@ func (t *tx) claimRows(text *statement, args []any, most int) ([]jobs.Task, erro
 		claimed = append(claimed, r.task())
 	}
 	if len(claimed) > 0 { // a claim that finds nothing sends no notification to other processes
-		t.changed, t.wrote = true, true
+		t.changed = true
 	}
 	return claimed, rows.Err()
 }

@@ -115,7 +115,6 @@ func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time
 			}
 		}
 	}
-	t.wrote = t.wrote || from > 0
 	completed = make([]bool, len(list))
 	for k := range from {
 		completed[all.at[k]], done[all.at[k]].Change = true, all.changes[k]

@@ -18,8 +18,8 @@ import (
 var onlySQLite = []string{"completeSome", "insertOne"}
 
 // smallNumbers lists the statements in which a parameter may have 32 bits. The values of these parameters are always small: the length of a
-// task's arguments, a number of priorities, a number of tasks in one transaction, or a number of bytes of output.
-var smallNumbers = []string{"selectPriorities", "addCount", "cutOutput"}
+// task's arguments, a number of tasks in one transaction, or a number of bytes of output.
+var smallNumbers = []string{"addCount", "cutOutput"}
 
 // TestPostgreSQLPreparesEveryStatement prepares every statement of this package on a server, which checks its names and types. PostgreSQL
 // derives the type of a parameter from its first use. If that use is next to a small constant, the type is a 32-bit integer, so large
@@ -36,7 +36,7 @@ func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
 		delete(statements, name)
 	}
 	for _, n := range []int{1, 2, 30, 32, 64, 128} {
-		for name, s := range map[string]*sqltext.Series{"claimTasks": claimTasks, "claimSuspects": claimSuspects, "peekTasks": peekTasks,
+		for name, s := range map[string]*sqltext.Series{"claimTasks": claimTasks, "peekTasks": peekTasks,
 			"insertPlain": insertPlain} {
 			statements[fmt.Sprintf("%s with %d parts", name, n)] = s.Of(n)
 		}
@@ -64,7 +64,7 @@ func TestKeptPlansFindTheirTasksByAnIndex(t *testing.T) {
 	dialect := postgres.Dialect("ours")
 	texts := map[string]string{}
 	for name, s := range map[string]*statement{"claimTasks": claimTasks.Of(1), "claimTasks of 30 jobs": claimTasks.Of(30),
-		"claimThese": claimThese, "claimSuspects": claimSuspects.Of(2), "completeTasks": completeTasks, "assertCompleted": assertCompleted,
+		"claimThese": claimThese, "completeTasks": completeTasks, "assertCompleted": assertCompleted,
 		"completeTask": completeTask, "finishTask": finishTask, "releaseTask": releaseTask, "renewLeases": renewLeases,
 		"selectTask": selectTask, "selectOnly": selectOnly, "selectSuspects": selectSuspects, "selectLook": selectLook,
 		"selectQueues": selectQueues, "selectDue": selectDue, "claimAbove": claimAbove.Of(1), "claimAbove of 8 ranges": claimAbove.Of(8),

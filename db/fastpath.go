@@ -48,7 +48,7 @@ const slowPathCycles = 200
 // fastPath reports whether a cycle may try the fast path. If it may, fastPath also returns the attempts that the cycle ends.
 func (w *Worker) fastPath(c Cycle) (completions, bool) {
 	if !w.db.traits.FastPath || len(c.Finish) == 0 && c.Claim.Free <= 0 && !c.Look || w.slowPath.Add(-1) >= 0 ||
-		c.Claim.MaxWait > 0 || c.Claim.Only != 0 || w.claimer.waits || len(w.claimer.suspects) > 0 {
+		c.Claim.Only != 0 || w.claimer.waits || len(w.claimer.suspects) > 0 {
 		return completions{}, false
 	}
 	ends := completionsOf(c.Finish, w.hooks, c.Now)

@@ -61,7 +61,7 @@ func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, n
 }
 
 // fillBatches claims further tasks for those slots of a claim whose job runs in batches. It returns all claimed tasks.
-func (t *tx) fillBatches(c *claimer, claimed []jobs.Task, ask Claim, g *admission, seekOverdue bool, now time.Time) ([]jobs.Task, error) {
+func (t *tx) fillBatches(c *claimer, claimed []jobs.Task, ask Claim, g *admission, now time.Time) ([]jobs.Task, error) {
 	slots := map[ClaimJob]map[string]int{} // number of slots by job and queue
 	for i := range claimed {
 		at := slices.IndexFunc(c.jobs, func(j ClaimJob) bool { return j.Job == claimed[i].Job })
@@ -79,7 +79,7 @@ func (t *tx) fillBatches(c *claimer, claimed []jobs.Task, ask Claim, g *admissio
 			var batch []jobs.Task
 			if more := min(n*(job.Batch-1), g.capacity(jobs.AllTarget, "")); more > 0 {
 				var err error
-				if batch, err = t.claimQueue(c, only(c.jobs, i), queue, more, ask, g, seekOverdue, false, now); err != nil {
+				if batch, err = t.claimQueue(c, only(c.jobs, i), queue, more, ask, g, false, now); err != nil {
 					return nil, err
 				}
 			}

@@ -237,8 +237,7 @@ func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (
 	return c, true, err
 }
 
-func (t *tx) writeEnd(worker int64, task jobs.Task, o lifecycle.Outcome, c lifecycle.Change, now time.Time) (n int64, err error) {
-	defer func() { t.wrote = t.wrote || n > 0 }()
+func (t *tx) writeEnd(worker int64, task jobs.Task, o lifecycle.Outcome, c lifecycle.Change, now time.Time) (int64, error) {
 	if c.State == jobs.Completed { // a completion wins over a cancel request, so completeTask does not look for one
 		return t.exec(completeTask, encodeOutcome(o, "", "", true), nullText(c.Result), o.Started.UnixMilli(), o.Finished.UnixMilli(),
 			now.UnixMilli(), task.ID, task.GenerationID, worker)

@@ -7,13 +7,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// suspectSelect does the same as claimSelect, but selects only suspects (see lifecycle.Suspect). Its index tasks_lost has few entries.
-const suspectSelect = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
-	WHERE {unindexed}state = 'pending' AND queue = ? AND job = ?
-	AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`
-
-// selectSuspects lists the queues and jobs of pending suspects, and the time since which each waits. Index: tasks_lost.
-var selectSuspects = query(`SELECT queue, job, updated_at FROM {tasks} WHERE ` + pendingSuspect + ` LIMIT 100`)
+// selectSuspects lists pending suspects (see lifecycle.Suspect) in the order in
+// which they start. updated_at is the time since which a suspect waits. Index:
+// tasks_lost, which has few entries.
+var selectSuspects = query(`SELECT id, generation_id, queue, job, run_at, updated_at FROM {tasks} WHERE ` + pendingSuspect + `
+	ORDER BY priority DESC, id LIMIT 100`)
 
 const pendingSuspect = `{unindexed}state = 'pending' AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`
 
@@ -21,10 +19,10 @@ const pendingSuspect = `{unindexed}state = 'pending' AND losses >= 1 AND losses 
 // them becomes idle and claims the suspect.
 const suspectPatience = 30 * time.Second
 
-// suspect is the queue and job of a pending suspect.
+// suspect is a pending suspect.
 type suspect struct {
+	candidate
 	Queue     string `db:"queue"`
-	Job       string `db:"job"`
 	UpdatedAt number `db:"updated_at"`
 }
 
@@ -58,12 +56,14 @@ func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, 
 			})
 			continue
 		}
-		if claimed, err = t.claimFirst(c, c.suspect, queue, 1, g.jobs("", c.jobs), ask.Lease, now); len(claimed) > 0 || err != nil {
-			g.take(queue, claimed)
-			return claimed, true, err
+		for i := slices.IndexFunc(c.suspects, may); i >= 0; i = slices.IndexFunc(c.suspects, may) {
+			claimed, err = t.claimThese(c, []candidate{c.suspects[i].candidate}, ask.Lease, now)
+			if len(claimed) > 0 || err != nil {
+				g.take(queue, claimed)
+				return claimed, true, err
+			}
+			c.suspects = slices.Delete(c.suspects, i, i+1) // another worker has claimed it
 		}
-		// the claim found no suspect, because another worker has claimed the suspects of this queue; so remove them from the list
-		c.suspects = slices.DeleteFunc(c.suspects, may)
 	}
 	return nil, over, nil
 }

@@ -196,7 +196,6 @@ type tx struct {
 	last      bool // whether the current write is the last one of its group
 	committed bool // whether the last statement has also committed the transaction, which only happens on a server
 	changed   bool // whether the transaction may have changed rows
-	wrote     bool // whether the transaction certainly has rows to commit: a new task, or a new generation of a task
 }
 
 func (t *tx) stmt(s *statement) (*sqlx.Stmt, error) {
@@ -283,7 +282,6 @@ func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
 		return err
 	}
 	_, err := t.do(s, values)
-	t.wrote = t.wrote || err == nil
 	for i := range ids {
 		ids[i] = values[i*len(values)/len(ids)].(int64)
 	}

@@ -92,7 +92,6 @@ func TestInvalidOptionsAreRefusedAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	for name, options := range map[string]runner.Options{
 		"BusyTimeout":      {BusyTimeout: -1},
-		"MaxWait":          {MaxWait: -1},
 		"Timeout":          {Timeout: -1},
 		"Driver":           {Driver: "none"},
 		"Max of queue":     {Queues: []runner.QueueMax{{Queue: "mail", Max: -1}}},

@@ -55,9 +55,6 @@ type Options struct {
 	Concurrency int
 	// Queues are the queues whose tasks Work runs. Work takes tasks from them in turn. Defaults to all queues.
 	Queues []QueueMax
-	// MaxWait is the time after which a due task is overdue. Overdue tasks start first in their queue, regardless of their priority. By
-	// default no task is overdue.
-	MaxWait time.Duration
 	// Grace is how long Work lets running attempts continue after its context has ended. A negative value means no time. Defaults to 30 s.
 	Grace time.Duration
 	// Lease is how long a task stays with this worker without a heartbeat. The worker sends six heartbeats in that time. With a lease below

@@ -93,20 +93,3 @@ func TestUpstreamResultsAreTyped(t *testing.T) {
 		testkit.ErrorIs(f.T, err, jobs.ErrInvalid)
 	})
 }
-
-func TestMaxWaitLetsALowPriorityTaskRunDuringAFlood(t *testing.T) {
-	onFakeTime(t, Options{Concurrency: 1, MaxWait: time.Minute}, func(_ context.Context, f *fakeTimeTest, in string) (string, error) {
-		time.Sleep(time.Second)
-		if in == "flood" { // each task of the flood enqueues the next one, so the flood never ends
-			f.enqueue(work.With("flood", jobs.Priority(9)))
-		}
-		return "", nil
-	}, func(f *fakeTimeTest) {
-		low := f.enqueue(work.With("low", jobs.Priority(1)))
-		f.enqueue(work.With("flood", jobs.Priority(9)))
-		f.work(3 * time.Minute)
-		task := f.want(low, jobs.Completed, "")
-		waited := task.StartedAt.Sub(task.CreatedAt)
-		testkit.Between(f.T, "waiting time", waited, time.Minute, time.Minute+8*time.Second)
-	})
-}

@@ -232,7 +232,6 @@ func TestSomeWorkersPrefetchNothing(t *testing.T) {
 		}},
 		{name: "a pause", in: "1ms", prepare: func(f *fakeTimeTest) { testkit.NoError(f.T, f.Pause(f.Context(), "", "other")) }},
 		{name: "limits of queues", in: "1ms", options: Options{Queues: []QueueMax{{Queue: "default", Max: 1}}}},
-		{name: "max wait", in: "1ms", options: Options{MaxWait: time.Hour}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var a prefetchTest

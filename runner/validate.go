@@ -36,7 +36,6 @@ func (o *Options) validate() error {
 		value    any
 	}{
 		{"Concurrency", o.Concurrency < 0, o.Concurrency}, {"BusyTimeout", o.BusyTimeout < 0, o.BusyTimeout},
-		{"MaxWait", o.MaxWait < 0, o.MaxWait},
 		{"Timeout", o.Timeout < 0, o.Timeout},
 	} {
 		if number.negative {

@@ -108,7 +108,7 @@ func (s *soak) command(args ...string) *exec.Cmd {
 
 // work starts a worker.
 func (s *soak) work() *exec.Cmd {
-	cmd := s.command("work", "-c", "8", "--keep", "10s", "--keep-failed", "10s", "--max-wait", "10s", "--log-level", "warn")
+	cmd := s.command("work", "-c", "8", "--keep", "10s", "--keep-failed", "10s", "--log-level", "warn")
 	testkit.StartWithLog(s, cmd, filepath.Join(s.dir, "work.log"))
 	return cmd
 }

@@ -85,15 +85,6 @@ var fillTests = group{
 		all := s.insert(manySpecs(1)...)
 		s.wantFill(w, db.Claim{Free: 1, Only: all[0]}, all, 0)
 	},
-	"an overdue task waits for a full batch": func(s *store) {
-		w := s.fillWorker()
-		low := s.insert(manySpecs(1, jobs.Priority(1))...)
-		s.sleep(10 * time.Second)
-		s.wantFill(w, db.Claim{Free: 4, MaxWait: time.Second}, nil, 50*time.Second)
-		s.sleep(time.Second)
-		all := s.insert(manySpecs(3)...)
-		s.wantFill(w, db.Claim{Free: 4, MaxWait: time.Second}, []int64{low[0], all[0], all[1]}, 49*time.Second)
-	},
 	"a suspect does not wait": func(s *store) {
 		all := s.insert(manySpecs(3, jobs.MaxLosses(2))...)
 		dead := s.fillWorker()

@@ -33,7 +33,6 @@ var orders = group{
 	"rate limits hold and return the next start":                      rateLimitsReturnTheNextStart,
 	"the rate limit of a lane":                                        rateOfALane,
 	"a suspect that a limit blocks does not block other tasks":        aLimitedSuspectBlocksNoOtherTask,
-	"a task that waits longer than max wait starts first":             overdueFirst,
 }
 
 // orderStore is a store with one worker that runs two jobs.
@@ -140,34 +139,6 @@ func replaceTask(s *store) {
 	same(jobs.After(a))
 	s.wantTask(id, jobs.Cancelled, jobs.ReasonDependency)
 	s.wantTask(follower, jobs.Cancelled, jobs.ReasonDependency)
-}
-
-func overdueFirst(s *store) {
-	t, w := s.T, newOrderStore(s)
-	low, lower := w.add(jobs.Priority(1)), w.add(jobs.Priority(0))
-	w.now = w.now.Add(time.Minute)
-	for range 10 {
-		w.add(jobs.Priority(9))
-	}
-	claim := func(maxWait time.Duration) []int64 {
-		return ids(w.cycle(db.Cycle{Look: true, Claim: db.Claim{Free: 1, Lease: time.Minute, MaxWait: maxWait}}).Claimed)
-	}
-	if got := claim(0); got[0] <= lower {
-		t.Fatalf("got claim of task %d, want one after task %d", got[0], lower)
-	}
-	if got := claim(time.Hour); got[0] <= lower {
-		t.Fatalf("got claim of task %d, want one after task %d", got[0], lower)
-	}
-	w.now = w.now.Add(time.Second)
-	if got := claim(time.Minute); got[0] != low {
-		t.Fatalf("got claim of task %d, want %d", got[0], low)
-	}
-	if got := claim(time.Minute); got[0] != lower {
-		t.Fatalf("got claim of task %d, want %d", got[0], lower)
-	}
-	if got := claim(time.Minute); got[0] <= lower {
-		t.Fatalf("got claim of task %d, want one after task %d", got[0], lower)
-	}
 }
 
 // stateOf returns the state of a task, or its last state before it was deleted.

@@ -247,8 +247,9 @@ func optionsOf(c *Command) []*Option {
 	return list
 }
 
-// FromEnvironment lets environment variables set the options in the list. For example, RUNNER_MAX_WAIT sets --max-wait. Only "runner work"
-// and "runner serve" have such variables.
+// FromEnvironment lets environment variables set the options in the list. For
+// example, RUNNER_WRITE_EVERY sets --write-every. Only runner work and runner
+// serve have such variables.
 func FromEnvironment(list []Flag) []Flag {
 	for _, f := range list {
 		o := f.(*Option)

@@ -40,7 +40,7 @@ func parse(t *testing.T, env map[string]string, args ...string) (parsed, error) 
 			IntOption("rows n", "N", "", 30, 0))},
 		{Name: "work", Action: action, Flags: FromEnvironment([]Flag{
 			IntOption("concurrency c", "N", "", 1, 1), Repeated("queue q", "NAME", "", One(ParseQueue)),
-			DurationOption("max-wait", "", 0), BoolOption("tee", ""),
+			DurationOption("write-every", "", 0), BoolOption("tee", ""),
 		})},
 		{Name: "schedule", Subcommands: []*Command{
 			{Name: "add", Action: action, Flags: []Flag{TextOption("cron", "EXPR", "", "")}},
@@ -111,7 +111,7 @@ func TestOptionValuesAreNotSplit(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	env := map[string]string{"RUNNER_CONCURRENCY": "8", "RUNNER_QUEUE": "a,b", "RUNNER_MAX_WAIT": "", "RUNNER_TEE": "1",
+	env := map[string]string{"RUNNER_CONCURRENCY": "8", "RUNNER_QUEUE": "a,b", "RUNNER_WRITE_EVERY": "", "RUNNER_TEE": "1",
 		"RUNNER_BUSY_TIMEOUT": "3s", "RUNNER_ROWS": "7", "RUNNER_IN": "5m"}
 	got, err := parse(t, env, "work")
 	if err != nil {
@@ -121,7 +121,7 @@ func TestEnvironment(t *testing.T) {
 	testkit.Equal(t, "queues", Get[[]string](got.c, "queue"), []string{"a", "b"})
 	testkit.Equal(t, "busy timeout", Get[time.Duration](got.c, "busy-timeout"), 3*time.Second)
 	testkit.Equal(t, "tee", Get[bool](got.c, "tee"), true)
-	testkit.Equal(t, "max wait is set", got.c.IsSet("max-wait"), false)
+	testkit.Equal(t, "write every is set", got.c.IsSet("write-every"), false)
 	// An option overrides its environment variable. The option may stand before or after the name of the command.
 	for _, line := range []string{"--busy-timeout 1s work -c 2 -q z", "work --busy-timeout 1s -c 9 -q z -c 2"} {
 		got, err = parse(t, env, strings.Fields(line)...)
@@ -134,8 +134,8 @@ func TestEnvironment(t *testing.T) {
 	got, err = parse(t, env, "show")
 	testkit.NoError(t, err)
 	testkit.Equal(t, "rows of show", Get[int](got.c, "rows"), 30)
-	_, err = parse(t, map[string]string{"RUNNER_MAX_WAIT": "5"}, "work")
-	testkit.ErrorContains(t, err, "$RUNNER_MAX_WAIT")
+	_, err = parse(t, map[string]string{"RUNNER_WRITE_EVERY": "5"}, "work")
+	testkit.ErrorContains(t, err, "$RUNNER_WRITE_EVERY")
 }
 
 func TestUsageErrors(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
@@ -14,7 +13,7 @@ import (
 )
 
 // onBothEngines runs a test on a file and on a server, with a worker that
-// prefetches and with one that doesn't, because it watches for overdue tasks.
+// prefetches and with one that doesn't, because it names its queues.
 func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, most int)) {
 	t.Helper()
 	for engine, address := range map[string]func(t testing.TB) string{
@@ -22,7 +21,7 @@ func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, most 
 		"server": pgkit.Address,
 	} {
 		t.Run(engine+"/off", func(t *testing.T) {
-			test(t, open(t, address(t), runner.Options{Concurrency: 1, MaxWait: time.Hour}), 0)
+			test(t, open(t, address(t), runner.Options{Concurrency: 1, Queues: []runner.QueueMax{{Queue: "default"}}}), 0)
 		})
 		t.Run(engine+"/on", func(t *testing.T) {
 			test(t, open(t, address(t), runner.Options{Concurrency: 1}), 100)

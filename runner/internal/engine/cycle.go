@@ -49,7 +49,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	queueSlots := e.queueSlots()
 	scan := e.scan || !e.nextDue.IsZero() && !e.nextDue.After(sent) || e.changed && sent.Sub(e.scannedAt) >= readEvery
 	done, err := e.worker.Cycle(ctx, db.Cycle{Now: sent, Finish: finishes, Look: scan,
-		Claim: db.Claim{Free: free, Prefetch: prefetch, Only: e.o.Only, Lease: e.o.Lease, Limit: queueSlots, MaxWait: e.o.MaxWait,
+		Claim: db.Claim{Free: free, Prefetch: prefetch, Only: e.o.Only, Lease: e.o.Lease, Limit: queueSlots,
 			Idle: slots == e.o.Concurrency && len(e.running) == len(e.unwritten)}})
 	if err != nil {
 		return e.retryCycle(err)

@@ -60,7 +60,6 @@ type Options struct {
 	UntilEmpty       bool     // whether the worker ends when nothing runs and no task is due
 	Concurrency      int
 	Queues           []jobs.QueueMax
-	MaxWait          time.Duration
 	Grace            time.Duration
 	Lease            time.Duration
 	WriteEvery       time.Duration // how long the worker collects outcomes and claims before it writes them; 0 to write at once

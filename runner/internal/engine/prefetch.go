@@ -66,7 +66,7 @@ func (o *Options) mayPrefetch() bool {
 			return false
 		}
 	}
-	return o.Only == 0 && o.Queues == nil && o.MaxWait == 0 && o.WriteEvery == 0
+	return o.Only == 0 && o.Queues == nil && o.WriteEvery == 0
 }
 
 // takePrefetched adds the claimed attempts to those that wait for a slot. Then it

@@ -1,0 +1,99 @@
+package db
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"example.com/runner/db/internal/sqltext"
+	"example.com/runner/jobs"
+)
+
+// selectQueues lists the queues with pending tasks, with one index seek per queue. It uses LIMIT and not min: if a session on a server
+// prepared a query with min while the table was small, it would keep a plan that reads all pending tasks. Index: tasks_pending.
+var selectQueues = query(pendingQueues)
+
+const pendingQueues = `WITH RECURSIVE names (queue) AS (
+	SELECT (SELECT queue FROM {tasks} WHERE state = 'pending' ORDER BY queue LIMIT 1)
+	UNION ALL
+	SELECT (SELECT tasks.queue FROM {tasks} WHERE state = 'pending' AND tasks.queue > names.queue ORDER BY tasks.queue LIMIT 1)
+	FROM names WHERE names.queue IS NOT NULL)
+SELECT queue FROM names WHERE queue IS NOT NULL`
+
+// peekTasks selects the first tasks that claimTasks would claim, for a claim
+// that the limits of jobs or batches hold back. The last argument is the maximum number of
+// tasks. It locks no row.
+var peekTasks = &sqltext.Series{Template: `SELECT id, generation_id, job, run_at FROM ({parts} ORDER BY priority DESC, id LIMIT 0 + ?)
+	AS first JOIN {tasks} USING (id, generation_id)`, Part: claimSelect, Separator: unionAll, Reads: true}
+
+// claimThese claims the tasks in [1]: a JSON array with the id, the generation and the max attempts of the job of each task. The other
+// arguments are those of claimTasks.
+var claimThese = command(`WITH next AS MATERIALIZED (SELECT CAST(value->>0 AS bigint) AS next_id,
+	CAST(value->>1 AS bigint) AS next_generation, CAST(value->>2 AS bigint) AS most FROM {json_each})
+UPDATE {tasks} SET ` + claimSet + `
+FROM next WHERE {same_id} AND tasks.generation_id = next_generation AND {unindexed}tasks.state = 'pending'
+` + claimReturning)
+
+// listQueues reads the queues with pending tasks into c.names.
+func (c *claimer) listQueues(t *tx) error {
+	if c.above {
+		c.names = slices.Sorted(slices.Values(c.floors.queues))
+		return nil
+	}
+	return t.list(&c.names, selectQueues)
+}
+
+// queues returns the queues to claim from. The queues take turns: each claim begins with the queue after the first queue of the last
+// claim.
+func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
+	var queues []string
+	if ask.Limit == nil {
+		if c.names == nil {
+			if err := c.listQueues(t); err != nil {
+				return nil, err
+			}
+		}
+		queues = c.names
+	} else {
+		for queue, most := range ask.Limit {
+			if most > 0 {
+				queues = append(queues, queue)
+			}
+		}
+		slices.Sort(queues)
+	}
+	next, found := slices.BinarySearch(queues, c.last)
+	if found {
+		next++
+	}
+	if next >= len(queues) {
+		return queues, nil
+	}
+	return slices.Concat(queues[next:], queues[:next]), nil
+}
+
+// candidate is a pending task that a claim may take.
+type candidate struct {
+	ID         int64  `db:"id"`
+	Generation int64  `db:"generation_id"`
+	Job        string `db:"job"`
+	RunAt      int64  `db:"run_at"`
+}
+
+// claimThese claims tasks that this transaction has already selected.
+func (t *tx) claimThese(c *claimer, chosen []candidate, lease time.Duration, now time.Time) ([]jobs.Task, error) {
+	if len(chosen) == 0 {
+		return nil, nil
+	}
+	rows := make([][3]int64, len(chosen))
+	order := make(map[int64]int, len(chosen))
+	for i, one := range chosen {
+		at := slices.IndexFunc(c.jobs, func(job ClaimJob) bool { return job.Job == one.Job })
+		rows[i] = [3]int64{one.ID, one.Generation, int64(max(c.jobs[at].MaxAttempts, 1))}
+		order[one.ID] = i
+	}
+	ms := now.UnixMilli()
+	batch, err := t.take(c, claimThese, []any{jsonText(rows), c.worker, now.Add(lease).UnixMilli(), ms, ms}, len(rows), lease, now)
+	slices.SortFunc(batch, func(a, b jobs.Task) int { return cmp.Compare(order[a.ID], order[b.ID]) })
+	return batch, err
+}
