@@ -10,15 +10,6 @@ import (
 	"example.com/runner/jobs"
 )
 
-// listByTime reads the tasks of a list that is sorted by {by}, their end time or
-// their due time. Tasks with equal times are sorted by id. partEnd returns the
-// last task that a part of a list may compare. Indexes: tasks_failed,
-// tasks_finished, tasks_due and, for a list that is sorted by id, the primary key.
-var (
-	listByTime = query(selectTasks + `{where} ORDER BY {by}{direction}, tasks.id{direction}{limit}`)
-	partEnd    = query(`SELECT {by} AS at, tasks.id FROM {tasks}{where} ORDER BY {by}{direction}, tasks.id{direction}{limit}`)
-)
-
 // Sort is the order of a list.
 type Sort int
 
@@ -31,36 +22,42 @@ const (
 
 // Mark is the place of a task in a list.
 type Mark struct {
-	At time.Time // time by which the list is sorted; zero if it is sorted by id
+	At time.Time // time by which the list is sorted; without a meaning if it is sorted by id
 	ID int64     // 0 for no task
 }
 
 // Part says which part of a list to read.
 type Part struct {
-	Sort  Sort
-	After Mark // last task before the part; zero for the beginning of the list
-	Limit int
-	Look  int // maximum number of tasks to compare, if no index serves the filter; 0 for no maximum
+	Sort   Sort
+	Oldest bool // only for ByID: whether the oldest task comes first
+	After  Mark // last task before the part; zero for the beginning of the list, and with Oldest
+	Limit  int  // 0 for all tasks
+	Look   int  // maximum number of tasks to compare, if no index serves the filter; 0 for no maximum
 
-	end Mark // last task to compare; zero for the end of the list
+	end   Mark // last task to compare; zero for the end of the list
+	sorts bool // only for ByID: see DB.sorts
 }
 
 // ListPart returns the tasks of one part of a list. If it stops after p.Look
 // tasks, rest is the last one, and the caller goes on after it. rest is zero if
 // the list ends here, or if the part is full.
 func (d *DB) ListPart(ctx context.Context, f jobs.Filter, p Part) (tasks []jobs.Task, rest Mark, err error) {
-	o := order{page: Page{Limit: p.Limit}}
 	if p.Sort == ByID {
-		if o, err = d.order(ctx, f, o.page); err != nil {
+		if p.sorts, err = d.sorts(ctx, f); err != nil {
 			return nil, rest, err
 		}
 	}
-	if p.Look > 0 && !o.sorts && p.scans(f) {
+	if p.Look > 0 && !p.sorts && p.scans(f) {
 		if p.end, err = d.partEnd(ctx, f, p); err != nil {
 			return nil, rest, err
 		}
 	}
-	s, args := p.statement(f, o)
+
+	template := listTasks
+	if p.sorts && p.Limit > 0 {
+		template = listSorted
+	}
+	s, args := p.statement(template, f)
 	if tasks, err = readAs(ctx, d, (*row).task, s, args...); len(tasks) < p.Limit {
 		rest = p.end
 	}
@@ -74,17 +71,15 @@ func (d *DB) partEnd(ctx context.Context, f jobs.Filter, p Part) (Mark, error) {
 	if p.Sort == ByEnd && onlyFailed(f) {
 		index.States = f.States
 	}
-	c, parts := p.parts(index)
-	parts["limit"] = " LIMIT 1 OFFSET " + strconv.Itoa(p.Look-1)
+	skipped := p.Look - 1
+	p.Limit = 1
+	s, args := p.statement(partEnd, index)
 	marks, err := readRows[struct {
 		At number `db:"at"`
 		ID int64  `db:"id"`
-	}](ctx, d, partEnd.With(parts), c.args...)
+	}](ctx, d, s, append(args, skipped)...)
 	if err != nil || len(marks) == 0 {
 		return Mark{}, err
-	}
-	if p.Sort == ByID {
-		return Mark{ID: marks[0].ID}, nil
 	}
 	return Mark{marks[0].At.time(), marks[0].ID}, nil
 }
@@ -105,53 +100,51 @@ func (p Part) scans(f jobs.Filter) bool {
 
 func onlyFailed(f jobs.Filter) bool { return slices.Equal(f.States, []jobs.State{jobs.Failed}) }
 
-// statement returns the statement that reads a part, and its arguments. o is the
-// order of a list that is sorted by id.
-func (p Part) statement(f jobs.Filter, o order) (*statement, []any) {
-	c, parts := p.parts(f)
-	if p.Sort == ByID {
-		return o.statement(c), c.args
-	}
-	return listByTime.With(parts), c.args
-}
-
-// parts returns the condition for a part, and the texts that replace the names
-// in braces.
-func (p Part) parts(f jobs.Filter) (*condition, sqltext.Parts) {
-	parts := sqltext.Parts{"by": "tasks.id", "direction": " DESC", "limit": " LIMIT " + strconv.Itoa(p.Limit)}
-	before, after := " <", " >"
+// statement fills a template of list.go in for a part. It also returns the
+// arguments. A unary plus before the id keeps SQLite from reading the table in
+// the order of the ids.
+func (p Part) statement(template *statement, f jobs.Filter) (*statement, []any) {
+	by, direction, before, after := "tasks.id", " DESC", " <", " >"
 	switch p.Sort {
 	case ByID:
 		if p.After.ID != 0 {
 			f.Before = p.After.ID
 		}
 		f.After = max(f.After, p.end.ID-1)
-		c := where(f)
-		parts["where"] = c.template()
-		return c, parts
+		if p.Oldest {
+			direction = ""
+		}
+		if p.sorts {
+			by = "+tasks.id"
+		}
 	case ByEnd:
-		parts["by"] = "tasks.finished_at"
+		by = "tasks.finished_at"
 	case ByDue:
-		parts["by"], parts["direction"], before, after = "tasks.run_at", "", " >", " <"
+		by, direction, before, after = "tasks.run_at", "", " >", " <"
 		waiting := []jobs.State{jobs.Scheduled, jobs.Retrying}
 		if len(f.States) == 0 || slices.ContainsFunc(f.States, func(s jobs.State) bool { return !slices.Contains(waiting, s) }) {
 			f.States = waiting
 		}
 	}
 
-	c := where(f)
+	c, order := where(f), " ORDER BY "+by+direction
 	if p.Sort == ByEnd && !onlyFailed(f) {
 		c.and("tasks.finished_at IS NOT NULL") // without it SQLite wouldn't use the index tasks_finished
 	}
-	place := "(" + parts["by"] + ", tasks.id)"
-	if p.After.ID != 0 {
-		c.and(place+before+" (?, ?)", p.After.At.UnixMilli(), p.After.ID)
+	if p.Sort != ByID {
+		order += ", tasks.id" + direction
+		place := "(" + by + ", tasks.id)"
+		if p.After.ID != 0 {
+			c.and(place+before+" (?, ?)", p.After.At.UnixMilli(), p.After.ID)
+		}
+		if p.end.ID != 0 {
+			c.and(place+after+"= (?, ?)", p.end.At.UnixMilli(), p.end.ID)
+		}
 	}
-	if p.end.ID != 0 {
-		c.and(place+after+"= (?, ?)", p.end.At.UnixMilli(), p.end.ID)
+	if p.Limit > 0 {
+		order += " LIMIT " + strconv.Itoa(p.Limit)
 	}
-	parts["where"] = c.template()
-	return c, parts
+	return template.With(sqltext.Parts{"where": c.template(), "by": by, "direction": direction, "order": order}), c.args
 }
 
 // RecentNames are the queue, the job, the label, the lane and the metadata of a task.

@@ -59,8 +59,8 @@ var (
 var trimFinished = command(`DELETE FROM {finished} WHERE seq <= coalesce((SELECT min(seq) FROM {cursors}), 9223372036854775807)`)
 
 // selectFinished lists at most [2] entries of the list of ended tasks: those with numbers above [1], in order.
-var selectFinished = query(`SELECT seq, task_id, generation_id, job, queue, label, schedule, state, attempt, outcome, created_at,
-	started_at, finished_at FROM {finished} WHERE seq > ? ORDER BY seq LIMIT 0 + ?`)
+var selectFinished = query(`SELECT seq, task_id AS id, generation_id, job, queue, label, schedule, state, attempt, outcome, created_at,
+	started_at, finished_at, finished_at AS updated_at FROM {finished} WHERE seq > ? ORDER BY seq LIMIT 0 + ?`)
 
 // selectCursors lists the cursors. For each cursor it counts the ends that are not delivered, and returns the time of the first of them.
 var selectCursors = query(`SELECT name, (SELECT max(seq) FROM {finished_seq}) - seq AS behind,
@@ -157,19 +157,8 @@ func (d *DB) FreeCursor(ctx context.Context, name, owner string) error {
 // EndsAfter lists at most n entries of the list of ended tasks: those with numbers above seq, in order.
 func (d *DB) EndsAfter(ctx context.Context, seq int64, n int) ([]End, error) {
 	type endRow struct {
-		Seq          int64  `db:"seq"`
-		TaskID       int64  `db:"task_id"`
-		GenerationID int64  `db:"generation_id"`
-		Job          string `db:"job"`
-		Queue        string `db:"queue"`
-		Label        text   `db:"label"`
-		Schedule     text   `db:"schedule"`
-		State        string `db:"state"`
-		Attempt      int    `db:"attempt"`
-		Outcome      text   `db:"outcome"`
-		CreatedAt    number `db:"created_at"`
-		StartedAt    number `db:"started_at"`
-		FinishedAt   number `db:"finished_at"`
+		Seq int64 `db:"seq"`
+		row
 	}
 	rows, err := readRows[endRow](ctx, d, selectFinished, seq, n)
 	if err != nil || len(rows) == 0 {
@@ -177,7 +166,7 @@ func (d *DB) EndsAfter(ctx context.Context, seq int64, n int) ([]End, error) {
 	}
 	ids := make([]int64, len(rows))
 	for i := range rows {
-		ids[i] = rows[i].TaskID
+		ids[i] = rows[i].ID
 	}
 	tasks, err := d.List(ctx, jobs.Filter{IDs: ids}, Page{})
 	if err != nil {
@@ -189,12 +178,11 @@ func (d *DB) EndsAfter(ctx context.Context, seq int64, n int) ([]End, error) {
 	}
 	ends := make([]End, len(rows))
 	for i, r := range rows {
-		t, kept := now[r.TaskID]
+		t, kept := now[r.ID]
 		if !kept {
-			t = jobs.Task{ID: r.TaskID, Job: r.Job, Queue: r.Queue, Label: string(r.Label), Schedule: string(r.Schedule),
-				CreatedAt: r.CreatedAt.time()}
+			t = r.task()
 		}
-		if t.GenerationID != r.GenerationID { // the task was deleted or retried after it had ended
+		if t.GenerationID != r.GenerationID { // the task was retried after it had ended
 			t.GenerationID, t.State, t.Attempt, t.Result = r.GenerationID, jobs.State(r.State), r.Attempt, nil
 			t.StartedAt, t.FinishedAt, t.UpdatedAt = r.StartedAt.time(), r.FinishedAt.time(), r.FinishedAt.time()
 			t.WorkerID, t.Worker, t.LeaseExpiresAt, t.Progress = "", "", time.Time{}, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"example.com/runner/db/internal/sqltext"
@@ -17,11 +16,14 @@ const selectTasks = `SELECT ` + taskColumns + ` FROM ` + taskTables
 
 // These statements read the tasks that a filter selects. {where} stands for the condition, and {order} for an ORDER BY with a LIMIT.
 // listSorted returns the same rows as listTasks. It is faster if SQLite finds the tasks by an index and must then sort them by id: it sorts
-// the ids alone, and reads the other columns only of the rows that it returns. countSome stops counting at the number in its last argument.
+// the ids alone, and reads the other columns only of the rows that it returns. partEnd skips [1] tasks and returns the place of the next
+// one. countSome stops counting at the number in its last argument. Indexes of lists that are sorted by time: tasks_failed, tasks_finished
+// and tasks_due.
 var (
 	listTasks  = query(selectTasks + `{where}{order}`)
 	listSorted = query(selectTasks + ` WHERE tasks.id IN (SELECT tasks.id FROM {tasks}{where}{order}) ORDER BY tasks.id{direction}`)
 	listIDs    = query(`SELECT tasks.id FROM {tasks}{where}{order}`)
+	partEnd    = query(`SELECT {by} AS at, tasks.id FROM {tasks}{where}{order} OFFSET 0 + ?`)
 	countTasks = query(`SELECT count(*) FROM {tasks}{where}`)
 	countState = query(`SELECT state, count(*) AS n FROM {tasks}{where} GROUP BY state`)
 	countSome  = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks}{where} LIMIT 0 + ?) AS part`)
@@ -65,37 +67,6 @@ func (c *condition) template() string {
 		return ""
 	}
 	return " WHERE " + strings.Join(c.terms, " AND ")
-}
-
-// order is the order of a list.
-type order struct {
-	page  Page
-	sorts bool // whether SQLite must find the rows by an index and then sort them by id
-}
-
-// parts returns the texts that replace the names in braces in a statement that lists tasks in this order. The parameter "c" is the
-// condition that selects the tasks. A unary plus before the id keeps SQLite from reading the table in the order of the ids.
-func (o order) parts(c *condition) sqltext.Parts {
-	parts := sqltext.Parts{"where": c.template(), "order": " ORDER BY {plus}tasks.id{direction}{limit}", "plus": "", "direction": " DESC",
-		"limit": ""}
-	if o.sorts {
-		parts["plus"] = "+"
-	}
-	if o.page.Oldest {
-		parts["direction"] = ""
-	}
-	if o.page.Limit > 0 {
-		parts["limit"] = " LIMIT " + strconv.Itoa(o.page.Limit)
-	}
-	return parts
-}
-
-// statement returns a statement that lists tasks in this order. The parameter "c" is the condition that selects the tasks.
-func (o order) statement(c *condition) *statement {
-	if o.sorts && o.page.Limit > 0 {
-		return listSorted.With(o.parts(c))
-	}
-	return listTasks.With(o.parts(c))
 }
 
 // where turns a filter into SQL. It passes lists as JSON, so that the text of the SQL does not depend on their length. It writes states as
@@ -201,57 +172,46 @@ func onlyFinished(f jobs.Filter) bool {
 	return len(f.States) > 0 && !slices.ContainsFunc(f.States, func(s jobs.State) bool { return !s.Finished() })
 }
 
-// order decides how to read a list. SQLite can find the first rows in two ways:
-// by an index of the states, or by reading the table from its end. order chooses
-// the index if it has few rows.
-func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (order, error) {
-	o := order{page: page, sorts: f.Schedule != ""} // the index of the tasks of a schedule is ordered by tick, and not by id
+// sorts reports whether the engine shall find the tasks of a list by an index and
+// then sort them by id. Otherwise it reads the table from its end. The index is
+// faster if it has few rows.
+func (d *DB) sorts(ctx context.Context, f jobs.Filter) (bool, error) {
 	counted := jobs.Filter{}
 	if onlyFinished(f) {
 		counted.Since = f.Since
 	}
 	big := slices.Contains(f.States, jobs.Completed) || slices.Contains(f.States, jobs.Cancelled) // no index has these states
 	if len(f.States) == 0 || f.IDs != nil || big && counted.Since.IsZero() {
-		return o, nil
+		return f.Schedule != "", nil // the index of the tasks of a schedule is ordered by tick, and not by id
 	}
 	rows := 0
 	for _, state := range f.States { // one by one, because only a condition with one state reads the index of that state
 		counted.States = []jobs.State{state}
 		n, err := d.CountUpTo(ctx, counted, few+1-rows)
 		if err != nil {
-			return o, err
+			return false, err
 		}
 		if rows += n; rows > few {
-			return o, nil
+			return f.Schedule != "", nil
 		}
 	}
-	o.sorts = true
-	return o, nil
+	return true, nil
 }
 
 // List returns the tasks that a filter selects, newest first unless page.Oldest is set.
 func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, error) {
-	o, err := d.order(ctx, f, page)
-	if err != nil {
-		return nil, err
-	}
-	return d.list(ctx, f, o)
-}
-
-// list reads the tasks that a filter selects, in the given order.
-func (d *DB) list(ctx context.Context, f jobs.Filter, o order) ([]jobs.Task, error) {
-	c := where(f)
-	return readAs(ctx, d, (*row).task, o.statement(c), c.args...)
+	tasks, _, err := d.ListPart(ctx, f, Part{Limit: page.Limit, Oldest: page.Oldest})
+	return tasks, err
 }
 
 // IDs returns the ids of the tasks that List returns for the same filter and page.
-func (d *DB) IDs(ctx context.Context, f jobs.Filter, page Page) ([]int64, error) {
-	o, err := d.order(ctx, f, page)
-	if err != nil {
+func (d *DB) IDs(ctx context.Context, f jobs.Filter, page Page) (ids []int64, err error) {
+	p := Part{Limit: page.Limit, Oldest: page.Oldest}
+	if p.sorts, err = d.sorts(ctx, f); err != nil {
 		return nil, err
 	}
-	c := where(f)
-	return readRows[int64](ctx, d, listIDs.With(o.parts(c)), c.args...)
+	s, args := p.statement(listIDs, f)
+	return readRows[int64](ctx, d, s, args...)
 }
 
 // Count counts the tasks that a filter selects. It may scan the whole table.

@@ -13,10 +13,10 @@ import (
 
 func TestListsReadTheEndOfTheTableOrAnIndex(t *testing.T) {
 	d := openTest(t)
-	newest, sorted := order{page: Page{Limit: 50}}, order{page: Page{Limit: 50}, sorts: true}
+	newest, sorted := Part{Limit: 50}, Part{Limit: 50, sorts: true}
 	for name, c := range map[string]struct {
 		filter jobs.Filter
-		order  order
+		part   Part
 		plan   statementtest.Plan
 	}{
 		"all": {jobs.Filter{}, newest, statementtest.Plan{Allow: []string{"SCAN tasks"}}},
@@ -40,20 +40,23 @@ func TestListsReadTheEndOfTheTableOrAnIndex(t *testing.T) {
 		"the page before": {jobs.Filter{Before: 9}, newest, statementtest.Plan{By: []string{"tasks USING INTEGER PRIMARY KEY (rowid<?)"}}},
 		"a schedule": {jobs.Filter{Schedule: "s"}, sorted, statementtest.Plan{By: []string{"INDEX tasks_tick (schedule=?)"},
 			Allow: []string{"USE TEMP B-TREE FOR ORDER BY"}}},
-		"a batch": {jobs.Filter{Batch: 9}, order{page: Page{Limit: 5, Oldest: true}},
+		"a batch": {jobs.Filter{Batch: 9}, Part{Limit: 5, Oldest: true},
 			statementtest.Plan{By: []string{"INDEX tasks_batch (batch=?)"}}},
 		"what came since": {jobs.Filter{After: 9}, newest, statementtest.Plan{By: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}}},
 	} {
-		w := where(c.filter)
-		for _, statement := range []*statement{c.order.statement(w), listIDs.With(c.order.parts(w))} {
-			text := d.sql.Text(statement)
+		list := listTasks
+		if c.part.sorts {
+			list = listSorted
+		}
+		for _, template := range []*statement{list, listIDs} {
+			text := textOf(d, c.part, template, c.filter)
 			lines := statementtest.Explain(t, d.read, text)
 			if strings.Contains(text, "IN (SELECT tasks.id") &&
 				!slices.ContainsFunc(lines, func(l string) bool { return strings.HasSuffix(l, byID) }) {
 				t.Errorf("%s: got a plan that reads whole rows to sort them, want none: %v", name, lines)
 			}
 			c.plan.Check(t, name, lines)
-			if c.order == newest && slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "INDEX tasks_") }) {
+			if c.part == newest && slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "INDEX tasks_") }) {
 				t.Errorf("%s: got a plan with an index, want one that reads the end of the table: %v", name, lines)
 			}
 		}
@@ -76,11 +79,11 @@ func TestTheOrderOfAListDependsOnTheNumberOfRows(t *testing.T) {
 	d := openTest(t)
 	text := func(f jobs.Filter, page Page) string {
 		t.Helper()
-		o, err := d.order(t.Context(), f, page)
-		if err != nil {
+		p, err := Part{Limit: page.Limit, Oldest: page.Oldest}, error(nil)
+		if p.sorts, err = d.sorts(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
-		return d.sql.Text(o.statement(&condition{}))
+		return textOf(d, p, listIDs, f)
 	}
 	page := Page{Limit: 5}
 	for _, states := range [][]jobs.State{{jobs.Pending}, {jobs.Running, jobs.Failed}, {jobs.Scheduled, jobs.Retrying},
@@ -100,16 +103,15 @@ func TestTheOrderOfAListDependsOnTheNumberOfRows(t *testing.T) {
 	}
 }
 
-// listedByEnd returns the statement of a list that is sorted by the end of tasks.
-func listedByEnd() *statement {
-	s, _ := Part{Sort: ByEnd, Limit: 5}.statement(jobs.Filter{}, order{})
-	return s
+// textOf returns the text of a statement for a part.
+func textOf(d *DB, p Part, template *statement, f jobs.Filter) string {
+	return d.sql.Text(listOf(p, template, f))
 }
 
-// endOf returns the statement that finds the last task of a part.
-func endOf(sort Sort, f jobs.Filter) *statement {
-	_, parts := Part{Sort: sort}.parts(f)
-	return partEnd.With(parts)
+// listOf returns the statement for a part without its arguments.
+func listOf(p Part, template *statement, f jobs.Filter) *statement {
+	s, _ := p.statement(template, f)
+	return s
 }
 
 func TestListsByTimeReadAnIndex(t *testing.T) {
@@ -134,7 +136,7 @@ func TestListsByTimeReadAnIndex(t *testing.T) {
 			statementtest.Plan{By: []string{"INDEX tasks_due (run_at>?)"}, Allow: []string{"USE TEMP B-TREE FOR LAST TERM OF ORDER BY"}}},
 	} {
 		c.part.Limit = 51
-		s, _ := c.part.statement(jobs.Filter{States: c.states}, order{})
-		c.plan.Check(t, name, statementtest.Explain(t, d.read, d.sql.Text(s)))
+		text := textOf(d, c.part, listTasks, jobs.Filter{States: c.states})
+		c.plan.Check(t, name, statementtest.Explain(t, d.read, text))
 	}
 }

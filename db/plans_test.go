@@ -1,6 +1,7 @@
 package db
 
 import (
+	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/db/internal/statementtest"
 	"example.com/runner/jobs"
 )
@@ -247,17 +248,18 @@ var plans = statementtest.Plans{
 	// See TestListsReadTheEndOfTheTableOrAnIndex for the plans with filters, and TestCountsUpToALimitReadAnIndex for the plans of counts
 	// with states.
 	"selectTasks": {Text: selectTasks, Allow: []string{"SCAN tasks"}},
-	"listTasks":   {Text: listTasks.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks"}},
-	"listByTime":  {Text: listedByEnd(), Allow: []string{"SCAN tasks USING INDEX tasks_finished"}},
-	"partEnd":     {Text: endOf(ByID, jobs.Filter{Before: 9}), By: []string{"tasks USING INTEGER PRIMARY KEY (rowid<?)"}},
-	"partEnd by end": {Text: endOf(ByEnd, jobs.Filter{States: []jobs.State{jobs.Failed}}),
+	"listTasks":   {Text: listOf(Part{}, listTasks, jobs.Filter{}), Allow: []string{"SCAN tasks"}},
+	"listTasks by end": {Text: listOf(Part{Sort: ByEnd, Limit: 5}, listTasks, jobs.Filter{}),
+		Allow: []string{"SCAN tasks USING INDEX tasks_finished"}},
+	"partEnd": {Text: listOf(Part{Limit: 1}, partEnd, jobs.Filter{Before: 9}), By: []string{"tasks USING INTEGER PRIMARY KEY (rowid<?)"}},
+	"partEnd by end": {Text: listOf(Part{Sort: ByEnd, Limit: 1}, partEnd, jobs.Filter{States: []jobs.State{jobs.Failed}}),
 		Allow: []string{"SCAN tasks USING COVERING INDEX tasks_failed"}},
 	"recentNames": {Text: recentNames, Allow: []string{"SCAN tasks", "SCAN recent", "USE TEMP B-TREE FOR DISTINCT"}},
-	"listSorted":  {Text: listSorted.With(order{}.parts(&condition{})), By: []string{byID}, Allow: []string{"SCAN tasks"}},
-	"listIDs":     {Text: listIDs.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks"}},
-	"countTasks":  {Text: countTasks.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks"}},
-	"countState":  {Text: countState.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
-	"countSome":   {Text: countSome.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks", "SCAN part"}},
+	"listSorted":  {Text: listOf(Part{}, listSorted, jobs.Filter{}), By: []string{byID}, Allow: []string{"SCAN tasks"}},
+	"listIDs":     {Text: listOf(Part{}, listIDs, jobs.Filter{}), Allow: []string{"SCAN tasks"}},
+	"countTasks":  {Text: countTasks.With(sqltext.Parts{"where": ""}), Allow: []string{"SCAN tasks"}},
+	"countState":  {Text: countState.With(sqltext.Parts{"where": ""}), Allow: []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
+	"countSome":   {Text: countSome.With(sqltext.Parts{"where": ""}), Allow: []string{"SCAN tasks", "SCAN part"}},
 	"selectAttempts": {Text: selectAttempts, By: []string{byAttempt, byID},
 		Allow: []string{"SCAN ended", "USE TEMP B-TREE FOR ORDER BY"}},
 	"selectFailedBefore": {Text: selectFailedBefore, By: []string{byID, "ended USING PRIMARY KEY (task_id=?)",
