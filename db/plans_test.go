@@ -234,7 +234,6 @@ var plans = statementtest.Plans{
 	"insertPause":      {Text: insertPause},
 	"deletePause":      {Text: deletePause, By: []string{byPause}},
 	"deletePauses":     {Text: deletePauses, Allow: []string{"SCAN pauses"}}, // the table has at most one row for each queue
-	"setDeletionPause": {Text: setDeletionPause},
 	"endDeletionPause": {Text: endDeletionPause, By: []string{byPause}},
 	"endPauses":        {Text: endPauses, Allow: []string{"SCAN pauses"}},
 	"selectPauses":     {Text: selectPauses, Allow: []string{"SCAN pauses"}},

@@ -28,13 +28,8 @@ const AllQueues = ""
 // DeletionPause is the key of a row in the table pauses. While the row exists, workers delete no old tasks. No queue can have this name.
 const DeletionPause = "-deletion"
 
-// setDeletionPause begins or replaces the pause of deletions. [1] is the time, [2] is the user, and [3] is the reason. endDeletionPause
-// ends the pause if it began at [1]. If [1] is 0, it ends any pause.
-var (
-	setDeletionPause = command(`INSERT INTO {pauses} (queue, paused_at, paused_by, reason) VALUES ('` + DeletionPause + `', ?, ?, ?)
-ON CONFLICT (queue) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by, reason = excluded.reason`)
-	endDeletionPause = command(`DELETE FROM {pauses} WHERE queue = '` + DeletionPause + `' AND (paused_at = ?1 OR ?1 = 0)`)
-)
+// endDeletionPause ends the pause of deletions if it began at [1].
+var endDeletionPause = command(`DELETE FROM {pauses} WHERE queue = '` + DeletionPause + `' AND paused_at = ?`)
 
 // Pause is the pause of a queue, of all queues, or of deletions.
 type Pause = jobs.Pause
@@ -66,7 +61,8 @@ func (t *tx) endPauses(now time.Time) error {
 	return t.run(endPauses, now.UnixMilli())
 }
 
-// Resume ends the pauses of queues. If the list contains AllQueues, it ends all pauses of queues and of the whole database.
+// Resume ends the pauses of queues, and with DeletionPause that of deletions. If the list contains AllQueues, it ends all pauses of queues
+// and of the whole database.
 func (d *DB) Resume(ctx context.Context, queues []string) error {
 	return d.update(ctx, full, func(t *tx) error {
 		t.used.known = false
@@ -104,11 +100,15 @@ func (d *DB) Pauses(ctx context.Context, now time.Time) (map[string]Pause, error
 	return pauses, err
 }
 
-// PauseDeletion stores a pause: from p.At on, no worker may delete old tasks. The pause is durable when PauseDeletion returns.
+// PauseDeletion begins or replaces the pause of deletions: from p.At on, no worker may delete old tasks. The pause is durable when
+// PauseDeletion returns.
 func (d *DB) PauseDeletion(ctx context.Context, p Pause) error {
 	return d.update(ctx, full, func(t *tx) error {
 		t.used.known = false
-		return t.run(setDeletionPause, p.At.UnixMilli(), p.By, nullText(p.Reason))
+		if err := t.run(deletePause, DeletionPause); err != nil {
+			return err
+		}
+		return t.run(insertPause, DeletionPause, p.At.UnixMilli(), p.By, nullText(p.Reason), nil)
 	})
 }
 
@@ -118,15 +118,10 @@ func (d *DB) PauseOfDeletion(ctx context.Context) (Pause, error) {
 	return pauses[DeletionPause], err
 }
 
-// ResumeDeletion ends the pause of deletions if it began at the time in the parameter "began". If this parameter is zero, it ends any pause
-// of deletions.
+// ResumeDeletion ends the pause of deletions if it began at the given time.
 func (d *DB) ResumeDeletion(ctx context.Context, began time.Time) error {
-	at := int64(0)
-	if !began.IsZero() {
-		at = began.UnixMilli()
-	}
 	return d.update(ctx, full, func(t *tx) error {
 		t.used.known = false
-		return t.run(endDeletionPause, at)
+		return t.run(endDeletionPause, began.UnixMilli())
 	})
 }

@@ -74,13 +74,8 @@ func (r *Runner) pause(ctx context.Context, p db.Pause, queues []string) error {
 // are paused, no task of a queue starts, even if the queue has no pause of its own. With DeletionPause, Resume confirms that the clock is
 // right after it seemed to jump. Workers then delete old tasks again. Resume returns jobs.ErrInvalid for an invalid name.
 func (r *Runner) Resume(ctx context.Context, queues ...string) error {
-	if slices.Contains(queues, DeletionPause) {
-		if err := r.store.ResumeDeletion(ctx, time.Time{}); err != nil || len(queues) == 1 {
-			return err
-		}
-		queues = slices.DeleteFunc(slices.Clone(queues), func(queue string) bool { return queue == DeletionPause })
-	}
-	if err := validQueues(queues); err != nil {
+	named := slices.DeleteFunc(slices.Clone(queues), func(queue string) bool { return queue == DeletionPause })
+	if err := validQueues(named); err != nil {
 		return err
 	}
 	err := r.store.Resume(ctx, queues)

@@ -55,7 +55,7 @@ var pauses = group{
 		}
 		s.wantIDs(ids(s.claim(s.worker(), 9)), []int64{id})
 		err(s.ResumeDeletion(s.Context(), s.now))
-		err(s.ResumeDeletion(s.Context(), time.Time{})) // a second call has no effect
+		err(s.Resume(s.Context(), []string{db.DeletionPause})) // a second call has no effect
 		if got := must(s.PauseOfDeletion(s.Context()))(s); got != (db.Pause{}) || len(s.pauses()) != 0 {
 			s.Errorf("got %v, want none", got)
 		}

@@ -32,7 +32,7 @@ func TestAJumpOfTheClockPausesDeletions(t *testing.T) {
 		"set further back": {jump: century, later: time.Minute, back: century + time.Hour, deletes: true},
 		"beside a new one": {jump: century, later: time.Minute, after: func(t *testing.T, e *Engine) *Engine { return newEngine(t, e.o) }},
 		"confirmed": {jump: century, later: time.Minute, deletes: true, after: func(t *testing.T, e *Engine) *Engine {
-			if err := e.store.ResumeDeletion(t.Context(), time.Time{}); err != nil {
+			if err := e.store.Resume(t.Context(), []string{db.DeletionPause}); err != nil {
 				t.Error(err)
 			}
 			return e
