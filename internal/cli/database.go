@@ -224,7 +224,7 @@ func directoryOwner(dir string) (uid int, ok bool) {
 // SharedByHosts reports whether several hosts may use the database that the command line names.
 func (a *App) SharedByHosts(c *Context) bool {
 	d, err := a.FindDatabase(Get[string](c, "db"))
-	return err == nil && admin.ParseAddress(d.Path).SharedByHosts()
+	return err == nil && !admin.ParseAddress(d.Path).LocalFile()
 }
 
 // RequireSafeDatabase returns an error if other users may write the database. Call it before the database is opened or created.

@@ -6,10 +6,8 @@ type Address interface {
 	String() string
 	// Absolute returns the address in a form that does not depend on the working directory.
 	Absolute() (string, error)
-	// LocalFile reports whether the database is a file of this host. It is for code that checks or describes such files.
+	// LocalFile reports whether the database is a file of this host. Processes of other hosts can open only the others.
 	LocalFile() bool
-	// SharedByHosts reports whether processes of other hosts can open the database.
-	SharedByHosts() bool
 	// CheckWriters returns an error of kind jobs.ErrPermission if any user except root and user uid has write access to the files of the
 	// database. It opens nothing, and accepts files that do not exist yet. It returns nil for a server, which checks the rights of its
 	// users itself.

@@ -1,30 +1,17 @@
 package engine
 
 import (
-	"cmp"
-	"context"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"io/fs"
 	"path/filepath"
-	"sync"
 	"syscall"
 
 	"example.com/runner/jobs"
 )
 
-// ErrPoolClosed returns the error that database/sql returns for a closed pool. Package database/sql does not export this error.
-var ErrPoolClosed = sync.OnceValue(func() error {
-	pool := sql.OpenDB(nowhere{})
-	return cmp.Or(pool.Close(), pool.Ping())
-})
-
-// nowhere is a driver.Connector whose connections always fail. ErrPoolClosed needs one to make a pool.
-type nowhere struct{}
-
-func (nowhere) Connect(context.Context) (driver.Conn, error) { return nil, driver.ErrBadConn }
-func (nowhere) Driver() driver.Driver                        { return nil }
+// IsPoolClosed reports whether err is the error of a closed pool, which
+// database/sql doesn't export.
+func IsPoolClosed(err error) bool { return err != nil && err.Error() == "sql: database is closed" }
 
 // FileError returns the *jobs.Error for a file or directory that cannot be used.
 func FileError(err error, path string) error {

@@ -44,9 +44,6 @@ func (u URL) Absolute() (string, error) { return string(u), nil }
 // LocalFile returns false.
 func (URL) LocalFile() bool { return false }
 
-// SharedByHosts returns true.
-func (URL) SharedByHosts() bool { return true }
-
 // CheckWriters returns nil, because the server checks the rights of its users itself.
 func (URL) CheckWriters(int) error { return nil }
 

@@ -67,7 +67,7 @@ func (s *Server) Explain(err error) error {
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
 		return err // the error is already explained
 	}
-	if err != nil && errors.Is(err, engine.ErrPoolClosed()) {
+	if engine.IsPoolClosed(err) {
 		return jobs.ErrClosed
 	}
 	problem := func(kind error, what, hint string, why ...string) error {

@@ -28,11 +28,8 @@ func (p Path) Absolute() (string, error) {
 	return filepath.Abs(string(p))
 }
 
-// LocalFile returns true.
+// LocalFile returns true: the processes that use a file share memory, so all must be on one host.
 func (Path) LocalFile() bool { return true }
-
-// SharedByHosts returns false, because the processes that use a file share memory, so all must be on one host.
-func (Path) SharedByHosts() bool { return false }
 
 // HasPassword returns false.
 func (Path) HasPassword() bool { return false }
