@@ -13,20 +13,22 @@ import (
 func statusCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Category: "Inspect", Usage: "show queues, workers and problems",
-		UsageText: "runner status [-q NAME]... [--format TEMPLATE]",
+		UsageText: "runner status [-q NAME]... [-f] [--format TEMPLATE]",
 		Flags: []cli.Flag{cli.Repeated("queue q", "NAME", "print this queue only; repeatable",
 			cli.One(cli.ParseQueue)),
+			cli.BoolOption("follow f", "draw the status again every 2s, until ^C"),
 			cli.FormatOption()},
 		Description: `EXAMPLES
   runner status
   runner status -q mail -q media
-  while sleep 2; do clear; runner status; done
+  runner status -f
 
 The first line of status says whether workers run. The following lines show the
 queues, the workers and the problems, and for each problem a command that you
 can type.
 
-runner wait shows the progress of the tasks of a batch or a queue.
+With -f, status prints only as many lines as the terminal has. ^C ends it with
+status 0. runner wait shows the progress of the tasks of a batch or a queue.
 
 COLUMNS
   PENDING SCHED BLOCK RETRY RUN   number of tasks in each state
@@ -46,6 +48,7 @@ have the order of --json.`,
 
 type statusOptions struct {
 	queues []string // queues to show; nil means all
+	follow bool
 }
 
 func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) {
@@ -56,10 +59,20 @@ func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) 
 		}
 		return o, failure.Usage("status takes no arguments; got %q", words[0]).Hint("%s", hint)
 	}
-	return statusOptions{queues: cli.Get[[]string](c, "queue")}, nil
+	o = statusOptions{queues: cli.Get[[]string](c, "queue"), follow: cli.Get[bool](c, "follow")}
+	if o.follow && (c.Bool("json") || c.IsSet("format")) {
+		err = failure.Usage("--follow cannot be used with --json or --format").Hint("runner status --json")
+	}
+	return o, err
 }
 
 func runStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusOptions) error {
+	if o.follow {
+		if !p.Stdout.TTY {
+			return failure.Usage("--follow needs a terminal").Hint("runner status")
+		}
+		return view.Follow(ctx, r, p, o.queues)
+	}
 	s, err := view.ReadStatus(ctx, r, p.Now(), o.queues)
 	if err != nil {
 		return err

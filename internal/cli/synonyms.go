@@ -24,7 +24,7 @@ var CommandSynonyms = []Synonym{
 	{"inspect, view, describe", "runner show ID"},
 	{"stats, info, queue, queues, workers", "runner status"},
 	{"log, journal, output", "runner logs ID"},
-	{"follow, tail, watch, top", "runner status      runner logs -f ID"},
+	{"follow, tail, watch, top", "runner status -f      runner logs -f ID"},
 	{"kill, abort, atrm, scancel, qdel", "runner cancel ID"},
 	{"stop, shutdown", "runner cancel ID      systemctl stop runner"},
 	{"rerun, requeue, restart", "runner retry ID      systemctl restart runner"},

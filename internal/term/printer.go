@@ -49,6 +49,7 @@ type Stream struct {
 	io.Writer
 	TTY    bool // whether the stream is a terminal
 	Width  int  // number of columns; 80 if the stream is not a terminal
+	Height int  // number of rows; 0 if unknown
 	Colour bool // whether to write colours
 }
 
@@ -103,8 +104,8 @@ func newStream(w io.Writer, forced int, color string, getenv func(string) string
 // Resize reads the size of the terminal again, because the user may have resized the window.
 func (s *Stream) Resize() {
 	if f, ok := s.Writer.(*os.File); ok {
-		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
-			s.Width = columns
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			s.Width, s.Height = columns, rows
 		}
 	}
 }
@@ -120,6 +121,16 @@ func (p *Printer) Print(text string) { p.buffered.WriteString(text) }
 
 // Write writes bytes to stdout unchanged. It implements io.Writer.
 func (p *Printer) Write(data []byte) (int, error) { return p.buffered.Write(data) }
+
+// Capture calls the function "draw" and returns what draw prints to stdout. The text does not appear on stdout.
+func (p *Printer) Capture(draw func(*Printer)) string {
+	var text strings.Builder
+	other := *p
+	other.buffered = bufio.NewWriter(&text)
+	draw(&other)
+	other.Flush()
+	return text.String()
+}
 
 // Fields writes a line for other programs. The line has the complete values, separated by tabs. Fields writes a tab, newline or backslash
 // inside a value as \t, \n or \\.
