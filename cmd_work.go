@@ -246,7 +246,7 @@ func parseWorkerName(text string) (string, error) {
 
 func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptions) error {
 	// Handle signals before the address of the pages is printed: a program that reads the address may send a signal at once.
-	working, stop := signals.HandleWorker(ctx, r, signals.Worker{Log: o.engine.Log, Terminal: o.terminal})
+	working, stop := signals.HandleWorker(ctx, r, o.engine.Log, o.terminal)
 	defer stop()
 	if o.serve != nil {
 		o.serve.Log = o.engine.Log

@@ -148,7 +148,7 @@ func (t *tx) changeKey(was, to *jobs.Task) error {
 		}
 	}
 	to.ID, to.CreatedAt = was.ID, was.CreatedAt
-	return t.holdKey(to, lifecycle.KeyHeldUntil(&jobs.Spec{}, to))
+	return t.holdKey(to)
 }
 
 // setInput replaces the stdin of the command of a task.

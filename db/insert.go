@@ -164,7 +164,7 @@ func (t *tx) insertOnce(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (
 	}
 	if err == nil {
 		task.ID = id
-		err = t.holdKey(&task, lifecycle.KeyHeldUntil(spec, &task))
+		err = t.holdKey(&task)
 	}
 	if err == nil && spec.Batch == jobs.NewBatch {
 		err = t.one(startBatch, id, id)

@@ -55,7 +55,7 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 	}
 	one := jobs.Enqueued{ID: id, Replaced: true}
 	task.ID = id
-	if err := t.holdKey(&task, lifecycle.KeyHeldUntil(spec, &task)); err != nil {
+	if err := t.holdKey(&task); err != nil {
 		return one, err
 	}
 	if o.paused && !bool(s.Paused) {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/engine"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -58,15 +57,16 @@ func (t *tx) holder(key string, now time.Time) (id int64, err error) {
 	return id, engine.NoRow(err)
 }
 
-// holdKey stores how long a task holds its unique key after it has finished: until a time, or while it is in one of the states that its
-// options name. The parameter "until" is zero if the options set no time. Without a time and without states, holdKey stores nothing.
-func (t *tx) holdKey(task *jobs.Task, until time.Time) error {
-	if until.IsZero() && task.UniqueStates == "" {
+// holdKey stores how long a task holds its unique key after it has finished:
+// until UniqueFor has passed since its enqueue, or while it is in one of its
+// UniqueStates. Without these options holdKey stores nothing.
+func (t *tx) holdKey(task *jobs.Task) error {
+	if task.UniqueFor <= 0 && task.UniqueStates == "" {
 		return nil
 	}
 	var at int64
-	if !until.IsZero() {
-		at = until.UnixMilli()
+	if task.UniqueFor > 0 {
+		at = task.CreatedAt.Add(task.UniqueFor).UnixMilli()
 	}
 	return t.run(holdKey, task.UniqueKey, task.ID, at, task.UniqueStates)
 }
@@ -78,7 +78,7 @@ func (t *tx) retakeKey(id int64) error {
 	if err != nil {
 		return err
 	}
-	return t.holdKey(&task, lifecycle.KeyHeldUntil(&jobs.Spec{}, &task))
+	return t.holdKey(&task)
 }
 
 // PruneKeys deletes the unique keys that no task holds at the given time, and reports whether more such keys are left.

@@ -101,6 +101,6 @@ type Page struct {
 
 // Liveness is a report of Work. It shows that the loop of Work is alive and has just used the database.
 type Liveness struct {
-	Running  int  // number of running attempts
+	Running  int  // number of running attempts; a batch counts as one
 	Draining bool // whether Work starts nothing more
 }

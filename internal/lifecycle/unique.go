@@ -12,16 +12,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// uniqueKey returns the unique key of the task that the Spec describes.
+// uniqueKey returns the unique key of the task that the Spec describes. With the option UniqueArgs it contains a hash of the job and its
+// arguments.
 func uniqueKey(s *jobs.Spec) string {
-	if s.UniqueArgs {
-		return keyOfArgs(s)
+	if !s.UniqueArgs {
+		return s.UniqueKey
 	}
-	return s.UniqueKey
-}
-
-// keyOfArgs returns the unique key of a task with the option UniqueArgs. The key contains a hash of the job and its arguments.
-func keyOfArgs(s *jobs.Spec) string {
 	hash := sha256.New()
 	hash.Write([]byte(s.Job))
 	hash.Write([]byte{0})
@@ -32,9 +28,7 @@ func keyOfArgs(s *jobs.Spec) string {
 // ResolveUniqueArgs replaces the option UniqueArgs of a Spec by the key that follows from the arguments. If somebody changes the arguments
 // later, the key stays the same.
 func ResolveUniqueArgs(s *jobs.Spec) {
-	if s.UniqueArgs {
-		s.UniqueKey, s.UniqueArgs = keyOfArgs(s), false
-	}
+	s.UniqueKey, s.UniqueArgs = uniqueKey(s), false
 }
 
 // canonical returns JSON without white space, with the keys of each object sorted. It does not change the spelling of numbers.
@@ -50,15 +44,6 @@ func canonical(text json.RawMessage) []byte {
 		return text // an error is impossible, because value comes from JSON
 	}
 	return sorted
-}
-
-// KeyHeldUntil returns the time until which a new task keeps its unique key, even if the task finishes earlier. It returns the zero time if
-// the task has no UniqueFor.
-func KeyHeldUntil(s *jobs.Spec, task *jobs.Task) (until time.Time) {
-	if task.UniqueFor > 0 {
-		until = task.CreatedAt.Add(task.UniqueFor)
-	}
-	return until
 }
 
 // DeletedTask returns the task that Enqueue returns if the unique key of the Spec still belongs to a deleted task. The parameter "id" is

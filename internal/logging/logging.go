@@ -132,9 +132,7 @@ func (l *line) attr(groups []string, a slog.Attr) slog.Attr {
 		}
 		return slog.String(a.Key, v.Time().Local().Format(layout))
 	case v.Kind() == slog.KindDuration:
-		text := v.Duration().Round(time.Millisecond).String()
-		text = strings.Replace(text, "m0s", "m", 1)
-		return slog.String(a.Key, strings.Replace(text, "h0m", "h", 1))
+		return slog.Duration(a.Key, v.Duration().Round(time.Millisecond))
 	}
 	return a
 }

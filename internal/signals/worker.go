@@ -14,17 +14,10 @@ import (
 // abortWithin is how long a worker may take to give back its tasks after a second TERM or INT. After that time the process exits.
 const abortWithin = 900 * time.Millisecond
 
-// Worker describes the worker for HandleWorker.
-type Worker struct {
-	Log      *slog.Logger
-	Terminal bool // whether HUP stops the worker; if so, it ends when its terminal closes
-}
-
 // HandleWorker handles the signals of a worker. After the first TERM or INT the returned context ends, so the worker starts no further
-// task. The second one also kills the running commands.
-func HandleWorker(ctx context.Context, r *runner.Runner, o Worker) (context.Context, func()) {
+// task. The second one also kills the running commands. On a terminal HUP also stops the worker: it ends when its terminal closes.
+func HandleWorker(ctx context.Context, r *runner.Runner, log *slog.Logger, terminal bool) (context.Context, func()) {
 	ctx, drain := context.WithCancel(ctx)
-	log := o.Log
 	// If stdout or stderr is closed, SIGPIPE must not end the worker. It is caught and not ignored, because commands would inherit an
 	// ignored signal.
 	incoming, release := Catch(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
@@ -40,7 +33,7 @@ func HandleWorker(ctx context.Context, r *runner.Runner, o Worker) (context.Cont
 			}
 			switch {
 			case s == syscall.SIGPIPE:
-			case s == syscall.SIGHUP && !o.Terminal:
+			case s == syscall.SIGHUP && !terminal:
 				log.Info("hangup", "note", "nothing to reload: settings are in the database")
 			case ctx.Err() == nil:
 				drain()

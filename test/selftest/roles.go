@@ -127,7 +127,7 @@ func work(ctx context.Context, stderr io.Writer, dir, name string, functionsOnly
 	if !functionsOnly {
 		r.Register(runner.Commands(runner.CommandOptions{}))
 	}
-	ctx, stop := signals.HandleWorker(ctx, r, signals.Worker{Log: log})
+	ctx, stop := signals.HandleWorker(ctx, r, log, false)
 	defer stop()
 	if err := r.Work(ctx); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
 		return err

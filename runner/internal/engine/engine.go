@@ -143,8 +143,7 @@ type loopState struct {
 	cancelReadAt time.Time // time of the last read of cancel requests
 	cancelDueAt  time.Time // time of the next read of cancel requests; zero if there is no reason to read them
 
-	diskFull    error     // error of a full disk, because of which the worker claims nothing; nil if the disk has free space
-	diskCheckAt time.Time // time of the next check for free space on the disk
+	diskFull bool // whether the last cycle with a free slot found the disk full
 
 	finished     int           // number of attempts that have ended
 	released     int           // number of tasks that went back to their queues

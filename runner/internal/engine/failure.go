@@ -36,25 +36,22 @@ func (e *Engine) giveUp(err error) {
 }
 
 const (
-	diskCheckEvery = time.Second // interval at which a worker checks a full disk for free space
+	diskCheckEvery = time.Second // pause of a worker that has found the disk full
 	maxLogSize     = 64 << 20    // size of the write-ahead log, in bytes, above which watchLog warns that a process reads for too long
 )
 
-// noteDisk records after a cycle whether the disk is full. The parameter "err" is the error of the full disk; it is nil if the disk has
-// free space. The parameter "wanted" reports whether the cycle had a free slot. If the cycle had none, it has not checked the disk, and
-// noteDisk only plans the next check.
-func (e *Engine) noteDisk(wanted bool, err error, at time.Time) {
+// noteDisk records whether a cycle that had a free slot found the disk full, and claimed nothing. err is nil if it had free space.
+func (e *Engine) noteDisk(err error) {
 	switch {
-	case !wanted:
-	case err != nil && e.diskFull == nil:
-		e.diskFull = err
+	case err != nil && !e.diskFull:
 		e.log.Error("the disk is full: no task starts until there is free space", "err", err)
-	case err == nil && e.diskFull != nil:
-		e.diskFull = nil
-		e.scan, e.claimMore = true, true
+	case err == nil && e.diskFull:
 		e.log.Info("the disk has free space again")
 	}
-	e.diskCheckAt = at.Add(diskCheckEvery)
+	if e.diskFull = err != nil; e.diskFull {
+		e.scan, e.claimMore = true, true
+		e.postpone(diskCheckEvery)
+	}
 }
 
 // watchLog warns once when the write-ahead log has grown, which happens when a process reads for a long time. It also logs when the

@@ -36,7 +36,7 @@ func (e *Engine) reportLiveness(ctx context.Context, stopping bool) {
 		}
 	}
 	l.reportedAt, l.draining = at, stopping
-	report := jobs.Liveness{Running: len(e.running) - e.waiting(), Draining: stopping}
+	report := jobs.Liveness{Running: e.used(), Draining: stopping}
 	if p := guard.Call(func() { e.o.Liveness(report) }); p != nil {
 		e.log.Error("the function Liveness does not return", guard.LogArgs(p)...)
 	}

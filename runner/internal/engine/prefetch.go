@@ -163,13 +163,6 @@ func (e *Engine) releaseAt() (first time.Time) {
 	return first
 }
 
-// waiting returns the number of tasks that wait for a slot.
-func (e *Engine) waiting() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.prefetched)
-}
-
 // queue adds an attempt to those that wait. Claims take from the queues in turn,
 // and each place stays with its queue: the attempt takes the place of the first
 // task of its queue that it comes before, and the later ones move on by one. The

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -18,12 +20,13 @@ import (
 // the function soon reaches the step that is not complete, and continues there. Step finds a stored step by its name, not by its
 // position. So an attempt may have other steps than the attempt before it, for example after the error of a step.
 
-// steps has the steps of a task that the current attempt has read from the database or stored there.
+// steps has the steps and sleeps of a task that the current attempt has read from the database or stored there.
 type steps struct {
 	mu     sync.Mutex
-	known  *lifecycle.Steps // steps in the database; nil until the first step of the attempt reads them
-	stale  bool             // whether the next Step must read the steps again, because a transaction may have changed them
-	asleep error            // error that the function has to return after a sleep has begun; nil before that
+	stored map[string]jobs.Step // steps in the database, by name; nil until the first step of the attempt reads them
+	passed map[string]bool      // names that the current attempt has used
+	stale  bool                 // whether the next Step must read the steps again, because a transaction may have changed them
+	asleep error                // error that the function has to return after a sleep has begun; nil before that
 }
 
 // InAttempt reports whether ctx is the context of an attempt.
@@ -61,7 +64,7 @@ func Step(ctx context.Context, tx *sql.Tx, name string, do func(context.Context)
 		}
 	}
 	if tx == nil {
-		s.known.Pass(name)
+		s.passed[name] = true
 	}
 	return step.Value, nil
 }
@@ -95,7 +98,7 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 		s.asleep = jobs.Snooze(left)
 		return s.asleep
 	}
-	s.known.Pass(name)
+	s.passed[name] = true
 	return nil
 }
 
@@ -104,7 +107,8 @@ func errConcurrent(name string) error {
 	return fmt.Errorf("%w: %q began before another step ended: steps cannot be nested or concurrent", jobs.ErrStep, name)
 }
 
-// storedStep returns the stored record of a step or sleep. It returns false if the step is new.
+// storedStep returns the stored record of a step or sleep. It returns false if the step is new. A name that the current attempt has used
+// already is an error, even if a transaction has stored the step.
 func (a *attempt) storedStep(ctx context.Context, tx *sql.Tx, name string, sleep bool) (jobs.Step, bool, error) {
 	s := &a.steps
 	switch {
@@ -112,12 +116,32 @@ func (a *attempt) storedStep(ctx context.Context, tx *sql.Tx, name string, sleep
 		return jobs.Step{}, false, s.asleep
 	case ctx.Err() != nil:
 		return jobs.Step{}, false, context.Cause(ctx)
-	case tx != nil || s.known == nil || s.stale:
+	case tx != nil || s.stored == nil || s.stale:
 		if err := a.readSteps(ctx, tx); err != nil {
 			return jobs.Step{}, false, err
 		}
 	}
-	return s.known.Stored(name, sleep)
+	step, ok := s.stored[name]
+	var err error
+	switch {
+	case name == "" || len(name) > taskspec.MaxText || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		err = fmt.Errorf("%w: invalid name %q; use 1 to %d bytes of UTF-8 without control characters", jobs.ErrStep, name, taskspec.MaxText)
+	case s.passed[name] || ok && step.GenerationID == a.task.GenerationID:
+		err = fmt.Errorf("%w: %s %q comes twice: each needs a name of its own", jobs.ErrStep, kindOfStep(step.Slept()), name)
+	case ok && step.Slept() != sleep:
+		err = fmt.Errorf("%w: %q is a %s, and was a %s in an earlier attempt: use another name", jobs.ErrStep, name, kindOfStep(sleep),
+			kindOfStep(step.Slept()))
+	case !ok && len(s.stored) >= taskspec.MaxSteps:
+		err = fmt.Errorf("%w: %q is one too many: at most %d in a task", jobs.ErrStep, name, taskspec.MaxSteps)
+	}
+	return step, ok, err
+}
+
+func kindOfStep(sleep bool) string {
+	if sleep {
+		return "sleep"
+	}
+	return "step"
 }
 
 // readSteps reads the stored steps of the task, in the transaction tx if there is one.
@@ -132,10 +156,12 @@ func (a *attempt) readSteps(ctx context.Context, tx *sql.Tx) (err error) {
 		return err
 	}
 	s := &a.steps
-	if s.stale = tx != nil; s.known == nil {
-		s.known = lifecycle.NewSteps(stored, a.task.GenerationID)
-	} else {
-		s.known.Reload(stored)
+	if s.stale = tx != nil; s.passed == nil {
+		s.passed = map[string]bool{}
+	}
+	s.stored = make(map[string]jobs.Step, len(stored))
+	for _, step := range stored {
+		s.stored[step.Name] = step
 	}
 	return nil
 }
@@ -147,7 +173,7 @@ const storeWait = time.Second
 // storeStep stores a new step.
 func (a *attempt) storeStep(ctx context.Context, tx *sql.Tx, step jobs.Step) (err error) {
 	s := &a.steps
-	seq := s.known.Len() + 1
+	seq := len(s.stored) + 1
 	if tx == nil {
 		err = a.e.worker.AddStep(ctx, a.claim, seq, step)
 	} else {
@@ -157,7 +183,7 @@ func (a *attempt) storeStep(ctx context.Context, tx *sql.Tx, step jobs.Step) (er
 		a.stopIfLost(err)
 		return err
 	}
-	s.known.Store(step)
+	s.stored[step.Name] = step
 	return nil
 }
 

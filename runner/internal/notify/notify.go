@@ -21,14 +21,14 @@ import (
 // Notifier passes notices of changes to subscribers. Its methods are safe for use by many goroutines.
 type Notifier struct {
 	watch   func(ctx context.Context, brief bool, changed func(forWorkers bool)) error
-	setSlow func(slow bool) // sets the interval of the watch; nil if the interval is fixed
+	setSlow func(slow bool) // sets the interval of the watch
 
-	brief        atomic.Bool  // whether the next watch must be one that starts and ends quickly (see New)
-	all          atomic.Int64 // number of subscribers to all changes; if it is 0, which is usual, TasksEnded returns at once
+	brief        atomic.Bool // whether the next watch must be one that starts and ends quickly (see New)
 	watchStopped sync.WaitGroup
 
 	mu          sync.Mutex
 	busy        bool                   // whether the worker of this process has no free slot
+	slow        bool                   // last argument of setSlow
 	subscribers map[chan struct{}]bool // the value is true if the channel gets all changes, and not only those that matter to workers
 	stop        context.CancelFunc     // function that ends the watch; nil while no watch runs
 	closed      bool                   // whether Close was called, after which no watch starts
@@ -36,7 +36,7 @@ type Notifier struct {
 
 // New returns a Notifier. The function "watch" starts a watch of the database and returns. The watch calls the function "changed" after
 // each commit, until ctx ends. If the parameter "brief" is true, the watch is needed only for a short time, so it should cost little to
-// start and to end. The function setSlow makes the watch check less often, and may be nil.
+// start and to end. The function setSlow makes the watch check less often.
 func New(watch func(ctx context.Context, brief bool, changed func(forWorkers bool)) error, setSlow func(slow bool)) *Notifier {
 	return &Notifier{watch: watch, setSlow: setSlow, subscribers: map[chan struct{}]bool{}}
 }
@@ -60,10 +60,7 @@ func (n *Notifier) add(ctx context.Context, all bool) (notices <-chan struct{}, 
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.subscribers[c] = all
-	if all {
-		n.all.Add(1)
-		n.setPace()
-	}
+	n.setPace()
 	if n.stop == nil && !n.closed {
 		n.start(context.WithoutCancel(ctx))
 	}
@@ -71,10 +68,7 @@ func (n *Notifier) add(ctx context.Context, all bool) (notices <-chan struct{}, 
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		delete(n.subscribers, c)
-		if all {
-			n.all.Add(-1)
-			n.setPace()
-		}
+		n.setPace()
 	}
 }
 
@@ -83,26 +77,25 @@ func (n *Notifier) add(ctx context.Context, all bool) (notices <-chan struct{}, 
 func (n *Notifier) SetBusy(busy bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.busy != busy {
-		n.busy = busy
-		n.setPace()
-	}
+	n.busy = busy
+	n.setPace()
 }
 
 // setPace makes the watch check less often while no subscriber needs each notice immediately. The caller holds the mutex.
 func (n *Notifier) setPace() {
-	if n.setSlow != nil {
-		n.setSlow(n.busy && n.all.Load() == 0)
+	slow := n.busy
+	for _, all := range n.subscribers {
+		slow = slow && !all
+	}
+	if slow != n.slow {
+		n.slow = slow
+		n.setSlow(slow)
 	}
 }
 
 // TasksEnded notifies the subscribers to all changes at once, without the watch.
 // Call it when this process has written the outcomes of tasks.
-func (n *Notifier) TasksEnded() {
-	if n.all.Load() > 0 {
-		n.changed(false)
-	}
-}
+func (n *Notifier) TasksEnded() { n.changed(false) }
 
 // Notify notifies all subscribers. Call it when this process has changed something.
 func (n *Notifier) Notify() { n.changed(true) }

@@ -34,7 +34,7 @@ func TestPollingIsSlowWhileNoSubscriberIsUrgent(t *testing.T) {
 
 func TestNoWatchStartsAfterClose(t *testing.T) {
 	watches := 0
-	n := New(func(context.Context, bool, func(bool)) error { watches++; return nil }, nil)
+	n := New(func(context.Context, bool, func(bool)) error { watches++; return nil }, func(bool) {})
 	n.Close()
 
 	_, stop := n.Subscribe(t.Context())
