@@ -146,22 +146,3 @@ func (p Part) statement(template *statement, f jobs.Filter) (*statement, []any) 
 	}
 	return template.With(sqltext.Parts{"where": c.template(), "by": by, "direction": direction, "order": order}), c.args
 }
-
-// RecentNames are the queue, the job, the label, the lane and the metadata of a task.
-type RecentNames struct {
-	Queue    string `db:"queue"`
-	Job      string `db:"job"`
-	Label    string `db:"label"`
-	Lane     string `db:"lane"`
-	Metadata string `db:"metadata"` // JSON object; empty if there is none
-}
-
-// recentNames reads the names that the newest tasks use, at the end of the table. [1] is the number of these tasks.
-var recentNames = query(`SELECT DISTINCT queue, job, coalesce(label, '') AS label, coalesce(lane, '') AS lane,
-	coalesce(options ->> 'metadata', '') AS metadata
-FROM (SELECT queue, job, label, lane, options FROM {tasks} ORDER BY id DESC LIMIT 0 + ?) AS recent`)
-
-// RecentNames returns the names that the newest tasks use, without duplicates. It looks at no more tasks than the parameter "look" says.
-func (d *DB) RecentNames(ctx context.Context, look int) ([]RecentNames, error) {
-	return readRows[RecentNames](ctx, d, recentNames, look)
-}

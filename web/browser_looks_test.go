@@ -206,5 +206,5 @@ func TestThePagesSayWhatTheyCount(t *testing.T) {
 	testkit.Contains(t, s.page("/jobs?label=nightly"), "Duration p95", `<a href="/tasks" aria-current="page">Tasks</a>`)
 	page := s.page("/tasks?q=state:faild")
 	testkit.Equal(t, "number of proposals", strings.Count(strings.ToLower(page), "did you mean"), 1)
-	testkit.Contains(t, page, "unknown state &#34;faild&#34;</p>", "Did you mean <a")
+	testkit.Contains(t, page, "unknown state &#34;faild&#34;; did you mean failed?</p>")
 }

@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 
@@ -14,30 +13,6 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
-
-func TestTheSearchOfEveryPageCompletesWords(t *testing.T) {
-	t.Parallel()
-	r := open(t)
-	shell(t, r, "exit 1", jobs.Queue("media"), jobs.Label("night run"))
-	runnerkit.Drain(t, r)
-	b := browse(t, serve(t, r, webOptions))
-	for _, path := range []string{"/", "/tasks/1", "/schedules", "/workers", "/jobs?label=night%20run", "/tasks"} {
-		b.open(path)
-		b.run(chromedp.WaitVisible(".tools"), chromedp.Click("input[name=q]"))
-		offers := func(words ...string) {
-			t.Helper()
-			for _, word := range words {
-				b.until(path+" offers "+word, fmt.Sprintf("[...document.activeElement.list.options].some(o => o.value === %q)", word))
-			}
-		}
-		offers("state:failed", "queue:media", `label:"night run"`, "meta:")
-		b.run(chromedp.SendKeys("input[name=q]", "state:failed qu"))
-		offers("state:failed queue:media", `state:failed label:"night run"`)
-	}
-	before := strings.Count(strings.Join(b.seen(), "\n"), "/words")
-	// The page /tasks contains the words that the search field offers. Each of the other 5 pages requests them once.
-	testkit.Equal(t, "requests for words", before, 5)
-}
 
 // timezoneOverride sets the zone of the browser.
 var timezoneOverride = cdp.Command[map[string]any, cdp.Empty]{Method: "Emulation.setTimezoneOverride"}

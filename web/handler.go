@@ -61,7 +61,6 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/search"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -106,7 +105,6 @@ type handler struct {
 	trends     cache[[]admin.TimeBucket] // by name of the range
 	workerRuns cache[workerRuns]         // by name of the span
 	counts     cache[[]runner.Queue]
-	known      cache[search.Names]
 	clicks     cache[string]  // what the last runs of schedules did, by name
 	asked      cache[[]int64] // ids of the tasks that a question has named
 }
@@ -153,7 +151,6 @@ func (h *handler) routes() {
 	h.mux.HandleFunc("GET /schedules/{name}", h.page(h.schedule))
 	h.mux.HandleFunc("GET /jobs", h.page(h.job))
 	h.mux.HandleFunc("GET /zone", h.chooseZone)
-	h.mux.HandleFunc("GET /words", h.words)
 	h.mux.HandleFunc("POST /actions/{name}", h.action)
 	h.mux.HandleFunc("GET /ask", h.action)
 	h.mux.HandleFunc("GET /api/v1/tasks", h.apiList)

@@ -109,3 +109,19 @@ func (h *handler) jump(list http.HandlerFunc) http.HandlerFunc {
 		http.Redirect(w, req, fmt.Sprintf("%s/tasks/%d", h.base, id), http.StatusSeeOther)
 	}
 }
+
+// searchTerm is a part of the present search, and the URL of the search without it.
+type searchTerm struct{ Text, Without string }
+
+// searchTerms returns the parts of a search.
+func (p page) searchTerms(terms []search.Term) (list []searchTerm) {
+	for i, t := range terms {
+		rest := append(append([]search.Term(nil), terms[:i]...), terms[i+1:]...)
+		link := p.Base + "/tasks"
+		if len(rest) > 0 {
+			link = p.search(rest...)
+		}
+		list = append(list, searchTerm{t.String(), link})
+	}
+	return list
+}

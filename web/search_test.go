@@ -11,19 +11,6 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestTheSearchFieldOffersTheNamesOfTheDatabase(t *testing.T) {
-	r := open(t)
-	shell(t, r, "true", jobs.Queue("media"), jobs.Label("night run"), jobs.Lane("disk"))
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "backup", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
-		t.Fatal(err)
-	}
-	page := serve(t, r, webOptions).page("/tasks")
-	testkit.Contains(t, page, `list="words"`, `<option value="state:failed">`, `<option value="queue:media">`,
-		`<option value="job:command">`,
-		`<option value="label:&#34;night run&#34;">`, `<option value="lane:disk">`, `<option value="schedule:backup">`,
-		`<option value="since:1d">`, `<option value="meta:">`, "How to search")
-}
-
 func TestEachPartOfASearchCanBeRemoved(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, webOptions)
@@ -34,20 +21,6 @@ func TestEachPartOfASearchCanBeRemoved(t *testing.T) {
 		`href="/tasks?q=state%3Afailed%20queue%3Amedia"><span class="hidden">Remove </span>&#34;no space&#34; `)
 	testkit.Contains(t, s.page("/tasks?q=state:failed"), `href="/tasks"><span class="hidden">Remove </span>state:failed `)
 	testkit.ContainsNone(t, s.page("/tasks"), `class="terms"`)
-}
-
-func TestThePageOffersTheSearchThatTheUserMeant(t *testing.T) {
-	r := open(t)
-	shell(t, r, "true", jobs.Queue("media"))
-	s := serve(t, r, webOptions)
-	for query, want := range map[string]string{"stat:faild": "state:failed", "state:pendign": "state:pending", "queue:meda": "queue:media",
-		"job:comand": "job:command", "quue:media": "queue:media"} {
-		link := `Did you mean <a href="/tasks?q=` + strings.Replace(want, ":", "%3A", 1) + `">` + want + "</a>?"
-		testkit.Contains(t, s.page("/tasks?q="+query), link)
-	}
-	for _, query := range []string{"queue:media", "queue:reports", "state:failed", "color:red", ""} {
-		testkit.ContainsNone(t, s.page("/tasks?q="+query), "Did you mean")
-	}
 }
 
 // TestASearchSaysAtHowManyTasksItHasLooked makes searches that look at two tasks only, and follows their links to searches that look at 20.

@@ -30,10 +30,7 @@ const (
 type tasksView struct {
 	page
 	Query      string
-	QueryError string   // error in the query; the page then lists no tasks
-	DidYouMean string   // query that the user probably meant; empty if there is none
-	Corrected  string   // URL of the query in DidYouMean
-	Words      []string // terms that the search field offers
+	QueryError string // error in the query; the page then lists no tasks
 	Terms      []searchTerm
 	Cause      string // cause of the failed tasks that the list shows; empty if the search has no cause
 	NoTask     string // id that the user has searched for, although there is no such task
@@ -96,20 +93,12 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	if id := idIn(query); id > 0 {
 		v.NoTask = strconv.FormatInt(id, 10)
 	}
-	var err error
-	if v.Words, err = h.termsOffered(ctx); err != nil {
-		return "", nil, err
-	}
 	found, err := h.parse(ctx, query, v.Now)
 	terms, filter := found.terms, found.filter
 	v.Terms, v.Cause = v.searchTerms(terms), found.causeText()
 	if err != nil {
 		v.QueryError = humanize.Safe(err.Error())
-		err = h.didYouMean(ctx, v, query)
-		if v.DidYouMean != "" { // the page shows the suggestion as a link, so the error need not name it
-			v.QueryError, _, _ = strings.Cut(v.QueryError, "; did you mean ")
-		}
-		return "tasks", v, err
+		return "tasks", v, nil
 	}
 	others := slices.DeleteFunc(slices.Clone(terms), func(t search.Term) bool { return t.Key == search.KeyState })
 	if err := h.tabs(ctx, v, others, filter); err != nil {
@@ -132,11 +121,6 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 		row.Link = v.taskLink(t.ID, t.State, terms)
 		v.Rows = append(v.Rows, row)
 	}
-	if len(tasks) == 0 && v.Groups == nil {
-		if err := h.didYouMean(ctx, v, query); err != nil {
-			return "", nil, err
-		}
-	}
 	if len(tasks) == 0 && len(others) < len(terms) {
 		v.AnyState = v.Base + "/tasks?q=" + escaped(search.JoinTerms(others))
 	}
@@ -157,14 +141,6 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 		}
 	}
 	return "tasks", v, nil
-}
-
-// didYouMean sets the search that the user probably meant.
-func (h *handler) didYouMean(ctx context.Context, v *tasksView, query string) (err error) {
-	if v.DidYouMean, err = h.correct(ctx, query); v.DidYouMean != "" {
-		v.Corrected = v.Base + "/tasks?q=" + escaped(v.DidYouMean)
-	}
-	return err
 }
 
 // count returns the number of tasks of a filter on all pages. It returns -1 if counting takes too long.

@@ -59,15 +59,6 @@ var lists = group{
 			}
 		}
 	},
-	"recent names are those of the newest tasks": func(s *store) {
-		s.insert(commandSpec(jobs.Label("old")))
-		s.insert(commandSpec(jobs.Queue("q"), jobs.Label("l")), functionSpec("f", jobs.Lane("x")))
-		got := must(s.RecentNames(s.Context(), 2))(s)
-		slices.SortFunc(got, func(a, b db.RecentNames) int { return strings.Compare(a.Job, b.Job) })
-		if len(got) != 2 || got[0].Queue != "q" || got[0].Label != "l" || got[1].Job != "f" || got[1].Lane != "x" {
-			s.Errorf("got %+v, want the names of the last two tasks", got)
-		}
-	},
 	"the last line of a failed command is stored with its task and its attempt, and a search finds it": func(s *store) {
 		w, claimed := s.runningTask()
 		s.finish(w, claimed, lifecycle.Outcome{Reason: jobs.ReasonExit, Error: "exit status 1", ErrorLine: "cp: no space left on device"})

@@ -72,7 +72,8 @@ func splitTerms(text string) ([]Term, error) {
 		}
 		rest = after
 		switch {
-		case colon >= 0 && colon == len(word)-1 && !slices.Contains(termKeys, nearest(word[:colon], termKeys)):
+		case colon >= 0 && colon == len(word)-1 && !slices.Contains(termKeys, word[:colon]) &&
+			humanize.Nearest(word[:colon], termKeys) == "":
 			terms = addText(terms, word) // the word is part of a text, like "fatal:" in "fatal: no route"
 		case colon >= 0:
 			terms = append(terms, Term{word[:colon], word[colon+1:]})

@@ -7,9 +7,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
-	"example.com/runner/internal/search"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -89,16 +87,12 @@ func pauseText(pause runner.Pause, pending int, now time.Time) string {
 // WarnUnknown warns of queues and jobs in a filter that are probably mistyped: they have no tasks, and no schedule or worker names them.
 // Without the warning, a script could conclude from "no tasks" that all tasks are done.
 func WarnUnknown(ctx context.Context, r *runner.Runner, p *term.Printer, f jobs.Filter) error {
-	queues, err := r.Queues(ctx)
+	queues, jobNames, err := knownNames(ctx, r)
 	if err != nil {
 		return err
 	}
-	known, err := present.ReadNames(ctx, r, queues)
-	if err != nil {
-		return err
-	}
-	warn := func(kind, name string, filter jobs.Filter) error {
-		if slices.Contains(known[kind], name) {
+	warn := func(kind, name string, known []string, filter jobs.Filter) error {
+		if slices.Contains(known, name) {
 			return nil
 		}
 		n, err := admin.Store(r).CountUpTo(ctx, filter, 1)
@@ -106,21 +100,52 @@ func WarnUnknown(ctx context.Context, r *runner.Runner, p *term.Printer, f jobs.
 			return err
 		}
 		similar := ""
-		if near := humanize.Nearest(name, known[kind]); near != "" {
+		if near := humanize.Nearest(name, known); near != "" {
 			similar = "; did you mean " + near + "?"
 		}
 		p.Say("%s %s has no tasks, and no worker or schedule names it%s", kind, name, similar)
 		return nil
 	}
 	for _, name := range f.Queues {
-		if err := warn(search.KeyQueue, name, jobs.Filter{Queues: []string{name}}); err != nil {
+		if err := warn("queue", name, queues, jobs.Filter{Queues: []string{name}}); err != nil {
 			return err
 		}
 	}
 	for _, name := range f.Jobs {
-		if err := warn(search.KeyJob, name, jobs.Filter{Jobs: []string{name}}); err != nil {
+		if err := warn("job", name, jobNames, jobs.Filter{Jobs: []string{name}}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// knownNames returns the queues that have tasks, and the queues and jobs that
+// workers and schedules name.
+func knownNames(ctx context.Context, r *runner.Runner) (queues, jobNames []string, err error) {
+	counted, err := r.Queues(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	workers, err := r.Workers(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	schedules, err := r.Schedules(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, q := range counted {
+		queues = append(queues, q.Queue)
+	}
+	jobNames = append(jobNames, jobs.CommandJob)
+	for _, w := range workers {
+		jobNames = append(jobNames, w.Jobs...)
+		for _, q := range w.Queues {
+			queues = append(queues, q.Queue)
+		}
+	}
+	for _, s := range schedules {
+		queues, jobNames = append(queues, s.Spec.Queue), append(jobNames, s.Spec.Job)
+	}
+	return queues, jobNames, nil
 }

@@ -327,16 +327,7 @@ const count = () => {
 	$$('#selection button').forEach(button => { button.disabled = !can.includes(button.dataset.verb) })
 	$('#all').checked = n > 0 && n === boxes().length
 }
-// complete lets the list of a search field complete its last word.
-const complete = field => {
-	const head = field.value.replace(/(?:"[^"]*"?|[^\s"])*$/, '')
-	for (const option of field.list.options) {
-		option.dataset.word ??= option.value
-		option.value = head + option.dataset.word
-	}
-}
 document.addEventListener('input', event => {
-	if (event.target.list?.id === 'words') complete(event.target)
 	const form = event.target.closest('.find')
 	clearTimeout(finding)
 	if (form) finding = setTimeout(find, 300, form)
@@ -405,14 +396,9 @@ if (zone && $('#local') && !$$('.zone a').some(link => link.textContent === zone
 	$('#local').title = zone
 	$('#local').hidden = false
 }
-document.addEventListener('focusin', async event => {
+document.addEventListener('focusin', event => {
 	const list = event.target.list
-	if (!list || list.options.length) return
-	if (list.id === 'zones') list.append(...Intl.supportedValuesOf('timeZone').map(name => new Option(name)))
-	else try {
-		const [answer, text] = await load(base + '/words', { headers: part })
-		if (answer.ok) { list.innerHTML = text; complete(event.target) }
-	} catch {}
+	if (list && !list.options.length) list.append(...Intl.supportedValuesOf('timeZone').map(name => new Option(name)))
 })
 
 // A drawing of dependencies begins at the task of the page.
