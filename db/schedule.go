@@ -157,7 +157,6 @@ type scheduleRow struct {
 	Jitter        number `db:"jitter"`
 	AlertAfter    number `db:"alert_after"`
 	AlertedAt     number `db:"alerted_at"`
-	SlowTaskID    number `db:"slow_task_id"`
 	KeptSuccess   number `db:"kept_success"`
 	LastSuccess   number `db:"last_success"`
 	KeptState     text   `db:"kept_state"`
@@ -192,7 +191,6 @@ func (r *scheduleRow) schedule() (jobs.Schedule, error) {
 		CatchUpWindow: r.CatchUpWindow.duration(), Jitter: r.Jitter.duration(), PausedAt: r.PausedAt.time(), PausedBy: string(r.PausedBy),
 		NextAt: r.NextAt.time(), LastAt: r.LastAt.time(), LastTaskID: int64(r.LastTaskID), LastState: jobs.State(r.LastState),
 		AlertAfter: r.AlertAfter.duration(), AlertedAt: r.AlertedAt.time(), OnTick: onTick, LastSuccess: r.LastSuccess.time(),
-		LastStart:    r.LastStarted.time(),
 		LastDuration: lasted, Skipped: r.Skipped, CreatedAt: r.CreatedAt.time(), UpdatedAt: r.UpdatedAt.time()}, nil
 }
 
@@ -213,13 +211,7 @@ func (d *DB) Schedules(ctx context.Context) ([]jobs.Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]jobs.Schedule, len(rows))
-	for i := range rows {
-		if list[i], err = d.withUsual(ctx, &rows[i]); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
+	return schedulesOf(rows)
 }
 
 // Runs returns the ids of the last n tasks of a schedule, newest first.

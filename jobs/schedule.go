@@ -16,9 +16,9 @@ type Schedule struct {
 	CatchUp       CatchUp       // default CatchUpOne
 	CatchUpWindow time.Duration // with CatchUpAll: the greatest age of a missed tick that still gets a task; default 24 h
 	Jitter        time.Duration // greatest delay of a task after its tick; default 0
-	// AlertAfter is the longest time that may pass without a completed task of the schedule. The schedule has a problem if more time
-	// passes, or if a task runs for much longer than usual. A worker then runs the command OnFailure of the task. With 0 there are no
-	// alerts.
+	// AlertAfter is the longest time that may pass without a completed task of
+	// the schedule. If more time passes, the schedule has a problem, and a worker
+	// runs the command OnFailure of the task. With 0 there are no alerts.
 	AlertAfter time.Duration
 	// OnTick reports whether a function of a program makes the Spec of each tick; see Runner.OnTick of package runner. Workers without the
 	// function leave the ticks to workers that have it.
@@ -32,11 +32,9 @@ type Schedule struct {
 	LastTaskID   int64     // id of the last task, which may have been deleted since
 	LastState    State
 	LastDuration time.Duration
-	LastStart    time.Time     // start of the last attempt of the last task
-	LastSuccess  time.Time     // end of the last task that completed; zero if no task has, or if AlertAfter is 0
-	Usual        time.Duration // 95th percentile of the durations of at least 20 recent tasks; 0 unless the last task is running
-	AlertedAt    time.Time     // time of the last alert
-	Skipped      int64         // ticks skipped because an earlier task was unfinished
+	LastSuccess  time.Time // end of the last task that completed; zero if no task has, or if AlertAfter is 0
+	AlertedAt    time.Time // time of the last alert
+	Skipped      int64     // ticks skipped because an earlier task was unfinished
 	CreatedAt    time.Time
 	UpdatedAt    time.Time // time of the last change of the definition, or of the last pause or resume
 }

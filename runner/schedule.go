@@ -152,7 +152,7 @@ func redefined(old, s jobs.Schedule) jobs.Schedule {
 	}
 	s.PausedAt, s.PausedBy, s.NextAt, s.Skipped, s.CreatedAt = old.PausedAt, old.PausedBy, next, old.Skipped, old.CreatedAt
 	s.LastAt, s.LastTaskID, s.LastState, s.LastDuration = old.LastAt, old.LastTaskID, old.LastState, old.LastDuration
-	s.LastStart, s.LastSuccess, s.Usual, s.AlertedAt = old.LastStart, old.LastSuccess, old.Usual, old.AlertedAt
+	s.LastSuccess, s.AlertedAt = old.LastSuccess, old.AlertedAt
 	return s
 }
 

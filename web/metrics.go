@@ -177,12 +177,10 @@ func (c *collection) schedules(schedules []jobs.Schedule) {
 	skipped := c.counter("runner_schedule_skipped_total", "Ticks skipped because an earlier task was unfinished.")
 	next := c.gauge("runner_schedule_next_timestamp_seconds", "Next tick of the schedule; missing while the schedule is paused.")
 	late := c.gauge("runner_schedule_late", "1 if no task of the schedule has completed for longer than its --alert-after.")
-	slow := c.gauge("runner_schedule_slow", "1 if the task of the schedule runs for more than twice the usual time.")
 	for _, s := range schedules {
 		if _, is := lifecycle.Late(&s, c.at); s.AlertAfter > 0 {
 			late.add(oneIf(is), "schedule", s.Name)
 		}
-		slow.add(oneIf(lifecycle.Slow(&s, c.at)), "schedule", s.Name)
 		skipped.add(float64(s.Skipped), "schedule", s.Name)
 		if !s.NextAt.IsZero() {
 			next.add(float64(s.NextAt.UnixMilli())/1000, "schedule", s.Name)

@@ -77,7 +77,6 @@ func TestMetrics(t *testing.T) {
 		{0, "runner_slots", []string{"state=busy"}},
 		{0, "runner_schedule_skipped_total", []string{"schedule=nightly"}},
 		{0, "runner_schedule_late", []string{"schedule=nightly"}},
-		{0, "runner_schedule_slow", []string{"schedule=nightly"}},
 		{1, "runner_build_info", []string{"version=0.1.0"}},
 		{0, "runner_fenced_total", nil},
 	} {

@@ -284,7 +284,7 @@ func (v *overviewView) problem(p present.Problem) problemView {
 		view.Link = v.Find(search.KeyState, string(jobs.Pending), search.KeyQueue, p.About)
 	case "lost_worker":
 		view.Link = v.Find(search.KeyState, string(jobs.Running), search.KeyWorker, p.About)
-	case "schedule_failed", "schedule_skips", "schedule_late", "schedule_slow", "schedule_waits":
+	case "schedule_failed", "schedule_skips", "schedule_late", "schedule_waits":
 		view.Link = v.Base + "/schedules/" + url.PathEscape(p.About)
 	}
 	return view

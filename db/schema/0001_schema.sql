@@ -283,7 +283,6 @@ CREATE TABLE {schedules} (
   boots           TEXT,                                      -- of @reboot: a JSON array of the ids of boots that have had their tick or need none
   alert_after     INTEGER CHECK (alert_after > 0),           -- longest time without a completed task; NULL: no alerts
   alerted_at      INTEGER,
-  slow_task_id    INTEGER,                                   -- the last task that raised an alert because it ran for too long
   kept_success    INTEGER,                                   -- the end of the last completed task that has been deleted
   CHECK (paused_at IS NULL OR next_at IS NULL)
 ) STRICT;

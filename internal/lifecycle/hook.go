@@ -80,7 +80,7 @@ func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []
 // hookFlags maps an event to the flag that sets its hook.
 var hookFlags = map[string]string{taskspec.EventFailed: "on-failure", taskspec.EventCompleted: "on-success",
 	taskspec.EventOutput: "on-output", taskspec.EventRecovered: "on-recovery",
-	taskspec.EventLate: "on-failure", taskspec.EventSlow: "on-failure"}
+	taskspec.EventLate: "on-failure"}
 
 // HookSpec returns the task that runs a hook. The parameter t is the task that has ended, o is the outcome of its last attempt, and c is
 // its new state and error. The parameter "output" has the last lines that the task printed. The hook gets the metadata of the task that has
@@ -147,12 +147,9 @@ func eventTitle(event string, t *jobs.Task, text, last string) string {
 	if name := cmp.Or(t.Label, t.Schedule); name != "" {
 		title += " (" + name + ")"
 	}
-	if event == taskspec.EventLate {
-		title = "schedule " + t.Schedule
-	}
 	switch event {
-	case taskspec.EventLate, taskspec.EventSlow:
-		title += " is " + event
+	case taskspec.EventLate:
+		title = "schedule " + t.Schedule + " is late"
 	case taskspec.EventOutput:
 		title += " printed output"
 	default:

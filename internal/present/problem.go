@@ -161,10 +161,6 @@ func (f *finder) schedule(s jobs.Schedule) {
 	case overdue && len(f.ready) > 0:
 		f.add("schedule_waits", s.Name, show, "schedule %s was due %s ago and has not ticked", s.Name, f.ago(s.NextAt))
 	}
-	if lifecycle.Slow(&s, f.now) {
-		f.add("schedule_slow", s.Name, task, "task %d of schedule %s has run for %s; 95%% of its tasks take at most %s", s.LastTaskID,
-			s.Name, f.ago(s.LastStart), timetext.WriteDuration(s.Usual))
-	}
 	switch {
 	case s.LastState == jobs.Failed:
 		f.add("schedule_failed", s.Name, show, "the last task of schedule %s failed, due %s ago", s.Name, f.ago(s.LastAt))

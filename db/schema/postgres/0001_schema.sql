@@ -247,7 +247,6 @@ CREATE TABLE schedules (
   boots           TEXT,
   alert_after     BIGINT CHECK (alert_after > 0),
   alerted_at      BIGINT,
-  slow_task_id    BIGINT,
   kept_success    BIGINT,
   CHECK (paused_at IS NULL OR next_at IS NULL)
 );

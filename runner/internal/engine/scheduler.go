@@ -115,8 +115,8 @@ func (e *Engine) alert(ctx context.Context) {
 	if err != nil {
 		e.log.Warn("cannot check the alerts of schedules, will try again", "err", err)
 	}
-	for _, a := range alerts {
-		e.log.Warn("alert", "schedule", a.Schedule.Name, "event", a.Event, "task", a.Schedule.LastTaskID)
+	for _, s := range alerts {
+		e.log.Warn("schedule is late", "schedule", s.Name, "task", s.LastTaskID)
 	}
 	if len(alerts) > 0 {
 		e.o.Notifier.Notify()
