@@ -39,75 +39,48 @@ func (d *DB) History(ctx context.Context, since time.Time) ([]HistoryPoint, erro
 	return list, err
 }
 
-// Times are the sorted waits and durations of the last attempts of tasks.
-type Times struct{ Waits, Runs []time.Duration }
-
-// Rank returns the given percentile of sorted values: the value at the nearest rank. It returns 0 if there are no values.
-func Rank(sorted []time.Duration, percent int) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[max((len(sorted)*percent+99)/100-1, 0)]
-}
-
-// sample is the wait and the duration of the last attempt of one task.
-type sample struct {
-	Step     int    `db:"step"`
-	Wait     number `db:"wait"`
-	Duration number `db:"duration"`
-}
-
-func (t *Times) add(s sample) {
-	t.Waits, t.Runs = append(t.Waits, max(s.Wait.duration(), 0)), append(t.Runs, s.Duration.duration())
-}
-
-func (t *Times) sort() {
-	slices.Sort(t.Waits)
-	slices.Sort(t.Runs)
-}
-
 // selectThroughput returns the numbers of ended tasks by state, for each period of [2] seconds since second [1].
 var selectThroughput = query(`SELECT state, (minute * 60 - ?1) / ?2 AS step, sum(n) AS n FROM {counters} WHERE minute * 60 >= ?1
 	GROUP BY 1, 2
 UNION ALL SELECT state, (hour * 3600 - ?1) / ?2, sum(n) FROM {counter_hours} WHERE hour * 3600 >= ?1 GROUP BY 1, 2`)
 
-// selectSamples divides the time since [1] into [3] periods of [2] milliseconds. It lists the waits and durations of at most [4] tasks
-// that ended in each period.
-var selectSamples = query(`{samples}`)
+// selectTimes lists how long the last [2] tasks that ended since [1] waited and ran in their last attempt. Index: tasks_finished, from its
+// end.
+var selectTimes = query(`SELECT started_at - run_at AS wait, finished_at - started_at AS duration
+	FROM (SELECT run_at, started_at, finished_at FROM {tasks}
+	WHERE finished_at >= ? ORDER BY finished_at DESC LIMIT 0 + ?) AS latest WHERE started_at IS NOT NULL`)
 
-// TimeBucket has statistics of the tasks that ended within a period.
-type TimeBucket struct {
-	Ended map[jobs.State]int
-	Times // waits and durations of a sample of these tasks
-}
-
-// Trend divides the time since a given time into n periods of the same length, and returns statistics of the tasks that ended in each
-// period. The waits and durations come from a sample of the tasks in each period, without deleted tasks. The parameter "some" is the
-// greatest size of a sample.
-func (d *DB) Trend(ctx context.Context, since time.Time, length time.Duration, n, some int) ([]TimeBucket, error) {
-	steps := make([]TimeBucket, n)
+// Throughput divides the time since a given time into n periods of the same length, and counts the tasks that ended in each period, also
+// those that were deleted later.
+func (d *DB) Throughput(ctx context.Context, since time.Time, length time.Duration, n int) ([]map[jobs.State]int, error) {
 	type ended struct {
 		State jobs.State `db:"state"`
 		Step  int        `db:"step"`
 		N     int        `db:"n"`
 	}
 	counts, err := readRows[ended](ctx, d, selectThroughput, since.Unix(), int64(length/time.Second))
-	if err != nil {
-		return nil, err
+	steps := make([]map[jobs.State]int, n)
+	for i := range steps {
+		steps[i] = map[jobs.State]int{}
 	}
 	for _, c := range counts {
-		s := &steps[min(max(c.Step, 0), n-1)]
-		if s.Ended == nil {
-			s.Ended = map[jobs.State]int{}
-		}
-		s.Ended[c.State] += c.N
-	}
-	samples, err := readRows[sample](ctx, d, selectSamples, since.UnixMilli(), length.Milliseconds(), n, some)
-	for _, s := range samples {
-		steps[s.Step].add(s)
-	}
-	for i := range steps {
-		steps[i].sort()
+		steps[min(max(c.Step, 0), n-1)][c.State] += c.N
 	}
 	return steps, err
+}
+
+// Times returns how long the last tasks that ended since a given time waited and ran in their last attempts. Both lists are sorted. The
+// parameter "most" is the greatest number of tasks.
+func (d *DB) Times(ctx context.Context, since time.Time, most int) (waits, runs []time.Duration, err error) {
+	type row struct {
+		Wait     number `db:"wait"`
+		Duration number `db:"duration"`
+	}
+	rows, err := readRows[row](ctx, d, selectTimes, since.UnixMilli(), most)
+	for _, r := range rows {
+		waits, runs = append(waits, max(r.Wait.duration(), 0)), append(runs, r.Duration.duration())
+	}
+	slices.Sort(waits)
+	slices.Sort(runs)
+	return waits, runs, err
 }

@@ -223,9 +223,7 @@ var plans = statementtest.Plans{
 	"selectHistory": {Text: selectHistory, Allow: []string{"SCAN counters", "SCAN counter_hours"}},
 	// This statement reads the minutes of two days and the hours of a year.
 	"selectThroughput": {Text: selectThroughput, Allow: []string{"SCAN counters", "SCAN counter_hours", "USE TEMP B-TREE FOR GROUP BY"}},
-	"selectSamples": {Text: selectSamples, By: []string{byID,
-		"ended USING COVERING INDEX tasks_finished (finished_at>? AND finished_at<?)"},
-		Allow: []string{"SCAN stretches", "SCAN CONSTANT ROW"}},
+	"selectTimes":      {Text: selectTimes, By: []string{"INDEX tasks_finished (finished_at>?)"}, Allow: []string{"SCAN latest"}},
 
 	// This statement reads one row from the end of each table.
 	"selectHighestID": {Text: selectHighestID, Allow: []string{"SEARCH tasks", "SEARCH last_ids", "SCAN ids"}},

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/db"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
@@ -97,25 +96,6 @@ func TestTheHistoryRemainsAfterTasksAreDeleted(t *testing.T) {
 		testkit.NoError(f.T, err)
 		testkit.Len(f.T, "tasks", tasks, 0)
 	})
-}
-
-func TestRank(t *testing.T) {
-	var sorted []time.Duration
-	testkit.Equal(t, "rank in an empty list", db.Rank(sorted, 95), 0)
-	for n := 1; n <= 200; n++ {
-		sorted = append(sorted, time.Duration(n))
-		for _, percent := range []int{50, 95} {
-			got, below := db.Rank(sorted, percent), 0
-			for _, d := range sorted {
-				if d <= got {
-					below++
-				}
-			}
-			if below*100 < percent*n || (below-1)*100 >= percent*n {
-				t.Errorf("of 1..%d, %d percent are at most %d", n, percent, got)
-			}
-		}
-	}
 }
 
 func TestTasksAreKeptForAWeekAndFailedOnesForAMonthByDefault(t *testing.T) {

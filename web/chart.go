@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,22 +35,22 @@ type chart struct {
 	Plot      plot
 	Zone      string // time zone of the axis
 	Summary   string
-	Whole     admin.TimeBucket // all bars together
-	Sample    string           // number of tasks from which the percentiles were computed; empty if there are none
-	Steps     []chartRow       // bars with at least one ended task, the latest first
+	Whole     admin.Trend
+	Sample    string     // number of tasks from which the percentiles were computed; empty if there are none
+	Steps     []chartRow // bars with at least one ended task, the latest first
 	Cancelled int
 	Per       string // text that says how long the period of a bar is, such as "per minute"
 }
 
 // chartRow is a row of the table below the chart.
 type chartRow struct {
-	admin.TimeBucket
+	admin.TrendStep
 	Failed     int
 	FailedLink string // URL of the list of the tasks that failed in the period of this row
 	Link       string // URL of the list of all tasks that ended in the period of this row
 }
 
-func newChart(p page, r chartRange, steps []admin.TimeBucket) *chart {
+func newChart(p page, r chartRange, whole admin.Trend) *chart {
 	c := &chart{Range: r.Name, Per: "in " + timetext.WriteDuration(r.length), Zone: p.zoneName(p.Now)}
 	if r.length == time.Minute {
 		c.Per = "per minute"
@@ -57,19 +58,18 @@ func newChart(p page, r chartRange, steps []admin.TimeBucket) *chart {
 	for _, other := range chartRanges {
 		c.Ranges = append(c.Ranges, tab{Name: other.Name, Link: p.Base + "/?range=" + other.Name, Selected: other.Name == r.Name})
 	}
-	for i := len(steps) - 1; i >= 0; i-- {
-		if s := steps[i]; s.Ended[jobs.Completed]+s.Ended[jobs.Failed]+s.Ended[jobs.Cancelled] > 0 {
+	for _, s := range slices.Backward(whole.Steps) {
+		if s.Ended[jobs.Completed]+s.Ended[jobs.Failed]+s.Ended[jobs.Cancelled] > 0 {
 			c.Steps = append(c.Steps, chartRow{s, s.Ended[jobs.Failed], p.endedIn(s.At, r.length, string(jobs.Failed)),
 				p.endedIn(s.At, r.length, "finished")})
 		}
 	}
-	whole := admin.Whole(steps)
 	c.Whole = whole
 	completed, failed := whole.Ended[jobs.Completed], whole.Ended[jobs.Failed]
 	c.Cancelled = whole.Ended[jobs.Cancelled]
 	c.Summary = fmt.Sprintf("%s completed, %s failed, %s cancelled in the last %s", p.Count(completed), p.Count(failed),
 		p.Count(c.Cancelled), r.Name)
-	c.Plot = endedPlot(p, r, steps)
+	c.Plot = endedPlot(p, r, whole.Steps)
 	c.Plot.Label = c.Summary
 	if whole.Sampled > 0 {
 		c.Sample = fmt.Sprintf("n = %s", p.Count(whole.Sampled))
@@ -90,7 +90,7 @@ const (
 // endedPlot draws how many tasks ended in each period. Completed and cancelled
 // tasks share a plot. Failed tasks have a scale of their own, because they are
 // usually few.
-func endedPlot(p page, r chartRange, steps []admin.TimeBucket) plot {
+func endedPlot(p page, r chartRange, steps []admin.TrendStep) plot {
 	ended, failed := 0, 0
 	for _, s := range steps {
 		ended = max(ended, s.Ended[jobs.Completed]+s.Ended[jobs.Cancelled])

@@ -102,8 +102,8 @@ type handler struct {
 	cross      *http.CrossOriginProtection
 	mux        *http.ServeMux
 	live       live
-	trends     cache[[]admin.TimeBucket] // by name of the range
-	workerRuns cache[workerRuns]         // by name of the span
+	trends     cache[admin.Trend] // by name of the range
+	workerRuns cache[workerRuns]  // by name of the span
 	counts     cache[[]runner.Queue]
 	clicks     cache[string]  // what the last runs of schedules did, by name
 	asked      cache[[]int64] // ids of the tasks that a question has named

@@ -192,14 +192,14 @@ func (h *handler) chart(ctx context.Context, p page, name string) (*chart, error
 }
 
 func (h *handler) chartOf(ctx context.Context, p page, which chartRange) (*chart, error) {
-	steps, err := h.trends.get(which.Name, func() ([]admin.TimeBucket, time.Duration, error) {
-		steps, err := admin.Trend(ctx, h.r, which.length, which.bars)
-		return steps, which.fresh, err
+	trend, err := h.trends.get(which.Name, func() (admin.Trend, time.Duration, error) {
+		trend, err := admin.ReadTrend(ctx, h.r, which.length, which.bars)
+		return trend, which.fresh, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return newChart(p, which, steps), nil
+	return newChart(p, which, trend), nil
 }
 
 // FurtherProblems is the number of problems that the page doesn't show at once.

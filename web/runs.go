@@ -115,19 +115,13 @@ func (v *runs) setTimes(ended []jobs.Task) {
 	if len(ended) == 0 {
 		return
 	}
-	v.P50, v.P95 = humanize.Took(percentile(ended, 50)), humanize.Took(percentile(ended, 95))
 	slowest := slices.SortedStableFunc(slices.Values(ended), func(a, b jobs.Task) int { return cmp.Compare(b.Duration, a.Duration) })
 	v.Slowest = slowest[:min(len(slowest), maxSlowest)]
-}
-
-// percentile returns a percentile of the durations of tasks by nearest rank.
-func percentile(list []jobs.Task, percent int) time.Duration {
-	sorted := make([]time.Duration, len(list))
-	for i, t := range list {
-		sorted[i] = t.Duration
+	var sorted []time.Duration
+	for _, t := range slices.Backward(slowest) {
+		sorted = append(sorted, t.Duration)
 	}
-	slices.Sort(sorted)
-	return sorted[max((len(sorted)*percent+99)/100-1, 0)]
+	v.P50, v.P95 = humanize.Took(admin.Rank(sorted, 50)), humanize.Took(admin.Rank(sorted, 95))
 }
 
 // setStrip draws the durations of the last tasks as bars.

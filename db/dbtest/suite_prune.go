@@ -303,6 +303,33 @@ var prunes = group{
 			s.Errorf("got %v, want at most 2 of them", left)
 		}
 	},
+	"times are those of the last attempts of the last tasks that ended": func(s *store) {
+		w := s.worker()
+		s.addFinished(w, 1, lifecycle.Outcome{})
+		s.sleep(2 * time.Hour)
+		since := s.now
+		s.insert(commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Delay: time.Minute, Max: time.Minute})), commandSpec())
+		s.sleep(3 * time.Second)
+		for _, t := range s.claim(w, 2) {
+			s.finish(w, t, failed)
+		}
+		s.sleep(2 * time.Minute)
+		second := s.claimOnly(w)
+		s.sleep(5 * time.Second)
+		s.finish(w, second, lifecycle.Outcome{})
+
+		wait := second.StartedAt.Sub(second.RunAt)
+		for _, want := range [][2][]time.Duration{
+			{{3 * time.Second, wait}, {0, 5 * time.Second}},
+			{{wait}, {5 * time.Second}},
+		} {
+			most := len(want[0])
+			waits, runs, err := s.Times(s.Context(), since, most)
+			if err != nil || !slices.Equal(waits, want[0]) || !slices.Equal(runs, want[1]) {
+				s.Errorf("last %d tasks: got waits %v, runs %v, error %v; want %v", most, waits, runs, err, want)
+			}
+		}
+	},
 	"the file stops growing, and shrinks when idle": func(s *store) {
 		if s.Server() != nil {
 			return // PostgreSQL frees the space by itself (autovacuum)

@@ -1,9 +1,7 @@
 package admin
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"example.com/runner/db"
@@ -18,87 +16,51 @@ type HistoryPoint = db.HistoryPoint
 // Total counts the ended attempts of one job in one queue that had the same result, since the database was created.
 type Total = db.Total
 
-// TimeBucket describes the tasks that ended within a period. The durations come from a sample of these tasks. A wait is the time from the
-// due time of a task to its start.
-type TimeBucket struct {
-	At               time.Time // start of the period
+// Trend describes the tasks that ended in a time range.
+type Trend struct {
+	Steps            []TrendStep // periods of the same length, the current one last
 	Ended            map[jobs.State]int
-	Sampled          int // number of tasks in the sample
+	Sampled          int // number of tasks from which the percentiles were computed
 	WaitP50, WaitP95 time.Duration
 	RunP50, RunP95   time.Duration
-
-	waits, runs []time.Duration // durations of the sampled tasks, sorted
 }
 
-// sampled is the maximum number of sampled tasks in a bucket.
-const sampled = 30
+// TrendStep is one period of a Trend.
+type TrendStep struct {
+	At    time.Time // start of the period
+	Ended map[jobs.State]int
+}
 
-// Trend divides the time until now into buckets and returns the last n of them, the current one last. The length of a bucket must be a
-// whole number of minutes. The numbers of ended tasks include tasks that were deleted since. The durations come from up to 30 tasks of each
-// bucket, which must still exist. The cost of Trend does not depend on the number of tasks.
-func Trend(ctx context.Context, r *runner.Runner, length time.Duration, n int) ([]TimeBucket, error) {
+// sampled is the greatest number of tasks from which a Trend has percentiles.
+const sampled = 1000
+
+// ReadTrend divides the time until now into periods and describes the last n of them. Their length must be a whole number of minutes. The
+// numbers of ended tasks include tasks that were deleted since. The percentiles are those of the last 1000 tasks that still exist. A wait is
+// the time from the due time of a task to its start.
+func ReadTrend(ctx context.Context, r *runner.Runner, length time.Duration, n int) (Trend, error) {
 	since := time.Now().Truncate(length).Add(-time.Duration(n-1) * length)
-	list, err := Store(r).Trend(ctx, since, length, n, sampled)
+	steps, err := Store(r).Throughput(ctx, since, length, n)
 	if err != nil {
-		return nil, err
+		return Trend{}, err
 	}
-	buckets := make([]TimeBucket, n)
-	for i, s := range list {
-		buckets[i] = TimeBucket{At: since.Add(time.Duration(i) * length), Ended: s.Ended, Sampled: len(s.Runs),
-			WaitP50: db.Rank(s.Waits, 50),
-			WaitP95: db.Rank(s.Waits, 95), RunP50: db.Rank(s.Runs, 50), RunP95: db.Rank(s.Runs, 95),
-			waits: s.Waits, runs: s.Runs}
+	t := Trend{Ended: map[jobs.State]int{}}
+	for i, ended := range steps {
+		t.Steps = append(t.Steps, TrendStep{since.Add(time.Duration(i) * length), ended})
+		for state, n := range ended {
+			t.Ended[state] += n
+		}
 	}
-	return buckets, nil
+	waits, runs, err := Store(r).Times(ctx, since, sampled)
+	t.Sampled = len(runs)
+	t.WaitP50, t.WaitP95 = Rank(waits, 50), Rank(waits, 95)
+	t.RunP50, t.RunP95 = Rank(runs, 50), Rank(runs, 95)
+	return t, err
 }
 
-// Whole combines the given buckets into one bucket for the whole period. Its percentiles use the samples of all buckets. A sampled task has
-// more weight if it stands for more ended tasks.
-func Whole(buckets []TimeBucket) TimeBucket {
-	whole := TimeBucket{Ended: map[jobs.State]int{}}
-	var waits, runs []weighted
-	for i, b := range buckets {
-		if i == 0 {
-			whole.At = b.At
-		}
-		ended := 0
-		for state, n := range b.Ended {
-			whole.Ended[state] += n
-			ended += n
-		}
-		whole.Sampled += b.Sampled
-		for j := range b.runs { // each sampled task has an element in b.waits and one in b.runs
-			weight := float64(max(ended, b.Sampled)) / float64(b.Sampled)
-			waits, runs = append(waits, weighted{b.waits[j], weight}), append(runs, weighted{b.runs[j], weight})
-		}
+// Rank returns the given percentile of sorted values: the value at the nearest rank. It returns 0 if there are no values.
+func Rank(sorted []time.Duration, percent int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
 	}
-	whole.WaitP50, whole.WaitP95 = weightedRanks(waits)
-	whole.RunP50, whole.RunP95 = weightedRanks(runs)
-	return whole
-}
-
-// weighted is the duration of a sampled task. The weight is the number of ended tasks that the sampled task stands for.
-type weighted struct {
-	d      time.Duration
-	weight float64
-}
-
-// weightedRanks returns the median and the 95th percentile of a sample, by nearest rank. It sorts the sample.
-func weightedRanks(list []weighted) (p50, p95 time.Duration) {
-	slices.SortFunc(list, func(a, b weighted) int { return cmp.Compare(a.d, b.d) })
-	all := 0.0
-	for _, w := range list {
-		all += w.weight
-	}
-	sum, has50 := 0.0, false
-	for _, w := range list {
-		sum += w.weight
-		if !has50 && sum >= all*0.5 {
-			p50, has50 = w.d, true
-		}
-		if p95 = w.d; sum >= all*0.95 {
-			break
-		}
-	}
-	return p50, p95
+	return sorted[max((len(sorted)*percent+99)/100-1, 0)]
 }

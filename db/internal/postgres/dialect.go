@@ -58,15 +58,6 @@ var fragments = sqltext.Parts{
 	unnest(CAST(? AS text[])), unnest(CAST(? AS bigint[])), unnest(CAST(? AS bigint[]))`,
 
 	"highest_id": "SELECT coalesce(max(id), 0) FROM {tasks}",
-
-	// The statement seeks once in the index for each period of time. The version for SQLite first selects ids, and then the tasks with
-	// these ids. A server would execute that version slowly: for each task, it would search the whole list of ids.
-	"samples": `WITH RECURSIVE stretches (step, at) AS (SELECT CAST(0 AS bigint), CAST(?1 AS bigint)
-	UNION ALL SELECT step + 1, at + CAST(?2 AS bigint) FROM stretches WHERE step + 1 < ?3)
-SELECT step, ended.started_at - ended.run_at AS wait, ended.finished_at - ended.started_at AS duration FROM stretches, LATERAL (SELECT *
-	FROM {tasks}
-	WHERE finished_at >= stretches.at AND finished_at < stretches.at + CAST(?2 AS bigint) LIMIT ?4) AS ended
-	WHERE ended.started_at IS NOT NULL`,
 }
 
 // Dialect returns the dialect of a server that has runner's tables in schema.

@@ -70,14 +70,6 @@ var fragments = sqltext.Parts{
 	// tasks_deleted.
 	"highest_id": "SELECT coalesce(max(id), 0) FROM (SELECT max(id) AS id FROM {tasks} WHERE id < 4503599627370496" +
 		" UNION ALL SELECT max(id) FROM {last_ids}) AS ids",
-
-	// samples divides the time since [1] into [3] periods of [2] milliseconds. It lists the waits and durations of the first [4] tasks
-	// that ended in each period. Index: tasks_finished, with a seek for each period.
-	"samples": `WITH RECURSIVE stretches (step, at) AS (SELECT 0, ?1 UNION ALL SELECT step + 1, at + ?2 FROM stretches WHERE step + 1 < ?3)
-SELECT step, tasks.started_at - tasks.run_at AS wait, tasks.finished_at - tasks.started_at AS duration FROM stretches CROSS JOIN {tasks}
-	ON tasks.id IN
-	(SELECT id FROM {tasks} AS ended WHERE ended.finished_at >= stretches.at AND ended.finished_at < stretches.at + ?2 LIMIT 0 + ?4)
-WHERE tasks.started_at IS NOT NULL`,
 }
 
 // Dialect returns the dialect of a file whose table names begin with prefix.
