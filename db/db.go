@@ -44,6 +44,9 @@ type (
 // DefaultPrefix is the default prefix of the names of runner's tables in a database of another program.
 const DefaultPrefix = sqlite.DefaultPrefix
 
+// SelectBackend returns the process id of the server's process for the connection.
+const SelectBackend = postgres.SelectBackend
+
 // Identifier returns a name as an identifier for PostgreSQL, in quotes if necessary.
 func Identifier(name string) string { return postgres.Identifier(name) }
 

@@ -19,6 +19,7 @@ var contextTests = []struct{ path, call, file, test string }{
 	{"runner", "Step[T any](", "contexts_test.go", "TestNoCallOfAHandlerOutlastsItsContext"},
 	{"runner", "StepTx[T any](", "contexts_test.go", "TestNoCallOfAHandlerOutlastsItsContext"},
 	{"runner", "Upstream(", "contexts_test.go", "TestNoCallOfAHandlerOutlastsItsContext"},
+	{"runner/postgres", "Tx(", "pgxtx_test.go", "TestTheContextOfATransactionOfPgx"},
 	{"runner/runnertest", "Crash(", "crash_test.go", "TestFaultsIgnoreTheEndOfTheContext"},
 	{"runner/runnertest", "Lose(", "crash_test.go", "TestFaultsIgnoreTheEndOfTheContext"},
 	{"web", "(*Server) Serve(", "serve_test.go", "TestServeReturnsWhenItsContextHasEnded"},

@@ -38,7 +38,7 @@ func connect(address string, lockTimeout time.Duration) (db.Server, error) {
 		config.RuntimeParams["application_name"] = "runner"
 	}
 	set := settings(lockTimeout)
-	read := session(config, set, map[string]string{readOnly: "on", "synchronous_commit": "off"})
+	read := session(config, set, map[string]string{"default_transaction_read_only": "on", "synchronous_commit": "off"})
 	write := session(config, set, db.WriteSettings)
 	s.Write, s.Read = stdlib.GetConnector(*write), stdlib.GetConnector(*read)
 	s.Together = together

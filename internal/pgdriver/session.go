@@ -2,12 +2,18 @@ package pgdriver
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"example.com/runner/db"
 )
 
 // settings returns the server settings that all sessions have.
@@ -27,22 +33,64 @@ func settings(lockTimeout time.Duration) map[string]string {
 	}
 }
 
-const readOnly = "default_transaction_read_only"
-
-// session returns a copy of config whose connections have the given settings,
-// which they send when they begin. PgBouncer refuses such settings. Another
-// pooler may drop them, so we look at one that a server always reports: with a
-// SET, our settings could stay in a session that a pooler gives to others later.
+// session returns a copy of config whose connections have the given settings. Each new connection sets them with SET statements. The
+// startup message does not contain them, because a connection pooler rejects a message with settings that it does not know.
 func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.ConnConfig {
-	config = config.Copy()
-	maps.Copy(config.RuntimeParams, settings)
-	maps.Copy(config.RuntimeParams, more)
-	want := config.RuntimeParams[readOnly]
-	config.AfterConnect = func(_ context.Context, conn *pgconn.PgConn) error {
-		if want != "" && conn.ParameterStatus(readOnly) != want {
-			return &pgconn.PgError{Severity: "FATAL", Code: "0A000", Message: "the settings of the session are lost"}
+	config, settings = config.Copy(), maps.Clone(settings)
+	maps.Copy(settings, more)
+	var text strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		delete(config.RuntimeParams, key)
+		fmt.Fprintf(&text, "SET %s = '%s'; ", key, settings[key])
+	}
+	text.WriteString(db.SelectBackend)
+	plain := config.Config.Copy()
+	config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		pid, err := lastValue(ctx, conn, text.String())
+		if err != nil || pid == strconv.FormatUint(uint64(conn.PID()), 10) {
+			return err
 		}
-		return nil
+		// The process id that conn received is not that of its server process. So conn leads to a connection pooler, which invents process
+		// ids.
+		return checkPooling(ctx, conn, pid, plain)
 	}
 	return config
+}
+
+// errNoRow is the error of lastValue if the connection was closed, without an error, before a row arrived.
+var errNoRow = errors.New("the server returned no row")
+
+// lastValue runs several statements. It returns the first value that the last statement returns.
+func lastValue(ctx context.Context, conn *pgconn.PgConn, text string) (string, error) {
+	results, err := conn.Exec(ctx, text).ReadAll()
+	if err != nil {
+		return "", err
+	}
+	if n := len(results); n > 0 && len(results[n-1].Rows) > 0 {
+		return string(results[n-1].Rows[0][0]), nil
+	}
+	return "", errNoRow
+}
+
+// checkPooling returns an error if a connection pooler is in transaction mode. In that mode several clients share a session of the server,
+// so its settings and locks do not belong to one client. The parameter "pid" is the id of the server process that has just worked for conn.
+// checkPooling begins a transaction on another connection. In two cases the pooler is in transaction mode: if the process pid executes this
+// transaction, or if another server process executes the next statement of conn.
+func checkPooling(ctx context.Context, conn *pgconn.PgConn, pid string, config *pgconn.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // a pooler whose pool is full makes the client wait
+	defer cancel()
+	other, err := pgconn.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = other.Close(context.WithoutCancel(ctx)) }()
+	theirs, err := lastValue(ctx, other, "BEGIN; "+db.SelectBackend)
+	ours := pid
+	if err == nil && theirs != pid {
+		ours, err = lastValue(ctx, conn, db.SelectBackend)
+	}
+	if err == nil && (theirs == pid || ours != pid) {
+		err = &pgconn.PgError{Severity: "FATAL", Code: "0A000", Message: "the pool is in transaction mode"}
+	}
+	return err
 }

@@ -107,7 +107,8 @@ func (s *Server) Explain(err error) error {
 		return problem(jobs.ErrFull, "the disk of the server is full:", "free some space on its disk, then again", firstLine(err))
 	case state == "08P01" || state == "0A000": // PgBouncer returns 08P01 for a startup parameter that it does not support
 		return problem(jobs.ErrInvalid, "there is a pooler between this program and",
-			"the address of the server itself", firstLine(err), "locks, settings and LISTEN need a session of the server")
+			"the address of the server itself, or a pool in session mode",
+			firstLine(err), "locks, prepared statements and LISTEN need a connection to the server itself")
 	case isLost(err):
 		return problem(jobs.ErrBusy, "no connection to", "again: each call tries to connect", firstLine(err))
 	}

@@ -27,6 +27,9 @@ import (
 // that reads and then writes (limits, lanes, dependencies, ticks) uses the same statements as in a file, and transactions of runner
 // cannot deadlock. Transactions without such code share the lock (fastpath.go of package db). Readers take no lock.
 
+// SelectBackend returns the id of the server process of a connection.
+const SelectBackend = `SELECT pg_backend_pid()`
+
 // serverVersion reads the version of the server, whether the table [1] exists, and the time of the server. selectOurs reads the version of
 // the tables and the id of the database. setVersion sets the version. hasSchema reports whether a schema exists.
 var (
