@@ -99,7 +99,10 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	if exit.Left = g.leaveRemaining(a); exit.Left == 0 {
 		exit.LeftOver, exit.Denied = g.killRemaining(a)
 	}
-	exit.Usage, exit.OutOfMemory = g.takeUsage(), g.limited && oomKills(g.cgroupDir) > 0
+	g.mu.Lock()
+	exit.Usage, g.usage = g.usage, Usage{}
+	g.mu.Unlock()
+	exit.OutOfMemory = g.limited && oomKills(g.cgroupDir) > 0
 	if a.endedBy != bySelf || exit.OutOfMemory {
 		// Runner or the kernel has ended all processes of the command. So none of them counts as left over from the leader.
 		exit.LeftOver = 0
@@ -287,21 +290,13 @@ func (g *guardian) killAll() (living int, denied []int) {
 		killCgroup(g.cgroupDir)
 		g.cgroupKilled = true
 	}
-	starting := false
-	if a := g.attempt; a != nil && !a.ended {
-		if starting = a.leader == 0; !starting {
-			_ = signalGroup(a.leader, unix.SIGKILL)
-		}
+	if a := g.attempt; a != nil && !a.ended && a.leader != 0 {
+		_ = signalGroup(a.leader, unix.SIGKILL)
 	}
 	for _, pid := range children() {
-		var err error
 		// While a command starts, ForkExec runs in another thread. If the exec of the child fails, ForkExec reaps the child, and the
 		// kernel may reuse its pid. So killIf checks that the process with this pid is still a child of this process.
-		if starting {
-			err = killIf(pid, func() bool { return parentOf(pid) == os.Getpid() })
-		} else {
-			err = unix.Kill(pid, unix.SIGKILL)
-		}
+		err := killIf(pid, func() bool { return parentOf(pid) == os.Getpid() })
 		switch {
 		case err == nil:
 			living++

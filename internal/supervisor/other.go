@@ -40,7 +40,7 @@ func (g *Guardian) Start(c Command, k Key, _ time.Time) (*Child, error) {
 		return nil, err
 	}
 	g.served.Store(true)
-	child := &Child{p: p, g: g, ended: make(chan struct{})}
+	child := &Child{Process: p, g: g, ended: make(chan struct{})}
 	go func() {
 		defer close(child.ended)
 		child.exit, child.err = p.Wait()
@@ -76,7 +76,7 @@ func (g *Guardian) Close() error {
 
 // Child is a command that was started.
 type Child struct {
-	p     *Process
+	*Process
 	g     *Guardian
 	ended chan struct{} // closed when exit and err are set
 	exit  Exit
@@ -85,12 +85,6 @@ type Child struct {
 
 // Guardian returns the Guardian that started the command.
 func (c *Child) Guardian() *Guardian { return c.g }
-
-// Terminate asks the command to end.
-func (c *Child) Terminate() error { return c.p.Terminate() }
-
-// Kill kills all processes of the command. It does not wait.
-func (c *Child) Kill() error { return c.p.Kill() }
 
 // Ended returns a channel that is closed when the command has ended.
 func (c *Child) Ended() <-chan struct{} { return c.ended }
@@ -119,11 +113,5 @@ func FindMarked() []MarkedProcess { return nil }
 func ownCgroup() string   { return "" }
 func removeCgroup(string) {}
 
-// ResumeGuardians returns false: this system has no guardians.
-func ResumeGuardians(string, int) bool { return false }
-
 // SinceBoot returns 0: this system has no clock that counts the time in suspend.
 func SinceBoot() time.Duration { return 0 }
-
-// Pipe calls os.Pipe.
-func Pipe() (r, w *os.File, err error) { return os.Pipe() }

@@ -9,16 +9,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOnlyTheWritingEndOfAPipeBlocks checks both ends of a pipe. Programs expect that a write blocks. A read must not block, because a
+// TestOnlyTheWritingEndOfAPipeBlocks checks the pipe of a command. Programs expect that a write blocks. A read must not block, because a
 // deadline has to end it.
 func TestOnlyTheWritingEndOfAPipeBlocks(t *testing.T) {
-	r, w, err := Pipe()
+	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
 	defer w.Close()
-	flags, err := unix.FcntlInt(w.Fd(), unix.F_GETFL, 0)
+	_, null, err := (&Command{Stdout: w}).files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	raw, err := w.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := 0
+	_ = raw.Control(func(fd uintptr) { flags, err = unix.FcntlInt(fd, unix.F_GETFL, 0) })
 	if err != nil || flags&unix.O_NONBLOCK != 0 {
 		t.Errorf("flags of the write end: got %#x, error %v; want no O_NONBLOCK", flags, err)
 	}

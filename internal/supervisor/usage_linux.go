@@ -15,12 +15,3 @@ func usageOf(r *unix.Rusage) Usage {
 	return Usage{User: time.Duration(r.Utime.Nano()), System: time.Duration(r.Stime.Nano()), MaxRSS: int64(r.Maxrss) << 10,
 		Read: int64(r.Inblock) * block, Written: int64(r.Oublock) * block}
 }
-
-// takeUsage returns the usage of the attempt that has ended, and begins to count for the next one.
-func (g *guardian) takeUsage() Usage {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	used := g.usage
-	g.usage = Usage{}
-	return used
-}

@@ -17,7 +17,6 @@ const (
 	// A reaper spends at most 1/reapShare of its time on reading workers and leases, because these reads are slow while a transaction on
 	// the server stays open for long. If leases are short, the reaper checks them more often, and may spend more time.
 	reapShare   = 50
-	reapAgain   = 100 * time.Millisecond // interval of the checks while the guardians of a dead worker are about to end
 	minReapWait = 10 * time.Millisecond
 	minReapRead = 10 * time.Second // shortest time after which a read is given up
 )
@@ -42,7 +41,6 @@ type reaper struct {
 	seen     map[db.Lease]time.Duration // leases of other workers, and the time for which each was seen unchanged
 	lookedAt time.Time                  // time of the last update of the field "seen"
 	cost     time.Duration              // time that the last read of workers and leases took
-	again    bool                       // whether to check again soon, because the guardians of a dead worker are about to end
 	// for workers whose processes this reaper cannot see: the time at which it first found their lock free
 	freeSince map[string]time.Time
 }
@@ -54,7 +52,7 @@ func (p *reaper) run() {
 	notices, unsubscribe := p.e.o.Notifier.SubscribeWorker(context.Background())
 	defer unsubscribe()
 	for first := true; ; first = false {
-		if len(p.seen) == 0 && !p.again && !first {
+		if len(p.seen) == 0 && !first {
 			select {
 			case <-p.e.stopped.Done():
 				return
@@ -73,9 +71,6 @@ func (p *reaper) run() {
 // pause returns the time between two checks of the other workers.
 func (p *reaper) pause() time.Duration {
 	pause := max(reapEvery, reapShare*p.cost)
-	if p.again {
-		pause = reapAgain
-	}
 	for lease := range p.seen {
 		pause = min(pause, p.length(lease)/6)
 	}
@@ -112,7 +107,6 @@ func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 	if err != nil {
 		return nil, false // this error is not logged, because the next write reports it
 	}
-	p.again = false
 	others := make(map[string]db.Owner, len(owners))
 	for _, o := range owners {
 		if !p.reapDead(o) {
@@ -147,10 +141,6 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	switch {
 	case err == nil:
 		defer func() { _ = lock.Close() }() // Close also releases the lock
-	// the worker is dead, but its guardians still hold the lock and end soon
-	case errors.Is(err, supervisor.ErrHeld) && p.canSweep(o) && supervisor.ResumeGuardians(o.ID, o.PID):
-		p.again = true
-		return false
 	// without the lock, only a reboot of this host since the start of the worker proves that the worker is dead
 	case errors.Is(err, supervisor.ErrHeld) || !rebooted || o.Host != me.Host:
 		return false

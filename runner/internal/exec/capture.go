@@ -112,7 +112,7 @@ var buffers = sync.Pool{New: func() any { return new([maxPiece]byte) }}
 
 // pipe returns the writing end of a pipe. It captures all data from the pipe as output of the given stream.
 func (c *Capture) pipe(stream string) (*os.File, error) {
-	r, w, err := supervisor.Pipe()
+	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}

@@ -107,12 +107,10 @@ func (c *Command) Run() (json.RawMessage, error) {
 	// Check the filesystems before the start. A filesystem that does not answer would block the start, and nobody can kill the command
 	// during the start.
 	dir := c.directory()
-	files := []string{path, dir}
-	if dir == "" {
-		files = files[:1]
-	}
-	if silent, err := answers(c.Stop, files...); err != nil {
-		return nil, startError(cannotExecute, "%s: %v", silent, err)
+	for _, file := range []string{path, dir} {
+		if err := answers(c.Stop, file); err != nil {
+			return nil, startError(cannotExecute, "%s: %v", file, err)
+		}
 	}
 	remove, err := c.writeUpstream()
 	defer remove()

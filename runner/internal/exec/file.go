@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"sync/atomic"
 	"time"
 )
 
@@ -84,16 +83,12 @@ func readTaskFile(ctx context.Context, path string, limit int) ([]byte, error) {
 	})
 }
 
-// answers checks whether the filesystems of several files answer. If one does not, it returns an error and the path of that file. A missing
-// file is no error here, because the caller detects it when it uses the file.
-func answers(ctx context.Context, paths ...string) (silent string, err error) {
-	var at atomic.Int32
-	_, err = touchFile(ctx, func(context.Context) (struct{}, error) {
-		for i, path := range paths {
-			at.Store(int32(i))
-			_, _ = os.Stat(path)
-		}
-		return struct{}{}, nil
+// answers checks whether the filesystem of a file answers. A missing file is no
+// error here, because the caller detects it when it uses the file.
+func answers(ctx context.Context, path string) error {
+	_, err := touchFile(ctx, func(context.Context) (fs.FileInfo, error) {
+		_, _ = os.Stat(path)
+		return nil, nil
 	})
-	return paths[at.Load()], err
+	return err
 }
