@@ -8,7 +8,7 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/taskoption"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
@@ -94,7 +94,7 @@ func runShow(ctx context.Context, r *runner.Runner, p *term.Printer, o showOptio
 
 // printCommand prints the command line that enqueues a task like t.
 func printCommand(p *term.Printer, t jobs.Task, reveal bool) error {
-	text := taskoption.Command(&t, p.Now(), reveal)
+	text := taskspec.Command(&t, p.Now(), reveal)
 	if text == "" {
 		return &failure.Error{Code: "conflict", Exit: 1, What: fmt.Sprintf("the args of task %d are not the words of a command", t.ID)}
 	}

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/taskoption"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit/sample"
 	"example.com/runner/internal/view"
@@ -101,7 +100,7 @@ func (c *commandTest) compare(name string, s jobs.Spec, reveal bool) {
 		if err != nil {
 			c.Fatal(err)
 		}
-		spec := taskoption.SpecOf(&task)
+		spec := taskspec.SpecOf(&task)
 		if spec.Input, err = view.ReadInput(c.Context(), r, task); err != nil {
 			c.Fatal(err)
 		}
@@ -110,7 +109,7 @@ func (c *commandTest) compare(name string, s jobs.Spec, reveal bool) {
 	r := c.copied(name + ".db")
 	defer r.Close()
 	first, want := get(r, c.add(r, s))
-	line := taskoption.Command(&first, time.Now(), reveal)
+	line := taskspec.Command(&first, time.Now(), reveal)
 	again := c.copied(name + ".again.db")
 	defer again.Close()
 	shell := exec.CommandContext(c.Context(), "/bin/sh", "-c", line)

@@ -103,7 +103,7 @@ func TestEveryFieldOfAScheduleIsStored(t *testing.T) {
 		t.Fatalf("got schedules %+v and error %v, want one schedule", list, err)
 	}
 	got := list[0]
-	if diff := taskspec.Differences(&s, &got); diff != nil {
+	if diff := taskspec.ScheduleChanges(&s, &got); diff != nil {
 		t.Errorf("got differences %v, want none", diff)
 	}
 	testkit.Equal(t, "next tick and creation", fmt.Sprint(got.NextAt, got.CreatedAt), fmt.Sprint(s.NextAt, s.CreatedAt))

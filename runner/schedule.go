@@ -130,7 +130,7 @@ func apply(s jobs.Schedule, old *jobs.Schedule, o ApplyOptions) (Applied, error)
 		}
 		return Applied{s, "added"}, nil
 	}
-	differences := taskspec.Differences(old, &s)
+	differences := taskspec.ScheduleChanges(old, &s)
 	switch {
 	case len(differences) == 0:
 		return Applied{*old, "unchanged"}, nil

@@ -30,7 +30,8 @@ var layers = []layer{
 	{path: "jobs", ours: []string{"internal/gather", "internal/guard", "internal/taskjson"},
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/humanize", others: []string{"github.com/dustin/go-humanize", "github.com/xrash/smetrics"}},
-	{path: "internal/timetext"},
+	{path: "internal/pattern"},
+	{path: "internal/timetext", ours: []string{"internal/pattern"}},
 	// taskspec contains the list of task options, their limits and their checks.
 	{path: "internal/taskspec", ours: []string{"internal/humanize", "internal/taskjson", "internal/timetext", "jobs"},
 		others: []string{"al.essio.dev/pkg/shellescape"},
@@ -41,10 +42,7 @@ var layers = []layer{
 		"internal/taskspec", "internal/taskjson", "jobs"},
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now(", "math/rand"}},
 	{path: "internal/search", ours: []string{"internal/humanize", "jobs", "internal/taskspec", "internal/timetext"}},
-	{path: "internal/pattern"},
 	{path: "internal/crontab", ours: []string{"internal/pattern", "internal/taskspec", "jobs"}},
-	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize", "internal/taskspec"},
-		others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "internal/testkit/sample", ours: []string{"internal/taskspec", "jobs"}}, // only tests import this package
 	{path: "internal/errcode"},
 	{path: "internal/supervisor", others: []string{"golang.org/x/sys"}},
@@ -73,7 +71,7 @@ var layers = []layer{
 		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import this package
 	{path: "test/pgserver"},    // only tests import this package
 	{path: "internal/testkit"}, // only tests import this package
-	{path: "db/dbtest", ours: []string{"db", "internal/taskspec", "internal/taskjson", "jobs", "internal/lifecycle", "internal/taskoption",
+	{path: "db/dbtest", ours: []string{"db", "internal/taskspec", "internal/taskjson", "jobs", "internal/lifecycle",
 		"internal/testkit/sample", "internal/pgdriver", "internal/testkit"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import this package
 	{path: "runner/internal/cron", ours: []string{"internal/lifecycle", "internal/taskspec", "internal/timetext", "jobs"},
@@ -104,7 +102,7 @@ var layers = []layer{
 		others: []string{"modernc.org/sqlite"},
 		not:    []string{"os/exec", "os.Exit("}},
 	{path: "internal/admin", ours: []string{"runner", "db", "db/transfer", "jobs", "internal/access", "internal/lifecycle",
-		"internal/supervisor", "internal/taskoption", "internal/taskspec"}},
+		"internal/supervisor", "internal/taskspec"}},
 	{path: "internal/present", ours: []string{"runner", "internal/search", "internal/timetext", "internal/admin", "internal/taskspec",
 		"internal/lifecycle", "jobs", "internal/errcode", "internal/humanize", "internal/pattern"},
 		others: []string{"al.essio.dev/pkg/shellescape"}},
@@ -125,7 +123,6 @@ var layers = []layer{
 		"internal/taskspec",
 		"internal/term", "internal/taskjson", "jobs", "runner"}},
 	{path: "web", ours: []string{"internal/taskspec", "runner", "internal/search", "internal/timetext", "internal/admin",
-		"internal/taskoption",
 		"internal/lifecycle",
 		"internal/errcode", "internal/humanize", "internal/lines", "internal/pattern", "internal/present", "internal/record",
 		"internal/term", "jobs"},
@@ -136,7 +133,7 @@ var layers = []layer{
 		"internal/timetext", "jobs", "runner", "runner/postgres"}, others: []string{"github.com/urfave/cli/v2"}},
 	{path: "internal/pages", ours: []string{"internal/cli", "internal/errcode", "internal/term", "jobs", "runner", "web"}},
 	{path: "internal/taskflags", ours: []string{"internal/admin", "internal/cli", "internal/failure", "internal/invocation",
-		"internal/taskoption", "internal/taskspec", "jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+		"internal/taskspec", "jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "internal/logging", ours: []string{"internal/humanize", "internal/term"},
 		others: []string{"github.com/coreos/go-systemd/v22/journal"}},
 	{path: "internal/output", ours: []string{"internal/admin", "internal/await", "internal/failure", "internal/humanize",
@@ -146,7 +143,7 @@ var layers = []layer{
 		"internal/search", "internal/term", "internal/timetext", "jobs", "runner"}},
 	{path: "internal/view", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/lifecycle",
 		"internal/lines", "internal/present", "internal/signals",
-		"internal/record", "internal/search", "internal/taskoption", "internal/term",
+		"internal/record", "internal/search", "internal/term",
 		"internal/timetext", "internal/taskspec", "jobs",
 		"runner"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "internal/doctor", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/present",
@@ -175,7 +172,6 @@ var layers = []layer{
 			"internal/signals",
 			"internal/systemd",
 			"internal/taskflags",
-			"internal/taskoption",
 			"internal/taskspec",
 			"internal/term",
 			"internal/timetext",

@@ -16,7 +16,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
-	"example.com/runner/internal/taskoption"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -114,7 +114,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	v.addSettings(t)
 	if !h.o.HideArgs {
 		// Leave out a command line of more than maxDocument bytes, because nobody copies such a long one.
-		if again := taskoption.Command(&t, v.page.Now, false); len(again) <= maxDocument {
+		if again := taskspec.Command(&t, v.page.Now, false); len(again) <= maxDocument {
 			v.CommandLine = humanize.SafeLines(again)
 		}
 		v.Result = newDocument("Result", t.Result, v.Link+"/result")
@@ -193,7 +193,7 @@ func (v *taskView) addSettings(t jobs.Task) {
 	add(t.Cwd != "" && !v.HideArgs, "in %s", t.Cwd)
 	add(t.UniqueKey != "", "unique %s", t.UniqueKey)
 	add(t.Losses > 0, "lost %d of %d", t.Losses, t.MaxLosses)
-	spec := taskoption.SpecOf(&t)
+	spec := taskspec.SpecOf(&t)
 	for _, key := range slices.Sorted(maps.Keys(spec.Metadata)) {
 		text := key + "=" + spec.Metadata[key]
 		v.Metadata = append(v.Metadata, termLink{humanize.Safe(truncate(text, maxErrorText)), v.Find(search.KeyMeta, text)})
@@ -202,7 +202,7 @@ func (v *taskView) addSettings(t jobs.Task) {
 	if v.HideArgs {
 		spec.EnvFile, spec.Hooks = "", jobs.Hooks{}
 	}
-	for _, text := range taskoption.Chosen(&spec, false) {
+	for _, text := range taskspec.Chosen(&spec, false) {
 		add(true, "%s", text)
 	}
 	add(t.InputBytes > 0, "input %s", humanize.Size(t.InputBytes))

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/taskoption"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit/sample"
 	"example.com/runner/jobs"
@@ -40,7 +39,7 @@ func plainOptions(s *store) {
 		s.now = time.Now()
 		s.look(s.worker()) // the first cycle sets the state of a task with dependencies
 		t := s.get(id)
-		got := taskoption.SpecOf(&t)
+		got := taskspec.SpecOf(&t)
 		got.ExpiresAt = t.ExpiresAt
 		got.Input = must(s.Input(s.Context(), t.ID))(s)
 		if a, b := plainValue(s, o.Field(&got)), plainValue(s, o.Field(&want)); !reflect.DeepEqual(a, b) {

@@ -9,7 +9,6 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/access"
 	"example.com/runner/internal/lifecycle"
-	"example.com/runner/internal/taskoption"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -69,7 +68,7 @@ func Edit(ctx context.Context, r *runner.Runner, id int64, change func(jobs.Task
 
 // editOf applies a change to the settings of a task, and returns the edit for the database.
 func editOf(t jobs.Task, now time.Time, change func(jobs.Task, *jobs.Spec) error) (db.Edit, error) {
-	was := taskoption.SpecOf(&t)
+	was := taskspec.SpecOf(&t)
 	was.After, was.AfterAny, was.RunAt, was.CreatedBy = nil, nil, t.RunAt, t.CreatedBy
 	e := db.Edit{Spec: was}
 	s := &e.Spec
@@ -92,7 +91,7 @@ func editOf(t jobs.Task, now time.Time, change func(jobs.Task, *jobs.Spec) error
 	e.Due = !s.RunAt.Equal(was.RunAt)
 	e.Expiry = s.ExpiresIn != was.ExpiresIn || !s.ExpiresAt.IsZero() || e.Due && !t.ExpiresAt.IsZero()
 	e.Input = s.Input != nil
-	changed := taskoption.Changed(&was, s)
+	changed := taskspec.Changes(&was, s)
 	if e.Input && len(s.Input) == 0 {
 		changed = append(changed, "input –")
 	}

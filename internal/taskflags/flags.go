@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/taskoption"
 	"example.com/runner/internal/taskspec"
 )
 
@@ -72,7 +71,7 @@ func flagAfter(key string) []cli.Flag {
 // taskFlag returns the flag of a task option. The help shows the default of the option, unless the default is "none".
 func taskFlag(a *cli.App, o *taskspec.OptionInfo) *cli.Option {
 	f := newFlag(a, o)
-	if text := taskoption.Default(o); text != "none" {
+	if text := o.DefaultText(); text != "none" {
 		f.Default(text)
 	}
 	return f

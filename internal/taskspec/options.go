@@ -245,3 +245,12 @@ func (o *OptionInfo) Set(s *jobs.Spec, v Value) {
 
 // IsDefault reports whether the option in s has its default value.
 func (o *OptionInfo) IsDefault(s *jobs.Spec) bool { return o.Field(s).equal(o.Default()) }
+
+// DefaultText returns the default for the help, or "" if the help doesn't show it.
+func (o *OptionInfo) DefaultText() string {
+	v := o.Default()
+	if _, isNumber := v.(*Number); o.Zero != "" || v.Zero() && !isNumber {
+		return o.Zero
+	}
+	return v.String()
+}

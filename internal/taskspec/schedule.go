@@ -1,11 +1,6 @@
 package taskspec
 
-import (
-	"cmp"
-	"fmt"
-
-	"example.com/runner/jobs"
-)
+import "example.com/runner/jobs"
 
 // ValidateSchedule returns the first error that it finds in a schedule. Call WithDefaults before it. It does not check Cron and Zone;
 // package cron does.
@@ -52,38 +47,3 @@ func ValidateSchedule(s *jobs.Schedule) error {
 
 // ValidSchedule checks the name of a schedule. The rules are the same as for the name of a queue.
 func ValidSchedule(name string) error { return validName("schedule", name, "._-") }
-
-// Differences compares the definitions of two schedules. It returns texts such as "cron is 0 3 * * *, not 0 4 * * *". The texts do not
-// contain the input and the values of env.
-func Differences(s, to *jobs.Schedule) []string {
-	var list []string
-	differ := func(field string, was, is any) {
-		if a, b := fmt.Sprint(was), fmt.Sprint(is); a != b {
-			list = append(list, fmt.Sprintf("%s is %s, not %s", field, cmp.Or(a, "none"), cmp.Or(b, "none")))
-		}
-	}
-	differ("cron", s.Cron, to.Cron)
-	differ("zone", s.Zone, to.Zone)
-	differ("overlap", s.Overlap, to.Overlap)
-	differ("catch_up", s.CatchUp, to.CatchUp)
-	differ("catch_up_window", s.CatchUpWindow, to.CatchUpWindow)
-	differ("jitter", s.Jitter, to.Jitter)
-	differ("alert_after", s.AlertAfter, to.AlertAfter)
-	differ("on_tick", s.OnTick, to.OnTick)
-	a, b := &s.Spec, &to.Spec
-	differ("job", a.Job, b.Job)
-	differ("args", string(a.Args), string(b.Args))
-	for i := range taskOptions {
-		option := &taskOptions[i]
-		was, is := option.Field(a), option.Field(b)
-		_, isMap := was.(*Texts)
-		switch {
-		case was.equal(is):
-		case isMap || option.Key == "input":
-			list = append(list, option.Key)
-		case !option.OneTask:
-			list = append(list, fmt.Sprintf("%s is %s, not %s", option.Key, cmp.Or(was.String(), "none"), cmp.Or(is.String(), "none")))
-		}
-	}
-	return list
-}

@@ -8,20 +8,20 @@ import (
 	"example.com/runner/jobs"
 )
 
-// notCompared lists the fields of a Spec that Differences does not compare. The task of a schedule cannot have these fields, or the Runner
-// sets them.
-var notCompared = []string{"Err", "After", "AfterAny", "Earlier", "EarlierAny", "UniqueKey", "UniqueArgs",
-	"Replace", "UntilStart", "Paused", "RunAt", "In", "ExpiresAt", "Schedule", "Tick", "CreatedBy", "Batch"}
+// notCompared lists the fields of a Spec that ScheduleChanges does not compare. The task of a schedule cannot have these fields, or the
+// Runner sets them.
+var notCompared = []string{"Err", "Earlier", "EarlierAny", "Replace", "UntilStart", "Paused", "RunAt", "ExpiresAt", "Schedule", "Tick",
+	"CreatedBy", "Batch"}
 
-func TestDifferencesNamesEverySettingOfTheTask(t *testing.T) {
+func TestScheduleChangesNamesEverySettingOfTheTask(t *testing.T) {
 	spec := reflect.TypeFor[jobs.Spec]()
 	for i := range spec.NumField() {
 		field := spec.Field(i)
 		var old, changed jobs.Schedule
 		setNonZero(t, reflect.ValueOf(&changed.Spec).Elem().Field(i))
 		want := !slices.Contains(notCompared, field.Name)
-		if got := Differences(&old, &changed); (len(got) > 0) != want {
-			t.Errorf("%s: got differences %q, want some: %v", field.Name, got, want)
+		if got := ScheduleChanges(&old, &changed); (len(got) > 0) != want {
+			t.Errorf("%s: got changes %q, want some: %v", field.Name, got, want)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func ParseTime(text string, now time.Time, zone *time.Location) (time.Time, erro
 func ParseWhen(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	if d, err := ParseDuration(text); err == nil && text != "0" {
 		return now.Add(-d), nil
-	} else if errors.Is(err, errUnits) || errors.Is(err, errLong) {
+	} else if errors.Is(err, errUnits) {
 		return time.Time{}, err
 	}
 	return parse(text, now, zone, -1, errWhen)

@@ -12,18 +12,17 @@ func TestParseDuration(t *testing.T) {
 		"250ms": 250 * time.Millisecond, "10s": 10 * time.Second, "5m": 5 * time.Minute, "2h": 2 * time.Hour, "1d": 24 * time.Hour,
 		"1w": 168 * time.Hour, "1h30m": 90 * time.Minute, "1d2h3m4s5ms": 26*time.Hour + 3*time.Minute + 4*time.Second + 5*time.Millisecond,
 		"0": 0, "0s": 0, "90m": 90 * time.Minute, "1.5h": 90 * time.Minute, "0.25s": 250 * time.Millisecond, "1.50d": 36 * time.Hour,
-		"0.5w12h": 96 * time.Hour,
+		"0.5w12h": 96 * time.Hour, "0.7d": 1008 * time.Minute, "1.1w": 11088 * time.Minute, "15250w": 15250 * 168 * time.Hour,
 	} {
 		if d, err := ParseDuration(text); err != nil || d != want {
 			t.Errorf("%s: got %v, error %v; want %v", text, d, err, want)
 		}
 	}
 	for text, want := range map[string]error{
-		"5": errUnits, "-5": errUnits, "1.5": errUnits, "": errDuration, "s": errDuration, "-5s": errDuration, ".5h": errDuration,
-		"1.h":    errDuration,
-		"1.2.3h": errDuration, "1.5ms": errFine, "0.3333333333w": errFine, "15250.9999w": errLong,
-		"5 s": errDuration, "5S": errDuration, "1h30": errDuration, "10us": errDuration, "99999999w": errLong,
-		"99999999999999999999s": errLong,
+		"5": errUnits, "-5": errUnits, "1.5": errUnits, "": errDuration, "s": errDuration, "-5s": errDuration, "+5s": errDuration,
+		"-0s": errDuration, "1.2.3h": errDuration, "1.2.3d": errDuration, "1.5ms": errFine, "0.3333333333w": errFine,
+		"0.0000001d": errFine, "5 s": errDuration, "5S": errDuration, "1h30": errDuration, "10us": errFine,
+		"15250.9999w": errDuration, "99999999w": errDuration, "99999999999999999999s": errDuration,
 	} {
 		if d, err := ParseDuration(text); err != want {
 			t.Errorf("%q: %v %v, want %v", text, d, err, want)

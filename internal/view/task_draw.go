@@ -10,7 +10,6 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
-	"example.com/runner/internal/taskoption"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -155,8 +154,8 @@ func dependencyText(list []runner.Dependency) string {
 
 // options returns the size of a task's input, and the options that do not have their defaults, as texts.
 func (s *Task) options() []string {
-	spec := taskoption.SpecOf(&s.Task)
-	list := taskoption.Chosen(&spec, s.Reveal)
+	spec := taskspec.SpecOf(&s.Task)
+	list := taskspec.Chosen(&spec, s.Reveal)
 	if s.Task.InputBytes > 0 {
 		list = append(list, "input "+humanize.Size(s.Task.InputBytes))
 	}

@@ -1,6 +1,4 @@
-// Package taskoption converts task options to text: to flags, and to texts for the help and for people. The list of options is
-// taskspec.OptionList.
-package taskoption
+package taskspec
 
 import (
 	"maps"
@@ -11,18 +9,8 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
-	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
-
-// Default returns the default of an option for the help. It returns an empty string if the help does not show the default.
-func Default(o *taskspec.OptionInfo) string {
-	v := o.Default()
-	if _, isNumber := v.(*taskspec.Number); o.Zero != "" || v.Zero() && !isNumber {
-		return o.Zero
-	}
-	return v.String()
-}
 
 // SpecOf returns a Spec with which a user can enqueue a copy of task t. The Spec has the due time of t only if t is scheduled. It does
 // not have the input of t.
@@ -35,7 +23,7 @@ func SpecOf(t *jobs.Task) jobs.Spec {
 	}
 	switch {
 	case t.ExpiresAt.After(t.RunAt):
-		s.ExpiresIn = min(t.ExpiresAt.Sub(t.RunAt), taskspec.MaxDelay)
+		s.ExpiresIn = min(t.ExpiresAt.Sub(t.RunAt), MaxDelay)
 	case !t.ExpiresAt.IsZero():
 		// A retry or a snooze has moved the due time past the expiry. So ExpiresIn becomes the time from the creation to the expiry.
 		s.ExpiresIn = max(t.ExpiresAt.Sub(t.CreatedAt), time.Millisecond)
@@ -52,8 +40,8 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 		s.RunAt = time.Time{}
 	}
 	words := []string{"runner", "enqueue"}
-	for i := range taskspec.OptionList() {
-		words = append(words, flags(&taskspec.OptionList()[i], &s, reveal)...)
+	for i := range taskOptions {
+		words = append(words, flags(&taskOptions[i], &s, reveal)...)
 	}
 	if t.InputBytes > 0 {
 		words = append(words, "--input", "-")
@@ -65,7 +53,7 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 		}
 		return shellescape.QuoteCommand(words)
 	}
-	argv, err := taskspec.Argv(t.Args)
+	argv, err := Argv(t.Args)
 	if err != nil {
 		return ""
 	}
@@ -76,16 +64,16 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 		strings.TrimSpace(script) != "" && utf8.ValidString(script) {
 		return shellescape.QuoteCommand(append(words, "--shell="+script))
 	}
-	return taskspec.Quote(append(append(words, "--"), argv...))
+	return Quote(append(append(words, "--"), argv...))
 }
 
 // flags returns the words that set an option to its value in s. It returns nil if the option has no flag, or if enqueue uses the same value
 // without the flag.
-func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
+func flags(o *OptionInfo, s *jobs.Spec, reveal bool) []string {
 	usual := o.IsDefault(s)
 	switch o.Key {
 	case "max_attempts":
-		usual = usual || s.Job == jobs.CommandJob && s.MaxAttempts == taskspec.CommandAttempts
+		usual = usual || s.Job == jobs.CommandJob && s.MaxAttempts == CommandAttempts
 	case "backoff_max":
 		// Without --backoff-max, enqueue never uses a maximum below the delay. So a task whose maximum is below its delay needs the flag.
 		usual = usual && s.Backoff.Delay <= s.Backoff.Max
@@ -97,7 +85,7 @@ func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
 	if o.Hint() == "" {
 		return []string{"--" + o.Flag}
 	}
-	texts, ok := field.(*taskspec.Texts)
+	texts, ok := field.(*Texts)
 	if !ok {
 		return flag(o, field.String())
 	}
@@ -112,7 +100,7 @@ func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
 }
 
 // flag returns an option and its value as words of a command line.
-func flag(o *taskspec.OptionInfo, value string) []string {
+func flag(o *OptionInfo, value string) []string {
 	switch {
 	case strings.HasPrefix(value, "-"):
 		return []string{"--" + o.Flag + "=" + value}
@@ -128,16 +116,16 @@ var placement = []string{"label", "queue", "priority", "lane", "unique_key", "af
 // Chosen returns the options in s that do not have their defaults, as texts such as "max losses 2". It leaves out the options in placement.
 // If reveal is false, it hides the values of the variables in env.
 func Chosen(s *jobs.Spec, reveal bool) (list []string) {
-	for i := range taskspec.OptionList() {
-		o := &taskspec.OptionList()[i]
+	for i := range taskOptions {
+		o := &taskOptions[i]
 		if slices.Contains(placement, o.Key) || o.IsDefault(s) {
 			continue
 		}
 		field, name := o.Field(s), strings.ReplaceAll(o.Key, "_", " ")
 		switch value := field.(type) {
-		case *taskspec.Flag: // the value is true, because the default is false and the loop skips defaults
+		case *Flag: // the value is true, because the default is false and the loop skips defaults
 			list = append(list, name)
-		case *taskspec.Texts:
+		case *Texts:
 			list = append(list, name+" "+texts(*value, reveal || !o.Secret))
 		default:
 			list = append(list, name+" "+field.String())

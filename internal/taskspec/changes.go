@@ -1,24 +1,47 @@
-package taskoption
+package taskspec
 
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
-// Changed compares two definitions of a task. It returns a text such as "priority 5 → 9" for each option that differs. The texts do not
+// ScheduleChanges compares two definitions of a schedule, as Changes does for a task.
+func ScheduleChanges(was, is *jobs.Schedule) (list []string) {
+	for _, field := range []struct {
+		name    string
+		was, is any
+	}{
+		{"cron", was.Cron, is.Cron},
+		{"zone", was.Zone, is.Zone},
+		{"overlap", was.Overlap, is.Overlap},
+		{"catch up", was.CatchUp, is.CatchUp},
+		{"catch up window", was.CatchUpWindow, is.CatchUpWindow},
+		{"jitter", was.Jitter, is.Jitter},
+		{"alert after", was.AlertAfter, is.AlertAfter},
+		{"on tick", was.OnTick, is.OnTick},
+		{"job", was.Spec.Job, is.Spec.Job},
+	} {
+		if field.was != field.is {
+			list = append(list, difference(field.name, fmt.Sprint(field.was), fmt.Sprint(field.is)))
+		}
+	}
+	return append(list, Changes(&was.Spec, &is.Spec)...)
+}
+
+// Changes compares two definitions of a task. It returns a text such as "priority 5 → 9" for each option that differs. The texts do not
 // contain the input and the values of variables.
-func Changed(was, is *jobs.Spec) (list []string) {
+func Changes(was, is *jobs.Spec) (list []string) {
 	if !bytes.Equal(was.Args, is.Args) {
 		list = append(list, difference("command", argsText(was), argsText(is)))
 	}
-	for i := range taskspec.OptionList() {
-		o := &taskspec.OptionList()[i]
+	for i := range taskOptions {
+		o := &taskOptions[i]
 		if o.Same(was, is) {
 			continue
 		}
@@ -35,14 +58,16 @@ func Changed(was, is *jobs.Spec) (list []string) {
 	return list
 }
 
-func difference(name, was, is string) string { return name + " " + was + " → " + is }
+func difference(name, was, is string) string {
+	return name + " " + cmp.Or(was, "–") + " → " + cmp.Or(is, "–")
+}
 
-// valueText returns the value of an option as text. If the option is not set, it returns the default or a dash.
-func valueText(o *taskspec.OptionInfo, s *jobs.Spec) string {
+// valueText returns the value of an option, or its default, as text.
+func valueText(o *OptionInfo, s *jobs.Spec) string {
 	if o.IsDefault(s) {
-		return cmp.Or(Default(o), "–")
+		return o.DefaultText()
 	}
-	if byKey, ok := o.Field(s).(*taskspec.Texts); ok {
+	if byKey, ok := o.Field(s).(*Texts); ok {
 		return texts(*byKey, !o.Secret)
 	}
 	return o.Field(s).String()
@@ -51,14 +76,14 @@ func valueText(o *taskspec.OptionInfo, s *jobs.Spec) string {
 // argsText returns the words of a command, or the arguments of a function. It cuts a long text to fit into a line.
 func argsText(s *jobs.Spec) string {
 	text := string(s.Args)
-	if argv, err := taskspec.Argv(s.Args); err == nil && s.Job == jobs.CommandJob {
+	if argv, err := Argv(s.Args); err == nil && s.Job == jobs.CommandJob {
 		text = strings.Join(argv, " ")
 	}
 	const most = 200
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
-	return cmp.Or(humanize.Safe(text), "–")
+	return humanize.Safe(text)
 }
 
 // changedNames returns the names of the variables whose values differ.
