@@ -16,6 +16,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/invocation"
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -38,7 +39,7 @@ type Batch struct {
 	name   string
 	each   *Each // nil for JSON Lines
 	lines  *lineReader
-	ids    lineIDs
+	ids    map[string]int // for the id of a line, the position of its task
 	bar    term.Bar
 	in     io.Reader
 	opened *os.File // the opened file; nil for stdin
@@ -51,7 +52,7 @@ type Batch struct {
 func Open(p *term.Printer, o Options) (*Batch, error) {
 	o.Base.Batch = jobs.NewBatch
 	b := &Batch{p: p, name: "stdin", each: o.Each, lines: newLineReader(o.Base, o.Caller), in: o.Stdin,
-		ids: lineIDs{positions: map[string]int{}}}
+		ids: map[string]int{}}
 	if o.Each == nil && o.File != "-" {
 		file, err := os.Open(o.File)
 		if err != nil {
@@ -127,7 +128,7 @@ func (b *Batch) specs() iter.Seq[jobs.Spec] {
 	return func(yield func(jobs.Spec) bool) {
 		n := 0
 		for l := range source {
-			spec, err := b.spec(l)
+			spec, err := b.spec(l, n)
 			if err != nil {
 				spec = jobs.Spec{Err: &LineError{b.name, l.n, err}}
 			}
@@ -139,8 +140,8 @@ func (b *Batch) specs() iter.Seq[jobs.Spec] {
 	}
 }
 
-// spec makes the task of a line.
-func (b *Batch) spec(l line) (s jobs.Spec, err error) {
+// spec makes the task of a line. The parameter n is its position in the batch.
+func (b *Batch) spec(l line, n int) (s jobs.Spec, err error) {
 	var names lineNames
 	switch {
 	case l.err != nil:
@@ -153,13 +154,31 @@ func (b *Batch) spec(l line) (s jobs.Spec, err error) {
 	default:
 		s, names, err = b.lines.spec(l.text)
 	}
-	if err == nil {
-		err = taskspec.Validate(&s)
+	if err != nil {
+		return s, err
 	}
-	if err == nil {
-		err = b.ids.resolve(&s, names)
+	if s.Earlier, err = b.earlier("after", names.after); err != nil {
+		return s, err
 	}
-	return s, err
+	if s.EarlierAny, err = b.earlier("after_any", names.afterAny); err != nil {
+		return s, err
+	}
+	if names.id != "" {
+		b.ids[names.id] = n
+	}
+	return s, taskspec.Validate(&s)
+}
+
+// earlier returns the positions of the tasks of earlier lines.
+func (b *Batch) earlier(field string, names []string) (positions []int, err error) {
+	for _, name := range names {
+		at, known := b.ids[name]
+		if !known {
+			return nil, &jobs.FieldError{Field: field, Msg: taskjson.Short([]byte(name)) + " is not the id of an earlier line"}
+		}
+		positions = append(positions, at)
+	}
+	return positions, nil
 }
 
 // ID returns the id of the batch that EnqueueAll has created, or 0 if it added

@@ -15,7 +15,7 @@ func BenchmarkEachLine(b *testing.B) {
 	each := Batch{lines: testLines(b, jobs.Command{}.With()), each: command}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := each.spec(line{text: []byte("films/2026/holiday in the mountains.mov")}); err != nil {
+		if _, err := each.spec(line{text: []byte("films/2026/holiday in the mountains.mov")}, 0); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -2,12 +2,8 @@ package batch
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/invocation"
@@ -20,8 +16,11 @@ type lineReader struct {
 	base   jobs.Spec // defaults from the options of the command line
 	caller invocation.Invocation
 	keys   map[string]bool // keys that a line may have
-	paths  map[string]found
+	paths  map[program]found
 }
+
+// program is a program that a command names.
+type program struct{ name, cwd string }
 
 // found is the path of a program, or the error that says why there is no path.
 type found struct {
@@ -29,40 +28,21 @@ type found struct {
 	failure *failure.Error
 }
 
-// pathsMost is the maximum number of program paths in the cache.
-const pathsMost = 10_000
-
 func newLineReader(base jobs.Spec, caller invocation.Invocation) *lineReader {
-	return &lineReader{base: base, caller: caller, keys: lineKeys(), paths: map[string]found{}}
+	return &lineReader{base: base, caller: caller, keys: lineKeys(), paths: map[program]found{}}
 }
 
 // spec parses one line of JSON: an object, or an array with the words of a command. It does not validate the Spec. The caller may overwrite
 // text afterwards, because the Spec contains copies.
 func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
-	if !utf8.Valid(text) {
-		return jobs.Spec{}, lineNames{}, errors.New("is not UTF-8")
-	}
-	var words json.RawMessage
-	line, err := &values{}, error(nil)
-	if text[0] == '{' {
-		line, err = newValues(text, l.keys)
-	} else {
-		err = json.Unmarshal(text, &words)
-		line.members = map[string]json.RawMessage{"args": words}
-	}
-	switch wrong := (*json.SyntaxError)(nil); {
-	case errors.As(err, &wrong):
-		return jobs.Spec{}, lineNames{}, fmt.Errorf("is not JSON: %w", err)
-	case err != nil:
+	v, err := newValues(text, l.keys)
+	if err != nil {
 		return jobs.Spec{}, lineNames{}, err
-	case text[0] != '{' && text[0] != '[':
-		return jobs.Spec{}, lineNames{}, errors.New("is neither an object nor an array")
 	}
-	return l.build(line)
+	return l.build(v)
 }
 
-// defaults returns the Spec of a line that sets nothing itself. The fields that only commands have are empty; the method "complete" sets
-// them.
+// defaults returns the Spec of a line that sets nothing itself. The fields that only commands have are empty; complete sets them.
 func (l *lineReader) defaults() jobs.Spec {
 	s := l.base
 	s.Path, s.Cwd, s.Env, s.EnvFile, s.Input = "", "", nil, "", nil
@@ -88,7 +68,7 @@ func (l *lineReader) build(v *values) (jobs.Spec, lineNames, error) {
 	for i := range taskspec.OptionList() {
 		switch o := &taskspec.OptionList()[i]; {
 		case !v.has(o.Key):
-		case o.Key == "after": // it has names of lines, which lineIDs resolves
+		case o.Key == "after": // it has names of lines, which Batch.earlier resolves
 			s.After = nil
 		case o.Key == "after_any":
 			s.AfterAny = nil
@@ -133,7 +113,12 @@ func (l *lineReader) complete(s *jobs.Spec) error {
 	if err != nil {
 		return err
 	}
-	one := l.find(argv[0], s.Cwd)
+	named := program{argv[0], s.Cwd}
+	one, known := l.paths[named]
+	if !known {
+		one.path, one.failure = l.caller.Find(argv[0], s.Cwd)
+		l.paths[named] = one
+	}
 	if one.failure != nil {
 		return one.failure
 	}
@@ -154,18 +139,30 @@ func withDefaults(texts, defaults map[string]string) map[string]string {
 	return all
 }
 
-func (l *lineReader) find(name, cwd string) found {
-	key := name
-	if strings.ContainsAny(key, `/\`) {
-		key = cwd + "\x00" + key
+// A line of a batch may refer to earlier lines. The key "id" gives a line an id, and the keys "after" and "after_any" of a later line
+// contain such ids. The database gives the tasks other ids.
+
+// lineNames contains the id of a line, as JSON, and the ids of the lines that it waits for.
+type lineNames struct {
+	id              string // empty if the line has none
+	after, afterAny []string
+}
+
+func (v *values) names() lineNames {
+	n := lineNames{after: v.nameList("after"), afterAny: v.nameList("after_any")}
+	if v.has("id") {
+		n.id = string(v.members["id"])
 	}
-	one, known := l.paths[key]
-	if !known {
-		if len(l.paths) >= pathsMost {
-			clear(l.paths)
-		}
-		one.path, one.failure = l.caller.Find(name, cwd)
-		l.paths[key] = one
+	return n
+}
+
+func (v *values) nameList(key string) (names []string) {
+	var list []json.RawMessage
+	if v.has(key) && json.Unmarshal(v.members[key], &list) != nil {
+		v.wrong(key, "must be an array of ids")
 	}
-	return one
+	for _, one := range list {
+		names = append(names, string(one))
+	}
+	return names
 }

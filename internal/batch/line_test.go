@@ -129,7 +129,7 @@ func TestInvalidBatchLinesAreRejected(t *testing.T) {
 		{`{"args":["true"],"backoff":"random"}`, `backoff: invalid value "random"; use one of fixed, linear, exponential`},
 		{`{"args":["true"],"state":"cancelled"}`, "the task has finished: its state is cancelled"},
 		{`{"args":["true"],"lane":""}`, "lane: is empty"},
-		{`{"args":["true"],"after_any":[7,{}]}`, "after_any: {} must be a string or a number"},
+		{`{"args":["true"],"after_any":7}`, "after_any: must be an array of ids"},
 		{`["nosuch"]`, `"nosuch" not found in PATH; `},
 	} {
 		spec, _, err := l.spec([]byte(test.line))
@@ -176,12 +176,12 @@ func TestABatchLineOverridesTheOptionsOfTheCommandLine(t *testing.T) {
 	testkit.Equal(t, "backoff max", s.Backoff.Max, 2*time.Hour)
 	testkit.Equal(t, "in", s.In, 0)
 	testkit.Equal(t, "run_at is zero", s.RunAt.IsZero(), true)
-	s = spec(`{"job":"a.b","args":[ 1 , 2 ]}`)
+	s = spec(`{"job":"a.b","args":[ 1 , "a b" ]}`)
 	testkit.Equal(t, "cwd", s.Cwd, "")
 	testkit.Equal(t, "env file", s.EnvFile, "")
 	testkit.Equal(t, "path", s.Path, "")
 	testkit.Equal(t, "max attempts", s.MaxAttempts, 1)
-	testkit.Equal(t, "args", string(s.Args), "[ 1 , 2 ]")
+	testkit.Equal(t, "args", string(s.Args), `[1,"a b"]`)
 	if s.Env != nil || s.Input != nil {
 		t.Errorf("got env %v and input %q, want none", s.Env, s.Input)
 	}

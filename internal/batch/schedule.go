@@ -1,9 +1,7 @@
 package batch
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -26,11 +24,7 @@ var (
 // result.
 func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, err error) {
 	v, err := newValues(text, keySet(scheduleKeys, scheduleOtherKey))
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		return s, errors.New("must be an object")
-	} else if wrong := (*json.SyntaxError)(nil); errors.As(err, &wrong) {
-		return s, fmt.Errorf("is not JSON: %w", err)
-	} else if err != nil {
+	if err != nil {
 		return s, err
 	}
 	paused := taskspec.Flag(false)
@@ -64,22 +58,20 @@ func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, e
 
 // readScheduleTask parses the task of a schedule like a line of --batch. A null in the key "path" or "cwd" means that the worker chooses
 // the program or the directory. If the key is missing, the value of this process applies.
-func readScheduleTask(text json.RawMessage, caller invocation.Invocation) (jobs.Spec, error) {
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(text, &keys); err != nil {
-		return jobs.Spec{}, errors.New("must be an object")
+func readScheduleTask(text json.RawMessage, caller invocation.Invocation) (s jobs.Spec, err error) {
+	v, err := newValues(text, lineKeys())
+	if err != nil {
+		return s, err
 	}
-	_, hasPath := keys["path"]
-	_, hasCwd := keys["cwd"]
 	base := jobs.Command{}.With()
 	base.Args, base.Err = nil, nil
-	if !hasCwd {
+	if v.members["cwd"] == nil {
 		base.Cwd = caller.Dir
 	}
-	caller.Elsewhere = hasPath
-	spec, names, err := newLineReader(base, caller).spec(bytes.TrimSpace(text))
+	caller.Elsewhere = v.members["path"] != nil
+	s, names, err := newLineReader(base, caller).build(v)
 	if err == nil && len(names.after)+len(names.afterAny) > 0 {
 		err = &jobs.FieldError{Field: "after", Msg: "the task of a schedule waits for no others"}
 	}
-	return spec, err
+	return s, err
 }

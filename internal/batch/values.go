@@ -1,15 +1,16 @@
 package batch
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -53,25 +54,37 @@ func Keys() string {
 	return strings.Join(term.Wrap(keys, 79), "\n")
 }
 
-// values are the members of a JSON object. A null is like a missing member. The
-// field err is the first error.
+// values are the members of a JSON object. For has and read, a null is like a
+// missing member. The field err is the first error.
 type values struct {
 	members map[string]json.RawMessage
 	err     error
 }
 
-// newValues decodes a JSON object that may have only some keys.
+// newValues decodes a JSON object that may have only some keys, or an array with
+// the words of a command.
 func newValues(text []byte, known map[string]bool) (*values, error) {
-	v := &values{}
-	if err := json.Unmarshal(text, &v.members); err != nil {
-		return nil, err
+	if !utf8.Valid(text) {
+		return nil, errors.New("is not UTF-8")
 	}
-	for key, raw := range v.members {
+	v := &values{}
+	var words json.RawMessage
+	to := any(&v.members)
+	if text[0] == '[' {
+		to, v.members = &words, map[string]json.RawMessage{}
+	}
+	err := json.Unmarshal(text, to)
+	switch _, wrong := errors.AsType[*json.SyntaxError](err); {
+	case wrong:
+		return nil, fmt.Errorf("is not JSON: %w", err)
+	case err != nil || v.members == nil:
+		return nil, errors.New("is neither an object nor an array")
+	case words != nil:
+		v.members["args"] = words
+	}
+	for key := range v.members {
 		if !known[key] {
 			return nil, unknown(key, known)
-		}
-		if raw[0] == 'n' {
-			delete(v.members, key)
 		}
 	}
 	return v, nil
@@ -86,7 +99,7 @@ func unknown(key string, known map[string]bool) error {
 
 // has reports whether the object has one of these keys.
 func (v *values) has(keys ...string) bool {
-	return slices.ContainsFunc(keys, func(key string) bool { return v.members[key] != nil })
+	return slices.ContainsFunc(keys, func(key string) bool { raw := v.members[key]; return raw != nil && raw[0] != 'n' })
 }
 
 func (v *values) wrong(key, format string, args ...any) {
@@ -97,10 +110,11 @@ func (v *values) wrong(key, format string, args ...any) {
 
 // read reads the value of a key.
 func (v *values) read(key string, to json.Unmarshaler) {
-	if raw := v.members[key]; raw != nil {
-		if err := to.UnmarshalJSON(raw); err != nil {
-			v.wrong(key, "%v", err)
-		}
+	if !v.has(key) {
+		return
+	}
+	if err := to.UnmarshalJSON(v.members[key]); err != nil {
+		v.wrong(key, "%v", err)
 	}
 }
 
@@ -116,19 +130,18 @@ func (v *values) option(o *taskspec.OptionInfo, s *jobs.Spec) {
 
 // args parses the arguments of the task. They are in the key "args". For a shell script they are in the key "shell".
 func (v *values) args(s *jobs.Spec) {
-	switch args, shell := v.members["args"], v.members["shell"]; {
-	case shell != nil && (args != nil || s.Job != jobs.CommandJob):
+	switch {
+	case v.has("shell") && (v.has("args") || s.Job != jobs.CommandJob):
 		v.wrong("shell", "goes with neither args nor another job than %s", jobs.CommandJob)
-	case shell != nil:
+	case v.has("shell"):
 		script := ""
 		v.text("shell", &script)
-		command := jobs.Shell(script)
-		args, err := taskjson.Marshal(command.Argv)
-		if s.Args, s.Path = args, command.Path; err != nil {
-			v.wrong("shell", "%v", err)
-		}
-	case args != nil:
-		s.Args = args
+		command := jobs.Shell(script).With()
+		s.Args, s.Path = command.Args, command.Path
+	case v.has("args"):
+		var compact bytes.Buffer
+		_ = json.Compact(&compact, v.members["args"]) // it is valid
+		s.Args = compact.Bytes()
 	case s.Job == jobs.CommandJob:
 		v.wrong("args", "a command needs args or shell")
 	}
