@@ -34,7 +34,6 @@ type plan struct {
 	page
 	Action, Question, Button, CLI string
 
-	Scope     string // queues and times of the tasks of a group; empty for other questions
 	Changed   string // why the page asks again; empty for a first question
 	Fields    []field
 	For       string // chosen length of a pause
@@ -68,9 +67,6 @@ var takesReason = map[string]bool{"pause": true, "cancel": true, "queue-pause": 
 
 // action responds to the form of an action with a question, or does the action
 // and returns to the page of the form, which then shows what was done.
-//
-// GET /ask asks the question of an action and changes nothing: a user whose
-// session had ended signs in, and then confirms.
 func (h *handler) action(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := context.WithTimeout(req.Context(), actionTimeout)
 	defer cancel()
@@ -81,13 +77,8 @@ func (h *handler) action(w http.ResponseWriter, req *http.Request) {
 	}
 
 	a := &actionRequest{h: h, name: req.PathValue("name"), form: req.PostForm, now: time.Now().In(zone(req))}
-	if req.Method != http.MethodPost {
-		a.name, a.form = req.Form.Get("action"), req.Form
-		a.form.Set("ask", "1")
-		a.form.Del("confirmed")
-	}
 	makePlan := actions[a.name]
-	if makePlan == nil || h.o.ReadOnly {
+	if makePlan == nil {
 		h.writeError(w, req, http.StatusNotFound, "This page does not exist.")
 		return
 	}
@@ -114,18 +105,6 @@ func (h *handler) action(w http.ResponseWriter, req *http.Request) {
 	h.logger.Info("action", "name", a.name, "did", did)
 	h.setFlash(w, did+"\n"+p.CLI, 30)
 	http.Redirect(w, req, h.localPath(a.form.Get("back")), http.StatusSeeOther)
-}
-
-// askPath returns the path of the page that asks the question of an action.
-func askPath(name string, form url.Values) string {
-	q := url.Values{}
-	for key, values := range form {
-		if key != "confirmed" && key != "set" {
-			q[key] = values
-		}
-	}
-	q.Set("action", name)
-	return "/ask?" + q.Encode()
 }
 
 // newPlan returns a plan for an object, such as "task 7", with the command line

@@ -146,7 +146,6 @@ func (a *actionRequest) planSearch(q query, n int) *plan {
 	p.Button = verb + " " + tasks
 	p.Question = fmt.Sprintf("%s all %s of %s?", verb, tasks, humanize.Safe(search.JoinTerms(q.terms)))
 	if q.group != nil {
-		p.Scope = q.groupScope(a.now.Location())
 		if n != 1 {
 			tasks = "these " + tasks
 		} else {

@@ -121,8 +121,8 @@ func (h *handler) loginPage(w http.ResponseWriter, req *http.Request, status int
 	next := h.base + req.URL.RequestURI()
 	if req.URL.Path == "/login" {
 		next = req.FormValue("next")
-	} else if name, ok := strings.CutPrefix(req.URL.Path, "/actions/"); ok && req.ParseForm() == nil {
-		next = h.base + askPath(name, req.PostForm)
+	} else if req.Method == http.MethodPost {
+		next = req.FormValue("back")
 	}
 	h.writePage(w, req, status, "login", &loginView{page: h.newPage(req, "Sign in", ""), Error: wrong, Next: h.localPath(next)})
 }

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -63,6 +64,17 @@ func TestRequestsWithoutTheTokenAreRejected(t *testing.T) {
 	if status, _, _ := s.do(req); status != http.StatusOK {
 		t.Errorf("with the token: got status %d, want 200", status)
 	}
+}
+
+func TestAnActionWithoutASessionComesBackToItsPage(t *testing.T) {
+	r := open(t)
+	id := shell(t, r, "true")
+	s := serve(t, r, web.ServerOptions{})
+	s.client.Jar = nil
+	status, page := s.post("/actions/cancel", url.Values{"id": {fmt.Sprint(id)}, "back": {"/tasks/1?attempt=1"}})
+	testkit.Equal(t, "status", status, http.StatusUnauthorized)
+	testkit.Contains(t, page, `name="next" value="/tasks/1?attempt=1"`)
+	testkit.Equal(t, "state", state(t, r, id), jobs.Pending)
 }
 
 func TestTheTokenIsExchangedForACookie(t *testing.T) {

@@ -48,15 +48,7 @@ func TestAFinishedLogOpensAtItsEndInABrowser(t *testing.T) {
 			document.querySelector('#state pre.error').compareDocumentPosition(document.querySelector('#attempts')) === 4`) {
 			t.Errorf("%s JavaScript: got no error above the attempts, want it there", name)
 		}
-		b.run(chromedp.SendKeys("input[name=find]", "2999"), chromedp.KeyEvent("\r"))
-		b.until(name+" JavaScript: the search finds a line", shownLines+`.join() === '2999' && location.search.includes('find=2999')`)
-		b.open(fmt.Sprintf("/tasks/%d?stream=stderr&find=FRAME", id))
-		if got := eval[string](b, shownLines+".join()"); got != "  at frame 1,  at frame 2,  at frame 3" {
-			t.Errorf("%s JavaScript: got lines %q of stderr, want the three frames", name, got)
-		}
 	}
-	_, page := s.get(fmt.Sprintf("/tasks/%d?find=17", id)) // a search also finds lines before the last thousand lines
-	testkit.Contains(t, page, "</i>17\n", `<span id="shown">159 lines</span> found.`)
 }
 
 func TestALogOfManySmallPiecesIsComplete(t *testing.T) {
@@ -188,7 +180,4 @@ func continueLog(t *testing.T, script string) {
 	text, _ = lines("&from=" + cursor)
 	testkit.Contains(t, text, ">six\n", ">e\n")
 	testkit.ContainsNone(t, text, ">5\n")
-	text, _ = lines("&stream=stdout&find=SI")
-	testkit.Contains(t, text, ">six\n")
-	testkit.ContainsNone(t, text, ">5\n", ">e\n")
 }

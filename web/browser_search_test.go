@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -45,29 +44,6 @@ func TestTheZoneIsChosenWithOneClick(t *testing.T) {
 	b.run(chromedp.SendKeys("#zone", "America/Sao_Paulo\r"))
 	b.until("the typed zone", "document.querySelector('.zone [aria-current]')?.textContent === 'America/Sao_Paulo'")
 	b.shot("zone-1280-light")
-}
-
-func TestTheHeadOfALiveLogCountsTheLines(t *testing.T) {
-	t.Parallel()
-	r := open(t)
-	b := browse(t, serve(t, r, webOptions))
-	b.screen(1280, "light")
-	dir := t.TempDir()
-	id := shell(t, r, fmt.Sprintf(`echo apple 1; echo pear 1; while [ ! -e %[1]s/go ]; do sleep 0.05; done
-		for n in 2 3 4; do echo apple $n; echo pear $n; done; printf 'apple without a newline'
-		while [ ! -e %[1]s/end ]; do sleep 0.05; done`, dir))
-	stop := sync.OnceFunc(runnerkit.Work(t, r))
-	t.Cleanup(func() { touch(t, dir+"/go"); touch(t, dir+"/end"); stop() })
-	b.open(fmt.Sprintf("/tasks/%d", id))
-	b.until("output is followed", "document.querySelector('#box .out')?.textContent.includes('pear 1')")
-	b.run(chromedp.SendKeys("input[name=find]", "apple"))
-	b.until("the filter is on", shownLines+".join() === 'apple 1' && $('#box > p').textContent.startsWith('1 line found')")
-	touch(t, dir+"/go")
-	b.until("the filter holds for new lines, too", shownLines+".join() === 'apple 1,apple 2,apple 3,apple 4,apple without a newline'")
-	b.until("the head counts them", "$('#box > p').textContent.startsWith('5 lines found')")
-	b.shot("log-filter-1280-light")
-	eval[bool](b, "(f => { f.value = 'stderr'; f.dispatchEvent(new Event('input', {bubbles: true})); return true })($('[name=stream]'))")
-	b.until("no line of stderr", shownLines+".length === 0")
 }
 
 func TestKeysCancelAndDelete(t *testing.T) {

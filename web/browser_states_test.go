@@ -41,7 +41,6 @@ func busyVisits(t *testing.T, r *runner.Runner, b *browser) []visit {
 		{"running", page(running), func() {
 			b.until("output is followed", "document.querySelector('.out').textContent.includes('a warning')")
 		}},
-		{"ask-delete", "/ask?action=delete&id=" + fmt.Sprint(failed), nil},
 		{"ask-retry", page(failed), b.press("#head .same button", "#ask[open]")},
 		{"worker", "/workers?worker=web1:811", nil},
 		{"held", "/tasks?q=queue:default", func() {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -43,7 +42,6 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 			attempt: a,
 			stream:  newStream(w, "text/html; charset=utf-8"),
 			lines:   newLineSplitter(from),
-			filter:  newLogFilter(req.Form),
 			zone:    zone(req),
 			resumed: resumed,
 			seq:     from.lastSent(),
@@ -111,7 +109,6 @@ type follower struct {
 	attempt jobs.Attempt
 	stream  *stream
 	lines   *lineSplitter
-	filter  logFilter
 	zone    *time.Location
 	resumed bool  // whether the client continues at a cursor, so it needs no earlier lines
 	seq     int64 // number of the last chunk that was sent
@@ -131,7 +128,6 @@ func (f *follower) sendAll(ctx context.Context) error {
 			list = append(list, f.lines.add(c)...)
 		}
 		list = append(list, f.lines.unfinished()...)
-		list = slices.DeleteFunc(list, func(l logLine) bool { return !f.filter.match(l) })
 		f.sent = true
 		err = f.stream.write(fmt.Append(nil, htmlOf(list, f.zone), cursorMark, f.lines.from, separator))
 		if err != nil || len(chunks) < maxChunks {
@@ -145,7 +141,7 @@ func (f *follower) sendAll(ctx context.Context) error {
 // lines of the stored output.
 func (f *follower) follow(ctx context.Context) error {
 	if !f.resumed {
-		chunks, _, err := f.h.readTail(ctx, f.attempt, maxLines, maxLogSize)
+		chunks, _, err := f.h.readTail(ctx, f.attempt)
 		if err != nil {
 			return err
 		}

@@ -127,27 +127,3 @@ func (h *handler) groups(ctx context.Context, v *tasksView, q query) error {
 	v.Latest = v.Total >= present.MaxGrouped
 	return err
 }
-
-// groupScope says which tasks a question is about: their queues, the time of
-// their failures, and the search that has found them.
-func (q query) groupScope(zone *time.Location) string {
-	g := q.group
-	queues := "in queue "
-	if len(g.Queues) > 1 {
-		queues = fmt.Sprintf("in %d queues: ", len(g.Queues))
-	}
-	text := queues + strings.Join(g.Queues[:min(len(g.Queues), maxQueuesNamed)], ", ")
-	if len(g.Queues) > maxQueuesNamed {
-		text += " …"
-	}
-	first, last := g.First.In(zone), g.Last.In(zone)
-	when := " · failed at " + first.Format(time.DateTime)
-	if n := last.Sub(first); n >= time.Second {
-		when = fmt.Sprintf(" · failed between %s and %s, within %s", first.Format(time.DateTime), last.Format(time.DateTime),
-			humanize.Age(n))
-	}
-	terms, _ := splitCauses(q.terms)
-	return humanize.Safe(text + when + " · found by " + search.JoinTerms(terms))
-}
-
-const maxQueuesNamed = 5 // in a question

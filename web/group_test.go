@@ -120,8 +120,7 @@ func TestGroupIsAListOfItsTasks(t *testing.T) {
 	query := regexp.MustCompile(`class="buttons same"><input type="hidden" name="query" value="([^"]+)"`).FindStringSubmatch(page)
 	form := url.Values{"query": {query[1]}, "back": {"/tasks"}}
 	_, page = s.post("/actions/retry", form)
-	testkit.Contains(t, page, "Retry these 3 tasks: exit 1 · 535 authentication failed", "in 2 queues: ", "failed between 20", ", within ",
-		"found by state:failed queue:mail queue:bulk since:1d", "runner retry -q mail -q bulk --since 1d --group ")
+	testkit.Contains(t, page, "Retry these 3 tasks: exit 1 · 535 authentication failed", "runner retry -q mail -q bulk --since 1d --group ")
 	confirm(t, form, page)
 	_, page = s.post("/actions/retry", form)
 	testkit.Contains(t, page, "3 tasks retried")
@@ -130,8 +129,7 @@ func TestGroupIsAListOfItsTasks(t *testing.T) {
 	page = s.page("/tasks/4") // not from a list: all failed tasks of the job
 	query = regexp.MustCompile(`class="buttons same"><input type="hidden" name="query" value="([^"]+)"`).FindStringSubmatch(page)
 	_, page = s.post("/actions/delete", url.Values{"query": {query[1]}, "back": {"/tasks"}})
-	testkit.Contains(t, page, "Delete this task: exit 1 · 535", "in queue media · failed at 20", "found by state:failed job:command",
-		"<code>runner delete 4</code>")
+	testkit.Contains(t, page, "Delete this task: exit 1 · 535", "<code>runner delete 4</code>")
 }
 
 func TestOnlyLargeGroupsAreListed(t *testing.T) {

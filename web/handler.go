@@ -152,7 +152,6 @@ func (h *handler) routes() {
 	h.mux.HandleFunc("GET /jobs", h.page(h.job))
 	h.mux.HandleFunc("GET /zone", h.chooseZone)
 	h.mux.HandleFunc("POST /actions/{name}", h.action)
-	h.mux.HandleFunc("GET /ask", h.action)
 	h.mux.HandleFunc("GET /api/v1/tasks", h.apiList)
 	h.mux.HandleFunc("GET /api/v1/tasks/{id}", h.apiGet)
 	h.mux.HandleFunc("/api/", h.apiOther)

@@ -24,8 +24,7 @@ import (
 
 type overviewView struct {
 	page
-	Problems     []problemView // problems that the page lists as it opens
-	MoreProblems []problemView // problems that the page lists after a click
+	Problems     []problemView // the first maxProblems
 	AllProblems  int
 	Empty        bool // whether the database has no task
 	Alive        int  // number of workers that are not lost
@@ -47,8 +46,7 @@ type overviewView struct {
 }
 
 const (
-	maxProblems  = 6   // number of problems that are shown at once
-	moreProblems = 50  // number of problems that are shown after a click
+	maxProblems  = 6   // number of problems that are shown
 	perQueuePage = 100 // number of queues in the table
 )
 
@@ -129,16 +127,12 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 		}
 	}
 	v.AllProblems = len(s.Problems)
-	for i, p := range s.Problems[:min(v.AllProblems, maxProblems+moreProblems)] {
+	for _, p := range s.Problems[:min(v.AllProblems, maxProblems)] {
 		view := v.problem(p)
 		if p.Code == "failed" {
 			view.Cause = causes[p.About]
 		}
-		if i < maxProblems {
-			v.Problems = append(v.Problems, view)
-		} else {
-			v.MoreProblems = append(v.MoreProblems, view)
-		}
+		v.Problems = append(v.Problems, view)
 	}
 	if v.Chart, err = h.chart(ctx, v.page, v.Range); err != nil {
 		return "", nil, err
@@ -202,7 +196,7 @@ func (h *handler) chartOf(ctx context.Context, p page, which chartRange) (*chart
 	return newChart(p, which, trend), nil
 }
 
-// FurtherProblems is the number of problems that the page doesn't show at once.
+// FurtherProblems is the number of problems that the page doesn't show.
 func (v *overviewView) FurtherProblems() int { return v.AllProblems - len(v.Problems) }
 
 // titleText returns the title of the page, which states the most important fact in a few words.

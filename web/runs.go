@@ -49,7 +49,8 @@ func (h *handler) newRuns(ctx context.Context, p page, list []jobs.Task) (*runs,
 	if err != nil {
 		return nil, err
 	}
-	v := &runs{N: len(list), Since: list[len(list)-1].CreatedAt}
+	oldest := slices.MinFunc(list, func(a, b jobs.Task) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	v := &runs{N: len(list), Since: oldest.CreatedAt}
 	var ended []jobs.Task // finished tasks that have started, the oldest first
 	for _, t := range slices.Backward(list) {
 		switch {

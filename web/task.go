@@ -178,7 +178,7 @@ func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Att
 		return nil
 	}
 	var err error
-	v.Log, err = h.lastLines(ctx, v, attempts[shown-1], shown, req.Form)
+	v.Log, err = h.lastLines(ctx, v, attempts[shown-1], shown, req.FormValue("attempt") != "")
 	return err
 }
 

@@ -76,7 +76,6 @@ const replace = text => {
 		texts = textsOf(fresh)
 		$('main').replaceChildren(...$('main', fresh).childNodes)
 	} else if (box && next.dataset.attempt && box.dataset.attempt !== next.dataset.attempt && atEnd && !$('#log').contains(getSelection().anchorNode)) {
-		$('.find').replaceWith($('.find', fresh))
 		$('#log').hidden = false
 		swapLog(next)
 	}
@@ -236,23 +235,13 @@ const follow = async () => {
 	if (!box.dataset.follow) refresh()
 	setTimeout(box.dataset.follow ? follow : refresh, 1000)
 }
-// swapLog shows another attempt, or the lines that a search finds.
+// swapLog shows another attempt.
 const swapLog = fresh => {
 	unfollow()
 	$('#box').replaceWith(fresh)
 	openLog()
 	if (live && !document.hidden) follow()
 }
-const find = async form => {
-	const to = location.pathname + '?' + new URLSearchParams(new FormData(form))
-	try {
-		const [answer, text] = await load(to, { headers: part }, () => offline(true))
-		if (!answer.ok) return location.assign(to)
-		history.replaceState(null, '', to)
-		swapLog(parser.parseFromString(text, 'text/html').getElementById('box'))
-	} catch { offline(true) }
-}
-
 // A question of the server opens a dialog, and so does a failure.
 let sending, tries = 0 // sending: the action that waits for an answer
 const show = (...nodes) => {
@@ -304,7 +293,6 @@ const tryAgain = () => {
 }
 document.addEventListener('submit', event => {
 	const form = event.target
-	if (form.matches('.find')) { event.preventDefault(); return find(form) }
 	if (form.method !== 'post' || form.matches('main .login')) return
 	event.preventDefault()
 	const button = event.submitter
@@ -327,11 +315,6 @@ const count = () => {
 	$$('#selection button').forEach(button => { button.disabled = !can.includes(button.dataset.verb) })
 	$('#all').checked = n > 0 && n === boxes().length
 }
-document.addEventListener('input', event => {
-	const form = event.target.closest('.find')
-	clearTimeout(finding)
-	if (form) finding = setTimeout(find, 300, form)
-})
 document.addEventListener('change', event => {
 	if (event.target.id === 'all') boxes().forEach(box => { box.checked = event.target.checked })
 	if (event.target.id === 'nokeys') remember('keys', event.target.checked ? 'off' : 'on')
@@ -343,7 +326,7 @@ const ready = () => {
 	count()
 }
 
-let row, afterG, finding
+let row, afterG
 if ($('#help')) $('#help').onclick = () => $('#keys').showModal()
 $('#nokeys').checked = remembered('keys') === 'off'
 const move = by => {
