@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 )
@@ -57,21 +56,6 @@ func (p page) Zone() string {
 		return name
 	}
 	return serverZone
-}
-
-// Zones returns the links that change the zone of the pages: to UTC, to the zone of the server, and to the chosen zone if it is neither of
-// these two.
-func (p page) Zones() []tab {
-	var list []tab
-	for _, z := range []struct{ zone, name string }{{utcZone, utcZone}, {serverZone, "server (" + p.Now.Local().Format("MST") + ")"},
-		{p.Zone(), p.Zone()}} {
-		if len(list) == 2 && (z.zone == utcZone || z.zone == serverZone) {
-			continue
-		}
-		link := p.Base + "/zone?zone=" + url.QueryEscape(z.zone) + "&back=" + url.QueryEscape(p.URL)
-		list = append(list, tab{Name: z.name, Link: link, Selected: z.zone == p.Zone()})
-	}
-	return list
 }
 
 // Offset returns the difference of the zone of the page from UTC, in seconds.

@@ -374,7 +374,7 @@ document.addEventListener('keydown', event => {
 })
 // The user can choose the zone of the browser, or type another zone.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
-if (zone && $('#local') && !$$('.zone a').some(link => link.textContent === zone)) {
+if (zone && $('#local') && !$$('.zone a,.zone b').some(other => other.textContent === zone)) {
 	$('#local').href += encodeURIComponent(zone)
 	$('#local').title = zone
 	$('#local').hidden = false
