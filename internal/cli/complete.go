@@ -10,6 +10,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/search"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -130,29 +131,25 @@ func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 	if len(line.Path) > 1 {
 		return a.scheduleNames(ctx, line)
 	}
-	var states []jobs.State
-	switch line.Command.Name {
+	var f jobs.Filter
+	switch name := line.Command.Name; name {
 	case "completion":
 		for _, shell := range Shells {
 			words = append(words, suggestion{Word: shell})
 		}
 		return words
 	case "show", "logs", "list":
-	case "wait", "cancel":
-		states = jobs.Unfinished()
-	case "edit", "pause":
-		states = []jobs.State{jobs.Scheduled, jobs.Pending, jobs.Blocked, jobs.Retrying}
-	case "resume":
-		states = []jobs.State{jobs.Blocked}
-	case "retry":
-		states = append([]jobs.State{jobs.Scheduled, jobs.Retrying}, jobs.Finished()...)
-	case "delete":
-		states = jobs.Finished()
+	case "wait":
+		f.States = jobs.Unfinished()
+	case "edit":
+		f, _ = search.VerbPause.Filter(f)
+	case "cancel", "retry", "delete", "pause", "resume":
+		f, _ = search.Verb(name).Filter(f)
 	default:
 		return nil
 	}
 	words = a.query(ctx, line, func(ctx context.Context, r *runner.Runner) (ids []suggestion, err error) {
-		tasks, err := r.List(ctx, jobs.Filter{States: states, Paused: line.Command.Name == "resume"}, runner.Page{Limit: maxCompletedIDs})
+		tasks, err := r.List(ctx, f, runner.Page{Limit: maxCompletedIDs})
 		for _, t := range tasks {
 			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), string(t.State) + "  " + term.Cut(humanize.Safe(present.JobText(t)),
 				60)})
@@ -181,26 +178,16 @@ func (a *App) query(ctx context.Context, line Line, read func(context.Context, *
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	answer := make(chan []suggestion, 1)
-	go func() {
-		r, err := runner.Open(ctx, d.Path, runner.Options{ReadOnly: true, BusyTimeout: completionTimeout, Engine: postgres.Engine()})
-		if err != nil {
-			answer <- nil
-			return
-		}
-		defer r.Close()
-		list, err := read(ctx, r)
-		if err != nil {
-			list = nil
-		}
-		answer <- list
-	}()
-	select {
-	case list := <-answer:
-		return list
-	case <-ctx.Done():
+	r, err := runner.Open(ctx, d.Path, runner.Options{ReadOnly: true, BusyTimeout: completionTimeout, Engine: postgres.Engine()})
+	if err != nil {
 		return nil
 	}
+	defer r.Close()
+	list, err := read(ctx, r)
+	if err != nil {
+		return nil
+	}
+	return list
 }
 
 func queueNames(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
