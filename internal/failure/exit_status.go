@@ -28,33 +28,36 @@ func ExitCode(err error) int {
 	return Explain(err).Exit
 }
 
-// Explain converts any error to an Error. Only this function knows which code and exit status belong to an error of package jobs.
+// kinds says which code and exit status belong to an error of package jobs.
+var kinds = []struct {
+	kind error
+	as   Error
+}{
+	{jobs.ErrInvalid, Error{Code: "usage", Exit: 2}},
+	{jobs.ErrNotFound, Error{Code: "not_found", Exit: 3}},
+	{jobs.ErrBusy, Error{Code: "busy", Exit: 75}},
+	{jobs.ErrFull, Error{Code: "full", Exit: 75}},
+	{jobs.ErrConflict, Error{Code: "conflict", Exit: 1}},
+	{jobs.ErrLost, Error{Code: "conflict", Exit: 1}},
+	{jobs.ErrCancelled, Error{Code: "conflict", Exit: 1}},
+	{jobs.ErrCorrupt, Error{Code: "corrupt", Exit: 1}},
+	{jobs.ErrReplaced, Error{Code: "replaced", Exit: 1}},
+	{jobs.ErrNoDatabase, Error{Code: "no_database", Exit: 1}},
+	{jobs.ErrPermission, Error{Code: "permission", Exit: 1}},
+	{jobs.ErrSchema, Error{Code: "schema", Exit: 1}},
+}
+
+// Explain converts any error to an Error.
 func Explain(err error) *Error {
 	if f, ok := errors.AsType[*Error](err); ok {
 		return f
 	}
-	f := &Error{Code: "internal", Exit: 1, What: chain(err)[0], Cause: err}
-	switch {
-	case errors.Is(err, jobs.ErrInvalid):
-		f.Code, f.Exit = "usage", 2
-	case errors.Is(err, jobs.ErrNotFound):
-		f.Code, f.Exit = "not_found", 3
-	case errors.Is(err, jobs.ErrBusy):
-		f.Code, f.Exit = "busy", 75
-	case errors.Is(err, jobs.ErrFull):
-		f.Code, f.Exit = "full", 75
-	case errors.Is(err, jobs.ErrConflict), errors.Is(err, jobs.ErrLost), errors.Is(err, jobs.ErrCancelled):
-		f.Code = "conflict"
-	case errors.Is(err, jobs.ErrCorrupt):
-		f.Code = "corrupt"
-	case errors.Is(err, jobs.ErrReplaced):
-		f.Code = "replaced"
-	case errors.Is(err, jobs.ErrNoDatabase):
-		f.Code = "no_database"
-	case errors.Is(err, jobs.ErrPermission):
-		f.Code = "permission"
-	case errors.Is(err, jobs.ErrSchema):
-		f.Code = "schema"
+	f := &Error{Code: "internal", Exit: 1, What: textOf(err), Cause: err}
+	for _, k := range kinds {
+		if errors.Is(err, k.kind) {
+			f.Code, f.Exit = k.as.Code, k.as.Exit
+			break
+		}
 	}
 	if p, ok := errors.AsType[*jobs.Error](err); ok {
 		why, try := present.Advice(p)

@@ -110,7 +110,7 @@ func Record(f *Error) term.Record {
 		"exit", f.Exit)
 }
 
-// Text returns the lines to print on stderr. If verbose is set, they include the errors that this error wraps.
+// Text returns the lines to print on stderr. If verbose is set, they include the error that this error wraps.
 func (f *Error) Text(verbose bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "runner: %s\n", humanize.Safe(f.What))
@@ -120,36 +120,14 @@ func (f *Error) Text(verbose bool) string {
 	if f.Try != "" {
 		fmt.Fprintf(&b, "  try: %s\n", humanize.Safe(f.Try))
 	}
-	if verbose {
-		for _, cause := range chain(f.Cause) {
-			if cause != f.What {
-				fmt.Fprintf(&b, "  cause: %s\n", humanize.Safe(cause))
-			}
-		}
+	if verbose && f.Cause != nil && textOf(f.Cause) != f.What {
+		fmt.Fprintf(&b, "  cause: %s\n", humanize.Safe(textOf(f.Cause)))
 	}
 	return b.String()
 }
 
-// chain returns the texts of an error and of the errors that it wraps, the outermost first. It replaces SQLite's text "database is locked",
-// because that text sounds like damage although another process is only writing.
-func chain(err error) []string {
-	var list []string
-	for err != nil {
-		text := strings.ReplaceAll(err.Error(), "database is locked", "database is busy")
-		if len(list) == 0 || list[len(list)-1] != text {
-			list = append(list, text)
-		}
-		switch e := err.(type) { //nolint:errorlint // the loop unwraps the errors itself
-		case interface{ Unwrap() error }:
-			err = e.Unwrap()
-		case interface{ Unwrap() []error }:
-			for _, one := range e.Unwrap() {
-				list = append(list, chain(one)...)
-			}
-			return list
-		default:
-			return list
-		}
-	}
-	return list
+// textOf returns the text of an error. It replaces SQLite's "database is locked",
+// which sounds like damage although another process is only writing.
+func textOf(err error) string {
+	return strings.ReplaceAll(err.Error(), "database is locked", "database is busy")
 }
