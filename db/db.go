@@ -31,10 +31,6 @@ type (
 	Statement = engine.Statement
 	// ServerInfo describes the server that a database is on.
 	ServerInfo = engine.ServerInfo
-	// ServerHealth describes the conditions on a server that make work slow or unsafe.
-	ServerHealth = engine.ServerHealth
-	// Session is an open transaction on a server.
-	Session = engine.Session
 	// Process is a process of this machine.
 	Process = engine.Process
 	// Disk describes the filesystem that a database is on.
@@ -46,9 +42,6 @@ const DefaultPrefix = sqlite.DefaultPrefix
 
 // SelectBackend returns the process id of the server's process for the connection.
 const SelectBackend = postgres.SelectBackend
-
-// Identifier returns a name as an identifier for PostgreSQL, in quotes if necessary.
-func Identifier(name string) string { return postgres.Identifier(name) }
 
 // WriteSettings are the parameters of sessions that write.
 var WriteSettings = postgres.WriteSettings

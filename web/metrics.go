@@ -14,7 +14,6 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/lifecycle"
-	"example.com/runner/internal/present"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -110,14 +109,6 @@ func (h *handler) collect(ctx context.Context) (*collection, error) {
 	}
 	c.schedules(schedules)
 	c.process(h.r)
-	health, err := admin.Store(h.r).Health(ctx, c.at)
-	if err != nil {
-		return nil, err
-	}
-	problem := c.gauge("runner_server_problem", "1 for each condition on the server that needs attention.")
-	for _, p := range present.ServerProblems(health, c.at) {
-		problem.add(1, "code", p.Code)
-	}
 	return c, nil
 }
 

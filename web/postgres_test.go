@@ -2,13 +2,11 @@ package web_test
 
 import (
 	"errors"
-	"html"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
@@ -71,28 +69,4 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 			t.Errorf("%s as a reader: got a page without %q, want it there:\n%s", page, part, text)
 		}
 	}
-}
-
-// TestAProblemOfTheServerIsOnThePageAndInTheMetrics lets a session hold a snapshot that is so old that a role sees it without pg_monitor.
-func TestAProblemOfTheServerIsOnThePageAndInTheMetrics(t *testing.T) {
-	at := pgkit.Start(t, "fsync=off").Address("postgres")
-	runnerkit.OpenAt(t, at, runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})
-	for _, statements := range [][]string{
-		{"BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1"},
-		{"CREATE ROLE clerk LOGIN", "GRANT USAGE ON SCHEMA runner TO clerk", "GRANT SELECT ON ALL TABLES IN SCHEMA runner TO clerk",
-			"DO $$ BEGIN FOR i IN 1..100001 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$"},
-	} {
-		conn, err := pgx.Connect(t.Context(), at)
-		testkit.NoError(t, err)
-		defer conn.Close(t.Context())
-		for _, text := range statements {
-			_, err := conn.Exec(t.Context(), text)
-			testkit.NoError(t, err)
-		}
-	}
-	clerk := runnerkit.OpenAt(t, strings.Replace(at, "//postgres@", "//clerk@", 1),
-		runner.Options{Engine: postgres.Engine(), Dir: t.TempDir(), ReadOnly: true})
-	s := serve(t, clerk, web.ServerOptions{Options: web.Options{ReadOnly: true}})
-	testkit.Equal(t, "runner_server_problem", value(scrape(t, s), "runner_server_problem", "code=snapshot_held"), 1)
-	testkit.Contains(t, html.UnescapeString(s.page("/")), "holds a snapshot that is 10", `psql -c "SELECT pg_terminate_backend(`)
 }

@@ -65,8 +65,7 @@ func (d *Doctor) checks() []check {
 		{"schedules", d.problems(schedulesText, "schedule_"), true},
 	}
 	if !admin.ParseAddress(d.Path).LocalFile() {
-		server := []check{{"database", d.server, false}, {"sessions", d.sessions, true}, {"integrity", d.tables, true}}
-		return append(server, tasks...)
+		return append([]check{{"database", d.server, false}}, tasks...)
 	}
 	file := []check{{"database", d.database, false}, {"filesystem", d.filesystem, false}, {"permissions", d.permissions, false},
 		{"integrity", d.integrity, true}, {"wal", d.wal, true}}

@@ -120,9 +120,6 @@ type Shared interface {
 	// WatchSlowly sets the pace of the watches that Watch has started with the interval 0. If slowly is true, they look for commits at most
 	// every 20 ms. If it is false, they find commits as soon as they can.
 	WatchSlowly(slowly bool)
-	// Health lists problems of a server that make work slow or that can lose confirmed writes, such as an old open transaction. It returns
-	// nil for a file.
-	Health(ctx context.Context, now time.Time) (*ServerHealth, error)
 }
 
 // Lifecycle opens and closes a database.

@@ -52,14 +52,3 @@ func (u URL) HasPassword() bool { return password().MatchString(string(u)) }
 
 // Engine prepares a database on the server. It does not connect.
 func (u URL) Engine(o engine.Options) (engine.Engine, error) { return New(string(u), o) }
-
-// plainName matches a name that SQL accepts without quotes.
-var plainName = pattern.Lazy(`^[a-z_][a-z0-9_]*$`)
-
-// Identifier returns a name as an identifier of SQL.
-func Identifier(name string) string {
-	if plainName().MatchString(name) {
-		return name
-	}
-	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
-}

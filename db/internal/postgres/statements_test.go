@@ -14,7 +14,7 @@ func TestPostgreSQLPreparesEveryStatementOfThePackage(t *testing.T) {
 	dialect := Dialect("ours")
 	texts := map[string]string{}
 	for i, s := range []*sqltext.Statement{serverVersion, selectOurs, setVersion, hasSchema, serverSize, selectOuter,
-		selectNotify, selectHealth, serverHighestID, serverSetID, serverSetWorker, sqltext.Query(SelectBackend),
+		selectNotify, serverHighestID, serverSetID, serverSetWorker, sqltext.Query(SelectBackend),
 		lockExclusive.With(sqltext.Parts{"lock": "1"}), lockShared.With(sqltext.Parts{"lock": "1"})} {
 		texts[fmt.Sprintf("statement %d", i)] = dialect.Text(s)
 	}

@@ -249,9 +249,6 @@ func (*File) BeginFailed(error) error               { return nil }   // Begin ha
 func (*File) Unanswered(err error) error            { return err }   // the result of a commit is never lost
 func (*File) Asserted(error) bool                   { return false } // only the fast path of a server has assertions
 
-// Health returns nil, because a file has no server.
-func (*File) Health(context.Context, time.Time) (*engine.ServerHealth, error) { return nil, nil }
-
 // BusyRetries implements engine.Shared.
 func (d *File) BusyRetries() int64 { return d.busyRetries.Load() }
 
