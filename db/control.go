@@ -61,7 +61,7 @@ WHERE id = ?4 AND generation_id = ?5`)
 
 // selectStatus reads the columns of task [1] that decide how an action changes it.
 var selectStatus = query(`SELECT id AS task_id, state, generation_id, queue, lane, run_at, ` + wasDue + `,
-	priority, coalesce(parts, 0) >= 2 AS depends,
+	priority, coalesce(parts, 0) >= 2 AS depends, started_at IS NOT NULL AS started,
 	CASE WHEN waits = 1 THEN EXISTS (SELECT 1 FROM {task_pauses} WHERE task_id = tasks.id) END AS paused,
 	unique_key IS NOT NULL AND options IS NOT NULL AS keyed FROM {tasks} WHERE id = ?`)
 
@@ -89,6 +89,7 @@ type taskStatus struct {
 	RunAt      number     `db:"run_at"`
 	Due        boolean    `db:"due"`     // see wasDue
 	Depends    boolean    `db:"depends"` // whether the task has dependencies, finished or unfinished
+	Started    boolean    `db:"started"` // whether an attempt has started
 	Paused     boolean    `db:"paused"`
 	Keyed      boolean    `db:"keyed"` // whether the task has a unique key that it may hold even after it has finished
 }

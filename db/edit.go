@@ -12,11 +12,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// editTask replaces the settings of task [18] of generation [19] with [1] to
-// [16]. Both [1] and [17] are the new state. The statement compares [17] with
-// the old state, because the generation goes up only if the state changes. It
-// changes no row if the task is running or has finished.
-var editTask = command(`UPDATE {tasks} SET ` + newSettings + `
+// rewriteTask replaces the settings of task [18] of generation [19]. Both [1] and
+// [17] are the new state. The statement compares [17] with the old state, because
+// the generation goes up only if the state changes. It changes no row if the task
+// is running or has finished.
+var rewriteTask = command(`UPDATE {tasks} SET state = ?, queue = ?, job = ?, args = ?,
+	label = ?, priority = ?, run_at = ?, expires_at = ?, max_attempts = ?,
+	max_losses = ?, options = ?, unique_key = ?, lane = ?, parts = ?, waits = ?, updated_at = ?,
+	generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END
 WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
 
 // raiseTask sets the priority of task [2] of generation [3] to [1]. It changes no row if the task runs or has finished.
@@ -87,11 +90,7 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	if to.State == was.State && !e.Due {
 		to.UpdatedAt = was.UpdatedAt
 	}
-	values, err := newValues(&to, settings{depends: was.Depends, waits: waitsValue(to.State, was.Waits)}, id, s.Generation)
-	if err != nil {
-		return m, err
-	}
-	if err := t.one(editTask, values...); err != nil {
+	if err := t.rewrite(s, &to, settings{depends: was.Depends, waits: waitsValue(to.State, was.Waits)}); err != nil {
 		return m, err
 	}
 	if e.Input {
@@ -111,6 +110,16 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	t.released, m.Done = true, true
 	m.State, err = t.state(id)
 	return m, err
+}
+
+// rewrite gives a waiting task the settings of to.
+func (t *tx) rewrite(s taskStatus, to *jobs.Task, with settings) error {
+	values, err := appendDefinition(nil, to)
+	if err != nil {
+		return err
+	}
+	values = append(values, with.values(to)...)
+	return t.one(rewriteTask, append(values, to.UpdatedAt.UnixMilli(), string(to.State), s.ID, s.Generation)...)
 }
 
 // edited returns the task after the edit.

@@ -224,7 +224,7 @@ func appendPlain(values []any, task *jobs.Task) ([]any, error) {
 	return append(values, task.CreatedAt.UnixMilli(), nullText(task.CreatedBy), task.UpdatedAt.UnixMilli(), nullNumber(task.Batch)), err
 }
 
-// appendDefinition appends the values of a task, from its state to its options, that insertPlain, replaceTask and editTask write.
+// appendDefinition appends the values of a task, from its state to its options, that insertPlain and rewriteTask write.
 func appendDefinition(values []any, task *jobs.Task) ([]any, error) {
 	options, err := taskspec.EncodeOptions(&task.Options)
 	return append(values, string(task.State), task.Queue, task.Job, nullText(task.Args), nullText(task.Label), int64(task.Priority),

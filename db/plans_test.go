@@ -33,7 +33,6 @@ var plans = statementtest.Plans{
 	"insertPlain 16":   {Text: insertPlain.Of(16), Allow: []string{"SCAN 16-ROW VALUES CLAUSE"}},
 	"startBatch":       {Text: startBatch, By: []string{byID}},
 	"insertInput":      {Text: insertInput},
-	"replaceTask":      {Text: replaceTask, By: []string{byID}},
 	"insertAttempt":    {Text: insertAttempt},
 	"insertWorker":     {Text: insertWorker},
 	"insertLastOutput": {Text: insertLastOutput},
@@ -175,7 +174,7 @@ var plans = statementtest.Plans{
 	"deleteTask":    {Text: deleteTask, By: []string{byID}},
 	"deleteWaiting": {Text: deleteWaiting, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}},
 	"selectStatus":  {Text: selectStatus, By: []string{byID}},
-	"editTask":      {Text: editTask, By: []string{byID}},
+	"rewriteTask":   {Text: rewriteTask, By: []string{byID}},
 	"raiseTask":     {Text: raiseTask, By: []string{byID}},
 	"selectRivals": {Text: selectRivals, By: []string{"tasks_pending (queue=? AND job=?)", "tasks_blocked (lane=? AND waits=?)"},
 		Allow: []string{"SCAN jobs", "SCAN CONSTANT ROW"}}, // reads one row for each job of the queue

@@ -9,43 +9,20 @@ import (
 	"example.com/runner/jobs"
 )
 
-// replaceTask gives task [18] of generation [19] the settings [1] to [16]. It changes no row if the task has started. Both [1] and [17] are
-// the new state. The statement compares [17] with the old state, because the generation goes up only if the state changes.
-var replaceTask = command(`UPDATE {tasks} SET ` + newSettings + `
-WHERE id = ? AND generation_id = ? AND finished_at IS NULL AND started_at IS NULL`)
-
-// newSettings are the columns that replaceTask and editTask change; newValues has their values.
-const newSettings = `state = ?, queue = ?, job = ?, args = ?,
-	label = ?, priority = ?, run_at = ?, expires_at = ?, max_attempts = ?,
-	max_losses = ?, options = ?, unique_key = ?, lane = ?, parts = ?, waits = ?, updated_at = ?,
-	generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END`
-
-// newValues returns the values of replaceTask and editTask for the task with the given id and generation.
-func newValues(task *jobs.Task, s settings, id, generation int64) ([]any, error) {
-	values, err := appendDefinition(nil, task)
-	values = append(values, s.values(task)...)
-	return append(values, task.UpdatedAt.UnixMilli(), string(task.State), id, generation), err
-}
-
 // replace gives the old task, which has the given id and is unfinished, the settings of the new task. If the old task has started, replace
 // changes nothing.
 func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now time.Time) (jobs.Enqueued, error) {
 	s, err := t.status(id)
-	if err != nil {
-		return jobs.Enqueued{}, err
+	if err != nil || !movable(s.State) || bool(s.Started) {
+		return jobs.Enqueued{ID: id, Kept: true}, err
 	}
 	generation, lane := s.Generation, string(s.Lane)
 	keepsLane := s.State == jobs.Pending && lane == task.Lane          // if the old task holds the same lane, the new task keeps it
 	waits := o.waits() || o.broken != "" || bool(s.Paused) || o.paused // if the old task is paused, the new task waits, too
 	state := lifecycle.InitialState(task.RunAt, now, waits, task.Lane != "" && !keepsLane)
 	task.State = state
-	values, err := newValues(&task, settings{depends: o.names(), waits: waitsValue(state, waits)}, id, generation)
-	if err != nil {
+	if err := t.rewrite(s, &task, settings{depends: o.names(), waits: waitsValue(state, waits)}); err != nil {
 		return jobs.Enqueued{}, err
-	}
-	n, err := t.exec(replaceTask, values...)
-	if err != nil || n == 0 {
-		return jobs.Enqueued{ID: id, Kept: true}, err
 	}
 	if state != s.State {
 		generation++
