@@ -57,12 +57,9 @@ func (d *DB) TaskChanges(ctx context.Context, id int64) ([]TaskChange, error) {
 		Action string `db:"action"`
 		Text   text   `db:"text"`
 	}
-	rows, err := readRows[changeRow](ctx, d, selectChanges, id)
-	list := make([]TaskChange, len(rows))
-	for i, r := range rows {
-		list[i] = TaskChange{At: r.At.time(), By: r.By, Action: r.Action, Text: string(r.Text)}
-	}
-	return list, err
+	return readAs(ctx, d, func(r *changeRow) TaskChange {
+		return TaskChange{At: r.At.time(), By: r.By, Action: r.Action, Text: string(r.Text)}
+	}, selectChanges, id)
 }
 
 // movable reports whether a user can change a task in state s: the task has neither finished nor is it running.

@@ -72,9 +72,7 @@ const aboveAndBelow = `SELECT * FROM ({above} ORDER BY priority DESC, id LIMIT ?
 // aboveArm does the same as claimSelect, but only for priorities from [4] to [5] and for ids above the floor, [6]. belowArm selects the
 // tasks with ids up to the floor that have changed since they were added (generation_id > 1). Indexes: tasks_pending, tasks_again.
 const (
-	aboveArm = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
-	WHERE state = 'pending' AND queue = ? AND job = ? AND priority BETWEEN ? AND ? AND id > ?
-	AND NOT (losses >= 1 AND losses >= max_losses - 1)` + unreserved
+	aboveArm = claimSelect + ` AND priority BETWEEN ? AND ? AND id > ?`
 	belowArm = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
 	WHERE {unindexed}state = 'pending' AND generation_id > 1 AND queue = ? AND job = ? AND priority BETWEEN ? AND ? AND id <= ?
 	AND NOT (losses >= 1 AND losses >= max_losses - 1)` + unreserved
