@@ -141,11 +141,7 @@ func (o *enqueueOptions) printNotes(ctx context.Context, r *runner.Runner, p *te
 		if pause != pauses[o.spec.Queue] {
 			what = "all queues are"
 		}
-		until := ""
-		if !pause.Until.IsZero() {
-			until = ", until " + humanize.Clock(pause.Until, p.Now())
-		}
-		p.Note("%s paused (%s, by %s%s)", what, humanize.Age(p.Now().Sub(pause.At)), pause.By, until)
+		p.Note("%s paused by %s; details: runner status", what, pause.By)
 	}
 	if err != nil {
 		return err

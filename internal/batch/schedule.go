@@ -6,24 +6,15 @@ import (
 	"time"
 
 	"example.com/runner/internal/invocation"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
-// scheduleKeys lists the keys that define a schedule. scheduleOtherKey lists the keys that report what the schedule has done. ReadSchedule
-// ignores the keys in scheduleOtherKey.
-var (
-	scheduleKeys = []string{"name", "cron", "zone", "overlap", "catch_up", "catch_up_window", "jitter", "alert_after", "on_tick", "paused",
-		"task"}
-	scheduleOtherKey = []string{"next_at", "last_at", "last_task_id", "last_state", "last_duration", "last_success", "skipped",
-		"created_at", "updated_at",
-		"next", "applied"}
-)
-
-// ReadSchedule parses a schedule in the format of "schedule list --json". It sets missing keys to their defaults and does not validate the
-// result.
+// ReadSchedule parses a schedule in the format of "schedule list --json". It ignores the keys that report what the
+// schedule has done, sets missing keys to their defaults and does not validate the result.
 func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, err error) {
-	v, err := newValues(text, keySet(scheduleKeys, scheduleOtherKey))
+	v, err := newValues(text, keysOf(record.NewFullSchedule(jobs.Schedule{}, false, nil), "applied"))
 	if err != nil {
 		return s, err
 	}

@@ -8,38 +8,34 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/record"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
 
-// plainKeys are the keys of a line that are not task options. The last three come from the JSON record of an existing task.
-var plainKeys = []string{"job", "args", "shell", "id", "input_bytes", "state", "paused_at"}
-
-// otherKeys are the keys with which the JSON record of a task reports how the task ran. A batch ignores them.
-var otherKeys = []string{"reason", "schedule", "batch", "attempt", "losses", "generation_id", "worker_id", "worker", "lease_expires_at",
-	"cancel_requested_at", "created_at", "created_by", "updated_at", "started_at", "finished_at", "duration", "result", "error",
-	"error_line",
-	"exit_code", "signal", "output_bytes", "output_truncated", "children_killed", "children_left",
-	"user_time", "system_time", "max_rss", "read_bytes", "written_bytes", "progress", "enqueued", "why",
-	"dependencies", "dependents", "steps", "history", "outlived", "paused_by", "paused_reason",
-	"changes"}
-
-// lineKeys returns the keys that a line may have.
+// lineKeys returns the keys that a line may have: those of options, and those of
+// the records that commands print, of which a batch ignores what has happened.
 func lineKeys() map[string]bool {
-	keys := keySet(plainKeys, otherKeys)
+	keys := keysOf(record.NewTask(jobs.Task{}, time.Time{}), "shell", "paused_at", "enqueued", "why", "dependencies", "dependents",
+		"steps", "history", "outlived", "paused_by", "paused_reason", "changes")
 	for i := range taskspec.OptionList() {
 		keys[taskspec.OptionList()[i].Key] = true
 	}
 	return keys
 }
 
-func keySet(lists ...[]string) map[string]bool {
+// keysOf returns the keys of a record, and more.
+func keysOf(r term.Record, more ...string) map[string]bool {
 	keys := map[string]bool{}
-	for _, key := range slices.Concat(lists...) {
+	for _, member := range r {
+		keys[member.Key] = true
+	}
+	for _, key := range more {
 		keys[key] = true
 	}
 	return keys

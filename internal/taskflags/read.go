@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
@@ -88,17 +87,6 @@ func firstSet(c *cli.Context, names ...string) string {
 	return ""
 }
 
-// isAbove reports whether the number of an option is above limit. Of an option
-// that was typed twice, the last number counts.
-func isAbove(c *cli.Context, name string, limit int) bool {
-	texts := cli.Get[[]string](c, name)
-	if len(texts) == 0 {
-		return false
-	}
-	n, err := strconv.Atoi(texts[len(texts)-1])
-	return err == nil && n > limit
-}
-
 // validate returns an error if flags contradict each other or the command is missing.
 func validate(c *cli.Context, words []string) error {
 	if err := validateForm(c, words); err != nil {
@@ -113,8 +101,8 @@ func validate(c *cli.Context, words []string) error {
 		return failure.Exclusive("--in", "--at")
 	case c.IsSet("job") && !c.IsSet("batch") && commandOnly != "":
 		return failure.Exclusive("--"+commandOnly, "--job").Because("--" + commandOnly + " applies to commands, not to functions")
-	case cli.Get[bool](c, "at-most-once") && (isAbove(c, "max-attempts", 1) || isAbove(c, "max-losses", 0)):
-		return failure.Usage("--at-most-once means --max-attempts 1 --max-losses 0; higher values contradict it")
+	case cli.Get[bool](c, "at-most-once") && firstSet(c, "max-attempts", "max-losses") != "":
+		return failure.Usage("--at-most-once means --max-attempts 1 --max-losses 0; leave these out")
 	}
 	return nil
 }
