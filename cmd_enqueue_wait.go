@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/await"
 	"example.com/runner/internal/batch"
 	"example.com/runner/internal/failure"
@@ -28,22 +27,16 @@ func (o *enqueueOptions) add(ctx context.Context, r *runner.Runner, p *term.Prin
 		return batch.PrintEnqueued(ctx, r, p, []runner.Enqueued{one})
 	}
 	p.Print(strconv.FormatInt(one.ID, 10) + "\n")
-	if err := await.NoteService(ctx, r, p, o.service, "enqueue"); err != nil {
-		return err
-	}
 	if one.Kept {
 		_, err := noteKept(ctx, r, p, one.ID)
 		return err
-	}
-	if !p.Interactive() {
-		return nil
 	}
 	if one.Replaced {
 		p.Note("task %d had this key and had not started: it is this one now; follow: runner logs -f %[1]d", one.ID)
 	} else {
 		p.Note("in %s; follow: runner logs -f %d", o.spec.Queue, one.ID)
 	}
-	if len(o.spec.After)+len(o.spec.AfterAny) > 0 {
+	if p.Interactive() && len(o.spec.After)+len(o.spec.AfterAny) > 0 {
 		t, err := r.Get(ctx, one.ID)
 		if err != nil {
 			return err
@@ -52,7 +45,10 @@ func (o *enqueueOptions) add(ctx context.Context, r *runner.Runner, p *term.Prin
 			p.Note("cancelled: %s", t.Error)
 		}
 	}
-	return o.printNotes(ctx, r, p, true)
+	if err := o.notePause(ctx, r, p); err != nil {
+		return err
+	}
+	return await.NoteWorkers(ctx, r, p, o.service, "enqueue")
 }
 
 // addMany adds a task for each line of a batch. With --wait it waits for them.
@@ -79,11 +75,11 @@ func (o *enqueueOptions) addMany(ctx context.Context, r *runner.Runner, p *term.
 	if id := batch.ID(added); p.Interactive() && id != 0 && !o.wait {
 		p.Note("batch %d has %s; follow: runner wait --batch %[1]d", id, humanize.Plural(len(added), "task"))
 	}
-	if err := await.NoteService(ctx, r, p, o.service, "enqueue"); err != nil {
+	if err := o.notePause(ctx, r, p); err != nil {
 		return err
 	}
-	if err := o.printNotes(ctx, r, p, !o.wait); err != nil || !o.wait {
-		return err
+	if !o.wait {
+		return await.NoteWorkers(ctx, r, p, o.service, "enqueue")
 	}
 	return batch.Wait(ctx, r, p, added, o.waitTimeout)
 }
@@ -129,9 +125,8 @@ func noteKept(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) 
 	return t.State, nil
 }
 
-// printNotes says that the queue is paused or, if workers is set, that no worker runs.
-// It prints only to a terminal.
-func (o *enqueueOptions) printNotes(ctx context.Context, r *runner.Runner, p *term.Printer, workers bool) error {
+// notePause says on a terminal that the queue is paused.
+func (o *enqueueOptions) notePause(ctx context.Context, r *runner.Runner, p *term.Printer) error {
 	if !p.Interactive() {
 		return nil
 	}
@@ -142,13 +137,6 @@ func (o *enqueueOptions) printNotes(ctx context.Context, r *runner.Runner, p *te
 			what = "all queues are"
 		}
 		p.Note("%s paused by %s; details: runner status", what, pause.By)
-	}
-	if err != nil {
-		return err
-	}
-	list, err := r.Workers(ctx)
-	if alive, _, _ := admin.LiveWorkers(list); err == nil && alive == 0 && workers {
-		p.Note("no worker is running on this database")
 	}
 	return err
 }
@@ -213,7 +201,7 @@ func (o *enqueueOptions) noteWait(ctx context.Context, r *runner.Runner, to *out
 		state, err = noteKept(ctx, r, p, added.ID)
 	} else {
 		p.Note("task %d in %s", added.ID, o.spec.Queue)
-		err = o.printNotes(ctx, r, p, false)
+		err = o.notePause(ctx, r, p)
 	}
 	if option := "--wait-timeout"; err == nil && !state.Finished() {
 		if o.here {

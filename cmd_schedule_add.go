@@ -149,12 +149,5 @@ func runScheduleAdd(ctx context.Context, r *runner.Runner, p *term.Printer, o sc
 		p.Tell("%s %s   in %s", []string{"next", "then"}[min(i, 1)], tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"),
 			humanize.Age(tick.Sub(p.Now())))
 	}
-	if o.service != "" {
-		return await.NoteService(ctx, r, p, o.service, "schedule add")
-	}
-	workers, err := r.Workers(ctx)
-	if alive, _, _ := admin.LiveWorkers(workers); err == nil && alive == 0 {
-		p.Note("no worker is running on this database")
-	}
-	return err
+	return await.NoteWorkers(ctx, r, p, o.service, "schedule add")
 }

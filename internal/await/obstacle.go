@@ -89,15 +89,20 @@ func (o *Obstacles) keeps(t jobs.Task, why runner.Wait, again bool) bool {
 	return true
 }
 
-// NoteService says that no worker runs on this database although this machine's
-// service has another one, in which the user may have meant to run the command.
-func NoteService(ctx context.Context, r *runner.Runner, p *term.Printer, service, command string) error {
-	if service == "" {
+// NoteWorkers says that no worker runs on this database. If this machine's
+// service has another one, the user may have meant to run the command there.
+func NoteWorkers(ctx context.Context, r *runner.Runner, p *term.Printer, service, command string) error {
+	if service == "" && !p.Interactive() {
 		return nil
 	}
 	list, err := r.Workers(ctx)
-	if alive, _, _ := admin.LiveWorkers(list); err == nil && alive == 0 {
+	if alive, _, _ := admin.LiveWorkers(list); err != nil || alive > 0 {
+		return err
+	}
+	if service == "" {
+		p.Note("no worker is running on this database")
+	} else {
 		p.Tell("no worker runs on %s; the service of this machine uses %s: sudo -u runner runner %s …", r.Path(), service, command)
 	}
-	return err
+	return nil
 }

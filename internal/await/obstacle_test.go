@@ -67,7 +67,7 @@ func TestNotesNameTheServiceWithAnotherDatabase(t *testing.T) {
 			"; the service of this machine uses /srv/q.db: sudo -u runner runner schedule add …\n",
 	} {
 		p, _, stderr := termtest.Printer(0)
-		testkit.NoError(t, NoteService(t.Context(), r, p, service, "schedule add"))
+		testkit.NoError(t, NoteWorkers(t.Context(), r, p, service, "schedule add"))
 		testkit.Equal(t, "stderr", stderr.String(), want)
 	}
 }

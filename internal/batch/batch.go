@@ -163,18 +163,26 @@ func (b *Batch) spec(l line, n int) (s jobs.Spec, err error) {
 	if s.EarlierAny, err = b.earlier("after_any", names.afterAny); err != nil {
 		return s, err
 	}
+	if _, known := b.ids[names.id]; known {
+		n = ambiguous
+	}
 	if names.id != "" {
 		b.ids[names.id] = n
 	}
 	return s, taskspec.Validate(&s)
 }
 
+const ambiguous = -1 // the position for an id of two lines
+
 // earlier returns the positions of the tasks of earlier lines.
 func (b *Batch) earlier(field string, names []string) (positions []int, err error) {
 	for _, name := range names {
 		at, known := b.ids[name]
-		if !known {
+		switch {
+		case !known:
 			return nil, &jobs.FieldError{Field: field, Msg: taskjson.Short([]byte(name)) + " is not the id of an earlier line"}
+		case at == ambiguous:
+			return nil, &jobs.FieldError{Field: field, Msg: taskjson.Short([]byte(name)) + " is the id of two earlier lines"}
 		}
 		positions = append(positions, at)
 	}
