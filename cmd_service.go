@@ -67,10 +67,9 @@ func serviceInstallCommand(a *cli.App) *cli.Command {
     --run-as ann
 
 install writes and enables a unit that runs this program, and starts the worker.
-The text of the unit comes from contrib/systemd. If a package has installed the
-unit already, install uses the unit of the package. If you run install again,
-install changes only settings that differ, and restarts the worker only if the
-unit has changed.
+The text of the unit comes from contrib/systemd. systemd prefers this unit to
+the unit of a package. If you run install again, install changes only settings
+that differ, and restarts the worker only if the unit has changed.
 
 The service uses the database of --db or $RUNNER_DB. If neither is set, the
 service uses one of these databases:
@@ -146,7 +145,7 @@ func readUnit(c *cli.Context, a *cli.App) (systemd.Unit, error) {
 	if u.PerUser {
 		u.Template = userUnit
 	}
-	u.Dir, u.Vendors = systemd.Directories(u.PerUser, config)
+	u.Dir = systemd.Directory(u.PerUser, config)
 	return u, nil
 }
 
@@ -227,7 +226,7 @@ func uninstallService(c *cli.Context, a *cli.App) error {
 	if err != nil {
 		return u.Explain(c.Context, "uninstall", err)
 	}
-	text := u.Name + ".service is not enabled\n"
+	text := humanize.Safe(result.File) + " does not exist\n"
 	if result.Changed {
 		text = "removed " + humanize.Safe(result.File) + "; the database stays\n"
 	}

@@ -135,19 +135,14 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		return o, failure.Usage("work takes no arguments; got %q", c.Args().First()).Hint("runner enqueue -- %s", c.Args().First())
 	}
 	o.engine = runner.Options{Concurrency: cli.Get[int](c, "concurrency"), Queues: cli.Get[[]runner.QueueMax](c, "queue"),
-		Grace: cli.Get[time.Duration](c, "grace"), Timeout: cli.Get[time.Duration](c, "timeout"), Lease: cli.Get[time.Duration](c, "lease"),
-		Name:          cli.Get[string](c, "name"),
+		Grace: orNone(cli.Get[time.Duration](c, "grace")), Timeout: cli.Get[time.Duration](c, "timeout"),
+		Lease: cli.Get[time.Duration](c, "lease"), Name: cli.Get[string](c, "name"),
 		LeaveChildren: cli.Get[bool](c, "leave-children"), InsecurePerms: cli.Get[bool](c, "insecure-perms"), OwnProcess: true,
 		Hooks: jobs.Hooks{OnFailure: cli.Get[string](c, "on-failure"), OnSuccess: cli.Get[string](c, "on-success"),
 			OnRecovery: cli.Get[string](c, "on-recovery"), OnOutput: cli.Get[string](c, "on-output")}}
-	if o.engine.Grace == 0 {
-		o.engine.Grace = -1 // for the library, -1 means no grace, and 0 means the default
-	}
-	if o.engine.OutputLimit = cli.Get[int64](c, "output-limit"); o.engine.OutputLimit == 0 {
-		o.engine.OutputLimit = -1 // for the library, -1 means that it stores no output, and 0 means the default
-	}
-	o.engine.Keep, o.engine.KeepFailed = neverIfZero(cli.Get[time.Duration](c, "keep")),
-		neverIfZero(cli.Get[time.Duration](c, "keep-failed"))
+	o.engine.OutputLimit = orNone(cli.Get[int64](c, "output-limit"))
+	o.engine.Keep = orNone(cli.Get[time.Duration](c, "keep"))
+	o.engine.KeepFailed = orNone(cli.Get[time.Duration](c, "keep-failed"))
 	served := pages.ReadOptions(c)
 	var err error
 	if o.pagesURL, err = served.FirstPage(); err != nil {
@@ -205,13 +200,12 @@ func readSync(c *cli.Context, o *runner.Options) error {
 	return nil
 }
 
-// neverIfZero converts the value of --keep or --keep-failed. For the user, 0 means "keep forever". The library uses -1 to keep tasks
-// forever, and 0 to select the default.
-func neverIfZero(keep time.Duration) time.Duration {
-	if keep == 0 {
+// orNone turns 0 into -1, which the library takes for "none", or "for ever" for the age of tasks. There 0 means the default.
+func orNone[T int64 | time.Duration](value T) T {
+	if value == 0 {
 		return -1
 	}
-	return keep
+	return value
 }
 
 // parseQueueMax parses NAME[=MAX].
@@ -257,7 +251,7 @@ func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptio
 		defer stop()
 	}
 	r.Register(runner.Commands(o.commands))
-	defer o.notifier.Start()()
+	defer o.notifier.Stop()
 	work := r.Work
 	if o.untilEmpty {
 		work = r.WorkUntilEmpty

@@ -2,11 +2,9 @@
 package systemd
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -28,9 +26,10 @@ const (
 
 // Notifier sends the state of the worker to systemd. A nil Notifier does nothing.
 type Notifier struct {
-	log     *slog.Logger
-	Every   time.Duration        // how often the worker should call Report
-	reports chan runner.Liveness // latest state, if it is not sent yet; the channel has space for one state
+	log      *slog.Logger
+	Every    time.Duration // how often the worker should call Report
+	ready    bool          // whether READY was sent
+	stopping bool          // whether STOPPING was sent
 }
 
 // New returns a Notifier that writes to a socket of systemd. It returns nil if the name of the socket is empty.
@@ -38,7 +37,7 @@ func New(socket string, log *slog.Logger) *Notifier {
 	if socket == "" {
 		return nil
 	}
-	n := &Notifier{log: log, Every: notifyEvery, reports: make(chan runner.Liveness, 1)}
+	n := &Notifier{log: log, Every: notifyEvery}
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
 		log.Warn("invalid watchdog settings", "err", err)
@@ -49,56 +48,29 @@ func New(socket string, log *slog.Logger) *Notifier {
 	return n
 }
 
-// Report stores the latest state for sending. It replaces an earlier state that has not been sent. It does not block, because the main loop
-// of the worker calls it.
+// Report sends a state. The main loop of the worker calls it.
 func (n *Notifier) Report(p runner.Liveness) {
-	select {
-	case <-n.reports:
-	default:
+	lines := []string{daemon.SdNotifyWatchdog}
+	if !n.ready {
+		n.ready = true
+		lines = append(lines, daemon.SdNotifyReady)
 	}
-	n.reports <- p
+	status := fmt.Sprintf("%d running", p.Running)
+	if p.Draining {
+		if !n.stopping {
+			n.stopping = true
+			lines = append(lines, daemon.SdNotifyStopping)
+		}
+		lines = append(lines, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", extendBy.Microseconds()))
+		status = "draining, " + status
+	}
+	n.send(append(lines, "STATUS="+status)...)
 }
 
-// Start sends the states that Report stores, until the caller calls stop. The function "stop" also tells systemd that the worker is ending.
-func (n *Notifier) Start() (stop func()) {
-	if n == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var sender sync.WaitGroup
-	sender.Go(func() { n.run(ctx) })
-	return func() {
-		cancel()
-		sender.Wait()
+// Stop tells systemd that the worker is ending.
+func (n *Notifier) Stop() {
+	if n != nil {
 		n.send(daemon.SdNotifyStopping)
-	}
-}
-
-func (n *Notifier) run(ctx context.Context) {
-	ready, stopping := false, false
-	for {
-		var p runner.Liveness
-		select {
-		case <-ctx.Done():
-			return
-		case p = <-n.reports:
-		}
-
-		lines := []string{daemon.SdNotifyWatchdog}
-		if !ready {
-			ready = true
-			lines = append(lines, daemon.SdNotifyReady)
-		}
-		status := fmt.Sprintf("%d running", p.Running)
-		if p.Draining {
-			if !stopping {
-				stopping = true
-				lines = append(lines, daemon.SdNotifyStopping)
-			}
-			lines = append(lines, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", extendBy.Microseconds()))
-			status = "draining, " + status
-		}
-		n.send(append(lines, "STATUS="+status)...)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -35,22 +34,15 @@ type Unit struct {
 	Database string // database of the worker; empty if the unit does not name one
 	RunAs    string // user who runs the worker of the machine
 
-	Dir     string   // directory for the unit file
-	Vendors []string // directories with the units that packages and "make install" install
+	Dir string // directory for the unit file
 }
 
-// Directories returns the directory for a new unit file, and the directories with the units that packages install. The parameter "config"
-// is the user's directory for configuration files.
-func Directories(perUser bool, config string) (dir string, vendors []string) {
-	scope := "system"
-	dir = "/etc/systemd/system"
+// Directory returns the directory for a new unit file. config is the user's directory for configuration files.
+func Directory(perUser bool, config string) string {
 	if perUser {
-		scope, dir = "user", filepath.Join(config, "systemd/user")
+		return filepath.Join(config, "systemd/user")
 	}
-	for _, prefix := range []string{"/usr/local/lib", "/usr/lib"} { // systemd searches the directories in this order
-		vendors = append(vendors, filepath.Join(prefix, "systemd", scope))
-	}
-	return dir, vendors
+	return "/etc/systemd/system"
 }
 
 // Result describes the changes that Install or Uninstall has made.
@@ -106,7 +98,7 @@ func quote(word string) string {
 }
 
 // Install writes the unit file, enables the unit and starts the worker. If the unit file has changed, Install restarts a running worker. If
-// the file has the right content already, Install does not write it. If a package has installed an equal unit, Install writes no file.
+// the file has the right content already, Install does not write it.
 func (u Unit) Install(ctx context.Context) (Result, error) {
 	if err := u.requireManager(ctx); err != nil {
 		return Result{}, err
@@ -136,38 +128,20 @@ func (u Unit) Install(ctx context.Context) (Result, error) {
 
 // write writes the unit file, unless an equal one exists.
 func (u Unit) write() (Result, error) {
-	text := u.Text()
+	text := append([]byte(header), u.Text()...)
 	own, err := os.ReadFile(u.File())
 	switch {
 	case err == nil && !bytes.HasPrefix(own, []byte(header)):
 		return Result{File: u.File()}, ErrForeign
-	case err == nil && bytes.Equal(own, append([]byte(header), text...)):
+	case err == nil && bytes.Equal(own, text):
 		return Result{File: u.File()}, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return Result{}, err
 	}
-	if installed := u.vendorFile(text); installed != "" && err != nil {
-		return Result{File: installed}, nil
-	}
 	if err := os.MkdirAll(u.Dir, 0o755); err != nil {
 		return Result{}, err
 	}
-	return Result{File: u.File(), Changed: true}, os.WriteFile(u.File(), append([]byte(header), text...), 0o644)
-}
-
-// vendorFile looks for a unit of the same name that a package has installed. It returns the path of the unit file if the file has the given
-// text, and an empty string otherwise.
-func (u Unit) vendorFile(text []byte) string {
-	for _, dir := range u.Vendors {
-		path := filepath.Join(dir, u.service())
-		if installed, err := os.ReadFile(path); err == nil {
-			if bytes.Equal(installed, text) {
-				return path
-			}
-			return ""
-		}
-	}
-	return ""
+	return Result{File: u.File(), Changed: true}, os.WriteFile(u.File(), text, 0o644)
 }
 
 // Uninstall stops the worker, disables its unit and removes the file that Install wrote. It removes neither the database nor the user.
@@ -178,24 +152,19 @@ func (u Unit) Uninstall(ctx context.Context) (Result, error) {
 	r := Result{File: u.File()}
 	own, err := os.ReadFile(u.File())
 	switch {
-	case err == nil && !bytes.HasPrefix(own, []byte(header)):
-		return r, ErrForeign
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist):
+		return r, nil
+	case err != nil:
 		return r, err
-	case err != nil && !slices.ContainsFunc(u.Vendors, func(dir string) bool {
-		_, err := os.Stat(filepath.Join(dir, u.service()))
-		return err == nil
-	}):
-		return r, nil // no unit with this name exists
+	case !bytes.HasPrefix(own, []byte(header)):
+		return r, ErrForeign
 	}
 	if _, err := u.systemctl(ctx, "disable", "--now", u.service()); err != nil {
 		return r, err
 	}
-	if err == nil {
-		r.Changed = true
-		if err := os.Remove(u.File()); err != nil {
-			return r, err
-		}
+	r.Changed = true
+	if err := os.Remove(u.File()); err != nil {
+		return r, err
 	}
 	_, err = u.systemctl(ctx, "daemon-reload")
 	return r, err

@@ -44,34 +44,25 @@ func machineService(t *testing.T) Unit {
 		Dir: t.TempDir()}
 }
 
-func TestTheUnitOfAPackageIsUsed(t *testing.T) {
+func TestInstallWritesTheUnitOnceAndUninstallRemovesIt(t *testing.T) {
 	calls := fakeSystemctl(t)
 	u := machineService(t)
-	u.Vendors = []string{t.TempDir()}
-	installed := filepath.Join(u.Vendors[0], "runner.service")
-	if err := os.WriteFile(installed, u.Text(), 0o600); err != nil {
-		t.Fatal(err)
+	for _, changed := range []bool{true, false} {
+		got, err := u.Install(t.Context())
+		if want := (Result{File: u.File(), Changed: changed}); err != nil || got != want {
+			t.Errorf("install: got %+v, %v; want %+v", got, err, want)
+		}
 	}
-	got, err := u.Install(t.Context())
-	if want := (Result{File: installed}); err != nil || got != want {
-		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	for _, changed := range []bool{true, false} {
+		got, err := u.Uninstall(t.Context())
+		if want := (Result{File: u.File(), Changed: changed}); err != nil || got != want {
+			t.Errorf("uninstall: got %+v, %v; want %+v", got, err, want)
+		}
 	}
-	want := "is-system-running\ndaemon-reload\nenable runner.service\nstart runner.service\n"
-	if got := string(testkit.ReadFile(t, calls)); got != want {
-		t.Errorf("systemctl: got\n%s; want\n%s", got, want)
-	}
-
-	// A unit for another database differs from the unit of the package, so Install writes a file. Uninstall removes only this file.
-	u.Database = "/srv/runner.db"
-	if got, err := u.Install(t.Context()); err != nil || got.File != u.File() || !got.Changed {
-		t.Errorf("got %+v, %v; want a changed file %s", got, err, u.File())
-	}
-	if got, err := u.Uninstall(t.Context()); err != nil || !got.Changed {
-		t.Errorf("got %+v, %v; want a removed file", got, err)
-	}
-	if _, err := os.Stat(installed); err != nil {
-		t.Errorf("the unit of the package: got %v; want it to stay", err)
-	}
+	const check, enable = "is-system-running\n", "daemon-reload\nenable runner.service\n"
+	want := check + enable + "restart runner.service\n" + check + enable + "start runner.service\n" +
+		check + "disable --now runner.service\ndaemon-reload\n" + check
+	testkit.Equal(t, "calls of systemctl", string(testkit.ReadFile(t, calls)), want)
 }
 
 func TestAnUnknownUserIsAnError(t *testing.T) {

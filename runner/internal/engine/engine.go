@@ -93,7 +93,9 @@ type Engine struct {
 	ended      chan *attempt
 	stopped    context.Context // context that ends when the loop ends
 	stop       context.CancelFunc
-	background sync.WaitGroup // goroutines other than the loop and the attempts
+	failing    context.Context         // context that ends with the first error that ends the worker; the worker then drains
+	fail       context.CancelCauseFunc // makes the worker drain and return an error from Run; only the first call has an effect
+	background sync.WaitGroup          // goroutines other than the loop and the attempts
 	clock      clock
 	prefetches bool // whether the options allow the worker to prefetch
 
@@ -101,13 +103,11 @@ type Engine struct {
 
 	mu         sync.Mutex
 	running    map[db.ClaimID]*attempt
-	confirmed  time.Time     // time of the last successful heartbeat; leases count from that time
-	prefetched []*attempt    // claimed attempts that wait for a slot, in the order in which they begin
-	slotless   int           // number of attempts in Engine.running that have no slot (attempt.slotless)
-	reporting  []*attempt    // attempts whose progress must be stored; not empty while a goroutine waits to store the progress
-	closed     bool          // whether no more background goroutines may start
-	failure    error         // first error that ends the worker
-	failing    chan struct{} // closed when the field "failure" gets its error; the worker then drains
+	confirmed  time.Time  // time of the last successful heartbeat; leases count from that time
+	prefetched []*attempt // claimed attempts that wait for a slot, in the order in which they begin
+	slotless   int        // number of attempts in Engine.running that have no slot (attempt.slotless)
+	reporting  []*attempt // attempts whose progress must be stored; not empty while a goroutine waits to store the progress
+	closed     bool       // whether no more background goroutines may start
 
 	schedulerMu sync.Mutex               // held while a tick is handled
 	notOurs     []jobs.Schedule          // due schedules whose functions this worker does not have
@@ -162,10 +162,11 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	dir, _ := os.Getwd() // without a directory, hooks run in /
 	e := &Engine{o: o, store: o.Store, log: o.Log, prefetches: o.mayPrefetch(),
 		commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ()), Stdin: o.Stdin, Dir: dir, Log: o.Log},
-		ended:    make(chan *attempt, o.maxRunning()+prefetchMax), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{},
+		ended:    make(chan *attempt, o.maxRunning()+prefetchMax), running: map[db.ClaimID]*attempt{},
 		confirmed: now(),
 		tickFuncs: map[string]chan struct{}{}}
 	e.stopped, e.stop = context.WithCancel(context.Background())
+	e.failing, e.fail = context.WithCancelCause(context.Background())
 	e.limitQueues()
 	claimed := make([]db.ClaimJob, 0, len(o.Handlers))
 	for _, job := range slices.Sorted(maps.Keys(o.Handlers)) {
@@ -177,7 +178,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if o.Only == 0 {
 		e.info.Jobs = slices.Sorted(maps.Keys(o.Handlers))
 	}
-	e.reaper = newReaper(e)
+	e.reaper = &reaper{e: e}
 	_, guarded := o.Handlers[jobs.CommandJob]
 	if !guarded && o.Hooks != (jobs.Hooks{}) {
 		return nil, fmt.Errorf("%w: hooks are commands, and this worker runs no commands", jobs.ErrInvalid)
@@ -286,22 +287,8 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 // Abort kills all attempts. Their tasks go back to their queues.
 func (e *Engine) Abort() { e.stopAll(jobs.ErrShutdown, true) }
 
-// fail makes the worker drain and return err from Run. Only the first call has an effect.
-func (e *Engine) fail(err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.failure == nil {
-		e.failure = err
-		close(e.failing)
-	}
-}
-
 // failed returns the error that ends the worker. It returns nil while the worker continues.
-func (e *Engine) failed() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.failure
-}
+func (e *Engine) failed() error { return context.Cause(e.failing) }
 
 // waitFor waits for d. It returns false if the loop ends earlier.
 func (e *Engine) waitFor(d time.Duration) bool { return wait(e.stopped, d) == nil }

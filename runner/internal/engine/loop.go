@@ -38,7 +38,7 @@ const (
 // loop runs until the worker ends. Each iteration runs one cycle, or waits for the first event.
 func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct{}) error {
 	var grace, abandon <-chan time.Time
-	draining, failing, aborting := ctx.Done(), e.failing, aborted
+	draining, failing, aborting := ctx.Done(), e.failing.Done(), aborted
 	stopping := false // whether the loop starts nothing more
 	e.scan, e.claimMore = true, true
 	e.logReady()

@@ -41,11 +41,7 @@ type reaper struct {
 	seen     map[db.Lease]time.Duration // leases of other workers, and the time for which each was seen unchanged
 	lookedAt time.Time                  // time of the last update of the field "seen"
 	cost     time.Duration              // time that the last read of workers and leases took
-	// for workers whose processes this reaper cannot see: the time at which it first found their lock free
-	freeSince map[string]time.Time
 }
-
-func newReaper(e *Engine) *reaper { return &reaper{e: e, freeSince: map[string]time.Time{}} }
 
 // run checks the other workers at intervals until the loop ends. While no other worker runs anything, it waits for a notice instead.
 func (p *reaper) run() {
@@ -111,11 +107,6 @@ func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 	for _, o := range owners {
 		if !p.reapDead(o) {
 			others[o.ID] = o
-		}
-	}
-	for id := range p.freeSince {
-		if _, waits := others[id]; !waits {
-			delete(p.freeSince, id)
 		}
 	}
 	return others, true
@@ -189,13 +180,9 @@ func (p *reaper) clear(o db.Owner, keys []supervisor.Key) bool {
 		return clean
 	case keys != nil:
 		return true // this reaper cannot see the processes and has to rely on the expired lease
-	// when process 1 of a PID namespace dies, the kernel kills all processes of the namespace
+	// when process 1 of a PID namespace dies, the kernel kills all processes of the namespace, soon after it has freed the lock
 	case o.Namespace != me.Namespace && o.PID == 1:
-		since, known := p.freeSince[o.ID]
-		if !known {
-			p.freeSince[o.ID] = now()
-		}
-		return known && now().Sub(since) >= reapEvery
+		return p.e.waitFor(reapEvery)
 	default:
 		return !o.Busy
 	}

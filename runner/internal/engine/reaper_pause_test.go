@@ -11,7 +11,7 @@ import (
 )
 
 func TestAReaperChecksMoreRarelyIfItsReadsTakeLong(t *testing.T) {
-	p := newReaper(&Engine{})
+	p := &reaper{e: &Engine{}}
 	testkit.Equal(t, "pause after fast reads", p.pause(), reapEvery)
 	p.cost = 100 * time.Millisecond
 	testkit.Equal(t, "pause after slow reads", p.pause(), 5*time.Second)
@@ -27,11 +27,11 @@ func TestTheReadsOfAReaperEnd(t *testing.T) {
 			e := &Engine{o: Options{Lease: lease}}
 			e.stopped, e.stop = context.WithCancel(t.Context())
 			began := time.Now()
-			read, cancel := newReaper(e).readContext()
+			read, cancel := (&reaper{e: e}).readContext()
 			defer cancel()
 			<-read.Done()
 			testkit.Equal(t, "longest read", time.Since(began), want)
-			read, cancel = newReaper(e).readContext()
+			read, cancel = (&reaper{e: e}).readContext()
 			defer cancel()
 			e.stop()
 			<-read.Done()
