@@ -242,7 +242,7 @@ const (
 func (h *handler) setFlash(w http.ResponseWriter, text string, seconds int) {
 	http.SetCookie(w, &http.Cookie{
 		Name:     flashCookie,
-		Value:    base64.RawURLEncoding.EncodeToString([]byte(truncate(text, maxFlash))),
+		Value:    base64.RawURLEncoding.EncodeToString([]byte(humanize.Cut(text, maxFlash))),
 		Path:     h.base + "/",
 		MaxAge:   seconds,
 		HttpOnly: true,

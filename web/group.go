@@ -65,7 +65,7 @@ func (h *handler) causes(ctx context.Context, since time.Time) (map[string]strin
 		if len(largest.IDs) == len(list) {
 			words = ""
 		}
-		causes[queue] = words + humanize.Safe(truncate(largest.Cause(), maxErrorText))
+		causes[queue] = words + humanize.Safe(humanize.Cut(largest.Cause(), maxErrorText))
 	}
 	return causes, nil
 }
@@ -120,7 +120,7 @@ func (h *handler) groups(ctx context.Context, v *tasksView, q query) error {
 			continue
 		}
 		terms := append(slices.Clone(q.terms), search.Term{Key: search.KeyCause, Value: g.Key})
-		v.Groups = append(v.Groups, groupView{g, humanize.Safe(truncate(g.Cause(), maxErrorText)),
+		v.Groups = append(v.Groups, groupView{g, humanize.Safe(humanize.Cut(g.Cause(), maxErrorText)),
 			humanize.Safe(strings.Join(g.Queues, ", ")), search.JoinTerms(terms), v.search(terms...),
 			v.taskLink(g.IDs[0], jobs.Failed, q.terms)})
 	}

@@ -80,16 +80,12 @@ func (p page) In(t time.Time) template.HTML {
 	if !t.After(p.Now) {
 		return p.moment(t, "now")
 	}
-	return p.moment(t, "in "+humanize.Age((t.Sub(p.Now)+time.Second-1).Truncate(time.Second)))
+	return p.moment(t, "in "+humanize.Age(humanize.Soon(t.Sub(p.Now))))
 }
 
 // Clock returns t as a time of day, with the date if it is not today.
 func (p page) Clock(t time.Time) template.HTML {
-	local := t.In(p.Now.Location())
-	if local.Format(time.DateOnly) == p.Now.Format(time.DateOnly) {
-		return p.moment(t, local.Format(time.TimeOnly))
-	}
-	return p.moment(t, local.Format(time.DateTime))
+	return p.moment(t, humanize.Clock(t, p.Now))
 }
 
 func (p page) moment(t time.Time, text string) template.HTML {
@@ -125,15 +121,7 @@ func (p page) Job(t jobs.Task) string {
 	if p.HideArgs {
 		return humanize.Safe(cmp.Or(t.Label, t.Job))
 	}
-	return humanize.Safe(truncate(present.JobText(t), maxJobText))
-}
-
-// truncate cuts a text to the number of bytes in the argument "limit". If it has cut the text, it adds an ellipsis.
-func truncate(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
+	return humanize.Safe(humanize.Cut(present.JobText(t), maxJobText))
 }
 
 // view is the data of a template: a struct that embeds the struct "page".

@@ -64,7 +64,7 @@ func (q query) causeText() string {
 	if q.group == nil {
 		return ""
 	}
-	return humanize.Safe(truncate(q.group.Cause(), maxErrorText))
+	return humanize.Safe(humanize.Cut(q.group.Cause(), maxErrorText))
 }
 
 // only restricts the search to tasks that the action can change, even if it

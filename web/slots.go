@@ -109,7 +109,8 @@ func (d *slotDrawing) draw(p page, names map[int64]jobs.Task) {
 		d.Summary += ": " + stateCounts(total)
 	}
 	// The drawing knows nothing of the time before its worker started, and after it ended.
-	known, until := laterOf(d.from, d.worker.StartedAt), d.worker.EndedAt
+	known := slices.MaxFunc([]time.Time{d.from, d.worker.StartedAt}, time.Time.Compare)
+	until := d.worker.EndedAt
 	if until.IsZero() {
 		until = d.at
 	}
@@ -135,13 +136,6 @@ func (d *slotDrawing) draw(p page, names map[int64]jobs.Task) {
 		b.describe(p, d.worker.Name, names)
 		d.Plot.Bars = append(d.Plot.Bars, bar{b.Link, b.text(), []rect{d.rect(b)}})
 	}
-}
-
-func laterOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // x returns the place of a time, in percent of the width.

@@ -77,7 +77,7 @@ func (v *taskView) jobText(t jobs.Task) string {
 	case t.Job != jobs.CommandJob:
 		return humanize.Safe(t.Label + ": " + t.Job)
 	}
-	return humanize.Safe(truncate(present.JobText(t), maxDocument))
+	return humanize.Safe(humanize.Cut(present.JobText(t), maxDocument))
 }
 
 // getTask returns the task of a request.
@@ -196,7 +196,7 @@ func (v *taskView) addSettings(t jobs.Task) {
 	spec := taskspec.SpecOf(&t)
 	for _, key := range slices.Sorted(maps.Keys(spec.Metadata)) {
 		text := key + "=" + spec.Metadata[key]
-		v.Metadata = append(v.Metadata, termLink{humanize.Safe(truncate(text, maxErrorText)), v.Find(search.KeyMeta, text)})
+		v.Metadata = append(v.Metadata, termLink{humanize.Safe(humanize.Cut(text, maxErrorText)), v.Find(search.KeyMeta, text)})
 	}
 	spec.Metadata = nil
 	if v.HideArgs {

@@ -252,5 +252,5 @@ func (h *handler) errorLine(t jobs.Task) string {
 	if message := present.ErrorLine(t); message != "" && message != ending {
 		text += " · " + message
 	}
-	return humanize.Safe(truncate(strings.TrimPrefix(text, " · "), maxErrorText))
+	return humanize.Safe(humanize.Cut(strings.TrimPrefix(text, " · "), maxErrorText))
 }

@@ -10,25 +10,21 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// EscapeJSON returns the line of JSON with JSON escapes in place of characters that could control a terminal; encoding/json leaves some of
-// these characters unescaped.
+// EscapeJSON returns a line of JSON with JSON escapes in place of characters that
+// could control a terminal. encoding/json leaves some of them unescaped.
 func EscapeJSON(line string) string {
-	line, newline := strings.CutSuffix(line, "\n")
-	if strings.ContainsFunc(line, humanize.IsControl) {
-		var b strings.Builder
-		for _, r := range line {
-			if humanize.IsControl(r) && r != utf8.RuneError {
-				fmt.Fprintf(&b, `\u%04x`, r)
-			} else {
-				b.WriteRune(r)
-			}
+	if !strings.ContainsFunc(strings.TrimSuffix(line, "\n"), humanize.IsControl) {
+		return line
+	}
+	var b strings.Builder
+	for _, r := range line {
+		if humanize.IsControl(r) && r != utf8.RuneError && r != '\n' { // JSON has no other newline than the last one
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
 		}
-		line = b.String()
 	}
-	if newline {
-		line += "\n"
-	}
-	return line
+	return b.String()
 }
 
 // Cells returns how many cells a text takes on a terminal.

@@ -86,9 +86,6 @@ func (s *Status) queueTable(width int) term.Table {
 		oldest := "–"
 		if !q.Oldest.IsZero() {
 			oldest = humanize.Age(s.Now.Sub(q.Oldest))
-			if d := s.Now.Sub(q.Oldest); d >= time.Hour && d < 24*time.Hour {
-				oldest = humanize.Took(d)
-			}
 		}
 		t.Rows = append(t.Rows, []string{term.Cut(q.Queue, nameWidth(width)), number(q.Counts[jobs.Pending]),
 			number(q.Counts[jobs.Scheduled]),
