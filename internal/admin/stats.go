@@ -34,9 +34,11 @@ type TrendStep struct {
 // sampled is the greatest number of tasks from which a Trend has percentiles.
 const sampled = 1000
 
-// ReadTrend divides the time until now into periods and describes the last n of them. Their length must be a whole number of minutes. The
-// numbers of ended tasks include tasks that were deleted since. The percentiles are those of the last 1000 tasks that still exist. A wait is
-// the time from the due time of a task to its start.
+// ReadTrend divides the time until now into periods and describes the last n of
+// them. Their length must be a whole number of minutes. The numbers of ended
+// tasks include tasks that were deleted since. The percentiles are those of the
+// last 1000 tasks that still exist. A wait is the time from the due time of a
+// task to its start.
 func ReadTrend(ctx context.Context, r *runner.Runner, length time.Duration, n int) (Trend, error) {
 	since := time.Now().Truncate(length).Add(-time.Duration(n-1) * length)
 	steps, err := Store(r).Throughput(ctx, since, length, n)
