@@ -3,7 +3,6 @@ package db
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"example.com/runner/jobs"
@@ -118,13 +117,8 @@ func (d *DB) Output(ctx context.Context, claim ClaimID, seq int64, limit int) ([
 	return d.output(ctx, selectOutput, claim.ID, claim.GenerationID, seq, limit)
 }
 
-// LastOutput returns the last chunks of the output of an attempt, oldest first. The parameter "limit" is the maximum number of chunks.
-func (d *DB) LastOutput(ctx context.Context, claim ClaimID, limit int) ([]jobs.Chunk, error) {
-	return d.OutputBefore(ctx, claim, math.MaxInt64, limit)
-}
-
 // OutputBefore returns the chunks of the output of an attempt that come just before chunk seq, oldest first. The parameter "limit" is the
-// maximum number of chunks.
+// maximum number of chunks. With math.MaxInt64 as seq these are the last chunks.
 func (d *DB) OutputBefore(ctx context.Context, claim ClaimID, seq int64, limit int) ([]jobs.Chunk, error) {
 	chunks, err := d.output(ctx, selectLastOutput, claim.ID, claim.GenerationID, seq, limit)
 	slices.Reverse(chunks)

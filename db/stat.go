@@ -36,9 +36,8 @@ var countQueues = query(countPending + ` UNION ALL ` + countDue + ` UNION ALL ` 
 var countFailed = query(`SELECT queue, count(*) AS n FROM (SELECT queue FROM {tasks} WHERE state = 'failed' AND finished_at >= ?
 	ORDER BY finished_at DESC LIMIT 0 + ?) AS newest GROUP BY queue`)
 
-// failedMost is the largest number of failed tasks that the statement countFailed reads. If it reads that many, DB.countFailed uses the
-// counters instead, although these also count failed tasks that were retried later.
-const failedMost = 1000
+// failedMost is the largest number of failed tasks that countFailed reads.
+const failedMost = 10_000
 
 // nextJob finds the jobs of a queue by index seeks. Index: tasks_pending.
 var nextJob = query(`SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ? AND job > ?`)
@@ -132,33 +131,15 @@ func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*jobs
 	return stats, d.findOldest(ctx, stats)
 }
 
-// countFailed sets, for each queue, the number of tasks that are failed now. If there are failedMost such tasks or more, it sets another
-// number instead: that of all tasks that have failed, including those that were retried since.
+// countFailed sets, for each queue, the number of tasks that are failed now.
 func (d *DB) countFailed(ctx context.Context, stats map[string]*jobs.QueueStatus, since time.Time) error {
-	ended := 0
-	for _, stat := range stats {
-		ended += stat.Ended[jobs.Failed]
-	}
-	if ended == 0 {
-		return nil
-	}
 	rows, err := readRows[countRow](ctx, d, countFailed, since.UnixMilli(), failedMost)
-	if err != nil {
-		return err
-	}
-	looked := 0
 	for _, r := range rows {
 		if stat := stats[r.Queue]; stat != nil {
 			stat.Failed = r.N
 		}
-		looked += r.N
 	}
-	if looked == failedMost {
-		for _, stat := range stats {
-			stat.Failed = stat.Ended[jobs.Failed]
-		}
-	}
-	return nil
+	return err
 }
 
 // findOldest sets, for each queue, the due time of the pending task that has

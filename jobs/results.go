@@ -78,8 +78,8 @@ type QueueStatus struct {
 	Counts map[State]int  // numbers of unfinished tasks by state
 	Jobs   map[string]int // numbers of pending tasks by job
 	Ended  map[State]int  // numbers of tasks that ended in the last 24 hours, by state; a task that ended twice counts twice
-	// Failed is how many of the failed tasks in Ended are still failed, because they were neither retried nor deleted since. If 1,000 or
-	// more tasks of all queues are still failed, Failed also counts the tasks that were retried or deleted.
+	// Failed is how many of the failed tasks in Ended are still failed, because they were neither retried nor deleted since. It counts the
+	// latest 10,000 failed tasks of all queues.
 	Failed int
 	Pause  Pause     // pause of this queue or of all queues, which keeps its tasks from starting; zero if there is none
 	Oldest time.Time // due time of the pending task that waits longest; zero if no task waits

@@ -3,6 +3,7 @@ package runner_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func TestQueuePositionCountsTheTasksThatStartFirst(t *testing.T) {
 	testkit.Equal(t, "commands in the second queue", queues[1].Jobs["command"], 1)
 }
 
-func TestLastOutputReturnsTheLastPieces(t *testing.T) {
+func TestOutputBeforeReturnsTheLastPieces(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	task := runnerkit.Enqueue(t, r, jobs.Shell("echo out; sleep 0.2; echo err >&2; sleep 0.2; echo end").With())
@@ -46,7 +47,7 @@ func TestLastOutputReturnsTheLastPieces(t *testing.T) {
 	testkit.Len(t, "attempts", attempts, 1)
 	for limit, want := range map[int]string{1: "end\n", 2: "err\nend\n", 9: "out\nerr\nend\n"} {
 		var text strings.Builder
-		chunks, err := admin.LastOutput(t.Context(), r, attempts[0], limit)
+		chunks, err := admin.OutputBefore(t.Context(), r, attempts[0], math.MaxInt64, limit)
 		for _, c := range chunks {
 			text.Write(c.Data)
 		}

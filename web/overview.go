@@ -24,25 +24,24 @@ import (
 
 type overviewView struct {
 	page
-	Problems     []problemView // the first maxProblems
-	AllProblems  int
-	Empty        bool // whether the database has no task
-	Alive        int  // number of workers that are not lost
-	Slots        int  // number of slots of the workers that are not lost
-	Running      int
-	Waiting      int
-	Oldest       time.Time // due time of the oldest pending task
-	Failed       int       // failures in the last 24 hours; a task that failed twice counts twice
-	StillFailed  int       // tasks that failed in the last 24 hours and are still in the failed state
-	FailuresOnly bool      // whether StillFailed counts failures instead of tasks, because very many tasks failed
-	Done         int
-	Chart        *chart      // chart of the ended tasks; nil if no task has ended
-	Queues       []queueView // the first perQueuePage queues whose names contain QueueText
-	AllQueues    int         // number of queues whose names contain QueueText
-	AskQueue     bool        // whether the page has a field for QueueText
-	QueueText    string      // part of the names of the listed queues; empty for all queues
-	Range        string      // chosen range of the chart
-	Workers      []workerView
+	Problems    []problemView // the first maxProblems
+	AllProblems int
+	Empty       bool // whether the database has no task
+	Alive       int  // number of workers that are not lost
+	Slots       int  // number of slots of the workers that are not lost
+	Running     int
+	Waiting     int
+	Oldest      time.Time // due time of the oldest pending task
+	Failed      int       // failures in the last 24 hours; a task that failed twice counts twice
+	StillFailed int       // tasks that failed in the last 24 hours and are still in the failed state
+	Done        int
+	Chart       *chart      // chart of the ended tasks; nil if no task has ended
+	Queues      []queueView // the first perQueuePage queues whose names contain QueueText
+	AllQueues   int         // number of queues whose names contain QueueText
+	AskQueue    bool        // whether the page has a field for QueueText
+	QueueText   string      // part of the names of the listed queues; empty for all queues
+	Range       string      // chosen range of the chart
+	Workers     []workerView
 }
 
 const (
@@ -94,7 +93,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	if err != nil {
 		return "", nil, err
 	}
-	v.Alive, v.Slots, v.FailuresOnly = s.Alive, s.Slots, admin.FailuresOnly(queues)
+	v.Alive, v.Slots = s.Alive, s.Slots
 	hour, err := admin.Store(h.r).History(ctx, v.Now.Add(-time.Hour))
 	if err != nil {
 		return "", nil, err
@@ -213,13 +212,9 @@ func (v *overviewView) titleText() string {
 }
 
 // Failures returns the text beside the number of tasks that are still failed. The text says how many failures there were in the same time,
-// such as "18 failures". It is empty if both numbers are equal. If FailuresOnly is set, the text is the word "failures", because the number
-// beside it then counts failures.
+// such as "18 failures". It is empty if both numbers are equal.
 func (v *overviewView) Failures(failures, tasks int) string {
-	switch {
-	case v.FailuresOnly && tasks > 0:
-		return "failures"
-	case failures == tasks:
+	if failures == tasks {
 		return ""
 	}
 	return humanize.Plural(failures, "failure")

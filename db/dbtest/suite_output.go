@@ -3,6 +3,7 @@ package dbtest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -75,7 +76,7 @@ var outputs = group{
 		if got := textOf(must(s.Output(s.Context(), claim, 3, 2))(s)); got != "4;5;" {
 			s.Errorf(`got %q, want "4;5;"`, got)
 		}
-		if got := textOf(must(s.LastOutput(s.Context(), claim, 3))(s)); got != "7;8;9;" {
+		if got := textOf(must(s.OutputBefore(s.Context(), claim, math.MaxInt64, 3))(s)); got != "7;8;9;" {
 			s.Errorf(`got %q, want "7;8;9;"`, got)
 		}
 		if got := textOf(must(s.OutputBefore(s.Context(), claim, 7, 2))(s)); got != "5;6;" {

@@ -66,14 +66,8 @@ func Changes(ctx context.Context, r *runner.Runner, every time.Duration, changed
 	}
 }
 
-// LastOutput returns the last pieces of an attempt's output in order. The parameter "limit" is the maximum number of pieces. The attempt
-// may still be running.
-func LastOutput(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, limit int) ([]jobs.Chunk, error) {
-	return Store(r).LastOutput(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, limit)
-}
-
 // OutputBefore returns the pieces of an attempt's output that come just before piece seq, in order. The parameter "limit" is the maximum
-// number of pieces.
+// number of pieces. With math.MaxInt64 as seq these are the last pieces. The attempt may still be running.
 func OutputBefore(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, seq int64, limit int) ([]jobs.Chunk, error) {
 	return Store(r).OutputBefore(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
 }

@@ -12,16 +12,6 @@ const (
 	WorkerLost  = db.WorkerLost
 )
 
-// FailuresOnly reports whether the field Failed of the queues counts all failures, including those of tasks that have completed since. This
-// is so if the sum of the field over all queues is 1000 or more. Otherwise the field counts the tasks that are still failed.
-func FailuresOnly(queues []runner.Queue) bool {
-	failed := 0
-	for _, q := range queues {
-		failed += q.Failed
-	}
-	return failed >= 1000
-}
-
 // Ticking counts the active schedules, which are those that are not paused.
 func Ticking(schedules []jobs.Schedule) (n int) {
 	for _, s := range schedules {

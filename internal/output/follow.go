@@ -4,6 +4,7 @@ package output
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -122,7 +123,7 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *LogPrinter) error {
 	f.any = true
 	for limit := 8; ; limit *= 4 {
-		chunks, err := admin.LastOutput(ctx, r, a, limit)
+		chunks, err := admin.OutputBefore(ctx, r, a, math.MaxInt64, limit)
 		if err != nil {
 			return err
 		}

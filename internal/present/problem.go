@@ -132,14 +132,10 @@ func (f *finder) unserved() {
 }
 
 func (f *finder) failures() {
-	ends := admin.FailuresOnly(f.queues)
 	for _, q := range f.queues {
-		count := humanize.Plural(q.Failed, "task") + " failed"
-		if ends {
-			count = humanize.Plural(q.Failed, "failure")
-		}
 		if q.Failed > 0 {
-			f.add("failed", q.Queue, "runner list -q "+q.Queue+" -s failed --since 1d", "%s in %s in 24h", count, q.Queue)
+			f.add("failed", q.Queue, "runner list -q "+q.Queue+" -s failed --since 1d", "%s failed in %s in 24h",
+				humanize.Plural(q.Failed, "task"), q.Queue)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package view
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"example.com/runner/internal/admin"
@@ -52,7 +53,7 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 		return s, err
 	}
 	if last := s.lastEnded(); last != nil && last.State == jobs.Failed && t.State != jobs.Completed {
-		chunks, err := admin.LastOutput(ctx, r, *last, 64)
+		chunks, err := admin.OutputBefore(ctx, r, *last, math.MaxInt64, 64)
 		if err != nil {
 			return s, err
 		}
