@@ -38,22 +38,20 @@ type AttemptError struct {
 func (e *AttemptError) Error() string { return e.Msg }
 
 type (
+	wrapped struct{ err error }
+
 	retryError struct {
-		in  time.Duration
-		err error
+		wrapped
+		in time.Duration
 	}
 	snoozeError struct{ in time.Duration }
-	cancelError struct{ err error }
-	failError   struct{ err error }
+	cancelError struct{ wrapped }
+	failError   struct{ wrapped }
 )
 
-func (e *retryError) Error() string  { return e.err.Error() }
-func (e *retryError) Unwrap() error  { return e.err }
+func (e wrapped) Error() string      { return e.err.Error() }
+func (e wrapped) Unwrap() error      { return e.err }
 func (e *snoozeError) Error() string { return fmt.Sprintf("snoozed for %v", e.in) }
-func (e *cancelError) Error() string { return e.err.Error() }
-func (e *cancelError) Unwrap() error { return e.err }
-func (e *failError) Error() string   { return e.err.Error() }
-func (e *failError) Unwrap() error   { return e.err }
 
 // By these methods, lifecycle.OutcomeOf recognises the errors of RetryIn, Snooze, Cancel and Fail.
 func (e *retryError) RetryIn() time.Duration    { return e.in }
@@ -65,7 +63,7 @@ func (e *failError) FailsTask()                 {}
 // keeps its place in the queue: it is due again before the worker takes a later task. The attempt counts as usual, so the task fails if no
 // attempts are left.
 func RetryIn(d time.Duration, err error) error {
-	return &retryError{max(d, 0), cmpError(err, "retry")}
+	return &retryError{wrap(err, "retry"), max(d, 0)}
 }
 
 // Snooze returns an error with which a function delays its task. The task
@@ -81,15 +79,16 @@ func Snooze(d time.Duration) error { return &snoozeError{d} }
 
 // Fail wraps an error that a function returns. The task then fails with this error, even if attempts are left. Fail is for an error that
 // another attempt cannot fix, such as an invalid address. A person can still retry the task.
-func Fail(err error) error { return &failError{cmpError(err, "failed by its function")} }
+func Fail(err error) error { return &failError{wrap(err, "failed by its function")} }
 
 // Cancel wraps an error that a function returns. The task is then cancelled with this error, even if attempts are left. Cancel is for a
 // task that is not needed any more.
-func Cancel(err error) error { return &cancelError{cmpError(err, "by its function")} }
+func Cancel(err error) error { return &cancelError{wrap(err, "by its function")} }
 
-func cmpError(err error, instead string) error {
+// wrap wraps an error. The text stands for a missing one.
+func wrap(err error, instead string) wrapped {
 	if err == nil {
-		return errors.New(instead)
+		err = errors.New(instead)
 	}
-	return err
+	return wrapped{err}
 }

@@ -89,7 +89,7 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 			args := []any{"cursor", cursor, "task", failed.task, "next", pause}
 			r.log.Warn("a handler of ends failed, will try again", append(args, guard.LogArgs(failed.err)...)...)
 		case errors.Is(err, sql.ErrNoRows):
-			return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoCursor, Subject: cursor, What: fmt.Sprintf("no cursor %q", cursor)}
+			return noCursor(cursor)
 		case errors.Is(err, jobs.ErrBusy), errors.Is(err, jobs.ErrFull), errors.Is(err, jobs.ErrUnknown), errors.Is(err, jobs.ErrLost):
 			pause = min(max(2*pause, firstRetryPause), maxRetryPause)
 			wait, wake = pause, nil
@@ -123,10 +123,14 @@ func (r *Runner) AddCursor(ctx context.Context, cursor string) error {
 func (r *Runner) RemoveCursor(ctx context.Context, cursor string) error {
 	removed, err := r.store.RemoveCursor(ctx, cursor)
 	if err == nil && !removed {
-		err = &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoCursor, Subject: cursor, What: fmt.Sprintf("no cursor %q", cursor)}
+		err = noCursor(cursor)
 	}
 	r.notifier.Notify()
 	return err
+}
+
+func noCursor(name string) error {
+	return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoCursor, Subject: name, What: fmt.Sprintf("no cursor %q", name)}
 }
 
 // consumer is one call of OnFinished.
