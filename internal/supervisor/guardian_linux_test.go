@@ -138,9 +138,15 @@ func TestAGuardianThatHangsIsKilled(t *testing.T) {
 	child, _, _ := startScript(t, g, "exec sleep 600", time.Hour)
 	pid := leader(t, child)
 	unix.Kill(g.Pid(), unix.SIGSTOP)
-	for range 3 {
+	testkit.Eventually(t, "the end of the command", func() bool {
 		g.Renew(nil, time.Time{})
-	}
+		select {
+		case <-child.Ended():
+			return true
+		default:
+			return false
+		}
+	})
 	if _, err := waitChild(t, child); !errors.Is(err, ErrLost) || running(pid) {
 		t.Errorf("got error %v, command alive %v; want %v, false", err, running(pid), ErrLost)
 	}

@@ -88,8 +88,9 @@ func startAndWait(t testing.TB, g *Guardian, c Command, deadline time.Duration) 
 	return waitChild(t, child)
 }
 
-// leader waits for the start of a command that goes on running, and returns the
-// pid of its leader: the oldest child of its guardian.
+// leader waits until a command that goes on running is executed, and returns the
+// pid of its leader: the oldest child of its guardian. Before its exec, the child
+// is still the program of the guardian, and the guardian can't be stopped.
 func leader(t testing.TB, c *Child) (pid int) {
 	t.Helper()
 	age := func(pid int) int {
@@ -104,7 +105,9 @@ func leader(t testing.TB, c *Child) (pid int) {
 		if len(list) > 0 {
 			pid = slices.MinFunc(list, func(a, b int) int { return cmp.Or(cmp.Compare(age(a), age(b)), cmp.Compare(a, b)) })
 		}
-		return len(list) > 0
+		program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		guardian, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", c.Guardian().Pid()))
+		return len(list) > 0 && err == nil && program != guardian
 	})
 	return pid
 }

@@ -98,12 +98,12 @@ func TestSweepFindsProcessesInCgroupsOfTheirOwn(t *testing.T) {
 		dir=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)$(sed -n 's/^0:://p' /proc/self/cgroup)/own
 		mkdir "$dir" && env -i DIR="$dir" setsid sh -c 'echo $$ >"$DIR/cgroup.procs"; exec env -i sh -c "echo \$\$; exec sleep 600"' &
 		exec sleep 600`, time.Hour)
+	first := leader(t, child)
 	if !hasCgroup(lock) {
 		t.Skip("this user may not create a cgroup")
 	}
 	pid := line(t, r)
 	killLater(t, pid)
-	first := leader(t, child)
 	if err := unix.Kill(g.Pid(), unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
