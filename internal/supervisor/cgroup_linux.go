@@ -17,35 +17,25 @@ import (
 // all processes of an attempt in one step, including those of other users. A guardian without the permission
 // to create a cgroup works without one.
 
-// ownCgroup returns the directory of this process's cgroup, or "" if the system has no cgroup v2.
+// ownCgroup returns the directory of this process's cgroup, or "" if the system
+// has no cgroup v2 in one of the places where systemd mounts it. A cgroup of
+// another namespace isn't below them.
 func ownCgroup() string {
-	text, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return ""
-	}
-	own := ""
+	text, _ := os.ReadFile("/proc/self/cgroup")
 	for line := range strings.Lines(string(text)) {
-		if path, ok := strings.CutPrefix(line, "0::"); ok {
-			own = strings.TrimSuffix(path, "\n")
-		}
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil || own == "" {
-		return ""
-	}
-	for line := range strings.Lines(string(mounts)) {
-		field := strings.Fields(line)
-		kind := slices.Index(field, "-") + 1
-		if kind < 7 || kind >= len(field) || field[kind] != "cgroup2" || strings.Contains(field[4], `\`) {
-			continue
-		}
-		// The line describes a mount. Field 3 names a cgroup, and field 4 is the path of its directory. The mount shows only this cgroup
-		// and the cgroups below it. So it may not show the cgroup of this process.
-		if below, err := filepath.Rel(field[3], own); err == nil && filepath.IsLocal(below) {
-			return filepath.Join(field[4], below)
+		path, found := strings.CutPrefix(line, "0::")
+		for _, mount := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+			if dir := filepath.Join(mount, strings.TrimSuffix(path, "\n")); found && isCgroup(dir) {
+				return dir
+			}
 		}
 	}
 	return ""
+}
+
+func isCgroup(dir string) bool {
+	var system unix.Statfs_t
+	return unix.Statfs(dir, &system) == nil && system.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
 // makeCgroup creates the cgroup of a guardian if permitted. After a cgroup was killed, some kernels (6.18 is one) also kill every process
@@ -99,8 +89,7 @@ func killCgroup(dir string) {
 // removeCgroup removes a cgroup and the cgroups that commands have created below it. It keeps a cgroup that still
 // contains a process.
 func removeCgroup(dir string) {
-	var system unix.Statfs_t
-	if unix.Statfs(dir, &system) != nil || system.Type != unix.CGROUP2_SUPER_MAGIC {
+	if !isCgroup(dir) {
 		return
 	}
 	var dirs []string

@@ -115,7 +115,6 @@ type guardian struct {
 	mu       sync.Mutex // held while sending signals and while reaping a child
 	attempt  *attempt   // attempt that runs now; nil while the guardian is idle
 	timer    *time.Timer
-	timerAt  int64 // time at which the timer fires: the deadline of the attempt, or an earlier time; 0 if the timer is not set
 	stopping bool  // whether the worker is gone
 	usage    Usage // resources that the reaped processes of the attempt used
 	left     bool  // whether the command was allowed to leave processes behind; if so, the guardian exits without killing them
@@ -247,14 +246,9 @@ func (g *guardian) notifyStart() {
 	_, _ = unix.Write(g.startEvent, binary.NativeEndian.AppendUint64(nil, 1))
 }
 
-// setTimer makes the timer fire at the deadline of the attempt, unless the timer fires earlier anyway. If it fires too early, the method
-// "expire" sets it again. So a renewal to a later deadline does not change the timer. The caller holds the mutex.
-func (g *guardian) setTimer() {
-	if at := g.attempt.deadline; g.timerAt == 0 || at < g.timerAt {
-		g.timerAt = at
-		g.timer.Reset(time.Duration(at - monotonic()))
-	}
-}
+// setTimer makes the timer fire at the deadline of the attempt. The caller holds
+// the mutex.
+func (g *guardian) setTimer() { g.timer.Reset(time.Duration(g.attempt.deadline - monotonic())) }
 
 func (g *guardian) renew(k Key, deadline int64) {
 	g.mu.Lock()
@@ -269,7 +263,6 @@ func (g *guardian) renew(k Key, deadline int64) {
 func (g *guardian) expire() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.timerAt = 0
 	a := g.attempt
 	if a == nil || a.ended {
 		return

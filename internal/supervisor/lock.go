@@ -61,6 +61,17 @@ func LockPath(dir, worker string) string {
 	return filepath.Join(dir, worker+LockSuffix)
 }
 
+// Free reports whether the owner of the lock at path is dead. It also returns false if it cannot know this, because
+// there is no lock file or this user cannot open it.
+func Free(path string) bool {
+	lock, err := TakeLock(path)
+	if err != nil {
+		return false
+	}
+	_ = lock.Close()
+	return true
+}
+
 // Path returns the path at which the lock file was created or opened.
 func (l *Lock) Path() string { return l.path }
 

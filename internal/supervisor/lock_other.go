@@ -14,6 +14,3 @@ func NewLock(string) (*Lock, error) { return nil, errors.ErrUnsupported }
 func TakeLock(string) (*Lock, error) { return nil, ErrNoLock }
 
 func openLock(string, int) (*os.File, error) { return nil, errors.ErrUnsupported }
-
-// Free returns false: on this system there are no locks.
-func Free(string) bool { return false }

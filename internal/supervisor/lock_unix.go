@@ -49,22 +49,6 @@ func TakeLock(path string) (*Lock, error) {
 	return l, nil
 }
 
-// Free reports whether the owner of the lock at path is dead. It also returns false if it cannot know this, because
-// there is no lock file or this user cannot read it.
-func Free(path string) bool {
-	file, err := openLock(path, os.O_RDONLY)
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	l := &Lock{file, path}
-	if l.flock(unix.LOCK_SH) != nil {
-		return false
-	}
-	intact, _ := l.Intact()
-	return intact
-}
-
 func (l *Lock) flock(how int) error {
 	for {
 		err := unix.Flock(int(l.file.Fd()), how|unix.LOCK_NB)

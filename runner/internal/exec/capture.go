@@ -232,12 +232,10 @@ func (c *Capture) trim() {
 // flush stores new pieces at intervals. It returns when the channel "stop" is closed, or when an interval passes without a new piece.
 func (c *Capture) flush(stop <-chan struct{}) {
 	for every := flushEvery; ; {
-		timer := time.NewTimer(every)
 		select {
 		case <-stop:
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-time.After(every):
 		}
 		c.mu.Lock()
 		before := c.dropped
