@@ -237,3 +237,29 @@ func TestAFrozenContainerFailsNoTask(t *testing.T) {
 		}
 	}
 }
+
+// TestAStoppedGuardianOfADeadWorkerIsContinued kills a worker while its guardian is stopped. The guardian still holds the liveness lock of
+// the worker. Another worker must send CONT to the guardian, so that it does not have to wait for the end of the lease.
+func TestAStoppedGuardianOfADeadWorkerIsContinued(t *testing.T) {
+	t.Parallel()
+	r := runnerkit.Open(t, runner.Options{Grace: -1})
+	handlers(r)
+	task, victim, members := startProcessTree(t, r, longLease)
+	runnerkit.Work(t, r)
+	testkit.Eventually(t, "the other worker", func() bool { return len(lockFiles(t, r)) == 2 })
+	for _, pid := range guardiansOf(task.WorkerID) {
+		signal(t, pid, syscall.SIGSTOP)
+	}
+	signal(t, victim.Pid, syscall.SIGKILL)
+	began := time.Now()
+	testkit.Eventually(t, "the next attempt", func() bool {
+		got := runnerkit.Get(t, r, task.ID)
+		return got.State == jobs.Running &&
+			got.Losses == 1
+	})
+	t.Log("runs again after", time.Since(began))
+	if n := living(members); n != 0 {
+		t.Errorf("got %d living processes of the process tree, want none: their guardian kills them", n)
+	}
+	wantNoDeathBySignal(t, r, []jobs.Task{task})
+}

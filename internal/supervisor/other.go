@@ -113,5 +113,8 @@ func FindMarked() []MarkedProcess { return nil }
 func ownCgroup() string   { return "" }
 func removeCgroup(string) {}
 
+// ResumeGuardians returns false: this system has no guardians.
+func ResumeGuardians(string, int) bool { return false }
+
 // SinceBoot returns 0: this system has no clock that counts the time in suspend.
 func SinceBoot() time.Duration { return 0 }

@@ -17,6 +17,7 @@ const (
 	// A reaper spends at most 1/reapShare of its time on reading workers and leases, because these reads are slow while a transaction on
 	// the server stays open for long. If leases are short, the reaper checks them more often, and may spend more time.
 	reapShare   = 50
+	reapAgain   = 100 * time.Millisecond // interval of the checks while the guardians of a dead worker are about to end
 	minReapWait = 10 * time.Millisecond
 	minReapRead = 10 * time.Second // shortest time after which a read is given up
 )
@@ -41,6 +42,7 @@ type reaper struct {
 	seen     map[db.Lease]time.Duration // leases of other workers, and the time for which each was seen unchanged
 	lookedAt time.Time                  // time of the last update of the field "seen"
 	cost     time.Duration              // time that the last read of workers and leases took
+	again    bool                       // whether to check again soon, because the guardians of a dead worker are about to end
 }
 
 // run checks the other workers at intervals until the loop ends. While no other worker runs anything, it waits for a notice instead.
@@ -48,7 +50,7 @@ func (p *reaper) run() {
 	notices, unsubscribe := p.e.o.Notifier.SubscribeWorker(context.Background())
 	defer unsubscribe()
 	for first := true; ; first = false {
-		if len(p.seen) == 0 && !first {
+		if len(p.seen) == 0 && !p.again && !first {
 			select {
 			case <-p.e.stopped.Done():
 				return
@@ -67,6 +69,9 @@ func (p *reaper) run() {
 // pause returns the time between two checks of the other workers.
 func (p *reaper) pause() time.Duration {
 	pause := max(reapEvery, reapShare*p.cost)
+	if p.again {
+		pause = reapAgain
+	}
 	for lease := range p.seen {
 		pause = min(pause, p.length(lease)/6)
 	}
@@ -103,6 +108,7 @@ func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 	if err != nil {
 		return nil, false // this error is not logged, because the next write reports it
 	}
+	p.again = false
 	others := make(map[string]db.Owner, len(owners))
 	for _, o := range owners {
 		if !p.reapDead(o) {
@@ -132,6 +138,10 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	switch {
 	case err == nil:
 		defer func() { _ = lock.Close() }() // Close also releases the lock
+	// the worker is dead, but its guardians still hold the lock and end soon
+	case errors.Is(err, supervisor.ErrHeld) && p.canSweep(o) && supervisor.ResumeGuardians(o.ID, o.PID):
+		p.again = true
+		return false
 	// without the lock, only a reboot of this host since the start of the worker proves that the worker is dead
 	case errors.Is(err, supervisor.ErrHeld) || !rebooted || o.Host != me.Host:
 		return false
