@@ -193,16 +193,20 @@ func (r *reader) entry(line string) (s jobs.Schedule, err error) {
 
 func firstWord(text string) string { return text[:strings.IndexAny(text+" ", " \t")] }
 
+// upToPercent matches up to the first % without a backslash. In \\% the second
+// backslash belongs to the first one, and not to the %.
+var upToPercent = pattern.Lazy(`^(\\.|[^%])*`)
+
 // cutInput splits a command from its standard input, as cron does: the first %
 // ends the command, each further one is a newline, and \% is a percent sign.
 func cutInput(text string) (script string, input []byte) {
-	const percent = "\x00" // in place of \%; no line has a NUL byte
-	script, rest, _ := strings.Cut(strings.ReplaceAll(text, `\%`, percent), "%")
-	script = strings.ReplaceAll(script, percent, "%")
+	script = upToPercent().FindString(text)
+	rest := strings.TrimPrefix(text[len(script):], "%")
+	script = strings.ReplaceAll(script, `\%`, "%")
 	if rest == "" {
 		return script, nil
 	}
-	rest = strings.NewReplacer("%", "\n", percent, "%").Replace(rest)
+	rest = strings.NewReplacer(`\%`, "%", "%", "\n").Replace(rest)
 	return script, []byte(strings.TrimSuffix(rest, "\n") + "\n")
 }
 

@@ -16,7 +16,7 @@ func TestParseReadsACrontabAsCronDoes(t *testing.T) {
   PATH=/usr/local/bin:/usr/bin
 "NAME" = ' two words '
 MAILTO=ann@example.com
-0 3 * * * a 100\% % in%put\%\n%last
+0 3 * * * a 100\% \\% in%put\%\n%last
 SHELL=/bin/bash
 CRON_TZ=Europe/Berlin
 RANDOM_DELAY=5
@@ -29,7 +29,7 @@ HOME=/srv
 	testkit.Len(t, "entries", list, 5)
 	type want struct{ name, cron, zone, args, input, cwd, jitter string }
 	for i, w := range []want{
-		{"a-100", "0 3 * * *", "UTC", `["/bin/sh","-c","a 100% "]`, " in\nput%\\n\nlast\n", "/home/ann", "0s"},
+		{"a-100", "0 3 * * *", "UTC", `["/bin/sh","-c","a 100% \\\\"]`, " in\nput%\\n\nlast\n", "/home/ann", "0s"},
 		{"b-x-y-not-a-comment", "@daily", "Europe/Berlin", `["/bin/bash","-c","b   \"x  y\" # not a comment"]`, "", "/srv", "5m0s"},
 		{"c", "@hourly", "Europe/Berlin", `["/bin/bash","-c","A=1 c"]`, "", "/srv", "5m0s"},
 		{"d", "*/5 * * * *", "Europe/Berlin", `["/bin/bash","-c","X=1 d"]`, "", "/srv", "5m0s"},
