@@ -120,6 +120,7 @@ func editTask(ctx context.Context, r *runner.Runner, edit taskflags.Edit, out *b
 	if t, err = r.Get(ctx, id); err != nil && !errors.Is(err, jobs.ErrNotFound) {
 		return err
 	}
+	t.ID = id // if it was deleted meanwhile, t is empty
 	switch {
 	case refused:
 		out.Refuse(t, t.State, why)

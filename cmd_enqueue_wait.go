@@ -28,8 +28,11 @@ func (o *enqueueOptions) add(ctx context.Context, r *runner.Runner, p *term.Prin
 	}
 	p.Print(strconv.FormatInt(one.ID, 10) + "\n")
 	if one.Kept {
-		_, err := noteKept(ctx, r, p, one.ID)
-		return err
+		state, err := noteKept(ctx, r, p, one.ID)
+		if err != nil || state.Finished() {
+			return err
+		}
+		return await.NoteWorkers(ctx, r, p, o.service, "enqueue")
 	}
 	if one.Replaced {
 		p.Note("task %d had this key and had not started: it is this one now; follow: runner logs -f %[1]d", one.ID)
