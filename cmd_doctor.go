@@ -25,7 +25,6 @@ are only warnings. In a pipe, tabs separate status, check, message and hint. For
 a health check in a Dockerfile: HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
 
   database     path, schema and size of the database; whether it can be opened
-  sessions     PostgreSQL: transactions that slow the server down
   filesystem   whether the filesystem is local and has free space
   permissions  whether only the user of the worker can write the database
   integrity    result of SQLite's quick_check; with --full: integrity_check
@@ -34,7 +33,10 @@ a health check in a Dockerfile: HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
   workers      running and lost workers, other versions of runner
   queues       paused queues, and queues without a worker
   schedules    late or failed schedules, skipped ticks
-  backup       age of the last copy by runner backup`,
+  backup       age of the last copy by runner backup
+
+On a server, doctor leaves out filesystem, permissions, integrity, wal and
+backup.`,
 		Flags: []cli.Flag{cli.BoolOption("quiet", "print only warnings and failures"),
 			cli.BoolOption("full", "also compare the indexes with their tables; slow")},
 		Action: func(c *cli.Context) error {

@@ -106,8 +106,11 @@ uninstall stops the worker and disables the unit. Running tasks get the --grace
 time of the worker to end. uninstall removes the unit file that install wrote.
 The database, the settings and the user stay.
 
+uninstall concerns only a unit that install wrote. It leaves the unit of a
+package alone: remove that one with the package.
+
 EXIT STATUS
-  0   the service does not exist any more
+  0   no unit that install wrote exists any more
   1   systemd does not run here, or systemd reported an error
   2   invalid usage`,
 		Action: func(c *cli.Context) error { return uninstallService(c, a) },
