@@ -98,6 +98,9 @@ func (o *listOptions) onlyFailed(c *cli.Context) error {
 			return failure.Exclusive("--group", "--"+name)
 		}
 	}
+	if len(o.Filter.IDs) > 0 {
+		return failure.Exclusive("--group", "task ids")
+	}
 	if len(o.Filter.States) > 0 && !slices.Equal(o.Filter.States, []jobs.State{jobs.Failed}) {
 		return failure.Usage("--group is for failed tasks; leave out --state").Hint("runner list --group --since 1d")
 	}

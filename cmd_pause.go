@@ -156,11 +156,12 @@ func readPaused(c *cli.Context, a *cli.App, done string) (o pauseOptions, err er
 		}
 		return o, err
 	}
-	if o.tasks, err = bulk.Read(c, a.Now(), verb, done); err != nil {
+	if s.Require(verb) != nil {
 		return o, failure.Usage("%s needs task ids or a queue", verb).
 			Hint("runner %s 1042      runner %[1]s -q media      runner %[1]s --all", verb)
 	}
-	return o, nil
+	o.tasks, err = bulk.Read(c, a.Now(), verb, done)
+	return o, err
 }
 
 func runPause(ctx context.Context, r *runner.Runner, p *term.Printer, o pauseOptions) error {

@@ -53,10 +53,14 @@ func readRetryOptions(c *cli.Context, a *cli.App) (retryOptions, error) {
 	s.Group = cli.Get[string](c, "group")
 	o := retryOptions{Action: s, in: cli.Get[time.Duration](c, "in"), dependents: cli.Get[bool](c, "dependents")}
 	switch {
+	case c.IsSet("group") && s.Group == "":
+		return o, failure.Usage("--group is empty").Hint("runner list --group")
 	case err != nil:
 		return o, err
 	case o.in > taskspec.MaxDelay:
 		return o, failure.Usage("--in %s is too long; use at most 10 years", timetext.WriteDuration(o.in))
+	case s.Group != "" && len(s.Selection.Filter.IDs) > 0:
+		return o, failure.Exclusive("--group", "task ids")
 	case s.Group != "" && c.IsSet("state"):
 		return o, failure.Exclusive("--group", "--state")
 	}

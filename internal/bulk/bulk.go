@@ -33,14 +33,15 @@ type Action struct {
 const chunk = 500
 
 func Options(a *cli.App, more ...cli.Flag) []cli.Flag {
-	return append(append(more, a.Selectors()...), cli.DryRunOption(), cli.YesOption())
+	return append(append(more, a.Selectors()...),
+		cli.BoolOption("dry-run", "list the selected tasks, and change nothing"), cli.YesOption())
 }
 
 // Read reads the selected tasks from the command line. A selector selects only
 // tasks that the command can change.
 func Read(c *cli.Context, now time.Time, verb, done string) (Action, error) {
 	s, err := cli.ReadSelection(c, now)
-	if err == nil {
+	if err == nil && !c.IsSet("group") { // a group needs no other selector
 		err = s.Require(verb)
 	}
 	only, ok := search.Verb(verb).Filter(s.Filter)
@@ -95,7 +96,7 @@ func (s *Action) Run(ctx context.Context, r *runner.Runner, p *term.Printer, cha
 		return err
 	}
 	if s.DryRun {
-		change = s.preview(p, len(ids))
+		change = preview
 	}
 	out := NewOutcomes(p, s.Verb, s.Done, ids)
 	for part := range slices.Chunk(ids, chunk) {
@@ -126,27 +127,23 @@ func (s *Action) Run(ctx context.Context, r *runner.Runner, p *term.Printer, cha
 			return err
 		}
 	}
-	return out.End()
+	err = out.End()
+	if s.DryRun && out.lines > 0 {
+		p.Note("%s selected; nothing was changed", tasksText(out.lines))
+	}
+	return err
 }
 
-// preview is --dry-run: it prints the n selected tasks and changes nothing.
-func (s *Action) preview(p *term.Printer, n int) Change {
-	return Change{
-		Apply: func(_ context.Context, ids []int64) ([]runner.ActionResult, error) {
-			results := make([]runner.ActionResult, len(ids))
-			for i, id := range ids {
-				results[i].ID = id
-			}
-			return results, nil
-		},
-		Print: func(out *Outcomes, _ runner.ActionResult, t jobs.Task) { out.Line(t, t.State, present.JobText(t)) },
-		After: func(*Outcomes) error {
-			if n > 0 {
-				p.Note("%s selected; nothing was changed", tasksText(n))
-			}
-			return nil
-		},
-	}
+// preview is --dry-run: it prints the selected tasks and changes nothing.
+var preview = Change{
+	Apply: func(_ context.Context, ids []int64) ([]runner.ActionResult, error) {
+		results := make([]runner.ActionResult, len(ids))
+		for i, id := range ids {
+			results[i].ID = id
+		}
+		return results, nil
+	},
+	Print: func(out *Outcomes, _ runner.ActionResult, t jobs.Task) { out.Line(t, t.State, present.JobText(t)) },
 }
 
 // ChangeWaiting changes those of the selected tasks that wait.

@@ -87,11 +87,14 @@ func (o *Outcomes) Note(format string, args ...any) {
 	}
 }
 
-// End prints how many tasks were left out because of ShownLines. It returns an
-// error if tasks do not exist or were not changed.
+// End prints how many tasks and notes were left out because of ShownLines. It
+// returns an error if tasks do not exist or were not changed.
 func (o *Outcomes) End() error {
 	if o.lines > ShownLines && o.p.ForPeople() {
 		o.p.Print("and " + humanize.Count(int64(o.lines-ShownLines)) + " more\n")
+	}
+	if more := o.notes - ShownLines; more > 0 {
+		o.p.Say("and %s", humanize.Plural(more, "more note"))
 	}
 	switch {
 	case len(o.refused) == 0 && len(o.Missing) == 0:

@@ -64,7 +64,7 @@ func ReadSelection(c *Context, now time.Time, except ...string) (Selection, erro
 		f.FinishedBefore = now.Add(-Get[time.Duration](c, "older-than"))
 	}
 	others := slices.ContainsFunc([]string{"state", "job", "label", "lane", "schedule", "batch", "worker", "meta", "match", "since",
-		"until", "older-than", "group"},
+		"until", "older-than"},
 		func(name string) bool { return c.IsSet(name) && !slices.Contains(except, name) })
 	filtered := others || c.IsSet("queue")
 	if slices.Contains(except, "since") {
