@@ -30,13 +30,11 @@ var chartRanges = []chartRange{
 
 // chart is the data of the chart of the tasks that ended in a time range.
 type chart struct {
-	Range     string
 	Ranges    []tab
 	Plot      plot
 	Zone      string // time zone of the axis
 	Summary   string
 	Whole     admin.Trend
-	Sample    string     // number of tasks from which the percentiles were computed; empty if there are none
 	Steps     []chartRow // bars with at least one ended task, the latest first
 	Cancelled int
 	Per       string // text that says how long the period of a bar is, such as "per minute"
@@ -51,7 +49,7 @@ type chartRow struct {
 }
 
 func newChart(p page, r chartRange, whole admin.Trend) *chart {
-	c := &chart{Range: r.Name, Per: "in " + timetext.WriteDuration(r.length), Zone: p.zoneName(p.Now)}
+	c := &chart{Per: "in " + timetext.WriteDuration(r.length), Zone: p.zoneName(p.Now)}
 	if r.length == time.Minute {
 		c.Per = "per minute"
 	}
@@ -71,12 +69,6 @@ func newChart(p page, r chartRange, whole admin.Trend) *chart {
 		p.Count(c.Cancelled), r.Name)
 	c.Plot = endedPlot(p, r, whole.Steps)
 	c.Plot.Label = c.Summary
-	if whole.Sampled > 0 {
-		c.Sample = fmt.Sprintf("n = %s", p.Count(whole.Sampled))
-		if ended := completed + failed + c.Cancelled; ended > whole.Sampled {
-			c.Sample = fmt.Sprintf("n = %s of %s", p.Count(whole.Sampled), p.Count(ended))
-		}
-	}
 	return c
 }
 
