@@ -127,19 +127,25 @@ func TestALiveLogShowsEveryLineInABrowser(t *testing.T) {
 func TestTheNextAttemptIsFollowedInABrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	b := browse(t, serve(t, r, webOptions))
+	s := serve(t, r, webOptions)
+	b := browse(t, s)
 	b.screen(1280, "light")
 	dir := t.TempDir()
-	id := shell(t, r,
-		fmt.Sprintf(`n=$(($(ls %[1]s | wc -l) + 1)); echo "attempt $n"; while [ ! -e %[1]s/go$n ]; do sleep 0.05; done; exit 4`, dir))
+	id := shell(t, r, fmt.Sprintf(`n=$(($(ls %[1]s | wc -l) + 1)); seq 1500; echo "attempt $n"
+		while [ ! -e %[1]s/go$n ]; do sleep 0.05; done; seq 1200; exit 4`, dir))
 	stop := sync.OnceFunc(runnerkit.Work(t, r))
 	t.Cleanup(func() { touch(t, dir+"/go1"); touch(t, dir+"/go2"); stop() })
+	testkit.Eventually(t, "the output is longer than what the page shows", func() bool {
+		text := s.page(fmt.Sprintf("/tasks/%d", id))
+		return strings.Contains(text, `<span id="shown">1,000 lines`) && strings.Contains(text, "</i>attempt 1\n")
+	})
 	b.open(fmt.Sprintf("/tasks/%d", id))
 	eval[bool](b, "window.mine = true")
 	b.until("output is followed", "document.querySelector('#box .out')?.textContent.includes('attempt 1')")
 	touch(t, dir+"/go1")
 	testkit.Eventually(t, "the first attempt ends", func() bool { return state(t, r, id) != jobs.Running })
 	b.until("its end is shown", "document.querySelector('#end').textContent.includes('exit 4')")
+	b.until("the number of shown lines grows", "document.querySelector('#shown').textContent === '2,200 lines'")
 	if _, err := r.Retry(t.Context(), []int64{id}, 0); err != nil {
 		t.Fatal(err)
 	}
