@@ -44,11 +44,11 @@ var selectThroughput = query(`SELECT state, (minute * 60 - ?1) / ?2 AS step, sum
 	GROUP BY 1, 2
 UNION ALL SELECT state, (hour * 3600 - ?1) / ?2, sum(n) FROM {counter_hours} WHERE hour * 3600 >= ?1 GROUP BY 1, 2`)
 
-// selectTimes lists how long the last [2] tasks that ended since [1] waited and ran in their last attempt. Index: tasks_finished, from its
-// end.
+// selectTimes lists how long [2] of the last tasks that ended since [1] waited and ran in their last attempt. It looks at 20 times as many,
+// because those that were cancelled before a start have no times. Index: tasks_finished, from its end.
 var selectTimes = query(`SELECT started_at - run_at AS wait, finished_at - started_at AS duration
 	FROM (SELECT run_at, started_at, finished_at FROM {tasks}
-	WHERE finished_at >= ? ORDER BY finished_at DESC LIMIT 0 + ?) AS latest WHERE started_at IS NOT NULL`)
+	WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 20 * ?2) AS latest WHERE started_at IS NOT NULL LIMIT 0 + ?2`)
 
 // Throughput divides the time since a given time into n periods of the same length, and counts the tasks that ended in each period, also
 // those that were deleted later.

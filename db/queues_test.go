@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/testkit"
+	"example.com/runner/jobs"
 )
 
 // manyQueues inserts a pending task of two priorities into each of [1] queues.
@@ -32,4 +33,49 @@ func TestQueuesNeedNoStatementEach(t *testing.T) {
 	} else {
 		t.Logf("%.0f allocations for each queue", each)
 	}
+}
+
+// endedTasks inserts [1] tasks that ended in queue [2], in state [3], from [4]
+// ms on. They ran for 20 ms after a wait of 5 ms; or never, if [5] is 0.
+const endedTasks = `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1)
+INSERT INTO tasks (generation_id, queue, job, state, priority, run_at, started_at, finished_at, max_attempts, max_losses, created_at, updated_at)
+	SELECT 1, ?2, 'command', ?3, 5, ?4 + i - 25, iif(?5, ?4 + i - 20, NULL),
+	?4 + i, 1, 1, 1, 1 FROM n`
+
+func insertEnded(t *testing.T, d *DB, n int, queue string, state jobs.State, at int64, ran bool) {
+	t.Helper()
+	testkit.NoError(t, d.update(t.Context(), normal, func(tx *tx) error {
+		if err := tx.run(command(endedTasks), n, queue, string(state), at, ran); err != nil {
+			return err
+		}
+		return tx.count(map[count]int{{queue, state}: n}, time.UnixMilli(at))
+	}))
+}
+
+// TestAQueueOfManyFailuresHidesNoOthers fails one task, and then as many of
+// another queue as one query reads.
+func TestAQueueOfManyFailuresHidesNoOthers(t *testing.T) {
+	d, at := openTest(t), int64(3_600_000)
+	insertEnded(t, d, 1, "payroll", jobs.Failed, at, true)
+	insertEnded(t, d, failedMost, "noisy", jobs.Failed, at+1, true)
+
+	list, err := d.Queues(t.Context(), time.UnixMilli(at), time.UnixMilli(at+60_000))
+
+	testkit.NoError(t, err)
+	testkit.Equal(t, "failed tasks of the queue with one", list["payroll"].Failed, 1)
+	testkit.Equal(t, "failed tasks of the other queue", list["noisy"].Failed, failedMost)
+}
+
+// TestTimesAreThoseOfTasksThatRan cancels tasks before their start, after others
+// have run.
+func TestTimesAreThoseOfTasksThatRan(t *testing.T) {
+	d, at := openTest(t), int64(3_600_000)
+	insertEnded(t, d, 3, "q", jobs.Completed, at, true)
+	insertEnded(t, d, 30, "q", jobs.Cancelled, at+10, false)
+
+	waits, runs, err := d.Times(t.Context(), time.UnixMilli(at), 2)
+
+	testkit.NoError(t, err)
+	testkit.Equal(t, "waits", waits, []time.Duration{5 * time.Millisecond, 5 * time.Millisecond})
+	testkit.Equal(t, "runs", runs, []time.Duration{20 * time.Millisecond, 20 * time.Millisecond})
 }

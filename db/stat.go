@@ -31,8 +31,8 @@ const countEnded = `SELECT queue, '' AS job, state, sum(n) AS n FROM {counters} 
 var countQueues = query(countPending + ` UNION ALL ` + countDue + ` UNION ALL ` + countBlocked + ` UNION ALL ` + countRunning +
 	` UNION ALL ` + countEnded)
 
-// countFailed counts, by queue, the tasks that failed since [1] and are still failed. It reads at most the newest [2] of them. Index:
-// tasks_failed.
+// countFailed counts, by queue, the tasks that failed since [1] and are still failed. It reads at most the newest [2] of them.
+// Index: tasks_failed.
 var countFailed = query(`SELECT queue, count(*) AS n FROM (SELECT queue FROM {tasks} WHERE state = 'failed' AND finished_at >= ?
 	ORDER BY finished_at DESC LIMIT 0 + ?) AS newest GROUP BY queue`)
 
@@ -131,15 +131,27 @@ func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*jobs
 	return stats, d.findOldest(ctx, stats)
 }
 
-// countFailed sets, for each queue, the number of tasks that are failed now.
+// countFailed sets, for each queue, the number of tasks that are failed now. If
+// one query can't read them all, a queue whose failures are older than those has
+// its count of failures, which includes tasks that ran again.
 func (d *DB) countFailed(ctx context.Context, stats map[string]*jobs.QueueStatus, since time.Time) error {
 	rows, err := readRows[countRow](ctx, d, countFailed, since.UnixMilli(), failedMost)
+	if err != nil {
+		return err
+	}
+	left := failedMost
 	for _, r := range rows {
+		left -= r.N
 		if stat := stats[r.Queue]; stat != nil {
 			stat.Failed = r.N
 		}
 	}
-	return err
+	for _, stat := range stats {
+		if left == 0 && stat.Failed == 0 {
+			stat.Failed = stat.Ended[jobs.Failed]
+		}
+	}
+	return nil
 }
 
 // findOldest sets, for each queue, the due time of the pending task that has
