@@ -67,7 +67,7 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, one *access.OneTask)
 	if err := r.checkRights(); err != nil {
 		return err
 	}
-	if err := r.checkTables(ctx); ctx.Err() != nil {
+	if err := r.checkIntegrity(ctx); ctx.Err() != nil {
 		return nil
 	} else if err != nil {
 		return err
@@ -103,13 +103,17 @@ func (r *Runner) checkRights() error {
 	return db.Insecure(r.Path())
 }
 
-// checkTables returns an error if someone has added triggers or indexes to
-// runner's own tables.
-func (r *Runner) checkTables(ctx context.Context) error {
-	if r.options.ForeignTriggers {
-		return nil
+// checkIntegrity returns an error if someone has added triggers or indexes to runner's own tables, or if a crash has left the file damaged.
+func (r *Runner) checkIntegrity(ctx context.Context) error {
+	if !r.options.ForeignTriggers {
+		if err := r.store.Foreign(ctx); err != nil {
+			return err
+		}
 	}
-	return r.store.Foreign(ctx)
+	if r.store.Unclean() {
+		return r.store.Damage(ctx)
+	}
+	return nil
 }
 
 const (

@@ -95,6 +95,9 @@ type Shared interface {
 	// Readers lists the processes that are reading the file now. While they read, SQLite cannot restart the write-ahead log. The list
 	// is empty on systems that do not show locks.
 	Readers() []Process
+	// Unclean reports whether the file should be checked before it is used. That is so if a process ended without closing the file, and
+	// if the file is small enough for a check.
+	Unclean() bool
 
 	// Backup writes a copy of the database to a file at the path in the parameter "to", with mode 0600, and returns the size of the file in
 	// bytes. The copy is durable and appears complete or not at all. If the file exists, Backup returns an error of kind ErrConflict unless

@@ -129,6 +129,7 @@ func (*Server) Space() error                                      { return nil }
 func (*Server) Vacuum(context.Context, *sqlx.Conn) (bool, error)  { return false, nil }
 func (*Server) Integrity(context.Context, bool) ([]string, error) { return nil, nil } // the administrator of the server can run pg_amcheck
 func (*Server) Readers() []engine.Process                         { return nil }
+func (*Server) Unclean() bool                                     { return false }
 func (*Server) CheckSchema(context.Context) error                 { return nil } // only the owner of the tables can add a trigger
 
 // Size returns the size of runner's tables and their indexes.

@@ -30,10 +30,11 @@ type File struct {
 
 	logPath, sharedPath string // paths of the write-ahead log and of the shared memory
 
-	companions   atomic.Pointer[companionFiles] // the log and the shared memory; nil while the file is not open in WAL mode
-	options      engine.Options
-	created      bool
-	upgradedFrom int // version of the schema before Open upgraded it; 0 if Open upgraded nothing
+	logSizeBefore int64                          // size of the write-ahead log in bytes before Open opened the file
+	companions    atomic.Pointer[companionFiles] // the log and the shared memory; nil while the file is not open in WAL mode
+	options       engine.Options
+	created       bool
+	upgradedFrom  int // version of the schema before Open upgraded it; 0 if Open upgraded nothing
 
 	logSync logSync // delayed sync of the write-ahead log
 

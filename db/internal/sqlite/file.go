@@ -81,6 +81,9 @@ func (d *File) find() error {
 			Hint: "another file"}
 	}
 	d.id = identify(info)
+	if log, err := os.Stat(d.logPath); err == nil {
+		d.logSizeBefore = log.Size()
+	}
 	if links(info) > 1 {
 		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.HardLinked, Subject: d.path, What: d.path + " has more than one name",
 			Why:  []string{"it is hard linked: opened by two names, a database loses its write-ahead log; nothing was changed"},

@@ -85,3 +85,12 @@ func article(kind string) string {
 	}
 	return "a " + kind
 }
+
+// maxUncleanSize is the greatest size of a file that is checked after a crash. The check of a file of that size takes half a second.
+const maxUncleanSize = 100 << 20
+
+// Unclean implements engine.Shared.
+func (d *File) Unclean() bool {
+	size, _ := d.Size()
+	return d.logSizeBefore > 0 && size < maxUncleanSize && !othersOpen(d.sharedPath)
+}
