@@ -4,6 +4,7 @@ package systemd
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"time"
 
@@ -20,12 +21,14 @@ import (
 // it does not hang.
 
 const (
-	notifyEvery = 10 * time.Second // interval of the reports if the unit has no watchdog
-	extendBy    = time.Minute      // how much longer each report during a drain lets the worker stop
+	notifyEvery = 10 * time.Second       // interval of the reports if the unit has no watchdog
+	extendBy    = time.Minute            // how much longer each report during a drain lets the worker stop
+	sendTimeout = 100 * time.Millisecond // for a service manager that doesn't read; the report is lost then
 )
 
 // Notifier sends the state of the worker to systemd. A nil Notifier does nothing.
 type Notifier struct {
+	socket   *net.UnixAddr
 	log      *slog.Logger
 	Every    time.Duration // how often the worker should call Report
 	ready    bool          // whether READY was sent
@@ -37,7 +40,7 @@ func New(socket string, log *slog.Logger) *Notifier {
 	if socket == "" {
 		return nil
 	}
-	n := &Notifier{log: log, Every: notifyEvery}
+	n := &Notifier{socket: &net.UnixAddr{Name: socket, Net: "unixgram"}, log: log, Every: notifyEvery}
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
 		log.Warn("invalid watchdog settings", "err", err)
@@ -74,8 +77,15 @@ func (n *Notifier) Stop() {
 	}
 }
 
+// send doesn't use daemon.SdNotify, which waits until the service manager reads.
 func (n *Notifier) send(lines ...string) {
-	if _, err := daemon.SdNotify(false, strings.Join(lines, "\n")); err != nil {
+	conn, err := net.DialUnix("unixgram", nil, n.socket)
+	if err == nil {
+		defer conn.Close()
+		_ = conn.SetWriteDeadline(time.Now().Add(sendTimeout))
+		_, err = conn.Write([]byte(strings.Join(lines, "\n")))
+	}
+	if err != nil {
 		n.log.Debug("cannot notify the service manager", "err", err)
 	}
 }
