@@ -290,14 +290,20 @@ func (g *guardian) killAll() (living int, denied []int) {
 		killCgroup(g.cgroupDir)
 		g.cgroupKilled = true
 	}
-	if a := g.attempt; a != nil && !a.ended && a.leader != 0 {
-		_ = signalGroup(a.leader, unix.SIGKILL)
+	starting := false
+	if a := g.attempt; a != nil && !a.ended {
+		if starting = a.leader == 0; !starting {
+			_ = signalGroup(a.leader, unix.SIGKILL)
+		}
 	}
 	for _, pid := range children() {
-		// While a command starts, ForkExec runs in another thread. If the exec of the child fails, ForkExec reaps the child, and the
-		// kernel may reuse its pid. So killIf checks that the process with this pid is still a child of this process.
-		err := killIf(pid, func() bool { return parentOf(pid) == os.Getpid() })
-		switch {
+		kill := func() error { return unix.Kill(pid, unix.SIGKILL) }
+		if starting {
+			// ForkExec runs in another thread. If the exec of the child fails, ForkExec reaps the child, and the kernel may reuse its
+			// pid. So look whether it is still a child of this process; but only now, because /proc may hide processes (hidepid).
+			kill = func() error { return killIf(pid, func() bool { return parentOf(pid) == os.Getpid() }) }
+		}
+		switch err := kill(); {
 		case err == nil:
 			living++
 		case errors.Is(err, unix.EPERM):

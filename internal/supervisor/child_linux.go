@@ -66,7 +66,6 @@ func (g *Guardian) Start(c Command, k Key, deadline time.Time) (*Child, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err == nil {
-		g.served = true
 		return child, nil
 	}
 	if g.child == child { // the guardian has not read the whole message, so it starts no command

@@ -48,7 +48,7 @@ type Guardian struct {
 
 	mu      sync.Mutex
 	child   *Child // command that was requested and has not ended; nil if there is none
-	served  bool   // whether the guardian has ever been sent a command
+	served  bool   // whether the guardian has ever handled a command
 	gone    bool   // whether the guardian can start no more commands
 	retired bool   // whether processes are left that the guardian may not kill or must leave alive; it then starts no other command
 	clean   bool   // whether the guardian has exited and no process of its command is left
@@ -155,6 +155,7 @@ func (g *Guardian) receive() {
 	_ = g.socket.Close()
 	g.mu.Lock()
 	g.gone = true
+	g.served = g.served || g.options.Lock.recordedKey(g.options.Slot) != (Key{}) // it died with a command
 	g.mu.Unlock()
 	clean := err == nil && state.Success() || g.killLeftOvers()
 	g.mu.Lock()
@@ -204,9 +205,11 @@ func (g *Guardian) handle(r reply) bool {
 	case c == nil || c.key != r.Key:
 		return false
 	case r.Op == opRefused:
+		g.served = true
 		c.refused = &r
 		g.endChild()
 	case r.Op == opExited && r.Exit != nil:
+		g.served = true
 		g.retired = len(r.Exit.Denied) > 0 || r.Exit.Left > 0
 		g.gone = g.retired
 		c.exit = *r.Exit
@@ -280,7 +283,7 @@ func (g *Guardian) Idle() bool {
 	return !g.gone && g.child == nil
 }
 
-// Served reports whether the guardian has ever been sent a command.
+// Served reports whether the guardian has ever handled a command.
 func (g *Guardian) Served() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

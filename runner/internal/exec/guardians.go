@@ -185,9 +185,6 @@ func (g *Guardians) start(c supervisor.Command, key supervisor.Key, deadline tim
 		child, err := guardian.Start(c, key, deadline)
 		switch {
 		case err == nil:
-			g.mu.Lock()
-			g.failures = 0
-			g.mu.Unlock()
 			return child, nil
 		// ErrGone means that the guardian has died while it was idle; the loop then tries another guardian
 		case !errors.Is(err, supervisor.ErrGone):
@@ -218,6 +215,11 @@ func (g *Guardians) release(task int64, child *supervisor.Child, exit supervisor
 	for _, p := range exit.Denied {
 		g.o.Log.Warn("a process of another user has outlived its task and cannot be killed",
 			"task", task, "pid", p.PID, "name", p.Name, "uid", p.UID)
+	}
+	if child.Guardian().Served() {
+		g.mu.Lock()
+		g.failures = 0
+		g.mu.Unlock()
 	}
 	g.put(child.Guardian())
 }
