@@ -85,10 +85,11 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	if slices.ContainsFunc(done.Finished, func(f db.Finished) bool { return f.Change.State == jobs.Pending && f.Change.Losses > 0 }) {
 		e.scan, e.claimMore = true, true // scan again: a task with a loss went back to its queue, and may be a suspect now
 	}
-	e.foundEmpty = scan && free > 0 && len(done.Claimed) == 0
+	e.foundEmpty = scan && free > 0 && len(done.Claimed) == 0 && done.DiskFull == nil
 	if free > 0 {
 		e.noteDisk(done.DiskFull)
 	}
+	e.diskCheckAt = sent.Add(diskCheckEvery)
 	if !beating && !stopping && len(settled) == 0 { // without this pause the loop would run without a break while heartbeats fail
 		e.postpone(firstBackoff)
 	}

@@ -143,7 +143,8 @@ type loopState struct {
 	cancelReadAt time.Time // time of the last read of cancel requests
 	cancelDueAt  time.Time // time of the next read of cancel requests; zero if there is no reason to read them
 
-	diskFull bool // whether the last cycle with a free slot found the disk full
+	diskFull    bool      // whether the last cycle with a free slot found the disk full
+	diskCheckAt time.Time // time of the next check for free space on the disk, if it is full
 
 	finished     int           // number of attempts that have ended
 	released     int           // number of tasks that went back to their queues
@@ -178,7 +179,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if o.Only == 0 {
 		e.info.Jobs = slices.Sorted(maps.Keys(o.Handlers))
 	}
-	e.reaper = &reaper{e: e}
+	e.reaper = &reaper{e: e, freeSince: map[string]time.Time{}}
 	_, guarded := o.Handlers[jobs.CommandJob]
 	if !guarded && o.Hooks != (jobs.Hooks{}) {
 		return nil, fmt.Errorf("%w: hooks are commands, and this worker runs no commands", jobs.ErrInvalid)

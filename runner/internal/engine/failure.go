@@ -36,7 +36,7 @@ func (e *Engine) giveUp(err error) {
 }
 
 const (
-	diskCheckEvery = time.Second // pause of a worker that has found the disk full
+	diskCheckEvery = time.Second // interval at which a worker checks a full disk for free space
 	maxLogSize     = 64 << 20    // size of the write-ahead log, in bytes, above which watchLog warns that a process reads for too long
 )
 
@@ -46,12 +46,10 @@ func (e *Engine) noteDisk(err error) {
 	case err != nil && !e.diskFull:
 		e.log.Error("the disk is full: no task starts until there is free space", "err", err)
 	case err == nil && e.diskFull:
+		e.scan, e.claimMore = true, true
 		e.log.Info("the disk has free space again")
 	}
-	if e.diskFull = err != nil; e.diskFull {
-		e.scan, e.claimMore = true, true
-		e.postpone(diskCheckEvery)
-	}
+	e.diskFull = err != nil
 }
 
 // watchLog warns once when the write-ahead log has grown, which happens when a process reads for a long time. It also logs when the

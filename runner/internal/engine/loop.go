@@ -135,11 +135,14 @@ func (e *Engine) idle() bool { return len(e.running) == 0 && len(e.unwritten) ==
 
 // isDue reports whether a cycle may find a task to start now or soon.
 func (e *Engine) isDue() bool {
-	return e.claimMore || e.reached()
+	return e.claimMore || e.diskFull || e.reached()
 }
 
-// reached reports whether a scheduled task that the loop knows is due.
-func (e *Engine) reached() bool { return !e.nextDue.IsZero() && !e.nextDue.After(now()) }
+// reached reports whether a scheduled task that the loop knows is due, or whether it is time to check for space on the disk.
+func (e *Engine) reached() bool {
+	at := now()
+	return !e.nextDue.IsZero() && !e.nextDue.After(at) || e.diskFull && !e.diskCheckAt.After(at)
+}
 
 // rateLimited reports whether a due task cannot start yet, for example because of a rate limit.
 func (e *Engine) rateLimited() bool { return !e.nextStart.IsZero() || !e.nextLane.IsZero() }
@@ -171,6 +174,8 @@ func (e *Engine) untilCycle(stopping bool) time.Duration {
 		return e.o.beatEvery()
 	case e.due(false) && e.collecting(false):
 		return e.o.WriteEvery - now().Sub(e.wroteAt)
+	case e.diskFull:
+		return max(e.diskCheckAt.Sub(now()), 0)
 	}
 	next := e.nextDue
 	if e.free() > 0 && !e.nextStart.IsZero() && (next.IsZero() || e.nextStart.Before(next)) {

@@ -43,6 +43,8 @@ type reaper struct {
 	lookedAt time.Time                  // time of the last update of the field "seen"
 	cost     time.Duration              // time that the last read of workers and leases took
 	again    bool                       // whether to check again soon, because the guardians of a dead worker are about to end
+	// for workers whose processes this reaper cannot see: the time at which it first found their lock free
+	freeSince map[string]time.Time
 }
 
 // run checks the other workers at intervals until the loop ends. While no other worker runs anything, it waits for a notice instead.
@@ -113,6 +115,11 @@ func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 	for _, o := range owners {
 		if !p.reapDead(o) {
 			others[o.ID] = o
+		}
+	}
+	for id := range p.freeSince {
+		if _, waits := others[id]; !waits {
+			delete(p.freeSince, id)
 		}
 	}
 	return others, true
@@ -192,7 +199,11 @@ func (p *reaper) clear(o db.Owner, keys []supervisor.Key) bool {
 		return true // this reaper cannot see the processes and has to rely on the expired lease
 	// when process 1 of a PID namespace dies, the kernel kills all processes of the namespace, soon after it has freed the lock
 	case o.Namespace != me.Namespace && o.PID == 1:
-		return p.e.waitFor(reapEvery)
+		since, known := p.freeSince[o.ID]
+		if !known {
+			p.freeSince[o.ID] = now()
+		}
+		return known && now().Sub(since) >= reapEvery
 	default:
 		return !o.Busy
 	}
