@@ -26,6 +26,13 @@ import (
 // countStarted counts the running tasks by queue and job. Index: tasks_running. The query reads every running task, but these are few.
 var countStarted = query(`SELECT queue, job, count(*) AS n FROM {tasks} WHERE state = 'running' GROUP BY queue, job`)
 
+// somePending reports whether queue [1] has a pending task. somePendingJob reports whether queue [1] has a pending task of job [2].
+// Index: tasks_pending.
+var (
+	somePending    = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ?)`)
+	somePendingJob = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ?)`)
+)
+
 // selectPaused lists the paused queues. The empty name stands for all queues.
 var selectPaused = query(`SELECT queue FROM {pauses}`)
 
@@ -209,7 +216,7 @@ func (g *admission) choose(queue string, from []candidate, most int) []candidate
 
 // saveAdmission stores the state of the rate limits after a claim, including
 // the rate limits of lanes. It returns the time at which a rate limit allows the
-// next start.
+// next waiting task to start.
 func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []jobs.Task, now time.Time) (time.Time, error) {
 	var next time.Time
 	if g.limits == nil {
@@ -236,7 +243,11 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 		if !next.IsZero() && !p.next.Before(next) {
 			continue
 		}
-		if c.serves(target, queues) {
+		waits, err := t.waitsAt(target, c, queues)
+		if err != nil {
+			return next, err
+		}
+		if waits {
 			next = p.next
 		}
 	}
@@ -250,14 +261,23 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 	return next, nil
 }
 
-// serves reports whether the limit of a target applies to tasks that this worker
-// can claim from the queues.
-func (c *claimer) serves(target jobs.Target, queues []string) bool {
-	switch target.Kind {
-	case jobs.QueueTarget:
-		return slices.Contains(queues, target.Name)
-	case jobs.JobTarget:
-		return slices.ContainsFunc(c.jobs, func(job ClaimJob) bool { return job.Job == target.Name })
+// waitsAt reports whether the limit of a target blocks a pending task that this worker can run.
+func (t *tx) waitsAt(target jobs.Target, c *claimer, queues []string) (bool, error) {
+	for _, queue := range queues {
+		text, args := somePending, []any{queue}
+		switch {
+		case target.Kind == jobs.QueueTarget && target.Name != queue:
+			continue
+		case target.Kind == jobs.JobTarget:
+			if !slices.ContainsFunc(c.jobs, func(job ClaimJob) bool { return job.Job == target.Name }) {
+				return false, nil
+			}
+			text, args = somePendingJob, []any{queue, target.Name}
+		}
+		var some bool
+		if err := t.scan(text, args, &some); err != nil || some {
+			return some, err
+		}
 	}
-	return true
+	return false, nil
 }

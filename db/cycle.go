@@ -28,10 +28,10 @@ type CycleResult struct {
 	Released bool        // whether tasks that ended in this cycle have released tasks that waited for them
 	Full     bool        // whether the claim has used up a limit on running tasks
 	NextDue  time.Time   // if Looked: time at which the next task becomes due or expires; zero if there is none
-	// NextStart is the time at which a later claim may start more tasks that are
-	// already due. They wait for a full batch, their index entries are among those
-	// that this claim has skipped (see floor.go), or a rate limit allows no start
-	// now. NextStart is zero if none of this holds, or if Claim.Free is 0.
+	// NextStart is the time at which a later claim can start more tasks that are
+	// already due. They wait for a rate limit or for a full batch, or their index
+	// entries are among those that this claim has skipped (see floor.go). NextStart
+	// is zero if no such task waits, or if Claim.Free is 0.
 	NextStart time.Time
 	NextLane  time.Time // if Looked: time at which the rate limit of a lane allows the next start of a due task; zero if no task waits
 	DiskFull  error     // error if the disk is nearly full; the cycle has then claimed no task

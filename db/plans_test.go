@@ -166,6 +166,10 @@ var plans = statementtest.Plans{
 	"selectFreeLanes": {Text: selectFreeLanes, By: []string{"COVERING INDEX limits_due (due_at<?)"}},
 	"clearLaneDue":    {Text: clearLaneDue, By: []string{"limits_due (due_at<?)"}},
 
+	"somePending": {Text: somePending, By: []string{"COVERING INDEX tasks_pending (queue=?)"}, Allow: []string{"SCAN CONSTANT ROW"}},
+	"somePendingJob": {Text: somePendingJob, By: []string{"COVERING INDEX tasks_pending (queue=? AND job=?)"},
+		Allow: []string{"SCAN CONSTANT ROW"}},
+
 	"cancelTask":    {Text: cancelTask, By: []string{byID}},
 	"requestCancel": {Text: requestCancel, By: []string{byID}},
 	"retryFinished": {Text: retryFinished, By: []string{byID, "other USING INDEX tasks_unique (unique_key=?)", byKey, byHolder}},
