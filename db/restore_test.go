@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,25 +83,34 @@ func TestARestoredFileNeverMeetsTheOldLog(t *testing.T) {
 	testkit.Equal(t, "tasks of the second old database", tasks(t, again.Kept), 1)
 }
 
-// TestAnInterruptedRestoreIsRepeated leaves what a kill between the renames
-// leaves. Only a file that SQLite can't open still has a log then.
-func TestAnInterruptedRestoreIsRepeated(t *testing.T) {
-	for _, renamed := range [][]string{{"-wal"}, {"-wal", ""}} {
+// TestAnInterruptedRestoreIsRefusedAndRepeated leaves what a kill between the
+// link and the rename leaves, of a sound database and of a damaged one, whose
+// log was moved.
+func TestAnInterruptedRestoreIsRefusedAndRepeated(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // there the number of links isn't read
+	}
+	for _, damaged := range []bool{false, true} {
 		path, backup := crashed(t)
 		kept := path + ".before-restore-2026-07-01T12-00-00.000"
-		for _, end := range renamed {
-			testkit.NoError(t, os.Rename(path+end, kept+end))
+		testkit.NoError(t, os.Link(path, kept))
+		if damaged {
+			testkit.NoError(t, os.Rename(path+"-wal", kept+"-wal"))
 		}
-		if len(renamed) == 2 {
-			_, err := db.Open(t.Context(), path, db.Options{})
-			testkit.ErrorIs(t, err, jobs.ErrNoDatabase)
+		for _, create := range []bool{false, true} {
+			_, err := db.Open(t.Context(), path, db.Options{Create: create})
+			if err == nil || !strings.Contains(err.Error(), "has more than one name") {
+				t.Errorf("got error %v, want that the file has two names", err)
+			}
 		}
-		_, err := db.Restore(t.Context(), path, backup, db.Options{}, time.Now())
+		done, err := db.Restore(t.Context(), path, backup, db.Options{}, time.Now())
 		testkit.NoError(t, err)
 		testkit.Equal(t, "tasks", tasks(t, path), 1)
-		if len(renamed) == 2 {
-			testkit.Equal(t, "tasks of the old database", tasks(t, kept), 2)
-		}
+		old, err := filepath.Glob(path + ".before-restore-*")
+		testkit.NoError(t, err)
+		old = slices.DeleteFunc(old, func(name string) bool { return strings.HasSuffix(name, "-wal") })
+		testkit.Equal(t, "names of the old database", old, []string{done.Kept})
+		testkit.Equal(t, "tasks of the old database", tasks(t, done.Kept), 2)
 	}
 }
 

@@ -36,7 +36,7 @@ var advices = map[string][]string{
 	errcode.NoDatabase:        {"--db PATH, or RUNNER_DB", "runner enqueue and runner work create it"},
 	errcode.LockTimeout:       {"HINT", "exit status 75 means it is safe to try again"},
 	errcode.ExposedDatabase:   {"HINT      or allow it: --insecure-perms"},
-	errcode.HardLinked:        {"remove the other hard links, or --db another file"},
+	errcode.HardLinked:        {"remove the other hard links, or --db another file; after a stopped restore: runner restore FILE"},
 	errcode.IsDirectory:       {"--db SUBJECT/runner.db"},
 	errcode.MountPoint:        {"mount the directory of the database, or --db another file"},
 	errcode.Moved:             {"--db, or RUNNER_DB, with the database it was moved to"},

@@ -44,10 +44,9 @@ func (d *File) Backup(ctx context.Context, to string, replace bool) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	if err := d.mayBackup(to, replace); err != nil { // again, because the copy took its time
+	if err := place(part, to, replace); errors.Is(err, jobs.ErrConflict) {
 		return 0, err
-	}
-	if err := os.Rename(part, to); err != nil {
+	} else if err != nil {
 		return 0, backupProblem(err, to)
 	}
 	return n, syncDir(filepath.Dir(to))
@@ -75,7 +74,7 @@ func (d *File) mayBackup(to string, replace bool) error {
 		return &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.BackupDirectory, Subject: to,
 			What: to + " is a directory", Hint: "the path of a file in it"}
 	case err == nil && !info.Mode().IsRegular():
-		return &jobs.Error{Kind: jobs.ErrConflict, What: to + " is not a regular file", Hint: "another name"}
+		return notRegular(to)
 	case err == nil && identify(info) == d.id && d.id != fileID{} || to == d.path || to == d.logPath || to == d.sharedPath:
 		return &jobs.Error{Kind: jobs.ErrConflict, What: to + " is the database itself"}
 	case err == nil && !replace:
@@ -158,20 +157,46 @@ func newPart(dir, prefix string) string {
 			time.Since(info.ModTime()) < minPartAge {
 			continue
 		}
-		removePart(filepath.Join(dir, entry.Name()))
+		part := filepath.Join(dir, entry.Name())
+		for _, end := range []string{"", "-journal", "-wal", "-shm"} {
+			_ = os.Remove(part + end)
+		}
 	}
 	return filepath.Join(dir, prefix+rand.Text()[:8]+".part")
 }
 
-func removePart(part string) {
-	for _, end := range []string{"", "-journal", "-wal", "-shm"} {
-		_ = os.Remove(part + end)
+// notRegular returns the error of a backup that would replace a device, a FIFO, a socket or a dangling symlink.
+func notRegular(path string) error {
+	return &jobs.Error{Kind: jobs.ErrConflict, What: path + " is not a regular file", Hint: "another name"}
+}
+
+// place renames a finished copy to its final name. It replaces only regular files. If replace is false, it replaces no file, not even a
+// file that was created a moment ago.
+func place(part, to string, replace bool) error {
+	if replace {
+		if info, err := os.Lstat(to); err == nil && !info.Mode().IsRegular() {
+			return notRegular(to)
+		}
+		return os.Rename(part, to)
 	}
+	err := os.Link(part, to)
+	switch {
+	case err == nil:
+		return os.Remove(part) // the copy now has two names (hard links), and Open rejects such a file; so remove one name
+	case errors.Is(err, fs.ErrExist):
+		return err
+	}
+	if _, err := os.Lstat(to); err == nil { // the link has failed because this filesystem has no hard links
+		return fs.ErrExist
+	}
+	return os.Rename(part, to)
 }
 
 func backupProblem(err error, path string) error {
 	p := &jobs.Error{Kind: jobs.ErrPermission, What: "cannot write " + path, Err: err}
 	switch {
+	case errors.Is(err, fs.ErrExist):
+		p.Kind, p.Code, p.Subject, p.What, p.Hint = jobs.ErrConflict, errcode.BackupExists, path, path+" exists", "another name"
 	case errors.Is(err, fs.ErrNotExist):
 		p.Why, p.Hint = []string{"no directory " + filepath.Dir(path)}, "mkdir -p "+filepath.Dir(path)
 	case errors.Is(err, fs.ErrPermission):

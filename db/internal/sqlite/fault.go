@@ -93,12 +93,24 @@ func explainCode(extended int, r room, err error, file string) error {
 		}
 		return readOnly(err, file)
 	case sqlite3.SQLITE_IOERR:
-		if full {
+		if full && !isRead(extended) {
 			return fullError(r, file, err)
 		}
 		return problem(jobs.ErrCorrupt, "cannot read or write "+file, "check the disk", fmt.Sprint(err))
 	}
 	return err
+}
+
+// isRead reports whether an I/O error came from reading or locking, which needs
+// no space.
+func isRead(extended int) bool {
+	switch extended {
+	case sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_FSTAT, sqlite3.SQLITE_IOERR_RDLOCK,
+		sqlite3.SQLITE_IOERR_UNLOCK, sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK, sqlite3.SQLITE_IOERR_NOMEM,
+		sqlite3.SQLITE_IOERR_ACCESS, sqlite3.SQLITE_IOERR_CORRUPTFS, sqlite3.SQLITE_IOERR_DATA:
+		return true
+	}
+	return false
 }
 
 // readOnly returns the error of a file that cannot be written.

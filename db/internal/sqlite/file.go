@@ -87,7 +87,7 @@ func (d *File) find() error {
 	if links(info) > 1 {
 		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.HardLinked, Subject: d.path, What: d.path + " has more than one name",
 			Why:  []string{"it is hard linked: opened by two names, a database loses its write-ahead log; nothing was changed"},
-			Hint: "remove the other hard links, or use another file"}
+			Hint: "remove the other hard links, or use another file; if a restore was stopped, restore again"}
 	}
 	if isMountPoint(d.path) {
 		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.MountPoint, Subject: d.path, What: d.path + " is a mount point",

@@ -31,11 +31,12 @@ import (
 //  1. Let SQLite copy the old WAL into the old file and remove it, and keep
 //     other connections out from then on.
 //  2. Copy the backup to a new file beside the database, check it, sync it.
-//  3. Rename the old file, then the copy.
+//  3. Give the old file a second name (a hard link), and rename the copy to the
+//     first name.
 //
-// Killed in step 3, there may be no database under the name: another restore
-// ends the work. SQLite can't do step 1 in a damaged file; its WAL then gets the
-// new name first.
+// Killed in step 3, the old file has two names. Open refuses such a file, and
+// another restore takes the step back and begins anew. SQLite can't do step 1 in
+// a damaged file; its WAL then gets the second name, too.
 
 // Restored is the result of Restore.
 type Restored struct {
@@ -43,6 +44,10 @@ type Restored struct {
 	Bytes int64  // size of the database
 	Kept  string // path of the database that was there before; empty if there was none
 }
+
+// keptMark follows the name of a database in the name of the file that it
+// replaced.
+const keptMark = ".before-restore-"
 
 // besideEnds end the names of the files in which SQLite keeps writes that aren't
 // in the database file yet.
@@ -72,6 +77,9 @@ func Restore(ctx context.Context, path, from string, o engine.Options, now time.
 		return Restored{}, &jobs.Error{Kind: jobs.ErrConflict, What: from + " is the database itself",
 			Hint: "the path of a backup"}
 	}
+	if err := d.takeBack(old); err != nil {
+		return Restored{}, backupProblem(err, d.path)
+	}
 	release, err := d.takeOver(old)
 	if err != nil {
 		return Restored{}, err
@@ -79,7 +87,11 @@ func Restore(ctx context.Context, path, from string, o engine.Options, now time.
 	defer release()
 
 	part := newPart(filepath.Dir(d.path), "."+filepath.Base(d.path)+".")
-	defer removePart(part)
+	defer func() {
+		for _, end := range append([]string{"", "-shm"}, besideEnds...) {
+			_ = os.Remove(part + end)
+		}
+	}()
 	result := Restored{Path: d.path}
 	if result.Bytes, err = d.prepare(ctx, part, from, old); ctx.Err() != nil {
 		return Restored{}, context.Cause(ctx)
@@ -87,9 +99,9 @@ func Restore(ctx context.Context, path, from string, o engine.Options, now time.
 		return Restored{}, err
 	}
 	if old != nil {
-		result.Kept = d.path + ".before-restore-" + now.Format("2006-01-02T15-04-05.000")
+		result.Kept = d.path + keptMark + now.Format("2006-01-02T15-04-05.000")
 		err = d.replace(part, result.Kept)
-	} else if err = os.Rename(part, d.path); err != nil {
+	} else if err = place(part, d.path, false); err != nil {
 		err = backupProblem(err, d.path)
 	}
 	if err != nil {
@@ -168,7 +180,7 @@ func (d *File) prepare(ctx context.Context, part, from string, old fs.FileInfo) 
 	if e, ok := errors.AsType[*jobs.Error](err); ok { // name the backup, which the user knows
 		named := *e
 		named.What, named.Code = strings.ReplaceAll(e.What, part, from), "" // advice by code is about --db
-		if errors.Is(e.Kind, jobs.ErrCorrupt) {
+		if errors.Is(e.Kind, jobs.ErrCorrupt) || errors.Is(e.Kind, jobs.ErrReplaced) {
 			named.Hint = "an older backup"
 		}
 		return 0, &named
@@ -245,24 +257,58 @@ func sameRights(part string, old fs.FileInfo) error {
 	return os.Chmod(part, old.Mode().Perm())
 }
 
-// replace makes step 3.
+// replace makes step 3. If it fails, the old database is back in place.
 func (d *File) replace(part, kept string) error {
+	if err := os.Link(d.path, kept); err != nil {
+		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot keep the database under the name " + kept, Err: err,
+			Why:  []string{err.Error(), "nothing was changed"},
+			Hint: "move " + d.path + " and the files whose names begin with it away, then again"}
+	}
 	err := ignoreMissing(os.Remove(d.sharedPath))
 	for _, end := range besideEnds {
 		err = cmp.Or(err, ignoreMissing(os.Rename(d.path+end, kept+end)))
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(d.path)) // so that no power failure keeps only the last rename
-	}
-	if err == nil {
-		err = os.Rename(d.path, kept)
+		err = syncDir(filepath.Dir(d.path)) // so that no power failure keeps the rename alone
 	}
 	if err == nil {
 		err = os.Rename(part, d.path)
 	}
+	if err == nil {
+		return nil
+	}
+	for _, end := range besideEnds {
+		_ = os.Rename(kept+end, d.path+end)
+	}
+	_ = os.Remove(kept)
+	return backupProblem(err, d.path)
+}
+
+// takeBack undoes step 3 if a restore was killed in it: the old file gets its
+// WAL back, and then loses its second name. Until then Open refuses it.
+func (d *File) takeBack(old fs.FileInfo) error {
+	dir, base := filepath.Split(d.path)
+	entries, err := os.ReadDir(cmp.Or(dir, "."))
 	if err != nil {
-		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot replace " + d.path, Err: err, Why: []string{err.Error()},
-			Hint: "move the files whose names begin with " + d.path + " away, then again"}
+		return err
+	}
+	for _, entry := range entries {
+		kept := dir + entry.Name()
+		info, err := os.Lstat(kept)
+		if !strings.HasPrefix(entry.Name(), base+keptMark) || err != nil || !os.SameFile(info, old) {
+			continue
+		}
+		for _, end := range besideEnds {
+			if err := ignoreMissing(os.Rename(kept+end, d.path+end)); err != nil {
+				return err
+			}
+		}
+		if err := syncDir(cmp.Or(dir, ".")); err != nil {
+			return err
+		}
+		if err := os.Remove(kept); err != nil {
+			return err
+		}
 	}
 	return nil
 }
