@@ -38,9 +38,9 @@ func TestQueuesNeedNoStatementEach(t *testing.T) {
 // endedTasks inserts [1] tasks that ended in queue [2], in state [3], from [4]
 // ms on. They ran for 20 ms after a wait of 5 ms; or never, if [5] is 0.
 const endedTasks = `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1)
-INSERT INTO tasks (generation_id, queue, job, state, priority, run_at, started_at, finished_at, max_attempts, max_losses, created_at, updated_at)
-	SELECT 1, ?2, 'command', ?3, 5, ?4 + i - 25, iif(?5, ?4 + i - 20, NULL),
-	?4 + i, 1, 1, 1, 1 FROM n`
+INSERT INTO tasks (generation_id, queue, job, state, priority, run_at, started_at, finished_at, max_attempts, max_losses,
+	created_at, updated_at)
+SELECT 1, ?2, 'command', ?3, 5, ?4 + i - 25, iif(?5, ?4 + i - 20, NULL), ?4 + i, 1, 1, 1, 1 FROM n`
 
 func insertEnded(t *testing.T, d *DB, n int, queue string, state jobs.State, at int64, ran bool) {
 	t.Helper()

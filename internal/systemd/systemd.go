@@ -81,7 +81,7 @@ func (n *Notifier) Stop() {
 func (n *Notifier) send(lines ...string) {
 	conn, err := net.DialUnix("unixgram", nil, n.socket)
 	if err == nil {
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		_ = conn.SetWriteDeadline(time.Now().Add(sendTimeout))
 		_, err = conn.Write([]byte(strings.Join(lines, "\n")))
 	}
