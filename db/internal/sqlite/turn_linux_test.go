@@ -2,9 +2,15 @@ package sqlite
 
 import (
 	"context"
+	"io"
+	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // walClient returns a connection of another program to a new file in WAL mode.
@@ -115,5 +121,39 @@ func TestAWaitDropsNoLockOfTheProgram(t *testing.T) {
 
 	if pid, _ := lockHolder(path + "-shm"); pid == 0 {
 		t.Error("got no holder of the write lock, want this process")
+	}
+}
+
+// TestALockIsFoundBesideManyThatChange changes so many other locks that the
+// kernel sometimes shows the list without the wanted one.
+func TestALockIsFoundBesideManyThatChange(t *testing.T) {
+	path, run := walClient(t)
+	if err := run("BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.Create(filepath.Join(t.TempDir(), "other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	var changes sync.WaitGroup
+	var done atomic.Bool
+	changes.Go(func() {
+		for i := int64(0); !done.Load(); i++ {
+			kind := int16(unix.F_WRLCK)
+			if i/900%2 == 1 {
+				kind = unix.F_UNLCK
+			}
+			lock := unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: i % 900 * 2, Len: 1}
+			_ = unix.FcntlFlock(other.Fd(), unix.F_OFD_SETLK, &lock)
+		}
+	})
+	defer changes.Wait()
+	defer done.Store(true)
+
+	for range 50 {
+		if len(locks(path+"-shm", func(l lock) bool { return l.write })) == 0 {
+			t.Fatal("got no write lock on the -shm file, want that of this process")
+		}
 	}
 }
