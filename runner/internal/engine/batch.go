@@ -1,26 +1,40 @@
 package engine
 
-import "example.com/runner/internal/gather"
+import (
+	"slices"
 
-// The tasks of a batch run as separate attempts. Each attempt has its own goroutine, context, timer and lease, and the worker writes each
-// outcome separately. But the function is called only once for all of them: package gather collects the attempts for this call. Together
-// they have one slot. When the attempt with the slot ends, it passes the slot to another one that has not ended (passSlot). Package jobs
-// keeps one attempt until the function has returned.
+	"example.com/runner/internal/gather"
+)
 
-// batch is the attempts that one call of a batch function runs.
+// The tasks of a batch run as separate attempts. Each attempt has its own
+// goroutine, context, timer and lease, and the worker writes each outcome
+// separately. But the function is called only once for all of them: package
+// gather collects the attempts for this call. Package jobs keeps one attempt
+// until the function has returned.
+//
+// Together the attempts have one slot. The loop receives them one after the
+// other when they have ended, and the slot goes with the last one. If it were
+// free before, a cycle could claim later tasks while the loop has not received
+// all outcomes yet. Tasks that are tried again at once would lose their places.
+
+// batch is the attempts that one call of a batch function runs. Only the loop
+// uses it.
 type batch struct {
-	group   *gather.Group
-	members []*attempt
+	group *gather.Group
+	size  int        // number of attempts that were put into the batch
+	live  []*attempt // those that the loop has not received; the first has the slot
 }
 
-// unended returns an attempt of the batch that has not ended, or nil.
-func (b *batch) unended() *attempt {
-	for _, a := range b.members {
-		if !a.over.Load() {
-			return a
-		}
+// received removes an attempt from its batch. The attempt keeps a slot only if
+// it is the last one.
+func (e *Engine) received(a *attempt) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b := a.batch
+	b.live = slices.DeleteFunc(b.live, func(other *attempt) bool { return other == a })
+	if !a.slotless && len(b.live) > 0 {
+		a.slotless, b.live[0].slotless = true, false
 	}
-	return nil
 }
 
 // maxRunning returns the greatest number of attempts that may run at once.
@@ -46,12 +60,13 @@ func (e *Engine) makeBatches(attempts []*attempt) {
 			open = map[key]*batch{}
 		}
 		k := key{a.task.Job, a.task.Queue}
-		if open[k] == nil || len(open[k].members) == most {
+		if open[k] == nil || open[k].size == most {
 			open[k] = &batch{group: gather.NewGroup()}
 		}
 		a.batch = open[k]
-		a.slotless = len(a.batch.members) > 0
-		a.batch.members = append(a.batch.members, a)
+		a.slotless = a.batch.size > 0
+		a.batch.size++
+		a.batch.live = append(a.batch.live, a)
 		a.seat = a.batch.group.NewSeat()
 		a.ctx = gather.With(a.ctx, a.seat)
 	}

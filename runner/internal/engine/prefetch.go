@@ -93,21 +93,12 @@ func (e *Engine) takePrefetched(claimed []*attempt, n int, at time.Time) []*atte
 	return first
 }
 
-// passSlot gives the slot of an attempt that has ended to another attempt of its batch, or else to the first attempt that waits. It returns
-// the one that waited, which must begin now, or nil.
+// passSlot gives the slot of an attempt that has ended to the first attempt that
+// waits. It returns that attempt, which must begin now, or nil.
 func (e *Engine) passSlot(a *attempt) *attempt {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if a.slotless {
-		return nil
-	}
-	if a.batch != nil {
-		if other := a.batch.unended(); other != nil {
-			a.slotless, other.slotless = true, false
-		}
-		return nil
-	}
-	if a.release || len(e.prefetched) == 0 {
+	if a.slotless || a.release || len(e.prefetched) == 0 {
 		return nil
 	}
 	next := e.prefetched[0]
@@ -121,7 +112,9 @@ func (e *Engine) passSlot(a *attempt) *attempt {
 func (e *Engine) receive(a *attempt) {
 	e.limitSnooze(a)
 	e.unwritten = append(e.unwritten, a)
-	if next := e.passSlot(a); next != nil {
+	if a.batch != nil {
+		e.received(a)
+	} else if next := e.passSlot(a); next != nil {
 		next.begin()
 	}
 }
