@@ -43,8 +43,7 @@ var plans = statementtest.Plans{
 
 	"claimSelect":    {Text: claimSelect, By: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
 	"claimTasks":     {Text: claimTasks.Of(1), By: []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, Allow: []string{"SCAN next"}},
-	"noteBoots":      {Text: noteBoots, By: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
-	"selectBoots":    {Text: selectBoots, Allow: []string{"SCAN workers", "USE TEMP B-TREE FOR DISTINCT"}},
+	"noteBoot":       {Text: noteBoot, Allow: []string{"SCAN schedules", "SCAN workers"}},
 	"selectSuspects": {Text: selectSuspects, Allow: []string{"SCAN tasks USING INDEX tasks_lost", "USE TEMP B-TREE FOR ORDER BY"}},
 	"selectQueues": {Text: selectQueues, By: []string{"COVERING INDEX tasks_pending (queue>?)"},
 		Allow: []string{"SCAN names", "SCAN CONSTANT ROW", "SCAN tasks USING COVERING INDEX tasks_pending"}}, // the last scan reads 1 row

@@ -51,11 +51,11 @@ var selectNextTick = query(`SELECT coalesce((SELECT min(next_at) FROM {schedules
 // insertSchedule adds a schedule. If a schedule of that name exists, the statement replaces its definition and keeps its history and its
 // pause.
 var insertSchedule = command(`INSERT INTO {schedules} (name, cron, zone, overlap, catch_up, catch_up_window, jitter, next_at, created_at,
-	updated_at, task, paused_at, paused_by, alert_after, boots) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	updated_at, task, paused_at, paused_by, alert_after, boot) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET cron = excluded.cron, zone = excluded.zone, overlap = excluded.overlap, catch_up = excluded.catch_up,
 	catch_up_window = excluded.catch_up_window, jitter = excluded.jitter, next_at = excluded.next_at, updated_at = excluded.updated_at,
 	task = excluded.task, alert_after = excluded.alert_after,
-	boots = CASE WHEN schedules.cron = excluded.cron THEN schedules.boots ELSE excluded.boots END`)
+	boot = CASE WHEN schedules.cron = excluded.cron THEN schedules.boot ELSE excluded.boot END`)
 
 var (
 	insertScheduleInput = command(`INSERT INTO {schedule_inputs} (name, data) VALUES (?, ?)`)
@@ -147,7 +147,7 @@ func decodeTask(text string, input []byte) (spec jobs.Spec, onTick bool, err err
 }
 
 type scheduleRow struct {
-	Boots         text   `db:"boots"`
+	Boot          text   `db:"boot"`
 	Name          string `db:"name"`
 	Cron          string `db:"cron"`
 	Zone          string `db:"zone"`
@@ -270,13 +270,9 @@ func (t *tx) putSchedule(s *jobs.Schedule, boot string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	boots, err := t.knownBoots(s, boot)
-	if err != nil {
-		return err
-	}
 	if err := t.run(insertSchedule, s.Name, s.Cron, s.Zone, string(s.Overlap), string(s.CatchUp), millis(s.CatchUpWindow), millis(s.Jitter),
 		nullTime(s.NextAt), now.UnixMilli(), now.UnixMilli(), task, nullTime(s.PausedAt), nullText(s.PausedBy),
-		nullNumber(millis(s.AlertAfter)), boots); err != nil {
+		nullNumber(millis(s.AlertAfter)), nullText(boot)); err != nil {
 		return err
 	}
 	if err := t.run(findOpen, s.Name); err != nil {

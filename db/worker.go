@@ -86,6 +86,9 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, list []ClaimJob) (*W
 	names := slices.Concat([]string{}, info.Jobs) // never nil
 	at := info.StartedAt.UnixMilli()
 	return w, d.update(ctx, normal, func(t *tx) error {
+		if err := t.noteBoot(info.BootID, info.StartedAt); err != nil {
+			return err
+		}
 		err := t.scan(insertWorker, []any{w.id, info.Name, info.Host, info.BootID, int64(info.PID), info.Namespace, info.User,
 			int64(info.UID), info.Version, int64(info.Slots), queues, jsonText(names), millis(info.Lease), at, at}, &w.number)
 		w.claimer.worker = w.number

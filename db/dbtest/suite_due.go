@@ -45,9 +45,7 @@ var dues = group{
 			boot string
 			due  bool
 		}{{"own", false}, {"known", false}, {"new", true}, {"new", false}, {"newer", true}, {"new", false}} {
-			if err := s.NoteBoot(s.Context(), step.boot, s.now); err != nil {
-				s.Fatal(err)
-			}
+			must(s.Register(s.Context(), db.WorkerInfo{BootID: step.boot, Lease: lease, StartedAt: s.now}, nil))(s)
 			next := must(s.NextTick(s.Context(), nil))(s)
 			if due := next.Equal(s.now); due != step.due || !due && !next.IsZero() {
 				s.Errorf("boot %s: got next tick %v, want one now: %v", step.boot, next, step.due)

@@ -280,7 +280,7 @@ CREATE TABLE {schedules} (
   created_at      INTEGER NOT NULL,
   updated_at      INTEGER NOT NULL,                          -- of the definition, or of the pause
   task            TEXT NOT NULL CHECK (json_valid(task)),    -- what is enqueued: a JSON object
-  boots           TEXT,                                      -- of @reboot: a JSON array of the ids of boots that have had their tick or need none
+  boot            TEXT,                                      -- of @reboot: the id of the last boot that has had its tick or needs none
   alert_after     INTEGER CHECK (alert_after > 0),           -- longest time without a completed task; NULL: no alerts
   alerted_at      INTEGER,
   kept_success    INTEGER,                                   -- the end of the last completed task that has been deleted

@@ -244,7 +244,7 @@ CREATE TABLE schedules (
   created_at      BIGINT NOT NULL,
   updated_at      BIGINT NOT NULL,
   task            TEXT NOT NULL,
-  boots           TEXT,
+  boot            TEXT,
   alert_after     BIGINT CHECK (alert_after > 0),
   alerted_at      BIGINT,
   kept_success    BIGINT,

@@ -255,7 +255,6 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	if e.o.Only == 0 {
 		e.background.Go(e.retain)
 		e.setBack(write, now())
-		e.noteBoot(write)
 		next := e.tick(write, true) // call tick before the loop starts, so that UntilEmpty also runs the tasks of due ticks
 		e.background.Go(func() { e.schedule(scheduling, write, next) })
 	}

@@ -123,16 +123,6 @@ func (e *Engine) alert(ctx context.Context) {
 	}
 }
 
-// noteBoot makes each schedule with @reboot due, unless the schedule has already had its tick in this boot of the machine.
-func (e *Engine) noteBoot(ctx context.Context) {
-	if e.info.BootID == "" {
-		return
-	}
-	if err := e.store.NoteBoot(ctx, e.info.BootID, now()); err != nil {
-		e.log.Warn("cannot check the schedules of this boot", "err", err)
-	}
-}
-
 // logTicks logs the results of ticks. It reports whether a tick has added a task, or will add one later.
 func (e *Engine) logTicks(done []db.Ticked) (changed bool) {
 	for _, one := range done {
