@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"al.essio.dev/pkg/shellescape"
+
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -89,8 +91,8 @@ func (h *handler) action(w http.ResponseWriter, req *http.Request) {
 		if p.Changed != "" {
 			status = http.StatusConflict
 		}
-		p.page = h.newPage(req, "Are you sure?", "")
-		h.writePage(w, req, status, "confirm", p)
+		p.page = h.newPage(req, "Are you sure?")
+		h.render(w, req, status, "confirm", p)
 		return
 	}
 	did := ""
@@ -262,4 +264,9 @@ func (h *handler) takeFlash(w http.ResponseWriter, req *http.Request) string {
 		return ""
 	}
 	return humanize.SafeLines(string(text))
+}
+
+// shellLine returns a command line of runner, quoted for a shell.
+func shellLine(args ...string) string {
+	return shellescape.QuoteCommand(append([]string{"runner"}, args...))
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -37,7 +36,8 @@ type apiTasks struct {
 	Next  *string       `json:"next"` // URL of the next page of the list; null on the last page
 }
 
-// apiTask returns the record of a task. If the server hides arguments, it has neither these nor texts that the task chose.
+// apiTask returns the keys of a task in a list. If the server hides arguments, it
+// has neither these nor texts that the task chose.
 func (h *handler) apiTask(t jobs.Task) term.Record {
 	if h.o.HideArgs {
 		t.Args, t.Error, t.ErrorLine = nil, "", ""
@@ -51,7 +51,7 @@ func (h *handler) apiList(w http.ResponseWriter, req *http.Request) {
 	defer cancel()
 	list, err := h.apiSearch(ctx, req)
 	if err != nil {
-		h.apiFail(ctx, w, req, err)
+		h.fail(w, req, err)
 		return
 	}
 	if req.FormValue("format") == "csv" {
@@ -116,31 +116,21 @@ func apiOrder(req *http.Request, filter jobs.Filter) (string, error) {
 	return order, nil
 }
 
-// apiGet responds with one task.
+// apiGet responds with one task: with all keys that the command line prints,
+// unless the server hides arguments.
 func (h *handler) apiGet(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := readContext(req)
 	defer cancel()
 	t, err := h.getTask(ctx, req)
 	if err != nil {
-		h.apiFail(ctx, w, req, err)
+		h.fail(w, req, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, h.apiTask(t))
-}
-
-// apiFail responds with an error as JSON.
-func (h *handler) apiFail(ctx context.Context, w http.ResponseWriter, req *http.Request, err error) {
-	switch {
-	case errors.Is(err, jobs.ErrNotFound):
-		h.writeError(w, req, http.StatusNotFound, err.Error())
-	case errors.Is(err, jobs.ErrInvalid):
-		h.writeError(w, req, http.StatusBadRequest, err.Error())
-	case errors.Is(context.Cause(ctx), errSlow):
-		h.writeError(w, req, http.StatusServiceUnavailable, "the search took longer than two seconds; add state: or since: to the text")
-	default:
-		h.logger.Warn("request failed", "path", "/api", "err", err)
-		h.writeError(w, req, http.StatusServiceUnavailable, "the database does not answer in time")
+	whole := record.NewTask(t, time.Now())
+	if h.o.HideArgs {
+		whole = h.apiTask(t)
 	}
+	writeJSON(w, http.StatusOK, whole)
 }
 
 // apiOther responds with an error to a request that is not part of the API.

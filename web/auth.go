@@ -124,5 +124,5 @@ func (h *handler) loginPage(w http.ResponseWriter, req *http.Request, status int
 	} else if req.Method == http.MethodPost {
 		next = req.FormValue("back")
 	}
-	h.writePage(w, req, status, "login", &loginView{page: h.newPage(req, "Sign in", ""), Error: wrong, Next: h.localPath(next)})
+	h.render(w, req, status, "login", &loginView{page: h.newPage(req, "Sign in"), Error: wrong, Next: h.localPath(next)})
 }

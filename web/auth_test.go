@@ -21,7 +21,7 @@ import (
 
 // routes are all routes except the streams, which have tests of their own.
 var routes = []struct{ method, path string }{
-	{"GET", "/"}, {"GET", "/tasks"}, {"GET", "/tasks/1"}, {"GET", "/tasks/1/log"}, {"GET", "/tasks/1/args"}, {"GET", "/tasks/1/result"},
+	{"GET", "/"}, {"GET", "/tasks"}, {"GET", "/tasks/1"}, {"GET", "/tasks/1/log"},
 	{"GET", "/schedules"}, {"GET", "/metrics"}, {"GET", "/events"}, {"GET", "/nowhere"},
 	{"POST", "/actions/retry"}, {"POST", "/actions/cancel"}, {"POST", "/actions/delete"}, {"POST", "/actions/pause"},
 	{"POST", "/actions/resume"}, {"POST", "/actions/first"}, {"POST", "/actions/queue-pause"},

@@ -80,7 +80,7 @@ func (h *handler) download(ctx context.Context, s *stream, a jobs.Attempt) error
 
 // attempt returns an attempt of a task by its number, counted from 1. Without a number it returns the last attempt.
 func (h *handler) attempt(ctx context.Context, id int64, number string) (a jobs.Attempt, n int, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout, errSlow)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	t, err := h.r.Get(ctx, id)
 	if err != nil {

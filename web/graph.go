@@ -136,20 +136,20 @@ func (v *relatedTasks) Distances() (list []distance) {
 }
 
 // dependencies is the page with the list of the dependencies of a task.
-func (h *handler) dependencies(ctx context.Context, req *http.Request) (string, view, error) {
+func (h *handler) dependencies(ctx context.Context, req *http.Request) (view, error) {
 	t, err := h.getTask(ctx, req)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	p := h.newPage(req, fmt.Sprintf("Dependencies of task %d", t.ID), "tasks")
+	p := h.newPage(req, fmt.Sprintf("Dependencies of task %d", t.ID))
 	v, err := h.relatedOf(ctx, p, t)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	if v == nil {
 		v = &relatedTasks{page: p, Task: t}
 	}
-	return "dependencies", v, v.read(ctx, h, slices.Concat(slices.Concat(v.before...), []int64{t.ID}, slices.Concat(v.behind...)))
+	return v, v.read(ctx, h, slices.Concat(slices.Concat(v.before...), []int64{t.ID}, slices.Concat(v.behind...)))
 }
 
 // The sizes of the drawing in pixels. The template has the sizes of a node, too.

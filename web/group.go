@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -91,17 +90,6 @@ func (h *handler) cause(p page, t jobs.Task, from string) *causeView {
 	key := present.GroupFailures([]jobs.Task{t})[0].Key
 	terms = append(terms, search.Term{Key: search.KeyCause, Value: key})
 	return &causeView{key, search.JoinTerms(terms), p.search(terms...)}
-}
-
-// taskLink returns the URL of the page of a task. For a failed task of a search
-// it contains the search, for the button that retries all tasks with the same
-// cause.
-func (p page) taskLink(id int64, state jobs.State, terms []search.Term) string {
-	link := fmt.Sprintf("%s/tasks/%d", p.Base, id)
-	if state == jobs.Failed && len(terms) > 0 {
-		link += "?q=" + escaped(search.JoinTerms(terms))
-	}
-	return link
 }
 
 // AllGroups is the number of groups, also of those that aren't listed.

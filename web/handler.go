@@ -1,66 +1,23 @@
-// Package web serves pages with the queues, tasks and schedules of a runner to a browser, and metrics to Prometheus. The server renders the
-// pages, so they work without JavaScript. With JavaScript they refresh themselves. The pages load nothing from another host. No request to
-// this package can enqueue a command.
-//
-// A program that embeds runner mounts Handler behind its own authentication. Authorize decides who may see the pages:
-//
-//	package main
-//
-//	import (
-//		"context"
-//		"errors"
-//		"log"
-//		"net/http"
-//
-//		"example.com/runner/runner"
-//		"example.com/runner/web"
-//	)
-//
-//	func authorize(req *http.Request) error {
-//		if _, password, _ := req.BasicAuth(); password != "correct horse" {
-//			return errors.New("not an administrator")
-//		}
-//		return nil
-//	}
-//
-//	func main() {
-//		r, err := runner.Open(context.Background(), "app.db", runner.Options{})
-//		if err != nil {
-//			log.Fatal(err)
-//		}
-//		defer r.Close()
-//		http.Handle("/admin/tasks/", web.Handler(r, web.Options{BasePath: "/admin/tasks", Authorize: authorize}))
-//		log.Print(http.ListenAndServe("127.0.0.1:8080", nil))
-//	}
-//
-// The program can wrap Handler in another handler, which asks the browser for a password: if the password is missing, it sets
-// WWW-Authenticate and responds with 401. This outer handler should pass on requests for /healthz and /readyz without a password, because
-// health checks send none.
-//
-// Listen serves the same pages on an address of its own, and requires a token. The command "runner serve" uses it.
-//
-// A test of the mounted pages needs no browser. It makes a Runner with package runnertest and records the response:
-//
-//	pages := web.Handler(runnertest.New(t), web.Options{BasePath: "/admin/tasks", Authorize: authorize})
-//	response := httptest.NewRecorder()
-//	pages.ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/admin/tasks/", nil))
-//	if response.Code != http.StatusForbidden {
-//		t.Errorf("got status %d without a password, want 403", response.Code)
-//	}
 package web
 
 import (
+	"compress/gzip"
 	"context"
 	"embed"
 	"errors"
+	"html/template"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/pattern"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -138,18 +95,16 @@ func (h *handler) routes() {
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 		files.ServeHTTP(w, req)
 	})
-	h.mux.HandleFunc("GET /{$}", h.page(h.overview))
-	h.mux.HandleFunc("GET /tasks", h.jump(h.page(h.tasks)))
-	h.mux.HandleFunc("GET /workers", h.page(h.workersPage))
-	h.mux.HandleFunc("GET /tasks/{id}", h.page(h.task))
-	h.mux.HandleFunc("GET /tasks/{id}/dependencies", h.page(h.dependencies))
+	h.mux.HandleFunc("GET /{$}", h.page("overview", h.overview))
+	h.mux.HandleFunc("GET /tasks", h.jump(h.page("tasks", h.tasks)))
+	h.mux.HandleFunc("GET /tasks/{id}", h.page("task", h.task))
+	h.mux.HandleFunc("GET /tasks/{id}/dependencies", h.page("dependencies", h.dependencies))
 	h.mux.HandleFunc("GET /tasks/{id}/log", h.log)
-	h.mux.HandleFunc("GET /tasks/{id}/args", h.document(func(t jobs.Task) []byte { return t.Args }))
-	h.mux.HandleFunc("GET /tasks/{id}/result", h.document(func(t jobs.Task) []byte { return t.Result }))
+	h.mux.HandleFunc("GET /schedules", h.page("schedules", h.schedules))
+	h.mux.HandleFunc("GET /schedules/{name}", h.page("schedule", h.schedule))
+	h.mux.HandleFunc("GET /jobs", h.page("job", h.job))
+	h.mux.HandleFunc("GET /workers", h.page("workers", h.workersPage))
 	h.mux.HandleFunc("GET /events", h.events)
-	h.mux.HandleFunc("GET /schedules", h.page(h.schedules))
-	h.mux.HandleFunc("GET /schedules/{name}", h.page(h.schedule))
-	h.mux.HandleFunc("GET /jobs", h.page(h.job))
 	h.mux.HandleFunc("GET /zone", h.chooseZone)
 	h.mux.HandleFunc("POST /actions/{name}", h.action)
 	h.mux.HandleFunc("GET /api/v1/tasks", h.apiList)
@@ -220,7 +175,7 @@ func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
 			return true
 		}
 		w.Header().Set("WWW-Authenticate", `Bearer realm="runner"`)
-		if strings.HasPrefix(req.URL.Path, "/api/") {
+		if isAPI(req) {
 			h.writeError(w, req, http.StatusUnauthorized, "the request has no valid token")
 			return false
 		}
@@ -240,7 +195,7 @@ func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
 
 // deny responds with 403 to a client that may not see the pages: with JSON for the API, and plain text otherwise.
 func (h *handler) deny(w http.ResponseWriter, req *http.Request, text string) {
-	if strings.HasPrefix(req.URL.Path, "/api/") {
+	if isAPI(req) {
 		h.writeError(w, req, http.StatusForbidden, text)
 		return
 	}
@@ -252,7 +207,137 @@ func needsNoToken(path string) bool { return path == "/healthz" || path == "/rea
 
 // readContext returns a context for the database reads of a page.
 func readContext(req *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(req.Context(), readTimeout, errSlow)
+	return context.WithTimeout(req.Context(), readTimeout)
 }
 
-var errSlow = errors.New("the query took too long")
+// view is the data of a template: a struct that embeds page.
+type view interface{ common() *page }
+
+func (p *page) common() *page { return p }
+
+// loader reads the data of a page.
+type loader func(context.Context, *http.Request) (view, error)
+
+// page returns the handler of a page, which has a template of this name.
+func (h *handler) page(name string, load loader) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		ctx, cancel := readContext(req)
+		defer cancel()
+		v, err := load(ctx, req)
+		if err != nil {
+			h.fail(w, req, err)
+			return
+		}
+		h.render(w, req, http.StatusOK, name, v)
+	}
+}
+
+// layout is the data of the frame around a page.
+type layout struct {
+	page
+	Main         template.HTML
+	Flash        string // what the last action did
+	Added        string // id of the task that this action has added
+	HasSearch    bool   // whether the page has its own search field
+	NoNavigation bool
+}
+
+// fragment is the media type that the script of an open page sends in the
+// Accept header when it loads new content.
+const fragment = "text/x-fragment"
+
+func isFragment(req *http.Request) bool { return strings.Contains(req.Header.Get("Accept"), fragment) }
+
+// addedTask matches the text about a task that an action has added.
+var addedTask = pattern.Lazy(`^task ([0-9]+) of schedule \S+ enqueued`)
+
+// render responds with a page.
+func (h *handler) render(w http.ResponseWriter, req *http.Request, status int, name string, v view) {
+	l := layout{page: *v.common(), HasSearch: name == "tasks", NoNavigation: name == "login"}
+	if !isFragment(req) { // an open page shows no message of an action elsewhere
+		l.Flash = h.takeFlash(w, req)
+	}
+	if found := addedTask().FindStringSubmatch(l.Flash); found != nil {
+		l.Added = found[1]
+	}
+
+	var main, text strings.Builder
+	err := templates().ExecuteTemplate(&main, name, v)
+	if err == nil {
+		l.Main = template.HTML(main.String())
+		err = templates().ExecuteTemplate(&text, "layout", l)
+	}
+	if err != nil {
+		h.logger.Error("page", "name", name, "err", err)
+		http.Error(w, "500: the page could not be rendered; this is a bug in runner", http.StatusInternalServerError)
+		return
+	}
+	send(w, req, status, text.String())
+}
+
+// compressors are idle writers, because each has 800 KB of tables.
+var compressors = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
+
+// send responds with a page, compressed for a client that accepts it. Compression
+// can reveal a secret by the length of a page, but no page contains one.
+func send(w http.ResponseWriter, req *http.Request, status int, text string) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Add("Vary", "Accept-Encoding")
+	accepted := strings.ReplaceAll(req.Header.Get("Accept-Encoding"), " ", "")
+	if !strings.Contains(accepted, "gzip") || strings.Contains(accepted, "gzip;q=0") {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, text) // an error means that the client is gone
+		return
+	}
+
+	w.Header().Set("Content-Encoding", "gzip")
+	w.WriteHeader(status)
+	zip := compressors.Get().(*gzip.Writer)
+	defer compressors.Put(zip)
+	zip.Reset(w)
+	_, _ = io.WriteString(zip, text)
+	_ = zip.Close()
+}
+
+// errorView is the data of an error page.
+type errorView struct {
+	page
+	Text string
+}
+
+// isAPI reports whether a request gets its errors as JSON.
+func isAPI(req *http.Request) bool { return strings.HasPrefix(req.URL.Path, "/api/") }
+
+// writeError responds with an error: with JSON for the API, and a page otherwise.
+func (h *handler) writeError(w http.ResponseWriter, req *http.Request, status int, text string) {
+	text = humanize.Safe(text)
+	if isAPI(req) {
+		writeJSON(w, status, apiProblem{Error: text})
+		return
+	}
+	text = strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+	h.render(w, req, status, "failure", &errorView{page: h.newPage(req, http.StatusText(status)), Text: text})
+}
+
+// fail responds with an error: 404 or 400 for a mistake of the user, or else 503.
+func (h *handler) fail(w http.ResponseWriter, req *http.Request, err error) {
+	text := err.Error()
+	if p, ok := errors.AsType[*jobs.Error](err); ok {
+		text = p.Error() // without what a caller has put before it
+	}
+	switch {
+	case errors.Is(err, jobs.ErrNotFound):
+		h.writeError(w, req, http.StatusNotFound, text)
+		return
+	case errors.Is(err, jobs.ErrInvalid):
+		h.writeError(w, req, http.StatusBadRequest, text)
+		return
+	case req.Context().Err() != nil: // the client is gone
+		return
+	}
+	h.logger.Warn("request failed", "path", req.URL.Path, "err", err)
+	if req.Method == http.MethodGet {
+		text = "The database does not answer in time. Try again in a moment, or add state: or since: to a search."
+	}
+	h.writeError(w, req, http.StatusServiceUnavailable, text)
+}

@@ -25,33 +25,33 @@ type jobView struct {
 	Further    string // URL of this page with a larger value of Looked; empty if no larger value would show more tasks
 }
 
-func (h *handler) job(ctx context.Context, req *http.Request) (string, view, error) {
-	v := &jobView{page: h.newPage(req, "", "tasks"), Kind: search.KeyJob, Name: req.FormValue("job")}
+func (h *handler) job(ctx context.Context, req *http.Request) (view, error) {
+	v := &jobView{page: h.newPage(req, ""), Kind: search.KeyJob, Name: req.FormValue("job")}
 	filter := jobs.Filter{Jobs: []string{v.Name}}
 	if label := req.FormValue("label"); label != "" {
 		v.Kind, v.Name, filter = search.KeyLabel, label, jobs.Filter{Label: label}
 	}
 	if v.Name == "" || v.Name != humanize.Safe(v.Name) {
-		return "", nil, &jobs.FieldError{Field: "job", Msg: "the page needs a job or a label"}
+		return nil, &jobs.FieldError{Field: "job", Msg: "the page needs a job or a label"}
 	}
 	v.Title = v.Kind + " " + v.Name
 	v.Tasks = v.Find(v.Kind, v.Name)
 	look, err := lookOf(req.FormValue("look"), filter, sortByEnd)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	list, whole, err := h.started(ctx, filter, look)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	v.More = !whole || len(list) == maxRuns
 	if v.Looked = look; !whole && len(list) < maxRuns {
 		v.Further = fmt.Sprintf("%s/jobs?%s=%s&look=%d", v.Base, v.Kind, escaped(v.Name), min(look*lookFurther, maxLook))
 	}
 	if v.Runs, err = h.newRuns(ctx, v.page, list); err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	return "job", v, nil
+	return v, nil
 }
 
 // started returns the running tasks of a filter and those that ended last, the
@@ -66,12 +66,4 @@ func (h *handler) started(ctx context.Context, filter jobs.Filter, look int) (li
 	ended, rest, err := admin.Store(h.r).ListPart(ctx, filter, admin.Part{Sort: admin.ByEnd, Limit: maxRuns, Look: look})
 	list = append(list, ended...)
 	return list[:min(len(list), maxRuns)], rest.ID == 0, err
-}
-
-// JobPage returns the URL of the page of a task's label or job.
-func (p page) JobPage(t jobs.Task) string {
-	if t.Label != "" {
-		return p.Base + "/jobs?label=" + escaped(t.Label)
-	}
-	return p.Base + "/jobs?job=" + escaped(t.Job)
 }

@@ -62,7 +62,7 @@ func (h *handler) metrics(w http.ResponseWriter, req *http.Request) {
 	c, err := h.collect(ctx)
 	if err != nil {
 		h.logger.Warn("metrics", "err", err)
-		http.Error(w, "503: "+sentence(err), http.StatusServiceUnavailable)
+		http.Error(w, "503: "+err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

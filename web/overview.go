@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"html/template"
@@ -11,13 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"al.essio.dev/pkg/shellescape"
-
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
-	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -83,20 +79,20 @@ type workerView struct {
 // maxTasksShown is the number of running tasks in the line of a worker.
 const maxTasksShown = 3
 
-func (h *handler) overview(ctx context.Context, req *http.Request) (string, view, error) {
-	v := &overviewView{page: h.newPage(req, "", "")}
+func (h *handler) overview(ctx context.Context, req *http.Request) (view, error) {
+	v := &overviewView{page: h.newPage(req, "")}
 	queues, err := h.queues(ctx)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	s, err := present.StatusOf(ctx, h.r, v.Now, queues, nil)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	v.Alive, v.Slots = s.Alive, s.Slots
 	hour, err := admin.Store(h.r).History(ctx, v.Now.Add(-time.Hour))
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	v.QueueText, v.Range = humanize.Safe(req.FormValue("queue")), req.FormValue("range")
 	v.AskQueue = len(s.Queues) > perQueuePage || v.QueueText != ""
@@ -117,12 +113,12 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 		}
 	}
 	if v.Workers, err = h.workers(ctx, s.Workers); err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	causes := map[string]string{}
 	if slices.ContainsFunc(s.Problems, func(p present.Problem) bool { return p.Code == "failed" }) {
 		if causes, err = h.causes(ctx, v.Now.Add(-24*time.Hour)); err != nil {
-			return "", nil, err
+			return nil, err
 		}
 	}
 	v.AllProblems = len(s.Problems)
@@ -134,17 +130,17 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 		v.Problems = append(v.Problems, view)
 	}
 	if v.Chart, err = h.chart(ctx, v.page, v.Range); err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	if len(s.Queues) == 0 && len(s.Schedules) == 0 {
 		ids, err := h.r.IDs(ctx, jobs.Filter{}, runner.Page{Limit: 1})
 		if err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		v.Empty = len(ids) == 0
 	}
 	v.Title = v.titleText()
-	return "overview", v, nil
+	return v, nil
 }
 
 // manyPending is a number of pending tasks whose count takes so long that pages
@@ -241,23 +237,6 @@ func (v *overviewView) queue(q runner.Queue, holds admin.Holds, hour []admin.His
 	return view
 }
 
-// search returns the URL of the task list for a query.
-func (p page) search(terms ...search.Term) string {
-	return p.Base + "/tasks?q=" + escaped(search.JoinTerms(terms))
-}
-
-// escaped escapes a text for the query of a URL.
-func escaped(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
-
-// Find returns the URL of the task list for a query. The arguments are alternately a key and a value of the query.
-func (p page) Find(pairs ...string) string {
-	var terms []search.Term
-	for pair := range slices.Chunk(pairs, 2) {
-		terms = append(terms, search.Term{Key: pair[0], Value: pair[1]})
-	}
-	return p.search(terms...)
-}
-
 // problem returns the view of a problem with a link or an action.
 func (v *overviewView) problem(p present.Problem) problemView {
 	view := problemView{page: v.page, Code: p.Code, Key: strings.Join(strings.Fields(p.Code+" "+humanize.Safe(p.About)), "-"),
@@ -307,22 +286,4 @@ func (h *handler) workers(ctx context.Context, list []runner.Worker) ([]workerVi
 		views[i].More = len(w.Running) - len(views[i].Tasks)
 	}
 	return views, nil
-}
-
-// shellLine returns a command line of runner, quoted for a shell.
-func shellLine(args ...string) string {
-	return shellescape.QuoteCommand(append([]string{"runner"}, args...))
-}
-
-// ShortJob returns a short name for a task: its label if it has one, or else the name of its program or its job.
-func (p page) ShortJob(t jobs.Task) string {
-	if p.HideArgs || t.Label != "" || t.Job != jobs.CommandJob {
-		return humanize.Safe(cmp.Or(t.Label, t.Job))
-	}
-	argv, err := taskspec.Argv(t.Args)
-	if err != nil {
-		return t.Job
-	}
-	name := argv[0][strings.LastIndexByte(argv[0], '/')+1:]
-	return humanize.Safe(cmp.Or(name, argv[0]))
 }

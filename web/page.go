@@ -1,23 +1,21 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
-	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"html/template"
-	"io"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/pattern"
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/search"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -35,7 +33,7 @@ var templates = sync.OnceValue(func() *template.Template {
 type page struct {
 	Base     string // prefix of all links
 	Title    string
-	Nav      string // entry of this page in the navigation; empty if the page has no entry
+	Path     string // path of the URL, without Base
 	URL      string // URL of the page; the browser returns to it after an action
 	Search   string
 	Now      time.Time // present time, in the time zone of the page
@@ -43,9 +41,27 @@ type page struct {
 	HideArgs bool
 }
 
-func (h *handler) newPage(req *http.Request, title, nav string) page {
-	return page{Base: h.base, Title: title, Nav: nav, URL: h.base + req.URL.RequestURI(), Now: time.Now().In(zone(req)),
-		ReadOnly: h.o.ReadOnly, HideArgs: h.o.HideArgs}
+func (h *handler) newPage(req *http.Request, title string) page {
+	return page{
+		Base:     h.base,
+		Title:    title,
+		Path:     req.URL.Path,
+		URL:      h.base + req.URL.RequestURI(),
+		Search:   humanize.Safe(req.URL.Query().Get("q")),
+		Now:      time.Now().In(zone(req)),
+		ReadOnly: h.o.ReadOnly,
+		HideArgs: h.o.HideArgs,
+	}
+}
+
+// Nav returns the first part of the path, which is the entry of the page in the
+// navigation.
+func (p page) Nav() string {
+	nav, _, _ := strings.Cut(p.Path[1:], "/")
+	if nav == "jobs" {
+		return "tasks"
+	}
+	return nav
 }
 
 // Asset returns the URL of an embedded file. The URL changes when an embedded file changes, so browsers may cache the
@@ -124,155 +140,6 @@ func (p page) Job(t jobs.Task) string {
 	return humanize.Safe(humanize.Cut(present.JobText(t), maxJobText))
 }
 
-// view is the data of a template: a struct that embeds the struct "page".
-type view interface{ common() *page }
-
-func (p *page) common() *page { return p }
-
-// loader reads the data of a page. It returns jobs.ErrInvalid or jobs.ErrNotFound for a mistake of the user, and other
-// errors for failures of the database.
-type loader func(ctx context.Context, req *http.Request) (name string, v view, err error)
-
-// fragment is the media type that the script of an open page sends in the Accept header when it loads new content.
-const fragment = "text/x-fragment"
-
-// page returns the handler of a page.
-func (h *handler) page(load loader) http.HandlerFunc {
-	return func(w http.ResponseWriter, req *http.Request) {
-		ctx, cancel := readContext(req)
-		defer cancel()
-		name, v, err := load(ctx, req)
-		switch {
-		case err == nil:
-		case errors.Is(err, jobs.ErrNotFound), errors.Is(err, jobs.ErrInvalid):
-			h.fail(w, req, err)
-			return
-		case req.Context().Err() != nil: // the client has closed the request
-			return
-		default:
-			h.logger.Warn("page", "path", req.URL.Path, "err", err)
-			h.writeError(w, req, http.StatusServiceUnavailable, "The database does not answer in time. Try again in a moment.")
-			return
-		}
-
-		main, ok := h.execute(w, name, v)
-		if !ok {
-			return
-		}
-		l := layout{page: h.newPage(req, v.common().Title, ""), Main: template.HTML(main)}
-		l.Search = humanize.Safe(req.URL.Query().Get("q"))
-		l.Nav, _, _ = strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
-		if l.Nav = cmp.Or(l.Nav, "overview"); l.Nav == "jobs" {
-			l.Nav = "tasks"
-		}
-		l.HasSearch = req.URL.Path == "/tasks"
-		if !strings.Contains(req.Header.Get("Accept"), fragment) { // an open page shows no message of an action elsewhere
-			l.Flash = h.takeFlash(w, req)
-		}
-		if found := addedTask().FindStringSubmatch(l.Flash); found != nil {
-			l.Added = found[1]
-		}
-		h.send(w, req, http.StatusOK, l)
-	}
-}
-
-// addedTask matches the text about a task that an action has added.
-var addedTask = pattern.Lazy(`^task ([0-9]+) of schedule \S+ enqueued`)
-
-// layout is the data of the frame around a page.
-type layout struct {
-	page
-	Main         template.HTML
-	Flash        string
-	Added        string // id of the task that an action has added; empty if it has added none
-	HasSearch    bool   // whether the page has its own search field
-	NoNavigation bool   // whether the page has no navigation
-}
-
-// writePage responds with a page that does not depend on the database.
-func (h *handler) writePage(w http.ResponseWriter, req *http.Request, status int, name string, v view) {
-	if main, ok := h.execute(w, name, v); ok {
-		h.send(w, req, status, layout{page: *v.common(), Main: template.HTML(main), NoNavigation: name == "login"})
-	}
-}
-
-// execute returns the text of a template. If the template fails, execute responds with 500 and returns false.
-func (h *handler) execute(w http.ResponseWriter, name string, data any) ([]byte, bool) {
-	var b bytes.Buffer
-	if err := templates().ExecuteTemplate(&b, name, data); err != nil {
-		h.logger.Error("page", "name", name, "err", err)
-		http.Error(w, "500: the page could not be rendered; this is a bug in runner", http.StatusInternalServerError)
-		return nil, false
-	}
-	return b.Bytes(), true
-}
-
-// compressors are idle writers, because each has 800 KB of tables.
-var compressors = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
-
-// send responds with a page, compressed for a client that accepts it. Compression
-// can reveal a secret by the length of a page, but no page contains one.
-func (h *handler) send(w http.ResponseWriter, req *http.Request, status int, l layout) {
-	text, ok := h.execute(w, "layout", l)
-	if !ok {
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Add("Vary", "Accept-Encoding")
-	accepted := strings.ReplaceAll(req.Header.Get("Accept-Encoding"), " ", "")
-	if !strings.Contains(accepted, "gzip") || strings.Contains(accepted, "gzip;q=0") {
-		w.WriteHeader(status)
-		_, _ = w.Write(text) // an error means that the client is gone
-		return
-	}
-
-	w.Header().Set("Content-Encoding", "gzip")
-	w.WriteHeader(status)
-	zip := compressors.Get().(*gzip.Writer)
-	defer compressors.Put(zip)
-	zip.Reset(w)
-	_, _ = zip.Write(text)
-	_ = zip.Close()
-}
-
-// errorView is the data of an error page.
-type errorView struct {
-	page
-	Text string
-}
-
-// writeError responds with an error: with JSON for the API, and a page otherwise.
-func (h *handler) writeError(w http.ResponseWriter, req *http.Request, status int, text string) {
-	if strings.HasPrefix(req.URL.Path, "/api/") {
-		writeJSON(w, status, apiProblem{Error: humanize.Safe(text)})
-		return
-	}
-	h.writePage(w, req, status, "failure", &errorView{page: h.newPage(req, http.StatusText(status), ""), Text: humanize.Safe(text)})
-}
-
-// fail responds with an error: 404 or 400 for a mistake of the user, or else 503.
-func (h *handler) fail(w http.ResponseWriter, req *http.Request, err error) {
-	status := http.StatusServiceUnavailable
-	switch {
-	case errors.Is(err, jobs.ErrNotFound):
-		status = http.StatusNotFound
-	case errors.Is(err, jobs.ErrInvalid):
-		status = http.StatusBadRequest
-	default:
-		h.logger.Warn("request failed", "path", req.URL.Path, "err", err)
-	}
-	h.writeError(w, req, status, sentence(err))
-}
-
-// sentence returns the text of an error as a sentence.
-func sentence(err error) string {
-	text := err.Error()
-	if p, ok := errors.AsType[*jobs.Error](err); ok {
-		text = p.Error()
-	}
-	return strings.ToUpper(text[:1]) + text[1:] + "."
-}
-
 func quoted(text string) string { return fmt.Sprintf("%q", text) }
 
 // The method Of returns how many tasks ended in a state.
@@ -287,3 +154,142 @@ func (p page) Some(ended map[jobs.State]int, state string) string {
 	}
 	return p.Of(ended, state)
 }
+
+// search returns the URL of the task list for a query.
+func (p page) search(terms ...search.Term) string {
+	return p.Base + "/tasks?q=" + escaped(search.JoinTerms(terms))
+}
+
+// escaped escapes a text for the query of a URL.
+func escaped(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
+
+// Find returns the URL of the task list for a query. The arguments are alternately a key and a value of the query.
+func (p page) Find(pairs ...string) string {
+	var terms []search.Term
+	for pair := range slices.Chunk(pairs, 2) {
+		terms = append(terms, search.Term{Key: pair[0], Value: pair[1]})
+	}
+	return p.search(terms...)
+}
+
+// taskLink returns the URL of the page of a task. For a failed task of a search
+// it contains the search, for the button that retries all tasks with the same
+// cause.
+func (p page) taskLink(id int64, state jobs.State, terms []search.Term) string {
+	link := fmt.Sprintf("%s/tasks/%d", p.Base, id)
+	if state == jobs.Failed && len(terms) > 0 {
+		link += "?q=" + escaped(search.JoinTerms(terms))
+	}
+	return link
+}
+
+// JobPage returns the URL of the page of a task's label or job.
+func (p page) JobPage(t jobs.Task) string {
+	if t.Label != "" {
+		return p.Base + "/jobs?label=" + escaped(t.Label)
+	}
+	return p.Base + "/jobs?job=" + escaped(t.Job)
+}
+
+// ShortJob returns a short name for a task: its label if it has one, or else the name of its program or its job.
+func (p page) ShortJob(t jobs.Task) string {
+	if p.HideArgs || t.Label != "" || t.Job != jobs.CommandJob {
+		return humanize.Safe(cmp.Or(t.Label, t.Job))
+	}
+	argv, err := taskspec.Argv(t.Args)
+	if err != nil {
+		return t.Job
+	}
+	name := argv[0][strings.LastIndexByte(argv[0], '/')+1:]
+	return humanize.Safe(cmp.Or(name, argv[0]))
+}
+
+// withoutTexts removes the error of a task and the text of its progress if HideArgs is set, because a function chooses these texts. Without
+// HideArgs it returns the task unchanged.
+func (h *handler) withoutTexts(t jobs.Task) jobs.Task {
+	if h.o.HideArgs {
+		t.Error = ""
+		if t.Progress != nil {
+			t.Progress = &jobs.Progress{Done: t.Progress.Done, Total: t.Progress.Total}
+		}
+	}
+	return t
+}
+
+// maxErrorText is the largest length of an error in a list, in bytes.
+const maxErrorText = 300
+
+// errorLine returns one line that says why a task failed. The line has the exit status or signal of the last attempt, and
+// the last line of its output or its error.
+func (h *handler) errorLine(t jobs.Task) string {
+	ending := present.Ending(t.Reason, t.ExitCode, t.Signal)
+	if h.o.HideArgs {
+		return ending
+	}
+	text := ending
+	if message := present.ErrorLine(t); message != "" && message != ending {
+		text += " · " + message
+	}
+	return humanize.Safe(humanize.Cut(strings.TrimPrefix(text, " · "), maxErrorText))
+}
+
+// Each browser chooses the time zone of its pages. A cookie keeps the name of the zone. Without the cookie, times are in the zone of the
+// server.
+
+const (
+	zoneCookie = "runner-zone"
+	serverZone = "server" // name of the zone of the server
+	utcZone    = "UTC"
+)
+
+// zone returns the time zone that the browser of a request has chosen.
+func zone(req *http.Request) *time.Location {
+	cookie, err := req.Cookie(zoneCookie)
+	if err != nil {
+		return time.Local
+	}
+	if chosen, err := loadZone(cookie.Value); err == nil {
+		return chosen
+	}
+	return time.Local
+}
+
+func loadZone(name string) (*time.Location, error) {
+	if name == serverZone || name == "" {
+		return time.Local, nil
+	}
+	return time.LoadLocation(name)
+}
+
+// chooseZone handles the form for the time zone, which is at the end of each page. It stores the chosen zone and redirects to the page of
+// the form.
+func (h *handler) chooseZone(w http.ResponseWriter, req *http.Request) {
+	name := strings.TrimSpace(req.FormValue("zone"))
+	if strings.EqualFold(name, "utc") {
+		name = utcZone
+	}
+	if _, err := loadZone(name); err != nil || strings.EqualFold(name, "local") {
+		h.writeError(w, req, http.StatusBadRequest, "Unknown time zone "+quoted(name)+"; use server, UTC or a name such as Europe/Berlin.")
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: zoneCookie, Value: name, Path: h.base + "/", MaxAge: int(365 * 24 * time.Hour / time.Second),
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: req.TLS != nil})
+	http.Redirect(w, req, h.localPath(req.FormValue("back")), http.StatusSeeOther)
+}
+
+// Zone returns the name of the time zone of the page.
+func (p page) Zone() string {
+	if name := p.Now.Location().String(); name != "Local" {
+		return name
+	}
+	return serverZone
+}
+
+// Offset returns the difference of the zone of the page from UTC, in seconds.
+func (p page) Offset() int {
+	_, offset := p.Now.Zone()
+	return offset
+}
+
+// zoneName returns the short name of the zone of the page at a time, such as CET.
+func (p page) zoneName(at time.Time) string { return at.In(p.Now.Location()).Format("MST") }

@@ -157,7 +157,7 @@ func TestATaskLinksToItsDependencies(t *testing.T) {
 	testkit.Contains(t, s.page("/tasks?q=lane:%22acct%207%22"), fmt.Sprintf(`id="t%d"`, c))
 }
 
-func TestALargeResultIsDownloaded(t *testing.T) {
+func TestALargeResultIsWholeInTheAPI(t *testing.T) {
 	r := open(t)
 	double := jobs.DefineResult[string, []string]("double")
 	r.Register(double.Handler(func(_ context.Context, in string) ([]string, error) { return []string{in, in}, nil }))
@@ -165,27 +165,14 @@ func TestALargeResultIsDownloaded(t *testing.T) {
 	if _, err := r.Enqueue(t.Context(), double.With(in)); err != nil {
 		t.Fatal(err)
 	}
-	shell(t, r, "true")
 	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	page := s.page("/tasks/1")
-	testkit.Contains(t, page, "the first 64 KiB of", `href="/tasks/1/args" download`, `href="/tasks/1/result" download`)
+	testkit.Contains(t, page, "the first 64 KiB of", `href="/api/v1/tasks/1"`)
 	if len(page) > 200_000 {
 		t.Errorf("got a page of %d bytes, want at most 200000", len(page))
 	}
-	for path, want := range map[string]string{"/tasks/1/args": `"` + in + `"`, "/tasks/1/result": `["` + in + `","` + in + `"]`} {
-		status, body, header := s.do(s.request("GET", path, nil))
-		if status != http.StatusOK || body != want || header.Get("Content-Type") != "application/json" ||
-			!strings.HasPrefix(header.Get("Content-Disposition"), "attachment") {
-			t.Errorf("%s: got status %d, %d bytes, headers %v; want 200, %d bytes, an attachment", path, status, len(body), header,
-				len(want))
-		}
-	}
-	for _, path := range []string{"/tasks/2/result", "/tasks/9/args", "/tasks/x/args"} {
-		if status, _ := s.get(path); status != http.StatusNotFound {
-			t.Errorf("%s: got status %d, want 404", path, status)
-		}
-	}
+	testkit.Contains(t, s.page("/api/v1/tasks/1"), `"args":"`+in+`"`, `"result":["`+in+`","`+in+`"]`)
 }
 
 const hostile = "<script>alert(1)</script>\x1b]0;x\a\u202eRTL"
@@ -228,7 +215,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 	runnerkit.Drain(t, r)
 	var log bytes.Buffer // the log needs no lock, because the requests of this test come one after the other
 	s := serveEmbedded(t, r, web.Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	for _, path := range []string{"/", "/tasks", "/tasks/1", "/schedules", "/tasks?q=marker", "/metrics", "/tasks/1/log", "/tasks/1/args"} {
+	for _, path := range []string{"/", "/tasks", "/tasks/1", "/schedules", "/tasks?q=marker", "/metrics", "/tasks/1/log",
+		"/api/v1/tasks/1"} {
 		testkit.ContainsNone(t, s.page(path), "marker-env", "marker-input")
 	}
 	for path, form := range map[string]url.Values{"/actions/retry": {"id": {"1"}}, "/actions/schedule-run": {"name": {"s"}}} {
@@ -259,8 +247,8 @@ func TestHiddenArgumentsAreInNoPage(t *testing.T) {
 	}
 	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{Options: web.Options{HideArgs: true}})
-	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/tasks/3", "/schedules", "/tasks/1/log", "/tasks/1/args",
-		"/tasks/1/result", "/tasks/2/args", "/tasks/1/log?attempt=1", "/tasks/1?attempt=1"} {
+	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/tasks/3", "/schedules", "/tasks/1/log", "/api/v1/tasks",
+		"/api/v1/tasks/1", "/api/v1/tasks/2", "/tasks/1/log?attempt=1", "/tasks/1?attempt=1"} {
 		_, page := s.get(path)
 		testkit.ContainsNone(t, page, "marker-")
 	}

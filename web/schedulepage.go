@@ -30,29 +30,29 @@ type tickView struct {
 	There, Here string
 }
 
-func (h *handler) schedule(ctx context.Context, req *http.Request) (string, view, error) {
+func (h *handler) schedule(ctx context.Context, req *http.Request) (view, error) {
 	s, err := h.r.GetSchedule(ctx, req.PathValue("name"))
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	v := &schedulePage{page: h.newPage(req, "Schedule "+s.Name, "schedules")}
+	v := &schedulePage{page: h.newPage(req, "Schedule "+s.Name)}
 	v.Schedule = scheduleView{Schedule: s, Paused: !s.PausedAt.IsZero(), JobText: v.Job(lifecycle.NewTask(&s.Spec, time.Time{}))}
 	v.Schedule.PausedBy = humanize.Safe(s.PausedBy)
 	const format = "Mon 2 Jan 2006 15:04:05 MST"
 	ticks, err := admin.NextTicks(s, ticksShown)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	for _, at := range ticks {
 		v.Ticks = append(v.Ticks, tickView{at, at.In(v.Schedule.place()).Format(format), at.In(v.Now.Location()).Format(format)})
 	}
 	list, err := admin.ScheduleRuns(ctx, h.r, s.Name, maxSample)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	if s.LastState == jobs.Failed {
 		v.Title = "✗ " + v.Title
 	}
 	v.Runs, err = h.newRuns(ctx, v.page, list)
-	return "schedule", v, err
+	return v, err
 }

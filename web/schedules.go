@@ -30,11 +30,11 @@ type scheduleView struct {
 	Runs    []jobs.Task // tasks of the schedule, oldest first
 }
 
-func (h *handler) schedules(ctx context.Context, req *http.Request) (string, view, error) {
-	v := &schedulesView{page: h.newPage(req, "Schedules", "schedules")}
+func (h *handler) schedules(ctx context.Context, req *http.Request) (view, error) {
+	v := &schedulesView{page: h.newPage(req, "Schedules")}
 	list, err := h.r.Schedules(ctx)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	failed := 0
 	for i, s := range list {
@@ -44,7 +44,7 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (string, vie
 		}
 		if i < maxSchedules {
 			if view.Runs, err = admin.ScheduleRuns(ctx, h.r, s.Name, maxRunsShown); err != nil {
-				return "", nil, err
+				return nil, err
 			}
 			slices.Reverse(view.Runs)
 		}
@@ -54,7 +54,7 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (string, vie
 	if failed > 0 {
 		v.Title = "✗ " + humanize.Plural(failed, "schedule") + " failed"
 	}
-	return "schedules", v, nil
+	return v, nil
 }
 
 // Due returns the state of a task of a schedule and the time when the task was due.

@@ -56,7 +56,7 @@ type document struct {
 	Name string // "Arguments" or "Result"
 	Text string
 	More string // size of a large document; empty if Text is complete
-	Link string // URL of the whole document as a file
+	Link string // URL of the whole task as JSON
 }
 
 type attemptView struct {
@@ -89,13 +89,13 @@ func (h *handler) getTask(ctx context.Context, req *http.Request) (jobs.Task, er
 	return h.r.Get(ctx, id)
 }
 
-func (h *handler) task(ctx context.Context, req *http.Request) (string, view, error) {
+func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 	t, err := h.getTask(ctx, req)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	id := t.ID
-	v := &taskView{page: h.newPage(req, "", "tasks"), Task: t, Link: fmt.Sprintf("%s/tasks/%d", h.base, id)}
+	v := &taskView{page: h.newPage(req, ""), Task: t, Link: fmt.Sprintf("%s/tasks/%d", h.base, id)}
 	v.Title = fmt.Sprintf("%s %d %s", symbols[t.State], id, v.ShortJob(t))
 	shown := h.withoutTexts(t)
 	v.Headline = humanize.Safe(present.Headline(shown, v.page.Now))
@@ -103,13 +103,13 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	v.JobText = v.jobText(t)
 	wait, err := h.r.Why(ctx, t)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	v.Why = humanize.Safe(present.Wait(wait, t, v.page.Now))
 	v.Processes = present.LeftBehind(&t)
 	attempts, err := h.r.Attempts(ctx, t)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	v.addSettings(t)
 	if !h.o.HideArgs {
@@ -117,9 +117,9 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 		if again := taskspec.Command(&t, v.page.Now, false); len(again) <= maxDocument {
 			v.CommandLine = humanize.SafeLines(again)
 		}
-		v.Result = newDocument("Result", t.Result, v.Link+"/result")
+		v.Result = v.document("Result", t.Result)
 		if t.Job != jobs.CommandJob {
-			v.Args = newDocument("Arguments", t.Args, v.Link+"/args")
+			v.Args = v.document("Arguments", t.Args)
 		}
 		if t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
 			v.Error = humanize.SafeLines(t.Error)
@@ -129,20 +129,19 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 		err = v.Related.draw(ctx, h)
 	}
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	v.CanRetry = t.State.Finished() || t.State == jobs.Retrying || t.State == jobs.Scheduled
-	v.Search = req.FormValue("q")
 	if v.Cause = h.cause(v.page, t, v.Search); v.Search != "" {
 		v.From = "&q=" + escaped(v.Search)
 	}
 	v.CanStop = !t.State.Finished()
 	v.CanPause = v.CanStop && t.State != jobs.Running
 	if v.Changes, err = h.changes(ctx, id); err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	v.Stopping = t.State == jobs.Running && !t.CancelRequestedAt.IsZero()
-	return "task", v, h.attempts(ctx, v, attempts, req)
+	return v, h.attempts(ctx, v, attempts, req)
 }
 
 // changes returns the last changes of a task by users. With HideArgs it leaves out the changed values.
@@ -208,12 +207,12 @@ func (v *taskView) addSettings(t jobs.Task) {
 	add(t.InputBytes > 0, "input %s", humanize.Size(t.InputBytes))
 }
 
-// newDocument returns a document for the JSON in the argument "text". It keeps the numbers in the JSON as they are written.
-func newDocument(name string, text json.RawMessage, link string) *document {
+// document returns a document for JSON. It keeps the numbers as they are written.
+func (v *taskView) document(name string, text json.RawMessage) *document {
 	if len(text) == 0 {
 		return nil
 	}
-	d := &document{Name: name, Link: link}
+	d := &document{Name: name, Link: fmt.Sprintf("%s/api/v1/tasks/%d", v.Base, v.Task.ID)}
 	if len(text) > maxDocument {
 		d.More = humanize.Size(int64(len(text)))
 		d.Text = humanize.SafeLines(strings.ToValidUTF8(string(text[:maxDocument]), "")) + "…"

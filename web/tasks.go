@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -80,12 +79,12 @@ func (v *tasksView) API() string {
 	return link
 }
 
-func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, error) {
+func (h *handler) tasks(ctx context.Context, req *http.Request) (view, error) {
 	query := strings.TrimSpace(req.FormValue("q"))
-	v := &tasksView{page: h.newPage(req, "Tasks", "tasks"), Query: humanize.Safe(query)}
+	v := &tasksView{page: h.newPage(req, "Tasks"), Query: humanize.Safe(query)}
 	if v.Query != query {
 		v.QueryError = "the search contains invisible characters"
-		return "tasks", v, nil
+		return v, nil
 	}
 	if query != "" {
 		v.Title = query + " – tasks"
@@ -98,23 +97,19 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	v.Terms, v.Cause = v.searchTerms(terms), found.causeText()
 	if err != nil {
 		v.QueryError = humanize.Safe(err.Error())
-		return "tasks", v, nil
+		return v, nil
 	}
 	others := slices.DeleteFunc(slices.Clone(terms), func(t search.Term) bool { return t.Key == search.KeyState })
 	if err := h.tabs(ctx, v, others, filter); err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	tasks, err := h.list(ctx, req, v, found)
-	if errors.Is(context.Cause(ctx), errSlow) {
-		v.QueryError = "the search took longer than two seconds; add state: or since: to the text"
-		return "tasks", v, nil
-	}
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	holds, err := admin.ReadHolds(ctx, h.r)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	for _, t := range tasks {
 		row := h.taskRow(v.page, t, holds)
@@ -125,7 +120,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 		v.AnyState = v.Base + "/tasks?q=" + escaped(search.JoinTerms(others))
 	}
 	if v.Groups != nil {
-		return "tasks", v, nil
+		return v, nil
 	}
 	v.Total = len(tasks)
 	switch {
@@ -140,7 +135,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 			v.Can = append(v.Can, string(verb))
 		}
 	}
-	return "tasks", v, nil
+	return v, nil
 }
 
 // count returns the number of tasks of a filter on all pages. It returns -1 if counting takes too long.
@@ -224,33 +219,4 @@ func (h *handler) taskRow(p page, t jobs.Task, holds admin.Holds) taskRow {
 		row.Error = h.errorLine(t)
 	}
 	return row
-}
-
-// withoutTexts removes the error of a task and the text of its progress if HideArgs is set, because a function chooses these texts. Without
-// HideArgs it returns the task unchanged.
-func (h *handler) withoutTexts(t jobs.Task) jobs.Task {
-	if h.o.HideArgs {
-		t.Error = ""
-		if t.Progress != nil {
-			t.Progress = &jobs.Progress{Done: t.Progress.Done, Total: t.Progress.Total}
-		}
-	}
-	return t
-}
-
-// maxErrorText is the largest length of an error in a list, in bytes.
-const maxErrorText = 300
-
-// errorLine returns one line that says why a task failed. The line has the exit status or signal of the last attempt, and
-// the last line of its output or its error.
-func (h *handler) errorLine(t jobs.Task) string {
-	ending := present.Ending(t.Reason, t.ExitCode, t.Signal)
-	if h.o.HideArgs {
-		return ending
-	}
-	text := ending
-	if message := present.ErrorLine(t); message != "" && message != ending {
-		text += " · " + message
-	}
-	return humanize.Safe(humanize.Cut(strings.TrimPrefix(text, " · "), maxErrorText))
 }

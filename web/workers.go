@@ -81,8 +81,8 @@ func (h *handler) runsIn(ctx context.Context, s span, now time.Time) (workerRuns
 	})
 }
 
-func (h *handler) workersPage(ctx context.Context, req *http.Request) (string, view, error) {
-	v := &workersPage{page: h.newPage(req, "Workers", "workers"), Only: humanize.Safe(req.FormValue("worker"))}
+func (h *handler) workersPage(ctx context.Context, req *http.Request) (view, error) {
+	v := &workersPage{page: h.newPage(req, "Workers"), Only: humanize.Safe(req.FormValue("worker"))}
 	s := spans[0]
 	for _, other := range spans {
 		if other.Name == req.FormValue("span") {
@@ -99,7 +99,7 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (string, v
 	}
 	runs, err := h.runsIn(ctx, s, v.Now)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	begin := runs.at.Add(-s.length)
 	if runs.from.After(begin.Add(s.length / finestCells)) {
@@ -115,12 +115,12 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (string, v
 	}
 	names, err := admin.Store(h.r).Names(ctx, ids)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	for _, d := range drawings {
 		d.draw(v.page, names)
 	}
-	return "workers", v, nil
+	return v, nil
 }
 
 // strips returns the workers of the page: those that live, in the order of their starts, and then those that have ended.
