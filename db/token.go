@@ -2,7 +2,6 @@ package db
 
 import (
 	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -16,17 +15,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-const (
-	tokenBytes  = 32 // number of random bytes in a new token (256 bits)
-	tokenLength = 22 // minimum number of characters of a token; 22 characters of base64 have 128 bits
-)
+// tokenLength is the least number of characters of a token.
+const tokenLength = 22
 
 // TokenFile returns the path of the token file: "token" in the directory beside the database.
 func (d *DB) TokenFile() string { return filepath.Join(d.Dir(), "token") }
 
-// Token reads the token from the file at path, or from TokenFile if path is empty. If the file is missing, Token makes it with a new
-// token. The file has mode 0600 from the beginning, and other processes never see it incomplete. Token rejects a file that is not regular
-// or that other users may read or write. It also rejects a directory in which other users may replace the file.
+// Token reads the token from the file at path, or from TokenFile if path is
+// empty. It makes a missing file, with a new token. It rejects a file that others
+// may read, write or replace, or that another user has made.
 func (d *DB) Token(path string) (string, error) {
 	if path == "" {
 		if err := d.MakeDir(); err != nil {
@@ -34,35 +31,43 @@ func (d *DB) Token(path string) (string, error) {
 		}
 		path = d.TokenFile()
 	}
-	if err := tokenDir(path); err != nil {
+	if err := checkTokenDir(path); err != nil {
 		return "", err
 	}
+
 	token, err := readToken(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return token, err
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makeToken(path); err != nil {
+			return "", tokenProblem(path, err)
+		}
+		token, err = readToken(path)
 	}
-	made := filepath.Join(filepath.Dir(path), "token."+rand.Text())
-	file, err := os.OpenFile(made, os.O_WRONLY|os.O_CREATE|os.O_EXCL|owner.NoFollow, 0o600)
-	if err != nil {
-		return "", tokenProblem(path, err)
-	}
-	defer os.Remove(made)
-	var random [tokenBytes]byte
-	_, _ = rand.Read(random[:]) // crypto/rand.Read never fails
-	_, err = io.WriteString(file, base64.RawURLEncoding.EncodeToString(random[:])+"\n")
-	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return "", tokenProblem(path, err)
-	}
-	// if another process has created the file in the meantime, use the token in it
-	if err := os.Link(made, path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", tokenProblem(path, err)
-	}
-	return readToken(path)
+	return token, err
 }
 
-// tokenDir returns an error for a directory in which other users can replace the file at path. In a sticky directory they cannot replace
-// it. They can still create the file before this user does; readToken rejects such a file.
-func tokenDir(path string) error {
+// makeToken makes the file at path with a new token, unless another process has
+// just made it. No process sees the file incomplete.
+func makeToken(path string) error {
+	file, err := os.CreateTemp(filepath.Dir(path), "token.*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+
+	_, err = file.WriteString(rand.Text() + "\n")
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(file.Name(), path); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// checkTokenDir returns an error for a directory in which other users can
+// replace the file at path. In a sticky directory they can't, but they can make
+// the file before this user does; readToken rejects such a file.
+func checkTokenDir(path string) error {
 	dir := filepath.Dir(path)
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -81,36 +86,27 @@ func tokenDir(path string) error {
 }
 
 func readToken(path string) (string, error) {
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	file, err := os.OpenFile(path, os.O_RDONLY|owner.NoFollow|owner.NoBlock, 0)
+	if errors.Is(err, fs.ErrNotExist) {
 		return "", err
-	case err != nil:
-		return "", tokenProblem(path, err)
-	case !info.Mode().IsRegular(): // check this before the file is opened, because the open of a pipe would block
-		return "", &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.TokenLink, Subject: path,
-			What: "the token file " + path + " is not a regular file",
-			Why:  []string{"a link may lead to a file of another user"}, Hint: "rm " + path + ", for a new token"}
 	}
-	file, err := os.OpenFile(path, os.O_RDONLY|owner.NoFollow, 0)
 	if err != nil {
 		return "", tokenProblem(path, err)
 	}
 	defer file.Close()
-	info, err = file.Stat()
+
+	info, err := file.Stat()
 	if err != nil {
 		return "", tokenProblem(path, err)
 	}
-	uid, _, modes := owner.Of(info)
-	if modes && uid != os.Geteuid() && uid != 0 {
+	uid, _, known := owner.Of(info)
+	foreign := known && uid != os.Geteuid() && uid != 0
+	if shared := known && info.Mode().Perm()&0o077 != 0; foreign || shared || !info.Mode().IsRegular() {
 		return "", &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.TokenOwner, Subject: path,
-			What: "the token file " + path + " belongs to " + UserName(uid),
-			Why:  []string{"that user knows the token"}, Hint: "rm " + path + ", for a new token"}
-	}
-	if modes && info.Mode().Perm()&0o077 != 0 {
-		return "", &jobs.Error{Kind: jobs.ErrPermission, What: "others may read or write the token file " + path,
+			What: "the token file " + path + " is not a regular file that only this user may read or write",
 			Hint: "rm " + path + ", for a new token"}
 	}
+
 	text, err := io.ReadAll(io.LimitReader(file, 4096))
 	if err != nil {
 		return "", tokenProblem(path, err)

@@ -45,11 +45,9 @@ var (
 var releaseKey = command(`UPDATE {tasks} SET unique_key = NULL WHERE id = ?1 AND state = 'running'
 	AND NOT EXISTS (SELECT 1 FROM {unique_keys} WHERE unique_keys.unique_key = ?2 AND free_at > ?3)`)
 
-// selectFreeKeys lists up to [2] keys that no task holds at time [1]. pruneKey deletes key [1] if no task holds it at time [2].
-var (
-	selectFreeKeys = query(`SELECT unique_key FROM {unique_keys} WHERE states = '' AND free_at <= ? ORDER BY free_at LIMIT 0 + ?`)
-	pruneKey       = command(`DELETE FROM {unique_keys} WHERE unique_key = ? AND states = '' AND free_at <= ?`)
-)
+// pruneKeys deletes up to [2] keys that no task holds at time [1].
+var pruneKeys = command(`DELETE FROM {unique_keys} WHERE unique_key IN (
+	SELECT unique_key FROM {unique_keys} WHERE states = '' AND free_at <= ? ORDER BY free_at LIMIT 0 + ?)`)
 
 // holder returns the task that holds a unique key, or 0 if no task holds it.
 func (t *tx) holder(key string, now time.Time) (id int64, err error) {
@@ -81,18 +79,10 @@ func (t *tx) retakeKey(id int64) error {
 	return t.holdKey(&task)
 }
 
-// PruneKeys deletes the unique keys that no task holds at the given time, and reports whether more such keys are left.
+// PruneKeys deletes keys that no task holds at the given time, and reports whether more are left.
 func (d *DB) PruneKeys(ctx context.Context, now time.Time) (more bool, err error) {
-	keys, err := readRows[string](ctx, d, selectFreeKeys, now.UnixMilli(), pruneMost)
-	if err != nil || len(keys) == 0 {
-		return false, err
-	}
-	return len(keys) == pruneMost, d.update(ctx, normal, func(t *tx) error {
-		for _, key := range keys {
-			if err := t.run(pruneKey, key, now.UnixMilli()); err != nil {
-				return err
-			}
-		}
-		return nil
+	return updateAs(ctx, d, normal, func(t *tx) (bool, error) {
+		n, err := t.exec(pruneKeys, now.UnixMilli(), pruneMost)
+		return n == pruneMost, err
 	})
 }

@@ -29,8 +29,7 @@ const (
 	StaleSnapshot     = "stale_snapshot"      // the transaction read before another one wrote; it can only be rolled back and repeated
 	TaskRuns          = "task_runs"           // a database cannot be moved while a task is running; `Subject` is the id of a running task
 	TokenDirectory    = "token_directory"     // other users may replace the token file
-	TokenLink         = "token_link"          // the token file is not a regular file
-	TokenOwner        = "token_owner"         // the token file belongs to another user
+	TokenOwner        = "token_owner"         // the token file is not a regular file that only its owner may read or write
 	UniqueKeyHolder   = "unique_key_holder"   // a new task would replace task `Subject`, but depends on this task or on a later task
 )
 

@@ -51,7 +51,6 @@ var advices = map[string][]string{
 	errcode.NoWriteAheadLog:   {"--db on a local disk"},
 	errcode.TaskRuns:          {"runner pause --all, then runner work, which takes over tasks of dead workers"},
 	errcode.TokenDirectory:    {"HINT, or --token-file in a directory of your own"},
-	errcode.TokenLink:         {"--token-file with the path of the file itself; or HINT"},
 	errcode.TokenOwner:        {"HINT; or --token-file with a file of your own"},
 	errcode.UniqueKeyHolder:   {"runner cancel SUBJECT"},
 
