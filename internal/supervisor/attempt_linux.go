@@ -32,13 +32,16 @@ const (
 
 // run executes attempts one after the other, until the worker is gone and no process is left. It forks all commands on its own thread.
 func (g *guardian) run() {
-	// Each start order adds one to the eventfd startEvent, and so does the shutdown. Each read takes one away.
+	// Each start adds one to the eventfd, and so does the shutdown. Each read takes one away.
 	for count := make([]byte, 8); ; {
-		awaitReadable(g.startEvent)
-		if _, err := unix.Read(g.startEvent, count); err != nil {
+		awaitReadable(g.wake)
+		if _, err := unix.Read(g.wake, count); err != nil {
 			continue
 		}
-		if o, ok := <-g.starts; !ok || !g.runAttempt(o) {
+		g.mu.Lock()
+		a := g.attempt
+		g.mu.Unlock()
+		if a == nil || !g.runAttempt(a) {
 			break
 		}
 	}
@@ -50,16 +53,15 @@ func (g *guardian) run() {
 // runAttempt starts a command, waits until all of its processes have ended, and reports the result to the worker. It returns false if
 // processes are left: processes that the guardian is not permitted to kill, or processes that LeaveChildren allows. Such a guardian starts
 // no other command.
-func (g *guardian) runAttempt(o startOrder) (reusable bool) {
-	a := o.attempt
+func (g *guardian) runAttempt(a *attempt) (reusable bool) {
 	refuse := func(why string, errno syscall.Errno) bool {
-		closeAll(o.files)
+		closeAll(a.files)
 		g.finish(a)
 		g.send(&reply{Op: opRefused, Key: a.Key, Reason: why, Errno: int(errno)})
 		return true
 	}
 	g.mu.Lock()
-	unwanted, late := a.killed || a.termSent || g.stopping, monotonic() >= a.deadline
+	unwanted, late := a.killed || a.termSent || g.stopping, monotonic() >= a.Deadline
 	g.mu.Unlock()
 	switch {
 	case unwanted:
@@ -71,7 +73,7 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	if err := g.lock.setRecord(g.slot, a.Key); err != nil {
 		return refuse(reasonExec, unix.ENOSPC)
 	}
-	pid, pidfd, err := g.spawn(o)
+	pid, pidfd, err := g.spawn(a)
 	if err != nil {
 		errno, why := syscall.EIO, reasonExec
 		errors.As(err, &errno)
@@ -81,7 +83,7 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 		_ = g.lock.setRecord(g.slot, Key{})
 		return refuse(why, errno)
 	}
-	closeAll(o.files)
+	closeAll(a.files)
 	g.mu.Lock()
 	a.leader = pid
 	switch { // a kill request may have arrived during the fork
@@ -103,13 +105,13 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	exit.Usage, g.usage = g.usage, Usage{}
 	g.mu.Unlock()
 	exit.OutOfMemory = g.limited && oomKills(g.cgroupDir) > 0
-	if a.endedBy != bySelf || exit.OutOfMemory {
+	if a.isStopped() || exit.OutOfMemory {
 		// Runner or the kernel has ended all processes of the command. So none of them counts as left over from the leader.
 		exit.LeftOver = 0
 	}
 	_ = g.lock.setRecord(g.slot, Key{}) // clear the record even if some processes cannot be killed, because the report names these
 	g.finish(a)
-	g.send(&reply{Op: opExited, Key: a.Key, EndedBy: a.endedBy, Exit: &exit})
+	g.send(&reply{Op: opExited, Key: a.Key, Late: a.late, Exit: &exit})
 	return len(exit.Denied) == 0 && exit.Left == 0
 }
 
@@ -130,27 +132,27 @@ func (g *guardian) finish(a *attempt) {
 
 // spawn starts the leader in a session of its own. The leader dies with this thread, and so with the guardian. The result "pidfd" is -1 if
 // the kernel does not support pidfds.
-func (g *guardian) spawn(o startOrder) (pid, pidfd int, err error) {
-	path, dir, argv, env := o.request.words()
+func (g *guardian) spawn(a *attempt) (pid, pidfd int, err error) {
+	path, dir, argv, env := a.words()
 	attr := &syscall.ProcAttr{Dir: dir, Env: env,
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &pidfd, Credential: o.request.User.credential()}}
-	if err := g.applyLimits(o.request.Resources); err != nil {
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &pidfd, Credential: a.User.credential()}}
+	if err := g.applyLimits(a.Resources); err != nil {
 		return 0, -1, err
 	}
-	for _, fd := range o.files {
+	for _, fd := range a.files {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
 	fork := func() (int, error) { return forkExec(path, argv, attr) }
 	if g.cgroupDir != "" {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, g.cgroupFD
-		pid, err := forkWith(o, fork)
+		pid, err := forkWith(a, fork)
 		if err == nil || g.limited {
 			return pid, pidfd, err
 		}
 		// The cgroup may have caused the error: it was removed, or it is of a type that takes no processes.
 		attr.Sys.UseCgroupFD = false
 	}
-	pid, err = forkWith(o, fork)
+	pid, err = forkWith(a, fork)
 	return pid, pidfd, err
 }
 
@@ -199,7 +201,7 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if leader = pid == a.leader; leader {
-		if a.leave = a.leave && g.endedItself(a); !a.leave {
+		if a.Leave = a.Leave && g.endedItself(a); !a.Leave {
 			_ = signalGroup(pid, unix.SIGKILL) // safe: the kernel does not reuse the id of a group while its leader is a zombie
 		}
 	}
@@ -220,10 +222,10 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 		// SIGKILL may mean that a worker that takes over the task has killed the whole cgroup. A killed cgroup must be replaced.
 		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && exit.Signal == int(unix.SIGKILL)
 	}
-	if a.endedBy == bySelf && exit.Signal == int(unix.SIGKILL) && monotonic() >= a.deadline {
+	if !a.isStopped() && exit.Signal == int(unix.SIGKILL) && monotonic() >= a.Deadline {
 		// After the deadline, a worker that takes over the task may kill the command before this guardian does. Such a kill also counts as
 		// a kill at the deadline.
-		a.endedBy = byDeadline
+		a.late = true
 	}
 	return exit, true
 }

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,13 +12,11 @@ import (
 
 // Child is a command that a guardian starts. Its methods are safe for use by many goroutines.
 type Child struct {
-	g       *Guardian
-	command Command
-	key     Key
-	ended   chan struct{} // closed when the fields below are set
-	exit    Exit
-	err     error
-	refused *reply // says why the command was not started; nil if it was
+	g     *Guardian
+	key   Key
+	ended chan struct{} // closed when exit and err are set
+	exit  Exit
+	err   error
 }
 
 // Start asks the guardian to start a command and doesn't wait for it: Child.Wait
@@ -34,15 +31,7 @@ func (g *Guardian) Start(c Command, k Key, deadline time.Time) (*Child, error) {
 	if len(c.Argv) == 0 {
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: unix.EINVAL}
 	}
-	dir := c.Dir
-	if !filepath.IsAbs(dir) { // the guardian would resolve a relative path in its own working directory, which is /
-		here, err := os.Getwd()
-		if err != nil {
-			return nil, &DirError{Dir: ".", Err: err}
-		}
-		dir = filepath.Join(here, dir)
-	}
-	words := strings.Join(slices.Concat([]string{c.Path, dir}, c.Argv, c.Env), "\x00")
+	words := strings.Join(slices.Concat([]string{c.Path, c.Dir}, c.Argv, c.Env), "\x00")
 	if strings.Count(words, "\x00") != 1+len(c.Argv)+len(c.Env) { // a part of the command contains NUL
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: unix.EINVAL}
 	}
@@ -54,7 +43,7 @@ func (g *Guardian) Start(c Command, k Key, deadline time.Time) (*Child, error) {
 		return nil, err
 	}
 	defer null.Close()
-	child := &Child{g: g, command: c, key: k, ended: make(chan struct{})}
+	child := &Child{g: g, key: k, ended: make(chan struct{})}
 	if err := g.addChild(child); err != nil {
 		return nil, err
 	}
@@ -110,14 +99,5 @@ func (c *Child) Ended() <-chan struct{} { return c.ended }
 // Start, or ErrRefused: the command was certainly not started.
 func (c *Child) Wait() (Exit, error) {
 	<-c.ended
-	switch r := c.refused; {
-	case r == nil:
-		return c.exit, c.err
-	case r.Reason == reasonExec:
-		return Exit{}, c.command.explain(&os.PathError{Op: "fork/exec", Path: c.command.Path, Err: unix.Errno(r.Errno)})
-	case r.Errno != 0:
-		return Exit{}, &ResourceError{r.Reason, unix.Errno(r.Errno)}
-	default:
-		return Exit{}, fmt.Errorf("%w: %s", ErrRefused, r.Reason)
-	}
+	return c.exit, c.err
 }

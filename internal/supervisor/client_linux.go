@@ -202,24 +202,23 @@ func (g *Guardian) handle(r reply) bool {
 	switch {
 	case r.Op == opPong:
 		g.lastPong.Store(r.N)
+		return true
 	case c == nil || c.key != r.Key:
 		return false
 	case r.Op == opRefused:
-		g.served = true
-		c.refused = &r
-		g.endChild()
+		c.err = r.failure()
 	case r.Op == opExited && r.Exit != nil:
-		g.served = true
 		g.retired = len(r.Exit.Denied) > 0 || r.Exit.Left > 0
 		g.gone = g.retired
 		c.exit = *r.Exit
-		if r.EndedBy == byDeadline {
+		if r.Late {
 			c.err = ErrDeadline
 		}
-		g.endChild()
 	default:
 		return false
 	}
+	g.served = true
+	g.endChild()
 	return true
 }
 

@@ -3,9 +3,11 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -161,7 +163,7 @@ const (
 
 	opHello   = "hello"   // the first message of a guardian; field: version
 	opRefused = "refused" // reports that the command was not started; fields: key, reason, errno
-	opExited  = "exited"  // reports the end of an attempt; fields: key, exit (with the processes that remain), endedBy
+	opExited  = "exited"  // reports the end of an attempt; fields: key, exit (with the processes that remain), late
 	opPong    = "pong"    // answers an opRenew message with the same number; field: n
 )
 
@@ -191,9 +193,21 @@ type reply struct {
 	Version string
 	Reason  string // why the command was not started
 	Errno   int    // error number of a failed exec
-	EndedBy string // what ended the command: self, kill or deadline
+	Late    bool   // whether the command was killed because its deadline had passed
 	N       int64
 	Exit    *Exit
+}
+
+// failure returns the error of a command that was not started.
+func (r *reply) failure() error {
+	switch errno := syscall.Errno(r.Errno); {
+	case r.Reason == reasonExec:
+		return &os.PathError{Op: "fork/exec", Err: errno}
+	case errno != 0:
+		return &ResourceError{r.Reason, errno}
+	default:
+		return fmt.Errorf("%w: %s", ErrRefused, r.Reason)
+	}
 }
 
 const (
@@ -206,8 +220,4 @@ const (
 	reasonIONice = "ionice"
 	reasonMemory = "memory"
 	reasonCPU    = "cpu"
-
-	bySelf     = "self"
-	byKill     = "kill"
-	byDeadline = "deadline"
 )

@@ -67,12 +67,12 @@ func Guard(version string) bool {
 	// A guardian does not use the path of the lock.
 	lock := &Lock{file: os.NewFile(lockFD, "lock"), path: "lock"}
 	slot, bad := strconv.Atoi(os.Args[3])
-	startEvent, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_SEMAPHORE)
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_SEMAPHORE)
 	if err != nil || bad != nil {
 		return true
 	}
 	g := newGuardian(os.Args[2], slot, lock, socketFD)
-	g.startEvent = startEvent
+	g.wake = wake
 	g.makeCgroup()
 	g.send(&reply{Op: opHello, Version: version})
 	go func() {
@@ -88,15 +88,6 @@ func Guard(version string) bool {
 	return true
 }
 
-// setCloseOnExec sets all descriptors above 2 to close on exec. Go does so for the files that it opens. But a command
-// would inherit descriptors that this process inherited or received from other code.
-func setCloseOnExec() {
-	// With this flag, close_range fails before Linux 5.11. It also fails if a filter denies the call.
-	if unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) != nil {
-		setListedCloseOnExec()
-	}
-}
-
 // guardian is the state of a guardian process.
 type guardian struct {
 	worker       string
@@ -105,10 +96,9 @@ type guardian struct {
 	socket       int
 	cgroupDir    string // directory of the guardian's cgroup; empty if there is none
 	cgroupFD     int
-	cgroupKilled bool            // whether the cgroup was killed; guarded by mu
-	limited      bool            // whether memory or CPU limits were set on the cgroup
-	starts       chan startOrder // requests to start a command; closed when the guardian shuts down
-	startEvent   int             // eventfd for the thread that starts commands, which polls descriptors and cannot poll a channel
+	cgroupKilled bool // whether the cgroup was killed; guarded by mu
+	limited      bool // whether memory or CPU limits were set on the cgroup
+	wake         int  // eventfd that wakes the thread that starts commands: for each start, and for the shutdown
 
 	sending sync.Mutex
 
@@ -120,28 +110,23 @@ type guardian struct {
 	left     bool  // whether the command was allowed to leave processes behind; if so, the guardian exits without killing them
 }
 
-// startOrder is a request to start a command, with the descriptors of the command.
-type startOrder struct {
-	attempt *attempt
-	request request
-	files   []int
-}
-
 // attempt is one command and all processes that it starts.
 type attempt struct {
-	Key
-	deadline int64         // CLOCK_MONOTONIC, in nanoseconds
-	endedBy  string        // what ended the command: self, kill or deadline
-	leave    bool          // whether left-over processes may live on after the command has ended by itself
+	request                // how it was started; a renewal moves Deadline
+	files    []int         // descriptors 0, 1 and 2 of the command
 	killed   bool          // whether KILL was sent, or must be sent after the start
 	termSent bool          // whether TERM was sent, or must be sent after the start
+	late     bool          // whether it was killed because its deadline had passed
 	leader   int           // pid of the leader; 0 before the start
 	ended    bool          // whether the leader has ended
 	over     chan struct{} // closed when the attempt is over
 }
 
+// isStopped reports whether a signal was sent to end the command.
+func (a *attempt) isStopped() bool { return a.killed || a.termSent || a.late }
+
 func newGuardian(worker string, slot int, lock *Lock, socket int) *guardian {
-	g := &guardian{worker: worker, slot: slot, lock: lock, socket: socket, starts: make(chan startOrder, 1), startEvent: -1}
+	g := &guardian{worker: worker, slot: slot, lock: lock, socket: socket, wake: -1}
 	g.timer = time.AfterFunc(math.MaxInt64, g.expire)
 	return g
 }
@@ -233,28 +218,26 @@ func (g *guardian) accept(r request, files []int) bool {
 	if g.attempt != nil || len(files) != 3 || r.Args < 1 || bytes.Count(r.Words, []byte{0}) < 1+r.Args {
 		return false
 	}
-	a := &attempt{Key: r.Key, deadline: r.Deadline, endedBy: bySelf, leave: r.Leave, over: make(chan struct{})}
-	g.attempt = a
+	g.attempt = &attempt{request: r, files: files, over: make(chan struct{})}
 	g.setTimer()
-	g.starts <- startOrder{a, r, files}
-	g.notifyStart()
+	g.wakeUp()
 	return true
 }
 
-// notifyStart wakes the thread that starts commands.
-func (g *guardian) notifyStart() {
-	_, _ = unix.Write(g.startEvent, binary.NativeEndian.AppendUint64(nil, 1))
+// wakeUp lets the thread that starts commands look for an attempt. That thread polls a descriptor, because it cannot poll a channel.
+func (g *guardian) wakeUp() {
+	_, _ = unix.Write(g.wake, binary.NativeEndian.AppendUint64(nil, 1))
 }
 
 // setTimer makes the timer fire at the deadline of the attempt. The caller holds
 // the mutex.
-func (g *guardian) setTimer() { g.timer.Reset(time.Duration(g.attempt.deadline - monotonic())) }
+func (g *guardian) setTimer() { g.timer.Reset(time.Duration(g.attempt.Deadline - monotonic())) }
 
 func (g *guardian) renew(k Key, deadline int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if a := g.attempt; a != nil && a.Key == k && !a.ended {
-		a.deadline = deadline
+		a.Deadline = deadline
 		g.setTimer()
 	}
 }
@@ -268,11 +251,11 @@ func (g *guardian) expire() {
 		return
 	}
 	// The timer has fired too early: it was set for an earlier attempt, or the worker has renewed the lease since.
-	if monotonic() < a.deadline {
+	if monotonic() < a.Deadline {
 		g.setTimer()
 		return
 	}
-	a.endedBy, a.killed = byDeadline, true
+	a.late, a.killed = true, true
 	g.killAll()
 }
 
@@ -283,9 +266,6 @@ func (g *guardian) kill(r request) {
 	a := g.attempt
 	if a == nil || a.Key != r.Key || a.ended {
 		return
-	}
-	if a.endedBy == bySelf {
-		a.endedBy = byKill
 	}
 	if r.Signal == int(unix.SIGKILL) {
 		a.killed = true
@@ -314,8 +294,7 @@ func (g *guardian) stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stopping = true
-	close(g.starts)
-	g.notifyStart()
+	g.wakeUp()
 	g.killAll()
 }
 

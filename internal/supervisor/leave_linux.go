@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +20,7 @@ const exitedItself = 1
 // end it, and its deadline has not passed. After the deadline another worker may kill the processes of the attempt in any order. Then the
 // leader may exit only because one of its children was killed, so endedItself returns false. The caller holds the mutex.
 func (g *guardian) endedItself(a *attempt) bool {
-	if a.endedBy != bySelf || g.stopping || monotonic() >= a.deadline {
+	if a.isStopped() || g.stopping || monotonic() >= a.Deadline {
 		return false
 	}
 	var info unix.Siginfo
@@ -33,7 +32,7 @@ func (g *guardian) endedItself(a *attempt) bool {
 // then ends without killing them, and they become children of the worker or of the init process.
 func (g *guardian) leaveRemaining(a *attempt) int {
 	g.mu.Lock()
-	if !a.leave || g.stopping {
+	if !a.Leave || g.stopping {
 		g.mu.Unlock()
 		return 0
 	}
@@ -63,16 +62,9 @@ func emptyCgroup(dir string) {
 	own := filepath.Join(ownCgroup(), "cgroup.procs")
 	for began := monotonic(); monotonic()-began < int64(leaveTimeout); { // repeat the walk, because a process may fork during it
 		moved := false
-		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || !entry.IsDir() {
-				return nil
-			}
-			text, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
-			for _, pid := range numbersIn(text) {
-				moved = os.WriteFile(own, []byte(strconv.Itoa(pid)), 0) == nil || moved
-			}
-			return nil
-		})
+		for _, pid := range membersOf(dir) {
+			moved = os.WriteFile(own, []byte(strconv.Itoa(pid)), 0) == nil || moved
+		}
 		if !moved {
 			return
 		}

@@ -63,7 +63,7 @@ func messages(f *testing.F) {
 		&request{Op: "none"},
 		&reply{Op: opHello, Version: "x"},
 		&reply{Op: opRefused, Key: Key{1, 2}, Reason: reasonExec, Errno: 2},
-		&reply{Op: opExited, Key: Key{1, 2}, EndedBy: byDeadline, Exit: &Exit{Signal: 9}},
+		&reply{Op: opExited, Key: Key{1, 2}, Late: true, Exit: &Exit{Signal: 9}},
 		&reply{Op: opExited, Key: Key{1, 2}},
 		&reply{Op: opPong, N: 1 << 62},
 	} {
@@ -121,9 +121,8 @@ func FuzzRequests(f *testing.F) {
 		defer g.mu.Unlock()
 		g.timer.Stop()
 		if g.attempt != nil {
-			o := <-g.starts
-			o.request.words() // must not panic
-			closeAll(o.files)
+			g.attempt.words() // must not panic
+			closeAll(g.attempt.files)
 		}
 	})
 }

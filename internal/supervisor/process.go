@@ -33,8 +33,7 @@ type Process struct {
 // of the calling process to close on exec. The caller must call Wait, or the process remains a zombie.
 //
 // Start returns the error of the system, in which errors.Is finds ENOENT, EACCES, ENOEXEC and so on (on Windows
-// fs.ErrNotExist and fs.ErrPermission). A *DirError means that the directory Dir caused the error. OutOfResources reports whether the
-// machine lacks resources.
+// fs.ErrNotExist and fs.ErrPermission).
 func Start(c Command) (*Process, error) {
 	if len(c.Argv) == 0 {
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: syscall.EINVAL}
@@ -52,7 +51,7 @@ func Start(c Command) (*Process, error) {
 	if err == nil {
 		p.leave = c.LeaveChildren
 	}
-	return p, c.explain(err)
+	return p, err
 }
 
 // Pid returns the process id of the leader. On Unix it is also the id of its process group and session.

@@ -38,20 +38,20 @@ func (u *User) credential() *syscall.Credential {
 }
 
 // forkWith forks a command with its niceness and its disk priority.
-func forkWith(o startOrder, fork func() (int, error)) (pid int, err error) {
-	if o.request.Nice == 0 && o.request.IOPriority == 0 {
+func forkWith(a *attempt, fork func() (int, error)) (pid int, err error) {
+	if a.Nice == 0 && a.IOPriority == 0 {
 		return fork()
 	}
 	forked := make(chan struct{})
 	go func() {
 		runtime.LockOSThread() // the thread ends with this goroutine, because nothing unlocks it
-		if err = setPriorities(o.request.Resources); err == nil {
+		if err = setPriorities(a.Resources); err == nil {
 			pid, err = fork()
 		}
 		running := err == nil
 		close(forked)
 		if running {
-			<-o.attempt.over // keep this thread: when it ends, the kernel kills the command (Pdeathsig)
+			<-a.over // keep this thread: when it ends, the kernel kills the command (Pdeathsig)
 		}
 	}()
 	<-forked
@@ -77,26 +77,37 @@ func setPriorities(r Resources) error {
 // cpuPeriod is the time over which the kernel measures the CPU time of a cgroup, in microseconds.
 const cpuPeriod = 100_000
 
-// applyLimits sets the limits of the cgroup of the guardian. Swap counts as memory. If the memory limit is exceeded, the kernel kills all
-// processes of the cgroup.
-func (g *guardian) applyLimits(r Resources) error {
-	if r.Memory == 0 && r.CPU == 0 {
-		return nil
-	}
-	g.limited = true
-	set := func(name, value string) error { return writeCgroup(g.cgroupDir, name, value) }
+// swapFile doesn't exist if the kernel doesn't count swap.
+const swapFile = "memory.swap.max"
+
+// cgroupLimit is a limit that a file of a cgroup sets. Its controller has the
+// name of the resource.
+type cgroupLimit struct {
+	resource, file, value string
+}
+
+// cgroupLimits lists the limits that a command needs. Swap counts as memory, and
+// past the limit the kernel kills all processes of the cgroup.
+func (r Resources) cgroupLimits() (list []cgroupLimit) {
 	if r.Memory > 0 {
-		swap := set("memory.swap.max", "0")
-		if errors.Is(swap, fs.ErrNotExist) { // the file does not exist if the kernel does not count swap
-			swap = nil
-		}
-		if err := errors.Join(set("memory.max", strconv.FormatInt(r.Memory, 10)), set("memory.oom.group", "1"), swap); err != nil {
-			return &ResourceError{reasonMemory, err}
-		}
+		list = append(list,
+			cgroupLimit{reasonMemory, "memory.max", strconv.FormatInt(r.Memory, 10)},
+			cgroupLimit{reasonMemory, "memory.oom.group", "1"},
+			cgroupLimit{reasonMemory, swapFile, "0"})
 	}
 	if r.CPU > 0 {
-		if err := set("cpu.max", fmt.Sprintf("%d %d", r.CPU*(cpuPeriod/100), cpuPeriod)); err != nil {
-			return &ResourceError{reasonCPU, err}
+		list = append(list, cgroupLimit{reasonCPU, "cpu.max", fmt.Sprintf("%d %d", r.CPU*(cpuPeriod/100), cpuPeriod)})
+	}
+	return list
+}
+
+// applyLimits sets the limits of the guardian's cgroup.
+func (g *guardian) applyLimits(r Resources) error {
+	for _, limit := range r.cgroupLimits() {
+		g.limited = true
+		err := writeCgroup(g.cgroupDir, limit.file, limit.value)
+		if err != nil && (g.cgroupDir == "" || limit.file != swapFile || !errors.Is(err, fs.ErrNotExist)) {
+			return &ResourceError{limit.resource, err}
 		}
 	}
 	return nil
@@ -133,25 +144,20 @@ var preparing sync.Mutex
 // prepareLimits enables the controllers that the limits in r need, so that the cgroups of the guardians can use them. A cgroup with
 // processes cannot have controllers for the cgroups below it. So this process and its children move to a new cgroup below their own.
 func (l *Lock) prepareLimits(r Resources) error {
-	if r.Memory == 0 && r.CPU == 0 {
+	limits := r.cgroupLimits()
+	if len(limits) == 0 {
 		return nil
 	}
 	preparing.Lock()
 	defer preparing.Unlock()
 	prefix := l.cgroupPrefix()
-	for _, c := range []struct {
-		name string
-		need bool
-	}{{reasonMemory, r.Memory > 0}, {reasonCPU, r.CPU > 0}} {
-		if !c.need {
-			continue
-		}
+	for _, limit := range limits {
 		err := errors.New("this worker has no control group (cgroup v2)")
 		if prefix != "" {
-			err = enableController(filepath.Dir(prefix), prefix+"worker", c.name)
+			err = enableController(filepath.Dir(prefix), prefix+"worker", limit.resource)
 		}
 		if err != nil {
-			return &ResourceError{c.name, err}
+			return &ResourceError{limit.resource, err}
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ type Command struct {
 	Path string   // file to execute, without a lookup in PATH and without a shell; a relative path is relative to Dir
 	Argv []string // program name and arguments, passed byte for byte (Windows: quoted into one line)
 	Env  []string // whole environment; nil means empty
-	Dir  string   // working directory; default: the working directory of the caller
+	Dir  string   // absolute path of the working directory; default: the caller's own, or / under a guardian
 
 	// Stdin, Stdout and Stderr are the descriptors 0, 1 and 2. A nil file is the null device. The caller closes these files. Start sets
 	// pipes to blocking mode.
@@ -112,50 +112,8 @@ func (c *Command) files() (files []*os.File, null *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	files = []*os.File{c.Stdin, c.Stdout, c.Stderr}
-	for i, f := range files {
-		files[i] = cmp.Or(f, null)
-		// Fd returns this value for a closed file. The child would start without this descriptor, and the first file
-		// that the child opens would take its place.
-		if files[i].Fd() == ^uintptr(0) {
-			return nil, nil, errors.Join(&os.PathError{Op: "start", Path: f.Name(), Err: os.ErrClosed}, null.Close())
-		}
-	}
-	return files, null, nil
+	return []*os.File{cmp.Or(c.Stdin, null), cmp.Or(c.Stdout, null), cmp.Or(c.Stderr, null)}, null, nil
 }
-
-// explain returns a DirError if Dir caused the error. It checks the directory itself, because the child reports only an
-// error number and not the call that failed.
-func (c *Command) explain(err error) error {
-	if err != nil && c.Dir != "" && !OutOfResources(err) {
-		if err := checkDir(c.Dir); err != nil {
-			return &DirError{Dir: c.Dir, Err: err}
-		}
-	}
-	return err
-}
-
-// checkDir returns the reason why a process could not enter dir, or nil if it could.
-func checkDir(dir string) error {
-	info, err := os.Stat(dir + string(os.PathSeparator) + ".") // because of the dot, Stat needs search permission, as chdir does
-	var failed *os.PathError
-	switch {
-	case errors.As(err, &failed):
-		return failed.Err
-	case err == nil && !info.IsDir():
-		return syscall.ENOTDIR
-	}
-	return err
-}
-
-// DirError means that the process could not enter its working directory.
-type DirError struct {
-	Dir string
-	Err error
-}
-
-func (e *DirError) Error() string { return "enter directory " + e.Dir + ": " + e.Err.Error() }
-func (e *DirError) Unwrap() error { return e.Err }
 
 // OutOfResources reports whether Start failed because the machine lacks a process, memory or a descriptor. The same
 // command may start successfully a little later.

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"example.com/runner/db"
@@ -106,11 +105,12 @@ func (c *Command) Run() (json.RawMessage, error) {
 	}
 	// Check the filesystems before the start. A filesystem that does not answer would block the start, and nobody can kill the command
 	// during the start.
+	if err := answers(c.Stop, path); err != nil {
+		return nil, startError(cannotExecute, "%s: %v", path, err)
+	}
 	dir := c.directory()
-	for _, file := range []string{path, dir} {
-		if err := answers(c.Stop, file); err != nil {
-			return nil, startError(cannotExecute, "%s: %v", file, err)
-		}
+	if err := checkDir(c.Stop, dir); err != nil {
+		return nil, startError(cannotExecute, "cannot enter directory %s: %v", dir, humanize.Reason(err))
 	}
 	remove, err := c.writeUpstream()
 	defer remove()
@@ -125,7 +125,7 @@ func (c *Command) Run() (json.RawMessage, error) {
 	c.ChildrenKilled, c.ChildrenLeft, c.Usage = exit.LeftOver, exit.Left, jobs.Usage(exit.Usage)
 	c.Guardians.release(c.Task.ID, child, exit)
 	if err != nil {
-		return nil, c.notStarted(err, path, argv, environ)
+		return nil, c.notStarted(err, path)
 	}
 	return c.outcome(exit)
 }
@@ -164,22 +164,19 @@ func (c *Command) start(path, dir string, argv, environ []string, resources supe
 	child, err := c.Guardians.start(supervisor.Command{Path: path, Argv: argv, Env: environ, Dir: dir, Stdin: stdin,
 		Stdout: stdout, Stderr: stderr, LeaveChildren: c.Task.LeaveChildren, Resources: resources}, c.key(), c.Deadline())
 	if err != nil {
-		return nil, c.notStarted(err, path, argv, environ)
+		return nil, c.notStarted(err, path)
 	}
 	return child, nil
 }
 
 // notStarted returns the error of an attempt whose command could not be started, or was lost.
-func (c *Command) notStarted(err error, path string, argv, environ []string) error {
-	var dir *supervisor.DirError
+func (c *Command) notStarted(err error, path string) error {
 	var resource *supervisor.ResourceError
 	switch {
 	case IsLoss(err):
 		return err
 	case supervisor.OutOfResources(err), errors.Is(err, supervisor.ErrRefused):
 		return &NotStartedError{err}
-	case errors.As(err, &dir):
-		return startError(cannotExecute, "cannot enter directory %s: %v", dir.Dir, humanize.Reason(dir.Err))
 	case errors.As(err, &resource):
 		return c.resourceError(resource)
 	}
@@ -191,29 +188,9 @@ func (c *Command) notStarted(err error, path string, argv, environ []string) err
 		return startError(notFoundCode, "%s: not found", path)
 	case errors.Is(err, fs.ErrPermission) && c.account != nil:
 		return startError(cannotExecute, "user %s cannot execute %s or enter the directory %s", c.account.name, path, c.Task.Cwd)
-	case errors.Is(err, syscall.E2BIG):
-		return startError(cannotExecute, "cannot execute %s: %s", path, tooLong(argv, environ))
 	default:
 		return startError(cannotExecute, "cannot execute %s: %v", path, humanize.Reason(err))
 	}
-}
-
-// tooLong describes the part of a command that is longer than the system accepts.
-func tooLong(argv, environ []string) string {
-	const longest = 128<<10 - 1 // limit of Linux, in bytes, for one argument or variable
-	total := 0
-	for i, word := range argv {
-		if total += len(word) + 1; len(word) > longest {
-			return fmt.Sprintf("args: argument %d has %d bytes; at most %d", i+1, len(word), longest)
-		}
-	}
-	for _, variable := range environ {
-		if total += len(variable) + 1; len(variable) > longest {
-			name, _, _ := strings.Cut(variable, "=")
-			return fmt.Sprintf("env or env_file: the variable %s has %d bytes; at most %d", name, len(variable), longest)
-		}
-	}
-	return fmt.Sprintf("args and environment have %d bytes, more than the system takes", total)
 }
 
 // path returns the path of the file to execute. It is the path stored in the task, or the result of a search for the name in the worker's

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// directory returns the directory in which the command runs; empty for the
+// directory returns the directory in which the command runs: by default the
 // worker's own, which may have been removed since the worker started.
 //
 // A hook must run even then: it's what tells people that something is wrong. So
@@ -15,17 +15,13 @@ func (c *Command) directory() string {
 	if c.Task.Cwd != "" {
 		return c.Task.Cwd
 	}
-	if _, err := os.Getwd(); err == nil {
-		return ""
+	if dir, err := os.Getwd(); err == nil {
+		return dir
 	}
-	if info, err := os.Stat(c.Worker.Dir); err == nil && info.IsDir() {
-		return c.Worker.Dir
+	gone := cmp.Or(c.Worker.Dir, "unknown")
+	if _, err := os.Stat(gone); err == nil || c.Task.Event == "" {
+		return gone
 	}
-	if c.Task.Event == "" {
-		return c.Worker.Dir
-	}
-	c.dirGone.Do(func() {
-		c.Log.Warn("the directory of the worker is gone; hooks run in /", "dir", cmp.Or(c.Worker.Dir, "unknown"))
-	})
+	c.dirGone.Do(func() { c.Log.Warn("the directory of the worker is gone; hooks run in /", "dir", gone) })
 	return "/"
 }

@@ -83,6 +83,13 @@ func readTaskFile(ctx context.Context, path string, limit int) ([]byte, error) {
 	})
 }
 
+// checkDir returns why a command can't enter a directory, or nil if it can. The
+// dot makes stat need search permission, as chdir does.
+func checkDir(ctx context.Context, dir string) error {
+	_, err := touchFile(ctx, func(context.Context) (fs.FileInfo, error) { return os.Stat(dir + "/.") })
+	return err
+}
+
 // answers checks whether the filesystem of a file answers. A missing file is no
 // error here, because the caller detects it when it uses the file.
 func answers(ctx context.Context, path string) error {
