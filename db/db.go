@@ -145,7 +145,8 @@ func (d *DB) Watch(ctx context.Context, every time.Duration, notify func(wakeups
 		return jobs.ErrClosed
 	}
 
-	return d.engine.Watch(ctx, every, notify)
+	d.engine.Watch(ctx, every, notify)
+	return nil
 }
 
 // Replaced returns an error of kind ErrReplaced if somebody has removed, replaced or emptied the files of the database. While Close

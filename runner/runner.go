@@ -85,16 +85,16 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 	}
 	r := &Runner{store: store, options: options, log: options.Log, handlers: map[string]jobs.Handler{}, closing: make(chan struct{}),
 		user: sync.OnceValue(userName)}
-	r.notifier = notify.New(func(ctx context.Context, brief bool, changed func(forWorkers bool)) error {
+	r.notifier = notify.New(func(ctx context.Context, brief bool, changed func(forWorkers bool)) {
 		if options.Alone {
-			return nil
+			return
 		}
 		every := time.Duration(0)
 		if brief {
 			// Check the file at intervals instead of with inotify, because the kernel needs up to 20 ms to end a watch with inotify.
 			every = 20 * time.Millisecond
 		}
-		return store.Watch(ctx, every, changed)
+		_ = store.Watch(ctx, every, changed) // an error only after Close
 	}, store.WatchSlowly)
 	return r, nil
 }

@@ -79,12 +79,8 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, one *access.OneTask)
 		return err
 	}
 	r.notifier.SetBrief(untilEmpty)
-	r.mu.Lock()
-	r.abort = func() {
-		abort()
-		e.Abort() // the engine stops the attempts even while its loop waits for the write lock
-	}
-	r.mu.Unlock()
+	// The engine stops the attempts even while its loop waits for the write lock.
+	defer context.AfterFunc(aborted, e.Abort)()
 	if one == nil {
 		return e.Run(ctx, aborted.Done())
 	}

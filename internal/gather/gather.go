@@ -5,7 +5,6 @@ package gather
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 )
@@ -17,24 +16,19 @@ const joinWait = time.Second
 // Group is a set of members that want to call a function together. The caller first makes a Seat for each member. Each member then calls
 // Join, or only Arrive if it does not take part.
 type Group struct {
-	seats int
+	seats []*Seat
 
-	mu      sync.Mutex
-	absent  int           // number of members that have called neither Join nor Arrive
-	waiting []entry       // members that have joined and are in no call yet
-	all     chan struct{} // closed when every member has called Join or Arrive
-}
-
-type entry struct {
-	place int
-	value any
+	mu     sync.Mutex
+	absent int           // number of members that have called neither Join nor Arrive
+	calls  bool          // whether a member that has joined waits to call the function
+	all    chan struct{} // closed when every member has called Join or Arrive
 }
 
 // Seat is the place of one member in a group. The member uses its Seat to call Join or Arrive.
 type Seat struct {
 	group *Group
-	place int
 	once  sync.Once
+	value any // of a member that has joined and is in no call yet; otherwise nil
 }
 
 // NewGroup returns a group without members.
@@ -42,8 +36,8 @@ func NewGroup() *Group { return &Group{all: make(chan struct{})} }
 
 // NewSeat adds a member to the group.
 func (g *Group) NewSeat() *Seat {
-	s := &Seat{group: g, place: g.seats}
-	g.seats++
+	s := &Seat{group: g}
+	g.seats = append(g.seats, s)
 	g.absent++
 	return s
 }
@@ -61,24 +55,25 @@ func (s *Seat) Arrive() {
 
 type seatKey struct{}
 
-// The function With returns a context that contains a seat.
+// With returns a context that contains a seat.
 func With(ctx context.Context, s *Seat) context.Context { return context.WithValue(ctx, seatKey{}, s) }
 
-// Join adds a value to the group of the seat in ctx. The first member that joins
-// waits until all members have arrived, but at most for joinWait. It gets the
-// values of all members that have joined, in the order of their seats, for one
-// call of the function. The other members get nil at once. A member that joins
-// later is the first member of a further call. Without a seat in ctx, Join returns
-// only this value.
-func Join(ctx context.Context, value any) []any {
+// Join adds a value, which isn't nil, to the group of the seat in ctx. The first
+// member that joins waits until all members have arrived, but at most for
+// joinWait. It gets the values of all members that have joined, in the order of
+// their seats, for one call of the function. The other members get nil at once. A
+// member that joins later is the first member of a further call. Without a seat
+// in ctx, Join returns only this value.
+func Join(ctx context.Context, value any) (values []any) {
 	s, _ := ctx.Value(seatKey{}).(*Seat)
 	if s == nil {
-		s = NewGroup().NewSeat()
+		return []any{value}
 	}
 	g := s.group
 	g.mu.Lock()
-	g.waiting = append(g.waiting, entry{s.place, value})
-	first := len(g.waiting) == 1
+	s.value = value
+	first := !g.calls
+	g.calls = true
 	g.mu.Unlock()
 	s.Arrive()
 	if !first {
@@ -90,12 +85,13 @@ func Join(ctx context.Context, value any) []any {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	slices.SortFunc(g.waiting, func(a, b entry) int { return a.place - b.place })
-	values := make([]any, len(g.waiting))
-	for i, e := range g.waiting {
-		values[i] = e.value
+	g.calls = false
+	for _, seat := range g.seats {
+		if seat.value != nil {
+			values = append(values, seat.value)
+			seat.value = nil
+		}
 	}
-	g.waiting = nil
 	return values
 }
 

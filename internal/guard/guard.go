@@ -52,7 +52,7 @@ func Recovered(v any) *Panic {
 	if p, ok := v.(*Panic); ok {
 		return p // the panic of a batch function, which ends several attempts
 	}
-	p := &Panic{Msg: fmt.Sprintf("panic: a %T", v), Stack: fromPanic(debug.Stack())}
+	p := &Panic{Msg: fmt.Sprintf("panic: a %T", v), Stack: fromPanic(string(debug.Stack()))}
 	var text string
 	if Call(func() { text = fmt.Sprint("panic: ", v) }) == nil { // v may have a method String or Error
 		p.Msg = text
@@ -61,20 +61,12 @@ func Recovered(v any) *Panic {
 }
 
 // fromPanic cuts the frames of recover and of the panic itself off a stack.
-func fromPanic(stack []byte) string {
-	text := string(stack)
-	at := strings.Index(text, "\npanic(")
-	if at < 0 {
-		return text
+func fromPanic(stack string) string {
+	if _, rest, found := strings.Cut(stack, "\npanic("); found {
+		_, rest, _ = strings.Cut(rest, "\n")  // its line
+		_, stack, _ = strings.Cut(rest, "\n") // and that of its source
 	}
-	for range 3 { // the line break before panic, its line and that of its source
-		_, rest, found := strings.Cut(text[at:], "\n")
-		if !found {
-			return text
-		}
-		at = len(text) - len(rest)
-	}
-	return text[at:]
+	return stack
 }
 
 // Error calls f, which reads the error err of code that "who" names. If a

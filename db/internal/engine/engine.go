@@ -116,7 +116,7 @@ type Shared interface {
 	//
 	// If every is not 0, the watch of a file checks for commits at this interval. Such a watch starts and ends faster, and its cost does
 	// not depend on the number of commits.
-	Watch(ctx context.Context, every time.Duration, notify func(wakeups bool)) error
+	Watch(ctx context.Context, every time.Duration, notify func(wakeups bool))
 	// WatchSlowly sets the pace of the watches that Watch has started with the interval 0. If slowly is true, they look for commits at most
 	// every 20 ms. If it is false, they find commits as soon as they can.
 	WatchSlowly(slowly bool)

@@ -107,7 +107,7 @@ const listenPause = time.Second
 // Watch implements engine.Shared. It listens for the notifications that other processes, and programs that use plain SQL, send for their
 // commits. It ignores its second parameter, the interval between two checks for commits. It needs no interval, because each process of
 // runner waits for the time notifyEvery between two notifications.
-func (d *Server) Watch(ctx context.Context, _ time.Duration, notify func(wakeups bool)) error {
+func (d *Server) Watch(ctx context.Context, _ time.Duration, notify func(wakeups bool)) {
 	ctx, cancel := context.WithCancel(ctx)
 	d.watches.Go(func() {
 		defer cancel()
@@ -130,7 +130,6 @@ func (d *Server) Watch(ctx context.Context, _ time.Duration, notify func(wakeups
 			}
 		}
 	})
-	return nil
 }
 
 // WatchSlowly does nothing. A watch needs no slow pace, because each process of runner waits for the time notifyEvery between two

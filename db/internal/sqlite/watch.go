@@ -38,11 +38,8 @@ const dataVersion = `PRAGMA data_version`
 // Watch implements engine.Shared. The parameter "every" is the time between two checks. If it is not 0, the watch does not use inotify. If
 // it is 0, the watch uses inotify, and the process can take up to 20 ms longer to end, because the kernel needs this time to close the
 // inotify descriptor.
-func (d *File) Watch(ctx context.Context, every time.Duration, notify func(wakeups bool)) error {
+func (d *File) Watch(ctx context.Context, every time.Duration, notify func(wakeups bool)) {
 	w := &watch{db: d, notify: func(bool) {}, every: every}
-	if err := w.connect(ctx); err != nil {
-		return d.Explain(err)
-	}
 	events, stop := (<-chan struct{})(nil), func() {}
 	if every == 0 {
 		w.every, w.paceChanged = checkEvery, d.paceChanged
@@ -55,7 +52,6 @@ func (d *File) Watch(ctx context.Context, every time.Duration, notify func(wakeu
 		defer stop()
 		w.run(ctx, events, d.quit)
 	})
-	return nil
 }
 
 // slowPace is the shortest time between two checks after the call WatchSlowly(true).
@@ -142,7 +138,7 @@ func (w *watch) check() bool {
 	var now int64
 	err := error(nil)
 	if w.conn == nil {
-		err = w.connect(context.Background())
+		err = w.connect()
 	}
 	if err == nil {
 		err = w.conn.QueryRowx(dataVersion).Scan(&now)
@@ -159,16 +155,13 @@ func (w *watch) check() bool {
 
 // connect opens the watch's connection, but not on replaced files: SQLite would
 // remove the log of an empty file.
-func (w *watch) connect(ctx context.Context) (err error) {
+func (w *watch) connect() (err error) {
 	if err := w.db.Replaced(); err != nil {
 		return err
 	}
 	w.conn, err = Connect(w.db.path, "rw", "busy_timeout(5000)", "query_only(1)")
 	if err == nil {
-		err = w.conn.PingContext(ctx)
-	}
-	if err != nil {
-		w.disconnect()
+		err = w.conn.Ping()
 	}
 	return err
 }

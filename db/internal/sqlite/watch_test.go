@@ -1,8 +1,9 @@
 package sqlite
 
 import (
-	"context"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,23 +52,19 @@ func TestWatchFindsACommitThatComesAfterItsEvent(t *testing.T) {
 	})
 }
 
-func TestWatchKeepsNoConnectionAfterACancelledStart(t *testing.T) {
+func TestWatchKeepsNoConnectionThatReadsNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
-	writer, err := Connect(path, "rwc")
-	if err != nil {
+	if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	defer writer.Close()
-	writer.MustExec("CREATE TABLE t (n)")
-
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
 	file, err := statFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watch{db: &File{path: path, id: file.id}}
-	if err := w.connect(ctx); err == nil || w.conn != nil {
-		t.Errorf("got error %v, connection %v; want an error and no connection", err, w.conn)
+	notices := 0
+	w := &watch{db: &File{path: path, id: file.id}, notify: func(bool) { notices++ }}
+
+	if w.check(); notices != 1 || w.conn != nil {
+		t.Errorf("got %d notices, connection %v; want 1 notice and no connection", notices, w.conn)
 	}
 }

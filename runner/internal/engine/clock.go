@@ -29,29 +29,15 @@ const (
 type clock struct {
 	mu      sync.Mutex // held from a comparison of the clocks until the resulting pause, if any, is stored
 	began   time.Time
-	booted  time.Duration // result of supervisor.SinceBoot at the time in the field "began"
-	wall    time.Time     // wall clock at the last comparison
-	steady  time.Duration // time from the field "began" to the last comparison, on the clock that nobody can set
+	booted  time.Duration // supervisor.SinceBoot at the time began
+	ahead   time.Duration // by how much more the wall clock had advanced since began at the last comparison
 	pending *db.Pause     // pause that is not yet in the database; nil if there is none
 	asOf    time.Time     // during a pause, only tasks that were already old at this time are deleted; zero to delete no task
 }
 
-// start begins to compare the clocks.
-func (c *clock) start(at time.Time) {
-	c.began, c.booted, c.wall = at, supervisor.SinceBoot(), at.Round(0)
-}
-
-// jump returns how far the wall clock has jumped since the last comparison: by how much more it has advanced than the clock that nobody can
-// set. The parameter "steady" is the time that has passed on that other clock since c.began.
-func (c *clock) jump(wall time.Time, steady time.Duration) time.Duration {
-	ahead := wall.Sub(c.wall) - (steady - c.steady)
-	c.wall, c.steady = wall, steady
-	return ahead
-}
-
 // startClock pauses deletions if no worker sent a heartbeat for more than a day. Call it before this worker sends its first heartbeat.
 func (e *Engine) startClock(ctx context.Context, at time.Time) error {
-	e.clock.start(at)
+	e.clock.began, e.clock.booted = at, supervisor.SinceBoot()
 	seen, err := e.store.LastHeartbeat(ctx)
 	if err != nil || seen.IsZero() || at.Sub(seen) <= minJump {
 		return err
@@ -79,14 +65,19 @@ func (e *Engine) watchClock(ctx context.Context) {
 	e.compareClocks(ctx, at.Round(0), max(at.Sub(e.clock.began), supervisor.SinceBoot()-e.clock.booted))
 }
 
+// compareClocks pauses deletions if the wall clock has jumped since the last
+// call. The other clock, which nobody can set, has advanced by steady since the
+// start.
 func (e *Engine) compareClocks(ctx context.Context, wall time.Time, steady time.Duration) {
 	c := &e.clock
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := c.wall // jump changes it, and Go may evaluate the operands of one assignment in any order
-	if ahead := c.jump(wall, steady); ahead > minJump {
+	ahead := wall.Sub(c.began.Round(0)) - steady
+	jump := ahead - c.ahead
+	if c.ahead = ahead; jump > minJump {
 		c.asOf = time.Time{}
-		c.pending = &db.Pause{At: wall, By: e.info.Name, Reason: fmt.Sprintf("the clock jumped from %s to %s", stamp(before), stamp(wall))}
+		c.pending = &db.Pause{At: wall, By: e.info.Name,
+			Reason: fmt.Sprintf("the clock jumped from %s to %s", stamp(wall.Add(-jump)), stamp(wall))}
 	}
 	if c.pending == nil {
 		return

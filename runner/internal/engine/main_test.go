@@ -30,7 +30,7 @@ func onFakeTime(t *testing.T, test func(t *testing.T, o Options, runs *atomic.In
 			runs.Add(1)
 			return nil, nil
 		}
-		notifier := notify.New(func(context.Context, bool, func(bool)) error { return nil }, func(bool) {})
+		notifier := notify.New(func(context.Context, bool, func(bool)) {}, func(bool) {})
 		defer notifier.Close()
 		test(t, Options{Store: store, Notifier: notifier, Log: slog.New(slog.DiscardHandler),
 			Fenced: new(atomic.Int64), PrepareTick: func(context.Context, *jobs.Spec) error { return nil },

@@ -15,16 +15,14 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // Notifier passes notices of changes to subscribers. Its methods are safe for use by many goroutines.
 type Notifier struct {
-	watch   func(ctx context.Context, brief bool, changed func(forWorkers bool)) error
+	watch   func(ctx context.Context, brief bool, changed func(forWorkers bool))
 	setSlow func(slow bool) // sets the interval of the watch
 
-	brief        atomic.Bool // whether the next watch must be one that starts and ends quickly (see New)
-	watchStopped sync.WaitGroup
+	brief atomic.Bool // whether the next watch must be one that starts and ends quickly (see New)
 
 	mu          sync.Mutex
 	busy        bool                   // whether the worker of this process has no free slot
@@ -37,7 +35,7 @@ type Notifier struct {
 // New returns a Notifier. The function "watch" starts a watch of the database and returns. The watch calls the function "changed" after
 // each commit, until ctx ends. If the parameter "brief" is true, the watch is needed only for a short time, so it should cost little to
 // start and to end. The function setSlow makes the watch check less often.
-func New(watch func(ctx context.Context, brief bool, changed func(forWorkers bool)) error, setSlow func(slow bool)) *Notifier {
+func New(watch func(ctx context.Context, brief bool, changed func(forWorkers bool)), setSlow func(slow bool)) *Notifier {
 	return &Notifier{watch: watch, setSlow: setSlow, subscribers: map[chan struct{}]bool{}}
 }
 
@@ -62,7 +60,9 @@ func (n *Notifier) add(ctx context.Context, all bool) (notices <-chan struct{}, 
 	n.subscribers[c] = all
 	n.setPace()
 	if n.stop == nil && !n.closed {
-		n.start(context.WithoutCancel(ctx))
+		watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+		n.stop = stop
+		n.watch(watching, n.brief.Load(), n.changed)
 	}
 	return c, func() {
 		n.mu.Lock()
@@ -118,35 +118,13 @@ func send(c chan struct{}) {
 	}
 }
 
-// start starts the watch. If the watch fails, subscribers get a notice every second instead. The caller holds the mutex.
-func (n *Notifier) start(ctx context.Context) {
-	ctx, n.stop = context.WithCancel(ctx)
-	if err := n.watch(ctx, n.brief.Load(), n.changed); err == nil {
-		return
-	}
-	ticker := time.NewTicker(time.Second)
-	n.watchStopped.Go(func() {
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				n.Notify()
-			}
-		}
-	})
-}
-
 // Close ends the watch. Subscribers of a closed Notifier get the notices of this
 // process only.
 func (n *Notifier) Close() {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.closed = true
-	stop := n.stop
-	n.mu.Unlock()
-	if stop != nil {
-		stop()
+	if n.stop != nil {
+		n.stop()
 	}
-	n.watchStopped.Wait()
 }

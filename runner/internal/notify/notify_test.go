@@ -8,7 +8,7 @@ import (
 
 func TestPollingIsSlowWhileNoSubscriberIsUrgent(t *testing.T) {
 	var pace []bool
-	n := New(func(context.Context, bool, func(bool)) error { return nil }, func(slow bool) { pace = append(pace, slow) })
+	n := New(func(context.Context, bool, func(bool)) {}, func(slow bool) { pace = append(pace, slow) })
 	defer n.Close()
 	expect := func(when string, want ...bool) {
 		t.Helper()
@@ -34,7 +34,7 @@ func TestPollingIsSlowWhileNoSubscriberIsUrgent(t *testing.T) {
 
 func TestNoWatchStartsAfterClose(t *testing.T) {
 	watches := 0
-	n := New(func(context.Context, bool, func(bool)) error { watches++; return nil }, func(bool) {})
+	n := New(func(context.Context, bool, func(bool)) { watches++ }, func(bool) {})
 	n.Close()
 
 	_, stop := n.Subscribe(t.Context())
