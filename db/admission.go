@@ -50,24 +50,47 @@ type admission struct {
 	fills bool
 }
 
-// limitState is the state of a limit during one claim.
+// limitState is a limit with its use, and what a claim adds to it.
 type limitState struct {
-	limit   jobs.Limit
+	jobs.LimitStatus
 	bucket  bucket
-	free    int       // tasks that may start before the maximum number of running tasks is reached
-	starts  int       // starts that the rate allows now
-	next    time.Time // time of the next start if the rate allows no start now
-	taken   int       // tasks that this claim has taken
-	started int       // starts of this claim; a batch counts as one start
-	saved   bool      // whether countCalls has lowered the field "started", because some of the taken tasks share a batch
+	starts  int  // starts that the rate allows now
+	taken   int  // tasks that this claim has taken
+	started int  // starts of this claim; a batch counts as one start
+	saved   bool // whether countCalls has lowered started, because some of the taken tasks share a batch
 }
 
-// allTarget is the whole database.
-var allTarget = jobs.Target{Kind: jobs.AllTarget}
+// limitStates returns limits by their targets. running counts the running tasks.
+func limitStates(rows []limitRow, running []countRow, now time.Time) map[jobs.Target]*limitState {
+	states := make(map[jobs.Target]*limitState, len(rows))
+	for i := range rows {
+		s := &limitState{LimitStatus: jobs.LimitStatus{Limit: rows[i].limit(), UpdatedAt: rows[i].UpdatedAt.time()},
+			bucket: rows[i].bucket()}
+		s.starts, s.NextAt = s.bucket.starts(s.Limit, now)
+		states[s.Target] = s
+	}
+	for _, r := range running {
+		for _, target := range targetsOf(r.Queue, r.Job) {
+			if s := states[target]; s != nil {
+				s.InUse += r.N
+			}
+		}
+	}
+	return states
+}
+
+// free returns how many more tasks may run. The tasks that this claim has taken
+// run, too.
+func (s *limitState) free() int {
+	if s.Running == 0 {
+		return math.MaxInt
+	}
+	return s.Running - s.InUse - s.taken
+}
 
 // targetsOf returns the targets whose limits apply to a task of a queue and a job. It leaves out the lane of the task.
 func targetsOf(queue, job string) []jobs.Target {
-	return []jobs.Target{allTarget, {Kind: jobs.QueueTarget, Name: queue}, {Kind: jobs.JobTarget, Name: job}}
+	return []jobs.Target{{Kind: jobs.AllTarget}, {Kind: jobs.QueueTarget, Name: queue}, {Kind: jobs.JobTarget, Name: job}}
 }
 
 // readAdmission reads the pauses and the limits. It counts the running tasks if one of the limits is on running tasks.
@@ -93,28 +116,12 @@ func (t *tx) readLimits(g *admission, now time.Time) error {
 	if err := t.list(&rows, selectAdmission); err != nil {
 		return err
 	}
-	g.limits = make(map[jobs.Target]*limitState, len(rows))
-	counted := false
-	for i := range rows {
-		p := &limitState{limit: rows[i].limit(), bucket: rows[i].bucket(), free: math.MaxInt}
-		p.starts, p.next = p.bucket.starts(p.limit, now)
-		if p.limit.Running > 0 {
-			p.free, counted = p.limit.Running, true
-		}
-		g.limits[p.limit.Target] = p
-	}
-	if !counted {
-		return nil
-	}
 	var running []countRow
-	err := t.list(&running, countStarted)
-	for _, r := range running {
-		for _, target := range targetsOf(r.Queue, r.Job) {
-			if p := g.limits[target]; p != nil && p.limit.Running > 0 {
-				p.free -= r.N
-			}
-		}
+	var err error
+	if slices.ContainsFunc(rows, func(r limitRow) bool { return r.Running > 0 }) {
+		err = t.list(&running, countStarted)
 	}
+	g.limits = limitStates(rows, running, now)
 	return err
 }
 
@@ -147,9 +154,9 @@ func (g *admission) capacity(kind, name string) int {
 	case p == nil:
 		return math.MaxInt
 	case g.fills:
-		return p.free - p.taken
+		return p.free()
 	}
-	return min(p.free-p.taken, p.starts-p.started)
+	return min(p.free(), p.starts-p.started)
 }
 
 // capacityOf returns how many more tasks of a job in a queue may start according to the limit and the batches of the job.
@@ -193,7 +200,7 @@ func (g *admission) take(queue string, claimed []jobs.Task) {
 // The method "full" reports whether the claim has used up a limit on running tasks.
 func (g *admission) full() bool {
 	for _, p := range g.limits {
-		if p.taken > 0 && p.taken >= p.free {
+		if p.taken > 0 && p.free() <= 0 {
 			return true
 		}
 	}
@@ -223,24 +230,22 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 		return next, nil
 	}
 	for target, p := range g.limits {
-		if p.limit.Rate == 0 {
+		if p.Rate == 0 {
 			continue
 		}
 		if p.started > 0 {
-			p.bucket = p.bucket.take(p.limit, p.started, now)
+			p.bucket = p.bucket.take(p.Limit, p.started, now)
 			if err := t.saveBucket(target, p.bucket); err != nil {
 				return next, err
 			}
-			p.starts, p.next = p.bucket.starts(p.limit, now)
+			p.starts, p.NextAt = p.bucket.starts(p.Limit, now)
 		}
 		if p.starts > 0 && p.saved {
 			// The claim counted one start for each task, but some of its tasks share a batch. So the rate still allows starts, and the next
 			// claim can use them at once.
-			p.next = now
-		} else if p.starts > 0 {
-			continue
+			p.NextAt = now
 		}
-		if !next.IsZero() && !p.next.Before(next) {
+		if p.NextAt.IsZero() || !next.IsZero() && !p.NextAt.Before(next) {
 			continue
 		}
 		waits, err := t.waitsAt(target, c, queues)
@@ -248,7 +253,7 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 			return next, err
 		}
 		if waits {
-			next = p.next
+			next = p.NextAt
 		}
 	}
 	for i := range claimed {

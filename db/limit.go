@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"example.com/runner/jobs"
@@ -196,23 +195,19 @@ func (d *DB) Limits(ctx context.Context, now time.Time) ([]jobs.LimitStatus, err
 	if err != nil {
 		return nil, err
 	}
-	stats := make([]jobs.LimitStatus, len(rows))
+	states := limitStates(rows, running, now)
+	list := make([]jobs.LimitStatus, len(rows))
 	for i := range rows {
-		s := jobs.LimitStatus{Limit: rows[i].limit(), UpdatedAt: rows[i].UpdatedAt.time()}
-		_, s.NextAt = rows[i].bucket().starts(s.Limit, now)
-		for _, r := range running {
-			if slices.Contains(targetsOf(r.Queue, r.Job), s.Target) {
-				s.InUse += r.N
-			}
+		s := &list[i]
+		*s = states[rows[i].limit().Target].LimitStatus
+		if s.Kind != jobs.LaneTarget {
+			continue
 		}
-		if s.Kind == jobs.LaneTarget {
-			if s.InUse, err = readValue[int](ctx, d, laneRunning, s.Name); err != nil {
-				return nil, err
-			}
+		if s.InUse, err = readValue[int](ctx, d, laneRunning, s.Name); err != nil {
+			return nil, err
 		}
-		stats[i] = s
 	}
-	return stats, nil
+	return list, nil
 }
 
 // laneRunning counts the running tasks of lane [1]. Index: tasks_lane.

@@ -59,7 +59,7 @@ type waitContext struct {
 	ahead    int     // number of tasks in the task's queue that start before it
 	holders  []int64 // ids of the tasks that hold the task's lane
 	pauses   Pauses
-	limits   []LimitStatus
+	limits   lifecycle.Limits
 	workers  []Worker // workers with a recent heartbeat
 	reserver string   // id of the live worker that has reserved the task (runner run)
 }
@@ -77,9 +77,11 @@ func (r *Runner) waitContext(ctx context.Context, t jobs.Task) (c waitContext, e
 	if c.pauses, err = r.Pauses(ctx); err != nil {
 		return c, err
 	}
-	if c.limits, err = r.Limits(ctx); err != nil {
+	limits, err := r.Limits(ctx)
+	if err != nil {
 		return c, err
 	}
+	c.limits = lifecycle.LimitsOf(limits)
 	if t.State == jobs.Blocked && t.Lane != "" {
 		if c.holders, err = r.store.LaneHolders(ctx, t.Lane); err != nil {
 			return c, err
@@ -138,8 +140,8 @@ func (c waitContext) unserved(t jobs.Task) Wait {
 	if len(able) == 0 {
 		return Wait{Reason: "no_job"}
 	}
-	if l := c.limit(t); l != nil {
-		return Wait{Reason: "limit", Limit: *l}
+	if l, held := c.limits.Holding(&t); held {
+		return Wait{Reason: "limit", Limit: l}
 	}
 	w := Wait{Reason: "slots", Ahead: c.ahead}
 	for _, worker := range able {
@@ -150,25 +152,6 @@ func (c waitContext) unserved(t jobs.Task) Wait {
 	return w
 }
 
-// limit returns a limit that keeps a task from starting now, or nil if there is none.
-func (c waitContext) limit(t jobs.Task) *LimitStatus {
-	for _, target := range lifecycle.LimitTargets(&t) {
-		if l := c.limitOf(target); l != nil && lifecycle.LimitReached(l.Limit, l.InUse, l.NextAt) {
-			return l
-		}
-	}
-	return nil
-}
-
-// limitOf returns the limit of a target, or nil if it has none.
-func (c waitContext) limitOf(target jobs.Target) *LimitStatus {
-	i := slices.IndexFunc(c.limits, func(l LimitStatus) bool { return l.Target == target })
-	if i < 0 {
-		return nil
-	}
-	return &c.limits[i]
-}
-
 // blocked returns the reason why a task is blocked: its own pause, the tasks that it waits for, or its lane.
 func (c waitContext) blocked(t jobs.Task) Wait {
 	if !t.PausedAt.IsZero() {
@@ -177,15 +160,12 @@ func (c waitContext) blocked(t jobs.Task) Wait {
 	if tasks := slices.Concat(t.After, t.AfterAny); len(tasks) > 0 {
 		return Wait{Reason: "dependency", Tasks: tasks}
 	}
-	capacity := 1
-	if l := c.limitOf(jobs.Target{Kind: jobs.LaneTarget, Name: t.Lane}); l != nil {
-		capacity = max(l.Running, 1)
-	}
-	if len(c.holders) >= capacity {
+	lane := c.limits[jobs.Target{Kind: jobs.LaneTarget, Name: t.Lane}]
+	if len(c.holders) >= max(lane.Running, 1) {
 		return Wait{Reason: "lane", Tasks: c.holders}
 	}
-	if l := c.limit(t); l != nil {
-		return Wait{Reason: "limit", Limit: *l}
+	if l, held := c.limits.Holding(&t); held {
+		return Wait{Reason: "limit", Limit: l}
 	}
 	return Wait{Reason: "lane_free"}
 }

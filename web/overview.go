@@ -226,14 +226,10 @@ func (v *overviewView) queue(q runner.Queue, holds admin.Holds, hour []admin.His
 	if view.Paused {
 		view.PauseText = humanize.Safe(present.Pause(q.Pause, v.Now))
 	}
-	target := jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}
-	if l, ok := holds.Limits[target]; ok {
+	if l, ok := holds.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
 		view.Limit, view.Rate = present.LimitRunning(l), present.LimitRate(l)
-		_, view.Limited = holds.Closed[target]
 	}
-	if _, full := holds.Closed[jobs.Target{Kind: jobs.AllTarget}]; full {
-		view.Limited = true
-	}
+	view.Limited = holds.Limits.IsClosed(jobs.QueueTarget, q.Queue) || holds.Limits.IsClosed(jobs.AllTarget, "")
 	return view
 }
 

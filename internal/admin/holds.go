@@ -4,17 +4,15 @@ import (
 	"context"
 
 	"example.com/runner/internal/lifecycle"
-	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-// Holds lists what stops tasks from starting or finishing now: pauses, limits that allow no further start, and dead workers that have
-// running tasks.
+// Holds lists what stops tasks from starting or finishing now: pauses, limits, and
+// dead workers that have running tasks.
 type Holds struct {
 	Pauses runner.Pauses
-	Limits map[jobs.Target]runner.LimitStatus // all limits
-	Closed map[jobs.Target]runner.LimitStatus // limits that allow no further start now
-	Dead   map[string]bool                    // ids of dead workers with running tasks
+	Limits lifecycle.Limits
+	Dead   map[string]bool // ids of dead workers with running tasks
 }
 
 // ReadHolds reads the pauses, limits and dead workers from the database.
@@ -33,22 +31,6 @@ func ReadHolds(ctx context.Context, r *runner.Runner) (h Holds, err error) {
 		}
 	}
 	limits, err := r.Limits(ctx)
-	h.Limits, h.Closed = map[jobs.Target]runner.LimitStatus{}, map[jobs.Target]runner.LimitStatus{}
-	for _, l := range limits {
-		h.Limits[l.Target] = l
-		if lifecycle.LimitReached(l.Limit, l.InUse, l.NextAt) {
-			h.Closed[l.Target] = l
-		}
-	}
+	h.Limits = lifecycle.LimitsOf(limits)
 	return h, err
-}
-
-// Limited reports whether one of the limits in the field Closed stops a task from starting.
-func (h Holds) Limited(t jobs.Task) bool {
-	for _, target := range lifecycle.LimitTargets(&t) {
-		if _, closed := h.Closed[target]; closed {
-			return true
-		}
-	}
-	return false
 }

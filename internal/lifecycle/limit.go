@@ -1,25 +1,41 @@
 package lifecycle
 
 import (
-	"time"
-
 	"example.com/runner/jobs"
 )
 
-// LimitReached reports whether a limit permits no further start now. The parameter inUse is how many running tasks the limit counts. The
-// parameter nextAt is the time at which the rate of the limit permits the next start, or zero if it permits one now.
-func LimitReached(l jobs.Limit, inUse int, nextAt time.Time) bool {
-	return !nextAt.IsZero() || l.Running > 0 && inUse >= l.Running
+// Limits are limits with their present use, by target.
+type Limits map[jobs.Target]jobs.LimitStatus
+
+// LimitsOf returns the limits of a list.
+func LimitsOf(list []jobs.LimitStatus) Limits {
+	limits := Limits{}
+	for _, l := range list {
+		limits[l.Target] = l
+	}
+	return limits
 }
 
-// LimitTargets returns the targets (lane, queue, job or all tasks) whose limits can stop a due task from starting. It returns none for a
-// task that does not wait for a limit, for example because it waits for other tasks.
-func LimitTargets(t *jobs.Task) []jobs.Target {
+// IsClosed reports whether the limit of a target permits no further start now.
+func (l Limits) IsClosed(kind, name string) bool {
+	s := l[jobs.Target{Kind: kind, Name: name}]
+	return !s.NextAt.IsZero() || s.Running > 0 && s.InUse >= s.Running
+}
+
+// Holding returns the limit that keeps a due task from starting now. It returns
+// false if there is none, for example because the task waits for other tasks.
+func (l Limits) Holding(t *jobs.Task) (jobs.LimitStatus, bool) {
+	var targets []jobs.Target
 	switch {
 	case t.State == jobs.Blocked && !t.Waits:
-		return []jobs.Target{{Kind: jobs.LaneTarget, Name: t.Lane}}
+		targets = []jobs.Target{{Kind: jobs.LaneTarget, Name: t.Lane}}
 	case t.State == jobs.Pending:
-		return []jobs.Target{{Kind: jobs.AllTarget}, {Kind: jobs.QueueTarget, Name: t.Queue}, {Kind: jobs.JobTarget, Name: t.Job}}
+		targets = []jobs.Target{{Kind: jobs.AllTarget}, {Kind: jobs.QueueTarget, Name: t.Queue}, {Kind: jobs.JobTarget, Name: t.Job}}
 	}
-	return nil
+	for _, target := range targets {
+		if l.IsClosed(target.Kind, target.Name) {
+			return l[target], true
+		}
+	}
+	return jobs.LimitStatus{}, false
 }

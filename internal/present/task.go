@@ -250,7 +250,7 @@ func holdNote(t jobs.Task, h admin.Holds) string {
 	if _, paused := h.Pauses.Of(t.Queue); paused {
 		return "paused"
 	}
-	if h.Limited(t) {
+	if _, held := h.Limits.Holding(&t); held {
 		return "limit"
 	}
 	return ""

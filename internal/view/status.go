@@ -66,12 +66,11 @@ func printRecords(p *term.Printer, word string, list []term.Record) {
 
 // heldWord says in a word why the tasks of a queue cannot start now. It returns an empty string if they can start.
 func (s *Status) heldWord(q runner.Queue) string {
-	_, full := s.Holds.Closed[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]
-	_, allFull := s.Holds.Closed[jobs.Target{Kind: jobs.AllTarget}]
+	limits := s.Holds.Limits
 	switch {
 	case record.Paused(q):
 		return "paused"
-	case full, allFull:
+	case limits.IsClosed(jobs.QueueTarget, q.Queue), limits.IsClosed(jobs.AllTarget, ""):
 		return "limit"
 	}
 	return ""
