@@ -20,8 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/db/pgdriver"
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/pgdriver"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"

@@ -22,13 +22,10 @@ type (
 	Address = engine.Address
 	// Options are the options of Open.
 	Options = engine.Options
-	// Engine connects to database servers. Package internal/pgdriver has one. A program that does not import package internal/pgdriver
-	// links no driver for servers.
+	// Engine connects to database servers. Package db/pgdriver has one.
 	Engine = engine.Driver
 	// Server connects to one database on a server.
 	Server = engine.Connectors
-	// Statement is a text of SQL with its arguments.
-	Statement = engine.Statement
 	// ServerInfo describes the server that a database is on.
 	ServerInfo = engine.ServerInfo
 	// Process is a process of this machine.
@@ -39,12 +36,6 @@ type (
 
 // DefaultPrefix is the default prefix of the names of runner's tables in a database of another program.
 const DefaultPrefix = sqlite.DefaultPrefix
-
-// SelectBackend returns the process id of the server's process for the connection.
-const SelectBackend = postgres.SelectBackend
-
-// WriteSettings are the parameters of sessions that write.
-var WriteSettings = postgres.WriteSettings
 
 // ParseAddress parses the path of a file, or the address of a database on a server.
 func ParseAddress(text string) Address {

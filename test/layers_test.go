@@ -58,7 +58,7 @@ var layers = []layer{
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/internal/postgres", ours: []string{"db/internal/engine", "db/internal/sqltext", "db/schema", "jobs", "internal/errcode",
 		"internal/pattern"},
-		others: []string{"github.com/jmoiron/sqlx"}, // this package must not import pgx, which internal/pgdriver imports
+		others: []string{"github.com/jmoiron/sqlx"}, // this package must not import pgx, which db/pgdriver imports
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db", ours: []string{"db/internal/engine", "db/internal/sqlite", "db/internal/postgres", "db/internal/sqltext",
 		"db/internal/owner", "internal/lifecycle", "internal/lines", "db/schema", "internal/taskspec", "internal/taskjson", "jobs",
@@ -66,13 +66,13 @@ var layers = []layer{
 		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/transfer", ours: []string{"db", "db/internal/engine", "db/internal/sqltext", "internal/errcode", "jobs"}},
-	{path: "internal/pgdriver", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}},
+	{path: "db/pgdriver", ours: []string{"db/internal/engine", "db/internal/postgres", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}},
 	{path: "db/internal/statementtest", ours: []string{"db/internal/sqltext"},
 		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import this package
 	{path: "test/pgserver"},    // only tests import this package
 	{path: "internal/testkit"}, // only tests import this package
 	{path: "db/dbtest", ours: []string{"db", "internal/taskspec", "internal/taskjson", "jobs", "internal/lifecycle",
-		"internal/testkit/sample", "internal/pgdriver", "internal/testkit"}},
+		"internal/testkit/sample", "db/pgdriver", "internal/testkit"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import this package
 	{path: "runner/internal/cron", ours: []string{"internal/lifecycle", "internal/taskspec", "internal/timetext", "jobs"},
 		not: []string{"os", "time.Now("}},
@@ -96,7 +96,7 @@ var layers = []layer{
 	{path: "internal/testkit/runnerkit", ours: []string{"runner", "internal/testkit", "jobs"}}, // only tests import this package
 	{path: "internal/testkit/pgkit", ours: []string{"test/pgserver", "internal/testkit", "db/schema"}, // only tests import this package
 		others: []string{"github.com/jackc/pgx/v5"}},
-	{path: "runner/postgres", ours: []string{"runner", "internal/access", "internal/pgdriver", "jobs"},
+	{path: "runner/postgres", ours: []string{"runner", "internal/access", "db/pgdriver", "jobs"},
 		others: []string{"github.com/jackc/pgx/v5"}}, // this package uses only the type Tx of pgx
 	{path: "runner/runnertest", ours: []string{"runner", "db", "internal/access", "internal/taskspec", "jobs"},
 		others: []string{"modernc.org/sqlite"},

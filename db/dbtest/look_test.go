@@ -9,7 +9,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
-	"example.com/runner/internal/pgdriver"
+	"example.com/runner/db/pgdriver"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/pgdriver"
+	"example.com/runner/db/pgdriver"
 )
 
 // OpenServer opens a new database on the server at address. The address names a schema that belongs to the test.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/db/pgdriver"
 	"example.com/runner/db/schema"
-	"example.com/runner/internal/pgdriver"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"

@@ -44,8 +44,8 @@
 package postgres
 
 import (
+	"example.com/runner/db/pgdriver"
 	"example.com/runner/internal/access"
-	"example.com/runner/internal/pgdriver"
 	"example.com/runner/runner"
 )
 

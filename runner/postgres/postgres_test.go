@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"example.com/runner/internal/pgdriver"
+	"example.com/runner/db/pgdriver"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/internal/testkit/runnerkit"

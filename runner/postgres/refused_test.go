@@ -18,8 +18,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"example.com/runner/db"
+	"example.com/runner/db/pgdriver"
 	"example.com/runner/internal/access"
-	"example.com/runner/internal/pgdriver"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"example.com/runner/internal/pgdriver"
+	"example.com/runner/db/pgdriver"
 	"example.com/runner/jobs"
 )
 

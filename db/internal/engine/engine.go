@@ -236,7 +236,7 @@ type ServerInfo struct {
 	Skew    time.Duration // how far the clock of this host is ahead of the clock of the server
 }
 
-// Driver connects to servers. Package internal/pgdriver has one, so that programs that use only files link no driver for servers.
+// Driver connects to servers. Package db/pgdriver has one, so that programs that use only files link no driver for servers.
 type Driver struct {
 	// Connect prepares connections to the database that address names. It does not dial yet. The parameter "patience" is the longest time
 	// that a statement waits for a lock. The error never contains a password.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"strings"
 	"unicode/utf8"
 
@@ -59,7 +60,6 @@ func (e connectError) Unwrap() []error { return []error{e.error, errNoServer} }
 type driverConn interface {
 	driver.Conn
 	driver.ConnBeginTx
-	driver.ConnPrepareContext
 	driver.ExecerContext
 	driver.QueryerContext
 	driver.SessionResetter
@@ -128,80 +128,58 @@ func (c *session) send(ctx context.Context, text string, args []driver.NamedValu
 	return rows, affected[len(affected)-1], nil
 }
 
-// exec sends a statement. If other statements are waiting, it sends all of them in one message. Otherwise it calls the given function,
-// which sends the statement alone.
-func (c *session) exec(ctx context.Context, text string, args []driver.NamedValue,
-	now func(context.Context, []driver.NamedValue) (driver.Result, error)) (driver.Result, error) {
+// ExecContext sends a statement, in one message with those that are waiting.
+func (c *session) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
 	if c.hasWaiting() {
 		_, n, err := c.send(ctx, text, args)
 		return driver.RowsAffected(n), err
 	}
-	return now(ctx, args)
+	return c.driverConn.ExecContext(ctx, text, args)
 }
 
-// query sends a statement that returns rows. Like exec, it sends all waiting statements in the same message.
-func (c *session) query(ctx context.Context, text string, args []driver.NamedValue,
-	now func(context.Context, []driver.NamedValue) (driver.Rows, error)) (driver.Rows, error) {
+// QueryContext does the same for a statement that returns rows. If a connection
+// that only reads was lost, it returns driver.ErrBadConn: the pool then repeats
+// the query on another connection, which is safe for a read.
+func (c *session) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	if c.hasWaiting() {
 		rows, _, err := c.send(ctx, text, args)
 		return rows, err
 	}
-	rows, err := now(ctx, args)
-	return rows, c.again(ctx, err)
-}
-
-// The method "again" returns err unchanged, with one exception: if a connection that only reads was lost, it returns driver.ErrBadConn. The
-// pool then repeats the query on another connection, which is safe for a read.
-func (c *session) again(ctx context.Context, err error) error {
+	rows, err := c.driverConn.QueryContext(ctx, text, args)
 	if c.reads && ctx.Err() == nil && isLost(err) {
-		return driver.ErrBadConn
+		return nil, driver.ErrBadConn
 	}
-	return err
+	return rows, err
 }
 
-func (c *session) Prepare(text string) (driver.Stmt, error) {
-	return c.PrepareContext(context.Background(), text)
-}
+// Prepare returns a statement that sends nothing: pgx prepares each text itself,
+// once per connection, when it's first used.
+func (c *session) Prepare(text string) (driver.Stmt, error) { return Text{c, text}, nil }
 
-func (c *session) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
-	stmt, err := c.driverConn.PrepareContext(ctx, text)
-	if err != nil {
-		return nil, c.again(ctx, err)
+// Text is a prepared statement of database/sql that only holds its text.
+type Text struct {
+	Conn interface {
+		driver.ExecerContext
+		driver.QueryerContext
 	}
-	return &sessionStmt{stmt.(driverStmt), c, text}, nil
+	Text string
 }
 
-func (c *session) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	return c.exec(ctx, text, args, func(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-		return c.driverConn.ExecContext(ctx, text, args)
-	})
+func (Text) Close() error  { return nil }
+func (Text) NumInput() int { return -1 }
+
+// Exec and Query are never called: database/sql prefers the methods with a
+// context.
+
+func (Text) Exec([]driver.Value) (driver.Result, error) { return nil, errors.ErrUnsupported }
+func (Text) Query([]driver.Value) (driver.Rows, error)  { return nil, errors.ErrUnsupported }
+
+func (t Text) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	return t.Conn.ExecContext(ctx, t.Text, args)
 }
 
-func (c *session) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	return c.query(ctx, text, args, func(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-		return c.driverConn.QueryContext(ctx, text, args)
-	})
-}
-
-// driverStmt has the methods that a prepared statement of the driver must have.
-type driverStmt interface {
-	driver.Stmt
-	driver.StmtExecContext
-	driver.StmtQueryContext
-}
-
-type sessionStmt struct {
-	driverStmt
-	conn *session
-	text string
-}
-
-func (s *sessionStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	return s.conn.exec(ctx, s.text, args, s.driverStmt.ExecContext)
-}
-
-func (s *sessionStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	return s.conn.query(ctx, s.text, args, s.driverStmt.QueryContext)
+func (t Text) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	return t.Conn.QueryContext(ctx, t.Text, args)
 }
 
 // CheckNamedValue converts a value to one that the server accepts.

@@ -1,5 +1,5 @@
 // Package postgres implements the parts of package db that are specific to databases on PostgreSQL servers. It contains no driver. The
-// driver is in package internal/pgdriver, so that programs that only use files do not link it.
+// driver is in package db/pgdriver, so that programs that only use files do not link it.
 package postgres
 
 import "example.com/runner/db/internal/sqltext"

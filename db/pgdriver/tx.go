@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"example.com/runner/db/internal/postgres"
 )
 
 // rollbackTimeout is how long a rollback waits for the server.
@@ -82,28 +84,8 @@ func (c *txConn) QueryContext(ctx context.Context, text string, args []driver.Na
 }
 
 // Prepare returns a statement that only holds the text; the server does not prepare it.
-func (c *txConn) Prepare(text string) (driver.Stmt, error) { return &txStmt{c, text}, nil }
-
-type txStmt struct {
-	conn *txConn
-	text string
-}
-
-func (*txStmt) Close() error  { return nil }
-func (*txStmt) NumInput() int { return -1 }
-
-// Exec is never called, because database/sql prefers ExecContext.
-func (*txStmt) Exec([]driver.Value) (driver.Result, error) { return nil, errors.ErrUnsupported }
-
-// Query is never called, because database/sql prefers QueryContext.
-func (*txStmt) Query([]driver.Value) (driver.Rows, error) { return nil, errors.ErrUnsupported }
-
-func (s *txStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	return s.conn.ExecContext(ctx, s.text, args)
-}
-
-func (s *txStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	return s.conn.QueryContext(ctx, s.text, args)
+func (c *txConn) Prepare(text string) (driver.Stmt, error) {
+	return postgres.Text{Conn: c, Text: text}, nil
 }
 
 func valuesOfArgs(args []driver.NamedValue) []any {

@@ -1,5 +1,6 @@
-// Package pgdriver connects package db to PostgreSQL servers, with pgx. Only package runner/postgres, tests and benchmarks import it. So a
-// program that uses no server does not contain pgx.
+// Package pgdriver connects package db to PostgreSQL servers, with pgx. Only
+// runner/postgres, tests and benchmarks import it, so a program that uses no
+// server does not contain pgx.
 package pgdriver
 
 import (
@@ -12,7 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"example.com/runner/db"
+	"example.com/runner/db/internal/engine"
+	"example.com/runner/db/internal/postgres"
 	"example.com/runner/jobs"
 )
 
@@ -22,24 +24,24 @@ const (
 )
 
 // Engine returns the value for db.Options.Engine.
-func Engine() *db.Engine { return &db.Engine{Connect: connect} }
+func Engine() *engine.Driver { return &engine.Driver{Connect: connect} }
 
-func connect(address string, lockTimeout time.Duration) (db.Server, error) {
+func connect(address string, lockTimeout time.Duration) (engine.Connectors, error) {
 	config, err := pgx.ParseConfig(address)
 	if err != nil { // replace this error, because its text may contain a part of the password
-		return db.Server{}, &jobs.Error{Kind: jobs.ErrInvalid, What: "the address of the PostgreSQL server cannot be read",
+		return engine.Connectors{}, &jobs.Error{Kind: jobs.ErrInvalid, What: "the address of the PostgreSQL server cannot be read",
 			Hint: "postgres://USER@HOST:PORT/DATABASE; the password in PGPASSWORD or ~/.pgpass"}
 	}
 	if config.ConnectTimeout == 0 || config.ConnectTimeout > connectTimeout {
 		config.ConnectTimeout = connectTimeout
 	}
-	s := db.Server{Name: name(config), Schema: cmp.Or(config.RuntimeParams["search_path"], defaultSchema)}
+	s := engine.Connectors{Name: name(config), Schema: cmp.Or(config.RuntimeParams["search_path"], defaultSchema)}
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "runner"
 	}
 	set := settings(lockTimeout)
 	read := session(config, set, map[string]string{"default_transaction_read_only": "on", "synchronous_commit": "off"})
-	write := session(config, set, db.WriteSettings)
+	write := session(config, set, postgres.WriteSettings)
 	s.Write, s.Read = stdlib.GetConnector(*write), stdlib.GetConnector(*read)
 	s.Together = together
 	s.Listen = func(ctx context.Context, channel string, notify func(string)) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"example.com/runner/db"
+	"example.com/runner/db/internal/postgres"
 )
 
 // settings returns the server settings that all sessions have.
@@ -43,7 +43,7 @@ func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.Conn
 		delete(config.RuntimeParams, key)
 		fmt.Fprintf(&text, "SET %s = '%s'; ", key, settings[key])
 	}
-	text.WriteString(db.SelectBackend)
+	text.WriteString(postgres.SelectBackend)
 	plain := config.Config.Copy()
 	config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
 		pid, err := lastValue(ctx, conn, text.String())
@@ -84,10 +84,10 @@ func checkPooling(ctx context.Context, conn *pgconn.PgConn, pid string, config *
 		return err
 	}
 	defer func() { _ = other.Close(context.WithoutCancel(ctx)) }()
-	theirs, err := lastValue(ctx, other, "BEGIN; "+db.SelectBackend)
+	theirs, err := lastValue(ctx, other, "BEGIN; "+postgres.SelectBackend)
 	ours := pid
 	if err == nil && theirs != pid {
-		ours, err = lastValue(ctx, conn, db.SelectBackend)
+		ours, err = lastValue(ctx, conn, postgres.SelectBackend)
 	}
 	if err == nil && (theirs == pid || ours != pid) {
 		err = &pgconn.PgError{Severity: "FATAL", Code: "0A000", Message: "the pool is in transaction mode"}

@@ -11,12 +11,12 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"example.com/runner/db"
+	"example.com/runner/db/internal/engine"
 )
 
-// together implements db.Server.Together. It sends all statements in one message and then reads all results, so it waits for the server
+// together implements engine.Connectors.Together. It sends all statements in one message and then reads all results, so it waits for the server
 // only once.
-func together(ctx context.Context, conn driver.Conn, list []db.Statement) (_ driver.Rows, affected []int64, err error) {
+func together(ctx context.Context, conn driver.Conn, list []engine.Statement) (_ driver.Rows, affected []int64, err error) {
 	c := conn.(*stdlib.Conn).Conn()
 	if c.IsClosed() {
 		return nil, nil, driver.ErrBadConn
