@@ -23,25 +23,23 @@ var selectSteps = query(`SELECT generation_id, name, value, wake_at, at FROM {st
 var deleteSteps = command(`DELETE FROM {steps} WHERE task_id = ?`)
 
 // AddStep stores a step of a running attempt. The parameter "seq" is the number of the step, from 1. The step is durable when AddStep
-// returns. AddStep returns jobs.ErrLost if the attempt no longer owns its task.
-func (w *Worker) AddStep(ctx context.Context, claim ClaimID, seq int, step jobs.Step) error {
-	return w.db.update(ctx, full, func(t *tx) error { return t.addStep(claim, seq, step) })
-}
-
-// AddStepTx does the same as AddStep in the caller's transaction, whose commit makes the step durable.
-func (w *Worker) AddStepTx(ctx context.Context, outer *sql.Tx, claim ClaimID, seq int, step jobs.Step) error {
+// returns, or with outer, a transaction of the caller, when that is committed. AddStep returns jobs.ErrLost if the attempt no longer owns
+// its task.
+func (w *Worker) AddStep(ctx context.Context, outer *sql.Tx, claim ClaimID, seq int, step jobs.Step) error {
+	add := func(t *tx) error {
+		n, err := t.exec(insertStep, claim.ID, claim.GenerationID, int64(seq), step.Name, nullText(step.Value), nullTime(step.WakeAt),
+			step.At.UnixMilli())
+		if err == nil && n == 0 {
+			err = fmt.Errorf("step %q of task %d: %w", step.Name, claim.ID, jobs.ErrLost)
+		}
+		return err
+	}
+	if outer == nil {
+		return w.db.update(ctx, full, add)
+	}
 	t, err := w.db.within(ctx, outer, engine.Finish)
 	if err == nil {
-		err = w.db.refused(t.addStep(claim, seq, step))
-	}
-	return err
-}
-
-func (t *tx) addStep(claim ClaimID, seq int, step jobs.Step) error {
-	n, err := t.exec(insertStep, claim.ID, claim.GenerationID, int64(seq), step.Name, nullText(step.Value), nullTime(step.WakeAt),
-		step.At.UnixMilli())
-	if err == nil && n == 0 {
-		err = fmt.Errorf("step %q of task %d: %w", step.Name, claim.ID, jobs.ErrLost)
+		err = w.db.refused(add(t))
 	}
 	return err
 }

@@ -84,14 +84,9 @@ func (f ResultFunc[In, Out]) BatchHandler(n int, call func(ctx context.Context, 
 		if err != nil {
 			return err
 		}
-		for i := 0; i < len(members); i++ {
-			panicked := guard.Call(func() {
-				for ; i < len(members); i++ {
-					members[i].end(taskjson.MarshalResult(results[i]))
-				}
-			})
-			if panicked != nil { // the MarshalJSON of this result concerns no other task
-				members[i].finish(nil, nil, panicked)
+		for i, m := range members {
+			if p := guard.Call(func() { m.end(taskjson.MarshalResult(results[i])) }); p != nil {
+				m.end(nil, p) // the MarshalJSON of this result concerns no other task
 			}
 		}
 		return nil
@@ -132,8 +127,11 @@ func (f Func[In]) batchHandler(n int, call func(context.Context, []*batchMember)
 			go runBatch(all, call)
 		}
 		<-m.ended
-		if m.panicked != nil {
-			panic(m.panicked)
+		if m.last {
+			<-m.call.returned
+		}
+		if p, panicked := m.err.(*guard.Panic); panicked { //nolint:errorlint // an error of the program has other types
+			panic(p)
 		}
 		if m.inTime && m.err != nil && m.ctx.Err() != nil {
 			return m.result, gather.Decided{Err: m.err}
@@ -155,18 +153,16 @@ type batchMember struct {
 	once   sync.Once
 	ended  chan struct{} // closed when the fields below are set
 	result json.RawMessage
-	err    error
-	inTime bool // whether ctx had not ended when they were set
-
-	panicked *guard.Panic // the function's panic, if the function panicked before it had ended this task; otherwise nil
+	err    error // a *guard.Panic if the function panicked before it had ended this task
+	inTime bool  // whether ctx had not ended when they were set
+	last   bool  // whether no other task of the call was open
 }
 
-func (m *batchMember) end(result json.RawMessage, err error) { m.finish(result, err, nil) }
-
-func (m *batchMember) finish(result json.RawMessage, err error, panicked *guard.Panic) {
+func (m *batchMember) end(result json.RawMessage, err error) {
 	m.once.Do(func() {
-		m.result, m.err, m.panicked, m.inTime = result, err, panicked, m.ctx.Err() == nil
-		m.call.ended(m)
+		m.result, m.err, m.inTime = result, err, m.ctx.Err() == nil
+		m.last = m.call.ended(m)
+		close(m.ended)
 	})
 }
 
@@ -175,14 +171,13 @@ func (m *batchMember) finish(result json.RawMessage, err error, panicked *guard.
 // attempt keeps the slot of the batch. When the contexts of all open tasks have
 // ended, batchCall ends the context of the function.
 type batchCall struct {
-	cancel context.CancelCauseFunc
+	cancel   context.CancelCauseFunc
+	returned chan struct{} // closed when the function has returned
 
-	mu       sync.Mutex
-	open     int          // number of open tasks
-	live     int          // number of open tasks whose contexts have not ended
-	cause    error        // context.Cause of the task whose context ended last
-	last     *batchMember // last open task, if the function has ended it
-	returned bool         // whether the function has returned
+	mu    sync.Mutex
+	open  int   // number of open tasks
+	live  int   // number of open tasks whose contexts have not ended
+	cause error // context.Cause of the task whose context ended last
 }
 
 // add adds a task to the call, and watches the context of the task.
@@ -197,35 +192,25 @@ func (c *batchCall) add(m *batchMember) {
 	})
 }
 
-// ended closes a task of the call whose outcome is set.
-func (c *batchCall) ended(m *batchMember) {
+// ended closes a task of the call whose outcome is set, unless it is the last
+// open one.
+func (c *batchCall) ended(m *batchMember) (last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open == 1 && !c.returned {
-		c.last = m
-		return
+	if c.open == 1 {
+		return true
 	}
 	if m.detach() {
 		c.live--
 	}
 	c.open--
 	c.check()
-	close(m.ended)
+	return false
 }
 
-// end closes the last task, because the function has returned.
-func (c *batchCall) end() {
-	c.mu.Lock()
-	c.returned = true
-	c.mu.Unlock()
-	if c.last != nil {
-		c.ended(c.last)
-	}
-}
-
-// check ends the context of the function if there are open tasks and the contexts of all of them have ended.
+// check ends the context of the function if the contexts of all open tasks have ended.
 func (c *batchCall) check() {
-	if c.live == 0 && c.open > 0 {
+	if c.live == 0 {
 		c.cancel(c.cause)
 	}
 }
@@ -241,25 +226,22 @@ func batchTasks[In any](members []*batchMember) []BatchTask[In] {
 }
 
 // runBatch calls the function of a batch. Then it ends the tasks that the function has not ended.
-func runBatch(all []any, call func(context.Context, []*batchMember) error) {
-	members := make([]*batchMember, len(all))
+func runBatch(members []*batchMember, call func(context.Context, []*batchMember) error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	c := &batchCall{cancel: cancel, open: len(members), live: len(members)}
-	for i := range members {
-		members[i] = all[i].(*batchMember)
-		c.add(members[i])
+	c := &batchCall{cancel: cancel, returned: make(chan struct{}), open: len(members), live: len(members)}
+	for _, m := range members {
+		c.add(m)
 	}
-	var err error = &AttemptError{Reason: ReasonPanic, Msg: "the function ended its goroutine"}
+	err := error(guard.Goexit())
 	defer func() {
-		var panicked *guard.Panic
 		if v := recover(); v != nil {
-			panicked = guard.Recovered(v)
+			err = guard.Recovered(v)
 		}
-		c.end()
 		for _, m := range members {
-			m.finish(nil, err, panicked)
+			m.end(nil, err)
 		}
+		close(c.returned)
 	}()
 	err = call(ctx, members)
 }

@@ -12,12 +12,16 @@ import (
 
 // TaskFrom returns the task that the handler with the context ctx runs, in the state it had when the worker claimed it. It returns false
 // outside of a handler.
-func TaskFrom(ctx context.Context) (jobs.Task, bool) { return engine.TaskFrom(ctx) }
+func TaskFrom(ctx context.Context) (jobs.Task, bool) {
+	task, _, ok := engine.Current(ctx)
+	return task, ok
+}
 
 // From returns the Runner that called the handler with the context ctx. With it, a handler can enqueue tasks and read the database without
 // a global variable for the Runner. From returns false outside of a handler. The handler must not call Close or Work of this Runner.
 func From(ctx context.Context) (*Runner, bool) {
-	r, ok := engine.Owner(ctx).(*Runner)
+	_, owner, _ := engine.Current(ctx)
+	r, ok := owner.(*Runner)
 	return r, ok
 }
 

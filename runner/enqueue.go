@@ -158,26 +158,16 @@ func (r *Runner) prepare(ctx context.Context, spec *jobs.Spec) error {
 	return taskspec.Validate(spec)
 }
 
-// prepareTick does the same as prepare for a task of a schedule. Without
-// middleware the Spec stays as it is, and is checked already. A panic of the
-// middleware is an error, because the call runs in a transaction that this
-// process shares.
+// prepareTick calls the middleware of UseEnqueue for a task of a schedule. A
+// panic is an error, because the call runs in a transaction that this process
+// shares.
 func (r *Runner) prepareTick(ctx context.Context, spec *jobs.Spec) error {
-	r.mu.Lock()
-	none := len(r.enqueueMiddleware) == 0
-	r.mu.Unlock()
-	if none {
-		return nil
-	}
 	var err error
 	if p := guard.Call(func() { err = r.runEnqueueMiddleware(ctx, spec) }); p != nil {
 		p.Msg = "the middleware of UseEnqueue: " + p.Msg
 		return p
 	}
-	if err != nil {
-		return err
-	}
-	return taskspec.Validate(spec)
+	return err
 }
 
 // userName returns the name of the user who runs this process, or the numeric user id if the user has no name.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -58,7 +59,8 @@ func (r *Runner) UseEnqueue(middleware ...EnqueueMiddleware) {
 	r.enqueueMiddleware = slices.Concat(r.enqueueMiddleware, middleware)
 }
 
-// runEnqueueMiddleware calls the middleware of UseEnqueue.
+// runEnqueueMiddleware calls the middleware of UseEnqueue, and checks the Spec
+// that it has changed.
 func (r *Runner) runEnqueueMiddleware(ctx context.Context, spec *jobs.Spec) error {
 	r.mu.Lock()
 	list := r.enqueueMiddleware
@@ -79,7 +81,7 @@ func (r *Runner) runEnqueueMiddleware(ctx context.Context, spec *jobs.Spec) erro
 	if len(spec.Metadata) == 0 {
 		spec.Metadata = nil
 	}
-	return nil
+	return taskspec.Validate(spec)
 }
 
 // beforeWork locks the Runner for a change of what Work uses, and returns the

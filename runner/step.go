@@ -54,7 +54,7 @@ func Step[T any](ctx context.Context, name string, do func(context.Context) (T, 
 // transaction of another file, jobs.ErrBusy, or an error of the driver. Outside of an attempt StepTx calls the part, stores nothing, and
 // leaves tx as it is.
 func StepTx[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (T, error)) (value T, err error) {
-	inAttempt := engine.InAttempt(ctx)
+	_, _, inAttempt := engine.Current(ctx)
 	if inAttempt && tx == nil {
 		return value, invalidValue("begin it with the handle of the application", "the transaction of step %q is nil", name)
 	}
@@ -70,7 +70,7 @@ func step[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.C
 	if do == nil {
 		return value, fmt.Errorf("%w: the function of %q is nil", jobs.ErrStep, name)
 	}
-	if !engine.InAttempt(ctx) {
+	if _, _, inAttempt := engine.Current(ctx); !inAttempt {
 		return do(ctx)
 	}
 	text, err := engine.Step(ctx, tx, name, func(ctx context.Context) (json.RawMessage, error) {

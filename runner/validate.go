@@ -30,19 +30,13 @@ func (o *Options) validate() error {
 		return err
 	}
 	const off = "0 for the default, or a positive number"
-	for _, number := range []struct {
-		name     string
-		negative bool
-		value    any
-	}{
-		{"Concurrency", o.Concurrency < 0, o.Concurrency}, {"BusyTimeout", o.BusyTimeout < 0, o.BusyTimeout},
-		{"Timeout", o.Timeout < 0, o.Timeout},
-	} {
-		if number.negative {
-			return invalidValue(off, "option %s is negative: %v", number.name, number.value)
-		}
-	}
 	switch {
+	case o.Concurrency < 0:
+		return invalidValue(off, "option Concurrency is negative: %d", o.Concurrency)
+	case o.BusyTimeout < 0:
+		return invalidValue(off, "option BusyTimeout is negative: %v", o.BusyTimeout)
+	case o.Timeout < 0:
+		return invalidValue(off, "option Timeout is negative: %v", o.Timeout)
 	case o.Sync < Full || o.Sync > Flash:
 		return invalidValue("Full, Normal or Flash", "unknown level %d of Sync", o.Sync)
 	case o.WriteEvery < 0 || o.WriteEvery > o.Lease/2:

@@ -21,7 +21,7 @@ var steps = group{
 			{Name: "pause", GenerationID: claimed.GenerationID, WakeAt: s.now.Add(lease), At: s.now}}
 		for i, step := range want {
 			for range 2 { // a worker repeats the call if it does not receive the first reply
-				if err := w.AddStep(s.Context(), claimsOf(claimed)[0], i+1, step); err != nil {
+				if err := w.AddStep(s.Context(), nil, claimsOf(claimed)[0], i+1, step); err != nil {
 					s.Fatal(err)
 				}
 			}
@@ -39,7 +39,7 @@ var steps = group{
 	},
 	"a rejected retry deletes no step": func(s *store) {
 		w, claimed := s.runningTask()
-		if err := w.AddStep(s.Context(), claimsOf(claimed)[0], 1,
+		if err := w.AddStep(s.Context(), nil, claimsOf(claimed)[0], 1,
 			jobs.Step{Name: "charge", Value: []byte("1"), At: s.now}); err != nil {
 			s.Fatal(err)
 		}
@@ -61,7 +61,7 @@ var steps = group{
 		w, old := s.runningTask()
 		s.finish(w, old, lifecycle.Outcome{Reason: jobs.ReasonError})
 		claimed := s.claimOnly(w)
-		if err := w.AddStep(s.Context(), claimsOf(old)[0], 1, jobs.Step{Name: "late", At: s.now}); !errors.Is(err, jobs.ErrLost) {
+		if err := w.AddStep(s.Context(), nil, claimsOf(old)[0], 1, jobs.Step{Name: "late", At: s.now}); !errors.Is(err, jobs.ErrLost) {
 			s.Errorf("got %v, want error %v", err, jobs.ErrLost)
 		}
 		if err := w.WriteProgress(s.Context(), []db.Report{{ClaimID: claimsOf(old)[0], Progress: []byte(`{"done":1}`)}}); err != nil {
@@ -75,7 +75,7 @@ var steps = group{
 		w, claimed := s.runningTask()
 		id := claimed.ID
 		add := func(task jobs.Task) {
-			if err := w.AddStep(s.Context(), claimsOf(task)[0], 1, jobs.Step{Name: "a", At: s.now}); err != nil {
+			if err := w.AddStep(s.Context(), nil, claimsOf(task)[0], 1, jobs.Step{Name: "a", At: s.now}); err != nil {
 				s.Fatal(err)
 			}
 		}

@@ -64,10 +64,10 @@ func With(ctx context.Context, s *Seat) context.Context { return context.WithVal
 // their seats, for one call of the function. The other members get nil at once. A
 // member that joins later is the first member of a further call. Without a seat
 // in ctx, Join returns only this value.
-func Join(ctx context.Context, value any) (values []any) {
+func Join[T any](ctx context.Context, value T) (values []T) {
 	s, _ := ctx.Value(seatKey{}).(*Seat)
 	if s == nil {
-		return []any{value}
+		return []T{value}
 	}
 	g := s.group
 	g.mu.Lock()
@@ -88,7 +88,7 @@ func Join(ctx context.Context, value any) (values []any) {
 	g.calls = false
 	for _, seat := range g.seats {
 		if seat.value != nil {
-			values = append(values, seat.value)
+			values = append(values, seat.value.(T))
 			seat.value = nil
 		}
 	}

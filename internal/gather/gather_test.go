@@ -11,7 +11,7 @@ import (
 
 // join starts one member for each delay. The member joins after that delay. If the delay is negative, the member arrives without joining.
 // The members are numbered from 0. For each call, join returns the numbers of its members.
-func join(delays ...time.Duration) (sets [][]any) {
+func join(delays ...time.Duration) (sets [][]int) {
 	g := NewGroup()
 	seats := make([]*Seat, len(delays))
 	for i := range delays {
@@ -41,16 +41,16 @@ func join(delays ...time.Duration) (sets [][]any) {
 func TestMembersMeetInTheOrderOfTheirSeats(t *testing.T) {
 	for name, test := range map[string]struct {
 		delays []time.Duration
-		want   [][]any
+		want   [][]int
 		took   time.Duration
 	}{
-		"all at once":         {[]time.Duration{0, 0, 0}, [][]any{{0, 1, 2}}, 0},
-		"the last seat first": {[]time.Duration{20, 10, 0}, [][]any{{0, 1, 2}}, 20},
-		"one does not join":   {[]time.Duration{0, -1, 5}, [][]any{{0, 2}}, 5},
+		"all at once":         {[]time.Duration{0, 0, 0}, [][]int{{0, 1, 2}}, 0},
+		"the last seat first": {[]time.Duration{20, 10, 0}, [][]int{{0, 1, 2}}, 20},
+		"one does not join":   {[]time.Duration{0, -1, 5}, [][]int{{0, 2}}, 5},
 		"nobody joins":        {[]time.Duration{-1, -1}, nil, 0},
-		"one is late":         {[]time.Duration{0, 3 * joinWait, 0}, [][]any{{0, 2}, {1}}, 3 * joinWait},
-		"two are late":        {[]time.Duration{0, 3 * joinWait, 5 * joinWait / 2}, [][]any{{0}, {1, 2}}, 3 * joinWait},
-		"a member for itself": {[]time.Duration{7}, [][]any{{0}}, 7},
+		"one is late":         {[]time.Duration{0, 3 * joinWait, 0}, [][]int{{0, 2}, {1}}, 3 * joinWait},
+		"two are late":        {[]time.Duration{0, 3 * joinWait, 5 * joinWait / 2}, [][]int{{0}, {1, 2}}, 3 * joinWait},
+		"a member for itself": {[]time.Duration{7}, [][]int{{0}}, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestMembersMeetInTheOrderOfTheirSeats(t *testing.T) {
 }
 
 func TestAValueWithoutASeatIsAlone(t *testing.T) {
-	if got := Join(context.Background(), "x"); !slices.Equal(got, []any{"x"}) {
+	if got := Join(context.Background(), "x"); !slices.Equal(got, []string{"x"}) {
 		t.Errorf("got %v, want [x]", got)
 	}
 }

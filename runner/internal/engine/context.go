@@ -21,21 +21,13 @@ func attemptFrom(ctx context.Context) *attempt {
 	return a
 }
 
-// Owner returns Options.Owner of the worker whose handler has the context ctx. It returns nil outside of an attempt.
-func Owner(ctx context.Context) any {
+// Current returns the task that the handler with the context ctx runs, in the state it had when the worker claimed it, and Options.Owner of
+// its worker. It returns false outside of an attempt.
+func Current(ctx context.Context) (task jobs.Task, owner any, ok bool) {
 	if a := attemptFrom(ctx); a != nil {
-		return a.e.o.Owner
+		return a.task, a.e.o.Owner, true
 	}
-	return nil
-}
-
-// TaskFrom returns the task that the handler with the context ctx runs, in the state it had when the worker claimed it. It returns false
-// outside of an attempt.
-func TaskFrom(ctx context.Context) (jobs.Task, bool) {
-	if a := attemptFrom(ctx); a != nil {
-		return a.task, true
-	}
-	return jobs.Task{}, false
+	return jobs.Task{}, nil, false
 }
 
 // Logger returns a logger that writes to the output of the task that the handler with the context ctx runs. Outside of an attempt it

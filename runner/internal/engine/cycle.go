@@ -59,7 +59,15 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 		e.wroteAt = sent
 	}
 	if free > 0 {
-		e.backlog = len(done.Claimed) == free || done.Released || done.Full || fills(queueSlots, done.Claimed)
+		e.backlog = len(done.Claimed) == free || done.Released || done.Full
+		// A batch takes only one slot, so backlog may be true too early.
+		for i := range done.Claimed {
+			left, limited := queueSlots[done.Claimed[i].Queue]
+			if limited {
+				queueSlots[done.Claimed[i].Queue] = left - 1
+			}
+			e.backlog = e.backlog || limited && left <= 1
+		}
 	}
 	settled := e.unwritten
 	e.unwritten = e.unwritten[:0]
@@ -94,20 +102,6 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 		e.postpone(firstBackoff)
 	}
 	return e.start(ctx, done.Claimed, max(slots, len(done.Claimed)-prefetch), sent)
-}
-
-// fills reports whether the claimed tasks take the last slot of a queue. The parameter "free" has the numbers of free slots by queue before
-// the claim. The function counts a slot for each task of a batch, although the batch takes only one, so it may return true too early.
-func fills(free map[string]int, claimed []jobs.Task) bool {
-	taken := map[string]int{}
-	for i := range claimed {
-		queue := claimed[i].Queue
-		taken[queue]++
-		if most, ok := free[queue]; ok && taken[queue] >= most {
-			return true
-		}
-	}
-	return false
 }
 
 // finishes returns the outcomes that the next cycle writes. It forgets the attempts whose tasks now belong to another worker.

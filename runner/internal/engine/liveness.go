@@ -12,7 +12,7 @@ import (
 type livenessState struct {
 	visitedAt  time.Time // time of the last successful cycle
 	reportedAt time.Time // time of the last call of Options.Liveness
-	dueAt      time.Time // time of the next call of Options.Liveness
+	dueAt      time.Time // time of the next call of Options.Liveness; zero before the first call
 	draining   bool      // whether the last report had Draining set
 }
 
@@ -40,12 +40,4 @@ func (e *Engine) reportLiveness(ctx context.Context, stopping bool) {
 	if p := guard.Call(func() { e.o.Liveness(report) }); p != nil {
 		e.log.Error("the function Liveness does not return", guard.LogArgs(p)...)
 	}
-}
-
-// livenessAt returns when the next liveness report is due, or zero for none.
-func (e *Engine) livenessAt() time.Time {
-	if e.o.Liveness == nil || e.liveness.visitedAt.IsZero() {
-		return time.Time{}
-	}
-	return e.liveness.dueAt
 }

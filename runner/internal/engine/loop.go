@@ -157,7 +157,7 @@ func (e *Engine) postpone(d time.Duration) { e.postponedTill = now().Add(d) }
 // the times at which it has something to do.
 func (e *Engine) sleep(stopping bool) time.Duration {
 	wait := e.untilCycle(stopping)
-	for _, at := range []time.Time{e.releaseAt(), e.cancelDueAt, e.livenessAt()} {
+	for _, at := range []time.Time{e.releaseAt(), e.cancelDueAt, e.liveness.dueAt} {
 		if !at.IsZero() {
 			wait = min(wait, max(at.Sub(now()), 0))
 		}

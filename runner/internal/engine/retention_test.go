@@ -16,7 +16,8 @@ import (
 // TestRetentionLogsEachWriteThatFails makes the writes of a round that finds no
 // old tasks fail in turn.
 func TestRetentionLogsEachWriteThatFails(t *testing.T) {
-	for failing, step := range []string{"cannot sum up counters", "cannot delete old workers", "cannot return free space"} {
+	for failing, step := range []string{"cannot sum up counters", "cannot delete old workers",
+		"cannot delete old unique keys", "cannot return free space"} {
 		synctest.Test(t, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "test.db")
 			disk := fault.Under(t, path)

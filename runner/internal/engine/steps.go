@@ -29,9 +29,6 @@ type steps struct {
 	asleep error                // error that the function has to return after a sleep has begun; nil before that
 }
 
-// InAttempt reports whether ctx is the context of an attempt.
-func InAttempt(ctx context.Context) bool { return attemptFrom(ctx) != nil }
-
 // Step returns the value of a step of the handler with the context ctx. The
 // value comes from an earlier attempt, or else from a call of the function "do".
 //
@@ -171,15 +168,9 @@ func (a *attempt) readSteps(ctx context.Context, tx *sql.Tx) (err error) {
 const storeWait = time.Second
 
 // storeStep stores a new step.
-func (a *attempt) storeStep(ctx context.Context, tx *sql.Tx, step jobs.Step) (err error) {
+func (a *attempt) storeStep(ctx context.Context, tx *sql.Tx, step jobs.Step) error {
 	s := &a.steps
-	seq := len(s.stored) + 1
-	if tx == nil {
-		err = a.e.worker.AddStep(ctx, a.claim, seq, step)
-	} else {
-		err = a.e.worker.AddStepTx(ctx, tx, a.claim, seq, step)
-	}
-	if err != nil {
+	if err := a.e.worker.AddStep(ctx, tx, a.claim, len(s.stored)+1, step); err != nil {
 		a.stopIfLost(err)
 		return err
 	}
