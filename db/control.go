@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 // a change of the database. The request names the generation of the claim, so it does not apply to a later attempt. It still applies if
 // another worker has revoked the claim, although a revocation adds one to the generation.
 //
-// An action changes at most moveMost tasks in one transaction, and other writers get the lock between two transactions. If one of these
+// Apply changes at most applyMost tasks in one transaction, and other writers get the lock between two transactions. If one of these
 // transactions fails, the changes of the earlier ones stay, and the caller may repeat the whole call. The transaction that changes a task
 // also updates its lane and its dependents, as at the end of an attempt (end.go).
 
@@ -103,13 +104,13 @@ func (t *tx) status(id int64) (taskStatus, error) {
 	return list[0], nil
 }
 
-// Cancel cancels waiting tasks, and requests cancellation of running ones from their workers. It does not change finished tasks. The
-// parameter "text" says who cancels them and why. If the parameter "hard" is true, commands get KILL at once, without a TERM before it.
-func (d *DB) Cancel(ctx context.Context, ids []int64, text string, hard bool, now time.Time) ([]jobs.ActionResult, error) {
-	return d.move(ctx, ids, cancelling(text, hard, now))
-}
+// Action changes a task for a user; see DB.Apply.
+type Action func(t *tx, id int64) (jobs.ActionResult, error)
 
-func cancelling(text string, hard bool, now time.Time) action {
+// Cancel cancels a waiting task, and requests the cancellation of a running one
+// from its worker. It doesn't change a finished task. text says who cancels it
+// and why. If hard is true, a command gets KILL at once, without a TERM before it.
+func Cancel(text string, hard bool, now time.Time) Action {
 	text = lifecycle.CutError(text) // text becomes the error of the task
 	return func(t *tx, id int64) (jobs.ActionResult, error) { return t.cancel(id, text, hard, now) }
 }
@@ -130,31 +131,19 @@ func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (jobs.Actio
 	return jobs.ActionResult{ID: id, State: state, Done: state.Finished()}, err
 }
 
-// Retry resets finished tasks as if they were new. A task that waits for a time or for its next attempt becomes due. The parameter "due" is
-// the new due time. A reset task waits again for its dependencies, but only for the unfinished ones.
-func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]jobs.ActionResult, error) {
-	return d.move(ctx, ids, retrying(due, now))
-}
-
-func retrying(due, now time.Time) action {
-	return func(t *tx, id int64) (jobs.ActionResult, error) { return t.retry(id, due, now) }
-}
-
-// RetryWithDependents does the same as Retry, and also retries all tasks that were cancelled because one of the given tasks did not
-// complete. The result lists these dependents, too, each after the task that it depends on.
-func (d *DB) RetryWithDependents(ctx context.Context, ids []int64, due, now time.Time) ([]jobs.ActionResult, error) {
-	return d.inParts(ctx, ids, func(t *tx, part []int64) (done []jobs.ActionResult, err error) {
-		for _, id := range part {
-			m, err := t.retry(id, due, now)
-			if done = append(done, m); err == nil && m.Done {
-				done, err = t.revive(id, done, now)
-			}
-			if err != nil {
-				return nil, err
-			}
+// Retry resets a finished task as if it were new. A task that waits for a time or
+// for its next attempt becomes due. due is the new due time. A reset task waits
+// again for its dependencies, but only for the unfinished ones. With dependents,
+// Retry also retries the tasks that were cancelled because this one did not
+// complete. Their results follow that of the task on which they depend.
+func Retry(due, now time.Time, dependents bool) Action {
+	return func(t *tx, id int64) (jobs.ActionResult, error) {
+		m, err := t.retry(id, due, now)
+		if err == nil && m.Done && dependents {
+			err = t.revive(id, now)
 		}
-		return done, nil
-	})
+		return m, err
+	}
 }
 
 func (t *tx) retry(id int64, due, now time.Time) (jobs.ActionResult, error) {
@@ -215,87 +204,84 @@ func (t *tx) retry(id int64, due, now time.Time) (jobs.ActionResult, error) {
 
 // revive retries all tasks that were cancelled because they depend on the task with the given id, which did not complete. It does the same
 // for the dependents of each retried task.
-func (t *tx) revive(id int64, done []jobs.ActionResult, now time.Time) ([]jobs.ActionResult, error) {
+func (t *tx) revive(id int64, now time.Time) error {
 	for again := []int64{id}; len(again) > 0; again = again[1:] {
 		var list []int64
 		if err := t.list(&list, selectRevivable, again[0]); err != nil {
-			return done, err
+			return err
 		}
 		for _, dependent := range list {
 			m, err := t.retry(dependent, now, now)
 			if err != nil {
-				return done, err
+				return err
 			}
-			done = append(done, m)
+			t.revived = append(t.revived, m)
 			if m.Done {
 				again = append(again, dependent)
 			}
 		}
 	}
-	return done, nil
+	return nil
 }
 
-// Delete deletes finished tasks with their attempts and output, and frees their unique keys. A task stays while an
-// unfinished task depends on it.
-func (d *DB) Delete(ctx context.Context, ids []int64) ([]jobs.ActionResult, error) {
-	return d.inParts(ctx, ids, func(t *tx, part []int64) ([]jobs.ActionResult, error) {
-		var deleted []int64
-		done, err := t.each(part, func(t *tx, id int64) (jobs.ActionResult, error) {
-			m := jobs.ActionResult{ID: id}
-			var key string
-			err := t.scan(deleteTask, []any{id}, &key)
-			if errors.Is(err, sql.ErrNoRows) {
-				return m, engine.NoRow(t.scan(selectKept, []any{id}, &m.State, &m.NeededBy))
-			}
-			if err == nil && key != "" {
-				err = t.run(freeKey, key, id)
-			}
-			m.Done, deleted = true, append(deleted, id)
-			return m, err
-		})
-		if err == nil {
-			err = t.forget(deleted)
+// Delete deletes a finished task with its attempts and output, and frees its
+// unique key. The task stays while an unfinished task depends on it.
+func Delete() Action {
+	return func(t *tx, id int64) (jobs.ActionResult, error) {
+		m := jobs.ActionResult{ID: id}
+		var key string
+		err := t.scan(deleteTask, []any{id}, &key)
+		if errors.Is(err, sql.ErrNoRows) {
+			return m, engine.NoRow(t.scan(selectKept, []any{id}, &m.State, &m.NeededBy))
 		}
-		return done, err
-	})
-}
-
-// moveMost is the greatest number of tasks that one transaction of an action changes. An action on more tasks needs several transactions,
-// and other writers get the lock between them.
-const moveMost = 500
-
-// action changes a task.
-type action func(t *tx, id int64) (jobs.ActionResult, error)
-
-// The method "each" applies an action to each task in the transaction t.
-func (t *tx) each(ids []int64, one action) (done []jobs.ActionResult, err error) {
-	for _, id := range ids {
-		m, err := one(t, id)
-		if err != nil {
-			return nil, err
+		if err == nil && key != "" {
+			err = t.run(freeKey, key, id)
 		}
-		done = append(done, m)
+		m.Done, t.deleted = true, append(t.deleted, id)
+		return m, err
 	}
-	return done, nil
 }
 
-// move applies an action to each task, in transactions of at most moveMost tasks.
-func (d *DB) move(ctx context.Context, ids []int64, one action) ([]jobs.ActionResult, error) {
-	return d.inParts(ctx, ids, func(t *tx, part []int64) ([]jobs.ActionResult, error) { return t.each(part, one) })
-}
+// applyMost is the greatest number of tasks that one transaction of Apply changes. Other writers get the lock between two transactions.
+const applyMost = 500
 
-// inParts divides the tasks into parts of at most moveMost tasks, and calls act for each part in a transaction of its own.
-func (d *DB) inParts(ctx context.Context, ids []int64,
-	act func(t *tx, part []int64) ([]jobs.ActionResult, error)) ([]jobs.ActionResult, error) {
+// Apply applies an action to each task, in transactions of at most applyMost tasks.
+func (d *DB) Apply(ctx context.Context, ids []int64, act Action) ([]jobs.ActionResult, error) {
 	results := make([]jobs.ActionResult, 0, len(ids))
-	for part := range slices.Chunk(ids, moveMost) {
-		done, err := updateAs(ctx, d, full, func(t *tx) ([]jobs.ActionResult, error) { return act(t, part) })
+	for part := range slices.Chunk(ids, applyMost) {
+		done, err := updateAs(ctx, d, full, func(t *tx) ([]jobs.ActionResult, error) { return t.apply(part, act) })
 		if err != nil {
 			return results, err
 		}
 		results = append(results, done...)
 	}
 	return results, nil
+}
+
+// ApplyTx does the same as Apply in the caller's transaction. The workers of running tasks notice after the commit.
+func (d *DB) ApplyTx(ctx context.Context, outer *sql.Tx, ids []int64, act Action) ([]jobs.ActionResult, error) {
+	t, err := d.within(ctx, outer, engine.Change)
+	if err != nil {
+		return nil, err
+	}
+	done, err := t.apply(ids, act)
+	if err != nil {
+		return nil, fmt.Errorf("change tasks: %w", d.refused(err))
+	}
+	return done, nil
+}
+
+func (t *tx) apply(ids []int64, act Action) (done []jobs.ActionResult, err error) {
+	t.deleted = nil
+	for _, id := range ids {
+		t.revived = nil
+		m, err := act(t, id)
+		if err != nil {
+			return nil, err
+		}
+		done = append(append(done, m), t.revived...)
+	}
+	return done, t.forget(t.deleted)
 }
 
 func (t *tx) state(id int64) (jobs.State, error) {

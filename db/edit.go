@@ -175,7 +175,7 @@ func (t *tx) setInput(id int64, input []byte) error {
 func (d *DB) PutFirst(ctx context.Context, ids []int64, by string, now time.Time) ([]jobs.ActionResult, error) {
 	last := slices.Clone(ids)
 	slices.Reverse(last)
-	done, err := d.move(ctx, last, func(t *tx, id int64) (jobs.ActionResult, error) {
+	done, err := d.Apply(ctx, last, func(t *tx, id int64) (jobs.ActionResult, error) {
 		return t.putFirst(id, by, now)
 	})
 	slices.Reverse(done)

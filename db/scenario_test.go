@@ -192,7 +192,7 @@ func (l *scenario) outcome(task jobs.Task, cancelled bool) lifecycle.Outcome {
 func (l *scenario) later() error { l.at = l.at.Add(time.Hour); return nil }
 
 func (l *scenario) cancel() error {
-	_, err := l.d.Cancel(context.Background(), []int64{l.claims()[0].ID}, "by a test", false, l.at)
+	_, err := l.d.Apply(context.Background(), []int64{l.claims()[0].ID}, Cancel("by a test", false, l.at))
 	return err
 }
 
@@ -246,13 +246,13 @@ func (l *scenario) tick() error {
 }
 
 func (l *scenario) again() error {
-	_, err := l.d.Retry(context.Background(), []int64{2}, time.Time{}, l.at)
+	_, err := l.d.Apply(context.Background(), []int64{2}, Retry(time.Time{}, l.at, false))
 	return err
 }
 
 func (l *scenario) delete() error {
 	l.deleting[3] = true
-	_, err := l.d.Delete(context.Background(), []int64{3})
+	_, err := l.d.Apply(context.Background(), []int64{3}, Delete())
 	return err
 }
 

@@ -1,7 +1,6 @@
 package db
 
 import (
-	"context"
 	"time"
 
 	"example.com/runner/internal/lifecycle"
@@ -31,13 +30,12 @@ ON CONFLICT (task_id) DO UPDATE SET paused_at = excluded.paused_at, paused_by = 
 // waitsForTasks reports whether task [1] has an open dependency.
 var waitsForTasks = query(`SELECT EXISTS (SELECT 1 FROM {dependencies} WHERE task_id = ? AND open = 1)`)
 
-// PauseTasks keeps waiting tasks from starting until ResumeTasks. It does not change tasks that run or have finished. If a task is paused
-// already, the user, time and reason of its first pause stay.
-func (d *DB) PauseTasks(ctx context.Context, ids []int64, by, reason string, now time.Time) ([]jobs.ActionResult, error) {
-	reason = lifecycle.CutError(reason)
-	return d.move(ctx, ids, func(t *tx, id int64) (jobs.ActionResult, error) {
-		return t.pauseTask(id, TaskChange{At: now, By: by, Action: ActionPause, Text: reason})
-	})
+// PauseTask keeps a waiting task from starting until ResumeTask. It doesn't change
+// a task that runs or has finished. If the task is paused already, the user, time
+// and reason of its first pause stay.
+func PauseTask(by, reason string, now time.Time) Action {
+	change := TaskChange{At: now, By: by, Action: ActionPause, Text: lifecycle.CutError(reason)}
+	return func(t *tx, id int64) (jobs.ActionResult, error) { return t.pauseTask(id, change) }
 }
 
 func (t *tx) pauseTask(id int64, c TaskChange) (jobs.ActionResult, error) {
@@ -66,12 +64,13 @@ func (t *tx) addPause(id int64, c TaskChange) error {
 	return t.record(id, c)
 }
 
-// ResumeTasks ends the pause of tasks. If all dependencies of a task have ended, the task gets the state that a new task would get. A task
-// that is not paused stays unchanged. ResumeTasks reports such a task as done, unless the task runs or has finished.
-func (d *DB) ResumeTasks(ctx context.Context, ids []int64, by string, now time.Time) ([]jobs.ActionResult, error) {
-	return d.move(ctx, ids, func(t *tx, id int64) (jobs.ActionResult, error) {
+// ResumeTask ends the pause of a task. If all its dependencies have ended, the task
+// gets the state that a new task would get. A task that isn't paused stays
+// unchanged, and counts as done unless it runs or has finished.
+func ResumeTask(by string, now time.Time) Action {
+	return func(t *tx, id int64) (jobs.ActionResult, error) {
 		return t.resumeTask(id, TaskChange{At: now, By: by, Action: ActionResume})
-	})
+	}
 }
 
 func (t *tx) resumeTask(id int64, c TaskChange) (jobs.ActionResult, error) {

@@ -131,7 +131,7 @@ func TestAScheduleKeepsItsLastRunWhenTheTaskIsDeleted(t *testing.T) {
 	if err != nil || !found {
 		t.Fatalf("run the schedule: got found: %v and error %v, want found", found, err)
 	}
-	if _, err := d.Cancel(t.Context(), []int64{id}, "no", false, at); err != nil {
+	if _, err := d.Apply(t.Context(), []int64{id}, db.Cancel("no", false, at)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -139,7 +139,7 @@ func TestAScheduleKeepsItsLastRunWhenTheTaskIsDeleted(t *testing.T) {
 		if err != nil || list[0].LastTaskID != id || list[0].LastState != jobs.Cancelled || !list[0].LastAt.Equal(at) {
 			t.Fatalf("got schedules %+v and error %v, want last task %d, last state %s, last time %v", list, err, id, jobs.Cancelled, at)
 		}
-		if _, err := d.Delete(t.Context(), []int64{id}); err != nil {
+		if _, err := d.Apply(t.Context(), []int64{id}, db.Delete()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -189,6 +189,9 @@ type tx struct {
 	db       *DB
 	hooks    jobs.Hooks // hooks of the worker, for tasks without hooks of their own
 
+	deleted []int64             // tasks that Apply has deleted, whose rows in other tables are left
+	revived []jobs.ActionResult // dependents that the current action of Apply has retried
+
 	inserts *inserter // collects the new tasks of all writes of the group
 	lastID  int64     // highest id of a task; 0 if not read yet
 

@@ -137,28 +137,6 @@ func (d *DB) InsertAllTx(ctx context.Context, outer *sql.Tx, specs []jobs.Spec, 
 	return of.added[from:], t.run(freeSavepoint)
 }
 
-// CancelTx does the same as Cancel in the caller's transaction. The workers of running tasks stop them after the commit.
-func (d *DB) CancelTx(ctx context.Context, outer *sql.Tx, ids []int64, text string, hard bool, now time.Time) ([]jobs.ActionResult, error) {
-	return d.moveTx(ctx, outer, "cancel", ids, cancelling(text, hard, now))
-}
-
-// RetryTx does the same as Retry in the caller's transaction.
-func (d *DB) RetryTx(ctx context.Context, outer *sql.Tx, ids []int64, due, now time.Time) ([]jobs.ActionResult, error) {
-	return d.moveTx(ctx, outer, "retry", ids, retrying(due, now))
-}
-
-func (d *DB) moveTx(ctx context.Context, outer *sql.Tx, what string, ids []int64, one action) ([]jobs.ActionResult, error) {
-	t, err := d.within(ctx, outer, engine.Change)
-	if err != nil {
-		return nil, err
-	}
-	done, err := t.each(ids, one)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, d.refused(err))
-	}
-	return done, nil
-}
-
 // TaskTx returns a task as the caller's transaction sees it. It returns false if there is no such task.
 func (d *DB) TaskTx(ctx context.Context, outer *sql.Tx, id int64) (jobs.Task, bool, error) {
 	t, err := d.within(ctx, outer, engine.Read)

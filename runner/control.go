@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 )
 
@@ -19,18 +20,17 @@ type CancelOptions struct {
 // Cancel cancels tasks. It cancels a waiting task at once. A running task is stopped by its worker. Cancel does not wait for the worker, so
 // the result of a running task has the state running; call Await to wait for its end. Cancel does not change a finished task.
 func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions) ([]ActionResult, error) {
-	results, err := r.store.Cancel(ctx, ids, r.cancelText(options), options.Now, now())
+	results, err := r.store.Apply(ctx, ids, r.cancelling(options))
 	r.notifier.Notify()
 	return results, err
 }
 
-// cancelText says who cancels a task and why.
-func (r *Runner) cancelText(options CancelOptions) string {
+func (r *Runner) cancelling(options CancelOptions) db.Action {
 	text := "by " + r.user()
 	if options.Reason != "" {
 		text += ": " + options.Reason
 	}
-	return text
+	return db.Cancel(text, options.Now, now())
 }
 
 // Retry makes finished tasks due again after a delay, as if they were new. The parameter "in" is the delay. Retry sets the counts of
@@ -39,23 +39,22 @@ func (r *Runner) cancelText(options CancelOptions) string {
 // same delay and keeps its counts of attempts and losses. Retry does not change a running task. The task does not wait for its dependencies
 // again, even if they are retried, too. The error is jobs.ErrInvalid for a negative delay.
 func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
-	return r.retry(ctx, ids, in, r.store.Retry)
+	return r.retry(in, false, func(act db.Action) ([]ActionResult, error) { return r.store.Apply(ctx, ids, act) })
 }
 
 // RetryWithDependents retries tasks as Retry does. It also retries the tasks that depend on them, directly or through other tasks, and that
 // were cancelled with the reason dependency. The results contain these dependent tasks, too, each one after the task that it depends on.
 // The error is jobs.ErrInvalid for a negative delay.
 func (r *Runner) RetryWithDependents(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
-	return r.retry(ctx, ids, in, r.store.RetryWithDependents)
+	return r.retry(in, true, func(act db.Action) ([]ActionResult, error) { return r.store.Apply(ctx, ids, act) })
 }
 
-func (r *Runner) retry(ctx context.Context, ids []int64, in time.Duration,
-	retry func(ctx context.Context, ids []int64, runAt, now time.Time) ([]ActionResult, error)) ([]ActionResult, error) {
+func (r *Runner) retry(in time.Duration, dependents bool, apply func(db.Action) ([]ActionResult, error)) ([]ActionResult, error) {
 	if in < 0 {
 		return nil, invalidValue("0 for now, or a positive duration", "the delay of the retry is negative: %v", in)
 	}
 	at := now()
-	results, err := retry(ctx, ids, at.Add(in), at)
+	results, err := apply(db.Retry(at.Add(in), at, dependents))
 	r.notifier.Notify()
 	return results, err
 }
@@ -63,5 +62,5 @@ func (r *Runner) retry(ctx context.Context, ids []int64, in time.Duration,
 // Delete deletes finished tasks with their attempts and output. It leaves unfinished tasks, and finished ones that an
 // unfinished task depends on: that task will read their results.
 func (r *Runner) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
-	return r.store.Delete(ctx, ids)
+	return r.store.Apply(ctx, ids, db.Delete())
 }

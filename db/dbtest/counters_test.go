@@ -32,7 +32,7 @@ func TestTheRowsOfACounterOnAServerAreAddedUp(t *testing.T) {
 	from := dbtest.OpenServer(t, pgkit.Address(t))
 	ids, err := insert(t, from, 3)
 	testkit.NoError(t, err)
-	_, err = from.Cancel(ctx, ids, "", false, moving)
+	_, err = from.Apply(ctx, ids, db.Cancel("", false, moving))
 	testkit.NoError(t, err)
 	raw := dbtest.RawOf(t, from)
 	defer raw.Close()

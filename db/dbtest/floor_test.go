@@ -113,7 +113,7 @@ func TestAClaimWithFloorsTakesARetriedTaskFirst(t *testing.T) {
 	}
 	f.exec(`SET search_path = ` + f.d.Server().Schema + `; UPDATE tasks SET state = 'completed', lease_expires_at = NULL,
 		finished_at = 0, generation_id = generation_id + 1 WHERE state = 'running'`)
-	_, err := f.d.Retry(f.Context(), ids[:1], f.now, f.now)
+	_, err := f.d.Apply(f.Context(), ids[:1], db.Retry(f.now, f.now, false))
 	testkit.NoError(t, err)
 	later := f.insert(1)
 	done = f.cycle()

@@ -69,7 +69,7 @@ func interruptMove(t *testing.T, from, to *db.DB) {
 	mark(t, from, engine.Frozen{})
 	mark(t, to, engine.Frozen{State: engine.Incomplete, Other: from.Engine().Identity()})
 	wantRejected(t, to, "is not complete")
-	if _, err := from.Cancel(ctx, []int64{2}, "", false, moving); err != nil {
+	if _, err := from.Apply(ctx, []int64{2}, db.Cancel("", false, moving)); err != nil {
 		t.Fatal(err)
 	}
 	wantMoved(t, from, to)
@@ -197,10 +197,10 @@ func fill(t *testing.T, d *db.DB) {
 		t.Fatal(err)
 	}
 	last := ids[movedTasks-1:]
-	if _, err := d.Cancel(t.Context(), last, "", false, moving); err != nil {
+	if _, err := d.Apply(t.Context(), last, db.Cancel("", false, moving)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Delete(t.Context(), last); err != nil {
+	if _, err := d.Apply(t.Context(), last, db.Delete()); err != nil {
 		t.Fatal(err)
 	}
 }

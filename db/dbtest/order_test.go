@@ -170,7 +170,7 @@ func (m *orderModel) sleep(t *rapid.T) {
 }
 
 func (m *orderModel) cancel(t *rapid.T) {
-	must(m.Cancel(m.Context(), m.drawIDs(t, "cancel", 1), "x", false, m.now))(m)
+	must(m.Apply(m.Context(), m.drawIDs(t, "cancel", 1), db.Cancel("x", false, m.now)))(m)
 }
 
 // lose chooses a running task, and another worker records its loss.
@@ -185,21 +185,18 @@ func (m *orderModel) lose(t *rapid.T) {
 }
 
 func (m *orderModel) retry(t *rapid.T) {
-	call := m.Retry
-	if rapid.Bool().Draw(t, "dependents") {
-		call = m.RetryWithDependents
-	}
-	for _, moved := range must(call(m.Context(), m.drawIDs(t, "retry", 1), m.now, m.now))(m) {
+	act := db.Retry(m.now, m.now, rapid.Bool().Draw(t, "dependents"))
+	for _, moved := range must(m.Apply(m.Context(), m.drawIDs(t, "retry", 1), act))(m) {
 		m.retried[moved.ID] = true
 	}
 }
 
 func (m *orderModel) pauseTasks(t *rapid.T) {
-	must(m.PauseTasks(m.Context(), m.drawIDs(t, "pauseTasks", 2), "test", "", m.now))(m)
+	must(m.Apply(m.Context(), m.drawIDs(t, "pauseTasks", 2), db.PauseTask("test", "", m.now)))(m)
 }
 
 func (m *orderModel) resumeTasks(t *rapid.T) {
-	must(m.ResumeTasks(m.Context(), m.drawIDs(t, "resumeTasks", 3), "test", m.now))(m)
+	must(m.Apply(m.Context(), m.drawIDs(t, "resumeTasks", 3), db.ResumeTask("test", m.now)))(m)
 }
 
 func (m *orderModel) putSomeFirst(t *rapid.T) {
@@ -251,7 +248,7 @@ func (m *orderModel) pause(t *rapid.T) {
 }
 
 func (m *orderModel) delete(t *rapid.T) {
-	must(m.Delete(m.Context(), m.drawIDs(t, "delete", 2)))(m)
+	must(m.Apply(m.Context(), m.drawIDs(t, "delete", 2), db.Delete()))(m)
 }
 
 // readAll reads all tasks and limits.
@@ -367,7 +364,7 @@ func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task
 
 // drain removes all limits and pauses, and runs all tasks.
 func (m *orderModel) drain() {
-	must(m.ResumeTasks(m.Context(), m.ids(), "test", m.now))(m)
+	must(m.Apply(m.Context(), m.ids(), db.ResumeTask("test", m.now)))(m)
 	m.wantNoTaskPauses()
 	m.check() // check before the limits are removed: a lane without a limit may not have several holders
 	_, limits := m.readAll()

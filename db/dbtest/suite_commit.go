@@ -160,7 +160,7 @@ var commits = group{
 		if _, err := s.Insert(ctx, []jobs.Spec{commandSpec()}, s.now); err != cause {
 			s.Errorf("got %v, want %v", err, cause)
 		}
-		if _, err := s.Cancel(ctx, []int64{1}, "", false, s.now); err != cause {
+		if _, err := s.Apply(ctx, []int64{1}, db.Cancel("", false, s.now)); err != cause {
 			s.Errorf("got %v, want %v", err, cause)
 		}
 		if n := s.number(`SELECT count(*) FROM tasks`); n != 0 {
@@ -191,7 +191,7 @@ var commits = group{
 			"sequence": errorOf(d.InsertSeq(s.Context(), specSeq(nil, nil), s.now)),
 			"cycle":    errorOf(w.Cycle(s.Context(), db.Cycle{Now: s.now})),
 			"beat":     errorOf(w.Beat(s.Context(), nil, lease, s.now)),
-			"cancel":   errorOf(d.Cancel(s.Context(), []int64{1}, "", false, s.now)),
+			"cancel":   errorOf(d.Apply(s.Context(), []int64{1}, db.Cancel("", false, s.now))),
 			"end":      w.End(s.Context(), s.now),
 			"list":     errorOf(d.List(s.Context(), jobs.Filter{}, db.Page{})),
 			"attempts": errorOf(d.Attempts(s.Context(), 1)),

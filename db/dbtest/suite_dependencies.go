@@ -108,7 +108,7 @@ func everyEndReleases(s *store) {
 	w := newOrderStore(s)
 	ends := map[string]func(w *orderStore, id int64){
 		"cancel while it waits": func(w *orderStore, id int64) {
-			if _, err := w.Cancel(w.Context(), []int64{id}, "by me", false, w.now); err != nil {
+			if _, err := w.Apply(w.Context(), []int64{id}, db.Cancel("by me", false, w.now)); err != nil {
 				w.Fatal(err)
 			}
 		},
@@ -118,7 +118,7 @@ func everyEndReleases(s *store) {
 		},
 		"cancel while it runs": func(w *orderStore, id int64) {
 			task := w.claim(1)[0]
-			if _, err := w.Cancel(w.Context(), []int64{id}, "by me", false, w.now); err != nil {
+			if _, err := w.Apply(w.Context(), []int64{id}, db.Cancel("by me", false, w.now)); err != nil {
 				w.Fatal(err)
 			}
 			w.finish(task, errBad)
@@ -135,7 +135,7 @@ func everyEndReleases(s *store) {
 		},
 		"release of one to be cancelled": func(w *orderStore, id int64) {
 			task := w.claim(1)[0]
-			if _, err := w.Cancel(w.Context(), []int64{id}, "by me", false, w.now); err != nil {
+			if _, err := w.Apply(w.Context(), []int64{id}, db.Cancel("by me", false, w.now)); err != nil {
 				w.Fatal(err)
 			}
 			if err := w.w.Release(w.Context(), claimsOf(task), w.now); err != nil {
@@ -156,13 +156,13 @@ func everyEndReleases(s *store) {
 		w.wantState(any, jobs.Pending)
 		state := w.get(first).State
 		want := jobs.ActionResult{ID: first, State: state, NeededBy: any}
-		if moved, err := w.Delete(w.Context(), []int64{first}); err != nil || moved[0] != want {
+		if moved, err := w.Apply(w.Context(), []int64{first}, db.Delete()); err != nil || moved[0] != want {
 			s.Fatalf("%s: delete: got results %v and error %v, want that task %d needs it", name, moved, err, any)
 		}
 		for _, task := range w.claim(10) {
 			w.finish(task, nil)
 		}
-		if moved, err := w.Delete(w.Context(), []int64{first}); err != nil || !moved[0].Done {
+		if moved, err := w.Apply(w.Context(), []int64{first}, db.Delete()); err != nil || !moved[0].Done {
 			s.Fatalf("%s: delete: got results %v and error %v, want the task deleted", name, moved, err)
 		}
 	}
@@ -178,7 +178,7 @@ func retryWithDependents(s *store) {
 	w.finish(claimed[0], errBad)
 	w.finish(claimed[1], errBad)
 	w.wantState(c, jobs.Cancelled)
-	moved, err := w.RetryWithDependents(t.Context(), []int64{a}, w.now, w.now)
+	moved, err := w.Apply(t.Context(), []int64{a}, db.Retry(w.now, w.now, true))
 	if err != nil || len(moved) != 3 {
 		t.Fatalf("got %d retried tasks and error %v, want 3 tasks", len(moved), err)
 	}
@@ -186,7 +186,7 @@ func retryWithDependents(s *store) {
 	w.wantState(b, jobs.Blocked)
 	w.wantState(c, jobs.Blocked)
 	w.wantState(both, jobs.Cancelled) // the task "both" stays cancelled, because its dependency "other" did not complete
-	if _, err := w.RetryWithDependents(t.Context(), []int64{other}, w.now, w.now); err != nil {
+	if _, err := w.Apply(t.Context(), []int64{other}, db.Retry(w.now, w.now, true)); err != nil {
 		t.Fatal(err)
 	}
 	if task := w.wantState(both, jobs.Blocked); !slices.Equal(task.After, []int64{a, other}) {
@@ -201,7 +201,7 @@ func retryWithDependents(s *store) {
 		w.wantState(id, jobs.Completed)
 	}
 	// A retried task does not wait for dependencies that have finished.
-	if _, err := w.Retry(t.Context(), []int64{b}, w.now, w.now); err != nil {
+	if _, err := w.Apply(t.Context(), []int64{b}, db.Retry(w.now, w.now, false)); err != nil {
 		t.Fatal(err)
 	}
 	w.wantState(b, jobs.Pending)
@@ -210,9 +210,9 @@ func retryWithDependents(s *store) {
 	// Results of deleted tasks are missing.
 	for i, gone := range []int64{0, a} {
 		if i > 0 {
-			s.results(w.Delete(t.Context(), []int64{gone}))
+			s.results(w.Apply(t.Context(), []int64{gone}, db.Delete()))
 		}
-		moved := s.results(w.Retry(t.Context(), []int64{both}, w.now, w.now))
+		moved := s.results(w.Apply(t.Context(), []int64{both}, db.Retry(w.now, w.now, false)))
 		if want := (jobs.ActionResult{ID: both, State: jobs.Pending, Done: true, Without: gone}); moved[0] != want {
 			t.Fatalf("got %+v, want %+v", moved[0], want)
 		}

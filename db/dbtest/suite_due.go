@@ -192,7 +192,7 @@ var dues = group{
 		}
 
 		ended := s.insert(commandSpec(jobs.Queue("ended")))[0]
-		must(s.Cancel(s.Context(), []int64{ended}, "enough", false, s.now))(s)
+		must(s.Apply(s.Context(), []int64{ended}, db.Cancel("enough", false, s.now)))(s)
 
 		s.sleep(-ahead)
 		if n := must(s.SetBack(s.Context(), s.now))(s); n != 1 {
@@ -232,8 +232,8 @@ var dues = group{
 		edited, key := s.insert(commandSpec())[0], commandSpec(jobs.Unique("k"), jobs.UniqueFor(time.Hour))
 		s.insert(key)
 		again := s.insert(commandSpec(jobs.After(first)))[0]
-		must(s.Cancel(s.Context(), []int64{again}, "", false, s.now))(s)
-		must(s.Retry(s.Context(), []int64{again}, s.now, s.now))(s)
+		must(s.Apply(s.Context(), []int64{again}, db.Cancel("", false, s.now)))(s)
+		must(s.Apply(s.Context(), []int64{again}, db.Retry(s.now, s.now, false)))(s)
 
 		s.sleep(-time.Hour)
 		must(s.SetBack(s.Context(), s.now))(s)
@@ -244,7 +244,7 @@ var dues = group{
 			return e, nil
 		}))(s)
 		s.wantTask(edited, jobs.Pending, "")
-		must(s.ResumeTasks(s.Context(), []int64{paused}, "me", s.now))(s)
+		must(s.Apply(s.Context(), []int64{paused}, db.ResumeTask("me", s.now)))(s)
 		s.wantTask(paused, jobs.Pending, "")
 		for _, t := range s.claim(w, 9) {
 			s.finish(w, t, lifecycle.Outcome{})

@@ -72,13 +72,13 @@ var fieldTests = group{
 		if err := w.WriteProgress(s.Context(), []db.Report{{ClaimID: claimsOf(claimed)[0], Progress: []byte(`{"done":1}`)}}); err != nil {
 			s.Error(err)
 		}
-		must(s.Cancel(s.Context(), []int64{id}, "by ann", true, s.now))(s)
+		must(s.Apply(s.Context(), []int64{id}, db.Cancel("by ann", true, s.now)))(s)
 		tasks = append(tasks, s.get(id))
 		s.sleep(time.Second)
 		s.finish(w, claimed, ended)
 		other := s.insert(jobs.Spec{Job: "f", Queue: "f", Batch: jobs.NewBatch, Schedule: "backup", Tick: s.now, CreatedBy: "ann"},
 			functionSpec("f", jobs.Queue("paused")))
-		must(s.PauseTasks(s.Context(), other[1:], "ann", "later", s.now))(s)
+		must(s.Apply(s.Context(), other[1:], db.PauseTask("ann", "later", s.now)))(s)
 		lost := s.worker("f")
 		s.finish(lost, s.claimOnly(lost), lifecycle.Outcome{Reason: jobs.ReasonLost})
 		tasks = append(tasks, s.get(id), s.get(other[0]), s.get(other[1]))

@@ -147,7 +147,7 @@ var finishedTests = group{
 			s.Fatal(err)
 		}
 		s.finish(w, claimed[1], lifecycle.Outcome{Reason: jobs.ReasonExit, Error: "bad"})
-		must(s.Cancel(s.Context(), []int64{claimed[2].ID}, "by hand", false, s.now))(s)
+		must(s.Apply(s.Context(), []int64{claimed[2].ID}, db.Cancel("by hand", false, s.now)))(s)
 		s.finish(w, claimed[2], lifecycle.Outcome{Reason: jobs.ReasonCancelled, Error: "cancelled"})
 		s.reap(w, s.leases(w)...)
 		s.insert(commandSpec(jobs.After(ids[1])))
@@ -167,8 +167,8 @@ var finishedTests = group{
 		for _, task := range s.claim(w, 2) {
 			s.finish(w, task, lifecycle.Outcome{Reason: jobs.ReasonExit, Error: "bad"})
 		}
-		must(s.Retry(s.Context(), ids[:1], s.now, s.now))(s)
-		must(s.Delete(s.Context(), ids[1:]))(s)
+		must(s.Apply(s.Context(), ids[:1], db.Retry(s.now, s.now, false)))(s)
+		must(s.Apply(s.Context(), ids[1:], db.Delete()))(s)
 		s.sleep(time.Minute)
 		s.finish(w, s.claimOnly(w), lifecycle.Outcome{})
 		ends := must(s.EndsAfter(s.Context(), 0, 10))(s)

@@ -181,8 +181,8 @@ var inserts = group{
 	},
 	"ids grow in the order of the specs and are not reused": func(s *store) {
 		first := s.insert(commandSpec(), commandSpec(), commandSpec())
-		s.results(s.Cancel(s.Context(), first, "", false, s.now))
-		s.results(s.Delete(s.Context(), first))
+		s.results(s.Apply(s.Context(), first, db.Cancel("", false, s.now)))
+		s.results(s.Apply(s.Context(), first, db.Delete()))
 		second := s.insert(commandSpec())
 		if !(first[0] < first[1] && first[1] < first[2] && first[2] < second[0]) {
 			s.Errorf("got ids %v and then %v, want each id greater than the one before", first, second)
@@ -259,8 +259,8 @@ var inserts = group{
 		if n := s.number(`SELECT count(*) FROM inputs`); n != 1 || s.get(id).InputBytes != 1 {
 			s.Errorf("got %d inputs, %d input bytes; want 1, 1", n, s.get(id).InputBytes)
 		}
-		s.results(s.Cancel(s.Context(), []int64{id}, "", false, s.now))
-		s.results(s.Delete(s.Context(), []int64{id}))
+		s.results(s.Apply(s.Context(), []int64{id}, db.Cancel("", false, s.now)))
+		s.results(s.Apply(s.Context(), []int64{id}, db.Delete()))
 		if n := s.number(`SELECT count(*) FROM inputs`); n != 0 {
 			s.Errorf("got %d inputs after the delete, want 0", n)
 		}

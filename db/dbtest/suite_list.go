@@ -238,9 +238,9 @@ var lists = group{
 			}
 		}
 		stand(3, 1)
-		must(s.DB.Retry(s.Context(), ids[:1], time.Time{}, s.now))(s)
+		must(s.DB.Apply(s.Context(), ids[:1], db.Retry(time.Time{}, s.now, false)))(s)
 		stand(2, 1)
-		must(s.DB.Delete(s.Context(), ids[1:]))(s)
+		must(s.DB.Apply(s.Context(), ids[1:], db.Delete()))(s)
 		stand(0, 0)
 	},
 	"QueuePosition counts the tasks that start before a task": func(s *store) {

@@ -133,7 +133,7 @@ func replaceTask(s *store) {
 	w.wantState(id, jobs.Scheduled)
 	same(jobs.Lane("l"))
 	w.wantState(id, jobs.Blocked)
-	if _, err := w.Cancel(w.Context(), []int64{a}, "x", false, w.now); err != nil {
+	if _, err := w.Apply(w.Context(), []int64{a}, db.Cancel("x", false, w.now)); err != nil {
 		s.Fatal(err)
 	}
 	same(jobs.After(a))

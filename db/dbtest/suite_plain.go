@@ -258,7 +258,7 @@ var plains = group{
 				s.Errorf("got id %d, want %d", id, i+1)
 			}
 			s.finish(w, s.claimOnly(w), lifecycle.Outcome{})
-			s.results(s.Delete(s.Context(), []int64{id}))
+			s.results(s.Apply(s.Context(), []int64{id}, db.Delete()))
 		}
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('true'))`)
 		s.exec(`DELETE FROM tasks`)

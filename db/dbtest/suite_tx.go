@@ -34,26 +34,26 @@ var actions = map[string]struct {
 }{
 	"cancel": {
 		func(s *store, ids ...int64) ([]jobs.ActionResult, error) {
-			return s.Cancel(s.Context(), ids, "by ann", true, s.now)
+			return s.Apply(s.Context(), ids, db.Cancel("by ann", true, s.now))
 		},
 		func(s *store, outer *sql.Tx, ids ...int64) ([]jobs.ActionResult, error) {
-			return s.CancelTx(s.Context(), outer, ids, "by ann", true, s.now)
+			return s.ApplyTx(s.Context(), outer, ids, db.Cancel("by ann", true, s.now))
 		},
 	},
 	"retry": {
 		func(s *store, ids ...int64) ([]jobs.ActionResult, error) {
-			return s.Retry(s.Context(), ids, s.now, s.now)
+			return s.Apply(s.Context(), ids, db.Retry(s.now, s.now, false))
 		},
 		func(s *store, outer *sql.Tx, ids ...int64) ([]jobs.ActionResult, error) {
-			return s.RetryTx(s.Context(), outer, ids, s.now, s.now)
+			return s.ApplyTx(s.Context(), outer, ids, db.Retry(s.now, s.now, false))
 		},
 	},
 	"retry later": {
 		func(s *store, ids ...int64) ([]jobs.ActionResult, error) {
-			return s.Retry(s.Context(), ids, s.now.Add(time.Minute), s.now)
+			return s.Apply(s.Context(), ids, db.Retry(s.now.Add(time.Minute), s.now, false))
 		},
 		func(s *store, outer *sql.Tx, ids ...int64) ([]jobs.ActionResult, error) {
-			return s.RetryTx(s.Context(), outer, ids, s.now.Add(time.Minute), s.now)
+			return s.ApplyTx(s.Context(), outer, ids, db.Retry(s.now.Add(time.Minute), s.now, false))
 		},
 	},
 }
@@ -92,7 +92,7 @@ var transactions = group{
 	"a worker sees the request to cancel its task after the commit": func(s *store) {
 		w, claimed := s.runningTask()
 		s.within(true, func(outer *sql.Tx) {
-			s.results(s.CancelTx(s.Context(), outer, []int64{claimed.ID}, "by ann", false, s.now))
+			s.results(s.ApplyTx(s.Context(), outer, []int64{claimed.ID}, db.Cancel("by ann", false, s.now)))
 			if list := must(w.CancelRequests(s.Context()))(s); len(list) != 0 {
 				s.Errorf("got requests %+v before the commit, want none", list)
 			}
@@ -167,7 +167,7 @@ var transactions = group{
 				}
 			})
 			if commit {
-				must(s.Retry(s.Context(), []int64{claimed.ID}, s.now, s.now))(s)
+				must(s.Apply(s.Context(), []int64{claimed.ID}, db.Retry(s.now, s.now, false)))(s)
 			}
 			if got := must(w.FinishedTx(s.Context(), claimsOf(claimed)[0], s.now))(s); got != commit {
 				s.Errorf("committed %v: got finished %v", commit, got)
@@ -184,9 +184,9 @@ var transactions = group{
 				}
 			}
 			read(id, jobs.Pending)
-			s.results(s.CancelTx(s.Context(), outer, []int64{id}, "", false, s.now))
+			s.results(s.ApplyTx(s.Context(), outer, []int64{id}, db.Cancel("", false, s.now)))
 			read(id, jobs.Cancelled)
-			s.results(s.RetryTx(s.Context(), outer, []int64{id}, s.now, s.now))
+			s.results(s.ApplyTx(s.Context(), outer, []int64{id}, db.Retry(s.now, s.now, false)))
 			read(id, jobs.Pending)
 			read(must(s.InsertAllTx(s.Context(), outer, []jobs.Spec{functionSpec("f")}, s.now))(s)[0].ID, jobs.Pending)
 			read(99, "")
@@ -235,8 +235,8 @@ var transactions = group{
 			want  error
 		}{{s.Context(), nil, jobs.ErrInvalid}, {ctx, outer, jobs.ErrShutdown}} {
 			_, err := s.InsertAllTx(with.ctx, with.outer, []jobs.Spec{functionSpec("f")}, s.now)
-			_, cancelErr := s.CancelTx(with.ctx, with.outer, []int64{1}, "", false, s.now)
-			_, retryErr := s.RetryTx(with.ctx, with.outer, []int64{1}, s.now, s.now)
+			_, cancelErr := s.ApplyTx(with.ctx, with.outer, []int64{1}, db.Cancel("", false, s.now))
+			_, retryErr := s.ApplyTx(with.ctx, with.outer, []int64{1}, db.Retry(s.now, s.now, false))
 			_, _, readErr := s.TaskTx(with.ctx, with.outer, 1)
 			for name, err := range map[string]error{"add": err, "cancel": cancelErr, "retry": retryErr, "get": readErr} {
 				if !errors.Is(err, with.want) {

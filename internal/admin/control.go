@@ -30,20 +30,25 @@ func Fence(ctx context.Context, r *runner.Runner, id, generation int64) error {
 
 // PauseTasks keeps waiting tasks from starting until ResumeTasks. It leaves tasks that run or have finished.
 func PauseTasks(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error) {
-	done, err := Store(r).PauseTasks(ctx, ids, access.User(r), reason, time.Now())
-	return results(r, done, err)
+	return apply(ctx, r, ids, db.PauseTask(access.User(r), reason, time.Now()))
 }
 
 // ResumeTasks ends the pause of tasks. A resumed task starts under the same conditions as a new task.
 func ResumeTasks(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
-	done, err := Store(r).ResumeTasks(ctx, ids, access.User(r), time.Now())
-	return results(r, done, err)
+	return apply(ctx, r, ids, db.ResumeTask(access.User(r), time.Now()))
+}
+
+func apply(ctx context.Context, r *runner.Runner, ids []int64, act db.Action) ([]runner.ActionResult, error) {
+	done, err := Store(r).Apply(ctx, ids, act)
+	access.Notify(r)
+	return done, err
 }
 
 // PutFirst gives waiting tasks a priority above that of all pending tasks of their queue. The first id gets the highest priority.
 func PutFirst(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
 	done, err := Store(r).PutFirst(ctx, ids, access.User(r), time.Now())
-	return results(r, done, err)
+	access.Notify(r)
+	return done, err
 }
 
 // Edited is the result of an edit.
@@ -97,9 +102,4 @@ func editOf(t jobs.Task, now time.Time, change func(jobs.Task, *jobs.Spec) error
 	}
 	e.Text, e.None = strings.Join(changed, ", "), len(changed) == 0
 	return e, nil
-}
-
-func results(r *runner.Runner, list []jobs.ActionResult, err error) ([]runner.ActionResult, error) {
-	access.Notify(r)
-	return list, err
 }
