@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"html/template"
 	"slices"
@@ -176,15 +177,19 @@ func spark(values []float64, class string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// lastHour draws the tasks of a queue that ended in the last hour, in steps of three minutes.
-func lastHour(ended []admin.HistoryPoint, queue string, now time.Time) template.HTML {
+// lastHour counts the tasks that ended in the last hour, by queue, in steps of
+// three minutes.
+func (h *handler) lastHour(ctx context.Context, now time.Time) ([]map[string]int, error) {
 	const steps, length = 20, 3 * time.Minute
 	since := now.Truncate(time.Minute).Add(time.Minute - steps*length)
-	values := make([]float64, steps)
-	for _, e := range ended {
-		if i := int(e.At.Sub(since) / length); e.Queue == queue && !e.At.Before(since) && i < steps {
-			values[i] += float64(e.N)
-		}
+	return admin.Store(h.r).ThroughputByQueue(ctx, since, length, steps)
+}
+
+// sparkOf draws the steps of one queue.
+func sparkOf(ended []map[string]int, queue string) template.HTML {
+	values := make([]float64, len(ended))
+	for i, step := range ended {
+		values[i] = float64(step[queue])
 	}
 	return spark(values, "hour")
 }

@@ -90,7 +90,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (view, error)
 		return nil, err
 	}
 	v.Alive, v.Slots = s.Alive, s.Slots
-	hour, err := admin.Store(h.r).History(ctx, v.Now.Add(-time.Hour))
+	hour, err := h.lastHour(ctx, v.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -216,12 +216,12 @@ func (v *overviewView) Failures(failures, tasks int) string {
 	return humanize.Plural(failures, "failure")
 }
 
-func (v *overviewView) queue(q runner.Queue, holds admin.Holds, hour []admin.HistoryPoint) queueView {
+func (v *overviewView) queue(q runner.Queue, holds admin.Holds, hour []map[string]int) queueView {
 	view := queueView{
 		Queue:     q,
 		FailedDay: q.Ended[jobs.Failed],
 		Paused:    !q.Pause.At.IsZero(),
-		Hour:      lastHour(hour, q.Queue, v.Now),
+		Hour:      sparkOf(hour, q.Queue),
 	}
 	if view.Paused {
 		view.PauseText = humanize.Safe(present.Pause(q.Pause, v.Now))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -284,23 +285,19 @@ var prunes = group{
 				s.Fatal(err)
 			}
 		}
-		got := map[jobs.State]int{}
-		history := must(s.History(s.Context(), start))(s)
-		for i, h := range history {
-			got[h.State] += h.N
-			if h.Queue != "default" || i > 0 && h.At.Before(history[i-1].At) ||
-				(h.Span == time.Hour) != h.At.Add(2*time.Hour).Before(s.now.Truncate(time.Hour)) {
-				s.Errorf("got %+v, want a point of queue default, in order, with hours before minutes", h)
-			}
-		}
-		if got[jobs.Completed] != want[jobs.Completed] || got[jobs.Failed] != want[jobs.Failed] {
+		got := must(s.Throughput(s.Context(), start, 24*time.Hour, 1))(s)[0]
+		if !maps.Equal(got, want) {
 			s.Errorf("got %v, want %v", got, want)
+		}
+		minutes, hours := s.number(`SELECT min(minute) FROM counters`), s.number(`SELECT max(hour) FROM counter_hours`)
+		if limit := s.now.Add(-2*time.Hour).Unix() / 3600; minutes/60 < limit || hours >= limit {
+			s.Errorf("got minutes from hour %d on and hours up to %d, want the change at hour %d", minutes/60, hours, limit)
 		}
 		if err := s.RollUp(s.Context(), s.now, s.now); err != nil {
 			s.Fatal(err)
 		}
-		if left := must(s.History(s.Context(), start))(s); len(left) > 2 {
-			s.Errorf("got %v, want at most 2 of them", left)
+		if left := s.number(`SELECT count(*) FROM counters`) + s.number(`SELECT count(*) FROM counter_hours`); left > 2 {
+			s.Errorf("got %d rows, want at most 2", left)
 		}
 	},
 	"times are those of the last attempts of the last tasks that ended": func(s *store) {

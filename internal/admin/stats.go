@@ -9,10 +9,6 @@ import (
 	"example.com/runner/runner"
 )
 
-// HistoryPoint counts the tasks of one queue that reached the same final state within the same minute. A point that is older than two days
-// counts the tasks of a whole hour.
-type HistoryPoint = db.HistoryPoint
-
 // Total counts the ended attempts of one job in one queue that had the same result, since the database was created.
 type Total = db.Total
 
