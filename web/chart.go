@@ -10,68 +10,65 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/search"
-	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 )
 
-// chartRange is a time range of the chart.
-type chartRange struct {
+// span is a length of time that a page shows.
+type span struct {
 	Name   string
-	length time.Duration // period that a bar covers
-	bars   int
-	ticks  time.Duration // time between two marks of the time axis
-	fresh  time.Duration // how long the data may be reused
+	length time.Duration
+	ticks  time.Duration // between two marks of the time axis
+	fresh  time.Duration // how long its data may be reused
+	step   time.Duration // that a bar of the chart covers
+	Step   string        // the same in words
 }
 
-var chartRanges = []chartRange{
-	{"1h", time.Minute, 60, 10 * time.Minute, 2 * time.Second},
-	{"24h", 15 * time.Minute, 96, 4 * time.Hour, 30 * time.Second},
-	{"7d", 2 * time.Hour, 84, 24 * time.Hour, 2 * time.Minute},
+var chartSpans = []span{
+	{"1h", time.Hour, 10 * time.Minute, 2 * time.Second, time.Minute, "minute"},
+	{"24h", 24 * time.Hour, 4 * time.Hour, 30 * time.Second, 15 * time.Minute, "15 minutes"},
+	{"7d", 7 * 24 * time.Hour, 24 * time.Hour, 2 * time.Minute, 2 * time.Hour, "2 hours"},
 }
 
-// chart is the data of the chart of the tasks that ended in a time range.
+// spanTabs returns links to a page with each of the spans.
+func spanTabs(list []span, chosen span, link string) (tabs []tab) {
+	for _, s := range list {
+		tabs = append(tabs, tab{Name: s.Name, Link: link + s.Name, Selected: s == chosen})
+	}
+	return tabs
+}
+
+// chart is the data of the chart of the tasks that ended in a span.
 type chart struct {
-	Ranges    []tab
-	Plot      plot
-	Zone      string // time zone of the axis
-	Summary   string
-	Whole     admin.Trend
-	Steps     []chartRow // bars with at least one ended task, the latest first
-	Cancelled int
-	Per       string // text that says how long the period of a bar is, such as "per minute"
+	page
+	Span    span
+	Spans   []tab
+	Plot    plot
+	Summary string
+	Whole   admin.Trend
+	Steps   []admin.TrendStep // those with at least one ended task, the latest first
 }
 
-// chartRow is a row of the table below the chart.
-type chartRow struct {
-	admin.TrendStep
-	Failed     int
-	FailedLink string // URL of the list of the tasks that failed in the period of this row
-	Link       string // URL of the list of all tasks that ended in the period of this row
-}
-
-func newChart(p page, r chartRange, whole admin.Trend) *chart {
-	c := &chart{Per: "in " + timetext.WriteDuration(r.length), Zone: p.zoneName(p.Now)}
-	if r.length == time.Minute {
-		c.Per = "per minute"
-	}
-	for _, other := range chartRanges {
-		c.Ranges = append(c.Ranges, tab{Name: other.Name, Link: p.Base + "/?range=" + other.Name, Selected: other.Name == r.Name})
-	}
-	for _, s := range slices.Backward(whole.Steps) {
-		if s.Ended[jobs.Completed]+s.Ended[jobs.Failed]+s.Ended[jobs.Cancelled] > 0 {
-			c.Steps = append(c.Steps, chartRow{s, s.Ended[jobs.Failed], p.endedIn(s.At, r.length, string(jobs.Failed)),
-				p.endedIn(s.At, r.length, "finished")})
+func newChart(p page, s span, whole admin.Trend) *chart {
+	c := &chart{page: p, Span: s, Spans: spanTabs(chartSpans, s, p.Base+"/?range="), Whole: whole}
+	for _, step := range slices.Backward(whole.Steps) {
+		if len(step.Ended) > 0 {
+			c.Steps = append(c.Steps, step)
 		}
 	}
-	c.Whole = whole
-	completed, failed := whole.Ended[jobs.Completed], whole.Ended[jobs.Failed]
-	c.Cancelled = whole.Ended[jobs.Cancelled]
-	c.Summary = fmt.Sprintf("%s completed, %s failed, %s cancelled in the last %s", p.Count(completed), p.Count(failed),
-		p.Count(c.Cancelled), r.Name)
-	c.Plot = endedPlot(p, r, whole.Steps)
-	c.Plot.Label = c.Summary
+	c.Summary = fmt.Sprintf("%s completed, %s failed, %s cancelled in the last %s", p.Of(whole.Ended, "completed"),
+		p.Of(whole.Ended, "failed"), p.Of(whole.Ended, "cancelled"), s.Name)
+	c.Plot = c.draw()
 	return c
 }
+
+// Link returns the URL of the list of the tasks that ended in a state during a
+// step.
+func (c *chart) Link(step admin.TrendStep, state string) string {
+	return c.Find(search.KeyState, state, search.KeySince, searchTime(step.At), search.KeyUntil, searchTime(step.At.Add(c.Span.step)))
+}
+
+// searchTime returns a time as a search has it.
+func searchTime(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.999Z") }
 
 // The measures of the chart in pixels.
 const (
@@ -80,10 +77,11 @@ const (
 	failedHeight = 46
 )
 
-// endedPlot draws how many tasks ended in each period. Completed and cancelled
-// tasks share a plot. Failed tasks have a scale of their own, because they are
-// usually few.
-func endedPlot(p page, r chartRange, steps []admin.TrendStep) plot {
+// draw draws how many tasks ended in each step. Completed and cancelled tasks
+// share a plot. Failed tasks have a scale of their own, because they are usually
+// few.
+func (c *chart) draw() plot {
+	steps := c.Whole.Steps
 	ended, failed := 0, 0
 	for _, s := range steps {
 		ended = max(ended, s.Ended[jobs.Completed]+s.Ended[jobs.Cancelled])
@@ -92,18 +90,19 @@ func endedPlot(p page, r chartRange, steps []admin.TrendStep) plot {
 	ended, failed = roundUp(ended), roundUp(failed)
 	const middle, zero, bottom = plotTop + endedHeight/2, plotTop + endedHeight, failedTop + failedHeight
 	v := plot{
+		Label:      c.Summary,
 		Height:     bottom + 18,
 		ScaleWidth: 46,
 		Axis:       bottom,
 		Lines:      []int{plotTop, middle, zero, failedTop, bottom},
 		Scale: []mark{
-			{Y: plotTop, Text: p.Count(ended)},
-			{Y: middle, Text: p.Count(ended / 2)},
+			{Y: plotTop, Text: c.Count(ended)},
+			{Y: middle, Text: c.Count(ended / 2)},
 			{Y: zero, Text: "0"},
-			{Y: failedTop, Text: p.Count(failed), Class: "failed"},
+			{Y: failedTop, Text: c.Count(failed), Class: "failed"},
 			{Y: bottom, Text: "0", Class: "failed"},
 		},
-		Ticks: timeMarks(steps[0].At.In(p.Now.Location()), r.length*time.Duration(len(steps)), r.ticks),
+		Ticks: timeMarks(steps[0].At.In(c.Now.Location()), c.Span.length, c.Span.ticks),
 	}
 	add := func(i int, state jobs.State, top, size, most int, below float64) float64 {
 		n := steps[i].Ended[state]
@@ -111,9 +110,8 @@ func endedPlot(p page, r chartRange, steps []admin.TrendStep) plot {
 			return below
 		}
 		height := max(float64(n)/float64(most)*float64(size), 1)
-		text := fmt.Sprintf("%s: %s %s", p.period(steps[i].At, r.length), p.Count(n), state)
-		link := p.endedIn(steps[i].At, r.length, string(state))
-		b := column(i, len(steps), string(state), link, text, float64(top), float64(size), below, height)
+		text := fmt.Sprintf("%s: %s %s", c.period(steps[i].At), c.Count(n), state)
+		b := column(i, len(steps), string(state), c.Link(steps[i], string(state)), text, float64(top), float64(size), below, height)
 		if below > 0 {
 			b.Rects = b.Rects[1:] // the column is the link of the bar below
 		}
@@ -142,21 +140,14 @@ func roundUp(n int) int {
 	}
 }
 
-// period returns a period as text, with the day if it is an hour or longer.
-func (p page) period(at time.Time, length time.Duration) string {
-	from, to := at.In(p.Now.Location()), at.Add(length).In(p.Now.Location())
+// period returns a step as text, with the day if it is an hour or longer.
+func (c *chart) period(at time.Time) string {
 	format := "15:04"
-	if length >= time.Hour {
+	if c.Span.step >= time.Hour {
 		format = "Mon 15:04"
 	}
-	return from.Format(format) + "–" + to.Format("15:04 MST")
-}
-
-// endedIn returns the URL of the list of the tasks that ended in the given state during a period. The period begins at the parameter "at".
-func (p page) endedIn(at time.Time, length time.Duration, state string) string {
-	const format = "2006-01-02T15:04:05.999Z"
-	return p.Find(search.KeyState, state, search.KeySince, at.UTC().Format(format),
-		search.KeyUntil, at.Add(length).UTC().Format(format))
+	at = at.In(c.Now.Location())
+	return at.Format(format) + "–" + at.Add(c.Span.step).Format("15:04 MST")
 }
 
 // spark draws values as small bars.

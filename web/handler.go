@@ -59,7 +59,7 @@ type handler struct {
 	cross      *http.CrossOriginProtection
 	mux        *http.ServeMux
 	live       live
-	trends     cache[admin.Trend] // by name of the range
+	trends     cache[admin.Trend] // by name of the span
 	workerRuns cache[workerRuns]  // by name of the span
 	counts     cache[[]runner.Queue]
 	clicks     cache[string]  // what the last runs of schedules did, by name

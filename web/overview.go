@@ -164,31 +164,26 @@ func (h *handler) queues(ctx context.Context) ([]runner.Queue, error) {
 	return slices.Clone(list), err
 }
 
-// chart returns the chart of the named time range. Without a name it uses the shortest range in which a task ended. It
-// returns nil if no task ended in any range.
+// chart returns the chart of the named span. Without a name it shows the shortest
+// span in which a task ended. It returns nil if no task ended in any span.
 func (h *handler) chart(ctx context.Context, p page, name string) (*chart, error) {
-	chosen := slices.ContainsFunc(chartRanges, func(r chartRange) bool { return r.Name == name })
-	for _, r := range chartRanges {
-		if chosen && r.Name != name {
+	isChosen := slices.ContainsFunc(chartSpans, func(s span) bool { return s.Name == name })
+	for _, s := range chartSpans {
+		if isChosen && s.Name != name {
 			continue
 		}
-		c, err := h.chartOf(ctx, p, r)
-		if err != nil || chosen || len(c.Steps) > 0 {
-			return c, err
+		trend, err := h.trends.get(s.Name, func() (admin.Trend, time.Duration, error) {
+			trend, err := admin.ReadTrend(ctx, h.r, s.step, int(s.length/s.step))
+			return trend, s.fresh, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if c := newChart(p, s, trend); isChosen || len(c.Steps) > 0 {
+			return c, nil
 		}
 	}
-	return nil, nil // no task has ended
-}
-
-func (h *handler) chartOf(ctx context.Context, p page, which chartRange) (*chart, error) {
-	trend, err := h.trends.get(which.Name, func() (admin.Trend, time.Duration, error) {
-		trend, err := admin.ReadTrend(ctx, h.r, which.length, which.bars)
-		return trend, which.fresh, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return newChart(p, which, trend), nil
+	return nil, nil
 }
 
 // FurtherProblems is the number of problems that the page doesn't show.

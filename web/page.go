@@ -291,5 +291,5 @@ func (p page) Offset() int {
 	return offset
 }
 
-// zoneName returns the short name of the zone of the page at a time, such as CET.
-func (p page) zoneName(at time.Time) string { return at.In(p.Now.Location()).Format("MST") }
+// ShortZone returns the short name of the zone of the page, such as CET.
+func (p page) ShortZone() string { return p.Now.Format("MST") }

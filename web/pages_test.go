@@ -65,7 +65,7 @@ func TestTheChartShowsTheShortestRangeWithAnEndedTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = serve(t, r, web.ServerOptions{})
-	testkit.Contains(t, s.page("/"), "Finished in 15m", `<a href="/?range=24h" aria-current="true">`)
+	testkit.Contains(t, s.page("/"), "Finished per 15 minutes", `<a href="/?range=24h" aria-current="true">`)
 	testkit.Contains(t, s.page("/?range=1h"), "Finished per minute", `<a href="/?range=1h" aria-current="true">`)
 }
 

@@ -21,18 +21,10 @@ const (
 	finestCells = 240    // largest number of cells of a drawing; short runs that begin in the same cell become one bar
 )
 
-// span is a time span that the page of the workers shows.
-type span struct {
-	Name   string
-	length time.Duration
-	ticks  time.Duration // time between two marks of the time axis
-	fresh  time.Duration // how long the data may be reused
-}
-
 var spans = []span{
-	{"10m", 10 * time.Minute, 2 * time.Minute, 2 * time.Second},
-	{"1h", time.Hour, 10 * time.Minute, 10 * time.Second},
-	{"6h", 6 * time.Hour, time.Hour, time.Minute},
+	{Name: "10m", length: 10 * time.Minute, ticks: 2 * time.Minute, fresh: 2 * time.Second},
+	{Name: "1h", length: time.Hour, ticks: 10 * time.Minute, fresh: 10 * time.Second},
+	{Name: "6h", length: 6 * time.Hour, ticks: time.Hour, fresh: time.Minute},
 }
 
 // workersPage shows which attempts each worker ran, and when.
@@ -47,9 +39,6 @@ type workersPage struct {
 }
 
 func (v *workersPage) Most() int { return maxEnds }
-
-// ShortZone returns the short name of the zone of the page, such as CET.
-func (v *workersPage) ShortZone() string { return v.zoneName(v.Now) }
 
 // workerStrip is a worker with a drawing of its slots over time.
 type workerStrip struct {
@@ -84,19 +73,15 @@ func (h *handler) runsIn(ctx context.Context, s span, now time.Time) (workerRuns
 func (h *handler) workersPage(ctx context.Context, req *http.Request) (view, error) {
 	v := &workersPage{page: h.newPage(req, "Workers"), Only: humanize.Safe(req.FormValue("worker"))}
 	s := spans[0]
-	for _, other := range spans {
-		if other.Name == req.FormValue("span") {
-			s = other
-		}
+	if i := slices.IndexFunc(spans, func(s span) bool { return s.Name == req.FormValue("span") }); i >= 0 {
+		s = spans[i]
 	}
 	v.All = v.Base + "/workers?span=" + s.Name
-	for _, other := range spans {
-		link := v.Base + "/workers?span=" + other.Name
-		if v.Only != "" {
-			link += "&worker=" + escaped(v.Only)
-		}
-		v.Spans = append(v.Spans, tab{Name: other.Name, Link: link, Selected: other.Name == s.Name})
+	link := v.Base + "/workers?"
+	if v.Only != "" {
+		link += "worker=" + escaped(v.Only) + "&"
 	}
+	v.Spans = spanTabs(spans, s, link+"span=")
 	runs, err := h.runsIn(ctx, s, v.Now)
 	if err != nil {
 		return nil, err
@@ -110,7 +95,7 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (view, err
 	var ids []int64
 	for _, d := range drawings {
 		for _, b := range d.bars {
-			ids = append(ids, b.ID)
+			ids = append(ids, b.runs[0].TaskID)
 		}
 	}
 	names, err := admin.Store(h.r).Names(ctx, ids)

@@ -25,7 +25,7 @@ func TestThePageOfTheWorkers(t *testing.T) {
 		fmt.Sprintf(`<a href="/tasks/%d"><title>task %[1]d good: completed, slot 1, `, first),
 		fmt.Sprintf(`<td><a href="/tasks/%d">%[1]d bad</a></td>`, bad), "times in UTC")
 	testkit.Equal(t, "chosen span", strings.Count(text, `<a href="/workers?span=1h" aria-current="true">`), 1)
-	testkit.Contains(t, s.page("/workers?worker=web1:811"), `href="/workers?span=6h&amp;worker=web1%3A811"`, ">all workers</a>")
+	testkit.Contains(t, s.page("/workers?worker=web1:811"), `href="/workers?worker=web1%3A811&amp;span=6h"`, ">all workers</a>")
 	testkit.Contains(t, s.page("/workers?worker=none"), "No worker with this name ran in this time.")
 	testkit.Contains(t, s.page("/"), `href="/workers"`)
 }
