@@ -85,21 +85,17 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 			return apiTasks{}, &jobs.FieldError{Field: "limit", Msg: "invalid number of tasks; use 1 to 1000"}
 		}
 	}
-	look, err := lookOf("", filter, order)
-	if err != nil {
-		return apiTasks{}, err
-	}
-	tasks, next, _, err := h.part(ctx, req, filter, order, limit, look)
+	p, err := h.part(ctx, filter, order, req.FormValue("from"), limit)
 	if err != nil {
 		return apiTasks{}, err
 	}
 	list := apiTasks{Tasks: []term.Record{}}
-	if name, value, more := strings.Cut(next, "="); more {
+	if p.next != "" {
 		query := req.URL.Query()
-		query.Set(name, value)
+		query.Set("from", p.next)
 		list.Next = term.Known(h.base + req.URL.Path + "?" + query.Encode())
 	}
-	for _, t := range tasks {
+	for _, t := range p.tasks {
 		list.Tasks = append(list.Tasks, h.apiTask(t))
 	}
 	return list, nil

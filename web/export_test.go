@@ -3,11 +3,19 @@ package web
 import (
 	"maps"
 	"slices"
+	"testing"
 	"time"
 )
 
 // SetReadTimeout sets the time limit for the database reads of a page.
 func SetReadTimeout(d time.Duration) { readTimeout = d }
+
+// LookAt lets searches look at n tasks for the time of a test.
+func LookAt(t *testing.T, n int) {
+	before := [2]int{lookTasks, lookPlain}
+	lookTasks, lookPlain = n, n
+	t.Cleanup(func() { lookTasks, lookPlain = before[0], before[1] })
+}
 
 // Actions returns the names of all actions.
 func Actions() []string { return slices.Sorted(maps.Keys(actions)) }

@@ -84,7 +84,7 @@ func (h *handler) cause(p page, t jobs.Task, from string) *causeView {
 		t.Error, t.ErrorLine = "", ""
 	}
 	terms, err := search.ParseTerms(from)
-	if terms, _ = splitCauses(terms); err != nil || len(terms) == 0 {
+	if terms = withoutCause(terms); err != nil || len(terms) == 0 {
 		terms = []search.Term{{Key: search.KeyState, Value: string(jobs.Failed)}, {Key: search.KeyJob, Value: t.Job}}
 	}
 	key := present.GroupFailures([]jobs.Task{t})[0].Key

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"example.com/runner/internal/admin"
@@ -21,8 +20,6 @@ type jobView struct {
 	Tasks      string // URL of the list of all tasks of this job or label
 	Runs       *runs  // history of the job or label; nil if no task has started
 	More       bool   // whether there may be older tasks than those in Runs
-	Looked     int    // maximum number of tasks that the server examines to find the tasks of Runs
-	Further    string // URL of this page with a larger value of Looked; empty if no larger value would show more tasks
 }
 
 func (h *handler) job(ctx context.Context, req *http.Request) (view, error) {
@@ -36,34 +33,29 @@ func (h *handler) job(ctx context.Context, req *http.Request) (view, error) {
 	}
 	v.Title = v.Kind + " " + v.Name
 	v.Tasks = v.Find(v.Kind, v.Name)
-	look, err := lookOf(req.FormValue("look"), filter, sortByEnd)
+	list, more, err := h.started(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
-	list, whole, err := h.started(ctx, filter, look)
-	if err != nil {
-		return nil, err
-	}
-	v.More = !whole || len(list) == maxRuns
-	if v.Looked = look; !whole && len(list) < maxRuns {
-		v.Further = fmt.Sprintf("%s/jobs?%s=%s&look=%d", v.Base, v.Kind, escaped(v.Name), min(look*lookFurther, maxLook))
-	}
-	if v.Runs, err = h.newRuns(ctx, v.page, list); err != nil {
-		return nil, err
-	}
-	return v, nil
+	v.More = more
+	v.Runs, err = h.newRuns(ctx, v.page, list)
+	return v, err
 }
 
+// Looked is how many ended tasks the page looks at.
+func (v *jobView) Looked() int { return lookTasks }
+
 // started returns the running tasks of a filter and those that ended last, the
-// latest first. There is no index of the tasks by job, so it examines at most
-// look ended tasks; whole says whether these were all.
-func (h *handler) started(ctx context.Context, filter jobs.Filter, look int) (list []jobs.Task, whole bool, err error) {
+// latest first, and whether there may be more. There is no index of the tasks by
+// job, so it looks at a limited number of ended tasks.
+func (h *handler) started(ctx context.Context, filter jobs.Filter) (list []jobs.Task, more bool, err error) {
 	filter.States = []jobs.State{jobs.Running}
 	if list, err = h.r.List(ctx, filter, runner.Page{Limit: maxRuns}); err != nil {
 		return nil, false, err
 	}
 	filter.States = jobs.Finished()
-	ended, rest, err := admin.Store(h.r).ListPart(ctx, filter, admin.Part{Sort: admin.ByEnd, Limit: maxRuns, Look: look})
+	ended, rest, err := admin.Store(h.r).ListPart(ctx, filter, admin.Part{Sort: admin.ByEnd, Limit: maxRuns, Look: lookTasks})
 	list = append(list, ended...)
-	return list[:min(len(list), maxRuns)], rest.ID == 0, err
+	list = list[:min(len(list), maxRuns)]
+	return list, rest.ID > 0 || len(list) == maxRuns, err
 }

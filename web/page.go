@@ -157,6 +157,9 @@ func (p page) Some(ended map[jobs.State]int, state string) string {
 
 // search returns the URL of the task list for a query.
 func (p page) search(terms ...search.Term) string {
+	if len(terms) == 0 {
+		return p.Base + "/tasks"
+	}
 	return p.Base + "/tasks?q=" + escaped(search.JoinTerms(terms))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,35 +29,29 @@ func (h *handler) parse(ctx context.Context, text string, at time.Time) (q query
 	if q.terms, err = search.ParseTerms(text); err != nil {
 		return q, err
 	}
-	rest, causes := splitCauses(q.terms)
-	q.filter, err = search.ParseFilter(rest, at, at.Location())
+	q.filter, err = search.ParseFilter(withoutCause(q.terms), at, at.Location())
 	if err == nil && q.filter.Match != "" && h.o.HideArgs {
 		err = &jobs.FieldError{Field: "search", Msg: "a search for text is not possible, because arguments are hidden"}
 	}
-	if err != nil || len(causes) == 0 {
+	i := slices.IndexFunc(q.terms, isCause)
+	if err != nil || i < 0 {
 		return q, err
 	}
 
 	groups, err := h.failureGroups(ctx, q.filter)
 	q.filter.IDs = []int64{} // no task, unless one of the groups has the cause
 	for _, g := range groups {
-		if g.Key == causes[len(causes)-1].Value {
+		if g.Key == q.terms[i].Value {
 			q.filter.IDs, q.group = g.IDs, &g
 		}
 	}
 	return q, err
 }
 
-// splitCauses separates the terms that name a cause from the other terms.
-func splitCauses(terms []search.Term) (rest, causes []search.Term) {
-	for _, t := range terms {
-		if t.Key == search.KeyCause {
-			causes = append(causes, t)
-		} else {
-			rest = append(rest, t)
-		}
-	}
-	return rest, causes
+func isCause(t search.Term) bool { return t.Key == search.KeyCause }
+
+func withoutCause(terms []search.Term) []search.Term {
+	return slices.DeleteFunc(slices.Clone(terms), isCause)
 }
 
 // causeText returns the cause of the group in the search, or an empty text.
@@ -116,12 +111,7 @@ type searchTerm struct{ Text, Without string }
 // searchTerms returns the parts of a search.
 func (p page) searchTerms(terms []search.Term) (list []searchTerm) {
 	for i, t := range terms {
-		rest := append(append([]search.Term(nil), terms[:i]...), terms[i+1:]...)
-		link := p.Base + "/tasks"
-		if len(rest) > 0 {
-			link = p.search(rest...)
-		}
-		list = append(list, searchTerm{t.String(), link})
+		list = append(list, searchTerm{t.String(), p.search(slices.Concat(terms[:i], terms[i+1:])...)})
 	}
 	return list
 }

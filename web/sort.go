@@ -21,12 +21,6 @@ const (
 	sortByCause = "cause" // groups of failed tasks; the largest group comes first
 )
 
-// sortLink links to the same list in another order.
-type sortLink struct {
-	Order, Name, Link string
-	Selected          bool
-}
-
 // sortOf returns the order of a list, and the orders that the list can have. Without an order in the URL, failed tasks are ordered by the
 // time of their ends, and scheduled and retrying tasks by their due times.
 func sortOf(asked string, states []jobs.State) (order string, orders []string) {
@@ -58,53 +52,54 @@ func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, q q
 	first := v.Base + "/tasks?q=" + escaped(v.Query)
 	if len(orders) > 1 {
 		for _, name := range orders {
-			v.Sorts = append(v.Sorts, sortLink{name, sortNames[name], first + "&sort=" + name, name == order})
+			v.Sorts = append(v.Sorts, tab{Name: sortNames[name], Link: first + "&sort=" + name, Selected: name == order})
 		}
 	}
-	if req.FormValue("sort") != "" {
+	if v.order = order; req.FormValue("sort") != "" {
 		first += "&sort=" + order
 	}
 	if order == sortByCause {
 		return nil, h.groups(ctx, v, q)
 	}
-	if v.Looked, err = lookOf(req.FormValue("look"), filter, order); err != nil {
-		return nil, err
-	}
-	tasks, next, stopped, err := h.part(ctx, req, filter, order, perPage, v.Looked)
-	switch {
-	case err != nil:
-		return nil, err
-	case stopped:
-		v.Further = first + "&" + next + "&look=" + strconv.Itoa(min(v.Looked*lookFurther, maxLook))
-	case next != "":
-		v.Older = first + "&" + next
+	p, err := h.part(ctx, filter, order, req.FormValue("from"), perPage)
+	v.Looked = p.looked
+	switch next := first + "&from=" + p.next; {
+	case p.looked > 0:
+		v.Further = next
+	case p.next != "":
+		v.Older = next
 	}
 	if req.FormValue("from") != "" {
 		v.Newest = first
 	}
-	return tasks, nil
+	return p.tasks, err
 }
 
-// part returns one part of a list of the tasks that a filter selects: a page of the list, or a response of the API. The argument "limit" is
-// the maximum number of tasks. The parameter "from" of the URL names the task before the part; without it the part is the first one. The
-// result "next" is this parameter for the next part, or "" if there is none. The argument "look" is the maximum number of tasks that the
-// search examines. The result "stopped" reports whether the search has stopped at this maximum.
-func (h *handler) part(ctx context.Context, req *http.Request, filter jobs.Filter, order string, limit, look int) (tasks []jobs.Task,
-	next string, stopped bool, err error) {
-	p := admin.Part{Sort: sorts[order], Limit: limit + 1, Look: look}
-	p.After, err = parseMark(order, req.FormValue("from"))
+// part is a page of a list of tasks, or a response of the API.
+type part struct {
+	tasks  []jobs.Task
+	next   string // parameter from of the URL for the next part; empty on the last one
+	looked int    // number of tasks at which the search has looked before it stopped; 0 if it didn't stop
+}
+
+// part reads at most limit tasks after the place in from.
+func (h *handler) part(ctx context.Context, filter jobs.Filter, order, from string, limit int) (p part, err error) {
+	after, err := parseMark(order, from)
 	if err != nil {
-		return nil, "", false, err
+		return p, err
 	}
-	tasks, rest, err := admin.Store(h.r).ListPart(ctx, filter, p)
-	if rest.ID > 0 {
-		next, stopped = partAfter(order, rest), true
+	look := lookAt(filter, order, from)
+	var rest admin.Mark
+	p.tasks, rest, err = admin.Store(h.r).ListPart(ctx, filter,
+		admin.Part{Sort: sorts[order], After: after, Limit: limit + 1, Look: look})
+	switch {
+	case rest.ID > 0:
+		p.next, p.looked = markText(order, rest), look
+	case len(p.tasks) > limit:
+		p.tasks = p.tasks[:limit]
+		p.next = markText(order, markOf(p.tasks[limit-1], order))
 	}
-	if len(tasks) > limit {
-		tasks = tasks[:limit]
-		next = partAfter(order, markOf(tasks[limit-1], order))
-	}
-	return tasks, next, stopped, err
+	return p, err
 }
 
 var sorts = map[string]admin.Sort{sortByID: admin.ByID, sortByEnd: admin.ByEnd, sortByDue: admin.ByDue}
@@ -120,46 +115,55 @@ func markOf(t jobs.Task, order string) admin.Mark {
 	return admin.Mark{At: t.FinishedAt, ID: t.ID}
 }
 
-// partAfter returns the parameter of the URL for the part after a task: the id,
-// and before it the time if the list is sorted by time.
-func partAfter(order string, m admin.Mark) string {
+// markText returns a place for a URL: the id, and before it the time if the list
+// is sorted by time.
+func markText(order string, m admin.Mark) string {
 	if order == sortByID {
-		return fmt.Sprintf("from=%d", m.ID)
+		return fmt.Sprint(m.ID)
 	}
-	return fmt.Sprintf("from=%d.%d", m.At.UnixMilli(), m.ID)
+	return fmt.Sprintf("%d.%d", m.At.UnixMilli(), m.ID)
 }
 
-// parseMark parses what partAfter writes.
+// parseMark parses what markText writes.
 func parseMark(order, text string) (m admin.Mark, err error) {
 	if text == "" {
 		return m, nil
 	}
-	var ms int64
-	if order == sortByID {
-		_, err = fmt.Sscanf(text, "%d", &m.ID)
-	} else {
-		_, err = fmt.Sscanf(text, "%d.%d", &ms, &m.ID)
+	id := text
+	if order != sortByID {
+		var ms int64
+		_, err = fmt.Sscanf(text, "%d.%s", &ms, &id)
 		m.At = time.UnixMilli(ms)
 	}
-	if err != nil || m.ID < 1 || partAfter(order, m) != "from="+text {
+	if err == nil {
+		m.ID, err = strconv.ParseInt(id, 10, 64)
+	}
+	if err != nil || m.ID < 1 || markText(order, m) != text {
 		return m, &jobs.FieldError{Field: "from", Msg: "invalid place in this list"}
 	}
 	return m, nil
 }
 
-// lookOf returns how many tasks a search examines at most: the number in the URL, or else a number that the database can examine in a few
-// milliseconds. This number is smaller for a list that is sorted by time, because the database looks up each task separately. It is also
-// smaller for a search for text or metadata, because the database parses JSON.
-func lookOf(text string, f jobs.Filter, order string) (int, error) {
-	switch {
-	case text == "" && order == sortByID && f.Match == "" && len(f.Metadata) == 0:
-		return lookPlain, nil
-	case text == "":
-		return lookTasks, nil
+// A search without an index looks at a limited number of tasks, which the database
+// reads in a few milliseconds. It reads the tasks of a list by id faster than
+// those of a list by time, and parses JSON only for a search for text or metadata.
+// They are variables so that tests need few tasks.
+var (
+	lookTasks = 15_000
+	lookPlain = 100_000 // by id, without text and metadata
+)
+
+// lookFurther is how many times as many tasks a search looks at when it goes on.
+const lookFurther = 10
+
+// lookAt returns how many tasks a part of a search looks at.
+func lookAt(f jobs.Filter, order, from string) int {
+	look := lookTasks
+	if order == sortByID && f.Match == "" && len(f.Metadata) == 0 {
+		look = lookPlain
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > maxLook {
-		return 0, &jobs.FieldError{Field: "look", Msg: "invalid number of tasks"}
+	if from != "" {
+		look *= lookFurther
 	}
-	return n, nil
+	return look
 }

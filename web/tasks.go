@@ -19,11 +19,6 @@ const (
 	perPage      = 50
 	maxCount     = 10_000                // the pages show a larger count as 10,000+
 	countTimeout = 40 * time.Millisecond // time limit for counting the tasks of a query
-	lookTasks    = 15_000                // maximum number of tasks that a search examines, unless lookPlain applies
-	// maximum number of tasks that a search in the order of ids examines, if it has neither a text nor metadata
-	lookPlain   = 100_000
-	lookFurther = 10 // a continued search examines 10 times as many tasks as the search before it
-	maxLook     = 50_000_000
 )
 
 type tasksView struct {
@@ -37,14 +32,15 @@ type tasksView struct {
 	Groups     []groupView // groups of failed tasks, for a list in the order sortByCause
 	MoreGroups int         // number of further groups, which are smaller
 	Latest     bool        // whether Groups may contain only the latest failed tasks, because too many tasks failed
-	Sorts      []sortLink  // orders that the list can have, if there is more than one
+	Sorts      []tab       // orders that the list can have, if there is more than one
+	order      string
 	Rows       []taskRow
 	Total      int    // number of tasks of the query; -1 if unknown
 	AnyState   string // URL of the same query without states, shown if no task matches; empty if the query has no states
 	Older      string
 	Newest     string   // URL of the first page; empty on the first page
-	Looked     int      // maximum number of tasks that the search examines
-	Further    string   // URL of the search that examines more tasks; empty if this search has examined all tasks
+	Looked     int      // number of tasks at which the search has looked before it stopped
+	Further    string   // URL where the search goes on; empty if it didn't stop
 	Actions    []string // actions on all tasks of the query
 	Can        []string // actions that can change at least one task of this page
 }
@@ -71,10 +67,8 @@ type taskRow struct {
 // API returns the URL of the same search as JSON.
 func (v *tasksView) API() string {
 	link := v.Base + "/api/v1/tasks?q=" + escaped(v.Query)
-	for _, order := range v.Sorts {
-		if order.Selected && order.Order != sortByID && order.Order != sortByCause {
-			link += "&sort=" + order.Order
-		}
+	if v.order == sortByEnd || v.order == sortByDue {
+		link += "&sort=" + v.order
 	}
 	return link
 }
@@ -117,7 +111,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (view, error) {
 		v.Rows = append(v.Rows, row)
 	}
 	if len(tasks) == 0 && len(others) < len(terms) {
-		v.AnyState = v.Base + "/tasks?q=" + escaped(search.JoinTerms(others))
+		v.AnyState = v.search(others...)
 	}
 	if v.Groups != nil {
 		return v, nil
@@ -159,10 +153,7 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, others []search.Term, 
 			states = []jobs.State{jobs.State(name)}
 			link = append([]search.Term{{Key: search.KeyState, Value: name}}, others...)
 		}
-		t := tab{Name: name, Link: v.Base + "/tasks", Selected: slices.Equal(states, filter.States)}
-		if len(link) > 0 {
-			t.Link = v.search(link...)
-		}
+		t := tab{Name: name, Link: v.search(link...), Selected: slices.Equal(states, filter.States)}
 		isCounted := name != string(jobs.Completed) && name != string(jobs.Cancelled) && name != string(jobs.Blocked)
 		if isCounted && len(others) == 0 {
 			n, err := admin.Store(h.r).CountUpTo(ctx, jobs.Filter{States: states}, maxCount+1)
