@@ -14,6 +14,7 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -25,7 +26,8 @@ import (
 
 // actionRequest is the form of an action.
 type actionRequest struct {
-	h    *handler
+	h *handler
+	action
 	name string
 	form url.Values
 	now  time.Time
@@ -49,23 +51,28 @@ type plan struct {
 
 type field struct{ Name, Value string }
 
-// actions maps the name of an action to the method that plans it.
-var actions = map[string]func(*actionRequest, context.Context) (*plan, error){
-	"retry":           (*actionRequest).tasks,
-	"cancel":          (*actionRequest).tasks,
-	"delete":          (*actionRequest).tasks,
-	"pause":           (*actionRequest).tasks,
-	"resume":          (*actionRequest).tasks,
-	"first":           (*actionRequest).tasks,
-	"queue-pause":     (*actionRequest).queue,
-	"queue-resume":    (*actionRequest).queue,
-	"schedule-run":    (*actionRequest).schedule,
-	"schedule-pause":  (*actionRequest).schedule,
-	"schedule-resume": (*actionRequest).schedule,
+// action is what the form of a button does. change and past ("2 tasks retried")
+// are for tasks.
+type action struct {
+	plan        func(*actionRequest, context.Context) (*plan, error)
+	takesReason bool
+	past        string
+	change      func(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error)
 }
 
-// takesReason names the actions that can have a reason.
-var takesReason = map[string]bool{"pause": true, "cancel": true, "queue-pause": true}
+var actions = map[string]action{
+	"retry":           {(*actionRequest).tasks, false, "retried", retry},
+	"cancel":          {(*actionRequest).tasks, true, "cancelled", cancel},
+	"delete":          {(*actionRequest).tasks, false, "deleted", remove},
+	"pause":           {(*actionRequest).tasks, true, "paused", admin.PauseTasks},
+	"resume":          {(*actionRequest).tasks, false, "resumed", resume},
+	"first":           {(*actionRequest).tasks, false, "moved to the front", putFirst},
+	"queue-pause":     {plan: (*actionRequest).queue, takesReason: true},
+	"queue-resume":    {plan: (*actionRequest).queue},
+	"schedule-run":    {plan: (*actionRequest).schedule},
+	"schedule-pause":  {plan: (*actionRequest).schedule},
+	"schedule-resume": {plan: (*actionRequest).schedule},
+}
 
 // action responds to the form of an action with a question, or does the action
 // and returns to the page of the form, which then shows what was done.
@@ -78,14 +85,14 @@ func (h *handler) action(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 
-	a := &actionRequest{h: h, name: req.PathValue("name"), form: req.PostForm, now: time.Now().In(zone(req))}
-	makePlan := actions[a.name]
-	if makePlan == nil {
+	name := req.PathValue("name")
+	a := &actionRequest{h: h, action: actions[name], name: name, form: req.PostForm, now: time.Now().In(zone(req))}
+	if a.plan == nil {
 		h.writeError(w, req, http.StatusNotFound, "This page does not exist.")
 		return
 	}
 
-	p, err := makePlan(a, ctx)
+	p, err := a.plan(a, ctx)
 	if err == nil && p.ask {
 		status := http.StatusOK
 		if p.Changed != "" {
@@ -104,7 +111,7 @@ func (h *handler) action(w http.ResponseWriter, req *http.Request) {
 		h.fail(w, req, err)
 		return
 	}
-	h.logger.Info("action", "name", a.name, "did", did)
+	h.logger.Info("action", "name", name, "did", did)
 	h.setFlash(w, did+"\n"+p.CLI, 30)
 	http.Redirect(w, req, h.localPath(a.form.Get("back")), http.StatusSeeOther)
 }
@@ -113,7 +120,7 @@ func (h *handler) action(w http.ResponseWriter, req *http.Request) {
 // that does the same.
 func (a *actionRequest) newPlan(object string, args ...string) *plan {
 	reason := a.form.Get("reason")
-	if reason != "" && takesReason[a.name] {
+	if reason != "" && a.takesReason {
 		args = append(args, "--reason", reason)
 	}
 	verb := a.name[strings.IndexByte(a.name, '-')+1:]
@@ -124,7 +131,7 @@ func (a *actionRequest) newPlan(object string, args ...string) *plan {
 		Button:    text,
 		CLI:       humanize.Safe(shellLine(args...)),
 		Fields:    []field{{"confirmed", "1"}, {"back", a.h.localPath(a.form.Get("back"))}},
-		AskReason: takesReason[a.name],
+		AskReason: a.takesReason,
 		Reason:    reason,
 		ask:       !a.confirmed() && a.form.Get("ask") == "1",
 	}

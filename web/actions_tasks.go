@@ -48,7 +48,7 @@ func (a *actionRequest) tasks(ctx context.Context) (*plan, error) {
 	for _, id := range ids {
 		p.Fields = append(p.Fields, field{"id", strconv.FormatInt(id, 10)})
 	}
-	p.run = func(ctx context.Context) (string, error) { return a.change(ctx, ids) }
+	p.run = func(ctx context.Context) (string, error) { return a.changeAll(ctx, ids) }
 
 	// The user must always confirm a deletion, and that a running task is stopped.
 	switch {
@@ -63,19 +63,19 @@ func (a *actionRequest) tasks(ctx context.Context) (*plan, error) {
 	return p, nil
 }
 
-// planIDs returns a plan for tasks with these ids. Its command names the first
-// of them.
+// planIDs returns a plan for tasks with these ids. Its command line names the
+// first of them.
 func (a *actionRequest) planIDs(ids []int64) *plan {
 	const most = 20
-	var args []string
+	args := a.command()
 	for _, id := range ids[:min(len(ids), most)] {
 		args = append(args, strconv.FormatInt(id, 10))
 	}
 	object := humanize.Plural(len(ids), "task")
 	if len(ids) == 1 {
-		object = "task " + args[0]
+		object = fmt.Sprint("task ", ids[0])
 	}
-	p := a.newPlan(object, append(a.command(), args...)...)
+	p := a.newPlan(object, args...)
 	if len(ids) > most {
 		p.CLI += " …"
 	}
@@ -111,9 +111,9 @@ func (a *actionRequest) searchedTasks(ctx context.Context, text string) (*plan, 
 	p := a.planSearch(q, len(ids))
 	p.run = func(ctx context.Context) (string, error) {
 		if len(ids) == 0 {
-			return "none of these tasks can be " + pastTense[a.name], nil
+			return "none of these tasks can be " + a.past, nil
 		}
-		return a.change(ctx, ids)
+		return a.changeAll(ctx, ids)
 	}
 	if p.ask = !known && len(ids) > 0; !p.ask {
 		return p, nil
@@ -127,71 +127,61 @@ func (a *actionRequest) searchedTasks(ctx context.Context, text string) (*plan, 
 
 // planSearch returns a plan for the n tasks of a search.
 func (a *actionRequest) planSearch(q query, n int) *plan {
-	tasks := humanize.Plural(n, "task")
-	grouped := q.group != nil && a.name == string(search.VerbRetry) // only retry has --group
+	tasks, grouped := humanize.Plural(n, "task"), q.group != nil
+	isRetry := grouped && a.name == string(search.VerbRetry) // only retry has --group
 	var p *plan
-	if len(q.filter.IDs) > 0 && !grouped {
+	if len(q.filter.IDs) > 0 && !isRetry {
 		p = a.planIDs(q.filter.IDs)
 	} else {
 		args := a.command()
 		for _, t := range q.terms {
-			if !grouped || t.Key != search.KeyState && t.Key != search.KeyID {
+			if !isRetry || t.Key != search.KeyState && t.Key != search.KeyID {
 				args = append(args, t.Flag(), t.Value)
 			}
 		}
 		p = a.newPlan(tasks, args...)
 	}
 
-	verb := strings.ToUpper(a.name[:1]) + a.name[1:]
-	p.Button = verb + " " + tasks
-	p.Question = fmt.Sprintf("%s all %s of %s?", verb, tasks, humanize.Safe(search.JoinTerms(q.terms)))
-	if q.group != nil {
-		if n != 1 {
-			tasks = "these " + tasks
-		} else {
-			tasks = "this task"
-		}
-		p.Question = fmt.Sprintf("%s %s: %s?", verb, tasks, q.causeText())
+	object := humanize.Safe(search.JoinTerms(q.terms))
+	if grouped {
+		object = q.causeText()
 	}
+	p.Button = strings.ToUpper(a.name[:1]) + a.name[1:] + " " + tasks
+	p.Question = fmt.Sprintf("%s: %s?", p.Button, object)
 	return p
 }
 
-var pastTense = map[string]string{
-	"retry":  "retried",
-	"cancel": "cancelled",
-	"delete": "deleted",
-	"pause":  "paused",
-	"resume": "resumed",
-	"first":  "moved to the front",
-}
-
-// change changes tasks and says what it did.
-func (a *actionRequest) change(ctx context.Context, ids []int64) (string, error) {
-	reason, r := a.form.Get("reason"), a.h.r
+// changeAll changes tasks and says what it did.
+func (a *actionRequest) changeAll(ctx context.Context, ids []int64) (string, error) {
 	var results []runner.ActionResult
 	for part := range slices.Chunk(ids, 500) {
-		var some []runner.ActionResult
-		var err error
-		switch search.Verb(a.name) {
-		case search.VerbCancel:
-			some, err = r.Cancel(ctx, part, runner.CancelOptions{Reason: reason})
-		case search.VerbDelete:
-			some, err = r.Delete(ctx, part)
-		case search.VerbPause:
-			some, err = admin.PauseTasks(ctx, r, part, reason)
-		case search.VerbResume:
-			some, err = admin.ResumeTasks(ctx, r, part)
-		case search.VerbFirst:
-			some, err = admin.PutFirst(ctx, r, part)
-		default:
-			some, err = r.Retry(ctx, part, 0)
-		}
+		some, err := a.change(ctx, a.h.r, part, a.form.Get("reason"))
 		if err != nil {
 			return "", err
 		}
 		results = append(results, some...)
 	}
 	return a.summary(results), nil
+}
+
+func retry(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]runner.ActionResult, error) {
+	return r.Retry(ctx, ids, 0)
+}
+
+func cancel(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error) {
+	return r.Cancel(ctx, ids, runner.CancelOptions{Reason: reason})
+}
+
+func remove(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]runner.ActionResult, error) {
+	return r.Delete(ctx, ids)
+}
+
+func resume(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]runner.ActionResult, error) {
+	return admin.ResumeTasks(ctx, r, ids)
+}
+
+func putFirst(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]runner.ActionResult, error) {
+	return admin.PutFirst(ctx, r, ids)
 }
 
 // summary counts the changed tasks, and names those that were not changed.
@@ -218,7 +208,7 @@ func (a *actionRequest) summary(results []runner.ActionResult) string {
 	}
 
 	if did > 0 {
-		parts = append(parts, humanize.Plural(did, "task")+" "+pastTense[a.name])
+		parts = append(parts, humanize.Plural(did, "task")+" "+a.past)
 		if a.name == string(search.VerbRetry) {
 			parts[0] += ", to run again"
 		}
@@ -228,7 +218,7 @@ func (a *actionRequest) summary(results []runner.ActionResult) string {
 	}
 	if n := len(refused); n > 0 {
 		const most = 3
-		text := fmt.Sprintf("%s not %s (%s", humanize.Plural(n, "task"), pastTense[a.name], strings.Join(refused[:min(most, n)], "; "))
+		text := fmt.Sprintf("%s not %s (%s", humanize.Plural(n, "task"), a.past, strings.Join(refused[:min(most, n)], "; "))
 		if n > most {
 			text += fmt.Sprintf("; and %d more", n-most)
 		}

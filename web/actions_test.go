@@ -123,7 +123,7 @@ func TestAnActionChangesOnlyTheTasksOfItsQuestion(t *testing.T) {
 	other := serve(t, r, web.ServerOptions{}) // a server that has restarted does not know the question
 	status, body := other.post("/actions/retry", form)
 	testkit.Equal(t, "status of a server that does not know the question", status, http.StatusConflict)
-	testkit.Contains(t, body, "Nothing was changed: this question is too old.", "Retry all 4 tasks of state:failed?")
+	testkit.Contains(t, body, "Nothing was changed: this question is too old.", "Retry 4 tasks: state:failed?")
 	_, body = s.post("/actions/retry", form)
 	testkit.Contains(t, body, "4 tasks retried")
 }
@@ -140,7 +140,7 @@ func TestAnActionOnASearchAsksFirst(t *testing.T) {
 	s := serve(t, r, web.ServerOptions{})
 	form := url.Values{"query": {"queue:media since:1d"}, "back": {"/tasks?q=queue:media"}}
 	status, body := s.post("/actions/retry", form)
-	testkit.Contains(t, body, "Retry all 3 tasks of queue:media since:1d?", "runner retry -q media --since 1d",
+	testkit.Contains(t, body, "Retry 3 tasks: queue:media since:1d?", "runner retry -q media --since 1d",
 		`value="queue:media since:1d"`)
 	testkit.Equal(t, "status of the question", status, http.StatusOK)
 	confirm(t, form, body)
@@ -151,7 +151,7 @@ func TestAnActionOnASearchAsksFirst(t *testing.T) {
 	}
 	form.Del("set")
 	_, body = s.post("/actions/cancel", form)
-	testkit.Contains(t, body, "Cancel all 3 tasks")
+	testkit.Contains(t, body, "Cancel 3 tasks")
 	_, body = s.post("/actions/retry", url.Values{"query": {"state:completed"}, "back": {"/tasks"}})
 	testkit.Contains(t, body, "none of these tasks can be retried")
 }

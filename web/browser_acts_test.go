@@ -57,14 +57,14 @@ var formSteps = []struct {
 		{"/tasks?q=state:failed", []string{"#t1 input", "#t2 input"}, "#selection [data-verb=retry]", "", "2 tasks retried",
 			"runner retry "},
 		{"/tasks/3", nil, "#head button.primary", "", "1 task retried", "runner retry 3"},
-		{"/tasks/4", nil, "#head .same button", "Retry these 2 tasks: exit 1?", "2 tasks retried", "runner retry "}}},
+		{"/tasks/4", nil, "#head .same button", "Retry 2 tasks: exit 1?", "2 tasks retried", "runner retry "}}},
 	{"pause", []formStep{{"/tasks/1", nil, "#head [formaction$=pause]", "", "1 task paused", "runner pause 1"}}},
 	{"resume", []formStep{{"/tasks/1", nil, "#head [formaction$=resume]", "", "1 task resumed", "runner resume 1"}}},
 	{"first", []formStep{{"/tasks/1", nil, "#head [formaction$=first]", "", "1 task moved to the front", "runner edit --first 1"}}},
 	{"cancel", []formStep{
 		{"/tasks/1", nil, "#head [formaction$=cancel]", "", "1 task cancelled", "runner cancel 1"},
 		{"/tasks?q=state:pending", []string{"#t2 input"}, "#selection [data-verb=cancel]", "", "1 task cancelled", "runner cancel 2"},
-		{"/tasks?q=state:pending", nil, "#bulk form:not(#selection) button", "Cancel all 3 tasks of state:pending?", "3 tasks cancelled",
+		{"/tasks?q=state:pending", nil, "#bulk form:not(#selection) button", "Cancel 3 tasks: state:pending?", "3 tasks cancelled",
 			"runner cancel -s pending"}}},
 	{"delete", []formStep{
 		{"/tasks/1", nil, "#head form[action$=delete] button", "Delete task 1?", "1 task deleted", "runner delete 1"},

@@ -76,7 +76,7 @@ func TestTheQuestionOfALostActionChangesNothing(t *testing.T) {
 	for _, test := range []struct{ action, form, want string }{
 		{"retry", "id=1", "Retry task 1?"},
 		{"delete", "id=1", "Delete task 1?"},
-		{"retry", "query=state:failed", "Retry all 1 task of state:failed?"},
+		{"retry", "query=state:failed", "Retry 1 task: state:failed?"},
 		{"cancel", "id=1", "Cancel task 1?"},
 		{"queue-pause", "queue=media&reason=disk", "Pause media?"},
 		{"queue-resume", "queue=", "Resume all queues?"},

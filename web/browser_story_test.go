@@ -51,7 +51,7 @@ func TestFromAnAlertToTheTracebackAndTheRepair(t *testing.T) {
 		b.until("the script runs", "!document.querySelector('.tools').hidden")
 		b.shot("story-2-dark")
 		b.run(chromedp.Click("#head .same button"), chromedp.WaitVisible("#ask[open]"))
-		testkit.Contains(t, eval[string](b, "$('#ask').textContent"), "Retry these 12 tasks: exit 1 · ConnectionError", "runner retry ")
+		testkit.Contains(t, eval[string](b, "$('#ask').textContent"), "Retry 12 tasks: exit 1 · ConnectionError", "runner retry ")
 		b.shot("story-3-dark")
 		b.run(chromedp.Click("#ask button.primary"))
 		b.until("the answer", "document.querySelector('.flash')?.textContent.includes('12 tasks retried')")

@@ -120,7 +120,7 @@ func TestGroupIsAListOfItsTasks(t *testing.T) {
 	query := regexp.MustCompile(`class="buttons same"><input type="hidden" name="query" value="([^"]+)"`).FindStringSubmatch(page)
 	form := url.Values{"query": {query[1]}, "back": {"/tasks"}}
 	_, page = s.post("/actions/retry", form)
-	testkit.Contains(t, page, "Retry these 3 tasks: exit 1 · 535 authentication failed", "runner retry -q mail -q bulk --since 1d --group ")
+	testkit.Contains(t, page, "Retry 3 tasks: exit 1 · 535 authentication failed", "runner retry -q mail -q bulk --since 1d --group ")
 	confirm(t, form, page)
 	_, page = s.post("/actions/retry", form)
 	testkit.Contains(t, page, "3 tasks retried")
@@ -129,7 +129,7 @@ func TestGroupIsAListOfItsTasks(t *testing.T) {
 	page = s.page("/tasks/4") // not from a list: all failed tasks of the job
 	query = regexp.MustCompile(`class="buttons same"><input type="hidden" name="query" value="([^"]+)"`).FindStringSubmatch(page)
 	_, page = s.post("/actions/delete", url.Values{"query": {query[1]}, "back": {"/tasks"}})
-	testkit.Contains(t, page, "Delete this task: exit 1 · 535", "<code>runner delete 4</code>")
+	testkit.Contains(t, page, "Delete 1 task: exit 1 · 535", "<code>runner delete 4</code>")
 }
 
 func TestOnlyLargeGroupsAreListed(t *testing.T) {
@@ -165,7 +165,7 @@ func TestAGroupOfFailuresIsRetriedInABrowser(t *testing.T) {
 	shell(t, r, "echo '535 authentication failed for user 99' >&2; exit 1", jobs.Queue("other"))
 	b.run(chromedp.Click("tbody tr:first-child .act button"), chromedp.WaitVisible("#ask form[action$=retry]"))
 	b.until("the question counts the tasks",
-		"document.querySelector('#ask').textContent.includes('Retry these 7 tasks: exit 1 · 535 authentication failed')")
+		"document.querySelector('#ask').textContent.includes('Retry 7 tasks: exit 1 · 535 authentication failed')")
 	b.shot("group-question-1280-light")
 	b.run(chromedp.Click("#ask button.primary"), chromedp.WaitVisible(".flash"))
 	for id := range int64(10) {
