@@ -77,7 +77,6 @@ func visits(b *browser, tasks map[string]string) []visit {
 		{"colours", tasks["colours"], nil},
 		{"chain", tasks["chain"], nil},
 		{"fan", tasks["fan"], nil},
-		{"dependencies", tasks["fan"] + "/dependencies", nil},
 		{"workers", "/workers", unfold},
 		{"schedules", "/schedules", nil},
 		{"schedule", "/schedules/report", nil},

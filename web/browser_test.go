@@ -203,7 +203,7 @@ func TestPagesInABrowser(t *testing.T) {
 	pages := sampleDatabase(t, r)
 	b := browse(t, serve(t, r, webOptions))
 	maps.Copy(pages, map[string]string{"overview": "/", "tasks": "/tasks", "failed": "/tasks?q=state:failed",
-		"workers": "/workers", "dependencies": pages["fan"] + "/dependencies",
+		"workers":   "/workers",
 		"schedules": "/schedules", "schedule": "/schedules/report", "label": "/jobs?label=webhook", "job": "/jobs?job=email.send",
 		"grouped": "/tasks?q=state:failed&sort=cause", "sorted": "/tasks?q=state:scheduled&sort=due", "wrong": "/tasks?q=quue:x"})
 	for name, path := range pages {

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/search"
 	"example.com/runner/jobs"
 )
 
@@ -18,85 +18,62 @@ const (
 	maxColumn  = 12   // maximum number of tasks in a column of the drawing; one more node stands for the others
 	maxLinks   = 5000 // maximum number of dependencies that the drawing reads
 	maxArrows  = 400  // maximum number of lines in the drawing
-	maxRelated = 1000 // maximum number of tasks in the list of dependencies, in each direction
+	maxRelated = 1000 // maximum number of tasks that the page reads in each direction
 	nameInNode = 24   // maximum number of characters of an id and a name in the drawing
 )
 
-// relatedTasks are the tasks that a task depends on, directly or through other tasks, and those that depend on it.
+// relatedTasks are the tasks that a task depends on, directly or through other
+// tasks, and those that depend on it, the nearest of which are drawn.
 type relatedTasks struct {
 	page
-	Task           jobs.Task
-	before, behind [][]int64 // ids of the dependencies and of the dependents, grouped by their distance from the task of the page
-	names          map[int64]jobs.Task
-	N              int    // number of tasks, without the task of the page
-	More           bool   // whether there may be more than N tasks
-	Graph          *graph // drawing; nil on the page that lists the dependencies
-	NotDrawn       int    // number of tasks that are not in the drawing
-	Summary        string // how many of the drawn tasks are in each state
-	Link           string // URL of the page that lists the dependencies
+	Task     jobs.Task
+	names    map[int64]jobs.Task // the drawn tasks
+	Graph    *graph
+	NotDrawn int
+	More     bool   // whether there may be further tasks, which the page hasn't read
+	Summary  string // how many of the drawn tasks are in each state
+	Link     string // URL of the list of the drawn tasks
 }
 
-// relatedOf reads the dependencies of a task. It returns nil if there are none.
+// relatedOf reads and draws the dependencies of a task. It returns nil if there
+// are none.
 func (h *handler) relatedOf(ctx context.Context, p page, t jobs.Task) (*relatedTasks, error) {
-	v := &relatedTasks{page: p, Task: t, Link: fmt.Sprintf("%s/tasks/%d/dependencies", p.Base, t.ID)}
-	var err error
-	if v.before, v.behind, v.More, err = admin.Store(h.r).Related(ctx, t.ID, maxRelated); err != nil {
+	v := &relatedTasks{page: p, Task: t}
+	on, by, more, err := admin.Store(h.r).Related(ctx, t.ID, maxRelated)
+	before, behind := slices.Concat(on...), slices.Concat(by...) // the nearest come first
+	n := len(before) + len(behind)
+	if err != nil || n == 0 {
 		return nil, err
 	}
-	for _, ids := range slices.Concat(v.before, v.behind) {
-		v.N += len(ids)
+	room := maxDrawn - 1
+	before = before[:min(len(before), max(room/2, room-len(behind)))]
+	behind = behind[:min(len(behind), room-len(before))]
+	ids := slices.Concat(before, []int64{t.ID}, behind)
+	if v.names, err = admin.Store(h.r).Names(ctx, ids); err != nil {
+		return nil, err
 	}
-	if v.N == 0 {
-		return nil, nil
+	links, err := admin.Store(h.r).DependenciesAmong(ctx, ids, maxLinks)
+	if err != nil {
+		return nil, err
 	}
+
+	counts := map[jobs.State]int{}
+	for _, id := range ids {
+		counts[v.StateOf(id)]++
+	}
+	v.NotDrawn, v.More = n+1-len(ids), more
+	v.Summary = fmt.Sprintf("%d tasks: %s", len(ids), stateCounts(counts))
+	v.Link = v.list(ids)
+	v.Graph = v.newGraph(ids, links)
 	return v, nil
-}
-
-// read reads the tasks whose names the drawing shows.
-func (v *relatedTasks) read(ctx context.Context, h *handler, ids []int64) (err error) {
-	v.names, err = admin.Store(h.r).Names(ctx, ids)
-	return err
-}
-
-// Name returns the name of a task.
-func (v *relatedTasks) Name(id int64) string {
-	if t, ok := v.names[id]; ok {
-		return v.ShortJob(t)
-	}
-	return ""
 }
 
 // StateOf returns the state of a task, or "deleted" if the task no longer exists.
 func (v *relatedTasks) StateOf(id int64) jobs.State { return cmp.Or(v.names[id].State, "deleted") }
 
-// drawn returns the ids of the tasks of the drawing: the task itself and the nearest ones in both directions.
-func (v *relatedTasks) drawn() []int64 {
-	before, behind := slices.Concat(v.before...), slices.Concat(v.behind...)
-	room := maxDrawn - 1
-	fair := max(room/2, room-len(behind))
-	before = before[:min(len(before), fair)]
-	behind = behind[:min(len(behind), room-len(before))]
-	return slices.Concat(before, []int64{v.Task.ID}, behind)
-}
-
-// draw makes the drawing and its summary.
-func (v *relatedTasks) draw(ctx context.Context, h *handler) error {
-	ids := v.drawn()
-	if err := v.read(ctx, h, ids); err != nil {
-		return err
-	}
-	links, err := admin.Store(h.r).DependenciesAmong(ctx, ids, maxLinks)
-	if err != nil {
-		return err
-	}
-	counts := map[jobs.State]int{}
-	for _, id := range ids {
-		counts[v.StateOf(id)]++
-	}
-	v.NotDrawn = v.N + 1 - len(ids)
-	v.Summary = fmt.Sprintf("%d tasks: %s", len(ids), stateCounts(counts))
-	v.Graph = v.newGraph(ids, links)
-	return nil
+// list returns the URL of the list of some tasks.
+func (p page) list(ids []int64) string {
+	return p.Find(search.KeyID, strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ","), "[]"))
 }
 
 // stateCounts returns the numbers of tasks or attempts by state as text.
@@ -108,48 +85,6 @@ func stateCounts(counts map[jobs.State]int) string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// distance is a row of the list of dependencies: the tasks at one distance from the task of the page.
-type distance struct {
-	Name string
-	IDs  []int64
-}
-
-// Distances returns the rows of the list: first the dependencies, of which the most distant ones come first, then the task of the page, and
-// then its dependents.
-func (v *relatedTasks) Distances() (list []distance) {
-	add := func(steps [][]int64, direct, far string) (part []distance) {
-		for i, ids := range steps {
-			name := direct
-			if i > 0 {
-				name = fmt.Sprintf(far, i+1)
-			}
-			part = append(part, distance{name, ids})
-		}
-		return part
-	}
-	list = add(v.before, "Depends on", "Depends on, over %d dependencies")
-	slices.Reverse(list)
-	list = append(list, distance{"This task", []int64{v.Task.ID}})
-	return append(list, add(v.behind, "Unblocks", "Unblocks, over %d dependencies")...)
-}
-
-// dependencies is the page with the list of the dependencies of a task.
-func (h *handler) dependencies(ctx context.Context, req *http.Request) (view, error) {
-	t, err := h.getTask(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	p := h.newPage(req, fmt.Sprintf("Dependencies of task %d", t.ID))
-	v, err := h.relatedOf(ctx, p, t)
-	if err != nil {
-		return nil, err
-	}
-	if v == nil {
-		v = &relatedTasks{page: p, Task: t}
-	}
-	return v, v.read(ctx, h, slices.Concat(slices.Concat(v.before...), []int64{t.ID}, slices.Concat(v.behind...)))
 }
 
 // The sizes of the drawing in pixels. The template has the sizes of a node, too.
@@ -176,6 +111,7 @@ type node struct {
 	Name, Short string // Short is the id and the begin of the name
 	Word        string // the state with its symbol
 	More        int    // number of the tasks that it stands for; 0 for a single task
+	Link        string // URL of their list
 	X, Y        int
 	column      int
 }
@@ -239,15 +175,17 @@ func (g *graph) addColumn(v *relatedTasks, column int, ids []int64, nodes map[in
 		n := &node{
 			ID:     id,
 			State:  v.StateOf(id),
-			Name:   v.Name(id),
 			Word:   v.Symbol(v.StateOf(id)) + " " + string(v.StateOf(id)),
 			X:      graphMargin + column*(nodeWidth+columnGap),
 			Y:      i*(nodeHeight+rowGap) - height/2,
 			column: column,
 		}
+		if t, ok := v.names[id]; ok {
+			n.Name = v.ShortJob(t)
+		}
 		n.Short = humanize.Cut(fmt.Sprintf("%d %s", id, n.Name), nameInNode)
 		if i == maxColumn {
-			n.More = len(ids) - maxColumn
+			n.More, n.Link = len(ids)-maxColumn, v.list(ids[maxColumn:])
 		}
 		nodes[id] = n
 		g.Nodes = append(g.Nodes, n)

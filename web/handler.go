@@ -98,7 +98,6 @@ func (h *handler) routes() {
 	h.mux.HandleFunc("GET /{$}", h.page("overview", h.overview))
 	h.mux.HandleFunc("GET /tasks", h.jump(h.page("tasks", h.tasks)))
 	h.mux.HandleFunc("GET /tasks/{id}", h.page("task", h.task))
-	h.mux.HandleFunc("GET /tasks/{id}/dependencies", h.page("dependencies", h.dependencies))
 	h.mux.HandleFunc("GET /tasks/{id}/log", h.log)
 	h.mux.HandleFunc("GET /schedules", h.page("schedules", h.schedules))
 	h.mux.HandleFunc("GET /schedules/{name}", h.page("schedule", h.schedule))

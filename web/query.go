@@ -105,13 +105,15 @@ func (h *handler) jump(list http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+const maxTerm = 60 // maximum length of a part of a search in its link, in bytes
+
 // searchTerm is a part of the present search, and the URL of the search without it.
 type searchTerm struct{ Text, Without string }
 
 // searchTerms returns the parts of a search.
 func (p page) searchTerms(terms []search.Term) (list []searchTerm) {
 	for i, t := range terms {
-		list = append(list, searchTerm{t.String(), p.search(slices.Concat(terms[:i], terms[i+1:])...)})
+		list = append(list, searchTerm{humanize.Cut(t.String(), maxTerm), p.search(slices.Concat(terms[:i], terms[i+1:])...)})
 	}
 	return list
 }

@@ -125,10 +125,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 			v.Error = humanize.SafeLines(t.Error)
 		}
 	}
-	if v.Related, err = h.relatedOf(ctx, v.page, t); err == nil && v.Related != nil {
-		err = v.Related.draw(ctx, h)
-	}
-	if err != nil {
+	if v.Related, err = h.relatedOf(ctx, v.page, t); err != nil {
 		return nil, err
 	}
 	v.CanRetry = t.State.Finished() || t.State == jobs.Retrying || t.State == jobs.Scheduled

@@ -49,7 +49,7 @@ func TestEveryTimeIsInTheZoneOfTheBrowser(t *testing.T) {
 	for name, path := range map[string]string{"overview": "/", "overview of a day": "/?range=24h", "overview of a week": "/?range=7d",
 		"tasks": "/tasks", "failed": "/tasks?q=state:failed", "grouped": "/tasks?q=state:failed&sort=cause",
 		"scheduled": "/tasks?q=state:scheduled&sort=due", "task": pages["task"], "function": pages["function"], "colours": pages["colours"],
-		"chain": pages["chain"], "dependencies": pages["fan"] + "/dependencies", "retrying task": fmt.Sprintf("/tasks/%d", retrying),
+		"chain": pages["chain"], "retrying task": fmt.Sprintf("/tasks/%d", retrying),
 		"scheduled task": fmt.Sprintf("/tasks/%d", scheduled), "log": pages["task"] + "/log", "workers": "/workers?span=6h",
 		"schedules": "/schedules", "schedule": "/schedules/backup", "paused schedule": "/schedules/report", "job": "/jobs?job=command",
 		"label": "/jobs?label=webhook"} {
