@@ -19,15 +19,9 @@ type Child struct {
 	err   error
 }
 
-// Start asks the guardian to start a command and doesn't wait for it: Child.Wait
-// returns the errors of a start, too. The guardian kills the command at the
-// deadline, unless Renew moves the deadline. It also kills the command when this
-// process ends. The key has the two numbers that the command finds in its
-// environment as RUNNER_TASK_ID and RUNNER_TASK_GENERATION. A guardian runs one
-// command at a time.
-//
-// ErrGone means that the guardian is gone.
-func (g *Guardian) Start(c Command, k Key, deadline time.Time) (*Child, error) {
+// start asks the guardian to start a command; see Guardians.Start. errGone means
+// that the guardian is gone.
+func (g *Guardian) start(c Command, k Key, deadline time.Time) (*Child, error) {
 	if len(c.Argv) == 0 {
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: unix.EINVAL}
 	}
@@ -35,7 +29,7 @@ func (g *Guardian) Start(c Command, k Key, deadline time.Time) (*Child, error) {
 	if strings.Count(words, "\x00") != 1+len(c.Argv)+len(c.Env) { // a part of the command contains NUL
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: unix.EINVAL}
 	}
-	if err := g.options.Lock.prepareLimits(c.Resources); err != nil {
+	if err := g.pool.Lock.prepareLimits(c.Resources); err != nil {
 		return nil, err
 	}
 	files, null, err := c.files()
@@ -44,40 +38,30 @@ func (g *Guardian) Start(c Command, k Key, deadline time.Time) (*Child, error) {
 	}
 	defer null.Close()
 	child := &Child{g: g, key: k, ended: make(chan struct{})}
-	if err := g.addChild(child); err != nil {
-		return nil, err
+	g.pool.mu.Lock()
+	gone := g.gone
+	if !gone {
+		g.child = child
+	}
+	g.pool.mu.Unlock()
+	if gone {
+		return nil, errGone
 	}
 	if c.LeaveChildren {
 		hasLeft.Store(true)
 	}
 	err = g.send(request{Op: opStart, Key: k, Words: []byte(words), Args: len(c.Argv), Deadline: clockAt(deadline), Leave: c.LeaveChildren,
 		Resources: c.Resources}, unix.UnixRights(int(files[0].Fd()), int(files[1].Fd()), int(files[2].Fd())))
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
 	if err == nil {
 		return child, nil
 	}
 	if g.child == child { // the guardian has not read the whole message, so it starts no command
 		g.child = nil
 	}
-	return nil, fmt.Errorf("%w: %w", ErrGone, err)
+	return nil, fmt.Errorf("%w: %w", errGone, err)
 }
-
-func (g *Guardian) addChild(c *Child) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case g.gone:
-		return ErrGone
-	case g.child != nil:
-		return fmt.Errorf("%w: the guardian has another command", ErrRefused)
-	}
-	g.child = c
-	return nil
-}
-
-// Guardian returns the guardian of the command.
-func (c *Child) Guardian() *Guardian { return c.g }
 
 // Terminate asks the command to end, as Process.Terminate does. Only the first call has an effect.
 func (c *Child) Terminate() error {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,16 +29,17 @@ import (
 //
 // Invariants:
 //   - A guardian has one command at most: child is set from the request until the reply that ends the command.
-//   - The channel done is closed after the guardian is dead and its left-over processes are killed. After a call of Close, done may be
+//   - The channel done is closed after the guardian is dead and its left-over processes are killed. After a call of close, done may be
 //     closed while processes are left. The record in the lock file then stays, so that another process finds them.
 //   - The mutex is not held while a message is sent.
 
-// Guardian is the worker's client of a guardian process. Its methods are safe for use by many goroutines.
+// Guardian is a guardian process as its worker sees it.
 type Guardian struct {
-	options GuardianOptions
+	pool    *Guardians
+	slot    int // position of its record in the lock file; no two living guardians of a worker have the same one
 	process *os.Process
 	socket  *net.UnixConn
-	closing atomic.Bool   // whether Close was called
+	closing atomic.Bool   // whether close was called
 	done    chan struct{} // closed when the guardian and its command are dead
 
 	renewals atomic.Int64 // number of the last renewal
@@ -46,18 +48,19 @@ type Guardian struct {
 	in      *json.Decoder // reads from socket
 	sending sync.Mutex
 
-	mu      sync.Mutex
-	child   *Child // command that was requested and has not ended; nil if there is none
-	served  bool   // whether the guardian has ever handled a command
-	gone    bool   // whether the guardian can start no more commands
-	retired bool   // whether processes are left that the guardian may not kill or must leave alive; it then starts no other command
-	clean   bool   // whether the guardian has exited and no process of its command is left
+	// These fields are guarded by pool.mu.
+	child     *Child // command that was requested and has not ended; nil if there is none
+	served    bool   // whether the guardian has ever handled a command
+	gone      bool   // whether the guardian can start no more commands
+	retired   bool   // whether processes are left that the guardian may not kill or must leave alive; it then starts no other command
+	clean     bool   // whether the guardian has exited and no process of its command is left
+	idleSince time.Time
 }
 
-// StartGuardian starts a guardian process and returns when it is ready. The error is ErrLost if the process was killed
+// startGuardian starts a guardian process and returns when it is ready. The error is ErrLost if the process was killed
 // before it was ready.
-func StartGuardian(o GuardianOptions) (*Guardian, error) {
-	g := &Guardian{options: o, done: make(chan struct{})}
+func (p *Guardians) startGuardian(slot int) (*Guardian, error) {
+	g := &Guardian{pool: p, slot: slot, done: make(chan struct{})}
 	if err := g.launch(); err != nil {
 		return nil, fmt.Errorf("start the guardian: %w", err)
 	}
@@ -104,18 +107,15 @@ func (g *Guardian) launch() error {
 	}
 	g.socket = conn.(*net.UnixConn) // a unix socket pair has this type
 	g.in = json.NewDecoder(g.socket)
-	path := g.options.Path
-	if path == "" {
-		path = "/proc/self/exe" // the running program, even if its file was replaced
-	}
+	path := cmp.Or(g.pool.Path, "/proc/self/exe") // the running program, even if its file was replaced
 	startMu.RLock()
 	defer startMu.RUnlock()
-	argv := []string{os.Args[0], guardianArg, g.options.Worker, strconv.Itoa(g.options.Slot)}
+	argv := []string{os.Args[0], guardianArg, g.pool.Worker, strconv.Itoa(g.slot)}
 	g.process, err = os.StartProcess(path, argv, &os.ProcAttr{Dir: "/", Env: []string{},
-		Files: []*os.File{null, null, os.Stderr, theirs, g.options.Lock.file}, Sys: &unix.SysProcAttr{Setsid: true}})
+		Files: []*os.File{null, null, os.Stderr, theirs, g.pool.Lock.file}, Sys: &unix.SysProcAttr{Setsid: true}})
 	if err != nil {
 		_ = g.socket.Close()
-		if g.options.Path == "" && errors.Is(err, fs.ErrNotExist) {
+		if g.pool.Path == "" && errors.Is(err, fs.ErrNotExist) {
 			return errors.New("/proc is not mounted; runner needs it: mount -t proc proc /proc")
 		}
 		return err
@@ -133,8 +133,8 @@ func (g *Guardian) hello() error {
 	if err := g.in.Decode(&r); err != nil {
 		return fmt.Errorf("it sent no hello message: %w; does its main begin with runner.Guardian?", err)
 	}
-	if r.Op != opHello || r.Version != g.options.Version {
-		return fmt.Errorf("it has version %q, not %q", r.Version, g.options.Version)
+	if r.Op != opHello || r.Version != g.pool.Version {
+		return fmt.Errorf("it has version %q, not %q", r.Version, g.pool.Version)
 	}
 	return g.socket.SetReadDeadline(time.Time{})
 }
@@ -153,30 +153,31 @@ func (g *Guardian) receive() {
 	state, err := g.process.Wait()
 	ownChildren.Delete(g.process.Pid)
 	_ = g.socket.Close()
-	g.mu.Lock()
+	g.pool.mu.Lock()
 	g.gone = true
-	g.served = g.served || g.options.Lock.recordedKey(g.options.Slot) != (Key{}) // it died with a command
-	g.mu.Unlock()
+	g.pool.idle = slices.DeleteFunc(g.pool.idle, func(i *Guardian) bool { return i == g })
+	g.served = g.served || g.pool.Lock.recordedKey(g.slot) != (Key{}) // it died with a command
+	g.pool.mu.Unlock()
 	clean := err == nil && state.Success() || g.killLeftOvers()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
 	g.clean = clean
 	if g.child != nil {
 		g.child.err = ErrLost
 		g.endChild()
 	}
+	g.pool.remove(g)
 	close(g.done)
 }
 
-// killLeftOvers kills the processes of the attempt that the dead guardian ran. It returns when no process is left. After a call of Close it
+// killLeftOvers kills the processes of the attempt that the dead guardian ran. It returns when no process is left. After a call of close it
 // tries only once.
 func (g *Guardian) killLeftOvers() (clean bool) {
-	lock, slot := g.options.Lock, g.options.Slot
-	for key := lock.recordedKey(slot); key != (Key{}); {
+	for key := g.pool.Lock.recordedKey(g.slot); key != (Key{}); {
 		g.removeCgroup()
-		killAdopted(Mark{g.options.Worker, key})
-		if Sweep(g.options.Worker, []Key{key}, lock.path) {
-			_ = lock.setRecord(slot, Key{}) // clear the record for the next guardian in this slot
+		killAdopted(Mark{g.pool.Worker, key})
+		if Sweep(g.pool.Worker, []Key{key}, g.pool.Lock.path) {
+			_ = g.pool.Lock.setRecord(g.slot, Key{}) // clear the record for the next guardian in this slot
 			break
 		}
 		if g.closing.Load() {
@@ -188,7 +189,7 @@ func (g *Guardian) killLeftOvers() (clean bool) {
 }
 
 func (g *Guardian) removeCgroup() {
-	if dir := g.options.Lock.cgroupDir(g.options.Slot); dir != "" {
+	if dir := g.pool.Lock.cgroupDir(g.slot); dir != "" {
 		killCgroup(dir)
 		removeCgroup(dir)
 	}
@@ -196,8 +197,8 @@ func (g *Guardian) removeCgroup() {
 
 // handle handles a reply. It returns false for a reply that a guardian never sends.
 func (g *Guardian) handle(r reply) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
 	c := g.child
 	switch {
 	case r.Op == opPong:
@@ -217,8 +218,9 @@ func (g *Guardian) handle(r reply) bool {
 	default:
 		return false
 	}
-	g.served = true
+	g.served, g.pool.failures = true, 0
 	g.endChild()
+	g.pool.put(g)
 	return true
 }
 
@@ -251,55 +253,26 @@ func (g *Guardian) send(r request, rights []byte) error {
 	return err
 }
 
-// Renew moves the deadline of the guardian's command if keys contains it. In
+// renew moves the deadline of the guardian's command if keys contains it. In
 // any case it asks the guardian for a reply, and kills a guardian that hasn't
 // answered the last two calls.
-func (g *Guardian) Renew(keys []Key, deadline time.Time) {
+func (g *Guardian) renew(keys []Key, deadline time.Time) {
 	if g.renewals.Load()-g.lastPong.Load() >= 2 {
 		_ = g.process.Kill() // receive notices the end of the guardian and cleans up
 		return
 	}
 	r := request{Op: opRenew, N: g.renewals.Add(1)}
-	g.mu.Lock()
+	g.pool.mu.Lock()
 	if c := g.child; c != nil && slices.Contains(keys, c.key) {
 		r.Key, r.Deadline = c.key, clockAt(deadline)
 	}
-	g.mu.Unlock()
+	g.pool.mu.Unlock()
 	_ = g.send(r, nil) // if this fails, the guardian is dead, and so is the command
 }
 
-// Pid returns the guardian's process id.
-func (g *Guardian) Pid() int { return g.process.Pid }
-
-// Done returns a channel that is closed when the guardian is dead and no process of its command is left. The command
-// has then ended with ErrLost.
-func (g *Guardian) Done() <-chan struct{} { return g.done }
-
-// Idle reports whether the guardian can start a command.
-func (g *Guardian) Idle() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return !g.gone && g.child == nil
-}
-
-// Served reports whether the guardian has ever handled a command.
-func (g *Guardian) Served() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.served
-}
-
-// EndExpected reports whether the guardian is expected to exit. It exits after Close. It also exits after an attempt that left processes
-// which the guardian is not allowed to kill or must leave alive.
-func (g *Guardian) EndExpected() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.retired || g.closing.Load()
-}
-
-// Close tells the guardian to kill the remaining processes and exit, and waits until the guardian has exited. It kills
+// close tells the guardian to kill the remaining processes and exit, and waits until the guardian has exited. It kills
 // a guardian that does not exit in time.
-func (g *Guardian) Close() error {
+func (g *Guardian) close() error {
 	g.closing.Store(true)
 	_ = g.send(request{Op: opBye}, nil) // the guardian may be dead already
 	select {
@@ -308,7 +281,7 @@ func (g *Guardian) Close() error {
 		_ = g.process.Kill()
 		<-g.done
 	}
-	if !g.clean { // no lock is necessary, because the method "receive" sets g.clean before it closes the channel g.done
+	if !g.clean { // no lock is necessary, because receive sets g.clean before it closes g.done
 		return errors.New("some processes of commands did not exit")
 	}
 	return nil

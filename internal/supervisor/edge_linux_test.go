@@ -22,7 +22,7 @@ func TestACommandOutlivesOtherWorkOfItsGuardian(t *testing.T) {
 	garbage := "GARBAGE=" + strings.Repeat("x", 32<<10) // the large environment makes the garbage collector of the guardian run
 	for range 200 {
 		c := Command{Path: "/bin/true", Argv: []string{"true"}, Env: []string{garbage}}
-		child, err := g.Start(c, Key{1, generation.Add(1)}, time.Now().Add(5*time.Minute))
+		child, err := g.start(c, Key{1, generation.Add(1)}, time.Now().Add(5*time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func TestACommandOutlivesOtherWorkOfItsGuardian(t *testing.T) {
 	bystander, key, _ := startScript(t, g, "exec sleep 300", 5*time.Minute)
 	pid := leader(t, bystander)
 	for range 200 {
-		g.Renew([]Key{key}, time.Now().Add(5*time.Minute))
+		g.renew([]Key{key}, time.Now().Add(5*time.Minute))
 		testkit.Eventually(t, "the answer to a ping", func() bool { return g.lastPong.Load() == g.renewals.Load() })
 	}
 	if !running(pid) {
@@ -80,21 +80,21 @@ func TestABlockedExecIsKilledAtItsDeadlineAndWithItsWorker(t *testing.T) {
 		release = blockExec(t, path)
 		result, key = make(chan error, 1), Key{9, generation.Add(1)}
 		go func() {
-			child, err := g.Start(Command{Path: path, Argv: []string{"sleep", "300"}}, key,
+			child, err := g.start(Command{Path: path, Argv: []string{"sleep", "300"}}, key,
 				time.Now().Add(5*time.Minute))
 			if err == nil {
 				_, err = child.Wait()
 			}
 			result <- err
 		}()
-		testkit.Eventually(t, "the start", func() bool { return len(childrenOfProcess(g.Pid())) == 1 })
-		g.Renew(nil, time.Time{})
+		testkit.Eventually(t, "the start", func() bool { return len(childrenOfProcess(g.process.Pid)) == 1 })
+		g.renew(nil, time.Time{})
 		testkit.Eventually(t, "the answer to a ping", func() bool { return g.lastPong.Load() == g.renewals.Load() })
 		return result, key, release
 	}
 	result, key, release := hang()
 	defer release()
-	g.Renew([]Key{key}, time.Now().Add(100*time.Millisecond))
+	g.renew([]Key{key}, time.Now().Add(100*time.Millisecond))
 	select {
 	case err := <-result:
 		if !errors.Is(err, ErrDeadline) {
@@ -107,7 +107,7 @@ func TestABlockedExecIsKilledAtItsDeadlineAndWithItsWorker(t *testing.T) {
 
 	result, _, release = hang()
 	defer release()
-	if err := g.Close(); err != nil || !lock.Clean() {
+	if err := g.close(); err != nil || !lock.Clean() {
 		t.Errorf("got error %v, records %+v; want neither", err, recordsOf(lock.Path()))
 	}
 	<-result
@@ -177,17 +177,17 @@ func TestALackOfDescriptorsIsAResourceError(t *testing.T) {
 	bystander, _, _ := startScript(t, startGuardianInSlot(t, lock, 1), "exec sleep 300", 5*time.Minute)
 	pid := leader(t, bystander)
 	var most unix.Rlimit
-	if err := unix.Prlimit(g.Pid(), unix.RLIMIT_NOFILE, nil, &most); err != nil {
+	if err := unix.Prlimit(g.process.Pid, unix.RLIMIT_NOFILE, nil, &most); err != nil {
 		t.Fatal(err)
 	}
 	few := unix.Rlimit{Cur: 6, Max: most.Max}
-	if err := unix.Prlimit(g.Pid(), unix.RLIMIT_NOFILE, &few, nil); err != nil {
+	if err := unix.Prlimit(g.process.Pid, unix.RLIMIT_NOFILE, &few, nil); err != nil {
 		t.Fatal(err)
 	}
 	if exit, err := startAndWait(t, g, shell("exit 3"), 5*time.Minute); !OutOfResources(err) {
 		t.Errorf("got %+v, error %v; want an error for which OutOfResources is true", exit, err)
 	}
-	if err := unix.Prlimit(g.Pid(), unix.RLIMIT_NOFILE, &most, nil); err != nil {
+	if err := unix.Prlimit(g.process.Pid, unix.RLIMIT_NOFILE, &most, nil); err != nil {
 		t.Fatal(err)
 	}
 	if exit, err := startAndWait(t, g, shell("exit 3"), 5*time.Minute); exit.Code != 3 || err != nil {

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"runtime"
 	"strconv"
@@ -53,7 +54,7 @@ import (
 // in a raw system call (poll_linux.go). Deadlines are timers. The forking thread lives as long as the process, because the kernel sends
 // Pdeathsig when the forking thread ends.
 //
-// A worker starts a guardian when it has a command to start and no idle guardian (runner/internal/exec). It keeps the
+// A worker starts a guardian when it has a command to start and no idle guardian (guardians_linux.go). It keeps the
 // guardian for later commands. Starting a command then costs a message instead of a process.
 //
 // If the guardian may create a cgroup, it starts its commands in that cgroup (cgroup_linux.go). One write then kills
@@ -84,13 +85,14 @@ const guardianArg = "runner-guardian"
 // HasGuardians reports whether this system has guardians.
 const HasGuardians = runtime.GOOS == "linux"
 
-// GuardianOptions are the options of StartGuardian.
-type GuardianOptions struct {
+// GuardiansOptions are the options of NewGuardians.
+type GuardiansOptions struct {
 	Path    string // program that calls Guard first in main; default: this program
 	Version string // version that the program passes to Guard
 	Worker  string // id of the worker; part of the marks of its commands
-	Lock    *Lock  // liveness lock of the worker
-	Slot    int    // position of the guardian's record in the lock file; no two living guardians of a worker have the same one
+	Lock    *Lock  // liveness lock of the worker, which its guardians hold too; nil on systems without such locks
+	Log     *slog.Logger
+	Fail    func(error) // called to end the worker with an error
 }
 
 const (
@@ -148,8 +150,8 @@ var (
 	ErrDeadline = errors.New("the command was killed at the end of its lease")
 	// ErrRefused means that the command was not started.
 	ErrRefused = errors.New("the command was not started")
-	// ErrGone means that the guardian exited before it got the command.
-	ErrGone = fmt.Errorf("%w: the guardian is gone", ErrRefused)
+	// errGone means that the guardian exited before it got the command.
+	errGone = fmt.Errorf("%w: the guardian is gone", ErrRefused)
 )
 
 // These are the operations. The comment of each operation says what its message means, and lists the fields of the message.

@@ -35,7 +35,7 @@ func BenchmarkGuardianPrice(b *testing.B) {
 	guarded := func() {
 		g := <-pool
 		defer func() { pool <- g }()
-		child, err := g.Start(c, Key{1, generation.Add(1)}, time.Now().Add(time.Hour))
+		child, err := g.start(c, Key{1, generation.Add(1)}, time.Now().Add(time.Hour))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func TestArgumentsArriveByteForByteThroughTheGuardian(t *testing.T) {
 	script := `pwd -P; printf '%s|' "$@" "$A"; ls /proc/$$/fd | tr '\n' ' '; grep -c . /proc/$PPID/environ`
 	c := Command{Path: "/bin/sh", Argv: []string{"sh", "-c", script, "x", "\xff\xfe", "", " a\nb "},
 		Env: []string{"A=\xfe", "PATH=/usr/bin:/bin"}, Dir: dir, Stdout: w, Stderr: w}
-	child, err := g.Start(c, Key{1, 1}, time.Now().Add(time.Hour))
+	child, err := g.start(c, Key{1, 1}, time.Now().Add(time.Hour))
 	w.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -71,14 +71,14 @@ func TestTheDeadlineKillsUnlessItIsRenewed(t *testing.T) {
 		began := time.Now()
 		a, _, ra := startScript(t, g, "setsid -f sh -c 'echo $$; exec sleep 600'; exec sleep 600", deadline)
 		b, key, _ := startScript(t, other, "exec sleep 600", deadline)
-		other.Renew([]Key{key}, time.Now().Add(time.Hour))
+		other.renew([]Key{key}, time.Now().Add(time.Hour))
 		inTime := time.Since(began) < deadline/2
 		text, _ := ra.ReadString('\n') // if the command is killed before it prints the pid, the text is empty
 		child, _ := strconv.Atoi(strings.TrimSpace(text))
 		if exit, err := waitChild(t, a); !errors.Is(err, ErrDeadline) || exit.Signal != 9 || child != 0 && running(child) {
 			t.Errorf("got %+v, error %v; want signal 9, %v and no process left", exit, err, ErrDeadline)
 		}
-		alive := len(childrenOfProcess(other.Pid())) > 0
+		alive := len(childrenOfProcess(other.process.Pid)) > 0
 		b.Kill()
 		waitChild(t, b)
 		if inTime && child != 0 {
@@ -112,22 +112,22 @@ func TestCommandsDieWithTheirGuardian(t *testing.T) {
 			continue
 		}
 		first := leader(t, child)
-		unix.Kill(g.Pid(), unix.SIGKILL)
+		unix.Kill(g.process.Pid, unix.SIGKILL)
 		if _, err := waitChild(t, child); !errors.Is(err, ErrLost) {
 			t.Errorf("%s: got error %v, want %v", name, err, ErrLost)
 		}
 		if running(pid) || running(first) {
 			t.Errorf("%s: a process of the command is alive; want all dead", name)
 		}
-		<-g.Done()
+		<-g.done
 		if !lock.Clean() {
 			t.Errorf("%s: got records %+v, want none", name, recordsOf(lock.Path()))
 		}
 		if _, err := TakeLock(lock.Path()); !errors.Is(err, ErrHeld) {
 			t.Errorf("%s: lock of a living worker: got error %v, want %v", name, err, ErrHeld)
 		}
-		if _, err := g.Start(shell("exit"), Key{1, 1}, time.Now().Add(time.Hour)); !errors.Is(err, ErrGone) {
-			t.Errorf("%s: start by a dead guardian: got error %v, want %v", name, err, ErrGone)
+		if _, err := g.start(shell("exit"), Key{1, 1}, time.Now().Add(time.Hour)); !errors.Is(err, errGone) {
+			t.Errorf("%s: start by a dead guardian: got error %v, want %v", name, err, errGone)
 		}
 	}
 }
@@ -136,9 +136,9 @@ func TestAGuardianThatHangsIsKilled(t *testing.T) {
 	g, _ := startGuardian(t)
 	child, _, _ := startScript(t, g, "exec sleep 600", time.Hour)
 	pid := leader(t, child)
-	unix.Kill(g.Pid(), unix.SIGSTOP)
+	unix.Kill(g.process.Pid, unix.SIGSTOP)
 	testkit.Eventually(t, "the end of the command", func() bool {
-		g.Renew(nil, time.Time{})
+		g.renew(nil, time.Time{})
 		select {
 		case <-child.Ended():
 			return true
@@ -159,7 +159,7 @@ func TestManyStartsThroughTheGuardian(t *testing.T) {
 		wg.Go(func() {
 			for j := range 25 {
 				code := (8*j + i) % 200
-				child, err := g.Start(shell(fmt.Sprintf("exit %d", code)), Key{1, generation.Add(1)},
+				child, err := g.start(shell(fmt.Sprintf("exit %d", code)), Key{1, generation.Add(1)},
 					time.Now().Add(time.Hour))
 				if err != nil {
 					t.Errorf("start: got error %v, want none", err)
@@ -190,7 +190,7 @@ func TestGuardReturnsFalseWithoutASocket(t *testing.T) {
 func TestACommandIsStoppedDuringItsStart(t *testing.T) {
 	g, _ := startGuardian(t)
 	for i := range 20 {
-		child, err := g.Start(shell("exec sleep 600"), Key{1, generation.Add(1)}, time.Now().Add(time.Hour))
+		child, err := g.start(shell("exec sleep 600"), Key{1, generation.Add(1)}, time.Now().Add(time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +214,7 @@ func TestACommandIsStoppedDuringItsStart(t *testing.T) {
 // guardian fill the socket. The guardian must still kill the command at its deadline.
 func TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing(t *testing.T) {
 	// This client reads no replies, because receive is not called.
-	g := &Guardian{options: GuardianOptions{Version: "test", Worker: worker, Lock: newTestLock(t)}}
+	g := &Guardian{pool: testGuardians(worker, newTestLock(t))}
 	if err := errors.Join(g.launch(), g.hello()); err != nil {
 		t.Fatal(err)
 	}
@@ -267,15 +267,15 @@ func TestAKillAfterTheDeadlineCountsAsTheDeadline(t *testing.T) {
 		late bool
 	}{{-time.Millisecond, true}, {time.Hour, false}} {
 		g := newGuardian(worker, 0, newTestLock(t), -1)
-		p, err := Start(shell("kill -9 $$"))
+		p, err := os.StartProcess("/bin/sh", []string{"sh", "-c", "kill -9 $$"}, &os.ProcAttr{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := unix.Waitid(unix.P_PID, p.Pid(), nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		if err := unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
 			t.Fatal(err)
 		}
-		a := &attempt{request: request{Deadline: monotonic() + int64(test.left)}, leader: p.Pid()}
-		if exit, leader := g.reap(a, p.Pid()); !leader || exit.Signal != 9 || a.late != test.late {
+		a := &attempt{request: request{Deadline: monotonic() + int64(test.left)}, leader: p.Pid}
+		if exit, leader := g.reap(a, p.Pid); !leader || exit.Signal != 9 || a.late != test.late {
 			t.Errorf("got %+v, late %v; want signal 9, late %v", exit, a.late, test.late)
 		}
 	}

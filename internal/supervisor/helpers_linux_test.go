@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -29,6 +30,17 @@ func newTestLock(t testing.TB) *Lock {
 	return lock
 }
 
+func testGuardians(worker string, lock *Lock) *Guardians {
+	return NewGuardians(GuardiansOptions{Version: "test", Worker: worker, Lock: lock, Log: slog.New(slog.DiscardHandler), Fail: func(error) {}})
+}
+
+// isIdle reports whether a guardian can start a command.
+func isIdle(g *Guardian) bool {
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
+	return !g.gone && g.child == nil
+}
+
 // startGuardian starts a guardian with a lock of its own.
 func startGuardian(t testing.TB) (*Guardian, *Lock) {
 	t.Helper()
@@ -39,11 +51,11 @@ func startGuardian(t testing.TB) (*Guardian, *Lock) {
 // startGuardianInSlot starts a guardian that writes its record at the position "slot" of an existing lock file.
 func startGuardianInSlot(t testing.TB, lock *Lock, slot int) *Guardian {
 	t.Helper()
-	g, err := StartGuardian(GuardianOptions{Version: "test", Worker: worker, Lock: lock, Slot: slot})
+	g, err := testGuardians(worker, lock).startGuardian(slot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = g.Close() })
+	t.Cleanup(func() { _ = g.close() })
 	return g
 }
 
@@ -70,7 +82,7 @@ func startCommand(t testing.TB, g *Guardian, c Command, deadline time.Duration) 
 	}
 	t.Cleanup(func() { r.Close() })
 	c.Stdout = w
-	child, err := g.Start(c, key, time.Now().Add(deadline))
+	child, err := g.start(c, key, time.Now().Add(deadline))
 	w.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +93,7 @@ func startCommand(t testing.TB, g *Guardian, c Command, deadline time.Duration) 
 // startAndWait runs a command. The error may be one of its start.
 func startAndWait(t testing.TB, g *Guardian, c Command, deadline time.Duration) (Exit, error) {
 	t.Helper()
-	child, err := g.Start(c, Key{7, generation.Add(1)}, time.Now().Add(deadline))
+	child, err := g.start(c, Key{7, generation.Add(1)}, time.Now().Add(deadline))
 	if err != nil {
 		return Exit{}, err
 	}
@@ -101,12 +113,12 @@ func leader(t testing.TB, c *Child) (pid int) {
 		return math.MaxInt // it has just ended
 	}
 	testkit.Eventually(t, "the start of the command", func() bool {
-		list := childrenOfProcess(c.Guardian().Pid())
+		list := childrenOfProcess(c.g.process.Pid)
 		if len(list) > 0 {
 			pid = slices.MinFunc(list, func(a, b int) int { return cmp.Or(cmp.Compare(age(a), age(b)), cmp.Compare(a, b)) })
 		}
 		program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-		guardian, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", c.Guardian().Pid()))
+		guardian, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", c.g.process.Pid))
 		return len(list) > 0 && err == nil && program != guardian
 	})
 	return pid

@@ -25,7 +25,7 @@ func killLater(t *testing.T, pid int) {
 func waitDone(t *testing.T, g *Guardian) {
 	t.Helper()
 	select {
-	case <-g.Done():
+	case <-g.done:
 	case <-time.After(limit):
 		t.Fatalf("got a guardian that runs after %v, want it ended", limit)
 	}
@@ -48,18 +48,18 @@ func TestACommandMayLeaveProcessesBehind(t *testing.T) {
 			if err != nil || exit.Left == 0 || exit.LeftOver != 0 || len(exit.Denied) > 0 {
 				t.Errorf("%s: got %+v, error %v; want processes left and none killed", name, exit, err)
 			}
-			if g.Idle() || !g.EndExpected() {
-				t.Errorf("%s: got idle %v, end expected %v; want a guardian that takes no other command", name, g.Idle(), g.EndExpected())
+			if isIdle(g) {
+				t.Errorf("%s: got an idle guardian; want one that takes no other command", name)
 			}
 			waitDone(t, g)
-			if err := g.Close(); err != nil || !lock.Clean() {
+			if err := g.close(); err != nil || !lock.Clean() {
 				t.Errorf("%s: got error %v, records %+v; want none", name, err, recordsOf(lock.Path()))
 			}
 			// Another guardian uses the same slot of the lock file, starts another command and is killed with it. The sweep must
 			// not kill the process that the first command left behind.
 			next := startGuardianInSlot(t, lock, 0)
 			other, _, _ := startCommand(t, next, shell("sleep 600"), time.Hour)
-			_ = unix.Kill(next.Pid(), unix.SIGKILL)
+			_ = unix.Kill(next.process.Pid, unix.SIGKILL)
 			_, _ = waitChild(t, other)
 			if !Sweep(worker, nil, lock.Path()) || !running(pid) {
 				t.Errorf("%s: got process alive %v after a sweep, want true", name, running(pid))
@@ -77,10 +77,10 @@ func TestOnlyACommandThatExitsLeavesProcessesBehind(t *testing.T) {
 		"kill":               {"sleep 600", func(c *Child) { _ = c.Kill() }},
 		"terminate":          {"sleep 600", func(c *Child) { _ = c.Terminate() }},
 		"exit after TERM":    {"sleep 600 & wait", func(c *Child) { _ = c.Terminate() }},
-		"deadline":           {"sleep 600", func(c *Child) { c.Guardian().Renew([]Key{c.key}, time.Now()) }},
+		"deadline":           {"sleep 600", func(c *Child) { c.g.renew([]Key{c.key}, time.Now()) }},
 		"signal":             {"kill -9 $$", func(*Child) {}},
-		"end of the worker":  {"sleep 600", func(c *Child) { _ = c.Guardian().Close() }},
-		"a killed guardian":  {"sleep 600", func(c *Child) { _ = unix.Kill(c.Guardian().Pid(), unix.SIGKILL) }},
+		"end of the worker":  {"sleep 600", func(c *Child) { _ = c.g.close() }},
+		"a killed guardian":  {"sleep 600", func(c *Child) { _ = unix.Kill(c.g.process.Pid, unix.SIGKILL) }},
 		"a killed command":   {"sleep 600", func(c *Child) { _ = unix.Kill(leader(t, c), unix.SIGKILL) }},
 		"a terminated shell": {"sleep 600", func(c *Child) { _ = unix.Kill(leader(t, c), unix.SIGTERM) }},
 	}
@@ -104,8 +104,8 @@ func TestAGuardianWhoseCommandLeavesNothingStartsTheNextOne(t *testing.T) {
 	g, _ := startGuardian(t)
 	for range 3 {
 		child, _, _ := startCommand(t, g, leaving("sleep 0.01 & wait; exit 4"), time.Hour)
-		if exit, err := waitChild(t, child); exit.Code != 4 || exit.Left != 0 || err != nil || !g.Idle() {
-			t.Errorf("got %+v, error %v, idle %v; want exit status 4, none left, idle", exit, err, g.Idle())
+		if exit, err := waitChild(t, child); exit.Code != 4 || exit.Left != 0 || err != nil || !isIdle(g) {
+			t.Errorf("got %+v, error %v, idle %v; want exit status 4, none left, idle", exit, err, isIdle(g))
 		}
 	}
 }

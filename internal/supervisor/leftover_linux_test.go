@@ -44,7 +44,7 @@ func TestLeftOverProcessesAreKilledWithTheirAttempt(t *testing.T) {
 		if !lock.Clean() {
 			t.Errorf("%s: got records %+v, want none", name, recordsOf(lock.Path()))
 		}
-		if err := g.Close(); err != nil {
+		if err := g.close(); err != nil {
 			t.Errorf("%s: Close: got error %v, want none", name, err)
 		}
 	}
@@ -104,7 +104,7 @@ func TestVeryManyLeftOverProcessesAreKilled(t *testing.T) {
 	defer out.Close()
 	c := self(t, "leaveProcesses", strconv.Itoa(*leftOvers))
 	c.Stdin, c.Stdout, c.Stderr = in, w, os.Stderr
-	child, err := g.Start(c, Key{7, generation.Add(1)}, time.Now().Add(5*time.Minute))
+	child, err := g.start(c, Key{7, generation.Add(1)}, time.Now().Add(5*time.Minute))
 	in.Close()
 	w.Close()
 	if err != nil {

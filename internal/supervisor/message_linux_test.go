@@ -32,7 +32,7 @@ func TestEveryByteOfACommandArrives(t *testing.T) {
 	word, long := string(all[1:]), strings.Repeat("x", 100_000)
 	c := Command{Path: "/bin/sh", Argv: []string{"sh", "-c", `printf %s "$PWD" "$1" "$2" "$3" "$V" "${#L}"`, "sh", word, "", "c"},
 		Env: []string{"V=" + word, "L=" + long}, Dir: dir, Stdout: out}
-	child, err := g.Start(c, Key{1 << 60, -2}, time.Now().Add(time.Hour))
+	child, err := g.start(c, Key{1 << 60, -2}, time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestEveryByteOfACommandArrives(t *testing.T) {
 		t.Errorf("got %q, error %v; want %q", got, err, want)
 	}
 	c.Argv = []string{"sh", "-c", "exit\x00"}
-	if _, err := g.Start(c, Key{1, 1}, time.Now().Add(time.Hour)); err == nil {
+	if _, err := g.start(c, Key{1, 1}, time.Now().Add(time.Hour)); err == nil {
 		t.Error("an argument with NUL: got no error, want one")
 	}
 }
@@ -133,7 +133,7 @@ func FuzzReplies(f *testing.F) {
 	messages(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := &Child{key: Key{1, 2}, ended: make(chan struct{})}
-		g := &Guardian{child: c}
+		g := &Guardian{pool: &Guardians{}, child: c}
 		for in := json.NewDecoder(bytes.NewReader(data)); ; {
 			var message reply
 			if in.Decode(&message) != nil || !g.handle(message) {

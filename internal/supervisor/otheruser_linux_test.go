@@ -22,12 +22,12 @@ func unprivilegedWorker(path string) {
 	if err != nil {
 		panic(err)
 	}
-	g, err := StartGuardian(GuardianOptions{Version: "test", Worker: "w", Lock: lock})
+	g, err := testGuardians("w", lock).startGuardian(0)
 	if err != nil {
 		panic(err)
 	}
 	c := Command{Path: "/proc/self/exe", Argv: []string{"another user", "leave"}, Stdout: os.Stdout}
-	child, err := g.Start(c, Key{1, 1}, time.Now().Add(5*time.Minute))
+	child, err := g.start(c, Key{1, 1}, time.Now().Add(5*time.Minute))
 	if err != nil {
 		panic(err)
 	}
@@ -35,8 +35,8 @@ func unprivilegedWorker(path string) {
 	for _, p := range exit.Denied {
 		fmt.Println("left:", p.PID, p.UID, p.State)
 	}
-	fmt.Println("ended:", exit.Code, err, lock.Clean(), g.Idle())
-	fmt.Println("closed:", g.Close())
+	fmt.Println("ended:", exit.Code, err, lock.Clean(), isIdle(g))
+	fmt.Println("closed:", g.close())
 }
 
 // anotherUser starts a child and exits before the child. The child changes to another user. If the parameter "words" is empty, this

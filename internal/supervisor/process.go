@@ -21,7 +21,10 @@ import (
 //     reused too early.
 type Process struct {
 	proc *os.Process
-	job  job // Job Object that contains the processes on Windows; empty on Unix
+	job  job           // Job Object that contains the processes on Windows; empty on Unix
+	over chan struct{} // closed when exit and err are set
+	exit Exit
+	err  error
 
 	mu    sync.Mutex // held while a signal is sent
 	leave bool       // whether left-over processes live on; false after Terminate and Kill
@@ -30,7 +33,7 @@ type Process struct {
 
 // Start starts c as the leader of its own session and process group, without a terminal. It returns when the program
 // has been executed. The child has only the descriptors 0, 1 and 2. To ensure that, Start sets every other descriptor
-// of the calling process to close on exec. The caller must call Wait, or the process remains a zombie.
+// of the calling process to close on exec.
 //
 // Start returns the error of the system, in which errors.Is finds ENOENT, EACCES, ENOEXEC and so on (on Windows
 // fs.ErrNotExist and fs.ErrPermission).
@@ -48,10 +51,12 @@ func Start(c Command) (*Process, error) {
 		env = []string{} // nil would mean the environment of the caller
 	}
 	p, err := start(c.Path, c.Argv, &os.ProcAttr{Dir: c.Dir, Env: env, Files: files})
-	if err == nil {
-		p.leave = c.LeaveChildren
+	if err != nil {
+		return nil, err
 	}
-	return p, err
+	p.leave, p.over = c.LeaveChildren, make(chan struct{})
+	go p.await()
+	return p, nil
 }
 
 // Pid returns the process id of the leader. On Unix it is also the id of its process group and session.
@@ -83,17 +88,26 @@ func (p *Process) Kill() error {
 	return p.kill()
 }
 
-// Wait waits until the leader has ended, kills the remaining processes of the command unless LeaveChildren spares them,
-// and returns how the leader ended. It does not wait for pipes. The caller must call Wait once. An error means that the
-// exit status of the leader is unknown, because other code has waited for the same child.
-func (p *Process) Wait() (Exit, error) {
+// await waits until the leader has ended, and kills the remaining processes of the command unless LeaveChildren spares them.
+func (p *Process) await() {
+	defer close(p.over)
 	state, err := p.wait()
-	if err != nil {
-		return Exit{}, fmt.Errorf("wait for process %d: %w", p.Pid(), err)
+	if err != nil { // other code has waited for the same child
+		p.err = fmt.Errorf("wait for process %d: %w", p.Pid(), err)
+		return
 	}
-	exit := Exit{Code: state.ExitCode(), Usage: Usage{User: state.UserTime(), System: state.SystemTime()}}
+	p.exit = Exit{Code: state.ExitCode(), Usage: Usage{User: state.UserTime(), System: state.SystemTime()}}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		exit.Signal = int(status.Signal())
+		p.exit.Signal = int(status.Signal())
 	}
-	return exit, nil
+}
+
+// Ended returns a channel that is closed when the command has ended; Wait then returns at once.
+func (p *Process) Ended() <-chan struct{} { return p.over }
+
+// Wait waits until the command has ended, and returns how its leader ended. It does not wait for pipes. An error means that the
+// exit status of the leader is unknown.
+func (p *Process) Wait() (Exit, error) {
+	<-p.over
+	return p.exit, p.err
 }

@@ -52,7 +52,7 @@ func TestACommandWithPrioritiesDiesWithItsGuardian(t *testing.T) {
 	c.Resources.Nice = 7
 	child, _, _ := startCommand(t, g, c, time.Hour)
 	pid := leader(t, child)
-	if err := unix.Kill(g.Pid(), unix.SIGKILL); err != nil {
+	if err := unix.Kill(g.process.Pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := waitChild(t, child); !errors.Is(err, ErrLost) || running(pid) {
@@ -86,7 +86,7 @@ func TestACommandWithALimitThatCannotBeAppliedDoesNotRun(t *testing.T) {
 	for name, limit := range map[string]Resources{reasonMemory: {Memory: 1 << 30}, reasonCPU: {CPU: 50}} {
 		c := shell("echo ran >&2")
 		c.Resources = limit
-		_, err := g.Start(c, Key{7, generation.Add(1)}, time.Now().Add(time.Hour))
+		_, err := g.start(c, Key{7, generation.Add(1)}, time.Now().Add(time.Hour))
 		if failed, ok := errors.AsType[*ResourceError](err); !ok || failed.Resource != name {
 			t.Errorf("%s: got error %v, want a ResourceError of %s", name, err, name)
 		}

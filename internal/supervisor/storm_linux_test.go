@@ -32,13 +32,13 @@ func storm(path, worker string) {
 	var wg sync.WaitGroup
 	for slot := range 4 {
 		wg.Go(func() {
-			g, err := StartGuardian(GuardianOptions{Version: "test", Worker: worker, Lock: lock, Slot: slot})
+			g, err := testGuardians(worker, lock).startGuardian(slot)
 			if err != nil {
 				return
 			}
 			for {
 				id := generation.Add(1)
-				child, err := g.Start(shell(script), Key{7, id}, time.Now().Add(time.Hour))
+				child, err := g.start(shell(script), Key{7, id}, time.Now().Add(time.Hour))
 				if err != nil {
 					return
 				}

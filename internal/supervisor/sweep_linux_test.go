@@ -71,7 +71,7 @@ func TestSweepFindsHiddenProcessesInTheCgroup(t *testing.T) {
 			t.Errorf("%s: got mark %+v of a process without an environment, want none", name, m)
 		}
 		first := leader(t, child)
-		if err := unix.Kill(g.Pid(), unix.SIGSTOP); err != nil {
+		if err := unix.Kill(g.process.Pid, unix.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
 		var keys []Key
@@ -81,7 +81,7 @@ func TestSweepFindsHiddenProcessesInTheCgroup(t *testing.T) {
 		if clean := Sweep(worker, keys, lock.Path()); !clean || running(pid) || running(first) {
 			t.Errorf("%s: got clean %v, alive %v and %v; want true, false, false", name, clean, running(pid), running(first))
 		}
-		if err := unix.Kill(g.Pid(), unix.SIGCONT); err != nil {
+		if err := unix.Kill(g.process.Pid, unix.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
 		if exit, err := waitChild(t, child); exit.Signal != 9 || err != nil {
@@ -104,7 +104,7 @@ func TestSweepFindsProcessesInCgroupsOfTheirOwn(t *testing.T) {
 	}
 	pid := line(t, r)
 	killLater(t, pid)
-	if err := unix.Kill(g.Pid(), unix.SIGSTOP); err != nil {
+	if err := unix.Kill(g.process.Pid, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Kill(first, unix.SIGKILL); err != nil {
@@ -113,7 +113,7 @@ func TestSweepFindsProcessesInCgroupsOfTheirOwn(t *testing.T) {
 	if clean := Sweep(worker, []Key{key}, lock.Path()); !clean || running(pid) {
 		t.Errorf("got clean %v, alive %v; want true, false", clean, running(pid))
 	}
-	if err := unix.Kill(g.Pid(), unix.SIGCONT); err != nil {
+	if err := unix.Kill(g.process.Pid, unix.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	if exit, err := waitChild(t, child); exit.Signal != 9 || err != nil {

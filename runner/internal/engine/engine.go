@@ -194,8 +194,8 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	if guarded {
-		e.commands.Guardians = exec.NewGuardians(exec.GuardiansOptions{Path: o.GuardianPath, Version: o.Version, Worker: e.info.ID,
-			Lock: e.lock, Log: e.log, Fail: e.fail, Stopped: e.stopped.Done()})
+		e.commands.Guardians = supervisor.NewGuardians(supervisor.GuardiansOptions{Path: o.GuardianPath, Version: o.Version,
+			Worker: e.info.ID, Lock: e.lock, Log: e.log, Fail: e.fail})
 	}
 	if err = e.startClock(ctx, e.confirmed); err != nil {
 		e.unlock(true)

@@ -25,7 +25,7 @@ import (
 // Worker has the data that all commands of a worker share.
 type Worker struct {
 	Store     *db.DB
-	Guardians *Guardians
+	Guardians *supervisor.Guardians
 	Environ   []string // environment of the worker, without the variables that the function Environ removes
 	Stdin     *os.File // stdin of tasks without input; nil for /dev/null
 	Dir       string   // absolute path of the worker's directory when it started; empty if unknown
@@ -123,7 +123,7 @@ func (c *Command) Run() (json.RawMessage, error) {
 	}
 	exit, err := c.wait(child)
 	c.ChildrenKilled, c.ChildrenLeft, c.Usage = exit.LeftOver, exit.Left, jobs.Usage(exit.Usage)
-	c.Guardians.release(c.Task.ID, child, exit)
+	c.logRest(exit)
 	if err != nil {
 		return nil, c.notStarted(err, path)
 	}
@@ -161,7 +161,7 @@ func (c *Command) start(path, dir string, argv, environ []string, resources supe
 	if cause := context.Cause(c.Stop); cause != nil {
 		return nil, &NotStartedError{cause}
 	}
-	child, err := c.Guardians.start(supervisor.Command{Path: path, Argv: argv, Env: environ, Dir: dir, Stdin: stdin,
+	child, err := c.Guardians.Start(supervisor.Command{Path: path, Argv: argv, Env: environ, Dir: dir, Stdin: stdin,
 		Stdout: stdout, Stderr: stderr, LeaveChildren: c.Task.LeaveChildren, Resources: resources}, c.key(), c.Deadline())
 	if err != nil {
 		return nil, c.notStarted(err, path)

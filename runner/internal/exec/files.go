@@ -61,7 +61,7 @@ func (c *Command) makeFiles() (remove func(), err error) {
 	if c.account == nil || os.Geteuid() != 0 {
 		return func() {}, nil
 	}
-	if c.dir, err = os.MkdirTemp(sharedDir(c.Guardians.o.Worker, c.Task.ID, c.Task.GenerationID)); err != nil {
+	if c.dir, err = os.MkdirTemp(sharedDir(c.Task.WorkerID, c.Task.ID, c.Task.GenerationID)); err != nil {
 		return func() {}, err
 	}
 	remove = func() { _ = os.RemoveAll(c.dir) }
