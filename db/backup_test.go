@@ -112,7 +112,7 @@ func TestABackupKeepsExistingFiles(t *testing.T) {
 	}{
 		{there, false, jobs.ErrConflict}, {d.Path(), true, jobs.ErrConflict}, {filepath.Join(dir, "link"), true, jobs.ErrConflict},
 		{d.Path() + "-wal", true, jobs.ErrConflict}, {other.Path(), true, jobs.ErrConflict}, {dir, true, jobs.ErrConflict},
-		{filepath.Join(dir, "none", "x.db"), false, jobs.ErrPermission},
+		{filepath.Join(dir, "none", "x.db"), false, jobs.ErrNoDatabase},
 	} {
 		if _, err := d.Backup(t.Context(), test.to, test.force); !errors.Is(err, test.want) {
 			t.Errorf("backup to %s: got error %v, want %v", test.to, err, test.want)

@@ -1,12 +1,11 @@
 package db
 
 import (
+	"cmp"
 	"context"
-	"strings"
 	"time"
 
 	"example.com/runner/db/internal/engine"
-	"example.com/runner/jobs"
 )
 
 // selectMaxTimestamp returns the greatest of three times: the creation of the newest task, the last end of a task, and the last heartbeat.
@@ -74,10 +73,5 @@ func (d *DB) refused(err error) error {
 // Damage returns an error of kind ErrCorrupt if pages of the file are damaged.
 func (d *DB) Damage(ctx context.Context) error {
 	found, err := d.Integrity(ctx, false)
-	if err != nil || len(found) == 0 {
-		return err
-	}
-	return &jobs.Error{Kind: jobs.ErrCorrupt, What: "database is damaged: " + d.path,
-		Why:  []string{strings.Join(found[:min(len(found), 3)], "; "), "nothing was changed"},
-		Hint: "restore a backup; keep the file"}
+	return cmp.Or(err, engine.Damaged(d.path, found))
 }

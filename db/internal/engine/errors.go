@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"example.com/runner/jobs"
@@ -18,7 +19,7 @@ func FileError(err error, path string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &jobs.Error{Kind: jobs.ErrNoDatabase, What: "no directory " + filepath.Dir(path), Err: err,
-			Why: []string{"the directory of a database is not created"}, Hint: "mkdir -p " + filepath.Dir(path)}
+			Why: []string{"runner does not create it"}, Hint: "mkdir -p " + filepath.Dir(path)}
 	case errors.Is(err, fs.ErrPermission):
 		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot open " + path, Err: err,
 			Why: []string{"permission denied"}, Hint: "check the owner and mode of the file and of its directory"}
@@ -28,6 +29,16 @@ func FileError(err error, path string) error {
 	default:
 		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot open " + path, Err: err, Why: []string{err.Error()}}
 	}
+}
+
+// Damaged returns the error of a damaged file, or nil if nothing was found.
+func Damaged(path string, found []string) error {
+	if len(found) == 0 {
+		return nil
+	}
+	return &jobs.Error{Kind: jobs.ErrCorrupt, What: "database is damaged: " + path,
+		Why:  []string{strings.Join(found[:min(len(found), 3)], "; "), "nothing was changed"},
+		Hint: "restore a backup; keep the file"}
 }
 
 // ErrReadOnly returns the error of a write to a database that was opened for reading. The parameter err is the cause, or nil.

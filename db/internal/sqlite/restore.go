@@ -8,14 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/owner"
-	"example.com/runner/db/schema"
 	"example.com/runner/jobs"
 )
 
@@ -49,9 +47,12 @@ type Restored struct {
 // replaced.
 const keptMark = ".before-restore-"
 
-// besideEnds end the names of the files in which SQLite keeps writes that aren't
-// in the database file yet.
-var besideEnds = []string{"-wal", "-journal"}
+// besideEnds end the names of the files that SQLite makes beside a database.
+// Those of logEnds hold writes that aren't in the database file yet.
+var (
+	besideEnds = []string{"-wal", "-journal", "-shm"}
+	logEnds    = besideEnds[:2]
+)
 
 // Restore puts a copy of the backup at from in the place of the database at
 // path, which need not exist. A database that is there keeps its content under
@@ -61,11 +62,12 @@ func Restore(ctx context.Context, path, from string, o engine.Options, now time.
 	if err != nil {
 		return Restored{}, err
 	}
-	if err := d.checkFilesystem(); err != nil {
-		return Restored{}, err
-	}
-	backup, err := d.checkBackup(from)
-	if err != nil {
+	restored, err := d.restore(ctx, from, now)
+	return restored, writeError(err, d.path)
+}
+
+func (d *File) restore(ctx context.Context, from string, now time.Time) (Restored, error) {
+	if err := cmp.Or(d.checkFilesystem(), d.checkBackup(from)); err != nil {
 		return Restored{}, err
 	}
 	defer d.lockOpening()()
@@ -73,12 +75,8 @@ func Restore(ctx context.Context, path, from string, o engine.Options, now time.
 	if err != nil {
 		return Restored{}, err
 	}
-	if old != nil && os.SameFile(old, backup) {
-		return Restored{}, &jobs.Error{Kind: jobs.ErrConflict, What: from + " is the database itself",
-			Hint: "the path of a backup"}
-	}
 	if err := d.takeBack(old); err != nil {
-		return Restored{}, backupProblem(err, d.path)
+		return Restored{}, err
 	}
 	release, err := d.takeOver(old)
 	if err != nil {
@@ -87,11 +85,7 @@ func Restore(ctx context.Context, path, from string, o engine.Options, now time.
 	defer release()
 
 	part := newPart(filepath.Dir(d.path), "."+filepath.Base(d.path)+".")
-	defer func() {
-		for _, end := range append([]string{"", "-shm"}, besideEnds...) {
-			_ = os.Remove(part + end)
-		}
-	}()
+	defer removeCopy(part)
 	result := Restored{Path: d.path}
 	if result.Bytes, err = d.prepare(ctx, part, from, old); ctx.Err() != nil {
 		return Restored{}, context.Cause(ctx)
@@ -101,8 +95,8 @@ func Restore(ctx context.Context, path, from string, o engine.Options, now time.
 	if old != nil {
 		result.Kept = d.path + keptMark + now.Format("2006-01-02T15-04-05.000")
 		err = d.replace(part, result.Kept)
-	} else if err = place(part, d.path, false); err != nil {
-		err = backupProblem(err, d.path)
+	} else {
+		err = place(part, d.path, false)
 	}
 	if err != nil {
 		return Restored{}, err
@@ -111,23 +105,25 @@ func Restore(ctx context.Context, path, from string, o engine.Options, now time.
 }
 
 // checkBackup returns an error if from can't be a backup.
-func (d *File) checkBackup(from string) (fs.FileInfo, error) {
+func (d *File) checkBackup(from string) error {
 	info, err := os.Stat(from)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &jobs.Error{Kind: jobs.ErrNoDatabase, What: "no file " + from, Err: err, Hint: "the path of a backup"}
+		return &jobs.Error{Kind: jobs.ErrNoDatabase, What: "no file " + from, Err: err, Hint: "the path of a backup"}
 	case err != nil:
-		return nil, engine.FileError(err, from)
+		return engine.FileError(err, from)
 	case !info.Mode().IsRegular():
-		return nil, &jobs.Error{Kind: jobs.ErrSchema, What: from + " is not a regular file",
-			Hint: "the path of a backup"}
+		return &jobs.Error{Kind: jobs.ErrSchema, What: from + " is not a regular file", Hint: "the path of a backup"}
 	}
-	if real, err := Resolve(from); err == nil && real != d.path && usedBy(real).file {
-		return nil, &jobs.Error{Kind: jobs.ErrConflict, What: from + " is a database in use",
+	if old, err := os.Stat(d.path); err == nil && os.SameFile(old, info) {
+		return &jobs.Error{Kind: jobs.ErrConflict, What: from + " is the database itself", Hint: "the path of a backup"}
+	}
+	if real, err := Resolve(from); err == nil && usedBy(real).file {
+		return &jobs.Error{Kind: jobs.ErrConflict, What: from + " is a database in use",
 			Why:  []string{"a copy could lack its last writes; nothing was changed"},
 			Hint: "make a backup of it, and restore that"}
 	}
-	return info, nil
+	return nil
 }
 
 // oldFile returns the file at the path of the database, or nil if there is none.
@@ -170,10 +166,12 @@ func (d *File) takeOver(old fs.FileInfo) (release func(), err error) {
 
 // prepare makes the file that will be the database.
 func (d *File) prepare(ctx context.Context, part, from string, old fs.FileInfo) (int64, error) {
-	for _, end := range append([]string{""}, besideEnds...) {
-		err := copyFile(ctx, part+end, from+end)
-		if err != nil && (end == "" || !errors.Is(err, fs.ErrNotExist)) {
-			return 0, backupProblem(err, d.path)
+	if err := copyFile(ctx, part, from); err != nil {
+		return 0, err
+	}
+	for _, end := range logEnds {
+		if err := ignoreMissing(copyFile(ctx, part+end, from+end)); err != nil {
+			return 0, err
 		}
 	}
 	err := d.checkCopy(ctx, part)
@@ -190,7 +188,7 @@ func (d *File) prepare(ctx context.Context, part, from string, old fs.FileInfo) 
 	}
 	if old != nil {
 		if err := sameRights(part, old); err != nil {
-			return 0, backupProblem(err, d.path)
+			return 0, err
 		}
 	}
 	return sealCopy(ctx, part, d.path)
@@ -211,39 +209,22 @@ func copyFile(ctx context.Context, to, from string) error {
 	return errors.Join(err, out.Close())
 }
 
-// checkCopy returns an error unless the file is an undamaged database of runner.
-// An older schema is fine, because the next open upgrades it.
+// checkCopy opens the copy, which upgrades it, and returns an error unless it is
+// an undamaged database of runner.
 func (d *File) checkCopy(ctx context.Context, part string) error {
-	c, err := New(part, engine.Options{BusyTimeout: d.options.BusyTimeout})
+	c, err := New(part, engine.Options{BusyTimeout: d.options.BusyTimeout, UnsafeFS: d.options.UnsafeFS})
 	if err != nil {
 		return err
 	}
-	have, prefix, err := c.connectWriter(ctx)
-	defer func() {
-		if c.conn != nil {
-			c.conn.Close()
-		}
-		_ = c.Close()
-	}()
+	defer os.RemoveAll(c.Dir())
+	defer c.Close()
+	conn, err := c.Open(ctx)
 	if err != nil {
 		return err
 	}
-	var found []string
-	if err := c.conn.SelectContext(ctx, &found, quickCheck); err != nil {
-		return c.Explain(err)
-	}
-	c.sql = Dialect(prefix)
-	switch {
-	case !slices.Equal(found, []string{"ok"}):
-		return &jobs.Error{Kind: jobs.ErrCorrupt, What: "database is damaged: " + part,
-			Why: []string{strings.Join(found[:min(len(found), 3)], "; "), "nothing was changed"}}
-	case have == 0:
-		return &jobs.Error{Kind: jobs.ErrSchema, What: part + " is not a runner database",
-			Why: []string{"it has no tables of runner; nothing was changed"}, Hint: "another file"}
-	case have == schema.Version(schema.SQLite):
-		return c.checkColumns(ctx)
-	}
-	return nil
+	defer conn.Close()
+	found, err := c.Integrity(ctx, false)
+	return cmp.Or(err, engine.Damaged(part, found))
 }
 
 // sameRights gives the copy the owner and the mode of the old file, so that the
@@ -265,8 +246,8 @@ func (d *File) replace(part, kept string) error {
 			Hint: "move " + d.path + " and the files whose names begin with it away, then again"}
 	}
 	err := ignoreMissing(os.Remove(d.sharedPath))
-	for _, end := range besideEnds {
-		err = cmp.Or(err, ignoreMissing(os.Rename(d.path+end, kept+end)))
+	if err == nil {
+		err = moveLogs(d.path, kept)
 	}
 	if err == nil {
 		err = syncDir(filepath.Dir(d.path)) // so that no power failure keeps the rename alone
@@ -274,21 +255,26 @@ func (d *File) replace(part, kept string) error {
 	if err == nil {
 		err = os.Rename(part, d.path)
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		_ = moveLogs(kept, d.path)
+		_ = os.Remove(kept)
 	}
-	for _, end := range besideEnds {
-		_ = os.Rename(kept+end, d.path+end)
+	return err
+}
+
+// moveLogs gives the logs of one name of a database to another.
+func moveLogs(from, to string) (err error) {
+	for _, end := range logEnds {
+		err = cmp.Or(err, ignoreMissing(os.Rename(from+end, to+end)))
 	}
-	_ = os.Remove(kept)
-	return backupProblem(err, d.path)
+	return err
 }
 
 // takeBack undoes step 3 if a restore was killed in it: the old file gets its
 // WAL back, and then loses its second name. Until then Open refuses it.
 func (d *File) takeBack(old fs.FileInfo) error {
 	dir, base := filepath.Split(d.path)
-	entries, err := os.ReadDir(cmp.Or(dir, "."))
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
@@ -298,12 +284,10 @@ func (d *File) takeBack(old fs.FileInfo) error {
 		if !strings.HasPrefix(entry.Name(), base+keptMark) || err != nil || !os.SameFile(info, old) {
 			continue
 		}
-		for _, end := range besideEnds {
-			if err := ignoreMissing(os.Rename(kept+end, d.path+end)); err != nil {
-				return err
-			}
+		if err := moveLogs(kept, d.path); err != nil {
+			return err
 		}
-		if err := syncDir(cmp.Or(dir, ".")); err != nil {
+		if err := syncDir(dir); err != nil {
 			return err
 		}
 		if err := os.Remove(kept); err != nil {
