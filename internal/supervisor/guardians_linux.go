@@ -111,8 +111,8 @@ func (p *Guardians) add() (*Guardian, error) {
 	return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 }
 
-// fail counts a guardian that has handled no command. It ends the worker if end is true, or after maxFailures in a row. The caller holds the
-// mutex.
+// fail counts a guardian that has handled no command. It ends the worker if end
+// is true, or after maxFailures in a row. The caller holds the mutex.
 func (p *Guardians) fail(err error, end bool) {
 	if p.failures++; (end || p.failures >= maxFailures) && !p.over {
 		p.over = true

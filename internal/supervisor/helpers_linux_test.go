@@ -31,7 +31,8 @@ func newTestLock(t testing.TB) *Lock {
 }
 
 func testGuardians(worker string, lock *Lock) *Guardians {
-	return NewGuardians(GuardiansOptions{Version: "test", Worker: worker, Lock: lock, Log: slog.New(slog.DiscardHandler), Fail: func(error) {}})
+	log := slog.New(slog.DiscardHandler)
+	return NewGuardians(GuardiansOptions{Version: "test", Worker: worker, Lock: lock, Log: log, Fail: func(error) {}})
 }
 
 // isIdle reports whether a guardian can start a command.
