@@ -55,6 +55,10 @@ var setBackLimits = command(`UPDATE {limits} SET filled_at = ?1, due_at = CASE W
 var setBackPauses = command(`UPDATE {pauses} SET until_at = until_at - (paused_at - ?1), paused_at = ?1
 WHERE until_at > ?1 AND paused_at > ?1`)
 
+// setBackDeletion ends a pause of deletions that began more than an hour after
+// the current time [1]: the clock that made the old tasks look old was wrong.
+var setBackDeletion = command(`DELETE FROM {pauses} WHERE queue = '` + DeletionPause + `' AND paused_at > ?1 + 3600000`)
+
 // SetBack corrects stored times that are later than now because the clock was
 // ahead: those of retries, snoozes, rate limits, unique keys with a holding time,
 // pauses with an end and alerts. It corrects the times of new tasks, ended tasks and heartbeats if
@@ -62,7 +66,7 @@ WHERE until_at > ?1 AND paused_at > ?1`)
 // snoozes that it has changed, and is idempotent.
 func (d *DB) SetBack(ctx context.Context, now time.Time) (int64, error) {
 	return updateAs(ctx, d, normal, func(t *tx) (int64, error) {
-		for _, text := range []*statement{setBackKeys, setBackSchedules, setBackLimits, setBackPauses} {
+		for _, text := range []*statement{setBackKeys, setBackSchedules, setBackLimits, setBackDeletion, setBackPauses} {
 			if err := t.run(text, now.UnixMilli()); err != nil {
 				return 0, err
 			}

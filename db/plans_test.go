@@ -231,12 +231,12 @@ var plans = statementtest.Plans{
 	"selectHighestID": {Text: selectHighestID, Allow: []string{"SEARCH tasks", "SEARCH last_ids", "SCAN ids"}},
 	"selectAfter":     {Text: selectAfter, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}},
 
-	"insertPause":      {Text: insertPause},
-	"deletePause":      {Text: deletePause, By: []string{byPause}},
-	"deletePauses":     {Text: deletePauses, Allow: []string{"SCAN pauses"}}, // the table has at most one row for each queue
-	"endDeletionPause": {Text: endDeletionPause, By: []string{byPause}},
-	"endPauses":        {Text: endPauses, Allow: []string{"SCAN pauses"}},
-	"selectPauses":     {Text: selectPauses, Allow: []string{"SCAN pauses"}},
+	"insertPause":     {Text: insertPause},
+	"deletePause":     {Text: deletePause, By: []string{byPause}},
+	"deletePauses":    {Text: deletePauses, Allow: []string{"SCAN pauses"}}, // the table has at most one row for each queue
+	"setBackDeletion": {Text: setBackDeletion, By: []string{byPause}},
+	"endPauses":       {Text: endPauses, Allow: []string{"SCAN pauses"}},
+	"selectPauses":    {Text: selectPauses, Allow: []string{"SCAN pauses"}},
 
 	"deleteOutput":     {Text: deleteOutput, By: []string{byOutput}},
 	"cutOutput":        {Text: cutOutput, By: []string{byOutput}},

@@ -28,9 +28,6 @@ const AllQueues = ""
 // DeletionPause is the key of a row in the table pauses. While the row exists, workers delete no old tasks. No queue can have this name.
 const DeletionPause = "-deletion"
 
-// endDeletionPause ends the pause of deletions if it began at [1].
-var endDeletionPause = command(`DELETE FROM {pauses} WHERE queue = '` + DeletionPause + `' AND paused_at = ?`)
-
 // Pause is the pause of a queue, of all queues, or of deletions.
 type Pause = jobs.Pause
 
@@ -39,7 +36,7 @@ func EndsBefore(p, other Pause) bool {
 	return !p.Until.IsZero() && !other.At.IsZero() && (other.Until.IsZero() || other.Until.After(p.Until))
 }
 
-// Pause pauses queues (or AllQueues). After Pause returns, no worker claims a task of these queues. If a queue is paused already, only
+// Pause pauses queues, AllQueues, or with DeletionPause the deletion of old tasks. After Pause returns, no worker claims a task of these queues. If a queue is paused already, only
 // the reason and the end change.
 func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {
 	return d.update(ctx, full, func(t *tx) error {
@@ -87,8 +84,9 @@ type pauseRow struct {
 	Until  number `db:"until_at"`
 }
 
-// Pauses returns every pause by the name of its queue. The key of the pause of deletions is DeletionPause. If no worker runs, the rows of
-// pauses that have ended are still in the table; Pauses leaves them out.
+// Pauses returns every pause by the name of its queue, and that of deletions by
+// DeletionPause. It leaves out those that have ended by now: without a worker,
+// nobody has deleted their rows.
 func (d *DB) Pauses(ctx context.Context, now time.Time) (map[string]Pause, error) {
 	rows, err := readRows[pauseRow](ctx, d, selectPauses)
 	pauses := make(map[string]Pause, len(rows))
@@ -98,30 +96,4 @@ func (d *DB) Pauses(ctx context.Context, now time.Time) (map[string]Pause, error
 		}
 	}
 	return pauses, err
-}
-
-// PauseDeletion begins or replaces the pause of deletions: from p.At on, no worker may delete old tasks. The pause is durable when
-// PauseDeletion returns.
-func (d *DB) PauseDeletion(ctx context.Context, p Pause) error {
-	return d.update(ctx, full, func(t *tx) error {
-		t.used.known = false
-		if err := t.run(deletePause, DeletionPause); err != nil {
-			return err
-		}
-		return t.run(insertPause, DeletionPause, p.At.UnixMilli(), p.By, nullText(p.Reason), nil)
-	})
-}
-
-// PauseOfDeletion returns the pause of deletions, or the zero Pause if there is none.
-func (d *DB) PauseOfDeletion(ctx context.Context) (Pause, error) {
-	pauses, err := d.Pauses(ctx, time.Time{}) // this pause has no end in the table
-	return pauses[DeletionPause], err
-}
-
-// ResumeDeletion ends the pause of deletions if it began at the given time.
-func (d *DB) ResumeDeletion(ctx context.Context, began time.Time) error {
-	return d.update(ctx, full, func(t *tx) error {
-		t.used.known = false
-		return t.run(endDeletionPause, began.UnixMilli())
-	})
 }

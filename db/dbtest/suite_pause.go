@@ -36,28 +36,28 @@ func (s *store) pauses() map[string]db.Pause {
 var pauses = group{
 	"a pause of deletions pauses no queue, and only its own resume ends it": func(s *store) {
 		id := s.insert(commandSpec(jobs.Queue("a")))[0]
-		p := db.Pause{At: s.now, By: "ann", Reason: "the clock jumped"}
+		p := db.Pause{At: s.now, By: "ann", Reason: "the clock jumped", Until: s.now.Add(time.Hour)}
+		deletion := []string{db.DeletionPause}
 		err := func(err error) {
 			s.Helper()
 			if err != nil {
 				s.Error(err)
 			}
 		}
-		err(s.PauseDeletion(s.Context(), db.Pause{At: s.now.Add(-time.Hour), By: "bob"}))
-		err(s.PauseDeletion(s.Context(), p))
-		err(s.ResumeDeletion(s.Context(), s.now.Add(-time.Hour))) // the current pause began later, so this call must not end it
+		err(s.Pause(s.Context(), deletion, db.Pause{At: s.now.Add(-time.Hour), By: "bob", Until: s.now}))
+		err(s.Pause(s.Context(), deletion, p))
 		s.resume(db.AllQueues)
-		if got, all := must(s.PauseOfDeletion(s.Context()))(s), s.pauses(); got != p || all[db.DeletionPause] != p || len(all) != 1 {
-			s.Errorf("got %v, and %v in all pauses; want %v", got, all, p)
+		if all := s.pauses(); all[db.DeletionPause] != p || len(all) != 1 {
+			s.Errorf("got %v, want only %v", all, p)
 		}
 		if stats := must(s.Queues(s.Context(), s.now, s.now))(s); len(stats) != 1 || !stats["a"].Pause.At.IsZero() {
 			s.Errorf("got %+v, want the queue of the task, not paused", stats)
 		}
 		s.wantIDs(ids(s.claim(s.worker(), 9)), []int64{id})
-		err(s.ResumeDeletion(s.Context(), s.now))
-		err(s.Resume(s.Context(), []string{db.DeletionPause})) // a second call has no effect
-		if got := must(s.PauseOfDeletion(s.Context()))(s); got != (db.Pause{}) || len(s.pauses()) != 0 {
-			s.Errorf("got %v, want none", got)
+		err(s.Resume(s.Context(), deletion))
+		err(s.Resume(s.Context(), deletion)) // a second call has no effect
+		if all := s.pauses(); len(all) != 0 {
+			s.Errorf("got %v, want none", all)
 		}
 	},
 	"claims skip paused queues only": func(s *store) {

@@ -42,11 +42,11 @@ func (e *Engine) startClock(ctx context.Context, at time.Time) error {
 	if err != nil || seen.IsZero() || at.Sub(seen) <= minJump {
 		return err
 	}
-	before, err := e.store.PauseOfDeletion(ctx)
+	pauses, err := e.store.Pauses(ctx, time.Time{}) // also those that have ended
 	if err != nil {
 		return err
 	}
-	if !before.At.IsZero() && at.Sub(before.At) >= jumpPause {
+	if before := pauses[db.DeletionPause]; !before.At.IsZero() && at.Sub(before.At) >= jumpPause {
 		// A worker that runs only for some minutes every few days pauses deletions at each start. So that it deletes any tasks at all, it
 		// may delete those that were already old when the previous pause began.
 		e.clock.asOf = before.At
@@ -90,41 +90,29 @@ func (e *Engine) compareClocks(ctx context.Context, wall time.Time, steady time.
 }
 
 func (e *Engine) pauseDeletion(ctx context.Context, p db.Pause) error {
-	if err := e.store.PauseDeletion(ctx, p); err != nil {
+	p.Until = p.At.Add(jumpPause)
+	if err := e.store.Pause(ctx, []string{db.DeletionPause}, p); err != nil {
 		return err
 	}
 	e.log.Warn("workers delete no old tasks for an hour: " + p.Reason + "; if the clock is right, resume deletion")
 	return nil
 }
 
-// deleteAsOf returns the time that decides which tasks are old, and whether it is the present time. The time is zero if nothing may be
-// deleted. deleteAsOf ends a pause of deletions that is an hour old. It also ends a pause that begins more than an hour in the future,
-// because the clock that wrote this pause was ahead.
+// deleteAsOf returns the time that decides which tasks are old, and whether it
+// is the present time. The time is zero if nothing may be deleted.
 func (e *Engine) deleteAsOf(ctx context.Context, wall time.Time) (asOf time.Time, present bool) {
 	e.clock.mu.Lock()
 	defer e.clock.mu.Unlock()
 	if e.clock.pending != nil {
 		return time.Time{}, false
 	}
-	pause, err := e.store.PauseOfDeletion(ctx)
-	passed := wall.Sub(pause.At)
-	switch {
-	case err != nil:
+	pauses, err := e.store.Pauses(ctx, wall)
+	if err != nil {
 		e.log.Warn("cannot read the pause of deletions", "err", err)
 		return time.Time{}, false
-	case pause.At.IsZero():
-		return wall, true
-	case -jumpPause < passed && passed < jumpPause:
+	}
+	if _, paused := pauses[db.DeletionPause]; paused {
 		return e.clock.asOf, false
 	}
-	if err := e.store.ResumeDeletion(ctx, pause.At); err != nil {
-		e.log.Warn("cannot end the pause of deletions", "err", err)
-		return time.Time{}, false
-	}
-	why := "an hour has passed"
-	if passed < 0 {
-		why = "the clock was set back"
-	}
-	e.log.Info("workers delete old tasks again: " + why)
 	return wall, true
 }
