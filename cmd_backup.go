@@ -5,12 +5,8 @@ import (
 	"errors"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/record"
-	"example.com/runner/internal/signals"
-	"example.com/runner/internal/term"
-	"example.com/runner/internal/view"
+	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
 )
 
@@ -47,20 +43,20 @@ func readBackupOptions(c *cli.Context, a *cli.App) (backupOptions, error) {
 	o := backupOptions{file: c.Args().First(), force: cli.Get[bool](c, "force")}
 	switch {
 	case c.NArg() != 1 || o.file == "":
-		return o, failure.Usage("backup needs one file, or -").Hint("runner backup /var/backups/runner.db")
+		return o, ui.Usage("backup needs one file, or -").Hint("runner backup /var/backups/runner.db")
 	case o.file == "-" && c.Bool("json"):
-		return o, failure.Usage("backup - writes the copy to stdout and cannot be used with --json")
+		return o, ui.Usage("backup - writes the copy to stdout and cannot be used with --json")
 	case o.file == "-" && a.Printer.Stdout.TTY:
-		return o, failure.Usage("stdout is a terminal; backup - writes binary data").Hint("runner backup - >runner.db")
+		return o, ui.Usage("stdout is a terminal; backup - writes binary data").Hint("runner backup - >runner.db")
 	}
 	return o, nil
 }
 
-func runBackup(ctx context.Context, r *runner.Runner, p *term.Printer, o backupOptions) error {
-	if err := view.WarnFrozen(ctx, r, p); err != nil {
+func runBackup(ctx context.Context, r *runner.Runner, p *ui.Printer, o backupOptions) error {
+	if err := ui.WarnFrozen(ctx, r, p); err != nil {
 		return err
 	}
-	ctx, stop := signals.Until(ctx) // after a signal the backup removes its partial file
+	ctx, stop := ui.Until(ctx) // after a signal the backup removes its partial file
 	defer stop()
 	began := p.Now()
 	var n int64
@@ -70,11 +66,11 @@ func runBackup(ctx context.Context, r *runner.Runner, p *term.Printer, o backupO
 	} else {
 		n, err = r.Backup(ctx, o.file, o.force)
 	}
-	if s, ok := errors.AsType[signals.Received](context.Cause(ctx)); err != nil && ok {
-		return failure.ExitStatus(s.Status())
+	if s, ok := errors.AsType[ui.Received](context.Cause(ctx)); err != nil && ok {
+		return ui.ExitStatus(s.Status())
 	}
 	if err != nil || o.file == "-" {
 		return err
 	}
-	return p.Answer(record.Backup(o.file, n), "copied "+humanize.Size(n)+" in "+humanize.Took(p.Now().Sub(began))+"\n")
+	return p.Answer(ui.Backup(o.file, n), "copied "+humanize.Size(n)+" in "+humanize.Took(p.Now().Sub(began))+"\n")
 }

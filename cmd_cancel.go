@@ -6,10 +6,9 @@ import (
 	"slices"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -33,7 +32,7 @@ the task. Finished tasks stay unchanged.
 With a selector, cancel changes unfinished tasks only. If it matches several
 tasks, cancel asks for confirmation on a terminal; without a terminal cancel
 needs --yes. cancel prints a line for each task: its id and state.`,
-		Flags: bulk.Options(a,
+		Flags: cli.BulkOptions(a,
 			cli.BoolOption("now", "send SIGKILL at once"),
 			cli.BoolOption("no-wait", "do not wait until running tasks have stopped"),
 			cli.TextOption("reason", "TEXT", "reason that is stored with the task", "")),
@@ -42,24 +41,24 @@ needs --yes. cancel prints a line for each task: its id and state.`,
 }
 
 type cancelOptions struct {
-	bulk.Action
+	cli.Bulk
 	how    runner.CancelOptions
 	noWait bool
 }
 
 func readCancelOptions(c *cli.Context, a *cli.App) (cancelOptions, error) {
-	s, err := bulk.Read(c, a.Now(), "cancel", "cancelled")
-	return cancelOptions{Action: s, how: runner.CancelOptions{Now: cli.Get[bool](c, "now"), Reason: cli.Get[string](c, "reason")},
+	s, err := cli.ReadBulk(c, a.Now(), "cancel", "cancelled")
+	return cancelOptions{Bulk: s, how: runner.CancelOptions{Now: cli.Get[bool](c, "now"), Reason: cli.Get[string](c, "reason")},
 		noWait: cli.Get[bool](c, "no-wait")}, err
 }
 
-func runCancel(ctx context.Context, r *runner.Runner, p *term.Printer, o cancelOptions) error {
+func runCancel(ctx context.Context, r *runner.Runner, p *ui.Printer, o cancelOptions) error {
 	var stopping []int64
-	return o.Run(ctx, r, p, bulk.Change{
+	return o.Run(ctx, r, p, cli.Change{
 		Apply: func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
 			return r.Cancel(ctx, ids, o.how)
 		},
-		Print: func(out *bulk.Outcomes, result runner.ActionResult, t jobs.Task) {
+		Print: func(out *cli.Outcomes, result runner.ActionResult, t jobs.Task) {
 			switch {
 			case result.State == jobs.Running && !o.noWait:
 				stopping = append(stopping, t.ID)
@@ -69,7 +68,7 @@ func runCancel(ctx context.Context, r *runner.Runner, p *term.Printer, o cancelO
 				out.Line(t, t.State, "")
 			}
 		},
-		After: func(out *bulk.Outcomes) error {
+		After: func(out *cli.Outcomes) error {
 			if len(stopping) == 0 {
 				return nil
 			}
@@ -84,12 +83,12 @@ func isStopping(t jobs.Task) bool { return t.State == jobs.Running && !t.CancelR
 
 // awaitStop waits until the tasks have stopped, or until no worker is left that
 // could stop them. Then it prints them.
-func awaitStop(ctx context.Context, r *runner.Runner, out *bulk.Outcomes, ids []int64) error {
+func awaitStop(ctx context.Context, r *runner.Runner, out *cli.Outcomes, ids []int64) error {
 	var tasks map[int64]jobs.Task
 	err := r.Changes(ctx, func() (done bool, err error) {
 		workers, err := r.Workers(ctx)
 		if err == nil {
-			tasks, err = bulk.TasksByID(ctx, r, ids)
+			tasks, err = cli.TasksByID(ctx, r, ids)
 		}
 		lost := !slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.State != admin.WorkerLost })
 		return lost || !slices.ContainsFunc(slices.Collect(maps.Values(tasks)), isStopping), err

@@ -4,13 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/term"
-	"example.com/runner/internal/term/termtest"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/internal/ui"
+	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -44,11 +42,11 @@ func TestCancelByFilterAsksOnATerminal(t *testing.T) {
 		r := waitingTasks(t, test.tasks)
 		p, out, stderr := termtest.Printer(80)
 		p.AnswerWith(strings.NewReader(test.answer))
-		o := cancelOptions{Action: bulk.Action{Verb: "cancel", Done: "cancelled",
+		o := cancelOptions{Bulk: cli.Bulk{Verb: "cancel", Done: "cancelled",
 			Selection: cli.Selection{Filter: jobs.Filter{Queues: []string{"media"}, States: jobs.Unfinished()}}}}
 		err := runCancel(t.Context(), r, p, o)
 		p.Flush()
-		testkit.Equal(t, "exit status", failure.ExitCode(err), test.status)
+		testkit.Equal(t, "exit status", ui.ExitCode(err), test.status)
 		testkit.Equal(t, "question", stderr.String(), test.question)
 		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{test.want}})
 		testkit.NoError(t, err)
@@ -61,17 +59,17 @@ func TestDryRunFitsTheTerminal(t *testing.T) {
 	r := waitingTasks(t, 25, jobs.Label("sommer"))
 	for _, columns := range []int{20, 40, 80, 120} {
 		p, out, _ := termtest.Printer(columns)
-		o := cancelOptions{Action: bulk.Action{Verb: "cancel", Done: "cancelled", DryRun: true, Selection: cli.Selection{All: true}}}
+		o := cancelOptions{Bulk: cli.Bulk{Verb: "cancel", Done: "cancelled", DryRun: true, Selection: cli.Selection{All: true}}}
 		if err := runCancel(t.Context(), r, p, o); err != nil {
 			t.Fatal(err)
 		}
 		p.Flush()
 		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-		testkit.Len(t, "lines", lines, bulk.ShownLines+1)
-		testkit.Equal(t, "last line", lines[bulk.ShownLines], "and 5 more")
+		testkit.Len(t, "lines", lines, cli.ShownLines+1)
+		testkit.Equal(t, "last line", lines[cli.ShownLines], "and 5 more")
 		for _, line := range lines {
-			if term.Cells(line) > columns {
-				t.Errorf("%d columns: got %d cells in %q, want at most %[1]d", columns, term.Cells(line), line)
+			if ui.Cells(line) > columns {
+				t.Errorf("%d columns: got %d cells in %q, want at most %[1]d", columns, ui.Cells(line), line)
 			}
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/ui"
 )
 
 func completionCommand(a *cli.App) *cli.Command {
@@ -23,7 +23,7 @@ options, states, queues, schedules and recent task ids.`,
 		Action: func(c *cli.Context) error {
 			script, ok := cli.CompletionScripts[c.Args().First()]
 			if !ok || c.NArg() != 1 {
-				return failure.Usage("completion needs a shell; use one of %s", strings.Join(cli.Shells, ", "))
+				return ui.Usage("completion needs a shell; use one of %s", strings.Join(cli.Shells, ", "))
 			}
 			a.Printer.Print(script)
 			return nil

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -32,38 +30,38 @@ needs --yes. delete prints a line for each task: its id and "deleted".
 A Go program that calls OnFinished stores a cursor in the database: its place in
 the list of finished tasks. --cursor removes the cursor of a program that is not
 used any more, and deletes no task.`,
-		Flags:  bulk.Options(a, cli.TextOption("cursor", "NAME", "remove this cursor of OnFinished; delete no task", "")),
+		Flags:  cli.BulkOptions(a, cli.TextOption("cursor", "NAME", "remove this cursor of OnFinished; delete no task", "")),
 		Action: cli.Action(a, false, readDeleteOptions, runDelete),
 	}
 }
 
 type deleteOptions struct {
-	bulk.Action
+	cli.Bulk
 	cursor string
 }
 
 func readDeleteOptions(c *cli.Context, a *cli.App) (deleteOptions, error) {
 	if name := cli.Get[string](c, "cursor"); c.IsSet("cursor") {
 		if c.Args().Present() {
-			return deleteOptions{}, failure.Usage("delete --cursor takes no tasks; got %q", c.Args().First())
+			return deleteOptions{}, ui.Usage("delete --cursor takes no tasks; got %q", c.Args().First())
 		}
 		return deleteOptions{cursor: name}, nil
 	}
-	s, err := bulk.Read(c, a.Now(), "delete", "deleted")
-	return deleteOptions{Action: s}, err
+	s, err := cli.ReadBulk(c, a.Now(), "delete", "deleted")
+	return deleteOptions{Bulk: s}, err
 }
 
-func runDelete(ctx context.Context, r *runner.Runner, p *term.Printer, o deleteOptions) error {
+func runDelete(ctx context.Context, r *runner.Runner, p *ui.Printer, o deleteOptions) error {
 	if o.cursor != "" {
 		return r.RemoveCursor(ctx, o.cursor)
 	}
 	selected := len(o.Selection.Filter.IDs) == 0 // and not typed: it's no error if a task stays
-	return o.Run(ctx, r, p, bulk.Change{
+	return o.Run(ctx, r, p, cli.Change{
 		Apply: r.Delete,
-		Print: func(out *bulk.Outcomes, result runner.ActionResult, t jobs.Task) {
+		Print: func(out *cli.Outcomes, result runner.ActionResult, t jobs.Task) {
 			switch {
 			case result.Done:
-				out.Line(t, bulk.Deleted, "")
+				out.Line(t, cli.Deleted, "")
 			case result.NeededBy != 0 && selected:
 				out.Note("task %d stays: task %d needs its result", t.ID, result.NeededBy)
 			case result.NeededBy != 0:

@@ -4,9 +4,8 @@ import (
 	"context"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/doctor"
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ops"
+	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
 )
 
@@ -41,7 +40,7 @@ backup.`,
 			cli.BoolOption("full", "also compare the indexes with their tables; slow")},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return failure.Usage("doctor takes no arguments; got %q", c.Args().First())
+				return ui.Usage("doctor takes no arguments; got %q", c.Args().First())
 			}
 			d, err := a.FindDatabase(cli.Get[string](c, "db"))
 			if err != nil {
@@ -51,27 +50,27 @@ backup.`,
 			if err == nil {
 				defer r.Close()
 			}
-			o := doctor.Doctor{Runner: r, Now: a.Now(), Full: cli.Get[bool](c, "full"), Path: d.Path, OpenError: err}
+			o := ops.Doctor{Runner: r, Now: a.Now(), Full: cli.Get[bool](c, "full"), Path: d.Path, OpenError: err}
 			return runDoctor(c.Context, a.Printer, &o, cli.Get[bool](c, "quiet"))
 		},
 	}
 }
 
 // runDoctor prints the result of each check as soon as it is known, because some checks are slow.
-func runDoctor(ctx context.Context, p *term.Printer, d *doctor.Doctor, quiet bool) error {
+func runDoctor(ctx context.Context, p *ui.Printer, d *ops.Doctor, quiet bool) error {
 	failed := false
-	err := d.Run(ctx, func(c doctor.Check) error {
-		failed = failed || c.Status == doctor.Fail
-		if quiet && c.Status == doctor.OK {
+	err := d.Run(ctx, func(c ops.Check) error {
+		failed = failed || c.Status == ops.Fail
+		if quiet && c.Status == ops.OK {
 			return nil
 		}
-		if err := doctor.Print(p, c); err != nil {
+		if err := ops.Print(p, c); err != nil {
 			return err
 		}
 		return p.Flush()
 	})
 	if err == nil && failed {
-		return failure.ExitStatus(1)
+		return ui.ExitStatus(1)
 	}
 	return err
 }

@@ -6,11 +6,8 @@ import (
 	"slices"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/taskflags"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -42,14 +39,14 @@ reason to wait: a start time, another task, or a pause.
 
 edit prints a line for each task: its id and state. runner show lists
 the changes.`,
-		Flags:  taskflags.EditFlags(a),
+		Flags:  cli.EditFlags(a),
 		Action: cli.Action(a, false, readEditOptions, runEdit),
 	}
 }
 
 type editOptions struct {
 	ids  []int64
-	edit taskflags.Edit
+	edit cli.Edit
 
 	first bool
 }
@@ -60,32 +57,32 @@ func readEditOptions(c *cli.Context, a *cli.App) (o editOptions, err error) {
 	if i := slices.Index(words, "--"); i >= 0 {
 		words, command = words[:i], words[i+1:]
 		if len(command) == 0 {
-			return o, failure.Usage("missing command after --").Hint("runner edit 1042 -- backup.sh --full")
+			return o, ui.Usage("missing command after --").Hint("runner edit 1042 -- backup.sh --full")
 		}
 	}
 	if o.ids, err = cli.ReadIDs(words); err != nil {
-		return o, failure.Usage("%v", err).Hint("runner edit 1042 -- COMMAND")
+		return o, ui.Usage("%v", err).Hint("runner edit 1042 -- COMMAND")
 	}
 	if len(o.ids) == 0 {
-		return o, failure.Usage("edit needs task ids").Hint("runner edit 1042 --priority 9")
+		return o, ui.Usage("edit needs task ids").Hint("runner edit 1042 --priority 9")
 	}
 	if o.first = cli.Get[bool](c, "first"); o.first && (command != nil || !cli.Alone(c, "first")) {
-		return o, failure.Usage("--first cannot be used with other changes").Hint("runner edit %d --first", o.ids[0])
+		return o, ui.Usage("--first cannot be used with other changes").Hint("runner edit %d --first", o.ids[0])
 	}
 	if !o.first {
-		o.edit, err = taskflags.ReadEdit(c, a, command)
+		o.edit, err = cli.ReadEdit(c, a, command)
 	}
 	return o, err
 }
 
-func runEdit(ctx context.Context, r *runner.Runner, p *term.Printer, o editOptions) error {
+func runEdit(ctx context.Context, r *runner.Runner, p *ui.Printer, o editOptions) error {
 	if o.first {
-		first := bulk.Action{Verb: "edit", Done: "moved to the front", Selection: cli.Selection{Filter: jobs.Filter{IDs: o.ids}}}
+		first := cli.Bulk{Verb: "edit", Done: "moved to the front", Selection: cli.Selection{Filter: jobs.Filter{IDs: o.ids}}}
 		return first.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
 			return admin.PutFirst(ctx, r, ids)
 		})
 	}
-	out := bulk.NewOutcomes(p, "edit", "edited", o.ids)
+	out := cli.NewOutcomes(p, "edit", "edited", o.ids)
 	for _, id := range o.ids {
 		if err := editTask(ctx, r, o.edit, out, id); err != nil {
 			return err
@@ -95,7 +92,7 @@ func runEdit(ctx context.Context, r *runner.Runner, p *term.Printer, o editOptio
 }
 
 // editTask edits one task and passes the result to out, which prints it.
-func editTask(ctx context.Context, r *runner.Runner, edit taskflags.Edit, out *bulk.Outcomes, id int64) error {
+func editTask(ctx context.Context, r *runner.Runner, edit cli.Edit, out *cli.Outcomes, id int64) error {
 	t, err := r.Get(ctx, id)
 	if errors.Is(err, jobs.ErrNotFound) {
 		out.Missing = append(out.Missing, id)
@@ -115,7 +112,7 @@ func editTask(ctx context.Context, r *runner.Runner, edit taskflags.Edit, out *b
 	}
 	why := ""
 	if refused {
-		why = failure.Explain(err).What
+		why = ui.Explain(err).What
 	}
 	if t, err = r.Get(ctx, id); err != nil && !errors.Is(err, jobs.ErrNotFound) {
 		return err
@@ -127,7 +124,7 @@ func editTask(ctx context.Context, r *runner.Runner, edit taskflags.Edit, out *b
 	case done.State == "":
 		out.Missing = append(out.Missing, id)
 	case !done.Done:
-		out.Refuse(t, done.State, bulk.WhyNotWaiting(done.State))
+		out.Refuse(t, done.State, cli.WhyNotWaiting(done.State))
 	default:
 		out.Line(t, done.State, done.Text)
 	}

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/batch"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/invocation"
-	"example.com/runner/internal/taskflags"
+	"example.com/runner/internal/input"
+	"example.com/runner/internal/ops"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -31,7 +30,7 @@ runner enqueue [OPTIONS] --batch FILE|- [-w]`,
 				err = enqueueIn(c, a, o)
 			}
 			if o.wait {
-				err = failure.WhileWaiting(err)
+				err = ui.WhileWaiting(err)
 			}
 			return err
 		},
@@ -97,7 +96,7 @@ one transaction: if a line is invalid, enqueue names the line and adds no task.
 BATCH
 enqueue --batch reads JSON Lines. A line is an array with the words of a
 command, or an object with the keys of list --json; it can have these keys:
-` + batch.Keys() + `
+` + input.Keys() + `
 
 Durations are in seconds, and input is base64. A line can also have the key
 "id"; the lists after and after_any contain ids of earlier lines. Options of
@@ -148,8 +147,8 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 
 func enqueueFlags(a *cli.App) []cli.Flag {
 	return slices.Concat(
-		taskflags.Flags(a),
-		cli.Group(taskflags.What,
+		cli.Flags(a),
+		cli.Group(cli.What,
 			cli.TextOption("batch", "FILE|-", "add a task for each line of a file of JSON Lines", ""),
 			cli.BoolOption("each", "add a task for each line of stdin; {} in COMMAND is the line"),
 			cli.BoolOption("null 0", "with --each: lines end with a NUL, as find -print0 writes them")),
@@ -162,11 +161,11 @@ func enqueueFlags(a *cli.App) []cli.Flag {
 // enqueueOptions describe the tasks of enqueue and run, and how to wait for them.
 type enqueueOptions struct {
 	spec    jobs.Spec // the task; with --batch or --each, the defaults of all lines
-	caller  invocation.Invocation
+	caller  ops.Invocation
 	service string // database of this machine's service, which may be the one that the user meant
 
 	file  string      // value of --batch: a file, or "-" for stdin
-	each  *batch.Each // the command of --each; nil without it
+	each  *input.Each // the command of --each; nil without it
 	lines io.Reader   // stdin, which may have the lines
 
 	wait        bool
@@ -185,11 +184,11 @@ func readEnqueueOptions(c *cli.Context, a *cli.App) (enqueueOptions, error) {
 		result: cli.Get[bool](c, "result"), file: cli.Get[string](c, "batch"), lines: a.Stdin}
 	words := c.Args().Slice()
 	var err error
-	if o.spec, o.caller, err = taskflags.Read(c, a, words); err != nil {
+	if o.spec, o.caller, err = cli.ReadTask(c, a, words); err != nil {
 		return o, err
 	}
 	if c.Bool("each") {
-		if o.each, err = batch.NewEach(words, cli.Get[string](c, "shell"), cli.Get[bool](c, "null")); err != nil {
+		if o.each, err = input.NewEach(words, cli.Get[string](c, "shell"), cli.Get[bool](c, "null")); err != nil {
 			return o, err
 		}
 	}
@@ -201,17 +200,17 @@ func readEnqueueOptions(c *cli.Context, a *cli.App) (enqueueOptions, error) {
 func (o *enqueueOptions) validate(c *cli.Context) error {
 	switch {
 	case o.each == nil && c.IsSet("null"):
-		return failure.Usage("--null requires --each").Hint("runner enqueue --each -- COMMAND {}")
+		return ui.Usage("--null requires --each").Hint("runner enqueue --each -- COMMAND {}")
 	case o.each != nil && o.result:
-		return failure.Exclusive("--result", "--each").Hint("runner wait --result")
+		return ui.Exclusive("--result", "--each").Hint("runner wait --result")
 	case o.file != "" && o.result:
-		return failure.Exclusive("--result", "--batch").Hint("runner wait --result")
+		return ui.Exclusive("--result", "--batch").Hint("runner wait --result")
 	case !o.wait && c.IsSet("wait-timeout"):
-		return failure.Usage("--wait-timeout requires --wait")
+		return ui.Usage("--wait-timeout requires --wait")
 	case !o.wait && o.result:
-		return failure.Usage("--result requires --wait")
+		return ui.Usage("--result requires --wait")
 	case o.result && cli.Get[bool](c, "json"):
-		return failure.Exclusive("--result", "--json").Because("the record has the result")
+		return ui.Exclusive("--result", "--json").Because("the record has the result")
 	}
 	return nil
 }

@@ -5,26 +5,22 @@ import (
 	"errors"
 	"strconv"
 
-	"example.com/runner/internal/await"
-	"example.com/runner/internal/batch"
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/input"
 	"example.com/runner/internal/output"
-	"example.com/runner/internal/record"
-	"example.com/runner/internal/signals"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
 // add adds the task and prints its id.
-func (o *enqueueOptions) add(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+func (o *enqueueOptions) add(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	one, err := addOne(ctx, r, o.spec)
 	if err != nil {
 		return err
 	}
 	if p.JSON {
-		return batch.PrintEnqueued(ctx, r, p, []runner.Enqueued{one})
+		return input.PrintEnqueued(ctx, r, p, []runner.Enqueued{one})
 	}
 	p.Print(strconv.FormatInt(one.ID, 10) + "\n")
 	if one.Kept {
@@ -32,7 +28,7 @@ func (o *enqueueOptions) add(ctx context.Context, r *runner.Runner, p *term.Prin
 		if err != nil || state.Finished() {
 			return err
 		}
-		return await.NoteWorkers(ctx, r, p, o.service, "enqueue")
+		return output.NoteWorkers(ctx, r, p, o.service, "enqueue")
 	}
 	if one.Replaced {
 		p.Note("task %d had this key and had not started: it is this one now; follow: runner logs -f %[1]d", one.ID)
@@ -51,48 +47,48 @@ func (o *enqueueOptions) add(ctx context.Context, r *runner.Runner, p *term.Prin
 	if err := o.notePause(ctx, r, p); err != nil {
 		return err
 	}
-	return await.NoteWorkers(ctx, r, p, o.service, "enqueue")
+	return output.NoteWorkers(ctx, r, p, o.service, "enqueue")
 }
 
 // addMany adds a task for each line of a batch. With --wait it waits for them.
-func (o *enqueueOptions) addMany(ctx context.Context, r *runner.Runner, p *term.Printer) error {
-	b, err := batch.Open(p, batch.Options{File: o.file, Each: o.each, Stdin: o.lines, Base: o.spec, Caller: o.caller})
+func (o *enqueueOptions) addMany(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
+	b, err := input.Open(p, input.Options{File: o.file, Each: o.each, Stdin: o.lines, Base: o.spec, Caller: o.caller})
 	if err != nil {
 		return err
 	}
 	defer b.Close()
 	if o.wait {
 		var stop func()
-		ctx, stop = signals.Until(ctx)
+		ctx, stop = ui.Until(ctx)
 		defer stop()
 	}
 	added, err := b.Add(ctx, r)
 	if err != nil || len(added) == 0 {
 		return sayIfStopped(p, err)
 	}
-	if !p.JSON || !o.wait { // with both, batch.Wait prints the records
+	if !p.JSON || !o.wait { // with both, input.Wait prints the records
 		if err := b.Print(ctx, r, added); err != nil {
 			return err
 		}
 	}
-	if id := batch.ID(added); p.Interactive() && id != 0 && !o.wait {
+	if id := input.ID(added); p.Interactive() && id != 0 && !o.wait {
 		p.Note("batch %d has %s; follow: runner wait --batch %[1]d", id, humanize.Plural(len(added), "task"))
 	}
 	if err := o.notePause(ctx, r, p); err != nil {
 		return err
 	}
 	if !o.wait {
-		return await.NoteWorkers(ctx, r, p, o.service, "enqueue")
+		return output.NoteWorkers(ctx, r, p, o.service, "enqueue")
 	}
-	return batch.Wait(ctx, r, p, added, o.waitTimeout)
+	return input.Wait(ctx, r, p, added, o.waitTimeout)
 }
 
 // sayIfStopped returns the error of an enqueue: the exit status of a signal if
 // one came before the tasks were added.
-func sayIfStopped(p *term.Printer, err error) error {
-	if s, ok := errors.AsType[signals.Received](err); ok {
+func sayIfStopped(p *ui.Printer, err error) error {
+	if s, ok := errors.AsType[ui.Received](err); ok {
 		p.Say("nothing was enqueued")
-		return failure.ExitStatus(s.Status())
+		return ui.ExitStatus(s.Status())
 	}
 	return err
 }
@@ -107,7 +103,7 @@ func addOne(ctx context.Context, r *runner.Runner, spec jobs.Spec) (runner.Enque
 
 // noteKept says on stderr that nothing was added, because task id holds the
 // unique key, and why it still does. It returns the state of that task.
-func noteKept(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) (jobs.State, error) {
+func noteKept(ctx context.Context, r *runner.Runner, p *ui.Printer, id int64) (jobs.State, error) {
 	say := p.Tell // the record has the key "enqueued"
 	t, err := r.Get(ctx, id)
 	until := t.CreatedAt.Add(t.UniqueFor)
@@ -129,7 +125,7 @@ func noteKept(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) 
 }
 
 // notePause says on a terminal that the queue is paused.
-func (o *enqueueOptions) notePause(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+func (o *enqueueOptions) notePause(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	if !p.Interactive() {
 		return nil
 	}
@@ -145,8 +141,8 @@ func (o *enqueueOptions) notePause(ctx context.Context, r *runner.Runner, p *ter
 }
 
 // addAndWait adds the task, shows its output, and waits for its end. The error that it returns contains the exit status of the task.
-func (o *enqueueOptions) addAndWait(ctx context.Context, r *runner.Runner, p *term.Printer) error {
-	ctx, release := signals.Until(ctx)
+func (o *enqueueOptions) addAndWait(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
+	ctx, release := ui.Until(ctx)
 	defer release()
 	to := &output.LogPrinter{P: p, Follow: true}
 	shows := !p.JSON && !o.result
@@ -172,7 +168,7 @@ func (o *enqueueOptions) addAndWait(ctx context.Context, r *runner.Runner, p *te
 	if err := to.Alone(func() error { return o.noteWait(ctx, r, to, added) }); err != nil {
 		return err
 	}
-	ctx, stop := await.Limit(ctx, o.waitTimeout)
+	ctx, stop := output.Limit(ctx, o.waitTimeout)
 	defer stop()
 	if shows {
 		// Print all attempts of a new task, because the first one may already have ended. Of an older task, print the latest attempt and
@@ -183,9 +179,9 @@ func (o *enqueueOptions) addAndWait(ctx context.Context, r *runner.Runner, p *te
 		}
 	}
 	var end error
-	err = await.Each(ctx, r, []int64{id}, to.Obstacles, func(t jobs.Task) (bool, error) {
-		end = await.Finish(p, t)
-		return false, record.PrintEnd(p, t, o.result, batch.EnqueuedRecord(t, added, p.Now()))
+	err = output.Each(ctx, r, []int64{id}, to.Obstacles, func(t jobs.Task) (bool, error) {
+		end = output.Finish(p, t)
+		return false, ui.PrintEnd(p, t, o.result, input.EnqueuedRecord(t, added, p.Now()))
 	})
 	if err != nil {
 		return o.stopped(ctx, r, p, err, added)
@@ -210,19 +206,19 @@ func (o *enqueueOptions) noteWait(ctx context.Context, r *runner.Runner, to *out
 		if o.here {
 			option = ""
 		}
-		to.Obstacles = await.NoteObstacles(ctx, r, p, []int64{added.ID}, option, o.here)
+		to.Obstacles = output.NoteObstacles(ctx, r, p, []int64{added.ID}, option, o.here)
 	}
 	return err
 }
 
 // stopped handles a wait that ended early because of err, and returns the error to report. If this process added the task and runs it
 // itself, a signal also cancels the task.
-func (o *enqueueOptions) stopped(ctx context.Context, r *runner.Runner, p *term.Printer, err error, added runner.Enqueued) error {
-	if s, ok := errors.AsType[signals.Received](err); ok && o.here && !added.Kept {
+func (o *enqueueOptions) stopped(ctx context.Context, r *runner.Runner, p *ui.Printer, err error, added runner.Enqueued) error {
+	if s, ok := errors.AsType[ui.Received](err); ok && o.here && !added.Kept {
 		if err := cancelHere(ctx, r, added.ID); err != nil {
 			return err
 		}
-		return failure.ExitStatus(s.Status())
+		return ui.ExitStatus(s.Status())
 	}
-	return await.Stopped(p, err, []int64{added.ID}, 1)
+	return output.Stopped(p, err, []int64{added.ID}, 1)
 }

@@ -7,9 +7,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/record"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -41,7 +39,7 @@ type fenceOptions struct{ task, generation int64 }
 func readFenceOptions(c *cli.Context, a *cli.App) (fenceOptions, error) {
 	var o fenceOptions
 	if c.Args().Present() {
-		return o, failure.Usage("fence takes no arguments; got %q", c.Args().First()).Hint("runner fence && %s", c.Args().First())
+		return o, ui.Usage("fence takes no arguments; got %q", c.Args().First()).Hint("runner fence && %s", c.Args().First())
 	}
 	for _, number := range []struct {
 		to       *int64
@@ -50,11 +48,11 @@ func readFenceOptions(c *cli.Context, a *cli.App) (fenceOptions, error) {
 	}{{&o.task, "RUNNER_TASK_ID", cli.ParseID}, {&o.generation, "RUNNER_TASK_GENERATION", parseGeneration}} {
 		text := a.Getenv(number.variable)
 		if text == "" {
-			return o, failure.Usage("fence runs inside a task; %s is not set", number.variable)
+			return o, ui.Usage("fence runs inside a task; %s is not set", number.variable)
 		}
 		var err error
 		if *number.to, err = number.parse(text); err != nil {
-			return o, failure.Usage("%s=%q: %v", number.variable, text, err)
+			return o, ui.Usage("%s=%q: %v", number.variable, text, err)
 		}
 	}
 	return o, nil
@@ -68,12 +66,12 @@ func parseGeneration(text string) (int64, error) {
 	return n, nil
 }
 
-func runFence(ctx context.Context, r *runner.Runner, p *term.Printer, o fenceOptions) error {
+func runFence(ctx context.Context, r *runner.Runner, p *ui.Printer, o fenceOptions) error {
 	err := admin.Fence(ctx, r, o.task, o.generation)
 	if err != nil && !errors.Is(err, jobs.ErrLost) && !errors.Is(err, jobs.ErrCancelled) {
 		return err
 	}
-	if writeErr := p.Only(record.Fence(o.task, o.generation, err == nil)); writeErr != nil {
+	if writeErr := p.Only(ui.Fence(o.task, o.generation, err == nil)); writeErr != nil {
 		return writeErr
 	}
 	return err

@@ -9,13 +9,9 @@ import (
 	"time"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/record"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/term"
-	"example.com/runner/internal/timetext"
-	"example.com/runner/internal/view"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -76,7 +72,7 @@ lets a task start. The field is empty if a task can start now, or has to wait
 until a running task ends.`,
 		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) ([]jobs.Target, error) {
 			if c.Args().Present() {
-				return nil, failure.Usage("limit list takes no arguments; got %q", c.Args().First())
+				return nil, ui.Usage("limit list takes no arguments; got %q", c.Args().First())
 			}
 			return nil, nil
 		}, runLimitList),
@@ -112,7 +108,7 @@ func parseRate(text string) (startRate, error) {
 	if err != nil {
 		return startRate{}, fmt.Errorf("%s %w", number, err)
 	}
-	per, err := timetext.ParseDuration(dur)
+	per, err := humanize.ParseDuration(dur)
 	if err == nil && per == 0 {
 		err = errors.New("too short")
 	}
@@ -127,14 +123,14 @@ func readTargets(c *cli.Context, verb string) ([]jobs.Target, error) {
 	for _, word := range c.Args().Slice() {
 		target, err := taskspec.ParseTarget(word)
 		if f, ok := errors.AsType[*jobs.FieldError](err); ok {
-			return nil, failure.Usage("%s", f.Msg)
+			return nil, ui.Usage("%s", f.Msg)
 		}
 		if !slices.Contains(targets, target) {
 			targets = append(targets, target)
 		}
 	}
 	if len(targets) == 0 {
-		return nil, failure.Usage("limit %s needs a target: queue:NAME, job:NAME, lane:KEY or all",
+		return nil, ui.Usage("limit %s needs a target: queue:NAME, job:NAME, lane:KEY or all",
 			verb).Hint("runner limit %s queue:media",
 			verb)
 	}
@@ -149,9 +145,9 @@ func readLimits(c *cli.Context, _ *cli.App) ([]jobs.Limit, error) {
 	r, running, burst := cli.Get[startRate](c, "rate"), cli.Get[int](c, "running"), cli.Get[int](c, "burst")
 	switch {
 	case c.IsSet("burst") && r.n == 0:
-		return nil, failure.Usage("--burst requires --rate")
+		return nil, ui.Usage("--burst requires --rate")
 	case !c.IsSet("running") && r.n == 0:
-		return nil, failure.Usage("limit set needs --running or --rate").Hint("runner limit set %s --running 2", targets[0])
+		return nil, ui.Usage("limit set needs --running or --rate").Hint("runner limit set %s --running 2", targets[0])
 	}
 	limits := make([]jobs.Limit, len(targets))
 	for i, target := range targets {
@@ -163,7 +159,7 @@ func readLimits(c *cli.Context, _ *cli.App) ([]jobs.Limit, error) {
 	return limits, nil
 }
 
-func runLimitSet(ctx context.Context, r *runner.Runner, p *term.Printer, limits []jobs.Limit) error {
+func runLimitSet(ctx context.Context, r *runner.Runner, p *ui.Printer, limits []jobs.Limit) error {
 	var targets []jobs.Target
 	for _, limit := range limits {
 		if err := r.SetLimit(ctx, limit); err != nil {
@@ -175,8 +171,8 @@ func runLimitSet(ctx context.Context, r *runner.Runner, p *term.Printer, limits 
 }
 
 // runLimitList shows the limits of the given targets, or all limits if targets is nil.
-func runLimitList(ctx context.Context, r *runner.Runner, p *term.Printer, targets []jobs.Target) error {
-	if err := view.WarnFrozen(ctx, r, p); err != nil {
+func runLimitList(ctx context.Context, r *runner.Runner, p *ui.Printer, targets []jobs.Target) error {
+	if err := ui.WarnFrozen(ctx, r, p); err != nil {
 		return err
 	}
 	limits, err := r.Limits(ctx)
@@ -189,10 +185,10 @@ func runLimitList(ctx context.Context, r *runner.Runner, p *term.Printer, target
 	if targets != nil {
 		limits = slices.DeleteFunc(limits, func(l runner.LimitStatus) bool { return !slices.Contains(targets, l.Target) })
 	}
-	return view.Limits(p.Now()).Print(p, limits)
+	return ui.Limits(p.Now()).Print(p, limits)
 }
 
-func runLimitRemove(ctx context.Context, r *runner.Runner, p *term.Printer, targets []jobs.Target) error {
+func runLimitRemove(ctx context.Context, r *runner.Runner, p *ui.Printer, targets []jobs.Target) error {
 	var missing []string
 	for _, target := range targets {
 		err := r.RemoveLimit(ctx, target)
@@ -201,7 +197,7 @@ func runLimitRemove(ctx context.Context, r *runner.Runner, p *term.Printer, targ
 			continue
 		}
 		if err == nil {
-			err = p.Answer(record.RemovedLimit(target), humanize.Safe(target.String())+"  removed\n", target.String(), "removed")
+			err = p.Answer(ui.RemovedLimit(target), humanize.Safe(target.String())+"  removed\n", target.String(), "removed")
 		}
 		if err != nil {
 			return err
@@ -210,5 +206,5 @@ func runLimitRemove(ctx context.Context, r *runner.Runner, p *term.Printer, targ
 	if len(missing) == 0 {
 		return nil
 	}
-	return failure.NotFound("runner limit list", "no limit %s", strings.Join(missing, ", "))
+	return ui.NotFound("runner limit list", "no limit %s", strings.Join(missing, ", "))
 }

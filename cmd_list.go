@@ -5,9 +5,7 @@ import (
 	"slices"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/term"
-	"example.com/runner/internal/view"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -59,7 +57,7 @@ TIME, NOTE. In a pipe, tabs separate id, state, queue, try, created_at, duration
 }
 
 type listOptions struct {
-	view.List
+	ui.Listing
 	group bool // whether to print groups of similar failed tasks instead of single tasks
 }
 
@@ -68,13 +66,13 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 	if err != nil {
 		return listOptions{}, err
 	}
-	o := listOptions{List: view.List{Filter: s.Filter, Rows: cli.Get[int](c, "rows"), Oldest: cli.Get[bool](c, "reverse"),
+	o := listOptions{Listing: ui.Listing{Filter: s.Filter, Rows: cli.Get[int](c, "rows"), Oldest: cli.Get[bool](c, "reverse"),
 		Wide: cli.Get[bool](c, "wide"), Reveal: cli.Get[bool](c, "reveal")}}
 	o.Filter.Before, o.Filter.Paused = cli.Get[int64](c, "before"), cli.Get[bool](c, "paused")
 	if o.ByDue = c.String("sort") == "due"; o.ByDue {
 		for _, name := range []string{"before", "reverse", "state"} {
 			if c.IsSet(name) {
-				return o, failure.Exclusive("--sort due", "--"+name)
+				return o, ui.Exclusive("--sort due", "--"+name)
 			}
 		}
 		o.Filter.States = []jobs.State{jobs.Scheduled, jobs.Retrying}
@@ -95,20 +93,20 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 func (o *listOptions) onlyFailed(c *cli.Context) error {
 	for _, name := range []string{"before", "reverse", "sort", "paused", "reveal"} {
 		if c.IsSet(name) {
-			return failure.Exclusive("--group", "--"+name)
+			return ui.Exclusive("--group", "--"+name)
 		}
 	}
 	if len(o.Filter.IDs) > 0 {
-		return failure.Exclusive("--group", "task ids")
+		return ui.Exclusive("--group", "task ids")
 	}
 	if len(o.Filter.States) > 0 && !slices.Equal(o.Filter.States, []jobs.State{jobs.Failed}) {
-		return failure.Usage("--group is for failed tasks; leave out --state").Hint("runner list --group --since 1d")
+		return ui.Usage("--group is for failed tasks; leave out --state").Hint("runner list --group --since 1d")
 	}
 	return nil
 }
 
-func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptions) error {
-	if err := view.WarnFrozen(ctx, r, p); err != nil {
+func runList(ctx context.Context, r *runner.Runner, p *ui.Printer, o listOptions) error {
+	if err := ui.WarnFrozen(ctx, r, p); err != nil {
 		return err
 	}
 	if o.group {

@@ -7,13 +7,9 @@ import (
 	"strconv"
 	"time"
 
-	"example.com/runner/internal/await"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/output"
-	"example.com/runner/internal/signals"
-	"example.com/runner/internal/term"
-	"example.com/runner/internal/view"
+	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
 )
 
@@ -65,7 +61,7 @@ func readLogsOptions(c *cli.Context, a *cli.App) (logsOptions, error) {
 	if o.follow && len(o.Filter.IDs) == 0 {
 		for _, name := range []string{"state", "until", "older-than"} {
 			if c.IsSet(name) {
-				return o, failure.Usage("-f cannot be used with --%s; it follows running tasks", name)
+				return o, ui.Usage("-f cannot be used with --%s; it follows running tasks", name)
 			}
 		}
 	}
@@ -84,8 +80,8 @@ func parseAttempt(text string) (output.Range, error) {
 	return output.Range{N: n}, nil
 }
 
-func runLogs(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptions) error {
-	if err := view.WarnFrozen(ctx, r, p); err != nil {
+func runLogs(ctx context.Context, r *runner.Runner, p *ui.Printer, o logsOptions) error {
+	if err := ui.WarnFrozen(ctx, r, p); err != nil {
 		return err
 	}
 	to := &output.LogPrinter{P: p, Timestamps: o.timestamps, Follow: o.follow, Since: o.Since}
@@ -94,17 +90,17 @@ func runLogs(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptio
 	case !o.follow:
 		err = o.Show(ctx, r, to)
 	case len(o.Filter.IDs) > 0:
-		ctx, stop := signals.Until(ctx)
+		ctx, stop := ui.Until(ctx)
 		defer stop()
-		to.Obstacles = await.NoteObstacles(ctx, r, p, o.Filter.IDs, "", false)
+		to.Obstacles = output.NoteObstacles(ctx, r, p, o.Filter.IDs, "", false)
 		err = o.FollowIDs(ctx, r, to)
 	default:
-		ctx, stop := signals.Until(ctx)
+		ctx, stop := ui.Until(ctx)
 		defer stop()
 		err = o.FollowFilter(ctx, r, to)
 	}
-	if s, ok := errors.AsType[signals.Received](err); ok {
-		err = failure.ExitStatus(s.Status())
+	if s, ok := errors.AsType[ui.Received](err); ok {
+		err = ui.ExitStatus(s.Status())
 	}
 	if finishErr := to.Finish(); err == nil {
 		err = finishErr

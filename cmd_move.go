@@ -8,11 +8,8 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/record"
-	"example.com/runner/internal/signals"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
 )
@@ -65,13 +62,13 @@ func readMoveOptions(c *cli.Context, a *cli.App) (moveOptions, error) {
 	named := c.Args().Slice()
 	switch {
 	case c.IsSet("db") && cli.Get[string](c, "db") != "":
-		return o, failure.Usage("move takes its databases as arguments, not by --db").Hint("runner move SRC DST")
+		return o, ui.Usage("move takes its databases as arguments, not by --db").Hint("runner move SRC DST")
 	case len(named) != 2:
-		return o, failure.Usage("move needs two databases").Hint("runner move runner.db postgres://…")
+		return o, ui.Usage("move needs two databases").Hint("runner move runner.db postgres://…")
 	}
 	for i, to := range []*string{&o.from, &o.to} {
 		if named[i] == "" {
-			return o, failure.Usage("the name of the database is empty")
+			return o, ui.Usage("the name of the database is empty")
 		}
 		d, err := a.FindDatabase(named[i])
 		if err != nil {
@@ -85,14 +82,14 @@ func readMoveOptions(c *cli.Context, a *cli.App) (moveOptions, error) {
 	return o, nil
 }
 
-func runMove(ctx context.Context, r *runner.Runner, p *term.Printer, o moveOptions) error {
-	ctx, stop := signals.Until(ctx) // after a signal the move stops, and the source stays as it was
+func runMove(ctx context.Context, r *runner.Runner, p *ui.Printer, o moveOptions) error {
+	ctx, stop := ui.Until(ctx) // after a signal the move stops, and the source stays as it was
 	defer stop()
-	progress := term.NewBar(p, "moving", r.Path())
+	progress := ui.NewBar(p, "moving", r.Path())
 	moved, err := admin.Move(ctx, r, o.to, o.options, func(done, of int) { progress.Total = of; progress.Step(done) })
 	progress.Clear()
-	if s, ok := errors.AsType[signals.Received](context.Cause(ctx)); err != nil && ok {
-		return failure.ExitStatus(s.Status())
+	if s, ok := errors.AsType[ui.Received](context.Cause(ctx)); err != nil && ok {
+		return ui.ExitStatus(s.Status())
 	}
 	if err != nil {
 		return err
@@ -104,7 +101,7 @@ func runMove(ctx context.Context, r *runner.Runner, p *term.Printer, o moveOptio
 	}
 	for _, c := range moved.Rows {
 		text := fmt.Sprintf("%-16s %s\n", c.Table, humanize.Count(c.Rows))
-		if err := p.Answer(record.Moved(c.Table, c.Rows), text); err != nil {
+		if err := p.Answer(ui.Moved(c.Table, c.Rows), text); err != nil {
 			return err
 		}
 	}

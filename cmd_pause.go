@@ -6,13 +6,10 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/term"
-	"example.com/runner/internal/view"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -96,7 +93,7 @@ old tasks again within ten minutes.`,
 // pauseFlags returns the flags of pause and resume. Their --queue and --all
 // name queues, not tasks.
 func pauseFlags(a *cli.App, queue, all string, more ...cli.Flag) []cli.Flag {
-	list := bulk.Options(a, more...)
+	list := cli.BulkOptions(a, more...)
 	cli.Reword(list, "queue", queue)
 	cli.Reword(list, "all", all)
 	return list
@@ -105,7 +102,7 @@ func pauseFlags(a *cli.App, queue, all string, more ...cli.Flag) []cli.Flag {
 // pauseOptions are the options of pause and resume. They name tasks, queues, or
 // the deletion of old tasks.
 type pauseOptions struct {
-	tasks    bulk.Action
+	tasks    cli.Bulk
 	queues   []string // runner.AllQueues stands for all of them
 	deletion bool
 	reason   string
@@ -118,14 +115,14 @@ func readPauseOptions(c *cli.Context, a *cli.App) (pauseOptions, error) {
 		return o, err
 	}
 	if o.reason = cli.Get[string](c, "reason"); len(o.reason) > taskspec.MaxError {
-		return o, failure.Usage("--reason is too long; at most %s", humanize.Size(taskspec.MaxError))
+		return o, ui.Usage("--reason is too long; at most %s", humanize.Size(taskspec.MaxError))
 	}
 	o.length = cli.Get[time.Duration](c, "for")
 	switch {
 	case c.IsSet("for") && o.length <= 0:
-		return o, failure.Usage("--for must be positive")
+		return o, ui.Usage("--for must be positive")
 	case c.IsSet("for") && o.queues == nil:
-		return o, failure.Usage("--for is for queues; a task stays paused until resume").Hint("runner pause -q media --for 2h")
+		return o, ui.Usage("--for is for queues; a task stays paused until resume").Hint("runner pause -q media --for 2h")
 	}
 	return o, nil
 }
@@ -135,7 +132,7 @@ func readResumeOptions(c *cli.Context, a *cli.App) (pauseOptions, error) {
 		return readPaused(c, a, "resumed")
 	}
 	if c.NArg() > 0 || !cli.Alone(c, "deletion") {
-		return pauseOptions{}, failure.Usage("--deletion cannot be used with tasks or queues")
+		return pauseOptions{}, ui.Usage("--deletion cannot be used with tasks or queues")
 	}
 	return pauseOptions{deletion: true}, nil
 }
@@ -146,25 +143,25 @@ func readPaused(c *cli.Context, a *cli.App, done string) (o pauseOptions, err er
 	s, err := cli.ReadSelection(c, a.Now())
 	if err != nil {
 		if _, bad := cli.ParseQueue(c.Args().First()); bad == nil {
-			err = failure.Usage("%q is no task id", c.Args().First()).Hint("runner %s -q %s", verb, c.Args().First())
+			err = ui.Usage("%q is no task id", c.Args().First()).Hint("runner %s -q %s", verb, c.Args().First())
 		}
 		return o, err
 	}
 	if o.queues = s.WholeQueues(); o.queues != nil {
 		if cli.Get[bool](c, "dry-run") {
-			err = failure.Usage("--dry-run is for tasks, not for queues")
+			err = ui.Usage("--dry-run is for tasks, not for queues")
 		}
 		return o, err
 	}
 	if s.Require(verb) != nil {
-		return o, failure.Usage("%s needs task ids or a queue", verb).
+		return o, ui.Usage("%s needs task ids or a queue", verb).
 			Hint("runner %s 1042      runner %[1]s -q media      runner %[1]s --all", verb)
 	}
-	o.tasks, err = bulk.Read(c, a.Now(), verb, done)
+	o.tasks, err = cli.ReadBulk(c, a.Now(), verb, done)
 	return o, err
 }
 
-func runPause(ctx context.Context, r *runner.Runner, p *term.Printer, o pauseOptions) error {
+func runPause(ctx context.Context, r *runner.Runner, p *ui.Printer, o pauseOptions) error {
 	if o.queues == nil {
 		return o.tasks.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
 			return admin.PauseTasks(ctx, r, ids, o.reason)
@@ -172,7 +169,7 @@ func runPause(ctx context.Context, r *runner.Runner, p *term.Printer, o pauseOpt
 	}
 	var err error
 	if p.Interactive() && !slices.Contains(o.queues, runner.AllQueues) { // not in scripts: they may pause a queue before its first use
-		if err = view.WarnUnknown(ctx, r, p, jobs.Filter{Queues: o.queues}); err != nil {
+		if err = ui.WarnUnknown(ctx, r, p, jobs.Filter{Queues: o.queues}); err != nil {
 			return err
 		}
 	}
@@ -184,10 +181,10 @@ func runPause(ctx context.Context, r *runner.Runner, p *term.Printer, o pauseOpt
 	if err != nil {
 		return err
 	}
-	return view.PrintQueues(ctx, r, p, o.queues)
+	return ui.PrintQueues(ctx, r, p, o.queues)
 }
 
-func runResume(ctx context.Context, r *runner.Runner, p *term.Printer, o pauseOptions) error {
+func runResume(ctx context.Context, r *runner.Runner, p *ui.Printer, o pauseOptions) error {
 	switch {
 	case o.deletion:
 		return r.Resume(ctx, runner.DeletionPause)
@@ -199,12 +196,12 @@ func runResume(ctx context.Context, r *runner.Runner, p *term.Printer, o pauseOp
 	if err := r.Resume(ctx, o.queues...); err != nil {
 		return err
 	}
-	if err := view.PrintQueues(ctx, r, p, o.queues); err != nil {
+	if err := ui.PrintQueues(ctx, r, p, o.queues); err != nil {
 		return err
 	}
 	pauses, err := r.Pauses(ctx)
 	if err == nil && admin.AllPaused(pauses) && !slices.Contains(o.queues, runner.AllQueues) {
-		err = (&failure.Error{Code: "conflict", Exit: 1, What: "the whole database is paused"}).Hint("runner resume --all")
+		err = (&ui.Error{Code: "conflict", Exit: 1, What: "the whole database is paused"}).Hint("runner resume --all")
 	}
 	return err
 }

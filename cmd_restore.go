@@ -6,11 +6,8 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/record"
-	"example.com/runner/internal/signals"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ui"
 )
 
 func restoreCommand(a *cli.App) *cli.Command {
@@ -42,7 +39,7 @@ path of the kept file, separated by tabs.`,
 		Action: func(c *cli.Context) error {
 			file := c.Args().First()
 			if c.NArg() != 1 || file == "" || file == "-" {
-				return failure.Usage("restore needs one file").Hint("runner restore /var/backups/runner.db")
+				return ui.Usage("restore needs one file").Hint("runner restore /var/backups/runner.db")
 			}
 			path, err := a.PathFor(c)
 			if err != nil {
@@ -53,13 +50,13 @@ path of the kept file, separated by tabs.`,
 	}
 }
 
-func runRestore(ctx context.Context, p *term.Printer, path, file string, unsafeFS bool) error {
-	ctx, stop := signals.Until(ctx) // after a signal restore removes its partial file
+func runRestore(ctx context.Context, p *ui.Printer, path, file string, unsafeFS bool) error {
+	ctx, stop := ui.Until(ctx) // after a signal restore removes its partial file
 	defer stop()
 	began := p.Now()
 	done, err := admin.Restore(ctx, path, file, unsafeFS, began)
-	if s, ok := errors.AsType[signals.Received](context.Cause(ctx)); err != nil && ok {
-		return failure.ExitStatus(s.Status())
+	if s, ok := errors.AsType[ui.Received](context.Cause(ctx)); err != nil && ok {
+		return ui.ExitStatus(s.Status())
 	}
 	if err != nil {
 		return err
@@ -68,5 +65,5 @@ func runRestore(ctx context.Context, p *term.Printer, path, file string, unsafeF
 	if done.Kept != "" {
 		text += "the database from before is kept as " + done.Kept + "\n"
 	}
-	return p.Answer(record.Restore(done.Path, done.Bytes, done.Kept), text)
+	return p.Answer(ui.Restore(done.Path, done.Bytes, done.Kept), text)
 }

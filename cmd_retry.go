@@ -4,12 +4,10 @@ import (
 	"context"
 	"time"
 
-	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/term"
-	"example.com/runner/internal/timetext"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -35,7 +33,7 @@ A selector without --state selects failed tasks. To run a completed task again,
 give the id of the task. If a selector matches several tasks, retry asks for
 confirmation on a terminal; without a terminal retry needs --yes. retry prints a
 line for each task: its id and state.`,
-		Flags: bulk.Options(a, cli.DurationOption("in", "start the tasks after this delay", 0),
+		Flags: cli.BulkOptions(a, cli.DurationOption("in", "start the tasks after this delay", 0),
 			cli.TextOption("group", "KEY", "the failed tasks of this group; runner list --group prints the keys", ""),
 			cli.BoolOption("dependents", "also retry the tasks that were cancelled because of these tasks")),
 		Action: cli.Action(a, false, readRetryOptions, runRetry),
@@ -43,38 +41,38 @@ line for each task: its id and state.`,
 }
 
 type retryOptions struct {
-	bulk.Action
+	cli.Bulk
 	in         time.Duration
 	dependents bool
 }
 
 func readRetryOptions(c *cli.Context, a *cli.App) (retryOptions, error) {
-	s, err := bulk.Read(c, a.Now(), "retry", "retried")
+	s, err := cli.ReadBulk(c, a.Now(), "retry", "retried")
 	s.Group = cli.Get[string](c, "group")
-	o := retryOptions{Action: s, in: cli.Get[time.Duration](c, "in"), dependents: cli.Get[bool](c, "dependents")}
+	o := retryOptions{Bulk: s, in: cli.Get[time.Duration](c, "in"), dependents: cli.Get[bool](c, "dependents")}
 	switch {
 	case c.IsSet("group") && s.Group == "":
-		return o, failure.Usage("--group is empty").Hint("runner list --group")
+		return o, ui.Usage("--group is empty").Hint("runner list --group")
 	case err != nil:
 		return o, err
 	case o.in > taskspec.MaxDelay:
-		return o, failure.Usage("--in %s is too long; use at most 10 years", timetext.WriteDuration(o.in))
+		return o, ui.Usage("--in %s is too long; use at most 10 years", humanize.WriteDuration(o.in))
 	case s.Group != "" && len(s.Selection.Filter.IDs) > 0:
-		return o, failure.Exclusive("--group", "task ids")
+		return o, ui.Exclusive("--group", "task ids")
 	case s.Group != "" && c.IsSet("state"):
-		return o, failure.Exclusive("--group", "--state")
+		return o, ui.Exclusive("--group", "--state")
 	}
 	return o, nil
 }
 
-func runRetry(ctx context.Context, r *runner.Runner, p *term.Printer, o retryOptions) error {
+func runRetry(ctx context.Context, r *runner.Runner, p *ui.Printer, o retryOptions) error {
 	retry := r.Retry
 	if o.dependents {
 		retry = r.RetryWithDependents
 	}
-	return o.Run(ctx, r, p, bulk.Change{
+	return o.Run(ctx, r, p, cli.Change{
 		Apply: func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) { return retry(ctx, ids, o.in) },
-		Print: func(out *bulk.Outcomes, result runner.ActionResult, t jobs.Task) {
+		Print: func(out *cli.Outcomes, result runner.ActionResult, t jobs.Task) {
 			if result.Without != 0 {
 				out.Note("task %d runs without the result of task %d, which was deleted", t.ID, result.Without)
 			}
@@ -84,7 +82,7 @@ func runRetry(ctx context.Context, r *runner.Runner, p *term.Printer, o retryOpt
 			case !result.Done:
 				out.Refuse(t, result.State, "it is "+string(result.State))
 			case result.State == jobs.Scheduled:
-				out.Line(t, result.State, "in "+timetext.WriteDuration(o.in))
+				out.Line(t, result.State, "in "+humanize.WriteDuration(o.in))
 			default:
 				out.Line(t, result.State, "")
 			}

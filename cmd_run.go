@@ -4,11 +4,8 @@ import (
 	"log/slog"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/invocation"
-	"example.com/runner/internal/logging"
-	"example.com/runner/internal/taskflags"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ops"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -18,7 +15,7 @@ func runCommand(a *cli.App) *cli.Command {
 		Category: "Run", Usage: "add a task, run it here and wait for it",
 		UsageText: `runner run [OPTIONS] [--] COMMAND [ARG...]
 runner run [OPTIONS] --shell SCRIPT`,
-		Flags: append(cli.Without(taskflags.Flags(a), "job", "args", "paused"),
+		Flags: append(cli.Without(cli.Flags(a), "job", "args", "paused"),
 			cli.BoolOption("result", "print the JSON result of the task instead of its output")),
 		Description: `EXAMPLES
   runner run -- make test
@@ -47,7 +44,7 @@ EXIT STATUS
                     itself failed
   126, 127          the command cannot be executed, or was not found
   128+n             signal n killed the command, or ended runner run`,
-		Action: func(c *cli.Context) error { return failure.WhileWaiting(runHere(c, a)) },
+		Action: func(c *cli.Context) error { return ui.WhileWaiting(runHere(c, a)) },
 	}
 }
 
@@ -55,13 +52,13 @@ EXIT STATUS
 func runHere(c *cli.Context, a *cli.App) (err error) {
 	o := enqueueOptions{here: true, result: cli.Get[bool](c, "result")}
 	if o.result && c.Bool("json") {
-		return failure.Exclusive("--result", "--json").Because("the record has the result")
+		return ui.Exclusive("--result", "--json").Because("the record has the result")
 	}
-	if o.spec, o.caller, err = taskflags.Read(c, a, c.Args().Slice()); err != nil {
+	if o.spec, o.caller, err = cli.ReadTask(c, a, c.Args().Slice()); err != nil {
 		return err
 	}
 	if !c.IsSet("input") {
-		o.stdin = invocation.Stdin(a.Stdin)
+		o.stdin = ops.Stdin(a.Stdin)
 	}
 	if o.stdin != nil {
 		startOnce(c, a.Printer, &o.spec)
@@ -80,7 +77,7 @@ func runHere(c *cli.Context, a *cli.App) (err error) {
 
 // startOnce makes a task that reads stdin start only once, because no second
 // attempt could read the same input.
-func startOnce(c *cli.Context, p *term.Printer, s *jobs.Spec) {
+func startOnce(c *cli.Context, p *ui.Printer, s *jobs.Spec) {
 	attempts, losses := s.MaxAttempts, s.MaxLosses
 	jobs.AtMostOnce()(s)
 	for _, o := range []struct {
@@ -99,9 +96,9 @@ func startOnce(c *cli.Context, p *term.Printer, s *jobs.Spec) {
 
 // logOf returns the logger for the worker that "runner run" starts. Without --verbose the logger prints nothing, because only the user's
 // command may write to stderr.
-func logOf(p *term.Printer) *slog.Logger {
+func logOf(p *ui.Printer) *slog.Logger {
 	if !p.Verbose {
 		return slog.New(slog.DiscardHandler)
 	}
-	return logging.New(p.Stderr, logging.StyleFor("text", p.Stderr), slog.LevelInfo)
+	return ops.NewLog(p.Stderr, ops.StyleFor("text", p.Stderr), slog.LevelInfo)
 }

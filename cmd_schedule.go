@@ -6,11 +6,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/present"
-	"example.com/runner/internal/record"
-	"example.com/runner/internal/term"
-	"example.com/runner/internal/view"
+	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
 )
 
@@ -58,13 +54,13 @@ input, add --reveal, because apply rejects hidden values.`,
 
 func readScheduleListOptions(c *cli.Context, _ *cli.App) (reveal bool, err error) {
 	if words := c.Args().Slice(); len(words) > 0 {
-		return false, failure.Usage("schedule list takes no arguments; got %q", words[0]).Hint("runner schedule show %s", words[0])
+		return false, ui.Usage("schedule list takes no arguments; got %q", words[0]).Hint("runner schedule show %s", words[0])
 	}
 	return cli.Get[bool](c, "reveal"), nil
 }
 
-func runScheduleList(ctx context.Context, r *runner.Runner, p *term.Printer, reveal bool) error {
-	if err := view.WarnFrozen(ctx, r, p); err != nil {
+func runScheduleList(ctx context.Context, r *runner.Runner, p *ui.Printer, reveal bool) error {
+	if err := ui.WarnFrozen(ctx, r, p); err != nil {
 		return err
 	}
 	list, err := r.Schedules(ctx)
@@ -74,7 +70,7 @@ func runScheduleList(ctx context.Context, r *runner.Runner, p *term.Printer, rev
 	if len(list) == 0 {
 		p.Note("no schedules")
 	}
-	return view.Schedules(p.Now(), p.Stdout.Width, reveal).Print(p, list)
+	return ui.Schedules(p.Now(), p.Stdout.Width, reveal).Print(p, list)
 }
 
 func scheduleShowCommand(a *cli.App) *cli.Command {
@@ -114,7 +110,7 @@ func readScheduleName(c *cli.Context, verb string) (string, error) {
 	case err != nil:
 		return "", err
 	case len(names) > 1:
-		return "", failure.Usage("schedule %s takes one name; unexpected argument %q", verb, names[1])
+		return "", ui.Usage("schedule %s takes one name; unexpected argument %q", verb, names[1])
 	}
 	return names[0], nil
 }
@@ -124,19 +120,19 @@ func readScheduleNames(c *cli.Context, _ *cli.App) (names []string, err error) {
 	for _, word := range c.Args().Slice() {
 		name, err := cli.ParseScheduleName(word)
 		if err != nil {
-			return nil, failure.Usage("%q: %v", word, err)
+			return nil, ui.Usage("%q: %v", word, err)
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	if len(names) == 0 {
-		return nil, failure.Usage("schedule %s needs a name", c.Command.Name).Hint("runner schedule list")
+		return nil, ui.Usage("schedule %s needs a name", c.Command.Name).Hint("runner schedule list")
 	}
 	return names, nil
 }
 
-func runScheduleShow(ctx context.Context, r *runner.Runner, p *term.Printer, o scheduleShowOptions) error {
+func runScheduleShow(ctx context.Context, r *runner.Runner, p *ui.Printer, o scheduleShowOptions) error {
 	s, err := r.GetSchedule(ctx, o.name)
 	if err != nil {
 		return err
@@ -149,13 +145,13 @@ func runScheduleShow(ctx context.Context, r *runner.Runner, p *term.Printer, o s
 	if err != nil {
 		return err
 	}
-	full := record.NewFullSchedule(s, o.reveal, next)
-	return p.Choose(func() term.Record { return full }, func() {
+	full := ui.NewFullSchedule(s, o.reveal, next)
+	return p.Choose(func() ui.Record { return full }, func() {
 		for _, m := range full {
 			p.Fields(m.Key, m.Value)
 		}
 		for _, t := range runs {
-			p.Fields("run", t.ID, t.State, term.Stamp(present.DueOf(t)))
+			p.Fields("run", t.ID, t.State, ui.Stamp(ui.DueOf(t)))
 		}
-	}, func() { view.DrawSchedule(p, s, next, runs, o.reveal) })
+	}, func() { ui.DrawSchedule(p, s, next, runs, o.reveal) })
 }

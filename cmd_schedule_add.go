@@ -7,14 +7,11 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/await"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/invocation"
-	"example.com/runner/internal/record"
-	"example.com/runner/internal/taskflags"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ops"
+	"example.com/runner/internal/output"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -39,7 +36,7 @@ runner schedule add NAME --cron EXPR [OPTIONS] --job JOB [--args JSON]`,
 			cli.DurationOption("alert-after",
 				"raise an alert and run --on-failure if no task completes for this time", 0).Default("never"),
 			cli.BoolOption("replace", "if the schedule exists, replace its definition; keep its history and its pause"),
-		}, cli.Without(taskflags.Flags(a), taskflags.OfOneTask()...)...),
+		}, cli.Without(cli.Flags(a), cli.OfOneTask()...)...),
 		Description: `EXAMPLES
   runner schedule add backup --cron '0 3 * * *' -- backup.sh --full
   runner schedule add feed --cron '@every 90s' --timeout 1m -- fetch-feeds
@@ -81,30 +78,30 @@ type scheduleAddOptions struct {
 func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, err error) {
 	words := c.Args().Slice()
 	if len(words) == 0 {
-		return o, failure.Usage("schedule add needs a name").Hint("%s -- backup.sh", taskflags.Example(c))
+		return o, ui.Usage("schedule add needs a name").Hint("%s -- backup.sh", cli.Example(c))
 	}
 	name, err := cli.ParseScheduleName(words[0])
 	if err != nil {
-		return o, failure.Usage("%q: %v", words[0], err)
+		return o, ui.Usage("%q: %v", words[0], err)
 	}
 	words = words[1:]
 	if !c.IsSet("cron") {
-		return o, failure.Usage("schedule add needs --cron").Hint("%s -- backup.sh", taskflags.Example(c))
+		return o, ui.Usage("schedule add needs --cron").Hint("%s -- backup.sh", cli.Example(c))
 	}
-	spec, _, err := taskflags.Read(c, a, words)
+	spec, _, err := cli.ReadTask(c, a, words)
 	if err != nil {
 		return o, err
 	}
 	zone := cli.Get[string](c, "zone")
 	if !c.IsSet("zone") {
-		if zone, err = invocation.Zone(a.Getenv); err != nil {
+		if zone, err = ops.Zone(a.Getenv); err != nil {
 			return o, err
 		}
 	}
 	times := strings.Fields(cli.Get[string](c, "cron"))
 	if len(times) > 0 {
 		if setting, zone, ok := strings.Cut(times[0], "="); ok && strings.HasSuffix(setting, "TZ") {
-			return o, failure.Usage("--cron takes no time zone; got %s", times[0]).
+			return o, ui.Usage("--cron takes no time zone; got %s", times[0]).
 				Hint("--zone %s --cron '%s'", zone, strings.Join(times[1:], " "))
 		}
 	}
@@ -114,14 +111,14 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 		AlertAfter: cli.Get[time.Duration](c, "alert-after")}
 	switch {
 	case c.IsSet("catch-up-window") && s.CatchUp != jobs.CatchUpAll:
-		return o, failure.Usage("--catch-up-window requires --catch-up all")
+		return o, ui.Usage("--catch-up-window requires --catch-up all")
 	case s.CatchUpWindow == 0:
-		return o, failure.Usage("--catch-up-window 0: too short; no tick would get a task").Hint("--catch-up skip")
+		return o, ui.Usage("--catch-up-window 0: too short; no tick would get a task").Hint("--catch-up skip")
 	}
 	return scheduleAddOptions{schedule: s, replace: cli.Get[bool](c, "replace"), service: a.OtherService(c)}, nil
 }
 
-func runScheduleAdd(ctx context.Context, r *runner.Runner, p *term.Printer, o scheduleAddOptions) error {
+func runScheduleAdd(ctx context.Context, r *runner.Runner, p *ui.Printer, o scheduleAddOptions) error {
 	done, err := r.ApplySchedules(ctx, []jobs.Schedule{o.schedule}, runner.ApplyOptions{Keep: !o.replace})
 	if bad, ok := errors.AsType[*runner.SpecError](err); ok {
 		err = bad.Err
@@ -130,7 +127,7 @@ func runScheduleAdd(ctx context.Context, r *runner.Runner, p *term.Printer, o sc
 		return err
 	}
 	s := done[0].Schedule
-	if err := p.Answer(record.NewSchedule(s, false), s.Name+"\n", s.Name); err != nil {
+	if err := p.Answer(ui.NewSchedule(s, false), s.Name+"\n", s.Name); err != nil {
 		return err
 	}
 	if !s.PausedAt.IsZero() {
@@ -149,5 +146,5 @@ func runScheduleAdd(ctx context.Context, r *runner.Runner, p *term.Printer, o sc
 		p.Tell("%s %s   in %s", []string{"next", "then"}[min(i, 1)], tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"),
 			humanize.Age(tick.Sub(p.Now())))
 	}
-	return await.NoteWorkers(ctx, r, p, o.service, "schedule add")
+	return output.NoteWorkers(ctx, r, p, o.service, "schedule add")
 }

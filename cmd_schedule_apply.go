@@ -5,10 +5,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"example.com/runner/internal/batch"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
+	"example.com/runner/internal/input"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -45,7 +45,7 @@ unchanged or removed. In a pipe, a tab separates the name and the word.`,
 			}
 			how := runner.ApplyOptions{Prune: cli.Get[bool](c, "prune"), DryRun: cli.Get[bool](c, "dry-run")}
 			if len(f.Schedules) == 0 && how.Prune {
-				return failure.Usage("%s has no schedule, so --prune would remove all schedules", f.Name).
+				return ui.Usage("%s has no schedule, so --prune would remove all schedules", f.Name).
 					Hint("runner schedule remove NAME...")
 			}
 			return applySchedules(c, a, f, how)
@@ -89,7 +89,7 @@ except with --update. It removes no schedule whose line is gone.`,
 			}
 			prefix := cli.Get[string](c, "prefix")
 			if prefix != "" && taskspec.ValidSchedule(prefix) != nil {
-				return failure.Usage("--prefix %q: invalid prefix; use a letter or digit, then A-Z a-z 0-9 . _ -", prefix)
+				return ui.Usage("--prefix %q: invalid prefix; use a letter or digit, then A-Z a-z 0-9 . _ -", prefix)
 			}
 			if err := f.ReadCrontab(a.Getenv, prefix, cli.Get[bool](c, "system")); err != nil {
 				return err
@@ -101,19 +101,19 @@ except with --update. It removes no schedule whose line is gone.`,
 
 // readScheduleFile reads the file with schedules that the argument of the command names. The parameter "unchanged" is a text that tells the
 // user that the command has not changed the database. If the file is invalid, the error message contains this text.
-func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*batch.ScheduleFile, error) {
+func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*input.ScheduleFile, error) {
 	verb, words := c.Command.Name, c.Args().Slice()
 	switch {
 	case len(words) == 0:
-		return nil, failure.Usage("schedule %s needs a file, or - for stdin", verb).Hint("runner schedule %s FILE", verb)
+		return nil, ui.Usage("schedule %s needs a file, or - for stdin", verb).Hint("runner schedule %s FILE", verb)
 	case len(words) > 1:
-		return nil, failure.Usage("schedule %s takes one file; unexpected argument %q", verb, words[1])
+		return nil, ui.Usage("schedule %s takes one file; unexpected argument %q", verb, words[1])
 	}
-	return batch.ReadScheduleFile(words[0], a.Stdin, unchanged)
+	return input.ReadScheduleFile(words[0], a.Stdin, unchanged)
 }
 
 // applySchedules applies a file and prints the outcome for each schedule.
-func applySchedules(c *cli.Context, a *cli.App, f *batch.ScheduleFile, how runner.ApplyOptions) error {
+func applySchedules(c *cli.Context, a *cli.App, f *input.ScheduleFile, how runner.ApplyOptions) error {
 	how.DryRun = how.DryRun || f.IsInvalid()
 	create := !how.DryRun
 	r, err := a.Open(c, create, runner.Options{})
@@ -133,7 +133,7 @@ func applySchedules(c *cli.Context, a *cli.App, f *batch.ScheduleFile, how runne
 	if err := f.Failure(err); err != nil {
 		return err
 	}
-	if err := batch.PrintApplied(a.Printer, done); err != nil {
+	if err := input.PrintApplied(a.Printer, done); err != nil {
 		return err
 	}
 	if how.DryRun {

@@ -7,9 +7,7 @@ import (
 	"strings"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/record"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -28,12 +26,12 @@ its last task is unfinished. schedule run prints the id of the task on stdout.`,
 	}
 }
 
-func runScheduleRun(ctx context.Context, r *runner.Runner, p *term.Printer, name string) error {
+func runScheduleRun(ctx context.Context, r *runner.Runner, p *ui.Printer, name string) error {
 	t, err := r.RunSchedule(ctx, name)
 	if err != nil {
 		return err
 	}
-	err = p.Answer(record.NewTask(t, p.Now()), strconv.FormatInt(t.ID, 10)+"\n", t.ID)
+	err = p.Answer(ui.NewTask(t, p.Now()), strconv.FormatInt(t.ID, 10)+"\n", t.ID)
 	p.Note("follow: runner logs -f %d", t.ID)
 	return err
 }
@@ -77,13 +75,13 @@ func scheduleChangeCommand(a *cli.App, name, usageText, about string, change sch
 
 schedule ` + name + ` prints a line for each schedule: its name and the word
 "` + change.word + `". In a pipe, a tab separates them.`,
-		Action: cli.Action(a, false, readScheduleNames, func(ctx context.Context, r *runner.Runner, p *term.Printer, names []string) error {
+		Action: cli.Action(a, false, readScheduleNames, func(ctx context.Context, r *runner.Runner, p *ui.Printer, names []string) error {
 			return runScheduleChange(ctx, r, p, names, change)
 		}),
 	}
 }
 
-func runScheduleChange(ctx context.Context, r *runner.Runner, p *term.Printer, names []string, change scheduleChange) error {
+func runScheduleChange(ctx context.Context, r *runner.Runner, p *ui.Printer, names []string, change scheduleChange) error {
 	var missing []string
 	for _, name := range names {
 		err := change.do(r, ctx, name)
@@ -98,16 +96,16 @@ func runScheduleChange(ctx context.Context, r *runner.Runner, p *term.Printer, n
 		if err != nil {
 			return err
 		}
-		one := record.NewSchedule(s, false)
+		one := ui.NewSchedule(s, false)
 		if change.gone {
-			one = record.RemovedSchedule(name)
+			one = ui.RemovedSchedule(name)
 		}
-		if err := p.Answer(one, name+term.Gap+change.word+"\n", name, change.word); err != nil {
+		if err := p.Answer(one, name+ui.Gap+change.word+"\n", name, change.word); err != nil {
 			return err
 		}
 	}
 	if len(missing) == 0 {
 		return nil
 	}
-	return failure.NotFound("runner schedule list", "no schedule %s", strings.Join(missing, ", "))
+	return ui.NotFound("runner schedule list", "no schedule %s", strings.Join(missing, ", "))
 }

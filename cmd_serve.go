@@ -7,12 +7,8 @@ import (
 	"os"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/logging"
-	"example.com/runner/internal/pages"
-	"example.com/runner/internal/record"
-	"example.com/runner/internal/signals"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ops"
+	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
 	"example.com/runner/web"
 )
@@ -46,14 +42,14 @@ EXIT STATUS
   75  the database was busy for too long`,
 		Flags: cli.FromEnvironment(append([]cli.Flag{
 			cli.TextOption("listen", "ADDR", "HOST:PORT or unix:PATH", "127.0.0.1:8484").Default("127.0.0.1:8484"),
-			cli.BoolOption("open", "open the pages in a browser")}, pages.Options()...)),
+			cli.BoolOption("open", "open the pages in a browser")}, cli.PagesOptions()...)),
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return failure.Usage("serve takes no arguments; got %q", c.Args().First()).Hint("runner serve --listen 127.0.0.1:8484")
+				return ui.Usage("serve takes no arguments; got %q", c.Args().First()).Hint("runner serve --listen 127.0.0.1:8484")
 			}
-			o := pages.ReadOptions(c)
+			o := cli.ReadPagesOptions(c)
 			o.Listen = cli.Get[string](c, "listen")
-			o.Log = logging.New(a.Printer.Stderr, logging.StyleFor("auto", a.Printer.Stderr), slog.LevelInfo)
+			o.Log = ops.NewLog(a.Printer.Stderr, ops.StyleFor("auto", a.Printer.Stderr), slog.LevelInfo)
 			r, err := a.Open(c, false, runner.Options{})
 			if err != nil {
 				return err
@@ -64,16 +60,16 @@ EXIT STATUS
 	}
 }
 
-func runServe(ctx context.Context, r *runner.Runner, p *term.Printer, o web.ServerOptions, printToken, open bool) error {
+func runServe(ctx context.Context, r *runner.Runner, p *ui.Printer, o web.ServerOptions, printToken, open bool) error {
 	s, err := web.Listen(r, o)
 	if err != nil {
 		return err
 	}
 	// Handle signals before the address is printed: a program that reads the address may send a signal at once.
-	ctx, release := signals.Until(ctx)
+	ctx, release := ui.Until(ctx)
 	defer release()
-	url, hidden := pages.ShownURL(s, &p.Stdout, printToken)
-	if err := errors.Join(p.Answer(record.Serve(url, s.TokenFile()), url+"\n", url), p.Flush()); err != nil {
+	url, hidden := cli.ShownURL(s, &p.Stdout, printToken)
+	if err := errors.Join(p.Answer(ui.Serve(url, s.TokenFile()), url+"\n", url), p.Flush()); err != nil {
 		return err
 	}
 	if hidden != "" {
@@ -81,7 +77,7 @@ func runServe(ctx context.Context, r *runner.Runner, p *term.Printer, o web.Serv
 	}
 	p.Note("press ^C to stop")
 	if open {
-		file, err := pages.OpenBrowser(ctx, s.URL())
+		file, err := cli.OpenBrowser(ctx, s.URL())
 		if err != nil {
 			p.Say("cannot start a browser: %v", err)
 		}

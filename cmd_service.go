@@ -8,11 +8,9 @@ import (
 	"runtime"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/pattern"
-	"example.com/runner/internal/record"
-	"example.com/runner/internal/systemd"
+	"example.com/runner/internal/ops"
+	"example.com/runner/internal/ui"
 )
 
 // The templates of the systemd units are files in contrib. The packages and "make install" install the same files.
@@ -121,7 +119,7 @@ func unitNameOption() *cli.Option {
 	return cli.Scalar("name", "NAME", "name of the unit", "runner", parseUnitName).Default("runner")
 }
 
-var unitName = pattern.Lazy(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+var unitName = humanize.Lazy(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
 // parseUnitName checks the name of a systemd unit or of a user.
 func parseUnitName(text string) (string, error) {
@@ -132,13 +130,13 @@ func parseUnitName(text string) (string, error) {
 }
 
 // readUnit returns the systemd unit that the command line selects.
-func readUnit(c *cli.Context, a *cli.App) (systemd.Unit, error) {
-	u := systemd.Unit{Name: cli.Get[string](c, "name"), PerUser: cli.Get[bool](c, "user"), Template: machineUnit}
+func readUnit(c *cli.Context, a *cli.App) (ops.Unit, error) {
+	u := ops.Unit{Name: cli.Get[string](c, "name"), PerUser: cli.Get[bool](c, "user"), Template: machineUnit}
 	if c.Args().Present() {
-		return u, failure.Usage("service %s takes no arguments: %q", c.Command.Name, c.Args().First())
+		return u, ui.Usage("service %s takes no arguments: %q", c.Command.Name, c.Args().First())
 	}
 	if !u.PerUser && runtime.GOOS == "linux" && os.Geteuid() != 0 {
-		return u, (&failure.Error{Code: "permission", Exit: 1, What: "only root changes services of the machine"}).
+		return u, (&ui.Error{Code: "permission", Exit: 1, What: "only root changes services of the machine"}).
 			Hint("sudo runner service %s, or runner service %s --user", c.Command.Name, c.Command.Name)
 	}
 	config := a.Getenv("XDG_CONFIG_HOME")
@@ -148,17 +146,17 @@ func readUnit(c *cli.Context, a *cli.App) (systemd.Unit, error) {
 	if u.PerUser {
 		u.Template = userUnit
 	}
-	u.Dir = systemd.Directory(u.PerUser, config)
+	u.Dir = ops.Directory(u.PerUser, config)
 	return u, nil
 }
 
 // readInstall returns the systemd unit to install, and the database that its worker will use.
-func readInstall(c *cli.Context, a *cli.App) (u systemd.Unit, database string, err error) {
+func readInstall(c *cli.Context, a *cli.App) (u ops.Unit, database string, err error) {
 	if u, err = readUnit(c, a); err != nil {
 		return u, "", err
 	}
 	if u.PerUser && c.IsSet("run-as") {
-		return u, "", failure.Usage("--run-as is for a service of the machine: it excludes --user")
+		return u, "", ui.Usage("--run-as is for a service of the machine: it excludes --user")
 	}
 	if !u.PerUser {
 		u.RunAs = cli.Get[string](c, "run-as")
@@ -168,7 +166,7 @@ func readInstall(c *cli.Context, a *cli.App) (u systemd.Unit, database string, e
 	case err != nil:
 		return u, "", err
 	case d.HasPassword():
-		return u, "", failure.Usage("the address of the server holds a password").Because("everyone on this machine can read a unit").
+		return u, "", ui.Usage("the address of the server holds a password").Because("everyone on this machine can read a unit").
 			Hint("a file with RUNNER_DB=..., mode 600: %s", u.SettingsFile())
 	case d.Named():
 		u.Database, database = d.Path, d.Path
@@ -177,7 +175,7 @@ func readInstall(c *cli.Context, a *cli.App) (u systemd.Unit, database string, e
 	default:
 		database = "/var/lib/" + u.StateDirectory() + "/runner.db"
 	}
-	u.Program, err = systemd.OwnProgram()
+	u.Program, err = ops.OwnProgram()
 	return u, database, err
 }
 
@@ -191,13 +189,13 @@ func installService(c *cli.Context, a *cli.App) error {
 		return u.Explain(c.Context, "install", err)
 	}
 	unit, changed := u.Name+".service", map[bool]string{true: "changed", false: "unchanged"}[result.Changed]
-	return a.Printer.Answer(record.Service(unit, result.File, result.Changed, database), serviceText(u, result, database), unit,
+	return a.Printer.Answer(ui.Service(unit, result.File, result.Changed, database), serviceText(u, result, database), unit,
 		result.File, changed, database)
 }
 
 // serviceText returns the result of the installation for people, with commands
 // that are useful next.
-func serviceText(u systemd.Unit, result systemd.Result, database string) string {
+func serviceText(u ops.Unit, result ops.Result, database string) string {
 	scope, done := "", "unchanged"
 	if u.PerUser {
 		scope = " --user"
@@ -233,5 +231,5 @@ func uninstallService(c *cli.Context, a *cli.App) error {
 	if result.Changed {
 		text = "removed " + humanize.Safe(result.File) + "; the database stays\n"
 	}
-	return a.Printer.Answer(record.RemovedService(u.Name+".service", result.File, result.Changed), text)
+	return a.Printer.Answer(ui.RemovedService(u.Name+".service", result.File, result.Changed), text)
 }

@@ -6,11 +6,9 @@ import (
 	"fmt"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/term"
-	"example.com/runner/internal/view"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -58,22 +56,22 @@ func readShowOptions(c *cli.Context, a *cli.App) (showOptions, error) {
 	case err != nil:
 		return showOptions{}, err
 	case len(ids) == 0:
-		return showOptions{}, failure.Usage("show needs a task id").Hint("runner show 1042      runner list")
+		return showOptions{}, ui.Usage("show needs a task id").Hint("runner show 1042      runner list")
 	}
 	o := showOptions{ids: ids, reveal: cli.Get[bool](c, "reveal"), command: cli.Get[bool](c, "command")}
 	if o.command && (c.IsSet("format") || c.Bool("json")) {
-		err = failure.Usage("--command cannot be used with --format or --json")
+		err = ui.Usage("--command cannot be used with --format or --json")
 	}
 	return o, err
 }
 
-func runShow(ctx context.Context, r *runner.Runner, p *term.Printer, o showOptions) error {
-	if err := view.WarnFrozen(ctx, r, p); err != nil {
+func runShow(ctx context.Context, r *runner.Runner, p *ui.Printer, o showOptions) error {
+	if err := ui.WarnFrozen(ctx, r, p); err != nil {
 		return err
 	}
 	between := ""
 	for _, id := range o.ids {
-		s, err := view.ReadTask(ctx, r, id, p.Now(), o.reveal)
+		s, err := ui.ReadTask(ctx, r, id, p.Now(), o.reveal)
 		switch {
 		case errors.Is(err, jobs.ErrNotFound):
 			continue
@@ -89,14 +87,14 @@ func runShow(ctx context.Context, r *runner.Runner, p *term.Printer, o showOptio
 		}
 		between = "\n"
 	}
-	return view.MissingTasks(ctx, r, o.ids)
+	return ui.MissingTasks(ctx, r, o.ids)
 }
 
 // printCommand prints the command line that enqueues a task like t.
-func printCommand(p *term.Printer, t jobs.Task, reveal bool) error {
+func printCommand(p *ui.Printer, t jobs.Task, reveal bool) error {
 	text := taskspec.Command(&t, p.Now(), reveal)
 	if text == "" {
-		return &failure.Error{Code: "conflict", Exit: 1, What: fmt.Sprintf("the args of task %d are not the words of a command", t.ID)}
+		return &ui.Error{Code: "conflict", Exit: 1, What: fmt.Sprintf("the args of task %d are not the words of a command", t.ID)}
 	}
 	if p.Stdout.TTY {
 		text = humanize.Safe(text)

@@ -4,9 +4,7 @@ import (
 	"context"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/term"
-	"example.com/runner/internal/view"
+	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
 )
 
@@ -57,23 +55,23 @@ func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) 
 		if _, err := cli.ParseID(words[0]); err == nil {
 			hint = "runner show " + words[0]
 		}
-		return o, failure.Usage("status takes no arguments; got %q", words[0]).Hint("%s", hint)
+		return o, ui.Usage("status takes no arguments; got %q", words[0]).Hint("%s", hint)
 	}
 	o = statusOptions{queues: cli.Get[[]string](c, "queue"), follow: cli.Get[bool](c, "follow")}
 	if o.follow && (c.Bool("json") || c.IsSet("format")) {
-		err = failure.Usage("--follow cannot be used with --json or --format").Hint("runner status --json")
+		err = ui.Usage("--follow cannot be used with --json or --format").Hint("runner status --json")
 	}
 	return o, err
 }
 
-func runStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusOptions) error {
+func runStatus(ctx context.Context, r *runner.Runner, p *ui.Printer, o statusOptions) error {
 	if o.follow {
 		if !p.Stdout.TTY {
-			return failure.Usage("--follow needs a terminal").Hint("runner status")
+			return ui.Usage("--follow needs a terminal").Hint("runner status")
 		}
-		return view.Follow(ctx, r, p, o.queues)
+		return ui.Follow(ctx, r, p, o.queues)
 	}
-	s, err := view.ReadStatus(ctx, r, p.Now(), o.queues)
+	s, err := ui.ReadStatusScreen(ctx, r, p.Now(), o.queues)
 	if err != nil {
 		return err
 	}

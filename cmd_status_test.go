@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/term"
-	"example.com/runner/internal/term/termtest"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/internal/ui"
+	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -58,8 +58,8 @@ func TestStatusWithFollowFitsTheTerminal(t *testing.T) {
 		testkit.Equal(t, "number of lines", len(lines), 11)
 		for _, line := range lines {
 			line = strings.TrimSuffix(strings.TrimPrefix(line, "\x1b[H"), "\x1b[K")
-			if term.Cells(line) > columns {
-				t.Errorf("got line %q with %d cells, want at most %d", line, term.Cells(line), columns)
+			if ui.Cells(line) > columns {
+				t.Errorf("got line %q with %d cells, want at most %d", line, ui.Cells(line), columns)
 			}
 		}
 	}

@@ -5,15 +5,10 @@ import (
 	"context"
 	"time"
 
-	"example.com/runner/internal/await"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/output"
-	"example.com/runner/internal/record"
-	"example.com/runner/internal/signals"
-	"example.com/runner/internal/term"
-	"example.com/runner/internal/view"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -59,7 +54,7 @@ EXIT STATUS
 			ids, _ := cli.ReadIDs(c.Args().Slice())
 			err := cli.Action(a, false, readWaitOptions, runWait)(c)
 			if len(ids) == 1 || cli.Get[bool](c, "any") {
-				return failure.WhileWaiting(err) // a script can tell it from a failure of the task
+				return ui.WhileWaiting(err) // a script can tell it from a failure of the task
 			}
 			return err
 		},
@@ -82,32 +77,32 @@ func readWaitOptions(c *cli.Context, a *cli.App) (waitOptions, error) {
 	case err != nil:
 		return o, err
 	case o.output && (o.result || o.any || c.Bool("json")):
-		return o, failure.Usage("--output cannot be used with --result, --any or --json")
+		return o, ui.Usage("--output cannot be used with --result, --any or --json")
 	case o.result && c.Bool("json"):
-		return o, failure.Exclusive("--result", "--json").Because("the record has the result")
+		return o, ui.Exclusive("--result", "--json").Because("the record has the result")
 	}
 	return o, s.Require("wait")
 }
 
-func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptions) error {
-	if err := view.WarnFrozen(ctx, r, p); err != nil {
+func runWait(ctx context.Context, r *runner.Runner, p *ui.Printer, o waitOptions) error {
+	if err := ui.WarnFrozen(ctx, r, p); err != nil {
 		return err
 	}
-	w, err := await.Select(ctx, r, o.selection.Filter)
+	w, err := output.Select(ctx, r, o.selection.Filter)
 	switch {
 	case err != nil:
 		return err
 	case len(w.IDs) == 0 && o.selection.Filter.Batch != 0:
-		return await.NoneInBatch(ctx, r, o.selection.Filter.Batch)
+		return output.NoneInBatch(ctx, r, o.selection.Filter.Batch)
 	case len(w.IDs) == 0 && len(w.Missing) == 0:
-		return view.WarnUnknown(ctx, r, p, o.selection.Filter)
+		return ui.WarnUnknown(ctx, r, p, o.selection.Filter)
 	}
 	gone := w.Gone(p)
 	if len(w.IDs) == 0 {
 		return gone
 	}
 	// Handle signals before the first message is printed: a program that reads the message may send a signal at once.
-	ctx, release := signals.Until(ctx)
+	ctx, release := ui.Until(ctx)
 	defer release()
 	switch left, err := r.IDs(ctx, jobs.Filter{IDs: w.IDs, States: jobs.Unfinished()}, runner.Page{}); {
 	case err != nil:
@@ -117,16 +112,16 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	case len(left) > 1:
 		p.Note("waiting for %s tasks", humanize.Count(int64(len(left))))
 	}
-	w.Obstacles = await.NoteObstacles(ctx, r, p, w.IDs, "--timeout", false)
-	ctx, stop := await.Limit(ctx, o.timeout)
+	w.Obstacles = output.NoteObstacles(ctx, r, p, w.IDs, "--timeout", false)
+	ctx, stop := output.Limit(ctx, o.timeout)
 	defer stop()
 	to := &output.LogPrinter{P: p, Named: len(w.IDs) > 1, Follow: true, Obstacles: w.Obstacles}
 	if o.output {
 		if err := output.Follow(ctx, r, w.IDs, output.Range{Lines: -1}, to); err != nil {
-			return await.Stopped(p, err, w.IDs, len(w.IDs))
+			return output.Stopped(p, err, w.IDs, len(w.IDs))
 		}
 	}
-	show := func(t jobs.Task) error { return record.PrintEnd(p, t, o.result, record.NewTask(t, p.Now())) }
+	show := func(t jobs.Task) error { return ui.PrintEnd(p, t, o.result, ui.NewTask(t, p.Now())) }
 	var end error
 	if o.any || len(w.IDs)+len(w.Missing) == 1 && o.selection.Filter.Batch == 0 {
 		end, err = w.One(ctx, r, p, show)

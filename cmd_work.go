@@ -11,15 +11,11 @@ import (
 	"unicode"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/logging"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/ops"
 	"example.com/runner/internal/output"
-	"example.com/runner/internal/pages"
-	"example.com/runner/internal/signals"
-	"example.com/runner/internal/systemd"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/term"
-	"example.com/runner/internal/timetext"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/web"
@@ -113,14 +109,14 @@ func workFlags() []cli.Flag {
 			"auto", "auto", "text", "json").Default("auto"),
 		cli.ChoiceOption("log-level", "log only messages of this level or a higher one", "info",
 			"debug", "info", "warn", "error").Default("info"),
-	}, cli.Group("Dashboard", pages.Options()...)...))
+	}, cli.Group("Dashboard", cli.PagesOptions()...)...))
 }
 
 type workOptions struct {
 	engine     runner.Options
 	untilEmpty bool
 	commands   runner.CommandOptions
-	notifier   *systemd.Notifier  // informs systemd about the state of the worker; nil if systemd does not ask for that
+	notifier   *ops.Notifier      // informs systemd about the state of the worker; nil if systemd does not ask for that
 	terminal   bool               // whether the worker runs in a terminal; if so, it ends when the terminal closes
 	serve      *web.ServerOptions // options of the web pages; nil if they are not served
 	pagesURL   string             // URL of the web pages, for the environment of hooks; empty if unknown
@@ -130,9 +126,9 @@ type workOptions struct {
 func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	p := a.Printer
 	o := workOptions{untilEmpty: cli.Get[bool](c, "until-empty"), terminal: p.Stdout.TTY || p.Stderr.TTY ||
-		term.IsTerminal(a.Stdin)}
+		ui.IsTerminal(a.Stdin)}
 	if c.Args().Present() {
-		return o, failure.Usage("work takes no arguments; got %q", c.Args().First()).Hint("runner enqueue -- %s", c.Args().First())
+		return o, ui.Usage("work takes no arguments; got %q", c.Args().First()).Hint("runner enqueue -- %s", c.Args().First())
 	}
 	o.engine = runner.Options{Concurrency: cli.Get[int](c, "concurrency"), Queues: cli.Get[[]runner.QueueMax](c, "queue"),
 		Grace: orNone(cli.Get[time.Duration](c, "grace")), Timeout: cli.Get[time.Duration](c, "timeout"),
@@ -143,7 +139,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	o.engine.OutputLimit = orNone(cli.Get[int64](c, "output-limit"))
 	o.engine.Keep = orNone(cli.Get[time.Duration](c, "keep"))
 	o.engine.KeepFailed = orNone(cli.Get[time.Duration](c, "keep-failed"))
-	served := pages.ReadOptions(c)
+	served := cli.ReadPagesOptions(c)
 	var err error
 	if o.pagesURL, err = served.FirstPage(); err != nil {
 		return o, err
@@ -152,9 +148,9 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		served.Listen = address
 		o.serve, o.printToken = &served, cli.Get[bool](c, "print-token")
 	}
-	for _, f := range pages.Options() {
+	for _, f := range cli.PagesOptions() {
 		if name := f.Names()[0]; o.serve == nil && c.IsSet(name) && name != "public-url" {
-			return o, failure.Usage("--%s requires --serve", name).Hint("runner work --serve 127.0.0.1:8484")
+			return o, ui.Usage("--%s requires --serve", name).Hint("runner work --serve 127.0.0.1:8484")
 		}
 	}
 	if err := readSync(c, &o.engine); err != nil {
@@ -162,14 +158,14 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	}
 	for i, q := range o.engine.Queues {
 		if slices.ContainsFunc(o.engine.Queues[:i], func(other runner.QueueMax) bool { return other.Queue == q.Queue }) {
-			return o, failure.Usage("--queue %s is repeated", q.Queue)
+			return o, ui.Usage("--queue %s is repeated", q.Queue)
 		}
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cli.Get[string](c, "log-level"))); err != nil {
 		return o, err
 	}
-	o.engine.Log = logging.New(p.Stderr, logging.StyleFor(cli.Get[string](c, "log-format"), p.Stderr), level)
+	o.engine.Log = ops.NewLog(p.Stderr, ops.StyleFor(cli.Get[string](c, "log-format"), p.Stderr), level)
 	o.commands.PagesURL = o.pagesURL
 	if cli.Get[bool](c, "tee") {
 		raw := *p
@@ -177,7 +173,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		to := &output.LogPrinter{P: &raw, Named: o.engine.Concurrency > 1, Log: o.engine.Log}
 		o.commands.Tee = to.Copy
 	}
-	if o.notifier = systemd.New(a.Getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
+	if o.notifier = ops.NewNotifier(a.Getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
 		o.engine.Liveness, o.engine.LivenessEvery = o.notifier.Report, o.notifier.Every
 	}
 	return o, nil
@@ -192,7 +188,7 @@ func readSync(c *cli.Context, o *runner.Options) error {
 		o.Sync, o.WriteEvery = runner.Flash, cli.Get[time.Duration](c, "write-every")
 	}
 	if o.Sync != runner.Flash && c.IsSet("write-every") {
-		return failure.Usage("--write-every requires --sync flash").Hint("runner work --sync flash")
+		return ui.Usage("--write-every requires --sync flash").Hint("runner work --sync flash")
 	}
 	if !c.IsSet("lease") {
 		o.Lease = 0
@@ -224,9 +220,9 @@ func parseQueueMax(text string) (runner.QueueMax, error) {
 const minLease = 5 * time.Second
 
 func parseLease(text string) (time.Duration, error) {
-	d, err := timetext.ParseDuration(text)
+	d, err := humanize.ParseDuration(text)
 	if err == nil && d < minLease {
-		err = errors.New("too short; use at least " + timetext.WriteDuration(minLease))
+		err = errors.New("too short; use at least " + humanize.WriteDuration(minLease))
 	}
 	return d, err
 }
@@ -238,13 +234,13 @@ func parseWorkerName(text string) (string, error) {
 	return text, nil
 }
 
-func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptions) error {
+func runWork(ctx context.Context, r *runner.Runner, p *ui.Printer, o workOptions) error {
 	// Handle signals before the address of the pages is printed: a program that reads the address may send a signal at once.
-	working, stop := signals.HandleWorker(ctx, r, o.engine.Log, o.terminal)
+	working, stop := ui.HandleWorker(ctx, r, o.engine.Log, o.terminal)
 	defer stop()
 	if o.serve != nil {
 		o.serve.Log = o.engine.Log
-		stop, err := pages.ServeBeside(ctx, r, p, *o.serve, o.printToken)
+		stop, err := cli.ServeBeside(ctx, r, p, *o.serve, o.printToken)
 		if err != nil {
 			return err
 		}
@@ -259,7 +255,7 @@ func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptio
 	err := work(working)
 	switch {
 	case errors.Is(err, jobs.ErrShutdown): // the log already contains the error
-		return failure.ExitStatus(1)
+		return ui.ExitStatus(1)
 	case working.Err() != nil && errors.Is(err, context.Canceled): // a signal ended the context "working" before the worker started
 		return nil
 	}

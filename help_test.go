@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/term"
-	"example.com/runner/internal/term/termtest"
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/ui"
+	"example.com/runner/internal/ui/termtest"
 )
 
 // visible returns the commands and subcommands that the help lists, by their full names.
@@ -51,7 +51,7 @@ func TestHelpHasItsPartsInOrder(t *testing.T) {
 			t.Errorf("%s --help: got the last paragraph %q; want EXIT STATUS", name, last)
 		}
 		for line := range strings.Lines(help) {
-			if width := term.Cells(strings.TrimSuffix(line, "\n")); width > 80 {
+			if width := ui.Cells(strings.TrimSuffix(line, "\n")); width > 80 {
 				t.Errorf("%s --help: got %d columns in %q; want at most 80", name, width, line)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit/sample"
-	"example.com/runner/internal/view"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -101,7 +101,7 @@ func (c *commandTest) compare(name string, s jobs.Spec, reveal bool) {
 			c.Fatal(err)
 		}
 		spec := taskspec.SpecOf(&task)
-		if spec.Input, err = view.ReadInput(c.Context(), r, task); err != nil {
+		if spec.Input, err = ui.ReadInput(c.Context(), r, task); err != nil {
 			c.Fatal(err)
 		}
 		return task, spec

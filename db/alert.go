@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
 // A schedule with alert_after is late if no task has completed for too long (see
-// lifecycle.Late). The alert runs the hook on_failure of the schedule. The
+// taskspec.Late). The alert runs the hook on_failure of the schedule. The
 // column alerted_at has the time of the last alert, so that each is raised once.
 
 // selectAlerting reads the schedules that have alerts and are not paused. Index: schedules_alert.
@@ -32,7 +32,7 @@ func (w *Worker) Alert(ctx context.Context, now time.Time) (alerted []jobs.Sched
 		if err != nil {
 			return alerted, err
 		}
-		if since, late := lifecycle.Late(&s, now); !late || s.AlertedAt.After(since) {
+		if since, late := taskspec.Late(&s, now); !late || s.AlertedAt.After(since) {
 			continue
 		}
 		recorded, err := w.alert(ctx, &s, int64(rows[i].AlertedAt), now)
@@ -54,13 +54,13 @@ func (w *Worker) alert(ctx context.Context, s *jobs.Schedule, was int64, now tim
 		if err != nil || n == 0 {
 			return false, err
 		}
-		hooks := lifecycle.WithDefaults(s.Spec.Hooks, t.hooks)
+		hooks := taskspec.HooksWithDefaults(s.Spec.Hooks, t.hooks)
 		if hooks.OnRecovery != "" {
-			if err := t.run(openFailure, lifecycle.SubjectOf(s.Name), now.UnixMilli()); err != nil {
+			if err := t.run(openFailure, taskspec.SubjectOf(s.Name), now.UnixMilli()); err != nil {
 				return true, err
 			}
 		}
-		spec, ok := lifecycle.AlertSpec(s, hooks, now)
+		spec, ok := taskspec.AlertSpec(s, hooks, now)
 		if ok {
 			err = t.addHook(&spec, now)
 		}

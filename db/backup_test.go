@@ -14,7 +14,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -53,7 +53,7 @@ func TestABackupUnderLoadHasEveryEarlierTask(t *testing.T) {
 			}
 			finish = nil
 			for _, task := range result.Claimed {
-				finish = append(finish, db.Finish{Task: task, Outcome: lifecycle.Outcome{Started: time.Now(), Finished: time.Now()}})
+				finish = append(finish, db.Finish{Task: task, Outcome: taskspec.Outcome{Started: time.Now(), Finished: time.Now()}})
 			}
 		}
 	})

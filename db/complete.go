@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/sqltext"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -51,27 +51,27 @@ type completion struct {
 // them.
 type completions struct {
 	rows    []completion
-	at      []int              // for each row: index of its entry in the list of Finish
-	changes []lifecycle.Change // for each row: new state of its task
-	lanes   bool               // whether some tasks have a lane
+	at      []int             // for each row: index of its entry in the list of Finish
+	changes []taskspec.Change // for each row: new state of its task
+	lanes   bool              // whether some tasks have a lane
 }
 
 // completionsOf returns the entries of list that only complete a task: it leaves out entries with something else to store, and entries
 // whose task has a hook. The parameter "defaults" has the hooks of tasks without hooks of their own.
 func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) completions {
 	all := completions{rows: make([]completion, 0, len(list)), at: make([]int, 0, len(list)),
-		changes: make([]lifecycle.Change, 0, len(list))}
+		changes: make([]taskspec.Change, 0, len(list))}
 	for i := range list {
 		f := &list[i]
 		if f.Release || !f.InTx.IsZero() || f.Progress != nil || len(f.Output.Add) > 0 || f.Output.Delete != (Pieces{}) ||
 			f.Output.Cut != (Cut{}) {
 			continue
 		}
-		c := lifecycle.Next(f.Task, f.Outcome, now)
+		c := taskspec.Next(f.Task, f.Outcome, now)
 		if c.State != jobs.Completed {
 			continue
 		}
-		if hooks := lifecycle.WithDefaults(f.Task.Hooks, defaults); lifecycle.HooksOf(&f.Task, &hooks, &f.Outcome, c.State) != nil {
+		if hooks := taskspec.HooksWithDefaults(f.Task.Hooks, defaults); taskspec.HooksOf(&f.Task, &hooks, &f.Outcome, c.State) != nil {
 			continue
 		}
 		o := f.Outcome

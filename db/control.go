@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/engine"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -111,7 +111,7 @@ type Action func(t *tx, id int64) (jobs.ActionResult, error)
 // from its worker. It doesn't change a finished task. text says who cancels it
 // and why. If hard is true, a command gets KILL at once, without a TERM before it.
 func Cancel(text string, hard bool, now time.Time) Action {
-	text = lifecycle.CutError(text) // text becomes the error of the task
+	text = taskspec.CutError(text) // text becomes the error of the task
 	return func(t *tx, id int64) (jobs.ActionResult, error) { return t.cancel(id, text, hard, now) }
 }
 
@@ -154,7 +154,7 @@ func (t *tx) retry(id int64, due, now time.Time) (jobs.ActionResult, error) {
 	state, generation, lane := s.State, s.Generation, string(s.Lane)
 	refused := jobs.ActionResult{ID: id, State: state, Done: state == jobs.Pending}
 	var n, waits, gone int64
-	to := lifecycle.InitialState(due, now, false, lane != "" && state != jobs.Retrying)
+	to := taskspec.InitialState(due, now, false, lane != "" && state != jobs.Retrying)
 	switch {
 	case state.Finished():
 		if bool(s.Depends) {
@@ -166,7 +166,7 @@ func (t *tx) retry(id int64, due, now time.Time) (jobs.ActionResult, error) {
 				return refused, err
 			}
 		}
-		to = lifecycle.InitialState(due, now, waits > 0, lane != "")
+		to = taskspec.InitialState(due, now, waits > 0, lane != "")
 		n, err = t.exec(retryFinished, string(to), waitsValue(to, waits > 0), due.UnixMilli(), now.UnixMilli(), id, generation,
 			now.UnixMilli())
 		switch {

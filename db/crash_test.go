@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"example.com/runner/db/dbtest/fault"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
@@ -320,7 +320,7 @@ func drain(t *testing.T, name string, d *DB) {
 		}
 		finish = nil
 		for _, task := range result.Claimed {
-			finish = append(finish, Finish{Task: task, Outcome: lifecycle.Outcome{Started: at, Finished: at, ExitCode: new(0)}})
+			finish = append(finish, Finish{Task: task, Outcome: taskspec.Outcome{Started: at, Finished: at, ExitCode: new(0)}})
 		}
 	}
 	if err != nil {

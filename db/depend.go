@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/errcode"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -122,7 +122,7 @@ func (t *tx) waitsFor(after, afterAny []int64) (waiting, error) {
 				What: fmt.Sprintf("no task %d", id), Why: []string{"nothing was enqueued"}}
 		}
 		w.open[id] = !state.Finished()
-		if state.Finished() && !lifecycle.Releases(state, i >= len(after)) && w.broken == "" {
+		if state.Finished() && !taskspec.Releases(state, i >= len(after)) && w.broken == "" {
 			w.broken = brokenText(id, state)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package db stores tasks in an SQLite file or on a PostgreSQL server. It holds all SQL of runner: claim, finish, insert, lanes, limits,
-// dependencies, schedules, queries and group commit. It does not decide which state follows from an outcome; package internal/lifecycle
+// dependencies, schedules, queries and group commit. It does not decide which state follows from an outcome; package internal/taskspec
 // does. Other programs can import package db, but it promises them no compatibility. They should use package runner instead.
 //
 // Package db does not ask whether a database is a file or on a server. The differences in behaviour are behind the interface of

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -128,7 +128,7 @@ func (t *tx) promoteOrdered(rows []row, now time.Time) error {
 		switch {
 		case r.GenerationID == 0 && r.Parts&partDependencies != 0:
 			ends, err = t.adopt(r, ends, &lanes, now)
-		case lifecycle.HoldsLane(jobs.State(r.State)):
+		case taskspec.HoldsLane(jobs.State(r.State)):
 			err = t.startHolder(r, now)
 		default:
 			lanes.add(string(r.Lane))

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -78,12 +78,12 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 		return m, err
 	}
 	to := edited(was, &e, now)
-	keepsLane := to.Lane == was.Lane && lifecycle.HoldsLane(was.State)
+	keepsLane := to.Lane == was.Lane && taskspec.HoldsLane(was.State)
 	due := to.RunAt
 	if !e.Due && (was.State == jobs.Pending || was.State == jobs.Blocked && !was.Waits) {
 		due = now // it was due before the edit, whatever the clock says now
 	}
-	to.State = lifecycle.InitialState(due, now, was.Waits, to.Lane != "" && !keepsLane)
+	to.State = taskspec.InitialState(due, now, was.Waits, to.Lane != "" && !keepsLane)
 	if was.State == jobs.Retrying && to.State == jobs.Scheduled && to.Lane == was.Lane {
 		to.State = was.State // keep the state retrying: a scheduled task would lose its lane
 	}
@@ -124,7 +124,7 @@ func (t *tx) rewrite(s taskStatus, to *jobs.Task, with settings) error {
 
 // edited returns the task after the edit.
 func edited(was jobs.Task, e *Edit, now time.Time) jobs.Task {
-	to := lifecycle.NewTask(&e.Spec, now)
+	to := taskspec.NewTask(&e.Spec, now)
 	if !e.Due {
 		to.RunAt = was.RunAt
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -130,7 +130,7 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 	var cancelled []end
 	ms := now.UnixMilli()
 	for _, f := range followers {
-		if !lifecycle.Releases(e.state, bool(f.AnyOutcome)) {
+		if !taskspec.Releases(e.state, bool(f.AnyOutcome)) {
 			var queue string
 			if err := t.scan(cancelDependent, []any{brokenOutcome(brokenText(e.id, e.state)), ms, ms, f.ID, f.Generation},
 				&queue); err != nil {
@@ -161,7 +161,7 @@ func (t *tx) free(f follower, lanes *laneSet, now time.Time) error {
 	if f.Due {
 		due = now
 	}
-	to := lifecycle.InitialState(due, now, false, f.Lane != "") // a task with a lane is blocked until freeLanes makes it pending
+	to := taskspec.InitialState(due, now, false, f.Lane != "") // a task with a lane is blocked until freeLanes makes it pending
 	if to == jobs.Blocked {
 		lanes.add(string(f.Lane))
 	}

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
 // A finish writes the end of an attempt. It is the first part of a worker's Cycle. Package lifecycle decides the new state of the
-// task (lifecycle.Next). The same transaction writes all effects: the output, the counters, the dependents and the lane of the task
+// task (taskspec.Next). The same transaction writes all effects: the output, the counters, the dependents and the lane of the task
 // (end.go).
 //
 // Invariants:
@@ -80,10 +80,10 @@ WHERE id = ? AND generation_id = ? AND worker = ? AND {unindexed}state = 'runnin
 	AND NOT EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id)`)
 
-// Finish is the end of an attempt. The field Task has the task as it was claimed. Package lifecycle decides the new state (lifecycle.Next).
+// Finish is the end of an attempt. The field Task has the task as it was claimed. Package lifecycle decides the new state (taskspec.Next).
 type Finish struct {
 	Task    jobs.Task
-	Outcome lifecycle.Outcome
+	Outcome taskspec.Outcome
 	Output  Output // part of the attempt's output that is not stored yet
 	Release bool   // whether the task was claimed and never started; then Outcome and Output are ignored
 
@@ -97,9 +97,9 @@ type Finish struct {
 
 // Finished is the result of a Finish.
 type Finished struct {
-	Change lifecycle.Change // new state of the task
-	Fenced bool             // whether the attempt had lost its task, so that nothing was written
-	InTx   bool             // whether the attempt had completed its task by FinishTx, in a transaction of the application
+	Change taskspec.Change // new state of the task
+	Fenced bool            // whether the attempt had lost its task, so that nothing was written
+	InTx   bool            // whether the attempt had completed its task by FinishTx, in a transaction of the application
 }
 
 // finish ends attempts of worker, and makes the changes that follow from it (see ended). If together is true, completions may share
@@ -139,7 +139,7 @@ func (t *tx) finishOne(worker int64, f *Finish, ends []end, now time.Time) (Fini
 		err = t.addHooks(f, done.Change, now)
 	}
 	state := done.Change.State
-	if err != nil || !wrote || lifecycle.HoldsLane(state) {
+	if err != nil || !wrote || taskspec.HoldsLane(state) {
 		return done, ends, err
 	}
 	e := end{id: f.Task.ID, queue: f.Task.Queue, lane: f.Task.Lane, state: state}
@@ -150,7 +150,7 @@ func (t *tx) finishOne(worker int64, f *Finish, ends []end, now time.Time) (Fini
 // already ended it.
 //
 // If the task has a cancel request that the worker does not know of, tryFinish changes nothing. In this case finishAttempt reads the
-// request and tries again, so that lifecycle.Next can take the request into account. The caller can repeat a write whose result was lost:
+// request and tries again, so that taskspec.Next can take the request into account. The caller can repeat a write whose result was lost:
 // finishAttempt recognises it by its worker, time and reason.
 func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finished, wrote bool, err error) {
 	task := f.Task
@@ -195,21 +195,21 @@ func (t *tx) finishedBefore(worker int64, f *Finish) (Finished, error) {
 	if err != nil || !is {
 		return Finished{}, err
 	}
-	done := Finished{Change: lifecycle.Change{State: jobs.Completed, AttemptState: jobs.Completed, Counted: true}, InTx: true}
+	done := Finished{Change: taskspec.Change{State: jobs.Completed, AttemptState: jobs.Completed, Counted: true}, InTx: true}
 	return done, t.output(f.Task, f.Output)
 }
 
-func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (lifecycle.Change, bool, error) {
+func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (taskspec.Change, bool, error) {
 	requested := !task.CancelRequestedAt.IsZero()
 	o := f.Outcome
 	if f.Release {
 		if !requested {
 			n, err := t.exec(releaseTask, now.UnixMilli(), task.ID, task.GenerationID, worker)
-			return lifecycle.Change{State: jobs.Pending}, n == 1, err
+			return taskspec.Change{State: jobs.Pending}, n == 1, err
 		}
-		o = lifecycle.Outcome{Reason: jobs.ReasonCancelled, Started: now, Finished: now}
+		o = taskspec.Outcome{Reason: jobs.ReasonCancelled, Started: now, Finished: now}
 	}
-	c := lifecycle.Next(task, o, now)
+	c := taskspec.Next(task, o, now)
 	if f.Release {
 		c.Attempt = max(task.Attempt-1, 0) // a released claim counts as no attempt, so the task gets the count that it had before the claim
 	}
@@ -237,7 +237,7 @@ func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (
 	return c, true, err
 }
 
-func (t *tx) writeEnd(worker int64, task jobs.Task, o lifecycle.Outcome, c lifecycle.Change, now time.Time) (int64, error) {
+func (t *tx) writeEnd(worker int64, task jobs.Task, o taskspec.Outcome, c taskspec.Change, now time.Time) (int64, error) {
 	if c.State == jobs.Completed { // a completion wins over a cancel request, so completeTask does not look for one
 		return t.exec(completeTask, encodeOutcome(o, "", "", true), nullText(c.Result), o.Started.UnixMilli(), o.Finished.UnixMilli(),
 			now.UnixMilli(), task.ID, task.GenerationID, worker)

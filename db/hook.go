@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/lifecycle"
-	"example.com/runner/internal/lines"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -16,7 +16,7 @@ import (
 // hook for an event, the hook of the worker applies. The end of a task without hooks needs no further statement.
 
 // openFailure records at time [2] that the last task of subject [1] failed. A subject is a schedule or a unique key (see
-// lifecycle.Subject). closeFailure deletes this record. pruneFailures deletes the records of failures before [1].
+// taskspec.Subject). closeFailure deletes this record. pruneFailures deletes the records of failures before [1].
 var (
 	openFailure = command(`INSERT INTO {open_failures} (subject, failed_at) VALUES (?, ?)
 ON CONFLICT (subject) DO UPDATE SET failed_at = excluded.failed_at`)
@@ -25,12 +25,12 @@ ON CONFLICT (subject) DO UPDATE SET failed_at = excluded.failed_at`)
 )
 
 // addHooks enqueues the hooks of a task after one of its attempts has ended with the change c.
-func (t *tx) addHooks(f *Finish, c lifecycle.Change, now time.Time) error {
+func (t *tx) addHooks(f *Finish, c taskspec.Change, now time.Time) error {
 	if f.Task.Event != "" || c.State != jobs.Failed && c.State != jobs.Completed {
 		return nil
 	}
-	hooks := lifecycle.WithDefaults(f.Task.Hooks, t.hooks)
-	if subject := lifecycle.Subject(&f.Task); hooks.OnRecovery != "" && subject != "" {
+	hooks := taskspec.HooksWithDefaults(f.Task.Hooks, t.hooks)
+	if subject := taskspec.Subject(&f.Task); hooks.OnRecovery != "" && subject != "" {
 		var err error
 		if c.State == jobs.Failed {
 			err = t.run(openFailure, subject, now.UnixMilli())
@@ -41,7 +41,7 @@ func (t *tx) addHooks(f *Finish, c lifecycle.Change, now time.Time) error {
 			return err
 		}
 	}
-	list := lifecycle.HooksOf(&f.Task, &hooks, &f.Outcome, c.State)
+	list := taskspec.HooksOf(&f.Task, &hooks, &f.Outcome, c.State)
 	if len(list) == 0 {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (t *tx) addHooks(f *Finish, c lifecycle.Change, now time.Time) error {
 		return err
 	}
 	for _, hook := range list {
-		spec := lifecycle.HookSpec(hook, f.Task, f.Outcome, c, output)
+		spec := taskspec.HookSpec(hook, f.Task, f.Outcome, c, output)
 		if err := t.addHook(&spec, now); err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (t *tx) addHooks(f *Finish, c lifecycle.Change, now time.Time) error {
 // addHook enqueues the task of a hook. It does not check the free space of the disk: even if the disk is nearly full, a task must be able
 // to end, and its hook must be able to report the end.
 func (t *tx) addHook(spec *jobs.Spec, now time.Time) error {
-	task := lifecycle.NewTask(spec, now)
+	task := taskspec.NewTask(spec, now)
 	id, err := t.insert(&task, settings{})
 	if err == nil && len(spec.Input) > 0 {
 		err = t.run(insertInput, id, spec.Input)
@@ -79,7 +79,7 @@ func (t *tx) lastLines(claim ClaimID) ([]byte, error) {
 	var rows []outputRow
 	// A hook gets at most 50 lines of output. Most stored chunks of output have at least one whole line, so 54 chunks are
 	// usually enough.
-	if err := t.list(&rows, selectLastOutput, claim.ID, claim.GenerationID, int64(math.MaxInt64), lifecycle.HookLines+4); err != nil {
+	if err := t.list(&rows, selectLastOutput, claim.ID, claim.GenerationID, int64(math.MaxInt64), taskspec.HookLines+4); err != nil {
 		return nil, err
 	}
 	chunks := make([]jobs.Chunk, len(rows))
@@ -87,7 +87,7 @@ func (t *tx) lastLines(claim ClaimID) ([]byte, error) {
 		chunks[i] = rows[i].chunk()
 	}
 	slices.Reverse(chunks)
-	last, _ := lines.Last(chunks, lifecycle.HookLines)
+	last, _ := humanize.Last(chunks, taskspec.HookLines)
 	var text bytes.Buffer
 	for _, c := range last {
 		text.Write(c.Data)

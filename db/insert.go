@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -128,7 +127,7 @@ func (t *tx) insertOnce(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (
 	if err := t.checkSpace(); err != nil {
 		return jobs.Enqueued{}, err
 	}
-	task := lifecycle.NewTask(spec, now)
+	task := taskspec.NewTask(spec, now)
 	if task.UniqueKey != "" {
 		id, err := t.holder(task.UniqueKey, now)
 		released := int64(0)
@@ -177,7 +176,7 @@ func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 	if err := t.checkSpace(); err != nil {
 		return 0, err
 	}
-	task := lifecycle.NewTask(spec, now)
+	task := taskspec.NewTask(spec, now)
 	values, err := appendPlain(make([]any, 0, plainValues-1), &task)
 	if err != nil {
 		return 0, err
@@ -271,7 +270,7 @@ func (o *ordering) names() bool { return len(o.after)+len(o.afterAny) > 0 }
 // orderingOf returns how the task of a spec depends on other tasks. The parameter "added" holds the results of the earlier tasks of the
 // same call.
 func (t *tx) orderingOf(spec *jobs.Spec, added []jobs.Enqueued) (ordering, error) {
-	o := ordering{used: lifecycle.Ordered(spec), paused: spec.Paused}
+	o := ordering{used: taskspec.Ordered(spec), paused: spec.Paused}
 	if !o.used {
 		return o, nil
 	}
@@ -293,7 +292,7 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 		return 0, err
 	}
 	waits := o.waits() || o.paused
-	state := lifecycle.InitialState(task.RunAt, now, waits, taken)
+	state := taskspec.InitialState(task.RunAt, now, waits, taken)
 	with := settings{depends: o.names()}
 	if o.broken != "" {
 		state, with.finishedAt, with.outcome = jobs.Cancelled, now.UnixMilli(), brokenOutcome(o.broken)

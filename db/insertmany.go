@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/sqltext"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -73,7 +73,7 @@ func (t *tx) plainValues() int {
 // alone reports whether a task cannot be inserted by insertPlain together with other tasks. There are three reasons: its insert reads or
 // changes other rows of the database, the task has a value for a column that insertPlain leaves out, or it begins a batch.
 func alone(spec jobs.Spec) bool {
-	return spec.UniqueKey != "" || spec.UniqueArgs || len(spec.Input) > 0 || lifecycle.Ordered(&spec) || spec.Schedule != "" ||
+	return spec.UniqueKey != "" || spec.UniqueArgs || len(spec.Input) > 0 || taskspec.Ordered(&spec) || spec.Schedule != "" ||
 		!spec.Tick.IsZero() ||
 		spec.Batch == jobs.NewBatch
 }
@@ -99,7 +99,7 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	if err := in.t.checkSpace(); err != nil {
 		return err
 	}
-	in.task = lifecycle.NewTask(spec, now)
+	in.task = taskspec.NewTask(spec, now)
 	values, err := in.t.appendID(in.waits)
 	if err == nil {
 		values, err = appendPlain(values, &in.task)

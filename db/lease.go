@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -168,7 +168,7 @@ func (w *Worker) Leases(ctx context.Context) ([]Lease, error) {
 // Reaped is a claim whose loss is recorded.
 type Reaped struct {
 	Task   jobs.Task // task before the loss was recorded; if the claim was revoked, Task.GenerationID is that of the claim plus 1
-	Change lifecycle.Change
+	Change taskspec.Change
 }
 
 // Revoke revokes claims whose leases have expired, and returns the revoked claims with their new generation and lease. From then on the
@@ -199,7 +199,7 @@ func (w *Worker) Revoke(ctx context.Context, expired []Lease) ([]Lease, error) {
 }
 
 // Reap records that the attempts of revoked claims are lost, and returns the claims that it reaped. Each task becomes pending, failed or
-// cancelled, as lifecycle.Next decides. Before this call, the caller must make sure that no process of the claims is alive. Reap leaves out
+// cancelled, as taskspec.Next decides. Before this call, the caller must make sure that no process of the claims is alive. Reap leaves out
 // claims that another worker has reaped.
 func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) ([]Reaped, error) {
 	reaped, err := updateAs(ctx, w.db, normal, func(t *tx) (reaped []Reaped, err error) {
@@ -250,7 +250,7 @@ func (t *tx) lose(worker int64, now time.Time, claims *statement, args ...any) (
 	list := make([]Finish, len(rows))
 	for i := range rows {
 		task := rows[i].task()
-		list[i] = Finish{Task: task, revoked: rows[i].LeaseExpiresAt == 0, Outcome: lifecycle.Outcome{Reason: jobs.ReasonLost,
+		list[i] = Finish{Task: task, revoked: rows[i].LeaseExpiresAt == 0, Outcome: taskspec.Outcome{Reason: jobs.ReasonLost,
 			Error:   "its worker was lost",
 			Started: task.StartedAt, Finished: now, Duration: max(now.Sub(task.StartedAt), 0)}}
 	}

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -31,7 +31,7 @@ const durationSlack = 1
 // error in the outcome: a cancelled task, for example, has another reason than its last attempt. The parameter "ended" says whether the
 // same row also stores the time at which the attempt ended. If so, encodeOutcome leaves out a duration that follows from the start and the
 // end.
-func encodeOutcome(o lifecycle.Outcome, reason jobs.Reason, text string, ended bool) any {
+func encodeOutcome(o taskspec.Outcome, reason jobs.Reason, text string, ended bool) any {
 	ms := o.Duration.Milliseconds()
 	between := o.Finished.UnixMilli() - o.Started.UnixMilli() - ms
 	stored := outcome{Reason: reason, Error: text, ErrorLine: o.ErrorLine, ExitCode: o.ExitCode, Signal: o.Signal, Output: o.OutputBytes,

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/errcode"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -19,7 +19,7 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 	generation, lane := s.Generation, string(s.Lane)
 	keepsLane := s.State == jobs.Pending && lane == task.Lane          // if the old task holds the same lane, the new task keeps it
 	waits := o.waits() || o.broken != "" || bool(s.Paused) || o.paused // if the old task is paused, the new task waits, too
-	state := lifecycle.InitialState(task.RunAt, now, waits, task.Lane != "" && !keepsLane)
+	state := taskspec.InitialState(task.RunAt, now, waits, task.Lane != "" && !keepsLane)
 	task.State = state
 	if err := t.rewrite(s, &task, settings{depends: o.names(), waits: waitsValue(state, waits)}); err != nil {
 		return jobs.Enqueued{}, err

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -176,8 +176,8 @@ func (l *scenario) finish() error {
 	return nil
 }
 
-func (l *scenario) outcome(task jobs.Task, cancelled bool) lifecycle.Outcome {
-	o := lifecycle.Outcome{Started: task.StartedAt, Finished: l.at}
+func (l *scenario) outcome(task jobs.Task, cancelled bool) taskspec.Outcome {
+	o := taskspec.Outcome{Started: task.StartedAt, Finished: l.at}
 	switch {
 	case cancelled:
 		o.Reason, o.Error = jobs.ReasonCancelled, "cancelled"

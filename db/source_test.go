@@ -53,7 +53,7 @@ func sources(t *testing.T, look func(name string, file *ast.File, position func(
 func TestOnlyPackageDbHasSQL(t *testing.T) {
 	// These files contain SQL, but do not run it on the tables of runner: they show statements and rights to the administrator of a server,
 	// or recognize a statement of package db.
-	showSQL := []string{"internal/present/server.go", "internal/doctor/doctor_server.go", "runner/runnertest/driver.go"}
+	showSQL := []string{"internal/ui/server.go", "internal/ops/doctor_server.go", "runner/runnertest/driver.go"}
 	verb := regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE TABLE|PRAGMA)\s`)
 	sources(t, func(name string, file *ast.File, position func(ast.Node) token.Position) {
 		// test/selftest checks package db from outside, so it contains SQL of its own

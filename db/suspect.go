@@ -7,7 +7,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectSuspects lists pending suspects (see lifecycle.Suspect) in the order in
+// selectSuspects lists pending suspects (see taskspec.Suspect) in the order in
 // which they start. updated_at is the time since which a suspect waits. Index:
 // tasks_lost, which has few entries.
 var selectSuspects = query(`SELECT id, generation_id, queue, job, run_at, updated_at FROM {tasks} WHERE ` + pendingSuspect + `

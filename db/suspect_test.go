@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -44,8 +44,8 @@ func TestSuspectsRunAlone(t *testing.T) {
 		got := make([]int64, len(done.Claimed))
 		for i, task := range done.Claimed {
 			got[i] = task.ID
-			if suspect := len(want) == 1 && (want[0] == 3 || want[0] == 4); lifecycle.Suspect(task) != suspect {
-				t.Errorf("task %d is a suspect: got %v, want %v", task.ID, lifecycle.Suspect(task), suspect)
+			if suspect := len(want) == 1 && (want[0] == 3 || want[0] == 4); taskspec.Suspect(task) != suspect {
+				t.Errorf("task %d is a suspect: got %v, want %v", task.ID, taskspec.Suspect(task), suspect)
 			}
 		}
 		if !slices.Equal(got, want) {
@@ -59,7 +59,7 @@ func TestSuspectsRunAlone(t *testing.T) {
 	wantClaims(now.Add(31*time.Second), 4, true, true, 4)
 	wantClaims(now.Add(31*time.Second), 4, true, false, 3)      // in its next claim the idle worker claims the next suspect
 	wantClaims(now.Add(31*time.Second), 4, true, true, 2, 6, 7) // a suspect of an unknown job does not block other tasks
-	if s := (jobs.Task{Losses: 0, MaxLosses: 1}); lifecycle.Suspect(s) {
+	if s := (jobs.Task{Losses: 0, MaxLosses: 1}); taskspec.Suspect(s) {
 		t.Error("a task without losses: got a suspect, want none")
 	}
 }

@@ -3,7 +3,7 @@ package db
 import (
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -34,7 +34,7 @@ var waitsForTasks = query(`SELECT EXISTS (SELECT 1 FROM {dependencies} WHERE tas
 // a task that runs or has finished. If the task is paused already, the user, time
 // and reason of its first pause stay.
 func PauseTask(by, reason string, now time.Time) Action {
-	change := TaskChange{At: now, By: by, Action: ActionPause, Text: lifecycle.CutError(reason)}
+	change := TaskChange{At: now, By: by, Action: ActionPause, Text: taskspec.CutError(reason)}
 	return func(t *tx, id int64) (jobs.ActionResult, error) { return t.pauseTask(id, change) }
 }
 
@@ -50,7 +50,7 @@ func (t *tx) pauseTask(id int64, c TaskChange) (jobs.ActionResult, error) {
 	if err := t.addPause(id, c); err != nil {
 		return m, err
 	}
-	if s.Lane != "" && lifecycle.HoldsLane(s.State) {
+	if s.Lane != "" && taskspec.HoldsLane(s.State) {
 		err = t.freeLane(string(s.Lane), c.At)
 	}
 	return jobs.ActionResult{ID: id, State: jobs.Blocked, Done: true}, err

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -137,7 +137,7 @@ var ErrSkipTick = errors.New("the function of the schedule skips the tick")
 func tickSpecs(s *jobs.Schedule, ticks []time.Time, prepare func(*jobs.Schedule, *jobs.Spec) error) (specs []jobs.Spec,
 	wanted []time.Time, err error) {
 	for _, at := range ticks {
-		spec := lifecycle.TickSpec(s, at)
+		spec := taskspec.TickSpec(s, at)
 		if prepare != nil {
 			bad := prepare(s, &spec)
 			if bad == ErrSkipTick { //nolint:errorlint // the engine returns it unwrapped

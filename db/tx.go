@@ -11,7 +11,7 @@ import (
 
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqlite"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -90,8 +90,8 @@ func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now t
 	if err != nil {
 		return jobs.Task{}, fmt.Errorf("enqueue: %w", d.refused(err))
 	}
-	if !added.Kept && !added.Replaced && !lifecycle.Ordered(spec) {
-		task := lifecycle.NewTask(spec, now)
+	if !added.Kept && !added.Replaced && !taskspec.Ordered(spec) {
+		task := taskspec.NewTask(spec, now)
 		task.ID = added.ID
 		if spec.Batch == jobs.NewBatch {
 			task.Batch = task.ID
@@ -100,7 +100,7 @@ func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now t
 	}
 	task, found, err := t.task(added.ID)
 	if !found && err == nil { // retention has deleted the task with this id, but the unique key of that task is still held
-		return lifecycle.DeletedTask(added.ID, spec, now), nil
+		return taskspec.DeletedTask(added.ID, spec, now), nil
 	}
 	task.Kept = found && added.Kept
 	return task, err

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -42,7 +42,7 @@ func TestReplaceChangesEverySettingOfATaskThatHasNotStarted(t *testing.T) {
 		if err != nil || len(tasks) != 1 {
 			t.Fatalf("insert %d: got tasks %+v and error %v, want one task", i, tasks, err)
 		}
-		want := lifecycle.NewTask(&spec, later)
+		want := taskspec.NewTask(&spec, later)
 		want.ID, want.CreatedAt, want.GenerationID = before.ID, at.UTC(), []int64{1, 2, 2, 3}[i]
 		want.UpdatedAt, want.RunAt = want.UpdatedAt.UTC(), want.RunAt.UTC()
 		if !want.ExpiresAt.IsZero() {

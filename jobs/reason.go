@@ -53,7 +53,7 @@ func (e wrapped) Error() string      { return e.err.Error() }
 func (e wrapped) Unwrap() error      { return e.err }
 func (e *snoozeError) Error() string { return fmt.Sprintf("snoozed for %v", e.in) }
 
-// By these methods, lifecycle.OutcomeOf recognises the errors of RetryIn, Snooze, Cancel and Fail.
+// By these methods, taskspec.OutcomeOf recognises the errors of RetryIn, Snooze, Cancel and Fail.
 func (e *retryError) RetryIn() time.Duration    { return e.in }
 func (e *snoozeError) SnoozeFor() time.Duration { return e.in }
 func (e *cancelError) CancelsTask()             {}

@@ -13,7 +13,6 @@ import (
 
 	"example.com/runner/internal/access"
 	"example.com/runner/internal/guard"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
@@ -43,14 +42,14 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 	case done[0].Kept:
 		task, err := r.Get(ctx, done[0].ID)
 		if errors.Is(err, jobs.ErrNotFound) {
-			return lifecycle.DeletedTask(done[0].ID, &spec, at), nil
+			return taskspec.DeletedTask(done[0].ID, &spec, at), nil
 		}
 		task.Kept = err == nil
 		return task, err
-	case done[0].Replaced, lifecycle.Ordered(&spec):
+	case done[0].Replaced, taskspec.Ordered(&spec):
 		return r.Get(ctx, done[0].ID)
 	}
-	task := lifecycle.NewTask(&spec, at)
+	task := taskspec.NewTask(&spec, at)
 	task.ID, task.CreatedBy = done[0].ID, r.user()
 	if spec.Batch == jobs.NewBatch {
 		task.Batch = task.ID

@@ -3,7 +3,7 @@ package runner
 import (
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -21,5 +21,6 @@ type Surroundings struct {
 
 // Wait returns the reason why task t waits, according to this data.
 func (s Surroundings) Wait(t jobs.Task, now time.Time) Wait {
-	return waitContext{ahead: s.Ahead, holders: s.Holders, pauses: s.Pauses, limits: lifecycle.LimitsOf(s.Limits), workers: s.Workers}.wait(t, now)
+	limits := taskspec.LimitsOf(s.Limits)
+	return waitContext{ahead: s.Ahead, holders: s.Holders, pauses: s.Pauses, limits: limits, workers: s.Workers}.wait(t, now)
 }

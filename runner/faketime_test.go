@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"example.com/runner/db/dbtest/fault"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
@@ -189,10 +189,10 @@ func TestARetryStartsAfterItsBackoff(t *testing.T) {
 	onFakeTime(t, Options{}, fail, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
 		backoff := jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute, Max: time.Hour}
-		first := lifecycle.Delay(backoff, id, 1)
+		first := taskspec.Delay(backoff, id, 1)
 		f.after(first-time.Second, func() { f.want(id, jobs.Retrying, jobs.ReasonError) })
 		f.work(time.Hour)
-		f.wantRuns(0, first, first+lifecycle.Delay(backoff, id, 2))
+		f.wantRuns(0, first, first+taskspec.Delay(backoff, id, 2))
 		got := f.want(id, jobs.Failed, jobs.ReasonError)
 		testkit.Equal(f.T, "attempt", got.Attempt, 3)
 		testkit.Equal(f.T, "error", got.Error, "no route")

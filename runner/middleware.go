@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -69,7 +68,7 @@ func (r *Runner) runEnqueueMiddleware(ctx context.Context, spec *jobs.Spec) erro
 		return nil
 	}
 	// compute the unique key from the original arguments: middleware that encrypts them may return another text each time
-	lifecycle.ResolveUniqueArgs(spec)
+	taskspec.ResolveUniqueArgs(spec)
 	metadata := make(map[string]string, len(spec.Metadata)+1)
 	maps.Copy(metadata, spec.Metadata)
 	spec.Metadata = metadata

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -64,7 +63,7 @@ func (r *Runner) pause(ctx context.Context, p db.Pause, queues []string) error {
 	if err := validQueues(queues); err != nil {
 		return err
 	}
-	p.By, p.Reason = r.user(), lifecycle.CutError(p.Reason)
+	p.By, p.Reason = r.user(), taskspec.CutError(p.Reason)
 	err := r.store.Pause(ctx, queues, p)
 	r.notifier.Notify() // workers learn when the pause ends
 	return err

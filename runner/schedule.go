@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"example.com/runner/internal/errcode"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/cron"
@@ -109,7 +108,7 @@ func prepareSchedule(s *jobs.Schedule, before map[string]bool, at time.Time) err
 	if err != nil {
 		return err
 	}
-	if lifecycle.AtBoot(s.Cron) && engine.BootID() == "" {
+	if taskspec.AtBoot(s.Cron) && engine.BootID() == "" {
 		return &jobs.FieldError{Field: "cron", Msg: "@reboot needs Linux, because this system has no id of a boot; " +
 			"let a service manager start the command at boot"}
 	}
@@ -146,7 +145,7 @@ func apply(s jobs.Schedule, old *jobs.Schedule, o ApplyOptions) (Applied, error)
 // tick that no worker has seen yet.
 func redefined(old, s jobs.Schedule) jobs.Schedule {
 	next := s.NextAt
-	missed := !old.NextAt.IsZero() && !old.NextAt.After(s.UpdatedAt) && !lifecycle.AtBoot(s.Cron)
+	missed := !old.NextAt.IsZero() && !old.NextAt.After(s.UpdatedAt) && !taskspec.AtBoot(s.Cron)
 	if !old.PausedAt.IsZero() || old.Cron == s.Cron && old.Zone == s.Zone || missed {
 		next = old.NextAt
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/cron"
@@ -301,7 +301,7 @@ func TestARetryOfAClockThatWasAheadStartsAfterItsDelay(t *testing.T) {
 		turned, err := before.Cycle(f.Context(), db.Cycle{Now: ahead, Look: true, Claim: db.Claim{Free: 1, Lease: time.Minute}})
 		testkit.NoError(f.T, err)
 		testkit.Len(f.T, "claimed tasks", turned.Claimed, 1)
-		o := lifecycle.Outcome{Reason: jobs.ReasonError, Error: "x", Started: ahead, Finished: ahead}
+		o := taskspec.Outcome{Reason: jobs.ReasonError, Error: "x", Started: ahead, Finished: ahead}
 		if _, err := before.Cycle(f.Context(), db.Cycle{Now: ahead,
 			Finish: []db.Finish{{Task: turned.Claimed[0], Outcome: o}}}); err != nil {
 			f.Fatal(err)

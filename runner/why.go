@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -59,7 +59,7 @@ type waitContext struct {
 	ahead    int     // number of tasks in the task's queue that start before it
 	holders  []int64 // ids of the tasks that hold the task's lane
 	pauses   Pauses
-	limits   lifecycle.Limits
+	limits   taskspec.Limits
 	workers  []Worker // workers with a recent heartbeat
 	reserver string   // id of the live worker that has reserved the task (runner run)
 }
@@ -81,7 +81,7 @@ func (r *Runner) waitContext(ctx context.Context, t jobs.Task) (c waitContext, e
 	if err != nil {
 		return c, err
 	}
-	c.limits = lifecycle.LimitsOf(limits)
+	c.limits = taskspec.LimitsOf(limits)
 	if t.State == jobs.Blocked && t.Lane != "" {
 		if c.holders, err = r.store.LaneHolders(ctx, t.Lane); err != nil {
 			return c, err
@@ -180,7 +180,7 @@ func (c waitContext) running(t jobs.Task, now time.Time) Wait {
 		if !slices.ContainsFunc(c.workers, func(w Worker) bool { return !lost(w) }) {
 			w.Reason = "no_successor"
 		}
-	} else if since, stuck := lifecycle.Stuck(&t, now); stuck {
+	} else if since, stuck := taskspec.Stuck(&t, now); stuck {
 		w.Reason, w.StuckSince = "stuck", since
 	}
 	return w

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/present"
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -72,7 +72,7 @@ func TestWhyATaskWaits(t *testing.T) {
 		{orphan, 0, []runner.Worker{idle}, "web3:5 is gone; another worker will take over"},
 	} {
 		wait := (runner.Surroundings{Ahead: test.ahead, Workers: test.workers}).Wait(test.task, noon)
-		if got := present.Wait(wait, test.task, noon); got != test.want {
+		if got := ui.Wait(wait, test.task, noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}
@@ -95,7 +95,7 @@ func TestWhyAPausedTaskWaits(t *testing.T) {
 		{pending, runner.Pauses{"": {At: noon, By: "bob"}, "media": own}, "queue paused 20m ago by ann: disk is full"},
 		{scheduled, runner.Pauses{"media": own}, "runs at 15:11:15"},
 	} {
-		if got := present.Wait((runner.Surroundings{Pauses: test.pauses}).Wait(test.task, noon), test.task,
+		if got := ui.Wait((runner.Surroundings{Pauses: test.pauses}).Wait(test.task, noon), test.task,
 			noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
@@ -134,7 +134,7 @@ func TestWhyATaskWaitsForOthers(t *testing.T) {
 		"no worker runs": {pending,
 			runner.Surroundings{Limits: limit("queue", "media", runner.LimitStatus{Limit: jobs.Limit{Running: 2}, InUse: 2})}},
 	} {
-		if got := present.Wait(test.s.Wait(test.task, noon), test.task, noon); got != want {
+		if got := ui.Wait(test.s.Wait(test.task, noon), test.task, noon); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

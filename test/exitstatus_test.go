@@ -115,7 +115,7 @@ func programFiles(t *testing.T) (files []*ast.File) {
 	return files
 }
 
-// statusValues returns the expressions in a file that are exit statuses: the field Exit of failure.Error, the variable exit, the argument
+// statusValues returns the expressions in a file that are exit statuses: the field Exit of ui.Error, the variable exit, the argument
 // of ExitStatus, and the results of functions that return a status.
 func statusValues(file *ast.File) (values []ast.Expr) {
 	ast.Inspect(file, func(n ast.Node) bool {

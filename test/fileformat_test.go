@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/record"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/test/codeblock"
@@ -68,12 +67,12 @@ func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
 	t.Parallel()
 	pool := newFile(t)
 	for view, record := range map[string]struct {
-		record term.Record
+		record ui.Record
 		more   []string
 	}{
-		"tasks_view":     {record: record.NewTask(jobs.Task{}, time.Now())},
-		"attempts_view":  {record: record.NewAttempt(jobs.Attempt{})},
-		"schedules_view": {record.NewSchedule(jobs.Schedule{}, false), []string{"paused_at", "paused_by"}},
+		"tasks_view":     {record: ui.NewTask(jobs.Task{}, time.Now())},
+		"attempts_view":  {record: ui.NewAttempt(jobs.Attempt{})},
+		"schedules_view": {ui.NewSchedule(jobs.Schedule{}, false), []string{"paused_at", "paused_by"}},
 	} {
 		want := append(keysOf(record.record), record.more...)
 		rows, err := pool.QueryContext(t.Context(), `SELECT * FROM `+view+` LIMIT 0`)

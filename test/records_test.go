@@ -9,61 +9,57 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/batch"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/present"
-	"example.com/runner/internal/record"
-	"example.com/runner/internal/term"
-	"example.com/runner/internal/view"
+	"example.com/runner/internal/input"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
 // records maps the headings in docs/json.md to the records that they describe. If a record contains another record, the page describes the
 // keys of the inner record only once, under its own heading.
-var records = map[string]term.Record{
-	"task":               record.NewTask(jobs.Task{}, time.Now()),
-	"enqueued task":      more(batch.EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, time.Now()), record.NewTask(jobs.Task{}, time.Now())),
-	"revealed task":      more(record.Reveal(record.NewTask(jobs.Task{}, time.Now()), nil, nil), record.NewTask(jobs.Task{}, time.Now())),
-	"task in full":       more((&view.Task{}).Record(), record.NewTask(jobs.Task{}, time.Now())),
-	"task of a schedule": record.NewScheduleTask(jobs.Spec{}),
-	"revealed task of a schedule": more(record.Reveal(record.NewScheduleTask(jobs.Spec{}), nil, nil),
-		record.NewScheduleTask(jobs.Spec{})),
-	"attempt":           record.NewAttempt(jobs.Attempt{}),
-	"step":              record.NewStep(jobs.Step{}),
-	"change":            record.NewTaskChange(admin.TaskChange{}),
-	"queue":             record.NewQueue(runner.Queue{}, time.Now()),
-	"worker":            record.NewWorker(runner.Worker{}),
-	"status":            (&view.Status{}).Record(),
-	"problem":           record.NewProblem(present.Problem{}),
-	"group of failures": record.NewFailureGroup(present.FailureGroup{}, ""),
-	"log chunk":         record.NewChunk(jobs.Chunk{}),
-	"schedule":          record.NewSchedule(jobs.Schedule{}, false),
-	"schedule in full":  more(record.NewFullSchedule(jobs.Schedule{}, false, nil), record.NewSchedule(jobs.Schedule{}, false)),
-	"applied schedule":  more(record.NewAppliedSchedule(jobs.Schedule{}, ""), record.NewSchedule(jobs.Schedule{}, false)),
-	"removed schedule":  record.RemovedSchedule(""),
-	"deleted task":      record.Deleted(0, false),
-	"limit":             record.NewLimit(runner.LimitStatus{}),
-	"removed limit":     record.RemovedLimit(jobs.Target{}),
-	"backup":            record.Backup("", 0),
-	"restore":           record.Restore("", 0, ""),
-	"service":           record.Service("", "", false, ""),
-	"removed service":   record.RemovedService("", "", false),
-	"moved table":       record.Moved("", 0),
-	"fence":             record.Fence(0, 0, false),
-	"server":            record.Serve("", ""),
-	"check":             record.Check("", "", "", ""),
+var records = map[string]ui.Record{
+	"task":               ui.NewTask(jobs.Task{}, time.Now()),
+	"enqueued task":      more(input.EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, time.Now()), ui.NewTask(jobs.Task{}, time.Now())),
+	"revealed task":      more(ui.Reveal(ui.NewTask(jobs.Task{}, time.Now()), nil, nil), ui.NewTask(jobs.Task{}, time.Now())),
+	"task in full":       more((&ui.Task{}).Record(), ui.NewTask(jobs.Task{}, time.Now())),
+	"task of a schedule": ui.NewScheduleTask(jobs.Spec{}),
+	"revealed task of a schedule": more(ui.Reveal(ui.NewScheduleTask(jobs.Spec{}), nil, nil),
+		ui.NewScheduleTask(jobs.Spec{})),
+	"attempt":           ui.NewAttempt(jobs.Attempt{}),
+	"step":              ui.NewStep(jobs.Step{}),
+	"change":            ui.NewTaskChange(admin.TaskChange{}),
+	"queue":             ui.NewQueue(runner.Queue{}, time.Now()),
+	"worker":            ui.NewWorker(runner.Worker{}),
+	"status":            (&ui.StatusScreen{}).Record(),
+	"problem":           ui.NewProblem(ui.Problem{}),
+	"group of failures": ui.NewFailureGroup(ui.FailureGroup{}, ""),
+	"log chunk":         ui.NewChunk(jobs.Chunk{}),
+	"schedule":          ui.NewSchedule(jobs.Schedule{}, false),
+	"schedule in full":  more(ui.NewFullSchedule(jobs.Schedule{}, false, nil), ui.NewSchedule(jobs.Schedule{}, false)),
+	"applied schedule":  more(ui.NewAppliedSchedule(jobs.Schedule{}, ""), ui.NewSchedule(jobs.Schedule{}, false)),
+	"removed schedule":  ui.RemovedSchedule(""),
+	"deleted task":      ui.Deleted(0, false),
+	"limit":             ui.NewLimit(runner.LimitStatus{}),
+	"removed limit":     ui.RemovedLimit(jobs.Target{}),
+	"backup":            ui.Backup("", 0),
+	"restore":           ui.Restore("", 0, ""),
+	"service":           ui.Service("", "", false, ""),
+	"removed service":   ui.RemovedService("", "", false),
+	"moved table":       ui.Moved("", 0),
+	"fence":             ui.Fence(0, 0, false),
+	"server":            ui.Serve("", ""),
+	"check":             ui.Check("", "", "", ""),
 	"version":           cli.Version(),
-	"error":             failure.Record(&failure.Error{}),
+	"error":             ui.ErrorRecord(&ui.Error{}),
 }
 
 // more returns what a record has after the keys of another record, with which it
 // begins.
-func more(whole, first term.Record) term.Record { return whole[len(first):] }
+func more(whole, first ui.Record) ui.Record { return whole[len(first):] }
 
 // keysOf returns the keys of a record.
-func keysOf(r term.Record) (keys []string) {
+func keysOf(r ui.Record) (keys []string) {
 	for _, m := range r {
 		keys = append(keys, m.Key)
 	}

@@ -18,7 +18,7 @@ var commandWords = regexp.MustCompile(`(^|[^\w-])--[a-z]|\btry: |exit status 75|
 	`schedule|serve|show|status|wait|work)\b`)
 
 // TestLibraryDoesNotMentionTheCommandLine checks that the texts in db, runner and jobs, and the errors in web, do not contain words of the
-// command line. The command line itself adds such words, with package present.
+// command line. The command line itself adds such words, with package ui.
 func TestLibraryDoesNotMentionTheCommandLine(t *testing.T) {
 	for _, text := range []string{"--db PATH", "or insist: --unsafe-fs", "try: again", "exit status 75 means", "runner resume --deletion"} {
 		if !commandWords.MatchString(text) {

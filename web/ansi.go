@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/lines"
 )
 
 // The output of a task is text for a terminal. The pages show the sixteen
@@ -111,7 +110,7 @@ func (k *textStyle) html(line string) template.HTML {
 			return template.HTML(b.String())
 		}
 		write(line[:at])
-		sgr, colours, rest := lines.CutEscape(line[at:])
+		sgr, colours, rest := humanize.CutEscape(line[at:])
 		if colours {
 			k.set(sgr)
 		}

@@ -11,8 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/record"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 )
 
@@ -32,17 +31,17 @@ var apiKeys = []string{"id", "state", "reason", "job", "label", "queue", "priori
 
 // apiTasks is the response to a search.
 type apiTasks struct {
-	Tasks []term.Record `json:"tasks"`
-	Next  *string       `json:"next"` // URL of the next page of the list; null on the last page
+	Tasks []ui.Record `json:"tasks"`
+	Next  *string     `json:"next"` // URL of the next page of the list; null on the last page
 }
 
 // apiTask returns the keys of a task in a list. If the server hides arguments, it
 // has neither these nor texts that the task chose.
-func (h *handler) apiTask(t jobs.Task) term.Record {
+func (h *handler) apiTask(t jobs.Task) ui.Record {
 	if h.o.HideArgs {
 		t.Args, t.Error, t.ErrorLine = nil, "", ""
 	}
-	return record.NewTask(t, time.Now()).Only(apiKeys...)
+	return ui.NewTask(t, time.Now()).Only(apiKeys...)
 }
 
 // apiList responds with the tasks of a search.
@@ -89,11 +88,11 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 	if err != nil {
 		return apiTasks{}, err
 	}
-	list := apiTasks{Tasks: []term.Record{}}
+	list := apiTasks{Tasks: []ui.Record{}}
 	if p.next != "" {
 		query := req.URL.Query()
 		query.Set("from", p.next)
-		list.Next = term.Known(h.base + req.URL.Path + "?" + query.Encode())
+		list.Next = ui.Known(h.base + req.URL.Path + "?" + query.Encode())
 	}
 	for _, t := range p.tasks {
 		list.Tasks = append(list.Tasks, h.apiTask(t))
@@ -122,7 +121,7 @@ func (h *handler) apiGet(w http.ResponseWriter, req *http.Request) {
 		h.fail(w, req, err)
 		return
 	}
-	whole := record.NewTask(t, time.Now())
+	whole := ui.NewTask(t, time.Now())
 	if h.o.HideArgs {
 		whole = h.apiTask(t)
 	}
@@ -164,7 +163,7 @@ func writeCSV(w http.ResponseWriter, list apiTasks) {
 	for _, task := range list.Tasks {
 		line := make([]string, len(task))
 		for i, m := range task {
-			line[i] = harmless(term.Text(m.Value))
+			line[i] = harmless(ui.Text(m.Value))
 		}
 		_ = out.Write(line)
 	}

@@ -8,14 +8,14 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 )
 
 // groupView is a group of failed tasks with the same cause.
 type groupView struct {
-	present.FailureGroup
+	ui.FailureGroup
 	Cause, In   string
 	Query, List string // search for the tasks of the group, and the URL of its list
 	Latest      string // URL of the task that failed last
@@ -33,9 +33,9 @@ func (h *handler) readFailures(ctx context.Context, filter jobs.Filter, limit in
 }
 
 // failureGroups returns the groups of the failed tasks that a filter selects.
-func (h *handler) failureGroups(ctx context.Context, filter jobs.Filter) ([]present.FailureGroup, error) {
-	list, err := h.readFailures(ctx, filter, present.MaxGrouped)
-	return present.GroupFailures(list), err
+func (h *handler) failureGroups(ctx context.Context, filter jobs.Filter) ([]ui.FailureGroup, error) {
+	list, err := h.readFailures(ctx, filter, ui.MaxGrouped)
+	return ui.GroupFailures(list), err
 }
 
 // causesOf is the maximum number of failures that the overview groups by cause. It groups the latest failures.
@@ -56,7 +56,7 @@ func (h *handler) causes(ctx context.Context, since time.Time) (map[string]strin
 	}
 	causes := map[string]string{}
 	for queue, list := range byQueue {
-		largest := present.GroupFailures(list)[0]
+		largest := ui.GroupFailures(list)[0]
 		words := "such as "
 		if 2*len(largest.IDs) > len(list) {
 			words = "most of them "
@@ -87,7 +87,7 @@ func (h *handler) cause(p page, t jobs.Task, from string) *causeView {
 	if terms = withoutCause(terms); err != nil || len(terms) == 0 {
 		terms = []search.Term{{Key: search.KeyState, Value: string(jobs.Failed)}, {Key: search.KeyJob, Value: t.Job}}
 	}
-	key := present.GroupFailures([]jobs.Task{t})[0].Key
+	key := ui.GroupFailures([]jobs.Task{t})[0].Key
 	terms = append(terms, search.Term{Key: search.KeyCause, Value: key})
 	return &causeView{key, search.JoinTerms(terms), p.search(terms...)}
 }
@@ -112,6 +112,6 @@ func (h *handler) groups(ctx context.Context, v *tasksView, q query) error {
 			humanize.Safe(strings.Join(g.Queues, ", ")), search.JoinTerms(terms), v.search(terms...),
 			v.taskLink(g.IDs[0], jobs.Failed, q.terms)})
 	}
-	v.Latest = v.Total >= present.MaxGrouped
+	v.Latest = v.Total >= ui.MaxGrouped
 	return err
 }

@@ -17,7 +17,6 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/pattern"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -248,7 +247,7 @@ const fragment = "text/x-fragment"
 func isFragment(req *http.Request) bool { return strings.Contains(req.Header.Get("Accept"), fragment) }
 
 // addedTask matches the text about a task that an action has added.
-var addedTask = pattern.Lazy(`^task ([0-9]+) of schedule \S+ enqueued`)
+var addedTask = humanize.Lazy(`^task ([0-9]+) of schedule \S+ enqueued`)
 
 // render responds with a page.
 func (h *handler) render(w http.ResponseWriter, req *http.Request, status int, name string, v view) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/lines"
 	"example.com/runner/jobs"
 )
 
@@ -90,7 +89,7 @@ func (c cursor) lastSent() int64 { return max(min(c[0].seq, c[1].seq)-1, 0) }
 
 // lineSplitter splits chunks of output into lines of HTML, for each stream separately.
 type lineSplitter struct {
-	lines   lines.Splitter[string]
+	lines   humanize.Splitter[string]
 	styles  map[string]*textStyle // style at the end of the last line of each stream
 	from    cursor                // position after the last complete line of each stream
 	started bool
@@ -98,7 +97,7 @@ type lineSplitter struct {
 
 // newLineSplitter returns a splitter of the output after a cursor.
 func newLineSplitter(from cursor) *lineSplitter {
-	return &lineSplitter{lines: lines.Splitter[string]{Max: maxLine}, from: from, started: from != cursor{},
+	return &lineSplitter{lines: humanize.Splitter[string]{Max: maxLine}, from: from, started: from != cursor{},
 		styles: map[string]*textStyle{"stdout": {}, "stderr": {}}}
 }
 
@@ -148,7 +147,7 @@ func (s *lineSplitter) unfinished() (list []logLine) {
 
 // newLogLine converts a line to HTML. The parameter "style" is the text style at the beginning of the line. newLogLine changes this style
 // to the style at the end of the line.
-func newLogLine(stream string, l lines.Line, style *textStyle) logLine {
+func newLogLine(stream string, l humanize.Line, style *textStyle) logLine {
 	raw := strings.TrimSuffix(string(l.Text), "\n")
 	return logLine{at: l.At, stream: stream, raw: raw, text: style.html(raw)}
 }

@@ -10,7 +10,6 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/lines"
 	"example.com/runner/jobs"
 )
 
@@ -109,7 +108,7 @@ func lastShown(list []logLine, stream string) []logLine {
 }
 
 func withoutBlankEnd(list []logLine) []logLine {
-	for len(list) > 0 && strings.TrimSpace(lines.StripEscapes(list[len(list)-1].raw)) == "" {
+	for len(list) > 0 && strings.TrimSpace(humanize.StripEscapes(list[len(list)-1].raw)) == "" {
 		list = list[:len(list)-1]
 	}
 	return list

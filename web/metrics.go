@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -169,7 +169,7 @@ func (c *collection) schedules(schedules []jobs.Schedule) {
 	next := c.gauge("runner_schedule_next_timestamp_seconds", "Next tick of the schedule; missing while the schedule is paused.")
 	late := c.gauge("runner_schedule_late", "1 if no task of the schedule has completed for longer than its --alert-after.")
 	for _, s := range schedules {
-		if _, is := lifecycle.Late(&s, c.at); s.AlertAfter > 0 {
+		if _, is := taskspec.Late(&s, c.at); s.AlertAfter > 0 {
 			late.add(oneIf(is), "schedule", s.Name)
 		}
 		skipped.add(float64(s.Skipped), "schedule", s.Name)

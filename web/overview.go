@@ -12,8 +12,8 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -85,7 +85,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (view, error)
 	if err != nil {
 		return nil, err
 	}
-	s, err := present.StatusOf(ctx, h.r, v.Now, queues, nil)
+	s, err := ui.StatusOf(ctx, h.r, v.Now, queues, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (view, error)
 		return nil, err
 	}
 	causes := map[string]string{}
-	if slices.ContainsFunc(s.Problems, func(p present.Problem) bool { return p.Code == "failed" }) {
+	if slices.ContainsFunc(s.Problems, func(p ui.Problem) bool { return p.Code == "failed" }) {
 		if causes, err = h.causes(ctx, v.Now.Add(-24*time.Hour)); err != nil {
 			return nil, err
 		}
@@ -219,17 +219,17 @@ func (v *overviewView) queue(q runner.Queue, holds admin.Holds, hour []map[strin
 		Hour:      sparkOf(hour, q.Queue),
 	}
 	if view.Paused {
-		view.PauseText = humanize.Safe(present.Pause(q.Pause, v.Now))
+		view.PauseText = humanize.Safe(ui.Pause(q.Pause, v.Now))
 	}
 	if l, ok := holds.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
-		view.Limit, view.Rate = present.LimitRunning(l), present.LimitRate(l)
+		view.Limit, view.Rate = ui.LimitRunning(l), ui.LimitRate(l)
 	}
 	view.Limited = holds.Limits.IsClosed(jobs.QueueTarget, q.Queue) || holds.Limits.IsClosed(jobs.AllTarget, "")
 	return view
 }
 
 // problem returns the view of a problem with a link or an action.
-func (v *overviewView) problem(p present.Problem) problemView {
+func (v *overviewView) problem(p ui.Problem) problemView {
 	view := problemView{page: v.page, Code: p.Code, Key: strings.Join(strings.Fields(p.Code+" "+humanize.Safe(p.About)), "-"),
 		Message: humanize.Safe(p.Message), Hint: humanize.Safe(p.Try), Label: "Show"}
 	switch p.Code {
@@ -267,7 +267,7 @@ func (h *handler) workers(ctx context.Context, list []runner.Worker) ([]workerVi
 	}
 	views := make([]workerView, len(list))
 	for i, w := range list {
-		views[i] = workerView{Worker: w, Queues: present.ServedQueues(w, ", ")}
+		views[i] = workerView{Worker: w, Queues: ui.ServedQueues(w, ", ")}
 		views[i].Name = humanize.Safe(w.Name)
 		for n, id := range w.Running {
 			if t, ok := tasks[id]; ok && n < maxTasksShown {

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -137,7 +137,7 @@ func (p page) Job(t jobs.Task) string {
 	if p.HideArgs {
 		return humanize.Safe(cmp.Or(t.Label, t.Job))
 	}
-	return humanize.Safe(humanize.Cut(present.JobText(t), maxJobText))
+	return humanize.Safe(humanize.Cut(ui.JobText(t), maxJobText))
 }
 
 func quoted(text string) string { return fmt.Sprintf("%q", text) }
@@ -225,12 +225,12 @@ const maxErrorText = 300
 // errorLine returns one line that says why a task failed. The line has the exit status or signal of the last attempt, and
 // the last line of its output or its error.
 func (h *handler) errorLine(t jobs.Task) string {
-	ending := present.Ending(t.Reason, t.ExitCode, t.Signal)
+	ending := ui.Ending(t.Reason, t.ExitCode, t.Signal)
 	if h.o.HideArgs {
 		return ending
 	}
 	text := ending
-	if message := present.ErrorLine(t); message != "" && message != ending {
+	if message := ui.ErrorLine(t); message != "" && message != ending {
 		text += " · " + message
 	}
 	return humanize.Safe(humanize.Cut(strings.TrimPrefix(text, " · "), maxErrorText))

@@ -10,9 +10,8 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/pattern"
-	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 )
 
@@ -20,7 +19,7 @@ import (
 type query struct {
 	terms  []search.Term
 	filter jobs.Filter
-	group  *present.FailureGroup // group that the term cause: names; nil without this term, or if the group is empty
+	group  *ui.FailureGroup // group that the term cause: names; nil without this term, or if the group is empty
 }
 
 // parse parses a search. It rejects a search for text if HideArgs is set,
@@ -74,7 +73,7 @@ func (q query) only(verb search.Verb) (jobs.Filter, bool) {
 
 // idText matches a search for a task by its id. Quotes make it a search for the
 // text, such as "503".
-var idText = pattern.Lazy(`^(?:#|id:)?([0-9]{1,18})$`)
+var idText = humanize.Lazy(`^(?:#|id:)?([0-9]{1,18})$`)
 
 // idIn returns the id of the task that a search looks for, or 0.
 func idIn(query string) int64 {

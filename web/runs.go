@@ -9,7 +9,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/present"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 )
 
@@ -130,7 +130,7 @@ func (v *runs) setStrip(p page, list []jobs.Task, before map[int64]bool) {
 	list = list[:min(len(list), maxStrip)]
 	longest := time.Duration(0)
 	for _, t := range list {
-		lasted, _ := present.Lasted(t, p.Now)
+		lasted, _ := ui.Lasted(t, p.Now)
 		longest = max(longest, lasted)
 	}
 	v.Longest = humanize.Took(longest)
@@ -139,12 +139,12 @@ func (v *runs) setStrip(p page, list []jobs.Task, before map[int64]bool) {
 		v.Strip.Label = fmt.Sprintf("Durations of the last %d tasks", len(list))
 	}
 	for _, t := range slices.Backward(list) {
-		lasted, _ := present.Lasted(t, p.Now)
+		lasted, _ := ui.Lasted(t, p.Now)
 		class, state := string(t.State), string(t.State)
 		if before[t.ID] && t.State != jobs.Failed {
 			class, state = string(jobs.Failed), "failed, retried: "+state
 		}
-		due := present.DueOf(t).In(p.Now.Location()).Format("Mon 2 Jan 15:04 MST")
+		due := ui.DueOf(t).In(p.Now.Location()).Format("Mon 2 Jan 15:04 MST")
 		text := fmt.Sprintf("task %d %s, %s, took %s", t.ID, state, due, humanize.Took(lasted))
 		height := max(float64(lasted)/float64(max(longest, 1))*stripHeight, 2)
 		v.Strip.Bars = append(v.Strip.Bars, column(len(v.Strip.Bars), maxStrip, class, p.taskLink(t.ID, t.State, nil), text,

@@ -7,7 +7,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -36,7 +36,7 @@ func (h *handler) schedule(ctx context.Context, req *http.Request) (view, error)
 		return nil, err
 	}
 	v := &schedulePage{page: h.newPage(req, "Schedule "+s.Name)}
-	v.Schedule = scheduleView{Schedule: s, Paused: !s.PausedAt.IsZero(), JobText: v.Job(lifecycle.NewTask(&s.Spec, time.Time{}))}
+	v.Schedule = scheduleView{Schedule: s, Paused: !s.PausedAt.IsZero(), JobText: v.Job(taskspec.NewTask(&s.Spec, time.Time{}))}
 	v.Schedule.PausedBy = humanize.Safe(s.PausedBy)
 	const format = "Mon 2 Jan 2006 15:04:05 MST"
 	ticks, err := admin.NextTicks(s, ticksShown)

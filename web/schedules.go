@@ -8,8 +8,8 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/lifecycle"
-	"example.com/runner/internal/present"
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 )
 
@@ -38,7 +38,7 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (view, error
 	}
 	failed := 0
 	for i, s := range list {
-		view := scheduleView{Schedule: s, Paused: !s.PausedAt.IsZero(), JobText: v.Job(lifecycle.NewTask(&s.Spec, time.Time{}))}
+		view := scheduleView{Schedule: s, Paused: !s.PausedAt.IsZero(), JobText: v.Job(taskspec.NewTask(&s.Spec, time.Time{}))}
 		if s.LastState == jobs.Failed {
 			failed++
 		}
@@ -59,7 +59,7 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (view, error
 
 // Due returns the state of a task of a schedule and the time when the task was due.
 func (p page) Due(t jobs.Task) string {
-	return string(t.State) + ", due " + present.DueOf(t).In(p.Now.Location()).Format("2006-01-02 15:04")
+	return string(t.State) + ", due " + ui.DueOf(t).In(p.Now.Location()).Format("2006-01-02 15:04")
 }
 
 // place returns the time zone of the schedule.

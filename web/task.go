@@ -14,9 +14,9 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 )
 
@@ -77,7 +77,7 @@ func (v *taskView) jobText(t jobs.Task) string {
 	case t.Job != jobs.CommandJob:
 		return humanize.Safe(t.Label + ": " + t.Job)
 	}
-	return humanize.Safe(humanize.Cut(present.JobText(t), maxDocument))
+	return humanize.Safe(humanize.Cut(ui.JobText(t), maxDocument))
 }
 
 // getTask returns the task of a request.
@@ -98,15 +98,15 @@ func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 	v := &taskView{page: h.newPage(req, ""), Task: t, Link: fmt.Sprintf("%s/tasks/%d", h.base, id)}
 	v.Title = fmt.Sprintf("%s %d %s", symbols[t.State], id, v.ShortJob(t))
 	shown := h.withoutTexts(t)
-	v.Headline = humanize.Safe(present.Headline(shown, v.page.Now))
-	v.Progress = humanize.Safe(present.Progress(shown.Progress))
+	v.Headline = humanize.Safe(ui.Headline(shown, v.page.Now))
+	v.Progress = humanize.Safe(ui.Progress(shown.Progress))
 	v.JobText = v.jobText(t)
 	wait, err := h.r.Why(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	v.Why = humanize.Safe(present.Wait(wait, t, v.page.Now))
-	v.Processes = present.LeftBehind(&t)
+	v.Why = humanize.Safe(ui.Wait(wait, t, v.page.Now))
+	v.Processes = ui.LeftBehind(&t)
 	attempts, err := h.r.Attempts(ctx, t)
 	if err != nil {
 		return nil, err
@@ -162,13 +162,13 @@ func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Att
 	for i, a := range attempts {
 		view := attemptView{Attempt: a, N: i + 1, Result: string(a.State), Selected: i+1 == shown}
 		if a.State == jobs.Failed {
-			view.Result = present.Ending(a.Reason, a.ExitCode, a.Signal)
+			view.Result = ui.Ending(a.Reason, a.ExitCode, a.Signal)
 		}
 		view.Worker = humanize.Safe(a.Worker)
 		v.Attempts = append(v.Attempts, view)
 	}
 	if shown > 0 {
-		v.Used = present.Used(attempts[shown-1].Usage)
+		v.Used = ui.Used(attempts[shown-1].Usage)
 	}
 	if shown == 0 || h.o.HideArgs {
 		return nil

@@ -10,8 +10,8 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 )
 
@@ -195,8 +195,8 @@ func queryActions(q query) (list []string) {
 }
 
 func (h *handler) taskRow(p page, t jobs.Task, holds admin.Holds) taskRow {
-	row := taskRow{Task: t, AttemptText: present.Attempts(t), When: t.FinishedAt,
-		Note: humanize.Safe(present.Note(h.withoutTexts(t), holds, p.Now)), Can: verbsOf(t.State)}
+	row := taskRow{Task: t, AttemptText: ui.Attempts(t), When: t.FinishedAt,
+		Note: humanize.Safe(ui.Note(h.withoutTexts(t), holds, p.Now)), Can: verbsOf(t.State)}
 	switch {
 	case t.State == jobs.Scheduled || t.State == jobs.Retrying:
 		row.When, row.Due, row.Note = t.RunAt, true, ""
@@ -204,7 +204,7 @@ func (h *handler) taskRow(p page, t jobs.Task, holds admin.Holds) taskRow {
 		row.When = t.CreatedAt
 	}
 	if t.State == jobs.Running || t.State.Finished() {
-		row.Lasted, row.Ran = present.Lasted(t, p.Now)
+		row.Lasted, row.Ran = ui.Lasted(t, p.Now)
 	}
 	if t.State == jobs.Failed || t.State == jobs.Retrying {
 		row.Error = h.errorLine(t)

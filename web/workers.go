@@ -8,8 +8,8 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
+	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
 )
 
@@ -125,7 +125,7 @@ func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 		if i := slices.IndexFunc(runs.list, func(r admin.WorkerRuns) bool { return r.ID == w.ID }); i >= 0 {
 			strip.Runs = runs.list[i].Runs
 		}
-		add(strip, w.State, present.ServedQueues(w, ", "))
+		add(strip, w.State, ui.ServedQueues(w, ", "))
 	}
 	for _, w := range slices.Backward(runs.list) {
 		switch {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
@@ -187,7 +187,7 @@ func (s *store) claimOnly(w *db.Worker) jobs.Task {
 	return claimed[0]
 }
 
-func (s *store) finish(w *db.Worker, task jobs.Task, o lifecycle.Outcome) db.Finished {
+func (s *store) finish(w *db.Worker, task jobs.Task, o taskspec.Outcome) db.Finished {
 	s.Helper()
 	return s.finishAll(w, db.Finish{Task: task, Outcome: s.withTimes(task, o)})[0]
 }
@@ -197,7 +197,7 @@ func (s *store) finishAll(w *db.Worker, list ...db.Finish) []db.Finished {
 	return must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Finish: list}))(s).Finished
 }
 
-func (s *store) withTimes(task jobs.Task, o lifecycle.Outcome) lifecycle.Outcome {
+func (s *store) withTimes(task jobs.Task, o taskspec.Outcome) taskspec.Outcome {
 	o.Started, o.Finished, o.Duration = task.StartedAt, s.now, s.now.Sub(task.StartedAt)
 	return o
 }

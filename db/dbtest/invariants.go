@@ -3,7 +3,7 @@ package dbtest
 import (
 	"fmt"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -17,7 +17,7 @@ func violations(history []change) []string {
 		}
 		moved := c.oldState != c.state
 		revoked := !moved && c.state == jobs.Running && c.lease.Int64 == 0 && c.oldLease.Int64 != 0
-		if moved && !lifecycle.CanMove(c.oldState, c.state) {
+		if moved && !taskspec.CanMove(c.oldState, c.state) {
 			wrong("I8: no such move")
 		}
 		// A new owner always comes with a change of the state, because a task becomes pending before another worker claims it.

@@ -10,12 +10,12 @@ import (
 	"pgregory.net/rapid"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
 // TestModel makes random calls of a store and compares each result with a model. The model keeps the expected tasks in maps. At the end the
-// test checks the history of all changes. The model uses lifecycle.Next, as the store does, so the test does not check the decisions
+// test checks the history of all changes. The model uses taskspec.Next, as the store does, so the test does not check the decisions
 // themselves. It checks that the store applies each decision to the right task only, even if the call comes late.
 func TestModel(t *testing.T) {
 	t.Parallel()
@@ -66,8 +66,8 @@ func (m *model) set(t *jobs.Task, to jobs.State) {
 	}
 }
 
-// apply applies a decision of lifecycle.Next to a task in the model.
-func (m *model) apply(t *jobs.Task, c lifecycle.Change) {
+// apply applies a decision of taskspec.Next to a task in the model.
+func (m *model) apply(t *jobs.Task, c taskspec.Change) {
 	t.Attempt, t.Losses, t.Reason, t.Error = c.Attempt, c.Losses, c.Reason, c.Error
 	if !c.RunAt.IsZero() {
 		t.RunAt = c.RunAt.Truncate(time.Millisecond) // the database stores milliseconds
@@ -95,7 +95,7 @@ func (m *model) insertSome(r *rapid.T) {
 		if added.Kept {
 			continue
 		}
-		task := lifecycle.NewTask(&spec, m.now)
+		task := taskspec.NewTask(&spec, m.now)
 		task.ID = added.ID
 		if m.tasks[task.ID] != nil || len(m.tasks) > 0 && task.ID <= slices.Max(slices.Collect(maps.Keys(m.tasks))) {
 			r.Fatalf("got id %d, want one above all ids so far", task.ID)
@@ -130,7 +130,7 @@ func (m *model) cycle(r *rapid.T) {
 	waiting := map[string][]*jobs.Task{}
 	n, suspects := 0, 0
 	for _, t := range m.tasks {
-		if t.State == jobs.Pending && t.Job != "other" && lifecycle.Suspect(*t) {
+		if t.State == jobs.Pending && t.Job != "other" && taskspec.Suspect(*t) {
 			suspects++
 		}
 	}
@@ -139,7 +139,7 @@ func (m *model) cycle(r *rapid.T) {
 		return // a busy worker claims nothing if a suspect has waited long enough
 	}
 	for _, t := range m.tasks {
-		if t.State == jobs.Pending && t.Job != "other" && lifecycle.Suspect(*t) == alone {
+		if t.State == jobs.Pending && t.Job != "other" && taskspec.Suspect(*t) == alone {
 			waiting[t.Queue] = append(waiting[t.Queue], t)
 			n++
 		}
@@ -198,11 +198,11 @@ func (m *model) owns(claimed jobs.Task) *jobs.Task {
 	return t
 }
 
-func anyOutcome(r *rapid.T) lifecycle.Outcome {
-	return rapid.SampledFrom([]lifecycle.Outcome{{}, failed, {Reason: jobs.ReasonTimeout}, {Reason: jobs.ReasonShutdown},
+func anyOutcome(r *rapid.T) taskspec.Outcome {
+	return rapid.SampledFrom([]taskspec.Outcome{{}, failed, {Reason: jobs.ReasonTimeout}, {Reason: jobs.ReasonShutdown},
 		{Reason: jobs.ReasonLost},
-		lifecycle.OutcomeOf(nil, jobs.Snooze(time.Minute)), lifecycle.OutcomeOf(nil, jobs.Cancel(nil)),
-		lifecycle.OutcomeOf(nil, jobs.RetryIn(time.Minute, nil))}).Draw(r, "outcome")
+		taskspec.OutcomeOf(nil, jobs.Snooze(time.Minute)), taskspec.OutcomeOf(nil, jobs.Cancel(nil)),
+		taskspec.OutcomeOf(nil, jobs.RetryIn(time.Minute, nil))}).Draw(r, "outcome")
 }
 
 func (m *model) finishSome(r *rapid.T) {
@@ -215,7 +215,7 @@ func (m *model) finishSome(r *rapid.T) {
 		r.Fatalf("got fenced %v, want %v", done.Fenced, (t == nil))
 	}
 	if t != nil {
-		m.apply(t, lifecycle.Next(*t, o, m.now))
+		m.apply(t, taskspec.Next(*t, o, m.now))
 		if done.Change.State != t.State {
 			r.Fatalf("got %+v, want the model's task %+v", done, *t)
 		}
@@ -263,7 +263,7 @@ func (m *model) reapSome(r *rapid.T) {
 		if !l.Revoked() {
 			t.GenerationID++
 		}
-		m.apply(t, lifecycle.Next(*t, lifecycle.Outcome{Reason: jobs.ReasonLost}, m.now))
+		m.apply(t, taskspec.Next(*t, taskspec.Outcome{Reason: jobs.ReasonLost}, m.now))
 	}
 }
 

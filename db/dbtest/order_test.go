@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -270,7 +270,7 @@ func (m *orderModel) check() {
 	holders := map[string][]jobs.Task{}
 	inUse := map[jobs.Target]int{}
 	for _, task := range tasks {
-		if task.Lane != "" && lifecycle.HoldsLane(task.State) {
+		if task.Lane != "" && taskspec.HoldsLane(task.State) {
 			holders[task.Lane] = append(holders[task.Lane], task)
 		}
 		if task.State == jobs.Running {
@@ -293,7 +293,7 @@ func (m *orderModel) check() {
 	slots := func(lane string) int { return max(limits[jobs.Target{Kind: "lane", Name: lane}].Running, 1) }
 	for lane, list := range holders { // a lane may have too many holders after its limit was lowered, but it may get no new holder
 		if len(list) > slots(lane) && slices.ContainsFunc(list, func(task jobs.Task) bool {
-			return !lifecycle.HoldsLane(m.before[task.ID].State) || m.before[task.ID].Lane != lane
+			return !taskspec.HoldsLane(m.before[task.ID].State) || m.before[task.ID].Lane != lane
 		}) {
 			m.T.Fatalf("lane %s: got holders %+v, want at most %d", lane, list, slots(lane))
 		}

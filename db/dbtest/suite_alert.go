@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -62,8 +61,8 @@ var alertTests = group{
 		if got := hook.Env["RUNNER_EVENT_TITLE"]; got != want {
 			s.Errorf("got RUNNER_EVENT_TITLE %q, want %q", got, want)
 		}
-		s.finish(w, hook, lifecycle.Outcome{})
-		s.finish(w, s.runScheduled(w), lifecycle.Outcome{})
+		s.finish(w, hook, taskspec.Outcome{})
+		s.finish(w, s.runScheduled(w), taskspec.Outcome{})
 		s.wantHooks("completed of 2: good", "late of : bad", "recovered of 2: well")
 		s.sleep(time.Hour)
 		s.wantAlerts(w)
@@ -73,7 +72,7 @@ var alertTests = group{
 	"a failure is no success, and a deleted success still counts": func(s *store) {
 		w := s.alertSchedule(jobs.Hooks{})
 		s.sleep(time.Minute)
-		s.finish(w, s.runScheduled(w), lifecycle.Outcome{})
+		s.finish(w, s.runScheduled(w), taskspec.Outcome{})
 		s.sleep(30 * time.Minute)
 		s.finish(w, s.runScheduled(w), failed)
 		s.exec(`DELETE FROM tasks WHERE state = 'completed'`)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -59,12 +58,12 @@ var batchTests = group{
 			s.wantIDs(ids(done.Claimed), all[:3])
 			var ends []db.Finish
 			for _, task := range done.Claimed {
-				ends = append(ends, db.Finish{Task: task, Outcome: lifecycle.OutcomeOf(nil, again)})
+				ends = append(ends, db.Finish{Task: task, Outcome: taskspec.OutcomeOf(nil, again)})
 			}
 			done = must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Finish: ends, Claim: db.Claim{Free: 1, Lease: lease}}))(s)
 			s.wantIDs(ids(done.Claimed), all[:3])
 			for _, task := range done.Claimed {
-				s.finish(w, task, lifecycle.OutcomeOf(nil, jobs.RetryIn(0, errors.New("boom"))))
+				s.finish(w, task, taskspec.OutcomeOf(nil, jobs.RetryIn(0, errors.New("boom"))))
 			}
 			s.look(w)
 		}
@@ -88,7 +87,7 @@ var batchTests = group{
 			must(s.RemoveLimit(s.Context(), target, s.now))(s)
 			s.wantIDs(s.cycle(w, db.Claim{Free: 1}), all[2:])
 			for _, id := range all {
-				s.finish(w, s.get(id), lifecycle.Outcome{})
+				s.finish(w, s.get(id), taskspec.Outcome{})
 			}
 		}
 	},
@@ -109,7 +108,7 @@ var batchTests = group{
 			s.wantIDs(s.cycle(w, db.Claim{Free: 1}), all[12:])
 			must(s.RemoveLimit(s.Context(), target, s.now))(s)
 			for _, id := range all {
-				s.finish(w, s.get(id), lifecycle.Outcome{})
+				s.finish(w, s.get(id), taskspec.Outcome{})
 			}
 		}
 	},

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
@@ -79,7 +79,7 @@ var claims = group{
 		if got.MaxAttempts != 3 || s.get(1).MaxAttempts != 3 {
 			s.Errorf("got max attempts %v in the claim, %v in the database; want 3, 3", got.MaxAttempts, s.get(1).MaxAttempts)
 		}
-		s.finish(w, got, lifecycle.Outcome{Reason: jobs.ReasonShutdown})
+		s.finish(w, got, taskspec.Outcome{Reason: jobs.ReasonShutdown})
 		other := must(s.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now},
 			[]db.ClaimJob{{Job: "f", MaxAttempts: 9}}))(s)
 		if got := s.claimOnly(other); got.MaxAttempts != 3 || got.Attempt != 1 {
@@ -91,7 +91,7 @@ var claims = group{
 		w := s.worker()
 		first := s.claimOnly(w)
 		code := 3
-		s.finish(w, first, lifecycle.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", ExitCode: &code, OutputBytes: 9,
+		s.finish(w, first, taskspec.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", ExitCode: &code, OutputBytes: 9,
 			OutputTruncated: true, Result: []byte("1")})
 		second, stored := s.claimOnly(w), s.get(1)
 		if stored.Reason != "" || stored.Error != "" || stored.ExitCode != nil || stored.OutputBytes != 0 ||
@@ -181,7 +181,7 @@ var claims = group{
 		s.wantIDs(s.cycle(mine, db.Claim{Free: 1, Only: id}), []int64{id})
 
 		code := 3 // the next attempt is reserved too
-		failed := lifecycle.Outcome{Reason: jobs.ReasonExit, ExitCode: &code}
+		failed := taskspec.Outcome{Reason: jobs.ReasonExit, ExitCode: &code}
 		first := s.get(id)
 		must(mine.Cycle(s.Context(), db.Cycle{Now: s.now, Finish: []db.Finish{{Task: first, Outcome: s.withTimes(first, failed)}},
 			Claim: db.Claim{Free: 1, Only: id, Lease: lease}}))(s)
@@ -230,7 +230,7 @@ var claims = group{
 					}
 					done = nil
 					for _, t := range result.Claimed {
-						done = append(done, db.Finish{Task: t, Outcome: s.withTimes(t, lifecycle.Outcome{})})
+						done = append(done, db.Finish{Task: t, Outcome: s.withTimes(t, taskspec.Outcome{})})
 					}
 					mu.Lock()
 					for _, t := range result.Claimed {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -24,7 +23,7 @@ func (s *store) inState(state jobs.State, options ...jobs.Option) int64 {
 	switch state {
 	case jobs.Pending:
 	case jobs.Scheduled:
-		s.finish(w, s.claimOnly(w), lifecycle.OutcomeOf(nil, jobs.Snooze(time.Hour)))
+		s.finish(w, s.claimOnly(w), taskspec.OutcomeOf(nil, jobs.Snooze(time.Hour)))
 	case jobs.Blocked:
 		s.exec(`UPDATE tasks SET state = 'blocked', generation_id = generation_id + 1 WHERE id = ?`, id)
 	case jobs.Running:
@@ -32,12 +31,12 @@ func (s *store) inState(state jobs.State, options ...jobs.Option) int64 {
 	case jobs.Retrying:
 		s.finish(w, s.claimOnly(w), failed)
 	case jobs.Completed:
-		s.finish(w, s.claimOnly(w), lifecycle.Outcome{Result: []byte("1")})
+		s.finish(w, s.claimOnly(w), taskspec.Outcome{Result: []byte("1")})
 	case jobs.Failed:
 		s.exec(`UPDATE tasks SET max_attempts = 1 WHERE id = ?`, id)
 		s.finish(w, s.claimOnly(w), failed)
 	case jobs.Cancelled:
-		s.finish(w, s.claimOnly(w), lifecycle.OutcomeOf(nil, jobs.Cancel(errors.New("no"))))
+		s.finish(w, s.claimOnly(w), taskspec.OutcomeOf(nil, jobs.Cancel(errors.New("no"))))
 	}
 	if got := s.get(id); got.State != state {
 		s.Fatalf("got state %v, want %v", got.State, state)
@@ -63,7 +62,7 @@ var controls = group{
 		w := s.worker("control.failed")
 		for _, t := range s.claim(w, 2) {
 			want("while they run", failedOnce, again)
-			outcome := lifecycle.Outcome{}
+			outcome := taskspec.Outcome{}
 			if t.ID == again {
 				outcome = failed
 			}
@@ -191,7 +190,7 @@ var controls = group{
 		id := s.insert(commandSpec())[0]
 		w := s.worker()
 		claimed := s.claimOnly(w)
-		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, lifecycle.Outcome{}),
+		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, taskspec.Outcome{}),
 			Output: db.Output{Add: []jobs.Chunk{{Seq: 1, At: s.now, Data: []byte("x")}}}})
 		s.results(s.Apply(s.Context(), []int64{id}, db.Delete()))
 		if n := s.number(`SELECT (SELECT count(*) FROM output) + (SELECT count(*) FROM attempts)`); n != 0 {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
@@ -244,7 +244,7 @@ func manyDependenciesAndDependents(s *store) {
 		claimed := w.claim(100)
 		finish := make([]db.Finish, len(claimed))
 		for i, task := range claimed {
-			finish[i] = db.Finish{Task: task, Outcome: lifecycle.Outcome{Started: w.now, Finished: w.now}}
+			finish[i] = db.Finish{Task: task, Outcome: taskspec.Outcome{Started: w.now, Finished: w.now}}
 		}
 		began := time.Now()
 		w.cycle(db.Cycle{Finish: finish})

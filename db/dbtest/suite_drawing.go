@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -66,17 +66,17 @@ var drawings = group{
 			commandSpec())
 		claimed := s.claim(w, 4)
 		s.sleep(time.Second)
-		s.finish(w, claimed[0], lifecycle.Outcome{})
+		s.finish(w, claimed[0], taskspec.Outcome{})
 		s.sleep(time.Second)
 		s.finish(w, claimed[1], failed)
-		s.finish(w, claimed[2], lifecycle.OutcomeOf(nil, jobs.Snooze(time.Hour)))
+		s.finish(w, claimed[2], taskspec.OutcomeOf(nil, jobs.Snooze(time.Hour)))
 		s.wantRuns(start, 10, start, fmt.Sprintf("w/4: %d completed 1s, %d failed 2s, %d snoozed 2s, %d running", list[0], list[1], list[2],
 			list[3]))
 		s.wantRuns(start.Add(2*time.Second), 10, start.Add(2*time.Second), fmt.Sprintf("w/4: %d failed 2s, %d snoozed 2s, %d running",
 			list[1], list[2], list[3]))
 		s.sleep(2 * time.Minute) // the next attempt of the failed task starts
 		again := s.claimOnly(w)
-		s.finish(w, again, lifecycle.Outcome{})
+		s.finish(w, again, taskspec.Outcome{})
 		s.wantRuns(start.Add(time.Minute), 10, start.Add(time.Minute), fmt.Sprintf("w/4: %d running, %d completed 0s", list[3], list[1]))
 		s.wantRuns(start, 1, start.Add(2*time.Minute+2*time.Second), fmt.Sprintf("w/4: %d running, %d completed 0s",
 			list[3], list[1]))

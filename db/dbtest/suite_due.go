@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -73,7 +72,7 @@ var dues = group{
 		s.sleep(time.Minute)
 		finishes := make([]db.Finish, len(running))
 		for i, task := range running {
-			finishes[i] = db.Finish{Task: task, Outcome: s.withTimes(task, lifecycle.Outcome{})}
+			finishes[i] = db.Finish{Task: task, Outcome: s.withTimes(task, taskspec.Outcome{})}
 		}
 		got := must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true, Finish: finishes, Claim: db.Claim{Free: 2, Lease: lease}}))(s)
 		s.wantIDs(ids(got.Claimed), []int64{due})
@@ -168,7 +167,7 @@ var dues = group{
 		s.sleep(time.Hour)
 		s.look(w)
 		s.wantTask(id, jobs.Running, "")
-		s.finish(w, first, lifecycle.Outcome{Reason: jobs.ReasonError, Error: "x"})
+		s.finish(w, first, taskspec.Outcome{Reason: jobs.ReasonError, Error: "x"})
 		s.look(w)
 		s.claimOnly(w)
 	},
@@ -179,14 +178,14 @@ var dues = group{
 		w := s.worker()
 		retry := commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
 		id := s.insert(retry)[0]
-		s.finish(w, s.claimOnly(w), lifecycle.Outcome{Reason: jobs.ReasonError, Error: "x"})
+		s.finish(w, s.claimOnly(w), taskspec.Outcome{Reason: jobs.ReasonError, Error: "x"})
 		wait := s.get(id).RunAt.Sub(s.now)
 		at := s.insert(commandSpec(jobs.In(time.Hour),
 			jobs.ExpiresIn(2*time.Hour)))[0] // enqueued while the clock was ahead, so SetBack must correct its due time and expiry
 		must(0, s.SetLimit(s.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.LaneTarget, Name: "l"}, Rate: 1,
 			Per: time.Minute, Burst: 1}, s.now))(s)
 		s.insert(commandSpec(jobs.Lane("l")), commandSpec(jobs.Lane("l")))
-		s.finish(w, s.claimOnly(w), lifecycle.Outcome{})
+		s.finish(w, s.claimOnly(w), taskspec.Outcome{})
 		if got := s.claim(w, 1); len(got) != 0 {
 			s.Errorf("got %v, want none: the rate of the lane is used up", ids(got))
 		}
@@ -247,7 +246,7 @@ var dues = group{
 		must(s.Apply(s.Context(), []int64{paused}, db.ResumeTask("me", s.now)))(s)
 		s.wantTask(paused, jobs.Pending, "")
 		for _, t := range s.claim(w, 9) {
-			s.finish(w, t, lifecycle.Outcome{})
+			s.finish(w, t, taskspec.Outcome{})
 		}
 		s.wantTask(after, jobs.Pending, "")
 		s.wantTask(again, jobs.Pending, "")

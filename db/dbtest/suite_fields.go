@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit/sample"
 	"example.com/runner/jobs"
@@ -45,7 +44,7 @@ func (s *store) everyOption() (tasks []jobs.Task) {
 }
 
 // ended is an outcome with a value in each field.
-var ended = lifecycle.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", ErrorLine: "no space", Result: []byte("1"), ExitCode: new(3),
+var ended = taskspec.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", ErrorLine: "no space", Result: []byte("1"), ExitCode: new(3),
 	Signal: 9, OutputBytes: 9, OutputTruncated: true, Usage: jobs.Usage{User: time.Second}, ChildrenKilled: 1, ChildrenLeft: 2}
 
 var fieldTests = group{
@@ -80,7 +79,7 @@ var fieldTests = group{
 			functionSpec("f", jobs.Queue("paused")))
 		must(s.Apply(s.Context(), other[1:], db.PauseTask("ann", "later", s.now)))(s)
 		lost := s.worker("f")
-		s.finish(lost, s.claimOnly(lost), lifecycle.Outcome{Reason: jobs.ReasonLost})
+		s.finish(lost, s.claimOnly(lost), taskspec.Outcome{Reason: jobs.ReasonLost})
 		tasks = append(tasks, s.get(id), s.get(other[0]), s.get(other[1]))
 		wantFields(s, tasks, "Kept", "Unknown") // only Enqueue sets Kept, and Unknown needs a newer version
 		wantFields(s, s.attempts(id))
@@ -102,7 +101,7 @@ var fieldTests = group{
 		tick()
 		claimed := s.claimOnly(w)
 		s.sleep(time.Minute)
-		s.finish(w, claimed, lifecycle.Outcome{})
+		s.finish(w, claimed, taskspec.Outcome{})
 		list := must(s.Schedules(s.Context()))(s)
 		tick()
 		s.claimOnly(w)

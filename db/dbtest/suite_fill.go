@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -93,7 +93,7 @@ var fillTests = group{
 		w := s.fillWorker()
 		expired := must(w.Leases(s.Context()))(s)
 		must(w.Reap(s.Context(), must(w.Revoke(s.Context(), expired))(s), s.now))(s)
-		s.finish(w, s.get(all[1]), lifecycle.Outcome{})
+		s.finish(w, s.get(all[1]), taskspec.Outcome{})
 		s.wantFill(w, db.Claim{Free: 4, Idle: true}, all[:1], 0)
 	},
 }

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
-var failed = lifecycle.Outcome{Reason: jobs.ReasonError, Error: "no route"}
+var failed = taskspec.Outcome{Reason: jobs.ReasonError, Error: "no route"}
 
 var finishes = group{
 	"each outcome is stored with its attempt": func(s *store) {
@@ -19,23 +19,23 @@ var finishes = group{
 		for _, c := range []struct {
 			name    string
 			option  jobs.Option
-			outcome lifecycle.Outcome
+			outcome taskspec.Outcome
 			state   jobs.State
 			reason  jobs.Reason
 			attempt jobs.State
 			counted bool
 			count   int // Task.Attempt after the finish: the number of attempts that count
 		}{
-			{"completed", jobs.MaxAttempts(2), lifecycle.Outcome{ExitCode: &code, Result: []byte(`{"n":1}`)}, jobs.Completed, "",
+			{"completed", jobs.MaxAttempts(2), taskspec.Outcome{ExitCode: &code, Result: []byte(`{"n":1}`)}, jobs.Completed, "",
 				jobs.Completed, true, 1},
 			{"retrying", jobs.MaxAttempts(2), failed, jobs.Retrying, jobs.ReasonError, jobs.Failed, true, 1},
 			{"failed", jobs.MaxAttempts(1), failed, jobs.Failed, jobs.ReasonError, jobs.Failed, true, 1},
-			{"cancelled", jobs.MaxAttempts(2), lifecycle.OutcomeOf(nil, jobs.Cancel(errors.New("no"))), jobs.Cancelled,
+			{"cancelled", jobs.MaxAttempts(2), taskspec.OutcomeOf(nil, jobs.Cancel(errors.New("no"))), jobs.Cancelled,
 				jobs.ReasonCancelled, jobs.Cancelled, true, 1},
-			{"snoozed", jobs.MaxAttempts(2), lifecycle.OutcomeOf(nil, jobs.Snooze(time.Hour)), jobs.Scheduled, "", jobs.Snoozed, false, 0},
-			{"given back", jobs.MaxAttempts(1), lifecycle.Outcome{Reason: jobs.ReasonShutdown, Error: "stopped"}, jobs.Pending,
+			{"snoozed", jobs.MaxAttempts(2), taskspec.OutcomeOf(nil, jobs.Snooze(time.Hour)), jobs.Scheduled, "", jobs.Snoozed, false, 0},
+			{"given back", jobs.MaxAttempts(1), taskspec.Outcome{Reason: jobs.ReasonShutdown, Error: "stopped"}, jobs.Pending,
 				jobs.ReasonShutdown, jobs.Failed, false, 0},
-			{"lost", jobs.MaxAttempts(1), lifecycle.Outcome{Reason: jobs.ReasonLost, Error: "lost"}, jobs.Pending, jobs.ReasonLost,
+			{"lost", jobs.MaxAttempts(1), taskspec.Outcome{Reason: jobs.ReasonLost, Error: "lost"}, jobs.Pending, jobs.ReasonLost,
 				jobs.Failed, false, 0},
 		} {
 			s.insert(functionSpec(c.name, c.option))
@@ -79,7 +79,7 @@ var finishes = group{
 		old := s.claimOnly(w)
 		s.finish(w, old, failed)
 		second := s.claimOnly(w)
-		if done := s.finish(w, old, lifecycle.Outcome{Result: []byte(`1`)}); !done.Fenced {
+		if done := s.finish(w, old, taskspec.Outcome{Result: []byte(`1`)}); !done.Fenced {
 			s.Errorf("got fenced %v, want true", done.Fenced)
 		}
 		if got := s.get(id); got.GenerationID != second.GenerationID || got.State != jobs.Running || got.Result != nil {
@@ -91,7 +91,7 @@ var finishes = group{
 		id := s.insert(commandSpec())[0]
 		w, other := s.worker(), s.worker()
 		claimed := s.claimOnly(w)
-		if done := s.finish(other, claimed, lifecycle.Outcome{}); !done.Fenced {
+		if done := s.finish(other, claimed, taskspec.Outcome{}); !done.Fenced {
 			s.Errorf("got fenced %v, want true", done.Fenced)
 		}
 		s.wantTask(id, jobs.Running, "")
@@ -103,7 +103,7 @@ var finishes = group{
 		if reaped := must(revokeAndReap(s.Context(), reaper, must(reaper.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
 			s.Fatalf("got reaped tasks %v, want 1", reaped)
 		}
-		for _, o := range []lifecycle.Outcome{{}, failed} {
+		for _, o := range []taskspec.Outcome{{}, failed} {
 			if done := s.finish(w, claimed, o); !done.Fenced {
 				s.Errorf("got fenced %v, want true", done.Fenced)
 			}
@@ -118,12 +118,12 @@ var finishes = group{
 		w := s.worker()
 		claimed := s.claimOnly(w)
 		s.exec(`DELETE FROM tasks`)
-		if done := s.finish(w, claimed, lifecycle.Outcome{}); !done.Fenced || s.get(id).ID != 0 {
+		if done := s.finish(w, claimed, taskspec.Outcome{}); !done.Fenced || s.get(id).ID != 0 {
 			s.Errorf("got fenced %v, task id %v; want true, 0", done.Fenced, s.get(id).ID)
 		}
 	},
 	"a repeated finish changes and counts nothing twice": func(s *store) {
-		for _, o := range []lifecycle.Outcome{{Result: []byte(`1`)}, failed, {Reason: jobs.ReasonLost}, {Reason: jobs.ReasonShutdown}} {
+		for _, o := range []taskspec.Outcome{{Result: []byte(`1`)}, failed, {Reason: jobs.ReasonLost}, {Reason: jobs.ReasonShutdown}} {
 			id := s.insert(commandSpec())[0]
 			w := s.worker()
 			claimed := s.claimOnly(w)
@@ -149,15 +149,15 @@ var finishes = group{
 	},
 	"a cancel before the finish can change the outcome": func(s *store) {
 		for name, c := range map[string]struct {
-			outcome lifecycle.Outcome
+			outcome taskspec.Outcome
 			state   jobs.State
 			text    string
 		}{
 			"failure":  {failed, jobs.Cancelled, "by ann"},
-			"loss":     {lifecycle.Outcome{Reason: jobs.ReasonLost, Error: "lost"}, jobs.Cancelled, "by ann"},
-			"shutdown": {lifecycle.Outcome{Reason: jobs.ReasonShutdown, Error: "stopped"}, jobs.Cancelled, "by ann"},
-			"snooze":   {lifecycle.OutcomeOf(nil, jobs.Snooze(time.Hour)), jobs.Cancelled, "by ann"},
-			"success":  {lifecycle.Outcome{Result: []byte(`1`)}, jobs.Completed, ""},
+			"loss":     {taskspec.Outcome{Reason: jobs.ReasonLost, Error: "lost"}, jobs.Cancelled, "by ann"},
+			"shutdown": {taskspec.Outcome{Reason: jobs.ReasonShutdown, Error: "stopped"}, jobs.Cancelled, "by ann"},
+			"snooze":   {taskspec.OutcomeOf(nil, jobs.Snooze(time.Hour)), jobs.Cancelled, "by ann"},
+			"success":  {taskspec.Outcome{Result: []byte(`1`)}, jobs.Completed, ""},
 		} {
 			id := s.insert(functionSpec("f", jobs.MaxAttempts(5)))[0]
 			w := s.worker("f")
@@ -179,10 +179,10 @@ var finishes = group{
 		all := s.insert(commandSpec(), commandSpec(), commandSpec())
 		w := s.worker()
 		claimed := s.claim(w, 3)
-		s.finish(w, claimed[1], lifecycle.Outcome{})
+		s.finish(w, claimed[1], taskspec.Outcome{})
 		done := s.finishAll(w, db.Finish{Task: claimed[0], Outcome: s.withTimes(claimed[0], failed)},
 			db.Finish{Task: jobs.Task{ID: 99, GenerationID: 2}},
-			db.Finish{Task: claimed[2], Outcome: s.withTimes(claimed[2], lifecycle.Outcome{})})
+			db.Finish{Task: claimed[2], Outcome: s.withTimes(claimed[2], taskspec.Outcome{})})
 		if done[0].Fenced || done[0].Change.State != jobs.Failed || !done[1].Fenced || done[2].Change.State != jobs.Completed {
 			s.Errorf("got results %+v; want the first %s, the second rejected, the third %s", done, jobs.Failed, jobs.Completed)
 		}
@@ -195,7 +195,7 @@ var finishes = group{
 		claimed := s.claim(w, 30)
 		ends := make([]db.Finish, len(claimed))
 		for i, task := range claimed {
-			ends[i] = db.Finish{Task: task, Outcome: s.withTimes(task, lifecycle.Outcome{Result: fmt.Append(nil, i), ExitCode: new(i % 2)})}
+			ends[i] = db.Finish{Task: task, Outcome: s.withTimes(task, taskspec.Outcome{Result: fmt.Append(nil, i), ExitCode: new(i % 2)})}
 		}
 		s.finishAll(w, ends[20]) // this finish succeeds; the call below repeats it, as a worker does if it has not received the reply
 		ends[5].Task.GenerationID--

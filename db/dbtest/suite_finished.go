@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -98,7 +98,7 @@ func (s *store) endOne(w *db.Worker) int64 {
 	s.Helper()
 	s.insert(commandSpec())
 	task := s.claimOnly(w)
-	s.finish(w, task, lifecycle.Outcome{})
+	s.finish(w, task, taskspec.Outcome{})
 	return task.ID
 }
 
@@ -139,16 +139,16 @@ var finishedTests = group{
 		dependent := s.insert(commandSpec(jobs.After(ids[1])), commandSpec(jobs.After(ids[1])))
 		s.insert(commandSpec(jobs.After(dependent[0])))
 		tx := must(s.begin())(s)
-		if err := w.FinishTx(s.Context(), tx, db.Finish{Task: claimed[0], Outcome: s.withTimes(claimed[0], lifecycle.Outcome{})},
+		if err := w.FinishTx(s.Context(), tx, db.Finish{Task: claimed[0], Outcome: s.withTimes(claimed[0], taskspec.Outcome{})},
 			s.now); err != nil {
 			s.Fatal(err)
 		}
 		if err := tx.Commit(); err != nil {
 			s.Fatal(err)
 		}
-		s.finish(w, claimed[1], lifecycle.Outcome{Reason: jobs.ReasonExit, Error: "bad"})
+		s.finish(w, claimed[1], taskspec.Outcome{Reason: jobs.ReasonExit, Error: "bad"})
 		must(s.Apply(s.Context(), []int64{claimed[2].ID}, db.Cancel("by hand", false, s.now)))(s)
-		s.finish(w, claimed[2], lifecycle.Outcome{Reason: jobs.ReasonCancelled, Error: "cancelled"})
+		s.finish(w, claimed[2], taskspec.Outcome{Reason: jobs.ReasonCancelled, Error: "cancelled"})
 		s.reap(w, s.leases(w)...)
 		s.insert(commandSpec(jobs.After(ids[1])))
 		s.sleep(2 * time.Minute)
@@ -165,12 +165,12 @@ var finishedTests = group{
 		ids := s.insert(commandSpec(jobs.Label("retried")), commandSpec(jobs.Label("deleted"), jobs.Queue("q")))
 		began := s.now
 		for _, task := range s.claim(w, 2) {
-			s.finish(w, task, lifecycle.Outcome{Reason: jobs.ReasonExit, Error: "bad"})
+			s.finish(w, task, taskspec.Outcome{Reason: jobs.ReasonExit, Error: "bad"})
 		}
 		must(s.Apply(s.Context(), ids[:1], db.Retry(s.now, s.now, false)))(s)
 		must(s.Apply(s.Context(), ids[1:], db.Delete()))(s)
 		s.sleep(time.Minute)
-		s.finish(w, s.claimOnly(w), lifecycle.Outcome{})
+		s.finish(w, s.claimOnly(w), taskspec.Outcome{})
 		ends := must(s.EndsAfter(s.Context(), 0, 10))(s)
 		if len(ends) != 3 {
 			s.Fatalf("got %d ends, want 3", len(ends))

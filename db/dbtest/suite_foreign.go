@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -29,7 +29,7 @@ var foreigners = group{
 			if got := s.wantTask(claimed.ID, jobs.Running, ""); !got.CancelRequestedAt.IsZero() {
 				s.Errorf("task %d: got a cancel request of %v, want none", claimed.ID, got.CancelRequestedAt)
 			}
-			if got := s.finish(w, claimed, lifecycle.Outcome{Reason: jobs.ReasonError, Error: "no"}); got.Change.State == jobs.Cancelled {
+			if got := s.finish(w, claimed, taskspec.Outcome{Reason: jobs.ReasonError, Error: "no"}); got.Change.State == jobs.Cancelled {
 				s.Errorf("task %d: got state %s, want another", claimed.ID, got.Change.State)
 			}
 		}
@@ -55,7 +55,7 @@ var foreigners = group{
 		claimed := s.claimOnly(w)
 		s.exec(`INSERT INTO attempts (task_id, generation_id, attempt, state, counted, worker, started_at, finished_at)
 			VALUES (?, ?, 7, 'snoozed', 0, 0, 0, 0)`, id, claimed.GenerationID)
-		s.finish(w, claimed, lifecycle.Outcome{Reason: jobs.ReasonError, Error: "no"})
+		s.finish(w, claimed, taskspec.Outcome{Reason: jobs.ReasonError, Error: "no"})
 		attempts := must(s.Attempts(s.Context(), id))(s)
 		if len(attempts) != 1 || attempts[0].Attempt != 1 || attempts[0].State != jobs.Failed || attempts[0].Error != "no" {
 			s.Errorf("got attempts %+v, want one: the first, failed with error no", attempts)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -43,7 +42,7 @@ var hookTests = group{
 		task := s.claimOnly(w)
 		s.write(w, task, db.Output{Add: []jobs.Chunk{chunk(1, "stdout", strings.Repeat("line\n", 60))}})
 		done := must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Claim: db.Claim{Free: 3, Lease: lease}, Finish: []db.Finish{{Task: task,
-			Outcome: s.withTimes(task, lifecycle.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", ExitCode: &code,
+			Outcome: s.withTimes(task, taskspec.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", ExitCode: &code,
 				OutputBytes: 304}), Output: db.Output{Add: []jobs.Chunk{chunk(2, "stderr", "end\x00")}}}}}))(s)
 		s.wantHooks("failed of 1: bad", "output of 1: said")
 		if len(done.Claimed) != 2 {
@@ -80,7 +79,7 @@ var hookTests = group{
 		w := s.worker()
 		var list []db.Finish
 		for _, task := range s.claim(w, 20) {
-			list = append(list, db.Finish{Task: task, Outcome: s.withTimes(task, lifecycle.Outcome{})})
+			list = append(list, db.Finish{Task: task, Outcome: s.withTimes(task, taskspec.Outcome{})})
 		}
 		s.finishAll(w, list...)
 		s.finishAll(w, list...) // writing the same end again must not enqueue the hook a second time
@@ -93,8 +92,8 @@ var hookTests = group{
 			[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}, {Job: "f", MaxAttempts: 1}}))(s)
 		w.SetHooks(allHooks)
 		claimed := s.claim(w, 3)
-		s.finish(w, claimed[0], lifecycle.Outcome{})
-		s.finish(w, claimed[1], lifecycle.Outcome{})
+		s.finish(w, claimed[0], taskspec.Outcome{})
+		s.finish(w, claimed[1], taskspec.Outcome{})
 		s.finish(w, claimed[2], failed)
 		s.wantHooks("completed of 1: own", "completed of 2: good", "failed of 3: bad")
 	},
@@ -107,9 +106,9 @@ var hookTests = group{
 		claimed := s.claim(w, 3)
 		s.finish(w, claimed[0], failed)
 		s.finish(w, claimed[1], failed)
-		s.finish(w, claimed[2], lifecycle.Outcome{Reason: jobs.ReasonCancelled, Error: "cancelled"})
+		s.finish(w, claimed[2], taskspec.Outcome{Reason: jobs.ReasonCancelled, Error: "cancelled"})
 		hook := s.claimOnly(w)
-		s.finish(w, hook, lifecycle.Outcome{})
+		s.finish(w, hook, taskspec.Outcome{})
 		s.wantHooks("failed of 1: bad")
 	},
 	"a task that expires or loses its dependency is cancelled, so it runs no hooks": func(s *store) {
@@ -142,18 +141,18 @@ var hookTests = group{
 	},
 	"the first success after a failure of the same subject runs on-recovery": func(s *store) {
 		w := s.worker()
-		run := func(key string, o lifecycle.Outcome) {
+		run := func(key string, o taskspec.Outcome) {
 			s.insert(commandSpec(jobs.Unique(key), jobs.MaxAttempts(1), jobs.Priority(9999), jobs.OnEnd(jobs.Hooks{OnRecovery: "well"})))
 			s.finish(w, s.claim(w, 1)[0], o)
 		}
-		run("a", lifecycle.Outcome{})
+		run("a", taskspec.Outcome{})
 		run("a", failed)
 		run("a", failed)
-		run("b", lifecycle.Outcome{})
+		run("b", taskspec.Outcome{})
 		s.wantHooks()
-		run("a", lifecycle.Outcome{})
+		run("a", taskspec.Outcome{})
 		s.wantHooks("recovered of 5: well")
-		run("a", lifecycle.Outcome{})
+		run("a", taskspec.Outcome{})
 		s.wantHooks("recovered of 5: well")
 	},
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -44,7 +43,7 @@ var inserts = group{
 			jobs.OutputLimit(9))
 		spec.CreatedBy = "ann"
 		id := s.insert(spec)[0]
-		want := lifecycle.NewTask(&spec, s.now)
+		want := taskspec.NewTask(&spec, s.now)
 		want.ID = id
 		if got := s.get(id); !reflect.DeepEqual(got, want) {
 			s.Errorf("got  %+v\nwant %+v", got, want)
@@ -134,7 +133,7 @@ var inserts = group{
 		}
 		one := must(s.Insert(s.Context(), specs[:40], s.now))(s)
 		for i, added := range append(one, must(s.InsertSeq(s.Context(), specSeq(specs[40:], nil), s.now))(s)...) {
-			want := lifecycle.NewTask(&specs[i], s.now)
+			want := taskspec.NewTask(&specs[i], s.now)
 			want.ID = added.ID
 			if got := s.get(added.ID); added.Kept || !reflect.DeepEqual(got, want) {
 				s.Errorf("task %d of the list: got  %+v\nwant %+v", i, got, want)
@@ -145,7 +144,7 @@ var inserts = group{
 		spec := jobs.Define[json.RawMessage]("f").With(nil)
 		spec.Args = nil
 		id := s.insert(spec)[0]
-		want := lifecycle.NewTask(&spec, s.now)
+		want := taskspec.NewTask(&spec, s.now)
 		want.ID = id
 		if got := s.get(id); !reflect.DeepEqual(got, want) {
 			s.Errorf("got  %+v\nwant %+v", got, want)
@@ -202,7 +201,7 @@ var inserts = group{
 		if got := must(s.Insert(s.Context(), []jobs.Spec{commandSpec(jobs.Unique("k"))}, s.now))(s); !got[0].Kept {
 			s.Errorf("the key of a running task: got %+v, want the task kept", got[0])
 		}
-		s.finish(w, claimed[0], lifecycle.Outcome{})
+		s.finish(w, claimed[0], taskspec.Outcome{})
 		if got := must(s.Insert(s.Context(), []jobs.Spec{commandSpec(jobs.Unique("k"))}, s.now))(s); got[0].Kept ||
 			got[0].ID == added[0].ID {
 			s.Errorf("the key of a finished task: got %+v, want a new task other than %d", got, added[0].ID)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -48,7 +48,7 @@ var leases = group{
 			s.Helper()
 			var got []int64
 			for _, t := range must(s.List(s.Context(), jobs.Filter{States: []jobs.State{jobs.Running}}, db.Page{Oldest: true}))(s) {
-				if _, is := lifecycle.Stuck(&t, s.now); is {
+				if _, is := taskspec.Stuck(&t, s.now); is {
 					got = append(got, t.ID)
 				}
 			}
@@ -70,7 +70,7 @@ var leases = group{
 		mine, foreign := s.claim(w, 2), s.claimOnly(other)
 		s.sleep(10 * time.Second)
 		ended := mine[1]
-		s.finish(w, ended, lifecycle.Outcome{})
+		s.finish(w, ended, taskspec.Outcome{})
 		old := claimsOf(mine[0])[0]
 		old.GenerationID--
 		owned := s.beat(w, slices.Concat(claimsOf(mine...), claimsOf(foreign), []db.ClaimID{old, {ID: 99, GenerationID: 2}})...)
@@ -184,7 +184,7 @@ var leases = group{
 		s.reap(reaper, s.leases(reaper)...)
 		s.wantTask(id, jobs.Failed, jobs.ReasonLost)
 		id = s.insert(commandSpec(jobs.AtMostOnce()))[0]
-		s.finish(w, s.claimOnly(w), lifecycle.Outcome{Reason: jobs.ReasonShutdown})
+		s.finish(w, s.claimOnly(w), taskspec.Outcome{Reason: jobs.ReasonShutdown})
 		s.wantTask(id, jobs.Failed, jobs.ReasonShutdown)
 		id = s.insert(commandSpec(jobs.AtMostOnce()))[0]
 		s.finishAll(w, db.Finish{Task: s.claimOnly(w), Release: true}) // the attempt never started, so AtMostOnce lets the task run later
@@ -206,7 +206,7 @@ var leases = group{
 		w, reaper := s.worker(), s.worker()
 		claimed := s.claimOnly(w)
 		seen := s.leases(reaper)
-		s.finish(w, claimed, lifecycle.Outcome{})
+		s.finish(w, claimed, taskspec.Outcome{})
 		if n := s.reap(reaper, seen...); n != 0 {
 			s.Errorf("got %v, want 0", n)
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -84,8 +84,8 @@ func aLimitedSuspectBlocksNoOtherTask(s *store) {
 	dead := s.worker("test", "other")
 	s.claim(dead, 1)
 	if reaped := must(revokeAndReap(s.Context(), w.w, must(w.w.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 ||
-		!lifecycle.Suspect(s.get(lost)) {
-		s.Fatalf("got %d reaped tasks, suspect %v; want 1, true", len(reaped), lifecycle.Suspect(s.get(lost)))
+		!taskspec.Suspect(s.get(lost)) {
+		s.Fatalf("got %d reaped tasks, suspect %v; want 1, true", len(reaped), taskspec.Suspect(s.get(lost)))
 	}
 	other := must(s.Insert(s.Context(), []jobs.Spec{jobs.Define[string]("other").With("x"),
 		jobs.Define[string]("other").With("x")}, s.now))(s)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -61,7 +60,7 @@ var lists = group{
 	},
 	"the last line of a failed command is stored with its task and its attempt, and a search finds it": func(s *store) {
 		w, claimed := s.runningTask()
-		s.finish(w, claimed, lifecycle.Outcome{Reason: jobs.ReasonExit, Error: "exit status 1", ErrorLine: "cp: no space left on device"})
+		s.finish(w, claimed, taskspec.Outcome{Reason: jobs.ReasonExit, Error: "exit status 1", ErrorLine: "cp: no space left on device"})
 		task, attempts := s.get(claimed.ID), s.attempts(claimed.ID)
 		if task.ErrorLine != "cp: no space left on device" || len(attempts) != 1 || attempts[0].ErrorLine != task.ErrorLine {
 			s.Errorf("got line %q and attempts %+v, want the last line in both", task.ErrorLine, attempts)
@@ -115,7 +114,7 @@ var lists = group{
 		w := s.worker()
 		claimed := s.claimOne(w)
 		s.sleep(time.Hour)
-		s.finish(w, claimed, lifecycle.Outcome{})
+		s.finish(w, claimed, taskspec.Outcome{})
 		s.wantIDs(s.list(jobs.Filter{Since: s.now}), old[:1])
 		s.wantIDs(s.list(jobs.Filter{Until: s.now}), old[1:])
 	},
@@ -170,7 +169,7 @@ var lists = group{
 		s.insert(functionSpec("f", jobs.Label("needle")), functionSpec("needle.find"),
 			jobs.Command{Argv: []string{"x", "Needle"}}.With(), functionSpec("g", jobs.MaxAttempts(1)))
 		w := s.worker("g")
-		s.finish(w, s.claimOnly(w), lifecycle.Outcome{Reason: jobs.ReasonError, Error: "no NEEDLE here"})
+		s.finish(w, s.claimOnly(w), taskspec.Outcome{Reason: jobs.ReasonError, Error: "no NEEDLE here"})
 		s.wantIDs(s.list(jobs.Filter{Match: "needle"}), []int64{1, 2, 3, 4})
 	},
 	"special characters in filter values are data": func(s *store) {
@@ -206,7 +205,7 @@ var lists = group{
 		s.insert(functionSpec("f", jobs.Queue("a"), jobs.Priority(-3)))
 		s.sleep(time.Minute)
 		w := s.worker()
-		s.finish(w, s.claimOne(w), lifecycle.Outcome{})
+		s.finish(w, s.claimOne(w), taskspec.Outcome{})
 		s.claimOne(w)
 		got := must(s.Queues(s.Context(), start, s.now))(s)
 		a, b := got["a"], got["b"]

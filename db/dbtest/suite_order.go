@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -78,7 +77,7 @@ func (w *orderStore) claim(free int) []jobs.Task { w.Helper(); return w.store.cl
 
 func (w *orderStore) finish(task jobs.Task, err error) db.Finished {
 	w.Helper()
-	return w.store.finish(w.w, task, lifecycle.OutcomeOf(nil, err))
+	return w.store.finish(w.w, task, taskspec.OutcomeOf(nil, err))
 }
 
 func (w *orderStore) wantState(id int64, state jobs.State) jobs.Task {

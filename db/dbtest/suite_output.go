@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -115,7 +115,7 @@ var outputs = group{
 	"a finish stores, deletes and cuts output": func(s *store) {
 		w, claimed := s.runningTask()
 		s.write(w, claimed, db.Output{Add: chunks(1, 5)})
-		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, lifecycle.Outcome{OutputBytes: 12, OutputTruncated: true}),
+		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, taskspec.Outcome{OutputBytes: 12, OutputTruncated: true}),
 			Output: db.Output{Add: []jobs.Chunk{chunk(6, "stderr", "six")}, Delete: db.Pieces{From: 2, To: 4},
 				Cut: db.Cut{Seq: 4, Skip: 1, Dropped: 5}}})
 		got := s.output(claimed)
@@ -147,7 +147,7 @@ var outputs = group{
 				s.Errorf("%s: got %v, want error %v", name, err, jobs.ErrLost)
 			}
 		}
-		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, lifecycle.Outcome{}), Output: db.Output{Add: chunks(4, 5)}})
+		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, taskspec.Outcome{}), Output: db.Output{Add: chunks(4, 5)}})
 		if got := textOf(s.output(claimed)); got != "1;2;3;" {
 			s.Errorf(`got %q, want "1;2;3;"`, got)
 		}

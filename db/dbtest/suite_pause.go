@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -111,7 +111,7 @@ var pauses = group{
 		for s.claim(dead, 1)[0].ID != all[0] { // repeat until the worker "dead" claims the task of queue a
 		}
 		if reaped := must(revokeAndReap(s.Context(), w, must(w.Leases(s.Context()))(s), s.now))(s); len(reaped) == 0 ||
-			!lifecycle.Suspect(s.get(all[0])) {
+			!taskspec.Suspect(s.get(all[0])) {
 			s.Fatalf("got reaped tasks %+v, want the first task among them as a suspect", reaped)
 		}
 		claimIDs := func(idle bool) []int64 {

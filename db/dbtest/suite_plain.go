@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -104,8 +103,8 @@ var plains = group{
 		claimed := s.claim(w, 9)
 		s.wantIDs(ids(claimed), []int64{1, 3})
 		s.wantTask(2, jobs.Blocked, "")
-		s.finish(w, claimed[0], lifecycle.Outcome{})
-		s.finish(w, claimed[1], lifecycle.Outcome{})
+		s.finish(w, claimed[0], taskspec.Outcome{})
+		s.finish(w, claimed[1], taskspec.Outcome{})
 		if got := s.claimOnly(w); got.ID != 2 || got.InputBytes != 2 {
 			s.Errorf("got id %v, input bytes %v; want 2, 2", got.ID, got.InputBytes)
 		}
@@ -257,7 +256,7 @@ var plains = group{
 			if id != i+1 {
 				s.Errorf("got id %d, want %d", id, i+1)
 			}
-			s.finish(w, s.claimOnly(w), lifecycle.Outcome{})
+			s.finish(w, s.claimOnly(w), taskspec.Outcome{})
 			s.results(s.Apply(s.Context(), []int64{id}, db.Delete()))
 		}
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('true'))`)

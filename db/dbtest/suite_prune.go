@@ -11,14 +11,13 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
 // addFinished adds n tasks, claims them and finishes them with an outcome.
-func (s *store) addFinished(w *db.Worker, n int, o lifecycle.Outcome) []int64 {
+func (s *store) addFinished(w *db.Worker, n int, o taskspec.Outcome) []int64 {
 	s.Helper()
 	specs := make([]jobs.Spec, n)
 	for i := range specs {
@@ -91,7 +90,7 @@ var prunes = group{
 		want("50 unfinished tasks", 50)
 		var list []db.Finish
 		for _, t := range s.claim(w, 50) {
-			list = append(list, db.Finish{Task: t, Outcome: s.withTimes(t, lifecycle.Outcome{})})
+			list = append(list, db.Finish{Task: t, Outcome: s.withTimes(t, taskspec.Outcome{})})
 		}
 		s.finishAll(w, list...)
 		tick()
@@ -102,10 +101,10 @@ var prunes = group{
 	},
 	"prune deletes old tasks with all their data and keeps the others": func(s *store) {
 		w := s.worker()
-		old := s.addFinished(w, 3, lifecycle.Outcome{})
+		old := s.addFinished(w, 3, taskspec.Outcome{})
 		oldFailed := s.addFinished(w, 2, failed)
 		s.sleep(time.Hour)
-		young := s.addFinished(w, 2, lifecycle.Outcome{})
+		young := s.addFinished(w, 2, taskspec.Outcome{})
 		waits := s.insert(commandSpec(), commandSpec(jobs.In(time.Hour)))
 		running := s.claim(w, 1)
 		before := s.now.Add(-time.Minute)
@@ -124,13 +123,13 @@ var prunes = group{
 			s.Errorf("got steps %+v, want %+v", steps, []int{2})
 		}
 		s.wantIDs(s.allIDs(), slices.Concat(young, waits))
-		s.finish(w, running[0], lifecycle.Outcome{})
+		s.finish(w, running[0], taskspec.Outcome{})
 	},
 	"a task that an unfinished task depends on stays": func(s *store) {
 		w := s.worker()
-		a, b := s.addFinished(w, 1, lifecycle.Outcome{Result: json.RawMessage(`7`)})[0], s.addFinished(w, 1, failed)[0]
+		a, b := s.addFinished(w, 1, taskspec.Outcome{Result: json.RawMessage(`7`)})[0], s.addFinished(w, 1, failed)[0]
 		paused := s.insert(commandSpec(jobs.After(a), jobs.AfterAny(b), jobs.Paused()))[0]
-		s.addFinished(w, 1, lifecycle.Outcome{}) // nobody needs this one
+		s.addFinished(w, 1, taskspec.Outcome{}) // nobody needs this one
 		s.sleep(8 * 24 * time.Hour)
 		all := bothBefore(s.now)
 		if steps := s.pruneAll(all...); !slices.Equal(steps, []int{1, 0}) {
@@ -154,14 +153,14 @@ var prunes = group{
 		}); err != nil || !slices.Equal(results, []string{"7", ""}) {
 			s.Errorf("got upstream %q and error %v, want 7 and no result", results, err)
 		}
-		s.finish(w, task, lifecycle.Outcome{})
+		s.finish(w, task, taskspec.Outcome{})
 		if steps := s.pruneAll(all...); !slices.Equal(steps, []int{1, 1}) {
 			s.Errorf("after its end: got steps %+v, want %+v", steps, []int{1, 1})
 		}
 	},
 	"a row that cannot be deleted does not keep the others": func(s *store) {
 		w := s.worker()
-		tasks := s.addFinished(w, 5, lifecycle.Outcome{})
+		tasks := s.addFinished(w, 5, taskspec.Outcome{})
 		s.exec(fmt.Sprintf(`UPDATE tasks SET parts = 1 WHERE id = %d`, tasks[0])) // there is no input
 		s.sleep(time.Hour)
 		if s.Server() == nil {
@@ -179,7 +178,7 @@ var prunes = group{
 	},
 	"failed tasks are deleted apart from the others": func(s *store) {
 		w := s.worker()
-		s.addFinished(w, 2, lifecycle.Outcome{})
+		s.addFinished(w, 2, taskspec.Outcome{})
 		s.addFinished(w, 2, failed)
 		s.sleep(time.Hour)
 		if steps := s.pruneAll(bothBefore(s.now)...); !slices.Equal(steps, []int{2, 2}) {
@@ -188,13 +187,13 @@ var prunes = group{
 	},
 	"a transaction deletes at most 500 tasks and a few MiB": func(s *store) {
 		w := s.worker()
-		s.addFinished(w, 1200, lifecycle.Outcome{})
+		s.addFinished(w, 1200, taskspec.Outcome{})
 		s.addFinished(w, 300, failed)
 		s.sleep(time.Hour)
 		if steps := s.pruneAll(bothBefore(s.now)...); !slices.Equal(steps, []int{500, 500, 200, 300}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{500, 500, 200, 300})
 		}
-		s.addFinished(w, 10, lifecycle.Outcome{Result: json.RawMessage(`"` + strings.Repeat("x", taskjson.MaxResult-2) + `"`)})
+		s.addFinished(w, 10, taskspec.Outcome{Result: json.RawMessage(`"` + strings.Repeat("x", taskjson.MaxResult-2) + `"`)})
 		s.sleep(time.Hour)
 		if steps := s.pruneAll(db.Prune{Before: s.now}); !slices.Equal(steps, []int{7, 3}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{7, 3})
@@ -207,7 +206,7 @@ var prunes = group{
 		cut := s.now
 		s.sleep(time.Minute)
 		s.results(s.Apply(s.Context(), []int64{id}, db.Retry(s.now, s.now, false)))
-		s.finish(w, s.claimOnly(w), lifecycle.Outcome{})
+		s.finish(w, s.claimOnly(w), taskspec.Outcome{})
 		if steps := s.pruneAll(bothBefore(cut)...); !slices.Equal(steps, []int{0, 0}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{0, 0})
 		}
@@ -215,7 +214,7 @@ var prunes = group{
 	},
 	"a worker leaves the old tasks to another worker that deletes them already": func(s *store) {
 		const n = 3000
-		s.addFinished(s.worker(), n, lifecycle.Outcome{})
+		s.addFinished(s.worker(), n, taskspec.Outcome{})
 		s.sleep(time.Minute)
 		var deleted atomic.Int64
 		for _, err := range inParallel(4, func(int) error {
@@ -244,13 +243,13 @@ var prunes = group{
 		w := s.worker()
 		s.addFinished(w, 5, failed)
 		s.sleep(time.Minute)
-		s.addFinished(w, 2, lifecycle.Outcome{})
+		s.addFinished(w, 2, taskspec.Outcome{})
 		s.sleep(time.Minute)
 		done := must(s.Prune(s.Context(), db.Prune{Before: s.now}))(s)
 		if done.Tasks != 2 || done.More || !done.From.Equal(s.now) {
 			s.Errorf("got tasks %v, more %v, from %v; want 2, false, %v", done.Tasks, done.More, done.From, s.now)
 		}
-		s.addFinished(w, 1, lifecycle.Outcome{})
+		s.addFinished(w, 1, taskspec.Outcome{})
 		s.sleep(time.Minute)
 		if done = must(s.Prune(s.Context(), db.Prune{From: done.From, Before: s.now}))(s); done.Tasks != 1 {
 			s.Errorf("got tasks %v, want 1", done.Tasks)
@@ -276,7 +275,7 @@ var prunes = group{
 		w := s.worker()
 		want := map[jobs.State]int{}
 		for range 20 {
-			s.addFinished(w, 3, lifecycle.Outcome{})
+			s.addFinished(w, 3, taskspec.Outcome{})
 			s.addFinished(w, 1, failed)
 			want[jobs.Completed] += 3
 			want[jobs.Failed]++
@@ -302,7 +301,7 @@ var prunes = group{
 	},
 	"times are those of the last attempts of the last tasks that ended": func(s *store) {
 		w := s.worker()
-		s.addFinished(w, 1, lifecycle.Outcome{})
+		s.addFinished(w, 1, taskspec.Outcome{})
 		s.sleep(2 * time.Hour)
 		since := s.now
 		s.insert(commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Delay: time.Minute, Max: time.Minute})), commandSpec())
@@ -313,7 +312,7 @@ var prunes = group{
 		s.sleep(2 * time.Minute)
 		second := s.claimOnly(w)
 		s.sleep(5 * time.Second)
-		s.finish(w, second, lifecycle.Outcome{})
+		s.finish(w, second, taskspec.Outcome{})
 
 		wait := second.StartedAt.Sub(second.RunAt)
 		for _, want := range [][2][]time.Duration{
@@ -334,7 +333,7 @@ var prunes = group{
 		w := s.worker()
 		var sizes []int64
 		for range 8 {
-			s.addFinished(w, 400, lifecycle.Outcome{Result: []byte(`"` + string(slices.Repeat([]byte("x"), 2000)) + `"`)})
+			s.addFinished(w, 400, taskspec.Outcome{Result: []byte(`"` + string(slices.Repeat([]byte("x"), 2000)) + `"`)})
 			s.sleep(time.Hour)
 			s.pruneAll(db.Prune{Before: s.now.Add(-90 * time.Minute)})
 			s.exec(`DELETE FROM history`) // the table history of the test would grow with each change

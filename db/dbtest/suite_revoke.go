@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -40,7 +40,7 @@ var revocations = group{
 	},
 	"a finish after a revocation is rejected": func(s *store) {
 		w, reaper, claimed, revoked := s.revoke()
-		for _, o := range []lifecycle.Outcome{{}, failed, {Reason: jobs.ReasonSignal, Signal: 9}, {Reason: jobs.ReasonLost}} {
+		for _, o := range []taskspec.Outcome{{}, failed, {Reason: jobs.ReasonSignal, Signal: 9}, {Reason: jobs.ReasonLost}} {
 			if done := s.finish(w, claimed, o); !done.Fenced {
 				s.Errorf("%+v: got %+v, want fenced", o, done)
 			}
@@ -82,7 +82,7 @@ var revocations = group{
 		w, _, claimed, _ := s.revoke()
 		outer := must(s.begin())(s)
 		defer func() { _ = outer.Rollback() }()
-		err := w.FinishTx(s.Context(), outer, db.Finish{Task: claimed, Outcome: lifecycle.Outcome{Started: s.now, Finished: s.now}}, s.now)
+		err := w.FinishTx(s.Context(), outer, db.Finish{Task: claimed, Outcome: taskspec.Outcome{Started: s.now, Finished: s.now}}, s.now)
 		if !errors.Is(err, jobs.ErrLost) {
 			s.Errorf("got %v, want %v", err, jobs.ErrLost)
 		}

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -43,7 +43,7 @@ var steps = group{
 			jobs.Step{Name: "charge", Value: []byte("1"), At: s.now}); err != nil {
 			s.Fatal(err)
 		}
-		s.finish(w, claimed, lifecycle.Outcome{})
+		s.finish(w, claimed, taskspec.Outcome{})
 		s.exec(`UPDATE tasks SET unique_key = 'k' WHERE id = ?`, claimed.ID)
 		s.insert(jobs.Command{Argv: []string{"true"}}.With(jobs.Unique("k"), jobs.In(lease)))
 		if m := s.results(s.Apply(s.Context(), []int64{claimed.ID}, db.Retry(s.now, s.now, false)))[0]; !m.Taken || m.Done {
@@ -53,13 +53,14 @@ var steps = group{
 			s.Errorf("got %d steps, want 1", n)
 		}
 		s.exec(`DELETE FROM tasks WHERE unique_key = 'k' AND id <> ?`, claimed.ID)
-		if m := s.results(s.Apply(s.Context(), []int64{claimed.ID}, db.Retry(s.now, s.now, false)))[0]; !m.Done || len(s.steps(claimed.ID)) != 0 {
+		m := s.results(s.Apply(s.Context(), []int64{claimed.ID}, db.Retry(s.now, s.now, false)))[0]
+		if !m.Done || len(s.steps(claimed.ID)) != 0 {
 			s.Errorf("got %+v, %d steps; want done, no steps", m, len(s.steps(claimed.ID)))
 		}
 	},
 	"an attempt that lost its task stores no step": func(s *store) {
 		w, old := s.runningTask()
-		s.finish(w, old, lifecycle.Outcome{Reason: jobs.ReasonError})
+		s.finish(w, old, taskspec.Outcome{Reason: jobs.ReasonError})
 		claimed := s.claimOnly(w)
 		if err := w.AddStep(s.Context(), nil, claimsOf(old)[0], 1, jobs.Step{Name: "late", At: s.now}); !errors.Is(err, jobs.ErrLost) {
 			s.Errorf("got %v, want error %v", err, jobs.ErrLost)
@@ -89,9 +90,9 @@ var steps = group{
 			return s.claimOnly(w)
 		}
 		add(claimed)
-		s.finish(w, claimed, lifecycle.OutcomeOf(nil, jobs.Cancel(errors.New("no"))))
+		s.finish(w, claimed, taskspec.OutcomeOf(nil, jobs.Cancel(errors.New("no"))))
 		claimed = again(1)
-		s.finish(w, claimed, lifecycle.Outcome{})
+		s.finish(w, claimed, taskspec.Outcome{})
 		add(again(0))
 		if left := must(s.Apply(s.Context(), []int64{id}, db.Delete()))(s); left[0].Done {
 			s.Errorf("delete of a running task: got %+v, want not done", left[0])
@@ -109,7 +110,7 @@ var steps = group{
 			s.Errorf(`got progress %+v, generation %v, updated at %v; want 1 done, %v, %v`, got.Progress,
 				got.GenerationID, got.UpdatedAt, claimed.GenerationID, claimed.UpdatedAt)
 		}
-		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, lifecycle.Outcome{}), Progress: []byte(`{"done":2}`)})
+		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, taskspec.Outcome{}), Progress: []byte(`{"done":2}`)})
 		if got := s.get(claimed.ID); got.Progress == nil || *got.Progress != (jobs.Progress{Done: 2}) {
 			s.Errorf("got progress %+v, want 2 done", got.Progress)
 		}

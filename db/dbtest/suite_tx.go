@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -161,7 +161,7 @@ var transactions = group{
 		claimed := s.claimOnly(w)
 		for _, commit := range []bool{false, true} {
 			s.within(commit, func(outer *sql.Tx) {
-				err := w.FinishTx(s.Context(), outer, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, lifecycle.Outcome{})}, s.now)
+				err := w.FinishTx(s.Context(), outer, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, taskspec.Outcome{})}, s.now)
 				if err != nil {
 					s.Fatal(err)
 				}

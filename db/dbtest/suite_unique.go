@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -87,9 +87,9 @@ var uniques = group{
 		}
 		s.wantKept(second.ID, again)
 		s.wantKept(second.ID, jobs.Unique("k"))
-		s.finish(w, running, lifecycle.Outcome{Reason: jobs.ReasonError, Error: "x"})
+		s.finish(w, running, taskspec.Outcome{Reason: jobs.ReasonError, Error: "x"})
 		s.wantTask(first, jobs.Retrying, jobs.ReasonError)
-		s.finish(w, s.claimOnly(w), lifecycle.Outcome{Reason: jobs.ReasonError, Error: "x"})
+		s.finish(w, s.claimOnly(w), taskspec.Outcome{Reason: jobs.ReasonError, Error: "x"})
 		s.wantTask(second.ID, jobs.Retrying, jobs.ReasonError)
 		s.wantKept(second.ID, again) // a task that waits for its next attempt keeps its key
 
@@ -212,7 +212,7 @@ var uniques = group{
 		if got := s.results(s.Apply(s.Context(), []int64{first}, db.Retry(s.now, s.now, false)))[0]; !got.Done {
 			s.Errorf("a retry when the key is free: got %+v, want it done", got)
 		}
-		s.finish(s.worker("control.failed"), s.claimOnly(s.worker("control.failed")), lifecycle.Outcome{})
+		s.finish(s.worker("control.failed"), s.claimOnly(s.worker("control.failed")), taskspec.Outcome{})
 		s.wantKept(first, options...) // the retried task has taken its key back
 	},
 	"an edit moves the hold to the new key": func(s *store) {
@@ -274,7 +274,7 @@ var uniques = group{
 			}
 			all.Go(func() { // the first task ends while the goroutines insert
 				for _, task := range s.claim(w, 1) {
-					s.finish(w, task, lifecycle.Outcome{})
+					s.finish(w, task, taskspec.Outcome{})
 				}
 			})
 			for range 2 {

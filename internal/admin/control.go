@@ -8,7 +8,6 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/access"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -25,7 +24,7 @@ func Fence(ctx context.Context, r *runner.Runner, id, generation int64) error {
 	if err != nil {
 		return err
 	}
-	return lifecycle.CheckOwner(task, generation)
+	return taskspec.CheckOwner(task, generation)
 }
 
 // PauseTasks keeps waiting tasks from starting until ResumeTasks. It leaves tasks that run or have finished.

@@ -3,7 +3,7 @@ package admin
 import (
 	"context"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/runner"
 )
 
@@ -11,7 +11,7 @@ import (
 // dead workers that have running tasks.
 type Holds struct {
 	Pauses runner.Pauses
-	Limits lifecycle.Limits
+	Limits taskspec.Limits
 	Dead   map[string]bool // ids of dead workers with running tasks
 }
 
@@ -31,6 +31,6 @@ func ReadHolds(ctx context.Context, r *runner.Runner) (h Holds, err error) {
 		}
 	}
 	limits, err := r.Limits(ctx)
-	h.Limits = lifecycle.LimitsOf(limits)
+	h.Limits = taskspec.LimitsOf(limits)
 	return h, err
 }

@@ -1,5 +1,3 @@
-// Package cli contains the code that all commands share: arguments and flags, help, completion, the selection of tasks, and the choice of
-// the database.
 package cli
 
 import (
@@ -13,8 +11,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ui"
 )
 
 // Command, Context and Flag are the only types of urfave/cli that other packages need.
@@ -38,8 +35,8 @@ type App struct {
 	Getenv         func(string) string
 	Now            func() time.Time
 	Commands       []Entry
-	asked          bool          // whether Complete has asked the database
-	Printer        *term.Printer // Run sets the printer, according to the command line, before it calls an Action
+	asked          bool        // whether Complete has asked the database
+	Printer        *ui.Printer // Run sets the printer, according to the command line, before it calls an Action
 }
 
 // groups lists the headings of the help of runner, in order. The field Category of a command names its heading. Commands without a Category
@@ -53,7 +50,7 @@ func (a *App) Run(ctx context.Context, args []string) (status int) {
 	a.Printer = a.printerFor(line)
 	defer func() {
 		if v := recover(); v != nil { // Go ends a panic with status 2, but status 2 of runner promises that nothing was changed
-			failure.Report(a.Printer, &failure.Error{Code: "internal", Exit: 1, What: fmt.Sprintf("internal error: %v", v),
+			ui.Report(a.Printer, &ui.Error{Code: "internal", Exit: 1, What: fmt.Sprintf("internal error: %v", v),
 				Why: append([]string{"this is a bug in runner; please report it with these lines"},
 					strings.Split(strings.TrimSpace(string(debug.Stack())), "\n")...)})
 			status = 1
@@ -63,12 +60,12 @@ func (a *App) Run(ctx context.Context, args []string) (status int) {
 		err = a.dispatch(ctx, list, globals, line)
 	}
 	if flushErr := a.Printer.Flush(); err == nil && flushErr != nil {
-		err = &failure.Error{Code: "internal", Exit: 1, What: "cannot write the answer to stdout", Cause: flushErr}
+		err = &ui.Error{Code: "internal", Exit: 1, What: "cannot write the answer to stdout", Cause: flushErr}
 	}
 	if err != nil {
-		failure.Report(a.Printer, err)
+		ui.Report(a.Printer, err)
 	}
-	return failure.ExitCode(err)
+	return ui.ExitCode(err)
 }
 
 // commandsFor creates the commands that Parse needs for a command line. If the first argument is the name of a command, it creates only
@@ -95,8 +92,8 @@ func (a *App) create(entries []Entry) []*Command {
 }
 
 // printerFor returns a printer that follows the global options and the environment.
-func (a *App) printerFor(line Line) *term.Printer {
-	return term.New(term.Settings{Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Getenv: a.Getenv, Now: a.Now,
+func (a *App) printerFor(line Line) *ui.Printer {
+	return ui.New(ui.Settings{Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Getenv: a.Getenv, Now: a.Now,
 		JSON: line.isSet("json"), Verbose: line.isSet("verbose"), Color: line.last("color")})
 }
 
@@ -121,10 +118,10 @@ func newCLI(list []*Command, globals []*Option) *urfave.App {
 	prepare = func(list []*Command) {
 		for _, c := range list {
 			c.HideHelp, c.HideHelpCommand = true, true
-			c.OnUsageError = func(_ *Context, err error, _ bool) error { return failure.Usage("%v", err) }
+			c.OnUsageError = func(_ *Context, err error, _ bool) error { return ui.Usage("%v", err) }
 			if c.Action == nil { // a command without an action is a group of subcommands
 				c.Action = func(*Context) error {
-					return failure.Usage("%s needs a command", c.Name).Hint("runner %s --help", c.Name)
+					return ui.Usage("%s needs a command", c.Name).Hint("runner %s --help", c.Name)
 				}
 			}
 			c.Flags = slices.Clone(c.Flags)

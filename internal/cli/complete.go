@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/lifecycle"
-	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -151,7 +150,7 @@ func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 	words = a.query(ctx, line, func(ctx context.Context, r *runner.Runner) (ids []suggestion, err error) {
 		tasks, err := r.List(ctx, f, runner.Page{Limit: maxCompletedIDs})
 		for _, t := range tasks {
-			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), string(t.State) + "  " + term.Cut(humanize.Safe(present.JobText(t)),
+			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), string(t.State) + "  " + ui.Cut(humanize.Safe(ui.JobText(t)),
 				60)})
 		}
 		return ids, err
@@ -203,7 +202,7 @@ func scheduleSuggestions(ctx context.Context, r *runner.Runner) (names []suggest
 	list, err := r.Schedules(ctx)
 	for _, s := range list {
 		names = append(names, suggestion{s.Name, s.Cron + "  " +
-			term.Cut(humanize.Safe(present.JobText(lifecycle.NewTask(&s.Spec, time.Time{}))), 60)})
+			ui.Cut(humanize.Safe(ui.JobText(taskspec.NewTask(&s.Spec, time.Time{}))), 60)})
 	}
 	return names, err
 }

@@ -12,9 +12,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/record"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -91,17 +89,17 @@ func (d database) makeDir() error {
 // Action returns the function that runs a command: it reads the options, opens the database and calls the command. If create is true, it
 // creates a missing database.
 func Action[O any](a *App, create bool, read func(*Context, *App) (O, error),
-	run func(context.Context, *runner.Runner, *term.Printer, O) error) urfave.ActionFunc {
+	run func(context.Context, *runner.Runner, *ui.Printer, O) error) urfave.ActionFunc {
 	return func(c *Context) error {
 		o, err := read(c, a)
 		if err != nil {
 			return err
 		}
 		if c.IsSet("format") && c.Bool("json") {
-			return failure.Exclusive("--format", "--json")
+			return ui.Exclusive("--format", "--json")
 		}
 		if c.IsSet("format") {
-			if a.Printer.Format, err = record.NewFormat(a.Printer, Get[string](c, "format")); err != nil {
+			if a.Printer.Format, err = ui.NewFormat(a.Printer, Get[string](c, "format")); err != nil {
 				return err
 			}
 		}
@@ -133,7 +131,7 @@ func (a *App) FindDatabase(flag string) (database, error) {
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
 		return database{}, err
 	} else if err != nil {
-		return d, &failure.Error{Code: "no_database", Exit: 1, What: "no working directory for " + d.Path, Cause: err}
+		return d, &ui.Error{Code: "no_database", Exit: 1, What: "no working directory for " + d.Path, Cause: err}
 	}
 	d.Path = path
 	return d, nil
@@ -174,7 +172,7 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 		d.service = system + "/runner.db"
 	}
 	if flag != "" && d.HasPassword() {
-		return d, failure.Usage("the address of the server holds a password").Because("every user of this machine can read the command " +
+		return d, ui.Usage("the address of the server holds a password").Because("every user of this machine can read the command " +
 			"lines of others").Hint("RUNNER_DB, PGPASSWORD or ~/.pgpass")
 	}
 	return d, nil
@@ -204,8 +202,8 @@ func ownsDirectory(dir string, uid int, owner func(string) (int, bool)) bool {
 	return ok && (uid == 0 || uid == o)
 }
 
-func noDatabasePath(variable string) *failure.Error {
-	return (&failure.Error{Code: "no_database", Exit: 1, What: "no path for the database: neither " + variable + " nor RUNNER_DB is set"}).
+func noDatabasePath(variable string) *ui.Error {
+	return (&ui.Error{Code: "no_database", Exit: 1, What: "no path for the database: neither " + variable + " nor RUNNER_DB is set"}).
 		Hint("RUNNER_DB=/path/to/runner.db, or --db PATH")
 }
 

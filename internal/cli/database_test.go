@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
 )
 
@@ -55,8 +55,8 @@ func TestLocateDatabase(t *testing.T) {
 	}
 	none := func(string) string { return "" }
 	_, err := locateDatabase("", none, 8, "linux", owner(-1))
-	testkit.Equal(t, "exit status without HOME", failure.ExitCode(err), 1)
-	testkit.Contains(t, failure.Explain(err).What+failure.Explain(err).Try, "RUNNER_DB")
+	testkit.Equal(t, "exit status without HOME", ui.ExitCode(err), 1)
+	testkit.Contains(t, ui.Explain(err).What+ui.Explain(err).Try, "RUNNER_DB")
 }
 
 func TestErrorsDoNotShowThePassword(t *testing.T) {
@@ -76,7 +76,7 @@ func TestErrorsDoNotShowThePassword(t *testing.T) {
 		}
 		_, err := locateDatabase(address, none, 8, "linux", owner)
 		testkit.Equal(t, "--db "+address+": is rejected", err != nil, want != "")
-		if err != nil && (failure.ExitCode(err) != 2 || strings.Contains(err.Error(), "s3")) {
+		if err != nil && (ui.ExitCode(err) != 2 || strings.Contains(err.Error(), "s3")) {
 			t.Errorf("--db %s: got error %v, want exit status 2 and no password", address, err)
 		}
 		_, err = locateDatabase("", func(string) string { return address }, 8, "linux", owner)
@@ -108,8 +108,8 @@ func TestOpenCreatesOnlyTheStandardDatabase(t *testing.T) {
 	}
 	file := filepath.Join(state, "service", "runner.db")
 	_, err := open(false)
-	testkit.Equal(t, "exit status without a database", failure.ExitCode(err), 1)
-	testkit.Equal(t, "code without a database", failure.Explain(err).Code, "no_database")
+	testkit.Equal(t, "exit status without a database", ui.ExitCode(err), 1)
+	testkit.Equal(t, "code without a database", ui.Explain(err).Code, "no_database")
 	if _, err := os.Stat(filepath.Dir(file)); err == nil {
 		t.Error("got a new directory from a command that only opens, want none")
 	}
@@ -123,6 +123,6 @@ func TestOpenCreatesOnlyTheStandardDatabase(t *testing.T) {
 	testkit.NoError(t, err)
 	testkit.Equal(t, "text after the open", text, "database: "+file+"   (from $STATE_DIRECTORY)\n")
 	_, err = open(true, "--db", filepath.Join(state, "nodir", "x.db"))
-	testkit.Equal(t, "exit status without the directory", failure.ExitCode(err), 1)
-	testkit.Equal(t, "code without the directory", failure.Explain(err).Code, "no_database")
+	testkit.Equal(t, "exit status without the directory", ui.ExitCode(err), 1)
+	testkit.Equal(t, "code without the directory", ui.Explain(err).Code, "no_database")
 }

@@ -6,17 +6,15 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/term"
-	"example.com/runner/internal/timetext"
+	"example.com/runner/internal/ui"
 )
 
 // rootHelp prints the help of runner, which lists all commands. Lines have at most 80 columns.
 func (a *App) rootHelp(list []*Command, globals []*Option, line Line) error {
 	p := a.Printer
 	d, err := a.FindDatabase(line.last("db"))
-	if failure.ExitCode(err) == 2 {
+	if ui.ExitCode(err) == 2 {
 		return err
 	}
 	p.Print("runner - a job runner in one file: one binary, one SQLite database\n" + `
@@ -43,7 +41,7 @@ usage: runner COMMAND [OPTIONS] [ARGS]
 	}
 	p.Print("\nGLOBAL OPTIONS\n" + OptionHelp(globals) + "\n")
 	if err != nil {
-		p.Print("database: none   (" + failure.Explain(err).What + ")\n")
+		p.Print("database: none   (" + ui.Explain(err).What + ")\n")
 	} else {
 		p.Print("database: " + humanize.Safe(d.describe()) + "\n")
 	}
@@ -54,7 +52,7 @@ usage: runner COMMAND [OPTIONS] [ARGS]
 
 // CommandHelp prints the help of a command: the purpose, the examples, the usage, the options by group, and the rest of the description. In
 // the description of a command the first paragraph contains the examples.
-func CommandHelp(p *term.Printer, line Line, globals []*Option) error {
+func CommandHelp(p *ui.Printer, line Line, globals []*Option) error {
 	c := line.Command
 	name := strings.Join(append([]string{"runner"}, line.Path...), " ")
 	examples, text, _ := strings.Cut(strings.TrimSpace(c.Description), "\n\n")
@@ -74,7 +72,7 @@ func CommandHelp(p *term.Printer, line Line, globals []*Option) error {
 	options := optionsOf(c)
 	p.Print(groupedHelp(options) + "\n")
 	if slices.ContainsFunc(options, func(o *Option) bool { return o.hint == hintTime || o.hint == hintWhen }) {
-		p.Print(timetext.Help + "\n")
+		p.Print(humanize.Help + "\n")
 	}
 	if !strings.Contains(c.Description, "\nEXIT STATUS") {
 		text += exitStatus
@@ -119,7 +117,7 @@ func globalLine(globals []*Option) string {
 	for _, o := range globals {
 		names = append(names, "--"+o.name)
 	}
-	return strings.Join(term.Wrap("global options (see runner --help): "+strings.Join(names, ", "), 78), "\n  ") + "\n"
+	return strings.Join(ui.Wrap("global options (see runner --help): "+strings.Join(names, ", "), 78), "\n  ") + "\n"
 }
 
 // OptionHelp returns the help of options, which has one or more lines for each option.
@@ -136,7 +134,7 @@ func OptionHelp(list []*Option) string {
 		if o.env != "" && !strings.Contains(usage, "$"+o.env) {
 			usage += "; $" + o.env
 		}
-		for _, text := range term.Wrap(usage, 80-indent) {
+		for _, text := range ui.Wrap(usage, 80-indent) {
 			fmt.Fprintf(&b, "%-*s%s\n", indent, left, text)
 			left = ""
 		}

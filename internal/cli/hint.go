@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
+	"example.com/runner/internal/ui"
 )
 
 // name returns the full name of the command, such as "runner schedule add".
@@ -66,10 +66,10 @@ func commandNamesOf(list []*Command) (names []string) {
 }
 
 // The method "unknown" returns the error for an option that does not exist in the command.
-func (line *Line) unknown(name string) *failure.Error {
-	f := failure.Usage("unknown option %s of %s", name, line.name())
+func (line *Line) unknown(name string) *ui.Error {
+	f := ui.Usage("unknown option %s of %s", name, line.name())
 	if line.Command == nil {
-		f = failure.Usage("unknown option %s before the command", name)
+		f = ui.Usage("unknown option %s before the command", name)
 	}
 	return f.Hint("%s", line.optionHint(name))
 }

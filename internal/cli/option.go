@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/timetext"
 )
 
 // Option is a flag with a long name, an optional letter and an optional value. All flags of this program are Options. urfave/cli knows only
@@ -155,7 +154,7 @@ func IntOption(names, hint, usage string, value, low int) *Option {
 
 // DurationOption returns an option for a duration, which the help calls DUR. Read it with Get[time.Duration].
 func DurationOption(names, usage string, value time.Duration) *Option {
-	return Scalar(names, "DUR", usage, value, timetext.ParseDuration)
+	return Scalar(names, "DUR", usage, value, humanize.ParseDuration)
 }
 
 // SizeOption returns an option for a size in bytes, which the help calls SIZE. Read it with Get[int64].
@@ -172,7 +171,7 @@ const (
 // WhenOption returns an option for a time in the past, which the help calls WHEN. Read it with Get[time.Time].
 func (a *App) WhenOption(names, usage string) *Option {
 	return Scalar(names, hintWhen, usage, time.Time{}, func(text string) (time.Time, error) {
-		return timetext.ParseWhen(text, a.Now(), time.Local)
+		return humanize.ParseWhen(text, a.Now(), time.Local)
 	})
 }
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/ui"
 )
 
 // parsed is what a command of the test received from the parser.
@@ -165,8 +165,8 @@ func TestUsageErrors(t *testing.T) {
 		{"show --label \x00", `--label "\x00": holds a NUL byte`, ""},
 	} {
 		_, err := parse(t, nil, strings.Fields(test.line)...)
-		f := failure.Explain(err)
-		testkit.Equal(t, test.line+": exit status", failure.ExitCode(err), 2)
+		f := ui.Explain(err)
+		testkit.Equal(t, test.line+": exit status", ui.ExitCode(err), 2)
 		testkit.Equal(t, test.line+": code", f.Code, "usage")
 		testkit.Equal(t, test.line+": try", f.Try, test.try)
 		if !strings.HasPrefix(f.What, test.what) {
@@ -200,14 +200,14 @@ func TestSelection(t *testing.T) {
 	s, err = read("show")
 	testkit.NoError(t, err)
 	testkit.Equal(t, "empty", s.empty, true)
-	testkit.Equal(t, "exit status", failure.ExitCode(s.Require("cancel")), 2)
+	testkit.Equal(t, "exit status", ui.ExitCode(s.Require("cancel")), 2)
 	s, err = read("show --all")
 	testkit.NoError(t, err)
 	testkit.Equal(t, "empty", s.empty, false)
 	testkit.Equal(t, "all", s.All, true)
 	for _, line := range []string{"show 4 -q x", "show 4 --all", "show --all -q x", "show x", "show 0", "show 4,"} {
 		_, err := read(line)
-		testkit.Equal(t, line+": exit status", failure.ExitCode(err), 2)
+		testkit.Equal(t, line+": exit status", ui.ExitCode(err), 2)
 	}
 }
 
@@ -218,7 +218,7 @@ func FuzzArgumentOrder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		args := strings.Split(text, "\x01")
 		got, err := parse(t, nil, args...)
-		if err != nil && failure.ExitCode(err) != 2 {
+		if err != nil && ui.ExitCode(err) != 2 {
 			t.Fatalf("%q: got error %v, want none or exit status 2", args, err)
 		}
 		for _, word := range got.words {
@@ -260,7 +260,7 @@ func TestLettersCombine(t *testing.T) {
 	for line, want := range map[string]string{"show -queue a": "--queue", "show -follow": "--follow", "show -fx": "runner show --help",
 		"show -f-n": "runner show --help", "show -é": "runner show --help", "show -limit 5": "--rows"} {
 		_, err := parse(t, nil, strings.Fields(line)...)
-		if got := failure.Explain(err); got.Exit != 2 || got.Try != want {
+		if got := ui.Explain(err); got.Exit != 2 || got.Try != want {
 			t.Errorf("%s: got %v and the hint %q; want a usage error and %q", line, got, got.Try, want)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"example.com/runner/internal/failure"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 )
 
@@ -47,7 +47,7 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 				line.words = append(line.words, word)
 			}
 			if n := wordsBeforeCommand(line.Path); len(line.words) < n { // only "schedule add" needs a word before "--"
-				line.fail(failure.Usage("%s needs a NAME before --", strings.Join(line.Path, " ")).
+				line.fail(ui.Usage("%s needs a NAME before --", strings.Join(line.Path, " ")).
 					Hint("runner schedule add NAME --cron EXPR -- COMMAND"))
 			}
 			line.words, args = append(line.words, args...), nil
@@ -71,7 +71,7 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 	}
 	for i, arg := range own {
 		if !utf8.ValidString(arg) {
-			line.err = failure.Usage("argument %d, %q, is not UTF-8", i+1, arg)
+			line.err = ui.Usage("argument %d, %q, is not UTF-8", i+1, arg)
 			break
 		}
 	}
@@ -102,7 +102,7 @@ func (line *Line) enter(word string, args []string) {
 		line.options = append(slices.Clip(optionsOf(c)), line.globals...)
 		return
 	}
-	f := failure.Usage("unknown command %q", strings.Join(append(line.Path, word), " "))
+	f := ui.Usage("unknown command %q", strings.Join(append(line.Path, word), " "))
 	line.fail(f.Hint("%s", line.commandHint(word, args)))
 }
 
@@ -181,7 +181,7 @@ func (line *Line) option(name string) *Option {
 func (line *Line) valueFrom(args []string, o *Option, name string) []string {
 	if len(args) == 0 {
 		line.missingValue = o
-		line.fail(failure.Usage("%s needs a value: --%s %s", name, o.name, o.hint))
+		line.fail(ui.Usage("%s needs a value: --%s %s", name, o.name, o.hint))
 		return nil
 	}
 	line.give(o, args[0])
@@ -192,16 +192,16 @@ func (line *Line) valueFrom(args []string, o *Option, name string) []string {
 func (line *Line) give(o *Option, text string) {
 	err := o.value.check(text)
 	if field, ok := errors.AsType[*jobs.FieldError](err); ok { // its text has the value
-		err = failure.Usage("--%s: %s", o.name, field.Msg)
+		err = ui.Usage("--%s: %s", o.name, field.Msg)
 	} else if err != nil {
-		err = failure.Usage("--%s %q: %v", o.name, text, err)
+		err = ui.Usage("--%s %q: %v", o.name, text, err)
 	}
 	if err != nil {
 		line.fail(err)
 		return
 	}
 	if strings.IndexByte(text, 0) >= 0 {
-		line.fail(failure.Usage("--%s %q: holds a NUL byte", o.name, text))
+		line.fail(ui.Usage("--%s %q: holds a NUL byte", o.name, text))
 	}
 	line.given = append(line.given, givenOption{o, text})
 }
@@ -219,7 +219,7 @@ func (line *Line) environment(getenv func(string) string) {
 		}
 		for _, text := range texts {
 			if err := o.value.check(text); err != nil {
-				line.fail(failure.Usage("$%s %q: %v", o.env, text, err))
+				line.fail(ui.Usage("$%s %q: %v", o.env, text, err))
 				break
 			}
 			line.given = append(line.given, givenOption{o, text})

@@ -4,11 +4,10 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -73,9 +72,9 @@ func ReadSelection(c *Context, now time.Time, except ...string) (Selection, erro
 	s.All = Get[bool](c, "all")
 	switch {
 	case len(ids) > 0 && (filtered || s.All):
-		return s, failure.Exclusive("task ids", "selectors")
+		return s, ui.Exclusive("task ids", "selectors")
 	case s.All && filtered:
-		return s, failure.Exclusive("--all", "other selectors")
+		return s, ui.Exclusive("--all", "other selectors")
 	}
 	f.IDs = ids
 	s.Filter, s.empty, s.onlyQueues = f, len(ids) == 0 && !filtered && !s.All, filtered && !others
@@ -102,7 +101,7 @@ func ReadIDs(words []string) ([]int64, error) {
 	for _, word := range words {
 		more, err := taskspec.ParseIDs(word)
 		if err != nil {
-			return nil, failure.Usage("%q: %v", word, err)
+			return nil, ui.Usage("%q: %v", word, err)
 		}
 		for _, id := range more {
 			if !seen[id] {
@@ -119,23 +118,23 @@ func (s Selection) Require(verb string) error {
 	if !s.empty {
 		return nil
 	}
-	return failure.Usage("%s needs task ids or a selector", verb).
+	return ui.Usage("%s needs task ids or a selector", verb).
 		Hint("runner %s 1042      runner %s -q media      runner %s --all", verb, verb, verb)
 }
 
 // Confirm asks the user before a command changes the n tasks that a filter selects. A question is, for example, "Cancel 118 tasks in
 // media?". Confirm does not ask if there is only one task, or if the user typed the ids. Without a terminal the user must give --yes, or
 // Confirm returns an error.
-func (s Selection) Confirm(p *term.Printer, yes bool, n int, question string) error {
+func (s Selection) Confirm(p *ui.Printer, yes bool, n int, question string) error {
 	switch {
 	case yes || n <= 1 || len(s.Filter.IDs) > 0:
 		return nil
 	case !p.CanAsk:
-		return failure.Usage("%s tasks match and there is no terminal to confirm", humanize.Count(int64(n))).
+		return ui.Usage("%s tasks match and there is no terminal to confirm", humanize.Count(int64(n))).
 			Because("nothing was changed").Hint("--yes, or --dry-run to list them")
 	case p.Confirm("%s", question):
 		return nil
 	}
 	p.Say("nothing was changed")
-	return failure.ExitStatus(1)
+	return ui.ExitStatus(1)
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/timetext"
 )
 
 func FuzzTimes(f *testing.F) {
@@ -14,11 +14,11 @@ func FuzzTimes(f *testing.F) {
 	f.Add("2026-01-31 15:04", int64(0))
 	f.Fuzz(func(t *testing.T, text string, seconds int64) {
 		now := time.Unix(seconds%(1<<33), 0)
-		if at, err := timetext.ParseTime(text, now, time.UTC); err == nil && strings.Contains(text, ":") && len(text) <= 5 &&
+		if at, err := humanize.ParseTime(text, now, time.UTC); err == nil && strings.Contains(text, ":") && len(text) <= 5 &&
 			(!at.After(now) || at.Sub(now) > 24*time.Hour) {
 			t.Fatalf("%q at %v: got %v, want a time within the next 24h", text, now, at)
 		}
-		if at, err := timetext.ParseWhen(text, now, time.UTC); err == nil && strings.Contains(text, ":") && len(text) <= 5 &&
+		if at, err := humanize.ParseWhen(text, now, time.UTC); err == nil && strings.Contains(text, ":") && len(text) <= 5 &&
 			at.After(now) {
 			t.Fatalf("%q at %v: got %v, want a time that is not in the future", text, now, at)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
 )
 
@@ -20,9 +20,9 @@ const jsonVersion = 1
 var commit string
 
 // Version returns the record that --version --json prints.
-func Version() term.Record {
+func Version() ui.Record {
 	release := strings.Split(runtime.Version(), ".") // the first two parts are the version without the patch number: go1.26 for go1.26.8
-	return term.NewRecord("version", runner.Version, "commit", cmp.Or(commit, builtFrom()), "json_version", jsonVersion,
+	return ui.NewRecord("version", runner.Version, "commit", cmp.Or(commit, builtFrom()), "json_version", jsonVersion,
 		"schema", admin.SchemaVersion(), "sqlite", admin.EngineVersion(), "go", strings.Join(release[:min(2, len(release))], "."),
 		"os", runtime.GOOS, "arch", runtime.GOARCH)
 }
@@ -45,7 +45,7 @@ func builtFrom() string {
 }
 
 // PrintVersion prints the versions of the program and of its parts.
-func PrintVersion(p *term.Printer) error {
+func PrintVersion(p *ui.Printer) error {
 	v := Version()
 	text := fmt.Sprintf("runner %s (commit %s, schema %d, sqlite %s, %s, %s/%s)", runner.Version,
 		cmp.Or(commit, builtFrom(), "unknown"), admin.SchemaVersion(), admin.EngineVersion(), v.Get("go"), runtime.GOOS, runtime.GOARCH)

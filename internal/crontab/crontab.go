@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"example.com/runner/internal/pattern"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -76,11 +76,11 @@ func Parse(text string, o Options) (list []Entry) {
 
 var (
 	// setting matches NAME = value. The name may be in quotes, as the value.
-	setting = pattern.Lazy(`^["']?([A-Za-z_]\w*)["']?\s*=\s*(.*)$`)
+	setting = humanize.Lazy(`^["']?([A-Za-z_]\w*)["']?\s*=\s*(.*)$`)
 
 	// entry matches five fields or a word such as @daily, and a command. In cronie
 	// and SUSE's cron, - means: not in the log.
-	entry = pattern.Lazy(`^-?(@\S+|\S+(?:\s+\S+){4})\s+(.*)$`)
+	entry = humanize.Lazy(`^-?(@\S+|\S+(?:\s+\S+){4})\s+(.*)$`)
 )
 
 func unquote(text string) string {
@@ -195,7 +195,7 @@ func firstWord(text string) string { return text[:strings.IndexAny(text+" ", " \
 
 // upToPercent matches up to the first % without a backslash. In \\% the second
 // backslash belongs to the first one, and not to the %.
-var upToPercent = pattern.Lazy(`^(\\.|[^%])*`)
+var upToPercent = humanize.Lazy(`^(\\.|[^%])*`)
 
 // cutInput splits a command from its standard input, as cron does: the first %
 // ends the command, each further one is a newline, and \% is a percent sign.
@@ -214,10 +214,10 @@ func cutInput(text string) (script string, input []byte) {
 // assignments of variables, the directory of the program, and everything from
 // the first word with an operator.
 var (
-	prelude   = pattern.Lazy(`^(cd \S+\s*(&&|;)\s*|[^\s='"/-][^\s='"/]*=[^\s'"]*\s+)*`)
-	directory = pattern.Lazy(`^\S*/`)
-	operator  = pattern.Lazy(`\s\S*[|;&<>](.|\n)*`)
-	otherText = pattern.Lazy(`[^A-Za-z0-9._]+`)
+	prelude   = humanize.Lazy(`^(cd \S+\s*(&&|;)\s*|[^\s='"/-][^\s='"/]*=[^\s'"]*\s+)*`)
+	directory = humanize.Lazy(`^\S*/`)
+	operator  = humanize.Lazy(`\s\S*[|;&<>](.|\n)*`)
+	otherText = humanize.Lazy(`[^A-Za-z0-9._]+`)
 )
 
 // nameOf makes the name of a schedule from its command. For example, "cd /srv && ./backup.sh --full > log" becomes backup.sh-full.

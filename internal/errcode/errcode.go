@@ -1,5 +1,5 @@
 // Package errcode lists the values of jobs.Error.Code that this module sets. The packages that return errors do not know the command line,
-// so package present translates a code to advice that names commands and flags.
+// so package ui translates a code to advice that names commands and flags.
 package errcode
 
 // These codes belong to package db. They are about the database file, the server and the files beside them.

@@ -1,5 +1,3 @@
-// Package humanize formats ages, durations, sizes and counts for people, in the same way on a terminal and on a web page. It also escapes
-// text from tasks and users, so that the text cannot control the terminal.
 package humanize
 
 import (

@@ -1,4 +1,3 @@
-// Package output reads the output of tasks, also while they run, and prints it.
 package output
 
 import (
@@ -9,8 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/await"
-	"example.com/runner/internal/lines"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -127,7 +125,7 @@ func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a 
 		if err != nil {
 			return err
 		}
-		last, enough := lines.Last(chunks, f.Range.Lines)
+		last, enough := humanize.Last(chunks, f.Range.Lines)
 		if !enough && len(chunks) == limit {
 			continue
 		}
@@ -167,7 +165,7 @@ func Follow(ctx context.Context, r *runner.Runner, ids []int64, which Range, to 
 	for _, id := range ids {
 		cursors[id] = &Cursor{Range: which}
 	}
-	err := await.Changes(ctx, r, func() (bool, error) {
+	err := Changes(ctx, r, func() (bool, error) {
 		list, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{Oldest: true})
 		if err != nil {
 			return false, err

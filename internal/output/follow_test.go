@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/lines"
-	"example.com/runner/internal/term/termtest"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
 )
 
@@ -37,7 +37,7 @@ func TestTailOf(t *testing.T) {
 		{nil, 5, "", false},
 	} {
 		pieces := chunks(test.pieces...)
-		last, enough := lines.Last(pieces, test.n)
+		last, enough := humanize.Last(pieces, test.n)
 		var got strings.Builder
 		for _, c := range last {
 			if len(c.Data) == 0 {

@@ -8,25 +8,21 @@ import (
 	"sync"
 	"time"
 
-	"example.com/runner/internal/await"
-	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/lines"
-	"example.com/runner/internal/record"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 )
 
 // LogPrinter prints the output of tasks. It prints the output unchanged, or, if Named or Timestamps is set, line by line with a prefix.
 type LogPrinter struct {
-	P          *term.Printer
+	P          *ui.Printer
 	Named      bool // whether each line begins with the id of its task
 	Timestamps bool
 	Follow     bool      // whether the caller follows the output; LogPrinter then also reports retries
 	Since      time.Time // skip pieces that are older than this time; if it is zero, skip nothing
 
-	Obstacles *await.Obstacles // says why the followed tasks don't run; may be nil
+	Obstacles *Obstacles // says why the followed tasks don't run; may be nil
 
 	Log *slog.Logger // gets a warning when Copy cannot print; may be nil
 
@@ -34,9 +30,9 @@ type LogPrinter struct {
 	teed map[int64]bool // generations of the attempts whose output Tee prints
 	err  error          // of Tee or Copy
 
-	missing bool                    // whether some of the output could not be printed
-	shields map[string]*term.Shield // by the name of the stream
-	lines   lines.Splitter[lineOf]
+	missing bool                  // whether some of the output could not be printed
+	shields map[string]*ui.Shield // by the name of the stream
+	lines   humanize.Splitter[lineOf]
 }
 
 type lineOf struct {
@@ -88,7 +84,7 @@ func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 	case c.At.Before(s.Since):
 		return nil
 	case s.P.JSON:
-		return s.P.Record(record.NewChunk(c))
+		return s.P.Record(ui.NewChunk(c))
 	case missing != 0:
 		if err := s.gap(t, missing); err != nil {
 			return err
@@ -107,10 +103,10 @@ func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 }
 
 // line prints a line. If the line is incomplete, it adds a newline.
-func (s *LogPrinter) line(key lineOf, line lines.Line) error {
+func (s *LogPrinter) line(key lineOf, line humanize.Line) error {
 	prefix := s.prefix(key)
 	if s.Timestamps {
-		prefix += line.At.Local().Format(term.StampLayout) + " "
+		prefix += line.At.Local().Format(ui.StampLayout) + " "
 	}
 	return s.write(key.stream, append([]byte(prefix), line.Ended()...))
 }
@@ -128,7 +124,7 @@ func (s *LogPrinter) prefix(key lineOf) string {
 	if !s.Named {
 		return ""
 	}
-	c := []term.Colour{"31", "36", "33", "32", "35", "34"}[key.id%6]
+	c := []ui.Colour{"31", "36", "33", "32", "35", "34"}[key.id%6]
 	to := s.P.Stdout
 	if key.stream != "stdout" {
 		to = s.P.Stderr
@@ -203,7 +199,7 @@ func (s *LogPrinter) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) er
 		if t.State == jobs.Retrying && a.Attempt == t.Attempt {
 			next = "; next in " + humanize.Took(t.RunAt.Sub(s.P.Now()))
 		}
-		s.P.Note("attempt %d of %d of task %d failed: %s%s", a.Attempt, t.MaxAttempts, t.ID, await.FirstLine(a.Error), next)
+		s.P.Note("attempt %d of %d of task %d failed: %s%s", a.Attempt, t.MaxAttempts, t.ID, FirstLine(a.Error), next)
 	}
 	return nil
 }
@@ -214,7 +210,7 @@ func (s *LogPrinter) Complete(err error) error {
 	if !s.missing {
 		return err
 	}
-	return &failure.Error{Code: "missing_output", Exit: await.NoResult, What: "some output of the task is missing",
+	return &ui.Error{Code: "missing_output", Exit: NoResult, What: "some output of the task is missing",
 		Why: []string{"the worker stores only the beginning and the end of an output that is longer than --output-limit"},
 		Try: "a larger --output-limit, or runner run"}
 }
@@ -224,7 +220,7 @@ func (s *LogPrinter) Complete(err error) error {
 func (s *LogPrinter) write(stream string, data []byte) error {
 	if s.isTerminal(stream) {
 		if s.shields == nil {
-			s.shields = map[string]*term.Shield{"stdout": {}, "stderr": {}}
+			s.shields = map[string]*ui.Shield{"stdout": {}, "stderr": {}}
 		}
 		data = s.shields[stream].Escape(data)
 	}

@@ -7,9 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/await"
-	"example.com/runner/internal/failure"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -56,13 +54,13 @@ func (o Selection) Show(ctx context.Context, r *runner.Runner, to *LogPrinter) e
 		}
 	}
 	if len(missing) > 0 && len(o.Filter.IDs) > 0 {
-		return failure.NoTasks(missing)
+		return ui.NoTasks(missing)
 	}
 	return nil
 }
 
 // noteWithoutOutput explains why there is no output, if the task or the attempt has not started.
-func noteWithoutOutput(p *term.Printer, t jobs.Task, which Range) {
+func noteWithoutOutput(p *ui.Printer, t jobs.Task, which Range) {
 	switch {
 	case t.StartedAt.IsZero():
 		p.Tell("task %d has not started; runner logs -f %[1]d follows it", t.ID)
@@ -101,7 +99,7 @@ func (o Selection) matching(ctx context.Context, r *runner.Runner) ([]int64, err
 // FollowIDs prints the output of the tasks with the ids of the filter until all
 // of them have finished.
 func (o Selection) FollowIDs(ctx context.Context, r *runner.Runner, to *LogPrinter) error {
-	w, err := await.Select(ctx, r, o.Filter)
+	w, err := Select(ctx, r, o.Filter)
 	if err != nil {
 		return err
 	}
@@ -129,7 +127,7 @@ func (o Selection) FollowFilter(ctx context.Context, r *runner.Runner, to *LogPr
 	which.Began = began
 	running := map[int64]*Cursor{}
 	shown := map[int64]jobs.Task{} // recently ended tasks whose output is completely printed
-	return await.Changes(ctx, r, func() (bool, error) {
+	return Changes(ctx, r, func() (bool, error) {
 		from := lastPoll.Add(-overlap)
 		lastPoll = p.Now()
 		tasks, err := o.active(ctx, r, from, slices.Collect(maps.Keys(running)))

@@ -7,23 +7,23 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/logging"
-	"example.com/runner/internal/term"
+	"example.com/runner/internal/ops"
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 )
 
 // teeTo returns a printer for the output of a worker that prints to these
 // streams.
-func teeTo(stdout, stderr term.Stream, named bool) *LogPrinter {
-	p := term.New(term.Settings{Stdout: stdout, Stdin: strings.NewReader(""), Getenv: func(string) string { return "" }})
+func teeTo(stdout, stderr ui.Stream, named bool) *LogPrinter {
+	p := ui.New(ui.Settings{Stdout: stdout, Stdin: strings.NewReader(""), Getenv: func(string) string { return "" }})
 	p.Stdout.TTY, p.Stderr = stdout.TTY, stderr
 	return &LogPrinter{P: p, Named: named}
 }
 
 func TestTeeWritesWholeLinesAfterTheID(t *testing.T) {
 	var out, talk bytes.Buffer
-	tee := teeTo(term.Stream{Writer: &out}, term.Stream{Writer: &talk}, true)
+	tee := teeTo(ui.Stream{Writer: &out}, ui.Stream{Writer: &talk}, true)
 	one, two := jobs.Task{ID: 1041, GenerationID: 2}, jobs.Task{ID: 7, GenerationID: 5}
 	for _, piece := range []struct {
 		task   jobs.Task
@@ -47,7 +47,7 @@ func TestTeeWritesWholeLinesAfterTheID(t *testing.T) {
 
 func TestTeeOfOneSlotCopiesBytesUnchanged(t *testing.T) {
 	var out bytes.Buffer
-	tee := teeTo(term.Stream{Writer: &out}, term.Stream{Writer: &out}, false)
+	tee := teeTo(ui.Stream{Writer: &out}, ui.Stream{Writer: &out}, false)
 	for _, data := range []string{"a\x00\r", "b", ""} {
 		tee.Copy(jobs.Task{ID: 1}, "stdout", []byte(data))
 	}
@@ -56,7 +56,7 @@ func TestTeeOfOneSlotCopiesBytesUnchanged(t *testing.T) {
 
 func TestTeeEscapesOnTerminals(t *testing.T) {
 	var out, pipe bytes.Buffer
-	tee := teeTo(term.Stream{Writer: &out, TTY: true}, term.Stream{Writer: &pipe}, false)
+	tee := teeTo(ui.Stream{Writer: &out, TTY: true}, ui.Stream{Writer: &pipe}, false)
 	for _, data := range []string{"a\x00\r\x1b[1", "mb\x1b", ""} {
 		tee.Copy(jobs.Task{ID: 1}, "stdout", []byte(data))
 		tee.Copy(jobs.Task{ID: 1}, "stderr", []byte(data))
@@ -67,7 +67,7 @@ func TestTeeEscapesOnTerminals(t *testing.T) {
 
 func TestTeeBuffersAtMostOneLongLine(t *testing.T) {
 	var out bytes.Buffer
-	tee := teeTo(term.Stream{Writer: &out}, term.Stream{Writer: &out}, true)
+	tee := teeTo(ui.Stream{Writer: &out}, ui.Stream{Writer: &out}, true)
 	for range 300 {
 		tee.Copy(jobs.Task{ID: 1}, "stdout", []byte(strings.Repeat("x", 1000)))
 	}
@@ -90,8 +90,8 @@ func (c *closedPipe) Write([]byte) (int, error) { c.tries++; return 0, errors.Ne
 func TestTeeContinuesWithoutItsReader(t *testing.T) {
 	var log bytes.Buffer
 	pipe := &closedPipe{}
-	tee := teeTo(term.Stream{Writer: pipe}, term.Stream{Writer: pipe}, true)
-	tee.Log = logging.New(term.Stream{Writer: &log}, logging.Journal, slog.LevelInfo)
+	tee := teeTo(ui.Stream{Writer: pipe}, ui.Stream{Writer: pipe}, true)
+	tee.Log = ops.NewLog(ui.Stream{Writer: &log}, ops.Journal, slog.LevelInfo)
 	for range 3 {
 		tee.Copy(jobs.Task{ID: 1}, "stdout", []byte("line\n"))
 	}

@@ -13,7 +13,6 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 )
 
@@ -196,9 +195,9 @@ func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter,
 			ids, err = parseIDs(t.Value)
 			f.IDs = append(f.IDs, ids...)
 		case KeySince:
-			f.Since, err = timetext.ParseWhen(t.Value, now, zone)
+			f.Since, err = humanize.ParseWhen(t.Value, now, zone)
 		case KeyUntil:
-			f.Until, err = timetext.ParseWhen(t.Value, now, zone)
+			f.Until, err = humanize.ParseWhen(t.Value, now, zone)
 		default:
 			err = fmt.Errorf("unknown selector")
 		}

@@ -15,7 +15,6 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskjson"
-	"example.com/runner/internal/timetext"
 )
 
 // Value is the value of a task option: a pointer to a field of a Spec. Its type
@@ -122,12 +121,12 @@ func (v *Size) check(o *OptionInfo) error {
 	return nil
 }
 
-func (v *Duration) String() string         { return timetext.WriteDuration(time.Duration(*v)) }
+func (v *Duration) String() string         { return humanize.WriteDuration(time.Duration(*v)) }
 func (v *Duration) Zero() bool             { return *v == 0 }
 func (v *Duration) equal(other Value) bool { return *v == *other.(*Duration) }
 
 func (v *Duration) Parse(text string, _ time.Time) (err error) {
-	*(*time.Duration)(v), err = timetext.ParseDuration(text)
+	*(*time.Duration)(v), err = humanize.ParseDuration(text)
 	return err
 }
 
@@ -165,7 +164,7 @@ func (v *Moment) Zero() bool             { return time.Time(*v).IsZero() }
 func (v *Moment) equal(other Value) bool { return time.Time(*v).Equal(time.Time(*other.(*Moment))) }
 
 func (v *Moment) Parse(text string, now time.Time) error {
-	at, err := timetext.ParseTime(text, now, time.Local)
+	at, err := humanize.ParseTime(text, now, time.Local)
 	*v = Moment(at)
 	return err
 }

@@ -15,8 +15,6 @@ import (
 	"example.com/runner/jobs"
 )
 
-var at = time.Date(2026, 1, 31, 13, 0, 0, 0, time.UTC)
-
 func command(words ...string) jobs.Spec { return jobs.Command{Argv: words}.With() }
 
 // invalidField returns the field that an error of Validate names. It returns "" if err is nil.

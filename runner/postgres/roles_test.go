@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/present"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -59,7 +59,7 @@ func TestRolesHaveTheRightsThatTheyNeed(t *testing.T) {
 	reader := open(t, address["runner_read"], runner.Options{})
 	_, err = reader.List(t.Context(), jobs.Filter{}, runner.Page{})
 	testkit.NoError(t, err)
-	_, err = present.ReadStatus(t.Context(), reader, time.Now(), nil)
+	_, err = ui.ReadStatus(t.Context(), reader, time.Now(), nil)
 	testkit.NoError(t, err)
 	_, err = reader.Add(t.Context(), count.With(1))
 	testkit.ErrorIs(t, err, jobs.ErrPermission, "permission denied for table")

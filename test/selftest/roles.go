@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"example.com/runner/internal/signals"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -56,7 +56,7 @@ func play(ctx context.Context, stderr io.Writer, role, dir string, args []string
 	if err := errors.Join(errSeed, errMS); err != nil {
 		return err
 	}
-	ctx, stop := signals.Until(ctx)
+	ctx, stop := ui.Until(ctx)
 	defer stop()
 	every := time.Duration(ms) * time.Millisecond
 	if role == "sql" {
@@ -77,7 +77,7 @@ func play(ctx context.Context, stderr io.Writer, role, dir string, args []string
 }
 
 func browse(ctx context.Context, dir string) error {
-	ctx, stop := signals.Until(ctx)
+	ctx, stop := ui.Until(ctx)
 	defer stop()
 	r, err := runner.Open(ctx, harness.Database(dir), runner.Options{MustExist: true, Engine: postgres.Engine()})
 	if err != nil && ctx.Err() != nil { // SIGTERM came before the database was open
@@ -127,7 +127,7 @@ func work(ctx context.Context, stderr io.Writer, dir, name string, functionsOnly
 	if !functionsOnly {
 		r.Register(runner.Commands(runner.CommandOptions{}))
 	}
-	ctx, stop := signals.HandleWorker(ctx, r, log, false)
+	ctx, stop := ui.HandleWorker(ctx, r, log, false)
 	defer stop()
 	if err := r.Work(ctx); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
 		return err

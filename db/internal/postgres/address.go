@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"example.com/runner/db/internal/engine"
-	"example.com/runner/internal/pattern"
+	"example.com/runner/internal/humanize"
 )
 
 // URL is the address of a database on a server. It implements engine.Address.
@@ -25,7 +25,7 @@ func ParseURL(address string) URL {
 }
 
 // password matches a password in an address. Group 1 or 2 of the match has the text before the password.
-var password = pattern.Lazy(`^([a-z]+://[^/?#@:]*):[^/?#]*@|([?&](?:ssl)?password=)[^&#]*`)
+var password = humanize.Lazy(`^([a-z]+://[^/?#@:]*):[^/?#]*@|([?&](?:ssl)?password=)[^&#]*`)
 
 // String returns the address without its password.
 func (u URL) String() string {

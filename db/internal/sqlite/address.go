@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"example.com/runner/db/internal/engine"
-	"example.com/runner/internal/pattern"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
 
@@ -40,12 +40,12 @@ func (p Path) Engine(o engine.Options) (engine.Engine, error) { return New(strin
 var (
 	// scheme matches the beginning of a URL, also in quotes that a file of
 	// variables kept. Group 1 of the match is its scheme.
-	scheme = pattern.Lazy(`^[\s"']*([A-Za-z][A-Za-z0-9+.:-]*)://`)
+	scheme = humanize.Lazy(`^[\s"']*([A-Za-z][A-Za-z0-9+.:-]*)://`)
 	// prefix matches what other programs write before a path or an address.
-	prefix = pattern.Lazy(`(?i)^[\s"']*(file|sqlite3?|postgres|postgresql|mysql|jdbc):`)
+	prefix = humanize.Lazy(`(?i)^[\s"']*(file|sqlite3?|postgres|postgresql|mysql|jdbc):`)
 	// keywords matches the lists that libpq, psql and ADO.NET accept, and a variable
 	// of libpq.
-	keywords = pattern.Lazy(`(?i)^[\s"']*(host|hostaddr|port|dbname|database|user|user id|uid|` +
+	keywords = humanize.Lazy(`(?i)^[\s"']*(host|hostaddr|port|dbname|database|user|user id|uid|` +
 		`password|pwd|passfile|service|sslmode|server|data source|pg[a-z]+)\s*=`)
 )
 

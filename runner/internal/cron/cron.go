@@ -18,9 +18,8 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 )
 
@@ -70,7 +69,7 @@ func Parse(text, zone string) (Expression, error) {
 	x := Expression{zone: location}
 	words := strings.Fields(text)
 	switch {
-	case lifecycle.AtBoot(text):
+	case taskspec.AtBoot(text):
 		x.atBoot = true
 	case len(words) > 0 && words[0] == "@every":
 		x.every, err = parseEvery(words[1:])
@@ -99,7 +98,7 @@ func parseEvery(words []string) (time.Duration, error) {
 		return 0, fmt.Errorf("@every needs one duration, as in @every 90s")
 	}
 	text := words[0]
-	d, err := timetext.ParseDuration(text)
+	d, err := humanize.ParseDuration(text)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("invalid duration %q; use 90s, 5m, 2h, 1d, 1w, or a sum such as 1d12h", text)

@@ -3,7 +3,7 @@ package cron
 import (
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -25,7 +25,7 @@ func Due(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err e
 	default:
 		next = x.Next(now)
 	}
-	due = lifecycle.CaughtUp(&s, func(from time.Time, n int) []time.Time { return x.newest(s.NextAt, from, now, n) }, now)
+	due = taskspec.CaughtUp(&s, func(from time.Time, n int) []time.Time { return x.newest(s.NextAt, from, now, n) }, now)
 	return due, next, nil
 }
 

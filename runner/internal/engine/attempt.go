@@ -13,7 +13,6 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/gather"
 	"example.com/runner/internal/guard"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/exec"
@@ -59,7 +58,7 @@ type attempt struct {
 	// end sets the following fields before it sends the attempt to Engine.ended. If
 	// it isn't called, abandon or notStarted sets them.
 	over     atomic.Bool
-	outcome  lifecycle.Outcome
+	outcome  taskspec.Outcome
 	release  bool  // whether the attempt never started; its task then goes back to its queue
 	startErr error // why a command could not be started, if the machine was the reason
 
@@ -187,7 +186,7 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 	a.setOutcome(a.classify(result, err), took)
 	if output := a.output.Load(); output != nil {
 		a.outcome.OutputBytes, a.outcome.OutputTruncated = output.Sizes()
-		if a.task.Job == jobs.CommandJob && lifecycle.Failing(a.outcome.Reason) {
+		if a.task.Job == jobs.CommandJob && taskspec.Failing(a.outcome.Reason) {
 			a.outcome.ErrorLine = output.ErrorLine()
 		}
 	}
@@ -222,12 +221,12 @@ const sigkill = 9
 //
 // The outcome does not matter for an attempt whose claim was revoked. The database refuses the outcome of such an attempt, and the reaper
 // records the loss.
-func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome {
+func (a *attempt) classify(result json.RawMessage, err error) taskspec.Outcome {
 	decided, isDecided := err.(gather.Decided) //nolint:errorlint // errors.As could call a method of the program's error
 	if isDecided {
 		err = decided.Err
 	}
-	o := lifecycle.OutcomeOf(result, err)
+	o := taskspec.OutcomeOf(result, err)
 	if err == nil && o.Reason == "" {
 		if a.task.Job == jobs.CommandJob {
 			o.ExitCode = new(0)
@@ -240,7 +239,7 @@ func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome 
 	_ = guard.Call(func() { lost, _ = exec.IsLoss(err), errors.As(err, &notStarted) })
 	if notStarted != nil {
 		a.release, a.startErr = true, notStarted.Err
-		return lifecycle.Outcome{}
+		return taskspec.Outcome{}
 	}
 	cause := context.Cause(a.ctx)
 	if isDecided {
@@ -278,13 +277,13 @@ func (a *attempt) abandon() bool {
 		return false
 	}
 	a.closeOutput()
-	a.setOutcome(lifecycle.Outcome{Reason: jobs.ReasonShutdown, Error: "its worker stopped, but the attempt did not"},
+	a.setOutcome(taskspec.Outcome{Reason: jobs.ReasonShutdown, Error: "its worker stopped, but the attempt did not"},
 		now().Sub(a.task.StartedAt))
 	return true
 }
 
 // setOutcome sets the outcome with the times of the attempt.
-func (a *attempt) setOutcome(o lifecycle.Outcome, took time.Duration) {
+func (a *attempt) setOutcome(o taskspec.Outcome, took time.Duration) {
 	o.Started, o.Finished, o.Duration = a.task.StartedAt, now(), took
 	a.outcome = o
 }

@@ -9,7 +9,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -34,7 +34,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	// the slots of the ended attempts count as free, because this cycle frees them before it claims
 	slots, suspects := e.o.Concurrency-e.used()+e.freed(), e.suspects
 	for _, a := range e.unwritten {
-		if lifecycle.Suspect(a.task) {
+		if taskspec.Suspect(a.task) {
 			suspects--
 		}
 	}
@@ -198,7 +198,7 @@ func (e *Engine) add(claimed []jobs.Task, sent time.Time) []*attempt {
 	for _, a := range attempts {
 		a.deadline = e.deadline(sent)
 		e.running[a.claim] = a
-		if lifecycle.Suspect(a.task) {
+		if taskspec.Suspect(a.task) {
 			e.suspects++
 		}
 		if a.slotless {
@@ -222,7 +222,7 @@ func (e *Engine) forget(a *attempt, done *db.Finished) {
 	if a.slotless {
 		e.slotless--
 	}
-	if lifecycle.Suspect(a.task) {
+	if taskspec.Suspect(a.task) {
 		e.suspects--
 	}
 	e.mu.Unlock()

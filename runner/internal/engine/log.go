@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -45,7 +44,7 @@ func (e *Engine) logStart(a *attempt) {
 	e.log.Info("start", args...)
 }
 
-func (e *Engine) logEnd(a *attempt, c lifecycle.Change) {
+func (e *Engine) logEnd(a *attempt, c taskspec.Change) {
 	level, text := slog.LevelInfo, "completed"
 	switch {
 	case c.State == jobs.Failed:

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -119,7 +119,7 @@ func (e *Engine) collecting(stopping bool) bool {
 	if e.o.UntilEmpty && len(e.running) == len(e.unwritten) {
 		return false
 	}
-	return !slices.ContainsFunc(e.unwritten, func(a *attempt) bool { return a.task.MaxLosses == 0 || lifecycle.Suspect(a.task) })
+	return !slices.ContainsFunc(e.unwritten, func(a *attempt) bool { return a.task.MaxLosses == 0 || taskspec.Suspect(a.task) })
 }
 
 // free returns the number of free slots. While a suspect runs, no slot is free.

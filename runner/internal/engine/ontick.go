@@ -10,7 +10,6 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/guard"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/cron"
@@ -99,7 +98,7 @@ func (r *tickRound) prepare(s *jobs.Schedule, spec *jobs.Spec) error {
 		}
 		changed := *s
 		changed.Spec = made.spec
-		*spec = lifecycle.TickSpec(&changed, spec.Tick)
+		*spec = taskspec.TickSpec(&changed, spec.Tick)
 	}
 	return guard.Flat("the middleware of UseEnqueue", r.e.o.PrepareTick(r.ctx, spec))
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -49,7 +49,7 @@ func (e *Engine) prefetch(ends []db.Finish, at time.Time) int {
 	size := 1
 	for i := range ends {
 		f := &ends[i]
-		if f.Task.Job == jobs.CommandJob || f.Release || f.Outcome.Duration > prefetchShort || lifecycle.Suspect(f.Task) {
+		if f.Task.Job == jobs.CommandJob || f.Release || f.Outcome.Duration > prefetchShort || taskspec.Suspect(f.Task) {
 			return 0
 		}
 		size += len(f.Task.Args)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -26,7 +26,7 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	// A later call gets a later time, so that the database does not take it for a repetition of the earlier one.
 	at := time.UnixMilli(max(now().UnixMilli(), a.inTx.Load()+1))
 	f := db.Finish{Task: a.task, Progress: a.progress(),
-		Outcome: lifecycle.Outcome{Started: a.task.StartedAt, Finished: at, Duration: max(at.Sub(a.task.StartedAt), 0)}}
+		Outcome: taskspec.Outcome{Started: a.task.StartedAt, Finished: at, Duration: max(at.Sub(a.task.StartedAt), 0)}}
 	if result != nil {
 		text, err := taskjson.MarshalResult(result)
 		if err != nil {

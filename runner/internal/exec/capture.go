@@ -13,7 +13,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/guard"
-	"example.com/runner/internal/lines"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -354,7 +354,7 @@ func (c *Capture) ErrorLine() string {
 	if c.task.OutputLimit <= 0 {
 		return ""
 	}
-	return cmp.Or(lines.LastText(c.last[0], maxErrorLine), lines.LastText(c.last[1], maxErrorLine))
+	return cmp.Or(humanize.LastText(c.last[0], maxErrorLine), humanize.LastText(c.last[1], maxErrorLine))
 }
 
 // Sizes returns how many bytes were printed, and whether the capture has dropped some of them.

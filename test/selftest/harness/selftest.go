@@ -3,7 +3,7 @@
 // these processes. After the run the method "judge" of the type evidence compares two independent histories with the
 // invariants. Triggers in the database write the first history. Clients and commands write the second one, the notes.
 //
-// The checks do not use the code that they check, except for the list of valid changes of state (lifecycle.CanMove). This package opens
+// The checks do not use the code that they check, except for the list of valid changes of state (taskspec.CanMove). This package opens
 // the database with the SQL driver, and it imports only the packages jobs and lifecycle of runner. It uses the rest of runner only
 // by starting programs: runner with the command lines of users, and a program with roles that embed runner (see RoleCommand).
 package harness

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/search"
+	"example.com/runner/internal/ui"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Bulk is a command that changes tasks, and the tasks that the user selected.
+type Bulk struct {
+	Verb, Done string // the verb in two forms, such as "cancel" and "cancelled"
+	Selection  Selection
+	Group      string // key of a group of similar failed tasks, if only tasks of this group are selected
+	DryRun     bool
+	yes        bool
+}
+
+// chunk is how many tasks change in one transaction. The lines of these tasks
+// are printed before the next ones change.
+const chunk = 500
+
+func BulkOptions(a *App, more ...Flag) []Flag {
+	return append(append(more, a.Selectors()...),
+		BoolOption("dry-run", "list the selected tasks, and change nothing"), YesOption())
+}
+
+// ReadBulk reads the selected tasks from the command line. A selector selects only
+// tasks that the command can change.
+func ReadBulk(c *Context, now time.Time, verb, done string) (Bulk, error) {
+	s, err := ReadSelection(c, now)
+	if err == nil && !c.IsSet("group") { // a group needs no other selector
+		err = s.Require(verb)
+	}
+	only, ok := search.Verb(verb).Filter(s.Filter)
+	if err == nil && !ok {
+		err = ui.Usage("a selector finds no task in these states that can be %s", done).Hint("runner %s 1042", verb)
+	}
+	s.Filter = only
+	return Bulk{Verb: verb, Done: done, Selection: s, yes: Get[bool](c, "yes"), DryRun: Get[bool](c, "dry-run")}, err
+}
+
+// ids returns the selected tasks, newest first or in the order of the
+// arguments. It asks for confirmation if necessary.
+func (s *Bulk) ids(ctx context.Context, r *runner.Runner, p *ui.Printer) (ids []int64, err error) {
+	f := s.Selection.Filter
+	switch {
+	case len(f.IDs) > 0:
+		return f.IDs, nil
+	case s.Group != "":
+		ids, err = ui.FailureIDs(ctx, r, f, s.Group)
+	default:
+		ids, err = r.IDs(ctx, f, runner.Page{})
+	}
+	switch {
+	case err != nil:
+	case len(ids) == 0:
+		p.Note("no tasks")
+	case !s.DryRun:
+		question := strings.ToUpper(s.Verb[:1]) + s.Verb[1:] + " " + tasksText(len(ids))
+		if len(f.Queues) > 0 {
+			question += " in " + strings.Join(f.Queues, ", ")
+		}
+		err = s.Selection.Confirm(p, s.yes, len(ids), question+"?")
+	}
+	return ids, err
+}
+
+// Change describes what a command does with the selected tasks.
+type Change struct {
+	Apply func(ctx context.Context, ids []int64) ([]runner.ActionResult, error)
+	// Print prints the result for a task. t is the changed task; it has only an
+	// id if Apply has deleted it.
+	Print func(out *Outcomes, result runner.ActionResult, t jobs.Task)
+	// After is called when all tasks are changed. It may be nil.
+	After func(out *Outcomes) error
+}
+
+// Run selects the tasks, asks for confirmation if necessary, changes the tasks
+// and prints a line for each of them. With --dry-run it only prints them.
+func (s *Bulk) Run(ctx context.Context, r *runner.Runner, p *ui.Printer, change Change) error {
+	ids, err := s.ids(ctx, r, p)
+	if err != nil {
+		return err
+	}
+	if s.DryRun {
+		change = preview
+	}
+	out := NewOutcomes(p, s.Verb, s.Done, ids)
+	for part := range slices.Chunk(ids, chunk) {
+		results, err := change.Apply(ctx, part)
+		if err != nil {
+			return err
+		}
+		changed := make([]int64, len(results)) // may have more than part: the dependents of retried tasks
+		for i, result := range results {
+			changed[i] = result.ID
+		}
+		tasks, err := TasksByID(ctx, r, changed)
+		if err != nil {
+			return err
+		}
+		for _, result := range results {
+			t, exists := tasks[result.ID]
+			t.ID = result.ID
+			if exists || result.Done && s.Verb == "delete" {
+				change.Print(out, result, t)
+			} else {
+				out.Missing = append(out.Missing, t.ID)
+			}
+		}
+	}
+	if change.After != nil {
+		if err := change.After(out); err != nil {
+			return err
+		}
+	}
+	err = out.End()
+	if s.DryRun && out.lines > 0 {
+		p.Note("%s selected; nothing was changed", tasksText(out.lines))
+	}
+	return err
+}
+
+// preview is --dry-run: it prints the selected tasks and changes nothing.
+var preview = Change{
+	Apply: func(_ context.Context, ids []int64) ([]runner.ActionResult, error) {
+		results := make([]runner.ActionResult, len(ids))
+		for i, id := range ids {
+			results[i].ID = id
+		}
+		return results, nil
+	},
+	Print: func(out *Outcomes, _ runner.ActionResult, t jobs.Task) { out.Line(t, t.State, ui.JobText(t)) },
+}
+
+// ChangeWaiting changes those of the selected tasks that wait.
+func (s *Bulk) ChangeWaiting(ctx context.Context, r *runner.Runner, p *ui.Printer,
+	apply func(ctx context.Context, ids []int64) ([]runner.ActionResult, error)) error {
+	return s.Run(ctx, r, p, Change{
+		Apply: apply,
+		Print: func(out *Outcomes, result runner.ActionResult, t jobs.Task) {
+			switch {
+			case !result.Done:
+				out.Refuse(t, result.State, WhyNotWaiting(result.State))
+			case !t.PausedAt.IsZero():
+				out.Line(t, result.State, "paused")
+			default:
+				out.Line(t, result.State, fmt.Sprintf("priority %d", t.Priority))
+			}
+		},
+	})
+}
+
+func TasksByID(ctx context.Context, r *runner.Runner, ids []int64) (map[int64]jobs.Task, error) {
+	list, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
+	tasks := make(map[int64]jobs.Task, len(list))
+	for _, t := range list {
+		tasks[t.ID] = t
+	}
+	return tasks, err
+}
+
+func tasksText(n int) string { return humanize.Plural(n, "task") }

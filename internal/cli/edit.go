@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/runner/internal/ops"
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/ui"
+	"example.com/runner/jobs"
+)
+
+// notEdited lists the flags of a new task that the command edit does not have. A task always keeps its job and its dependencies.
+var notEdited = []string{"job", "after", "after-any", "unique-mode", "unique-args", "inherit-env", "paused"}
+
+// EditFlags returns the flags of the command edit: one for each task option that can change, --unset and --first.
+func EditFlags(a *App) []Flag {
+	var names []string
+	for _, o := range taskspec.OptionList() {
+		if canUnset(&o) {
+			names = append(names, o.Flag)
+		}
+	}
+	unset := Repeated("unset", "OPTION,...", "set these options to their defaults", func(text string) ([]string, error) {
+		list := strings.Split(text, ",")
+		for i, name := range list {
+			list[i] = strings.TrimPrefix(strings.TrimSpace(name), "--")
+			if !slices.Contains(names, list[i]) {
+				return nil, fmt.Errorf("unknown option %q (%s)", list[i], strings.Join(names, ", "))
+			}
+		}
+		return list, nil
+	})
+	first := BoolOption("first", "start before all pending tasks of the queue; several tasks start in the given order")
+	return append(append(Without(Flags(a), notEdited...), Group(What, unset)...), Group("Order", first)...)
+}
+
+// canUnset reports whether --unset accepts the option.
+func canUnset(o *taskspec.OptionInfo) bool {
+	return o.Flag != "" && o.Flag != "in" && o.Flag != "at" && !slices.Contains(notEdited, o.Flag)
+}
+
+// Edit holds the changes that the command edit makes.
+type Edit struct {
+	changes []jobs.Option
+	words   []string        // of the new command; empty with --shell
+	command jobs.Command    // without an Argv to keep the command
+	args    json.RawMessage // new arguments of a function; nil to keep them
+	caller  ops.Invocation
+}
+
+// ReadEdit reads the changes from the flags. The parameter "words" contains the words of the new command, or is nil if there is none.
+func ReadEdit(c *Context, a *App, words []string) (e Edit, err error) {
+	if e.caller, err = callerOf(c, a); err != nil {
+		return e, err
+	}
+	e.words, e.command.Argv = words, words
+	switch {
+	case c.IsSet("in") && c.IsSet("at"):
+		return e, ui.Exclusive("--in", "--at")
+	case c.IsSet("shell") && words != nil:
+		return e, ui.Exclusive("--shell", "a command")
+	case c.IsSet("args") && (c.IsSet("shell") || words != nil):
+		return e, ui.Exclusive("--args", "a command")
+	case c.IsSet("shell"):
+		e.command = jobs.Shell(Get[string](c, "shell"))
+	case c.IsSet("args"):
+		if e.args, err = ops.ReadArgs(Get[string](c, "args"), a.Stdin); err != nil {
+			return e, err
+		}
+	}
+
+	typed, err := changes(c, a, e.caller)
+	if err != nil {
+		return e, err
+	}
+	for i := range taskspec.OptionList() {
+		if o := &taskspec.OptionList()[i]; canUnset(o) && slices.Contains(Get[[]string](c, "unset"), o.Flag) {
+			e.changes = append(e.changes, func(s *jobs.Spec) { unset(o, s) })
+		}
+	}
+	e.changes = append(e.changes, typed...)
+	if len(e.changes) == 0 && e.command.Argv == nil && e.args == nil {
+		return e, ui.Usage("edit needs an option or a command").
+			Hint("runner edit 1042 --priority 9      runner edit 1042 -- backup.sh")
+	}
+	return e, nil
+}
+
+// unset sets an option to its default.
+func unset(o *taskspec.OptionInfo, s *jobs.Spec) {
+	o.Set(s, o.New())
+	switch {
+	case o.Key == "input":
+		s.Input = []byte{} // not nil, because nil would mean that the task keeps its input
+	case o.Key == "max_attempts" && s.Job == jobs.CommandJob:
+		s.MaxAttempts = taskspec.CommandAttempts
+	}
+}
+
+// The method For prepares the changes to the task t: it looks up the program of a new command. The function that it returns writes the
+// changes into the Spec of a task.
+func (e *Edit) For(t jobs.Task) (func(jobs.Task, *jobs.Spec) error, error) {
+	path := e.command.Path
+	if e.command.Argv != nil && t.Job == jobs.CommandJob {
+		moved := jobs.Spec{Options: jobs.Options{Cwd: t.Cwd}} // a relative path starts at the new working directory
+		for _, change := range e.changes {
+			change(&moved)
+		}
+		var f *ui.Error
+		if path, f = resolve(e.caller, e.command, e.words, moved.Cwd); f != nil {
+			f.Exit = 1
+			return nil, f
+		}
+	}
+	return func(t jobs.Task, s *jobs.Spec) error {
+		for _, change := range e.changes {
+			change(s)
+		}
+		switch {
+		case e.command.Argv != nil && t.Job != jobs.CommandJob:
+			return &jobs.FieldError{Field: "args", Msg: "it calls the function " + t.Job + ", which has no command; use --args"}
+		case e.command.Argv != nil:
+			s.Args, s.Path = e.command.With().Args, path
+		case e.args != nil && t.Job == jobs.CommandJob:
+			return &jobs.FieldError{Field: "args", Msg: "it runs a command; write the new command after --"}
+		case e.args != nil:
+			s.Args = e.args
+		}
+		return nil
+	}, nil
+}

@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"al.essio.dev/pkg/shellescape"
+
+	"example.com/runner/internal/ops"
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/ui"
+	"example.com/runner/jobs"
+)
+
+// ReadTask makes a task from the flags. words are the words of the command,
+// without the name that "schedule add" requires. With --batch or --each, the
+// task has the defaults for each line. ReadTask also returns the directory and
+// the PATH in which it looked for the program.
+func ReadTask(c *Context, a *App, words []string) (s jobs.Spec, caller ops.Invocation, err error) {
+	if err = validate(c, words); err != nil {
+		return s, caller, err
+	}
+	if caller, err = callerOf(c, a); err != nil {
+		return s, caller, err
+	}
+	list, err := changes(c, a, caller)
+	if err != nil {
+		return s, caller, err
+	}
+	list = append(list, func(s *jobs.Spec) {
+		mode := Get[string](c, "unique-mode")
+		s.Replace, s.UntilStart = mode == uniqueReplace, mode == uniqueUntilStart
+		s.Paused = Get[bool](c, "paused")
+	})
+	s = jobs.NewSpec(Get[string](c, "job"), list...)
+	switch {
+	case c.IsSet("batch") || c.Bool("each"):
+		s.Cwd = cmp.Or(s.Cwd, caller.Dir)
+		return s, caller, validateDefaults(s)
+	case c.IsSet("job"): // without --max-attempts, the function's own maximum applies
+		s.Args, err = readFunctionArgs(c, a)
+	default:
+		err = setCommand(c, caller, words, &s)
+	}
+	if err == nil {
+		err = taskspec.Validate(&s)
+	}
+	return s, caller, err
+}
+
+// validateDefaults checks the defaults for each line of --batch or --each with
+// a line that says nothing else.
+func validateDefaults(s jobs.Spec) error {
+	s.Job, s.Args = jobs.CommandJob, json.RawMessage(`["true"]`)
+	s.UniqueKey = cmp.Or(s.UniqueKey, "key")
+	return taskspec.Validate(&s)
+}
+
+// callerOf returns the directory and the PATH of this process. If several hosts share the database, the command may run elsewhere.
+func callerOf(c *Context, a *App) (ops.Invocation, error) {
+	caller, err := ops.Current(a.Getenv)
+	if caller.Elsewhere = a.SharedByHosts(c); c.IsSet("no-resolve") {
+		caller.Elsewhere = Get[bool](c, "no-resolve")
+	}
+	return caller, err
+}
+
+// Example returns the beginning of an example for the current command: enqueue, run or "schedule add".
+func Example(c *Context) string {
+	if c.Command.Name == "add" {
+		return "runner schedule add NAME --cron '0 3 * * *'"
+	}
+	return "runner " + c.Command.Name
+}
+
+// firstSet returns the first of these flags that the user gave, or an empty string if the user gave none.
+func firstSet(c *Context, names ...string) string {
+	for _, name := range names {
+		if c.IsSet(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// validate returns an error if flags contradict each other or the command is missing.
+func validate(c *Context, words []string) error {
+	if err := validateForm(c, words); err != nil {
+		return err
+	}
+	commandOnly := firstSet(c, "cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on")
+	keyless := firstSet(c, "unique-for", "unique-states", "unique-mode")
+	switch {
+	case keyless != "" && !c.IsSet("batch") && firstSet(c, "unique", "unique-args") == "":
+		return ui.Usage("--%s requires --unique or --unique-args", keyless).Hint("--unique KEY")
+	case c.IsSet("in") && c.IsSet("at"):
+		return ui.Exclusive("--in", "--at")
+	case c.IsSet("job") && !c.IsSet("batch") && commandOnly != "":
+		return ui.Exclusive("--"+commandOnly, "--job").Because("--" + commandOnly + " applies to commands, not to functions")
+	case Get[bool](c, "at-most-once") && firstSet(c, "max-attempts", "max-losses") != "":
+		return ui.Usage("--at-most-once means --max-attempts 1 --max-losses 0; leave these out")
+	}
+	return nil
+}
+
+// validateForm returns an error unless the command line has exactly one of these: a command, --shell, --job or --batch. With --each it must
+// have a command or --shell.
+func validateForm(c *Context, words []string) error {
+	batch := c.IsSet("batch") // always false for "schedule add", which does not have this flag
+	var forms []string
+	if len(words) > 0 {
+		forms = append(forms, "a command")
+	}
+	for _, name := range []string{"shell", "job", "batch"} {
+		if c.IsSet(name) && (name != "job" || !batch) {
+			forms = append(forms, "--"+name)
+		}
+	}
+	stdin := 0
+	for _, name := range []string{"input", "args", "batch"} {
+		if c.String(name) == "-" {
+			stdin++
+		}
+	}
+	if c.Bool("each") {
+		stdin++
+		if other := firstSet(c, "job", "batch", "unique"); other != "" {
+			f := ui.Exclusive("--each", "--"+other)
+			if other == "unique" {
+				f.Because("all tasks would have the same key").Hint("--batch, with a unique_key in each line")
+			}
+			return f
+		}
+	}
+	switch {
+	case len(forms) == 0 && c.Command.Name == "add":
+		return ui.Usage("missing command").Hint("%s -- backup.sh --full", Example(c))
+	case len(forms) == 0:
+		return ui.Usage("missing command").Hint("%s -- backup.sh --full      %s", Example(c), script(c))
+	case len(words) == 1 && words[0] == "-":
+		return ui.Usage("- is no command").Hint("%s", script(c))
+	case usesColons(words):
+		i := slices.Index(words, ":::")
+		return ui.Usage("::: is an argument of GNU parallel; runner would pass it to %s", words[0]).
+			Hint("printf '%%s\\n' %s | runner enqueue --each -- %s",
+				shellescape.QuoteCommand(words[i+1:]), strings.ReplaceAll(shellescape.QuoteCommand(words[:i]), "'{}'", "{}"))
+	case len(forms) > 1 && forms[0] == "a command":
+		return ui.Usage("%s cannot be used with a command; the command begins at %q", forms[1], words[0])
+	case len(forms) > 1:
+		return ui.Exclusive(forms[0], forms[1])
+	case len(words) > 0 && words[0] == "":
+		return ui.Usage("the command is empty")
+	case c.IsSet("shell") && strings.TrimSpace(Get[string](c, "shell")) == "":
+		return ui.Usage("--shell is empty")
+	case batch && c.String("batch") == "":
+		return ui.Usage("--batch is empty").Hint("--batch FILE, or --batch - for stdin")
+	case c.IsSet("args") && (!c.IsSet("job") || batch):
+		return ui.Usage("--args requires --job").Hint("%s --job email.send --args '{}'", Example(c))
+	case Get[string](c, "job") == jobs.CommandJob && !batch:
+		return ui.Usage("the job name %q is reserved", jobs.CommandJob).Hint("%s -- backup.sh --full", Example(c))
+	case stdin > 1:
+		return ui.Usage("only one of --input, --args, --batch and --each can read stdin")
+	}
+	return nil
+}
+
+// script returns a command line that runs the script on stdin.
+func script(c *Context) string {
+	input := " --input -"
+	if c.Command.Name == "run" { // its command reads stdin anyway
+		input = ""
+	}
+	return Example(c) + input + " -- sh -s <SCRIPT"
+}
+
+// usesColons reports whether a command uses ::: as GNU parallel does, without
+// being parallel.
+func usesColons(words []string) bool {
+	return slices.Index(words, ":::") > 0 &&
+		!slices.ContainsFunc(words, func(word string) bool { return strings.HasSuffix(word, "parallel") || strings.HasSuffix(word, "sem") })
+}
+
+// setCommand sets the command of a task: the words, or the script of --shell.
+func setCommand(c *Context, caller ops.Invocation, words []string, s *jobs.Spec) error {
+	command := jobs.Command{Argv: words}
+	if c.IsSet("shell") {
+		command = jobs.Shell(Get[string](c, "shell"))
+	}
+	s.Cwd = cmp.Or(s.Cwd, caller.Dir)
+	path, f := resolve(caller, command, words, s.Cwd)
+	if f != nil {
+		// The commands run and "enqueue --wait" exit with 126 or 127 if the program cannot start, as the task itself would. Other
+		// commands exit with 1.
+		if f.Code == "start" && !c.Bool("wait") && c.Command.Name != "run" {
+			f.Exit = 1
+		}
+		return f
+	}
+
+	made := command.With()
+	s.Job, s.Args, s.Path, s.Err = made.Job, made.Args, path, made.Err
+	s.MaxAttempts = cmp.Or(s.MaxAttempts, made.MaxAttempts)
+	return nil
+}
+
+// assignment matches NAME=VALUE, which only a shell takes for a variable.
+var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+
+// builtins are commands that exist only within a shell.
+var builtins = []string{"cd", "source", ".", "export", "ulimit", "umask", "eval", "exec", "set", "alias", "trap", "shopt", "for",
+	"if", "while"}
+
+// resolve returns the path of a command's program. The typed words are empty
+// with --shell.
+func resolve(caller ops.Invocation, command jobs.Command, words []string, dir string) (string, *ui.Error) {
+	if caller.Elsewhere {
+		return command.Path, nil
+	}
+	name := command.Argv[0]
+	path, f := caller.Find(name, dir)
+	switch {
+	case f == nil:
+		return path, nil
+	case len(words) == 1 && strings.ContainsAny(name, " |&;<>*$") && f.Exit == ops.StatusNotFound:
+		return "", ui.Usage("%q is one word and not the name of a program; no shell splits it", name).
+			Hint("--shell %s", shellescape.Quote(name))
+	case f.Exit == ops.StatusNotFound && len(words) > 1 && assignment.MatchString(name):
+		return "", ui.Usage("%q is no program: only a shell sets variables this way", name).
+			Hint("-e %s -- %s", shellescape.Quote(name), shellescape.QuoteCommand(words[1:]))
+	case f.Exit == ops.StatusNotFound && slices.Contains(builtins, name):
+		return "", ui.Usage("%s is a command of the shell, not a program", name).
+			Hint("--shell %s", shellescape.Quote(shellescape.QuoteCommand(words)))
+	case len(words) == 0 && f.Exit == ops.StatusNotFound:
+		return "", ops.StartFailure(f.Exit, "shell %s not found", name)
+	}
+	return "", f
+}
+
+// readFunctionArgs returns the value of --args as compact JSON.
+func readFunctionArgs(c *Context, a *App) (json.RawMessage, error) {
+	if !c.IsSet("args") {
+		return nil, nil
+	}
+	text, err := ops.ReadArgs(Get[string](c, "args"), a.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, text); err != nil {
+		return nil, ui.Usage("--args: invalid JSON: %v", err)
+	}
+	return compact.Bytes(), nil
+}

@@ -1,0 +1,97 @@
+package humanize
+
+import (
+	"bytes"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// LastText returns the last non-blank line of an output, as plain text. It cuts the line to limit bytes. It returns an empty string if all
+// lines are blank.
+func LastText(output []byte, limit int) string {
+	for len(output) > 0 {
+		at := bytes.LastIndexByte(output, '\n')
+		line := bytes.TrimRight(output[at+1:], "\r")
+		output = output[:max(at, 0)]
+		if text := plain(string(line[bytes.LastIndexByte(line, '\r')+1:])); text != "" {
+			return cut(text, limit)
+		}
+	}
+	return ""
+}
+
+// plain returns a line as valid UTF-8. It removes escape sequences, control characters, and blanks at both ends.
+func plain(line string) string {
+	line = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case unicode.IsControl(r):
+			return -1
+		}
+		return r
+	}, StripEscapes(line))
+	return strings.TrimSpace(strings.ToValidUTF8(line, "\ufffd"))
+}
+
+// cut shortens a text to at most limit bytes. It does not cut a character in two.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	const mark = "…"
+	end := limit - len(mark)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
+}
+
+// StripEscapes removes the escape sequences of a terminal from a line.
+func StripEscapes(text string) string {
+	var b strings.Builder
+	for {
+		at := strings.IndexByte(text, 0x1b)
+		if at < 0 {
+			b.WriteString(text)
+			return b.String()
+		}
+		b.WriteString(text[:at])
+		_, _, text = CutEscape(text[at:])
+	}
+}
+
+// CutEscape removes an escape sequence from the start of a line. The line must begin with ESC. The result "sgr" is the parameters of the
+// sequence, and colours reports whether the sequence sets colours. If the sequence has no end, CutEscape removes only its first characters.
+func CutEscape(line string) (sgr string, colours bool, rest string) {
+	if len(line) < 2 {
+		return "", false, line[1:]
+	}
+	switch c := line[1]; {
+	case c == '[':
+		for i := 2; i < len(line); i++ {
+			if b := line[i]; b >= 0x40 && b <= 0x7e {
+				return line[2:i], b == 'm' && strings.Trim(line[2:i], "0123456789;:") == "", line[i+1:]
+			} else if b < 0x20 || b > 0x7e {
+				break
+			}
+		}
+		return "", false, line[2:]
+	case c == ']' || c == 'P' || c == '_' || c == '^' || c == 'X': // these sequences contain a text, which ends with BEL or ST
+		for i := 2; i < len(line); i++ {
+			if line[i] == 7 {
+				return "", false, line[i+1:]
+			}
+			if line[i] == 0x1b && i+1 < len(line) && line[i+1] == '\\' {
+				return "", false, line[i+2:]
+			}
+		}
+		return "", false, ""
+	case c >= 0x20 && c <= 0x2f && len(line) > 2:
+		return "", false, line[3:]
+	case c >= 0x30 && c <= 0x7e:
+		return "", false, line[2:]
+	}
+	return "", false, line[1:]
+}

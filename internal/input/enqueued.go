@@ -1,0 +1,53 @@
+package input
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"example.com/runner/internal/ui"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// PrintEnqueued prints the records of the enqueued tasks, in order.
+func PrintEnqueued(ctx context.Context, r *runner.Runner, p *ui.Printer, added []runner.Enqueued) error {
+	for part := range slices.Chunk(added, 500) {
+		ids := make([]int64, len(part))
+		for i, one := range part {
+			ids[i] = one.ID
+		}
+		tasks, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
+		if err != nil {
+			return err
+		}
+		for _, one := range part {
+			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == one.ID })
+			if i < 0 && one.Kept { // nothing was added: an older task, which was deleted, has the unique key
+				if err := p.Record(ui.NewRecord("id", one.ID, "enqueued", ui.WasKept)); err != nil {
+					return err
+				}
+			}
+			if i < 0 {
+				continue // the task is no longer in the database
+			}
+			if err := p.Record(EnqueuedRecord(tasks[i], one, p.Now())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// EnqueuedRecord returns the JSON record of a task. The record says whether the task is new, or what EnqueueAll did because of its unique
+// key.
+func EnqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) ui.Record {
+	became := ui.WasCreated
+	switch {
+	case one.Kept:
+		became = ui.WasKept
+	case one.Replaced:
+		became = ui.WasReplaced
+	}
+	return ui.NewTask(t, now).With("enqueued", became)
+}

@@ -1,0 +1,34 @@
+package input
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"example.com/runner/internal/output"
+	"example.com/runner/internal/ui"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Wait waits until all tasks of a batch have ended. It returns exit status 1 if a task did not complete.
+func Wait(ctx context.Context, r *runner.Runner, p *ui.Printer, added []runner.Enqueued, timeout time.Duration) error {
+	byID := make(map[int64]runner.Enqueued, len(added)) // added has the same id several times if lines have the same unique key
+	for _, one := range added {
+		if _, twice := byID[one.ID]; !twice {
+			byID[one.ID] = one
+		}
+	}
+	ids := slices.Sorted(maps.Keys(byID))
+	obstacles := output.NoteObstacles(ctx, r, p, ids, "--wait-timeout", false)
+	ctx, stop := output.Limit(ctx, timeout)
+	defer stop()
+	failed, err := output.All(ctx, r, p, ids, obstacles, func(t jobs.Task) error {
+		return ui.PrintEnd(p, t, false, EnqueuedRecord(t, byID[t.ID], p.Now()))
+	})
+	if err == nil && failed > 0 {
+		err = ui.ExitStatus(1)
+	}
+	return err
+}

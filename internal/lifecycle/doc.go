@@ -1,9 +1,0 @@
-// Package lifecycle has the rules for the states of a task: the transitions, the effect of an attempt's end, the time of the next attempt,
-// and which tasks are suspects because they may have killed their workers. Its functions are pure, without a clock, I/O or randomness.
-//
-// A task passes through the program in these forms:
-//
-//	Args ──Func.With──▶ Spec ──NewTask──▶ Task ──Handler──▶ Outcome ──Next──▶ Change ──finish──▶ row
-//
-// The function Next alone decides whether a task fails or is retried.
-package lifecycle

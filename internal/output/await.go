@@ -1,0 +1,150 @@
+package output
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/ui"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// TimedOut is the cause of a context that ended at the timeout of a wait.
+type TimedOut struct{ After time.Duration }
+
+func (g TimedOut) Error() string { return "gave up waiting after " + humanize.WriteDuration(g.After) }
+
+// Limit returns a context that ends after the timeout of a wait, if it isn't
+// 0. The notes that say what the wait is for come before it, so that even a
+// short wait prints them.
+func Limit(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, timeout, TimedOut{timeout})
+}
+
+// Stopped returns the error of a command whose wait was ended by a signal, by --timeout or by an error. The parameter "left" is the number
+// of unfinished tasks, which the error contains.
+func Stopped(p *ui.Printer, err error, ids []int64, left int) error {
+	goesOn := fmt.Sprintf("; %s tasks go on", humanize.Count(int64(left)))
+	if left == 1 {
+		goesOn = "; 1 task goes on"
+	}
+	if len(ids) == 1 {
+		goesOn = fmt.Sprintf("; task %d goes on (runner cancel %[1]d)", ids[0])
+	}
+	signal, interrupted := errors.AsType[ui.Received](err)
+	timeout, late := errors.AsType[TimedOut](err)
+	var f *ui.Error
+	switch {
+	case interrupted:
+		f = &ui.Error{Code: "interrupted", Exit: signal.Status(), What: "stopped waiting" + goesOn}
+	case late:
+		f = &ui.Error{Code: "timeout", Exit: StatusTimedOut, What: timeout.Error() + goesOn}
+	default:
+		return err
+	}
+	p.Tell("%s", f.What)
+	f.Told = true
+	return f
+}
+
+// The function Each waits until every task has finished or was deleted. It calls the function "ended" for each task, in the order in which
+// the tasks end. A deleted task has an empty state. If ended returns more = false, Each returns at once. If ctx ends,
+// Each returns the cause.
+func Each(ctx context.Context, r *runner.Runner, ids []int64, obstacles *Obstacles,
+	ended func(jobs.Task) (more bool, err error)) error {
+	return poll(ctx, r, ids, ended, func() { obstacles.Look(ctx) })
+}
+
+// poll does the same as Each. It also calls the function "polled" each time it has read the tasks from the database, unless all tasks have
+// ended.
+func poll(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error), polled func()) error {
+	left := slices.Clone(ids)
+	return Changes(ctx, r, func() (bool, error) {
+		if len(left) == 0 {
+			return true, nil
+		}
+		existing, err := r.IDs(ctx, jobs.Filter{IDs: left}, runner.Page{Oldest: true})
+		if err != nil {
+			return false, err
+		}
+		var finished []jobs.Task
+		if len(existing) > 0 {
+			if finished, err = r.List(ctx, jobs.Filter{IDs: existing, States: jobs.Finished()}, runner.Page{}); err != nil {
+				return false, err
+			}
+		}
+		slices.SortFunc(finished, func(a, b jobs.Task) int { return cmp.Or(a.FinishedAt.Compare(b.FinishedAt), cmp.Compare(a.ID, b.ID)) })
+		if len(existing) < len(left) {
+			for _, id := range left {
+				if _, found := slices.BinarySearch(existing, id); !found {
+					finished = append(finished, jobs.Task{ID: id})
+				}
+			}
+		}
+		if len(finished) == 0 {
+			polled()
+			return false, nil
+		}
+		reported := make(map[int64]bool, len(finished))
+		for _, t := range finished {
+			if more, err := ended(t); err != nil || !more {
+				return true, err
+			}
+			reported[t.ID] = true
+		}
+		if left = slices.DeleteFunc(left, func(id int64) bool { return reported[id] }); len(left) > 0 {
+			polled()
+		}
+		return len(left) == 0, nil
+	})
+}
+
+// These are the shortest and the longest pause between two polls.
+const (
+	minPause = 10 * time.Millisecond
+	maxPause = time.Second
+)
+
+// Changes calls the function "poll" immediately, then after each commit of any process, and at least every two seconds. After each call it
+// pauses for four times as long as the call took. The pause is at least minPause and at most maxPause. The pause limits the load of polls
+// when other processes commit often. Changes returns when poll returns true or an error. If ctx ends, Changes returns its cause.
+func Changes(ctx context.Context, r *runner.Runner, poll func() (done bool, err error)) error {
+	var next time.Time // time before which poll must not be called again
+	err := r.Changes(ctx, func() (bool, error) {
+		if err := sleepUntil(ctx, next); err != nil {
+			return false, err
+		}
+		began := time.Now()
+		done, err := poll()
+		now := time.Now()
+		next = now.Add(min(max(4*now.Sub(began), minPause), maxPause))
+		return done, err
+	})
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func sleepUntil(ctx context.Context, at time.Time) error {
+	pause := time.Until(at)
+	if pause <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

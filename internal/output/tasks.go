@@ -1,0 +1,95 @@
+package output
+
+import (
+	"context"
+	"slices"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/ui"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Tasks are the tasks that a command waits for.
+type Tasks struct {
+	IDs     []int64 // tasks that exist when the wait begins
+	Missing []int64 // ids on the command line for which no task exists
+
+	Obstacles *Obstacles // says why the tasks don't run
+}
+
+// Select returns the tasks to wait for. If the filter has ids, these are the tasks with the ids. Otherwise they are the unfinished tasks
+// that match the filter. If the filter names a batch, Select also returns the failed and cancelled tasks of the batch, because they affect
+// the exit status.
+func Select(ctx context.Context, r *runner.Runner, f jobs.Filter) (w Tasks, err error) {
+	if len(f.IDs) == 0 {
+		states := jobs.Unfinished()
+		switch {
+		case f.Batch != 0 && len(f.States) == 0:
+			states = append(states, jobs.Failed, jobs.Cancelled)
+		case len(f.States) > 0:
+			states = slices.DeleteFunc(states, func(s jobs.State) bool { return !slices.Contains(f.States, s) })
+		}
+		if f.States = states; len(states) == 0 {
+			return w, nil
+		}
+		w.IDs, err = r.IDs(ctx, f, runner.Page{Oldest: true})
+		return w, err
+	}
+	existing, err := r.IDs(ctx, f, runner.Page{})
+	for _, id := range f.IDs {
+		if slices.Contains(existing, id) {
+			w.IDs = append(w.IDs, id)
+		} else {
+			w.Missing = append(w.Missing, id)
+		}
+	}
+	return w, err
+}
+
+// The method One waits until the first of the tasks ends, and calls the function "show" for this task. The result "end" is an error that
+// contains the exit status of the task. The result "err" is set if the wait ended early.
+func (w Tasks) One(ctx context.Context, r *runner.Runner, p *ui.Printer, show func(jobs.Task) error) (end, err error) {
+	err = Each(ctx, r, w.IDs, w.Obstacles, func(t jobs.Task) (more bool, err error) {
+		err = show(t)
+		end = Finish(p, t)
+		return false, err
+	})
+	if err != nil {
+		return nil, Stopped(p, err, w.IDs, len(w.IDs))
+	}
+	return end, nil
+}
+
+// All waits until all tasks have ended, and calls the function "show" for each of them. The result "end" is an error that contains the exit
+// status, or nil if all tasks have completed. The result "err" is set if the wait ended early.
+func (w Tasks) All(ctx context.Context, r *runner.Runner, p *ui.Printer, show func(jobs.Task) error) (end, err error) {
+	failed, err := All(ctx, r, p, w.IDs, w.Obstacles, show)
+	if err == nil && failed > 0 {
+		end = ui.ExitStatus(1)
+	}
+	return end, err
+}
+
+// Gone says which ids name no task, and returns the error with which the command
+// ends in any case. It returns nil if all tasks exist.
+func (w Tasks) Gone(p *ui.Printer) error {
+	if len(w.Missing) == 0 {
+		return nil
+	}
+	gone := ui.NoTasks(w.Missing)
+	if gone.Told = len(w.IDs) > 0; gone.Told {
+		p.Tell("runner: %s", gone.What)
+	}
+	return gone
+}
+
+// NoneInBatch returns an error if a batch has no tasks: it does not exist, or its tasks were deleted. It returns nil if the batch has only
+// finished tasks.
+func NoneInBatch(ctx context.Context, r *runner.Runner, id int64) error {
+	n, err := admin.Store(r).CountUpTo(ctx, jobs.Filter{Batch: id}, 1)
+	if err == nil && n == 0 {
+		err = ui.NotFound("runner list", "no tasks in batch %d", id)
+	}
+	return err
+}

@@ -1,0 +1,111 @@
+package ui
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// MaxGrouped is the maximum number of failed tasks that the command line and the pages read to group them. They read the tasks that failed
+// last.
+const MaxGrouped = 10_000
+
+// ReadFailures reads the failed tasks that a filter selects, and groups them. The largest group is first. The parameter "most" is the
+// maximum number of tasks. If there are more, ReadFailures reads those that failed last.
+func ReadFailures(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) ([]FailureGroup, error) {
+	tasks, err := admin.Failures(ctx, r, filter, most)
+	return GroupFailures(tasks), err
+}
+
+// FailureIDs groups the failed tasks that a filter selects, and returns the ids of the tasks in the group with this key. It returns nil if
+// there is no such group.
+func FailureIDs(ctx context.Context, r *runner.Runner, filter jobs.Filter, key string) ([]int64, error) {
+	groups, err := ReadFailures(ctx, r, filter, MaxGrouped)
+	for _, g := range groups {
+		if g.Key == key {
+			return g.IDs, err
+		}
+	}
+	return nil, err
+}
+
+// FailureGroup is a group of failed tasks that seem to have the same cause. Their job and the way in which their attempts ended are equal.
+// Their error lines are equal, too, except for numbers, ids, e-mail addresses and paths.
+type FailureGroup struct {
+	Key         string // short hash that identifies the group
+	Job, Ending string
+	Line        string // error line of the latest failure; may contain control characters
+	IDs         []int64
+	Queues      []string
+	First, Last time.Time
+}
+
+// Cause describes the cause of a group in one line. The text may contain control characters.
+func (g FailureGroup) Cause() string {
+	cause := strings.Trim(g.Ending+" · "+g.Line, " ·")
+	if g.Job != jobs.CommandJob {
+		cause = strings.Trim(g.Job+" · "+cause, " ·")
+	}
+	return cause
+}
+
+// varying matches the parts of an error line that may differ although the
+// cause is the same: e-mail addresses, paths, ids and numbers.
+//
+// An id is a word of at least seven hexadecimal digits (as git shortens its
+// hashes), or a word that mixes letters and digits. Quoted names stay: the name
+// in `exec: "pg_dump": not found` is the cause.
+var varying = humanize.Lazy(`[\w.+%-]+@[\w.-]+|(?:[\w.~-]*/)+[\w.@%+-]*|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|` +
+	`\b(?:0x)?[0-9a-fA-F]{7,}\b|\b\w*(?:[a-zA-Z]\w*[0-9]|[0-9]\w*[a-zA-Z])\w*\b|[0-9]+(?:[.:][0-9]+)*`)
+
+// shortWord matches a word like v2 and i386, which is too short for an id:
+// only their digits vary.
+var shortWord = humanize.Lazy(`^[a-zA-Z_]\w{0,3}$`)
+
+var digits = humanize.Lazy(`[0-9]+`)
+
+// causeOf returns an error line with # in place of what varies.
+func causeOf(line string) string {
+	return varying().ReplaceAllStringFunc(line, func(part string) string {
+		if shortWord().MatchString(part) {
+			return digits().ReplaceAllString(part, "#")
+		}
+		return "#"
+	})
+}
+
+// GroupFailures groups failed tasks by their cause; the largest group is first. The caller must sort the tasks so that the latest failure
+// is first.
+func GroupFailures(tasks []jobs.Task) []FailureGroup {
+	type cause struct{ job, ending, pattern string }
+	at := map[cause]int{}
+	var groups []FailureGroup
+	for _, t := range tasks {
+		line := ErrorLine(t)
+		key := cause{t.Job, Ending(t.Reason, t.ExitCode, t.Signal), causeOf(line)}
+		i, ok := at[key]
+		if !ok {
+			sum := sha256.Sum256([]byte(strings.Join([]string{key.job, key.ending, key.pattern}, "\x00")))
+			i = len(groups)
+			at[key] = i
+			groups = append(groups, FailureGroup{Key: hex.EncodeToString(sum[:5]), Job: key.job, Ending: key.ending, Line: line,
+				Last: t.FinishedAt})
+		}
+
+		g := &groups[i]
+		g.IDs, g.First = append(g.IDs, t.ID), t.FinishedAt
+		if !slices.Contains(g.Queues, t.Queue) {
+			g.Queues = append(g.Queues, t.Queue)
+		}
+	}
+	slices.SortStableFunc(groups, func(a, b FailureGroup) int { return len(b.IDs) - len(a.IDs) })
+	return groups
+}

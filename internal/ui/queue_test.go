@@ -1,0 +1,71 @@
+package ui_test
+
+import (
+	"testing"
+	"time"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/ui"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func TestQueuesAndWorkersHaveProblems(t *testing.T) {
+	worker := func(more func(*runner.Worker)) runner.Worker {
+		w := runner.Worker{Name: "web1:811", Jobs: []string{"command"}, State: "ready"}
+		more(&w)
+		return w
+	}
+	command := worker(func(*runner.Worker) {})
+	mail := worker(func(w *runner.Worker) { w.Queues = []runner.QueueMax{{Queue: "mail"}} })
+	sender := worker(func(w *runner.Worker) { w.Jobs = []string{"email.send"} })
+	lost := worker(func(w *runner.Worker) {
+		w.Name, w.State, w.BeatAt, w.Running = "my web", "lost", noon.Add(-90*time.Second), []int64{7}
+	})
+	draining := worker(func(w *runner.Worker) { w.State = "draining" })
+	queue := func(name string, states map[jobs.State]int, byJob map[string]int) runner.Queue {
+		return runner.Queue{Queue: name, Counts: states, Jobs: byJob}
+	}
+	waits := queue("mail", map[jobs.State]int{jobs.Pending: 3, jobs.Retrying: 1}, map[string]int{"command": 1, "email.send": 2})
+	failed := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}, Failed: 1}
+	again := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}} // the failed tasks were retried
+	problem := func(code, message, try, about string) ui.Problem {
+		return ui.Problem{Code: code, Message: message, Try: try, About: about}
+	}
+	for _, test := range []struct {
+		queues  []runner.Queue
+		workers []runner.Worker
+		want    []ui.Problem
+	}{
+		{nil, nil, nil},
+		{[]runner.Queue{waits}, nil, []ui.Problem{
+			problem("no_worker", "no worker runs, and 4 tasks are unfinished", "runner work", "")}},
+		{[]runner.Queue{waits}, []runner.Worker{draining}, []ui.Problem{
+			problem("no_worker", "no worker runs, and 4 tasks are unfinished", "runner work", "")}},
+		{[]runner.Queue{queue("a", map[jobs.State]int{jobs.Running: 1}, nil)}, []runner.Worker{lost}, []ui.Problem{
+			problem("no_worker", "no worker runs, and 1 task is unfinished", "runner work", ""),
+			problem("lost_worker", "worker my web has not been seen for 1m and holds 1 task", "runner list -s running --worker 'my web'",
+				"my web")}},
+		{[]runner.Queue{queue("media", map[jobs.State]int{jobs.Pending: 118}, map[string]int{"command": 118})}, []runner.Worker{mail},
+			[]ui.Problem{problem("no_queue", "no worker serves queue media, and 118 tasks wait", "runner work -q media", "media")}},
+		{[]runner.Queue{waits}, []runner.Worker{command}, []ui.Problem{
+			problem("no_job", "no worker of queue mail has job email.send, and 2 tasks wait",
+				"runner list -q mail -j email.send -s pending",
+				"mail")}},
+		{[]runner.Queue{waits}, []runner.Worker{sender}, []ui.Problem{
+			problem("no_job", "no worker of queue mail has job command, and 1 task waits", "runner work -q mail", "mail")}},
+		{[]runner.Queue{waits}, []runner.Worker{sender, mail}, nil},
+		{[]runner.Queue{again}, []runner.Worker{command}, nil},
+		{[]runner.Queue{failed}, []runner.Worker{command}, []ui.Problem{
+			problem("failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media")}},
+	} {
+		got := ui.Problems(test.queues, nil, test.workers, nil, noon)
+		if got == nil || len(got) != len(test.want) {
+			t.Errorf("got problems %+v, want %+v", got, test.want)
+			continue
+		}
+		for i := range got {
+			testkit.Equal(t, "problem", got[i], test.want[i])
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package ui
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/jobs"
+)
+
+// specText describes the command or function in a Spec.
+func specText(s jobs.Spec) string { return JobText(taskspec.NewTask(&s, time.Time{})) }
+
+// Schedules is the list of schedules. width is that of the terminal.
+func Schedules(now time.Time, width int, reveal bool) Sheet[jobs.Schedule] {
+	return Sheet[jobs.Schedule]{
+		Record: func(s jobs.Schedule) Record { return NewSchedule(s, reveal) },
+		Line: func(s jobs.Schedule) []any {
+			return append(NewSchedule(s, false).Only("name", "cron", "zone", "next_at", "last_state", "last_at", "last_duration",
+				"skipped").Values(), specText(s.Spec))
+		},
+		Table: Table{Columns: []Column{{Name: "NAME"}, {Name: "CRON", DropOrder: 3}, {Name: "ZONE", DropOrder: 1},
+			{Name: "NEXT"}, {Name: "LAST", DropOrder: 4, Paint: lastColour}, {Name: "TOOK", AlignRight: true, DropOrder: 2},
+			{Name: "JOB"}}},
+		Cells: func(s jobs.Schedule) []string {
+			lasted := ""
+			if s.LastState.Finished() {
+				lasted = humanize.Took(s.LastDuration)
+			}
+			return []string{Cut(s.Name, nameWidth(width)), s.Cron, s.Zone, nextText(s, now), lastText(s, now), lasted,
+				specText(s.Spec)}
+		},
+	}
+}
+
+// nextText says when the next tick of a schedule is, such as "in 8h", "now" or "paused".
+func nextText(s jobs.Schedule, now time.Time) string {
+	switch {
+	case !s.PausedAt.IsZero():
+		return "paused"
+	case s.NextAt.IsZero() && taskspec.AtBoot(s.Cron):
+		return "at boot"
+	case s.NextAt.IsZero():
+		return "–"
+	case !s.NextAt.After(now):
+		return "now"
+	}
+	return "in " + humanize.Age(s.NextAt.Sub(now))
+}
+
+// lastText returns the state of the last task of a schedule, and how long ago it was due, such as "completed 15h ago".
+func lastText(s jobs.Schedule, now time.Time) string {
+	if s.LastState == "" {
+		return ""
+	}
+	return string(s.LastState) + " " + humanize.Age(now.Sub(s.LastAt)) + " ago"
+}
+
+func lastColour(cell string) Colour {
+	state, _, _ := strings.Cut(cell, " ")
+	return StateColour(state)
+}
+
+// DrawSchedule prints all about a schedule, for a terminal.
+func DrawSchedule(p *Printer, s jobs.Schedule, next []time.Time, runs []jobs.Task, reveal bool) {
+	now := p.Now()
+	headline := nextText(s, now)
+	if s.PausedAt.IsZero() && !s.NextAt.IsZero() {
+		headline = "next " + headline
+	} else if !s.PausedAt.IsZero() {
+		headline = "paused " + humanize.Age(now.Sub(s.PausedAt)) + " ago"
+		if s.PausedBy != "" {
+			headline += " by " + s.PausedBy
+		}
+	}
+	p.Print(fmt.Sprintf("schedule %s   %s\n", s.Name, humanize.Safe(headline)))
+	t := Task{Task: taskspec.NewTask(&s.Spec, s.CreatedAt), Input: s.Spec.Input, Reveal: reveal, Now: now}
+	if !reveal {
+		t.Input = nil
+	}
+	printFields(p, append(scheduleRules(s), t.definition()...))
+	if len(next) > 0 {
+		p.Print("\n")
+		list := Table{Columns: []Column{{Name: "  NEXT"}, {Name: ""}}}
+		zone, err := time.LoadLocation(s.Zone)
+		if err != nil {
+			zone = time.UTC
+		}
+		for _, tick := range next {
+			list.Rows = append(list.Rows, []string{"  " + tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"),
+				"in " + humanize.Age(tick.Sub(now))})
+		}
+		p.Table(list)
+	}
+	if len(runs) > 0 {
+		p.Print("\n")
+		list := Table{Columns: []Column{{Name: "  TASK", AlignRight: true}, {Name: "STATE", Paint: StateColour},
+			{Name: "DUE"}, {Name: "TIME", AlignRight: true}, {Name: "NOTE"}}}
+		for _, run := range runs {
+			lasted := ""
+			if d, ok := Lasted(run, now); ok {
+				lasted = humanize.Took(d)
+			}
+			list.Rows = append(list.Rows, []string{strconv.FormatInt(run.ID, 10), string(run.State),
+				humanize.Clock(DueOf(run), now), lasted, Note(run, admin.Holds{}, now)})
+		}
+		p.Table(list)
+		if p.Interactive() {
+			p.Print("\n")
+		}
+		p.Note("  logs: runner logs %d     all: runner list --schedule %s", runs[0].ID, s.Name)
+	}
+}
+
+// scheduleRules returns the settings of a schedule, for example what it does
+// with missed ticks.
+func scheduleRules(s jobs.Schedule) []field {
+	catchUp, jitter, alert, onTick := string(s.CatchUp), "", "", ""
+	if s.CatchUp == jobs.CatchUpAll {
+		catchUp += " within " + humanize.WriteDuration(s.CatchUpWindow)
+	}
+	if s.Jitter > 0 {
+		jitter = humanize.WriteDuration(s.Jitter)
+	}
+	if s.AlertAfter > 0 {
+		alert = "after " + humanize.WriteDuration(s.AlertAfter)
+	}
+	if s.OnTick {
+		onTick = "a function of a program makes the task"
+	}
+	return []field{
+		{"cron", s.Cron},
+		{"zone", s.Zone},
+		{"overlap", fmt.Sprintf("%s (%s skipped)", s.Overlap, humanize.Count(s.Skipped))},
+		{"catch-up", catchUp},
+		{"jitter", jitter},
+		{"alert", alert},
+		{"on tick", onTick},
+	}
+}

@@ -1,0 +1,58 @@
+package ui
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// Received is the cause of a context that a signal has ended.
+type Received struct{ signal os.Signal }
+
+func (s Received) Error() string { return s.signal.String() }
+
+// Interrupt reports whether the signal is INT, which ^C sends.
+func (s Received) Interrupt() bool { return s.signal == os.Interrupt }
+
+// Status returns the exit status for a process that the signal has ended, as shells define it.
+func (s Received) Status() int {
+	if n, ok := s.signal.(syscall.Signal); ok {
+		return 128 + int(n)
+	}
+	return 1
+}
+
+// Catch sends signals to the returned channel instead of ending the process. The function "stop" restores the normal behaviour. If the
+// process already ignores a signal, Catch leaves it ignored. Examples are HUP under nohup, and INT in a background process of a script.
+func Catch(signals ...os.Signal) (caught <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 4)
+	for _, s := range signals {
+		if !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
+	}
+	return c, func() { signal.Stop(c) }
+}
+
+// twiceWithin is how long a second signal counts as the first one: timeout
+// signals its command and then the whole process group.
+const twiceWithin = 100 * time.Millisecond
+
+// Until returns a context that ends when the process receives INT, TERM or HUP.
+// The cause is then a Received. A second signal ends the process.
+func Until(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	caught, release := Catch(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		select {
+		case s := <-caught:
+			cancel(Received{s})
+			time.Sleep(twiceWithin)
+			release()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { release(); cancel(nil) }
+}

@@ -1,0 +1,78 @@
+package ui_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/ui"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/runner/runnertest"
+)
+
+var slow = jobs.Define[time.Duration]("slow", jobs.Timeout(time.Minute), jobs.MaxAttempts(1))
+
+// withStuckHandler runs a test with a fake clock while a worker runs a task. The task has a timeout of one minute, but its handler returns
+// only after an hour.
+func withStuckHandler(t *testing.T, test func(t *testing.T, r *runner.Runner, task jobs.Task)) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		r.Register(slow.Handler(func(_ context.Context, d time.Duration) error { time.Sleep(d); return nil }))
+		task, err := r.Enqueue(t.Context(), slow.With(time.Hour))
+		testkit.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		worked := make(chan error)
+		go func() { worked <- r.Work(ctx) }()
+		test(t, r, task)
+		runnertest.Advance(t, 2*time.Hour) // now the handler returns
+		stop()
+		testkit.NoError(t, <-worked)
+	})
+}
+
+func TestAStuckTaskIsAProblem(t *testing.T) {
+	withStuckHandler(t, func(t *testing.T, r *runner.Runner, task jobs.Task) {
+		check := func(want string, problems []ui.Problem) {
+			t.Helper()
+			status, err := ui.ReadStatus(t.Context(), r, time.Now(), nil)
+			testkit.NoError(t, err)
+			testkit.Equal(t, "problems", status.Problems, problems)
+			task, err := r.Get(t.Context(), task.ID)
+			testkit.NoError(t, err)
+			wait, err := r.Why(t.Context(), task)
+			testkit.NoError(t, err)
+			testkit.Equal(t, "reason", wait.Reason, want)
+		}
+		runnertest.Advance(t, time.Minute+9*time.Second)
+		check("running", []ui.Problem{})
+		runnertest.Advance(t, 2*time.Second)
+		check("stuck", []ui.Problem{{Code: "stuck",
+			Message: fmt.Sprintf("task %d ignores its timeout or a request to stop", task.ID),
+			Try:     fmt.Sprintf("runner show %d", task.ID)}})
+	})
+}
+
+func TestProblemsAreSortedByWhatTheyCost(t *testing.T) {
+	counts := map[jobs.State]int{jobs.Pending: 1}
+	queues := []runner.Queue{{Queue: "a", Counts: counts, Failed: 1}, {Queue: "b", Counts: counts}}
+	pauses := runner.Pauses{"a": {At: noon}}
+	workers := []runner.Worker{{Name: "w", State: "ready", Jobs: []string{"command"}, Queues: []runner.QueueMax{{Queue: "c"}}},
+		{Name: "gone", State: "lost", Running: []int64{1}}}
+	schedules := []jobs.Schedule{{Name: "s", LastState: jobs.Failed}}
+	var codes []string
+	for _, p := range ui.Problems(queues, pauses, workers, schedules, noon) {
+		codes = append(codes, p.Code)
+	}
+	want := []string{"schedule_failed", "lost_worker", "failed", "no_queue", "no_queue", "paused"}
+	testkit.Equal(t, "codes", codes, want)
+}
+
+// TestARunHereIsNoWorker has the worker of a runner run, which takes only its own task.
+func TestARunHereIsNoWorker(t *testing.T) {
+	queues := []runner.Queue{{Queue: "a", Counts: map[jobs.State]int{jobs.Pending: 1}}}
+	problems := ui.Problems(queues, nil, []runner.Worker{{Name: "run", State: "ready"}}, nil, noon)
+	testkit.Equal(t, "problems", problems, []ui.Problem{{Code: "no_worker", Try: "runner work",
+		Message: "no worker runs, and 1 task is unfinished"}})
+}

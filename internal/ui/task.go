@@ -1,0 +1,256 @@
+package ui
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// JobText returns the text for the column JOB of a list: the label of a task, if there is one, and the command or function. The text may
+// contain control characters.
+func JobText(t jobs.Task) string {
+	if t.Label != "" {
+		return t.Label + ": " + taskspec.Describe(t)
+	}
+	return taskspec.Describe(t)
+}
+
+// Attempts returns how often a task has started, and how often it may start, such as 1/3.
+func Attempts(t jobs.Task) string {
+	if t.MaxAttempts == 0 {
+		return fmt.Sprintf("%d/–", t.Attempt)
+	}
+	return fmt.Sprintf("%d/%d", t.Attempt, t.MaxAttempts)
+}
+
+// DueOf returns the time for which a schedule planned a task. If no tick of a schedule made the task, it returns the due time.
+func DueOf(t jobs.Task) time.Time {
+	if t.Tick.IsZero() {
+		return t.RunAt
+	}
+	return t.Tick
+}
+
+// Lasted returns how long the current or last attempt of a task has run. The result "ok" is false if the task has never started.
+func Lasted(t jobs.Task, now time.Time) (d time.Duration, ok bool) {
+	switch {
+	case t.StartedAt.IsZero():
+		return 0, false
+	case t.State == jobs.Running:
+		return max(now.Sub(t.StartedAt), 0), true
+	}
+	return t.Duration, true
+}
+
+// Headline describes the state of a task in one line.
+func Headline(t jobs.Task, now time.Time) string {
+	attempt := fmt.Sprintf("attempt %d of %d", t.Attempt, t.MaxAttempts)
+	lasted, _ := Lasted(t, now)
+	var parts []string
+	switch word := Note(t, admin.Holds{}, now); {
+	case t.State == jobs.Running:
+		parts = []string{attempt, "for " + humanize.Took(lasted), word}
+	case t.State == jobs.Retrying:
+		parts = []string{attempt + " failed", "next " + word}
+	case t.State == jobs.Scheduled && t.RunAt.After(now):
+		parts = []string{"starts " + word}
+	case t.State == jobs.Completed:
+		parts = []string{"took " + humanize.Took(lasted), humanize.Age(now.Sub(t.FinishedAt)) + " ago"}
+	case t.State == jobs.Failed && t.Reason != jobs.ReasonLost && t.Reason != jobs.ReasonShutdown:
+		parts = []string{word + " in " + attempt, humanize.Age(now.Sub(t.FinishedAt)) + " ago"}
+	case t.State.Finished():
+		parts = []string{word, humanize.Age(now.Sub(t.FinishedAt)) + " ago"}
+	case t.State == jobs.Blocked:
+		parts = []string{word}
+	default: // the task is due, and nothing stops it from starting
+		parts = []string{Ending(t.Reason, t.ExitCode, t.Signal), "due " + humanize.Age(now.Sub(t.RunAt)) + " ago"}
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
+}
+
+// LimitRunning returns how many tasks run under a limit and how many may run, such as 1/2. It returns an empty string if the limit does not
+// restrict the number of running tasks.
+func LimitRunning(l runner.LimitStatus) string {
+	if l.Running == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", l.InUse, l.Running)
+}
+
+// LimitRate returns how often tasks under a limit may start, such as 100/1m. It returns an empty string for a limit without a rate.
+func LimitRate(l runner.LimitStatus) string {
+	if l.Rate == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%s", l.Rate, humanize.WriteDuration(l.Per))
+}
+
+// noteMost is how many bytes of a task's error a note shows.
+const noteMost = 24
+
+// Note returns the text for the column NOTE of a list: the most important fact about a task, in a word or two.
+func Note(t jobs.Task, h admin.Holds, now time.Time) string {
+	if note := holdNote(t, h); note != "" {
+		return note
+	}
+	switch t.State {
+	case jobs.Scheduled, jobs.Retrying:
+		if !t.RunAt.After(now) {
+			return "due" // the due time has come, but no worker has made the task pending yet
+		}
+		return "in " + humanize.Age(humanize.Soon(t.RunAt.Sub(now)))
+	case jobs.Blocked:
+		return blockedBy(t)
+	case jobs.Running:
+		if !t.CancelRequestedAt.IsZero() {
+			return "stopping"
+		}
+		return shortProgress(t.Progress)
+	case jobs.Cancelled:
+		if t.Reason == jobs.ReasonExpired {
+			return "expired"
+		}
+		line, _, _ := strings.Cut(t.Error, "\n")
+		return humanize.Cut(line, noteMost) // this line says who cancelled the task, or which dependency failed
+	}
+	if t.Reason == jobs.ReasonLost {
+		return fmt.Sprintf("lost %d", t.Losses)
+	}
+	return Ending(t.Reason, t.ExitCode, t.Signal)
+}
+
+// blockedBy says in a word or two why a task is blocked, such as "after 1036", or the name of its lane.
+func blockedBy(t jobs.Task) string {
+	waits := slices.Concat(t.After, t.AfterAny)
+	switch {
+	case !t.PausedAt.IsZero():
+		return "paused"
+	case len(waits) == 1:
+		return fmt.Sprintf("after %d", waits[0])
+	case len(waits) > 1:
+		return fmt.Sprintf("after %d +%d", waits[0], len(waits)-1)
+	}
+	return "lane " + t.Lane
+}
+
+// Ending says in a word or two how an attempt failed, such as "exit 22", "signal 9", "not found" or "timeout".
+func Ending(reason jobs.Reason, exitCode *int, signal int) string {
+	switch {
+	case reason == jobs.ReasonExit && exitCode != nil:
+		return fmt.Sprintf("exit %d", *exitCode)
+	case reason == jobs.ReasonSignal:
+		return fmt.Sprintf("signal %d", signal)
+	case reason == jobs.ReasonStart && exitCode != nil && *exitCode == 127:
+		return "not found"
+	case reason == jobs.ReasonStart:
+		return "not started"
+	}
+	return string(reason)
+}
+
+// ErrorLine returns the most useful line about a failed attempt. This is the first line of its error, or, if the error contains only the
+// exit status or the signal, the last line that the command printed. It is empty if there is no such line. It may contain control
+// characters.
+func ErrorLine(t jobs.Task) string {
+	if t.State != jobs.Failed && t.State != jobs.Retrying {
+		return ""
+	}
+	line, _, _ := strings.Cut(t.Error, "\n")
+	if t.Reason == jobs.ReasonExit || t.Reason == jobs.ReasonSignal {
+		line = "" // ignore this error, because it contains only the exit status or the signal
+	}
+	return cmp.Or(line, t.ErrorLine)
+}
+
+// LeftBehind describes the processes that the last command of a task left behind. It is empty if there were none.
+func LeftBehind(t *jobs.Task) string {
+	switch {
+	case t.ChildrenKilled > 0:
+		return fmt.Sprintf("%d that the command left behind, killed; enqueue --leave-children lets them live on", t.ChildrenKilled)
+	case t.ChildrenLeft > 0:
+		return fmt.Sprintf("%d that the command left behind, not killed", t.ChildrenLeft)
+	}
+	return ""
+}
+
+// Used describes the resources that a command used. It returns an empty string if they are unknown.
+func Used(u jobs.Usage) string {
+	text := CPU(u)
+	if text != "" {
+		text = "CPU " + text
+	}
+	if u.MaxRSS > 0 {
+		text += fmt.Sprintf(", memory %s, read %s, wrote %s", Memory(u), humanize.Size(u.Read), humanize.Size(u.Written))
+	}
+	return text
+}
+
+// CPU returns the processor time that an attempt used, or an empty string if it is unknown.
+func CPU(u jobs.Usage) string {
+	if u == (jobs.Usage{}) {
+		return ""
+	}
+	return humanize.Took(u.User + u.System)
+}
+
+// Memory returns the peak memory of an attempt, or an empty string if it is unknown.
+func Memory(u jobs.Usage) string {
+	if u.MaxRSS == 0 {
+		return ""
+	}
+	return humanize.Size(u.MaxRSS)
+}
+
+// Progress returns the whole progress that a function has reported, such as "12/40: page 12". Without a report it returns an empty string.
+func Progress(p *jobs.Progress) string {
+	if p == nil {
+		return ""
+	}
+	switch {
+	case p.Text == "":
+		return shortProgress(p)
+	case p.Done == 0 && p.Total == 0:
+		return p.Text
+	case p.Total == 0:
+		return fmt.Sprintf("%d: %s", p.Done, p.Text)
+	}
+	return shortProgress(p) + ": " + p.Text
+}
+
+// shortProgress returns the progress for a column of a list: numbers such as 12/40, or the beginning of the text.
+func shortProgress(p *jobs.Progress) string {
+	switch {
+	case p == nil:
+		return ""
+	case p.Total != 0:
+		return fmt.Sprintf("%d/%d", p.Done, p.Total)
+	}
+	return cmp.Or(humanize.Cut(p.Text, 12), strconv.FormatInt(p.Done, 10))
+}
+
+// holdNote says in a word or two why a pending task cannot start, or that the worker of a running task has died. Otherwise it returns an
+// empty string.
+func holdNote(t jobs.Task, h admin.Holds) string {
+	if t.State == jobs.Running && h.Dead[t.WorkerID] {
+		return "worker died"
+	}
+	if t.State != jobs.Pending {
+		return ""
+	}
+	if _, paused := h.Pauses.Of(t.Queue); paused {
+		return "paused"
+	}
+	if _, held := h.Limits.Holding(&t); held {
+		return "limit"
+	}
+	return ""
+}

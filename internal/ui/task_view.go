@@ -1,0 +1,116 @@
+package ui
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Task contains everything that the command show prints about a task.
+type Task struct {
+	Task     jobs.Task
+	Attempts []jobs.Attempt
+	on, by   []runner.Dependency // tasks that the task waits for, and tasks that wait for it
+	Steps    []jobs.Step
+	Changes  []admin.TaskChange // latest changes that users made to the task
+	Why      string
+	Outlived []admin.OrphanProcess // processes that live although they should be dead
+	Tail     []string              // last lines of output, if the last ended attempt failed
+	Input    []byte                // standard input of the task; nil if Reveal is false
+	Reveal   bool
+	Now      time.Time
+}
+
+func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, reveal bool) (Task, error) {
+	t, err := r.Get(ctx, id)
+	if err != nil {
+		return Task{}, err
+	}
+	s := Task{Task: t, Reveal: reveal, Now: now}
+	if s.on, s.by, err = r.Dependencies(ctx, id, 0); err != nil {
+		return s, err
+	}
+	if s.Attempts, err = r.Attempts(ctx, t); err != nil {
+		return s, err
+	}
+	if s.Changes, err = admin.Store(r).TaskChanges(ctx, id); err != nil {
+		return s, err
+	}
+	if t.Job != jobs.CommandJob {
+		if s.Steps, err = r.Steps(ctx, id); err != nil {
+			return s, err
+		}
+	} else if s.Outlived, err = admin.OrphansOf(ctx, r, t); err != nil {
+		return s, err
+	}
+	if last := s.lastEnded(); last != nil && last.State == jobs.Failed && t.State != jobs.Completed {
+		chunks, err := admin.OutputBefore(ctx, r, *last, math.MaxInt64, 64)
+		if err != nil {
+			return s, err
+		}
+		s.Tail = humanize.Shown(chunks, tailLength)
+	}
+	if reveal {
+		if s.Input, err = ReadInput(ctx, r, t); err != nil {
+			return s, err
+		}
+	}
+	wait, err := r.Why(ctx, t)
+	s.Why = Wait(wait, t, s.Now)
+	return s, err
+}
+
+// lastEnded returns the last attempt that has ended, or nil if there is none.
+func (s *Task) lastEnded() *jobs.Attempt {
+	for i := len(s.Attempts) - 1; i >= 0; i-- {
+		if s.Attempts[i].State != jobs.Running {
+			return &s.Attempts[i]
+		}
+	}
+	return nil
+}
+
+// Record returns the complete record of the task.
+func (s *Task) Record() Record {
+	full := NewTask(s.Task, s.Now).With("why", Known(s.Why),
+		"dependencies", Records(s.on, NewDependency),
+		"dependents", Records(s.by, NewDependency),
+		"steps", Records(s.Steps, NewStep),
+		"changes", Records(s.Changes, NewTaskChange),
+		"history", Records(s.Attempts, NewAttempt),
+		"outlived", Records(s.Outlived, NewProcess))
+	if s.Reveal {
+		return Reveal(full, s.Task.Env, s.Input)
+	}
+	return full
+}
+
+// Lines prints the task as lines with tabs, for other programs.
+func (s *Task) Lines(p *Printer) {
+	words := map[string]string{"steps": "step", "changes": "change", "history": "attempt"}
+	full := s.Record()
+	for _, m := range full {
+		if words[m.Key] == "" {
+			p.Fields(m.Key, m.Value)
+		}
+	}
+	for _, m := range full.Only("steps", "changes", "history") {
+		printRecords(p, words[m.Key], m.Value.([]Record))
+	}
+}
+
+// ReadInput returns the standard input for the command of a task, or nil if there is none.
+func ReadInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, error) {
+	if t.InputBytes <= 0 {
+		return nil, nil
+	}
+	return admin.Store(r).Input(ctx, t.ID)
+}
+
+// tailLength is how many lines of output the command show prints about a failed attempt.
+const tailLength = 5

@@ -1,0 +1,88 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
+
+	"example.com/runner/internal/humanize"
+)
+
+// EscapeJSON returns a line of JSON with JSON escapes in place of characters that
+// could control a terminal. encoding/json leaves some of them unescaped.
+func EscapeJSON(line string) string {
+	if !strings.ContainsFunc(strings.TrimSuffix(line, "\n"), humanize.IsControl) {
+		return line
+	}
+	var b strings.Builder
+	for _, r := range line {
+		if humanize.IsControl(r) && r != utf8.RuneError && r != '\n' { // JSON has no other newline than the last one
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// Cells returns how many cells a text takes on a terminal.
+func Cells(text string) int {
+	if isASCII(text) { // avoid package runewidth, because its first use is slow
+		return len(text)
+	}
+	return runewidth.StringWidth(text)
+}
+
+// Cut returns a text that is at most width cells wide. A shortened text ends with "…".
+func Cut(text string, width int) string {
+	switch {
+	case width <= 0:
+		return ""
+	case Cells(text) <= width:
+		return text
+	}
+	return runewidth.Truncate(text, width, "…")
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// CutLeft returns a text that is at most width cells wide. A shortened text begins with "…".
+func CutLeft(text string, width int) string {
+	if Cells(text) <= width {
+		return text
+	}
+	return runewidth.TruncateLeft(text, Cells(text)-width+1, "…")
+}
+
+// Hang returns lead and a text in lines of at most width cells. All lines after
+// the first begin with blanks below lead.
+func Hang(lead, text string, width int) string {
+	var b strings.Builder
+	room := max(width-Cells(lead), 8)
+	for _, line := range Wrap(humanize.Safe(text), room) {
+		b.WriteString(lead + Cut(line, room) + "\n")
+		lead = strings.Repeat(" ", Cells(lead))
+	}
+	return b.String()
+}
+
+// Wrap breaks a text between words into lines of at most width characters. A longer word gets a line of its own.
+func Wrap(text string, width int) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return append(lines, line)
+}

@@ -1,0 +1,114 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/humanize"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// mostAhead is the highest number of tasks for which Wait says exactly how many are ahead. For a higher number it says "more than 10,000
+// tasks".
+const mostAhead = 10_000
+
+// Wait says in one sentence why an unfinished task waits, or where it runs. It returns an empty text for a finished task.
+func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
+	switch w.Reason {
+	case "running":
+		text := fmt.Sprintf("running on %s for %s", w.Worker, humanize.Took(now.Sub(t.StartedAt)))
+		if !t.CancelRequestedAt.IsZero() {
+			text += fmt.Sprintf(", asked to stop %s ago", humanize.Age(now.Sub(t.CancelRequestedAt)))
+		}
+		return text
+	case "stuck":
+		return fmt.Sprintf("stuck on %s: it ignores that it should have stopped %s ago", w.Worker, humanize.Age(now.Sub(w.StuckSince)))
+	case "worker_gone":
+		return w.Worker + " is gone; another worker will take over"
+	case "no_successor":
+		return w.Worker + " is gone, and no worker runs that could take over"
+	case "scheduled":
+		return "runs at " + humanize.Clock(t.RunAt, now)
+	case "backoff":
+		return fmt.Sprintf("waits for its next attempt at %s (backoff %s)", humanize.Clock(t.RunAt, now),
+			humanize.Took(humanize.Rounded(w.Backoff)))
+	case "task_paused":
+		text := fmt.Sprintf("paused %s ago", humanize.Age(now.Sub(t.PausedAt)))
+		if t.PausedBy != "" {
+			text += " by " + t.PausedBy
+		}
+		if t.PausedReason != "" {
+			text += ": " + t.PausedReason
+		}
+		return text
+	case "dependency":
+		if more := len(w.Tasks) - 1; more > 0 {
+			return fmt.Sprintf("waits for task %d and %s more", w.Tasks[0], humanize.Count(int64(more)))
+		}
+		return fmt.Sprintf("waits for task %d", w.Tasks[0])
+	case "lane":
+		if len(w.Tasks) > 1 {
+			return fmt.Sprintf("lane %s is held by %s, such as %d", t.Lane, humanize.Plural(len(w.Tasks), "task"), w.Tasks[0])
+		}
+		return fmt.Sprintf("lane %s is held by task %d", t.Lane, w.Tasks[0])
+	case "lane_free":
+		return "lane " + t.Lane + " is free: a worker gives it to the next"
+	case "limit":
+		return limitWait(w.Limit, now)
+	case "paused":
+		return pauseWait(w, now)
+	case "no_worker":
+		if len(w.Draining) > 0 {
+			return "no worker runs (" + strings.Join(w.Draining, ", ") + ": draining)"
+		}
+		return "no worker runs"
+	case "no_queue":
+		return "no worker serves queue " + t.Queue
+	case "no_job":
+		return "no worker has job " + t.Job
+	case "slots":
+		ahead := humanize.Plural(w.Ahead, "task")
+		if w.Ahead > mostAhead {
+			ahead = "more than " + humanize.Plural(mostAhead, "task")
+		}
+		text := fmt.Sprintf("behind %s, %d/%d slots busy", ahead, w.Busy, w.Slots)
+		if w.Ahead == 0 && w.Busy >= w.Slots && len(w.Tasks) > 0 {
+			text += fmt.Sprintf(" with task %d", w.Tasks[0])
+			if more := len(w.Tasks) - 1; more > 0 {
+				text += fmt.Sprintf(" and %s more", humanize.Count(int64(more)))
+			}
+		}
+		return text
+	}
+	return w.Reason
+}
+
+// pauseWait says when a queue was paused, by whom and why.
+func pauseWait(w runner.Wait, now time.Time) string {
+	what := "queue"
+	if w.AllQueues {
+		what = "all queues"
+	}
+	return what + " " + Pause(w.Pause, now)
+}
+
+// Pause says when a pause began, who asked for it, when it ends and why.
+func Pause(p runner.Pause, now time.Time) string {
+	text := fmt.Sprintf("paused %s ago by %s", humanize.Age(now.Sub(p.At)), p.By)
+	if !p.Until.IsZero() {
+		text += ", until " + humanize.Clock(p.Until, now)
+	}
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	return text
+}
+
+func limitWait(l runner.LimitStatus, now time.Time) string {
+	if l.Running > 0 && l.InUse >= l.Running {
+		return fmt.Sprintf("limit %s: %d of %d running", l.Target, l.InUse, l.Running)
+	}
+	return fmt.Sprintf("limit %s: next start at %s", l.Target, humanize.Clock(l.NextAt, now))
+}
