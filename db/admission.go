@@ -11,7 +11,7 @@ import (
 // Admission decides which pending tasks a claim may start. It admits no task of a paused queue, and no more tasks than the limits of the
 // queue, of the job and of the whole database allow. It ignores lanes, since a task that waits for its lane is not pending (see lane.go).
 //
-// How: a claim reads all pauses and limits once (readAdmission). In memory it counts the tasks that it takes (take). When the claim ends,
+// How: a claim reads all pauses and limits once (readAdmission). In memory it counts the tasks that it takes (count). When the claim ends,
 // it stores the used rates (saveAdmission). So the number of SQL statements of a claim does not depend on the number of tasks; only lanes
 // with a rate limit need a statement for each task. In a database without pauses and limits the admission is nil, and the claim reads only
 // which features are in use.
@@ -45,19 +45,15 @@ type admission struct {
 	// The field "filling" is for jobs whose tasks wait until a batch is full. Its key is a queue and a job with an incomplete batch. The
 	// claim takes no tasks of that batch. The value is the number of tasks in full batches that the claim may still take.
 	filling map[part]int
-	// The field "fills" says whether the claim has begun to add tasks to its batches (see fillBatches). A task that the claim takes after
-	// that does not count as a start, because the rates have already counted its batch.
-	fills bool
 }
 
 // limitState is a limit with its use, and what a claim adds to it.
 type limitState struct {
 	jobs.LimitStatus
 	bucket  bucket
-	starts  int  // starts that the rate allows now
-	taken   int  // tasks that this claim has taken
-	started int  // starts of this claim; a batch counts as one start
-	saved   bool // whether countCalls has lowered started, because some of the taken tasks share a batch
+	starts  int // starts that the rate allows now
+	taken   int // tasks that this claim has taken
+	started int // starts of this claim; a batch counts as one start
 }
 
 // limitStates returns limits by their targets. running counts the running tasks.
@@ -89,8 +85,8 @@ func (s *limitState) free() int {
 }
 
 // targetsOf returns the targets whose limits apply to a task of a queue and a job. It leaves out the lane of the task.
-func targetsOf(queue, job string) []jobs.Target {
-	return []jobs.Target{{Kind: jobs.AllTarget}, {Kind: jobs.QueueTarget, Name: queue}, {Kind: jobs.JobTarget, Name: job}}
+func targetsOf(queue, job string) [3]jobs.Target {
+	return [3]jobs.Target{{Kind: jobs.AllTarget}, {Kind: jobs.QueueTarget, Name: queue}, {Kind: jobs.JobTarget, Name: job}}
 }
 
 // readAdmission reads the pauses and the limits. It counts the running tasks if one of the limits is on running tasks.
@@ -125,36 +121,40 @@ func (t *tx) readLimits(g *admission, now time.Time) error {
 	return err
 }
 
-// unpaused returns the queues that are not paused.
-func (g *admission) unpaused(queues []string) []string {
-	switch {
-	case len(g.paused) == 0:
-		return queues
-	case slices.Contains(g.paused, AllQueues):
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(queues), func(queue string) bool { return slices.Contains(g.paused, queue) })
+func (g *admission) isPaused(queue string) bool {
+	return slices.Contains(g.paused, AllQueues) || slices.Contains(g.paused, queue)
 }
 
-// withCapacity returns the queues whose limits allow a task to start. The claim shares its free slots among these queues only.
-func (g *admission) withCapacity(queues []string) []string {
-	switch {
-	case len(g.limits) == 0:
-		return queues
-	case g.capacity(jobs.AllTarget, "") <= 0:
-		return nil
+// admits reports whether one more task of a queue and a job may start; any job if
+// it's empty. joins says that the task would join a batch, which the rates have
+// counted already.
+func (g *admission) admits(queue, job string, joins bool) bool {
+	if g.isPaused(queue) {
+		return false
 	}
-	return slices.DeleteFunc(slices.Clone(queues), func(queue string) bool { return g.capacity(jobs.QueueTarget, queue) <= 0 })
+	for _, target := range targetsOf(queue, job) {
+		if p := g.limits[target]; p != nil && (p.free() <= 0 || !joins && p.started >= p.starts) {
+			return false
+		}
+	}
+	full, filling := g.filling[part{queue, job}]
+	return !filling || full > 0
+}
+
+// open returns the queues of which a task may start. The claim shares its free
+// slots among them.
+func (g *admission) open(queues []string) []string {
+	if !g.restricts {
+		return queues
+	}
+	return slices.DeleteFunc(slices.Clone(queues), func(queue string) bool { return !g.admits(queue, "", false) })
 }
 
 // capacity returns how many more tasks of a target may start.
 func (g *admission) capacity(kind, name string) int {
 	p := g.limits[jobs.Target{Kind: kind, Name: name}]
-	switch {
-	case p == nil:
+	if p == nil {
 		return math.MaxInt
-	case g.fills:
-		return p.free()
 	}
 	return min(p.free(), p.starts-p.started)
 }
@@ -168,32 +168,18 @@ func (g *admission) capacityOf(queue, job string) int {
 	return n
 }
 
-// The method "jobs" returns a copy of list for a claim from a queue. In the copy the name of a job is empty if no task of the job may start
-// in that queue now.
-func (g *admission) jobs(queue string, list []ClaimJob) []ClaimJob {
-	admitted := slices.Clone(list)
-	for i, job := range admitted {
-		if g.capacityOf(queue, job.Job) <= 0 {
-			admitted[i].Job = ""
-		}
-	}
-	return admitted
-}
-
-// take counts tasks that were claimed from a queue against their limits.
-func (g *admission) take(queue string, claimed []jobs.Task) {
-	for i := range claimed {
-		for _, target := range targetsOf(queue, claimed[i].Job) {
-			if p := g.limits[target]; p != nil {
-				p.taken++
-				if !g.fills {
-					p.started++
-				}
+// count counts a task that the claim takes against its limits.
+func (g *admission) count(queue, job string, joins bool) {
+	for _, target := range targetsOf(queue, job) {
+		if p := g.limits[target]; p != nil {
+			p.taken++
+			if !joins {
+				p.started++
 			}
 		}
-		if at := (part{queue, claimed[i].Job}); g.filling[at] > 0 {
-			g.filling[at]--
-		}
+	}
+	if at := (part{queue, job}); g.filling[at] > 0 {
+		g.filling[at]--
 	}
 }
 
@@ -205,20 +191,6 @@ func (g *admission) full() bool {
 		}
 	}
 	return false
-}
-
-// choose returns the first candidates of a queue that may start under the limits of their jobs. The parameter "most" is the maximum number
-// of candidates to return.
-func (g *admission) choose(queue string, from []candidate, most int) []candidate {
-	var chosen []candidate
-	taken := map[string]int{}
-	for _, one := range from {
-		if len(chosen) < most && taken[one.Job] < g.capacityOf(queue, one.Job) {
-			taken[one.Job]++
-			chosen = append(chosen, one)
-		}
-	}
-	return chosen
 }
 
 // saveAdmission stores the state of the rate limits after a claim, including
@@ -240,15 +212,10 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 			}
 			p.starts, p.NextAt = p.bucket.starts(p.Limit, now)
 		}
-		if p.starts > 0 && p.saved {
-			// The claim counted one start for each task, but some of its tasks share a batch. So the rate still allows starts, and the next
-			// claim can use them at once.
-			p.NextAt = now
-		}
 		if p.NextAt.IsZero() || !next.IsZero() && !p.NextAt.Before(next) {
 			continue
 		}
-		waits, err := t.waitsAt(target, c, queues)
+		waits, err := t.waitsAt(target, g, c, queues)
 		if err != nil {
 			return next, err
 		}
@@ -267,11 +234,11 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 }
 
 // waitsAt reports whether the limit of a target blocks a pending task that this worker can run.
-func (t *tx) waitsAt(target jobs.Target, c *claimer, queues []string) (bool, error) {
+func (t *tx) waitsAt(target jobs.Target, g *admission, c *claimer, queues []string) (bool, error) {
 	for _, queue := range queues {
 		text, args := somePending, []any{queue}
 		switch {
-		case target.Kind == jobs.QueueTarget && target.Name != queue:
+		case g.isPaused(queue), target.Kind == jobs.QueueTarget && target.Name != queue:
 			continue
 		case target.Kind == jobs.JobTarget:
 			if !slices.ContainsFunc(c.jobs, func(job ClaimJob) bool { return job.Job == target.Name }) {

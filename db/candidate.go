@@ -80,6 +80,11 @@ type candidate struct {
 	RunAt      int64  `db:"run_at"`
 }
 
+// job returns the job of a name that the worker can run.
+func (c *claimer) job(name string) ClaimJob {
+	return c.jobs[slices.IndexFunc(c.jobs, func(job ClaimJob) bool { return job.Job == name })]
+}
+
 // claimThese claims tasks that this transaction has already selected.
 func (t *tx) claimThese(c *claimer, chosen []candidate, lease time.Duration, now time.Time) ([]jobs.Task, error) {
 	if len(chosen) == 0 {
@@ -88,8 +93,7 @@ func (t *tx) claimThese(c *claimer, chosen []candidate, lease time.Duration, now
 	rows := make([][3]int64, len(chosen))
 	order := make(map[int64]int, len(chosen))
 	for i, one := range chosen {
-		at := slices.IndexFunc(c.jobs, func(job ClaimJob) bool { return job.Job == one.Job })
-		rows[i] = [3]int64{one.ID, one.Generation, int64(max(c.jobs[at].MaxAttempts, 1))}
+		rows[i] = [3]int64{one.ID, one.Generation, int64(max(c.job(one.Job).MaxAttempts, 1))}
 		order[one.ID] = i
 	}
 	ms := now.UnixMilli()

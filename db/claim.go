@@ -13,9 +13,9 @@ import (
 // that cycle. On a server, most claims have a transaction of their own instead (see fastpath.go).
 //
 // How: claim visits the queues in turn. It first gives each queue an equal share of the free slots. Then it gives the remaining slots to
-// queues with more tasks. Finally it adds tasks to the slots of jobs that run in batches. Within a queue one statement selects and updates
-// the first tasks. If the limit of a job or a batch holds tasks back, the claim
-// selects candidates first (candidate.go).
+// queues with more tasks. Within a queue one statement selects and updates
+// the first tasks. If the limit of a job or a batch holds tasks back, or if jobs
+// run in batches, the claim selects candidates first (candidate.go, fill.go).
 //
 // Invariants:
 //   - Only one worker gets a task, because the UPDATE of a claim is a compare-and-swap on (id, generation_id). Each claim is a new
@@ -142,7 +142,6 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 	if g.restricts {
 		ask.Free -= ask.Prefetch
 	}
-	queues = g.unpaused(queues)
 	// the limit of the whole database may allow fewer starts than Free; the queues share this smaller number
 	ask.Free = min(ask.Free, g.capacity(jobs.AllTarget, ""))
 	var full time.Time
@@ -151,7 +150,7 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 			return nil, next, err
 		}
 	}
-	if claimed, err = t.claimFrom(c, g, g.withCapacity(queues), ask, now); err == nil {
+	if claimed, err = t.claimFrom(c, g, g.open(queues), ask, now); err == nil {
 		t.full = g.full()
 		next, err = t.saveAdmission(g, c, queues, claimed, now)
 	}
@@ -192,14 +191,14 @@ func (t *tx) claimOnly(c *claimer, ask Claim, now time.Time) (claimed []jobs.Tas
 	if err != nil {
 		return nil, next, err
 	}
-	queues := g.unpaused([]string{task[0].Queue})
-	if len(g.withCapacity(queues)) > 0 && g.capacity(jobs.JobTarget, task[0].Job) > 0 {
+	queue, job := task[0].Queue, task[0].Job
+	if g.admits(queue, job, false) {
 		if claimed, err = t.claimThese(c, []candidate{task[0].candidate}, ask.Lease, now); err != nil {
 			return nil, next, err
 		}
-		g.take(task[0].Queue, claimed)
+		g.count(queue, job, false)
 	}
-	next, err = t.saveAdmission(g, c, queues, claimed, now)
+	next, err = t.saveAdmission(g, c, []string{queue}, claimed, now)
 	return claimed, next, err
 }
 
@@ -214,12 +213,13 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 		}
 	}
 	var claimed []jobs.Task
+	left := ask.Free
 	taken := map[string]int{}
 	for pass := range 2 { // pass 0 gives each queue an equal share; pass 1 gives the remaining slots to queues with more tasks
 		for i, queue := range queues {
-			free := ask.Free - len(claimed)
+			free := left
 			if pass == 0 {
-				free = (free + len(queues) - i - 1) / (len(queues) - i)
+				free = (left + len(queues) - i - 1) / (len(queues) - i)
 			}
 			if most, ok := ask.Limit[queue]; ok {
 				free = min(free, most-taken[queue])
@@ -227,69 +227,68 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 			if free <= 0 {
 				continue
 			}
-			batch, err := t.claimQueue(c, c.jobs, queue, free, ask, g, len(queues) == 1 && !c.batches, now)
+			some, used, err := t.claimQueue(c, queue, free, ask, g, len(queues) == 1, now)
 			if err != nil {
 				return nil, err
 			}
-			taken[queue] += len(batch)
+			taken[queue] += used
+			left -= used
 			if claimed == nil {
-				claimed = batch
+				claimed = some
 			} else {
-				claimed = append(claimed, batch...)
+				claimed = append(claimed, some...)
 			}
 		}
-		if len(claimed) == ask.Free || len(queues) <= 1 {
+		if left == 0 || len(queues) <= 1 {
 			break
 		}
 	}
-	if len(claimed) < ask.Free {
+	if left > 0 {
 		c.names = nil
-	}
-	// Add tasks to the batches if pending tasks may be left. None is left if the claim found fewer tasks than it may take, and no limit or
-	// pause held it back.
-	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g.restricts) {
-		return t.fillBatches(c, claimed, ask, g, now)
 	}
 	return claimed, nil
 }
 
-// claimQueue claims tasks of a queue and of the jobs in list, in the order in which to start them. It skips the jobs whose name is empty.
-// The parameter "free" is the maximum number of tasks. The parameter "final" says that the transaction writes nothing after this claim. The
+// claimQueue claims tasks of a queue, in the order in which to start them, and
+// returns how many of the free slots they use. Further tasks of a batch join its
+// slot. final says that the transaction writes nothing after this claim. The
 // engine may then send the commit together with the claim.
-func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, final bool,
-	now time.Time) ([]jobs.Task, error) {
-	if !g.restricts {
+func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *admission, final bool,
+	now time.Time) (claimed []jobs.Task, used int, err error) {
+	if !g.restricts && !c.batches {
 		if final && t.last {
 			t.commitNext()
 		}
-		return t.claimFirst(c, queue, free, list, ask.Lease, now)
+		claimed, err = t.claimFirst(c, queue, free, c.jobs, ask.Lease, now)
+		return claimed, len(claimed), err
 	}
 
-	var claimed []jobs.Task
+	s := slots{g: g, c: c, queue: queue, free: free, room: map[string]int{}}
 	for {
-		free := min(free-len(claimed), g.capacity(jobs.QueueTarget, queue))
-		if free <= 0 {
-			return claimed, nil
+		admitted, most, simple := s.admit()
+		if most == 0 {
+			return claimed, free - s.free, nil
 		}
-		admitted := g.jobs(queue, list)
-		if !slices.ContainsFunc(admitted, func(job ClaimJob) bool { return job.Job != "" && g.capacityOf(queue, job.Job) < free }) {
-			// No limit of a job is in the way, and one statement is a seventh faster than two.
-			batch, err := t.claimFirst(c, queue, free, admitted, ask.Lease, now)
-			g.take(queue, batch)
-			return append(claimed, batch...), err
+		if simple { // one statement is a seventh faster than two
+			some, err := t.claimFirst(c, queue, most, admitted, ask.Lease, now)
+			for i := range some {
+				s.take(some[i].Job)
+			}
+			return append(claimed, some...), free - s.free, err
 		}
 		var first []candidate
-		if err := t.list(&first, c.peek, append(c.jobArgs(queue, admitted, 1), int64(free))...); err != nil {
-			return nil, err
+		if err := t.list(&first, c.peek, append(c.jobArgs(queue, admitted, 1), int64(most))...); err != nil {
+			return nil, 0, err
 		}
-		batch, err := t.claimThese(c, g.choose(queue, first, free), ask.Lease, now)
+		all := len(first)
+		first = slices.DeleteFunc(first, func(one candidate) bool { return !s.take(one.Job) })
+		some, err := t.claimThese(c, first, ask.Lease, now)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		g.take(queue, batch)
-		claimed = append(claimed, batch...)
-		if len(first) < free || len(batch) == 0 {
-			return claimed, nil
+		claimed = append(claimed, some...)
+		if all < most || len(some) == 0 {
+			return claimed, free - s.free, nil
 		}
 	}
 }

@@ -2,26 +2,20 @@ package db
 
 import (
 	"cmp"
-	"maps"
+	"math"
 	"slices"
 	"time"
 
 	"example.com/runner/jobs"
 )
 
-// The tasks of a batch share a slot. A claim first takes one task for each free slot, and then further tasks for the slots of jobs that run
-// in batches. A job may let its tasks wait until a batch is full (ClaimJob.Wait). A rate limit counts a batch as one start.
+// The tasks of a batch share a slot: the first one takes a free slot, and the next
+// ones of its job and queue join it until the batch is full. A job may let its
+// tasks wait until a batch is full (ClaimJob.Wait). A rate limit counts a batch as
+// one start.
 
 // part identifies the tasks of one job in one queue.
 type part struct{ queue, job string }
-
-// The function "only" returns a copy of the list in which all jobs except list[at] are empty. A claim with this copy takes only tasks of
-// the job list[at].
-func only(list []ClaimJob, at int) []ClaimJob {
-	one := make([]ClaimJob, len(list))
-	one[at] = list[at]
-	return one
-}
 
 // readFilling finds the tasks that wait until their batch is full. If tasks of a job in a queue wait, the claim may take only the full
 // batches of this job and queue, and readFilling stores the number of tasks in these batches in g.filling. It returns the time at
@@ -34,9 +28,14 @@ func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, n
 		if job.Wait <= 0 || job.Batch <= 1 {
 			continue
 		}
+		one := make([]ClaimJob, len(c.jobs)) // the other names are empty
+		one[i] = job
 		for _, queue := range queues {
+			if g.isPaused(queue) {
+				continue
+			}
 			var first []candidate
-			if err := t.list(&first, c.peek, append(c.jobArgs(queue, only(c.jobs, i), 1), int64(ask.Free*job.Batch))...); err != nil {
+			if err := t.list(&first, c.peek, append(c.jobArgs(queue, one, 1), int64(ask.Free*job.Batch))...); err != nil {
 				return next, err
 			}
 			rest := first[len(first)-len(first)%job.Batch:]
@@ -60,46 +59,58 @@ func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, n
 	return next, nil
 }
 
-// fillBatches claims further tasks for those slots of a claim whose job runs in batches. It returns all claimed tasks.
-func (t *tx) fillBatches(c *claimer, claimed []jobs.Task, ask Claim, g *admission, now time.Time) ([]jobs.Task, error) {
-	slots := map[ClaimJob]map[string]int{} // number of slots by job and queue
-	for i := range claimed {
-		at := slices.IndexFunc(c.jobs, func(j ClaimJob) bool { return j.Job == claimed[i].Job })
-		if job := c.jobs[at]; job.Batch > 1 {
-			if slots[job] == nil {
-				slots[job] = map[string]int{}
-			}
-			slots[job][claimed[i].Queue]++
-		}
-	}
-	g.fills = true // the rate limits have already counted the batches that the next tasks join as starts
-	for i, job := range c.jobs {
-		for _, queue := range slices.Sorted(maps.Keys(slots[job])) {
-			n := slots[job][queue]
-			var batch []jobs.Task
-			if more := min(n*(job.Batch-1), g.capacity(jobs.AllTarget, "")); more > 0 {
-				var err error
-				if batch, err = t.claimQueue(c, only(c.jobs, i), queue, more, ask, g, false, now); err != nil {
-					return nil, err
-				}
-			}
-			claimed = append(claimed, batch...)
-			g.countCalls(queue, job, n, n+len(batch))
-		}
-	}
-	return claimed, nil
+// slots are the free slots of a claim in a queue.
+type slots struct {
+	g     *admission
+	c     *claimer
+	queue string
+	free  int
+	room  map[string]int // by job: how many more tasks the batch that was begun last takes
 }
 
-// countCalls corrects the number of starts in the rate limits after a claim has filled the batches of a job in a queue. Before it filled
-// the batches, the claim counted one start for each task. But these tasks may share batches, and a batch counts as one start. The parameter
-// "first" is the number of tasks that the claim took before it filled the batches. The parameter "all" is the number of tasks that the
-// claim took in total.
-func (g *admission) countCalls(queue string, job ClaimJob, first, all int) {
-	saved := first - (all+job.Batch-1)/job.Batch
-	for _, target := range targetsOf(queue, job.Job) {
-		if p := g.limits[target]; p != nil {
-			p.started -= saved
-			p.saved = p.saved || saved > 0
+// admit returns the jobs of which the claim may take tasks now, with empty names
+// in place of the others, and how many tasks it surely has slots for. simple says
+// that it may take the first ones, whatever their job.
+func (s *slots) admit() (admitted []ClaimJob, most int, simple bool) {
+	free := max(min(s.free, s.g.capacity(jobs.AllTarget, ""), s.g.capacity(jobs.QueueTarget, s.queue)), 0)
+	admitted = slices.Clone(s.c.jobs)
+	n, single, least := 0, true, math.MaxInt
+	for i, job := range admitted {
+		begins := free > 0 && s.g.admits(s.queue, job.Job, false)
+		room := s.room[job.Job]
+		if !begins && (room == 0 || !s.g.admits(s.queue, job.Job, true)) {
+			admitted[i].Job = ""
+			continue
+		}
+		n, most = n+1, most+room
+		single = single && job.Batch <= 1
+		if begins {
+			least = min(least, max(job.Batch, 1))
 		}
 	}
+	if least < math.MaxInt {
+		most += free * least
+	}
+	simple = single || n == 1 && !s.g.restricts
+	for _, job := range admitted {
+		simple = simple && (job.Job == "" || s.g.capacityOf(s.queue, job.Job) >= most)
+	}
+	return admitted, most, simple
+}
+
+// take gives a task a slot, or a place in the slot of its batch. It returns false
+// if there is none, or if a limit allows no further task.
+func (s *slots) take(job string) bool {
+	joins := s.room[job] > 0
+	if !joins && s.free == 0 || !s.g.admits(s.queue, job, joins) {
+		return false
+	}
+	if joins {
+		s.room[job]--
+	} else {
+		s.free--
+		s.room[job] = max(s.c.job(job).Batch, 1) - 1
+	}
+	s.g.count(s.queue, job, joins)
+	return true
 }

@@ -46,7 +46,7 @@ func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, 
 		if most, limited := ask.Limit[queue]; limited && most <= 0 {
 			continue
 		}
-		may := func(s suspect) bool { return s.Queue == queue && g.capacity(jobs.JobTarget, s.Job) > 0 }
+		may := func(s suspect) bool { return s.Queue == queue && g.admits(queue, s.Job, false) }
 		switch {
 		case !slices.ContainsFunc(c.suspects, may):
 			continue
@@ -59,7 +59,7 @@ func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, 
 		for i := slices.IndexFunc(c.suspects, may); i >= 0; i = slices.IndexFunc(c.suspects, may) {
 			claimed, err = t.claimThese(c, []candidate{c.suspects[i].candidate}, ask.Lease, now)
 			if len(claimed) > 0 || err != nil {
-				g.take(queue, claimed)
+				g.count(queue, c.suspects[i].Job, false)
 				return claimed, true, err
 			}
 			c.suspects = slices.Delete(c.suspects, i, i+1) // another worker has claimed it

@@ -112,25 +112,26 @@ var batchTests = group{
 			}
 		}
 	},
-	"a rate that counts one batch in place of two tasks leaves a start": func(s *store) {
+	"a rate that counts one batch as one start leaves a start to another task": func(s *store) {
 		w := s.batchWorker()
 		many := s.insert(manySpecs(2)...)
-		one := s.insert(functionSpec("one"))
+		one := s.insert(functionSpec("one"), functionSpec("one"))
 		if err := s.SetLimit(s.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.AllTarget}, Rate: 2, Per: time.Minute, Burst: 2},
 			s.now); err != nil {
 			s.Fatal(err)
 		}
 		claim := db.Claim{Free: 4, Lease: lease}
 		done := must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Claim: claim}))(s)
-		s.wantIDs(ids(done.Claimed), many)
-		if !done.NextStart.Equal(s.now) {
-			s.Errorf("got next start %v, want %v", done.NextStart, s.now)
+		s.wantIDs(ids(done.Claimed), append(many, one[0]))
+		if want := s.now.Add(time.Minute / 2); !done.NextStart.Equal(want) {
+			s.Errorf("got next start %v, want %v", done.NextStart, want)
 		}
-		done = must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Claim: claim}))(s)
-		s.wantIDs(ids(done.Claimed), one)
-		if !done.NextStart.IsZero() {
-			s.Errorf("got next start %v, want none", done.NextStart)
-		}
+	},
+	"a slot that a batch leaves free goes to another task": func(s *store) {
+		w := s.batchWorker()
+		many := s.insert(manySpecs(3)...)
+		one := s.insert(functionSpec("one"), functionSpec("one"))
+		s.wantIDs(s.cycle(w, db.Claim{Free: 2}), append(many, one[0]))
 	},
 	"a paused queue fills no batch": func(s *store) {
 		w := s.batchWorker()
