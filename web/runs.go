@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,10 +19,8 @@ type runs struct {
 	Strip                 plot   // durations of the last tasks
 	Longest               string // longest duration in Strip
 	P50, P95              string
-	Since                 time.Time // time at which the oldest task of the history was created
-	Slowest               []jobs.Task
+	Since                 time.Time  // time at which the oldest task of the history was created
 	Errors                []runError // last failed tasks, and tasks that failed before they ran again, the latest first
-	Again                 int        // number of further tasks among the last maxStrip of which an attempt failed
 }
 
 type runError struct {
@@ -33,7 +30,6 @@ type runError struct {
 
 const (
 	maxStrip    = 60 // maximum number of bars in the drawing of the durations
-	maxSlowest  = 5
 	maxErrors   = 5
 	stripHeight = 60
 )
@@ -51,8 +47,8 @@ func (h *handler) newRuns(ctx context.Context, p page, list []jobs.Task) (*runs,
 	}
 	oldest := slices.MinFunc(list, func(a, b jobs.Task) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	v := &runs{N: len(list), Since: oldest.CreatedAt}
-	var ended []jobs.Task // finished tasks that have started, the oldest first
-	for _, t := range slices.Backward(list) {
+	var took []time.Duration
+	for _, t := range list {
 		switch {
 		case t.State == jobs.Failed || before[t.ID]:
 			v.Failed++
@@ -60,69 +56,49 @@ func (h *handler) newRuns(ctx context.Context, p page, list []jobs.Task) (*runs,
 			v.Unfinished++
 		}
 		if t.State.Finished() && !t.StartedAt.IsZero() {
-			ended = append(ended, t)
+			took = append(took, t.Duration)
 		}
 	}
 	if all := v.N - v.Unfinished; all > 0 {
 		v.Rate = fmt.Sprintf("%.1f %%", float64(v.Failed)*100/float64(all))
 	}
+	if slices.Sort(took); len(took) > 0 {
+		v.P50, v.P95 = humanize.Took(admin.Rank(took, 50)), humanize.Took(admin.Rank(took, 95))
+	}
 	v.setStrip(p, list, before)
-	v.setTimes(ended)
-	for i, t := range list {
-		var failed *jobs.Task
-		var err error
-		if i < maxStrip && t.State != jobs.Failed {
-			failed, err = h.failedFirst(ctx, t)
-		}
+	return v, h.setErrors(ctx, v, list, before)
+}
+
+// setErrors sets the last errors.
+func (h *handler) setErrors(ctx context.Context, v *runs, list []jobs.Task, before map[int64]bool) error {
+	for _, t := range list {
 		switch {
-		case err != nil:
-			return nil, err
-		case failed != nil:
-			if !before[t.ID] { // else it is one of the failed tasks
-				v.Again++
-			}
-			t.FinishedAt = failed.FinishedAt
-			v.addError(t, h.errorLine(*failed)+" · then "+string(t.State))
+		case len(v.Errors) == maxErrors:
+			return nil
 		case t.State == jobs.Failed:
-			v.addError(t, h.errorLine(t))
+			v.Errors = append(v.Errors, runError{t, h.errorLine(t)})
+		case before[t.ID]:
+			failed, err := h.failedFirst(ctx, t)
+			if err != nil {
+				return err
+			}
+			v.Errors = append(v.Errors, runError{failed, h.errorLine(failed) + " · then " + string(t.State)})
 		}
 	}
-	return v, nil
+	return nil
 }
 
-func (v *runs) addError(t jobs.Task, text string) {
-	if len(v.Errors) < maxErrors {
-		v.Errors = append(v.Errors, runError{t, text})
-	}
-}
-
-// failedFirst returns a task as it was after its last failed attempt, or nil if
-// no attempt has failed: a retry must not hide that a backup failed for two
-// nights.
-func (h *handler) failedFirst(ctx context.Context, t jobs.Task) (*jobs.Task, error) {
+// failedFirst returns a task as it was after its last failed attempt: a retry must
+// not hide that a backup failed for two nights.
+func (h *handler) failedFirst(ctx context.Context, t jobs.Task) (jobs.Task, error) {
 	attempts, err := h.r.Attempts(ctx, t)
-	for _, a := range slices.Backward(attempts) {
+	for _, a := range attempts {
 		if a.State == jobs.Failed {
 			t.Reason, t.ExitCode, t.Signal, t.Error, t.ErrorLine = a.Reason, a.ExitCode, a.Signal, a.Error, a.ErrorLine
 			t.State, t.FinishedAt = jobs.Failed, a.FinishedAt
-			return &t, err
 		}
 	}
-	return nil, err
-}
-
-// setTimes sets the percentiles and the slowest tasks.
-func (v *runs) setTimes(ended []jobs.Task) {
-	if len(ended) == 0 {
-		return
-	}
-	slowest := slices.SortedStableFunc(slices.Values(ended), func(a, b jobs.Task) int { return cmp.Compare(b.Duration, a.Duration) })
-	v.Slowest = slowest[:min(len(slowest), maxSlowest)]
-	var sorted []time.Duration
-	for _, t := range slices.Backward(slowest) {
-		sorted = append(sorted, t.Duration)
-	}
-	v.P50, v.P95 = humanize.Took(admin.Rank(sorted, 50)), humanize.Took(admin.Rank(sorted, 95))
+	return t, err
 }
 
 // setStrip draws the durations of the last tasks as bars.

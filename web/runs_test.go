@@ -27,7 +27,7 @@ func TestThePageOfALabel(t *testing.T) {
 	runnerkit.Drain(t, r)
 	s := serve(t, r, webOptions)
 	text := s.page("/jobs?label=night%20run/1")
-	testkit.Contains(t, text, "night run/1", "50.0 %", "Duration p95", "broken pipe", "Slowest tasks",
+	testkit.Contains(t, text, "night run/1", "50.0 %", "Duration p95", "broken pipe",
 		"Durations of the last 4 tasks", "task 4 failed")
 	testkit.Contains(t, s.page("/tasks/4"), `href="/jobs?label=night%20run%2F1"`)
 	testkit.Contains(t, s.page("/jobs?job=noop"), "0.0 %", "Duration of the last task")
