@@ -57,7 +57,7 @@ WHERE until_at > ?1 AND paused_at > ?1`)
 
 // setBackDeletion ends a pause of deletions that began more than an hour after
 // the current time [1]: the clock that made the old tasks look old was wrong.
-var setBackDeletion = command(`DELETE FROM {pauses} WHERE queue = '` + DeletionPause + `' AND paused_at > ?1 + 3600000`)
+var setBackDeletion = command(`DELETE FROM {pauses} WHERE queue = '` + DeletionPause + `' AND paused_at - 3600000 > ?1`)
 
 // SetBack corrects stored times that are later than now because the clock was
 // ahead: those of retries, snoozes, rate limits, unique keys with a holding time,

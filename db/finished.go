@@ -168,13 +168,9 @@ func (d *DB) EndsAfter(ctx context.Context, seq int64, n int) ([]End, error) {
 	for i := range rows {
 		ids[i] = rows[i].ID
 	}
-	tasks, err := d.List(ctx, jobs.Filter{IDs: ids}, Page{})
+	now, err := d.ByID(ctx, ids)
 	if err != nil {
 		return nil, err
-	}
-	now := make(map[int64]jobs.Task, len(tasks))
-	for _, t := range tasks {
-		now[t.ID] = t
 	}
 	ends := make([]End, len(rows))
 	for i, r := range rows {

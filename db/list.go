@@ -204,6 +204,16 @@ func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, e
 	return tasks, err
 }
 
+// ByID returns the tasks with the given ids that still exist, by id.
+func (d *DB) ByID(ctx context.Context, ids []int64) (map[int64]jobs.Task, error) {
+	list, err := d.List(ctx, jobs.Filter{IDs: ids}, Page{})
+	tasks := make(map[int64]jobs.Task, len(list))
+	for _, t := range list {
+		tasks[t.ID] = t
+	}
+	return tasks, err
+}
+
 // IDs returns the ids of the tasks that List returns for the same filter and page.
 func (d *DB) IDs(ctx context.Context, f jobs.Filter, page Page) (ids []int64, err error) {
 	p := Part{Limit: page.Limit, Oldest: page.Oldest}

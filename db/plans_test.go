@@ -135,11 +135,10 @@ var plans = statementtest.Plans{
 
 	"selectBefore": {Text: selectBefore, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}, Allow: []string{"SCAN json_each"}},
 	"selectBehind": {Text: selectBehind, By: []string{"COVERING INDEX dependencies_on (on_id=?)"}, Allow: []string{"SCAN json_each"}},
-	"selectNames":  {Text: selectNames, By: []string{byID}, Allow: []string{"SCAN json_each"}},
 	"selectAmong": {Text: selectAmong, By: []string{"dependencies USING PRIMARY KEY (task_id=? AND on_id=?)"},
 		Allow: []string{"SCAN json_each"}},
-	"selectEnded":     {Text: selectEnded, By: []string{"attempts USING INDEX attempts_finished (finished_at>?)"}},
-	"selectDone":      {Text: selectDone, By: []string{"tasks USING INDEX tasks_finished (finished_at>?)"}},
+	"selectEnded": {Text: selectEnded, By: []string{"attempts USING INDEX attempts_finished (finished_at>?)",
+		"tasks USING INDEX tasks_finished (finished_at>?)"}},
 	"selectAtWorkers": {Text: selectAtWorkers, Allow: []string{"SCAN tasks USING INDEX tasks_running"}},
 	"selectWorkerNames": {Text: selectWorkerNames, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"},
 		Allow: []string{"SCAN json_each"}},
