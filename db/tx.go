@@ -11,7 +11,6 @@ import (
 
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqlite"
-	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -80,32 +79,6 @@ func OpenApplication(ctx context.Context, path, driver string) (*sql.DB, error) 
 	return sqlite.OpenApplication(ctx, path, driver)
 }
 
-// InsertTx adds a task as part of the caller's transaction, and returns the task as that transaction sees it. The spec must be valid.
-func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now time.Time) (jobs.Task, error) {
-	t, err := d.within(ctx, outer, engine.Change)
-	if err != nil {
-		return jobs.Task{}, err
-	}
-	added, err := t.insertSpec(spec, nil, now)
-	if err != nil {
-		return jobs.Task{}, fmt.Errorf("enqueue: %w", d.refused(err))
-	}
-	if !added.Kept && !added.Replaced && !taskspec.Ordered(spec) {
-		task := taskspec.NewTask(spec, now)
-		task.ID = added.ID
-		if spec.Batch == jobs.NewBatch {
-			task.Batch = task.ID
-		}
-		return task, nil
-	}
-	task, found, err := t.task(added.ID)
-	if !found && err == nil { // retention has deleted the task with this id, but the unique key of that task is still held
-		return taskspec.DeletedTask(added.ID, spec, now), nil
-	}
-	task.Kept = found && added.Kept
-	return task, err
-}
-
 // A savepoint of InsertAllTx, so that an error leaves nothing of the call in the caller's transaction.
 var (
 	savepoint     = command(`SAVEPOINT runner_add`)
@@ -114,11 +87,19 @@ var (
 )
 
 // InsertAllTx adds tasks as part of the caller's transaction. The specs must be
-// valid. After an error it has added none of them.
+// valid. After an error it has added none of them; with one spec, the caller has
+// to roll back.
 func (d *DB) InsertAllTx(ctx context.Context, outer *sql.Tx, specs []jobs.Spec, now time.Time) ([]jobs.Enqueued, error) {
 	t, err := d.within(ctx, outer, engine.Change)
 	if err != nil {
 		return nil, err
+	}
+	if len(specs) == 1 { // without a savepoint, which would cost a fifth of the time
+		added, err := t.insertSpec(&specs[0], nil, now)
+		if err != nil {
+			return nil, fmt.Errorf("enqueue: %w", d.refused(err))
+		}
+		return []jobs.Enqueued{added}, nil
 	}
 	if err := t.run(savepoint); err != nil {
 		return nil, fmt.Errorf("enqueue: %w", d.refused(err))

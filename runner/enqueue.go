@@ -36,25 +36,29 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 		return jobs.Task{}, err
 	}
 	done, err := r.insert(ctx, []jobs.Spec{spec}, at)
-	switch {
-	case err != nil:
+	if err != nil {
 		return jobs.Task{}, err
-	case done[0].Kept:
-		task, err := r.Get(ctx, done[0].ID)
-		if errors.Is(err, jobs.ErrNotFound) {
-			return taskspec.DeletedTask(done[0].ID, &spec, at), nil
+	}
+	return enqueued(&spec, at, done[0], func(id int64) (jobs.Task, error) { return r.Get(ctx, id) })
+}
+
+// enqueued returns the task that an insert has added or kept. It calls get to
+// read a task that isn't as new as the Spec.
+func enqueued(spec *jobs.Spec, at time.Time, done Enqueued, get func(id int64) (jobs.Task, error)) (jobs.Task, error) {
+	if !done.Kept && !done.Replaced && !taskspec.Ordered(spec) {
+		task := taskspec.NewTask(spec, at)
+		task.ID = done.ID
+		if spec.Batch == jobs.NewBatch {
+			task.Batch = task.ID
 		}
-		task.Kept = err == nil
-		return task, err
-	case done[0].Replaced, taskspec.Ordered(&spec):
-		return r.Get(ctx, done[0].ID)
+		return task, nil
 	}
-	task := taskspec.NewTask(&spec, at)
-	task.ID, task.CreatedBy = done[0].ID, r.user()
-	if spec.Batch == jobs.NewBatch {
-		task.Batch = task.ID
+	task, err := get(done.ID)
+	if done.Kept && errors.Is(err, jobs.ErrNotFound) { // retention has deleted it, but its unique key is still held
+		return taskspec.DeletedTask(done.ID, spec, at), nil
 	}
-	return task, nil
+	task.Kept = done.Kept && err == nil
+	return task, err
 }
 
 // Add adds a few tasks in one transaction: either all of them or none. The

@@ -31,7 +31,12 @@ func (r *Runner) EnqueueTx(ctx context.Context, tx *sql.Tx, spec jobs.Spec) (job
 	if err := r.prepare(ctx, &spec); err != nil {
 		return jobs.Task{}, err
 	}
-	return r.store.InsertTx(ctx, tx, &spec, now())
+	at := now()
+	done, err := r.store.InsertAllTx(ctx, tx, []jobs.Spec{spec}, at)
+	if err != nil {
+		return jobs.Task{}, err
+	}
+	return enqueued(&spec, at, done[0], func(id int64) (jobs.Task, error) { return r.GetTx(ctx, tx, id) })
 }
 
 // AddTx adds any number of tasks as part of a transaction of the caller, as Add does. EnqueueTx documents the requirements of tx and the

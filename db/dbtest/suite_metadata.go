@@ -23,7 +23,7 @@ func (s *store) addInEachWay() (ids []int64) {
 	ids = append(ids[:2], ids[3])
 	s.within(true, func(outer *sql.Tx) {
 		spec := functionSpec("f", tenant("a"))
-		ids = append(ids, must(s.InsertTx(s.Context(), outer, &spec, s.now))(s).ID)
+		ids = append(ids, must(s.InsertAllTx(s.Context(), outer, []jobs.Spec{spec}, s.now))(s)[0].ID)
 	})
 	s.exec(`INSERT INTO enqueue (args, metadata) VALUES (json_array('true'), '{"tenant":"a","other":"b"}')`)
 	ids = append(ids, s.number(`SELECT max(id) FROM tasks`))

@@ -218,7 +218,7 @@ var transactions = group{
 			if n := locks(); n != 0 {
 				s.Errorf("got %d locks of a transaction that only reads, want 0", n)
 			}
-			must(s.InsertTx(s.Context(), outer, new(functionSpec("f")), s.now))(s)
+			must(s.InsertAllTx(s.Context(), outer, []jobs.Spec{functionSpec("f")}, s.now))(s)
 			if n := locks(); n != 1 {
 				s.Errorf("got %d locks of a transaction that writes, want 1", n)
 			}

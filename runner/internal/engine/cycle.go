@@ -1,9 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -141,10 +141,13 @@ func (e *Engine) retryCycle(err error) error {
 // queueSlots returns the number of slots that this cycle may fill with tasks of each queue, after it has written the outcomes of the
 // ended attempts. It returns nil if no queue has a limit.
 func (e *Engine) queueSlots() map[string]int {
-	if e.limit == nil {
+	if e.o.Queues == nil {
 		return nil
 	}
-	free := maps.Clone(e.limit)
+	free := map[string]int{}
+	for _, q := range e.o.Queues {
+		free[q.Queue] = cmp.Or(q.Max, e.o.Concurrency)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, a := range e.running {

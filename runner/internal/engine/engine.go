@@ -17,7 +17,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,7 +88,6 @@ type Engine struct {
 	lockState  atomic.Int32     // state of the lock file: lockRemoved, lockReplaced, or 0 if the file is in its place
 	commands   exec.Worker      // data for all commands; the field Guardians is nil if the worker runs no commands
 	reaper     *reaper
-	limit      map[string]int // greatest number of slots that the tasks of each queue may take; nil if the worker serves all queues
 	ended      chan *attempt
 	stopped    context.Context // context that ends when the loop ends
 	stop       context.CancelFunc
@@ -168,7 +166,6 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		tickFuncs: map[string]chan struct{}{}}
 	e.stopped, e.stop = context.WithCancel(context.Background())
 	e.failing, e.fail = context.WithCancelCause(context.Background())
-	e.limitQueues()
 	claimed := make([]db.ClaimJob, 0, len(o.Handlers))
 	for _, job := range slices.Sorted(maps.Keys(o.Handlers)) {
 		h := o.Handlers[job]
@@ -208,17 +205,6 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e.worker.SetHooks(o.Hooks)
 	return e, nil
-}
-
-// limitQueues sets e.limit from the queues in the options.
-func (e *Engine) limitQueues() {
-	if e.o.Queues == nil {
-		return
-	}
-	e.limit = map[string]int{}
-	for _, q := range e.o.Queues {
-		e.limit[q.Queue] = cmp.Or(q.Max, e.o.Concurrency)
-	}
 }
 
 // AddOnly adds the only task of this worker, and reserves it. Call it before

@@ -17,8 +17,8 @@ import (
 
 func (e *Engine) logReady() {
 	queues := "all"
-	if e.limit != nil {
-		names := make([]string, 0, len(e.limit))
+	if e.o.Queues != nil {
+		var names []string
 		for _, q := range e.o.Queues {
 			names = append(names, q.Queue)
 		}
