@@ -41,9 +41,7 @@ func Deaths() (deaths <-chan os.Signal, stop func()) {
 // the first process of a container. ReapAdopted never blocks.
 func ReapAdopted() {
 	for _, pid := range adopted() {
-		if !running(pid) {
-			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
-		}
+		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 //     guardian dies in between, the process that takes the lock knows which attempt may have left processes.
 //   - The report is the last step. When the worker reads it, no process of the attempt is left, except those that the report names or
 //     counts.
-//   - Waitid leaves an ended child as a zombie, so its pid and its process group are not reused. While a command runs, only reap and
-//     reapAll remove zombies. They hold the mutex, as every sender of a signal does.
+//   - Waitid leaves an ended child as a zombie, so its pid and its process group are not reused. While a command runs, only reap
+//     removes zombies. It holds the mutex, as every sender of a signal does.
 //   - If a process is killed, its children become children of the guardian. So killRemaining repeats its kills until no child is left.
 //   - If the exit status of the leader cannot be read, the guardian exits. Its worker then treats the attempt as lost. A guessed status
 //     could complete a task that has failed.
@@ -97,21 +97,19 @@ func (g *guardian) runAttempt(a *attempt) (reusable bool) {
 		readableWithin(pidfd, rawPollTime)
 		unix.Close(pidfd)
 	}
-	exit := g.awaitLeader(a)
+	g.awaitLeader(a)
+	exit := &a.exit
 	if exit.Left = g.leaveRemaining(a); exit.Left == 0 {
-		exit.LeftOver, exit.Denied = g.killRemaining(a)
+		exit.Denied = g.killRemaining(a)
 	}
-	g.mu.Lock()
-	exit.Usage, g.usage = g.usage, Usage{}
-	g.mu.Unlock()
-	exit.OutOfMemory = g.limited && oomKills(g.cgroupDir) > 0
+	exit.OutOfMemory = a.Memory > 0 && oomKills(g.cgroupDir) > 0
 	if a.isStopped() || exit.OutOfMemory {
 		// Runner or the kernel has ended all processes of the command. So none of them counts as left over from the leader.
 		exit.LeftOver = 0
 	}
 	_ = g.lock.setRecord(g.slot, Key{}) // clear the record even if some processes cannot be killed, because the report names these
 	g.finish(a)
-	g.send(&reply{Op: opExited, Key: a.Key, Late: a.late, Exit: &exit})
+	g.send(&reply{Op: opExited, Key: a.Key, Late: a.late, Exit: exit})
 	return len(exit.Denied) == 0 && exit.Left == 0
 }
 
@@ -120,11 +118,10 @@ func (g *guardian) finish(a *attempt) {
 	g.mu.Lock()
 	a.ended = true
 	g.attempt = nil
-	used := g.cgroupKilled || g.limited
-	g.limited = false
+	spent := g.cgroupSpent && g.cgroupDir != ""
 	g.mu.Unlock()
 	close(a.over)
-	if used {
+	if spent {
 		g.closeCgroup()
 		g.makeCgroup()
 	}
@@ -146,7 +143,7 @@ func (g *guardian) spawn(a *attempt) (pid, pidfd int, err error) {
 	if g.cgroupDir != "" {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, g.cgroupFD
 		pid, err := forkWith(a, fork)
-		if err == nil || g.limited {
+		if err == nil || len(a.cgroupLimits()) > 0 {
 			return pid, pidfd, err
 		}
 		// The cgroup may have caused the error: it was removed, or it is of a type that takes no processes.
@@ -166,79 +163,96 @@ func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 }
 
 // awaitLeader waits until the leader of an attempt has ended. It also reaps orphans that end before the leader.
-func (g *guardian) awaitLeader(a *attempt) Exit {
-	for {
-		pid, err := awaitAnyChild()
-		// Waiting cannot fail while the leader is a child of this process. If it fails nevertheless, the exit status of the leader is
-		// unknown. So the guardian exits, and the worker treats the attempt as lost.
-		if err != nil {
-			os.Exit(1)
+func (g *guardian) awaitLeader(a *attempt) {
+	for !a.ended {
+		if _, _, err := endedChild(0); err != nil {
+			os.Exit(1) // impossible while the leader is a child of this process; its exit status is unknown
 		}
-		if exit, ok := g.reap(a, pid); ok {
-			return exit
-		}
+		g.mu.Lock()
+		g.reap(a)
+		g.mu.Unlock()
 	}
 }
 
-// awaitAnyChild waits until a child has ended and leaves it as a zombie. The kernel does not reuse the pid of a zombie.
-func awaitAnyChild() (int, error) {
-	var info unix.Siginfo
+// exitedItself is the code of waitid for a process that has called exit (CLD_EXITED).
+const exitedItself = 1
+
+// endedChild waits for a child that has ended, and leaves it as a zombie. With WNOHANG it does not wait, and returns the pid 0 if none has
+// ended. The code tells how the child ended.
+func endedChild(flags int) (pid int, code int32, err error) {
 	for {
+		var info unix.Siginfo
 		// WALL includes children that clone created with an exit signal other than SIGCHLD.
-		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
-		if err == nil {
-			// Package unix has no name for si_pid. The field si_pid follows three ints and is aligned like a pointer.
-			return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), 8+unsafe.Sizeof(uintptr(0))))), nil
-		}
+		err := unix.Waitid(unix.P_ALL, 0, &info, flags|unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
 		if err != unix.EINTR {
-			return 0, err
+			// Package unix has no name for si_pid. The field si_pid follows three ints and is aligned like a pointer.
+			return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), 8+unsafe.Sizeof(uintptr(0))))), info.Code, err
 		}
 	}
 }
 
-// reap reaps a child that has ended. If the child was the leader of the attempt, reap returns how it ended.
-func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if leader = pid == a.leader; leader {
-		if a.Leave = a.Leave && g.endedItself(a); !a.Leave {
-			_ = signalGroup(pid, unix.SIGKILL) // safe: the kernel does not reuse the id of a group while its leader is a zombie
+// reap reaps the children that have ended, and reports whether no child remains. It sets the exit of the attempt when the leader is one of
+// them. Children that SIGKILL has ended after the leader count as left over. The attempt is nil if none runs. The caller holds the mutex.
+func (g *guardian) reap(a *attempt) (noChildren bool) {
+	for {
+		pid, code, err := endedChild(unix.WNOHANG)
+		if err != nil || pid == 0 {
+			return err != nil
+		}
+		leader := a != nil && !a.ended && pid == a.leader
+		if leader {
+			if a.Leave = a.Leave && code == exitedItself && !g.mayBeKilled(a); !a.Leave {
+				_ = signalGroup(pid, unix.SIGKILL) // safe: the kernel does not reuse the id of a group while its leader is a zombie
+			}
+		}
+
+		var status unix.WaitStatus
+		var usage unix.Rusage
+		_, err = unix.Wait4(pid, &status, unix.WNOHANG|unix.WALL, &usage)
+		killed := status.Signaled() && status.Signal() == unix.SIGKILL
+		g.cgroupSpent = g.cgroupSpent || killed // another worker may have killed the whole cgroup
+		if a == nil {
+			continue
+		}
+		a.exit.Usage.add(usageOf(&usage))
+		switch {
+		case leader && err != nil:
+			os.Exit(1) // the exit status of the command is unknown; without its guardian the attempt counts as lost
+		case leader:
+			a.end(status)
+		case killed && a.ended:
+			a.exit.LeftOver++
 		}
 	}
-	var status unix.WaitStatus
-	var usage unix.Rusage
-	_, err := unix.Wait4(pid, &status, unix.WNOHANG|unix.WALL, &usage)
-	g.usage.add(usageOf(&usage))
-	if !leader {
-		return exit, false
-	}
-	if err != nil {
-		os.Exit(1) // the exit status of the command is unknown; without its guardian the attempt counts as lost
-	}
+}
+
+// mayBeKilled reports whether somebody may have killed processes of an attempt: this guardian, or after the deadline another worker, in any
+// order, so that the leader exits only because one of its children was killed.
+func (g *guardian) mayBeKilled(a *attempt) bool {
+	return a.isStopped() || g.stopping || monotonic() >= a.Deadline
+}
+
+// end records how the leader ended.
+func (a *attempt) end(status unix.WaitStatus) {
 	a.ended = true
-	exit = Exit{Code: status.ExitStatus()}
+	a.exit.Code = status.ExitStatus()
 	if status.Signaled() {
-		exit.Signal = int(status.Signal())
-		// SIGKILL may mean that a worker that takes over the task has killed the whole cgroup. A killed cgroup must be replaced.
-		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && exit.Signal == int(unix.SIGKILL)
+		a.exit.Signal = int(status.Signal())
 	}
-	if !a.isStopped() && exit.Signal == int(unix.SIGKILL) && monotonic() >= a.Deadline {
+	if !a.isStopped() && a.exit.Signal == int(unix.SIGKILL) && monotonic() >= a.Deadline {
 		// After the deadline, a worker that takes over the task may kill the command before this guardian does. Such a kill also counts as
 		// a kill at the deadline.
 		a.late = true
 	}
-	return exit, true
 }
 
 // killRemaining kills all remaining processes of an attempt and waits until none is left. After deniedGrace it stops waiting for processes
 // that it is not permitted to kill, and returns them. If no attempt runs (a is nil), killRemaining waits for such processes until the
 // worker is gone.
-func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProcess) {
+func (g *guardian) killRemaining(a *attempt) (denied []MarkedProcess) {
 	for began, pause := monotonic(), minPause; ; pause = min(2*pause, maxPause) {
 		g.mu.Lock()
-		n, noChildren := g.reapAll()
-		// If SIGKILL ended a child, another worker may have killed the whole cgroup. A killed cgroup must be replaced.
-		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && n > 0
+		noChildren := g.reap(a)
 		var living int
 		var otherUsers []int
 		if !noChildren {
@@ -246,37 +260,15 @@ func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProce
 		}
 		waitLonger := a == nil && !g.stopping || monotonic()-began < int64(deniedGrace)
 		g.mu.Unlock()
-		if leftOver += n; noChildren {
-			return leftOver, nil
+		if noChildren {
+			return nil
 		}
 		if living == 0 && len(otherUsers) > 0 && !waitLonger {
 			if denied = describeAll(otherUsers); a == nil || len(denied) > 0 {
-				return leftOver, denied
+				return denied
 			}
 		}
 		time.Sleep(pause)
-	}
-}
-
-// reapAll reaps the children that have ended. It returns how many of them were killed by SIGKILL. The result noChildren
-// is true if no child remains. The caller holds the mutex.
-func (g *guardian) reapAll() (killed int, noChildren bool) {
-	for {
-		var status unix.WaitStatus
-		var usage unix.Rusage
-		pid, err := unix.Wait4(-1, &status, unix.WNOHANG|unix.WALL, &usage)
-		if pid > 0 {
-			g.usage.add(usageOf(&usage))
-		}
-		switch {
-		case err == unix.EINTR:
-		case err != nil:
-			return killed, true
-		case pid == 0:
-			return killed, false
-		case status.Signaled() && status.Signal() == unix.SIGKILL:
-			killed++
-		}
 	}
 }
 
@@ -290,7 +282,7 @@ func (g *guardian) killAll() (living int, denied []int) {
 	}
 	if g.cgroupDir != "" {
 		killCgroup(g.cgroupDir)
-		g.cgroupKilled = true
+		g.cgroupSpent = true
 	}
 	starting := false
 	if a := g.attempt; a != nil && !a.ended {

@@ -61,7 +61,7 @@ func (g *guardian) makeCgroup() {
 		}
 	}
 	g.mu.Lock()
-	g.cgroupDir, g.cgroupFD, g.cgroupKilled = dir, fd, false
+	g.cgroupDir, g.cgroupFD, g.cgroupSpent = dir, fd, false
 	g.mu.Unlock()
 
 	if !errors.Is(err, unix.ENOENT) {
@@ -78,7 +78,7 @@ func (g *guardian) closeCgroup() {
 	}
 	unix.Close(g.cgroupFD) // if the cgroup is not open, the descriptor is -1 and this call only fails
 	removeCgroup(g.cgroupDir)
-	g.cgroupDir, g.cgroupKilled = "", false
+	g.cgroupDir, g.cgroupSpent = "", false
 }
 
 // killCgroup kills all processes of a cgroup and of the cgroups below it.

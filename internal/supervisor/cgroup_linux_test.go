@@ -64,7 +64,7 @@ func TestAGuardianDoesWithoutCgroupsOnAnOldKernel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	if _, err := lock.file.WriteAt(lock.head(t.TempDir()), 0); err != nil {
+	if err := lock.setCgroups(t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
 	g := newGuardian(worker, 0, lock, -1)

@@ -65,7 +65,7 @@ func Guard(version string) bool {
 	// With this setting, commands of the same user cannot read the memory of this process.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	// A guardian does not use the path of the lock.
-	lock := &Lock{file: os.NewFile(lockFD, "lock"), path: "lock"}
+	lock := lockOf(os.NewFile(lockFD, "lock"), "lock")
 	slot, bad := strconv.Atoi(os.Args[3])
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_SEMAPHORE)
 	if err != nil || bad != nil {
@@ -90,30 +90,29 @@ func Guard(version string) bool {
 
 // guardian is the state of a guardian process.
 type guardian struct {
-	worker       string
-	slot         int // position of the guardian's record in the lock file
-	lock         *Lock
-	socket       int
-	cgroupDir    string // directory of the guardian's cgroup; empty if there is none
-	cgroupFD     int
-	cgroupKilled bool // whether the cgroup was killed; guarded by mu
-	limited      bool // whether memory or CPU limits were set on the cgroup
-	wake         int  // eventfd that wakes the thread that starts commands: for each start, and for the shutdown
+	worker      string
+	slot        int // position of the guardian's record in the lock file
+	lock        *Lock
+	socket      int
+	cgroupDir   string // directory of the guardian's cgroup; empty if there is none
+	cgroupFD    int
+	cgroupSpent bool // whether the cgroup was killed or has limits, so the next command needs another one; guarded by mu
+	wake        int  // eventfd that wakes the thread that starts commands: for each start, and for the shutdown
 
 	sending sync.Mutex
 
 	mu       sync.Mutex // held while sending signals and while reaping a child
 	attempt  *attempt   // attempt that runs now; nil while the guardian is idle
 	timer    *time.Timer
-	stopping bool  // whether the worker is gone
-	usage    Usage // resources that the reaped processes of the attempt used
-	left     bool  // whether the command was allowed to leave processes behind; if so, the guardian exits without killing them
+	stopping bool // whether the worker is gone
+	left     bool // whether the command was allowed to leave processes behind; if so, the guardian exits without killing them
 }
 
 // attempt is one command and all processes that it starts.
 type attempt struct {
 	request                // how it was started; a renewal moves Deadline
 	files    []int         // descriptors 0, 1 and 2 of the command
+	exit     Exit          // how it ended
 	killed   bool          // whether KILL was sent, or must be sent after the start
 	termSent bool          // whether TERM was sent, or must be sent after the start
 	late     bool          // whether it was killed because its deadline had passed

@@ -266,17 +266,9 @@ func TestAKillAfterTheDeadlineCountsAsTheDeadline(t *testing.T) {
 		left time.Duration
 		late bool
 	}{{-time.Millisecond, true}, {time.Hour, false}} {
-		g := newGuardian(worker, 0, newTestLock(t), -1)
-		p, err := os.StartProcess("/bin/sh", []string{"sh", "-c", "kill -9 $$"}, &os.ProcAttr{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
-			t.Fatal(err)
-		}
-		a := &attempt{request: request{Deadline: monotonic() + int64(test.left)}, leader: p.Pid}
-		if exit, leader := g.reap(a, p.Pid); !leader || exit.Signal != 9 || a.late != test.late {
-			t.Errorf("got %+v, late %v; want signal 9, late %v", exit, a.late, test.late)
+		a := &attempt{request: request{Deadline: monotonic() + int64(test.left)}}
+		if a.end(unix.WaitStatus(unix.SIGKILL)); a.exit.Signal != 9 || a.late != test.late {
+			t.Errorf("got %+v, late %v; want signal 9, late %v", a.exit, a.late, test.late)
 		}
 	}
 }

@@ -6,27 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // leaveTimeout limits the time for moving the processes of a command that forks all the time.
 const leaveTimeout = time.Second
-
-// exitedItself is the code of waitid for a process that has called exit (CLD_EXITED).
-const exitedItself = 1
-
-// endedItself reports whether the leader of an attempt, which is a zombie now, has ended by itself: it has exited, no signal was sent to
-// end it, and its deadline has not passed. After the deadline another worker may kill the processes of the attempt in any order. Then the
-// leader may exit only because one of its children was killed, so endedItself returns false. The caller holds the mutex.
-func (g *guardian) endedItself(a *attempt) bool {
-	if a.isStopped() || g.stopping || monotonic() >= a.Deadline {
-		return false
-	}
-	var info unix.Siginfo
-	err := unix.Waitid(unix.P_PID, a.leader, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG|unix.WALL, nil)
-	return err == nil && info.Code == exitedItself
-}
 
 // leaveRemaining lets the remaining processes of an attempt live on if its command may leave them. It returns their number. The guardian
 // then ends without killing them, and they become children of the worker or of the init process.
@@ -36,9 +19,7 @@ func (g *guardian) leaveRemaining(a *attempt) int {
 		g.mu.Unlock()
 		return 0
 	}
-	killed, noChildren := g.reapAll()
-	g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && killed > 0 // SIGKILL ended a child: another worker may have killed the cgroup
-	if noChildren {
+	if g.reap(a) {
 		g.mu.Unlock()
 		return 0
 	}

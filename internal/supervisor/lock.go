@@ -26,8 +26,16 @@ import (
 // The first 512 bytes hold the prefix of the names of the guardians' cgroups. They are written once, when the file is
 // created. Every later write replaces one record.
 type Lock struct {
-	file *os.File
-	path string
+	file    *os.File
+	path    string
+	cgroups string // prefix of the paths of the guardians' cgroups; empty if they have none
+}
+
+// lockOf returns the lock in a file that is open.
+func lockOf(file *os.File, path string) *Lock {
+	head := make([]byte, headSize)
+	_, _ = file.ReadAt(head, 0) // if the file cannot be read, all bytes of head stay zero
+	return &Lock{file, path, string(bytes.TrimRight(head, "\x00"))}
 }
 
 // record is an entry of the lock file: an attempt whose processes may be alive.
@@ -81,8 +89,8 @@ func (l *Lock) Close() error { return l.file.Close() }
 // Remove removes the file of a lock that is held, so that no other process can take it. It also removes the cgroups of
 // its owner. File and cgroups may be gone already, because several processes may hold the lock and call Remove.
 func (l *Lock) Remove() error {
-	if prefix := l.cgroupPrefix(); prefix != "" {
-		dirs, _ := filepath.Glob(prefix + "*")
+	if l.cgroups != "" {
+		dirs, _ := filepath.Glob(l.cgroups + "*")
 		for _, dir := range dirs {
 			removeCgroup(dir)
 		}
@@ -106,7 +114,7 @@ func (l *Lock) Intact() (intact, present bool) {
 // Clean returns true if the file has no records. Then no process of a command has outlived the owner of the lock. Clean
 // returns false if the file cannot be read.
 func (l *Lock) Clean() bool {
-	records, err := readRecords(l.file)
+	records, err := l.records()
 	return err == nil && len(records) == 0
 }
 
@@ -119,19 +127,18 @@ func recordsOf(path string) []record {
 		return nil
 	}
 	defer file.Close()
-	records, _ := readRecords(file)
+	records, _ := lockOf(file, path).records()
 	return records
 }
 
-func readRecords(file *os.File) (list []record, err error) {
-	text, err := io.ReadAll(io.NewSectionReader(file, 0, headSize+recordSize*maxSlots))
+func (l *Lock) records() (list []record, err error) {
+	text, err := io.ReadAll(io.NewSectionReader(l.file, 0, headSize+recordSize*maxSlots))
 	if err != nil || len(text) < headSize {
 		return nil, cmp.Or(err, io.ErrUnexpectedEOF)
 	}
-	prefix := prefixIn(text[:headSize])
 	for slot := range (len(text) - headSize) / recordSize {
 		if k := keyIn(text[headSize+recordSize*slot:]); k != (Key{}) {
-			list = append(list, record{k, cgroupName(prefix, slot)})
+			list = append(list, record{k, l.cgroupDir(slot)})
 		}
 	}
 	return list, nil
@@ -156,34 +163,23 @@ func (l *Lock) recordedKey(slot int) Key {
 	return keyIn(text)
 }
 
-// head returns the first 512 bytes of the lock file. They hold the prefix of the paths of the guardians' cgroups in dir, followed by zeros.
-// The prefix contains the worker id, so no other worker has the same prefix. If dir is empty, head returns only zeros.
-func (l *Lock) head(dir string) []byte {
+// setCgroups writes the prefix of the paths of the guardians' cgroups in dir. It contains the worker id, so no other worker has the same
+// prefix.
+func (l *Lock) setCgroups(dir string) error {
 	head := make([]byte, headSize)
-	if dir != "" {
-		name := filepath.Join(dir, "runner-"+strings.TrimSuffix(filepath.Base(l.path), filepath.Ext(l.path))+"-")
-		if len(name) < headSize {
-			copy(head, name)
-		}
+	name := filepath.Join(dir, "runner-"+strings.TrimSuffix(filepath.Base(l.path), filepath.Ext(l.path))+"-")
+	if dir != "" && len(name) < headSize {
+		copy(head, name)
+		l.cgroups = name
 	}
-	return head
+	_, err := l.file.WriteAt(head, 0)
+	return err
 }
 
-// cgroupPrefix returns the prefix of the names of the guardians' cgroups, or "" if they have none.
-func (l *Lock) cgroupPrefix() string {
-	head := make([]byte, headSize)
-	_, _ = l.file.ReadAt(head, 0) // if the file cannot be read, all bytes of head stay zero, and prefixIn returns ""
-	return prefixIn(head)
-}
-
-func prefixIn(head []byte) string { return string(bytes.TrimRight(head, "\x00")) }
-
-// cgroupDir returns the directory of the cgroup of the guardian whose record is at the position "slot" of the lock file.
-func (l *Lock) cgroupDir(slot int) string { return cgroupName(l.cgroupPrefix(), slot) }
-
-func cgroupName(prefix string, slot int) string {
-	if prefix == "" {
+// cgroupDir returns the directory of the cgroup of the guardian whose record is at a position of the lock file; empty if it has none.
+func (l *Lock) cgroupDir(slot int) string {
+	if l.cgroups == "" {
 		return ""
 	}
-	return prefix + strconv.Itoa(slot)
+	return l.cgroups + strconv.Itoa(slot)
 }

@@ -62,7 +62,7 @@ func TestLockIsFreeWhenItsLastHolderIsGone(t *testing.T) {
 		t.Errorf("Intact without a file: got %v, %v; want false, false", intact, present)
 	}
 	l.Close()
-	if intact, _ := (&Lock{late, path}).Intact(); intact {
+	if intact, _ := lockOf(late, path).Intact(); intact {
 		t.Error("Intact of a removed lock: got true, want false")
 	}
 	if _, err := TakeLock(path); !errors.Is(err, ErrNoLock) {

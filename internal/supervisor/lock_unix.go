@@ -16,9 +16,9 @@ func NewLock(path string) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lock{file, path}
+	l := &Lock{file: file, path: path}
 	if err = l.flock(unix.LOCK_EX); err == nil {
-		_, err = file.WriteAt(l.head(ownCgroup()), 0)
+		err = l.setCgroups(ownCgroup())
 	}
 	if err != nil {
 		return nil, errors.Join(err, l.Remove(), l.Close())
@@ -37,7 +37,7 @@ func TakeLock(path string) (*Lock, error) {
 	case err != nil:
 		return nil, err
 	}
-	l := &Lock{file, path}
+	l := lockOf(file, path)
 	if err := l.flock(unix.LOCK_SH); err != nil {
 		file.Close()
 		return nil, err

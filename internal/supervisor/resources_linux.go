@@ -104,7 +104,9 @@ func (r Resources) cgroupLimits() (list []cgroupLimit) {
 // applyLimits sets the limits of the guardian's cgroup.
 func (g *guardian) applyLimits(r Resources) error {
 	for _, limit := range r.cgroupLimits() {
-		g.limited = true
+		g.mu.Lock()
+		g.cgroupSpent = true
+		g.mu.Unlock()
 		err := writeCgroup(g.cgroupDir, limit.file, limit.value)
 		if err != nil && (g.cgroupDir == "" || limit.file != swapFile || !errors.Is(err, fs.ErrNotExist)) {
 			return &ResourceError{limit.resource, err}
@@ -150,11 +152,10 @@ func (l *Lock) prepareLimits(r Resources) error {
 	}
 	preparing.Lock()
 	defer preparing.Unlock()
-	prefix := l.cgroupPrefix()
 	for _, limit := range limits {
 		err := errors.New("this worker has no control group (cgroup v2)")
-		if prefix != "" {
-			err = enableController(filepath.Dir(prefix), prefix+"worker", limit.resource)
+		if l.cgroups != "" {
+			err = enableController(filepath.Dir(l.cgroups), l.cgroups+"worker", limit.resource)
 		}
 		if err != nil {
 			return &ResourceError{limit.resource, err}
