@@ -36,8 +36,9 @@ func EndsBefore(p, other Pause) bool {
 	return !p.Until.IsZero() && !other.At.IsZero() && (other.Until.IsZero() || other.Until.After(p.Until))
 }
 
-// Pause pauses queues, AllQueues, or with DeletionPause the deletion of old tasks. After Pause returns, no worker claims a task of these queues. If a queue is paused already, only
-// the reason and the end change.
+// Pause pauses queues, AllQueues, or with DeletionPause the deletion of old
+// tasks. After Pause returns, no worker claims a task of these queues. If a queue
+// is paused already, only the reason and the end change.
 func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {
 	return d.update(ctx, full, func(t *tx) error {
 		if err := t.endPauses(p.At); err != nil {

@@ -14,8 +14,8 @@ import (
 	"example.com/runner/db/internal/engine"
 )
 
-// together implements engine.Connectors.Together. It sends all statements in one message and then reads all results, so it waits for the server
-// only once.
+// together implements engine.Connectors.Together. It sends all statements in one
+// message and then reads all results, so it waits for the server only once.
 func together(ctx context.Context, conn driver.Conn, list []engine.Statement) (_ driver.Rows, affected []int64, err error) {
 	c := conn.(*stdlib.Conn).Conn()
 	if c.IsClosed() {
