@@ -25,7 +25,8 @@ const (
 
 var apiParameters = []string{"q", "sort", "limit", "from", "format"}
 
-// apiKeys are the keys of a task in a response, in this order. Their values are those of --json.
+// apiKeys are the keys of a task in a list, in this order. Their values are those
+// of --json.
 var apiKeys = []string{"id", "state", "reason", "job", "label", "queue", "priority", "lane", "schedule", "batch", "worker", "attempt",
 	"max_attempts", "created_at", "run_at", "started_at", "finished_at", "duration", "exit_code", "signal", "error", "args", "error_line"}
 
@@ -33,15 +34,6 @@ var apiKeys = []string{"id", "state", "reason", "job", "label", "queue", "priori
 type apiTasks struct {
 	Tasks []ui.Record `json:"tasks"`
 	Next  *string     `json:"next"` // URL of the next page of the list; null on the last page
-}
-
-// apiTask returns the keys of a task in a list. If the server hides arguments, it
-// has neither these nor texts that the task chose.
-func (h *handler) apiTask(t jobs.Task) ui.Record {
-	if h.o.HideArgs {
-		t.Args, t.Error, t.ErrorLine = nil, "", ""
-	}
-	return ui.NewTask(t, time.Now()).Only(apiKeys...)
 }
 
 // apiList responds with the tasks of a search.
@@ -95,7 +87,7 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 		list.Next = ui.Known(h.base + req.URL.Path + "?" + query.Encode())
 	}
 	for _, t := range p.tasks {
-		list.Tasks = append(list.Tasks, h.apiTask(t))
+		list.Tasks = append(list.Tasks, ui.NewTask(t, time.Now()).Only(apiKeys...))
 	}
 	return list, nil
 }
@@ -111,8 +103,7 @@ func apiOrder(req *http.Request, filter jobs.Filter) (string, error) {
 	return order, nil
 }
 
-// apiGet responds with one task: with all keys that the command line prints,
-// unless the server hides arguments.
+// apiGet responds with one task: with all keys that the command line prints.
 func (h *handler) apiGet(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := readContext(req)
 	defer cancel()
@@ -121,11 +112,7 @@ func (h *handler) apiGet(w http.ResponseWriter, req *http.Request) {
 		h.fail(w, req, err)
 		return
 	}
-	whole := ui.NewTask(t, time.Now())
-	if h.o.HideArgs {
-		whole = h.apiTask(t)
-	}
-	writeJSON(w, http.StatusOK, whole)
+	writeJSON(w, http.StatusOK, ui.NewTask(t, time.Now()))
 }
 
 // apiOther responds with an error to a request that is not part of the API.

@@ -24,12 +24,7 @@ type groupView struct {
 // readFailures returns the tasks of a filter that failed last.
 func (h *handler) readFailures(ctx context.Context, filter jobs.Filter, limit int) ([]jobs.Task, error) {
 	list, err := admin.Failures(ctx, h.r, filter, limit)
-	if h.o.HideArgs {
-		for i := range list {
-			list[i].Error, list[i].ErrorLine = "", ""
-		}
-	}
-	return list, err
+	return h.allShown(list), err
 }
 
 // failureGroups returns the groups of the failed tasks that a filter selects.
@@ -43,9 +38,6 @@ const causesOf = 500
 
 // causes returns the most frequent cause of the latest failures of each queue.
 func (h *handler) causes(ctx context.Context, since time.Time) (map[string]string, error) {
-	if h.o.HideArgs {
-		return nil, nil
-	}
 	failures, err := h.readFailures(ctx, jobs.Filter{Since: since}, causesOf)
 	if err != nil {
 		return nil, err
@@ -79,9 +71,6 @@ type causeView struct{ Key, Query, List string }
 func (h *handler) cause(p page, t jobs.Task, from string) *causeView {
 	if t.State != jobs.Failed {
 		return nil
-	}
-	if h.o.HideArgs {
-		t.Error, t.ErrorLine = "", ""
 	}
 	terms, err := search.ParseTerms(from)
 	if terms = withoutCause(terms); err != nil || len(terms) == 0 {

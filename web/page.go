@@ -207,16 +207,26 @@ func (p page) ShortJob(t jobs.Task) string {
 	return humanize.Safe(cmp.Or(name, argv[0]))
 }
 
-// withoutTexts removes the error of a task and the text of its progress if HideArgs is set, because a function chooses these texts. Without
-// HideArgs it returns the task unchanged.
-func (h *handler) withoutTexts(t jobs.Task) jobs.Task {
-	if h.o.HideArgs {
-		t.Error = ""
-		if t.Progress != nil {
-			t.Progress = &jobs.Progress{Done: t.Progress.Done, Total: t.Progress.Total}
-		}
+// shown returns a task as the pages may show it: with HideArgs, without its
+// arguments, its result, and texts that the task chose. What reads tasks calls it.
+func (h *handler) shown(t jobs.Task) jobs.Task {
+	if !h.o.HideArgs {
+		return t
+	}
+	t.Args, t.Result, t.Error, t.ErrorLine = nil, nil, "", ""
+	t.Path, t.Cwd, t.EnvFile, t.Hooks = "", "", "", jobs.Hooks{}
+	if t.Progress != nil {
+		t.Progress = &jobs.Progress{Done: t.Progress.Done, Total: t.Progress.Total}
 	}
 	return t
+}
+
+// allShown is shown for a list, which it changes.
+func (h *handler) allShown(list []jobs.Task) []jobs.Task {
+	for i, t := range list {
+		list[i] = h.shown(t)
+	}
+	return list
 }
 
 // maxErrorText is the largest length of an error in a list, in bytes.
@@ -224,11 +234,8 @@ const maxErrorText = 300
 
 // errorLine returns one line that says why a task failed. The line has the exit status or signal of the last attempt, and
 // the last line of its output or its error.
-func (h *handler) errorLine(t jobs.Task) string {
+func errorLine(t jobs.Task) string {
 	ending := ui.Ending(t.Reason, t.ExitCode, t.Signal)
-	if h.o.HideArgs {
-		return ending
-	}
 	text := ending
 	if message := ui.ErrorLine(t); message != "" && message != ending {
 		text += " · " + message

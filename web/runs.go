@@ -41,6 +41,7 @@ func (h *handler) newRuns(ctx context.Context, p page, list []jobs.Task) (*runs,
 	if len(list) == 0 {
 		return nil, nil
 	}
+	h.allShown(list)
 	before, err := admin.FailedBefore(ctx, h.r, list)
 	if err != nil {
 		return nil, err
@@ -76,13 +77,13 @@ func (h *handler) setErrors(ctx context.Context, v *runs, list []jobs.Task, befo
 		case len(v.Errors) == maxErrors:
 			return nil
 		case t.State == jobs.Failed:
-			v.Errors = append(v.Errors, runError{t, h.errorLine(t)})
+			v.Errors = append(v.Errors, runError{t, errorLine(t)})
 		case before[t.ID]:
 			failed, err := h.failedFirst(ctx, t)
 			if err != nil {
 				return err
 			}
-			v.Errors = append(v.Errors, runError{failed, h.errorLine(failed) + " · then " + string(t.State)})
+			v.Errors = append(v.Errors, runError{failed, errorLine(failed) + " · then " + string(t.State)})
 		}
 	}
 	return nil
@@ -98,7 +99,7 @@ func (h *handler) failedFirst(ctx context.Context, t jobs.Task) (jobs.Task, erro
 			t.State, t.FinishedAt = jobs.Failed, a.FinishedAt
 		}
 	}
-	return t, err
+	return h.shown(t), err
 }
 
 // setStrip draws the durations of the last tasks as bars.

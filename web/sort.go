@@ -92,6 +92,7 @@ func (h *handler) part(ctx context.Context, filter jobs.Filter, order, from stri
 	var rest admin.Mark
 	p.tasks, rest, err = admin.Store(h.r).ListPart(ctx, filter,
 		admin.Part{Sort: sorts[order], After: after, Limit: limit + 1, Look: look})
+	h.allShown(p.tasks)
 	switch {
 	case rest.ID > 0:
 		p.next, p.looked = markText(order, rest), look

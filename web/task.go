@@ -72,7 +72,7 @@ const maxDocument = 64 << 10
 // separately.
 func (v *taskView) jobText(t jobs.Task) string {
 	switch {
-	case v.HideArgs || t.Job != jobs.CommandJob && t.Label == "":
+	case t.Job != jobs.CommandJob && t.Label == "":
 		return humanize.Safe(cmp.Or(t.Label, t.Job))
 	case t.Job != jobs.CommandJob:
 		return humanize.Safe(t.Label + ": " + t.Job)
@@ -86,7 +86,8 @@ func (h *handler) getTask(ctx context.Context, req *http.Request) (jobs.Task, er
 	if err != nil || id < 1 {
 		return jobs.Task{}, &jobs.Error{Kind: jobs.ErrNotFound, What: "there is no task " + req.PathValue("id")}
 	}
-	return h.r.Get(ctx, id)
+	t, err := h.r.Get(ctx, id)
+	return h.shown(t), err
 }
 
 func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
@@ -97,9 +98,8 @@ func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 	id := t.ID
 	v := &taskView{page: h.newPage(req, ""), Task: t, Link: fmt.Sprintf("%s/tasks/%d", h.base, id)}
 	v.Title = fmt.Sprintf("%s %d %s", symbols[t.State], id, v.ShortJob(t))
-	shown := h.withoutTexts(t)
-	v.Headline = humanize.Safe(ui.Headline(shown, v.page.Now))
-	v.Progress = humanize.Safe(ui.Progress(shown.Progress))
+	v.Headline = humanize.Safe(ui.Headline(t, v.page.Now))
+	v.Progress = humanize.Safe(ui.Progress(t.Progress))
 	v.JobText = v.jobText(t)
 	wait, err := h.r.Why(ctx, t)
 	if err != nil {
@@ -117,13 +117,13 @@ func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 		if again := taskspec.Command(&t, v.page.Now, false); len(again) <= maxDocument {
 			v.CommandLine = humanize.SafeLines(again)
 		}
-		v.Result = v.document("Result", t.Result)
-		if t.Job != jobs.CommandJob {
-			v.Args = v.document("Arguments", t.Args)
-		}
-		if t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
-			v.Error = humanize.SafeLines(t.Error)
-		}
+	}
+	v.Result = v.document("Result", t.Result)
+	if t.Job != jobs.CommandJob {
+		v.Args = v.document("Arguments", t.Args)
+	}
+	if t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
+		v.Error = humanize.SafeLines(t.Error)
 	}
 	if v.Related, err = h.relatedOf(ctx, v.page, t); err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func (v *taskView) addSettings(t jobs.Task) {
 		}
 	}
 	add(true, "priority %d", t.Priority)
-	add(t.Cwd != "" && !v.HideArgs, "in %s", t.Cwd)
+	add(t.Cwd != "", "in %s", t.Cwd)
 	add(t.UniqueKey != "", "unique %s", t.UniqueKey)
 	add(t.Losses > 0, "lost %d of %d", t.Losses, t.MaxLosses)
 	spec := taskspec.SpecOf(&t)
@@ -195,9 +195,6 @@ func (v *taskView) addSettings(t jobs.Task) {
 		v.Metadata = append(v.Metadata, termLink{humanize.Safe(humanize.Cut(text, maxErrorText)), v.Find(search.KeyMeta, text)})
 	}
 	spec.Metadata = nil
-	if v.HideArgs {
-		spec.EnvFile, spec.Hooks = "", jobs.Hooks{}
-	}
 	for _, text := range taskspec.Chosen(&spec, false) {
 		add(true, "%s", text)
 	}

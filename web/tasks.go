@@ -196,7 +196,7 @@ func queryActions(q query) (list []string) {
 
 func (h *handler) taskRow(p page, t jobs.Task, holds admin.Holds) taskRow {
 	row := taskRow{Task: t, AttemptText: ui.Attempts(t), When: t.FinishedAt,
-		Note: humanize.Safe(ui.Note(h.withoutTexts(t), holds, p.Now)), Can: verbsOf(t.State)}
+		Note: humanize.Safe(ui.Note(t, holds, p.Now)), Can: verbsOf(t.State)}
 	switch {
 	case t.State == jobs.Scheduled || t.State == jobs.Retrying:
 		row.When, row.Due, row.Note = t.RunAt, true, ""
@@ -207,7 +207,7 @@ func (h *handler) taskRow(p page, t jobs.Task, holds admin.Holds) taskRow {
 		row.Lasted, row.Ran = ui.Lasted(t, p.Now)
 	}
 	if t.State == jobs.Failed || t.State == jobs.Retrying {
-		row.Error = h.errorLine(t)
+		row.Error = errorLine(t)
 	}
 	return row
 }
