@@ -116,7 +116,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (view, error)
 		return nil, err
 	}
 	causes := map[string]string{}
-	if slices.ContainsFunc(s.Problems, func(p ui.Problem) bool { return p.Code == "failed" }) {
+	if v.StillFailed > 0 {
 		if causes, err = h.causes(ctx, v.Now.Add(-24*time.Hour)); err != nil {
 			return nil, err
 		}
@@ -255,16 +255,7 @@ func (h *handler) workers(ctx context.Context, list []runner.Worker) ([]workerVi
 	for _, w := range list {
 		ids = append(ids, w.Running[:min(len(w.Running), maxTasksShown)]...)
 	}
-	tasks := map[int64]jobs.Task{}
-	if len(ids) > 0 {
-		found, err := h.r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range found {
-			tasks[t.ID] = t
-		}
-	}
+	tasks, err := admin.Store(h.r).ByID(ctx, ids)
 	views := make([]workerView, len(list))
 	for i, w := range list {
 		views[i] = workerView{Worker: w, Queues: ui.ServedQueues(w, ", ")}
@@ -276,5 +267,5 @@ func (h *handler) workers(ctx context.Context, list []runner.Worker) ([]workerVi
 		}
 		views[i].More = len(w.Running) - len(views[i].Tasks)
 	}
-	return views, nil
+	return views, err
 }

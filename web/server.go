@@ -12,8 +12,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -75,9 +75,7 @@ type Server struct {
 	listen  net.Listener
 	socket  string // path of the unix socket; empty if there is none
 	address string
-	token   string // token that a request needs; empty if no token is required
-	file    string // path of the token file
-	log     *slog.Logger
+	file    string // path of the token file; empty if no token is required
 }
 
 // The limits of the server for slow or large requests.
@@ -93,39 +91,29 @@ const (
 // Listen opens the address, and creates the token if there is none. An error is of kind jobs.ErrInvalid or
 // jobs.ErrPermission.
 func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
-	if o.Listen == "" {
-		o.Listen = "127.0.0.1:8484"
+	o.Listen = cmp.Or(o.Listen, "127.0.0.1:8484")
+	socket, isUnix := strings.CutPrefix(o.Listen, "unix:")
+	if !isUnix {
+		socket = ""
+		if err := o.checkAddress(); err != nil {
+			return nil, err
+		}
 	}
 	public, err := o.publicURL()
 	if err != nil {
 		return nil, err
 	}
-	auth := &authenticator{public: public}
-	socket, unix := strings.CutPrefix(o.Listen, "unix:")
-	if o.NoToken && !unix {
-		return nil, &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.TokenMissing, Subject: o.Listen,
-			What: "without a token every user who can connect to " + o.Listen + " has full access",
-			Hint: "unix:/run/runner/ui.sock, whose file mode limits access"}
-	}
-	if err := checkAddress(o.Listen, unix, o.Insecure); err != nil {
-		return nil, err
-	}
+	s, auth := &Server{socket: socket}, &authenticator{public: public}
 	if !o.NoToken {
+		s.file = cmp.Or(o.TokenFile, admin.Store(r).TokenFile())
 		if auth.token, err = admin.Store(r).Token(o.TokenFile); err != nil {
 			return nil, err
 		}
 	}
-	s := &Server{socket: socket, log: o.Log, token: auth.token}
-	if auth.token != "" {
-		s.file = cmp.Or(o.TokenFile, admin.Store(r).TokenFile())
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
-	if unix {
+
+	if isUnix {
 		s.listen, err = listenUnix(socket)
 	} else {
-		s.socket = ""
 		s.listen, err = net.Listen("tcp", o.Listen)
 	}
 	if err != nil {
@@ -136,31 +124,45 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 			What: "cannot listen on " + o.Listen, Why: []string{reason(err)}, Hint: "127.0.0.1:0, for any free port", Err: err}
 	}
 	if address, ok := s.listen.Addr().(*net.TCPAddr); ok {
-		_, auth.port, _ = net.SplitHostPort(address.String())
+		auth.port = strconv.Itoa(address.Port)
 		auth.local = address.IP.IsLoopback()
 	}
-	o.Authorize = nil
-	o.auth = auth
+
+	o.Authorize, o.auth = nil, auth
 	s.handler = newHandler(r, o.Options)
-	s.address = o.address(auth, cmp.Or(s.socket, s.listen.Addr().String()))
+	switch {
+	case public != nil:
+		first, _ := o.FirstPage() // publicURL has checked the URL
+		s.address = first + "/"
+	case isUnix:
+		s.address = o.Listen
+	default:
+		s.address = "http://" + s.listen.Addr().String() + s.handler.base + "/"
+	}
 	return s, nil
 }
 
-// checkAddress returns an error for an address that other machines can connect to.
-func checkAddress(address string, unix, insecure bool) error {
-	if unix || insecure {
+// checkAddress returns an error for an address of the network that would give
+// other users access.
+func (o ServerOptions) checkAddress() error {
+	if o.NoToken {
+		return &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.TokenMissing, Subject: o.Listen,
+			What: "without a token every user who can connect to " + o.Listen + " has full access",
+			Hint: "unix:/run/runner/ui.sock, whose file mode limits access"}
+	}
+	if o.Insecure {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(address)
+	host, _, err := net.SplitHostPort(o.Listen)
 	if err != nil {
-		return &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.ListenAddress, Subject: address,
-			What: "invalid address " + address, Why: []string{reason(err)}, Hint: "127.0.0.1:8484, or unix:PATH"}
+		return &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.ListenAddress, Subject: o.Listen,
+			What: "invalid address " + o.Listen, Why: []string{reason(err)}, Hint: "127.0.0.1:8484, or unix:PATH"}
 	}
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.PlainText, Subject: address,
-		What: "other machines can reach " + address + ", and the token would travel there in the clear",
+	return &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.PlainText, Subject: o.Listen,
+		What: "other machines can reach " + o.Listen + ", and the token would travel there in the clear",
 		Hint: "a unix socket behind a proxy with TLS, or Options.Insecure"}
 }
 
@@ -212,27 +214,16 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// address returns the URL to open in a browser, without the token.
-func (o ServerOptions) address(auth *authenticator, listening string) string {
-	if first, _ := o.FirstPage(); first != "" { // Listen has checked the URL
-		return first + "/"
-	}
-	if auth.port == "" {
-		return "unix:" + listening
-	}
-	return "http://" + listening + strings.TrimRight(path.Clean("/"+o.BasePath), "/") + "/"
-}
-
 // Address returns the URL to open in a browser. The page asks for the token.
 func (s *Server) Address() string { return s.address }
 
 // URL returns Address with the token, if there is one. The token is in the fragment after #, because browsers do not send
 // the fragment to a server. Anyone who reads this URL in a log can sign in.
 func (s *Server) URL() string {
-	if s.token == "" {
+	if s.file == "" {
 		return s.address
 	}
-	return s.address + "#t=" + s.token
+	return s.address + "#t=" + s.handler.o.auth.token
 }
 
 // TokenFile returns the path of the token file, or "" if no token is required.
@@ -249,7 +240,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		ReadTimeout:       bodyTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(s.handler.logger.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return stopped },
 	}
 	var closing sync.WaitGroup
