@@ -76,7 +76,7 @@ func (t *tx) changeable(id int64, now time.Time) (taskStatus, error) {
 	}
 	_, broken, err := t.link(id, now)
 	if err == nil && broken {
-		err = t.ended([]end{{id: id, queue: s.Queue, state: jobs.Cancelled}}, now)
+		err = t.ended([]end{{id: id, queue: s.Queue, state: jobs.Cancelled, waited: true}}, now)
 	}
 	if err != nil {
 		return s, err

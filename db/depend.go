@@ -3,11 +3,11 @@ package db
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
 
+	"example.com/runner/db/internal/engine"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -61,12 +61,20 @@ WHERE dependencies.on_id = ? AND tasks.state = 'cancelled' AND tasks.outcome ->>
 		WHERE other.task_id = tasks.id AND other.any_outcome = 0 AND (ended.state = 'failed' OR ended.state = 'cancelled'))
 ORDER BY tasks.id`)
 
-// These statements are for a task that plain SQL has inserted. selectAfter lists the dependencies of task [1]. adoptTask blocks task [3] at
-// the time [2]; the value [1] is 1 if the task has open dependencies. refuseTask cancels task [4] because one of its dependencies did not
-// complete; [1] is the outcome, and both [2] and [3] are the time.
+// These statements are for a task that plain SQL has inserted. selectBroken
+// returns the first dependency of task [1] that can't be satisfied any more, with
+// the state of its task; the state is empty if that task was deleted. closeEnded
+// closes the dependencies of task [1] on tasks that have finished. adoptTask
+// blocks task [3] at the time [2]; the value [1] is 1 if the task has open
+// dependencies. refuseTask cancels task [4] because of a broken dependency; [1] is
+// the outcome, and both [2] and [3] are the time.
 var (
-	selectAfter = query(`SELECT on_id, any_outcome FROM {dependencies} WHERE task_id = ? ORDER BY on_id`)
-	adoptTask   = command(`UPDATE {tasks} SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ?
+	selectBroken = query(`SELECT on_id, coalesce(tasks.state, '') FROM {dependencies} LEFT JOIN {tasks} ON tasks.id = on_id
+	WHERE task_id = ? AND (tasks.id IS NULL OR any_outcome = 0 AND (tasks.state = 'failed' OR tasks.state = 'cancelled'))
+	ORDER BY on_id LIMIT 1`)
+	closeEnded = command(`UPDATE {dependencies} SET open = 0 WHERE task_id = ?
+	AND NOT EXISTS (SELECT 1 FROM {tasks} WHERE tasks.id = on_id AND tasks.finished_at IS NULL)`)
+	adoptTask = command(`UPDATE {tasks} SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ?
 		AND generation_id = 0`)
 	refuseTask = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = 1, outcome = ?, finished_at = ?, updated_at = ?
 		WHERE id = ? AND generation_id = 0`)
@@ -162,60 +170,41 @@ func (t *tx) keep(id int64, w waiting) error {
 	return nil
 }
 
-// adopt reads the dependencies of a due task that plain SQL has inserted. A dependency is broken if its task has ended with an outcome that
-// does not satisfy it. A task with an open dependency becomes blocked, and a task with a broken dependency is cancelled. Any other task can
-// start.
+// adopt links a due task that plain SQL has inserted to its dependencies. A task
+// with a broken one is added to ends. A task without an open one can start.
 func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, error) {
 	waits, broken, err := t.link(r.ID, now)
 	switch {
 	case err != nil:
 	case broken:
-		ends = append(ends, end{id: r.ID, queue: r.Queue, state: jobs.Cancelled})
+		ends = append(ends, end{id: r.ID, queue: r.Queue, state: jobs.Cancelled, waited: true})
 	case !waits:
 		err = t.unblock(r.ID, 1, string(r.Lane), lanes, now) // link has set the generation to 1
 	}
 	return ends, err
 }
 
-// link reads the dependencies of a task that plain SQL has inserted. The task becomes blocked, or cancelled if a dependency is broken (see
-// adopt). The result "waits" reports whether the task waits for other tasks. The result "broken" reports whether a dependency is broken.
+// link reads the dependencies of a task that plain SQL has inserted, and blocks
+// the task. It says whether the task waits for others. If a dependency is broken,
+// link cancels the task instead, and the caller ends it.
 func (t *tx) link(id int64, now time.Time) (waits, broken bool, err error) {
-	var named []struct {
-		ID         int64   `db:"on_id"`
-		AnyOutcome boolean `db:"any_outcome"`
-	}
-	if err := t.list(&named, selectAfter, id); err != nil {
-		return false, false, err
-	}
-	var after, afterAny []int64
-	for _, on := range named {
-		if on.AnyOutcome {
-			afterAny = append(afterAny, on.ID)
-		} else {
-			after = append(after, on.ID)
-		}
-	}
-	w, err := t.waitsFor(after, afterAny)
-	if errors.Is(err, jobs.ErrNotFound) { // plain SQL can name only tasks that exist, so the named task was deleted later
-		w, err = waiting{broken: err.Error()}, nil
-	}
-	if err != nil {
-		return false, false, err
-	}
 	ms := now.UnixMilli()
-	waits, broken = w.waits(), w.broken != ""
-	if broken {
-		err = t.one(refuseTask, brokenOutcome(w.broken), ms, ms, id)
-	} else {
-		err = t.one(adoptTask, waits, ms, id)
+	var on int64
+	var state jobs.State
+	switch err := t.scan(selectBroken, []any{id}, &on, &state); {
+	case err == nil:
+		why := brokenText(on, cmp.Or(state, "was deleted"))
+		return false, true, t.one(refuseTask, brokenOutcome(why), ms, ms, id)
+	case engine.NoRow(err) != nil:
+		return false, false, err
 	}
-	if err == nil {
-		err = t.run(deleteWaiting, id)
+	if err := t.run(closeEnded, id); err != nil {
+		return false, false, err
 	}
-	if err == nil {
-		err = t.keep(id, w)
+	if err := t.scan(waitsForTasks, []any{id}, &waits); err != nil {
+		return false, false, err
 	}
-	return waits, broken, err
+	return waits, false, t.one(adoptTask, waits, ms, id)
 }
 
 // Dependencies lists both sides of the dependencies of task id. The result waitsFor has the tasks that this task waits for or has waited

@@ -228,7 +228,8 @@ var plans = statementtest.Plans{
 
 	// This statement reads one row from the end of each table.
 	"selectHighestID": {Text: selectHighestID, Allow: []string{"SEARCH tasks", "SEARCH last_ids", "SCAN ids"}},
-	"selectAfter":     {Text: selectAfter, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}},
+	"selectBroken":    {Text: selectBroken, By: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
+	"closeEnded":      {Text: closeEnded, By: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
 
 	"insertPause":     {Text: insertPause},
 	"deletePause":     {Text: deletePause, By: []string{byPause}},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"example.com/runner/internal/taskspec"
@@ -195,12 +196,13 @@ func jsonText(value any) string {
 	return string(text)
 }
 
-// ids decodes a JSON array of ids that this package has encoded.
+// ids decodes and sorts a JSON array of ids that a query has made.
 func (t text) ids() []int64 {
 	var ids []int64
 	if t == "" || json.Unmarshal([]byte(t), &ids) != nil {
 		return nil
 	}
+	slices.Sort(ids) // a server returns them in no order
 	return ids
 }
 
