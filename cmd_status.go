@@ -71,7 +71,7 @@ func runStatus(ctx context.Context, r *runner.Runner, p *ui.Printer, o statusOpt
 		}
 		return ui.Follow(ctx, r, p, o.queues)
 	}
-	s, err := ui.ReadStatusScreen(ctx, r, p.Now(), o.queues)
+	s, err := ui.ReadStatus(ctx, r, p.Now(), o.queues)
 	if err != nil {
 		return err
 	}

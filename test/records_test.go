@@ -31,7 +31,7 @@ var records = map[string]ui.Record{
 	"change":            ui.NewTaskChange(admin.TaskChange{}),
 	"queue":             ui.NewQueue(runner.Queue{}, time.Now()),
 	"worker":            ui.NewWorker(runner.Worker{}),
-	"status":            (&ui.StatusScreen{}).Record(),
+	"status":            (&ui.Status{}).Record(),
 	"problem":           ui.NewProblem(ui.Problem{}),
 	"group of failures": ui.NewFailureGroup(ui.FailureGroup{}, ""),
 	"log chunk":         ui.NewChunk(jobs.Chunk{}),

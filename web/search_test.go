@@ -76,7 +76,7 @@ func TestSearchForAnIDOpensTheTask(t *testing.T) {
 	page := s.page("/tasks?q=id:3,7%20state:pending")
 	testkit.Contains(t, page, `id="t3"`, `id="t7"`, "Cancel all matching…")
 	testkit.ContainsNone(t, page, `id="t12"`)
-	testkit.Contains(t, s.page("/tasks?q=id:x"), "is no task id")
+	testkit.Contains(t, s.page("/tasks?q=id:x"), "invalid task id")
 	testkit.Contains(t, s.page("/api/v1/tasks?q=id:12"), `"id":12,`)
 
 	form := url.Values{"query": {"id:3,7 state:pending"}, "back": {"/tasks"}}

@@ -47,7 +47,7 @@ func change(c *Context, a *App, caller ops.Invocation, o *taskspec.OptionInfo) (
 		path := caller.Absolute(Get[string](c, "env-file"))
 		return func(s *jobs.Spec) { s.EnvFile = path }, nil
 	case "input":
-		data, err := ops.ReadSource("input", Get[string](c, "input"), taskspec.MaxInput, a.Stdin)
+		data, err := ops.ReadSource("--input ", Get[string](c, "input"), taskspec.MaxInput, a.Stdin)
 		return func(s *jobs.Spec) { s.Input = append([]byte{}, data...) }, err // nil would mean that a task keeps its input
 	case "metadata":
 		return func(s *jobs.Spec) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // LastText returns the last non-blank line of an output, as plain text. It cuts the line to limit bytes. It returns an empty string if all
@@ -15,7 +14,7 @@ func LastText(output []byte, limit int) string {
 		line := bytes.TrimRight(output[at+1:], "\r")
 		output = output[:max(at, 0)]
 		if text := plain(string(line[bytes.LastIndexByte(line, '\r')+1:])); text != "" {
-			return cut(text, limit)
+			return Cut(text, limit)
 		}
 	}
 	return ""
@@ -33,19 +32,6 @@ func plain(line string) string {
 		return r
 	}, StripEscapes(line))
 	return strings.TrimSpace(strings.ToValidUTF8(line, "\ufffd"))
-}
-
-// cut shortens a text to at most limit bytes. It does not cut a character in two.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	const mark = "…"
-	end := limit - len(mark)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + mark
 }
 
 // StripEscapes removes the escape sequences of a terminal from a line.

@@ -35,27 +35,11 @@ type ScheduleFile struct {
 // ReadScheduleFile reads a file, or stdin if the name is "-". The text in the parameter "unchanged" tells the user that the database is as
 // before. Later errors of the ScheduleFile end with this text.
 func ReadScheduleFile(name string, stdin io.Reader, unchanged string) (*ScheduleFile, error) {
-	f := &ScheduleFile{Name: name, Unchanged: unchanged}
-	in := stdin
+	text, err := ops.ReadSource("", name, maxScheduleFile, stdin)
 	if name == "-" {
-		f.Name = "stdin"
-	} else {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, ui.Usage("%q: %v", name, humanize.Reason(err))
-		}
-		defer file.Close()
-		in = file
+		name = "stdin"
 	}
-	var err error
-	f.text, err = io.ReadAll(io.LimitReader(in, maxScheduleFile+1))
-	switch {
-	case err != nil:
-		return nil, ui.Usage("%q: %v", f.Name, humanize.Reason(err))
-	case len(f.text) > maxScheduleFile:
-		return nil, ui.Usage("%q is too large; at most %s", f.Name, humanize.ExactSize(maxScheduleFile))
-	}
-	return f, nil
+	return &ScheduleFile{Name: name, Unchanged: unchanged, text: text}, err
 }
 
 // ReadLines parses the file as JSON Lines.

@@ -168,14 +168,15 @@ func Environment(settings []string, all bool) (map[string]string, error) {
 	return env, nil
 }
 
-// ReadSource returns the content of the file that an option names, or stdin if the name is "-". It returns an error if the content
-// exceeds limit bytes.
+// ReadSource returns the content of a file, or stdin if the name is "-". It
+// returns an error if the content exceeds limit bytes. The error begins with
+// option, such as "--args ".
 func ReadSource(option, name string, limit int, stdin io.Reader) ([]byte, error) {
 	in := stdin
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, ui.Usage("--%s %q: %v", option, name, humanize.Reason(err))
+			return nil, ui.Usage("%s%q: %v", option, name, humanize.Reason(err))
 		}
 		defer file.Close()
 		in = file
@@ -183,9 +184,9 @@ func ReadSource(option, name string, limit int, stdin io.Reader) ([]byte, error)
 	text, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
 	switch {
 	case err != nil:
-		return nil, ui.Usage("--%s %q: %v", option, name, humanize.Reason(err))
+		return nil, ui.Usage("%s%q: %v", option, name, humanize.Reason(err))
 	case len(text) > limit:
-		return nil, ui.Usage("--%s %q: too large; at most %s", option, name, humanize.ExactSize(int64(limit)))
+		return nil, ui.Usage("%s%q: too large; at most %s", option, name, humanize.ExactSize(int64(limit)))
 	}
 	return text, nil
 }
@@ -199,5 +200,5 @@ func ReadArgs(text string, stdin io.Reader) ([]byte, error) {
 	if !isFile {
 		return []byte(text), nil
 	}
-	return ReadSource("args", file, taskspec.MaxArgs, stdin)
+	return ReadSource("--args ", file, taskspec.MaxArgs, stdin)
 }

@@ -192,7 +192,7 @@ func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter,
 			f.Metadata[key] = text
 		case KeyID:
 			var ids []int64
-			ids, err = parseIDs(t.Value)
+			ids, err = taskspec.ParseIDs(t.Value)
 			f.IDs = append(f.IDs, ids...)
 		case KeySince:
 			f.Since, err = humanize.ParseWhen(t.Value, now, zone)
@@ -235,18 +235,6 @@ func ParseStates(text string) ([]jobs.State, error) {
 }
 
 // stateWords returns all words that ParseStates accepts.
-// parseIDs parses ids that are separated by commas.
-func parseIDs(text string) (ids []int64, err error) {
-	for word := range strings.SplitSeq(text, ",") {
-		id, err := strconv.ParseInt(strings.TrimSpace(word), 10, 64)
-		if err != nil || id < 1 {
-			return nil, fmt.Errorf("%q is no task id", word)
-		}
-		ids = append(ids, id)
-	}
-	return ids, nil
-}
-
 func stateWords() []string {
 	words := []string{"unfinished", "finished"}
 	for _, s := range jobs.States() {

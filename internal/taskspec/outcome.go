@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"example.com/runner/internal/guard"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/jobs"
 )
@@ -122,14 +121,5 @@ func ofAttempt(reason jobs.Reason) bool {
 // CutError converts a text to the form in which the database stores errors: valid UTF-8 of at most MaxError bytes. If the text is longer,
 // CutError cuts off its end.
 func CutError(text string) string {
-	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\ufffd"), "\ufffd")
-	if len(text) <= MaxError {
-		return text
-	}
-	const mark = "…"
-	cut := MaxError - len(mark)
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + mark
+	return humanize.Cut(plainText(text), MaxError)
 }

@@ -43,7 +43,7 @@ func Follow(ctx context.Context, r *runner.Runner, p *Printer, queues []string) 
 // flickers. It leaves out the lines for which the terminal is too small, and
 // keeps the bottom row empty, because text there could make the terminal scroll.
 func redraw(ctx context.Context, r *runner.Runner, p *Printer, queues []string) error {
-	s, err := ReadStatusScreen(ctx, r, p.Now(), queues)
+	s, err := ReadStatus(ctx, r, p.Now(), queues)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,10 @@ func TestProblems(t *testing.T) {
 				{"paused", "media has been paused for 1h with 2 tasks waiting: disk is full", "runner resume -q media", "media"},
 				{"paused", "empty has been paused for 0s with 0 tasks waiting", "runner resume -q empty", "empty"}}},
 	} {
-		got := Problems(queues, test.pauses, test.workers, nil, now)
+		s := Status{Queues: queues, Workers: test.workers, Now: now}
+		s.Holds.Pauses = test.pauses
+		s.FindProblems()
+		got := s.Problems
 		testkit.Equal(t, name+": result", got[:len(test.want)], test.want)
 		if len(got) < len(test.want) {
 			t.Errorf("%s: got problems %+v, want first %+v", name, got, test.want)

@@ -24,40 +24,31 @@ type Problem struct {
 	About   string // name of the queue, worker, cursor or schedule that has the problem; empty for the whole database
 }
 
-// finder looks for problems in the data that it has.
+// finder adds the problems of a status to it.
 type finder struct {
-	queues    []runner.Queue
-	pauses    runner.Pauses
-	workers   []runner.Worker // workers with a recent heartbeat
-	ready     []runner.Worker
-	schedules []jobs.Schedule
-	now       time.Time
-	found     []Problem
+	*Status
+	ready []runner.Worker
 }
 
 func (f *finder) add(code, about, try, format string, args ...any) {
-	f.found = append(f.found, Problem{Code: code, About: about, Try: try, Message: fmt.Sprintf(format, args...)})
+	f.Problems = append(f.Problems, Problem{Code: code, About: about, Try: try, Message: fmt.Sprintf(format, args...)})
 }
 
 // ago returns how long ago a time was.
-func (f *finder) ago(t time.Time) string { return humanize.Age(f.now.Sub(t)) }
+func (f *finder) ago(t time.Time) string { return humanize.Age(f.Now.Sub(t)) }
 
-// Problems returns the conditions that need attention. workers are those that
-// have a recent heartbeat.
-func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Worker, schedules []jobs.Schedule, now time.Time) []Problem {
-	f := finder{queues: queues, pauses: pauses, workers: workers, schedules: schedules, now: now, found: []Problem{}}
-	f.all()
-	return sorted(f.found)
-}
-
-func (f *finder) all() {
+// FindProblems sets Problems to what the other fields show.
+func (s *Status) FindProblems() {
+	s.Problems = []Problem{}
+	f := finder{Status: s}
 	f.checkWorkers()
 	f.unserved()
 	f.failures()
-	for _, s := range f.schedules {
+	for _, s := range f.Schedules {
 		f.schedule(s)
 	}
 	f.paused()
+	s.sort()
 }
 
 // ranks puts first what costs a person most: nothing runs at all, then schedules
@@ -66,14 +57,13 @@ func (f *finder) all() {
 var ranks = map[string]int{"no_worker": -2, "schedule_failed": -1, "schedule_late": -1, "schedule_waits": -1,
 	"failed": 1, "no_queue": 2, "no_job": 2, "paused": 3, "deletion_paused": 3}
 
-func sorted(list []Problem) []Problem {
-	slices.SortStableFunc(list, func(a, b Problem) int { return ranks[a.Code] - ranks[b.Code] })
-	return list
+func (s *Status) sort() {
+	slices.SortStableFunc(s.Problems, func(a, b Problem) int { return ranks[a.Code] - ranks[b.Code] })
 }
 
 // checkWorkers finds the ready workers, and the problems that workers have.
 func (f *finder) checkWorkers() {
-	for _, w := range f.workers {
+	for _, w := range f.Workers {
 		switch w.State {
 		case admin.WorkerLost:
 			if len(w.Running) > 0 {
@@ -91,7 +81,7 @@ func (f *finder) checkWorkers() {
 // unserved finds waiting tasks that no worker can run.
 func (f *finder) unserved() {
 	unfinished := 0
-	for _, q := range f.queues {
+	for _, q := range f.Queues {
 		for _, n := range q.Counts {
 			unfinished += n
 		}
@@ -100,12 +90,12 @@ func (f *finder) unserved() {
 		if unfinished > 0 {
 			f.add("no_worker", "", "runner work", "no worker runs, and %s",
 				humanize.Does(unfinished, "task", "is unfinished", "are unfinished"))
-		} else if n := admin.Ticking(f.schedules); n > 0 {
+		} else if n := admin.Ticking(f.Schedules); n > 0 {
 			f.add("no_worker", "", "runner work", "no worker runs, and %s", humanize.Does(n, "schedule", "ticks", "tick"))
 		}
 		return
 	}
-	for _, q := range f.queues {
+	for _, q := range f.Queues {
 		if q.Counts[jobs.Pending] == 0 || !q.Pause.At.IsZero() {
 			continue
 		}
@@ -131,7 +121,7 @@ func (f *finder) unserved() {
 }
 
 func (f *finder) failures() {
-	for _, q := range f.queues {
+	for _, q := range f.Queues {
 		if q.Failed > 0 {
 			f.add("failed", q.Queue, "runner list -q "+q.Queue+" -s failed --since 1d", "%s failed in %s in 24h",
 				humanize.Plural(q.Failed, "task"), q.Queue)
@@ -144,11 +134,11 @@ const tickWaits = time.Minute
 
 func (f *finder) schedule(s jobs.Schedule) {
 	show, task := "runner schedule show "+s.Name, fmt.Sprintf("runner show %d", s.LastTaskID)
-	if since, late := taskspec.Late(&s, f.now); late {
+	if since, late := taskspec.Late(&s, f.Now); late {
 		f.add("schedule_late", s.Name, show, "no task of schedule %s has completed for %s; the limit is %s", s.Name, f.ago(since),
 			humanize.WriteDuration(s.AlertAfter))
 	}
-	overdue := !s.NextAt.IsZero() && f.now.Sub(s.NextAt) > tickWaits
+	overdue := !s.NextAt.IsZero() && f.Now.Sub(s.NextAt) > tickWaits
 	switch {
 	case overdue && s.OnTick:
 		f.add("schedule_waits", s.Name, show,
@@ -166,18 +156,18 @@ func (f *finder) schedule(s jobs.Schedule) {
 }
 
 func (f *finder) paused() {
-	all, everything := f.pauses[runner.AllQueues]
+	all, everything := f.Holds.Pauses[runner.AllQueues]
 	pending := 0
-	for _, q := range f.queues {
+	for _, q := range f.Queues {
 		pending += q.Counts[jobs.Pending]
-		if own, ok := f.pauses[q.Queue]; ok && !everything {
+		if own, ok := f.Holds.Pauses[q.Queue]; ok && !everything {
 			f.pause(q.Queue, q.Queue+" has", "-q "+q.Queue, own, q.Counts[jobs.Pending])
 		}
 	}
 	if everything {
 		f.pause("", "all queues have", "--all", all, pending)
 	}
-	if pause, ok := f.pauses[runner.DeletionPause]; ok {
+	if pause, ok := f.Holds.Pauses[runner.DeletionPause]; ok {
 		f.add("deletion_paused", "", "runner resume --deletion", "workers delete no old tasks for an hour: %s", pause.Reason)
 	}
 }
@@ -188,7 +178,7 @@ const maxReason = 200
 func (f *finder) pause(queue, has, target string, p runner.Pause, pending int) {
 	text := fmt.Sprintf("%s been paused for %s with %s waiting", has, f.ago(p.At), humanize.Plural(pending, "task"))
 	if !p.Until.IsZero() {
-		text += ", until " + humanize.Clock(p.Until, f.now)
+		text += ", until " + humanize.Clock(p.Until, f.Now)
 	}
 	if p.Reason != "" {
 		text += ": " + humanize.Safe(humanize.Cut(p.Reason, maxReason))
@@ -199,8 +189,9 @@ func (f *finder) pause(queue, has, target string, p runner.Pause, pending int) {
 // cursorBehind is how long a cursor may need to report the end of a task.
 const cursorBehind = time.Hour
 
-// read finds the problems that need a look at the database.
-func (f *finder) read(ctx context.Context, r *runner.Runner) error {
+// readProblems adds the problems that need a look at the database.
+func (s *Status) readProblems(ctx context.Context, r *runner.Runner) error {
+	f := finder{Status: s}
 	running, err := r.List(ctx, jobs.Filter{States: []jobs.State{jobs.Running}}, runner.Page{Oldest: true})
 	if err != nil {
 		return err
@@ -209,7 +200,7 @@ func (f *finder) read(ctx context.Context, r *runner.Runner) error {
 	for i := range running {
 		t := &running[i]
 		live := func(w runner.Worker) bool { return w.ID == t.WorkerID && w.State != admin.WorkerLost }
-		if _, is := taskspec.Stuck(t, f.now); is && slices.ContainsFunc(f.workers, live) {
+		if _, is := taskspec.Stuck(t, f.Now); is && slices.ContainsFunc(f.Workers, live) {
 			stuck = append(stuck, t.ID)
 		}
 	}
@@ -226,10 +217,11 @@ func (f *finder) read(ctx context.Context, r *runner.Runner) error {
 		return err
 	}
 	for _, c := range cursors {
-		if !c.Since.IsZero() && f.now.Sub(c.Since) > cursorBehind {
+		if !c.Since.IsZero() && f.Now.Sub(c.Since) > cursorBehind {
 			f.add("cursor_behind", c.Name, "runner delete --cursor "+shellescape.Quote(c.Name),
 				"cursor %s has not delivered the ends of %s, the first since %s", c.Name, humanize.Plural(c.Behind, "task"), f.ago(c.Since))
 		}
 	}
+	s.sort()
 	return nil
 }

@@ -59,7 +59,9 @@ func TestQueuesAndWorkersHaveProblems(t *testing.T) {
 		{[]runner.Queue{failed}, []runner.Worker{command}, []ui.Problem{
 			problem("failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media")}},
 	} {
-		got := ui.Problems(test.queues, nil, test.workers, nil, noon)
+		s := ui.Status{Queues: test.queues, Workers: test.workers, Now: noon}
+		s.FindProblems()
+		got := s.Problems
 		if got == nil || len(got) != len(test.want) {
 			t.Errorf("got problems %+v, want %+v", got, test.want)
 			continue

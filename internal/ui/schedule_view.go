@@ -10,6 +10,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 )
 
 // specText describes the command or function in a Spec.
@@ -72,10 +73,7 @@ func DrawSchedule(p *Printer, s jobs.Schedule, next []time.Time, runs []jobs.Tas
 	if s.PausedAt.IsZero() && !s.NextAt.IsZero() {
 		headline = "next " + headline
 	} else if !s.PausedAt.IsZero() {
-		headline = "paused " + humanize.Age(now.Sub(s.PausedAt)) + " ago"
-		if s.PausedBy != "" {
-			headline += " by " + s.PausedBy
-		}
+		headline = Pause(runner.Pause{At: s.PausedAt, By: s.PausedBy}, now)
 	}
 	p.Print(fmt.Sprintf("schedule %s   %s\n", s.Name, humanize.Safe(headline)))
 	t := Task{Task: taskspec.NewTask(&s.Spec, s.CreatedAt), Input: s.Spec.Input, Reveal: reveal, Now: now}

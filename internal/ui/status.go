@@ -15,6 +15,9 @@ import (
 
 // Status is the state of a database and its workers at a moment.
 type Status struct {
+	Path        string
+	DBSize, wal int64
+	Now         time.Time
 	Queues      []runner.Queue
 	Holds       admin.Holds
 	Workers     []runner.Worker // workers with a recent heartbeat
@@ -28,7 +31,7 @@ type Status struct {
 // mostPaused is the highest number of paused tasks that the status counts.
 const mostPaused = 100_000
 
-// ReadStatus reads the status from the database. If the parameter "only" is not nil, the status has only the queues that "only" names.
+// ReadStatus reads the status of the given queues, or of all if only is nil.
 func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (Status, error) {
 	queues, err := r.Queues(ctx)
 	if err != nil {
@@ -37,12 +40,15 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	if only != nil {
 		queues = slices.DeleteFunc(queues, func(q runner.Queue) bool { return !slices.Contains(only, q.Queue) })
 	}
-	return StatusOf(ctx, r, now, queues, only)
+	s, err := StatusOf(ctx, r, now, queues, only)
+	s.DBSize, s.wal = admin.Store(r).Size()
+	return s, err
 }
 
-// StatusOf is like ReadStatus, but the caller has already read the queues.
+// StatusOf is like ReadStatus, but the caller has already read the queues. The
+// status has no sizes.
 func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []runner.Queue, only []string) (s Status, err error) {
-	s.Queues = queues
+	s = Status{Path: r.Path(), Now: now, Queues: queues}
 	if s.Holds, err = admin.ReadHolds(ctx, r); err != nil {
 		return s, err
 	}
@@ -56,11 +62,9 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 		return s, err
 	}
 	s.Alive, s.Busy, s.Slots = admin.LiveWorkers(s.Workers)
-	f := finder{queues: s.Queues, pauses: s.Holds.Pauses, workers: s.Workers, schedules: s.Schedules, now: now, found: []Problem{}}
-	f.all()
-	err = f.read(ctx, r)
-	s.Problems = sorted(f.found)
-	if err != nil {
+
+	s.FindProblems()
+	if err = s.readProblems(ctx, r); err != nil {
 		return s, err
 	}
 	frozen, err := admin.Store(r).Frozen(ctx)
@@ -79,4 +83,51 @@ func ServedQueues(w runner.Worker, separator string) string {
 		}
 	}
 	return cmp.Or(strings.Join(names, separator), "all")
+}
+
+// WarnFrozen says on stderr that the database was moved, so what it holds is
+// old.
+func WarnFrozen(ctx context.Context, r *runner.Runner, p *Printer) error {
+	frozen, err := admin.Store(r).Frozen(ctx)
+	if frozen != "" {
+		p.Say("%s; what it holds is old", frozen)
+	}
+	return err
+}
+
+// Record returns the record of the status.
+func (s *Status) Record() Record {
+	return NewRecord("db", s.Path, "db_bytes", s.DBSize, "wal_bytes", s.wal, "schema", admin.SchemaVersion(),
+		"version", runner.Version, "paused", admin.AllPaused(s.Holds.Pauses), "paused_tasks", s.PausedTasks,
+		"workers", Records(s.Workers, NewWorker),
+		"queues", Records(s.Queues, func(q runner.Queue) Record { return NewQueue(q, s.Now) }),
+		"schedules", Records(s.Schedules, func(schedule jobs.Schedule) Record { return NewSchedule(schedule, false) }),
+		"problems", Records(s.Problems, NewProblem))
+}
+
+// Lines prints the status as lines with tabs, for other programs.
+func (s *Status) Lines(p *Printer) {
+	for _, m := range s.Record().Only("queues", "workers", "schedules", "problems") {
+		printRecords(p, strings.TrimSuffix(m.Key, "s"), m.Value.([]Record))
+	}
+}
+
+// printRecords prints each record of a list as a line with tabs that begins with
+// a word.
+func printRecords(p *Printer, word string, list []Record) {
+	for _, r := range list {
+		p.Fields(append([]any{word}, r.Values()...)...)
+	}
+}
+
+// heldWord says in a word why the tasks of a queue cannot start now. It returns an empty string if they can start.
+func (s *Status) heldWord(q runner.Queue) string {
+	limits := s.Holds.Limits
+	switch {
+	case Paused(q):
+		return "paused"
+	case limits.IsClosed(jobs.QueueTarget, q.Queue), limits.IsClosed(jobs.AllTarget, ""):
+		return "limit"
+	}
+	return ""
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Draw prints the status for a terminal.
-func (s *StatusScreen) Draw(p *Printer) {
+func (s *Status) Draw(p *Printer) {
 	p.Print(s.firstLine(p.Stdout))
 	if len(s.Queues) > 0 {
 		p.Print("\n")
@@ -63,7 +63,7 @@ func scheduleSummary(list []jobs.Schedule, now time.Time) string {
 
 // firstLine returns the number of workers, and the path of the database on a line
 // of its own.
-func (s *StatusScreen) firstLine(to Stream) string {
+func (s *Status) firstLine(to Stream) string {
 	mark, paint, words := "●", Green, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.Alive, "worker"), s.Busy, s.Slots)
 	if s.Alive == 0 {
 		mark, paint, words = "✗", Red, "no worker"
@@ -72,7 +72,7 @@ func (s *StatusScreen) firstLine(to Stream) string {
 	return to.Paint(paint, mark) + Cut(" "+words, to.Width-1) + "\n  " + CutLeft(file, to.Width-2) + "\n"
 }
 
-func (s *StatusScreen) queueTable(width int) Table {
+func (s *Status) queueTable(width int) Table {
 	t := Table{Columns: []Column{{Name: "QUEUE"}, {Name: "PENDING", AlignRight: true},
 		{Name: "SCHED", AlignRight: true, DropOrder: 2},
 		{Name: "BLOCK", AlignRight: true, DropOrder: 1}, {Name: "RETRY", AlignRight: true, DropOrder: 3},
@@ -93,7 +93,7 @@ func (s *StatusScreen) queueTable(width int) Table {
 	return t
 }
 
-func (s *StatusScreen) workerTable(width int) Table {
+func (s *Status) workerTable(width int) Table {
 	t := Table{Columns: []Column{{Name: "WORKER"}, {Name: "SLOTS", AlignRight: true}, {Name: "QUEUES", DropOrder: 1},
 		{Name: "UP", DropOrder: 2}, {Name: "SEEN"}, {Name: ""}}}
 	for _, w := range s.Workers {

@@ -16,7 +16,7 @@ import (
 )
 
 // sampleStatus returns a status with two workers and several queues.
-func sampleStatus() ui.StatusScreen {
+func sampleStatus() ui.Status {
 	queue := func(name string, pending, scheduled, blocked, retrying, running, failed, done int, oldest time.Duration) runner.Queue {
 		q := runner.Queue{Queue: name, Counts: map[jobs.State]int{jobs.Pending: pending, jobs.Scheduled: scheduled, jobs.Blocked: blocked,
 			jobs.Retrying: retrying, jobs.Running: running}, Ended: map[jobs.State]int{jobs.Failed: failed, jobs.Completed: done},
@@ -27,8 +27,7 @@ func sampleStatus() ui.StatusScreen {
 		}
 		return q
 	}
-	s := ui.StatusScreen{Path: "/var/lib/runner/runner.db", DBSize: 84_000_000, Now: noonCET}
-	s.Status = ui.Status{Alive: 1, Busy: 2, Slots: 4,
+	s := ui.Status{Path: "/var/lib/runner/runner.db", DBSize: 84_000_000, Now: noonCET, Alive: 1, Busy: 2, Slots: 4,
 		Queues: []runner.Queue{queue("default", 3, 1, 0, 1, 1, 4, 1284, 11*time.Minute), queue("mail", 0, 0, 0, 0, 0, 0, 392, 0),
 			queue("media", 118, 0, 2, 0, 1, 0, 77, 2*time.Hour+14*time.Minute)},
 		Workers: []runner.Worker{{ID: "0199", Name: "web1:811", Slots: 4, Running: []int64{41, 42}, Jobs: []string{"command"},
@@ -38,12 +37,12 @@ func sampleStatus() ui.StatusScreen {
 	s.Schedules = []jobs.Schedule{{Name: "backup", NextAt: noonCET.Add(8 * time.Hour)},
 		{Name: "feed", NextAt: noonCET.Add(2 * time.Minute)},
 		{Name: "report", PausedAt: noonCET.Add(-time.Hour)}}
-	s.Problems = ui.Problems(s.Queues, s.Holds.Pauses, s.Workers, s.Schedules, noonCET)
+	s.FindProblems()
 	return s
 }
 
 // statusText returns the status as it looks on a terminal with this number of columns.
-func statusText(columns int, s ui.StatusScreen) string {
+func statusText(columns int, s ui.Status) string {
 	p, out, _ := termtest.Printer(columns)
 	s.Draw(p)
 	p.Flush()
@@ -104,7 +103,7 @@ func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 	s.Workers = append(s.Workers, gone)
 	s.Queues[2].Pause = runner.Pause{At: noonCET.Add(-20 * time.Minute), By: "ann"}
 	s.Holds.Pauses = runner.Pauses{"media": s.Queues[2].Pause}
-	s.Problems = ui.Problems(s.Queues, s.Holds.Pauses, s.Workers, s.Schedules, noonCET)
+	s.FindProblems()
 	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 		text := statusText(columns, s)
 		for line := range strings.Lines(text) {

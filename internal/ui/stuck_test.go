@@ -56,13 +56,14 @@ func TestAStuckTaskIsAProblem(t *testing.T) {
 
 func TestProblemsAreSortedByWhatTheyCost(t *testing.T) {
 	counts := map[jobs.State]int{jobs.Pending: 1}
-	queues := []runner.Queue{{Queue: "a", Counts: counts, Failed: 1}, {Queue: "b", Counts: counts}}
-	pauses := runner.Pauses{"a": {At: noon}}
-	workers := []runner.Worker{{Name: "w", State: "ready", Jobs: []string{"command"}, Queues: []runner.QueueMax{{Queue: "c"}}},
+	s := ui.Status{Now: noon, Queues: []runner.Queue{{Queue: "a", Counts: counts, Failed: 1}, {Queue: "b", Counts: counts}}}
+	s.Holds.Pauses = runner.Pauses{"a": {At: noon}}
+	s.Workers = []runner.Worker{{Name: "w", State: "ready", Jobs: []string{"command"}, Queues: []runner.QueueMax{{Queue: "c"}}},
 		{Name: "gone", State: "lost", Running: []int64{1}}}
-	schedules := []jobs.Schedule{{Name: "s", LastState: jobs.Failed}}
+	s.Schedules = []jobs.Schedule{{Name: "s", LastState: jobs.Failed}}
+	s.FindProblems()
 	var codes []string
-	for _, p := range ui.Problems(queues, pauses, workers, schedules, noon) {
+	for _, p := range s.Problems {
 		codes = append(codes, p.Code)
 	}
 	want := []string{"schedule_failed", "lost_worker", "failed", "no_queue", "no_queue", "paused"}
@@ -71,8 +72,9 @@ func TestProblemsAreSortedByWhatTheyCost(t *testing.T) {
 
 // TestARunHereIsNoWorker has the worker of a runner run, which takes only its own task.
 func TestARunHereIsNoWorker(t *testing.T) {
-	queues := []runner.Queue{{Queue: "a", Counts: map[jobs.State]int{jobs.Pending: 1}}}
-	problems := ui.Problems(queues, nil, []runner.Worker{{Name: "run", State: "ready"}}, nil, noon)
-	testkit.Equal(t, "problems", problems, []ui.Problem{{Code: "no_worker", Try: "runner work",
+	s := ui.Status{Now: noon, Queues: []runner.Queue{{Queue: "a", Counts: map[jobs.State]int{jobs.Pending: 1}}},
+		Workers: []runner.Worker{{Name: "run", State: "ready"}}}
+	s.FindProblems()
+	testkit.Equal(t, "problems", s.Problems, []ui.Problem{{Code: "no_worker", Try: "runner work",
 		Message: "no worker runs, and 1 task is unfinished"}})
 }

@@ -66,8 +66,8 @@ func ran(t jobs.Task, now time.Time) any {
 // Reveal returns the record with additional data, for --reveal: the values of the
 // variables in env, and the input as base64.
 func Reveal(r Record, env map[string]string, input []byte) Record {
-	r.Set("env", revealed(env))
-	return r.With("input", encoded(input))
+	r.Set("env", (*taskspec.Texts)(&env))
+	return r.With("input", input)
 }
 
 // These are the values of the key "enqueued", which the command enqueue adds to the record of a task.

@@ -1,25 +1,6 @@
 package ui
 
-import "encoding/base64"
-
 // These types and functions convert values of Go to values in records.
-
-// revealed returns the environment variables with their values.
-func revealed(env map[string]string) map[string]*string {
-	shown := hidden(env)
-	for name, value := range env {
-		shown[name] = &value
-	}
-	return shown
-}
-
-// encoded returns the input as base64. It returns nil if the input is nil.
-func encoded(input []byte) *string {
-	if input == nil {
-		return nil
-	}
-	return new(base64.StdEncoding.EncodeToString(input))
-}
 
 // hidden returns the environment variables with null in place of their values.
 func hidden(env map[string]string) map[string]*string {

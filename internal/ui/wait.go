@@ -35,14 +35,7 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 		return fmt.Sprintf("waits for its next attempt at %s (backoff %s)", humanize.Clock(t.RunAt, now),
 			humanize.Took(humanize.Rounded(w.Backoff)))
 	case "task_paused":
-		text := fmt.Sprintf("paused %s ago", humanize.Age(now.Sub(t.PausedAt)))
-		if t.PausedBy != "" {
-			text += " by " + t.PausedBy
-		}
-		if t.PausedReason != "" {
-			text += ": " + t.PausedReason
-		}
-		return text
+		return Pause(runner.Pause{At: t.PausedAt, By: t.PausedBy, Reason: t.PausedReason}, now)
 	case "dependency":
 		if more := len(w.Tasks) - 1; more > 0 {
 			return fmt.Sprintf("waits for task %d and %s more", w.Tasks[0], humanize.Count(int64(more)))
@@ -58,7 +51,10 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 	case "limit":
 		return limitWait(w.Limit, now)
 	case "paused":
-		return pauseWait(w, now)
+		if w.AllQueues {
+			return "all queues " + Pause(w.Pause, now)
+		}
+		return "queue " + Pause(w.Pause, now)
 	case "no_worker":
 		if len(w.Draining) > 0 {
 			return "no worker runs (" + strings.Join(w.Draining, ", ") + ": draining)"
@@ -85,18 +81,12 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 	return w.Reason
 }
 
-// pauseWait says when a queue was paused, by whom and why.
-func pauseWait(w runner.Wait, now time.Time) string {
-	what := "queue"
-	if w.AllQueues {
-		what = "all queues"
-	}
-	return what + " " + Pause(w.Pause, now)
-}
-
 // Pause says when a pause began, who asked for it, when it ends and why.
 func Pause(p runner.Pause, now time.Time) string {
-	text := fmt.Sprintf("paused %s ago by %s", humanize.Age(now.Sub(p.At)), p.By)
+	text := "paused " + humanize.Age(now.Sub(p.At)) + " ago"
+	if p.By != "" {
+		text += " by " + p.By
+	}
 	if !p.Until.IsZero() {
 		text += ", until " + humanize.Clock(p.Until, now)
 	}
