@@ -63,19 +63,10 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	notices, stop := r.notifier.Subscribe(ctx)
 	defer stop()
 	c := &consumer{r: r, cursor: cursor, owner: db.NewWorkerID(), handle: handle}
-	// The variable "made" says that the cursor is stored. The variable "again" is set after an unexpected error, until deliver succeeds.
-	// While it is set, another unexpected error ends OnFinished.
-	var made, again bool
+	again := false // whether an unexpected error came after the last success; another one then ends OnFinished
 	var pause time.Duration
 	for {
-		var err error
-		if !made {
-			err = r.store.MakeCursor(ctx, cursor, now())
-			made = err == nil
-		}
-		if made {
-			err = c.deliver(ctx)
-		}
+		err := c.deliver(ctx)
 		failed, handling := errors.AsType[*handleError](err)
 		wait, wake := time.Second, notices
 		switch {
@@ -138,6 +129,7 @@ type consumer struct {
 	r      *Runner
 	cursor string
 	owner  string // random id of this consumer
+	made   bool   // whether the cursor is stored
 	handle func(context.Context, jobs.Task) error
 }
 
@@ -152,6 +144,12 @@ func (e *handleError) Error() string { return e.err.Error() }
 // deliver calls handle for all finished tasks that the cursor has not passed, unless another process owns the cursor.
 func (c *consumer) deliver(ctx context.Context) error {
 	store := c.r.store
+	if !c.made {
+		if err := store.MakeCursor(ctx, c.cursor, now()); err != nil {
+			return err
+		}
+		c.made = true
+	}
 	for {
 		waits, err := store.CursorWaits(ctx, c.cursor, c.owner, now())
 		if err != nil || !waits {

@@ -64,14 +64,6 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, one *access.OneTask)
 		r.works.Done()
 	}()
 	// While r.abort is set, nobody changes the handlers, the middleware and the functions of schedules: see beforeWork.
-	if err := r.checkRights(); err != nil {
-		return err
-	}
-	if err := r.checkIntegrity(ctx); ctx.Err() != nil {
-		return nil
-	} else if err != nil {
-		return err
-	}
 	e, err := r.newEngine(ctx, aborted.Done(), untilEmpty, one)
 	if e == nil && ctx.Err() != nil {
 		return nil
@@ -91,16 +83,14 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, one *access.OneTask)
 	return cmp.Or(added, e.Run(ctx, aborted.Done()))
 }
 
-// checkRights returns an error if commands must not run, because a user other than the one who runs this process may write the database.
-func (r *Runner) checkRights() error {
-	if _, commands := r.handlers[jobs.CommandJob]; !commands || r.options.InsecurePerms {
-		return nil
+// mayWork returns an error if commands must not run, because a user other than the one who runs this process may write the database. It
+// also returns an error if someone has added triggers or indexes to runner's own tables, or if a crash has left the file damaged.
+func (r *Runner) mayWork(ctx context.Context) error {
+	if _, commands := r.handlers[jobs.CommandJob]; commands && !r.options.InsecurePerms {
+		if err := db.Insecure(r.Path()); err != nil {
+			return err
+		}
 	}
-	return db.Insecure(r.Path())
-}
-
-// checkIntegrity returns an error if someone has added triggers or indexes to runner's own tables, or if a crash has left the file damaged.
-func (r *Runner) checkIntegrity(ctx context.Context) error {
 	if !r.options.ForeignTriggers {
 		if err := r.store.Foreign(ctx); err != nil {
 			return err
@@ -117,10 +107,22 @@ const (
 	maxStartPause   = 2 * time.Second
 )
 
-// newEngine makes the engine for a call of Work. While the disk is full, it waits for free space. It returns nil without an error if ctx
-// ends during that wait.
+// newEngine makes the engine for a call of Work. While the disk is full, it waits for free space.
 func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEmpty bool, one *access.OneTask) (*engine.Engine, error) {
-	options := r.engineOptions(untilEmpty)
+	if err := r.mayWork(ctx); err != nil {
+		return nil, err
+	}
+	o := r.options
+	options := engine.Options{Owner: r, Store: r.store, Notifier: r.notifier, OnStart: r.onStart, Log: r.log, Version: Version,
+		User:     r.user(),
+		Handlers: r.wrapped(), PrepareTick: r.prepareTick, OnTick: r.onTick, Fenced: &r.fenced, UntilEmpty: untilEmpty,
+		Concurrency: o.Concurrency,
+		Queues:      o.Queues,
+		Grace:       o.Grace, Lease: o.Lease, WriteEvery: o.WriteEvery,
+		Timeout: o.Timeout, OutputLimit: o.OutputLimit,
+		LeaveChildren: o.LeaveChildren, Name: o.Name, Keep: o.Keep,
+		KeepFailed: o.KeepFailed, Hooks: o.Hooks,
+		Liveness: o.Liveness, LivenessEvery: o.LivenessEvery, GuardianPath: o.GuardianPath, OwnProcess: o.OwnProcess}
 	if one != nil {
 		options.Only, options.Stdin = -1, one.Stdin
 	}
@@ -134,24 +136,10 @@ func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEm
 		}
 		select {
 		case <-ctx.Done():
-			return nil, nil
+			return nil, ctx.Err()
 		case <-aborted:
 			return nil, jobs.ErrShutdown
 		case <-time.After(pause):
 		}
 	}
-}
-
-func (r *Runner) engineOptions(untilEmpty bool) engine.Options {
-	o := r.options
-	return engine.Options{Owner: r, Store: r.store, Notifier: r.notifier, OnStart: r.onStart, Log: r.log, Version: Version,
-		User:     r.user(),
-		Handlers: r.wrapped(), PrepareTick: r.prepareTick, OnTick: r.onTick, Fenced: &r.fenced, UntilEmpty: untilEmpty,
-		Concurrency: o.Concurrency,
-		Queues:      o.Queues,
-		Grace:       o.Grace, Lease: o.Lease, WriteEvery: o.WriteEvery,
-		Timeout: o.Timeout, OutputLimit: o.OutputLimit,
-		LeaveChildren: o.LeaveChildren, Name: o.Name, Keep: o.Keep,
-		KeepFailed: o.KeepFailed, Hooks: o.Hooks,
-		Liveness: o.Liveness, LivenessEvery: o.LivenessEvery, GuardianPath: o.GuardianPath, OwnProcess: o.OwnProcess}
 }

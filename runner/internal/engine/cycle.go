@@ -54,7 +54,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	if err != nil {
 		return e.retryCycle(err)
 	}
-	e.failures, e.liveness.visitedAt = 0, sent
+	e.failures, e.visited = 0, true
 	if len(finishes) > 0 || len(done.Claimed) > 0 {
 		e.wroteAt = sent
 	}

@@ -89,6 +89,7 @@ type Engine struct {
 	commands   exec.Worker      // data for all commands; the field Guardians is nil if the worker runs no commands
 	reaper     *reaper
 	ended      chan *attempt
+	progressed chan struct{}   // has a value if an attempt has reported progress
 	stopped    context.Context // context that ends when the loop ends
 	stop       context.CancelFunc
 	failing    context.Context         // context that ends with the first error that ends the worker; the worker then drains
@@ -104,8 +105,6 @@ type Engine struct {
 	confirmed  time.Time  // time of the last successful heartbeat; leases count from that time
 	prefetched []*attempt // claimed attempts that wait for a slot, in the order in which they begin
 	slotless   int        // number of attempts in Engine.running that have no slot (attempt.slotless)
-	reporting  []*attempt // attempts whose progress must be stored; not empty while a goroutine waits to store the progress
-	closed     bool       // whether no more background goroutines may start
 
 	schedulerMu sync.Mutex               // held while a tick is handled
 	notOurs     []jobs.Schedule          // due schedules whose functions this worker does not have
@@ -148,7 +147,10 @@ type loopState struct {
 	released     int           // number of tasks that went back to their queues
 	snoozes      map[int64]int // numbers of short snoozes in a row, by the id of the task; see limitSnooze
 	lastFinishes []db.Finish   // outcomes that the last cycle wrote; the next cycle uses the memory of this slice again
-	liveness     livenessState
+
+	visited       bool      // whether a cycle has succeeded since the last call of Options.Liveness
+	livenessAt    time.Time // time of the next call of Options.Liveness; zero before the first call
+	drainReported bool      // whether the last call had Draining set
 }
 
 // New registers a worker in the database. The caller must then call Run.
@@ -161,7 +163,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	dir, _ := os.Getwd() // without a directory, hooks run in /
 	e := &Engine{o: o, store: o.Store, log: o.Log, prefetches: o.mayPrefetch(),
 		commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ()), Stdin: o.Stdin, Dir: dir, Log: o.Log},
-		ended:    make(chan *attempt, o.maxRunning()+prefetchMax), running: map[db.ClaimID]*attempt{},
+		ended:    make(chan *attempt, o.maxRunning()+prefetchMax), progressed: make(chan struct{}, 1), running: map[db.ClaimID]*attempt{},
 		confirmed: now(),
 		tickFuncs: map[string]chan struct{}{}}
 	e.stopped, e.stop = context.WithCancel(context.Background())
@@ -246,9 +248,6 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	}
 	err := e.loop(ctx, write, notices, aborted)
 	e.o.Notifier.SetBusy(false)
-	e.mu.Lock()
-	e.closed = true
-	e.mu.Unlock()
 	stopScheduling()
 	e.stop()
 	e.background.Wait()

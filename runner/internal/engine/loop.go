@@ -37,7 +37,7 @@ const (
 
 // loop runs until the worker ends. Each iteration runs one cycle, or waits for the first event.
 func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct{}) error {
-	var grace, abandon <-chan time.Time
+	var grace, abandon, report <-chan time.Time
 	draining, failing, aborting := ctx.Done(), e.failing.Done(), aborted
 	stopping := false // whether the loop starts nothing more
 	e.scan, e.claimMore = true, true
@@ -79,6 +79,13 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 		select {
 		case a := <-e.ended:
 			e.collect(a)
+		case <-e.progressed:
+			if report == nil {
+				report = time.After(reportEvery)
+			}
+		case <-report:
+			report = nil
+			e.storeReports(write)
 		case <-notices:
 			e.changed, e.claimMore = true, true
 			e.planCancelRead()
@@ -157,7 +164,7 @@ func (e *Engine) postpone(d time.Duration) { e.postponedTill = now().Add(d) }
 // the times at which it has something to do.
 func (e *Engine) sleep(stopping bool) time.Duration {
 	wait := e.untilCycle(stopping)
-	for _, at := range []time.Time{e.releaseAt(), e.cancelDueAt, e.liveness.dueAt} {
+	for _, at := range []time.Time{e.releaseAt(), e.cancelDueAt, e.livenessAt} {
 		if !at.IsZero() {
 			wait = min(wait, max(at.Sub(now()), 0))
 		}

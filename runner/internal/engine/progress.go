@@ -25,8 +25,11 @@ func Progress(ctx context.Context, done, total int64, text string) {
 		report.Total = total
 	}
 	a.report.Store(report)
-	if a.toReport.CompareAndSwap(false, true) { // if toReport was true, a goroutine is about to store a.report
-		a.e.planReport(a)
+	if a.toReport.CompareAndSwap(false, true) { // if toReport was true, the loop is about to store a.report
+		select {
+		case a.e.progressed <- struct{}{}:
+		default: // the loop will notice an earlier report
+		}
 	}
 }
 
@@ -38,35 +41,18 @@ func (a *attempt) progress() json.RawMessage {
 	return nil
 }
 
-// planReport adds an attempt to the reports that a goroutine stores within reportEvery. It starts this goroutine if no such goroutine
-// waits.
-func (e *Engine) planReport(a *attempt) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return
-	}
-	if e.reporting = append(e.reporting, a); len(e.reporting) > 1 {
-		return
-	}
-	e.background.Go(func() {
-		if e.waitFor(reportEvery) { // false if the worker stops: the last reports are then stored with the outcomes
-			e.storeReports()
+// storeReports stores the new reports of all attempts.
+func (e *Engine) storeReports(ctx context.Context) {
+	var reports []db.Report
+	for _, a := range e.running {
+		if a.toReport.Swap(false) { // before the report is read, so that a later report starts another write
+			reports = append(reports, db.Report{ClaimID: a.claim, Progress: a.progress()})
 		}
-	})
-}
-
-func (e *Engine) storeReports() {
-	e.mu.Lock()
-	list := e.reporting
-	e.reporting = nil
-	e.mu.Unlock()
-	reports := make([]db.Report, 0, len(list))
-	for _, a := range list {
-		a.toReport.Store(false) // clear toReport before the report is read, so that a later report starts another write
-		reports = append(reports, db.Report{ClaimID: a.claim, Progress: a.progress()})
 	}
-	if err := e.worker.WriteProgress(context.Background(), reports); err != nil {
+	if len(reports) == 0 {
+		return
+	}
+	if err := e.worker.WriteProgress(ctx, reports); err != nil {
 		e.log.Warn("cannot store progress", "err", err)
 	}
 }
