@@ -102,7 +102,8 @@ func TestOpenCreatesOnlyTheStandardDatabase(t *testing.T) {
 		line, err := Parse(list, globals, append([]string{"open"}, args...), a.Getenv)
 		a.Printer = a.printerFor(line)
 		if err == nil {
-			err = newCLI(list, globals).RunContext(context.Background(), line.argv())
+			line.Context = context.Background()
+			err = a.dispatch(list, globals, line)
 		}
 		return talk.String(), err
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // PagesOptions returns the options that "runner serve" and "runner work --serve" share.
-func PagesOptions() []Flag {
-	return []Flag{
+func PagesOptions() []*Option {
+	return []*Option{
 		BoolOption("read-only", "show tasks, but do not allow changes"),
 		TextOption("base-path", "PATH", "URL path of the first page; a proxy may strip it", "/").Default("/"),
 		TextOption("public-url", "URL",
