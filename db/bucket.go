@@ -54,14 +54,3 @@ func (b bucket) take(l jobs.Limit, n int, now time.Time) bucket {
 	b.level -= int64(n) * l.Per.Milliseconds()
 	return b
 }
-
-// carry returns the bucket of a new limit l. This limit replaces the limit "old", whose bucket is b. The new bucket allows as many starts
-// as the old one, but at most l.Burst. If each new limit began with a full bucket, a user could get more starts by setting the limit again
-// and again.
-func (b bucket) carry(old, l jobs.Limit, now time.Time) bucket {
-	if old.Rate == 0 {
-		return fullBucket(l, now)
-	}
-	left := float64(b.fill(old, now).level) / float64(old.Per.Milliseconds())
-	return bucket{int64(min(left, float64(l.Burst)) * float64(l.Per.Milliseconds())), now}
-}

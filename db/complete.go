@@ -37,7 +37,7 @@ FROM d WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND +task
 // completeTogether lists how many tasks one statement may complete. A statement for fewer than four tasks saves no time.
 var completeTogether = [...]int{16, 8, 4}
 
-// completion is one element of the JSON array that completeTasks gets.
+// completion is an end that only completes its task, as an element of the JSON array that completeTasks gets.
 type completion struct {
 	ID           int64           `json:"id"`
 	GenerationID int64           `json:"generation_id"`
@@ -45,22 +45,15 @@ type completion struct {
 	Result       *string         `json:"result,omitempty"` // JSON, as a text
 	StartedAt    int64           `json:"started_at"`
 	FinishedAt   int64           `json:"finished_at"`
-}
 
-// completions has the entries of a list of Finish that only complete their task. An entry that also stores output or progress is not among
-// them.
-type completions struct {
-	rows    []completion
-	at      []int             // for each row: index of its entry in the list of Finish
-	changes []taskspec.Change // for each row: new state of its task
-	lanes   bool              // whether some tasks have a lane
+	at     int             // index of the end in the list of Finish
+	change taskspec.Change // new state of the task
 }
 
 // completionsOf returns the entries of list that only complete a task: it leaves out entries with something else to store, and entries
 // whose task has a hook. The parameter "defaults" has the hooks of tasks without hooks of their own.
-func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) completions {
-	all := completions{rows: make([]completion, 0, len(list)), at: make([]int, 0, len(list)),
-		changes: make([]taskspec.Change, 0, len(list))}
+func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) []completion {
+	all := make([]completion, 0, len(list))
 	for i := range list {
 		f := &list[i]
 		if f.Release || !f.InTx.IsZero() || f.Progress != nil || len(f.Output.Add) > 0 || f.Output.Delete != (Pieces{}) ||
@@ -76,15 +69,14 @@ func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) completion
 		}
 		o := f.Outcome
 		row := completion{ID: f.Task.ID, GenerationID: f.Task.GenerationID, StartedAt: o.Started.UnixMilli(),
-			FinishedAt: o.Finished.UnixMilli()}
+			FinishedAt: o.Finished.UnixMilli(), at: i, change: c}
 		if text, ok := encodeOutcome(o, "", "", true).(string); ok {
 			row.Outcome = json.RawMessage(text)
 		}
 		if len(c.Result) > 0 {
 			row.Result = new(string(c.Result))
 		}
-		all.rows, all.at, all.changes = append(all.rows, row), append(all.at, i), append(all.changes, c)
-		all.lanes = all.lanes || f.Task.Lane != ""
+		all = append(all, row)
 	}
 	return all
 }
@@ -93,20 +85,19 @@ func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) completion
 // transaction must be rolled back.
 var errRefusedTogether = errors.New("an end was refused")
 
-// completeMany ends those attempts of list that complete their task and store nothing else. It needs few statements for many attempts, and
-// stores the results in done. For each attempt in list, the result "completed" says whether the attempt has ended. If it has not, the
-// caller must end it with finishOne. If a statement refuses an attempt, for example because the attempt has lost its task, completeMany
-// returns errRefusedTogether.
-func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time.Time) (completed []bool, err error) {
+// completeMany ends attempts of list that complete their task and store nothing else. It needs few statements for many attempts, and
+// returns those that it has ended, in the order of the list. The caller must end the others with finishOne. If a statement refuses an
+// attempt, for example because the attempt has lost its task, completeMany returns errRefusedTogether.
+func (t *tx) completeMany(worker int64, list []Finish, now time.Time) ([]completion, error) {
 	all := completionsOf(list, t.hooks, now)
 	together := completeTogether[:]
-	if t.db.traits.CompletesAsJSON && len(all.rows) > 1 {
-		together = []int{len(all.rows)}
+	if t.db.traits.CompletesAsJSON && len(all) > 1 {
+		together = []int{len(all)}
 	}
 	from := 0
 	for _, rows := range together {
-		for ; len(all.rows)-from >= rows; from += rows {
-			n, err := t.complete(worker, all.rows[from:from+rows], now)
+		for ; len(all)-from >= rows; from += rows {
+			n, err := t.complete(worker, all[from:from+rows], now)
 			if err == nil && n != int64(rows) {
 				err = errRefusedTogether
 			}
@@ -115,11 +106,7 @@ func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time
 			}
 		}
 	}
-	completed = make([]bool, len(list))
-	for k := range from {
-		completed[all.at[k]], done[all.at[k]].Change = true, all.changes[k]
-	}
-	return completed, nil
+	return all[:from], nil
 }
 
 // complete completes tasks of a worker by one statement, and returns how many it has completed.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,19 +47,20 @@ var errDue = errors.New("tasks are due")
 const slowPathCycles = 200
 
 // fastPath reports whether a cycle may try the fast path. If it may, fastPath also returns the attempts that the cycle ends.
-func (w *Worker) fastPath(c Cycle) (completions, bool) {
+func (w *Worker) fastPath(c Cycle) ([]completion, bool) {
 	if !w.db.traits.FastPath || len(c.Finish) == 0 && c.Claim.Free <= 0 && !c.Look || w.slowPath.Add(-1) >= 0 ||
 		c.Claim.Only != 0 || w.claimer.waits || len(w.claimer.suspects) > 0 {
-		return completions{}, false
+		return nil, false
 	}
 	ends := completionsOf(c.Finish, w.hooks, c.Now)
-	return ends, len(ends.rows) == len(c.Finish) && !ends.lanes
+	lanes := slices.ContainsFunc(c.Finish, func(f Finish) bool { return f.Task.Lane != "" })
+	return ends, len(ends) == len(c.Finish) && !lanes
 }
 
 // fastCycle runs a cycle on the fast path. If an assertion has failed, it returns an error for which engine.Asserted reports true. If the
 // cycle has found a due task or a suspect, it returns errDue. Even with such an error, the cycle may have ended its attempts or claimed
 // tasks: then done.Finished or done.Claimed is not nil.
-func (w *Worker) fastCycle(ctx context.Context, c Cycle, ends completions) (done CycleResult, err error) {
+func (w *Worker) fastCycle(ctx context.Context, c Cycle, ends []completion) (done CycleResult, err error) {
 	var claiming sync.WaitGroup
 	var claim, finish error
 	if c.Claim.Free > 0 || c.Look {
@@ -82,7 +84,7 @@ func (w *Worker) fastCycle(ctx context.Context, c Cycle, ends completions) (done
 	if len(c.Finish) > 0 && finish == nil {
 		done.Finished = make([]Finished, len(c.Finish))
 		for i := range done.Finished {
-			done.Finished[i].Change = ends.changes[i]
+			done.Finished[i].Change = ends[i].change
 		}
 	}
 	claiming.Wait()
@@ -133,8 +135,8 @@ func (w *writer) updateFast(ctx context.Context, run func(*tx) error) error {
 }
 
 // completeFast ends all attempts of a cycle, or none.
-func (t *tx) completeFast(worker int64, c Cycle, ends completions) error {
-	if err := t.later(assertCompleted, c.Now.UnixMilli(), jsonText(ends.rows), worker, int64(len(ends.rows))); err != nil {
+func (t *tx) completeFast(worker int64, c Cycle, ends []completion) error {
+	if err := t.later(assertCompleted, c.Now.UnixMilli(), jsonText(ends), worker, int64(len(ends))); err != nil {
 		return err
 	}
 	list := make([]end, len(c.Finish))

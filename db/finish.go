@@ -111,17 +111,19 @@ func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) (
 	}
 	done := make([]Finished, len(list))
 	ends := make([]end, 0, len(list))
-	completed := make([]bool, len(list))
+	var completed []completion
 	if together && len(list) > 1 {
 		var err error
-		if completed, err = t.completeMany(worker, list, done, now); err != nil {
+		if completed, err = t.completeMany(worker, list, now); err != nil {
 			return nil, err
 		}
 	}
 	for i := range list {
-		if completed[i] {
+		if len(completed) > 0 && completed[0].at == i {
 			task := &list[i].Task
+			done[i].Change = completed[0].change
 			ends = append(ends, end{id: task.ID, queue: task.Queue, lane: task.Lane, state: jobs.Completed})
+			completed = completed[1:]
 			continue
 		}
 		var err error

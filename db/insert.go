@@ -128,36 +128,19 @@ func (t *tx) insertOnce(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (
 		return jobs.Enqueued{}, err
 	}
 	task := taskspec.NewTask(spec, now)
-	if task.UniqueKey != "" {
-		id, err := t.holder(task.UniqueKey, now)
-		released := int64(0)
-		if err == nil && id != 0 && spec.UntilStart {
-			released, err = t.exec(releaseKey, id, task.UniqueKey, now.UnixMilli())
-		}
-		switch {
-		case err != nil:
-			return jobs.Enqueued{}, err
-		case released == 1:
-		case id != 0 && spec.Replace:
-			o, err := t.orderingOf(spec, added)
-			if err != nil {
-				return jobs.Enqueued{}, err
-			}
-			return t.replace(id, spec, task, o, now)
-		case id != 0:
-			return jobs.Enqueued{ID: id, Kept: true}, nil
-		}
+	held, err := t.heldBy(spec, task.UniqueKey, now)
+	if err != nil || held != 0 && !spec.Replace {
+		return jobs.Enqueued{ID: held, Kept: true}, err
 	}
 	o, err := t.orderingOf(spec, added)
 	if err != nil {
 		return jobs.Enqueued{}, err
 	}
-	var id int64
-	if o.used {
-		id, err = t.insertOrdered(&task, o, now)
-	} else {
-		id, err = t.insert(&task, settings{})
+	if held != 0 {
+		return t.replace(held, spec, task, o, now)
 	}
+
+	id, err := t.insertOrdered(&task, o, now)
 	if err == nil && len(spec.Input) > 0 {
 		_, err = t.exec(insertInput, id, spec.Input)
 	}
@@ -260,8 +243,7 @@ func (t *tx) appendID(values []any) ([]any, error) {
 // ordering says whether a new task is paused, and how it depends on other tasks.
 type ordering struct {
 	waiting
-	used   bool // whether the task is paused or has a lane or dependencies
-	paused bool // whether the task is paused
+	paused bool
 }
 
 // The method "names" reports whether the task has dependencies.
@@ -270,10 +252,7 @@ func (o *ordering) names() bool { return len(o.after)+len(o.afterAny) > 0 }
 // orderingOf returns how the task of a spec depends on other tasks. The parameter "added" holds the results of the earlier tasks of the
 // same call.
 func (t *tx) orderingOf(spec *jobs.Spec, added []jobs.Enqueued) (ordering, error) {
-	o := ordering{used: taskspec.Ordered(spec), paused: spec.Paused}
-	if !o.used {
-		return o, nil
-	}
+	o := ordering{paused: spec.Paused}
 	after, err := withEarlier(spec.After, spec.Earlier, added)
 	if err != nil {
 		return o, err
@@ -285,7 +264,7 @@ func (t *tx) orderingOf(spec *jobs.Spec, added []jobs.Enqueued) (ordering, error
 	return o, err
 }
 
-// insertOrdered adds a task that is paused or that has dependencies or a lane.
+// insertOrdered adds a task with its pause, its dependencies and its lane.
 func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, error) {
 	taken, err := t.laneTaken(task.Lane)
 	if err != nil {

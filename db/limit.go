@@ -159,13 +159,9 @@ func (d *DB) SetLimit(ctx context.Context, l jobs.Limit, now time.Time) error {
 		if err != nil || old != nil && old.limit() == l {
 			return err
 		}
-		b := fullBucket(l, now)
-		if old != nil && l.Rate > 0 {
-			b = old.bucket().carry(old.limit(), l, now)
-		}
 		t.used.known = false
 		err = t.run(setLimit, l.Kind, l.Name, nullNumber(l.Running), nullNumber(l.Rate), nullNumber(millis(l.Per)), nullNumber(l.Burst),
-			b.level, now.UnixMilli(), now.UnixMilli())
+			fullBucket(l, now).level, now.UnixMilli(), now.UnixMilli())
 		if err == nil && l.Kind == jobs.LaneTarget {
 			err = t.freeLane(l.Name, now)
 		}

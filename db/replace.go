@@ -40,9 +40,6 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 			return one, err
 		}
 	}
-	if !o.used && !bool(s.Depends) && lane == "" {
-		return one, nil
-	}
 	if _, err := t.exec(deleteWaiting, id); err != nil {
 		return one, err
 	}

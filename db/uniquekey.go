@@ -55,6 +55,23 @@ func (t *tx) holder(key string, now time.Time) (id int64, err error) {
 	return id, engine.NoRow(err)
 }
 
+// heldBy returns the task that keeps a new task from its unique key, or 0. A
+// running task gives its key up to a task with the option UntilStart.
+func (t *tx) heldBy(spec *jobs.Spec, key string, now time.Time) (int64, error) {
+	if key == "" {
+		return 0, nil
+	}
+	id, err := t.holder(key, now)
+	if err != nil || id == 0 || !spec.UntilStart {
+		return id, err
+	}
+	n, err := t.exec(releaseKey, id, key, now.UnixMilli())
+	if n == 1 {
+		id = 0
+	}
+	return id, err
+}
+
 // holdKey stores how long a task holds its unique key after it has finished:
 // until UniqueFor has passed since its enqueue, or while it is in one of its
 // UniqueStates. Without these options holdKey stores nothing.
