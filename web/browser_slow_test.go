@@ -28,7 +28,6 @@ type proxy struct {
 
 	mu    sync.Mutex
 	open  chan struct{} // channel that is closed while the proxy forwards bytes, and not closed while the proxy is stopped
-	delay time.Duration // delay of each piece of data
 	conns []net.Conn
 	ended bool
 }
@@ -61,8 +60,7 @@ func (p *proxy) accept() {
 // it receives no request.
 func (p *proxy) forward(from net.Conn) {
 	defer from.Close()
-	open, _ := p.now()
-	<-open
+	<-p.now()
 	to, err := net.Dial("unix", p.to)
 	if err != nil {
 		return
@@ -74,10 +72,11 @@ func (p *proxy) forward(from net.Conn) {
 	}
 }
 
-func (p *proxy) now() (open chan struct{}, delay time.Duration) {
+// now returns a channel that is closed unless the proxy is stopped.
+func (p *proxy) now() chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.open, p.delay
+	return p.open
 }
 
 func (p *proxy) keep(conns ...net.Conn) bool {
@@ -92,9 +91,7 @@ func (p *proxy) copy(to, from net.Conn) {
 	piece := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(piece)
-		open, delay := p.now()
-		<-open
-		<-time.After(delay)
+		<-p.now()
 		if _, failed := to.Write(piece[:n]); err != nil || failed != nil {
 			return
 		}
@@ -117,13 +114,6 @@ func (p *proxy) cont() {
 	default:
 		close(p.open)
 	}
-}
-
-// slow delays each piece of data.
-func (p *proxy) slow(delay time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.delay = delay
 }
 
 func (p *proxy) end() {
@@ -187,10 +177,11 @@ func TestAnActionOnASlowNetworkIsDoneOnce(t *testing.T) {
 	b.open(fmt.Sprintf("/tasks/%d", id))
 	b.connected()
 	eval[int](b, "limits.slow = 500")
-	p.slow(time.Second)
+	p.stop()
 	b.run(chromedp.Click("#head button.primary"))
 	b.until("the page says that it still sends", "$('#ask[open] h1')?.textContent === 'Still sending'")
 	b.run(chromedp.Click("#ask [data-close]"))
+	p.cont()
 	b.until("the answer comes", "document.querySelector('.flash')?.textContent.includes('1 task retried')")
 	testkit.Equal(t, "state", state(t, r, id), jobs.Pending)
 	posts := 0

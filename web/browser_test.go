@@ -207,10 +207,10 @@ func TestPagesInABrowser(t *testing.T) {
 		"schedules": "/schedules", "schedule": "/schedules/report", "label": "/jobs?label=webhook", "job": "/jobs?job=email.send",
 		"grouped": "/tasks?q=state:failed&sort=cause", "sorted": "/tasks?q=state:scheduled&sort=due", "wrong": "/tasks?q=quue:x"})
 	for name, path := range pages {
+		b.open(path)
 		for _, width := range widths {
 			for _, theme := range looks() {
 				b.screen(width, theme)
-				b.open(path)
 				// replace the texts that change from run to run by long fixed texts
 				eval[int](b, `document.querySelectorAll(".trends b").forEach(e => { e.textContent = "12m34s" }) || 0`)
 				eval[int](b, `document.querySelectorAll(".next .dim time").forEach(e => { e.textContent = "22 Nov 22:44 CEST" }) || 0`)
@@ -245,9 +245,9 @@ func TestLargePagesInABrowser(t *testing.T) {
 	maps.Copy(pages, map[string]string{"overview": "/", "tasks": "/tasks", "failed": "/tasks?q=state:failed", "schedules": "/schedules",
 		"workers": "/workers"})
 	for name, path := range pages {
+		b.open(path)
 		for _, width := range widths {
 			b.screen(width, "light")
-			b.open(path)
 			b.fits(name, width)
 			high := eval[string](b, `[...document.querySelectorAll(".workers th a, .queues th a, .schedules th a, .plain a")].map(e => {
 				if (e.closest("#slots, .workers")) e.textContent = "build-machine-".repeat(20) // the longest name of a worker
