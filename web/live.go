@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -37,14 +36,13 @@ type poll struct {
 	changed chan struct{} // closed at the next change
 }
 
-var errTooMany = errors.New("too many pages are open")
-
-// subscribe returns the poll of all pages. The caller must call unsubscribe.
-func (l *live) subscribe() (*poll, error) {
+// subscribe returns the poll of all pages, or nil if too many are open. The caller
+// must call unsubscribe.
+func (l *live) subscribe() *poll {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.pages >= maxStreams {
-		return nil, errTooMany
+		return nil
 	}
 	l.pages++
 	if l.poll == nil {
@@ -52,7 +50,7 @@ func (l *live) subscribe() (*poll, error) {
 		l.poll = &poll{stop, make(chan struct{}), make(chan struct{})}
 		go l.run(ctx, l.poll)
 	}
-	return l.poll, nil
+	return l.poll
 }
 
 // run polls until ctx ends, or until the database fails: then the pages connect
@@ -123,10 +121,10 @@ func (s *stream) write(text []byte) error {
 // so that the page notices a server that does not answer. Comments in the stream would not be enough, because browsers hide them from
 // scripts.
 func (h *handler) events(w http.ResponseWriter, req *http.Request) {
-	p, err := h.live.subscribe()
-	if err != nil {
+	p := h.live.subscribe()
+	if p == nil {
 		w.Header().Set("Connection", "close") // so that other clients can connect
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
 		return
 	}
 	defer h.live.unsubscribe()

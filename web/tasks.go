@@ -123,12 +123,15 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (view, error) {
 	case v.Older != "" || v.Newest != "":
 		v.Total = h.count(ctx, filter)
 	}
-	v.Actions = queryActions(found)
-	for _, verb := range selectionVerbs {
-		if slices.ContainsFunc(v.Rows, func(row taskRow) bool { return slices.Contains(row.Can, string(verb)) }) {
-			v.Can = append(v.Can, string(verb))
-		}
+	if query != "" { // else one click would act on all tasks
+		v.Actions = verbs(func(verb search.Verb) bool {
+			_, ok := found.only(verb)
+			return ok && (len(filter.States) > 0 || verb != search.VerbDelete)
+		})
 	}
+	v.Can = verbs(func(verb search.Verb) bool {
+		return slices.ContainsFunc(v.Rows, func(row taskRow) bool { return slices.Contains(row.Can, string(verb)) })
+	})
 	return v, nil
 }
 
@@ -167,31 +170,22 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, others []search.Term, 
 	return nil
 }
 
-// selectionVerbs are the actions on selected tasks.
-var selectionVerbs = []search.Verb{search.VerbRetry, search.VerbCancel, search.VerbDelete}
-
-// verbsOf returns the actions that can change a task in this state.
-func verbsOf(s jobs.State) (verbs []string) {
-	for _, verb := range selectionVerbs {
-		if _, ok := verb.Filter(jobs.Filter{States: []jobs.State{s}}); ok || verb == search.VerbRetry && s == jobs.Completed {
-			verbs = append(verbs, string(verb))
-		}
-	}
-	return verbs
-}
-
-// queryActions returns the actions that apply to the states of the query. Without a query there are none, because one
-// click must not act on all tasks.
-func queryActions(q query) (list []string) {
-	if len(q.terms) == 0 {
-		return nil
-	}
-	for _, verb := range selectionVerbs {
-		if _, ok := q.only(verb); ok && (len(q.filter.States) > 0 || verb != search.VerbDelete) {
+// verbs returns those of the actions on selected tasks that are possible.
+func verbs(isPossible func(search.Verb) bool) (list []string) {
+	for _, verb := range []search.Verb{search.VerbRetry, search.VerbCancel, search.VerbDelete} {
+		if isPossible(verb) {
 			list = append(list, string(verb))
 		}
 	}
 	return list
+}
+
+// verbsOf returns the actions that can change a task in this state.
+func verbsOf(s jobs.State) []string {
+	return verbs(func(verb search.Verb) bool {
+		_, ok := verb.Filter(jobs.Filter{States: []jobs.State{s}})
+		return ok || verb == search.VerbRetry && s == jobs.Completed
+	})
 }
 
 func (h *handler) taskRow(p page, t jobs.Task, holds admin.Holds) taskRow {
