@@ -264,7 +264,12 @@ func (g *guardian) killRemaining(a *attempt) (denied []MarkedProcess) {
 			return nil
 		}
 		if living == 0 && len(otherUsers) > 0 && !waitLonger {
-			if denied = describeAll(otherUsers); a == nil || len(denied) > 0 {
+			for _, pid := range otherUsers {
+				if p, ok := describeProcess(pid); ok {
+					denied = append(denied, p)
+				}
+			}
+			if a == nil || len(denied) > 0 {
 				return denied
 			}
 		}
@@ -305,14 +310,4 @@ func (g *guardian) killAll() (living int, denied []int) {
 		}
 	}
 	return living, denied
-}
-
-// describeAll describes those of the processes that still live.
-func describeAll(pids []int) (list []MarkedProcess) {
-	for _, pid := range pids {
-		if p, ok := describeProcess(pid); ok {
-			list = append(list, p)
-		}
-	}
-	return list
 }

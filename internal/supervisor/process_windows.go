@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/windows"
 )
@@ -14,15 +13,15 @@ var resourceErrors = []syscall.Errno{
 	windows.ERROR_NO_SYSTEM_RESOURCES, windows.ERROR_COMMITMENT_LIMIT,
 }
 
-// job is the Job Object that contains the processes of the command. The system kills them when the last handle of the Job Object is
-// closed. So they also die when this process ends for whatever reason.
+// job is the Job Object that contains the processes of the command.
 type job struct{ handle windows.Handle }
 
 func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
-	j, err := newJob()
+	handle, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
-		return nil, err
+		return nil, os.NewSyscallError("CreateJobObject", err)
 	}
+	j := job{handle}
 	// The command gets its own process group, so that Ctrl-Break can be sent to this command alone. It inherits only the files in attr.
 	attr.Sys = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 	proc, err := os.StartProcess(path, argv, attr)
@@ -39,22 +38,6 @@ func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
 		return nil, err
 	}
 	return &Process{proc: proc, job: j}, nil
-}
-
-func newJob() (job, error) {
-	handle, err := windows.CreateJobObject(nil, nil)
-	if err != nil {
-		return job{}, os.NewSyscallError("CreateJobObject", err)
-	}
-	var limits windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
-	limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
-	_, err = windows.SetInformationJobObject(handle, windows.JobObjectExtendedLimitInformation,
-		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
-	if err != nil {
-		windows.CloseHandle(handle)
-		return job{}, os.NewSyscallError("SetInformationJobObject", err)
-	}
-	return job{handle}, nil
 }
 
 // assign puts proc into the Job Object. The system rejects a process that has ended already. That is no error, because such a process
@@ -92,22 +75,12 @@ func (p *Process) wait() (*os.ProcessState, error) {
 	defer p.mu.Unlock()
 	p.ended = true
 	var killed error
-	if p.leave {
-		killed = p.job.keepOnClose()
-	} else {
-		killed = os.NewSyscallError("TerminateJobObject", windows.TerminateJobObject(p.job.handle, 1))
+	if !p.leave {
+		killed = p.kill()
 	}
 	state, lost := p.proc.Wait()
 	windows.CloseHandle(p.job.handle) // no method uses the handle any more, because p.ended is true
 	return state, errors.Join(err, failed, lost, killed)
-}
-
-// keepOnClose lets the processes of the Job Object live on when its handle is closed.
-func (j job) keepOnClose() error {
-	var limits windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
-	_, err := windows.SetInformationJobObject(j.handle, windows.JobObjectExtendedLimitInformation,
-		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
-	return os.NewSyscallError("SetInformationJobObject", err)
 }
 
 // readRest returns an error. Pipes on Windows have no read deadlines, so ReadPipe reads them to their end and never

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"syscall"
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/supervisor"
@@ -106,26 +105,19 @@ func (a *account) own(files ...*os.File) error {
 	return nil
 }
 
-// resourceError returns the error of an attempt whose command was not started because a resource setting cannot be applied.
+// resourceError returns the error of an attempt whose command was not started
+// because the worker may not apply one of its resources.
 func (c *Command) resourceError(failed *supervisor.ResourceError) error {
-	denied := errors.Is(failed, syscall.EPERM) || errors.Is(failed, syscall.EACCES)
 	o := c.Task.Resources
-	switch failed.Resource {
-	case "nice":
-		return startError(cannotExecute, "nice: the worker cannot set the niceness %d: %v; below its own niceness it needs to be root",
-			o.Nice, humanize.Reason(failed))
-	case "ionice":
-		return startError(cannotExecute, "ionice: the worker cannot set the priority %s: %v; for realtime it needs to be root", o.IONice,
-			humanize.Reason(failed))
+	value := map[string]string{
+		"nice":   strconv.Itoa(o.Nice),
+		"ionice": o.IONice,
+		"memory": humanize.ExactSize(o.Memory),
+		"cpu":    o.CPU,
+	}[failed.Resource]
+	hint := "run the worker as root"
+	if failed.Resource == "memory" || failed.Resource == "cpu" {
+		hint = "it needs control groups: run it as root, or as a systemd service with Delegate=yes"
 	}
-	limit := humanize.ExactSize(o.Memory)
-	if failed.Resource == "cpu" {
-		limit = o.CPU
-	}
-	err := failed.Err
-	if denied || errors.Is(err, syscall.ENOENT) {
-		err = fmt.Errorf("it has no right to use control groups (%w)", humanize.Reason(err))
-	}
-	return startError(cannotExecute, "%s: the worker cannot apply the limit %s: %v; run it as a systemd service with Delegate=yes",
-		failed.Resource, limit, err)
+	return startError(cannotExecute, "%s: the worker cannot apply %s: %v; %s", failed.Resource, value, failed.Err, hint)
 }
