@@ -12,7 +12,7 @@ import (
 // write to the database during the backup. The copy has every task that was enqueued before Backup began. The new file is never incomplete,
 // and only this user can read it. The error is jobs.ErrConflict if the file exists and replace is false. Even if replace is true, the error
 // is jobs.ErrConflict if the file is the database itself, another database in use, or not a regular file. The error is jobs.ErrInvalid for
-// an empty path, and jobs.ErrPermission if Backup cannot create a file there, for instance because the directory does not exist.
+// an empty path, jobs.ErrNoDatabase if the directory does not exist, and jobs.ErrPermission if Backup cannot create a file there.
 func (r *Runner) Backup(ctx context.Context, to string, replace bool) (bytes int64, err error) {
 	if r.isClosed() {
 		return 0, jobs.ErrClosed

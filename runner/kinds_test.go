@@ -244,7 +244,8 @@ func openKinds(t *testing.T, r *runner.Runner) map[string]func() error {
 	return map[string]func() error{
 		"Backup ErrConflict":   func() error { return backup(r.Path()) },
 		"Backup ErrInvalid":    func() error { return backup("") },
-		"Backup ErrPermission": func() error { return backup(missing) },
+		"Backup ErrNoDatabase": func() error { return backup(missing) },
+		"Backup ErrPermission": func() error { return backup(filepath.Join(r.Path(), "copy.db")) },
 		"New ErrConflict":      func() error { return inApplication("runner_tasks", runner.Options{}) },
 		"New ErrInvalid":       func() error { _, err := runner.New(ctx, nil, runner.Options{}); return err },
 		"New ErrSchema":        func() error { return inApplication("notes", runner.Options{ReadOnly: true}) },
