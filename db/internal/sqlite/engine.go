@@ -199,7 +199,7 @@ func (d *File) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) erro
 
 // Rest leaves the lock to other processes.
 func (d *File) Rest(pause time.Duration) {
-	if othersOpen(d.sharedPath) {
+	if d.othersOpen() {
 		time.Sleep(pause)
 	}
 }
@@ -282,9 +282,6 @@ func (d *File) Integrity(ctx context.Context, thorough bool) (found []string, er
 	}
 	return found, d.Explain(err)
 }
-
-// Readers implements engine.Shared.
-func (d *File) Readers() []engine.Process { return readers(d.sharedPath) }
 
 // selectPages returns the number of pages of the file, and the number of free pages. The second number is 0 if the file cannot return
 // free pages to the filesystem.

@@ -10,29 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileID identifies a file independently of its name.
-type fileID struct{ device, inode uint64 }
-
 func identify(info fs.FileInfo) fileID {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return fileID{}
 	}
 	return fileID{uint64(stat.Dev), uint64(stat.Ino)} // the types of these fields differ between operating systems
-}
-
-// statFile identifies the file at path.
-func statFile(path string) (stamp, error) {
-	var stat unix.Stat_t
-	for {
-		err := unix.Stat(path, &stat)
-		if err == nil {
-			return stamp{fileID{uint64(stat.Dev), uint64(stat.Ino)}, stat.Size}, nil
-		}
-		if err != unix.EINTR {
-			return stamp{}, &fs.PathError{Op: "stat", Path: path, Err: err}
-		}
-	}
 }
 
 // links returns the number of hard links of the file.
@@ -54,12 +37,22 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// writable returns an error if this process is not permitted to write to a file or directory: syscall.EACCES, syscall.EPERM or
-// syscall.EROFS. It returns nil if the file does not exist.
+// writable returns EACCES, EPERM or EROFS if this process may not write to a file
+// or directory.
 func writable(path string) error {
 	switch err := unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK, unix.AT_EACCESS); err {
 	case unix.EACCES, unix.EPERM, unix.EROFS:
 		return err
 	}
 	return nil
+}
+
+// space returns how much this user may still write to the filesystem of path.
+func space(path string) room {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return room{}
+	}
+	return room{free: int64(fs.Bavail) * int64(fs.Bsize), total: int64(fs.Blocks) * int64(fs.Bsize),
+		inodes: int64(fs.Ffree), allInodes: int64(fs.Files)} // the types of the fields differ between systems
 }

@@ -92,5 +92,5 @@ const maxUncleanSize = 100 << 20
 // Unclean implements engine.Shared.
 func (d *File) Unclean() bool {
 	size, _ := d.Size()
-	return d.logSizeBefore > 0 && size < maxUncleanSize && !othersOpen(d.sharedPath)
+	return d.logSizeBefore > 0 && size < maxUncleanSize && !d.othersOpen()
 }

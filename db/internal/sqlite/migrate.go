@@ -134,7 +134,7 @@ func (d *File) migrate(ctx context.Context) error {
 		}
 	}
 	q := engine.Direct{Ctx: ctx, On: d.conn, Dialect: d.sql}
-	if have > 0 && othersOpen(d.sharedPath) {
+	if have > 0 && d.othersOpen() {
 		if err := engine.OlderWorker(q, d.path); err != nil {
 			return d.Explain(err)
 		}

@@ -263,9 +263,8 @@ func (d *File) retryBusy(do func() error) error {
 		return busy
 	})
 	if isBusy(err) {
-		pid, name := lockHolder(d.sharedPath)
 		return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: d.path, What: "database is busy: " + d.path, Err: err,
-			Why: []string{busyReason(d.options.BusyTimeout, pid, name), "nothing was written; it is safe to try again"}}
+			Why: []string{busyReason(d.options.BusyTimeout, lockHolder(d.sharedPath)), "nothing was written; it is safe to try again"}}
 	}
 	return err
 }
@@ -289,17 +288,17 @@ func (d *File) repeat(do func() error, pause func(waited time.Duration), again f
 	}
 }
 
-// busyReason says why a write got no turn within the busy timeout. pid is the
-// process that has the lock now, or 0 if the system doesn't show it.
-func busyReason(timeout time.Duration, pid int, name string) string {
-	switch pid {
+// busyReason says why a write got no turn within the busy timeout. holder is the
+// process that has the lock now, or zero if the system doesn't show it.
+func busyReason(timeout time.Duration, holder engine.Process) string {
+	switch holder.PID {
 	case 0:
 		return fmt.Sprintf("no turn to write in %v: other connections have the write lock", timeout)
 	case os.Getpid():
 		return fmt.Sprintf("a transaction of this program has held the write lock for %v; "+
 			"to enqueue inside that transaction, use EnqueueTx", timeout)
 	}
-	return fmt.Sprintf("no turn to write in %v: another process has the write lock (pid %d, %q)", timeout, pid, name)
+	return fmt.Sprintf("no turn to write in %v: another process has the write lock (pid %d, %q)", timeout, holder.PID, holder.Name)
 }
 
 // maxPause is longer than each of the first pauses between two tries to get the write lock. A busy writer now and then leaves the lock to

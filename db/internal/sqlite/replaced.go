@@ -31,18 +31,26 @@ import (
 // An inotify watch reports a replacement only after some time, so the writer could confirm a write before the report. A check could also
 // open the files, but closing them would drop the locks of this process.
 
+// fileID identifies a file independently of its name. It's zero on Windows.
+type fileID struct{ device, inode uint64 }
+
 // stamp identifies a file and has its size.
 type stamp struct {
 	id   fileID
 	size int64
 }
 
+func statFile(path string) (stamp, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return stamp{}, err
+	}
+	return stamp{identify(info), info.Size()}, nil
+}
+
 // companionFiles identifies the log and the shared memory beside the database. SQLite does not remove them as long as a process has the
 // database open.
-type companionFiles struct {
-	log, shared fileID
-	sized       bool // whether the size of the database file is known; it isn't on Windows
-}
+type companionFiles struct{ log, shared fileID }
 
 // Replaced returns an error of kind ErrReplaced if the paths of the database no longer lead to the files that this process has open,
 // or if somebody has emptied the database file.
@@ -55,7 +63,7 @@ func (d *File) Replaced() error {
 	if beside == nil {
 		return nil
 	}
-	if beside.sized && now.size == 0 { // whoever opens the empty file removes its log
+	if now.size == 0 { // whoever opens the empty file removes its log
 		return d.replacedError(d.path, "was emptied", "another program has truncated it", nil)
 	}
 	if log, err := statFile(d.logPath); err != nil || log.id != beside.log {
@@ -145,8 +153,7 @@ func (d *File) recordFiles() error {
 	if err != nil {
 		return d.lostFile(d.sharedPath, err)
 	}
-	file, err := statFile(d.path)
-	d.companions.Store(&companionFiles{log.id, shared.id, err == nil && file.size > 0})
+	d.companions.Store(&companionFiles{log.id, shared.id})
 	return nil
 }
 

@@ -157,7 +157,7 @@ func (d *File) takeOver(old fs.FileInfo) (release func(), err error) {
 	}
 	e := &jobs.Error{Kind: jobs.ErrConflict, What: "database is in use: " + d.path,
 		Hint: "stop the workers and every other program that uses it, then again"}
-	for _, p := range users(d.sharedPath) {
+	for _, p := range d.users() {
 		e.Why = append(e.Why, "process "+strconv.Itoa(p.PID)+" ("+p.Name+") has it open")
 	}
 	e.Why = append(e.Why, "nothing was changed")

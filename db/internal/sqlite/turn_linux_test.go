@@ -119,7 +119,7 @@ func TestAWaitDropsNoLockOfTheProgram(t *testing.T) {
 	awaitTurn(path+"-shm", time.Microsecond)
 	closeTurns()
 
-	if pid, _ := lockHolder(path + "-shm"); pid == 0 {
+	if lockHolder(path+"-shm").PID == 0 {
 		t.Error("got no holder of the write lock, want this process")
 	}
 }

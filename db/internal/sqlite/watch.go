@@ -23,7 +23,7 @@ import (
 //
 // # Outline
 //
-// inotify reports writes to the log (watch_linux.go). The watch then compares PRAGMA data_version on a connection of its own. A watch with
+// inotify reports writes to the log (system_linux.go). The watch then compares PRAGMA data_version on a connection of its own. A watch with
 // an interval does not use inotify and only compares once per interval. There are two reasons: `runner work --until-empty` must end at
 // once, without waiting for inotify to close. The cost of the web pages must not grow with the number of commits.
 //

@@ -5,30 +5,15 @@ package sqlite
 import (
 	"os"
 	"time"
-
-	"example.com/runner/db/internal/engine"
 )
 
 // These functions need information that only Linux provides. On other systems they return a value that is safe in every case.
-
-// lockHolder returns 0, since this system does not show which process holds a lock.
-func lockHolder(string) (pid int, name string) { return 0, "" }
-
-// othersOpen returns true, since this system does not show locks. So a busy writer leaves the lock to others from time to time, even if
-// no other process uses the database.
-func othersOpen(string) bool { return true }
 
 // networkFS returns an empty name, since this program does not know the filesystems of this system.
 func networkFS(string) string { return "" }
 
 // filesystem returns an empty name, since this program does not know the filesystems of this system.
 func filesystem(string) string { return "" }
-
-// readers returns nil, since this system does not show locks.
-func readers(string) []engine.Process { return nil }
-
-// users returns nil, since this system does not show locks.
-func users(string) []engine.Process { return nil }
 
 // keepOut asks SQLite whether another connection has the database open, since
 // this system does not show locks. On Windows nobody can rename a file in use.
