@@ -68,7 +68,7 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 	if err := w.begin(t, group, leader); errors.Is(err, errEnded) {
 		return err
 	} else if err != nil {
-		return w.explain(err)
+		return w.db.explain(err)
 	}
 	if err := w.lookBefore(); err != nil {
 		w.rollback(t)
@@ -93,7 +93,7 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 			if err := w.db.engine.BeginFailed(err); err != nil {
 				return err
 			}
-			return &memberError{w.db.refused(w.explain(err))}
+			return &memberError{w.db.refused(err)}
 		}
 		wakeups = wakeups || t.wakeups
 	}
@@ -121,7 +121,7 @@ func (w *writer) runSingle(t *tx, r *request) (done bool, err error) {
 	case w.db.engine.Busy(err):
 		return false, nil
 	}
-	return true, &memberError{w.db.refused(w.explain(err))}
+	return true, &memberError{w.db.refused(err)}
 }
 
 // end commits a transaction, unless the last statement of the transaction has already committed it.
@@ -131,13 +131,10 @@ func (w *writer) end(t *tx) error {
 	}
 	if _, err := t.exec(commit); err != nil {
 		w.rollback(t)
-		return w.explain(err)
+		return w.db.explain(err)
 	}
 	return nil
 }
-
-// explain turns an error of the driver into an error that explains the problem to a user and gives a hint.
-func (w *writer) explain(err error) error { return w.db.engine.ExplainWrite(err) }
 
 // reopen replaces a broken connection. After an I/O error, a new file descriptor may work.
 func (w *writer) reopen(ctx context.Context) error {

@@ -171,8 +171,6 @@ type Transactions interface {
 type Errors interface {
 	// Explain turns an error of the driver into a *jobs.Error if it can. It returns other errors and nil unchanged.
 	Explain(err error) error
-	// ExplainWrite does the same as Explain for an error of the writer.
-	ExplainWrite(err error) error
 	// Busy reports whether err means that other processes held the lock.
 	Busy(err error) bool
 	// Broken reports whether the connection must be reopened after the error err.

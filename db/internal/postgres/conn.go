@@ -37,9 +37,8 @@ import (
 // connector opens connections that can send several statements in one message.
 type connector struct {
 	driver.Connector
-	begins   *begins
-	together func(context.Context, driver.Conn, []engine.Statement) (driver.Rows, []int64, error)
-	reads    bool // whether the connections only read and never write
+	server *Server
+	reads  bool // whether the connections only read and never write
 }
 
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -47,7 +46,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, connectError{err}
 	}
-	return &session{driverConn: conn.(driverConn), begins: c.begins, together: c.together, reads: c.reads}, nil
+	return &session{driverConn: conn.(driverConn), connector: c}, nil
 }
 
 // connectError is an error of the driver while it connects. For every such error, errors.Is(err, errNoServer) is true, even if servers
@@ -69,12 +68,10 @@ type driverConn interface {
 // session is a connection to a server.
 type session struct {
 	driverConn
-	begins   *begins
-	together func(context.Context, driver.Conn, []engine.Statement) (driver.Rows, []int64, error)
-	reads    bool
-	waiting  []engine.Statement // statements that the session sends together with the next statement
-	begun    bool               // whether the first waiting statement begins a transaction
-	commits  bool               // whether the next statement is the last one of the transaction
+	connector *connector
+	waiting   []engine.Statement // statements that the session sends together with the next statement
+	begun     bool               // whether the first waiting statement begins a transaction
+	commits   bool               // whether the next statement is the last one of the transaction
 }
 
 // beginError is the error of the BEGIN of a transaction. The first statement of the transaction returns it.
@@ -87,18 +84,14 @@ const (
 	rollback = `ROLLBACK`
 )
 
-// The method "later" queues statements. The method "send" sends them together with the next statement.
-func (c *session) later(list ...engine.Statement) { c.waiting = append(c.waiting, list...) }
+// queue sends statements along with the next one.
+func (c *session) queue(list ...engine.Statement) { c.waiting = append(c.waiting, list...) }
 
 func (c *session) hasWaiting() bool { return c.waiting != nil || c.commits }
 
 // begin makes the next statement begin a transaction.
 func (c *session) begin(shared bool) {
-	lock := c.begins.exclusive
-	if shared {
-		lock = c.begins.shared
-	}
-	c.later(engine.Statement{Text: "BEGIN"}, engine.Statement{Text: lock})
+	c.queue(engine.Statement{Text: "BEGIN"}, engine.Statement{Text: c.connector.server.takeLock(shared)})
 	c.begun = true
 }
 
@@ -115,7 +108,7 @@ func (c *session) send(ctx context.Context, text string, args []driver.NamedValu
 	case commits:
 		list = append(list, engine.Statement{Text: commit})
 	}
-	rows, affected, err := c.together(ctx, c.driverConn, list)
+	rows, affected, err := c.connector.server.Together(ctx, c.driverConn, list)
 	if err != nil {
 		if begun && len(affected) < 2 {
 			err = beginError{err}
@@ -146,7 +139,7 @@ func (c *session) QueryContext(ctx context.Context, text string, args []driver.N
 		return rows, err
 	}
 	rows, err := c.driverConn.QueryContext(ctx, text, args)
-	if c.reads && ctx.Err() == nil && isLost(err) {
+	if c.connector.reads && ctx.Err() == nil && isLost(err) {
 		return nil, driver.ErrBadConn
 	}
 	return rows, err
@@ -207,11 +200,11 @@ func argument(value any) any {
 	return value
 }
 
-// pool opens a pool of connections that can send several statements in one message. The parameter "most" is the maximum number of
-// connections.
-func (s *Server) pool(c driver.Connector, most int, reads bool) *sqlx.DB {
-	pool := sqlx.NewDb(sql.OpenDB(&connector{c, &s.begins, s.Together, reads}), "postgres")
-	pool.SetMaxOpenConns(most)
-	pool.SetMaxIdleConns(most)
+// pool opens a pool of at most limit connections that can send several
+// statements in one message.
+func (s *Server) pool(c driver.Connector, limit int, reads bool) *sqlx.DB {
+	pool := sqlx.NewDb(sql.OpenDB(&connector{c, s, reads}), "postgres")
+	pool.SetMaxOpenConns(limit)
+	pool.SetMaxIdleConns(limit)
 	return pool
 }

@@ -71,7 +71,7 @@ func (*Server) Values(args []any) []any {
 
 // Quit ends the watches.
 func (s *Server) Quit() {
-	close(s.quit)
+	s.quit()
 	s.watches.Wait()
 }
 
@@ -80,7 +80,7 @@ func (*Server) BeforeClose() (release func()) { return func() {} }
 
 // Close waits until all notifications are sent, and then closes the pools.
 func (s *Server) Close() error {
-	s.notifier.stop()
+	s.notifier.sending.Wait()
 	var errs []error
 	for _, pool := range []*sqlx.DB{s.read, s.write} {
 		if pool != nil {
@@ -101,7 +101,7 @@ func (*Server) Later(conn *sqlx.Conn, text string, args []any) error {
 	for i, arg := range args {
 		values[i] = driver.NamedValue{Ordinal: i + 1, Value: argument(arg)}
 	}
-	return conn.Raw(func(c any) error { c.(*session).later(engine.Statement{Text: text, Args: values}); return nil })
+	return conn.Raw(func(c any) error { c.(*session).queue(engine.Statement{Text: text, Args: values}); return nil })
 }
 
 // CommitWithNext makes the next statement also commit the transaction. That saves a round trip during which other writers would wait for

@@ -135,9 +135,6 @@ func firstLine(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// ExplainWrite does the same as Explain.
-func (s *Server) ExplainWrite(err error) error { return s.Explain(err) }
-
 // Busy reports whether another transaction held the lock for too long.
 func (*Server) Busy(err error) bool { return sqlState(err) == lockNotAvailable }
 

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"crypto/rand"
 	"strings"
 	"sync"
 	"time"
@@ -28,75 +27,63 @@ const notifyEvery = 5 * time.Millisecond
 
 type notifier struct {
 	self    string // text that identifies the messages of this process
+	sending sync.WaitGroup
 	mu      sync.Mutex
 	pending bool // whether a notification must be sent
 	wakeups bool // whether the next notification must also wake workers, and not only processes that wait for the end of a task
 	busy    bool // whether a goroutine is sending notifications
-	idle    sync.Cond
-}
-
-func (n *notifier) start() {
-	n.self = rand.Text()
-	n.idle.L = &n.mu
 }
 
 // channel returns the name of the channel for notifications of commits.
 func (s *Server) channel() string { return "runner_" + s.Schema }
 
-// Notify notifies other processes of a commit. The argument "wakeups" reports whether workers may have something to do. Notify does not
-// wait.
-func (d *Server) Notify(wakeups bool) {
-	n := &d.notifier
+// Notify notifies other processes of a commit, without waiting. wakeups says
+// whether workers may have something to do.
+func (s *Server) Notify(wakeups bool) {
+	n := &s.notifier
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pending, n.wakeups = true, n.wakeups || wakeups
-	if n.busy {
-		return
-	}
-	n.busy = true
-	go func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		for n.pending {
-			message := n.self
-			if !n.wakeups {
-				message += endsOnly
-			}
-			n.pending, n.wakeups = false, false
-			n.mu.Unlock()
-			d.sendNotification(message)
-			n.mu.Lock()
-		}
-		n.busy = false
-		n.idle.Broadcast()
-	}()
-}
-
-// sendNotification sends a message, and then pauses for notifyEvery. After an error it tries again on another connection, because an idle
-// connection may have been lost unnoticed.
-func (d *Server) sendNotification(message string) {
-	ctx, cancel := context.WithTimeout(context.Background(), notifyTimeout)
-	defer cancel()
-	for closing := false; ; {
-		_, err := d.read.ExecContext(ctx, d.sql.Text(selectNotify), d.channel(), message)
-		select {
-		case <-time.After(notifyEvery):
-		case <-d.quit:
-			closing = true
-		}
-		// a lost notification only causes a delay, because waiting processes also read the database from time to time
-		if err == nil || closing || ctx.Err() != nil {
-			return
-		}
+	if !n.busy {
+		n.busy = true
+		n.sending.Go(s.sendNotifications)
 	}
 }
 
-// stop waits until all notifications are sent.
-func (n *notifier) stop() {
+func (s *Server) sendNotifications() {
+	n := &s.notifier
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for n.busy {
-		n.idle.Wait()
+	for n.pending {
+		message := n.self
+		if !n.wakeups {
+			message += endsOnly
+		}
+		n.pending, n.wakeups = false, false
+		n.mu.Unlock()
+		s.sendNotification(message)
+		n.mu.Lock()
+	}
+	n.busy = false
+}
+
+// sendNotification sends a message, and then pauses for notifyEvery. After an
+// error it tries again on another connection, because an idle one may have been
+// lost unnoticed. A lost notification only causes a delay: waiting processes
+// also read the database from time to time.
+func (s *Server) sendNotification(message string) {
+	ctx, cancel := context.WithTimeout(context.Background(), notifyTimeout)
+	defer cancel()
+	for {
+		_, err := s.read.ExecContext(ctx, s.sql.Text(selectNotify), s.channel(), message)
+		select {
+		case <-time.After(notifyEvery):
+		case <-s.life.Done():
+			return
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
 	}
 }
 
@@ -107,19 +94,15 @@ const listenPause = time.Second
 // Watch implements engine.Shared. It listens for the notifications that other processes, and programs that use plain SQL, send for their
 // commits. It ignores its second parameter, the interval between two checks for commits. It needs no interval, because each process of
 // runner waits for the time notifyEvery between two notifications.
-func (d *Server) Watch(ctx context.Context, _ time.Duration, notify func(wakeups bool)) {
+func (s *Server) Watch(ctx context.Context, _ time.Duration, notify func(wakeups bool)) {
 	ctx, cancel := context.WithCancel(ctx)
-	d.watches.Go(func() {
+	stop := context.AfterFunc(s.life, cancel)
+	s.watches.Go(func() {
 		defer cancel()
-		select {
-		case <-ctx.Done():
-		case <-d.quit:
-		}
-	})
-	d.watches.Go(func() {
+		defer stop()
 		for ctx.Err() == nil {
-			_ = d.Listen(ctx, d.channel(), func(message string) {
-				if sender, ends := strings.CutSuffix(message, endsOnly); sender != d.notifier.self {
+			_ = s.Listen(ctx, s.channel(), func(message string) {
+				if sender, ends := strings.CutSuffix(message, endsOnly); sender != s.notifier.self {
 					notify(!ends)
 				}
 			})

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/db/schema"
-
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
@@ -48,7 +48,6 @@ type Server struct {
 	engine.Connectors
 	options      engine.Options
 	address      string
-	begins       begins
 	lock         int64            // number of the advisory lock that all writers of the schema take
 	sql          *sqltext.Dialect // dialect that renders the statements
 	version      int64            // version of PostgreSQL, such as 150004
@@ -63,20 +62,18 @@ type Server struct {
 
 	notifier notifier
 	watches  sync.WaitGroup
-	quit     chan struct{} // Quit closes this channel, which ends the watches
+	life     context.Context // ends with quit, and ends the watches
+	quit     func()
 }
 
-// The type "begins" holds the statements that take the write lock at the beginning of a transaction.
-type begins struct {
-	exclusive string
-	shared    string // BEGIN that takes the lock in shared mode: several transactions can hold a shared lock at the same time
+// takeLock returns the statement that takes the write lock for the rest of a
+// transaction. Several transactions can hold a shared lock at the same time.
+func (s *Server) takeLock(shared bool) string {
+	if shared {
+		return "SELECT pg_advisory_xact_lock_shared(" + strconv.FormatInt(s.lock, 10) + ")"
+	}
+	return "SELECT pg_advisory_xact_lock(" + strconv.FormatInt(s.lock, 10) + ")"
 }
-
-// lockExclusive takes the advisory lock with the number {lock} for the rest of a transaction. lockShared takes it in shared mode.
-var (
-	lockExclusive = sqltext.Query(`SELECT pg_advisory_xact_lock({lock})`)
-	lockShared    = sqltext.Query(`SELECT pg_advisory_xact_lock_shared({lock})`)
-)
 
 // New prepares a database on a server. It does not connect.
 func New(address string, o engine.Options) (*Server, error) {
@@ -88,7 +85,9 @@ func New(address string, o engine.Options) (*Server, error) {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "a prefix is for files: on a server the tables have a schema of their own",
 			Hint: "postgres://…?search_path=NAME"}
 	}
-	s := &Server{address: address, options: o, quit: make(chan struct{})}
+	s := &Server{address: address, options: o}
+	s.life, s.quit = context.WithCancel(context.Background())
+	s.notifier.self = rand.Text()
 	var err error
 	if s.Connectors, err = o.Engine.Connect(address, o.BusyTimeout); err != nil {
 		return nil, err
@@ -101,10 +100,6 @@ func New(address string, o engine.Options) (*Server, error) {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte("runner " + s.Schema))
 	s.lock = int64(hash.Sum64())
-	lock := sqltext.Parts{"lock": strconv.FormatInt(s.lock, 10)}
-	s.begins.exclusive = s.sql.Text(lockExclusive.With(lock))
-	s.begins.shared = s.sql.Text(lockShared.With(lock))
-	s.notifier.start()
 	return s, nil
 }
 
@@ -214,7 +209,7 @@ func (s *Server) replaced() error {
 // migrate creates the schema or upgrades it to the present version, in one transaction. It does nothing if another process has done it
 // before.
 func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
-	if _, err := conn.ExecContext(ctx, "BEGIN; "+s.begins.exclusive); err != nil {
+	if _, err := conn.ExecContext(ctx, "BEGIN; "+s.takeLock(false)); err != nil {
 		return err
 	}
 	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // after a COMMIT, a ROLLBACK only causes a warning

@@ -14,8 +14,7 @@ func TestPostgreSQLPreparesEveryStatementOfThePackage(t *testing.T) {
 	dialect := Dialect("ours")
 	texts := map[string]string{}
 	for i, s := range []*sqltext.Statement{serverVersion, selectOurs, setVersion, hasSchema, serverSize, selectOuter,
-		selectNotify, serverHighestID, serverSetID, serverSetWorker, sqltext.Query(SelectBackend),
-		lockExclusive.With(sqltext.Parts{"lock": "1"}), lockShared.With(sqltext.Parts{"lock": "1"})} {
+		selectNotify, serverHighestID, serverSetID, serverSetWorker, sqltext.Query(SelectBackend)} {
 		texts[fmt.Sprintf("statement %d", i)] = dialect.Text(s)
 	}
 	pgkit.Prepare(t, texts)

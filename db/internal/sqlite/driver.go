@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
+	"sync"
 
 	driver "modernc.org/sqlite"
 
@@ -18,31 +19,26 @@ import (
 // fails with an I/O error, or the file is damaged. So this package refuses handles and transactions of other drivers when it can detect
 // them. database/sql hides the driver of a transaction, so the check compares how the copies of SQLite were built.
 
-// build is an SQL expression that identifies the build of a copy of SQLite: its version and the first of its compile options, which name
-// the compiler and default values. No two drivers have the same build. Reading all options would take ten times as long.
-const build = `sqlite_source_id() || ' ' || coalesce(sqlite_compileoption_get(0), '') || ' ' || coalesce(sqlite_compileoption_get(1), '')
-	|| ' ' || coalesce(sqlite_compileoption_get(2), '') || ' ' || coalesce(sqlite_compileoption_get(3), '')
-	|| ' ' || coalesce(sqlite_compileoption_get(4), '') || ' ' || coalesce(sqlite_compileoption_get(5), '')
-	|| ' ' || coalesce(sqlite_compileoption_get(6), '') || ' ' || coalesce(sqlite_compileoption_get(7), '')`
+// build is an SQL expression that identifies the build of a copy of SQLite: its
+// version and the first of its compile options, which name the compiler and
+// default values. No two drivers have the same build. Reading all options would
+// take ten times as long.
+const build = `sqlite_source_id() || (SELECT group_concat(coalesce(sqlite_compileoption_get(value), ''))
+	FROM json_each('[0,1,2,3,4,5,6,7]'))`
 
 // selectOuter returns the path of the main database of a connection, and the build of the copy of SQLite that the connection uses.
 var selectOuter = sqltext.Query(`SELECT file, ` + build + ` FROM pragma_database_list WHERE name = 'main'`)
 
-// selectBuild returns the build of the copy of SQLite that a connection uses.
-var selectBuild = sqltext.Query(`SELECT ` + build)
-
-// build returns the text that identifies the build of SQLite in the driver of this package.
-func (d *File) build() (string, error) {
-	if known := d.ownBuild.Load(); known != nil {
-		return *known, nil
+// ownBuild returns the build of this program's SQLite.
+var ownBuild = sync.OnceValues(func() (own string, err error) {
+	pool, err := sql.Open(driverName, ":memory:")
+	if err != nil {
+		return "", err
 	}
-	var own string
-	err := d.read.QueryRowx(selectBuild.Template).Scan(&own)
-	if err == nil {
-		d.ownBuild.Store(&own)
-	}
+	defer pool.Close()
+	err = pool.QueryRow("SELECT " + build).Scan(&own)
 	return own, err
-}
+})
 
 // isForeign reports whether an error comes from a driver other than that of this package.
 func isForeign(err error) bool {

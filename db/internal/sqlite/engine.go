@@ -30,8 +30,8 @@ type File struct {
 
 	logPath, sharedPath string // paths of the write-ahead log and of the shared memory
 
-	logSizeBefore int64                          // size of the write-ahead log in bytes before Open opened the file
-	companions    atomic.Pointer[companionFiles] // the log and the shared memory; nil while the file is not open in WAL mode
+	logSizeBefore int64                     // size of the write-ahead log in bytes before Open opened the file
+	companions    atomic.Pointer[[2]fileID] // of the files beside; nil while the file is not open in WAL mode
 	options       engine.Options
 	created       bool
 	upgradedFrom  int // version of the schema before Open upgraded it; 0 if Open upgraded nothing
@@ -42,8 +42,6 @@ type File struct {
 	write *sqlx.DB   // pool of one connection, which the writer uses
 	read  *sqlx.DB   // pool of connections that cannot write (PRAGMA query_only)
 	sql   *sqltext.Dialect
-
-	ownBuild atomic.Pointer[string] // result of the method "build"; nil before the first call
 
 	watches     sync.WaitGroup
 	slow        atomic.Bool   // whether the watches check at most every 20 ms; see WatchSlowly
@@ -101,7 +99,7 @@ func (d *File) Within(q engine.Querier, _ engine.Use) error {
 		}
 		return d.Explain(err)
 	}
-	if own, err := d.build(); err != nil {
+	if own, err := ownBuild(); err != nil {
 		return d.Explain(err)
 	} else if build != own {
 		return otherDriver("the transaction", nil)
@@ -210,23 +208,19 @@ func (d *File) Space() error {
 	return checkSpace(r.free, r.total, d.path)
 }
 
-// Explain turns an error of the driver into a *jobs.Error that explains it.
+// Explain turns an error of the driver into a *jobs.Error that explains it. If
+// the file was replaced, the error says so, which explains more than that of
+// SQLite.
 func (d *File) Explain(err error) error {
+	if isDamage(err) {
+		err = cmp.Or(d.Replaced(), err)
+	}
 	failure, ok := errors.AsType[*driver.Error](err)
 	// SQLite returns this code to a ReadOnly handle because of the pragma query_only, even if the file is writable.
 	if d.options.ReadOnly && ok && failure.Code() == sqlite3.SQLITE_READONLY {
 		return engine.ErrReadOnly(d.path, err)
 	}
 	return explain(err, d.path)
-}
-
-// ExplainWrite does the same as Explain for an error of the writer. But if the file was replaced, it returns the error of Replaced, which
-// explains more than the error of SQLite.
-func (d *File) ExplainWrite(err error) error {
-	if isDamage(err) {
-		err = cmp.Or(d.Replaced(), err)
-	}
-	return d.Explain(err)
 }
 
 // Busy reports whether err means that other connections held the lock.

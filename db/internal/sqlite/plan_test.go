@@ -42,7 +42,7 @@ func TestStatementsOfThePackageUseIndexes(t *testing.T) {
 		readVersion:             {"SCAN pragma_application_id", "SCAN pragma_user_version", "SCAN sqlite_master"},
 		selectObjects:           {"SCAN sqlite_schema", "USE TEMP B-TREE FOR ORDER BY"},
 		d.sql.Text(selectMain):  {"SCAN pragma_database_list"},
-		d.sql.Text(selectOuter): {"SCAN pragma_database_list"},
+		d.sql.Text(selectOuter): {"SCAN pragma_database_list", "SCAN json_each"},
 		selectSchemas:           {"SCAN runner_schema"}, // the table has one row for each prefix of table names, so a scan is cheap
 		setSchemaVersion:        nil,
 		// This statement runs once, before the tables are created.

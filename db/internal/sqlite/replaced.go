@@ -48,9 +48,9 @@ func statFile(path string) (stamp, error) {
 	return stamp{identify(info), info.Size()}, nil
 }
 
-// companionFiles identifies the log and the shared memory beside the database. SQLite does not remove them as long as a process has the
-// database open.
-type companionFiles struct{ log, shared fileID }
+// beside has the paths of the WAL and of the shared memory. SQLite does not
+// remove these files as long as a process has the database open.
+func (d *File) beside() [2]string { return [2]string{d.logPath, d.sharedPath} }
 
 // Replaced returns an error of kind ErrReplaced if the paths of the database no longer lead to the files that this process has open,
 // or if somebody has emptied the database file.
@@ -59,18 +59,17 @@ func (d *File) Replaced() error {
 	if err != nil || now.id != d.id {
 		return d.lostFile(d.path, err)
 	}
-	beside := d.companions.Load()
-	if beside == nil {
+	companions := d.companions.Load()
+	if companions == nil {
 		return nil
 	}
 	if now.size == 0 { // whoever opens the empty file removes its log
 		return d.replacedError(d.path, "was emptied", "another program has truncated it", nil)
 	}
-	if log, err := statFile(d.logPath); err != nil || log.id != beside.log {
-		return d.lostFile(d.logPath, err)
-	}
-	if shared, err := statFile(d.sharedPath); err != nil || shared.id != beside.shared {
-		return d.lostFile(d.sharedPath, err)
+	for i, name := range d.beside() {
+		if file, err := statFile(name); err != nil || file.id != companions[i] {
+			return d.lostFile(name, err)
+		}
 	}
 	return nil
 }
@@ -125,7 +124,7 @@ func checkLeftLog(path string) error {
 func (d *File) mismatch() error {
 	use := usedBy(d.path)
 	if use.file {
-		for _, name := range []string{d.logPath, d.sharedPath} {
+		for _, name := range d.beside() {
 			if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
 				return d.replacedInUse(name+" is missing, though other processes have the database open: it was removed, or they use "+
 					"another path to the file", err)
@@ -145,15 +144,15 @@ func (d *File) replacedInUse(why string, err error) error {
 
 // recordFiles records the files that the connection has open beside the database.
 func (d *File) recordFiles() error {
-	log, err := statFile(d.logPath)
-	if err != nil {
-		return d.lostFile(d.logPath, err)
+	var companions [2]fileID
+	for i, name := range d.beside() {
+		file, err := statFile(name)
+		if err != nil {
+			return d.lostFile(name, err)
+		}
+		companions[i] = file.id
 	}
-	shared, err := statFile(d.sharedPath)
-	if err != nil {
-		return d.lostFile(d.sharedPath, err)
-	}
-	d.companions.Store(&companionFiles{log.id, shared.id})
+	d.companions.Store(&companions)
 	return nil
 }
 
