@@ -45,10 +45,6 @@ func ParseAddress(text string) Address {
 	return sqlite.Path(text)
 }
 
-// NotPath returns an error for a text that other programs read as an address,
-// such as file:x or host=… password=…. The error doesn't repeat the text.
-func NotPath(text string) error { return sqlite.NotPath(text) }
-
 // EngineVersion returns the version of SQLite that is linked in, as in "3.54.1".
 func EngineVersion() string { return sqlite.Version() }
 

@@ -27,8 +27,5 @@ import (
 // Errors are *jobs.Error of kind jobs.ErrInvalid, ErrNoDatabase if the directory does not exist, ErrPermission, ErrBusy, ErrReplaced,
 // ErrSchema or ErrCorrupt, or the cause of ctx. A failed BeginTx of the handle returns an error of the driver modernc.org/sqlite.
 func OpenDB(ctx context.Context, path string) (*sql.DB, error) {
-	if err := validPath(path); err != nil {
-		return nil, err
-	}
 	return db.OpenApplication(ctx, path, "")
 }

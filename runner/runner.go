@@ -71,9 +71,6 @@ func New(ctx context.Context, handle *sql.DB, options Options) (*Runner, error) 
 
 func open(ctx context.Context, path string, options Options, beside bool) (*Runner, error) {
 	options = options.withDefaults()
-	if err := validPath(path); err != nil {
-		return nil, err
-	}
 	if err := options.validate(); err != nil {
 		return nil, err
 	}

@@ -15,15 +15,6 @@ func invalidValue(hint, what string, args ...any) error {
 	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf(what, args...), Hint: hint}
 }
 
-// validPath rejects texts that are no path, although other programs accept them
-// as the address of a database. An address of a server is not its concern.
-func validPath(path string) error {
-	if address := db.ParseAddress(path); !address.LocalFile() {
-		return nil
-	}
-	return db.NotPath(path)
-}
-
 // validate checks the options, after their defaults were set.
 func (o *Options) validate() error {
 	if err := db.ValidPrefix(o.Prefix); err != nil {

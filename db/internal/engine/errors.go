@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -39,6 +40,19 @@ func Damaged(path string, found []string) error {
 	return &jobs.Error{Kind: jobs.ErrCorrupt, What: "database is damaged: " + path,
 		Why:  []string{strings.Join(found[:min(len(found), 3)], "; "), "nothing was changed"},
 		Hint: "restore a backup; keep the file"}
+}
+
+// Newer returns the error of a database whose schema this program does not know.
+func Newer(name, code string, have, want int, hint string) error {
+	return &jobs.Error{Kind: jobs.ErrSchema, Code: code, Subject: name, What: name + " was written by a newer runner", Hint: hint,
+		Why: []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)}}
+}
+
+// NotUpgraded returns the error of a database with an older schema that is opened
+// for reading.
+func NotUpgraded(name string) error {
+	return &jobs.Error{Kind: jobs.ErrSchema, What: name + " has an older schema",
+		Why: []string{"it is opened for reading, and not upgraded"}}
 }
 
 // ErrReadOnly returns the error of a write to a database that was opened for reading. The parameter err is the cause, or nil.

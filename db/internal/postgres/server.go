@@ -126,8 +126,7 @@ func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
 			s.Name(),
 			Why: []string{"it has no schema " + s.Schema + " with them"}}
 	case s.options.ReadOnly:
-		return nil, &jobs.Error{Kind: jobs.ErrSchema, What: s.Name() + " has an older schema",
-			Why: []string{"it is opened for reading, and not upgraded"}}
+		return nil, engine.NotUpgraded(s.Name())
 	}
 	s.created, s.upgradedFrom = have == 0, have
 	if err := s.migrate(ctx, conn); err != nil {
@@ -176,10 +175,7 @@ func (s *Server) tables(ctx context.Context, conn *sqlx.Conn) (have int, err err
 	case s.id != id:
 		return 0, s.replaced()
 	case have > want:
-		return 0, &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NewerServer, Subject: s.Name(),
-			What: s.Name() + " was written by a newer runner",
-			Why:  []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)},
-			Hint: "upgrade this program, or use another database"}
+		return 0, engine.Newer(s.Name(), errcode.NewerServer, have, want, "upgrade this program, or use another database")
 	}
 	return have, nil
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"path/filepath"
-	"strings"
 
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/internal/humanize"
@@ -38,11 +37,9 @@ func (Path) HasPassword() bool { return false }
 func (p Path) Engine(o engine.Options) (engine.Engine, error) { return New(string(p), o) }
 
 var (
-	// scheme matches the beginning of a URL, also in quotes that a file of
-	// variables kept. Group 1 of the match is its scheme.
-	scheme = humanize.Lazy(`^[\s"']*([A-Za-z][A-Za-z0-9+.:-]*)://`)
-	// prefix matches what other programs write before a path or an address.
-	prefix = humanize.Lazy(`(?i)^[\s"']*(file|sqlite3?|postgres|postgresql|mysql|jdbc):`)
+	// uriPrefix matches the beginning of a URI, also in quotes that a file of
+	// variables kept. Group 1 of the match is the name that it begins with.
+	uriPrefix = humanize.Lazy(`(?i)^[\s"']*(?:([a-z][a-z0-9+.:-]*:)//|(file:|sqlite3?:|postgres:|postgresql:|mysql:|jdbc:|:memory:))`)
 	// keywords matches the lists that libpq, psql and ADO.NET accept, and a variable
 	// of libpq.
 	keywords = humanize.Lazy(`(?i)^[\s"']*(host|hostaddr|port|dbname|database|user|user id|uid|` +
@@ -54,19 +51,12 @@ var (
 // a file of that name. The text may hold a password, so the error doesn't repeat
 // it.
 func NotPath(text string) error {
-	const server = "postgres://USER@HOST:PORT/DATABASE; the password in PGPASSWORD or ~/.pgpass"
-	refuse := func(what, hint string) error { return &jobs.Error{Kind: jobs.ErrInvalid, What: what, Hint: hint} }
-	switch m := scheme().FindStringSubmatch(text); {
-	case strings.HasPrefix(text, ":memory:"):
-		return refuse("a database in memory cannot hold tasks, because other processes must share it", "the path of a file")
-	case m != nil:
-		return refuse("no database of runner has an address with "+m[1]+"://", "the path of a file, or "+server)
-	case prefix().MatchString(text):
-		name := prefix().FindStringSubmatch(text)[1]
-		return refuse("a URI that begins with "+name+": is not a path", "a path without "+name+": and without parameters; "+
-			"for a file of such a name, ./"+name+":...")
-	case keywords().MatchString(text):
-		return refuse("the address of a server is a URL, and not a list such as host=… user=…", server)
+	what := "the address of a server is a URL, and not a list such as host=… user=…"
+	if m := uriPrefix().FindStringSubmatch(text); m != nil {
+		what = "no database of runner has an address with " + m[1] + m[2]
+	} else if !keywords().MatchString(text) {
+		return nil
 	}
-	return nil
+	return &jobs.Error{Kind: jobs.ErrInvalid, What: what,
+		Hint: "the path of a file, or postgres://USER@HOST:PORT/DATABASE; the password in PGPASSWORD or ~/.pgpass"}
 }

@@ -58,13 +58,8 @@ func (d *File) startLog(ctx context.Context) error {
 	defer pool.Close()
 	var conn *sqlx.Conn
 	var mode string
-	// try again, because the file is locked for every pragma while another process creates the database
-	err = d.retryBusy(func() (err error) {
-		if conn == nil {
-			if conn, err = pool.Connx(ctx); err != nil {
-				return d.Explain(err)
-			}
-		}
+	err = d.firstRead(ctx, pool, func(first *sqlx.Conn) error {
+		conn = first
 		return d.Explain(conn.QueryRowxContext(ctx, "PRAGMA journal_mode").Scan(&mode))
 	})
 	if conn != nil {

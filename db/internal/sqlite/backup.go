@@ -27,9 +27,6 @@ const copyMode = `PRAGMA journal_mode = WAL`
 
 // Backup implements engine.Shared.
 func (d *File) Backup(ctx context.Context, to string, replace bool) (int64, error) {
-	if err := NotPath(to); err != nil {
-		return 0, err
-	}
 	to, err := Resolve(to)
 	if err != nil {
 		return 0, err

@@ -81,9 +81,7 @@ func explainCode(extended int, r room, err error, file string) error {
 	case sqlite3.SQLITE_FULL:
 		return fullError(r, file, err)
 	case sqlite3.SQLITE_NOTADB:
-		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: file, What: file + " is not a runner database",
-			Hint: "another file",
-			Why:  []string{"it is not an SQLite file; nothing was changed"}, Err: err}
+		return notRunner(file, " is not a runner database", "it is not an SQLite file; nothing was changed")
 	case sqlite3.SQLITE_CORRUPT:
 		return problem(jobs.ErrCorrupt, "database is damaged: "+file, "restore a backup; keep the file", fmt.Sprint(err),
 			"nothing was changed")
@@ -99,6 +97,10 @@ func explainCode(extended int, r room, err error, file string) error {
 		return problem(jobs.ErrCorrupt, "cannot read or write "+file, "check the disk", fmt.Sprint(err))
 	}
 	return err
+}
+
+func notRunner(file, what string, why ...string) error {
+	return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: file, What: file + what, Why: why, Hint: "another file"}
 }
 
 // isRead reports whether an I/O error came from reading or locking, which needs

@@ -17,6 +17,9 @@ func Resolve(path string) (string, error) {
 	if path == "" {
 		return "", &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.NoPath, What: "no path for the database"}
 	}
+	if err := NotPath(path); err != nil {
+		return "", err
+	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", engine.FileError(err, path)
@@ -32,10 +35,6 @@ func Resolve(path string) (string, error) {
 
 // find checks the file without opening it as a database. If there is no file and Options.Create is set, find creates an empty file.
 func (d *File) find() error {
-	if filepath.Base(d.path) == ":memory:" {
-		return &jobs.Error{Kind: jobs.ErrInvalid, What: "a database in memory cannot hold tasks",
-			Why: []string{"workers and other processes share the tasks through a file"}, Hint: "the path of a file"}
-	}
 	if err := d.checkFilesystem(); err != nil {
 		return err
 	}
@@ -73,12 +72,9 @@ func (d *File) find() error {
 		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.IsDirectory, Subject: d.path,
 			What: d.path + " is a directory, not a database", Hint: "the path of a file in it"}
 	case info.Size() == 1: // SQLite treats a file of one byte as an empty one
-		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path, What: d.path + " is not a runner database",
-			Hint: "another file",
-			Why:  []string{"it is not an SQLite file; nothing was changed"}}
+		return notRunner(d.path, " is not a runner database", "it is not an SQLite file; nothing was changed")
 	case !info.Mode().IsRegular():
-		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path, What: d.path + " is not a regular file",
-			Hint: "another file"}
+		return notRunner(d.path, " is not a regular file")
 	}
 	d.id = identify(info)
 	if log, err := os.Stat(d.logPath); err == nil {

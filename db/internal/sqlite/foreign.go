@@ -32,10 +32,8 @@ func (d *File) checkColumns(ctx context.Context) error {
 	}
 	if len(missing) > 0 {
 		column := slices.Min(slices.Collect(maps.Keys(missing)))
-		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path,
-			What: fmt.Sprintf("%s does not have the tables of schema %d", d.path, schema.Version(schema.SQLite)),
-			Why:  []string{"it has no column " + d.sql.Prefix + column, "nothing was changed"},
-			Hint: "another file"}
+		return notRunner(d.path, fmt.Sprintf(" does not have the tables of schema %d", schema.Version(schema.SQLite)),
+			"it has no column "+d.sql.Prefix+column, "nothing was changed")
 	}
 	return nil
 }

@@ -63,10 +63,7 @@ func (d *File) version(ctx context.Context) (have int, prefix string, err error)
 		}
 	}
 	if want := schema.Version(schema.SQLite); have > want {
-		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NewerSchema, Subject: d.path,
-			What: d.path + " was written by a newer runner",
-			Why:  []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)},
-			Hint: "upgrade this program, or use another file"}
+		return 0, "", engine.Newer(d.path, errcode.NewerSchema, have, want, "upgrade this program, or use another file")
 	}
 	return have, prefix, nil
 }
@@ -104,9 +101,7 @@ func (d *File) prefixedVersion(ctx context.Context) (have int, prefix string, er
 		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has tables of runner with several prefixes",
 			Hint: "Options.Prefix"}
 	case !d.options.Beside:
-		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: d.path,
-			What: d.path + " is not a runner database",
-			Why:  []string{"it is an SQLite database of another program; nothing was changed"}, Hint: "another file"}
+		return 0, "", notRunner(d.path, " is not a runner database", "it is an SQLite database of another program; nothing was changed")
 	}
 	prefix = cmp.Or(requested, DefaultPrefix)
 	return 0, prefix, ValidPrefix(prefix)
@@ -117,58 +112,62 @@ func foreignSchemaTable(file string, err error) error {
 		Err: err}
 }
 
-// migrate upgrades the schema to SchemaVersion in one transaction. So after a crash at any point the file has the old schema or the
-// new one. migrate changes nothing if another process has upgraded the schema in the meantime.
+// migrate upgrades the schema to SchemaVersion in one transaction. So after a
+// crash at any point the file has the old schema or the new one. It changes
+// nothing if another process has upgraded the schema meanwhile.
 func (d *File) migrate(ctx context.Context) error {
+	q := engine.Direct{Ctx: ctx, On: d.conn, Dialect: d.sql}
 	if _, err := d.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return d.Explain(err)
 	}
-	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // after a commit the ROLLBACK fails, which is fine
+	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // fails after a commit, which is fine
 	have, _, err := d.version(ctx)
 	if err != nil {
 		return err
 	}
 	if have == 0 && d.sql.Prefix != "" {
-		if err := d.checkNames(ctx); err != nil {
-			return err
-		}
+		err = d.checkNames(ctx)
+	} else if have > 0 && d.othersOpen() {
+		err = engine.OlderWorker(q, d.path)
 	}
-	q := engine.Direct{Ctx: ctx, On: d.conn, Dialect: d.sql}
-	if have > 0 && d.othersOpen() {
-		if err := engine.OlderWorker(q, d.path); err != nil {
-			return d.Explain(err)
-		}
+	if err == nil {
+		err = d.runMigrations(q, have)
 	}
-	frozen, err := d.frozen(q)
+	if err == nil {
+		_, err = d.conn.ExecContext(ctx, "COMMIT")
+	}
+	return d.Explain(err)
+}
+
+// runMigrations runs the files of the schema after the version have, and records
+// the new version. Meanwhile the database accepts writes, even if it's frozen.
+func (d *File) runMigrations(q engine.Direct, have int) error {
+	frozen, err := engine.ReadFrozen(q, d.sql)
 	if err != nil {
 		return err
 	}
 	if frozen != (engine.Frozen{}) {
 		if err := engine.Thaw(q, d); err != nil {
-			return d.Explain(err)
+			return err
 		}
 	}
 	for _, m := range schema.MigrationsFrom(schema.SQLite, have) {
-		if _, err := d.conn.ExecContext(ctx, d.sql.Text(sqltext.Definition(m.Text()))); err != nil {
+		if _, err := q.Exec(sqltext.Definition(m.Text())); err != nil {
 			return fmt.Errorf("migration %s: %w", m.Name, d.Explain(err))
 		}
 	}
 	if frozen != (engine.Frozen{}) {
 		if err := engine.Freeze(q, d, frozen); err != nil {
-			return d.Explain(err)
+			return err
 		}
 	}
+	version := schema.Version(schema.SQLite)
 	if d.sql.Prefix == "" {
-		_, err = d.conn.ExecContext(ctx, d.sql.Text(setOwnVersion.With(sqltext.Parts{"id": strconv.Itoa(ApplicationID),
-			"version": strconv.Itoa(schema.Version(schema.SQLite))})))
-	} else if _, err = d.conn.ExecContext(ctx, CreateSchemaTable); err == nil {
-		_, err = d.conn.ExecContext(ctx, setSchemaVersion, d.sql.Prefix, schema.Version(schema.SQLite))
+		_, err = q.Exec(setOwnVersion.With(sqltext.Parts{"id": strconv.Itoa(ApplicationID), "version": strconv.Itoa(version)}))
+	} else if _, err = d.conn.ExecContext(q.Ctx, CreateSchemaTable); err == nil {
+		_, err = d.conn.ExecContext(q.Ctx, setSchemaVersion, d.sql.Prefix, version)
 	}
-	if err != nil {
-		return d.Explain(err)
-	}
-	_, err = d.conn.ExecContext(ctx, "COMMIT")
-	return d.Explain(err)
+	return err
 }
 
 // checkNames returns an error if the file already has a table or index with a name that runner needs. The file may belong to another

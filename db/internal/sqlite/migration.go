@@ -53,9 +53,3 @@ func eachWrite(s *sqltext.Statement, message string) (list []*sqltext.Statement)
 	}
 	return list
 }
-
-// frozen returns the reason why the file rejects writes.
-func (d *File) frozen(q engine.Querier) (engine.Frozen, error) {
-	frozen, err := engine.ReadFrozen(q, d.sql)
-	return frozen, d.Explain(err)
-}

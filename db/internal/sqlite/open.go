@@ -38,18 +38,8 @@ var setDriver = sync.OnceFunc(func() {
 // Version returns the version of SQLite that is linked in, as in "3.54.1".
 func Version() string { return sqlite3.SQLITE_VERSION }
 
-// dsn returns the data source name of the file. The path goes through url.URL, so that ?, # and % stay part of the name. Pragmas are part
-// of the DSN, since a pragma sent with Exec reaches only one connection of a pool. The parameter "mode" is a mode of SQLite's URIs: rw or
-// ro.
-func dsn(path, mode string, pragmas ...string) string {
-	query := url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_defensive": {"1"}, "_dqs": {"0"}}
-	for _, pragma := range append(pragmas, "cache_size(-8000)", "foreign_keys(1)", "trusted_schema(0)", "cell_size_check(1)") {
-		query.Add("_pragma", pragma)
-	}
-	return uri(path, query)
-}
-
-// uri returns the data source name of the file at path. The parameter "query" has the settings that follow the question mark.
+// uri returns the data source name of the file at path with the settings of
+// query. The path goes through url.URL, so that ?, # and % stay part of the name.
 func uri(path string, query url.Values) string {
 	if len(path) > 2 && path[1] == ':' { // C:\dir\file becomes /C:/dir/file
 		path = "/" + strings.ReplaceAll(path, `\`, "/")
@@ -62,23 +52,27 @@ const driverName = "sqlite"
 // logLimit makes SQLite cut the write-ahead log to 64 MiB whenever it starts to write the log from its beginning again.
 const logLimit = "journal_size_limit(67108864)"
 
-// Connect opens a pool of one connection to a file, with pragmas. The parameter "mode" is a mode of SQLite's URIs: rw, rwc or ro.
+// Connect opens a pool of one connection to a file, with pragmas. mode is a mode
+// of SQLite's URIs: rw, rwc or ro.
 func Connect(path, mode string, pragmas ...string) (*sqlx.DB, error) {
 	setDriver()
 	return connectBy(driverName, path, mode, 1, pragmas...)
 }
 
-// connectBy does the same as Connect, with the given database/sql driver and the given maximum number of connections.
-func connectBy(name, path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
-	source := dsn(path, mode, pragmas...)
+// connectBy does the same with any driver of database/sql and up to limit
+// connections. Pragmas are part of the address: one that's sent with Exec reaches
+// only one connection of a pool.
+func connectBy(name, path, mode string, limit int, pragmas ...string) (*sqlx.DB, error) {
+	pragmas = append(pragmas, "cache_size(-8000)", "foreign_keys(1)", "trusted_schema(0)", "cell_size_check(1)")
+	source := uri(path, url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_defensive": {"1"}, "_dqs": {"0"}, "_pragma": pragmas})
 	named, err := sql.Open(name, source)
 	if err != nil {
 		return nil, err
 	}
 	named.Close() // it was only asked for its driver
 	pool := sqlx.NewDb(sql.OpenDB(connector{named.Driver(), path, source}), name)
-	pool.SetMaxOpenConns(most)
-	pool.SetMaxIdleConns(most)
+	pool.SetMaxOpenConns(limit)
+	pool.SetMaxIdleConns(limit)
 	return pool, nil
 }
 
@@ -127,8 +121,7 @@ func (d *File) open(ctx context.Context) error {
 		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.EmptyFile, Subject: d.path, What: d.path + " is not a runner database",
 			Why: []string{"it is empty"}}
 	case d.options.ReadOnly:
-		return &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has an older schema",
-			Why: []string{"it is opened for reading, and not upgraded"}}
+		return engine.NotUpgraded(d.path)
 	}
 	if err := d.initialise(ctx); err != nil {
 		return err
@@ -167,16 +160,26 @@ func (d *File) connectWriter(ctx context.Context) (have int, prefix string, err 
 	if d.write, err = connectBy(cmp.Or(d.options.Driver, driverName), d.path, "rw", 1, pragmas...); err != nil {
 		return 0, "", err
 	}
-	err = d.retryBusy(func() error { // try again, because the file is locked for every pragma while another process creates the database
-		if d.conn == nil {
-			if d.conn, err = d.write.Connx(ctx); err != nil {
-				return d.Explain(err)
-			}
-		}
+	err = d.firstRead(ctx, d.write, func(conn *sqlx.Conn) error {
+		d.conn = conn
 		have, prefix, err = d.version(ctx)
 		return err
 	})
 	return have, prefix, err
+}
+
+// firstRead connects and reads. It tries again while another process creates the
+// database, because the file is then locked for every pragma.
+func (d *File) firstRead(ctx context.Context, pool *sqlx.DB, read func(*sqlx.Conn) error) error {
+	var conn *sqlx.Conn
+	return d.retryBusy(func() (err error) {
+		if conn == nil {
+			if conn, err = pool.Connx(ctx); err != nil {
+				return d.Explain(err)
+			}
+		}
+		return read(conn)
+	})
 }
 
 // initialise creates the schema in an empty file, or upgrades an old schema.
