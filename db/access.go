@@ -6,15 +6,13 @@ import (
 	"example.com/runner/db/internal/owner"
 )
 
-// Insecure returns an error of kind jobs.ErrPermission if a user other than root and the user of this process has write access to the
-// files of the database. See InsecureFor.
-func Insecure(address string) error { return InsecureFor(address, os.Geteuid()) }
-
-// InsecureFor returns an error of kind jobs.ErrPermission if a user other than root and the user with the number uid has write access to
-// the files of the database. User uid runs the worker, and anyone who can write the files can make the worker run commands as this user.
-// InsecureFor does not open the database, and accepts a database that does not exist yet. It returns nil for a database on a server,
-// because the server itself checks the rights of its users.
-func InsecureFor(address string, uid int) error { return ParseAddress(address).CheckWriters(uid) }
+// Insecure returns an error of kind jobs.ErrPermission if a user other than root
+// and the user with the number uid has write access to the files of the database.
+// User uid runs the worker, and anyone who can write the files can make the worker
+// run commands as this user. Insecure doesn't open the database, and accepts one
+// that doesn't exist yet. It returns nil for a database on a server, which checks
+// the rights of its users itself.
+func Insecure(address string, uid int) error { return ParseAddress(address).CheckWriters(uid) }
 
 // FileOwner returns the number of the user who owns the database at path. The result "ok" is false if the file does not exist, or if the
 // system does not report owners.

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -24,14 +25,13 @@ var (
 	listSorted = query(selectTasks + ` WHERE tasks.id IN (SELECT tasks.id FROM {tasks}{where}{order}) ORDER BY tasks.id{direction}`)
 	listIDs    = query(`SELECT tasks.id FROM {tasks}{where}{order}`)
 	partEnd    = query(`SELECT {by} AS at, tasks.id FROM {tasks}{where}{order} OFFSET 0 + ?`)
-	countTasks = query(`SELECT count(*) FROM {tasks}{where}`)
 	countState = query(`SELECT state, count(*) AS n FROM {tasks}{where} GROUP BY state`)
 	countSome  = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks}{where} LIMIT 0 + ?) AS part`)
 )
 
 // selectAttempts lists the ended attempts of task [1], oldest first. It sorts them without an index, because they are few.
-var selectAttempts = query(`SELECT ended.*, coalesce(workers.id, '') AS worker_id, coalesce(workers.name, '') AS worker_name
-FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome FROM {attempts} WHERE task_id = ?1
+var selectAttempts = query(`SELECT ended.*, workers.id AS worker_id, workers.name AS worker_name
+FROM (SELECT task_id AS id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome FROM {attempts} WHERE task_id = ?1
 	UNION ALL SELECT id, generation_id - 1, attempt, state, 1, worker, started_at, finished_at, outcome FROM {tasks}
 	WHERE id = ?1 AND state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS ended
 LEFT JOIN {workers} ON workers.number = ended.worker ORDER BY generation_id`)
@@ -226,8 +226,7 @@ func (d *DB) IDs(ctx context.Context, f jobs.Filter, page Page) (ids []int64, er
 
 // Count counts the tasks that a filter selects. It may scan the whole table.
 func (d *DB) Count(ctx context.Context, f jobs.Filter) (int, error) {
-	c := where(f)
-	return readValue[int](ctx, d, countTasks.With(sqltext.Parts{"where": c.template()}), c.args...)
+	return d.CountUpTo(ctx, f, math.MaxInt32)
 }
 
 // CountByState counts, for each state, the tasks that a filter selects. It may scan the whole table.
@@ -272,24 +271,15 @@ func (d *DB) QueuePosition(ctx context.Context, task jobs.Task, most int) (ahead
 
 // Attempts lists the ended attempts of a task, oldest first.
 func (d *DB) Attempts(ctx context.Context, id int64) ([]jobs.Attempt, error) {
-	type row struct {
-		TaskID       int64   `db:"task_id"`
-		GenerationID int64   `db:"generation_id"`
-		Attempt      int     `db:"attempt"`
-		State        string  `db:"state"`
-		Counted      boolean `db:"counted"`
-		Worker       number  `db:"worker"`
-		StartedAt    number  `db:"started_at"`
-		FinishedAt   number  `db:"finished_at"`
-		Outcome      text    `db:"outcome"`
-		WorkerID     string  `db:"worker_id"`
-		WorkerName   string  `db:"worker_name"`
+	type attemptRow struct {
+		row
+		Counted boolean `db:"counted"`
 	}
-	return readAs(ctx, d, func(r *row) jobs.Attempt {
+	return readAs(ctx, d, func(r *attemptRow) jobs.Attempt {
 		o := r.Outcome.outcome(r.StartedAt, r.FinishedAt)
-		return jobs.Attempt{TaskID: r.TaskID, GenerationID: r.GenerationID, Attempt: r.Attempt, State: jobs.State(r.State),
-			Reason: o.Reason, Counted: bool(r.Counted), WorkerID: r.WorkerID, Worker: r.WorkerName, StartedAt: r.StartedAt.time(),
-			FinishedAt: r.FinishedAt.time(), Duration: o.duration(), ExitCode: o.ExitCode, Signal: o.Signal,
+		return jobs.Attempt{TaskID: r.ID, GenerationID: r.GenerationID, Attempt: r.Attempt, State: jobs.State(r.State),
+			Reason: o.Reason, Counted: bool(r.Counted), WorkerID: string(r.WorkerID), Worker: string(r.WorkerName),
+			StartedAt: r.StartedAt.time(), FinishedAt: r.FinishedAt.time(), Duration: o.duration(), ExitCode: o.ExitCode, Signal: o.Signal,
 			Error: o.Error, OutputBytes: o.Output, OutputTruncated: o.Truncated,
 			ErrorLine: o.ErrorLine, ChildrenKilled: o.Killed, ChildrenLeft: o.Left, Usage: o.usage()}
 	}, selectAttempts, id)

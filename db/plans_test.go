@@ -255,7 +255,6 @@ var plans = statementtest.Plans{
 		Allow: []string{"SCAN tasks USING COVERING INDEX tasks_failed"}},
 	"listSorted": {Text: listOf(Part{}, listSorted, jobs.Filter{}), By: []string{byID}, Allow: []string{"SCAN tasks"}},
 	"listIDs":    {Text: listOf(Part{}, listIDs, jobs.Filter{}), Allow: []string{"SCAN tasks"}},
-	"countTasks": {Text: countTasks.With(sqltext.Parts{"where": ""}), Allow: []string{"SCAN tasks"}},
 	"countState": {Text: countState.With(sqltext.Parts{"where": ""}), Allow: []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
 	"countSome":  {Text: countSome.With(sqltext.Parts{"where": ""}), Allow: []string{"SCAN tasks", "SCAN part"}},
 	"selectAttempts": {Text: selectAttempts, By: []string{byAttempt, byID},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"example.com/runner/db"
@@ -87,7 +88,7 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, one *access.OneTask)
 // also returns an error if someone has added triggers or indexes to runner's own tables, or if a crash has left the file damaged.
 func (r *Runner) mayWork(ctx context.Context) error {
 	if _, commands := r.handlers[jobs.CommandJob]; commands && !r.options.InsecurePerms {
-		if err := db.Insecure(r.Path()); err != nil {
+		if err := db.Insecure(r.Path(), os.Geteuid()); err != nil {
 			return err
 		}
 	}

@@ -35,13 +35,9 @@ func SchemaVersion() int { return db.SchemaVersion() }
 // ParseAddress parses the path or address of a database.
 func ParseAddress(text string) db.Address { return db.ParseAddress(text) }
 
-// Insecure returns an error of kind jobs.ErrPermission if other users may write the file of a database or its directory. Root and the user
-// of this process do not count as other users. A user with write access can run commands as the worker's user. Insecure does not open the
-// database. It returns nil for a path that does not exist, and for a server.
-func Insecure(address string) error { return db.Insecure(address) }
-
-// InsecureFor does the same as Insecure for a process of the user with the number uid.
-func InsecureFor(address string, uid int) error { return db.InsecureFor(address, uid) }
+// Insecure returns an error of kind jobs.ErrPermission if users other than root
+// and uid may write the files of a database; see db.Insecure.
+func Insecure(address string, uid int) error { return db.Insecure(address, uid) }
 
 // FileOwner returns the number of the user who owns the database file. The result is false if the operating system does not tell the owner.
 func FileOwner(path string) (uid int, ok bool) { return db.FileOwner(path) }

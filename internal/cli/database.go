@@ -229,5 +229,5 @@ func (a *App) RequireSafeDatabase(c *Context, insecurePerms bool) error {
 	if err != nil || insecurePerms {
 		return err
 	}
-	return admin.Insecure(d.Path)
+	return admin.Insecure(d.Path, os.Geteuid())
 }

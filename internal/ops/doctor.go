@@ -143,7 +143,7 @@ func (d *Doctor) permissions(ctx context.Context, report reportFunc) error {
 	}
 	writers := "root"
 	for _, uid := range users {
-		if err := admin.InsecureFor(d.Path, uid); err != nil {
+		if err := admin.Insecure(d.Path, uid); err != nil {
 			return err
 		}
 		switch uid {
