@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/humanize"
@@ -30,7 +29,7 @@ To use a backup, stop the workers and run "runner restore FILE".
 In a pipe, backup prints the path and the size of the file in bytes, separated
 by a tab.`,
 		Flags:  []*cli.Option{cli.BoolOption("force", "replace FILE if it exists and is a regular file")},
-		Action: cli.Action(a, false, readBackupOptions, runBackup),
+		Action: cli.Action(a, false, readBackupOptions, cli.Reads(runBackup)),
 	}
 }
 
@@ -53,9 +52,6 @@ func readBackupOptions(c *cli.Context, a *cli.App) (backupOptions, error) {
 }
 
 func runBackup(ctx context.Context, r *runner.Runner, p *ui.Printer, o backupOptions) error {
-	if err := ui.WarnFrozen(ctx, r, p); err != nil {
-		return err
-	}
 	ctx, stop := ui.Until(ctx) // after a signal the backup removes its partial file
 	defer stop()
 	began := p.Now()
@@ -66,10 +62,7 @@ func runBackup(ctx context.Context, r *runner.Runner, p *ui.Printer, o backupOpt
 	} else {
 		n, err = r.Backup(ctx, o.file, o.force)
 	}
-	if s, ok := errors.AsType[ui.Received](context.Cause(ctx)); err != nil && ok {
-		return ui.ExitStatus(s.Status())
-	}
-	if err != nil || o.file == "-" {
+	if err = ui.Interrupted(ctx, err); err != nil || o.file == "-" {
 		return err
 	}
 	return p.Answer(ui.Backup(o.file, n), "copied "+humanize.Size(n)+" in "+humanize.Took(p.Now().Sub(began))+"\n")

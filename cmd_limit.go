@@ -75,7 +75,7 @@ until a running task ends.`,
 				return nil, ui.Usage("limit list takes no arguments; got %q", c.First())
 			}
 			return nil, nil
-		}, runLimitList),
+		}, cli.Reads(runLimitList)),
 	}
 }
 
@@ -172,9 +172,6 @@ func runLimitSet(ctx context.Context, r *runner.Runner, p *ui.Printer, limits []
 
 // runLimitList shows the limits of the given targets, or all limits if targets is nil.
 func runLimitList(ctx context.Context, r *runner.Runner, p *ui.Printer, targets []jobs.Target) error {
-	if err := ui.WarnFrozen(ctx, r, p); err != nil {
-		return err
-	}
 	limits, err := r.Limits(ctx)
 	if err != nil {
 		return err
@@ -189,22 +186,10 @@ func runLimitList(ctx context.Context, r *runner.Runner, p *ui.Printer, targets 
 }
 
 func runLimitRemove(ctx context.Context, r *runner.Runner, p *ui.Printer, targets []jobs.Target) error {
-	var missing []string
-	for _, target := range targets {
-		err := r.RemoveLimit(ctx, target)
-		if errors.Is(err, jobs.ErrNotFound) {
-			missing = append(missing, target.String())
-			continue
-		}
-		if err == nil {
-			err = p.Answer(ui.RemovedLimit(target), humanize.Safe(target.String())+"  removed\n", target.String(), "removed")
-		}
-		if err != nil {
+	return cli.ForEach(targets, "limit", func(target jobs.Target) error {
+		if err := r.RemoveLimit(ctx, target); err != nil {
 			return err
 		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return ui.NotFound("runner limit list", "no limit %s", strings.Join(missing, ", "))
+		return p.Answer(ui.RemovedLimit(target), humanize.Safe(target.String())+"  removed\n", target.String(), "removed")
+	})
 }

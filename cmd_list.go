@@ -52,7 +52,7 @@ COLUMNS
 On a narrow terminal, list omits columns in this order: TRY, ERROR, QUEUE, AGE,
 TIME, NOTE. In a pipe, tabs separate id, state, queue, try, created_at, duration
 (seconds), note, worker, job and error.`,
-		Action: cli.Action(a, false, readListOptions, runList),
+		Action: cli.Action(a, false, readListOptions, cli.Reads(runList)),
 	}
 }
 
@@ -70,10 +70,8 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 		Wide: cli.Get[bool](c, "wide"), Reveal: cli.Get[bool](c, "reveal")}}
 	o.Filter.Before, o.Filter.Paused = cli.Get[int64](c, "before"), cli.Get[bool](c, "paused")
 	if o.ByDue = cli.Get[string](c, "sort") == "due"; o.ByDue {
-		for _, name := range []string{"before", "reverse", "state"} {
-			if c.IsSet(name) {
-				return o, ui.Exclusive("--sort due", "--"+name)
-			}
+		if name := cli.FirstSet(c, "before", "reverse", "state"); name != "" {
+			return o, ui.Exclusive("--sort due", "--"+name)
 		}
 		o.Filter.States = []jobs.State{jobs.Scheduled, jobs.Retrying}
 	}
@@ -91,10 +89,8 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 // onlyFailed prepares a list with --group, which shows only failed tasks. It returns an error if the user gave options that do not apply to
 // groups.
 func (o *listOptions) onlyFailed(c *cli.Context) error {
-	for _, name := range []string{"before", "reverse", "sort", "paused", "reveal"} {
-		if c.IsSet(name) {
-			return ui.Exclusive("--group", "--"+name)
-		}
+	if name := cli.FirstSet(c, "before", "reverse", "sort", "paused", "reveal"); name != "" {
+		return ui.Exclusive("--group", "--"+name)
 	}
 	if len(o.Filter.IDs) > 0 {
 		return ui.Exclusive("--group", "task ids")
@@ -106,9 +102,6 @@ func (o *listOptions) onlyFailed(c *cli.Context) error {
 }
 
 func runList(ctx context.Context, r *runner.Runner, p *ui.Printer, o listOptions) error {
-	if err := ui.WarnFrozen(ctx, r, p); err != nil {
-		return err
-	}
 	if o.group {
 		return o.PrintGroups(ctx, r, p)
 	}

@@ -38,7 +38,7 @@ With -f and an id, logs waits until the task starts, continues through its
 retries, and exits when the task ends. If the middle of a long output was not
 stored, a line on stderr says so. --json prints each stored piece of output as a
 record.`,
-		Action: cli.Action(a, false, readLogsOptions, runLogs),
+		Action: cli.Action(a, false, readLogsOptions, cli.Reads(runLogs)),
 	}
 }
 
@@ -56,12 +56,8 @@ func readLogsOptions(c *cli.Context, a *cli.App) (logsOptions, error) {
 	o := logsOptions{follow: cli.Get[bool](c, "follow"), timestamps: cli.Get[bool](c, "timestamps"), Selection: output.Selection{
 		Filter: s.Filter, Range: cli.Get[output.Range](c, "attempt"), Since: cli.Get[time.Time](c, "since")}}
 	o.Range.Lines = cli.Get[int](c, "tail")
-	if o.follow && len(o.Filter.IDs) == 0 {
-		for _, name := range []string{"state", "until", "older-than"} {
-			if c.IsSet(name) {
-				return o, ui.Usage("-f cannot be used with --%s; it follows running tasks", name)
-			}
-		}
+	if name := cli.FirstSet(c, "state", "until", "older-than"); name != "" && o.follow && len(o.Filter.IDs) == 0 {
+		return o, ui.Usage("-f cannot be used with --%s; it follows running tasks", name)
 	}
 	return o, s.Require("logs")
 }
@@ -79,9 +75,6 @@ func parseAttempt(text string) (output.Range, error) {
 }
 
 func runLogs(ctx context.Context, r *runner.Runner, p *ui.Printer, o logsOptions) error {
-	if err := ui.WarnFrozen(ctx, r, p); err != nil {
-		return err
-	}
 	to := &output.LogPrinter{P: p, Timestamps: o.timestamps, Follow: o.follow, Since: o.Since}
 	var err error
 	switch {

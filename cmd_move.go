@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -88,10 +87,7 @@ func runMove(ctx context.Context, r *runner.Runner, p *ui.Printer, o moveOptions
 	progress := ui.NewBar(p, "moving", r.Path())
 	moved, err := admin.Move(ctx, r, o.to, o.options, func(done, of int) { progress.Total = of; progress.Step(done) })
 	progress.Clear()
-	if s, ok := errors.AsType[ui.Received](context.Cause(ctx)); err != nil && ok {
-		return ui.ExitStatus(s.Status())
-	}
-	if err != nil {
+	if err = ui.Interrupted(ctx, err); err != nil {
 		return err
 	}
 	if moved.Before {

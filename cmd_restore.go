@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
@@ -55,10 +54,7 @@ func runRestore(ctx context.Context, p *ui.Printer, path, file string, unsafeFS 
 	defer stop()
 	began := p.Now()
 	done, err := admin.Restore(ctx, path, file, unsafeFS, began)
-	if s, ok := errors.AsType[ui.Received](context.Cause(ctx)); err != nil && ok {
-		return ui.ExitStatus(s.Status())
-	}
-	if err != nil {
+	if err = ui.Interrupted(ctx, err); err != nil {
 		return err
 	}
 	text := "restored " + humanize.Size(done.Bytes) + " in " + humanize.Took(p.Now().Sub(began)) + "\n"

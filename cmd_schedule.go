@@ -48,7 +48,7 @@ next_at, last_state, last_at, last_duration (seconds), skipped and job.
 
 runner schedule apply reads the output of --json. If a task has variables or
 input, add --reveal, because apply rejects hidden values.`,
-		Action: cli.Action(a, false, readScheduleListOptions, runScheduleList),
+		Action: cli.Action(a, false, readScheduleListOptions, cli.Reads(runScheduleList)),
 	}
 }
 
@@ -60,9 +60,6 @@ func readScheduleListOptions(c *cli.Context, _ *cli.App) (reveal bool, err error
 }
 
 func runScheduleList(ctx context.Context, r *runner.Runner, p *ui.Printer, reveal bool) error {
-	if err := ui.WarnFrozen(ctx, r, p); err != nil {
-		return err
-	}
 	list, err := r.Schedules(ctx)
 	if err != nil {
 		return err

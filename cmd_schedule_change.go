@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/ui"
-	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
@@ -82,30 +80,18 @@ schedule ` + name + ` prints a line for each schedule: its name and the word
 }
 
 func runScheduleChange(ctx context.Context, r *runner.Runner, p *ui.Printer, names []string, change scheduleChange) error {
-	var missing []string
-	for _, name := range names {
-		err := change.do(r, ctx, name)
-		if errors.Is(err, jobs.ErrNotFound) {
-			missing = append(missing, name)
-			continue
-		}
-		var s jobs.Schedule
-		if err == nil && !change.gone {
-			s, err = r.GetSchedule(ctx, name)
-		}
-		if err != nil {
+	return cli.ForEach(names, "schedule", func(name string) error {
+		if err := change.do(r, ctx, name); err != nil {
 			return err
 		}
-		one := ui.NewSchedule(s, false)
-		if change.gone {
-			one = ui.RemovedSchedule(name)
+		changed := ui.RemovedSchedule(name)
+		if !change.gone {
+			s, err := r.GetSchedule(ctx, name)
+			if err != nil {
+				return err
+			}
+			changed = ui.NewSchedule(s, false)
 		}
-		if err := p.Answer(one, name+ui.Gap+change.word+"\n", name, change.word); err != nil {
-			return err
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return ui.NotFound("runner schedule list", "no schedule %s", strings.Join(missing, ", "))
+		return p.Answer(changed, name+ui.Gap+change.word+"\n", name, change.word)
+	})
 }

@@ -40,7 +40,7 @@ has an input, the line reads the input from stdin.
 
 In a pipe, show prints a line "KEY<tab>VALUE" for each key of the JSON record,
 then a line "attempt" for each attempt, and an empty line between tasks.`,
-		Action: cli.Action(a, false, readShowOptions, runShow),
+		Action: cli.Action(a, false, readShowOptions, cli.Reads(runShow)),
 	}
 }
 
@@ -66,9 +66,6 @@ func readShowOptions(c *cli.Context, a *cli.App) (showOptions, error) {
 }
 
 func runShow(ctx context.Context, r *runner.Runner, p *ui.Printer, o showOptions) error {
-	if err := ui.WarnFrozen(ctx, r, p); err != nil {
-		return err
-	}
 	between := ""
 	for _, id := range o.ids {
 		s, err := ui.ReadTask(ctx, r, id, p.Now(), o.reveal)

@@ -52,7 +52,7 @@ EXIT STATUS
   others    exit status of the command`,
 		Action: func(c *cli.Context) error {
 			ids, _ := cli.ReadIDs(c.Words)
-			err := cli.Action(a, false, readWaitOptions, runWait)(c)
+			err := cli.Action(a, false, readWaitOptions, cli.Reads(runWait))(c)
 			if len(ids) == 1 || cli.Get[bool](c, "any") {
 				return ui.WhileWaiting(err) // a script can tell it from a failure of the task
 			}
@@ -85,9 +85,6 @@ func readWaitOptions(c *cli.Context, a *cli.App) (waitOptions, error) {
 }
 
 func runWait(ctx context.Context, r *runner.Runner, p *ui.Printer, o waitOptions) error {
-	if err := ui.WarnFrozen(ctx, r, p); err != nil {
-		return err
-	}
 	w, err := output.Select(ctx, r, o.selection.Filter)
 	switch {
 	case err != nil:

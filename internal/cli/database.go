@@ -16,26 +16,22 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// database is the database that a command uses, and the options to open it.
+// database is the database that a command uses.
 type database struct {
-	Path        string // absolute path, or the address of a server
-	from        string // what named the database: "--db", "$RUNNER_DB" or "$STATE_DIRECTORY"; empty for the standard path
-	service     string // database of this machine's service, if it's another one and the user named none
-	standard    bool   // whether Open may create the directory of the database; false if the user chose the path
-	busyTimeout time.Duration
-	unsafeFS    bool
+	Path     string // absolute path, or the address of a server
+	from     string // what named the database: "--db", "$RUNNER_DB" or "$STATE_DIRECTORY"; empty for the standard path
+	service  string // database of this machine's service, if it's another one and the user named none
+	standard bool   // whether Open may create the directory of the database; false if the user chose the path
 }
 
 // openedDatabase finds the database that the command line or the environment
-// names, and the options to open it. With -v it prints the path.
+// names. With -v it prints the path.
 func (a *App) openedDatabase(c *Context) (database, error) {
 	d, err := a.FindDatabase(Get[string](c, "db"))
-	if err != nil {
-		return d, err
+	if err == nil {
+		a.Printer.Detail("database: %s", d.describe())
 	}
-	d.busyTimeout, d.unsafeFS = Get[time.Duration](c, "busy-timeout"), Get[bool](c, "unsafe-fs")
-	a.Printer.Detail("database: %s", d.describe())
-	return d, nil
+	return d, err
 }
 
 // Open opens the database that the command line names. If create is true, it creates a missing database. Only "runner enqueue", "runner
@@ -46,7 +42,8 @@ func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner
 	if err != nil {
 		return nil, err
 	}
-	more.MustExist, more.BusyTimeout, more.UnsafeFS, more.Engine = !create, d.busyTimeout, d.unsafeFS, postgres.Engine()
+	more.MustExist, more.Engine = !create, postgres.Engine()
+	more.BusyTimeout, more.UnsafeFS = Get[time.Duration](c, "busy-timeout"), Get[bool](c, "unsafe-fs")
 	if create {
 		if err := d.makeDir(); err != nil {
 			return nil, err
@@ -107,6 +104,18 @@ func Action[O any](a *App, create bool, read func(*Context, *App) (O, error),
 		}
 		defer r.Close()
 		return run(c.Context, r, a.Printer, o)
+	}
+}
+
+// Reads is the run of a command that reads a database. If the database was moved
+// to another place, it says so.
+func Reads[O any](run func(context.Context, *runner.Runner, *ui.Printer, O) error) func(context.Context, *runner.Runner,
+	*ui.Printer, O) error {
+	return func(ctx context.Context, r *runner.Runner, p *ui.Printer, o O) error {
+		if err := ui.WarnFrozen(ctx, r, p); err != nil {
+			return err
+		}
+		return run(ctx, r, p, o)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -136,4 +137,22 @@ func WhyNotWaiting(s jobs.State) string {
 		return whyFinished
 	}
 	return ""
+}
+
+// ForEach calls change for each of the given things, such as schedules. It goes
+// on after a thing that doesn't exist, and names these at the end.
+func ForEach[T any](list []T, kind string, change func(T) error) error {
+	var missing []string
+	for _, one := range list {
+		switch err := change(one); {
+		case errors.Is(err, jobs.ErrNotFound):
+			missing = append(missing, fmt.Sprint(one))
+		case err != nil:
+			return err
+		}
+	}
+	if missing == nil {
+		return nil
+	}
+	return ui.NotFound("runner "+kind+" list", "no %s %s", kind, strings.Join(missing, ", "))
 }

@@ -77,8 +77,8 @@ func Example(c *Context) string {
 	return "runner " + c.Command.Name
 }
 
-// firstSet returns the first of these flags that the user gave, or an empty string if the user gave none.
-func firstSet(c *Context, names ...string) string {
+// FirstSet returns the first of these flags that the user gave, or an empty string if the user gave none.
+func FirstSet(c *Context, names ...string) string {
 	for _, name := range names {
 		if c.IsSet(name) {
 			return name
@@ -92,16 +92,16 @@ func validate(c *Context, words []string) error {
 	if err := validateForm(c, words); err != nil {
 		return err
 	}
-	commandOnly := firstSet(c, "cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on")
-	keyless := firstSet(c, "unique-for", "unique-states", "unique-mode")
+	commandOnly := FirstSet(c, "cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on")
+	keyless := FirstSet(c, "unique-for", "unique-states", "unique-mode")
 	switch {
-	case keyless != "" && !c.IsSet("batch") && firstSet(c, "unique", "unique-args") == "":
+	case keyless != "" && !c.IsSet("batch") && FirstSet(c, "unique", "unique-args") == "":
 		return ui.Usage("--%s requires --unique or --unique-args", keyless).Hint("--unique KEY")
 	case c.IsSet("in") && c.IsSet("at"):
 		return ui.Exclusive("--in", "--at")
 	case c.IsSet("job") && !c.IsSet("batch") && commandOnly != "":
 		return ui.Exclusive("--"+commandOnly, "--job").Because("--" + commandOnly + " applies to commands, not to functions")
-	case Get[bool](c, "at-most-once") && firstSet(c, "max-attempts", "max-losses") != "":
+	case Get[bool](c, "at-most-once") && FirstSet(c, "max-attempts", "max-losses") != "":
 		return ui.Usage("--at-most-once means --max-attempts 1 --max-losses 0; leave these out")
 	}
 	return nil
@@ -128,7 +128,7 @@ func validateForm(c *Context, words []string) error {
 	}
 	if Get[bool](c, "each") {
 		stdin++
-		if other := firstSet(c, "job", "batch", "unique"); other != "" {
+		if other := FirstSet(c, "job", "batch", "unique"); other != "" {
 			f := ui.Exclusive("--each", "--"+other)
 			if other == "unique" {
 				f.Because("all tasks would have the same key").Hint("--batch, with a unique_key in each line")

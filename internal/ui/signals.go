@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -22,6 +23,15 @@ func (s Received) Status() int {
 		return 128 + int(n)
 	}
 	return 1
+}
+
+// Interrupted returns the exit status of the signal that has ended ctx, if err is
+// what came of it. Otherwise it returns err.
+func Interrupted(ctx context.Context, err error) error {
+	if s, ok := errors.AsType[Received](context.Cause(ctx)); err != nil && ok {
+		return ExitStatus(s.Status())
+	}
+	return err
 }
 
 // Catch sends signals to the returned channel instead of ending the process. The function "stop" restores the normal behaviour. If the
