@@ -1,7 +1,6 @@
 package db
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -91,13 +90,9 @@ func (t *tx) claimThese(c *claimer, chosen []candidate, lease time.Duration, now
 		return nil, nil
 	}
 	rows := make([][3]int64, len(chosen))
-	order := make(map[int64]int, len(chosen))
 	for i, one := range chosen {
 		rows[i] = [3]int64{one.ID, one.Generation, int64(max(c.job(one.Job).MaxAttempts, 1))}
-		order[one.ID] = i
 	}
 	ms := now.UnixMilli()
-	batch, err := t.take(c, claimThese, []any{jsonText(rows), c.worker, now.Add(lease).UnixMilli(), ms, ms}, len(rows), lease, now)
-	slices.SortFunc(batch, func(a, b jobs.Task) int { return cmp.Compare(order[a.ID], order[b.ID]) })
-	return batch, err
+	return t.take(c, claimThese, []any{jsonText(rows), c.worker, now.Add(lease).UnixMilli(), ms, ms}, len(rows), lease, now)
 }
