@@ -179,7 +179,7 @@ func (o *enqueueOptions) addAndWait(ctx context.Context, r *runner.Runner, p *ui
 		}
 	}
 	var end error
-	err = output.Each(ctx, r, []int64{id}, to.Obstacles, func(t jobs.Task) (bool, error) {
+	err = output.Each(ctx, r, []int64{id}, func() { to.Obstacles.Look(ctx) }, func(t jobs.Task) (bool, error) {
 		end = output.Finish(p, t)
 		return false, ui.PrintEnd(p, t, o.result, input.EnqueuedRecord(t, added, p.Now()))
 	})

@@ -1,6 +1,7 @@
 package input
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -20,15 +21,12 @@ func Wait(ctx context.Context, r *runner.Runner, p *ui.Printer, added []runner.E
 			byID[one.ID] = one
 		}
 	}
-	ids := slices.Sorted(maps.Keys(byID))
-	obstacles := output.NoteObstacles(ctx, r, p, ids, "--wait-timeout", false)
+	w := output.Tasks{IDs: slices.Sorted(maps.Keys(byID))}
+	w.Obstacles = output.NoteObstacles(ctx, r, p, w.IDs, "--wait-timeout", false)
 	ctx, stop := output.Limit(ctx, timeout)
 	defer stop()
-	failed, err := output.All(ctx, r, p, ids, obstacles, func(t jobs.Task) error {
+	end, err := w.All(ctx, r, p, func(t jobs.Task) error {
 		return ui.PrintEnd(p, t, false, EnqueuedRecord(t, byID[t.ID], p.Now()))
 	})
-	if err == nil && failed > 0 {
-		err = ui.ExitStatus(1)
-	}
-	return err
+	return cmp.Or(err, end)
 }

@@ -46,14 +46,14 @@ func TestALongWaitShowsItsProgress(t *testing.T) {
 		now := time.Now()
 		p.Now, p.JSON = func() time.Time { return now }, test.json
 		cancel(ids[0])
-		failed, err := All(t.Context(), r, p, ids, nil, func(task jobs.Task) error {
+		end, err := Tasks{IDs: ids}.All(t.Context(), r, p, func(task jobs.Task) error {
 			if now = now.Add(time.Minute); task.ID < ids[3] {
 				cancel(task.ID + 1)
 			}
 			return nil
 		})
 		testkit.NoError(t, err)
-		testkit.Equal(t, "number of failed tasks", failed, 4)
+		testkit.Equal(t, "exit status", ui.ExitCode(end), 1)
 		testkit.Equal(t, test.what, regexp.MustCompile(`by \w+`).ReplaceAllString(stderr.String(), "by ann"), test.want)
 	}
 }
@@ -74,7 +74,7 @@ func TestAWaitThatEndsEarlyRemovesTheBar(t *testing.T) {
 		p, _, stderr := termtest.Printer(40)
 		now := time.Now()
 		p.Now = func() time.Time { now = now.Add(time.Minute); return now }
-		_, err := All(ctx, r, p, ids, nil, func(jobs.Task) error { return nil })
+		_, err := Tasks{IDs: ids}.All(ctx, r, p, func(jobs.Task) error { return nil })
 		testkit.Equal(t, "exit status", ui.ExitCode(err), StatusTimedOut)
 		testkit.Equal(t, "stderr", stderr.String(), "\r\x1b[K  waiting  0%  0/2"+
 			"\r\x1b[Kgave up waiting after 50ms; 2 tasks go on\n")

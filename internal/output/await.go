@@ -55,17 +55,12 @@ func Stopped(p *ui.Printer, err error, ids []int64, left int) error {
 	return f
 }
 
-// The function Each waits until every task has finished or was deleted. It calls the function "ended" for each task, in the order in which
-// the tasks end. A deleted task has an empty state. If ended returns more = false, Each returns at once. If ctx ends,
+// Each waits until every task has finished or was deleted. It calls ended for
+// each task, in the order in which the tasks end. A deleted task has an empty
+// state. If ended returns more = false, Each returns at once. It calls polled
+// each time it has read the tasks, unless all of them have ended. If ctx ends,
 // Each returns the cause.
-func Each(ctx context.Context, r *runner.Runner, ids []int64, obstacles *Obstacles,
-	ended func(jobs.Task) (more bool, err error)) error {
-	return poll(ctx, r, ids, ended, func() { obstacles.Look(ctx) })
-}
-
-// poll does the same as Each. It also calls the function "polled" each time it has read the tasks from the database, unless all tasks have
-// ended.
-func poll(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error), polled func()) error {
+func Each(ctx context.Context, r *runner.Runner, ids []int64, polled func(), ended func(jobs.Task) (more bool, err error)) error {
 	left := slices.Clone(ids)
 	return Changes(ctx, r, func() (bool, error) {
 		if len(left) == 0 {

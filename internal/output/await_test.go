@@ -37,7 +37,7 @@ func TestAwaitEachSeesEveryEnd(t *testing.T) {
 	steer(ids[0], false)
 	var states []jobs.State
 	var seen []int64
-	err := Each(t.Context(), r, ids[:4], nil, func(task jobs.Task) (bool, error) {
+	err := Each(t.Context(), r, ids[:4], func() {}, func(task jobs.Task) (bool, error) {
 		seen, states = append(seen, task.ID), append(states, task.State)
 		switch len(seen) {
 		case 2: // before the next poll, cancel one task, then cancel and delete another one
@@ -56,7 +56,7 @@ func TestAwaitEachSeesEveryEnd(t *testing.T) {
 	// When the context ends, Each returns its cause.
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, TimedOut{After: time.Millisecond})
 	defer cancel()
-	err = Each(ctx, r, ids[4:], nil, func(jobs.Task) (bool, error) {
+	err = Each(ctx, r, ids[4:], func() {}, func(jobs.Task) (bool, error) {
 		t.Error("got a task, want none: no task has ended")
 		return false, nil
 	})

@@ -30,7 +30,7 @@ func TestAWaitSaysEachReasonOnce(t *testing.T) {
 			time.Sleep(35 * time.Second)
 			testkit.NoError(t, r.Pause(ctx, "", runner.AllQueues))
 		}()
-		err = Each(ctx, r, []int64{soon.ID}, o, func(jobs.Task) (bool, error) { return true, nil })
+		err = Each(ctx, r, []int64{soon.ID}, func() { o.Look(ctx) }, func(jobs.Task) (bool, error) { return true, nil })
 		testkit.Equal(t, "end", err.Error(), "gave up waiting after 1m")
 		said := regexp.MustCompile(`paused .*`).ReplaceAllString(stderr.String(), "paused")
 		testkit.Equal(t, "stderr", said, "task 1 cannot start yet: no worker runs\ntask 1 cannot start yet: all queues paused\n")
@@ -52,7 +52,7 @@ func TestAWaitNamesADependencyAtTheSecondLook(t *testing.T) {
 		p.Now = time.Now
 		o := NoteObstacles(ctx, r, p, []int64{second.ID}, "--timeout", false)
 		testkit.Equal(t, "at once", stderr.String(), "")
-		err = Each(ctx, r, []int64{second.ID}, o, func(jobs.Task) (bool, error) { return true, nil })
+		err = Each(ctx, r, []int64{second.ID}, func() { o.Look(ctx) }, func(jobs.Task) (bool, error) { return true, nil })
 		testkit.Equal(t, "end", err.Error(), "gave up waiting after 1m")
 		want := "task 2 cannot start yet: waits for task 1 (limit the wait with --timeout DURATION)\n"
 		testkit.Equal(t, "stderr", stderr.String(), want)

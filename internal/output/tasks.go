@@ -47,10 +47,11 @@ func Select(ctx context.Context, r *runner.Runner, f jobs.Filter) (w Tasks, err 
 	return w, err
 }
 
-// The method One waits until the first of the tasks ends, and calls the function "show" for this task. The result "end" is an error that
-// contains the exit status of the task. The result "err" is set if the wait ended early.
+// One waits until the first of the tasks ends, and calls show for this task. end
+// is an error with the exit status of the task; err is set if the wait ended
+// early.
 func (w Tasks) One(ctx context.Context, r *runner.Runner, p *ui.Printer, show func(jobs.Task) error) (end, err error) {
-	err = Each(ctx, r, w.IDs, w.Obstacles, func(t jobs.Task) (more bool, err error) {
+	err = Each(ctx, r, w.IDs, func() { w.Obstacles.Look(ctx) }, func(t jobs.Task) (more bool, err error) {
 		err = show(t)
 		end = Finish(p, t)
 		return false, err
@@ -61,14 +62,45 @@ func (w Tasks) One(ctx context.Context, r *runner.Runner, p *ui.Printer, show fu
 	return end, nil
 }
 
-// All waits until all tasks have ended, and calls the function "show" for each of them. The result "end" is an error that contains the exit
-// status, or nil if all tasks have completed. The result "err" is set if the wait ended early.
+// All waits until every task has finished or was deleted. It calls show for each
+// of them, and prints a line to stderr for each that did not complete: end is
+// then an error with the exit status. err is set if the wait ended early. A
+// terminal shows the progress of a long wait, but not with --json.
 func (w Tasks) All(ctx context.Context, r *runner.Runner, p *ui.Printer, show func(jobs.Task) error) (end, err error) {
-	failed, err := All(ctx, r, p, w.IDs, w.Obstacles, show)
-	if err == nil && failed > 0 {
-		end = ui.ExitStatus(1)
+	bar := ui.NewBar(p, "waiting", "")
+	bar.Total = len(w.IDs)
+	defer bar.Clear()
+	done, failed := 0, 0
+	polled := func() {
+		if w.Obstacles.due() {
+			bar.Clear()
+			w.Obstacles.Look(ctx)
+		}
+		bar.Show(done, failed)
 	}
-	return end, err
+	err = Each(ctx, r, w.IDs, polled, func(t jobs.Task) (bool, error) {
+		done++
+		bad := t.State != jobs.Completed
+		if bad {
+			failed++
+			end = ui.ExitStatus(1)
+		}
+		if p.Stdout.TTY || bad {
+			bar.Clear()
+		}
+		if err := show(t); err != nil {
+			return false, err
+		}
+		if bad {
+			p.Tell("runner: %s", FailedText(t))
+		}
+		return true, p.Flush()
+	})
+	if err != nil {
+		bar.Clear()
+		return end, Stopped(p, err, w.IDs, len(w.IDs)-done)
+	}
+	return end, nil
 }
 
 // Gone says which ids name no task, and returns the error with which the command

@@ -153,15 +153,15 @@ func MissingTasks(ctx context.Context, r *runner.Runner, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	existing, err := r.IDs(ctx, jobs.Filter{IDs: ids}, runner.Page{})
+	existing, err := r.IDs(ctx, jobs.Filter{IDs: ids}, runner.Page{Oldest: true})
 	if err != nil {
 		return err
 	}
-	found := make(map[int64]bool, len(existing))
-	for _, id := range existing {
-		found[id] = true
-	}
-	if missing := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return found[id] }); len(missing) > 0 {
+	missing := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool {
+		_, found := slices.BinarySearch(existing, id)
+		return found
+	})
+	if len(missing) > 0 {
 		return NoTasks(missing)
 	}
 	return nil

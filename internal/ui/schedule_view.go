@@ -81,37 +81,39 @@ func DrawSchedule(p *Printer, s jobs.Schedule, next []time.Time, runs []jobs.Tas
 		t.Input = nil
 	}
 	printFields(p, append(scheduleRules(s), t.definition()...))
-	if len(next) > 0 {
-		p.Print("\n")
-		list := Table{Columns: []Column{{Name: "  NEXT"}, {Name: ""}}}
-		zone, err := time.LoadLocation(s.Zone)
-		if err != nil {
-			zone = time.UTC
+	drawTicks(p, s.Zone, next)
+
+	list := Table{Columns: []Column{{Name: "  TASK", AlignRight: true}, {Name: "STATE", Paint: StateColour},
+		{Name: "DUE"}, {Name: "TIME", AlignRight: true}, {Name: "NOTE"}}}
+	for _, run := range runs {
+		lasted := ""
+		if d, ok := Lasted(run, now); ok {
+			lasted = humanize.Took(d)
 		}
-		for _, tick := range next {
-			list.Rows = append(list.Rows, []string{"  " + tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"),
-				"in " + humanize.Age(tick.Sub(now))})
-		}
-		p.Table(list)
+		list.Rows = append(list.Rows, []string{strconv.FormatInt(run.ID, 10), string(run.State),
+			humanize.Clock(DueOf(run), now), lasted, Note(run, admin.Holds{}, now)})
 	}
+	p.section("", list)
 	if len(runs) > 0 {
-		p.Print("\n")
-		list := Table{Columns: []Column{{Name: "  TASK", AlignRight: true}, {Name: "STATE", Paint: StateColour},
-			{Name: "DUE"}, {Name: "TIME", AlignRight: true}, {Name: "NOTE"}}}
-		for _, run := range runs {
-			lasted := ""
-			if d, ok := Lasted(run, now); ok {
-				lasted = humanize.Took(d)
-			}
-			list.Rows = append(list.Rows, []string{strconv.FormatInt(run.ID, 10), string(run.State),
-				humanize.Clock(DueOf(run), now), lasted, Note(run, admin.Holds{}, now)})
-		}
-		p.Table(list)
 		if p.Interactive() {
 			p.Print("\n")
 		}
 		p.Note("  logs: runner logs %d     all: runner list --schedule %s", runs[0].ID, s.Name)
 	}
+}
+
+// drawTicks prints the next ticks of a schedule in its zone.
+func drawTicks(p *Printer, name string, next []time.Time) {
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		zone = time.UTC
+	}
+	list := Table{Columns: []Column{{Name: "  NEXT"}, {Name: ""}}}
+	for _, tick := range next {
+		list.Rows = append(list.Rows, []string{"  " + tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"),
+			"in " + humanize.Age(tick.Sub(p.Now()))})
+	}
+	p.section("", list)
 }
 
 // scheduleRules returns the settings of a schedule, for example what it does

@@ -13,14 +13,8 @@ import (
 // Draw prints the status for a terminal.
 func (s *Status) Draw(p *Printer) {
 	p.Print(s.firstLine(p.Stdout))
-	if len(s.Queues) > 0 {
-		p.Print("\n")
-		p.Table(s.queueTable(p.Stdout.Width))
-	}
-	if len(s.Workers) > 0 {
-		p.Print("\n")
-		p.Table(s.workerTable(p.Stdout.Width))
-	}
+	p.section("", s.queueTable(p.Stdout.Width))
+	p.section("", s.workerTable(p.Stdout.Width))
 	summary := scheduleSummary(s.Schedules, s.Now)
 	if summary != "" {
 		p.Print("\n" + Hang("SCHEDULES  ", summary, p.Stdout.Width))

@@ -43,6 +43,14 @@ func (p *Printer) Table(t Table) {
 	}
 }
 
+// section prints a table after a blank line and lead, if it has rows.
+func (p *Printer) section(lead string, t Table) {
+	if len(t.Rows) > 0 {
+		p.Print("\n" + lead)
+		p.Table(t)
+	}
+}
+
 // layout returns the indexes of the columns to show, and the widths of all columns.
 func (t Table) layout(width int) (shown []int, widths []int) {
 	widths = make([]int, len(t.Columns))

@@ -20,18 +20,9 @@ func (s *Task) Draw(p *Printer) {
 	p.Print(fmt.Sprintf("task %d   %s   %s\n", t.ID, p.Stdout.Paint(StateColour(string(t.State)), string(t.State)),
 		humanize.Safe(Headline(t, s.Now))))
 	printFields(p, s.fields())
-	if len(s.Changes) > 0 {
-		p.Print("\n")
-		s.drawChanges(p)
-	}
-	if len(s.Steps) > 0 {
-		p.Print("\n")
-		s.drawSteps(p)
-	}
-	if len(s.Attempts) > 0 {
-		p.Print("\n")
-		s.drawAttempts(p)
-	}
+	s.drawChanges(p)
+	s.drawSteps(p)
+	s.drawAttempts(p)
 	if len(s.Tail) > 0 {
 		p.Print("\n")
 		if t.State == jobs.Running {
@@ -163,21 +154,22 @@ func (s *Task) options() []string {
 // lastAttempts is how many attempts, and how many steps, the command show prints.
 const lastAttempts = 20
 
-// latest returns the last attempts or steps of a task, after a line that counts
+// latest returns the last attempts or steps of a task, and a line that counts
 // the others.
-func latest[T any](p *Printer, id int64, what string, list []T) []T {
+func latest[T any](id int64, what string, list []T) (last []T, before string) {
 	hidden := max(len(list)-lastAttempts, 0)
 	if hidden > 0 {
-		p.Print(fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, what), id))
+		before = fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, what), id)
 	}
-	return list[hidden:]
+	return list[hidden:], before
 }
 
 func (s *Task) drawAttempts(p *Printer) {
 	t := Table{Columns: []Column{{Name: "  TRY", AlignRight: true}, {Name: "STARTED", DropOrder: 2},
 		{Name: "TIME", AlignRight: true}, {Name: "CPU", AlignRight: true, DropOrder: 3}, {Name: "MEMORY", AlignRight: true, DropOrder: 4},
 		{Name: "RESULT"}, {Name: "WORKER", DropOrder: 1}, {Name: "OUTPUT", AlignRight: true}, {Name: "ERROR", DropOrder: 1}}}
-	for _, a := range latest(p, s.Task.ID, "attempt", s.Attempts) {
+	last, before := latest(s.Task.ID, "attempt", s.Attempts)
+	for _, a := range last {
 		result := string(a.State)
 		if a.State == jobs.Failed {
 			result = Ending(a.Reason, a.ExitCode, a.Signal)
@@ -189,13 +181,14 @@ func (s *Task) drawAttempts(p *Printer) {
 		t.Rows = append(t.Rows, []string{fmt.Sprint(a.Attempt), humanize.Clock(a.StartedAt, s.Now), humanize.Took(a.Duration),
 			CPU(a.Usage), Memory(a.Usage), result, a.Worker, output, a.ErrorLine})
 	}
-	p.Table(t)
+	p.section(before, t)
 }
 
 // drawSteps prints the last finished steps of a task. Further attempts skip these steps.
 func (s *Task) drawSteps(p *Printer) {
 	t := Table{Columns: []Column{{Name: "  STEP"}, {Name: "AT", DropOrder: 1}, {Name: "VALUE"}}}
-	for _, step := range latest(p, s.Task.ID, "step", s.Steps) {
+	last, before := latest(s.Task.ID, "step", s.Steps)
+	for _, step := range last {
 		value := compact(step.Value)
 		switch {
 		case step.WakeAt.After(s.Now):
@@ -205,7 +198,7 @@ func (s *Task) drawSteps(p *Printer) {
 		}
 		t.Rows = append(t.Rows, []string{"  " + step.Name, humanize.Clock(step.At, s.Now), value})
 	}
-	p.Table(t)
+	p.section(before, t)
 }
 
 // drawChanges prints the changes that users have made to the task.
@@ -214,7 +207,7 @@ func (s *Task) drawChanges(p *Printer) {
 	for _, c := range s.Changes {
 		t.Rows = append(t.Rows, []string{"  " + humanize.Clock(c.At, s.Now), c.By, c.Action, c.Text})
 	}
-	p.Table(t)
+	p.section("", t)
 }
 
 // hints returns commands that are useful next.
