@@ -101,16 +101,12 @@ func hasPlaceholder(word string) bool {
 
 // lines yields the names that are not empty. A name may have spaces around it.
 func (e *Each) lines(in io.Reader) iter.Seq[line] {
-	return func(yield func(line) bool) {
-		for l := range lines(in, e.end) {
-			if runtime.GOOS == "windows" {
-				l.text = bytes.TrimSuffix(l.text, []byte("\r"))
-			}
-			if (l.err != nil || len(l.text) > 0) && !yield(l) {
-				return
-			}
+	return lines(in, e.end, func(text []byte) []byte {
+		if runtime.GOOS == "windows" {
+			return bytes.TrimSuffix(text, []byte("\r"))
 		}
-	}
+		return text
+	})
 }
 
 // fill sets the fields of s that depend on the line. The label, too, may have

@@ -23,9 +23,9 @@ type line struct {
 	err  error  // why there is no such line; no other line follows
 }
 
-// lines yields the lines of a file, each as soon as its end is read. A line that
-// the reader's error cuts off is left out.
-func lines(in io.Reader, end byte) iter.Seq[line] {
+// lines yields the lines of a file that trim doesn't make empty, each as soon as
+// its end is read. A line that the reader's error cuts off is left out.
+func lines(in io.Reader, end byte, trim func([]byte) []byte) iter.Seq[line] {
 	return func(yield func(line) bool) {
 		r := bufio.NewReaderSize(in, 64<<10)
 		for n := 1; ; n++ {
@@ -36,7 +36,9 @@ func lines(in io.Reader, end byte) iter.Seq[line] {
 			case err != nil && !errors.Is(err, io.EOF):
 				yield(line{n: n, err: humanize.Reason(err)})
 				return
-			case !yield(line{n: n, text: bytes.TrimSuffix(text, []byte{end})}):
+			}
+			text = trim(bytes.TrimSuffix(text, []byte{end}))
+			if len(text) > 0 && !yield(line{n: n, text: text}) {
 				return
 			}
 		}
@@ -58,18 +60,10 @@ func readLine(r *bufio.Reader, end byte) ([]byte, error) {
 	return long, err
 }
 
-// jsonLines yields the lines of a JSON Lines file that are not blank, without
-// spaces around them and without the byte order mark that programs on Windows
-// write.
+// jsonLines yields the lines of a JSON Lines file, without spaces around them and
+// without the byte order mark that programs on Windows write.
 func jsonLines(in io.Reader) iter.Seq[line] {
-	return func(yield func(line) bool) {
-		for l := range lines(in, '\n') {
-			if l.n == 1 {
-				l.text = bytes.TrimPrefix(l.text, []byte("\ufeff"))
-			}
-			if l.text = bytes.TrimSpace(l.text); (l.err != nil || len(l.text) > 0) && !yield(l) {
-				return
-			}
-		}
-	}
+	return lines(in, '\n', func(text []byte) []byte {
+		return bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\ufeff")))
+	})
 }

@@ -29,7 +29,6 @@ func (o Selection) Show(ctx context.Context, r *runner.Runner, to *LogPrinter) e
 		}
 	}
 	to.Named = len(ids) > 1
-	var missing []int64
 	for part := range slices.Chunk(ids, 100) {
 		tasks, err := r.List(ctx, jobs.Filter{IDs: part}, runner.Page{})
 		if err != nil {
@@ -38,8 +37,7 @@ func (o Selection) Show(ctx context.Context, r *runner.Runner, to *LogPrinter) e
 		for _, id := range part {
 			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == id })
 			if i < 0 {
-				missing = append(missing, id)
-				continue
+				continue // MissingTasks names it
 			}
 			one := Cursor{Range: o.Range}
 			if _, err := one.Advance(ctx, r, tasks[i], to); err != nil {
@@ -53,10 +51,7 @@ func (o Selection) Show(ctx context.Context, r *runner.Runner, to *LogPrinter) e
 			}
 		}
 	}
-	if len(missing) > 0 && len(o.Filter.IDs) > 0 {
-		return ui.NoTasks(missing)
-	}
-	return nil
+	return ui.MissingTasks(ctx, r, o.Filter.IDs)
 }
 
 // noteWithoutOutput explains why there is no output, if the task or the attempt has not started.

@@ -22,8 +22,20 @@ func PrintQueues(ctx context.Context, r *runner.Runner, p *Printer, queues []str
 		return err
 	}
 	if queues[0] == runner.AllQueues {
-		return printAllQueues(p, known, pauses)
+		if p.ForPeople() {
+			pending := 0
+			for _, q := range known {
+				pending += q.Counts[jobs.Pending]
+			}
+			p.Print("all queues  " + pauseText(pauses[runner.AllQueues], pending, p.Now()))
+			return nil
+		}
+		queues = nil
+		for _, q := range known {
+			queues = append(queues, q.Queue)
+		}
 	}
+
 	for _, name := range queues {
 		q := runner.Queue{Queue: name}
 		if i := slices.IndexFunc(known, func(q runner.Queue) bool { return q.Queue == name }); i >= 0 {
@@ -31,23 +43,6 @@ func PrintQueues(ctx context.Context, r *runner.Runner, p *Printer, queues []str
 		} else {
 			q.Pause, _ = pauses.Of(name)
 		}
-		if err := printQueue(p, q); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func printAllQueues(p *Printer, known []runner.Queue, pauses runner.Pauses) error {
-	if p.ForPeople() {
-		pending := 0
-		for _, q := range known {
-			pending += q.Counts[jobs.Pending]
-		}
-		p.Print("all queues  " + pauseText(pauses[runner.AllQueues], pending, p.Now()))
-		return nil
-	}
-	for _, q := range known {
 		if err := printQueue(p, q); err != nil {
 			return err
 		}
