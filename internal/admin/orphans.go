@@ -106,11 +106,7 @@ func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 
 // isDead reports whether a worker has died or hangs. Do not call it for a worker that has recorded its end in the database.
 func isDead(r *runner.Runner, w db.WorkerInfo) bool {
-	lock, err := supervisor.TakeLock(supervisor.LockPath(Store(r).Dir(), w.ID))
-	if err == nil {
-		_ = lock.Close() // this releases the lock; a worker that needs the lock at this moment tries again
-	}
-	return err == nil || time.Since(w.BeatAt) > w.Lease
+	return supervisor.Free(supervisor.LockPath(Store(r).Dir(), w.ID)) || time.Since(w.BeatAt) > w.Lease
 }
 
 // isOver checks whether the attempt of a marked process is over. The result "over" is true if the attempt has ended or should have ended.

@@ -11,7 +11,7 @@ import (
 )
 
 // ownChildren are the pids of the guardians that this process waits for. The function that starts a guardian holds a read lock of startMu
-// until it has added the new pid to ownChildren. So the function "adopted" never lists a guardian.
+// until it has added the new pid to ownChildren. So adopted never lists a guardian.
 var (
 	ownChildren sync.Map
 	startMu     sync.RWMutex

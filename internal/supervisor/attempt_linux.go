@@ -3,6 +3,9 @@ package supervisor
 import (
 	"errors"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"syscall"
 	"time"
 	"unsafe"
@@ -127,7 +130,7 @@ func (g *guardian) finish(a *attempt) {
 	}
 }
 
-// spawn starts the leader in a session of its own. The leader dies with this thread, and so with the guardian. The result "pidfd" is -1 if
+// spawn starts the leader in a session of its own. The leader dies with this thread, and so with the guardian. pidfd is -1 if
 // the kernel does not support pidfds.
 func (g *guardian) spawn(a *attempt) (pid, pidfd int, err error) {
 	path, dir, argv, env := a.words()
@@ -310,4 +313,58 @@ func (g *guardian) killAll() (living int, denied []int) {
 		}
 	}
 	return living, denied
+}
+
+// usageOf converts the usage that wait4 reports. The usage includes a process and the descendants for which it
+// has waited.
+// The kernel counts transfers in blocks of 512 bytes. It counts a write when a page becomes dirty, not when the page
+// reaches the disk.
+func usageOf(r *unix.Rusage) Usage {
+	const block = 512
+	return Usage{User: time.Duration(r.Utime.Nano()), System: time.Duration(r.Stime.Nano()), MaxRSS: int64(r.Maxrss) << 10,
+		Read: int64(r.Inblock) * block, Written: int64(r.Oublock) * block}
+}
+
+// leaveTimeout limits the time for moving the processes of a command that forks all the time.
+const leaveTimeout = time.Second
+
+// leaveRemaining lets the remaining processes of an attempt live on if its command may leave them. It returns their number. The guardian
+// then ends without killing them, and they become children of the worker or of the init process.
+func (g *guardian) leaveRemaining(a *attempt) int {
+	g.mu.Lock()
+	if !a.Leave || g.stopping {
+		g.mu.Unlock()
+		return 0
+	}
+	if g.reap(a) {
+		g.mu.Unlock()
+		return 0
+	}
+	g.left = true
+	g.mu.Unlock()
+	mine, left := children(), 0
+	for _, pid := range processes() {
+		m, _ := readMark(pid)
+		if (m == Mark{g.worker, a.Key} || slices.Contains(mine, pid)) && running(pid) {
+			left++
+		}
+	}
+	if g.cgroupDir != "" {
+		emptyCgroup(g.cgroupDir)
+	}
+	return max(left, 1) // not 0, because a worker that reads 0 gives this guardian another command
+}
+
+// emptyCgroup moves all processes of a cgroup, and of the cgroups below it, to the cgroup of this guardian.
+func emptyCgroup(dir string) {
+	own := filepath.Join(ownCgroup(), "cgroup.procs")
+	for began := monotonic(); monotonic()-began < int64(leaveTimeout); { // repeat the walk, because a process may fork during it
+		moved := false
+		for _, pid := range membersOf(dir) {
+			moved = os.WriteFile(own, []byte(strconv.Itoa(pid)), 0) == nil || moved
+		}
+		if !moved {
+			return
+		}
+	}
 }

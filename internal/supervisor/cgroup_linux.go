@@ -103,8 +103,3 @@ func removeCgroup(dir string) {
 		_ = os.Remove(dir)
 	}
 }
-
-// numbersIn returns the numbers in a text that are separated by white space.
-func numbersIn(text []byte) []int {
-	return numbers(strings.Fields(string(text)))
-}

@@ -42,7 +42,7 @@ import (
 //   - The guardian does not wait for a process that it is not permitted to kill because another user owns it. The
 //     report names that process. The guardian then starts no other attempt, and exits when that process has ended.
 //   - A command with LeaveChildren that ends by itself may leave processes behind. The guardian moves them out of its
-//     cgroup and clears its record (leave_linux.go), so no sweep looks for them. It then exits without killing them, so
+//     cgroup and clears its record (leaveRemaining), so no sweep looks for them. It then exits without killing them, so
 //     no child of a guardian belongs to an earlier attempt.
 //
 // # Outline

@@ -28,7 +28,7 @@ import (
 //     deadline needs the mutex.
 //   - A renewal and a kill contain the key of their attempt. If a renewal or a kill arrives after the end of its attempt, it changes
 //     nothing.
-//   - If the socket is closed, or a message is invalid or of a newer version, the method "read" returns and the guardian ends. It then
+//   - If the socket is closed, or a message is invalid or of a newer version, read returns and the guardian ends. It then
 //     starts no more commands and kills every process.
 
 // These are the descriptors of a guardian besides 0, 1 and 2.
@@ -309,7 +309,7 @@ func (g *guardian) send(r *reply) {
 	for len(text) > 0 {
 		n, err := unix.Write(g.socket, text)
 		if err != nil && err != unix.EINTR {
-			return // the method "read" notices that the worker is gone
+			return // read notices that the worker is gone
 		}
 		text = text[max(n, 0):]
 	}

@@ -149,7 +149,7 @@ func keyIn(text []byte) Key {
 	return Key{int64(binary.LittleEndian.Uint64(text)), int64(binary.LittleEndian.Uint64(text[8:]))}
 }
 
-// setRecord writes the record at the position "slot" of the lock file. The zero key clears the record.
+// setRecord writes the record of a slot. The zero key clears the record.
 func (l *Lock) setRecord(slot int, k Key) error {
 	text := binary.LittleEndian.AppendUint64(make([]byte, 0, recordSize), uint64(k.ID))
 	_, err := l.file.WriteAt(binary.LittleEndian.AppendUint64(text, uint64(k.Generation)), headSize+recordSize*int64(slot))

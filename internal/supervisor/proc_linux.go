@@ -31,6 +31,9 @@ func numbers(words []string) []int {
 	return list
 }
 
+// numbersIn returns the numbers in a text that are separated by white space.
+func numbersIn(text []byte) []int { return numbers(strings.Fields(string(text))) }
+
 // children returns the children of all threads of this process, including zombies. The kernel lists a child under the
 // thread that forked it. If a child forks with CLONE_PARENT, the kernel lists the new child under the same thread. It
 // lists adopted children under the main thread.
@@ -45,7 +48,7 @@ func children() []int {
 		if err != nil && thread.Name() == strconv.Itoa(os.Getpid()) {
 			return allChildren()
 		}
-		pids = append(pids, numbers(strings.Fields(string(text)))...)
+		pids = append(pids, numbersIn(text)...)
 	}
 	return pids
 }
@@ -72,7 +75,7 @@ func statFields(pid int) [][]byte {
 	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 }
 
-// The function "running" reports whether a process is alive and not a zombie.
+// running reports whether a process is alive and not a zombie.
 func running(pid int) bool {
 	field := statFields(pid)
 	return len(field) > 0 && field[0][0] != 'Z' && field[0][0] != 'X'
@@ -88,7 +91,7 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// killIf kills a process if the function "belongs" returns true, and returns ESRCH otherwise. It opens a pidfd before it calls belongs. If
+// killIf kills a process if belongs returns true, and returns ESRCH otherwise. It opens a pidfd before it calls belongs. If
 // the process dies in between and the kernel gives its pid to another process, the pidfd still refers to the dead process. So no other
 // process is killed.
 func killIf(pid int, belongs func() bool) error {

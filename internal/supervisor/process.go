@@ -13,7 +13,7 @@ import (
 // # Limits
 //
 //   - Unix: only the process group of the leader is killed. A process that has left the group lives on. The remaining
-//     risk of a reused pid is described at the method "wait" in process_unix.go.
+//     risk of a reused pid is described at wait in process_unix.go.
 //   - Windows: every process in the Job Object of the command is killed. A process that the leader starts before the
 //     leader is put into the Job Object lives on.
 //   - This process can kill a process of another user (sudo) only if it has the right to do so.
