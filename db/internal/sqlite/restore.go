@@ -216,14 +216,13 @@ func (d *File) checkCopy(ctx context.Context, part string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(c.Dir())
-	defer c.Close()
+	defer func() { _ = errors.Join(c.Close(), os.RemoveAll(c.Dir())) }()
 	conn, err := c.Open(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
 	found, err := c.Integrity(ctx, false)
+	_ = conn.Close()
 	return cmp.Or(err, engine.Damaged(part, found))
 }
 
