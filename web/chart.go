@@ -55,8 +55,8 @@ func newChart(p page, s span, whole admin.Trend) *chart {
 			c.Steps = append(c.Steps, step)
 		}
 	}
-	c.Summary = fmt.Sprintf("%s completed, %s failed, %s cancelled in the last %s", p.Of(whole.Ended, "completed"),
-		p.Of(whole.Ended, "failed"), p.Of(whole.Ended, "cancelled"), s.Name)
+	c.Summary = fmt.Sprintf("%s completed, %s failed, %s cancelled in the last %s", p.Number(whole.Ended, "completed"),
+		p.Number(whole.Ended, "failed"), p.Number(whole.Ended, "cancelled"), s.Name)
 	c.Plot = c.draw()
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -135,7 +136,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	header.Set("Cache-Control", "no-store")
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // ignore the error of a writer without deadlines
 	if h.o.auth != nil && !h.o.auth.isOwnHost(req) {
-		h.deny(w, req, "unknown host "+quoted(req.Host)+"; see runner serve --public-url")
+		h.deny(w, req, "unknown host "+strconv.Quote(req.Host)+"; see runner serve --public-url")
 		return
 	}
 	rest, ok := strings.CutPrefix(req.URL.Path, h.base)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -91,8 +92,8 @@ func (p page) Ago(t time.Time) template.HTML { return p.moment(t, humanize.Age(p
 // Age returns the age of t, and t itself as a tooltip.
 func (p page) Age(t time.Time) template.HTML { return p.moment(t, humanize.Age(p.Now.Sub(t))) }
 
-// The method named In returns the time until t, and t itself as a tooltip.
-func (p page) In(t time.Time) template.HTML {
+// Until returns the time until t, and t itself as a tooltip.
+func (p page) Until(t time.Time) template.HTML {
 	if !t.After(p.Now) {
 		return p.moment(t, "now")
 	}
@@ -140,19 +141,17 @@ func (p page) Job(t jobs.Task) string {
 	return humanize.Safe(humanize.Cut(ui.JobText(t), maxJobText))
 }
 
-func quoted(text string) string { return fmt.Sprintf("%q", text) }
-
-// The method Of returns how many tasks ended in a state.
-func (p page) Of(ended map[jobs.State]int, state string) string {
+// Number returns how many tasks are in a state, or ended in it.
+func (p page) Number(ended map[jobs.State]int, state string) string {
 	return humanize.Count(int64(ended[jobs.State(state)]))
 }
 
-// Some is like Of, but empty instead of 0.
-func (p page) Some(ended map[jobs.State]int, state string) string {
+// AnyNumber is Number, but empty instead of 0.
+func (p page) AnyNumber(ended map[jobs.State]int, state string) string {
 	if ended[jobs.State(state)] == 0 {
 		return ""
 	}
-	return p.Of(ended, state)
+	return p.Number(ended, state)
 }
 
 // search returns the URL of the task list for a query.
@@ -279,7 +278,8 @@ func (h *handler) chooseZone(w http.ResponseWriter, req *http.Request) {
 		name = utcZone
 	}
 	if _, err := loadZone(name); err != nil || strings.EqualFold(name, "local") {
-		h.writeError(w, req, http.StatusBadRequest, "Unknown time zone "+quoted(name)+"; use server, UTC or a name such as Europe/Berlin.")
+		h.writeError(w, req, http.StatusBadRequest,
+			"Unknown time zone "+strconv.Quote(name)+"; use server, UTC or a name such as Europe/Berlin.")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: zoneCookie, Value: name, Path: h.base + "/", MaxAge: int(365 * 24 * time.Hour / time.Second),
