@@ -31,7 +31,8 @@ var (
 
 // selectAttempts lists the ended attempts of task [1], oldest first. It sorts them without an index, because they are few.
 var selectAttempts = query(`SELECT ended.*, workers.id AS worker_id, workers.name AS worker_name
-FROM (SELECT task_id AS id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome FROM {attempts} WHERE task_id = ?1
+FROM (SELECT task_id AS id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome FROM {attempts}
+	WHERE task_id = ?1
 	UNION ALL SELECT id, generation_id - 1, attempt, state, 1, worker, started_at, finished_at, outcome FROM {tasks}
 	WHERE id = ?1 AND state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS ended
 LEFT JOIN {workers} ON workers.number = ended.worker ORDER BY generation_id`)
