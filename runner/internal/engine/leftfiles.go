@@ -26,15 +26,16 @@ const strayAge = time.Minute
 
 // removeStrayFiles removes the lock files that belong to no live worker, and the
 // shared files of attempts that have ended.
-func (e *Engine) removeStrayFiles(live map[string]bool) {
+func (e *Engine) removeStrayFiles(live map[string]db.Owner) {
 	entries, err := os.ReadDir(e.store.Dir())
 	if err != nil {
 		return
 	}
 	for _, entry := range entries {
 		worker, isLock := strings.CutSuffix(entry.Name(), supervisor.LockSuffix)
+		_, isLive := live[worker]
 		switch {
-		case isLock && !live[worker]:
+		case isLock && !isLive:
 			e.removeStrayLock(worker, entry)
 		case !isLock && e.isStray(entry.Name()):
 			_ = os.Remove(filepath.Join(e.store.Dir(), entry.Name()))

@@ -88,7 +88,9 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 			e.storeReports(write)
 		case <-notices:
 			e.changed, e.claimMore = true, true
-			e.planCancelRead()
+			if e.cancelDueAt.IsZero() && len(e.running) > 0 { // there may be a new request
+				e.cancelDueAt = e.cancelReadAt.Add(readEvery)
+			}
 		case <-timer.C:
 			e.scan, e.claimMore = true, true
 		case <-draining:

@@ -88,15 +88,10 @@ func (p *reaper) length(lease db.Lease) time.Duration {
 // start takes over the tasks of dead workers before this worker claims anything. So a single worker that starts again after a crash gets
 // its tasks back at once.
 func (p *reaper) start() {
-	live := map[string]bool{p.e.worker.ID(): true}
-	others, ok := p.takeOver()
-	if !ok {
-		return
+	if live, ok := p.takeOver(); ok {
+		live[p.e.worker.ID()] = db.Owner{}
+		p.e.removeStrayFiles(live)
 	}
-	for id := range others {
-		live[id] = true
-	}
-	p.e.removeStrayFiles(live)
 }
 
 // takeOver takes over the tasks of dead workers. It returns the workers whose tasks it has not taken over, or false if it cannot read the

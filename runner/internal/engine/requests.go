@@ -14,13 +14,6 @@ import (
 // worker.
 const readEvery = 20 * time.Millisecond
 
-// planCancelRead plans a read of cancel requests after a notice, because there may be a new request.
-func (e *Engine) planCancelRead() {
-	if e.cancelDueAt.IsZero() && len(e.running) > 0 {
-		e.cancelDueAt = e.cancelReadAt.Add(readEvery)
-	}
-}
-
 // cancelRequested reads cancel requests, if it is time, and stops the attempts of their tasks.
 func (e *Engine) cancelRequested(ctx context.Context) {
 	at := now()

@@ -51,7 +51,7 @@ func (e *Engine) retain() {
 			}
 		}
 		if !failed && !e.repeat("cannot return free space", func() (bool, error) {
-			if !e.nothingRuns() {
+			if e.used() > 0 {
 				return false, nil
 			}
 			more, err := e.store.Vacuum(ctx)
@@ -109,10 +109,4 @@ func (e *Engine) upkeep(ctx context.Context, at time.Time) {
 	if err := e.store.PruneWorkers(ctx, at.Add(-keep)); err != nil {
 		e.log.Warn("cannot delete old workers", "err", err)
 	}
-}
-
-func (e *Engine) nothingRuns() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.running) == 0
 }
