@@ -28,7 +28,7 @@ To use a backup, stop the workers and run "runner restore FILE".
 
 In a pipe, backup prints the path and the size of the file in bytes, separated
 by a tab.`,
-		Flags:  []*cli.Option{cli.BoolOption("force", "replace FILE if it exists and is a regular file")},
+		Flags:  []cli.Flag{cli.BoolOption("force", "replace FILE if it exists and is a regular file")},
 		Action: cli.Action(a, false, readBackupOptions, cli.Reads(runBackup)),
 	}
 }
@@ -39,11 +39,11 @@ type backupOptions struct {
 }
 
 func readBackupOptions(c *cli.Context, a *cli.App) (backupOptions, error) {
-	o := backupOptions{file: c.First(), force: cli.Get[bool](c, "force")}
+	o := backupOptions{file: c.Args().First(), force: cli.Get[bool](c, "force")}
 	switch {
-	case len(c.Words) != 1 || o.file == "":
+	case c.NArg() != 1 || o.file == "":
 		return o, ui.Usage("backup needs one file, or -").Hint("runner backup /var/backups/runner.db")
-	case o.file == "-" && cli.Get[bool](c, "json"):
+	case o.file == "-" && c.Bool("json"):
 		return o, ui.Usage("backup - writes the copy to stdout and cannot be used with --json")
 	case o.file == "-" && a.Printer.Stdout.TTY:
 		return o, ui.Usage("stdout is a terminal; backup - writes binary data").Hint("runner backup - >runner.db")

@@ -21,8 +21,8 @@ func completionCommand(a *cli.App) *cli.Command {
 completion prints a script for a shell. With it the shell completes commands,
 options, states, queues, schedules and recent task ids.`,
 		Action: func(c *cli.Context) error {
-			script, ok := cli.CompletionScripts[c.First()]
-			if !ok || len(c.Words) != 1 {
+			script, ok := cli.CompletionScripts[c.Args().First()]
+			if !ok || c.NArg() != 1 {
 				return ui.Usage("completion needs a shell; use one of %s", strings.Join(cli.Shells, ", "))
 			}
 			a.Printer.Print(script)
@@ -38,7 +38,7 @@ func completeCommand(a *cli.App) *cli.Command {
 		Hidden: true, Usage: "print suggestions for the completion scripts",
 		UsageText: "runner __complete -- WORD...",
 		Action: func(c *cli.Context) error {
-			words := c.Words
+			words := c.Args().Slice()
 			if len(words) == 0 {
 				words = []string{""}
 			}

@@ -42,8 +42,8 @@ type deleteOptions struct {
 
 func readDeleteOptions(c *cli.Context, a *cli.App) (deleteOptions, error) {
 	if name := cli.Get[string](c, "cursor"); c.IsSet("cursor") {
-		if len(c.Words) > 0 {
-			return deleteOptions{}, ui.Usage("delete --cursor takes no tasks; got %q", c.First())
+		if c.Args().Present() {
+			return deleteOptions{}, ui.Usage("delete --cursor takes no tasks; got %q", c.Args().First())
 		}
 		return deleteOptions{cursor: name}, nil
 	}

@@ -36,11 +36,11 @@ a health check in a Dockerfile: HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
 
 On a server, doctor leaves out filesystem, permissions, integrity, wal and
 backup.`,
-		Flags: []*cli.Option{cli.BoolOption("quiet", "print only warnings and failures"),
+		Flags: []cli.Flag{cli.BoolOption("quiet", "print only warnings and failures"),
 			cli.BoolOption("full", "also compare the indexes with their tables; slow")},
 		Action: func(c *cli.Context) error {
-			if len(c.Words) > 0 {
-				return ui.Usage("doctor takes no arguments; got %q", c.First())
+			if c.Args().Present() {
+				return ui.Usage("doctor takes no arguments; got %q", c.Args().First())
 			}
 			d, err := a.FindDatabase(cli.Get[string](c, "db"))
 			if err != nil {

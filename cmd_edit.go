@@ -52,7 +52,7 @@ type editOptions struct {
 }
 
 func readEditOptions(c *cli.Context, a *cli.App) (o editOptions, err error) {
-	words := c.Words
+	words := c.Args().Slice()
 	var command []string
 	if i := slices.Index(words, "--"); i >= 0 {
 		words, command = words[:i], words[i+1:]

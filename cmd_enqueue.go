@@ -145,7 +145,7 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 	return o.add(c.Context, r, a.Printer)
 }
 
-func enqueueFlags(a *cli.App) []*cli.Option {
+func enqueueFlags(a *cli.App) []cli.Flag {
 	return slices.Concat(
 		cli.Flags(a),
 		cli.Group(cli.What,
@@ -182,12 +182,12 @@ func (o *enqueueOptions) many() bool { return o.file != "" || o.each != nil }
 func readEnqueueOptions(c *cli.Context, a *cli.App) (enqueueOptions, error) {
 	o := enqueueOptions{wait: cli.Get[bool](c, "wait"), waitTimeout: cli.Get[time.Duration](c, "wait-timeout"),
 		result: cli.Get[bool](c, "result"), file: cli.Get[string](c, "batch"), lines: a.Stdin}
-	words := c.Words
+	words := c.Args().Slice()
 	var err error
 	if o.spec, o.caller, err = cli.ReadTask(c, a, words); err != nil {
 		return o, err
 	}
-	if cli.Get[bool](c, "each") {
+	if c.Bool("each") {
 		if o.each, err = input.NewEach(words, cli.Get[string](c, "shell"), cli.Get[bool](c, "null")); err != nil {
 			return o, err
 		}

@@ -38,8 +38,8 @@ type fenceOptions struct{ task, generation int64 }
 
 func readFenceOptions(c *cli.Context, a *cli.App) (fenceOptions, error) {
 	var o fenceOptions
-	if len(c.Words) > 0 {
-		return o, ui.Usage("fence takes no arguments; got %q", c.First()).Hint("runner fence && %s", c.First())
+	if c.Args().Present() {
+		return o, ui.Usage("fence takes no arguments; got %q", c.Args().First()).Hint("runner fence && %s", c.Args().First())
 	}
 	for _, number := range []struct {
 		to       *int64

@@ -37,7 +37,7 @@ func limitSetCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "set", Usage: "set the limit of a queue, job, lane or of the whole database",
 		UsageText: "runner limit set TARGET... [--running N] [--rate N/DUR] [--burst N]",
-		Flags: []*cli.Option{
+		Flags: []cli.Flag{
 			cli.IntOption("running", "N", "maximum number of running tasks", 0, 1).Default("1 for a lane, no limit for other targets"),
 			cli.Scalar("rate", "N/DUR", "maximum number of starts in a period, such as 100/1m", startRate{}, parseRate),
 			cli.IntOption("burst", "N", "maximum number of starts at the same moment; 1 spaces the starts evenly", 0, 1).
@@ -71,8 +71,8 @@ In a pipe, tabs separate the fields target, in use, running, rate, per
 lets a task start. The field is empty if a task can start now, or has to wait
 until a running task ends.`,
 		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) ([]jobs.Target, error) {
-			if len(c.Words) > 0 {
-				return nil, ui.Usage("limit list takes no arguments; got %q", c.First())
+			if c.Args().Present() {
+				return nil, ui.Usage("limit list takes no arguments; got %q", c.Args().First())
 			}
 			return nil, nil
 		}, cli.Reads(runLimitList)),
@@ -120,7 +120,7 @@ func parseRate(text string) (startRate, error) {
 
 func readTargets(c *cli.Context, verb string) ([]jobs.Target, error) {
 	var targets []jobs.Target
-	for _, word := range c.Words {
+	for _, word := range c.Args().Slice() {
 		target, err := taskspec.ParseTarget(word)
 		if f, ok := errors.AsType[*jobs.FieldError](err); ok {
 			return nil, ui.Usage("%s", f.Msg)

@@ -69,7 +69,7 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 	o := listOptions{Listing: ui.Listing{Filter: s.Filter, Rows: cli.Get[int](c, "rows"), Oldest: cli.Get[bool](c, "reverse"),
 		Wide: cli.Get[bool](c, "wide"), Reveal: cli.Get[bool](c, "reveal")}}
 	o.Filter.Before, o.Filter.Paused = cli.Get[int64](c, "before"), cli.Get[bool](c, "paused")
-	if o.ByDue = cli.Get[string](c, "sort") == "due"; o.ByDue {
+	if o.ByDue = c.String("sort") == "due"; o.ByDue {
 		if name := cli.FirstSet(c, "before", "reverse", "state"); name != "" {
 			return o, ui.Exclusive("--sort due", "--"+name)
 		}

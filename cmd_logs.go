@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,10 +14,11 @@ import (
 )
 
 func logsCommand(a *cli.App) *cli.Command {
+	selectors := slices.DeleteFunc(a.Selectors(), func(f cli.Flag) bool { return f.Names()[0] == "since" })
 	return &cli.Command{
 		Category: "Inspect", Usage: "print the output of tasks (-f: follow)",
 		UsageText: "runner logs [ID...|SELECTOR] [-f] [-n N] [--since WHEN] [--attempt N|all]",
-		Flags: append(cli.Without(a.Selectors(), "since"),
+		Flags: append(selectors,
 			cli.BoolOption("follow f", "continue until the tasks have finished"),
 			cli.IntOption("tail n", "N", "print only the last N lines of each task", -1, 0),
 			a.WhenOption("since", "output that was printed at WHEN or later"),

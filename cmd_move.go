@@ -58,7 +58,7 @@ type moveOptions struct {
 
 func readMoveOptions(c *cli.Context, a *cli.App) (moveOptions, error) {
 	var o moveOptions
-	named := c.Words
+	named := c.Args().Slice()
 	switch {
 	case c.IsSet("db") && cli.Get[string](c, "db") != "":
 		return o, ui.Usage("move takes its databases as arguments, not by --db").Hint("runner move SRC DST")

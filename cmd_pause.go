@@ -92,7 +92,7 @@ old tasks again within ten minutes.`,
 
 // pauseFlags returns the flags of pause and resume. Their --queue and --all
 // name queues, not tasks.
-func pauseFlags(a *cli.App, queue, all string, more ...*cli.Option) []*cli.Option {
+func pauseFlags(a *cli.App, queue, all string, more ...cli.Flag) []cli.Flag {
 	list := cli.BulkOptions(a, more...)
 	cli.Reword(list, "queue", queue)
 	cli.Reword(list, "all", all)
@@ -131,7 +131,7 @@ func readResumeOptions(c *cli.Context, a *cli.App) (pauseOptions, error) {
 	if !cli.Get[bool](c, "deletion") {
 		return readPaused(c, a, "resumed")
 	}
-	if len(c.Words) > 0 || !cli.Alone(c, "deletion") {
+	if c.NArg() > 0 || !cli.Alone(c, "deletion") {
 		return pauseOptions{}, ui.Usage("--deletion cannot be used with tasks or queues")
 	}
 	return pauseOptions{deletion: true}, nil
@@ -142,8 +142,8 @@ func readPaused(c *cli.Context, a *cli.App, done string) (o pauseOptions, err er
 	verb := c.Command.Name
 	s, err := cli.ReadSelection(c, a.Now())
 	if err != nil {
-		if _, bad := cli.ParseQueue(c.First()); bad == nil {
-			err = ui.Usage("%q is no task id", c.First()).Hint("runner %s -q %s", verb, c.First())
+		if _, bad := cli.ParseQueue(c.Args().First()); bad == nil {
+			err = ui.Usage("%q is no task id", c.Args().First()).Hint("runner %s -q %s", verb, c.Args().First())
 		}
 		return o, err
 	}

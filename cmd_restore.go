@@ -36,8 +36,8 @@ until you run restore once more.
 In a pipe, restore prints the path of the database, its size in bytes and the
 path of the kept file, separated by tabs.`,
 		Action: func(c *cli.Context) error {
-			file := c.First()
-			if len(c.Words) != 1 || file == "" || file == "-" {
+			file := c.Args().First()
+			if c.NArg() != 1 || file == "" || file == "-" {
 				return ui.Usage("restore needs one file").Hint("runner restore /var/backups/runner.db")
 			}
 			path, err := a.PathFor(c)

@@ -51,10 +51,10 @@ EXIT STATUS
 // runHere adds a task and runs it in this process.
 func runHere(c *cli.Context, a *cli.App) (err error) {
 	o := enqueueOptions{here: true, result: cli.Get[bool](c, "result")}
-	if o.result && cli.Get[bool](c, "json") {
+	if o.result && c.Bool("json") {
 		return ui.Exclusive("--result", "--json").Because("the record has the result")
 	}
-	if o.spec, o.caller, err = cli.ReadTask(c, a, c.Words); err != nil {
+	if o.spec, o.caller, err = cli.ReadTask(c, a, c.Args().Slice()); err != nil {
 		return err
 	}
 	if !c.IsSet("input") {

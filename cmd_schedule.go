@@ -37,7 +37,7 @@ func scheduleListCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "list", Aliases: []string{"ls"}, Usage: "list schedules",
 		UsageText: "runner schedule list [--reveal] [--format TEMPLATE]",
-		Flags:     []*cli.Option{cli.RevealOption(), cli.FormatOption()},
+		Flags:     []cli.Flag{cli.RevealOption(), cli.FormatOption()},
 		Description: `EXAMPLES
   runner schedule list
   runner schedule list --json --reveal >schedules.jsonl
@@ -53,7 +53,7 @@ input, add --reveal, because apply rejects hidden values.`,
 }
 
 func readScheduleListOptions(c *cli.Context, _ *cli.App) (reveal bool, err error) {
-	if words := c.Words; len(words) > 0 {
+	if words := c.Args().Slice(); len(words) > 0 {
 		return false, ui.Usage("schedule list takes no arguments; got %q", words[0]).Hint("runner schedule show %s", words[0])
 	}
 	return cli.Get[bool](c, "reveal"), nil
@@ -74,7 +74,7 @@ func scheduleShowCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "show a schedule, its next ticks and its last tasks",
 		UsageText: "runner schedule show NAME [-n 5] [--reveal] [--format TEMPLATE]",
-		Flags: []*cli.Option{cli.IntOption("rows n", "N", "number of ticks and number of tasks to show", 5, 0).Default("5"),
+		Flags: []cli.Flag{cli.IntOption("rows n", "N", "number of ticks and number of tasks to show", 5, 0).Default("5"),
 			cli.RevealOption(),
 			cli.FormatOption()},
 		Description: `EXAMPLES
@@ -114,7 +114,7 @@ func readScheduleName(c *cli.Context, verb string) (string, error) {
 
 // readScheduleNames reads the arguments as names of schedules. It needs at least one and removes duplicates.
 func readScheduleNames(c *cli.Context, _ *cli.App) (names []string, err error) {
-	for _, word := range c.Words {
+	for _, word := range c.Args().Slice() {
 		name, err := cli.ParseScheduleName(word)
 		if err != nil {
 			return nil, ui.Usage("%q: %v", word, err)

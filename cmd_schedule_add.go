@@ -22,7 +22,7 @@ func scheduleAddCommand(a *cli.App) *cli.Command {
 		UsageText: `runner schedule add NAME --cron EXPR [OPTIONS] [--] COMMAND [ARG...]
 runner schedule add NAME --cron EXPR [OPTIONS] --shell SCRIPT
 runner schedule add NAME --cron EXPR [OPTIONS] --job JOB [--args JSON]`,
-		Flags: append([]*cli.Option{
+		Flags: append([]cli.Flag{
 			cli.TextOption("cron", "EXPR", "times of the ticks: five cron fields, @daily, @every 90s or @reboot", ""),
 			cli.TextOption("zone", "ZONE", "time zone of the cron fields, such as Europe/Berlin", "").Default("the zone of the system"),
 			cli.ChoiceOption("overlap", "if the last task is unfinished at a tick: skip the tick, allow both tasks, or "+
@@ -76,7 +76,7 @@ type scheduleAddOptions struct {
 }
 
 func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, err error) {
-	words := c.Words
+	words := c.Args().Slice()
 	if len(words) == 0 {
 		return o, ui.Usage("schedule add needs a name").Hint("%s -- backup.sh", cli.Example(c))
 	}

@@ -16,7 +16,7 @@ import (
 func scheduleApplyCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "apply", Usage: "add and change schedules from a file", UsageText: "runner schedule apply FILE|- [--prune] [--dry-run]",
-		Flags: []*cli.Option{cli.BoolOption("prune", "remove the schedules that are not in the file"), cli.DryRunOption()},
+		Flags: []cli.Flag{cli.BoolOption("prune", "remove the schedules that are not in the file"), cli.DryRunOption()},
 		Description: `EXAMPLES
   runner schedule list --json --reveal >schedules.jsonl
   runner schedule apply schedules.jsonl --dry-run
@@ -58,7 +58,7 @@ func scheduleImportCommand(a *cli.App) *cli.Command {
 		Name: "import", Usage: "add the entries of a crontab",
 		UsageText: "runner schedule import FILE|- [--system] [--update] [--prefix TEXT]\n" +
 			"[--dry-run]",
-		Flags: []*cli.Option{cli.TextOption("prefix", "TEXT", "text to put before the name of each schedule", ""),
+		Flags: []cli.Flag{cli.TextOption("prefix", "TEXT", "text to put before the name of each schedule", ""),
 			cli.BoolOption("system", "FILE has a column for the user, as /etc/crontab has"),
 			cli.BoolOption("update", "change existing schedules that differ"),
 			cli.DryRunOption()},
@@ -102,7 +102,7 @@ except with --update. It removes no schedule whose line is gone.`,
 // readScheduleFile reads the file with schedules that the argument of the command names. The parameter "unchanged" is a text that tells the
 // user that the command has not changed the database. If the file is invalid, the error message contains this text.
 func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*input.ScheduleFile, error) {
-	verb, words := c.Command.Name, c.Words
+	verb, words := c.Command.Name, c.Args().Slice()
 	switch {
 	case len(words) == 0:
 		return nil, ui.Usage("schedule %s needs a file, or - for stdin", verb).Hint("runner schedule %s FILE", verb)

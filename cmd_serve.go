@@ -40,12 +40,12 @@ EXIT STATUS
   1   no database, or the address cannot be used
   2   invalid usage, or other machines can reach the address (see --insecure)
   75  the database was busy for too long`,
-		Flags: cli.FromEnvironment(append([]*cli.Option{
+		Flags: cli.FromEnvironment(append([]cli.Flag{
 			cli.TextOption("listen", "ADDR", "HOST:PORT or unix:PATH", "127.0.0.1:8484").Default("127.0.0.1:8484"),
 			cli.BoolOption("open", "open the pages in a browser")}, cli.PagesOptions()...)),
 		Action: func(c *cli.Context) error {
-			if len(c.Words) > 0 {
-				return ui.Usage("serve takes no arguments; got %q", c.First()).Hint("runner serve --listen 127.0.0.1:8484")
+			if c.Args().Present() {
+				return ui.Usage("serve takes no arguments; got %q", c.Args().First()).Hint("runner serve --listen 127.0.0.1:8484")
 			}
 			o := cli.ReadPagesOptions(c)
 			o.Listen = cli.Get[string](c, "listen")

@@ -53,7 +53,7 @@ func serviceInstallCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "install", Usage: "write and enable the unit, and start the worker",
 		UsageText: "runner service install [--user] [--name NAME] [--run-as USER] [--db PATH]",
-		Flags: []*cli.Option{
+		Flags: []cli.Flag{
 			cli.BoolOption("user", "install a service of your own user, without root"), unitNameOption(),
 			cli.Scalar("run-as", "USER", "without --user: user that runs the service and its tasks", "runner",
 				parseUnitName).Default("runner, which is created"),
@@ -95,7 +95,7 @@ func serviceUninstallCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "uninstall", Usage: "stop the worker, disable and remove its unit",
 		UsageText: "runner service uninstall [--user] [--name NAME]",
-		Flags:     []*cli.Option{cli.BoolOption("user", "uninstall the service of your own user"), unitNameOption()},
+		Flags:     []cli.Flag{cli.BoolOption("user", "uninstall the service of your own user"), unitNameOption()},
 		Description: `EXAMPLES
   sudo runner service uninstall
   runner service uninstall --user
@@ -132,8 +132,8 @@ func parseUnitName(text string) (string, error) {
 // readUnit returns the systemd unit that the command line selects.
 func readUnit(c *cli.Context, a *cli.App) (ops.Unit, error) {
 	u := ops.Unit{Name: cli.Get[string](c, "name"), PerUser: cli.Get[bool](c, "user"), Template: machineUnit}
-	if len(c.Words) > 0 {
-		return u, ui.Usage("service %s takes no arguments: %q", c.Command.Name, c.First())
+	if c.Args().Present() {
+		return u, ui.Usage("service %s takes no arguments: %q", c.Command.Name, c.Args().First())
 	}
 	if !u.PerUser && runtime.GOOS == "linux" && os.Geteuid() != 0 {
 		return u, (&ui.Error{Code: "permission", Exit: 1, What: "only root changes services of the machine"}).

@@ -17,7 +17,7 @@ func showCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Category: "Inspect", Usage: "show a task: attempts, times, why it waits",
 		UsageText: "runner show ID... [--reveal] [--format TEMPLATE | --command]",
-		Flags: []*cli.Option{cli.RevealOption(), cli.FormatOption(),
+		Flags: []cli.Flag{cli.RevealOption(), cli.FormatOption(),
 			cli.BoolOption("command", "print only the command line that enqueues the task again")},
 		Description: `EXAMPLES
   runner show 1042
@@ -51,7 +51,7 @@ type showOptions struct {
 }
 
 func readShowOptions(c *cli.Context, a *cli.App) (showOptions, error) {
-	ids, err := cli.ReadIDs(c.Words)
+	ids, err := cli.ReadIDs(c.Args().Slice())
 	switch {
 	case err != nil:
 		return showOptions{}, err
@@ -59,7 +59,7 @@ func readShowOptions(c *cli.Context, a *cli.App) (showOptions, error) {
 		return showOptions{}, ui.Usage("show needs a task id").Hint("runner show 1042      runner list")
 	}
 	o := showOptions{ids: ids, reveal: cli.Get[bool](c, "reveal"), command: cli.Get[bool](c, "command")}
-	if o.command && (c.IsSet("format") || cli.Get[bool](c, "json")) {
+	if o.command && (c.IsSet("format") || c.Bool("json")) {
 		err = ui.Usage("--command cannot be used with --format or --json")
 	}
 	return o, err

@@ -12,7 +12,7 @@ func statusCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Category: "Inspect", Usage: "show queues, workers and problems",
 		UsageText: "runner status [-q NAME]... [-f] [--format TEMPLATE]",
-		Flags: []*cli.Option{cli.Repeated("queue q", "NAME", "print this queue only; repeatable",
+		Flags: []cli.Flag{cli.Repeated("queue q", "NAME", "print this queue only; repeatable",
 			cli.One(cli.ParseQueue)),
 			cli.BoolOption("follow f", "draw the status again every 2s, until ^C"),
 			cli.FormatOption()},
@@ -50,7 +50,7 @@ type statusOptions struct {
 }
 
 func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) {
-	if words := c.Words; len(words) > 0 {
+	if words := c.Args().Slice(); len(words) > 0 {
 		hint := "runner status -q " + words[0]
 		if _, err := cli.ParseID(words[0]); err == nil {
 			hint = "runner show " + words[0]
@@ -58,7 +58,7 @@ func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) 
 		return o, ui.Usage("status takes no arguments; got %q", words[0]).Hint("%s", hint)
 	}
 	o = statusOptions{queues: cli.Get[[]string](c, "queue"), follow: cli.Get[bool](c, "follow")}
-	if o.follow && (cli.Get[bool](c, "json") || c.IsSet("format")) {
+	if o.follow && (c.Bool("json") || c.IsSet("format")) {
 		err = ui.Usage("--follow cannot be used with --json or --format").Hint("runner status --json")
 	}
 	return o, err

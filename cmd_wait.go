@@ -51,7 +51,7 @@ EXIT STATUS
   128+n     signal n killed the command, or ended the waiting
   others    exit status of the command`,
 		Action: func(c *cli.Context) error {
-			ids, _ := cli.ReadIDs(c.Words)
+			ids, _ := cli.ReadIDs(c.Args().Slice())
 			err := cli.Action(a, false, readWaitOptions, cli.Reads(runWait))(c)
 			if len(ids) == 1 || cli.Get[bool](c, "any") {
 				return ui.WhileWaiting(err) // a script can tell it from a failure of the task
@@ -76,9 +76,9 @@ func readWaitOptions(c *cli.Context, a *cli.App) (waitOptions, error) {
 	switch {
 	case err != nil:
 		return o, err
-	case o.output && (o.result || o.any || cli.Get[bool](c, "json")):
+	case o.output && (o.result || o.any || c.Bool("json")):
 		return o, ui.Usage("--output cannot be used with --result, --any or --json")
-	case o.result && cli.Get[bool](c, "json"):
+	case o.result && c.Bool("json"):
 		return o, ui.Exclusive("--result", "--json").Because("the record has the result")
 	}
 	return o, s.Require("wait")

@@ -77,8 +77,8 @@ SIGNALS
 }
 
 // workFlags returns the options of the command work, each with its environment variable.
-func workFlags() []*cli.Option {
-	return cli.FromEnvironment(append([]*cli.Option{
+func workFlags() []cli.Flag {
+	return cli.FromEnvironment(append([]cli.Flag{
 		cli.IntOption("concurrency c", "N", "number of tasks that run at once", runtime.GOMAXPROCS(0), 1).Default("number of CPUs"),
 		cli.Repeated("queue q", "NAME[=MAX]", "run tasks of this queue only, at most MAX at once; repeatable",
 			cli.One(parseQueueMax)).Default("all queues"),
@@ -127,8 +127,8 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	p := a.Printer
 	o := workOptions{untilEmpty: cli.Get[bool](c, "until-empty"), terminal: p.Stdout.TTY || p.Stderr.TTY ||
 		ui.IsTerminal(a.Stdin)}
-	if len(c.Words) > 0 {
-		return o, ui.Usage("work takes no arguments; got %q", c.First()).Hint("runner enqueue -- %s", c.First())
+	if c.Args().Present() {
+		return o, ui.Usage("work takes no arguments; got %q", c.Args().First()).Hint("runner enqueue -- %s", c.Args().First())
 	}
 	o.engine = runner.Options{Concurrency: cli.Get[int](c, "concurrency"), Queues: cli.Get[[]runner.QueueMax](c, "queue"),
 		Grace: orNone(cli.Get[time.Duration](c, "grace")), Timeout: cli.Get[time.Duration](c, "timeout"),
@@ -149,7 +149,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		o.serve, o.printToken = &served, cli.Get[bool](c, "print-token")
 	}
 	for _, f := range cli.PagesOptions() {
-		if name := f.Name; o.serve == nil && c.IsSet(name) && name != "public-url" {
+		if name := f.Names()[0]; o.serve == nil && c.IsSet(name) && name != "public-url" {
 			return o, ui.Usage("--%s requires --serve", name).Hint("runner work --serve 127.0.0.1:8484")
 		}
 	}

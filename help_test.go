@@ -32,7 +32,7 @@ func visible() map[string]*cli.Command {
 func helpOf(t *testing.T, name string, c *cli.Command) string {
 	t.Helper()
 	p, out, _ := termtest.Printer(0)
-	if err := cli.CommandHelp(p, &cli.Context{Command: c, Path: strings.Fields(name)}, cli.GlobalOptions()); err != nil {
+	if err := cli.CommandHelp(p, cli.Line{Command: c, Path: strings.Fields(name)}, cli.GlobalOptions()); err != nil {
 		t.Fatal(name, err)
 	}
 	p.Flush()

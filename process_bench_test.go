@@ -20,7 +20,7 @@ import (
 func buildRunner(b *testing.B) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "runner")
-	out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path,
+	out, err := exec.Command("go", "build", "-trimpath", "-tags", "urfave_cli_no_docs", "-ldflags", "-s -w", "-o", path,
 		".").CombinedOutput()
 	if err != nil {
 		b.Fatalf("go build: got error %v, want none\n%s", err, out)

@@ -117,7 +117,7 @@ var layers = []layer{
 	{path: "internal/cli", ours: []string{"internal/admin", "internal/errcode",
 		"internal/humanize", "internal/ops", "internal/search", "internal/taskspec", "internal/ui",
 		"jobs", "runner", "runner/postgres", "web"},
-		others: []string{"al.essio.dev/pkg/shellescape"}},
+		others: []string{"al.essio.dev/pkg/shellescape", "github.com/urfave/cli/v2"}},
 	{path: "internal/input", ours: []string{"internal/crontab", "internal/humanize",
 		"internal/ops", "internal/output", "internal/taskjson", "internal/taskspec", "internal/ui",
 		"jobs", "runner"}},

@@ -5,25 +5,21 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
+
+	urfave "github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/ui"
 )
 
-// Command is a command of runner, or a group of commands.
-type Command struct {
-	Name        string
-	Aliases     []string
-	Category    string // its heading in the help of runner; commands without one come last
-	Hidden      bool
-	Usage       string // what it does, in a few words
-	UsageText   string // its forms, one on each line
-	Description string // its help; the first paragraph has the examples
-	Flags       []*Option
-	Subcommands []*Command           // the commands of a group, which has no Action
-	Action      func(*Context) error // what runs it
-}
+// Command, Context and Flag are the only types of urfave/cli that other packages need.
+type (
+	Command = urfave.Command
+	Context = urfave.Context
+	Flag    = urfave.Flag
+)
 
 // Entry is a command that is not created yet. The function New creates the command and sets all its fields except the name. The Action of
 // the command uses the App that New receives.
@@ -61,8 +57,7 @@ func (a *App) Run(ctx context.Context, args []string) (status int) {
 		}
 	}()
 	if err == nil {
-		line.Context = ctx
-		err = a.dispatch(list, globals, line)
+		err = a.dispatch(ctx, list, globals, line)
 	}
 	if flushErr := a.Printer.Flush(); err == nil && flushErr != nil {
 		err = &ui.Error{Code: "internal", Exit: 1, What: "cannot write the answer to stdout", Cause: flushErr}
@@ -97,23 +92,51 @@ func (a *App) create(entries []Entry) []*Command {
 }
 
 // printerFor returns a printer that follows the global options and the environment.
-func (a *App) printerFor(line *Context) *ui.Printer {
+func (a *App) printerFor(line Line) *ui.Printer {
 	return ui.New(ui.Settings{Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Getenv: a.Getenv, Now: a.Now,
-		JSON: Get[bool](line, "json"), Verbose: Get[bool](line, "verbose"), Color: Get[string](line, "color")})
+		JSON: line.isSet("json"), Verbose: line.isSet("verbose"), Color: line.last("color")})
 }
 
-// dispatch runs a parsed command line.
-func (a *App) dispatch(list []*Command, globals []*Option, line *Context) error {
-	switch c := line.Command; {
-	case Get[bool](line, "version"):
+// dispatch handles --help and --version itself and passes all other command lines to urfave/cli.
+func (a *App) dispatch(ctx context.Context, list []*Command, globals []*Option, line Line) error {
+	switch {
+	case line.isSet("version"):
 		return PrintVersion(a.Printer)
-	case c == nil:
+	case line.Command == nil:
 		return a.rootHelp(list, globals, line)
-	case Get[bool](line, "help"):
+	case line.isSet("help"):
 		return CommandHelp(a.Printer, line, globals)
-	case c.Action == nil:
-		return ui.Usage("%s needs a command", c.Name).Hint("runner %s --help", c.Name)
-	default:
-		return c.Action(line)
+	}
+	return newCLI(list, globals).RunContext(ctx, line.argv())
+}
+
+// newCLI returns an application of urfave/cli with the commands. It switches off parts of urfave/cli: help on stdout after an error, words
+// such as "help" and "h", completion requests among the arguments, and calls of os.Exit. It must repeat most of these settings for each
+// command, because commands do not inherit them.
+func newCLI(list []*Command, globals []*Option) *urfave.App {
+	var prepare func([]*Command)
+	prepare = func(list []*Command) {
+		for _, c := range list {
+			c.HideHelp, c.HideHelpCommand = true, true
+			c.OnUsageError = func(_ *Context, err error, _ bool) error { return ui.Usage("%v", err) }
+			if c.Action == nil { // a command without an action is a group of subcommands
+				c.Action = func(*Context) error {
+					return ui.Usage("%s needs a command", c.Name).Hint("runner %s --help", c.Name)
+				}
+			}
+			c.Flags = slices.Clone(c.Flags)
+			for _, o := range globals {
+				c.Flags = append(c.Flags, o)
+			}
+			prepare(c.Subcommands)
+		}
+	}
+	prepare(list)
+	return &urfave.App{
+		Name: "runner", HelpName: "runner", Commands: list,
+		HideHelp: true, HideHelpCommand: true, HideVersion: true, DisableSliceFlagSeparator: true,
+		ExitErrHandler: func(*Context, error) {},
+		Writer:         io.Discard, ErrWriter: io.Discard,
+		Compiled: time.Unix(1, 0), // an arbitrary time; if it is zero, urfave/cli reads the modification time of the executable
 	}
 }

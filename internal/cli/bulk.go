@@ -27,7 +27,7 @@ type Bulk struct {
 // are printed before the next ones change.
 const chunk = 500
 
-func BulkOptions(a *App, more ...*Option) []*Option {
+func BulkOptions(a *App, more ...Flag) []Flag {
 	return append(append(more, a.Selectors()...),
 		BoolOption("dry-run", "list the selected tasks, and change nothing"), YesOption())
 }

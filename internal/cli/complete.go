@@ -41,7 +41,7 @@ func (a *App) suggestions(ctx context.Context, args []string) []suggestion {
 	list := a.AllCommands()
 	line, _ := Parse(list, GlobalOptions(), before, a.Getenv)
 	name, text, valued := strings.Cut(word, "=")
-	inUserCommand := line.Command != nil && wordsBeforeCommand(line.Path) >= 0 && (len(line.Words) > wordsBeforeCommand(line.Path) ||
+	inUserCommand := line.Command != nil && wordsBeforeCommand(line.Path) >= 0 && (len(line.words) > wordsBeforeCommand(line.Path) ||
 		slices.Contains(before, "--"))
 	switch {
 	case line.missingValue != nil:
@@ -51,7 +51,7 @@ func (a *App) suggestions(ctx context.Context, args []string) []suggestion {
 	case strings.HasPrefix(word, "-") && slices.Contains(before, "--"):
 		return nil
 	case strings.HasPrefix(word, "--") && valued:
-		i := slices.IndexFunc(line.options, func(o *Option) bool { return "--"+o.Name == name })
+		i := slices.IndexFunc(line.options, func(o *Option) bool { return "--"+o.name == name })
 		if i < 0 {
 			return nil
 		}
@@ -99,15 +99,15 @@ func commandNames(list []*Command) (names []suggestion) {
 
 func optionNames(list []*Option) (names []suggestion) {
 	for _, o := range list {
-		names = append(names, suggestion{"--" + o.Name, o.description()})
+		names = append(names, suggestion{"--" + o.name, o.description()})
 	}
 	return names
 }
 
 // optionValues returns suggestions for the value of an option.
-func (a *App) optionValues(ctx context.Context, line *Context, o *Option) (values []suggestion) {
+func (a *App) optionValues(ctx context.Context, line Line, o *Option) (values []suggestion) {
 	switch {
-	case o.Name == "state":
+	case o.name == "state":
 		for _, state := range jobs.States() {
 			values = append(values, suggestion{Word: string(state)})
 		}
@@ -117,16 +117,16 @@ func (a *App) optionValues(ctx context.Context, line *Context, o *Option) (value
 			values = append(values, suggestion{Word: word})
 		}
 		return values
-	case o.Name == "queue":
+	case o.name == "queue":
 		return a.query(ctx, line, queueNames)
-	case o.Name == "schedule":
+	case o.name == "schedule":
 		return a.query(ctx, line, scheduleSuggestions)
 	}
 	return nil
 }
 
 // arguments returns suggestions for arguments that are not options: names, and ids of tasks whose state fits the command.
-func (a *App) arguments(ctx context.Context, line *Context) (words []suggestion) {
+func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 	if len(line.Path) > 1 {
 		return a.scheduleNames(ctx, line)
 	}
@@ -155,23 +155,23 @@ func (a *App) arguments(ctx context.Context, line *Context) (words []suggestion)
 		}
 		return ids, err
 	})
-	return slices.DeleteFunc(words, func(s suggestion) bool { return slices.Contains(line.Words, s.Word) })
+	return slices.DeleteFunc(words, func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
 }
 
 // scheduleNames suggests names of schedules if the command takes such names.
-func (a *App) scheduleNames(ctx context.Context, line *Context) []suggestion {
+func (a *App) scheduleNames(ctx context.Context, line Line) []suggestion {
 	if line.Path[0] != "schedule" || !slices.Contains([]string{"show", "run", "pause", "resume", "remove"}, line.Command.Name) {
 		return nil
 	}
 	names := a.query(ctx, line, scheduleSuggestions)
-	return slices.DeleteFunc(names, func(s suggestion) bool { return slices.Contains(line.Words, s.Word) })
+	return slices.DeleteFunc(names, func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
 }
 
 // query runs a query on the database that the command line names. It returns no suggestions if the database cannot be read or is too
 // slow.
-func (a *App) query(ctx context.Context, line *Context, read func(context.Context, *runner.Runner) ([]suggestion, error)) []suggestion {
+func (a *App) query(ctx context.Context, line Line, read func(context.Context, *runner.Runner) ([]suggestion, error)) []suggestion {
 	a.asked = true
-	d, err := a.FindDatabase(Get[string](line, "db"))
+	d, err := a.FindDatabase(line.last("db"))
 	if err != nil {
 		return nil
 	}

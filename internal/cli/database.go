@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	urfave "github.com/urfave/cli/v2"
+
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
@@ -84,13 +86,13 @@ func (d database) makeDir() error {
 // Action returns the function that runs a command: it reads the options, opens the database and calls the command. If create is true, it
 // creates a missing database.
 func Action[O any](a *App, create bool, read func(*Context, *App) (O, error),
-	run func(context.Context, *runner.Runner, *ui.Printer, O) error) func(*Context) error {
+	run func(context.Context, *runner.Runner, *ui.Printer, O) error) urfave.ActionFunc {
 	return func(c *Context) error {
 		o, err := read(c, a)
 		if err != nil {
 			return err
 		}
-		if c.IsSet("format") && Get[bool](c, "json") {
+		if c.IsSet("format") && c.Bool("json") {
 			return ui.Exclusive("--format", "--json")
 		}
 		if c.IsSet("format") {

@@ -102,8 +102,7 @@ func TestOpenCreatesOnlyTheStandardDatabase(t *testing.T) {
 		line, err := Parse(list, globals, append([]string{"open"}, args...), a.Getenv)
 		a.Printer = a.printerFor(line)
 		if err == nil {
-			line.Context = context.Background()
-			err = a.dispatch(list, globals, line)
+			err = newCLI(list, globals).RunContext(context.Background(), line.argv())
 		}
 		return talk.String(), err
 	}

@@ -16,7 +16,7 @@ import (
 var notEdited = []string{"job", "after", "after-any", "unique-mode", "unique-args", "inherit-env", "paused"}
 
 // EditFlags returns the flags of the command edit: one for each task option that can change, --unset and --first.
-func EditFlags(a *App) []*Option {
+func EditFlags(a *App) []Flag {
 	var names []string
 	for _, o := range taskspec.OptionList() {
 		if canUnset(&o) {

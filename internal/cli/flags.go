@@ -20,7 +20,7 @@ const What = "What to run"
 
 // Flags returns the flags that say what a task runs, and the flags of the task options. They are sorted by group, and within a group in the
 // order of taskspec.OptionList.
-func Flags(a *App) []*Option {
+func Flags(a *App) []Flag {
 	list := Group(What,
 		TextOption("shell", "SCRIPT", "run SCRIPT by /bin/sh -c (Windows: cmd /c)", ""),
 		Scalar("job", "NAME", "call this registered function", "", ParseJob),
@@ -30,7 +30,7 @@ func Flags(a *App) []*Option {
 	for _, group := range []string{What, "When", "Order", "Retry", "Environment", "Resources", "Hooks"} {
 		for i := range taskspec.OptionList() {
 			if o := &taskspec.OptionList()[i]; o.Flag != "" && o.Group == group {
-				list = append(list, Group(group, append([]*Option{taskFlag(a, o)}, flagAfter(o.Key)...)...)...)
+				list = append(list, Group(group, append([]Flag{taskFlag(a, o)}, flagAfter(o.Key)...)...)...)
 			}
 		}
 	}
@@ -49,18 +49,18 @@ func OfOneTask() []string {
 }
 
 // flagAfter returns flags that are no task options themselves. The help shows them after the flag of the task option with the given key.
-func flagAfter(key string) []*Option {
+func flagAfter(key string) []Flag {
 	switch key {
 	case "unique_key":
-		return []*Option{ChoiceOption("unique-mode",
+		return []Flag{ChoiceOption("unique-mode",
 			"with --unique: keep the old task, replace it unless it has started, or keep it until it starts",
 			uniqueKeep, uniqueKeep, uniqueReplace, uniqueUntilStart).Default("keep")}
 	case "run_at":
-		return []*Option{BoolOption("paused", "start only after runner resume")}
+		return []Flag{BoolOption("paused", "start only after runner resume")}
 	case "max_losses":
-		return []*Option{BoolOption("at-most-once", "start the task at most once, as with --max-attempts 1 and --max-losses 0")}
+		return []Flag{BoolOption("at-most-once", "start the task at most once, as with --max-attempts 1 and --max-losses 0")}
 	case "env":
-		return []*Option{BoolOption("inherit-env", "copy all variables of this shell")}
+		return []Flag{BoolOption("inherit-env", "copy all variables of this shell")}
 	}
 	return nil
 }

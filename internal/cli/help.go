@@ -11,9 +11,9 @@ import (
 )
 
 // rootHelp prints the help of runner, which lists all commands. Lines have at most 80 columns.
-func (a *App) rootHelp(list []*Command, globals []*Option, line *Context) error {
+func (a *App) rootHelp(list []*Command, globals []*Option, line Line) error {
 	p := a.Printer
-	d, err := a.FindDatabase(Get[string](line, "db"))
+	d, err := a.FindDatabase(line.last("db"))
 	if ui.ExitCode(err) == 2 {
 		return err
 	}
@@ -52,7 +52,7 @@ usage: runner COMMAND [OPTIONS] [ARGS]
 
 // CommandHelp prints the help of a command: the purpose, the examples, the usage, the options by group, and the rest of the description. In
 // the description of a command the first paragraph contains the examples.
-func CommandHelp(p *ui.Printer, line *Context, globals []*Option) error {
+func CommandHelp(p *ui.Printer, line Line, globals []*Option) error {
 	c := line.Command
 	name := strings.Join(append([]string{"runner"}, line.Path...), " ")
 	examples, text, _ := strings.Cut(strings.TrimSpace(c.Description), "\n\n")
@@ -69,7 +69,7 @@ func CommandHelp(p *ui.Printer, line *Context, globals []*Option) error {
 			p.Print(fmt.Sprintf("  %-10s  %s\n", sub.Name, sub.Usage))
 		}
 	}
-	options := c.Flags
+	options := optionsOf(c)
 	p.Print(groupedHelp(options) + "\n")
 	if slices.ContainsFunc(options, func(o *Option) bool { return o.hint == hintTime || o.hint == hintWhen }) {
 		p.Print(humanize.Help + "\n")
@@ -115,7 +115,7 @@ func groupedHelp(list []*Option) string {
 func globalLine(globals []*Option) string {
 	var names []string
 	for _, o := range globals {
-		names = append(names, "--"+o.Name)
+		names = append(names, "--"+o.name)
 	}
 	return strings.Join(ui.Wrap("global options (see runner --help): "+strings.Join(names, ", "), 78), "\n  ") + "\n"
 }

@@ -12,22 +12,22 @@ import (
 )
 
 // name returns the full name of the command, such as "runner schedule add".
-func (c *Context) name() string { return strings.Join(append([]string{"runner"}, c.Path...), " ") }
+func (line *Line) name() string { return strings.Join(append([]string{"runner"}, line.Path...), " ") }
 
 // commandHint returns the command line that the user probably meant. args are
 // the words after the unknown command word.
-func (c *Context) commandHint(word string, args []string) string {
-	if hint := synonym(CommandSynonyms, strings.Join(append(c.Path, word), " "), nil); hint != "" {
+func (line *Line) commandHint(word string, args []string) string {
+	if hint := synonym(CommandSynonyms, strings.Join(append(line.Path, word), " "), nil); hint != "" {
 		return hint
 	}
-	names := commandNamesOf(c.commands)
+	names := commandNamesOf(line.commands)
 	if near := cmp.Or(humanize.Nearest(word, names), beginning(word, names)); near != "" {
-		return c.name() + " " + near
+		return line.name() + " " + near
 	}
-	if _, err := exec.LookPath(word); err == nil && c.Path == nil && len(args) > 0 {
+	if _, err := exec.LookPath(word); err == nil && line.Path == nil && len(args) > 0 {
 		return "runner enqueue -- " + word + " " + args[0]
 	}
-	return c.name() + " --help"
+	return line.name() + " --help"
 }
 
 // beginning returns the only one of the names that begins with word, or an
@@ -66,42 +66,42 @@ func commandNamesOf(list []*Command) (names []string) {
 }
 
 // The method "unknown" returns the error for an option that does not exist in the command.
-func (c *Context) unknown(name string) *ui.Error {
-	f := ui.Usage("unknown option %s of %s", name, c.name())
-	if c.Command == nil {
+func (line *Line) unknown(name string) *ui.Error {
+	f := ui.Usage("unknown option %s of %s", name, line.name())
+	if line.Command == nil {
 		f = ui.Usage("unknown option %s before the command", name)
 	}
-	return f.Hint("%s", c.optionHint(name))
+	return f.Hint("%s", line.optionHint(name))
 }
 
-// optionHint returns what the user probably meant with an unknown option: another option or a command c.
-func (c *Context) optionHint(name string) string {
-	if c.option("-"+name) != nil { // the user typed a long name after a single dash: -queue
+// optionHint returns what the user probably meant with an unknown option: another option or a command line.
+func (line *Line) optionHint(name string) string {
+	if line.option("-"+name) != nil { // the user typed a long name after a single dash: -queue
 		return "-" + name
 	}
-	if hint := c.optionSynonym(name); hint != "" {
+	if hint := line.optionSynonym(name); hint != "" {
 		return hint
 	}
-	if state := strings.TrimLeft(name, "-"); c.option("--state") != nil {
+	if state := strings.TrimLeft(name, "-"); line.option("--state") != nil {
 		if _, err := search.ParseStates(state); err == nil {
 			return "-s " + state
 		}
 	}
 	var names []string
-	for _, o := range c.options {
-		names = append(names, "--"+o.Name)
+	for _, o := range line.options {
+		names = append(names, "--"+o.name)
 	}
-	return cmp.Or(humanize.Nearest(name, names), beginning(name, names), c.name()+" --help")
+	return cmp.Or(humanize.Nearest(name, names), beginning(name, names), line.name()+" --help")
 }
 
 // optionSynonym returns the hint for an option of another tool, or an empty string.
-func (c *Context) optionSynonym(name string) string {
+func (line *Line) optionSynonym(name string) string {
 	name = strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-")
-	if letter := strings.TrimRight(name, "0123456789"); len(letter) == 1 && c.option("-"+letter) == nil { // -j4
+	if letter := strings.TrimRight(name, "0123456789"); len(letter) == 1 && line.option("-"+letter) == nil { // -j4
 		name = letter
 	}
 	return synonym(OptionSynonyms, name, func(hint string) bool {
 		first, _, _ := strings.Cut(hint, " ")
-		return c.option(first) != nil || strings.HasPrefix(hint, c.name()+" ")
+		return line.option(first) != nil || strings.HasPrefix(hint, line.name()+" ")
 	})
 }

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"errors"
+	"flag"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,39 +12,37 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// Option is an option of a command, with a long name, perhaps a letter, and
-// perhaps a value.
+// Option is a flag with a long name, an optional letter and an optional value. All flags of this program are Options. urfave/cli knows only
+// the long names, because Parse replaces letters by long names. If urfave/cli knew both names of an option, it would set a repeatable value
+// twice.
 type Option struct {
-	Name, short string
-	hint        string   // placeholder of the value, such as NAME in "--queue NAME"; empty if the option takes no value
-	usage       string   // help text without the default
-	usual       string   // the default as the help names it; empty if the help names no default
-	group       string   // heading above the option in the help; empty for OPTIONS
-	env         string   // environment variable for the value; empty if there is none
-	given       []string // texts that the command line or the variable has set
+	name, short string
+	hint        string // placeholder of the value, such as NAME in "--queue NAME"; empty if the option takes no value
+	usage       string // help text without the default
+	usual       string // the default as the help names it; empty if the help names no default
+	absent      bool   // if true, the user cannot type the option; the command has it only because shared code reads its default
+	group       string // heading above the option in the help; empty for OPTIONS
+	env         string // environment variable for the value; empty if there is none
 	value       optionValue
 }
 
-// optionValue is the value of an option.
+// optionValue is the value of an option. The method "check" returns an error if a text is not a valid value for the option. It does not set
+// the option.
 type optionValue interface {
-	set(text string) error
+	flag.Value
+	check(text string) error
 	repeats() bool
 }
 
-// set sets the option, or adds a value if it repeats.
-func (o *Option) set(text string) error {
-	err := o.value.set(text)
-	if err == nil {
-		o.given = append(o.given, text)
-	}
-	return err
-}
+func (o *Option) Names() []string               { return []string{o.name} }
+func (o *Option) IsSet() bool                   { return false } // urfave/cli needs this method but does not call it
+func (o *Option) Apply(set *flag.FlagSet) error { set.Var(o.value, o.name, o.usage); return nil }
 
 // String returns the name of the option as in the help.
 func (o *Option) String() string {
-	text := "    --" + o.Name
+	text := "    --" + o.name
 	if o.short != "" {
-		text = "-" + o.short + ", --" + o.Name
+		text = "-" + o.short + ", --" + o.name
 	}
 	if o.hint != "" {
 		text += " " + o.hint
@@ -64,14 +64,16 @@ func (o *Option) description() string {
 	return o.usage + " (default: " + o.usual + ")"
 }
 
-// setting is an optionValue of type T.
+// setting is an optionValue of type T. The function "parse" converts a text to a value. If the user may repeat the option, the function
+// "add" appends the new value to the old one. If the user may not repeat it, "add" is nil.
 type setting[T any] struct {
 	value T
 	parse func(string) (T, error)
-	add   func(old, more T) T // nil if the user may not repeat the option
+	add   func(T, T) T
+	bare  bool // whether the option takes no value, such as --json
 }
 
-func (s *setting[T]) set(text string) error {
+func (s *setting[T]) Set(text string) error {
 	v, err := s.parse(text)
 	if err == nil && s.add != nil {
 		v = s.add(s.value, v)
@@ -82,22 +84,21 @@ func (s *setting[T]) set(text string) error {
 	return err
 }
 
-func (s *setting[T]) repeats() bool { return s.add != nil }
+func (s *setting[T]) String() string          { return fmt.Sprint(s.value) }
+func (s *setting[T]) IsBoolFlag() bool        { return s.bare }
+func (s *setting[T]) repeats() bool           { return s.add != nil }
+func (s *setting[T]) check(text string) error { _, err := s.parse(text); return err }
 
-// Get returns the value of an option, or its default. If the command lacks the
-// option, it's the zero value. The comment of the function that creates the
-// option names the type T.
-func Get[T any](c *Context, name string) (value T) {
-	if o := c.option("--" + name); o != nil {
-		value = o.value.(*setting[T]).value
-	}
-	return value
-}
+// Get returns the value of an option, or its default. The comment of the function that creates the option names the type T.
+func Get[T any](c *Context, name string) T { return c.Generic(name).(*setting[T]).value }
 
-// Alone reports whether name is the only option of the command that was typed.
-// Global options, such as --json, don't count.
+// Alone reports whether name is the only option that was typed. Global options,
+// such as --json, don't count.
 func Alone(c *Context, name string) bool {
-	return !slices.ContainsFunc(c.Command.Flags, func(o *Option) bool { return o.Name != name && o.given != nil })
+	globals := GlobalOptions()
+	return !slices.ContainsFunc(c.LocalFlagNames(), func(other string) bool {
+		return other != name && !slices.ContainsFunc(globals, func(o *Option) bool { return o.name == other })
+	})
 }
 
 // The following functions create options. Their parameter "names" is the long name, sometimes with a letter: "queue" or "queue q". Their
@@ -106,13 +107,13 @@ func Alone(c *Context, name string) bool {
 
 func Scalar[T any](names, hint, usage string, value T, parse func(string) (T, error)) *Option {
 	name, short, _ := strings.Cut(names, " ")
-	return &Option{Name: name, short: short, hint: hint, usage: usage, value: &setting[T]{value: value, parse: parse}}
+	return &Option{name: name, short: short, hint: hint, usage: usage, value: &setting[T]{value: value, parse: parse}}
 }
 
 // Repeated returns an option that the user may repeat. The value is a list with all elements. Read it with Get[[]T].
 func Repeated[T any](names, hint, usage string, parse func(string) ([]T, error)) *Option {
 	name, short, _ := strings.Cut(names, " ")
-	return &Option{Name: name, short: short, hint: hint, usage: usage, value: &setting[[]T]{parse: parse,
+	return &Option{name: name, short: short, hint: hint, usage: usage, value: &setting[[]T]{parse: parse,
 		add: func(old, more []T) []T { return append(slices.Clip(old), more...) }}}
 }
 
@@ -124,17 +125,19 @@ func One[T any](parse func(string) (T, error)) func(string) ([]T, error) {
 	}
 }
 
-// BoolOption returns an option without a value. Read it with Get[bool].
+// BoolOption returns an option without a value. Read it with Get[bool] or c.Bool.
 func BoolOption(names, usage string) *Option {
-	return Scalar(names, "", usage, false, parseBool)
+	o := Scalar(names, "", usage, false, parseBool)
+	o.value.(*setting[bool]).bare = true
+	return o
 }
 
-// TextOption returns an option for any text. Read it with Get[string].
+// TextOption returns an option for any text. Read it with Get[string] or c.String.
 func TextOption(names, hint, usage, value string) *Option {
 	return Scalar(names, hint, usage, value, func(text string) (string, error) { return text, nil })
 }
 
-// ChoiceOption returns an option for one of the given words. Read it with Get[string].
+// ChoiceOption returns an option for one of the given words. Read it with Get[string] or c.String.
 func ChoiceOption(names, usage, value string, words ...string) *Option {
 	return Scalar(names, strings.Join(words, "|"), usage, value, func(text string) (string, error) {
 		if !slices.Contains(words, text) {
@@ -144,7 +147,7 @@ func ChoiceOption(names, usage, value string, words ...string) *Option {
 	})
 }
 
-// IntOption returns an option for an integer that is not less than low. Read it with Get[int].
+// IntOption returns an option for an integer that is not less than low. Read it with Get[int] or c.Int.
 func IntOption(names, hint, usage string, value, low int) *Option {
 	return Scalar(names, hint, usage, value, func(text string) (int, error) { return ParseInt(text, low) })
 }
@@ -201,22 +204,26 @@ func RevealOption() *Option {
 }
 
 // Group sets the heading of a list of options in the help.
-func Group(heading string, list ...*Option) []*Option {
-	for _, o := range list {
-		o.group = heading
+func Group(heading string, list ...Flag) []Flag {
+	for _, f := range list {
+		f.(*Option).group = heading
 	}
 	return list
 }
 
-// Without returns the list without the options that have these names.
-func Without(list []*Option, names ...string) []*Option {
-	return slices.DeleteFunc(list, func(o *Option) bool { return slices.Contains(names, o.Name) })
+// The function Without marks the options with the given names: the user cannot type them, and the help does not show them.
+func Without(list []Flag, names ...string) []Flag {
+	for _, f := range list {
+		o := f.(*Option)
+		o.absent = o.absent || slices.Contains(names, o.name)
+	}
+	return list
 }
 
 // Reword replaces the help of an option.
-func Reword(list []*Option, name, usage string) {
-	for _, o := range list {
-		if o.Name == name {
+func Reword(list []Flag, name, usage string) {
+	for _, f := range list {
+		if o := f.(*Option); o.name == name {
 			o.usage = usage
 		}
 	}
@@ -228,14 +235,31 @@ func DryRunOption() *Option {
 	return BoolOption("dry-run", "print what would change, and change nothing")
 }
 
+// optionsOf returns the options of a command without the global options.
+func optionsOf(c *Command) []*Option {
+	var list []*Option
+	for _, f := range c.Flags {
+		if o, ok := f.(*Option); ok && !o.absent {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
 // FromEnvironment lets environment variables set the options in the list. For
 // example, RUNNER_WRITE_EVERY sets --write-every. Only runner work and runner
 // serve have such variables.
-func FromEnvironment(list []*Option) []*Option {
-	for _, o := range list {
-		o.env = "RUNNER_" + strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_"))
+func FromEnvironment(list []Flag) []Flag {
+	for _, f := range list {
+		o := f.(*Option)
+		o.env = envName(o.name)
 	}
 	return list
+}
+
+// envName returns the name of the environment variable for an option of "runner work" or "runner serve".
+func envName(option string) string {
+	return "RUNNER_" + strings.ToUpper(strings.ReplaceAll(option, "-", "_"))
 }
 
 func parseBool(text string) (bool, error) {

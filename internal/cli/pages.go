@@ -13,8 +13,8 @@ import (
 )
 
 // PagesOptions returns the options that "runner serve" and "runner work --serve" share.
-func PagesOptions() []*Option {
-	return []*Option{
+func PagesOptions() []Flag {
+	return []Flag{
 		BoolOption("read-only", "show tasks, but do not allow changes"),
 		TextOption("base-path", "PATH", "URL path of the first page; a proxy may strip it", "/").Default("/"),
 		TextOption("public-url", "URL",

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -11,33 +10,23 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Context is a parsed command line: what the Action of a command gets.
-type Context struct {
-	context.Context
-	Command *Command // nil if no command was named
-	Path    []string // names of the command and its groups: "schedule", "add"
-	Words   []string // arguments that are neither options nor command names
+// Line is a parsed command line. runner parses command lines itself, because the parser of urfave/cli reads some of them wrongly. After
+// parsing, runner passes urfave/cli a line that is always of the form "runner COMMAND --long=value ... -- WORD ...".
+type Line struct {
+	Command      *Command // nil if no command was named
+	Path         []string // names of the command and its groups: "schedule", "add"
+	given        []givenOption
+	words        []string // arguments that are neither options nor command names
+	missingValue *Option  // option at the end of the line whose value is missing; nil if there is none
 
-	missingValue *Option    // option at the end of the line whose value is missing; nil if there is none
-	commands     []*Command // commands that may follow in the line
-	globals      []*Option
-	options      []*Option // options that may follow in the line
-	err          error     // first error in the line
+	commands         []*Command // commands that may follow in the line
+	globals, options []*Option  // options that may follow in the line
+	err              error      // first error in the line
 }
 
-// First returns the first word, or an empty string if there is none.
-func (c *Context) First() string {
-	if len(c.Words) == 0 {
-		return ""
-	}
-	return c.Words[0]
-}
-
-// IsSet reports whether the user or a variable has set the option with this
-// name. The command may lack the option.
-func (c *Context) IsSet(name string) bool {
-	o := c.option("--" + name)
-	return o != nil && o.given != nil
+type givenOption struct {
+	option *Option
+	text   string
 }
 
 // Parse parses the arguments after the program's name. Options may stand before, between and after the other words. After "--" there are no
@@ -46,48 +35,48 @@ func (c *Context) IsSet(name string) bool {
 //
 // If the user repeats an option with a single value, the last value counts. An option at any position overrides its environment variable.
 // Parse reads the rest of the line after an error, because --json in the rest decides the format of the error.
-func Parse(list []*Command, globals []*Option, args []string, getenv func(string) string) (*Context, error) {
-	c := &Context{commands: list, globals: globals, options: globals}
+func Parse(list []*Command, globals []*Option, args []string, getenv func(string) string) (Line, error) {
+	line := &Line{commands: list, globals: globals, options: globals}
 	all := args
 	for len(args) > 0 {
 		word := args[0]
 		args = args[1:]
 		switch {
-		case word == "--" && c.Command != nil && c.Command.Subcommands == nil:
-			if strings.Join(c.Path, " ") == "edit" { // the command "edit" needs to know which words are ids: those before "--"
-				c.Words = append(c.Words, word)
+		case word == "--" && line.Command != nil && line.Command.Subcommands == nil:
+			if strings.Join(line.Path, " ") == "edit" { // the command "edit" needs to know which words are ids: those before "--"
+				line.words = append(line.words, word)
 			}
-			if n := wordsBeforeCommand(c.Path); len(c.Words) < n { // only "schedule add" needs a word before "--"
-				c.fail(ui.Usage("%s needs a NAME before --", strings.Join(c.Path, " ")).
+			if n := wordsBeforeCommand(line.Path); len(line.words) < n { // only "schedule add" needs a word before "--"
+				line.fail(ui.Usage("%s needs a NAME before --", strings.Join(line.Path, " ")).
 					Hint("runner schedule add NAME --cron EXPR -- COMMAND"))
 			}
-			c.Words, args = append(c.Words, args...), nil
+			line.words, args = append(line.words, args...), nil
 		case word == "--": // before the name of the command, "--" has no meaning
 		case len(word) > 1 && word[0] == '-':
-			args = c.flag(word, args)
-		case c.Command == nil && c.err == nil:
-			c.enter(word, args)
-		case c.Command != nil && c.Command.Subcommands != nil:
-			c.enter(word, args)
+			args = line.flag(word, args)
+		case line.Command == nil && line.err == nil:
+			line.enter(word, args)
+		case line.Command != nil && line.Command.Subcommands != nil:
+			line.enter(word, args)
 		default:
-			c.Words = append(c.Words, word)
-			if stopsAt := wordsBeforeCommand(c.Path); stopsAt >= 0 && len(c.Words) > stopsAt {
-				c.Words, args = append(c.Words, args...), nil
+			line.words = append(line.words, word)
+			if stopsAt := wordsBeforeCommand(line.Path); stopsAt >= 0 && len(line.words) > stopsAt {
+				line.words, args = append(line.words, args...), nil
 			}
 		}
 	}
 	own := all // all arguments except the user's command, whose words need not be UTF-8
-	if n := wordsBeforeCommand(c.Path); n >= 0 {
-		own = all[:len(all)-max(len(c.Words)-n, 0)]
+	if n := wordsBeforeCommand(line.Path); n >= 0 {
+		own = all[:len(all)-max(len(line.words)-n, 0)]
 	}
 	for i, arg := range own {
 		if !utf8.ValidString(arg) {
-			c.err = ui.Usage("argument %d, %q, is not UTF-8", i+1, arg)
+			line.err = ui.Usage("argument %d, %q, is not UTF-8", i+1, arg)
 			break
 		}
 	}
-	c.environment(getenv)
-	return c, c.err
+	line.environment(getenv)
+	return *line, line.err
 }
 
 // wordsBeforeCommand returns how many arguments stand before the command that a task will run. It returns -1 for a command of runner whose
@@ -103,68 +92,75 @@ func wordsBeforeCommand(path []string) int {
 }
 
 // enter handles the name of a command: this command becomes the current one. The parameter "args" contains the words after it.
-func (c *Context) enter(word string, args []string) {
-	if word == "help" && c.Command == nil { // "runner help show" is "runner show --help"
-		c.give(c.option("--help"), "true")
+func (line *Line) enter(word string, args []string) {
+	if word == "help" && line.Command == nil { // "runner help show" is "runner show --help"
+		line.set("help", "true")
 		return
 	}
-	for _, sub := range c.commands {
-		if sub.Name == word || slices.Contains(sub.Aliases, word) {
-			c.Command, c.Path, c.commands = sub, append(c.Path, sub.Name), sub.Subcommands
-			c.options = append(slices.Clip(sub.Flags), c.globals...)
-			return
+	if c := commandNamed(line.commands, word); c != nil {
+		line.Command, line.Path, line.commands = c, append(line.Path, c.Name), c.Subcommands
+		line.options = append(slices.Clip(optionsOf(c)), line.globals...)
+		return
+	}
+	f := ui.Usage("unknown command %q", strings.Join(append(line.Path, word), " "))
+	line.fail(f.Hint("%s", line.commandHint(word, args)))
+}
+
+func commandNamed(list []*Command, name string) *Command {
+	for _, c := range list {
+		if c.HasName(name) {
+			return c
 		}
 	}
-	f := ui.Usage("unknown command %q", strings.Join(append(c.Path, word), " "))
-	c.fail(f.Hint("%s", c.commandHint(word, args)))
+	return nil
 }
 
 // flag reads an argument that begins with a dash. If an option in this argument needs a value, flag may read the value from the next
 // argument. It returns the remaining arguments.
-func (c *Context) flag(word string, args []string) []string {
+func (line *Line) flag(word string, args []string) []string {
 	name, text, hasText := strings.Cut(word, "=")
 	if !strings.HasPrefix(name, "--") {
-		isLong := c.option("-"+name) != nil || c.optionSynonym(name) != "" // a long name after a single dash: -queue
+		isLong := line.option("-"+name) != nil || line.optionSynonym(name) != "" // a long name after a single dash: -queue
 		if len(name) == 2 || !isLong {
-			return c.letters(word, args)
+			return line.letters(word, args)
 		}
-		c.fail(c.unknown(name))
+		line.fail(line.unknown(name))
 		return args
 	}
-	o := c.option(name)
+	o := line.option(name)
 	switch {
 	case o == nil:
-		c.fail(c.unknown(name))
+		line.fail(line.unknown(name))
 	case hasText:
-		c.give(o, text)
+		line.give(o, text)
 	case o.hint == "":
-		c.give(o, "true")
+		line.give(o, "true")
 	default:
-		return c.valueFrom(args, o, name)
+		return line.valueFrom(args, o, name)
 	}
 	return args
 }
 
 // letters reads an argument with short options. As in getopt, several letters can follow one dash, and a value can follow its letter: -fn5
 // means -f -n 5. There may be an equals sign before the value. The method returns the remaining arguments.
-func (c *Context) letters(word string, args []string) []string {
+func (line *Line) letters(word string, args []string) []string {
 	for rest := word[1:]; rest != ""; rest = rest[1:] {
 		name, text := "-"+rest[:1], rest[1:]
-		o := c.option(name)
+		o := line.option(name)
 		switch {
 		case o == nil:
 			unknown, _, _ := strings.Cut(word, "=")
-			c.fail(c.unknown(unknown))
+			line.fail(line.unknown(unknown))
 			return args
 		case strings.HasPrefix(text, "="):
-			c.give(o, text[1:])
+			line.give(o, text[1:])
 			return args
 		case o.hint == "":
-			c.give(o, "true")
+			line.give(o, "true")
 		case text == "":
-			return c.valueFrom(args, o, name)
+			return line.valueFrom(args, o, name)
 		default:
-			c.give(o, text)
+			line.give(o, text)
 			return args
 		}
 	}
@@ -172,9 +168,9 @@ func (c *Context) letters(word string, args []string) []string {
 }
 
 // option returns the option with a name such as --queue or -q, or nil if there is none.
-func (c *Context) option(name string) *Option {
-	for _, o := range c.options {
-		if name == "--"+o.Name || o.short != "" && name == "-"+o.short {
+func (line *Line) option(name string) *Option {
+	for _, o := range line.options {
+		if name == "--"+o.name || o.short != "" && name == "-"+o.short {
 			return o
 		}
 	}
@@ -182,35 +178,39 @@ func (c *Context) option(name string) *Option {
 }
 
 // valueFrom takes the value of an option from the next argument. It returns the remaining arguments.
-func (c *Context) valueFrom(args []string, o *Option, name string) []string {
+func (line *Line) valueFrom(args []string, o *Option, name string) []string {
 	if len(args) == 0 {
-		c.missingValue = o
-		c.fail(ui.Usage("%s needs a value: --%s %s", name, o.Name, o.hint))
+		line.missingValue = o
+		line.fail(ui.Usage("%s needs a value: --%s %s", name, o.name, o.hint))
 		return nil
 	}
-	c.give(o, args[0])
+	line.give(o, args[0])
 	return args[1:]
 }
 
-// give sets an option to the value that the user gave.
-func (c *Context) give(o *Option, text string) {
-	err := o.set(text)
+// The method "give" checks a value that the user gave for an option, and stores it.
+func (line *Line) give(o *Option, text string) {
+	err := o.value.check(text)
 	if field, ok := errors.AsType[*jobs.FieldError](err); ok { // its text has the value
-		err = ui.Usage("--%s: %s", o.Name, field.Msg)
+		err = ui.Usage("--%s: %s", o.name, field.Msg)
 	} else if err != nil {
-		err = ui.Usage("--%s %q: %v", o.Name, text, err)
+		err = ui.Usage("--%s %q: %v", o.name, text, err)
 	}
-	if err == nil && strings.IndexByte(text, 0) >= 0 {
-		err = ui.Usage("--%s %q: holds a NUL byte", o.Name, text)
+	if err != nil {
+		line.fail(err)
+		return
 	}
-	c.fail(err)
+	if strings.IndexByte(text, 0) >= 0 {
+		line.fail(ui.Usage("--%s %q: holds a NUL byte", o.name, text))
+	}
+	line.given = append(line.given, givenOption{o, text})
 }
 
-// environment adds the options that environment variables set, unless they are on the command c. An empty variable counts as unset. If
+// environment adds the options that environment variables set, unless they are on the command line. An empty variable counts as unset. If
 // an option is repeatable, commas separate the values.
-func (c *Context) environment(getenv func(string) string) {
-	for _, o := range c.options {
-		if o.env == "" || getenv(o.env) == "" || o.given != nil {
+func (line *Line) environment(getenv func(string) string) {
+	for _, o := range line.options {
+		if o.env == "" || getenv(o.env) == "" || line.has(o.name) {
 			continue
 		}
 		texts := []string{getenv(o.env)}
@@ -218,17 +218,54 @@ func (c *Context) environment(getenv func(string) string) {
 			texts = strings.Split(texts[0], ",")
 		}
 		for _, text := range texts {
-			if err := o.set(text); err != nil {
-				c.fail(ui.Usage("$%s %q: %v", o.env, text, err))
+			if err := o.value.check(text); err != nil {
+				line.fail(ui.Usage("$%s %q: %v", o.env, text, err))
 				break
 			}
+			line.given = append(line.given, givenOption{o, text})
 		}
 	}
 }
 
-// fail keeps the first error of the line.
-func (c *Context) fail(err error) {
-	if c.err == nil {
-		c.err = err
+// argv returns the command line in a form that urfave/cli parses correctly.
+func (line Line) argv() []string {
+	argv := append([]string{"runner"}, line.Path...)
+	for _, g := range line.given {
+		argv = append(argv, "--"+g.option.name+"="+g.text)
 	}
+	return append(append(argv, "--"), line.words...)
+}
+
+func (line *Line) fail(err error) {
+	if line.err == nil {
+		line.err = err
+	}
+}
+
+func (line *Line) set(name, text string) {
+	for _, o := range line.options {
+		if o.name == name {
+			line.given = append(line.given, givenOption{o, text})
+		}
+	}
+}
+
+func (line Line) has(name string) bool {
+	return slices.ContainsFunc(line.given, func(g givenOption) bool { return g.option.name == name })
+}
+
+// The method "last" returns the last value of an option as text, or an empty string if the user did not give the option.
+func (line Line) last(name string) string {
+	for _, g := range slices.Backward(line.given) {
+		if g.option.name == name {
+			return g.text
+		}
+	}
+	return ""
+}
+
+// isSet reports whether the user gave the option with this name. The option must be one that takes no value.
+func (line Line) isSet(name string) bool {
+	v, _ := parseBool(line.last(name))
+	return v
 }

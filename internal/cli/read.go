@@ -38,7 +38,7 @@ func ReadTask(c *Context, a *App, words []string) (s jobs.Spec, caller ops.Invoc
 	})
 	s = jobs.NewSpec(Get[string](c, "job"), list...)
 	switch {
-	case c.IsSet("batch") || Get[bool](c, "each"):
+	case c.IsSet("batch") || c.Bool("each"):
 		s.Cwd = cmp.Or(s.Cwd, caller.Dir)
 		return s, caller, validateDefaults(s)
 	case c.IsSet("job"): // without --max-attempts, the function's own maximum applies
@@ -122,11 +122,11 @@ func validateForm(c *Context, words []string) error {
 	}
 	stdin := 0
 	for _, name := range []string{"input", "args", "batch"} {
-		if Get[string](c, name) == "-" {
+		if c.String(name) == "-" {
 			stdin++
 		}
 	}
-	if Get[bool](c, "each") {
+	if c.Bool("each") {
 		stdin++
 		if other := FirstSet(c, "job", "batch", "unique"); other != "" {
 			f := ui.Exclusive("--each", "--"+other)
@@ -156,7 +156,7 @@ func validateForm(c *Context, words []string) error {
 		return ui.Usage("the command is empty")
 	case c.IsSet("shell") && strings.TrimSpace(Get[string](c, "shell")) == "":
 		return ui.Usage("--shell is empty")
-	case batch && Get[string](c, "batch") == "":
+	case batch && c.String("batch") == "":
 		return ui.Usage("--batch is empty").Hint("--batch FILE, or --batch - for stdin")
 	case c.IsSet("args") && (!c.IsSet("job") || batch):
 		return ui.Usage("--args requires --job").Hint("%s --job email.send --args '{}'", Example(c))
@@ -195,7 +195,7 @@ func setCommand(c *Context, caller ops.Invocation, words []string, s *jobs.Spec)
 	if f != nil {
 		// The commands run and "enqueue --wait" exit with 126 or 127 if the program cannot start, as the task itself would. Other
 		// commands exit with 1.
-		if f.Code == "start" && !Get[bool](c, "wait") && c.Command.Name != "run" {
+		if f.Code == "start" && !c.Bool("wait") && c.Command.Name != "run" {
 			f.Exit = 1
 		}
 		return f

@@ -22,7 +22,7 @@ type Selection struct {
 }
 
 // Selectors returns the options with which a user selects tasks.
-func (a *App) Selectors() []*Option {
+func (a *App) Selectors() []Flag {
 	metadata := new(taskspec.Texts)
 	return Group("Selector",
 		Repeated("queue q", "NAME", "tasks of this queue; repeatable", One(ParseQueue)),
@@ -48,7 +48,7 @@ func (a *App) Selectors() []*Option {
 // that it skips, because they have another meaning for the command.
 func ReadSelection(c *Context, now time.Time, except ...string) (Selection, error) {
 	var s Selection
-	ids, err := ReadIDs(c.Words)
+	ids, err := ReadIDs(c.Args().Slice())
 	if err != nil {
 		return s, err
 	}
