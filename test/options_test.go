@@ -1,12 +1,15 @@
 package test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/runner/internal/taskspec"
 )
@@ -105,8 +108,15 @@ func storedRow(o *taskspec.OptionInfo) string {
 
 // storedDefault returns the default of an option as the database stores it, or an empty string if there is none.
 func storedDefault(o *taskspec.OptionInfo) string {
-	text := o.StoredDefault()
-	if text == "false" || strings.HasPrefix(text, `"`) {
+	if d, ok := o.Default().(*taskspec.Duration); ok && o.Zero == "" {
+		return strconv.FormatInt(time.Duration(*d).Milliseconds(), 10)
+	}
+	data, err := json.Marshal(o.Default())
+	text := string(data)
+	switch {
+	case o.Zero != "" || err != nil || text == "null" || text == `""`:
+		return ""
+	case text == "false" || strings.HasPrefix(text, `"`):
 		return "`" + strings.Trim(text, `"`) + "`"
 	}
 	return text

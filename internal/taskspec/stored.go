@@ -68,16 +68,6 @@ func appendValue(text []byte, value Value) ([]byte, error) {
 	return append(text, more...), err
 }
 
-// StoredDefault returns the default as the database would store it, or "" if
-// the option is null by default.
-func (o *OptionInfo) StoredDefault() string {
-	text, err := appendValue(nil, o.Default())
-	if text := string(text); o.Zero != "" || err != nil || text == "null" || text == `""` {
-		return ""
-	}
-	return string(text)
-}
-
 // appendText appends a JSON string.
 func appendText(to []byte, text string) ([]byte, error) {
 	for i := range len(text) {

@@ -1,5 +1,7 @@
 package ui
 
+import "example.com/runner/jobs"
+
 // Choose prints an answer in the form that the user wants: its record with
 // --json or --format, text on a terminal, and lines with tabs elsewhere.
 func (p *Printer) Choose(record func() Record, lines, text func()) error {
@@ -20,6 +22,17 @@ func (p *Printer) Choose(record func() Record, lines, text func()) error {
 func (p *Printer) Only(record Record) error {
 	nothing := func() {}
 	return p.Choose(func() Record { return record }, nothing, nothing)
+}
+
+// PrintEnd prints a finished task: its record with --json, or only its result.
+func PrintEnd(p *Printer, t jobs.Task, result bool, r Record) error {
+	switch {
+	case t.State == "": // the task was deleted
+		return nil
+	case result:
+		return WriteJSON(p, Raw(t.Result))
+	}
+	return p.Only(r)
 }
 
 // Answer prints a record, or a text for people. line are the fields of the line
