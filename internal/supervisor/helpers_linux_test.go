@@ -2,14 +2,11 @@ package supervisor
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -106,20 +103,20 @@ func startAndWait(t testing.TB, g *Guardian, c Command, deadline time.Duration) 
 // is still the program of the guardian, and the guardian can't be stopped.
 func leader(t testing.TB, c *Child) (pid int) {
 	t.Helper()
-	age := func(pid int) int {
-		if field := statFields(pid); len(field) > 19 {
-			n, _ := strconv.Atoi(string(field[19])) // starttime
-			return n
-		}
-		return math.MaxInt // it has just ended
-	}
+	guardianPID := c.g.process.Pid
 	testkit.Eventually(t, "the start of the command", func() bool {
-		list := childrenOfProcess(c.g.process.Pid)
+		// The kernel lists children in the order in which it got them, and the leader is the first. A pid or the time of a start tells
+		// less: pids start again at 1, and that time is in hundredths of a second.
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", guardianPID))
+		list := numbersIn(text)
+		if len(list) == 0 {
+			list = childrenOfProcess(guardianPID) // some kernels do not list the children of a thread
+		}
 		if len(list) > 0 {
-			pid = slices.MinFunc(list, func(a, b int) int { return cmp.Or(cmp.Compare(age(a), age(b)), cmp.Compare(a, b)) })
+			pid = list[0]
 		}
 		program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-		guardian, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", c.g.process.Pid))
+		guardian, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", guardianPID))
 		return len(list) > 0 && err == nil && program != guardian
 	})
 	return pid

@@ -86,17 +86,19 @@ func TestOnlyACommandThatExitsLeavesProcessesBehind(t *testing.T) {
 	}
 	trap := map[string]string{"exit after TERM": "trap 'exit 0' TERM\n"}
 	for name, test := range cases {
-		g, _ := startGuardian(t)
-		waits, release := newRelease(t)
-		child, _, r := startCommand(t, g, leaving(trap[name]+script+waits+test.script), time.Hour)
-		pid := line(t, r)
-		killLater(t, pid)
-		release()
-		test.end(child)
-		exit, _ := waitChild(t, child)
-		if running(pid) || exit.Left != 0 {
-			t.Errorf("%s: got process alive %v after %+v; want it dead", name, running(pid), exit)
-		}
+		t.Run(name, func(t *testing.T) {
+			g, _ := startGuardian(t)
+			waits, release := newRelease(t)
+			child, _, r := startCommand(t, g, leaving(trap[name]+script+waits+test.script), time.Hour)
+			pid := line(t, r)
+			killLater(t, pid)
+			release()
+			test.end(child)
+			exit, _ := waitChild(t, child)
+			if running(pid) || exit.Left != 0 {
+				t.Errorf("got process alive %v after %+v; want it dead", running(pid), exit)
+			}
+		})
 	}
 }
 
