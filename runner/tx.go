@@ -32,11 +32,11 @@ func (r *Runner) EnqueueTx(ctx context.Context, tx *sql.Tx, spec jobs.Spec) (job
 		return jobs.Task{}, err
 	}
 	at := now()
-	done, err := r.store.InsertAllTx(ctx, tx, []jobs.Spec{spec}, at)
+	added, err := r.store.InsertTx(ctx, tx, &spec, at)
 	if err != nil {
 		return jobs.Task{}, err
 	}
-	return enqueued(&spec, at, done[0], func(id int64) (jobs.Task, error) { return r.GetTx(ctx, tx, id) })
+	return enqueued(&spec, at, added, func(id int64) (jobs.Task, error) { return r.GetTx(ctx, tx, id) })
 }
 
 // AddTx adds any number of tasks as part of a transaction of the caller, as Add does. EnqueueTx documents the requirements of tx and the

@@ -142,8 +142,10 @@ var transactions = group{
 		missing.After, refused.Label = []int64{99}, "refused"
 		s.within(true, func(outer *sql.Tx) {
 			for _, bad := range []jobs.Spec{missing, refused} {
-				if _, err := s.InsertAllTx(s.Context(), outer, []jobs.Spec{good, bad, good}, s.now); err == nil {
-					s.Errorf("got no error for the task %s, want one", bad.Job)
+				for _, specs := range [][]jobs.Spec{{good, bad, good}, {bad}} {
+					if _, err := s.InsertAllTx(s.Context(), outer, specs, s.now); err == nil {
+						s.Errorf("got no error for the task %s among %d, want one", bad.Job, len(specs))
+					}
 				}
 			}
 			must(s.InsertAllTx(s.Context(), outer, []jobs.Spec{good, good}, s.now))(s)
