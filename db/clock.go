@@ -50,14 +50,10 @@ WHERE updated_at > ?1 OR alerted_at > ?1 OR kept_success > ?1`)
 // waits for such a limit, the time at which its next task may start also becomes [1]. The statement reads the whole table, which is small.
 var setBackLimits = command(`UPDATE {limits} SET filled_at = ?1, due_at = CASE WHEN due_at IS NOT NULL THEN ?1 END WHERE filled_at > ?1`)
 
-// setBackPauses shortens the pauses that began later than the current time [1]: from now on, each lasts for its original duration. The
-// table is small.
+// setBackPauses shortens the pauses of queues that began later than the current
+// time [1]: from now on, each lasts for its original duration. The table is small.
 var setBackPauses = command(`UPDATE {pauses} SET until_at = until_at - (paused_at - ?1), paused_at = ?1
-WHERE until_at > ?1 AND paused_at > ?1`)
-
-// setBackDeletion ends a pause of deletions that began more than an hour after
-// the current time [1]: the clock that made the old tasks look old was wrong.
-var setBackDeletion = command(`DELETE FROM {pauses} WHERE queue = '` + DeletionPause + `' AND paused_at - 3600000 > ?1`)
+WHERE until_at > ?1 AND paused_at > ?1 AND queue <> '` + DeletionPause + `'`)
 
 // SetBack corrects stored times that are later than now because the clock was
 // ahead: those of retries, snoozes, rate limits, unique keys with a holding time,
@@ -66,7 +62,7 @@ var setBackDeletion = command(`DELETE FROM {pauses} WHERE queue = '` + DeletionP
 // snoozes that it has changed, and is idempotent.
 func (d *DB) SetBack(ctx context.Context, now time.Time) (int64, error) {
 	return updateAs(ctx, d, normal, func(t *tx) (int64, error) {
-		for _, text := range []*statement{setBackKeys, setBackSchedules, setBackLimits, setBackDeletion, setBackPauses} {
+		for _, text := range []*statement{setBackKeys, setBackSchedules, setBackLimits, setBackPauses} {
 			if err := t.run(text, now.UnixMilli()); err != nil {
 				return 0, err
 			}

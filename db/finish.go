@@ -10,7 +10,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A finish writes the end of an attempt. It is the first part of a worker's Cycle. Package lifecycle decides the new state of the
+// A finish writes the end of an attempt. It is the first part of a worker's Cycle. Package taskspec decides the new state of the
 // task (taskspec.Next). The same transaction writes all effects: the output, the counters, the dependents and the lane of the task
 // (end.go).
 //
@@ -80,7 +80,7 @@ WHERE id = ? AND generation_id = ? AND worker = ? AND {unindexed}state = 'runnin
 	AND NOT EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id)`)
 
-// Finish is the end of an attempt. The field Task has the task as it was claimed. Package lifecycle decides the new state (taskspec.Next).
+// Finish is the end of an attempt. The field Task has the task as it was claimed. Package taskspec decides the new state (taskspec.Next).
 type Finish struct {
 	Task    jobs.Task
 	Outcome taskspec.Outcome

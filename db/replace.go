@@ -16,6 +16,14 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 	if err != nil || !movable(s.State) || bool(s.Started) {
 		return jobs.Enqueued{ID: id, Kept: true}, err
 	}
+	for on := range o.open {
+		if on >= id { // a task may wait only for a task with a lower id, so that no tasks wait for each other
+			return jobs.Enqueued{}, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.UniqueKeyHolder, Subject: fmt.Sprint(id),
+				What: fmt.Sprintf("task %d cannot wait for task %d, which is not older", id, on),
+				Why:  []string{"its unique key is that of the new task, which would replace it", "nothing was changed"},
+				Hint: "cancel task " + fmt.Sprint(id)}
+		}
+	}
 	generation, lane := s.Generation, string(s.Lane)
 	keepsLane := s.State == jobs.Pending && lane == task.Lane          // if the old task holds the same lane, the new task keeps it
 	waits := o.waits() || o.broken != "" || bool(s.Paused) || o.paused // if the old task is paused, the new task waits, too
@@ -42,14 +50,6 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 	}
 	if _, err := t.exec(deleteWaiting, id); err != nil {
 		return one, err
-	}
-	for on := range o.open {
-		if on >= id { // a task may wait only for a task with a lower id, so that no tasks wait for each other
-			return one, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.UniqueKeyHolder, Subject: fmt.Sprint(id),
-				What: fmt.Sprintf("task %d cannot wait for task %d, which is not older", id, on),
-				Why:  []string{"its unique key is that of the new task, which would replace it", "nothing was changed"},
-				Hint: "cancel task " + fmt.Sprint(id)}
-		}
 	}
 	if err := t.keep(id, o.waiting); err != nil {
 		return one, err

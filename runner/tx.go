@@ -36,7 +36,7 @@ func (r *Runner) EnqueueTx(ctx context.Context, tx *sql.Tx, spec jobs.Spec) (job
 	if err != nil {
 		return jobs.Task{}, err
 	}
-	return enqueued(&spec, at, added, func(id int64) (jobs.Task, error) { return r.GetTx(ctx, tx, id) })
+	return enqueued(&spec, at, added, func(id int64) (jobs.Task, error) { return r.GetTx(context.WithoutCancel(ctx), tx, id) })
 }
 
 // AddTx adds any number of tasks as part of a transaction of the caller, as Add does. EnqueueTx documents the requirements of tx and the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"reflect"
 	"slices"
 	"time"
 
@@ -155,6 +156,20 @@ var transactions = group{
 		}
 		if n := len(s.list(jobs.Filter{})); n != 2 {
 			s.Errorf("got %d tasks, want the 2 of the call that succeeded", n)
+		}
+	},
+	"a refused replacement leaves the old task as it was, even if the transaction is committed": func(s *store) {
+		key := jobs.UniqueReplace("k")
+		old := s.insert(job.With("old", key, jobs.After(s.insert(functionSpec("first"))...)))[0]
+		want := s.get(old)
+		spec := job.With("new", key, jobs.After(s.insert(functionSpec("later"))...))
+		s.within(true, func(outer *sql.Tx) {
+			if _, err := s.InsertTx(s.Context(), outer, &spec, s.now); !errors.Is(err, jobs.ErrConflict) {
+				s.Errorf("got error %v, want %v", err, jobs.ErrConflict)
+			}
+		})
+		if got := s.get(old); !reflect.DeepEqual(got, want) {
+			s.Errorf("got %+v, want the old task %+v", got, want)
 		}
 	},
 	"a completion counts once its transaction is committed, even after a retry": func(s *store) {

@@ -223,7 +223,7 @@ func (g *guardian) reap(a *attempt) (noChildren bool) {
 			os.Exit(1) // the exit status of the command is unknown; without its guardian the attempt counts as lost
 		case leader:
 			a.end(status)
-		case killed && a.ended:
+		case killed && a.ended && !a.Leave:
 			a.exit.LeftOver++
 		}
 	}

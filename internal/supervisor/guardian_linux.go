@@ -88,6 +88,17 @@ func Guard(version string) bool {
 	return true
 }
 
+// setCloseOnExec sets all descriptors above 2 to close on exec. Go does so for
+// the files that it opens. But a command would inherit descriptors that this
+// process inherited or received from other code. If it got the liveness lock, the
+// lock would not be free after the end of the worker.
+func setCloseOnExec() {
+	// With this flag, close_range fails before Linux 5.11. It also fails if a filter denies the call.
+	if unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) != nil {
+		setListedCloseOnExec()
+	}
+}
+
 // guardian is the state of a guardian process.
 type guardian struct {
 	worker      string

@@ -102,6 +102,17 @@ func TestOnlyACommandThatExitsLeavesProcessesBehind(t *testing.T) {
 	}
 }
 
+// TestAKillOfTheCommandItselfIsNoneOfTheGuardian lets a command that may leave
+// processes behind kill one of its own.
+func TestAKillOfTheCommandItselfIsNoneOfTheGuardian(t *testing.T) {
+	g, _ := startGuardian(t)
+	child, _, r := startCommand(t, g, leaving("setsid -f sh -c 'echo $$; exec sleep 600'; sleep 600 & kill -9 $!; exit 0"), time.Hour)
+	killLater(t, line(t, r))
+	if exit, err := waitChild(t, child); err != nil || exit.Left == 0 || exit.LeftOver != 0 {
+		t.Errorf("got %+v, error %v; want processes left and none killed", exit, err)
+	}
+}
+
 func TestAGuardianWhoseCommandLeavesNothingStartsTheNextOne(t *testing.T) {
 	g, _ := startGuardian(t)
 	for range 3 {

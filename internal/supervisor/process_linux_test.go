@@ -12,15 +12,23 @@ import (
 )
 
 func TestOnlyThreeDescriptorsAreOpen(t *testing.T) {
-	leak, err := unix.Dup(1) // like an inherited descriptor, the copy is not set to close on exec
+	seals := map[string]func(){"close_range": setCloseOnExec, "listed": setListedCloseOnExec}
+	for name, seal := range seals {
+		leak, err := unix.Dup(1) // like an inherited descriptor, the copy is not set to close on exec
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(leak)
+		seal()
+		if flags, err := unix.FcntlInt(uintptr(leak), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+			t.Errorf("%s: got flags %#x, error %v; want FD_CLOEXEC", name, flags, err)
+		}
+	}
+	leak, err := unix.Dup(1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(leak)
-	setCloseOnExec()
-	if flags, err := unix.FcntlInt(uintptr(leak), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
-		t.Errorf("got flags %#x, error %v; want FD_CLOEXEC", flags, err)
-	}
 	p, _ := startPiped(t, Command{Path: "/bin/sleep", Argv: []string{"sleep", "600"}})
 	testkit.Eventually(t, "three descriptors", func() bool { // check repeatedly: the dynamic loader of sleep opens libraries for a moment
 		files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.Pid()))

@@ -18,7 +18,7 @@ type job struct{}
 
 func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
 	attr.Sys = &syscall.SysProcAttr{Setsid: true}
-	setCloseOnExec()
+	setListedCloseOnExec()
 	for {
 		proc, err := os.StartProcess(path, argv, attr)
 		switch {
@@ -69,10 +69,10 @@ func signalGroup(pid int, s unix.Signal) error {
 	return nil
 }
 
-// setCloseOnExec sets every descriptor above 2 that is listed in /dev/fd to close on exec. Without /dev/fd
+// setListedCloseOnExec sets every descriptor above 2 that is listed in /dev/fd to close on exec. Without /dev/fd
 // (FreeBSD without fdescfs), commands inherit the descriptors that this process itself inherited. They do not inherit
 // files that Go opened.
-func setCloseOnExec() {
+func setListedCloseOnExec() {
 	dir, err := os.Open("/dev/fd")
 	if err != nil {
 		return

@@ -99,7 +99,8 @@ func (e *Engine) pauseDeletion(ctx context.Context, p db.Pause) error {
 }
 
 // deleteAsOf returns the time that decides which tasks are old, and whether it
-// is the present time. The time is zero if nothing may be deleted.
+// is the present time. The time is zero if nothing may be deleted. deleteAsOf ends
+// a pause that begins more than an hour in the future.
 func (e *Engine) deleteAsOf(ctx context.Context, wall time.Time) (asOf time.Time, present bool) {
 	e.clock.mu.Lock()
 	defer e.clock.mu.Unlock()
@@ -111,8 +112,17 @@ func (e *Engine) deleteAsOf(ctx context.Context, wall time.Time) (asOf time.Time
 		e.log.Warn("cannot read the pause of deletions", "err", err)
 		return time.Time{}, false
 	}
-	if _, paused := pauses[db.DeletionPause]; paused {
+	pause, paused := pauses[db.DeletionPause]
+	switch {
+	case !paused:
+		return wall, true
+	case pause.At.Sub(wall) <= jumpPause:
 		return e.clock.asOf, false
+	}
+	// The clock that wrote the pause was ahead.
+	if err := e.store.Resume(ctx, []string{db.DeletionPause}); err != nil {
+		e.log.Warn("cannot end the pause of deletions", "err", err)
+		return time.Time{}, false
 	}
 	return wall, true
 }

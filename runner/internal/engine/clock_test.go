@@ -65,10 +65,6 @@ func TestAJumpOfTheClockPausesDeletions(t *testing.T) {
 				}
 				wall = wall.Add(test.later - test.back)
 				e.compareClocks(t.Context(), wall, time.Minute+test.later)
-				if test.back > 0 {
-					_, err := o.Store.SetBack(t.Context(), wall)
-					testkit.NoError(t, err)
-				}
 				got, present := e.deleteAsOf(t.Context(), wall)
 				if present != test.deletes || !test.deletes && !got.IsZero() {
 					t.Errorf("tasks are deleted as of %v (present: %v), want present: %v", got, present, test.deletes)

@@ -109,7 +109,7 @@ func (c *Command) Run() (json.RawMessage, error) {
 		return nil, startError(cannotExecute, "%s: %v", path, err)
 	}
 	dir := c.directory()
-	if err := checkDir(c.Stop, dir); err != nil {
+	if err := checkDir(c.Stop, dir); err != nil && !(c.account != nil && errors.Is(err, fs.ErrPermission)) {
 		return nil, startError(cannotExecute, "cannot enter directory %s: %v", dir, humanize.Reason(err))
 	}
 	remove, err := c.writeUpstream()

@@ -117,7 +117,7 @@ func (c *Command) resourceError(failed *supervisor.ResourceError) error {
 	}[failed.Resource]
 	hint := "run the worker as root"
 	if failed.Resource == "memory" || failed.Resource == "cpu" {
-		hint = "it needs control groups: run it as root, or as a systemd service with Delegate=yes"
+		hint = "it needs control groups (version 2): run it as root, or as a systemd service with Delegate=yes"
 	}
 	return startError(cannotExecute, "%s: the worker cannot apply %s: %v; %s", failed.Resource, value, failed.Err, hint)
 }
