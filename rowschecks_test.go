@@ -114,7 +114,7 @@ func (f *rowFuzz) showAll() {
 		}
 	}
 	for _, path := range []string{"/", "/tasks", "/tasks?q=state%3Afailed", "/schedules", "/metrics", "/tasks/" + last,
-		"/tasks/" + last + "/log", "/tasks/" + last + "/args"} {
+		"/tasks/" + last + "/log", "/api/v1/tasks/" + last, "/api/v1/tasks?format=csv"} {
 		answer := f.page(path)
 		for end := time.Now().Add(time.Minute); answer.Code == http.StatusServiceUnavailable && time.Now().Before(end); {
 			answer = f.page(path) // a busy machine may take longer than a page waits for the database

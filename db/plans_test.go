@@ -231,12 +231,11 @@ var plans = statementtest.Plans{
 	"selectBroken":    {Text: selectBroken, By: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
 	"closeEnded":      {Text: closeEnded, By: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
 
-	"insertPause":     {Text: insertPause},
-	"deletePause":     {Text: deletePause, By: []string{byPause}},
-	"deletePauses":    {Text: deletePauses, Allow: []string{"SCAN pauses"}}, // the table has at most one row for each queue
-	"setBackDeletion": {Text: setBackDeletion, By: []string{byPause}},
-	"endPauses":       {Text: endPauses, Allow: []string{"SCAN pauses"}},
-	"selectPauses":    {Text: selectPauses, Allow: []string{"SCAN pauses"}},
+	"insertPause":  {Text: insertPause},
+	"deletePause":  {Text: deletePause, By: []string{byPause}},
+	"deletePauses": {Text: deletePauses, Allow: []string{"SCAN pauses"}}, // the table has at most one row for each queue
+	"endPauses":    {Text: endPauses, Allow: []string{"SCAN pauses"}},
+	"selectPauses": {Text: selectPauses, Allow: []string{"SCAN pauses"}},
 
 	"deleteOutput":     {Text: deleteOutput, By: []string{byOutput}},
 	"cutOutput":        {Text: cutOutput, By: []string{byOutput}},

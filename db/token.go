@@ -91,7 +91,12 @@ func readToken(path string) (string, error) {
 		return "", err
 	}
 	if err != nil {
-		return "", tokenProblem(path, err)
+		if info, unknown := os.Lstat(path); unknown == nil && !info.Mode().IsRegular() {
+			err = notOurToken(path) // such as a symbolic link, which NoFollow refuses
+		} else {
+			err = tokenProblem(path, err)
+		}
+		return "", err
 	}
 	defer file.Close()
 
@@ -102,9 +107,7 @@ func readToken(path string) (string, error) {
 	uid, _, known := owner.Of(info)
 	foreign := known && uid != os.Geteuid() && uid != 0
 	if shared := known && info.Mode().Perm()&0o077 != 0; foreign || shared || !info.Mode().IsRegular() {
-		return "", &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.TokenOwner, Subject: path,
-			What: "the token file " + path + " is not a regular file that only this user may read or write",
-			Hint: "rm " + path + ", for a new token"}
+		return "", notOurToken(path)
 	}
 
 	text, err := io.ReadAll(io.LimitReader(file, 4096))
@@ -118,6 +121,12 @@ func readToken(path string) (string, error) {
 			Hint: "rm " + path + ", for a new token"}
 	}
 	return token, nil
+}
+
+func notOurToken(path string) error {
+	return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.TokenOwner, Subject: path,
+		What: "the token file " + path + " is not a regular file that only this user may read or write",
+		Hint: "rm " + path + ", for a new token"}
 }
 
 func tokenProblem(path string, err error) error {

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"net/http"
@@ -171,6 +172,32 @@ func TestTheAPIRefusesWithJSON(t *testing.T) {
 	if status2 != "403" || !strings.HasPrefix(text, `{"error":"access denied`) {
 		t.Errorf("without Authorize: got status %s and %s, want 403 and JSON", status2, text)
 	}
+}
+
+// TestARequestThatTheServerCutsShortHasNoEmptyAnswer ends the context of a
+// request, as a server does that stops.
+func TestARequestThatTheServerCutsShortHasNoEmptyAnswer(t *testing.T) {
+	h := web.Handler(open(t), web.Options{Authorize: func(*http.Request) error { return nil }})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, path := range []string{"/api/v1/tasks", "/tasks"} {
+		answer := httptest.NewRecorder()
+		h.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody))
+		if answer.Code != http.StatusServiceUnavailable || answer.Body.Len() == 0 {
+			t.Errorf("%s: got status %d and %q, want 503 and a text", path, answer.Code, answer.Body)
+		}
+	}
+}
+
+// TestAnErrorPageNeedsNoPath sends a request without a path, as a handler behind
+// http.StripPrefix gets it.
+func TestAnErrorPageNeedsNoPath(t *testing.T) {
+	h := web.Handler(open(t), web.Options{Authorize: func(*http.Request) error { return nil }, ReadOnly: true, BasePath: "/x"})
+	req := httptest.NewRequest(http.MethodPost, "/x", http.NoBody)
+	req.URL.Path = ""
+	answer := httptest.NewRecorder()
+	h.ServeHTTP(answer, req)
+	testkit.Equal(t, "status", answer.Code, http.StatusForbidden)
 }
 
 func TestTheKeysOfTheAPIAreDocumented(t *testing.T) {

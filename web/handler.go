@@ -253,7 +253,8 @@ var addedTask = humanize.Lazy(`^task ([0-9]+) of schedule \S+ enqueued`)
 // render responds with a page.
 func (h *handler) render(w http.ResponseWriter, req *http.Request, status int, name string, v view) {
 	l := layout{page: *v.common(), HasSearch: name == "tasks", NoNavigation: name == "login"}
-	if !isFragment(req) { // an open page shows no message of an action elsewhere
+	// An open page shows no message of an action elsewhere, and an error keeps it for the next page.
+	if !isFragment(req) && status == http.StatusOK {
 		l.Flash = h.takeFlash(w, req)
 	}
 	if found := addedTask().FindStringSubmatch(l.Flash); found != nil {
@@ -331,10 +332,10 @@ func (h *handler) fail(w http.ResponseWriter, req *http.Request, err error) {
 	case errors.Is(err, jobs.ErrInvalid):
 		h.writeError(w, req, http.StatusBadRequest, text)
 		return
-	case req.Context().Err() != nil: // the client is gone
-		return
 	}
-	h.logger.Warn("request failed", "path", req.URL.Path, "err", err)
+	if req.Context().Err() == nil { // else the client is gone, or this server ends
+		h.logger.Warn("request failed", "path", req.URL.Path, "err", err)
+	}
 	if req.Method == http.MethodGet {
 		text = "The database does not answer in time. Try again in a moment, or add state: or since: to a search."
 	}

@@ -58,7 +58,7 @@ func (h *handler) newPage(req *http.Request, title string) page {
 // Nav returns the first part of the path, which is the entry of the page in the
 // navigation.
 func (p page) Nav() string {
-	nav, _, _ := strings.Cut(p.Path[1:], "/")
+	nav, _, _ := strings.Cut(strings.TrimPrefix(p.Path, "/"), "/")
 	if nav == "jobs" {
 		return "tasks"
 	}

@@ -173,7 +173,9 @@ func Environment(settings []string, all bool) (map[string]string, error) {
 // option, such as "--args ".
 func ReadSource(option, name string, limit int, stdin io.Reader) ([]byte, error) {
 	in := stdin
-	if name != "-" {
+	if name == "-" {
+		name = "stdin"
+	} else {
 		file, err := os.Open(name)
 		if err != nil {
 			return nil, ui.Usage("%s%q: %v", option, name, humanize.Reason(err))

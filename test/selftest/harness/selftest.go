@@ -4,7 +4,7 @@
 // invariants. Triggers in the database write the first history. Clients and commands write the second one, the notes.
 //
 // The checks do not use the code that they check, except for the list of valid changes of state (taskspec.CanMove). This package opens
-// the database with the SQL driver, and it imports only the packages jobs and lifecycle of runner. It uses the rest of runner only
+// the database with the SQL driver, and it imports only the packages jobs and taskspec of runner. It uses the rest of runner only
 // by starting programs: runner with the command lines of users, and a program with roles that embed runner (see RoleCommand).
 package harness
 
