@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -10,21 +9,26 @@ import (
 	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/runnertest"
 )
 
-// onBothEngines runs a test on a file and on a server, with a worker that
-// prefetches and with one that doesn't, because it names its queues.
+// onBothEngines runs a test on a file, where time is fake, and on a server: with
+// a worker that prefetches, and with one that doesn't, because it names its
+// queues. most is the greatest number of prefetched tasks.
 func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, most int)) {
 	t.Helper()
-	for engine, address := range map[string]func(t testing.TB) string{
-		"file":   func(t testing.TB) string { return filepath.Join(t.TempDir(), "test.db") },
-		"server": pgkit.Address,
+	for name, c := range map[string]struct {
+		o    runner.Options
+		most int
+	}{
+		"off": {runner.Options{Concurrency: 1, Queues: []runner.QueueMax{{Queue: "default"}}}, 0},
+		"on":  {runner.Options{Concurrency: 1}, 100},
 	} {
-		t.Run(engine+"/off", func(t *testing.T) {
-			test(t, open(t, address(t), runner.Options{Concurrency: 1, Queues: []runner.QueueMax{{Queue: "default"}}}), 0)
+		t.Run("file/"+name, func(t *testing.T) {
+			runnertest.Run(t, func(t *testing.T, r *runner.Runner) { test(t, r, c.most) }, c.o)
 		})
-		t.Run(engine+"/on", func(t *testing.T) {
-			test(t, open(t, address(t), runner.Options{Concurrency: 1}), 100)
+		t.Run("server/"+name, func(t *testing.T) {
+			test(t, open(t, pgkit.Address(t), c.o), c.most)
 		})
 	}
 }
