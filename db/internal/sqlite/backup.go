@@ -25,6 +25,10 @@ const vacuumInto = `VACUUM INTO ?`
 // copyMode sets the copy to WAL mode, which VACUUM INTO doesn't copy.
 const copyMode = `PRAGMA journal_mode = WAL`
 
+// emptyLog moves all pages of the log into the file. It outputs whether another
+// connection prevented that, and two numbers of pages.
+const emptyLog = `PRAGMA wal_checkpoint(TRUNCATE)`
+
 // Backup implements engine.Shared.
 func (d *File) Backup(ctx context.Context, to string, replace bool) (int64, error) {
 	to, err := Resolve(to)
@@ -40,7 +44,7 @@ func (d *File) backup(ctx context.Context, to string, replace bool) (int64, erro
 		return 0, err
 	}
 	part := newPart(filepath.Dir(to), "."+filepath.Base(to)+".") // beside it, so that a rename works
-	defer os.Remove(part)
+	defer removeCopy(part)
 	n, err := d.copyTo(ctx, part, to)
 	if err != nil {
 		return 0, err
@@ -58,7 +62,7 @@ func (d *File) BackupFile(ctx context.Context) (string, error) {
 	}
 	part := newPart(d.Dir(), "backup-")
 	if _, err := d.copyTo(ctx, part, part); err != nil {
-		os.Remove(part)
+		removeCopy(part)
 		return "", writeError(err, part)
 	}
 	return part, nil
@@ -112,16 +116,24 @@ func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 	return sealCopy(ctx, part, to)
 }
 
-// sealCopy makes a copy ready to be opened as a database, syncs it, and returns
-// its size.
+// sealCopy makes a copy ready to be opened as a database without its log, syncs
+// it, and returns its size.
 func sealCopy(ctx context.Context, part, to string) (int64, error) {
 	copied, err := Connect(part, "rw")
 	if err != nil {
 		return 0, err
 	}
-	_, err = copied.ExecContext(ctx, copyMode)
+	var busy bool
+	var pages, moved int
+	if _, err = copied.ExecContext(ctx, copyMode); err == nil {
+		// not left to the close, which reports no error of the move
+		err = copied.QueryRowxContext(ctx, emptyLog).Scan(&busy, &pages, &moved)
+	}
 	if err := errors.Join(err, copied.Close()); err != nil { // when the last connection closes, SQLite removes -wal and -shm
 		return 0, explain(err, to)
+	}
+	if log, err := os.Stat(part + "-wal"); busy || err == nil && log.Size() > 0 {
+		return 0, &jobs.Error{Kind: jobs.ErrBusy, What: "another program uses the unfinished copy " + part, Hint: "again"}
 	}
 	file, err := os.OpenFile(part, os.O_RDWR, 0)
 	if err != nil {

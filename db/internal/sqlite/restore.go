@@ -147,7 +147,7 @@ func (d *File) takeOver(old fs.FileInfo) (release func(), err error) {
 	if ok && old != nil && old.Size() > 0 {
 		release()
 		if pool, err := Connect(d.path, "rw"); err == nil {
-			_, _ = pool.Exec("PRAGMA wal_checkpoint(TRUNCATE)") // fails if the file is damaged
+			_, _ = pool.Exec(emptyLog) // fails if the file is damaged
 			pool.Close()
 		}
 		release, ok = keepOut(d.path)
