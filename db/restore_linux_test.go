@@ -1,0 +1,31 @@
+package db_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/db/dbtest"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/jobs"
+)
+
+// TestADatabaseInUseIsNoBackup gives databases that are open names that look
+// like addresses.
+func TestADatabaseInUseIsNoBackup(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, name := range []string{"a.db", "server=1.db", "host=web1.db", "file:x"} {
+		dbtest.OpenAt(t, filepath.Join(dir, name), db.Options{Create: true})
+		testkit.NoError(t, os.Symlink(name, "to-"+name))
+		for _, from := range []string{name, "./" + name, "to-" + name} {
+			if _, err := db.Restore(t.Context(), "new.db", from, db.Options{}, time.Now()); !errors.Is(err, jobs.ErrConflict) {
+				t.Errorf("%s: got error %v, want one that is %v", from, err, jobs.ErrConflict)
+			}
+			os.Remove("new.db")
+		}
+	}
+}
