@@ -29,3 +29,16 @@ func TestADatabaseInUseIsNoBackup(t *testing.T) {
 		}
 	}
 }
+
+// TestARestoreNamesTheFileThatItCannotRead gives the backup a log that can't be
+// opened.
+func TestARestoreNamesTheFileThatItCannotRead(t *testing.T) {
+	path, backup := crashed(t)
+	log := backup + "-wal"
+	testkit.NoError(t, os.Symlink(log, log))
+	_, err := db.Restore(t.Context(), path, backup, db.Options{}, time.Now())
+	e, ok := errors.AsType[*jobs.Error](err)
+	if !ok || e.What != "cannot open "+log {
+		t.Errorf("got error %v, want one that names %s", err, log)
+	}
+}

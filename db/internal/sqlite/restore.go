@@ -174,17 +174,8 @@ func (d *File) prepare(ctx context.Context, part, from string, old fs.FileInfo) 
 			return 0, err
 		}
 	}
-	err := d.checkCopy(ctx, part)
-	if e, ok := errors.AsType[*jobs.Error](err); ok { // name the backup, which the user knows
-		named := *e
-		named.What, named.Code = strings.ReplaceAll(e.What, part, from), "" // advice by code is about --db
-		if errors.Is(e.Kind, jobs.ErrCorrupt) || errors.Is(e.Kind, jobs.ErrReplaced) {
-			named.Hint = "an older backup"
-		}
-		return 0, &named
-	}
-	if err != nil {
-		return 0, err
+	if err := d.checkCopy(ctx, part); err != nil {
+		return 0, d.aboutCopy(err, part, from)
 	}
 	if old != nil {
 		if err := sameRights(part, old); err != nil {
@@ -194,10 +185,27 @@ func (d *File) prepare(ctx context.Context, part, from string, old fs.FileInfo) 
 	return sealCopy(ctx, part, d.path)
 }
 
+// aboutCopy returns an error of the copy part as one of a file that the user
+// knows: of the backup, or, without room or rights, of the database beside it.
+func (d *File) aboutCopy(err error, part, from string) error {
+	e, ok := errors.AsType[*jobs.Error](err)
+	if !ok {
+		return err
+	}
+	named, name := *e, from
+	if errors.Is(e.Kind, jobs.ErrCorrupt) || errors.Is(e.Kind, jobs.ErrReplaced) {
+		named.Hint = "an older backup"
+	} else if errors.Is(e.Kind, jobs.ErrFull) || errors.Is(e.Kind, jobs.ErrPermission) {
+		name = d.path
+	}
+	named.What, named.Code = strings.ReplaceAll(e.What, part, name), "" // advice by code is about --db
+	return &named
+}
+
 func copyFile(ctx context.Context, to, from string) error {
 	in, err := os.Open(from)
 	if err != nil {
-		return err
+		return engine.FileError(err, from) // the caller explains errors of the other file
 	}
 	defer in.Close()
 	defer context.AfterFunc(ctx, func() { in.Close() })() // ends the copy
