@@ -81,7 +81,9 @@ func explainCode(extended int, r room, err error, file string) error {
 	case sqlite3.SQLITE_FULL:
 		return fullError(r, file, err)
 	case sqlite3.SQLITE_NOTADB:
-		return notRunner(file, " is not a runner database", "it is not an SQLite file; nothing was changed")
+		e := notRunner(file, " is not a runner database", "it is not an SQLite file; nothing was changed")
+		e.Err = err
+		return e
 	case sqlite3.SQLITE_CORRUPT:
 		return problem(jobs.ErrCorrupt, "database is damaged: "+file, "restore a backup; keep the file", fmt.Sprint(err),
 			"nothing was changed")
@@ -99,7 +101,7 @@ func explainCode(extended int, r room, err error, file string) error {
 	return err
 }
 
-func notRunner(file, what string, why ...string) error {
+func notRunner(file, what string, why ...string) *jobs.Error {
 	return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NotRunner, Subject: file, What: file + what, Why: why, Hint: "another file"}
 }
 

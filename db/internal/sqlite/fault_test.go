@@ -2,6 +2,9 @@ package sqlite
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	sqlite3 "modernc.org/sqlite/lib"
@@ -25,6 +28,7 @@ func TestEachCodeOfSQLiteHasItsCause(t *testing.T) {
 		readOnly = "cannot write /nowhere/q.db"
 		damaged  = "database is damaged: /nowhere/q.db"
 		busy     = "database is busy: /nowhere/q.db"
+		other    = "/nowhere/q.db is not a runner database"
 	)
 	for _, c := range []struct {
 		code int
@@ -52,10 +56,31 @@ func TestEachCodeOfSQLiteHasItsCause(t *testing.T) {
 		{sqlite3.SQLITE_READONLY, full, jobs.ErrPermission, readOnly},
 		{sqlite3.SQLITE_CORRUPT, full, jobs.ErrCorrupt, damaged},
 		{sqlite3.SQLITE_BUSY, full, jobs.ErrBusy, busy},
+		{sqlite3.SQLITE_NOTADB, plenty, jobs.ErrSchema, other},
 	} {
-		err, ok := errors.AsType[*jobs.Error](explainCode(c.code, c.room, errors.New("x"), "/nowhere/q.db"))
-		if !ok || err.Kind != c.kind || err.What != c.what {
+		cause := errors.New("x")
+		err, ok := errors.AsType[*jobs.Error](explainCode(c.code, c.room, cause, "/nowhere/q.db"))
+		if !ok || err.Kind != c.kind || err.What != c.what || err.Err != cause {
 			t.Errorf("code %d, %+v: got %v, want %v: %s", c.code, c.room, err, c.kind, c.what)
 		}
+	}
+}
+
+// TestAnExplainedErrorStaysAnErrorOfTheDisk: the writer connects anew after an
+// error of the disk, also after it was explained.
+func TestAnExplainedErrorStaysAnErrorOfTheDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(path, []byte(strings.Repeat("text\n", 2000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := Connect(path, "rw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	err = pool.Ping()
+	explained := explain(err, path)
+	if d := new(File); !d.Broken(err) || !d.Broken(explained) || !errors.Is(explained, jobs.ErrSchema) {
+		t.Errorf("got error %v, and explained %v, want both to be of the disk", err, explained)
 	}
 }
