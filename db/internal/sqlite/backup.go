@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -168,11 +169,15 @@ func newPart(dir, prefix string) string {
 	return filepath.Join(dir, prefix+rand.Text()[:random]+end)
 }
 
-// removeCopy removes a partial copy with the files that SQLite makes beside it.
+// removeCopy removes a partial copy with the files and the directory beside it.
+// The copy goes last: only by its name does a later newPart find the others.
 func removeCopy(part string) {
-	_ = os.Remove(part)
+	err := os.RemoveAll(part + ".d")
 	for _, end := range besideEnds {
-		_ = os.Remove(part + end)
+		err = cmp.Or(err, ignoreMissing(os.Remove(part+end)))
+	}
+	if err == nil {
+		_ = os.Remove(part)
 	}
 }
 

@@ -1,0 +1,52 @@
+package sqlite
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestANewCopyRemovesAllThatAKilledOneLeft makes the files of an old partial
+// copy.
+func TestANewCopyRemovesAllThatAKilledOneLeft(t *testing.T) {
+	dir := t.TempDir()
+	left := filepath.Join(dir, ".q.db.12345678.part")
+	if err := os.Mkdir(left+".d", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []string{"", "-wal", "-shm", ".d/init.lock"} {
+		if err := os.WriteFile(left+end, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := time.Now().Add(-2 * minPartAge)
+	if err := os.Chtimes(left, old, old); err != nil {
+		t.Fatal(err)
+	}
+
+	newPart(dir, ".q.db.")
+
+	names, err := filepath.Glob(filepath.Join(dir, ".q*"))
+	if err != nil || len(names) > 0 {
+		t.Errorf("got files %q and error %v, want none", names, err)
+	}
+}
+
+// TestACopyIsRemovedAfterTheFilesBesideIt keeps a file beside a copy from being
+// removed, as a kill would. Only the copy leads the next one to the rest.
+func TestACopyIsRemovedAfterTheFilesBesideIt(t *testing.T) {
+	part := filepath.Join(t.TempDir(), "part")
+	if err := os.WriteFile(part, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(part+"-wal", "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	removeCopy(part)
+
+	if _, err := os.Stat(part); err != nil {
+		t.Errorf("got error %v, want the copy", err)
+	}
+}
