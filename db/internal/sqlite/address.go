@@ -58,5 +58,6 @@ func NotPath(text string) error {
 		return nil
 	}
 	return &jobs.Error{Kind: jobs.ErrInvalid, What: what,
-		Hint: "the path of a file, or postgres://USER@HOST:PORT/DATABASE; the password in PGPASSWORD or ~/.pgpass"}
+		Hint: "the path of a file (./NAME if it has such a name), or postgres://USER@HOST:PORT/DATABASE; " +
+			"the password in PGPASSWORD or ~/.pgpass"}
 }
