@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 
+	"example.com/runner/db/internal/engine"
 	"example.com/runner/jobs"
 )
 
@@ -52,8 +53,10 @@ func statFile(path string) (stamp, error) {
 // remove these files as long as a process has the database open.
 func (d *File) beside() [2]string { return [2]string{d.logPath, d.sharedPath} }
 
-// Replaced returns an error of kind ErrReplaced if the paths of the database no longer lead to the files that this process has open,
-// or if somebody has emptied the database file.
+// Replaced returns an error of kind ErrReplaced if the paths of the database no
+// longer lead to the files that this process has open, or if somebody has
+// emptied the database file. If the system doesn't let this process look, as in
+// an unreadable directory, it returns the error of the system.
 func (d *File) Replaced() error {
 	now, err := statFile(d.path)
 	if err != nil || now.id != d.id {
@@ -156,13 +159,16 @@ func (d *File) recordFiles() error {
 	return nil
 }
 
-// lostFile returns the error of a file that is no longer at its path.
+// lostFile returns the error of a file that is no longer at its path, or that
+// stat can't find for another reason.
 func (d *File) lostFile(name string, err error) error {
-	what, why := "was replaced", "another file is in its place"
-	if errors.Is(err, fs.ErrNotExist) {
-		what, why = "was removed", "it was removed or moved while it was in use"
+	switch {
+	case err == nil:
+		return d.replacedError(name, "was replaced", "another file is in its place", nil)
+	case errors.Is(err, fs.ErrNotExist):
+		return d.replacedError(name, "was removed", "it was removed or moved while it was in use", err)
 	}
-	return d.replacedError(name, what, why, err)
+	return engine.FileError(err, name)
 }
 
 func (d *File) replacedError(name, what, why string, err error) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"example.com/runner/jobs"
@@ -76,5 +77,21 @@ func TestANewConnectionKeepsTheLogOfAnEmptiedFile(t *testing.T) {
 	}
 	if info, err := os.Stat(d.logPath); err != nil || info.Size() == 0 {
 		t.Errorf("the log has gone: %v", err)
+	}
+}
+
+// TestAFileThatCannotBeLookedAtIsNotReplaced reports what the system says about
+// each file, such as in a directory that this user may no longer search.
+func TestAFileThatCannotBeLookedAtIsNotReplaced(t *testing.T) {
+	d := &File{path: "/data/q.db", logPath: "/data/q.db-wal"}
+	for _, name := range []string{d.path, d.logPath} {
+		for cause, want := range map[error]error{
+			nil: jobs.ErrReplaced, syscall.ENOENT: jobs.ErrReplaced, syscall.EACCES: jobs.ErrPermission, syscall.EIO: jobs.ErrPermission,
+		} {
+			err := d.lostFile(name, cause)
+			if !errors.Is(err, want) || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s, %v: got error %v, want one that is %v", name, cause, err, want)
+			}
+		}
 	}
 }
