@@ -98,7 +98,7 @@ func (d *File) users() []engine.Process {
 }
 
 // othersOpen reports whether another process has the database open. It returns
-// true on a system that shows no locks.
+// true on a system that shows no locks, and false with Options.Alone.
 func (d *File) othersOpen() bool {
-	return runtime.GOOS != "linux" || len(locks(d.sharedPath, lock.isOthers)) > 0
+	return !d.options.Alone && (runtime.GOOS != "linux" || len(locks(d.sharedPath, lock.isOthers)) > 0)
 }

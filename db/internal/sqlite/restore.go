@@ -220,7 +220,8 @@ func copyFile(ctx context.Context, to, from string) error {
 // checkCopy opens the copy, which upgrades it, and returns an error unless it is
 // an undamaged database of runner.
 func (d *File) checkCopy(ctx context.Context, part string) error {
-	c, err := New(part, engine.Options{BusyTimeout: d.options.BusyTimeout, UnsafeFS: d.options.UnsafeFS})
+	// alone: the worker that ran at the time of the backup doesn't use the copy
+	c, err := New(part, engine.Options{BusyTimeout: d.options.BusyTimeout, UnsafeFS: d.options.UnsafeFS, Alone: true})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,31 @@
+package sqlite
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestNobodyElseHasACopyOpen locks shared memory as another process does. A
+// copy counts as this process's own also on systems that show no locks.
+func TestNobodyElseHasACopyOpen(t *testing.T) {
+	d := &File{sharedPath: filepath.Join(t.TempDir(), "q.db-shm")}
+	file, err := os.Create(d.sharedPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	lock := &unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: inUseByte, Len: 1}
+	if err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, lock); err != nil { // shown as of no process
+		t.Fatal(err)
+	}
+	for _, alone := range []bool{false, true} {
+		d.options.Alone = alone
+		if got := d.othersOpen(); got == alone {
+			t.Errorf("alone %v: got that others have it open: %v", alone, got)
+		}
+	}
+}
