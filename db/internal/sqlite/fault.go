@@ -4,8 +4,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"syscall"
 
@@ -52,11 +50,6 @@ func explain(err error, file string) error {
 	failure, ok := errors.AsType[*driver.Error](err)
 	if !ok {
 		return err
-	}
-	if _, absent := os.Stat(file); isDamage(err) && errors.Is(absent, fs.ErrNotExist) {
-		return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was removed: " + file, Err: err,
-			Why:  []string{"the file was removed or moved while it was in use"},
-			Hint: "stop every process that uses it, and restore a backup"}
 	}
 	return explainCode(failure.Code(), space(filepath.Dir(file)), err, file)
 }

@@ -54,7 +54,7 @@ func TestACopyIsNotSealedWhileItsLogHoldsPages(t *testing.T) {
 				}
 				return c.code
 			})
-			if n, err := sealCopy(t.Context(), part, part); !errors.Is(err, c.kind) {
+			if n, err := sealCopy(t.Context(), part, part+".new"); !errors.Is(err, c.kind) {
 				t.Errorf("got a copy of %d bytes and error %v, want one that is %v", n, err, c.kind)
 			}
 		})
