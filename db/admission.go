@@ -129,6 +129,12 @@ func (g *admission) isPaused(queue string) bool {
 // it's empty. joins says that the task would join a batch, which the rates have
 // counted already.
 func (g *admission) admits(queue, job string, joins bool) bool {
+	full, filling := g.filling[part{queue, job}]
+	return (!filling || full > 0) && g.permits(queue, job, joins)
+}
+
+// permits is admits without the batches, which a suspect doesn't join.
+func (g *admission) permits(queue, job string, joins bool) bool {
 	if g.isPaused(queue) {
 		return false
 	}
@@ -137,8 +143,7 @@ func (g *admission) admits(queue, job string, joins bool) bool {
 			return false
 		}
 	}
-	full, filling := g.filling[part{queue, job}]
-	return !filling || full > 0
+	return true
 }
 
 // open returns the queues of which a task may start. The claim shares its free

@@ -19,11 +19,13 @@ const pendingQueues = `WITH RECURSIVE names (queue) AS (
 	FROM names WHERE names.queue IS NOT NULL)
 SELECT queue FROM names WHERE queue IS NOT NULL`
 
-// peekTasks selects the first tasks that claimTasks would claim, for a claim
-// that the limits of jobs or batches hold back. The last argument is the maximum number of
-// tasks. It locks no row.
+// peekTasks selects the first tasks that claimTasks would claim, for a claim that
+// the limits of jobs or batches hold back. On a server it locks them, and passes
+// over those that others have locked: workers with batches claim at the same time
+// (fastpath.go). The last argument is the maximum number of tasks.
 var peekTasks = &sqltext.Series{Template: `SELECT id, generation_id, job, run_at FROM ({parts} ORDER BY priority DESC, id LIMIT 0 + ?)
-	AS first JOIN {tasks} USING (id, generation_id)`, Part: claimSelect, Separator: unionAll, Reads: true}
+	AS first JOIN {tasks} USING (id, generation_id)`, Part: "{claim_job}", Separator: unionAll, Params: 3,
+	Parts: sqltext.Parts{"tasks_of_job": claimSelect}, Reads: true}
 
 // claimThese claims the tasks in [1]: a JSON array with the id, the generation and the max attempts of the job of each task. The other
 // arguments are those of claimTasks.

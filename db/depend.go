@@ -64,16 +64,16 @@ ORDER BY tasks.id`)
 // These statements are for a task that plain SQL has inserted. selectBroken
 // returns the first dependency of task [1] that can't be satisfied any more, with
 // the state of its task; the state is empty if that task was deleted. closeEnded
-// closes the dependencies of task [1] on tasks that have finished. adoptTask
-// blocks task [3] at the time [2]; the value [1] is 1 if the task has open
-// dependencies. refuseTask cancels task [4] because of a broken dependency; [1] is
-// the outcome, and both [2] and [3] are the time.
+// closes the dependencies of task [1] on finished tasks, and opens the others.
+// adoptTask blocks task [3] at the time [2]; the value [1] is 1 if the task has
+// open dependencies. refuseTask cancels task [4] because of a broken dependency;
+// [1] is the outcome, and both [2] and [3] are the time.
 var (
 	selectBroken = query(`SELECT on_id, coalesce(tasks.state, '') FROM {dependencies} LEFT JOIN {tasks} ON tasks.id = on_id
 	WHERE task_id = ? AND (tasks.id IS NULL OR any_outcome = 0 AND (tasks.state = 'failed' OR tasks.state = 'cancelled'))
 	ORDER BY on_id LIMIT 1`)
-	closeEnded = command(`UPDATE {dependencies} SET open = 0 WHERE task_id = ?
-	AND NOT EXISTS (SELECT 1 FROM {tasks} WHERE tasks.id = on_id AND tasks.finished_at IS NULL)`)
+	closeEnded = command(`UPDATE {dependencies} SET open = CASE WHEN EXISTS (SELECT 1 FROM {tasks} WHERE tasks.id = on_id
+	AND tasks.finished_at IS NULL) THEN 1 ELSE 0 END WHERE task_id = ?`)
 	adoptTask = command(`UPDATE {tasks} SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ?
 		AND generation_id = 0`)
 	refuseTask = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = 1, outcome = ?, finished_at = ?, updated_at = ?

@@ -38,13 +38,19 @@ func EndsBefore(p, other Pause) bool {
 
 // Pause pauses queues, AllQueues, or with DeletionPause the deletion of old
 // tasks. After Pause returns, no worker claims a task of these queues. If a queue
-// is paused already, only the reason and the end change.
+// is paused already, only the reason and the end change; a pause of deletions is
+// replaced.
 func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {
 	return d.update(ctx, full, func(t *tx) error {
 		if err := t.endPauses(p.At); err != nil {
 			return err
 		}
 		for _, queue := range queues {
+			if queue == DeletionPause { // its start says which clock has made it
+				if err := t.run(deletePause, queue); err != nil {
+					return err
+				}
+			}
 			if err := t.run(insertPause, queue, p.At.UnixMilli(), p.By, nullText(p.Reason), nullTime(p.Until)); err != nil {
 				return err
 			}

@@ -46,7 +46,7 @@ func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, 
 		if most, limited := ask.Limit[queue]; limited && most <= 0 {
 			continue
 		}
-		may := func(s suspect) bool { return s.Queue == queue && g.admits(queue, s.Job, false) }
+		may := func(s suspect) bool { return s.Queue == queue && g.permits(queue, s.Job, false) }
 		switch {
 		case !slices.ContainsFunc(c.suspects, may):
 			continue

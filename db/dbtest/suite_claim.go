@@ -205,52 +205,60 @@ var claims = group{
 			s.Errorf("got %v, want nil", got)
 		}
 	},
-	"eight handles claim each task once": func(s *store) {
-		most, handles := testkit.Size(1000, 4000), 8
-		specs := make([]jobs.Spec, most)
-		for i := range specs {
-			specs[i] = commandSpec(jobs.Queue([]string{"a", "b", "c"}[i%3]), jobs.Priority(i%5))
-		}
-		s.insert(specs...)
-		var mu sync.Mutex
-		owner := map[int64]int{}
-		var all sync.WaitGroup
-		for i := range handles {
-			d := s.open(db.Options{Normal: true, BusyTimeout: time.Minute})
-			w := must(d.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now},
-				[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}}))(s)
-			all.Go(func() {
-				var done []db.Finish
-				for {
-					result, err := w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true, Finish: done,
-						Claim: db.Claim{Free: 1 + i*3, Lease: lease}})
-					if err != nil {
-						s.Error(err)
-						return
-					}
-					done = nil
-					for _, t := range result.Claimed {
-						done = append(done, db.Finish{Task: t, Outcome: s.withTimes(t, taskspec.Outcome{})})
-					}
-					mu.Lock()
-					for _, t := range result.Claimed {
-						owner[t.ID]++
-					}
-					mu.Unlock()
-					if len(result.Claimed) == 0 {
-						return
-					}
-				}
-			})
-		}
-		all.Wait()
-		for id, times := range owner {
-			if times != 1 {
-				s.Errorf("task %d: got %d claims, want 1", id, times)
-			}
-		}
-		if len(owner) != most || s.counted()[jobs.Completed] != most {
-			s.Errorf("got %d claimed tasks, counted %v; want %d of both", len(owner), s.counted(), most)
-		}
+	"eight handles claim each task once": func(s *store) { s.claimsBeside(8) },
+	"eight handles that have batches, too, claim each task once": func(s *store) {
+		s.claimsBeside(8, db.ClaimJob{Job: "many", MaxAttempts: 1, Batch: 2})
 	},
+}
+
+// claimsBeside lets handles empty three queues at the same time. Their workers run
+// commands and other jobs.
+func (s *store) claimsBeside(handles int, others ...db.ClaimJob) {
+	s.Helper()
+	most := testkit.Size(1000, 4000)
+	specs := make([]jobs.Spec, most)
+	for i := range specs {
+		specs[i] = commandSpec(jobs.Queue([]string{"a", "b", "c"}[i%3]), jobs.Priority(i%5))
+	}
+	s.insert(specs...)
+	var mu sync.Mutex
+	owner := map[int64]int{}
+	var all sync.WaitGroup
+	for i := range handles {
+		d := s.open(db.Options{Normal: true, BusyTimeout: time.Minute})
+		w := must(d.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now},
+			append(others, db.ClaimJob{Job: jobs.CommandJob, MaxAttempts: 1})))(s)
+		all.Go(func() {
+			var done []db.Finish
+			for {
+				result, err := w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true, Finish: done,
+					Claim: db.Claim{Free: 1 + i*3, Lease: lease}})
+				if err != nil {
+					s.Error(err)
+					return
+				}
+				done = nil
+				for _, t := range result.Claimed {
+					done = append(done, db.Finish{Task: t, Outcome: s.withTimes(t, taskspec.Outcome{})})
+				}
+				mu.Lock()
+				for _, t := range result.Claimed {
+					owner[t.ID]++
+				}
+				mu.Unlock()
+				if len(result.Claimed) == 0 {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	for id, times := range owner {
+		if times != 1 {
+			s.Errorf("task %d: got %d claims, want 1", id, times)
+		}
+	}
+	if len(owner) != most || s.counted()[jobs.Completed] != most {
+		s.Errorf("got %d claimed tasks, counted %v; want %d of both", len(owner), s.counted(), most)
+	}
 }

@@ -94,6 +94,7 @@ var fillTests = group{
 		expired := must(w.Leases(s.Context()))(s)
 		must(w.Reap(s.Context(), must(w.Revoke(s.Context(), expired))(s), s.now))(s)
 		s.finish(w, s.get(all[1]), taskspec.Outcome{})
-		s.wantFill(w, db.Claim{Free: 4, Idle: true}, all[:1], 0)
+		s.insert(manySpecs(1)...) // the batch that it begins holds no suspect back
+		s.wantFill(w, db.Claim{Free: 4, Idle: true}, all[:1], time.Minute)
 	},
 }

@@ -44,7 +44,7 @@ var pauses = group{
 				s.Error(err)
 			}
 		}
-		err(s.Pause(s.Context(), deletion, db.Pause{At: s.now.Add(-time.Hour), By: "bob", Until: s.now}))
+		err(s.Pause(s.Context(), deletion, db.Pause{At: s.now.Add(1000 * time.Hour), By: "bob", Until: s.now.Add(1001 * time.Hour)}))
 		err(s.Pause(s.Context(), deletion, p))
 		s.resume(db.AllQueues)
 		if all := s.pauses(); all[db.DeletionPause] != p || len(all) != 1 {

@@ -319,6 +319,7 @@ var plains = group{
 		s.exec(`INSERT INTO enqueue (job, run_at, lane) VALUES ('test', 0, 'l')`)
 		s.exec(`INSERT INTO enqueue (job, run_at, after_any) VALUES ('test', 0, json_array(?))`, first)
 		s.exec(`INSERT INTO enqueue (job, run_at, after, after_any) VALUES ('test', 0, '[1]', '[2]')`)
+		s.exec(`UPDATE dependencies SET open = 0 WHERE task_id = 4`) // a program may write the table itself
 		for _, bad := range []string{`[99]`, `7`, `["1"]`, `[6]`, `[1.5]`, `[[1]]`, `x`, `{}`, `[null]`, `[0]`, `[-1]`} {
 			if _, err := s.raw.ExecContext(s.Context(), s.statement(`INSERT INTO enqueue (after) VALUES (?)`), bad); err == nil {
 				s.Errorf("%s: got no error, want one", bad)
