@@ -207,6 +207,9 @@ func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, e
 
 // ByID returns the tasks with the given ids that still exist, by id.
 func (d *DB) ByID(ctx context.Context, ids []int64) (map[int64]jobs.Task, error) {
+	if len(ids) == 0 {
+		return nil, nil // a filter without ids selects all tasks
+	}
 	list, err := d.List(ctx, jobs.Filter{IDs: ids}, Page{})
 	tasks := make(map[int64]jobs.Task, len(list))
 	for _, t := range list {

@@ -135,6 +135,7 @@ var plans = statementtest.Plans{
 
 	"selectBefore": {Text: selectBefore, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}, Allow: []string{"SCAN json_each"}},
 	"selectBehind": {Text: selectBehind, By: []string{"COVERING INDEX dependencies_on (on_id=?)"}, Allow: []string{"SCAN json_each"}},
+	"selectNames":  {Text: selectNames, By: []string{byID}, Allow: []string{"SCAN json_each"}},
 	"selectAmong": {Text: selectAmong, By: []string{"dependencies USING PRIMARY KEY (task_id=? AND on_id=?)"},
 		Allow: []string{"SCAN json_each"}},
 	"selectEnded": {Text: selectEnded, By: []string{"attempts USING INDEX attempts_finished (finished_at>?)",

@@ -3,6 +3,8 @@ package db
 import (
 	"context"
 	"slices"
+
+	"example.com/runner/jobs"
 )
 
 // These statements read the dependencies around a task, for a drawing. selectBefore lists the tasks on which the tasks in the JSON array
@@ -16,6 +18,11 @@ var (
 WHERE task_id IN (SELECT CAST(value AS bigint) FROM {json_each}) AND on_id IN (SELECT CAST(value AS bigint) FROM {json_each})
 ORDER BY task_id, on_id LIMIT 0 + ?`)
 )
+
+// selectNames returns the columns by which users recognize the tasks in the JSON array [1]. It leaves out long arguments. Index: primary
+// key.
+var selectNames = query(`SELECT id, state, job, label, CASE WHEN octet_length(args) <= 1000 THEN args END AS args FROM {tasks}
+WHERE id IN (SELECT CAST(value AS bigint) FROM {json_each})`)
 
 // DependencyLink is a dependency: the task with the id Task depends on the task with the id On.
 type DependencyLink struct {
@@ -75,4 +82,23 @@ func (d *DB) byDistance(ctx context.Context, s *statement, id int64, most int) (
 func (d *DB) DependenciesAmong(ctx context.Context, ids []int64, most int) ([]DependencyLink, error) {
 	list := jsonText(ids)
 	return readRows[DependencyLink](ctx, d, selectAmong, list, list, most)
+}
+
+// Names returns the tasks with the given ids, by id. It sets the fields ID, State, Job and Label, and Args if they have at most 1000 bytes.
+func (d *DB) Names(ctx context.Context, ids []int64) (map[int64]jobs.Task, error) {
+	type name struct {
+		ID    int64      `db:"id"`
+		State jobs.State `db:"state"`
+		Job   string     `db:"job"`
+		Label text       `db:"label"`
+		Args  text       `db:"args"`
+	}
+	rows, err := readRows[name](ctx, d, selectNames, jsonText(ids))
+	named := make(map[int64]jobs.Task, len(rows))
+	for _, r := range rows {
+		t := jobs.Task{ID: r.ID, State: r.State}
+		t.Job, t.Label, t.Args = r.Job, string(r.Label), r.Args.json()
+		named[r.ID] = t
+	}
+	return named, err
 }

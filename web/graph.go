@@ -49,7 +49,7 @@ func (h *handler) relatedOf(ctx context.Context, p page, t jobs.Task) (*relatedT
 	before = before[:min(len(before), max(room/2, room-len(behind)))]
 	behind = behind[:min(len(behind), room-len(before))]
 	ids := slices.Concat(before, []int64{t.ID}, behind)
-	if v.names, err = admin.Store(h.r).ByID(ctx, ids); err != nil {
+	if v.names, err = admin.Store(h.r).Names(ctx, ids); err != nil {
 		return nil, err
 	}
 	links, err := admin.Store(h.r).DependenciesAmong(ctx, ids, maxLinks)

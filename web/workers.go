@@ -98,7 +98,7 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (view, err
 			ids = append(ids, b.runs[0].TaskID)
 		}
 	}
-	names, err := admin.Store(h.r).ByID(ctx, ids)
+	names, err := admin.Store(h.r).Names(ctx, ids)
 	if err != nil {
 		return nil, err
 	}

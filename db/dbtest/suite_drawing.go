@@ -51,6 +51,18 @@ var drawings = group{
 		}
 		s.wantRelated(behind[3], 2, []int64{a}, nil, false)
 	},
+	"the names of tasks": func(s *store) {
+		long := strings.Repeat("x", 2000)
+		all := s.insert(commandSpec(jobs.Label("nightly")), jobs.Command{Argv: []string{long}}.With(), functionSpec("send"))
+		names := must(s.Names(s.Context(), append(all, 99)))(s)
+		got := fmt.Sprint(names[all[0]].Label, " ", string(names[all[0]].Args), names[all[1]].Args == nil, names[all[2]].Job, len(names))
+		if want := `nightly ["true"]truesend3`; got != want {
+			s.Errorf("got %s, want %s", got, want)
+		}
+		if none, some := must(s.ByID(s.Context(), nil))(s), must(s.ByID(s.Context(), all[:1]))(s); len(none) != 0 || len(some) != 1 {
+			s.Errorf("got %d tasks for no id and %d for one id, want none and one", len(none), len(some))
+		}
+	},
 	"the attempts of workers": func(s *store) {
 		w := s.worker()
 		list := s.insert(commandSpec(), commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Delay: time.Minute})), commandSpec(),
