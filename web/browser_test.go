@@ -161,7 +161,8 @@ func (b *browser) screen(width int, theme string) {
 	b.t.Helper()
 	b.run(chromedp.EmulateViewport(int64(width), 900))
 	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-		{Name: "prefers-color-scheme", Value: theme}}})
+		// without motion, a picture doesn't catch a button halfway between two themes
+		{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
 }
 
 // shot saves a screenshot in the directory of the environment variable RUNNER_SCREENSHOTS.
