@@ -103,12 +103,12 @@ live-log: ## a browser follows a task that prints 1000 lines per second for a mi
 	scripts/live-log
 
 screenshots: ## pictures of every page at four widths in both themes; DIR=dist/screenshots
-	RUNNER_SCREENSHOTS=$(abspath $(or $(DIR),dist/screenshots)) go test -count=1 -run 'InABrowser|AListHolds|FromAnAlert' -v ./web
+	RUNNER_SCREENSHOTS=$(abspath $(or $(DIR),dist/screenshots)) go test -count=1 -run 'InBrowser|ListHolds|FromAlert' -v ./web
 
 docs: ## rewrite the generated parts of docs/ and contrib/
 	UPDATE_DOCS=1 go test -count=1 -run 'TestStatesAreDocumented' ./internal/taskspec
-	UPDATE_DOCS=1 go test -count=1 -run 'TestManualPageIsTheHelp' .
-	UPDATE_DOCS=1 go test -count=1 -run 'TestThePicture|TestOptionTables|TestErrorKinds' ./test
+	UPDATE_DOCS=1 go test -count=1 -run 'TestManualPageIsHelp' .
+	UPDATE_DOCS=1 go test -count=1 -run 'TestPicture|TestOptionTables|TestErrorKinds' ./test
 
 ci: ## everything, as .ci/run does it
 	.ci/run

@@ -24,7 +24,7 @@ func waitingTasks(t *testing.T, n int, options ...jobs.Option) *runner.Runner {
 	return r
 }
 
-func TestCancelByFilterAsksOnATerminal(t *testing.T) {
+func TestCancelByFilterAsksOnTerminal(t *testing.T) {
 	for _, test := range []struct {
 		tasks    int
 		answer   string
@@ -55,7 +55,7 @@ func TestCancelByFilterAsksOnATerminal(t *testing.T) {
 	}
 }
 
-func TestDryRunFitsTheTerminal(t *testing.T) {
+func TestDryRunFitsTerminal(t *testing.T) {
 	r := waitingTasks(t, 25, jobs.Label("sommer"))
 	for _, columns := range []int{20, 40, 80, 120} {
 		p, out, _ := termtest.Printer(columns)

@@ -12,8 +12,8 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// TestAnUpgradeIsReported checks that a command upgrades a file with an older schema and tells the user so.
-func TestAnUpgradeIsReported(t *testing.T) {
+// TestUpgradeIsReported checks that a command upgrades a file with an older schema and tells the user so.
+func TestUpgradeIsReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "old.db")
 	runner := func(want string, args ...string) {
 		t.Helper()

@@ -28,9 +28,9 @@ func (w *interruptOnAddress) Write(text []byte) (int, error) {
 	return w.printed.Write(text)
 }
 
-// TestASignalAfterTheAddressStopsTheCommand sends a signal as soon as the address is printed, as a program that reads the address could do.
+// TestSignalAfterAddressStopsCommand sends a signal as soon as the address is printed, as a program that reads the address could do.
 // If the command did not handle signals yet, the signal would end this test process.
-func TestASignalAfterTheAddressStopsTheCommand(t *testing.T) {
+func TestSignalAfterAddressStopsCommand(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "runner.db")
 	for _, command := range [][]string{
 		{"work", "--serve", "127.0.0.1:0"}, // this command creates the database

@@ -36,9 +36,9 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(data []byte) (int, error) { return f(data) }
 
-// TestStatusWithFollowFitsTheTerminal checks that the output of --follow fits the
+// TestStatusWithFollowFitsTerminal checks that the output of --follow fits the
 // size of the terminal.
-func TestStatusWithFollowFitsTheTerminal(t *testing.T) {
+func TestStatusWithFollowFitsTerminal(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	for i := range 30 {
 		spec := jobs.Command{Argv: []string{"true"}}.With(jobs.Queue(fmt.Sprintf("queue-with-a-long-name-%d", i)))

@@ -39,9 +39,9 @@ func TestUnitsCallWork(t *testing.T) {
 // manFile is the manual page.
 const manFile = "contrib/man/runner.1"
 
-// TestManualPageIsTheHelp checks that the manual page consists of the help texts. To write the page: UPDATE_DOCS=1 go test -run
+// TestManualPageIsHelp checks that the manual page consists of the help texts. To write the page: UPDATE_DOCS=1 go test -run
 // TestManualPage .
-func TestManualPageIsTheHelp(t *testing.T) {
+func TestManualPageIsHelp(t *testing.T) {
 	a := &cli.App{Stdin: strings.NewReader(""), Stderr: io.Discard, Getenv: func(string) string { return "" }, Commands: commands}
 	help := func(args ...string) string {
 		var out bytes.Buffer

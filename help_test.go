@@ -58,9 +58,9 @@ func TestHelpHasItsPartsInOrder(t *testing.T) {
 	}
 }
 
-// TestExamplesOfTheHelpParse checks that every command has at least two examples that runner accepts. A shell splits the examples into
+// TestExamplesOfHelpParse checks that every command has at least two examples that runner accepts. A shell splits the examples into
 // words.
-func TestExamplesOfTheHelpParse(t *testing.T) {
+func TestExamplesOfHelpParse(t *testing.T) {
 	shell := testkit.Program(t, "sh")
 	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }}
 	for name, c := range visible() {

@@ -35,9 +35,9 @@ func answerTo(t *testing.T, shell, text string) (status int, hint string) {
 	return status, strings.TrimSpace(hint)
 }
 
-// TestNewcomersFindTheCommand tries command lines that new users may type. At least 90 % of them must work or get the right hint. No hint
+// TestNewcomersFindCommand tries command lines that new users may type. At least 90 % of them must work or get the right hint. No hint
 // may be wrong. If no command of runner does what the user wants, the hint must be a page of the help.
-func TestNewcomersFindTheCommand(t *testing.T) {
+func TestNewcomersFindCommand(t *testing.T) {
 	shell := testkit.Program(t, "sh")
 	list, err := os.ReadFile("testdata/newcomers.txt")
 	if err != nil {

@@ -140,7 +140,7 @@ func (c *commandTest) compare(name string, s jobs.Spec, reveal bool) {
 	}
 }
 
-func TestTheCommandOfATaskEnqueuesTheSameTask(t *testing.T) {
+func TestCommandOfTaskEnqueuesSameTask(t *testing.T) {
 	t.Parallel()
 	c := newCommandTest(t)
 	all := c.base.With()

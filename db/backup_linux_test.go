@@ -14,7 +14,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestABackupReplacesRegularFilesOnly(t *testing.T) {
+func TestBackupReplacesRegularFilesOnly(t *testing.T) {
 	d := openTest(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -18,9 +18,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestABackupUnderLoadHasEveryEarlierTask starts a backup while other goroutines add and finish tasks. The backup must have every task
+// TestBackupUnderLoadHasEveryEarlierTask starts a backup while other goroutines add and finish tasks. The backup must have every task
 // whose insert returned before the backup began.
-func TestABackupUnderLoadHasEveryEarlierTask(t *testing.T) {
+func TestBackupUnderLoadHasEveryEarlierTask(t *testing.T) {
 	d := dbtest.OpenAt(t, filepath.Join(t.TempDir(), "a.db"), db.Options{Create: true, Normal: true})
 	spec := jobs.Command{Argv: []string{"true"}, Input: make([]byte, 4<<10)}.With()
 	ctx, stop := context.WithCancel(t.Context())
@@ -91,7 +91,7 @@ func TestABackupUnderLoadHasEveryEarlierTask(t *testing.T) {
 	load.Wait()
 }
 
-func TestABackupKeepsExistingFiles(t *testing.T) {
+func TestBackupKeepsExistingFiles(t *testing.T) {
 	dir := t.TempDir()
 	d := dbtest.OpenAt(t, filepath.Join(dir, "a.db"), db.Options{Create: true, Normal: true})
 	other := dbtest.OpenAt(t, filepath.Join(dir, "other.db"), db.Options{Create: true, Normal: true})
@@ -143,9 +143,9 @@ func TestABackupKeepsExistingFiles(t *testing.T) {
 	}
 }
 
-// TestABackupRemovesWhatKilledBackupsHaveLeft leaves partial copies of the same
+// TestBackupRemovesWhatKilledBackupsHaveLeft leaves partial copies of the same
 // and of another name; one of them has been written to lately.
-func TestABackupRemovesWhatKilledBackupsHaveLeft(t *testing.T) {
+func TestBackupRemovesWhatKilledBackupsHaveLeft(t *testing.T) {
 	d := dbtest.OpenAt(t, filepath.Join(t.TempDir(), "a.db"), db.Options{Create: true, Normal: true})
 	dir := t.TempDir()
 	old := time.Now().Add(-2 * time.Hour)

@@ -94,7 +94,7 @@ func TestBeatsRunFirstAndOtherWritesInOrder(t *testing.T) {
 	}
 }
 
-func TestAFailedWriteIsRepeatedAloneAndTheOthersToo(t *testing.T) {
+func TestFailedWriteIsRepeatedAloneAndOthersToo(t *testing.T) {
 	d := openTest(t)
 	release := blockWrites(t, d)
 	bad := errors.New("bad")
@@ -128,9 +128,9 @@ func TestAFailedWriteIsRepeatedAloneAndTheOthersToo(t *testing.T) {
 	}
 }
 
-// TestACallerGivesUpWhenItsContextEnds lets several callers wait for the lock of another process, and ends the context of one of them. That
+// TestCallerGivesUpWhenItsContextEnds lets several callers wait for the lock of another process, and ends the context of one of them. That
 // caller must return at once and write nothing. The other callers must still write.
-func TestACallerGivesUpWhenItsContextEnds(t *testing.T) {
+func TestCallerGivesUpWhenItsContextEnds(t *testing.T) {
 	const callers = 6
 	for givesUp := range callers { // caller 0 is the leader and waits for the lock; the other callers wait in the queue
 		d := openTest(t)
@@ -205,7 +205,7 @@ func TestUpdateAloneRunsOnce(t *testing.T) {
 	}
 }
 
-func TestNothingWatchesAClosedDatabase(t *testing.T) {
+func TestNothingWatchesClosedDatabase(t *testing.T) {
 	d := openTest(t)
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestNothingWatchesAClosedDatabase(t *testing.T) {
 	}
 }
 
-func TestAWriteDuringCloseReturnsErrClosed(t *testing.T) {
+func TestWriteDuringCloseReturnsErrClosed(t *testing.T) {
 	d := openTest(t)
 	release := blockWrites(t, d)
 	closed := make(chan error, 1)
@@ -235,9 +235,9 @@ func TestAWriteDuringCloseReturnsErrClosed(t *testing.T) {
 	}
 }
 
-// TestAWriteThatNoLeaderTookIsNotMade lets a write wait behind one that hangs.
+// TestWriteThatNoLeaderTookIsNotMade lets a write wait behind one that hangs.
 // Its caller must learn that it wasn't made, and so may repeat it.
-func TestAWriteThatNoLeaderTookIsNotMade(t *testing.T) {
+func TestWriteThatNoLeaderTookIsNotMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := openTest(t)
 		release := blockWrites(t, d)

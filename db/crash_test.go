@@ -94,9 +94,9 @@ var (
 	onFlash  = Options{BusyTimeout: 3 * time.Millisecond, Flash: time.Hour}
 )
 
-func TestAScenarioSurvivesEveryFailure(t *testing.T) { everyFailure(t, patience) }
+func TestScenarioSurvivesEveryFailure(t *testing.T) { everyFailure(t, patience) }
 
-func TestAScenarioOnFlashSurvivesEveryFailure(t *testing.T) { everyFailure(t, onFlash) }
+func TestScenarioOnFlashSurvivesEveryFailure(t *testing.T) { everyFailure(t, onFlash) }
 
 func everyFailure(t *testing.T, o Options) {
 	t.Helper()
@@ -175,14 +175,14 @@ func (k *kit) again(t *testing.T, o Options, n int, counts func(fault.Op) bool, 
 	}
 }
 
-// TestAScenarioSurvivesKillsAndPowerCuts saves the files before each change of a file, in two forms: as a kill would leave them, with all
+// TestScenarioSurvivesKillsAndPowerCuts saves the files before each change of a file, in two forms: as a kill would leave them, with all
 // data, and as a power cut would leave them, with the synced data only. Then it checks each saved state.
-func TestAScenarioSurvivesKillsAndPowerCuts(t *testing.T) { killsAndPowerCuts(t, Options{}) }
+func TestScenarioSurvivesKillsAndPowerCuts(t *testing.T) { killsAndPowerCuts(t, Options{}) }
 
-// TestAScenarioOnFlashSurvivesKillsAndPowerCuts repeats TestAScenarioSurvivesKillsAndPowerCuts with Options.Flash. A power cut may then
+// TestScenarioOnFlashSurvivesKillsAndPowerCuts repeats TestScenarioSurvivesKillsAndPowerCuts with Options.Flash. A power cut may then
 // undo the writes since the last sync, although their calls have returned. The syncs that Options.Flash makes do not go through SQLite, so
 // this test does not see them.
-func TestAScenarioOnFlashSurvivesKillsAndPowerCuts(t *testing.T) { killsAndPowerCuts(t, onFlash) }
+func TestScenarioOnFlashSurvivesKillsAndPowerCuts(t *testing.T) { killsAndPowerCuts(t, onFlash) }
 
 func killsAndPowerCuts(t *testing.T, o Options) {
 	t.Helper()

@@ -58,9 +58,9 @@ func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
 	}
 }
 
-// TestKeptPlansFindTheirTasksByAnIndex checks the plans of frequent statements on a server. A session may plan a statement while the tables
+// TestKeptPlansFindTheirTasksByIndex checks the plans of frequent statements on a server. A session may plan a statement while the tables
 // are empty and keep the plan when the tables have grown. So the plan must use an index even for an empty table.
-func TestKeptPlansFindTheirTasksByAnIndex(t *testing.T) {
+func TestKeptPlansFindTheirTasksByIndex(t *testing.T) {
 	dialect := postgres.Dialect("ours")
 	texts := map[string]string{}
 	for name, s := range map[string]*statement{"claimTasks": claimTasks.Of(1), "claimTasks of 30 jobs": claimTasks.Of(30),
@@ -84,7 +84,7 @@ func TestKeptPlansFindTheirTasksByAnIndex(t *testing.T) {
 	}
 }
 
-func TestAClaimOnAServerLocksTheTasksOfEachJob(t *testing.T) {
+func TestClaimOnServerLocksTasksOfEachJob(t *testing.T) {
 	got := postgres.Dialect("ours").Text(claimTasks.Of(2))
 	const lock = "LIMIT $7 FOR UPDATE SKIP LOCKED"
 	if n := strings.Count(got, lock); n != 2 {

@@ -29,7 +29,7 @@ func insertByOneStatement(t *testing.T, d *DB) int64 {
 	return 0
 }
 
-func TestInsertByOneStatementWritesTheSameRow(t *testing.T) {
+func TestInsertByOneStatementWritesSameRow(t *testing.T) {
 	d := openTest(t)
 	specs := []jobs.Spec{jobs.Define[int]("job").With(7, jobs.Queue("media"), jobs.Label("label"), jobs.In(time.Hour), jobs.MaxAttempts(3))}
 	specs[0].CreatedBy, specs[0].ExpiresIn, specs[0].Timeout = "ann", 2*time.Hour, time.Minute
@@ -68,7 +68,7 @@ func TestInsertByOneStatementUsesNewIDs(t *testing.T) {
 	}
 }
 
-func TestInsertByOneStatementWaitsForTheLock(t *testing.T) {
+func TestInsertByOneStatementWaitsForLock(t *testing.T) {
 	other := openTest(t)
 	insertBeside := func(busyTimeout time.Duration, blocked func(release func())) error {
 		d, err := Open(t.Context(), other.path, Options{BusyTimeout: busyTimeout})

@@ -6,7 +6,7 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-func TestTheValuesOfAnArrayAreQuoted(t *testing.T) {
+func TestValuesOfArrayAreQuoted(t *testing.T) {
 	got := arraysOf([]any{"plain", int64(-5), nil, `{"a": "\\", null}`, int64(7), "null"}, 3)
 	want := []string{`{"plain","{\"a\": \"\\\\\", null}"}`, `{-5,7}`, `{NULL,"null"}`}
 	for i, text := range want {

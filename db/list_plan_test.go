@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestListsReadTheEndOfTheTableOrAnIndex(t *testing.T) {
+func TestListsReadEndOfTableOrIndex(t *testing.T) {
 	d := openTest(t)
 	newest, sorted := Part{Limit: 50}, Part{Limit: 50, sorts: true}
 	for name, c := range map[string]struct {
@@ -63,7 +63,7 @@ func TestListsReadTheEndOfTheTableOrAnIndex(t *testing.T) {
 	}
 }
 
-func TestCountsUpToALimitReadAnIndex(t *testing.T) {
+func TestCountsUpToLimitReadIndex(t *testing.T) {
 	d := openTest(t)
 	for state, index := range map[jobs.State]string{jobs.Pending: "tasks_pending", jobs.Running: "tasks_running",
 		jobs.Failed:    "tasks_failed",
@@ -75,7 +75,7 @@ func TestCountsUpToALimitReadAnIndex(t *testing.T) {
 	}
 }
 
-func TestTheOrderOfAListDependsOnTheNumberOfRows(t *testing.T) {
+func TestOrderOfListDependsOnNumberOfRows(t *testing.T) {
 	d := openTest(t)
 	text := func(f jobs.Filter, page Page) string {
 		t.Helper()
@@ -114,7 +114,7 @@ func listOf(p Part, template *statement, f jobs.Filter) *statement {
 	return s
 }
 
-func TestListsByTimeReadAnIndex(t *testing.T) {
+func TestListsByTimeReadIndex(t *testing.T) {
 	d := openTest(t)
 	at := time.Unix(9, 0)
 	for name, c := range map[string]struct {

@@ -10,7 +10,7 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-func TestPragmasOfANewDatabase(t *testing.T) {
+func TestPragmasOfNewDatabase(t *testing.T) {
 	d := openTest(t)
 	for pragma, want := range map[string]string{"journal_mode": "wal", "auto_vacuum": "2",
 		"application_id": fmt.Sprint(sqlite.ApplicationID), "foreign_keys": "1",
@@ -28,7 +28,7 @@ func TestPragmasOfANewDatabase(t *testing.T) {
 	}
 }
 
-func TestSynchronousPragmaMatchesTheLevelOfTheWrite(t *testing.T) {
+func TestSynchronousPragmaMatchesLevelOfWrite(t *testing.T) {
 	level := func(d *DB, to level) (got int) {
 		t.Helper()
 		if err := d.update(t.Context(), to, func(tx *tx) error { return tx.scan(query("PRAGMA synchronous"), nil, &got) }); err != nil {

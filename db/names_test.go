@@ -27,7 +27,7 @@ func otherProgramFile(t *testing.T, texts ...string) string {
 	return path
 }
 
-func TestEverythingInAnotherProgramsFileHasThePrefix(t *testing.T) {
+func TestEverythingInAnotherProgramsFileHasPrefix(t *testing.T) {
 	path := otherProgramFile(t)
 	d, err := Open(t.Context(), path, Options{Create: true, Beside: true, Prefix: "My1_"})
 	if err != nil {
@@ -160,7 +160,7 @@ func TestObjectsOfAnotherProgramAreNotChanged(t *testing.T) {
 	}
 }
 
-func TestEachStatementCompilesWithAPrefix(t *testing.T) {
+func TestEachStatementCompilesWithPrefix(t *testing.T) {
 	d, err := Open(t.Context(), otherProgramFile(t), Options{Create: true, Beside: true})
 	if err != nil {
 		t.Fatal(err)

@@ -116,7 +116,7 @@ func TestOpenRejectsOtherFilesAndKeepsThem(t *testing.T) {
 	}
 }
 
-func TestOpenRejectsPathsWithoutAFile(t *testing.T) {
+func TestOpenRejectsPathsWithoutFile(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(filepath.Join(dir, "nowhere"), link); err != nil {
@@ -142,7 +142,7 @@ func TestOpenRejectsPathsWithoutAFile(t *testing.T) {
 	}
 }
 
-func TestOpenAcceptsAnEmptyFileOnlyWithCreate(t *testing.T) {
+func TestOpenAcceptsEmptyFileOnlyWithCreate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestOpenFollowsSymlinks(t *testing.T) {
 	}
 }
 
-func TestAFailedOpenClosesItsFiles(t *testing.T) {
+func TestFailedOpenClosesItsFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	change(t, path, "CREATE TABLE users (id)")
 	descriptors := func() int {
@@ -196,7 +196,7 @@ func TestAFailedOpenClosesItsFiles(t *testing.T) {
 	}
 }
 
-func TestOpenNamesAFileInPlaceOfItsDirectory(t *testing.T) {
+func TestOpenNamesFileInPlaceOfItsDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	if err := os.WriteFile(path+".d", nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestOpenNamesAFileInPlaceOfItsDirectory(t *testing.T) {
 	}
 }
 
-func TestOpenReturnsWhenTheContextEnds(t *testing.T) {
+func TestOpenReturnsWhenContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	d, err := Open(ctx, filepath.Join(t.TempDir(), "x.db"), Options{Create: true})
@@ -219,7 +219,7 @@ func TestOpenReturnsWhenTheContextEnds(t *testing.T) {
 	}
 }
 
-func TestOpenCreatesAFileWithAnyBusyTimeout(t *testing.T) {
+func TestOpenCreatesFileWithAnyBusyTimeout(t *testing.T) {
 	d, err := Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), Options{Create: true, BusyTimeout: time.Nanosecond})
 	if err != nil {
 		t.Fatalf("Open of a new file that nobody else uses: got %v, want no error", err)
@@ -250,7 +250,7 @@ func TestReplacedDetectsAnotherFile(t *testing.T) {
 	testkit.ErrorIs(t, d.Replaced(), nil)
 }
 
-func TestAClosedDatabaseIsNotReportedAsReplaced(t *testing.T) {
+func TestClosedDatabaseIsNotReportedAsReplaced(t *testing.T) {
 	d := openTest(t)
 	if err := d.Close(); err != nil { // SQLite removes the write-ahead log
 		t.Fatal(err)
@@ -260,7 +260,7 @@ func TestAClosedDatabaseIsNotReportedAsReplaced(t *testing.T) {
 	}
 }
 
-func TestRegisterCreatesAMissingDirectory(t *testing.T) {
+func TestRegisterCreatesMissingDirectory(t *testing.T) {
 	d := openTest(t)
 	if err := os.RemoveAll(d.Dir()); err != nil {
 		t.Fatal(err)
@@ -275,9 +275,9 @@ func TestRegisterCreatesAMissingDirectory(t *testing.T) {
 	}
 }
 
-// TestTheWriterMakesNoTemporaryFiles checks that SQLite keeps temporary data in memory. A claim of a hundred tasks has more than 64 KiB of
+// TestWriterMakesNoTemporaryFiles checks that SQLite keeps temporary data in memory. A claim of a hundred tasks has more than 64 KiB of
 // undo data, for which SQLite would otherwise need a temporary file. The claim would then fail on a system where SQLite cannot create one.
-func TestTheWriterMakesNoTemporaryFiles(t *testing.T) {
+func TestWriterMakesNoTemporaryFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new.db")
 	for _, name := range []string{"a new database", "an existing database"} {
 		d, err := Open(t.Context(), path, Options{Create: true})

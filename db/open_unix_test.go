@@ -20,7 +20,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestOnlyTheOwnerCanAccessTheFilesWithAnyUmask(t *testing.T) {
+func TestOnlyOwnerCanAccessFilesWithAnyUmask(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
 	dir := t.TempDir()
@@ -72,9 +72,9 @@ func worldWritableDir(t *testing.T) string {
 	return dir
 }
 
-// TestOpenRefusesPlantedFilesBesideTheDatabase plants files and links where
+// TestOpenRefusesPlantedFilesBesideDatabase plants files and links where
 // Open would create its own, as another user could in a shared directory.
-func TestOpenRefusesPlantedFilesBesideTheDatabase(t *testing.T) {
+func TestOpenRefusesPlantedFilesBesideDatabase(t *testing.T) {
 	inside := func(plant func(lock string) error) func(string) error {
 		return func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), plant(dir+"/init.lock")) }
 	}
@@ -118,7 +118,7 @@ func TestOpenRefusesPlantedFilesBesideTheDatabase(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesALinkForTheLogOfTheDatabase(t *testing.T) {
+func TestOpenRefusesLinkForLogOfDatabase(t *testing.T) {
 	for _, end := range []string{"-wal", "-shm", "-journal"} {
 		path := filepath.Join(t.TempDir(), "q.db")
 		create(t, path)
@@ -142,9 +142,9 @@ func TestOpenRefusesALinkForTheLogOfTheDatabase(t *testing.T) {
 	}
 }
 
-// TestAHeldInitLockEndsWithTheBusyTimeout: another user may hold the lock for
+// TestHeldInitLockEndsWithBusyTimeout: another user may hold the lock for
 // as long as they like.
-func TestAHeldInitLockEndsWithTheBusyTimeout(t *testing.T) {
+func TestHeldInitLockEndsWithBusyTimeout(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "q.db")
 	if err := os.Mkdir(path+".d", 0o700); err != nil {
 		t.Fatal(err)
@@ -207,9 +207,9 @@ func TestOpenReportsMissingPermissionsAndChangesNothing(t *testing.T) {
 	}
 }
 
-// TestOpenRejectsAReadOnlyFile checks that Open with Create reports a read-only file. SQLite itself opens such a
+// TestOpenRejectsReadOnlyFile checks that Open with Create reports a read-only file. SQLite itself opens such a
 // file and fails at the first write.
-func TestOpenRejectsAReadOnlyFile(t *testing.T) {
+func TestOpenRejectsReadOnlyFile(t *testing.T) {
 	dir := worldWritableDir(t)
 	path := filepath.Join(dir, "x.db")
 	create(t, path)
@@ -227,7 +227,7 @@ func TestOpenRejectsAReadOnlyFile(t *testing.T) {
 	}
 }
 
-func TestManyProcessesOpenANewFileAtOnce(t *testing.T) {
+func TestManyProcessesOpenNewFileAtOnce(t *testing.T) {
 	const processes, rounds = 16, 5
 	for range rounds {
 		path := filepath.Join(t.TempDir(), "x.db")
@@ -249,7 +249,7 @@ func TestManyProcessesOpenANewFileAtOnce(t *testing.T) {
 	}
 }
 
-func TestErrBusyNamesTheHolderOfTheLock(t *testing.T) {
+func TestErrBusyNamesHolderOfLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	create(t, path)
 	holder := start(t, childCommand{Do: "hold", Path: path}, nil)
@@ -326,7 +326,7 @@ func TestKilledWritersLoseNoConfirmedTask(t *testing.T) {
 	}
 }
 
-func TestOpenRejectsAFileWithTwoNames(t *testing.T) {
+func TestOpenRejectsFileWithTwoNames(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	d, err := Open(t.Context(), path, Options{Create: true})
 	if err != nil {

@@ -35,7 +35,7 @@ func openTest(t *testing.T) *DB {
 	return d
 }
 
-func TestEachStatementFindsItsRowsByAnIndex(t *testing.T) {
+func TestEachStatementFindsItsRowsByIndex(t *testing.T) {
 	d := openTest(t)
 	// this connection adds the table runner_schema, which normally only a database of another program has
 	raw, err := sqlite.Connect(d.Path(), "rw")
@@ -47,7 +47,7 @@ func TestEachStatementFindsItsRowsByAnIndex(t *testing.T) {
 	plans.Check(t, d.read, d.sql)
 }
 
-func TestAClaimReadsPendingTasksOnly(t *testing.T) {
+func TestClaimReadsPendingTasksOnly(t *testing.T) {
 	d := openTest(t)
 	for _, n := range []int{1, 2, 5, 30} {
 		lines := statementtest.Explain(t, d.read, d.sql.Text(claimTasks.Of(n)))
@@ -93,6 +93,6 @@ func TestClaimsAndCompletionsRunNoTrigger(t *testing.T) {
 	}
 }
 
-func TestEveryStatementHasAPlan(t *testing.T) {
+func TestEveryStatementHasPlan(t *testing.T) {
 	plans.Complete(t, slices.Concat(roundTrips, sharedTemplates)...)
 }

@@ -244,7 +244,7 @@ var plans = statementtest.Plans{
 	"selectLastOutput": {Text: selectLastOutput, By: []string{byOutput}},
 	"selectRunning":    {Text: selectRunning, By: []string{byID}, Allow: []string{"SCAN CONSTANT ROW"}},
 
-	// See TestListsReadTheEndOfTheTableOrAnIndex for the plans with filters, and TestCountsUpToALimitReadAnIndex for the plans of counts
+	// See TestListsReadEndOfTableOrIndex for the plans with filters, and TestCountsUpToLimitReadIndex for the plans of counts
 	// with states.
 	"selectTasks": {Text: selectTasks, Allow: []string{"SCAN tasks"}},
 	"listTasks":   {Text: listOf(Part{}, listTasks, jobs.Filter{}), Allow: []string{"SCAN tasks"}},

@@ -52,9 +52,9 @@ func insertEnded(t *testing.T, d *DB, n int, queue string, state jobs.State, at 
 	}))
 }
 
-// TestAQueueOfManyFailuresHidesNoOthers fails one task, and then as many of
+// TestQueueOfManyFailuresHidesNoOthers fails one task, and then as many of
 // another queue as one query reads.
-func TestAQueueOfManyFailuresHidesNoOthers(t *testing.T) {
+func TestQueueOfManyFailuresHidesNoOthers(t *testing.T) {
 	d, at := openTest(t), int64(3_600_000)
 	insertEnded(t, d, 1, "payroll", jobs.Failed, at, true)
 	insertEnded(t, d, failedMost, "noisy", jobs.Failed, at+1, true)

@@ -77,11 +77,11 @@ func TestWritesToReplacedFilesFail(t *testing.T) {
 	}
 }
 
-// TestCloseKeepsTheLogOfAReplacedDatabase removes the shared memory of an open database, so that the database counts as replaced. Close
+// TestCloseKeepsLogOfReplacedDatabase removes the shared memory of an open database, so that the database counts as replaced. Close
 // must not change the write-ahead log, because the log may contain tasks of other processes. Without the function keepLog, SQLite would
 // copy into the file only the part of the log that this process knows. Then SQLite would delete the log with the tasks of the other
 // processes.
-func TestCloseKeepsTheLogOfAReplacedDatabase(t *testing.T) {
+func TestCloseKeepsLogOfReplacedDatabase(t *testing.T) {
 	d := openTest(t)
 	if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestCloseKeepsTheLogOfAReplacedDatabase(t *testing.T) {
 	}
 }
 
-func TestOpenFailsIfTheFilesOfAnOpenDatabaseAreMissing(t *testing.T) {
+func TestOpenFailsIfFilesOfOpenDatabaseAreMissing(t *testing.T) {
 	for _, name := range []string{"file removed", "file moved", "file truncated", "another file moved in", "log removed",
 		"shared memory removed"} {
 		d := openTest(t)
@@ -121,9 +121,9 @@ func TestOpenFailsIfTheFilesOfAnOpenDatabaseAreMissing(t *testing.T) {
 	}
 }
 
-// TestOpenRejectsAFileThatIsAMountPoint checks that Open rejects a file that is mounted without its directory, for example by docker run -v
+// TestOpenRejectsFileThatIsMountPoint checks that Open rejects a file that is mounted without its directory, for example by docker run -v
 // ./q.db:/data/q.db. The log of such a file would be outside the mount.
-func TestOpenRejectsAFileThatIsAMountPoint(t *testing.T) {
+func TestOpenRejectsFileThatIsMountPoint(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may mount")
 	}

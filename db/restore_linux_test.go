@@ -13,9 +13,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestADatabaseInUseIsNoBackup gives databases that are open names that look
+// TestDatabaseInUseIsNoBackup gives databases that are open names that look
 // like addresses.
-func TestADatabaseInUseIsNoBackup(t *testing.T) {
+func TestDatabaseInUseIsNoBackup(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for _, name := range []string{"a.db", "server=1.db", "host=web1.db", "file:x"} {
@@ -30,9 +30,9 @@ func TestADatabaseInUseIsNoBackup(t *testing.T) {
 	}
 }
 
-// TestARestoreNamesTheFileThatItCannotRead gives the backup a log that can't be
+// TestRestoreNamesFileThatItCannotRead gives the backup a log that can't be
 // opened.
-func TestARestoreNamesTheFileThatItCannotRead(t *testing.T) {
+func TestRestoreNamesFileThatItCannotRead(t *testing.T) {
 	path, backup := crashed(t)
 	log := backup + "-wal"
 	testkit.NoError(t, os.Symlink(log, log))

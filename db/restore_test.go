@@ -64,7 +64,7 @@ func tasks(t *testing.T, path string) int {
 	return len(ids)
 }
 
-func TestARestoredFileNeverMeetsTheOldLog(t *testing.T) {
+func TestRestoredFileNeverMeetsOldLog(t *testing.T) {
 	path, backup := crashed(t)
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	done, err := db.Restore(t.Context(), path, backup, db.Options{}, now)
@@ -83,10 +83,10 @@ func TestARestoredFileNeverMeetsTheOldLog(t *testing.T) {
 	testkit.Equal(t, "tasks of the second old database", tasks(t, again.Kept), 1)
 }
 
-// TestAnInterruptedRestoreIsRefusedAndRepeated leaves what a kill between the
+// TestInterruptedRestoreIsRefusedAndRepeated leaves what a kill between the
 // link and the rename leaves, of a sound database and of a damaged one, whose
 // log was moved.
-func TestAnInterruptedRestoreIsRefusedAndRepeated(t *testing.T) {
+func TestInterruptedRestoreIsRefusedAndRepeated(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // there the number of links isn't read
 	}
@@ -114,9 +114,9 @@ func TestAnInterruptedRestoreIsRefusedAndRepeated(t *testing.T) {
 	}
 }
 
-// TestARestoredFileKeepsOwnerAndMode lets root restore the database of a worker
+// TestRestoredFileKeepsOwnerAndMode lets root restore the database of a worker
 // that runs as another user.
-func TestARestoredFileKeepsOwnerAndMode(t *testing.T) {
+func TestRestoredFileKeepsOwnerAndMode(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // there are no owners and modes
 	}
@@ -137,7 +137,7 @@ func TestARestoredFileKeepsOwnerAndMode(t *testing.T) {
 	testkit.Equal(t, "mode", after.Mode(), before.Mode())
 }
 
-func TestAFailedRestoreChangesNothing(t *testing.T) {
+func TestFailedRestoreChangesNothing(t *testing.T) {
 	path, backup := crashed(t)
 	names := func() (list []string) {
 		entries, err := os.ReadDir(filepath.Dir(path))

@@ -268,7 +268,7 @@ func (l *scenario) end() error {
 	return l.w.End(context.Background(), l.at)
 }
 
-func TestAScenarioWithoutFailures(t *testing.T) {
+func TestScenarioWithoutFailures(t *testing.T) {
 	d := openTest(t)
 	if err := newScenario(d).run(false); err != nil {
 		t.Fatal(err)

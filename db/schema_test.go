@@ -35,7 +35,7 @@ func matches(pattern, text string) []string {
 	return found
 }
 
-func TestTheTableHasTheStatesOfPackageJobs(t *testing.T) {
+func TestTableHasStatesOfPackageJobs(t *testing.T) {
 	_, list, ok := strings.Cut(schemaText(t), "CHECK (CASE state")
 	if !ok {
 		t.Fatal("got a schema without a CHECK of the state, want one")

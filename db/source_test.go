@@ -70,7 +70,7 @@ func TestOnlyPackageDbHasSQL(t *testing.T) {
 	})
 }
 
-func TestTheClockIsReadInOnePlace(t *testing.T) {
+func TestClockIsReadInOnePlace(t *testing.T) {
 	clocks := []string{"Now", "Since", "Until"}
 	// The code in these files measures durations only. It never stores the current time.
 	mayWait := []string{"db/commit.go", "db/internal/sqlite/open.go", "db/internal/sqlite/watch.go", "db/internal/sqlite/system_linux.go",

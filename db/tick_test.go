@@ -80,8 +80,8 @@ func TestOneTaskPerTick(t *testing.T) {
 	}
 }
 
-// TestEveryFieldOfAScheduleIsStored stores every field of a schedule and reads it back.
-func TestEveryFieldOfAScheduleIsStored(t *testing.T) {
+// TestEveryFieldOfScheduleIsStored stores every field of a schedule and reads it back.
+func TestEveryFieldOfScheduleIsStored(t *testing.T) {
 	d := dbtest.Open(t)
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := jobs.Schedule{Name: "s", Cron: "1 2 3 4 5", Zone: "Europe/Berlin", Overlap: jobs.OverlapAllow, CatchUp: jobs.CatchUpAll,
@@ -120,8 +120,8 @@ func putSchedule(t *testing.T, d *db.DB, s jobs.Schedule, at time.Time) {
 	}
 }
 
-// TestAScheduleKeepsItsLastRunWhenTheTaskIsDeleted deletes the last task of a schedule, and checks that the schedule keeps its state.
-func TestAScheduleKeepsItsLastRunWhenTheTaskIsDeleted(t *testing.T) {
+// TestScheduleKeepsItsLastRunWhenTaskIsDeleted deletes the last task of a schedule, and checks that the schedule keeps its state.
+func TestScheduleKeepsItsLastRunWhenTaskIsDeleted(t *testing.T) {
 	d := dbtest.Open(t)
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := taskspec.WithDefaults(jobs.Schedule{Name: "s", Cron: "@hourly", NextAt: at.Add(time.Hour),

@@ -15,7 +15,7 @@ func uniqueCommand(word string, options ...jobs.Option) jobs.Spec {
 	return jobs.Command{Argv: []string{word}, Input: []byte(word)}.With(append(options, jobs.UniqueReplace("k"))...)
 }
 
-func TestReplaceChangesEverySettingOfATaskThatHasNotStarted(t *testing.T) {
+func TestReplaceChangesEverySettingOfTaskThatHasNotStarted(t *testing.T) {
 	d := openTest(t)
 	at := now()
 	first := uniqueCommand("a", jobs.Label("old"), jobs.Timeout(time.Hour))
@@ -57,7 +57,7 @@ func TestReplaceChangesEverySettingOfATaskThatHasNotStarted(t *testing.T) {
 	}
 }
 
-func TestReplaceKeepsATaskThatHasStarted(t *testing.T) {
+func TestReplaceKeepsTaskThatHasStarted(t *testing.T) {
 	d := openTest(t)
 	if _, err := d.Insert(t.Context(), []jobs.Spec{uniqueCommand("a")}, now()); err != nil {
 		t.Fatal(err)

@@ -13,9 +13,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestAnUpgradeSurvivesEveryFailure checks that a failure during an upgrade
+// TestUpgradeSurvivesEveryFailure checks that a failure during an upgrade
 // leaves the old schema or the new one, with all rows.
-func TestAnUpgradeSurvivesEveryFailure(t *testing.T) {
+func TestUpgradeSurvivesEveryFailure(t *testing.T) {
 	columns := schema.Columns()
 	b := fileBefore(t, filepath.Join(t.TempDir(), "x.db"), Options{})
 	withStep(t, secondStep)
@@ -43,9 +43,9 @@ func TestAnUpgradeSurvivesEveryFailure(t *testing.T) {
 	t.Log(points, "runs")
 }
 
-// TestAnUpgradeSurvivesKillsAndPowerCuts checks that a kill or a power cut at
+// TestUpgradeSurvivesKillsAndPowerCuts checks that a kill or a power cut at
 // any write of an upgrade loses no row.
-func TestAnUpgradeSurvivesKillsAndPowerCuts(t *testing.T) {
+func TestUpgradeSurvivesKillsAndPowerCuts(t *testing.T) {
 	columns := schema.Columns()
 	b := fileBefore(t, filepath.Join(t.TempDir(), "x.db"), Options{})
 	withStep(t, secondStep)
@@ -56,8 +56,8 @@ func TestAnUpgradeSurvivesKillsAndPowerCuts(t *testing.T) {
 	}
 }
 
-// TestACreationSurvivesKillsAndPowerCuts does the same while a file is created.
-func TestACreationSurvivesKillsAndPowerCuts(t *testing.T) {
+// TestCreationSurvivesKillsAndPowerCuts does the same while a file is created.
+func TestCreationSurvivesKillsAndPowerCuts(t *testing.T) {
 	k := &kit{dir: t.TempDir()}
 	images := cuts(t, k, fault.Image{"": nil})
 	for i := 0; i < len(images); i += *stride {

@@ -116,7 +116,7 @@ func (b before) works(t *testing.T) {
 	}), true)
 }
 
-func TestAnUpgradeKeepsEverythingAndRunsOnce(t *testing.T) {
+func TestUpgradeKeepsEverythingAndRunsOnce(t *testing.T) {
 	columns := schema.Columns()
 	own := fileBefore(t, filepath.Join(t.TempDir(), "own.db"), Options{})
 	change(t, own.path, "CREATE TABLE orders (id INTEGER PRIMARY KEY)", "CREATE VIEW waiting AS SELECT id FROM tasks",
@@ -147,10 +147,10 @@ func TestAnUpgradeKeepsEverythingAndRunsOnce(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeWaitsForWorkersOfTheOlderProgram checks that Open fails while a
+// TestUpgradeWaitsForWorkersOfOlderProgram checks that Open fails while a
 // worker of the older program is alive. It would ignore new options of tasks, or
 // could not write at all.
-func TestAnUpgradeWaitsForWorkersOfTheOlderProgram(t *testing.T) {
+func TestUpgradeWaitsForWorkersOfOlderProgram(t *testing.T) {
 	b := fileBefore(t, filepath.Join(t.TempDir(), "x.db"), Options{})
 	change(t, b.path, fmt.Sprintf("UPDATE workers SET ended_at = NULL, name = 'busy', beat_at = %d WHERE name = 'w'",
 		time.Now().UnixMilli()-1000))
@@ -168,9 +168,9 @@ func TestAnUpgradeWaitsForWorkersOfTheOlderProgram(t *testing.T) {
 	testkit.NoError(t, d.Close())
 }
 
-// TestAnUpgradeKeepsADatabaseFrozen upgrades a file whose tasks were moved to
+// TestUpgradeKeepsDatabaseFrozen upgrades a file whose tasks were moved to
 // another database. It must still reject writes.
-func TestAnUpgradeKeepsADatabaseFrozen(t *testing.T) {
+func TestUpgradeKeepsDatabaseFrozen(t *testing.T) {
 	columns := schema.Columns()
 	b := fileBefore(t, filepath.Join(t.TempDir(), "x.db"), Options{})
 	want := engine.Frozen{State: engine.Moved, Other: "it's/new.db"}
@@ -190,8 +190,8 @@ func TestAnUpgradeKeepsADatabaseFrozen(t *testing.T) {
 	testkit.ErrorIs(t, err, jobs.ErrConflict)
 }
 
-// TestAFailedUpgradeChangesNothing lets a statement of the migration fail.
-func TestAFailedUpgradeChangesNothing(t *testing.T) {
+// TestFailedUpgradeChangesNothing lets a statement of the migration fail.
+func TestFailedUpgradeChangesNothing(t *testing.T) {
 	b := fileBefore(t, filepath.Join(t.TempDir(), "x.db"), Options{})
 	text := testkit.ReadFile(t, b.path)
 	withStep(t, secondStep+"INSERT INTO {extra} (task_id) SELECT id FROM {tasks};\n")
@@ -210,9 +210,9 @@ const endless = secondStep + `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT
 INSERT INTO {extra} (task_id) SELECT i + 1000000 FROM n;
 `
 
-// TestAnUpgradeSurvivesAKilledProcess kills a process in the middle of an
+// TestUpgradeSurvivesKilledProcess kills a process in the middle of an
 // upgrade, with SIGKILL. The next process upgrades the file.
-func TestAnUpgradeSurvivesAKilledProcess(t *testing.T) {
+func TestUpgradeSurvivesKilledProcess(t *testing.T) {
 	columns := schema.Columns()
 	b := fileBefore(t, filepath.Join(t.TempDir(), "x.db"), Options{})
 	c := start(t, childCommand{Do: "open", Path: b.path, Step: endless}, nil)

@@ -48,7 +48,7 @@ func TestMetadataOfWithAddsToThatOfDefine(t *testing.T) {
 	}
 }
 
-func TestResultOfATaskThatDidNotCompleteReturnsAFailedError(t *testing.T) {
+func TestResultOfTaskThatDidNotCompleteReturnsFailedError(t *testing.T) {
 	f := DefineResult[int, int]("f")
 	for _, s := range States() {
 		_, err := f.Result(Task{ID: 7, State: s, Reason: "exit", Error: "exit status 2"}, nil)

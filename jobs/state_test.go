@@ -22,7 +22,7 @@ func TestEveryStateIsUnfinishedOrFinished(t *testing.T) {
 	}
 }
 
-func TestStatesReturnsACopy(t *testing.T) {
+func TestStatesReturnsCopy(t *testing.T) {
 	for _, list := range []func() []State{States, Unfinished, Finished} {
 		list()[0] = "changed"
 		if list()[0] == "changed" {

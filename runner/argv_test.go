@@ -26,7 +26,7 @@ var hardWords = []string{"", " ", "a b", "\t", "\n", "\r\n", "'", `"`, "`id`", "
 	"@b", "0x10", "1e9", "%00",
 	strings.Repeat("x", 4096), strings.Repeat("'\"\\", 500)}
 
-func TestArgumentsReachACommandUnchanged(t *testing.T) {
+func TestArgumentsReachCommandUnchanged(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	handlers(r)
 	words := rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(hardWords), rapid.String()), 0, 30)

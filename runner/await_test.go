@@ -11,7 +11,7 @@ import (
 	"example.com/runner/runner"
 )
 
-func TestAwaitEndsWhenTheFileIsRemoved(t *testing.T) {
+func TestAwaitEndsWhenFileIsRemoved(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	task := runnerkit.Enqueue(t, r, noop.With("never run"))
 	if err := os.Remove(r.Path()); err != nil {
@@ -22,7 +22,7 @@ func TestAwaitEndsWhenTheFileIsRemoved(t *testing.T) {
 	testkit.ErrorIs(t, r.Changes(t.Context(), func() (bool, error) { return false, nil }), jobs.ErrReplaced)
 }
 
-func TestATaskExpiresAtAGivenTime(t *testing.T) {
+func TestTaskExpiresAtGivenTime(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	at := time.Now().Add(time.Hour).Truncate(time.Millisecond)
 	spec := noop.With("late")

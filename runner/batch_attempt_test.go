@@ -17,7 +17,7 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-func TestFunctionsOfAnAttemptTakeTheContextOfATaskOfABatch(t *testing.T) {
+func TestFunctionsOfAttemptTakeContextOfTaskOfBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		fail := true
 		charged := map[int]int{}
@@ -55,8 +55,8 @@ func TestFunctionsOfAnAttemptTakeTheContextOfATaskOfABatch(t *testing.T) {
 	})
 }
 
-// TestOneTransactionEndsSeveralTasksOfABatch finishes several tasks of a batch in the same transaction as their effects.
-func TestOneTransactionEndsSeveralTasksOfABatch(t *testing.T) {
+// TestOneTransactionEndsSeveralTasksOfBatch finishes several tasks of a batch in the same transaction as their effects.
+func TestOneTransactionEndsSeveralTasksOfBatch(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Concurrency: 2})
 	handle := app(t, r)
 	commit := false
@@ -100,8 +100,8 @@ func TestOneTransactionEndsSeveralTasksOfABatch(t *testing.T) {
 // taskKey is the key of a value that a middleware adds to a context.
 type taskKey struct{}
 
-// TestMiddlewareRunsForEachTaskOfABatch uses middleware that works as a semaphore of size one: only one task at a time can pass it.
-func TestMiddlewareRunsForEachTaskOfABatch(t *testing.T) {
+// TestMiddlewareRunsForEachTaskOfBatch uses middleware that works as a semaphore of size one: only one task at a time can pass it.
+func TestMiddlewareRunsForEachTaskOfBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		one := make(chan struct{}, 1)
 		limited := false
@@ -143,7 +143,7 @@ func TestMiddlewareRunsForEachTaskOfABatch(t *testing.T) {
 	})
 }
 
-func TestACrashOfABatchIsALossOfEachTask(t *testing.T) {
+func TestCrashOfBatchIsLossOfEachTask(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var calls [][]int
 		r.Register(bulk.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[int]) error {

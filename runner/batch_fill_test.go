@@ -26,7 +26,7 @@ func (l *callLog) add(tasks []jobs.BatchTask[int]) {
 	l.calls = append(l.calls, fmt.Sprint(time.Since(l.began).Round(10*time.Millisecond), " ", inputs(tasks)))
 }
 
-func TestABatchWaitsUntilItIsFullOrItsFirstTaskHasWaited(t *testing.T) {
+func TestBatchWaitsUntilItIsFullOrItsFirstTaskHasWaited(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		l := newCallLog()
 		r.Register(bulk.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
@@ -47,9 +47,9 @@ func TestABatchWaitsUntilItIsFullOrItsFirstTaskHasWaited(t *testing.T) {
 	}, runner.Options{Concurrency: 4})
 }
 
-// TestARateLimitsTheCallsOfABatchFunction limits the calls of a batch function to two a second, like a mail provider that allows two
+// TestRateLimitsCallsOfBatchFunction limits the calls of a batch function to two a second, like a mail provider that allows two
 // requests a second.
-func TestARateLimitsTheCallsOfABatchFunction(t *testing.T) {
+func TestRateLimitsCallsOfBatchFunction(t *testing.T) {
 	for name, test := range map[string]struct {
 		options runner.Options
 		wait    time.Duration
@@ -80,9 +80,9 @@ func TestARateLimitsTheCallsOfABatchFunction(t *testing.T) {
 	}
 }
 
-// TestAFunctionThatWaitsForItsServerKeepsTheOrder sends readings in order to a server that is away for some hours. The function waits for
+// TestFunctionThatWaitsForItsServerKeepsOrder sends readings in order to a server that is away for some hours. The function waits for
 // the server, so the tasks have one attempt each.
-func TestAFunctionThatWaitsForItsServerKeepsTheOrder(t *testing.T) {
+func TestFunctionThatWaitsForItsServerKeepsOrder(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var sent []int
 		back := time.Now().Add(3 * time.Hour)
@@ -115,9 +115,9 @@ func TestAFunctionThatWaitsForItsServerKeepsTheOrder(t *testing.T) {
 	}, runner.Options{Concurrency: 1, Sync: runner.Flash})
 }
 
-// TestATaskThatIsTriedAgainWithoutADelayKeepsItsPlace sends readings in order to a server that often fails. A reading whose request failed
+// TestTaskThatIsTriedAgainWithoutDelayKeepsItsPlace sends readings in order to a server that often fails. A reading whose request failed
 // must be sent again before later readings.
-func TestATaskThatIsTriedAgainWithoutADelayKeepsItsPlace(t *testing.T) {
+func TestTaskThatIsTriedAgainWithoutDelayKeepsItsPlace(t *testing.T) {
 	away := errors.New("the server is not there")
 	for name, again := range map[string]error{"RetryIn": jobs.RetryIn(0, away), "Snooze": jobs.Snooze(0)} {
 		t.Run(name, func(t *testing.T) { triedAgain(t, again) })

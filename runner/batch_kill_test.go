@@ -79,7 +79,7 @@ func startBatchWorker(t *testing.T, path, point string) *exec.Cmd {
 	return worker
 }
 
-func TestEffectsOfBatchesHappenOnceWhereverTheWorkerIsKilled(t *testing.T) {
+func TestEffectsOfBatchesHappenOnceWhereverWorkerIsKilled(t *testing.T) {
 	for _, point := range []string{"start", "finished", "committed", "anywhere"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
@@ -108,8 +108,8 @@ func TestEffectsOfBatchesHappenOnceWhereverTheWorkerIsKilled(t *testing.T) {
 	}
 }
 
-// TestABatchSurvivesAFaultAtAnyCommit lets each write fail once, before or after it takes effect.
-func TestABatchSurvivesAFaultAtAnyCommit(t *testing.T) {
+// TestBatchSurvivesFaultAtAnyCommit lets each write fail once, before or after it takes effect.
+func TestBatchSurvivesFaultAtAnyCommit(t *testing.T) {
 	for name, inject := range map[string]func(testing.TB, *runner.Runner){"before": runnertest.FailBeforeCommit,
 		"after": runnertest.FailAfterCommit} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
@@ -131,8 +131,8 @@ func TestABatchSurvivesAFaultAtAnyCommit(t *testing.T) {
 	}
 }
 
-// TestALostTaskLeavesItsBatch takes one task of a batch away from its worker.
-func TestALostTaskLeavesItsBatch(t *testing.T) {
+// TestLostTaskLeavesItsBatch takes one task of a batch away from its worker.
+func TestLostTaskLeavesItsBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		calls := 0
 		r.Register(bulk.BatchHandler(3, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {

@@ -22,7 +22,7 @@ func endAll(tasks []jobs.BatchTask[int]) {
 	}
 }
 
-func TestASlotIsTakenUntilTheBatchFunctionReturns(t *testing.T) {
+func TestSlotIsTakenUntilBatchFunctionReturns(t *testing.T) {
 	for name, options := range map[string]runner.Options{
 		"slots of the worker": {Concurrency: 2},
 		"slots of the queue":  {Concurrency: 8, Queues: []runner.QueueMax{{Queue: "default", Max: 2}}},
@@ -55,9 +55,9 @@ func TestASlotIsTakenUntilTheBatchFunctionReturns(t *testing.T) {
 	}
 }
 
-// TestAShutdownEndsABatchFunctionThatHasEndedItsTasks checks two functions that have ended all tasks of their batch: one waits for its
+// TestShutdownEndsBatchFunctionThatHasEndedItsTasks checks two functions that have ended all tasks of their batch: one waits for its
 // context, and the other ignores its context.
-func TestAShutdownEndsABatchFunctionThatHasEndedItsTasks(t *testing.T) {
+func TestShutdownEndsBatchFunctionThatHasEndedItsTasks(t *testing.T) {
 	for name, test := range map[string]struct {
 		ignores bool
 		took    time.Duration
@@ -90,9 +90,9 @@ func TestAShutdownEndsABatchFunctionThatHasEndedItsTasks(t *testing.T) {
 	}
 }
 
-// TestAStopAfterTheEndOfATaskKeepsItsOutcome lets a task time out after the
+// TestStopAfterEndOfTaskKeepsItsOutcome lets a task time out after the
 // function has ended it, and before the function returns.
-func TestAStopAfterTheEndOfATaskKeepsItsOutcome(t *testing.T) {
+func TestStopAfterEndOfTaskKeepsItsOutcome(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(bulk.BatchHandler(2, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
 			for _, task := range tasks {

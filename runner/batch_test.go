@@ -55,7 +55,7 @@ func states(t testing.TB, r *runner.Runner, ids []int64) (list []string) {
 	return list
 }
 
-func TestABatchGetsTheTasksInTheirOrderAndUsesOneSlot(t *testing.T) {
+func TestBatchGetsTasksInTheirOrderAndUsesOneSlot(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var calls [][]int
 		r.Register(bulk.BatchHandler(4, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
@@ -73,7 +73,7 @@ func TestABatchGetsTheTasksInTheirOrderAndUsesOneSlot(t *testing.T) {
 	})
 }
 
-func TestEachTaskOfABatchHasItsOwnOutcome(t *testing.T) {
+func TestEachTaskOfBatchHasItsOwnOutcome(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		boom := errors.New("boom")
 		r.Register(bulk.BatchHandler(10, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
@@ -97,7 +97,7 @@ func TestEachTaskOfABatchHasItsOwnOutcome(t *testing.T) {
 	})
 }
 
-func TestTheErrorOfABatchIsTheErrorOfTheTasksWithoutAnEnd(t *testing.T) {
+func TestErrorOfBatchIsErrorOfTasksWithoutEnd(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(bulk.BatchHandler(10, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
 			tasks[1].End(nil)
@@ -110,7 +110,7 @@ func TestTheErrorOfABatchIsTheErrorOfTheTasksWithoutAnEnd(t *testing.T) {
 	})
 }
 
-func TestAPanicOfABatchIsAPanicOfEachTask(t *testing.T) {
+func TestPanicOfBatchIsPanicOfEachTask(t *testing.T) {
 	for name, boom := range map[string]func(){
 		"panic: boom\n":                    func() { panic("boom") },
 		"the function ended its goroutine": func() { runtime.Goexit() },
@@ -137,7 +137,7 @@ func TestAPanicOfABatchIsAPanicOfEachTask(t *testing.T) {
 	}
 }
 
-func TestATaskWithInvalidArgumentsFailsWithoutItsBatch(t *testing.T) {
+func TestTaskWithInvalidArgumentsFailsWithoutItsBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var calls [][]int
 		r.Register(bulk.BatchHandler(10, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
@@ -153,7 +153,7 @@ func TestATaskWithInvalidArgumentsFailsWithoutItsBatch(t *testing.T) {
 	})
 }
 
-func TestABatchWithResultsStoresThemByTask(t *testing.T) {
+func TestBatchWithResultsStoresThemByTask(t *testing.T) {
 	square := jobs.DefineResult[int, int]("square")
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		short := false
@@ -187,9 +187,9 @@ func TestABatchWithResultsStoresThemByTask(t *testing.T) {
 	})
 }
 
-// TestOneTaskOfABatchEndsByItsTimeoutAndAnotherByItsCancellation checks when the contexts of the two tasks end, and that the context of the
+// TestOneTaskOfBatchEndsByItsTimeoutAndAnotherByItsCancellation checks when the contexts of the two tasks end, and that the context of the
 // batch does not end at these times.
-func TestOneTaskOfABatchEndsByItsTimeoutAndAnotherByItsCancellation(t *testing.T) {
+func TestOneTaskOfBatchEndsByItsTimeoutAndAnotherByItsCancellation(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		began := make(chan struct{})
 		var batchEnded error
@@ -221,7 +221,7 @@ func TestOneTaskOfABatchEndsByItsTimeoutAndAnotherByItsCancellation(t *testing.T
 	})
 }
 
-func TestTheContextOfABatchEndsWithItsLastTask(t *testing.T) {
+func TestContextOfBatchEndsWithItsLastTask(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var cause error
 		r.Register(bulk.BatchHandler(10, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
@@ -238,7 +238,7 @@ func TestTheContextOfABatchEndsWithItsLastTask(t *testing.T) {
 	}, runner.Options{Grace: -1})
 }
 
-func TestLimitsHoldForTheTasksOfABatch(t *testing.T) {
+func TestLimitsHoldForTasksOfBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var calls [][]int
 		r.Register(bulk.BatchHandler(10, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
@@ -271,7 +271,7 @@ func TestLimitsHoldForTheTasksOfABatch(t *testing.T) {
 	})
 }
 
-func TestASlotOfAQueueRunsABatch(t *testing.T) {
+func TestSlotOfQueueRunsBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var mu sync.Mutex
 		var running, most int

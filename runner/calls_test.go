@@ -55,7 +55,7 @@ func TestRegistrationBesideOtherCallsIsSafe(t *testing.T) {
 	all.Wait()
 }
 
-func TestAReadOnlyRunnerRefusesToWriteInTransactions(t *testing.T) {
+func TestReadOnlyRunnerRefusesToWriteInTransactions(t *testing.T) {
 	writer := runnerkit.Open(t, runner.Options{})
 	handle := app(t, writer)
 	task := runnerkit.Enqueue(t, writer, quick.With(nil))
@@ -89,9 +89,9 @@ func TestAddTxAddsAllOrNone(t *testing.T) {
 	testkit.Equal(t, "tasks", n, len(added))
 }
 
-// TestAStaleTransactionIsToldApart reads in a transaction, lets the Runner
+// TestStaleTransactionIsToldApart reads in a transaction, lets the Runner
 // write, and then enqueues in the transaction.
-func TestAStaleTransactionIsToldApart(t *testing.T) {
+func TestStaleTransactionIsToldApart(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle, err := sql.Open("sqlite", r.Path())
 	testkit.NoError(t, err)
@@ -108,7 +108,7 @@ func TestAStaleTransactionIsToldApart(t *testing.T) {
 	testkit.Contains(t, explained.Hint, "_txlock=immediate")
 }
 
-func TestAddNamesTheInvalidSpec(t *testing.T) {
+func TestAddNamesInvalidSpec(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	specs := []jobs.Spec{quick.With(nil), quick.With(nil, jobs.Queue("no queue"))}
 	_, err := r.Add(t.Context(), specs...)
@@ -125,7 +125,7 @@ func TestAddNamesTheInvalidSpec(t *testing.T) {
 	}
 }
 
-func TestEnqueueReturnsTheTaskThatGetReturns(t *testing.T) {
+func TestEnqueueReturnsTaskThatGetReturns(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
 	zone := time.FixedZone("x", 3600)
@@ -173,7 +173,7 @@ func TestErrorsNameTheirCause(t *testing.T) {
 	testkit.ErrorIs(t, err, jobs.ErrClosed)
 }
 
-func TestAFuncRefusesATaskOfAnotherJob(t *testing.T) {
+func TestFuncRefusesTaskOfAnotherJob(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	welcome, receipt := jobs.DefineResult[string, string]("welcome"), jobs.DefineResult[string, int]("receipt")
 	r.Register(welcome.Handler(func(context.Context, string) (string, error) { return "hi", nil }))

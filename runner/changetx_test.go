@@ -12,9 +12,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestACancelInATransactionStopsAHandlerAfterTheCommit cancels a running task in two transactions. The first one is rolled back, so only
+// TestCancelInTransactionStopsHandlerAfterCommit cancels a running task in two transactions. The first one is rolled back, so only
 // the commit of the second one stops the handler.
-func TestACancelInATransactionStopsAHandlerAfterTheCommit(t *testing.T) {
+func TestCancelInTransactionStopsHandlerAfterCommit(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
 	started, stopped := make(chan struct{}), make(chan error, 1)
@@ -49,9 +49,9 @@ func TestACancelInATransactionStopsAHandlerAfterTheCommit(t *testing.T) {
 	testkit.Equal(t, "state", done.State, jobs.Cancelled)
 }
 
-// TestTheCallsOfATransactionBelongTogether makes one call of each kind in a single transaction. After a rollback none of them has an
+// TestCallsOfTransactionBelongTogether makes one call of each kind in a single transaction. After a rollback none of them has an
 // effect; after a commit all of them have.
-func TestTheCallsOfATransactionBelongTogether(t *testing.T) {
+func TestCallsOfTransactionBelongTogether(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
 	r.Register(quick.Handler(func(context.Context, any) error { return jobs.Fail(errors.New("no")) }))
@@ -89,7 +89,7 @@ func TestTheCallsOfATransactionBelongTogether(t *testing.T) {
 	}
 }
 
-func TestTheCallsOfATransactionReportTheirErrors(t *testing.T) {
+func TestCallsOfTransactionReportTheirErrors(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	tx := begin(t, app(t, r))
 	_, err := r.GetTx(t.Context(), tx, 7)
@@ -113,9 +113,9 @@ func TestTheCallsOfATransactionReportTheirErrors(t *testing.T) {
 	testkit.Equal(t, "tasks", n, 0)
 }
 
-// TestATransactionWithoutTheWriteLockIsBusy starts a transaction without the write lock, while another transaction holds that lock. A call
+// TestTransactionWithoutWriteLockIsBusy starts a transaction without the write lock, while another transaction holds that lock. A call
 // in the first transaction fails because the database is busy.
-func TestATransactionWithoutTheWriteLockIsBusy(t *testing.T) {
+func TestTransactionWithoutWriteLockIsBusy(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	plain, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(1)")
 	if err != nil {

@@ -17,9 +17,9 @@ func (f *fakeTimeTest) taskCount() int {
 	return len(tasks)
 }
 
-// TestAWorkerThatStartsDaysLaterDeletesNothingForAnHour starts a worker a day after the last heartbeat of any worker. The new worker cannot
+// TestWorkerThatStartsDaysLaterDeletesNothingForHour starts a worker a day after the last heartbeat of any worker. The new worker cannot
 // know whether the machine was off or whether its clock is wrong, so it waits before it deletes old tasks.
-func TestAWorkerThatStartsDaysLaterDeletesNothingForAnHour(t *testing.T) {
+func TestWorkerThatStartsDaysLaterDeletesNothingForHour(t *testing.T) {
 	onFakeTime(t, Options{Keep: time.Hour}, nil, func(f *fakeTimeTest) {
 		f.enqueue(work.With("x"))
 		f.work(time.Minute)
@@ -38,9 +38,9 @@ func TestAWorkerThatStartsDaysLaterDeletesNothingForAnHour(t *testing.T) {
 	})
 }
 
-// TestAWorkerThatRunsWeeklyDeletesOneWeekLater runs a worker for some minutes every week. Each run deletes the tasks that were already old
+// TestWorkerThatRunsWeeklyDeletesOneWeekLater runs a worker for some minutes every week. Each run deletes the tasks that were already old
 // enough at the previous run.
-func TestAWorkerThatRunsWeeklyDeletesOneWeekLater(t *testing.T) {
+func TestWorkerThatRunsWeeklyDeletesOneWeekLater(t *testing.T) {
 	onFakeTime(t, Options{Keep: time.Hour}, nil, func(f *fakeTimeTest) {
 		for week, want := range []int{1, 2, 2, 2} {
 			f.enqueue(work.With("x"))

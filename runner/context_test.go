@@ -17,7 +17,7 @@ import (
 	"example.com/runner/runner"
 )
 
-func TestLoggerWritesToTheOutputOfItsTask(t *testing.T) {
+func TestLoggerWritesToOutputOfItsTask(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(quick.Handler(func(ctx context.Context, _ any) error {
 		log := runner.Logger(ctx)
@@ -39,7 +39,7 @@ func TestLoggerWritesToTheOutputOfItsTask(t *testing.T) {
 	testkit.Equal(t, "logger outside of an attempt", runner.Logger(t.Context()), slog.Default())
 }
 
-func TestALogLineAfterTheEndOfTheAttemptIsDropped(t *testing.T) {
+func TestLogLineAfterEndOfAttemptIsDropped(t *testing.T) {
 	for name, during := range map[string]bool{"without earlier output": false, "with earlier output": true} {
 		t.Run(name, func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
@@ -62,7 +62,7 @@ func TestALogLineAfterTheEndOfTheAttemptIsDropped(t *testing.T) {
 	}
 }
 
-func TestLogOutputIsCutAtTheOutputLimit(t *testing.T) {
+func TestLogOutputIsCutAtOutputLimit(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(quick.Handler(func(ctx context.Context, _ any) error {
 		for i := range 1000 {
@@ -114,7 +114,7 @@ type traceKey struct{}
 
 var double = jobs.DefineResult[int, int]("double")
 
-func TestMiddlewareLogsToTheOutputOfACommand(t *testing.T) {
+func TestMiddlewareLogsToOutputOfCommand(t *testing.T) {
 	var mu sync.Mutex // guards the variable tee, because the readers of stdout and stderr call Tee at the same time
 	var tee strings.Builder
 	r := runnerkit.Open(t, runner.Options{})
@@ -136,7 +136,7 @@ func TestMiddlewareLogsToTheOutputOfACommand(t *testing.T) {
 	testkit.Equal(t, "text that Tee received", tee.String(), "hello\n")
 }
 
-func TestATeeThatPanicsLosesNoOutput(t *testing.T) {
+func TestTeeThatPanicsLosesNoOutput(t *testing.T) {
 	for _, fail := range ends {
 		var log safeBuffer
 		r := runnerkit.Open(t, runner.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})

@@ -198,7 +198,7 @@ func contextRunner(t *testing.T) *runner.Runner {
 	return r
 }
 
-func TestTheTableOfContextsIsComplete(t *testing.T) {
+func TestTableOfContextsIsComplete(t *testing.T) {
 	calls := contextCalls(t)
 	of := reflect.TypeFor[*runner.Runner]()
 	for method := range of.Methods() {
@@ -215,7 +215,7 @@ const (
 	slowEnd   = time.Minute
 )
 
-func TestCallsWithAnEndedContextReturnItsCause(t *testing.T) {
+func TestCallsWithEndedContextReturnItsCause(t *testing.T) {
 	cause := errors.New("the caller gave up")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
@@ -290,9 +290,9 @@ func attemptCalls() map[string]contextCall {
 	}
 }
 
-// TestNoCallOfAHandlerOutlastsItsContext makes the calls in an attempt: with a context that has ended, and with one that ends while another
+// TestNoCallOfHandlerOutlastsItsContext makes the calls in an attempt: with a context that has ended, and with one that ends while another
 // process holds the write lock. Upstream only reads, so it does not wait for the lock.
-func TestNoCallOfAHandlerOutlastsItsContext(t *testing.T) {
+func TestNoCallOfHandlerOutlastsItsContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the caller gave up")
 	for name, call := range attemptCalls() {

@@ -21,11 +21,11 @@ var spelledOut = map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *"
 
 func doNothing(context.Context, jobs.Task) (json.RawMessage, error) { return nil, nil }
 
-// TestCrontabOverClockChangesAndAnOutage imports a crontab and lets five days
+// TestCrontabOverClockChangesAndOutage imports a crontab and lets five days
 // pass (eleven in the full suite), in which the clocks of two zones (three)
 // change, and no worker runs for a day (three). The test compares every tick
 // with the results of package crontest.
-func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
+func TestCrontabOverClockChangesAndOutage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../testdata/crontab")
 	if err != nil {

@@ -27,7 +27,7 @@ func (f *fakeTimeTest) failCommit(n int) {
 	})
 }
 
-func TestAFinishWithALostConfirmationCountsOnce(t *testing.T) {
+func TestFinishWithLostConfirmationCountsOnce(t *testing.T) {
 	onFakeTimeAndDisk(t, func(_ context.Context, f *fakeTimeTest, in string) (string, error) {
 		f.failCommit(1) // nothing else writes now, so the next commit is the one that ends this attempt
 		return in, nil
@@ -49,7 +49,7 @@ func TestAFinishWithALostConfirmationCountsOnce(t *testing.T) {
 	})
 }
 
-func TestAClaimWithALostConfirmationIsReleasedAtTheNextHeartbeat(t *testing.T) {
+func TestClaimWithLostConfirmationIsReleasedAtNextHeartbeat(t *testing.T) {
 	onFakeTimeAndDisk(t, nil, func(f *fakeTimeTest) {
 		f.after(65*time.Second, func() { // 65 s is between two heartbeats
 			f.failCommit(2) // the first commit is that of the enqueue, and the second one is that of the claim
@@ -74,9 +74,9 @@ func TestAClaimWithALostConfirmationIsReleasedAtTheNextHeartbeat(t *testing.T) {
 	})
 }
 
-// TestAnEnqueueWithALostConfirmationCanBeRepeatedWithUniqueFor calls Enqueue again after a call that returned an error, and once more after
+// TestEnqueueWithLostConfirmationCanBeRepeatedWithUniqueFor calls Enqueue again after a call that returned an error, and once more after
 // the task has completed. With jobs.Unique alone, the last call would add a second task.
-func TestAnEnqueueWithALostConfirmationCanBeRepeatedWithUniqueFor(t *testing.T) {
+func TestEnqueueWithLostConfirmationCanBeRepeatedWithUniqueFor(t *testing.T) {
 	onFakeTimeAndDisk(t, nil, func(f *fakeTimeTest) {
 		spec := work.With("x", jobs.Unique("k"), jobs.UniqueFor(time.Hour))
 		f.failCommit(1)
@@ -99,9 +99,9 @@ func isUnusable(err error) bool {
 	return errors.Is(err, jobs.ErrCorrupt) || errors.Is(err, jobs.ErrPermission) || errors.Is(err, jobs.ErrReplaced)
 }
 
-// TestWorkEndsWhenTheDiskFails makes every file lock fail. The worker then opens the database again, which fails, too. So the worker
+// TestWorkEndsWhenDiskFails makes every file lock fail. The worker then opens the database again, which fails, too. So the worker
 // cancels its attempts and ends.
-func TestWorkEndsWhenTheDiskFails(t *testing.T) {
+func TestWorkEndsWhenDiskFails(t *testing.T) {
 	for _, code := range []fault.Code{fault.IOErr, fault.Corrupt, fault.ReadOnly} {
 		onFakeTimeAndDisk(t, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 			<-ctx.Done()
@@ -163,7 +163,7 @@ func TestWorkContinuesAfterSingleDiskErrors(t *testing.T) {
 	})
 }
 
-func TestAReplacedFileEndsTheWorkAndIsNotChanged(t *testing.T) {
+func TestReplacedFileEndsWorkAndIsNotChanged(t *testing.T) {
 	for name, replace := range map[string]func(path string) error{
 		"removed": os.Remove,
 		"moved":   func(path string) error { return os.Rename(path, path+".old") },

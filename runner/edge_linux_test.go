@@ -147,8 +147,8 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// TestAWorkerRunsWith24MiBOfMemory runs a worker with a Go memory limit (GOMEMLIMIT) of 24 MiB, as on a small machine.
-func TestAWorkerRunsWith24MiBOfMemory(t *testing.T) {
+// TestWorkerRunsWith24MiBOfMemory runs a worker with a Go memory limit (GOMEMLIMIT) of 24 MiB, as on a small machine.
+func TestWorkerRunsWith24MiBOfMemory(t *testing.T) {
 	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), runner.Options{Sync: runner.Normal})
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func wantEnd(t *testing.T, r *runner.Runner, id int64, state jobs.State, reason 
 	}
 }
 
-func TestAnEnvironmentFileIsARegularFileOfAtMost1MiB(t *testing.T) {
+func TestEnvironmentFileIsRegularFileOfAtMost1MiB(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	write := func(name, text string) string {
@@ -89,7 +89,7 @@ func TestAnEnvironmentFileIsARegularFileOfAtMost1MiB(t *testing.T) {
 	wantEnd(t, r, linked.ID, jobs.Completed, "", "")
 }
 
-func TestAnEnvironmentFileThatHangsEndsWithItsAttempt(t *testing.T) {
+func TestEnvironmentFileThatHangsEndsWithItsAttempt(t *testing.T) {
 	hung := filepath.Join(hungFilesystem(t), "env")
 	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
 	late := runnerkit.Enqueue(t, r, withEnvFile(hung, "exit 0", jobs.Timeout(200*time.Millisecond))).ID
@@ -113,7 +113,7 @@ func TestAnEnvironmentFileThatHangsEndsWithItsAttempt(t *testing.T) {
 	wantEnd(t, r, neighbour, jobs.Completed, "", "")
 }
 
-func TestAnEnvironmentFileThatHangsFailsItsAttempt(t *testing.T) {
+func TestEnvironmentFileThatHangsFailsItsAttempt(t *testing.T) {
 	t.Parallel() // this test waits for ten seconds, so other tests run meanwhile
 	hung := filepath.Join(hungFilesystem(t), "env")
 	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
@@ -122,7 +122,7 @@ func TestAnEnvironmentFileThatHangsFailsItsAttempt(t *testing.T) {
 	wantEnd(t, r, id, jobs.Failed, jobs.ReasonStart, "env_file: "+hung+": no answer within 10s")
 }
 
-func TestAHungFilesystemDelaysOnlyTheTaskThatUsesIt(t *testing.T) {
+func TestHungFilesystemDelaysOnlyTaskThatUsesIt(t *testing.T) {
 	dir := hungFilesystem(t)
 	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
 	timeout := jobs.Timeout(200 * time.Millisecond)
@@ -157,7 +157,7 @@ func hungFilesystem(t *testing.T) string {
 	return dir
 }
 
-func TestATooLongCommandFails(t *testing.T) {
+func TestTooLongCommandFails(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
 	long := strings.Repeat("x", 200_000)
 	file := filepath.Join(t.TempDir(), "env")

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/runner"
 )
 
-func TestAFailedCommandKeepsItsLastLine(t *testing.T) {
+func TestFailedCommandKeepsItsLastLine(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	for _, c := range []struct {

@@ -147,7 +147,7 @@ func (f *fakeTimeTest) wantRuns(times ...time.Duration) {
 	}
 }
 
-func TestATaskDueInAnHourRunsAfterAnHour(t *testing.T) {
+func TestTaskDueInHourRunsAfterHour(t *testing.T) {
 	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.In(time.Hour)))
 		f.work(2 * time.Hour)
@@ -166,7 +166,7 @@ func TestTasksEnqueuedDuringWorkRunWhenTheyAreDue(t *testing.T) {
 	})
 }
 
-func TestAWorkerStartsTasksWhenAPauseEnds(t *testing.T) {
+func TestWorkerStartsTasksWhenPauseEnds(t *testing.T) {
 	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		f.after(time.Hour, func() {
 			testkit.NoError(f.T, f.PauseFor(f.Context(), 2*time.Hour, "", AllQueues))
@@ -184,7 +184,7 @@ func TestAWorkerStartsTasksWhenAPauseEnds(t *testing.T) {
 	})
 }
 
-func TestARetryStartsAfterItsBackoff(t *testing.T) {
+func TestRetryStartsAfterItsBackoff(t *testing.T) {
 	fail := func(context.Context, *fakeTimeTest, string) (string, error) { return "", errors.New("no route") }
 	onFakeTime(t, Options{}, fail, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
@@ -199,7 +199,7 @@ func TestARetryStartsAfterItsBackoff(t *testing.T) {
 	})
 }
 
-func TestRetryInSetsTheDelay(t *testing.T) {
+func TestRetryInSetsDelay(t *testing.T) {
 	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		if task, _ := TaskFrom(ctx); task.Attempt == 1 {
 			return "", jobs.RetryIn(5*time.Hour, errors.New("later"))
@@ -213,7 +213,7 @@ func TestRetryInSetsTheDelay(t *testing.T) {
 	})
 }
 
-func TestASnoozeCountsNoAttempt(t *testing.T) {
+func TestSnoozeCountsNoAttempt(t *testing.T) {
 	onFakeTime(t, Options{}, func(_ context.Context, f *fakeTimeTest, _ string) (string, error) {
 		if time.Since(f.began) < 3*time.Hour {
 			return "", jobs.Snooze(time.Hour)
@@ -235,9 +235,9 @@ func TestASnoozeCountsNoAttempt(t *testing.T) {
 	})
 }
 
-// TestSnoozesWithoutAPauseGetOne checks a function that never stops snoozing,
+// TestSnoozesWithoutPauseGetOne checks a function that never stops snoozing,
 // for a time between 0 and 100 ms. WorkUntilEmpty and Drain must return.
-func TestSnoozesWithoutAPauseGetOne(t *testing.T) {
+func TestSnoozesWithoutPauseGetOne(t *testing.T) {
 	for _, d := range []time.Duration{0, 1, 99 * time.Millisecond} {
 		onFakeTime(t, Options{}, func(context.Context, *fakeTimeTest, string) (string, error) {
 			return "", jobs.Snooze(d)
@@ -252,7 +252,7 @@ func TestSnoozesWithoutAPauseGetOne(t *testing.T) {
 	}
 }
 
-func TestANegativeSnoozeIsAnError(t *testing.T) {
+func TestNegativeSnoozeIsError(t *testing.T) {
 	onFakeTime(t, Options{}, func(context.Context, *fakeTimeTest, string) (string, error) {
 		return "", jobs.Snooze(-time.Second)
 	}, func(f *fakeTimeTest) {
@@ -262,7 +262,7 @@ func TestANegativeSnoozeIsAnError(t *testing.T) {
 	})
 }
 
-func TestATaskExpiresOnTimeWhenNoWorkerRunsItsJob(t *testing.T) {
+func TestTaskExpiresOnTimeWhenNoWorkerRunsItsJob(t *testing.T) {
 	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(jobs.Define[int]("nobody").With(1, jobs.ExpiresIn(time.Hour)))
 		f.after(time.Hour-time.Second, func() { f.want(id, jobs.Pending, "") })
@@ -271,9 +271,9 @@ func TestATaskExpiresOnTimeWhenNoWorkerRunsItsJob(t *testing.T) {
 	})
 }
 
-// TestABusyWorkerHandlesDueAndExpiredTasksOnTime checks a worker without free slots. The worker makes due tasks pending and cancels expired
+// TestBusyWorkerHandlesDueAndExpiredTasksOnTime checks a worker without free slots. The worker makes due tasks pending and cancels expired
 // tasks in time, and its loop does not spin.
-func TestABusyWorkerHandlesDueAndExpiredTasksOnTime(t *testing.T) {
+func TestBusyWorkerHandlesDueAndExpiredTasksOnTime(t *testing.T) {
 	onFakeTime(t, Options{Concurrency: 1}, func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 		if in == "long" {
 			time.Sleep(3 * time.Hour)
@@ -293,7 +293,7 @@ func TestABusyWorkerHandlesDueAndExpiredTasksOnTime(t *testing.T) {
 	})
 }
 
-func TestATimeoutEndsTheContextOfAFunction(t *testing.T) {
+func TestTimeoutEndsContextOfFunction(t *testing.T) {
 	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 		deadline, ok := ctx.Deadline()
 		testkit.Equal(f.T, "there is a deadline", ok, true)
@@ -332,7 +332,7 @@ func TestWorkUntilEmptyLeavesTasksThatAreDueLater(t *testing.T) {
 	})
 }
 
-func TestCancelStopsARunningFunctionOfTheSameProcess(t *testing.T) {
+func TestCancelStopsRunningFunctionOfSameProcess(t *testing.T) {
 	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		<-ctx.Done()
 		testkit.ErrorIs(f.T, context.Cause(ctx), jobs.ErrCancelled)
@@ -352,7 +352,7 @@ func TestCancelStopsARunningFunctionOfTheSameProcess(t *testing.T) {
 	})
 }
 
-func TestAResultThatIsTooLargeFailsOnlyItsTask(t *testing.T) {
+func TestResultThatIsTooLargeFailsOnlyItsTask(t *testing.T) {
 	onFakeTime(t, Options{Concurrency: 2}, func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 		if in == "huge" {
 			return strings.Repeat("x", taskjson.MaxResult), nil

@@ -90,10 +90,10 @@ func finishedProgram(path string, how []string) error {
 	return recordEnds(ctx, r, die)
 }
 
-// TestAKilledConsumerMissesNoEnd kills a program before OnFinished has called handle for all finished tasks. In the next program,
+// TestKilledConsumerMissesNoEnd kills a program before OnFinished has called handle for all finished tasks. In the next program,
 // OnFinished continues in order and misses no task. It calls handle a second time only for the task whose line handle had already written
 // when the program was killed.
-func TestAKilledConsumerMissesNoEnd(t *testing.T) {
+func TestKilledConsumerMissesNoEnd(t *testing.T) {
 	const first, middle, last = "1 completed \n", "2 failed error\n3 cancelled dependency\n", "4 completed \n"
 	for point, want := range map[string]string{
 		"running":  first + middle + "4 failed lost\n", // killed while task 4 runs, before the first call of handle

@@ -41,10 +41,10 @@ func TestFlashWritesAtOnceWhenItStops(t *testing.T) {
 	})
 }
 
-// TestFlashDoesNotDelayABacklog checks that a worker with Flash writes at once while tasks wait for a slot or because of a limit. With
+// TestFlashDoesNotDelayBacklog checks that a worker with Flash writes at once while tasks wait for a slot or because of a limit. With
 // tasks of one lane, the worker delays only the write that ends the first task. After this write the worker knows that tasks wait for the
 // lane, so it writes each further end at once.
-func TestFlashDoesNotDelayABacklog(t *testing.T) {
+func TestFlashDoesNotDelayBacklog(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash, Concurrency: 2}, nil, func(f *fakeTimeTest) {
 		for range 7 {
 			f.enqueue(work.With("x"))
@@ -76,9 +76,9 @@ func TestFlashDoesNotDelayABacklog(t *testing.T) {
 	})
 }
 
-// TestFlashWritesTheEndOfAnAtMostOnceTaskAtOnce checks a task that must not run twice. If its worker died before it wrote the outcome, the
+// TestFlashWritesEndOfAtMostOnceTaskAtOnce checks a task that must not run twice. If its worker died before it wrote the outcome, the
 // task would fail, so the worker does not delay this write.
-func TestFlashWritesTheEndOfAnAtMostOnceTaskAtOnce(t *testing.T) {
+func TestFlashWritesEndOfAtMostOnceTaskAtOnce(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.AtMostOnce()))
 		f.after(time.Second, func() { f.want(id, jobs.Completed, "") })
@@ -86,9 +86,9 @@ func TestFlashWritesTheEndOfAnAtMostOnceTaskAtOnce(t *testing.T) {
 	})
 }
 
-// TestFlashRenewsTheLeasesOfEndedAttempts checks an attempt that has ended while its worker delays the write of the outcome. No worker may
+// TestFlashRenewsLeasesOfEndedAttempts checks an attempt that has ended while its worker delays the write of the outcome. No worker may
 // treat the task as lost during this delay.
-func TestFlashRenewsTheLeasesOfEndedAttempts(t *testing.T) {
+func TestFlashRenewsLeasesOfEndedAttempts(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash, Lease: 10 * time.Second, WriteEvery: 5 * time.Second}, func(ctx context.Context, f *fakeTimeTest,
 		in string) (string, error) {
 		if in == "long" {

@@ -39,7 +39,7 @@ func TestKilledWorkerLeavesNoProcessAndItsTaskRunsAgain(t *testing.T) {
 	testkit.Len(t, "processes that are left", commandsOf(task.WorkerID), 0)
 }
 
-func TestLeftOverCommandsOfAKilledWorkerAndGuardianAreKilledBeforeTheRetry(t *testing.T) {
+func TestLeftOverCommandsOfKilledWorkerAndGuardianAreKilledBeforeRetry(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	task, worker, members := startProcessTree(t, r, longLease)
@@ -59,7 +59,7 @@ func TestLeftOverCommandsOfAKilledWorkerAndGuardianAreKilledBeforeTheRetry(t *te
 	}
 }
 
-func TestAStoppedWorkerLosesItsTasksAndResults(t *testing.T) {
+func TestStoppedWorkerLosesItsTasksAndResults(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
@@ -85,9 +85,9 @@ func TestAStoppedWorkerLosesItsTasksAndResults(t *testing.T) {
 	testkit.Equal(t, "state", got.State, jobs.Running)
 }
 
-// TestTheOnlyWorkerContinuesItsTasksAfterAStop stops a worker for longer than its lease, as ^Z or a frozen container does. There is no
+// TestOnlyWorkerContinuesItsTasksAfterStop stops a worker for longer than its lease, as ^Z or a frozen container does. There is no
 // other worker that could take over the tasks, so the worker then continues them.
-func TestTheOnlyWorkerContinuesItsTasksAfterAStop(t *testing.T) {
+func TestOnlyWorkerContinuesItsTasksAfterStop(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
 	task := runnerkit.Enqueue(t, r, hang.With(nil))
@@ -109,7 +109,7 @@ func TestTheOnlyWorkerContinuesItsTasksAfterAStop(t *testing.T) {
 	testkit.Equal(t, "losses", got.Losses, 0)
 }
 
-func TestCommandsOfAStoppedWorkerAndGuardianAreKilledAfterTheLease(t *testing.T) {
+func TestCommandsOfStoppedWorkerAndGuardianAreKilledAfterLease(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
@@ -129,9 +129,9 @@ func TestCommandsOfAStoppedWorkerAndGuardianAreKilledAfterTheLease(t *testing.T)
 	testkit.Eventually(t, "the guardian's end", func() bool { return !alive(guardian) })
 }
 
-// TestAKilledGuardianEndsOnlyItsOwnCommand kills guardians that have started a command, again and again. Each kill ends only the command
+// TestKilledGuardianEndsOnlyItsOwnCommand kills guardians that have started a command, again and again. Each kill ends only the command
 // of that guardian, and the worker continues.
-func TestAKilledGuardianEndsOnlyItsOwnCommand(t *testing.T) {
+func TestKilledGuardianEndsOnlyItsOwnCommand(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
@@ -173,8 +173,8 @@ func TestAKilledGuardianEndsOnlyItsOwnCommand(t *testing.T) {
 	testkit.Equal(t, "the neighbour: worker ID", got.WorkerID, worker)
 }
 
-// TestGuardiansThatDieAtOnceEndTheWork checks that a worker ends if its guardians die before they have started a command.
-func TestGuardiansThatDieAtOnceEndTheWork(t *testing.T) {
+// TestGuardiansThatDieAtOnceEndWork checks that a worker ends if its guardians die before they have started a command.
+func TestGuardiansThatDieAtOnceEndWork(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "guardian")
 	script := fmt.Sprintf(`#!/bin/sh
@@ -215,7 +215,7 @@ func TestStoppedGuardianIsReplaced(t *testing.T) {
 	testkit.Equal(t, "living commands of the stopped guardian", living(command), 0)
 }
 
-func TestCommandsNeedTheCallOfGuardianInMain(t *testing.T) {
+func TestCommandsNeedCallOfGuardianInMain(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
 	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
@@ -263,8 +263,8 @@ func TestFunctionsNeedNoGuardian(t *testing.T) {
 	testkit.Len(t, "guardians of this process", guardians, 0)
 }
 
-// TestAGuardianThatIsKilledWhileItStartsIsReplaced kills the first guardian of a worker during its start. The worker starts another one.
-func TestAGuardianThatIsKilledWhileItStartsIsReplaced(t *testing.T) {
+// TestGuardianThatIsKilledWhileItStartsIsReplaced kills the first guardian of a worker during its start. The worker starts another one.
+func TestGuardianThatIsKilledWhileItStartsIsReplaced(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {

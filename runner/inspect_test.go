@@ -15,7 +15,7 @@ import (
 	"example.com/runner/runner"
 )
 
-func TestQueuePositionCountsTheTasksThatStartFirst(t *testing.T) {
+func TestQueuePositionCountsTasksThatStartFirst(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	add := func(queue string, priority int) jobs.Task {
 		return runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With(jobs.Queue(queue), jobs.Priority(priority)))
@@ -37,7 +37,7 @@ func TestQueuePositionCountsTheTasksThatStartFirst(t *testing.T) {
 	testkit.Equal(t, "commands in the second queue", queues[1].Jobs["command"], 1)
 }
 
-func TestOutputBeforeReturnsTheLastPieces(t *testing.T) {
+func TestOutputBeforeReturnsLastPieces(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	task := runnerkit.Enqueue(t, r, jobs.Shell("echo out; sleep 0.2; echo err >&2; sleep 0.2; echo end").With())
@@ -57,7 +57,7 @@ func TestOutputBeforeReturnsTheLastPieces(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatEndsMeanwhileIsListedOnce(t *testing.T) {
+func TestAttemptThatEndsMeanwhileIsListedOnce(t *testing.T) {
 	for name, result := range map[string]error{"completed": nil, "failed": errors.New("bad")} {
 		r := runnerkit.Open(t, runner.Options{})
 		var id int64

@@ -68,8 +68,8 @@ func TestCallsReturnTheirKindsOfErrors(t *testing.T) {
 	}
 }
 
-// TestWritesOfAReadOnlyRunnerReturnErrPermission makes each call of writeCalls that writes to the database.
-func TestWritesOfAReadOnlyRunnerReturnErrPermission(t *testing.T) {
+// TestWritesOfReadOnlyRunnerReturnErrPermission makes each call of writeCalls that writes to the database.
+func TestWritesOfReadOnlyRunnerReturnErrPermission(t *testing.T) {
 	t.Parallel() // OnFinished tries again after a second
 	writer := contextRunner(t)
 	testkit.NoError(t, writer.AddCursor(t.Context(), "other"))

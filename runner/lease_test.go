@@ -41,7 +41,7 @@ func (f *fakeTimeTest) wantOneRun(since time.Duration) run {
 	return f.runs[0]
 }
 
-func TestTheTaskOfASilentWorkerIsTakenOverAfterItsLease(t *testing.T) {
+func TestTaskOfSilentWorkerIsTakenOverAfterItsLease(t *testing.T) {
 	// The task runs again when the lease of the worker that claimed it expires. The lease length of the worker that takes the task over
 	// does not matter.
 	for _, lease := range []time.Duration{20 * time.Second, 5 * time.Minute} {
@@ -58,7 +58,7 @@ func TestTheTaskOfASilentWorkerIsTakenOverAfterItsLease(t *testing.T) {
 	}
 }
 
-func TestANewReaperWaitsForAWholeLease(t *testing.T) {
+func TestNewReaperWaitsForWholeLease(t *testing.T) {
 	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		f.enqueue(work.With("x"))
 		f.claimWithOtherWorker(time.Minute)
@@ -68,7 +68,7 @@ func TestANewReaperWaitsForAWholeLease(t *testing.T) {
 	})
 }
 
-func TestAWorkerThatSendsHeartbeatsKeepsItsTask(t *testing.T) {
+func TestWorkerThatSendsHeartbeatsKeepsItsTask(t *testing.T) {
 	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
 		w, task := f.claimWithOtherWorker(time.Minute)
@@ -87,7 +87,7 @@ func TestAWorkerThatSendsHeartbeatsKeepsItsTask(t *testing.T) {
 	})
 }
 
-func TestHeartbeatsRenewTheLeasesOfRunningTasks(t *testing.T) {
+func TestHeartbeatsRenewLeasesOfRunningTasks(t *testing.T) {
 	onFakeTime(t, Options{Lease: 12 * time.Second}, func(_ context.Context, f *fakeTimeTest, _ string) (string, error) {
 		time.Sleep(10 * time.Minute)
 		return "", nil
@@ -107,7 +107,7 @@ func TestHeartbeatsRenewTheLeasesOfRunningTasks(t *testing.T) {
 	})
 }
 
-func TestAnAttemptThatLostItsTaskIsStoppedAndItsResultIsRejected(t *testing.T) {
+func TestAttemptThatLostItsTaskIsStoppedAndItsResultIsRejected(t *testing.T) {
 	onFakeTime(t, Options{Concurrency: 1}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 		if task, _ := TaskFrom(ctx); task.Losses > 0 {
 			return "second", nil
@@ -193,7 +193,7 @@ func TestAttemptsStopBeforeTheirLeaseEndsWhenHeartbeatsFail(t *testing.T) {
 	})
 }
 
-func TestAShortWriteLockOnlyDelaysTheFinish(t *testing.T) {
+func TestShortWriteLockOnlyDelaysFinish(t *testing.T) {
 	onFakeTime(t, Options{}, func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 		time.Sleep(20 * time.Second)
 		return in, nil
@@ -234,7 +234,7 @@ func TestDrainWaitsForGraceThenReleasesTasks(t *testing.T) {
 	})
 }
 
-func TestAFunctionThatIgnoresItsContextIsAbandoned(t *testing.T) {
+func TestFunctionThatIgnoresItsContextIsAbandoned(t *testing.T) {
 	late := func(context.Context, *fakeTimeTest, string) (string, error) {
 		time.Sleep(time.Hour)
 		return "late", nil

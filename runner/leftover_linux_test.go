@@ -140,9 +140,9 @@ func startWorkerOf(t *testing.T, r *runner.Runner, dir string, uid int, caps ...
 	})
 }
 
-// TestProcessesOfAnAttemptAreDeadBeforeItsRetry checks that all processes of an attempt are dead before the next attempt starts, even if
+// TestProcessesOfAttemptAreDeadBeforeItsRetry checks that all processes of an attempt are dead before the next attempt starts, even if
 // they tried to escape. A task in another slot runs meanwhile.
-func TestProcessesOfAnAttemptAreDeadBeforeItsRetry(t *testing.T) {
+func TestProcessesOfAttemptAreDeadBeforeItsRetry(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may become others")
 	}
@@ -176,9 +176,9 @@ func TestProcessesOfAnAttemptAreDeadBeforeItsRetry(t *testing.T) {
 	}
 }
 
-// TestAProcessThatCannotBeKilledIsReported checks a process that a worker has no right to kill. The worker logs the process, and does not
+// TestProcessThatCannotBeKilledIsReported checks a process that a worker has no right to kill. The worker logs the process, and does not
 // wait for its end.
-func TestAProcessThatCannotBeKilledIsReported(t *testing.T) {
+func TestProcessThatCannotBeKilledIsReported(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may become others")
 	}

@@ -49,8 +49,8 @@ func TestLivenessIsReportedWhileIdleAndWhileBusy(t *testing.T) {
 	}
 }
 
-// TestLivenessIsNotReportedWithoutTheDatabase checks that a worker does not report itself alive while it cannot read the database.
-func TestLivenessIsNotReportedWithoutTheDatabase(t *testing.T) {
+// TestLivenessIsNotReportedWithoutDatabase checks that a worker does not report itself alive while it cannot read the database.
+func TestLivenessIsNotReportedWithoutDatabase(t *testing.T) {
 	var reports livenessReports
 	nap := func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 		time.Sleep(10 * time.Minute)
@@ -88,7 +88,7 @@ func TestLivenessIsNotReportedWithoutTheDatabase(t *testing.T) {
 	}
 }
 
-func TestTheFirstLivenessReportFollowsTheFirstClaim(t *testing.T) {
+func TestFirstLivenessReportFollowsFirstClaim(t *testing.T) {
 	var reports livenessReports
 	onFakeTime(t, Options{Liveness: reports.record}, nil, func(f *fakeTimeTest) {
 		f.enqueue(work.With("x"))

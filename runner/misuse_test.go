@@ -141,7 +141,7 @@ func TestURIsAreNoPaths(t *testing.T) {
 	testkit.Len(t, "new files", files, 0)
 }
 
-func TestAStepWithoutAFunctionIsRefused(t *testing.T) {
+func TestStepWithoutFunctionIsRefused(t *testing.T) {
 	_, err := runner.Step[int](t.Context(), "charge", nil)
 	testkit.ErrorIs(t, err, jobs.ErrStep)
 	_, err = runner.StepTx[int](t.Context(), nil, "charge", nil)

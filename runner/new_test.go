@@ -29,7 +29,7 @@ func todo(t *testing.T) *sql.DB {
 	return handle
 }
 
-func TestARunnerInTheDatabaseOfAnApplication(t *testing.T) {
+func TestRunnerInDatabaseOfApplication(t *testing.T) {
 	handle := todo(t)
 	handle.SetMaxOpenConns(1) // one connection is enough for the application, because the Runner does not use its connections
 	r, err := runner.New(t.Context(), handle, runner.Options{})

@@ -47,7 +47,7 @@ func tickTest(t *testing.T, schedule jobs.Schedule, function tickFunc, test func
 
 type tickFunc = func(context.Context, time.Time, jobs.Spec) (jobs.Spec, error)
 
-func TestAFunctionMakesTheTaskOfEachTick(t *testing.T) {
+func TestFunctionMakesTaskOfEachTick(t *testing.T) {
 	tickTest(t, hourly(jobs.Label("sales")), hourOf, func(t *testing.T, r *runner.Runner, ran *[]string) {
 		for range 3 {
 			runnertest.Advance(t, time.Hour)
@@ -61,7 +61,7 @@ func TestAFunctionMakesTheTaskOfEachTick(t *testing.T) {
 	})
 }
 
-func TestATickIsATimeInTheZoneOfItsSchedule(t *testing.T) {
+func TestTickIsTimeInZoneOfItsSchedule(t *testing.T) {
 	night := hourly()
 	night.Cron, night.Zone = "30 0 * * *", "Europe/Berlin" // 00:30 in Berlin is 23:30 UTC of the day before
 	date := func(_ context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
@@ -74,7 +74,7 @@ func TestATickIsATimeInTheZoneOfItsSchedule(t *testing.T) {
 	})
 }
 
-func TestAScheduleThatIsInvalidHasNoIndex(t *testing.T) {
+func TestScheduleThatIsInvalidHasNoIndex(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	wrong := hourly()
 	wrong.Zone = "Local"
@@ -95,7 +95,7 @@ func TestEachTickThatIsCaughtUpGetsItsOwnTask(t *testing.T) {
 	})
 }
 
-func TestAFunctionSkipsATick(t *testing.T) {
+func TestFunctionSkipsTick(t *testing.T) {
 	calls := 0
 	even := func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
 		if calls++; tick.Hour()%2 == 1 {
@@ -125,7 +125,7 @@ func TestAFunctionSkipsATick(t *testing.T) {
 	}
 }
 
-func TestAFailingTickFunctionIsCalledAgain(t *testing.T) {
+func TestFailingTickFunctionIsCalledAgain(t *testing.T) {
 	for name, fail := range map[string]func() (jobs.Spec, error){
 		"error":        func() (jobs.Spec, error) { return jobs.Spec{}, errors.New("not yet") },
 		"panic":        func() (jobs.Spec, error) { panic("boom") },
@@ -149,9 +149,9 @@ func TestAFailingTickFunctionIsCalledAgain(t *testing.T) {
 	}
 }
 
-// TestAFailingTickFunctionIsNotCalledForEachDueTick has a schedule with a tick each second, whose function fails for a minute. Work calls
+// TestFailingTickFunctionIsNotCalledForEachDueTick has a schedule with a tick each second, whose function fails for a minute. Work calls
 // the function about once a second, and not once for each due tick. Later each tick gets its task.
-func TestAFailingTickFunctionIsNotCalledForEachDueTick(t *testing.T) {
+func TestFailingTickFunctionIsNotCalledForEachDueTick(t *testing.T) {
 	each := hourly()
 	each.Cron, each.CatchUp, each.Overlap = "@every 1s", jobs.CatchUpAll, jobs.OverlapAllow
 	var calls atomic.Int64
@@ -177,9 +177,9 @@ func TestAFailingTickFunctionIsNotCalledForEachDueTick(t *testing.T) {
 	})
 }
 
-// TestAHangingTickFunctionHoldsUpNothing lets the function of a schedule hang, also after its context has ended. Other schedules go on
+// TestHangingTickFunctionHoldsUpNothing lets the function of a schedule hang, also after its context has ended. Other schedules go on
 // after half a minute, Work returns after its context has ended, and the function is not called again before it has returned.
-func TestAHangingTickFunctionHoldsUpNothing(t *testing.T) {
+func TestHangingTickFunctionHoldsUpNothing(t *testing.T) {
 	var calls atomic.Int64
 	var release chan struct{}
 	hang := func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
@@ -212,9 +212,9 @@ func TestAHangingTickFunctionHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// TestAWorkerWithoutTheFunctionLeavesTheTick runs a worker that has not registered the function of a schedule, and later a worker that has.
+// TestWorkerWithoutFunctionLeavesTick runs a worker that has not registered the function of a schedule, and later a worker that has.
 // Only the second worker handles the tick.
-func TestAWorkerWithoutTheFunctionLeavesTheTick(t *testing.T) {
+func TestWorkerWithoutFunctionLeavesTick(t *testing.T) {
 	tickTest(t, hourly(), nil, func(t *testing.T, r *runner.Runner, ran *[]string) {
 		other := hourly()
 		other.Name, other.OnTick = "other", false
@@ -239,7 +239,7 @@ func TestAWorkerWithoutTheFunctionLeavesTheTick(t *testing.T) {
 	})
 }
 
-func TestASkippedTickCallsNoFunction(t *testing.T) {
+func TestSkippedTickCallsNoFunction(t *testing.T) {
 	calls := 0
 	function := func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
 		calls++
@@ -258,7 +258,7 @@ func TestASkippedTickCallsNoFunction(t *testing.T) {
 	})
 }
 
-func TestAScheduleWithAFunctionMustSaySo(t *testing.T) {
+func TestScheduleWithFunctionMustSaySo(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.OnTick("report", hourOf)
 	silent := hourly()
@@ -279,8 +279,8 @@ func TestAScheduleWithAFunctionMustSaySo(t *testing.T) {
 	}
 }
 
-// TestTwoWorkersMakeOneTaskOfATick runs two workers with the same function. Only one of them makes the task of a tick.
-func TestTwoWorkersMakeOneTaskOfATick(t *testing.T) {
+// TestTwoWorkersMakeOneTaskOfTick runs two workers with the same function. Only one of them makes the task of a tick.
+func TestTwoWorkersMakeOneTaskOfTick(t *testing.T) {
 	t.Parallel() // the test waits for three seconds of the clock
 	path := runnerkit.Open(t, runner.Options{}).Path()
 	var stops []func()

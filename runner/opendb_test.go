@@ -50,10 +50,10 @@ func readThenWrite(ctx context.Context, handle *sql.DB, between func()) error {
 	return tx.Commit()
 }
 
-// TestATransactionOfOpenDBIsNeverRefusedBecauseItHasRead enqueues a task between the read and the write of a transaction. On an ordinary
+// TestTransactionOfOpenDBIsNeverRefusedBecauseItHasRead enqueues a task between the read and the write of a transaction. On an ordinary
 // handle of sql.Open, SQLite then rejects the write. A transaction of OpenDB holds the write lock from its beginning, so the enqueue waits
 // instead.
-func TestATransactionOfOpenDBIsNeverRefusedBecauseItHasRead(t *testing.T) {
+func TestTransactionOfOpenDBIsNeverRefusedBecauseItHasRead(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	plain, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(10000)")
 	if err != nil {
@@ -80,9 +80,9 @@ func TestATransactionOfOpenDBIsNeverRefusedBecauseItHasRead(t *testing.T) {
 	testkit.Equal(t, "number", count(t, handle, `SELECT n FROM numbers`), 1)
 }
 
-// TestTransactionsOfOpenDBAreNotBusyBesideAWorker runs transactions that read and then write, from several goroutines, while a worker and
+// TestTransactionsOfOpenDBAreNotBusyBesideWorker runs transactions that read and then write, from several goroutines, while a worker and
 // other goroutines write.
-func TestTransactionsOfOpenDBAreNotBusyBesideAWorker(t *testing.T) {
+func TestTransactionsOfOpenDBAreNotBusyBesideWorker(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Concurrency: 4})
 	handle := opened(t, r.Path())
 	if _, err := handle.Exec(`CREATE TABLE numbers (n INTEGER); INSERT INTO numbers VALUES (0)`); err != nil {
@@ -111,9 +111,9 @@ func TestTransactionsOfOpenDBAreNotBusyBesideAWorker(t *testing.T) {
 	testkit.Equal(t, "committed transactions", count(t, handle, `SELECT n FROM numbers`), 200)
 }
 
-// TestOpenDBCreatesTheFileOfAnApplication checks that New and Open accept a file that OpenDB made, before and after the application has
+// TestOpenDBCreatesFileOfApplication checks that New and Open accept a file that OpenDB made, before and after the application has
 // tables in it.
-func TestOpenDBCreatesTheFileOfAnApplication(t *testing.T) {
+func TestOpenDBCreatesFileOfApplication(t *testing.T) {
 	handle := opened(t, filepath.Join(t.TempDir(), "a file?#%.db"))
 	if _, err := handle.Exec(`CREATE TABLE users (id INTEGER PRIMARY KEY); CREATE TABLE mails (to_id REFERENCES users)`); err != nil {
 		t.Fatal(err)
@@ -144,8 +144,8 @@ func TestOpenDBCreatesTheFileOfAnApplication(t *testing.T) {
 	testkit.NoError(t, empty.Close())
 }
 
-// TestManyProgramsCreateAFileWithOpenDB opens new files from several goroutines at once.
-func TestManyProgramsCreateAFileWithOpenDB(t *testing.T) {
+// TestManyProgramsCreateFileWithOpenDB opens new files from several goroutines at once.
+func TestManyProgramsCreateFileWithOpenDB(t *testing.T) {
 	for range 12 {
 		path := filepath.Join(t.TempDir(), "new.db")
 		var openers sync.WaitGroup
@@ -163,7 +163,7 @@ func TestManyProgramsCreateAFileWithOpenDB(t *testing.T) {
 	}
 }
 
-func TestAReadOnlyTransactionOfOpenDBLetsOthersWrite(t *testing.T) {
+func TestReadOnlyTransactionOfOpenDBLetsOthersWrite(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	tx, err := opened(t, r.Path()).BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
 	if err != nil {
@@ -179,7 +179,7 @@ func TestAReadOnlyTransactionOfOpenDBLetsOthersWrite(t *testing.T) {
 	testkit.Equal(t, "tasks in the state that the transaction reads", tasks(), 0)
 }
 
-func TestOpenDBRefusesPathsThatCannotBeADatabase(t *testing.T) {
+func TestOpenDBRefusesPathsThatCannotBeDatabase(t *testing.T) {
 	dir := t.TempDir()
 	for path, want := range map[string]error{
 		"": jobs.ErrInvalid, ":memory:": jobs.ErrInvalid, dir: jobs.ErrSchema, filepath.Join(dir, "missing", "a.db"): jobs.ErrNoDatabase,

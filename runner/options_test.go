@@ -9,9 +9,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestATaskWithOptionsOfANewerVersionIsPostponed checks that a worker does not run a task with options that it does not know, and does not
+// TestTaskWithOptionsOfNewerVersionIsPostponed checks that a worker does not run a task with options that it does not know, and does not
 // change these options. A worker of a newer version can run the task later.
-func TestATaskWithOptionsOfANewerVersionIsPostponed(t *testing.T) {
+func TestTaskWithOptionsOfNewerVersionIsPostponed(t *testing.T) {
 	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		spec := work.With("x")
 		spec.Unknown = map[string]json.RawMessage{"gpu": json.RawMessage("2")}

@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestTheWorkerWakesWhenARateLimitAllowsTheNextStart(t *testing.T) {
+func TestWorkerWakesWhenRateLimitAllowsNextStart(t *testing.T) {
 	onFakeTime(t, Options{Concurrency: 4}, nil, func(f *fakeTimeTest) {
 		l := jobs.Limit{Target: jobs.Target{Kind: "job", Name: "work"}, Rate: 1, Per: time.Hour, Burst: 1}
 		if err := f.SetLimit(f.Context(), l); err != nil {
@@ -30,7 +30,7 @@ func TestTheWorkerWakesWhenARateLimitAllowsTheNextStart(t *testing.T) {
 	})
 }
 
-func TestTheWorkerWakesWhenTheRateLimitOfALaneAllowsTheNextStart(t *testing.T) {
+func TestWorkerWakesWhenRateLimitOfLaneAllowsNextStart(t *testing.T) {
 	onFakeTime(t, Options{Concurrency: 4}, nil, func(f *fakeTimeTest) {
 		l := jobs.Limit{Target: jobs.Target{Kind: "lane", Name: "l"}, Rate: 1, Per: time.Hour, Burst: 1}
 		if err := f.SetLimit(f.Context(), l); err != nil {

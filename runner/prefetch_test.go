@@ -72,7 +72,7 @@ func (f *fakeTimeTest) wantCount(want int, what string, filter jobs.Filter) {
 	testkit.Equal(f.T, what, n, want)
 }
 
-func TestAWorkerPrefetchesShortTasks(t *testing.T) {
+func TestWorkerPrefetchesShortTasks(t *testing.T) {
 	for _, slots := range []int{1, 3} {
 		var a prefetchTest
 		onFakeTime(t, Options{Concurrency: slots}, a.do, func(f *fakeTimeTest) {
@@ -87,7 +87,7 @@ func TestAWorkerPrefetchesShortTasks(t *testing.T) {
 	}
 }
 
-func TestTheTimeThatATaskWaitsForItsSlotIsNoPartOfItsRun(t *testing.T) {
+func TestTimeThatTaskWaitsForItsSlotIsNoPartOfItsRun(t *testing.T) {
 	var a prefetchTest
 	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
 		short(f, 50)
@@ -102,7 +102,7 @@ func TestTheTimeThatATaskWaitsForItsSlotIsNoPartOfItsRun(t *testing.T) {
 	a.wantPrefetch(t, 1, true)
 }
 
-func TestALaterTaskOfHigherPriorityOvertakesThePrefetchedTasks(t *testing.T) {
+func TestLaterTaskOfHigherPriorityOvertakesPrefetchedTasks(t *testing.T) {
 	var a prefetchTest
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
 		if task.ID == 20 {
@@ -123,7 +123,7 @@ func TestALaterTaskOfHigherPriorityOvertakesThePrefetchedTasks(t *testing.T) {
 	a.wantPrefetch(t, 1, true)
 }
 
-func TestQueuesTakeTurnsAmongThePrefetchedTasks(t *testing.T) {
+func TestQueuesTakeTurnsAmongPrefetchedTasks(t *testing.T) {
 	var a prefetchTest
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
 		if task.ID == 50 {
@@ -171,7 +171,7 @@ func TestPrefetchedTasksGoBackToOtherWorkers(t *testing.T) {
 	testkit.Between(t, "claimed tasks at once", a.claimed.Load(), 2, 200)
 }
 
-func TestAWorkerThatDrainsGivesTheTasksBackThatItHasPrefetched(t *testing.T) {
+func TestWorkerThatDrainsGivesTasksBackThatItHasPrefetched(t *testing.T) {
 	var a prefetchTest
 	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
 		ctx, stop := context.WithCancel(f.Context())
@@ -193,7 +193,7 @@ func TestAWorkerThatDrainsGivesTheTasksBackThatItHasPrefetched(t *testing.T) {
 	a.wantPrefetch(t, 1, true)
 }
 
-func TestACancelledTaskThatWasPrefetchedNeverStarts(t *testing.T) {
+func TestCancelledTaskThatWasPrefetchedNeverStarts(t *testing.T) {
 	var a prefetchTest
 	var cancelled int64
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
@@ -264,9 +264,9 @@ func TestTasksWithLargeArgumentsAreHardlyPrefetched(t *testing.T) {
 	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // it would be 3 if the arguments were small
 }
 
-// TestATaskThatMustNotRunTwiceIsNotPrefetchedForLong checks a task that must not run twice. If the worker has claimed such a task and has
+// TestTaskThatMustNotRunTwiceIsNotPrefetchedForLong checks a task that must not run twice. If the worker has claimed such a task and has
 // no free slot for it, the worker gives the task back immediately.
-func TestATaskThatMustNotRunTwiceIsNotPrefetchedForLong(t *testing.T) {
+func TestTaskThatMustNotRunTwiceIsNotPrefetchedForLong(t *testing.T) {
 	var a prefetchTest
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
 		time.Sleep(time.Millisecond) // during this sleep the worker gives back all tasks that it must not keep
@@ -286,7 +286,7 @@ func TestATaskThatMustNotRunTwiceIsNotPrefetchedForLong(t *testing.T) {
 	})
 }
 
-func TestAtMostAHundredTasksWait(t *testing.T) {
+func TestAtMostHundredTasksWait(t *testing.T) {
 	var a prefetchTest
 	onFakeTime(t, Options{Concurrency: 60}, a.do, func(f *fakeTimeTest) {
 		short(f, 600)
@@ -313,9 +313,9 @@ func TestCommandsAreNotPrefetched(t *testing.T) {
 	a.wantPrefetch(t, 1, false)
 }
 
-// TestATaskThatWaitsBeyondItsLeaseDoesNotStart makes the heartbeats fail while a task waits for a slot. When the slot becomes free, the
+// TestTaskThatWaitsBeyondItsLeaseDoesNotStart makes the heartbeats fail while a task waits for a slot. When the slot becomes free, the
 // lease of the task has expired. Another worker may own the task by then, so this worker must not start it.
-func TestATaskThatWaitsBeyondItsLeaseDoesNotStart(t *testing.T) {
+func TestTaskThatWaitsBeyondItsLeaseDoesNotStart(t *testing.T) {
 	var a prefetchTest
 	const lease, locked = shortestLease, 2 * time.Second
 	var from time.Duration // time at which the heartbeats begin to fail

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestProgressIsStoredDuringAndAfterTheAttempt(t *testing.T) {
+func TestProgressIsStoredDuringAndAfterAttempt(t *testing.T) {
 	var seen []string
 	look := func(f *fakeTimeTest) {
 		task, err := f.Get(f.Context(), 1)

@@ -37,7 +37,7 @@ func startAndKillWorker(t *testing.T, r *runner.Runner, lease time.Duration, spe
 	return runnerkit.Get(t, r, task.ID)
 }
 
-func TestAWorkerTakesOverTheTasksOfItsKilledPredecessor(t *testing.T) {
+func TestWorkerTakesOverTasksOfItsKilledPredecessor(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	task := startAndKillWorker(t, r, longLease, hang.With(nil))
 	once := startAndKillWorker(t, r, longLease, hang.With(nil, jobs.AtMostOnce()))
@@ -63,7 +63,7 @@ func TestAWorkerTakesOverTheTasksOfItsKilledPredecessor(t *testing.T) {
 	testkit.Len(t, "lock files", lockFiles(t, r), 1)
 }
 
-func TestALiveWorkerTakesOverWithoutWaitingForTheLease(t *testing.T) {
+func TestLiveWorkerTakesOverWithoutWaitingForLease(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
 	task := runnerkit.Enqueue(t, r, hang.With(nil))
@@ -82,7 +82,7 @@ func TestALiveWorkerTakesOverWithoutWaitingForTheLease(t *testing.T) {
 	testkit.Equal(t, "generation ID", got.GenerationID, task.GenerationID+3)
 }
 
-func TestAWorkerWithoutItsLockFileIsReapedAfterItsLease(t *testing.T) {
+func TestWorkerWithoutItsLockFileIsReapedAfterItsLease(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1, Lease: runner.MinLease})
 	handlers(r)
@@ -124,9 +124,9 @@ func TestStrayLockFilesAreRemovedWhenOld(t *testing.T) {
 	testkit.Len(t, "lock files after a clean end", lockFiles(t, r), 1)
 }
 
-// TestAWorkerRecreatesTheRemovedDirectoryOfItsDatabase removes the directory beside the database. The worker makes it again, because
+// TestWorkerRecreatesRemovedDirectoryOfItsDatabase removes the directory beside the database. The worker makes it again, because
 // results and locks need it.
-func TestAWorkerRecreatesTheRemovedDirectoryOfItsDatabase(t *testing.T) {
+func TestWorkerRecreatesRemovedDirectoryOfItsDatabase(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Lease: runner.MinLease})
 	r.Register(runner.Commands(runner.CommandOptions{}))

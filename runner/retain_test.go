@@ -67,8 +67,8 @@ func TestNegativeTimesKeepTasksForever(t *testing.T) {
 	}
 }
 
-// TestTheHistoryRemainsAfterTasksAreDeleted checks that the counts of ended tasks outlive the tasks.
-func TestTheHistoryRemainsAfterTasksAreDeleted(t *testing.T) {
+// TestHistoryRemainsAfterTasksAreDeleted checks that the counts of ended tasks outlive the tasks.
+func TestHistoryRemainsAfterTasksAreDeleted(t *testing.T) {
 	onFakeTime(t, Options{Keep: time.Hour, Lease: time.Hour}, nil, func(f *fakeTimeTest) {
 		const days = 5
 		for day := range days {
@@ -86,7 +86,7 @@ func TestTheHistoryRemainsAfterTasksAreDeleted(t *testing.T) {
 	})
 }
 
-func TestTasksAreKeptForAWeekAndFailedOnesForAMonthByDefault(t *testing.T) {
+func TestTasksAreKeptForWeekAndFailedOnesForMonthByDefault(t *testing.T) {
 	if o := (Options{}).withDefaults(); o.Keep != 7*24*time.Hour || o.KeepFailed != 30*24*time.Hour {
 		t.Errorf("got %v and %v, want 7 and 30 days", o.Keep, o.KeepFailed)
 	}

@@ -61,10 +61,10 @@ func wantNoDeathBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
 	}
 }
 
-// TestATaskThatRunnerKilledIsLostAndNotFailed stops a worker and its guardian for longer than their lease. A second worker begins to take
+// TestTaskThatRunnerKilledIsLostAndNotFailed stops a worker and its guardian for longer than their lease. A second worker begins to take
 // over their tasks, but it cannot write and is stopped, too. When the first worker and its guardian continue, their commands must still be
 // alive. If the second worker had killed them, the first worker would report that a stranger killed its commands.
-func TestATaskThatRunnerKilledIsLostAndNotFailed(t *testing.T) {
+func TestTaskThatRunnerKilledIsLostAndNotFailed(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
 	const n = 16
@@ -109,9 +109,9 @@ func TestATaskThatRunnerKilledIsLostAndNotFailed(t *testing.T) {
 	signal(t, reaper.Pid, syscall.SIGCONT)
 }
 
-// TestAReaperThatDiesAfterARevocationIsReplaced revokes the claims of a worker that hangs, and kills the reaper right after that. Another
+// TestReaperThatDiesAfterRevocationIsReplaced revokes the claims of a worker that hangs, and kills the reaper right after that. Another
 // reaper must kill the processes and record the loss. When the hanging worker continues, the database rejects its writes.
-func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
+func TestReaperThatDiesAfterRevocationIsReplaced(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)
@@ -164,10 +164,10 @@ func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAFrozenContainerFailsNoTask stops all workers and guardians for longer than their leases, as a frozen container does. When the
+// TestFrozenContainerFailsNoTask stops all workers and guardians for longer than their leases, as a frozen container does. When the
 // guardians continue, they kill their commands, because another worker could have started the same tasks. These tasks are lost. Functions
 // continue, because no reaper takes tasks from a worker that has not yet had the time to renew its leases.
-func TestAFrozenContainerFailsNoTask(t *testing.T) {
+func TestFrozenContainerFailsNoTask(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
 	const lease = runner.MinLease
@@ -238,9 +238,9 @@ func TestAFrozenContainerFailsNoTask(t *testing.T) {
 	}
 }
 
-// TestAStoppedGuardianOfADeadWorkerIsContinued kills a worker while its guardian is stopped. The guardian still holds the liveness lock of
+// TestStoppedGuardianOfDeadWorkerIsContinued kills a worker while its guardian is stopped. The guardian still holds the liveness lock of
 // the worker. Another worker must send CONT to the guardian, so that it does not have to wait for the end of the lease.
-func TestAStoppedGuardianOfADeadWorkerIsContinued(t *testing.T) {
+func TestStoppedGuardianOfDeadWorkerIsContinued(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	handlers(r)

@@ -110,7 +110,7 @@ func startShop(t *testing.T, path, point string) *exec.Cmd {
 	return worker
 }
 
-func TestEffectsHappenOnceWhereverTheWorkerIsKilled(t *testing.T) {
+func TestEffectsHappenOnceWhereverWorkerIsKilled(t *testing.T) {
 	points := []string{"start", "effect", "finished", "committed"}
 	for _, point := range points {
 		t.Run(point, func(t *testing.T) {
@@ -168,7 +168,7 @@ func testShop(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
 		WHERE (SELECT count(*) FROM effects WHERE task_id = tasks.id) <> 1`), 0)
 }
 
-func TestStepsRunOnceWhereverTheWorkerIsKilled(t *testing.T) {
+func TestStepsRunOnceWhereverWorkerIsKilled(t *testing.T) {
 	for _, point := range []string{"charged", "asleep", "awake", "shipped"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()

@@ -46,7 +46,7 @@ func TestCompletedStepsAreNotRepeated(t *testing.T) {
 	})
 }
 
-func TestSleepReleasesTheSlot(t *testing.T) {
+func TestSleepReleasesSlot(t *testing.T) {
 	before, after := 0, 0
 	onFakeTime(t, Options{Concurrency: 1}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 		if in == "other" {
@@ -91,7 +91,7 @@ func TestSleepReleasesTheSlot(t *testing.T) {
 	})
 }
 
-func TestAnAttemptMayHaveOtherStepsThanTheOneBefore(t *testing.T) {
+func TestAttemptMayHaveOtherStepsThanOneBefore(t *testing.T) {
 	now := func(name string, sleep bool) func(context.Context) error {
 		return func(ctx context.Context) error {
 			if sleep {
@@ -151,9 +151,9 @@ func TestAnAttemptMayHaveOtherStepsThanTheOneBefore(t *testing.T) {
 	}
 }
 
-// TestAFunctionMayHandleTheErrorOfAStep checks a function that handles the error of a step and continues. The next attempt repeats the
+// TestFunctionMayHandleErrorOfStep checks a function that handles the error of a step and continues. The next attempt repeats the
 // failed step, but not the later steps.
-func TestAFunctionMayHandleTheErrorOfAStep(t *testing.T) {
+func TestFunctionMayHandleErrorOfStep(t *testing.T) {
 	var calls []string
 	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		step := func(name string, err error) error {
@@ -174,7 +174,7 @@ func TestAFunctionMayHandleTheErrorOfAStep(t *testing.T) {
 	})
 }
 
-func TestACompletedStepIsKeptWhenItsAttemptIsStopped(t *testing.T) {
+func TestCompletedStepIsKeptWhenItsAttemptIsStopped(t *testing.T) {
 	calls := 0
 	onFakeTime(t, Options{Grace: -1}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		calls++
@@ -196,7 +196,7 @@ func TestACompletedStepIsKeptWhenItsAttemptIsStopped(t *testing.T) {
 	})
 }
 
-func TestAManualRetryKeepsTheStepsOfAFailedTask(t *testing.T) {
+func TestManualRetryKeepsStepsOfFailedTask(t *testing.T) {
 	done, fail := 0, true
 	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		if _, err := Step(ctx, "once", func(context.Context) (int, error) { done++; return done, nil }); err != nil {
@@ -235,7 +235,7 @@ func TestAManualRetryKeepsTheStepsOfAFailedTask(t *testing.T) {
 	})
 }
 
-func TestStepAndSleepWorkOutsideOfATask(t *testing.T) {
+func TestStepAndSleepWorkOutsideOfTask(t *testing.T) {
 	n, err := Step(t.Context(), "x", func(context.Context) (int, error) { return 7, nil })
 	testkit.Equal(t, "value of the step", n, 7)
 	testkit.NoError(t, err)

@@ -46,9 +46,9 @@ func effectInStep(ctx context.Context, handle *sql.DB, name string, effect int64
 
 var stepPoints = []string{"begun", "written", "stored", "committed"}
 
-// TestAStepAndItsEffectCommitTogether interrupts the function once, at each point of each step. The interruption is an error, a panic, or
+// TestStepAndItsEffectCommitTogether interrupts the function once, at each point of each step. The interruption is an error, a panic, or
 // an error after which the same attempt calls the step again. In the end the row of each step exists exactly once.
-func TestAStepAndItsEffectCommitTogether(t *testing.T) {
+func TestStepAndItsEffectCommitTogether(t *testing.T) {
 	once := errors.New("once")
 	for _, step := range []string{"first", "second"} {
 		for _, point := range stepPoints {
@@ -102,8 +102,8 @@ func TestAStepAndItsEffectCommitTogether(t *testing.T) {
 	}
 }
 
-// TestAStepAndItsEffectSurviveAKillTogether kills the worker at each point of each step.
-func TestAStepAndItsEffectSurviveAKillTogether(t *testing.T) {
+// TestStepAndItsEffectSurviveKillTogether kills the worker at each point of each step.
+func TestStepAndItsEffectSurviveKillTogether(t *testing.T) {
 	for _, step := range []string{"first", "second"} {
 		for _, point := range stepPoints {
 			t.Run(step+" "+point, func(t *testing.T) {
@@ -126,9 +126,9 @@ func TestAStepAndItsEffectSurviveAKillTogether(t *testing.T) {
 	}
 }
 
-// TestAStaleAttemptCannotCommitAStep takes the task away from its attempt before the transaction of the step begins. StepTx must roll this
+// TestStaleAttemptCannotCommitStep takes the task away from its attempt before the transaction of the step begins. StepTx must roll this
 // transaction back.
-func TestAStaleAttemptCannotCommitAStep(t *testing.T) {
+func TestStaleAttemptCannotCommitStep(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
 	calls := 0
@@ -159,8 +159,8 @@ func TestAStaleAttemptCannotCommitAStep(t *testing.T) {
 	testkit.Equal(t, "effect", count(t, handle, `SELECT sum(task_id) FROM effects`), 2)
 }
 
-// TestStepsInTransactionsFollowTheRulesOfSteps mixes steps with and without a transaction.
-func TestStepsInTransactionsFollowTheRulesOfSteps(t *testing.T) {
+// TestStepsInTransactionsFollowRulesOfSteps mixes steps with and without a transaction.
+func TestStepsInTransactionsFollowRulesOfSteps(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
 	value := func(n int) func(context.Context) (int, error) {
@@ -220,7 +220,7 @@ func TestStepsInTransactionsFollowTheRulesOfSteps(t *testing.T) {
 	testkit.Equal(t, "calls", calls, 2)
 }
 
-func TestStepTxOutsideOfATaskLeavesTheTransaction(t *testing.T) {
+func TestStepTxOutsideOfTaskLeavesTransaction(t *testing.T) {
 	handle := app(t, runnerkit.Open(t, runner.Options{}))
 	tx := begin(t, handle)
 	n, err := runner.StepTx(t.Context(), tx, "x", func(context.Context) (int, error) { return 7, nil })
@@ -229,8 +229,8 @@ func TestStepTxOutsideOfATaskLeavesTheTransaction(t *testing.T) {
 	testkit.NoError(t, tx.Commit())
 }
 
-// TestFromReturnsTheRunnerOfAHandler enqueues a task in a handler.
-func TestFromReturnsTheRunnerOfAHandler(t *testing.T) {
+// TestFromReturnsRunnerOfHandler enqueues a task in a handler.
+func TestFromReturnsRunnerOfHandler(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(ship.Handler(func(ctx context.Context, _ any) error {
 		own, ok := runner.From(ctx)

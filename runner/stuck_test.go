@@ -16,7 +16,7 @@ func ignoreContext(_ context.Context, _ *fakeTimeTest, in string) (string, error
 	return "late", err
 }
 
-func TestAHandlerThatIgnoresItsTimeoutIsStuck(t *testing.T) {
+func TestHandlerThatIgnoresItsTimeoutIsStuck(t *testing.T) {
 	onFakeTime(t, Options{}, ignoreContext, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("5m", jobs.Timeout(time.Minute), jobs.MaxAttempts(1)))
 		f.after(time.Minute+9*time.Second, func() { f.wantWait(id, "running") })
@@ -34,7 +34,7 @@ func (f *fakeTimeTest) wantWait(id int64, reason string) {
 	}
 }
 
-func TestAHandlerThatIgnoresItsContextDelaysWorkByFiveSeconds(t *testing.T) {
+func TestHandlerThatIgnoresItsContextDelaysWorkByFiveSeconds(t *testing.T) {
 	onFakeTime(t, Options{Grace: 10 * time.Second}, ignoreContext, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("1h"))
 		f.work(time.Minute)

@@ -30,7 +30,7 @@ func (f *fakeTimeTest) suspend() {
 	}
 }
 
-func TestAWorkerContinuesAfterTheMachineWasSuspended(t *testing.T) {
+func TestWorkerContinuesAfterMachineWasSuspended(t *testing.T) {
 	slow := func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 		if in == "slow" {
 			select {

@@ -37,9 +37,9 @@ func TestTickIsOnTime(t *testing.T) {
 	})
 }
 
-// TestATickThatMiddlewareRefusesStaysDue uses middleware that rejects the task of a tick for a minute. The overlap policy "replace" must
+// TestTickThatMiddlewareRefusesStaysDue uses middleware that rejects the task of a tick for a minute. The overlap policy "replace" must
 // not cancel the earlier task before the new task can be added.
-func TestATickThatMiddlewareRefusesStaysDue(t *testing.T) {
+func TestTickThatMiddlewareRefusesStaysDue(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		var refused atomic.Int64
 		c.r.UseEnqueue(func(_ context.Context, spec *jobs.Spec) error {
@@ -218,9 +218,9 @@ func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
 	})
 }
 
-// TestAScheduleRecoversFromAClockThatWasAhead begins with a schedule whose next tick lies years ahead, because a wrong clock has computed
+// TestScheduleRecoversFromClockThatWasAhead begins with a schedule whose next tick lies years ahead, because a wrong clock has computed
 // it.
-func TestAScheduleRecoversFromAClockThatWasAhead(t *testing.T) {
+func TestScheduleRecoversFromClockThatWasAhead(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "cron", Cron: "0 * * * *"})
 		c.add(jobs.Schedule{Name: "every", Cron: "@every 1h"})
@@ -252,8 +252,8 @@ func TestAScheduleRecoversFromAClockThatWasAhead(t *testing.T) {
 	})
 }
 
-// TestARunningWorkerCorrectsATickThatIsYearsAhead moves the next tick of a schedule years ahead, like another process whose clock is wrong.
-func TestARunningWorkerCorrectsATickThatIsYearsAhead(t *testing.T) {
+// TestRunningWorkerCorrectsTickThatIsYearsAhead moves the next tick of a schedule years ahead, like another process whose clock is wrong.
+func TestRunningWorkerCorrectsTickThatIsYearsAhead(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
 		c.work()
@@ -270,9 +270,9 @@ func TestARunningWorkerCorrectsATickThatIsYearsAhead(t *testing.T) {
 	})
 }
 
-// TestTheNextWorkerSetsAMissingNextTick starts with a schedule that has no next tick. This happens if a wrong clock shows the last year of
+// TestNextWorkerSetsMissingNextTick starts with a schedule that has no next tick. This happens if a wrong clock shows the last year of
 // the calendar: the schedule then has no later tick.
-func TestTheNextWorkerSetsAMissingNextTick(t *testing.T) {
+func TestNextWorkerSetsMissingNextTick(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
 		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) {
@@ -287,9 +287,9 @@ func TestTheNextWorkerSetsAMissingNextTick(t *testing.T) {
 	})
 }
 
-// TestARetryOfAClockThatWasAheadStartsAfterItsDelay checks a retry whose start time was written by a clock that was years ahead. The retry
+// TestRetryOfClockThatWasAheadStartsAfterItsDelay checks a retry whose start time was written by a clock that was years ahead. The retry
 // must start after its delay, and not years later.
-func TestARetryOfAClockThatWasAheadStartsAfterItsDelay(t *testing.T) {
+func TestRetryOfClockThatWasAheadStartsAfterItsDelay(t *testing.T) {
 	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
 		ahead := now().AddDate(4, 0, 0)
@@ -315,9 +315,9 @@ func TestARetryOfAClockThatWasAheadStartsAfterItsDelay(t *testing.T) {
 	})
 }
 
-// TestALateWorkerDoesNotMoveAHandledTick checks that cron.Due keeps a next tick that is later than the time that the worker has read from
+// TestLateWorkerDoesNotMoveHandledTick checks that cron.Due keeps a next tick that is later than the time that the worker has read from
 // its clock. Another worker sets such a next tick if it handles a tick after this worker has read its clock.
-func TestALateWorkerDoesNotMoveAHandledTick(t *testing.T) {
+func TestLateWorkerDoesNotMoveHandledTick(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 900e6, time.UTC)
 	for _, next := range []time.Duration{time.Second, 2 * time.Second, 30 * time.Second} {
 		s := jobs.Schedule{Name: "s", Cron: "@every 1s", Zone: "UTC", NextAt: now.Truncate(time.Second).Add(next)}

@@ -51,7 +51,7 @@ func count(t testing.TB, handle *sql.DB, query string) (n int) {
 	return n
 }
 
-func TestEnqueueInTheCallersTransaction(t *testing.T) {
+func TestEnqueueInCallersTransaction(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
 	r.Register(quick.Handler(func(context.Context, any) error { return nil }))
@@ -95,7 +95,7 @@ func TestEnqueueInTheCallersTransaction(t *testing.T) {
 	testkit.Equal(t, "effects", count(t, handle, `SELECT count(*) FROM effects`), 1)
 }
 
-func TestABusyEnqueueNamesTheTransactionOfItsOwnProgram(t *testing.T) {
+func TestBusyEnqueueNamesTransactionOfItsOwnProgram(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{BusyTimeout: time.Millisecond})
 	begin(t, app(t, r))
 	_, err := r.Enqueue(t.Context(), quick.With(nil))
@@ -103,7 +103,7 @@ func TestABusyEnqueueNamesTheTransactionOfItsOwnProgram(t *testing.T) {
 	testkit.Contains(t, err.Error(), "use EnqueueTx")
 }
 
-func TestATransactionOfAnotherFileIsRejected(t *testing.T) {
+func TestTransactionOfAnotherFileIsRejected(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	other := app(t, runnerkit.Open(t, runner.Options{}))
 	tx := begin(t, other)
@@ -234,7 +234,7 @@ func TestFinishTxCountsOncePerTransaction(t *testing.T) {
 	}
 }
 
-func TestAFinishThatIsNotCommittedFailsTheAttempt(t *testing.T) {
+func TestFinishThatIsNotCommittedFailsAttempt(t *testing.T) {
 	calls := 0
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
@@ -257,7 +257,7 @@ func TestAFinishThatIsNotCommittedFailsTheAttempt(t *testing.T) {
 	testkit.Contains(t, task.Error, "not committed")
 }
 
-func TestAStaleAttemptCannotCommit(t *testing.T) {
+func TestStaleAttemptCannotCommit(t *testing.T) {
 	var refused, committed error
 	calls := 0
 	var handle *sql.DB
@@ -294,9 +294,9 @@ func TestAStaleAttemptCannotCommit(t *testing.T) {
 	testkit.Equal(t, "effects", count(t, handle, `SELECT count(*) FROM effects`), 1)
 }
 
-// TestTheResultOfATransactionalFinishCounts checks the event of a task that a transaction of the caller has finished. The event must
+// TestResultOfTransactionalFinishCounts checks the event of a task that a transaction of the caller has finished. The event must
 // contain the result of the task.
-func TestTheResultOfATransactionalFinishCounts(t *testing.T) {
+func TestResultOfTransactionalFinishCounts(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
 	r.Register(double.Handler(func(ctx context.Context, n int) (int, error) {
@@ -315,9 +315,9 @@ func TestTheResultOfATransactionalFinishCounts(t *testing.T) {
 	testkit.Equal(t, "result", string(runnerkit.Get(t, r, task.ID).Result), "8")
 }
 
-// TestATransactionReleasesTheDependentsOfItsTask checks that a transaction that finishes a task also releases the dependents of that task.
+// TestTransactionReleasesDependentsOfItsTask checks that a transaction that finishes a task also releases the dependents of that task.
 // A task that a transaction enqueues can wait for other tasks like any other task.
-func TestATransactionReleasesTheDependentsOfItsTask(t *testing.T) {
+func TestTransactionReleasesDependentsOfItsTask(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Concurrency: 4})
 	handle := app(t, r)
 	var mu sync.Mutex

@@ -31,9 +31,9 @@ func (f *fakeTimeTest) raw(statements ...string) {
 	}
 }
 
-// TestAClaimWithALostConfirmationIsReleased checks a claim that was committed but returned an error. The task is then running according to
+// TestClaimWithLostConfirmationIsReleased checks a claim that was committed but returned an error. The task is then running according to
 // the database, but the worker does not run it. The worker must give the task back to its queue.
-func TestAClaimWithALostConfirmationIsReleased(t *testing.T) {
+func TestClaimWithLostConfirmationIsReleased(t *testing.T) {
 	onFakeTime(t, Options{Lease: time.Minute}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.In(time.Hour)))
 		f.after(25*time.Second, func() { // every 10 s a worker searches for tasks that it owns but does not run
@@ -51,10 +51,10 @@ func TestAClaimWithALostConfirmationIsReleased(t *testing.T) {
 	})
 }
 
-// TestAnAtMostOnceTaskStartsWhenItsClaimIsOnTheDisk checks a task that must never run twice. Claims of other tasks are not fsynced, so a
+// TestAtMostOnceTaskStartsWhenItsClaimIsOnDisk checks a task that must never run twice. Claims of other tasks are not fsynced, so a
 // power failure may undo them. This task starts only when its claim is on the disk. In this test each fsync fails until the worker has
 // claimed the task and given it back ten times, with growing pauses.
-func TestAnAtMostOnceTaskStartsWhenItsClaimIsOnTheDisk(t *testing.T) {
+func TestAtMostOnceTaskStartsWhenItsClaimIsOnDisk(t *testing.T) {
 	onFakeTime(t, Options{Lease: time.Minute, ForeignTriggers: true}, nil, func(f *fakeTimeTest) {
 		f.raw(`CREATE TRIGGER no_sync BEFORE UPDATE OF beat_at ON workers
 			WHEN EXISTS (SELECT 1 FROM tasks WHERE state = 'running' AND max_losses = 0 AND generation_id < 20)

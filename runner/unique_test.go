@@ -12,7 +12,7 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-func TestUniqueArgsUsesTheArgumentsBeforeTheMiddleware(t *testing.T) {
+func TestUniqueArgsUsesArgumentsBeforeMiddleware(t *testing.T) {
 	r := runnertest.New(t)
 	calls := 0
 	r.UseEnqueue(func(_ context.Context, spec *jobs.Spec) error {

@@ -74,7 +74,7 @@ func (b *safeBuffer) String() string {
 	return b.Buffer.String()
 }
 
-func TestAnErrorThatPanicsFailsItsAttemptOnly(t *testing.T) {
+func TestErrorThatPanicsFailsItsAttemptOnly(t *testing.T) {
 	errs := map[string]error{
 		"nil error":                       (*httpError)(nil),
 		"nil error in Fail":               jobs.Fail((*httpError)(nil)),
@@ -130,7 +130,7 @@ func TestAnErrorThatPanicsFailsItsAttemptOnly(t *testing.T) {
 		`stack="example.com/runner/runner_test.(*httpError).Error(`)
 }
 
-func TestAHandlerThatPanicsHasItsStackInTheLog(t *testing.T) {
+func TestHandlerThatPanicsHasItsStackInLog(t *testing.T) {
 	for name, run := range map[string]func() error{
 		"a panic":                  func() error { explode(); return nil },
 		"a panic with an error":    func() error { panic(badError{"Error", explode}) },
@@ -146,8 +146,8 @@ func TestAHandlerThatPanicsHasItsStackInTheLog(t *testing.T) {
 	}
 }
 
-// TestAResultThatPanicsFailsItsTaskOnly encodes the results of a batch.
-func TestAResultThatPanicsFailsItsTaskOnly(t *testing.T) {
+// TestResultThatPanicsFailsItsTaskOnly encodes the results of a batch.
+func TestResultThatPanicsFailsItsTaskOnly(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
 	job := jobs.DefineResult[string, badError]("results", jobs.MaxAttempts(1))
 	r.Register(job.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[string]) ([]badError, error) {
@@ -169,9 +169,9 @@ func TestAResultThatPanicsFailsItsTaskOnly(t *testing.T) {
 	}
 }
 
-// TestTheProgramsFunctionsDoNotEndTheWorker lets each function that Work or
+// TestProgramsFunctionsDoNotEndWorker lets each function that Work or
 // OnFinished calls beside a handler fail, and then runs a task.
-func TestTheProgramsFunctionsDoNotEndTheWorker(t *testing.T) {
+func TestProgramsFunctionsDoNotEndWorker(t *testing.T) {
 	for name, test := range functions() {
 		for end, fail := range ends {
 			t.Run(name+"/"+end, func(t *testing.T) { test.run(t, fail) })
@@ -293,7 +293,7 @@ func (b brokenLog) Handle(context.Context, slog.Record) error { b.in("Handle"); 
 func (b brokenLog) WithAttrs([]slog.Attr) slog.Handler        { b.in("WithAttrs"); return b }
 func (b brokenLog) WithGroup(string) slog.Handler             { b.in("WithGroup"); return b }
 
-func TestABrokenLogDoesNotEndTheWorker(t *testing.T) {
+func TestBrokenLogDoesNotEndWorker(t *testing.T) {
 	for _, method := range []string{"Enabled", "Handle", "WithAttrs", "WithGroup"} {
 		r := runnerkit.Open(t, runner.Options{Log: slog.New(brokenLog{method})})
 		r.Register(quick.Handler(func(ctx context.Context, _ any) error {
@@ -306,10 +306,10 @@ func TestABrokenLogDoesNotEndTheWorker(t *testing.T) {
 	}
 }
 
-// TestOwnCallsReturnTheProgramsErrors checks the calls that run code of the
+// TestOwnCallsReturnProgramsErrors checks the calls that run code of the
 // program on the caller's own goroutine or for it: the caller gets the error
 // itself or the panic, and other callers go on.
-func TestOwnCallsReturnTheProgramsErrors(t *testing.T) {
+func TestOwnCallsReturnProgramsErrors(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	var refuse error
 	r.UseEnqueue(func(context.Context, *jobs.Spec) error { return refuse })

@@ -12,7 +12,7 @@ import (
 
 var noon = time.Date(2026, 1, 31, 14, 11, 15, 0, time.FixedZone("CET", 3600))
 
-func TestWhyATaskWaits(t *testing.T) {
+func TestWhyTaskWaits(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	worker := func(name string, more func(*runner.Worker)) runner.Worker {
 		w := runner.Worker{ID: "id of " + name, Name: name, Slots: 4, Jobs: []string{"command"}, State: "ready"}
@@ -78,7 +78,7 @@ func TestWhyATaskWaits(t *testing.T) {
 	}
 }
 
-func TestWhyAPausedTaskWaits(t *testing.T) {
+func TestWhyPausedTaskWaits(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	pending := jobs.Task{State: jobs.Pending, Queue: "media", Job: "command", RunAt: noon.Add(-time.Minute)}
 	scheduled := pending
@@ -102,7 +102,7 @@ func TestWhyAPausedTaskWaits(t *testing.T) {
 	}
 }
 
-func TestWhyATaskWaitsForOthers(t *testing.T) {
+func TestWhyTaskWaitsForOthers(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	blocked := jobs.Task{State: jobs.Blocked, Queue: "media", Job: "command", Lane: "acct-7", RunAt: noon.Add(-time.Minute)}
 	after := blocked

@@ -24,7 +24,7 @@ type pair struct{ A, B int }
 
 var add = jobs.DefineResult[pair, int]("add")
 
-func TestAFunctionRunsAndItsResultIsStored(t *testing.T) {
+func TestFunctionRunsAndItsResultIsStored(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(add.Handler(func(_ context.Context, p pair) (int, error) { return p.A + p.B, nil }))
 	task := runnerkit.Enqueue(t, r, add.With(pair{2, 3}))
@@ -39,7 +39,7 @@ func TestAFunctionRunsAndItsResultIsStored(t *testing.T) {
 	testkit.Equal(t, "the end is missing", got.FinishedAt.IsZero(), false)
 }
 
-func TestACommandRunsAndItsOutputIsStored(t *testing.T) {
+func TestCommandRunsAndItsOutputIsStored(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	script := `echo "hello $1"; cat; printf '{"n":1}' >"$RUNNER_RESULT"`
@@ -82,7 +82,7 @@ func TestFailedAttemptsAreRetriedAndKeepTheirErrors(t *testing.T) {
 	}
 }
 
-func TestAPanicFailsTheAttempt(t *testing.T) {
+func TestPanicFailsAttempt(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	boom := jobs.Define[json.RawMessage]("boom", jobs.MaxAttempts(1))
 	r.Register(boom.Handler(func(context.Context, json.RawMessage) error { panic("kaput") }))
@@ -93,7 +93,7 @@ func TestAPanicFailsTheAttempt(t *testing.T) {
 	testkit.Contains(t, got.Error, "kaput", "work_test.go")
 }
 
-func TestCancelStopsARunningCommand(t *testing.T) {
+func TestCancelStopsRunningCommand(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With())
@@ -138,9 +138,9 @@ func TestDrainReleasesTasksThatDoNotEnd(t *testing.T) {
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
-// TestACommandThatAnswersTermWithExitZero checks a command that exits with status 0 after SIGTERM. If the worker sent the signal because it
+// TestCommandThatAnswersTermWithExitZero checks a command that exits with status 0 after SIGTERM. If the worker sent the signal because it
 // shuts down, the task is completed. If the worker sent the signal because of a timeout or a cancellation, the task is not completed.
-func TestACommandThatAnswersTermWithExitZero(t *testing.T) {
+func TestCommandThatAnswersTermWithExitZero(t *testing.T) {
 	t.Parallel()
 	script := `trap 'echo "\"saved\"" >"$RUNNER_RESULT"; exit 0' TERM; touch "$0"; while :; do sleep 0.01; done`
 	shutdown := func(_ *testing.T, _ *runner.Runner, _ int64, stop func()) { stop() }
@@ -209,9 +209,9 @@ func TestAbortKillsCommands(t *testing.T) {
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
-// TestWorkReportsAnAbortDuringADrain calls Abort just before the only attempt ends. So the loop of the worker gets two events at once: the
+// TestWorkReportsAbortDuringDrain calls Abort just before the only attempt ends. So the loop of the worker gets two events at once: the
 // abort and the end of the attempt.
-func TestWorkReportsAnAbortDuringADrain(t *testing.T) {
+func TestWorkReportsAbortDuringDrain(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	var stop context.CancelFunc
 	r.Register(quick.Handler(func(context.Context, any) error {
@@ -228,9 +228,9 @@ func TestWorkReportsAnAbortDuringADrain(t *testing.T) {
 	}
 }
 
-// TestAbortKillsWhileTheDatabaseIsLocked holds the write lock, so the worker waits in a write. Abort must kill the commands during this
+// TestAbortKillsWhileDatabaseIsLocked holds the write lock, so the worker waits in a write. Abort must kill the commands during this
 // wait.
-func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
+func TestAbortKillsWhileDatabaseIsLocked(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{BusyTimeout: 3 * time.Second})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	pidFile := filepath.Join(t.TempDir(), "pid")
@@ -275,9 +275,9 @@ func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
-// TestABusyWorkerFindsANewQueueOfAnotherProcess checks a worker whose slots are all in use. The worker claims from the queues that it
+// TestBusyWorkerFindsNewQueueOfAnotherProcess checks a worker whose slots are all in use. The worker claims from the queues that it
 // knows, and looks for new queues from time to time.
-func TestABusyWorkerFindsANewQueueOfAnotherProcess(t *testing.T) {
+func TestBusyWorkerFindsNewQueueOfAnotherProcess(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})
 	other, err := runner.Open(t.Context(), r.Path(), runner.Options{Sync: runner.Normal})
 	if err != nil {

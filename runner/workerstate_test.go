@@ -10,7 +10,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestWorkersHaveTheStateOfTheTimeOfTheCall(t *testing.T) {
+func TestWorkersHaveStateOfTimeOfCall(t *testing.T) {
 	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		w, err := f.store.Register(f.Context(), db.WorkerInfo{Name: "web1", Slots: 1, Lease: time.Minute, StartedAt: now()}, nil)
 		testkit.NoError(f.T, err)

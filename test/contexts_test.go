@@ -9,23 +9,23 @@ import (
 
 // contextTests lists the exported functions and methods that take a context, in the public packages except jobs. Each row names the test
 // that calls the function with a context that has ended. Functions of package runner that return no error have no row. The methods of
-// Runner are in a table of their own: see TestTheTableOfContextsIsComplete in package runner.
+// Runner are in a table of their own: see TestTableOfContextsIsComplete in package runner.
 var contextTests = []struct{ path, call, file, test string }{
 	{"runner", "New(", "contexts_test.go", "TestNoCallOutlastsItsContext"},
 	{"runner", "Open(", "contexts_test.go", "TestNoCallOutlastsItsContext"},
 	{"runner", "OpenDB(", "contexts_test.go", "TestNoCallOutlastsItsContext"},
-	{"runner", "FinishTx(", "contexts_test.go", "TestNoCallOfAHandlerOutlastsItsContext"},
-	{"runner", "Sleep(", "contexts_test.go", "TestNoCallOfAHandlerOutlastsItsContext"},
-	{"runner", "Step[T any](", "contexts_test.go", "TestNoCallOfAHandlerOutlastsItsContext"},
-	{"runner", "StepTx[T any](", "contexts_test.go", "TestNoCallOfAHandlerOutlastsItsContext"},
-	{"runner", "Upstream(", "contexts_test.go", "TestNoCallOfAHandlerOutlastsItsContext"},
-	{"runner/postgres", "Tx(", "pgxtx_test.go", "TestTheContextOfATransactionOfPgx"},
-	{"runner/runnertest", "Crash(", "crash_test.go", "TestFaultsIgnoreTheEndOfTheContext"},
-	{"runner/runnertest", "Lose(", "crash_test.go", "TestFaultsIgnoreTheEndOfTheContext"},
+	{"runner", "FinishTx(", "contexts_test.go", "TestNoCallOfHandlerOutlastsItsContext"},
+	{"runner", "Sleep(", "contexts_test.go", "TestNoCallOfHandlerOutlastsItsContext"},
+	{"runner", "Step[T any](", "contexts_test.go", "TestNoCallOfHandlerOutlastsItsContext"},
+	{"runner", "StepTx[T any](", "contexts_test.go", "TestNoCallOfHandlerOutlastsItsContext"},
+	{"runner", "Upstream(", "contexts_test.go", "TestNoCallOfHandlerOutlastsItsContext"},
+	{"runner/postgres", "Tx(", "pgxtx_test.go", "TestContextOfTransactionOfPgx"},
+	{"runner/runnertest", "Crash(", "crash_test.go", "TestFaultsIgnoreEndOfContext"},
+	{"runner/runnertest", "Lose(", "crash_test.go", "TestFaultsIgnoreEndOfContext"},
 	{"web", "(*Server) Serve(", "serve_test.go", "TestServeReturnsWhenItsContextHasEnded"},
 }
 
-func TestEveryCallWithAContextIsTested(t *testing.T) {
+func TestEveryCallWithContextIsTested(t *testing.T) {
 	for _, path := range []string{"runner", "runner/postgres", "runner/runnertest", "web"} {
 		_, lines := exported(t, path)
 		for _, line := range lines {

@@ -17,9 +17,9 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// TestSystemdAcceptsTheUnits checks the systemd units with systemd-analyze. This program requires that the program in ExecStart exists. So
+// TestSystemdAcceptsUnits checks the systemd units with systemd-analyze. This program requires that the program in ExecStart exists. So
 // the test checks copies of the units in which ExecStart is /bin/true.
-func TestSystemdAcceptsTheUnits(t *testing.T) {
+func TestSystemdAcceptsUnits(t *testing.T) {
 	verify := testkit.Program(t, "systemd-analyze")
 	for _, unit := range []struct{ file, as, scope string }{
 		{"runner.service", "runner.service", "--system"}, {"runner@.service", "runner@media.service", "--system"},
@@ -40,8 +40,8 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 	}
 }
 
-// TestContainerfileHasTheVersionOfGo checks that the Containerfile uses the version of Go that go.mod names.
-func TestContainerfileHasTheVersionOfGo(t *testing.T) {
+// TestContainerfileHasVersionOfGo checks that the Containerfile uses the version of Go that go.mod names.
+func TestContainerfileHasVersionOfGo(t *testing.T) {
 	got := regexp.MustCompile(`golang:([0-9]+\.[0-9]+) `).FindStringSubmatch(readFile(t, "contrib/Containerfile"))
 	want := regexp.MustCompile(`(?m)^go ([0-9]+\.[0-9]+)`).FindStringSubmatch(readFile(t, "go.mod"))
 	if got == nil || want == nil || got[1] != want[1] {

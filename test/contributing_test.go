@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestTheExampleOfAnOptionIsTheCode compares the diff in CONTRIBUTING.md with the source. The files must contain the lines that the diff
+// TestExampleOfOptionIsCode compares the diff in CONTRIBUTING.md with the source. The files must contain the lines that the diff
 // adds or leaves as they are, and must not contain the lines that it removes. An ellipsis in the diff stands for any text.
-func TestTheExampleOfAnOptionIsTheCode(t *testing.T) {
+func TestExampleOfOptionIsCode(t *testing.T) {
 	_, diff, found := strings.Cut(readFile(t, "CONTRIBUTING.md"), "```diff\n")
 	diff, _, closed := strings.Cut(diff, "```\n")
 	if !found || !closed {

@@ -65,8 +65,8 @@ func TestEnvironmentVariablesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestTasksDoNotGetTheOptionsOfTheirWorker checks that a command does not get the environment variables that set the options of its worker.
-func TestTasksDoNotGetTheOptionsOfTheirWorker(t *testing.T) {
+// TestTasksDoNotGetOptionsOfTheirWorker checks that a command does not get the environment variables that set the options of its worker.
+func TestTasksDoNotGetOptionsOfTheirWorker(t *testing.T) {
 	hidden := readFile(t, "runner/internal/exec/environ.go")
 	manual := readFile(t, "contrib/man/runner.1")
 	checked := 0

@@ -19,9 +19,9 @@ import (
 	"example.com/runner/test/codeblock"
 )
 
-// TestTheFileFormatPageNamesEveryTable compares docs/file-format.md with the schema of a new file. The diagram and the list on the page
+// TestFileFormatPageNamesEveryTable compares docs/file-format.md with the schema of a new file. The diagram and the list on the page
 // must contain exactly the tables of the schema.
-func TestTheFileFormatPageNamesEveryTable(t *testing.T) {
+func TestFileFormatPageNamesEveryTable(t *testing.T) {
 	t.Parallel()
 	page := readFile(t, "docs/file-format.md")
 	list, err := codeblock.Read("docs/file-format.md")
@@ -61,9 +61,9 @@ func TestTheFileFormatPageNamesEveryTable(t *testing.T) {
 	}
 }
 
-// TestTheViewsHaveTheKeysOfTheRecords compares the columns of the views with the keys of the JSON records. docs/sql.md promises that they
+// TestViewsHaveKeysOfRecords compares the columns of the views with the keys of the JSON records. docs/sql.md promises that they
 // have the same names.
-func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
+func TestViewsHaveKeysOfRecords(t *testing.T) {
 	t.Parallel()
 	pool := newFile(t)
 	for view, record := range map[string]struct {
@@ -89,8 +89,8 @@ func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
 	}
 }
 
-// TestTheSQLPageNamesEveryColumn checks that a table in docs/sql.md has a row for each column of the view enqueue.
-func TestTheSQLPageNamesEveryColumn(t *testing.T) {
+// TestSQLPageNamesEveryColumn checks that a table in docs/sql.md has a row for each column of the view enqueue.
+func TestSQLPageNamesEveryColumn(t *testing.T) {
 	t.Parallel()
 	described := tableRows(readFile(t, "docs/sql.md"))
 	rows, err := newFile(t).QueryContext(t.Context(), `SELECT * FROM enqueue`)

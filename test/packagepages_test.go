@@ -38,7 +38,7 @@ func TestProgramsOfPackageCommentsCompile(t *testing.T) {
 	vetPrograms(t, files)
 }
 
-func TestProgramsInACommentAreFound(t *testing.T) {
+func TestProgramsInCommentAreFound(t *testing.T) {
 	comment := "Text.\n\n\tf()\n\n\tpackage main\n\n\tfunc main() {\n\t\tf()\n\t}\n\nMore text.\n\n\tf()\n"
 	got := programsOf(comment)
 	if want := "package main\n\nfunc main() {\n\tf()\n}\n"; len(got) != 1 || got[0] != want {

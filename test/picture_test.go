@@ -53,9 +53,9 @@ func pictureName(path string) string {
 	return local(path)
 }
 
-// TestThePictureOfThePackagesIsUpToDate compares the picture at the beginning of docs/design.md with the packages. UPDATE_DOCS=1 go test
-// -run TestThePicture ./test writes the picture.
-func TestThePictureOfThePackagesIsUpToDate(t *testing.T) {
+// TestPictureOfPackagesIsUpToDate compares the picture at the beginning of docs/design.md with the packages. UPDATE_DOCS=1 go test
+// -run TestPicture ./test writes the picture.
+func TestPictureOfPackagesIsUpToDate(t *testing.T) {
 	want := picture.SVG(ofTheProgram(t), func(name string) string {
 		switch {
 		case name == "main":
@@ -76,9 +76,9 @@ func TestThePictureOfThePackagesIsUpToDate(t *testing.T) {
 	}
 }
 
-// TestTheDesignDescribesEachPackage checks that docs/design.md has a paragraph for each package. The paragraph must begin with the name of
+// TestDesignDescribesEachPackage checks that docs/design.md has a paragraph for each package. The paragraph must begin with the name of
 // the package.
-func TestTheDesignDescribesEachPackage(t *testing.T) {
+func TestDesignDescribesEachPackage(t *testing.T) {
 	text := readFile(t, "docs/design.md")
 	imports := ofTheProgram(t)
 	for name := range imports {

@@ -25,9 +25,9 @@ var terminalSession = []string{
 	"runner logs 2",
 }
 
-// TestThePictureOfTheTerminalIsUpToDate runs the commands in the picture and compares their output with the picture. Times and durations
-// may differ. To write the picture: UPDATE_DOCS=1 go test -run TestThePicture ./test
-func TestThePictureOfTheTerminalIsUpToDate(t *testing.T) {
+// TestPictureOfTerminalIsUpToDate runs the commands in the picture and compares their output with the picture. Times and durations
+// may differ. To write the picture: UPDATE_DOCS=1 go test -run TestPicture ./test
+func TestPictureOfTerminalIsUpToDate(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	goOutput(t, "build", "-o", filepath.Join(home, "bin", "runner"), ".")

@@ -17,9 +17,9 @@ var commandWords = regexp.MustCompile(`(^|[^\w-])--[a-z]|\btry: |exit status 75|
 	`doctor|enqueue|fence|limit|list|logs|move|pause|resume|retry|` +
 	`schedule|serve|show|status|wait|work)\b`)
 
-// TestLibraryDoesNotMentionTheCommandLine checks that the texts in db, runner and jobs, and the errors in web, do not contain words of the
+// TestLibraryDoesNotMentionCommandLine checks that the texts in db, runner and jobs, and the errors in web, do not contain words of the
 // command line. The command line itself adds such words, with package ui.
-func TestLibraryDoesNotMentionTheCommandLine(t *testing.T) {
+func TestLibraryDoesNotMentionCommandLine(t *testing.T) {
 	for _, text := range []string{"--db PATH", "or insist: --unsafe-fs", "try: again", "exit status 75 means", "runner resume --deletion"} {
 		if !commandWords.MatchString(text) {
 			t.Errorf("got no match of the pattern in %q, want one", text)

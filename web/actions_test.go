@@ -27,7 +27,7 @@ func ids(list ...int64) (texts []string) {
 	return texts
 }
 
-func TestASelectionIsRetriedAndDeleted(t *testing.T) {
+func TestSelectionIsRetriedAndDeleted(t *testing.T) {
 	r := open(t)
 	a, b, c := shell(t, r, "exit 22"), shell(t, r, "exit 3"), shell(t, r, "exit 4")
 	runnerkit.Drain(t, r)
@@ -57,7 +57,7 @@ func TestASelectionIsRetriedAndDeleted(t *testing.T) {
 	}
 }
 
-func TestARunningTaskIsCancelledAfterAQuestion(t *testing.T) {
+func TestRunningTaskIsCancelledAfterQuestion(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "sleep 600")
 	defer runnerkit.Work(t, r)()
@@ -87,7 +87,7 @@ func confirm(t testing.TB, form url.Values, question string) {
 	form.Set("confirmed", "1")
 }
 
-func TestAnActionChangesOnlyTheTasksOfItsQuestion(t *testing.T) {
+func TestActionChangesOnlyTasksOfItsQuestion(t *testing.T) {
 	r := open(t)
 	fail := func() (id int64) {
 		id = shell(t, r, "echo 'no route to host' >&2; exit 7", jobs.Queue("media"))
@@ -130,7 +130,7 @@ func TestAnActionChangesOnlyTheTasksOfItsQuestion(t *testing.T) {
 
 var askedGroup = regexp.MustCompile(`name="query" value="(state:failed cause:[0-9a-f]+)"`)
 
-func TestAnActionOnASearchAsksFirst(t *testing.T) {
+func TestActionOnSearchAsksFirst(t *testing.T) {
 	r := open(t)
 	for range 3 {
 		shell(t, r, "exit 1", jobs.Queue("media"))
@@ -240,9 +240,9 @@ func TestReadOnlyPagesHaveNoForms(t *testing.T) {
 	}
 }
 
-// TestNoGetChangesTheDatabase checks that GET requests do not change the database. It compares SQLite's data_version, which changes with
+// TestNoGetChangesDatabase checks that GET requests do not change the database. It compares SQLite's data_version, which changes with
 // every commit of another connection.
-func TestNoGetChangesTheDatabase(t *testing.T) {
+func TestNoGetChangesDatabase(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "echo hello; exit 1")
 	runnerkit.Drain(t, r)

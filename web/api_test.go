@@ -35,7 +35,7 @@ func curl(t *testing.T, args ...string) (status, body string) {
 	return text[end+1:], text[:end]
 }
 
-func TestTheAPIWithCurl(t *testing.T) {
+func TestAPIWithCurl(t *testing.T) {
 	r := open(t)
 	for range 3 {
 		shell(t, r, "exit 4", jobs.Queue("media"), jobs.Label(`clip "a", b`))
@@ -93,9 +93,9 @@ func TestTheAPIWithCurl(t *testing.T) {
 	testkit.Equal(t, "status of a POST", status, "405")
 }
 
-// TestTheAPIWithPython uses only the standard library of Python. It reads all failed tasks as CSV, page by page. It also makes requests
+// TestAPIWithPython uses only the standard library of Python. It reads all failed tasks as CSV, page by page. It also makes requests
 // that fail, and reads their errors.
-func TestTheAPIWithPython(t *testing.T) {
+func TestAPIWithPython(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not installed; use apt-get install python3")
@@ -145,7 +145,7 @@ print(get("/api/v1/tasks", "DELETE")[0])
 	}
 }
 
-func TestTheAPIHidesArguments(t *testing.T) {
+func TestAPIHidesArguments(t *testing.T) {
 	r := open(t)
 	shell(t, r, "echo secret; exit 1")
 	runnerkit.Drain(t, r)
@@ -159,7 +159,7 @@ func TestTheAPIHidesArguments(t *testing.T) {
 	}
 }
 
-func TestTheAPIRefusesWithJSON(t *testing.T) {
+func TestAPIRefusesWithJSON(t *testing.T) {
 	r := open(t)
 	s := serveEmbedded(t, r, web.Options{BasePath: "/x", ReadOnly: true})
 	status, body := s.post("/api/v1/tasks", nil)
@@ -174,9 +174,9 @@ func TestTheAPIRefusesWithJSON(t *testing.T) {
 	}
 }
 
-// TestARequestThatTheServerCutsShortHasNoEmptyAnswer ends the context of a
+// TestRequestThatServerCutsShortHasNoEmptyAnswer ends the context of a
 // request, as a server does that stops.
-func TestARequestThatTheServerCutsShortHasNoEmptyAnswer(t *testing.T) {
+func TestRequestThatServerCutsShortHasNoEmptyAnswer(t *testing.T) {
 	h := web.Handler(open(t), web.Options{Authorize: func(*http.Request) error { return nil }})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -189,9 +189,9 @@ func TestARequestThatTheServerCutsShortHasNoEmptyAnswer(t *testing.T) {
 	}
 }
 
-// TestAnErrorPageNeedsNoPath sends a request without a path, as a handler behind
+// TestErrorPageNeedsNoPath sends a request without a path, as a handler behind
 // http.StripPrefix gets it.
-func TestAnErrorPageNeedsNoPath(t *testing.T) {
+func TestErrorPageNeedsNoPath(t *testing.T) {
 	h := web.Handler(open(t), web.Options{Authorize: func(*http.Request) error { return nil }, ReadOnly: true, BasePath: "/x"})
 	req := httptest.NewRequest(http.MethodPost, "/x", http.NoBody)
 	req.URL.Path = ""
@@ -200,7 +200,7 @@ func TestAnErrorPageNeedsNoPath(t *testing.T) {
 	testkit.Equal(t, "status", answer.Code, http.StatusForbidden)
 }
 
-func TestTheKeysOfTheAPIAreDocumented(t *testing.T) {
+func TestKeysOfAPIAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/json.md")
 	if err != nil {
 		t.Fatal(err)

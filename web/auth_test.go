@@ -29,7 +29,7 @@ var routes = []struct{ method, path string }{
 	{"POST", "/actions/schedule-run"}, {"POST", "/actions/schedule-pause"}, {"POST", "/actions/schedule-resume"},
 }
 
-func TestRequestsWithoutTheTokenAreRejected(t *testing.T) {
+func TestRequestsWithoutTokenAreRejected(t *testing.T) {
 	r := open(t)
 	shell(t, r, "echo secret-marker")
 	s := serve(t, r, web.ServerOptions{})
@@ -66,7 +66,7 @@ func TestRequestsWithoutTheTokenAreRejected(t *testing.T) {
 	}
 }
 
-func TestAnActionWithoutASessionComesBackToItsPage(t *testing.T) {
+func TestActionWithoutSessionComesBackToItsPage(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "true")
 	s := serve(t, r, web.ServerOptions{})
@@ -77,7 +77,7 @@ func TestAnActionWithoutASessionComesBackToItsPage(t *testing.T) {
 	testkit.Equal(t, "state", state(t, r, id), jobs.Pending)
 }
 
-func TestTheTokenIsExchangedForACookie(t *testing.T) {
+func TestTokenIsExchangedForCookie(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{PublicURL: "https://runner.example.com"})
 	if got := s.url; got != "https://runner.example.com" {
@@ -122,7 +122,7 @@ func TestTheTokenIsExchangedForACookie(t *testing.T) {
 	}
 }
 
-func TestAnUnknownHostIsRejected(t *testing.T) {
+func TestUnknownHostIsRejected(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})
 	u, err := url.Parse(s.url)
@@ -183,7 +183,7 @@ func TestRequestsFromAnotherSiteAreRejected(t *testing.T) {
 	}
 }
 
-func TestAHandlerWithoutAuthorizeServesNothing(t *testing.T) {
+func TestHandlerWithoutAuthorizeServesNothing(t *testing.T) {
 	r := open(t)
 	refuse := func(*http.Request) error { return errors.New("secret reason") }
 	for name, authorize := range map[string]func(*http.Request) error{"nil": nil, "refused": refuse} {
@@ -226,7 +226,7 @@ func TestAddressesThatOtherMachinesReachAreRejected(t *testing.T) {
 	}
 }
 
-func TestOnlyItsOwnerCanUseTheUnixSocket(t *testing.T) {
+func TestOnlyItsOwnerCanUseUnixSocket(t *testing.T) {
 	r := open(t)
 	socket := filepath.Join(t.TempDir(), "ui.sock")
 	s := &site{t: t, url: "http://localhost", client: &http.Client{Transport: &http.Transport{
@@ -251,7 +251,7 @@ func TestOnlyItsOwnerCanUseTheUnixSocket(t *testing.T) {
 	}
 }
 
-func TestAnUnsafeTokenFileIsRejected(t *testing.T) {
+func TestUnsafeTokenFileIsRejected(t *testing.T) {
 	r := open(t)
 	file := filepath.Join(t.TempDir(), "token")
 	token, err := admin.Store(r).Token(file)

@@ -17,7 +17,7 @@ import (
 	"example.com/runner/web"
 )
 
-func TestTheListHasPagesWithoutJavaScript(t *testing.T) {
+func TestListHasPagesWithoutJavaScript(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	for range 60 {
@@ -125,7 +125,7 @@ func TestAllActionsWorkWithoutJavaScript(t *testing.T) {
 	testkit.Equal(t, "state of task 2", state(t, r, 2), "gone")
 }
 
-func TestHostileTextDoesNothingInABrowser(t *testing.T) {
+func TestHostileTextDoesNothingInBrowser(t *testing.T) {
 	t.Parallel()
 	const script, image = "<script>document.title='owned'</script>", "<img src=/healthz?x onerror=\"document.title='owned'\">"
 	r := open(t)
@@ -234,7 +234,7 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 	}
 }
 
-func TestAHiddenTabHoldsNoConnection(t *testing.T) {
+func TestHiddenTabHoldsNoConnection(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	b := browse(t, serve(t, r, webOptions))

@@ -21,7 +21,7 @@ func failures(t *testing.T, r *runner.Runner, queue string, status, n int) {
 	runnerkit.Drain(t, r)
 }
 
-func TestGroupsHoldStillUnderTheMouse(t *testing.T) {
+func TestGroupsHoldStillUnderMouse(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	failures(t, r, "default", 1, 3)
@@ -39,7 +39,7 @@ func TestGroupsHoldStillUnderTheMouse(t *testing.T) {
 	b.until("the largest group is first when the mouse is elsewhere", order+" === '4 ×exit 2,3 ×exit 1'")
 }
 
-func TestProblemsHoldStillUnderTheMouse(t *testing.T) {
+func TestProblemsHoldStillUnderMouse(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	stop := runnerkit.Work(t, r) // without a worker, the page would show one more problem
@@ -78,7 +78,7 @@ func TestProblemsHoldStillUnderTheMouse(t *testing.T) {
 	b.until("the new row", "$('#queues').textContent.includes('beta')")
 }
 
-func TestNoRowHasTheIdOfAnotherElement(t *testing.T) {
+func TestNoRowHasIdOfAnotherElement(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	for _, name := range []string{"ask", "box", "ueues"} {

@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestThePagesCanBeUsedWithTheKeyboard(t *testing.T) {
+func TestPagesCanBeUsedWithKeyboard(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	for range 3 {

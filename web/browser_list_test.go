@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestAListHoldsStillUnderTheMouse(t *testing.T) {
+func TestListHoldsStillUnderMouse(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	first := shell(t, r, "true")
@@ -42,7 +42,7 @@ func TestAListHoldsStillUnderTheMouse(t *testing.T) {
 	testkit.Equal(t, "state of the first task", state(t, r, first), jobs.Completed)
 }
 
-func TestKeysActOnTheSelection(t *testing.T) {
+func TestKeysActOnSelection(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	for range 4 {
@@ -63,7 +63,7 @@ func TestKeysActOnTheSelection(t *testing.T) {
 	testkit.Equal(t, "pending tasks", n, 3)
 }
 
-func TestTheActionsStayInView(t *testing.T) {
+func TestActionsStayInView(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	for n := range 50 {
@@ -83,7 +83,7 @@ func TestTheActionsStayInView(t *testing.T) {
 	}
 }
 
-func TestAListOffersNoActionThatIsRefused(t *testing.T) {
+func TestListOffersNoActionThatIsRefused(t *testing.T) {
 	r := open(t)
 	shell(t, r, "exit 1")
 	runnerkit.Drain(t, r)

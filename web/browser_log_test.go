@@ -27,7 +27,7 @@ const shownLines = `[...document.querySelectorAll('#box .l')]
 // atEnd reports whether the end of the output is in view.
 const atEnd = `(o => o.scrollTop + o.clientHeight >= o.scrollHeight - 8)(document.querySelector('#box .out'))`
 
-func TestAFinishedLogOpensAtItsEndInABrowser(t *testing.T) {
+func TestFinishedLogOpensAtItsEndInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	id := shell(t, r, `seq 3000; for i in 1 2 3; do echo "  at frame $i" >&2; done; echo "ValueError: no such user" >&2; exit 1`)
@@ -51,7 +51,7 @@ func TestAFinishedLogOpensAtItsEndInABrowser(t *testing.T) {
 	}
 }
 
-func TestALogOfManySmallPiecesIsComplete(t *testing.T) {
+func TestLogOfManySmallPiecesIsComplete(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "exit 1")
 	runnerkit.Drain(t, r)
@@ -73,9 +73,9 @@ func TestALogOfManySmallPiecesIsComplete(t *testing.T) {
 	testkit.ContainsNone(t, page, "Only the last")
 }
 
-// TestALiveLogShowsEveryLineInABrowser follows a script that prints a thousand lines per second. RUNNER_LOG_SECONDS sets how many seconds
+// TestLiveLogShowsEveryLineInBrowser follows a script that prints a thousand lines per second. RUNNER_LOG_SECONDS sets how many seconds
 // it runs; default 4.
-func TestALiveLogShowsEveryLineInABrowser(t *testing.T) {
+func TestLiveLogShowsEveryLineInBrowser(t *testing.T) {
 	t.Parallel()
 	seconds, _ := strconv.Atoi(os.Getenv("RUNNER_LOG_SECONDS"))
 	if seconds == 0 {
@@ -124,7 +124,7 @@ func TestALiveLogShowsEveryLineInABrowser(t *testing.T) {
 	b.shot("log-ended-1280-light")
 }
 
-func TestTheNextAttemptIsFollowedInABrowser(t *testing.T) {
+func TestNextAttemptIsFollowedInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	s := serve(t, r, webOptions)
@@ -160,7 +160,7 @@ func TestTheNextAttemptIsFollowedInABrowser(t *testing.T) {
 	b.until("the cancellation is shown", "document.querySelector('#head').textContent.includes('cancelled')")
 }
 
-func TestAFollowedLogContinuesAfterACursor(t *testing.T) {
+func TestFollowedLogContinuesAfterCursor(t *testing.T) {
 	for _, script := range []string{"seq 5; printf six; printf e >&2", `printf e >&2; sleep 0.2; printf '1\n5\nsix'`} {
 		t.Run(script, func(t *testing.T) { continueLog(t, script) })
 	}

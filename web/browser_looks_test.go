@@ -22,7 +22,7 @@ func (b *browser) cut() string {
 		map(e => e.tagName + ': ' + e.textContent.slice(0, 60)).join()`)
 }
 
-func TestQuestionsFitInABrowser(t *testing.T) {
+func TestQuestionsFitInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	long := strings.Repeat("unreachable-", 16)
@@ -48,7 +48,7 @@ func TestQuestionsFitInABrowser(t *testing.T) {
 	}
 }
 
-func TestGroupsShowTheirTimesOnATelephone(t *testing.T) {
+func TestGroupsShowTheirTimesOnTelephone(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1", jobs.Queue("mail"))
@@ -89,14 +89,14 @@ func TestNamesOfWorkersAreOnOneLine(t *testing.T) {
 	}
 }
 
-func TestTheProblemOfFailedTasksLeadsToTheirGroups(t *testing.T) {
+func TestProblemOfFailedTasksLeadsToTheirGroups(t *testing.T) {
 	r := open(t)
 	shell(t, r, "exit 1", jobs.Queue("mail"))
 	runnerkit.Drain(t, r)
 	testkit.Contains(t, serve(t, r, webOptions).page("/"), `href="/tasks?q=state%3Afailed%20queue%3Amail%20since%3A1d&amp;sort=cause"`)
 }
 
-func TestAScheduleShowsBothZonesOnATelephone(t *testing.T) {
+func TestScheduleShowsBothZonesOnTelephone(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	s := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Zone: "Asia/Tokyo", Spec: jobs.Shell("true").With()}
@@ -113,7 +113,7 @@ func TestAScheduleShowsBothZonesOnATelephone(t *testing.T) {
 	}
 }
 
-func TestTheRowsOfSchedulesAreLowOnATelephone(t *testing.T) {
+func TestRowsOfSchedulesAreLowOnTelephone(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	for _, name := range []string{"backup", "report"} {
@@ -143,7 +143,7 @@ func TestTheRowsOfSchedulesAreLowOnATelephone(t *testing.T) {
 	b.shot("schedules-paused-390-light")
 }
 
-func TestTheQueuesShowTheirFailuresOnATelephone(t *testing.T) {
+func TestQueuesShowTheirFailuresOnTelephone(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1")
@@ -155,7 +155,7 @@ func TestTheQueuesShowTheirFailuresOnATelephone(t *testing.T) {
 	b.fits("overview", 390)
 }
 
-func TestTheBarOfActionsIsLowOnATelephone(t *testing.T) {
+func TestBarOfActionsIsLowOnTelephone(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	for n := range 50 {
@@ -175,7 +175,7 @@ func TestTheBarOfActionsIsLowOnATelephone(t *testing.T) {
 	b.shot("bar-390-light")
 }
 
-func TestTheOrdersStandApartFromTheStates(t *testing.T) {
+func TestOrdersStandApartFromStates(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1")
@@ -194,7 +194,7 @@ func TestTheOrdersStandApartFromTheStates(t *testing.T) {
 	}
 }
 
-func TestThePagesSayWhatTheyCount(t *testing.T) {
+func TestPagesSayWhatTheyCount(t *testing.T) {
 	r := open(t)
 	for range 3 {
 		shell(t, r, "true", jobs.Label("nightly"))

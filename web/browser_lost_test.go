@@ -17,7 +17,7 @@ import (
 	"example.com/runner/web"
 )
 
-func TestAnActionSurvivesTheEndOfTheSessionInABrowser(t *testing.T) {
+func TestActionSurvivesEndOfSessionInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	s := serve(t, r, webOptions)
@@ -40,9 +40,9 @@ func TestAnActionSurvivesTheEndOfTheSessionInABrowser(t *testing.T) {
 	testkit.Equal(t, "state", state(t, r, id), jobs.Pending)
 }
 
-// TestAnUpdateKeepsTheActionThatIsSentInABrowser updates a page while an action waits for its answer. The session has ended, so the answer
+// TestUpdateKeepsActionThatIsSentInBrowser updates a page while an action waits for its answer. The session has ended, so the answer
 // asks the user to sign in. The update must not load another page, because the action would then be lost.
-func TestAnUpdateKeepsTheActionThatIsSentInABrowser(t *testing.T) {
+func TestUpdateKeepsActionThatIsSentInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	s := serve(t, r, webOptions)
@@ -65,7 +65,7 @@ func TestAnUpdateKeepsTheActionThatIsSentInABrowser(t *testing.T) {
 	b.until("the sign-in of the action", "window.same && document.querySelector('#ask[open] input[name=token]')")
 }
 
-func TestTheQuestionOfALostActionChangesNothing(t *testing.T) {
+func TestQuestionOfLostActionChangesNothing(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "exit 1")
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
@@ -96,7 +96,7 @@ func TestTheQuestionOfALostActionChangesNothing(t *testing.T) {
 	}
 }
 
-func TestADoubleClickActsOnce(t *testing.T) {
+func TestDoubleClickActsOnce(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
@@ -131,7 +131,7 @@ func TestADoubleClickActsOnce(t *testing.T) {
 	testkit.Equal(t, "number of requests", posts, 1)
 }
 
-func TestALostServerIsShownInABrowser(t *testing.T) {
+func TestLostServerIsShownInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1")
@@ -162,7 +162,7 @@ func TestALostServerIsShownInABrowser(t *testing.T) {
 	b.until("the page is live again", "document.querySelector('#live').textContent.includes('live')")
 }
 
-func TestAnOpenPageStaysWhileTheDatabaseFailsInABrowser(t *testing.T) {
+func TestOpenPageStaysWhileDatabaseFailsInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	shell(t, r, "true")
@@ -178,7 +178,7 @@ func TestAnOpenPageStaysWhileTheDatabaseFailsInABrowser(t *testing.T) {
 	b.until("the page keeps its tasks", "document.querySelector('#t1') !== null")
 }
 
-func TestTheSignInPageHasNoToolsOfOtherPages(t *testing.T) {
+func TestSignInPageHasNoToolsOfOtherPages(t *testing.T) {
 	s := serve(t, open(t), web.ServerOptions{})
 	page := s.page("/login")
 	testkit.ContainsNone(t, page, `id="live"`, `id="help"`)

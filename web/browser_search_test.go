@@ -16,7 +16,7 @@ import (
 // timezoneOverride sets the zone of the browser.
 var timezoneOverride = cdp.Command[map[string]any, cdp.Empty]{Method: "Emulation.setTimezoneOverride"}
 
-func TestTheZoneIsChosenWithOneClick(t *testing.T) {
+func TestZoneIsChosenWithOneClick(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	shell(t, r, "true")
@@ -82,7 +82,7 @@ func TestKeysCancelAndDelete(t *testing.T) {
 	testkit.Equal(t, "state", state(t, r, second), "gone")
 }
 
-func TestButtonsWorkWithTheKeyboard(t *testing.T) {
+func TestButtonsWorkWithKeyboard(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	id := shell(t, r, "true")
@@ -115,7 +115,7 @@ func (b *browser) tabTo(selector string) {
 	b.t.Fatalf("the tab key did not reach %s in 60 steps", selector)
 }
 
-func TestTheDrawingOfDependenciesIsReachedWithTheKeyboard(t *testing.T) {
+func TestDrawingOfDependenciesIsReachedWithKeyboard(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	first := shell(t, r, "true")
@@ -130,7 +130,7 @@ func TestTheDrawingOfDependenciesIsReachedWithTheKeyboard(t *testing.T) {
 	b.until("the page of the task", fmt.Sprintf("location.pathname === '/tasks/%d'", first))
 }
 
-func TestTheLiveRegionSpeaksNewProblemsOnly(t *testing.T) {
+func TestLiveRegionSpeaksNewProblemsOnly(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 2, Name: "web1:811"})
 	r.Register(runner.Commands(runner.CommandOptions{}))

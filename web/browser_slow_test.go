@@ -134,7 +134,7 @@ func (b *browser) connected() {
 	b.until("it is connected", "stream && stream.readyState === 1 && !busy")
 }
 
-func TestASilentServerIsShownInABrowser(t *testing.T) {
+func TestSilentServerIsShownInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	id := shell(t, r, "exit 1")
@@ -167,7 +167,7 @@ func TestASilentServerIsShownInABrowser(t *testing.T) {
 	testkit.Equal(t, "state", state(t, r, id), jobs.Pending)
 }
 
-func TestAnActionOnASlowNetworkIsDoneOnce(t *testing.T) {
+func TestActionOnSlowNetworkIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	id := shell(t, r, "exit 1")
@@ -193,7 +193,7 @@ func TestAnActionOnASlowNetworkIsDoneOnce(t *testing.T) {
 	testkit.Equal(t, "number of requests", posts, 1)
 }
 
-func TestASilentStreamIsOpenedAgain(t *testing.T) {
+func TestSilentStreamIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	b := browse(t, serve(t, r, webOptions))
@@ -207,7 +207,7 @@ func TestASilentStreamIsOpenedAgain(t *testing.T) {
 	b.until("the page shows changes", fmt.Sprintf("document.querySelector('#queues').textContent.includes('1') && %d > 0", id.ID))
 }
 
-func TestTheStreamOfEventsIsNeverSilent(t *testing.T) {
+func TestStreamOfEventsIsNeverSilent(t *testing.T) {
 	t.Parallel()
 	s := serve(t, open(t), webOptions)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

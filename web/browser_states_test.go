@@ -66,7 +66,7 @@ func busyVisits(t *testing.T, r *runner.Runner, b *browser) []visit {
 	}
 }
 
-func TestMorePagesInABrowser(t *testing.T) {
+func TestMorePagesInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	b := browse(t, serve(t, r, webOptions))
@@ -86,7 +86,7 @@ func TestPagesInProgressAreAccessible(t *testing.T) {
 	eachVisit(b, busyVisits(t, r, b), themes, func(name string, width int, theme string) { b.audit(text, name, width, theme) })
 }
 
-func TestAnEditIsShownOnTheOpenPagesInABrowser(t *testing.T) {
+func TestEditIsShownOnOpenPagesInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	id := shell(t, r, "true")

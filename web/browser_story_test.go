@@ -30,7 +30,7 @@ func alertPage(t *testing.T, queue string) string {
 
 // A user gets an alert at night and opens its page on a telephone. One click shows the traceback of a failure, and two more clicks retry
 // all tasks that failed with the same cause.
-func TestFromAnAlertToTheTracebackAndTheRepair(t *testing.T) {
+func TestFromAlertToTracebackAndRepair(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	const trace = "Traceback (most recent call last):\\n  File \"send.py\", line 7\\nConnectionError: mail-7.example.com refused"

@@ -198,7 +198,7 @@ func looks() []string {
 	return themes
 }
 
-func TestPagesInABrowser(t *testing.T) {
+func TestPagesInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	pages := sampleDatabase(t, r)
@@ -237,7 +237,7 @@ func (b *browser) fits(name string, width int) {
 	}
 }
 
-func TestLargePagesInABrowser(t *testing.T) {
+func TestLargePagesInBrowser(t *testing.T) {
 	testkit.NeedFull(t)
 	t.Parallel()
 	r := open(t)
@@ -261,7 +261,7 @@ func TestLargePagesInABrowser(t *testing.T) {
 	}
 }
 
-func TestEmptyPagesInABrowser(t *testing.T) {
+func TestEmptyPagesInBrowser(t *testing.T) {
 	t.Parallel()
 	b := browse(t, serve(t, open(t), webOptions))
 	for name, path := range map[string]string{"overview": "/", "tasks": "/tasks", "schedules": "/schedules", "login": "/login"} {
@@ -274,7 +274,7 @@ func TestEmptyPagesInABrowser(t *testing.T) {
 	}
 }
 
-func TestLiveUpdatesInABrowser(t *testing.T) {
+func TestLiveUpdatesInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	s := serve(t, r, webOptions)
@@ -321,7 +321,7 @@ func TestLiveUpdatesInABrowser(t *testing.T) {
 	b.until("live again", "document.querySelector('#tiles').textContent.includes('1')")
 }
 
-func TestManyTasksAreRetriedByAQuery(t *testing.T) {
+func TestManyTasksAreRetriedByQuery(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	for range 118 {

@@ -45,7 +45,7 @@ func write(t testing.TB, r *runner.Runner, statement string, args ...any) {
 	}
 }
 
-func TestFailuresHaveAScaleOfTheirOwn(t *testing.T) {
+func TestFailuresHaveScaleOfTheirOwn(t *testing.T) {
 	r := open(t)
 	for range 3 {
 		shell(t, r, "exit 1")
@@ -84,7 +84,7 @@ func TestBarsAreProportional(t *testing.T) {
 	}
 }
 
-func TestTheChartInABrowser(t *testing.T) {
+func TestChartInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1")
@@ -105,7 +105,7 @@ func TestTheChartInABrowser(t *testing.T) {
 	b.until("the first row is a queue", `document.querySelector("#queues tr.on")`)
 }
 
-func TestTimesAreInTheZoneOfTheBrowser(t *testing.T) {
+func TestTimesAreInZoneOfBrowser(t *testing.T) {
 	r := open(t)
 	shell(t, r, "true")
 	runnerkit.Drain(t, r)

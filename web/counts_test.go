@@ -8,7 +8,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestTheOverviewShowsAnActionWhenManyTasksArePending(t *testing.T) {
+func TestOverviewShowsActionWhenManyTasksArePending(t *testing.T) {
 	r := open(t)
 	specs := func(yield func(jobs.Spec) bool) {
 		for range 100_000 {

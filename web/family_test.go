@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestSamplesHaveTheFormatOfPrometheus(t *testing.T) {
+func TestSamplesHaveFormatOfPrometheus(t *testing.T) {
 	c := &collection{}
 	f := c.gauge("m", "help")
 	f.add(1.5e9)

@@ -32,7 +32,7 @@ func places(text string) (x, y map[string]int, order []string) {
 	return x, y, order
 }
 
-func TestTheDependenciesOfATaskAreDrawn(t *testing.T) {
+func TestDependenciesOfTaskAreDrawn(t *testing.T) {
 	r := open(t)
 	load := shell(t, r, "true", jobs.Label("load"))
 	runnerkit.Drain(t, r)
@@ -78,7 +78,7 @@ func fan(t testing.TB, r *runner.Runner, n int) (first, last int64) {
 	return first, shell(t, r, "true", jobs.Label("join"), jobs.After(ids...))
 }
 
-func TestALongColumnIsDrawnInPart(t *testing.T) {
+func TestLongColumnIsDrawnInPart(t *testing.T) {
 	r := open(t)
 	first, last := fan(t, r, 150)
 	s := serve(t, r, webOptions)
@@ -95,7 +95,7 @@ func TestALongColumnIsDrawnInPart(t *testing.T) {
 	testkit.Contains(t, s.page(fmt.Sprintf("/tasks/%d", last)), "152 tasks")
 }
 
-func TestALargeGraphIsDrawnInPart(t *testing.T) {
+func TestLargeGraphIsDrawnInPart(t *testing.T) {
 	r := open(t)
 	_, last := fan(t, r, 300)
 	s := serve(t, r, webOptions)
@@ -114,8 +114,8 @@ func TestALargeGraphIsDrawnInPart(t *testing.T) {
 	testkit.Contains(t, s.page(fmt.Sprintf("/tasks/%d", many)), "Not drawn: more than 801 other tasks.")
 }
 
-// TestADenseGraphHasFewLines draws 60 tasks; each of them depends on all earlier ones.
-func TestADenseGraphHasFewLines(t *testing.T) {
+// TestDenseGraphHasFewLines draws 60 tasks; each of them depends on all earlier ones.
+func TestDenseGraphHasFewLines(t *testing.T) {
 	r := open(t)
 	var all []int64
 	for range 60 {
@@ -155,7 +155,7 @@ func spread(t testing.TB, r *runner.Runner) {
 	}
 }
 
-func TestDrawingsInABrowser(t *testing.T) {
+func TestDrawingsInBrowser(t *testing.T) {
 	testkit.NeedFull(t)
 	t.Parallel()
 	r := open(t)

@@ -19,7 +19,7 @@ import (
 	"example.com/runner/web"
 )
 
-func TestTheOverviewShowsTheCauseOfFailures(t *testing.T) {
+func TestOverviewShowsCauseOfFailures(t *testing.T) {
 	r := open(t)
 	for i := range 3 {
 		shell(t, r, fmt.Sprintf("echo '535 authentication failed for user %d' >&2; exit 1", i), jobs.Queue("mail"))
@@ -34,7 +34,7 @@ func TestTheOverviewShowsTheCauseOfFailures(t *testing.T) {
 	testkit.ContainsNone(t, page, "authentication failed")
 }
 
-func TestGroupsOfManyFailuresSayThatTheyAreTheLatest(t *testing.T) {
+func TestGroupsOfManyFailuresSayThatTheyAreLatest(t *testing.T) {
 	r := open(t)
 	insertFailed(t, r, 9_999)
 	s := serve(t, r, webOptions)
@@ -65,7 +65,7 @@ func insertFailed(t testing.TB, r *runner.Runner, n int) {
 	}
 }
 
-func TestGroupsFollowTheFailures(t *testing.T) {
+func TestGroupsFollowFailures(t *testing.T) {
 	r := open(t)
 	mark := filepath.Join(t.TempDir(), "again")
 	script := "if [ -e " + mark + " ]; then echo 'disk is full' >&2; else touch " + mark + "; echo 'no route to host' >&2; fi; exit 1"
@@ -87,9 +87,9 @@ func TestGroupsFollowTheFailures(t *testing.T) {
 	testkit.ContainsNone(t, page, "no route to host")
 }
 
-// TestGroupIsAListOfItsTasks opens a group, and follows its way through the page
+// TestGroupIsListOfItsTasks opens a group, and follows its way through the page
 // of a task to the question: the filters of the first list stay.
-func TestGroupIsAListOfItsTasks(t *testing.T) {
+func TestGroupIsListOfItsTasks(t *testing.T) {
 	r := open(t)
 	for i, queue := range []string{"mail", "bulk", "mail", "media"} {
 		shell(t, r, fmt.Sprintf("echo '535 authentication failed for user %d' >&2; exit 1", i), jobs.Queue(queue))
@@ -141,7 +141,7 @@ func TestOnlyLargeGroupsAreListed(t *testing.T) {
 	testkit.Contains(t, page, ">150 failed tasks in 148 groups. The 100 largest are listed", `>3 ×</a>`)
 }
 
-func TestAGroupOfFailuresIsRetriedInABrowser(t *testing.T) {
+func TestGroupOfFailuresIsRetriedInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	for i := range 7 {

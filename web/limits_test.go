@@ -74,7 +74,7 @@ func TestStreamsAreLimited(t *testing.T) {
 	s.page("/") // the limit for streams does not apply to pages
 }
 
-func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
+func TestConnectionsBeyondLimitAreClosed(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, webOptions)
 	s.client.CloseIdleConnections()

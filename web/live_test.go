@@ -17,7 +17,7 @@ import (
 	"example.com/runner/web"
 )
 
-func TestAnOpenPageIsNotifiedOfChanges(t *testing.T) {
+func TestOpenPageIsNotifiedOfChanges(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})
 	var tabs []*bufio.Reader

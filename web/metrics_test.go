@@ -116,9 +116,9 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsDoNotContainTheTextsOfFailures checks that the metrics contain no text of an error, an error line, an argument or a
+// TestMetricsDoNotContainTextsOfFailures checks that the metrics contain no text of an error, an error line, an argument or a
 // task's label. As the value of a metric label, each text would create a time series of its own. The text could also be secret.
-func TestMetricsDoNotContainTheTextsOfFailures(t *testing.T) {
+func TestMetricsDoNotContainTextsOfFailures(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})
 	scrape(t, s)

@@ -89,7 +89,7 @@ func TestPausesNeverHideFailures(t *testing.T) {
 	testkit.Contains(t, page, "1 task failed in default in 24h", "and 15 more: <code>runner status</code>")
 }
 
-func TestAPauseAsksForItsReason(t *testing.T) {
+func TestPauseAsksForItsReason(t *testing.T) {
 	r := open(t)
 	shell(t, r, "true", jobs.Queue("media"))
 	s := serve(t, r, webOptions)

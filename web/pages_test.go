@@ -50,7 +50,7 @@ func TestOverview(t *testing.T) {
 	testkit.ContainsNone(t, page, "failed in default", "✗")
 }
 
-func TestTheChartShowsTheShortestRangeWithAnEndedTask(t *testing.T) {
+func TestChartShowsShortestRangeWithEndedTask(t *testing.T) {
 	r := open(t)
 	shell(t, r, "true")
 	runnerkit.Drain(t, r)
@@ -86,7 +86,7 @@ func TestEveryFailedRowShowsItsError(t *testing.T) {
 	testkit.Contains(t, s.page("/tasks?q=nosuch"), `id="t3"`)
 }
 
-func TestAnInvalidSearchShowsItsError(t *testing.T) {
+func TestInvalidSearchShowsItsError(t *testing.T) {
 	r := open(t)
 	shell(t, r, "true")
 	s := serve(t, r, web.ServerOptions{})
@@ -101,7 +101,7 @@ func TestAnInvalidSearchShowsItsError(t *testing.T) {
 	}
 }
 
-func TestTheListHasPages(t *testing.T) {
+func TestListHasPages(t *testing.T) {
 	r := open(t)
 	for range 120 {
 		shell(t, r, "true")
@@ -123,7 +123,7 @@ func TestTheListHasPages(t *testing.T) {
 	testkit.ContainsNone(t, s.page(path), `rel="next"`)
 }
 
-func TestAQueueShowsItsLimit(t *testing.T) {
+func TestQueueShowsItsLimit(t *testing.T) {
 	r := open(t)
 	shell(t, r, "true", jobs.Queue("media"))
 	shell(t, r, "true")
@@ -138,7 +138,7 @@ func TestAQueueShowsItsLimit(t *testing.T) {
 	}
 }
 
-func TestATaskLinksToItsDependencies(t *testing.T) {
+func TestTaskLinksToItsDependencies(t *testing.T) {
 	r := open(t)
 	a, b := shell(t, r, "exit 1"), shell(t, r, "true")
 	runnerkit.Drain(t, r)
@@ -157,7 +157,7 @@ func TestATaskLinksToItsDependencies(t *testing.T) {
 	testkit.Contains(t, s.page("/tasks?q=lane:%22acct%207%22"), fmt.Sprintf(`id="t%d"`, c))
 }
 
-func TestALargeResultIsWholeInTheAPI(t *testing.T) {
+func TestLargeResultIsWholeInAPI(t *testing.T) {
 	r := open(t)
 	double := jobs.DefineResult[string, []string]("double")
 	r.Register(double.Handler(func(_ context.Context, in string) ([]string, error) { return []string{in, in}, nil }))
@@ -264,7 +264,7 @@ var links = regexp.MustCompile(`(?:href|src|action|formaction)="([^"]*)"`)
 // values matches the values of the parameters of a URL.
 var values = regexp.MustCompile(`=[^&]*`)
 
-func TestEveryLinkWorksUnderABasePath(t *testing.T) {
+func TestEveryLinkWorksUnderBasePath(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	shell(t, r, "echo hello; exit 1")

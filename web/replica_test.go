@@ -15,8 +15,8 @@ import (
 	"example.com/runner/web"
 )
 
-// TestPagesOfAStandby serves the pages from a standby, a read-only copy of a PostgreSQL server, without and with --read-only.
-func TestPagesOfAStandby(t *testing.T) {
+// TestPagesOfStandby serves the pages from a standby, a read-only copy of a PostgreSQL server, without and with --read-only.
+func TestPagesOfStandby(t *testing.T) {
 	primary := pgkit.Start(t)
 	options := func() runner.Options { return runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()} }
 	r := runnerkit.OpenAt(t, primary.Address("postgres"), options())

@@ -14,7 +14,7 @@ import (
 	"example.com/runner/web"
 )
 
-func TestThePageOfALabel(t *testing.T) {
+func TestPageOfLabel(t *testing.T) {
 	r := open(t)
 	for i := range 4 {
 		shell(t, r, fmt.Sprintf("echo broken pipe >&2; exit %d", i%2), jobs.Label("night run/1"))
@@ -37,7 +37,7 @@ func TestThePageOfALabel(t *testing.T) {
 	}
 }
 
-func TestThePageOfASchedule(t *testing.T) {
+func TestPageOfSchedule(t *testing.T) {
 	r := open(t)
 	spec := jobs.Shell("true").With()
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "backup", Cron: "30 3 * * MON", Zone: "Asia/Kolkata", Spec: spec}); err != nil {
@@ -83,9 +83,9 @@ func TestRetryHidesNoFailure(t *testing.T) {
 	}
 }
 
-// TestTheRunsOfAJobAreFoundBehindManyPendingTasks checks that the page begins at the tasks that have ended last, and that it says when it
+// TestRunsOfJobAreFoundBehindManyPendingTasks checks that the page begins at the tasks that have ended last, and that it says when it
 // has not looked at all tasks.
-func TestTheRunsOfAJobAreFoundBehindManyPendingTasks(t *testing.T) {
+func TestRunsOfJobAreFoundBehindManyPendingTasks(t *testing.T) {
 	web.LookAt(t, 1500)
 	r := open(t)
 	shell(t, r, "true", jobs.Label("rare"))

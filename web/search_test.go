@@ -12,7 +12,7 @@ import (
 	"example.com/runner/web"
 )
 
-func TestEachPartOfASearchCanBeRemoved(t *testing.T) {
+func TestEachPartOfSearchCanBeRemoved(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, webOptions)
 	page := s.page(`/tasks?q=state:failed+queue:media+"no+space"`)
@@ -24,8 +24,8 @@ func TestEachPartOfASearchCanBeRemoved(t *testing.T) {
 	testkit.ContainsNone(t, s.page("/tasks"), `class="terms"`)
 }
 
-// TestASearchSaysAtHowManyTasksItHasLooked makes searches that look at two tasks only, and follows their links to searches that look at 20.
-func TestASearchSaysAtHowManyTasksItHasLooked(t *testing.T) {
+// TestSearchSaysAtHowManyTasksItHasLooked makes searches that look at two tasks only, and follows their links to searches that look at 20.
+func TestSearchSaysAtHowManyTasksItHasLooked(t *testing.T) {
 	web.LookAt(t, 2)
 	r := open(t)
 	for i := range 7 {
@@ -47,7 +47,7 @@ func TestASearchSaysAtHowManyTasksItHasLooked(t *testing.T) {
 	testkit.Contains(t, page, "2 of the 2 tasks at which the search has looked <a href=", "Retry all matching…", `id="t7"`, `id="t6"`)
 }
 
-func TestATaskListLinksToItsJSONAndCSV(t *testing.T) {
+func TestTaskListLinksToItsJSONAndCSV(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "true", jobs.Queue("media"))
 	shell(t, r, "true", jobs.Queue("mail"))
@@ -61,7 +61,7 @@ func TestATaskListLinksToItsJSONAndCSV(t *testing.T) {
 	}
 }
 
-func TestSearchForAnIDOpensTheTask(t *testing.T) {
+func TestSearchForIDOpensTask(t *testing.T) {
 	r := open(t)
 	for range 12 {
 		shell(t, r, "echo 12")

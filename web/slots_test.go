@@ -47,7 +47,7 @@ func (d *slotDrawing) shape() string {
 	return strings.Join(parts, " ")
 }
 
-func TestRunsFillTheSlotsOfAWorker(t *testing.T) {
+func TestRunsFillSlotsOfWorker(t *testing.T) {
 	for name, c := range map[string]struct {
 		slots, rows, cells int
 		runs               []string
@@ -88,7 +88,7 @@ func TestBarsAreDrawnWithTheirTexts(t *testing.T) {
 	testkit.Equal(t, "first row", table[0].Name, "4 deleted")
 }
 
-func TestThePageOfTheWorkersHasAtMostMaxBars(t *testing.T) {
+func TestPageOfWorkersHasAtMostMaxBars(t *testing.T) {
 	runs := workerRuns{at: noon, from: noon.Add(-10 * time.Minute)}
 	v := &workersPage{page: page{Now: noon}}
 	for n := range 5 {

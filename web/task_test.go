@@ -31,14 +31,14 @@ func TestTask(t *testing.T) {
 	}
 }
 
-func TestATaskShowsTheProcessesThatItsCommandLeftBehind(t *testing.T) {
+func TestTaskShowsProcessesThatItsCommandLeftBehind(t *testing.T) {
 	r := open(t)
 	shell(t, r, "sleep 60 >/dev/null 2>&1 &")
 	runnerkit.Drain(t, r)
 	testkit.Contains(t, serve(t, r, web.ServerOptions{}).page("/tasks/1"), "<b>Processes</b> 1 that the command left behind, killed")
 }
 
-func TestATaskShowsTheProgressOfItsFunction(t *testing.T) {
+func TestTaskShowsProgressOfItsFunction(t *testing.T) {
 	r := open(t)
 	job := jobs.Define[string]("convert")
 	r.Register(job.Handler(func(ctx context.Context, text string) error { runner.Progress(ctx, 12, 40, text); return nil }))

@@ -15,10 +15,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestOpenPagesDoNotKeepTheWriteAheadLogFromBeingReused checks the size of the write-ahead log while pages and the output of a task are
+// TestOpenPagesDoNotKeepWriteAheadLogFromBeingReused checks the size of the write-ahead log while pages and the output of a task are
 // open. The test writes much more data than the log may hold. SQLite starts the log again at its beginning only when no reader uses it. If
 // the pages held a snapshot of the database, the log would grow with every write.
-func TestOpenPagesDoNotKeepTheWriteAheadLogFromBeingReused(t *testing.T) {
+func TestOpenPagesDoNotKeepWriteAheadLogFromBeingReused(t *testing.T) {
 	r := open(t)
 	dir := t.TempDir()
 	id := shell(t, r, "i=0; while [ ! -e "+dir+"/go ]; do i=$((i+1)); echo line $i; sleep 0.02; done")

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestThePageOfTheWorkers(t *testing.T) {
+func TestPageOfWorkers(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, webOptions)
 	testkit.Contains(t, s.page("/workers"), "No worker ran in this time.")
@@ -30,8 +30,8 @@ func TestThePageOfTheWorkers(t *testing.T) {
 	testkit.Contains(t, s.page("/"), `href="/workers"`)
 }
 
-// TestOverviewShowsTheStateOfWorkers: a ready worker needs no chip.
-func TestOverviewShowsTheStateOfWorkers(t *testing.T) {
+// TestOverviewShowsStateOfWorkers: a ready worker needs no chip.
+func TestOverviewShowsStateOfWorkers(t *testing.T) {
 	r := open(t)
 	runnerkit.Drain(t, r)
 	s := serve(t, r, webOptions)

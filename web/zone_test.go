@@ -24,8 +24,8 @@ func timesIn(body string) []string {
 	return timeOfDay.FindAllString(otherTimes.ReplaceAllString(body, ""), -1)
 }
 
-// TestEveryTimeIsInTheZoneOfTheBrowser reads each page in two zones whose clocks differ by 12 hours, so every time must differ by 12 hours.
-func TestEveryTimeIsInTheZoneOfTheBrowser(t *testing.T) {
+// TestEveryTimeIsInZoneOfBrowser reads each page in two zones whose clocks differ by 12 hours, so every time must differ by 12 hours.
+func TestEveryTimeIsInZoneOfBrowser(t *testing.T) {
 	r := open(t)
 	pages := sampleDatabase(t, r)
 	retrying := shell(t, r, "exit 1", jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Delay: time.Hour}))

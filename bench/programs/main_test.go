@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTheProgramsDoTheSame runs each program with each library. It leaves out asynq if there is no Redis.
-func TestTheProgramsDoTheSame(t *testing.T) {
+// TestProgramsDoSame runs each program with each library. It leaves out asynq if there is no Redis.
+func TestProgramsDoSame(t *testing.T) {
 	names := libraries
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "asynq" })
@@ -19,8 +19,8 @@ func TestTheProgramsDoTheSame(t *testing.T) {
 	}
 }
 
-// TestThePageHasTheRowsOfTheProgram checks that the table in the docs has the column titles and row labels that this program prints.
-func TestThePageHasTheRowsOfTheProgram(t *testing.T) {
+// TestPageHasRowsOfProgram checks that the table in the docs has the column titles and row labels that this program prints.
+func TestPageHasRowsOfProgram(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

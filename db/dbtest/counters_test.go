@@ -13,9 +13,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestTheRowsOfACounterOnAServerAreAddedUp adds a second row to each counter, as if another session had ended the same number of tasks. The
+// TestRowsOfCounterOnServerAreAddedUp adds a second row to each counter, as if another session had ended the same number of tasks. The
 // counts must double.
-func TestTheRowsOfACounterOnAServerAreAddedUp(t *testing.T) {
+func TestRowsOfCounterOnServerAreAddedUp(t *testing.T) {
 	ctx := t.Context()
 	ended := func(t *testing.T, d *db.DB) (n int) {
 		t.Helper()

@@ -88,7 +88,7 @@ func claimedIDs(done db.CycleResult) (ids []int64) {
 	return ids
 }
 
-func TestAClaimWithFloorsTakesNewTasksInOrder(t *testing.T) {
+func TestClaimWithFloorsTakesNewTasksInOrder(t *testing.T) {
 	f := newFloorTest(t)
 	low := f.insert(2, jobs.Priority(-3))
 	usual := f.insert(2)
@@ -101,7 +101,7 @@ func TestAClaimWithFloorsTakesNewTasksInOrder(t *testing.T) {
 	testkit.Equal(t, "claimed tasks of the new queue", got, other)
 }
 
-func TestAClaimWithFloorsTakesARetriedTaskFirst(t *testing.T) {
+func TestClaimWithFloorsTakesRetriedTaskFirst(t *testing.T) {
 	f := newFloorTest(t)
 	ids := f.insert(2)
 	done := f.cycle()
@@ -121,9 +121,9 @@ func TestAClaimWithFloorsTakesARetriedTaskFirst(t *testing.T) {
 	testkit.Equal(t, "next claim is known", done.NextStart.IsZero(), false)
 }
 
-// TestAFullLookFindsATaskBelowTheFloors makes an old task pending with generation 1. Its id is below the floors, so claims find the task
+// TestFullLookFindsTaskBelowFloors makes an old task pending with generation 1. Its id is below the floors, so claims find the task
 // only after the worker has looked at all pending tasks again.
-func TestAFullLookFindsATaskBelowTheFloors(t *testing.T) {
+func TestFullLookFindsTaskBelowFloors(t *testing.T) {
 	f := newFloorTest(t)
 	f.exec(`SET search_path = ` + f.d.Server().Schema + `; UPDATE tasks SET state = 'pending', generation_id = 1, attempt = 0,
 		finished_at = NULL WHERE id = 5`)

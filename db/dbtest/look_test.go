@@ -15,10 +15,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestALookDoesNotWaitForOtherWorkersOnAServer runs a cycle while another session holds the write lock in shared mode, as another worker
+// TestLookDoesNotWaitForOtherWorkersOnServer runs a cycle while another session holds the write lock in shared mode, as another worker
 // does during its cycle. The cycle under test looks for due tasks and finds none, so it needs no exclusive lock. It must claim the pending
 // task without waiting.
-func TestALookDoesNotWaitForOtherWorkersOnAServer(t *testing.T) {
+func TestLookDoesNotWaitForOtherWorkersOnServer(t *testing.T) {
 	ctx := t.Context()
 	d := dbtest.OpenServer(t, pgkit.Address(t))
 	_, err := insert(t, d, 1)
@@ -44,10 +44,10 @@ func TestALookDoesNotWaitForOtherWorkersOnAServer(t *testing.T) {
 	testkit.Equal(t, "next due time", done.NextDue.UnixMilli(), moving.Add(time.Hour).UnixMilli())
 }
 
-// TestAClaimThatFindsNothingSendsNoNotification claims while the queue has only a task of another job. It checks that idle workers do not
+// TestClaimThatFindsNothingSendsNoNotification claims while the queue has only a task of another job. It checks that idle workers do not
 // notify each other. If they did, each new task would cause as many notifications as there are idle workers, and each notification would go
 // to all of them.
-func TestAClaimThatFindsNothingSendsNoNotification(t *testing.T) {
+func TestClaimThatFindsNothingSendsNoNotification(t *testing.T) {
 	ctx, address := t.Context(), pgkit.Address(t)
 	d := dbtest.OpenServer(t, address)
 	_, err := d.Insert(ctx, []jobs.Spec{{Job: "other", Args: []byte(`{}`)}}, moving)

@@ -19,7 +19,7 @@ import (
 // openFunc opens a new database, the source or the target of a move.
 type openFunc func(t *testing.T) *db.DB
 
-func TestAnInterruptedMoveContinues(t *testing.T) {
+func TestInterruptedMoveContinues(t *testing.T) {
 	file := func(t *testing.T) *db.DB { return dbtest.Open(t) }
 	beside := func(t *testing.T) *db.DB { return dbtest.OpenBeside(t) }
 	odd := func(t *testing.T) *db.DB {
@@ -151,7 +151,7 @@ func mark(t *testing.T, d *db.DB, f engine.Frozen) {
 	}
 }
 
-func TestAMoveIsRejectedWhileAWorkerOrTaskRuns(t *testing.T) {
+func TestMoveIsRejectedWhileWorkerOrTaskRuns(t *testing.T) {
 	ctx := t.Context()
 	for name, work := range map[string]func(*testing.T, *db.DB, db.WorkerInfo){
 		"a worker": func(t *testing.T, d *db.DB, info db.WorkerInfo) {

@@ -52,16 +52,16 @@ func TestStoreOnPostgreSQL(t *testing.T) {
 	dbtest.Run(t, openOnServer)
 }
 
-// TestStoreOnPostgreSQLWithACursor runs the suite on a server in a database with
+// TestStoreOnPostgreSQLWithCursor runs the suite on a server in a database with
 // a cursor, as runner.OnFinished makes one.
-func TestStoreOnPostgreSQLWithACursor(t *testing.T) {
+func TestStoreOnPostgreSQLWithCursor(t *testing.T) {
 	pgkit.Need(t)
 	dbtest.Run(t, dbtest.WithCursor(openOnServer))
 }
 
-// TestATriggerThatKeepsATaskOutEndsTheInsert has a trigger that rejects every
+// TestTriggerThatKeepsTaskOutEndsInsert has a trigger that rejects every
 // row without an error, as if another task had the key.
-func TestATriggerThatKeepsATaskOutEndsTheInsert(t *testing.T) {
+func TestTriggerThatKeepsTaskOutEndsInsert(t *testing.T) {
 	d := dbtest.OpenServer(t, pgkit.Address(t))
 	_, err := dbtest.RawOf(t, d).Exec("SET search_path = " + d.Server().Schema + `;
 		CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;

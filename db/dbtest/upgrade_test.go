@@ -12,9 +12,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestAnUpgradeOnPostgreSQLKeepsEverything adds a migration after the schema.
+// TestUpgradeOnPostgreSQLKeepsEverything adds a migration after the schema.
 // The rows must stay. While a worker of the older program runs, nothing changes.
-func TestAnUpgradeOnPostgreSQLKeepsEverything(t *testing.T) {
+func TestUpgradeOnPostgreSQLKeepsEverything(t *testing.T) {
 	ctx := t.Context()
 	address := pgkit.Address(t)
 	options := db.Options{Engine: pgdriver.Engine(), Dir: t.TempDir(), Create: true}

@@ -118,9 +118,9 @@ func rowsOf(t *testing.T, d *db.DB, view, order string) (columns []string, all [
 	return columns, all
 }
 
-// TestAnEnqueueOnPostgreSQLReturnsTheID checks that an INSERT into the view enqueue on a server returns the id of the task. It returns no
+// TestEnqueueOnPostgreSQLReturnsID checks that an INSERT into the view enqueue on a server returns the id of the task. It returns no
 // row if another task holds the unique key.
-func TestAnEnqueueOnPostgreSQLReturnsTheID(t *testing.T) {
+func TestEnqueueOnPostgreSQLReturnsID(t *testing.T) {
 	d := openOnServer(t)
 	raw := dbtest.RawOf(t, d)
 	add := func(values string) (id int64, err error) {

@@ -28,7 +28,7 @@ var plans = statementtest.Plans{
 	"selectSome": {Text: selectSome, Allow: []string{"SCAN tasks", "SCAN schedules", "SCAN limits", "SCAN pauses", "SCAN CONSTANT ROW"}},
 }
 
-func TestEachStatementFindsItsRowsByAnIndex(t *testing.T) {
+func TestEachStatementFindsItsRowsByIndex(t *testing.T) {
 	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), db.Options{Create: true, Normal: true})
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestEachStatementFindsItsRowsByAnIndex(t *testing.T) {
 	plans.Check(t, d.Engine().Reader(), d.Engine().Dialect())
 }
 
-func TestEveryStatementHasAPlan(t *testing.T) { plans.Complete(t) }
+func TestEveryStatementHasPlan(t *testing.T) { plans.Complete(t) }
 
 func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
 	dialect := postgres.Dialect("ours")

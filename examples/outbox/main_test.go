@@ -166,8 +166,8 @@ func TestReadingsArriveOnceAndInOrder(t *testing.T) {
 	checkCommandLine(t, path, devices*readings)
 }
 
-// TestAReadingSurvivesRepeatedKills checks that a reading is delivered although the sender is killed at each of the first attempts.
-func TestAReadingSurvivesRepeatedKills(t *testing.T) {
+// TestReadingSurvivesRepeatedKills checks that a reading is delivered although the sender is killed at each of the first attempts.
+func TestReadingSurvivesRepeatedKills(t *testing.T) {
 	const kills = 5 // the worker is killed more often than the default max_losses of a task allows
 	path := filepath.Join(t.TempDir(), "outbox.db")
 	calls, stable := make(chan bool), make(chan struct{})
@@ -236,7 +236,7 @@ func checkCommandLine(t *testing.T, path string, want int) {
 	}
 }
 
-func TestRecordCountsAndStoresAReadingTogether(t *testing.T) {
+func TestRecordCountsAndStoresReadingTogether(t *testing.T) {
 	o, err := open(t.Context(), filepath.Join(t.TempDir(), "outbox.db"), time.Second, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -68,9 +68,9 @@ func wantStored(t *testing.T, s *fakeServer, want ...string) {
 	}
 }
 
-// TestAnOutageDelaysAllReadings checks that the readings of a device arrive in order after an outage of the server. The delay after each
+// TestOutageDelaysAllReadings checks that the readings of a device arrive in order after an outage of the server. The delay after each
 // failed attempt doubles, and the later readings wait for the first one.
-func TestAnOutageDelaysAllReadings(t *testing.T) {
+func TestOutageDelaysAllReadings(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o *outbox, s *fakeServer) {
 		began := time.Now()
 		s.before = func(context.Context) error {
@@ -100,8 +100,8 @@ func TestAnOutageDelaysAllReadings(t *testing.T) {
 	})
 }
 
-// TestAFailedAttemptIsTriedAgainAfterTheBackoff checks that there is no attempt before the backoff has passed.
-func TestAFailedAttemptIsTriedAgainAfterTheBackoff(t *testing.T) {
+// TestFailedAttemptIsTriedAgainAfterBackoff checks that there is no attempt before the backoff has passed.
+func TestFailedAttemptIsTriedAgainAfterBackoff(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o *outbox, s *fakeServer) {
 		s.before = func(context.Context) error {
 			if len(s.calls) == 1 {
@@ -127,9 +127,9 @@ func TestAFailedAttemptIsTriedAgainAfterTheBackoff(t *testing.T) {
 	})
 }
 
-// TestACrashAfterTheRequestSendsTheSameKey kills the sender after the server has stored the reading and before the sender has completed the
+// TestCrashAfterRequestSendsSameKey kills the sender after the server has stored the reading and before the sender has completed the
 // task. The sender must then send the same key again.
-func TestACrashAfterTheRequestSendsTheSameKey(t *testing.T) {
+func TestCrashAfterRequestSendsSameKey(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o *outbox, s *fakeServer) {
 		s.after = func(ctx context.Context) {
 			if len(s.calls) == 1 {
@@ -148,9 +148,9 @@ func TestACrashAfterTheRequestSendsTheSameKey(t *testing.T) {
 	})
 }
 
-// TestACommitWithAnUnknownEndKeepsNumberAndTask checks a commit that returns an error. Afterwards the database must contain either both the
+// TestCommitWithUnknownEndKeepsNumberAndTask checks a commit that returns an error. Afterwards the database must contain either both the
 // number and the task of the reading, or neither.
-func TestACommitWithAnUnknownEndKeepsNumberAndTask(t *testing.T) {
+func TestCommitWithUnknownEndKeepsNumberAndTask(t *testing.T) {
 	for want, fail := range map[string]func(testing.TB, *runner.Runner){
 		"[boiler/1]":          runnertest.FailBeforeCommit,
 		"[boiler/1 boiler/2]": runnertest.FailAfterCommit,

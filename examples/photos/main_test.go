@@ -153,7 +153,7 @@ func checkCommandLine(t *testing.T, path string, photos int) {
 	run("logs", "1")
 }
 
-func TestAFileThatIsNoPhotoIsCancelled(t *testing.T) {
+func TestFileThatIsNoPhotoIsCancelled(t *testing.T) {
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "pictures")
 	if err := generate(folder, 1); err != nil {

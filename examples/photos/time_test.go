@@ -39,9 +39,9 @@ func (l *library) wantOne(t *testing.T) {
 	}
 }
 
-// TestACrashBetweenTwoStepsRepeatsNoStep kills the program after the step "hash". The next attempt uses the stored hash
+// TestCrashBetweenTwoStepsRepeatsNoStep kills the program after the step "hash". The next attempt uses the stored hash
 // and continues with the step "thumbnail".
-func TestACrashBetweenTwoStepsRepeatsNoStep(t *testing.T) {
+func TestCrashBetweenTwoStepsRepeatsNoStep(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, l *library, folder string) {
 		hashes, crashed := 0, false
 		l.hash = func(path string) (string, error) { hashes++; return hashFile(path) }
@@ -63,9 +63,9 @@ func TestACrashBetweenTwoStepsRepeatsNoStep(t *testing.T) {
 	})
 }
 
-// TestARetryAfterTheBackoffImportsThePhoto makes the folder of thumbnails unavailable during the first attempt. The second attempt must
+// TestRetryAfterBackoffImportsPhoto makes the folder of thumbnails unavailable during the first attempt. The second attempt must
 // import the photo, after the backoff.
-func TestARetryAfterTheBackoffImportsThePhoto(t *testing.T) {
+func TestRetryAfterBackoffImportsPhoto(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, l *library, folder string) {
 		if err := os.Remove(l.thumbs); err != nil {
 			t.Fatal(err)
@@ -96,9 +96,9 @@ func TestARetryAfterTheBackoffImportsThePhoto(t *testing.T) {
 	})
 }
 
-// TestAnImportWithAnUnknownEndAddsOneTask repeats an import. The first import got an error although its commit succeeded, so the second one
+// TestImportWithUnknownEndAddsOneTask repeats an import. The first import got an error although its commit succeeded, so the second one
 // must add nothing.
-func TestAnImportWithAnUnknownEndAddsOneTask(t *testing.T) {
+func TestImportWithUnknownEndAddsOneTask(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, l *library, folder string) {
 		runnertest.FailAfterCommit(t, l.runner)
 		if _, err := l.enqueueFolder(t.Context(), folder); !errors.Is(err, runnertest.ErrInjected) {
@@ -115,8 +115,8 @@ func TestAnImportWithAnUnknownEndAddsOneTask(t *testing.T) {
 	})
 }
 
-// TestACrashAfterTheClaimLosesNoPhoto kills a worker after it has claimed a task and before it calls the task's function.
-func TestACrashAfterTheClaimLosesNoPhoto(t *testing.T) {
+// TestCrashAfterClaimLosesNoPhoto kills a worker after it has claimed a task and before it calls the task's function.
+func TestCrashAfterClaimLosesNoPhoto(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, l *library, folder string) {
 		if _, err := l.enqueueFolder(t.Context(), folder); err != nil {
 			t.Fatal(err)

@@ -185,9 +185,9 @@ func checkCommandLine(t *testing.T, path string) {
 	}
 }
 
-// TestKillingTheProcessLosesNoUser kills the process repeatedly while users sign up. Each user who got status 201 must be in the table.
+// TestKillingProcessLosesNoUser kills the process repeatedly while users sign up. Each user who got status 201 must be in the table.
 // Each user in the table must have one task and get a mail.
-func TestKillingTheProcessLosesNoUser(t *testing.T) {
+func TestKillingProcessLosesNoUser(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	mail := startMail(t, "127.0.0.1:0")
 	free, err := net.Listen("tcp", "127.0.0.1:0")

@@ -25,8 +25,8 @@ func onFakeTime(t *testing.T, test func(t *testing.T, a *app)) {
 	})
 }
 
-// TestAnOutageOfTheMailServerDelaysTheMail checks that the mail is sent once after an outage of two hours, and not before.
-func TestAnOutageOfTheMailServerDelaysTheMail(t *testing.T) {
+// TestOutageOfMailServerDelaysMail checks that the mail is sent once after an outage of two hours, and not before.
+func TestOutageOfMailServerDelaysMail(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, a *app) {
 		ends := time.Now().Add(2 * time.Hour)
 		calls, sent := 0, 0
@@ -59,9 +59,9 @@ func TestAnOutageOfTheMailServerDelaysTheMail(t *testing.T) {
 	})
 }
 
-// TestACrashAfterTheMailSendsTheSameMessageID kills the program after the mail server has accepted the mail and before the task is
+// TestCrashAfterMailSendsSameMessageID kills the program after the mail server has accepted the mail and before the task is
 // completed. The next attempt must use the same Message-ID.
-func TestACrashAfterTheMailSendsTheSameMessageID(t *testing.T) {
+func TestCrashAfterMailSendsSameMessageID(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, a *app) {
 		ids := map[string]int{}
 		if _, err := a.signUp(t.Context(), "ann@example.com"); err != nil {
@@ -85,9 +85,9 @@ func TestACrashAfterTheMailSendsTheSameMessageID(t *testing.T) {
 	})
 }
 
-// TestASignUpWithAnUnknownEndAddsOneTask repeats a sign-up. The first one got an error although its commit succeeded, so the second one
+// TestSignUpWithUnknownEndAddsOneTask repeats a sign-up. The first one got an error although its commit succeeded, so the second one
 // must add nothing.
-func TestASignUpWithAnUnknownEndAddsOneTask(t *testing.T) {
+func TestSignUpWithUnknownEndAddsOneTask(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, a *app) {
 		runnertest.FailAfterCommit(t, a.runner)
 		if _, err := a.signUp(t.Context(), "ann@example.com"); !errors.Is(err, runnertest.ErrInjected) {

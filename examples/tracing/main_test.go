@@ -111,7 +111,7 @@ func TestOneTraceCrossesEnqueueRunSnoozeAndRetry(t *testing.T) {
 	})
 }
 
-func TestAScheduleBeginsATraceAtEachTick(t *testing.T) {
+func TestScheduleBeginsTraceAtEachTick(t *testing.T) {
 	traced(t, func(t *testing.T, r *runner.Runner, exporter *tracetest.InMemoryExporter, _ trace.TracerProvider) {
 		if err := r.Schedule(t.Context(), jobs.Schedule{Name: "digest", Cron: "@every 1h", Spec: mail.With("digest")}); err != nil {
 			t.Fatal(err)

@@ -59,7 +59,7 @@ func TestLocateDatabase(t *testing.T) {
 	testkit.Contains(t, ui.Explain(err).What+ui.Explain(err).Try, "RUNNER_DB")
 }
 
-func TestErrorsDoNotShowThePassword(t *testing.T) {
+func TestErrorsDoNotShowPassword(t *testing.T) {
 	none := func(string) string { return "" }
 	owner := func(string) (int, bool) { return -1, false }
 	for address, want := range map[string]string{
@@ -84,7 +84,7 @@ func TestErrorsDoNotShowThePassword(t *testing.T) {
 	}
 }
 
-func TestOpenCreatesOnlyTheStandardDatabase(t *testing.T) {
+func TestOpenCreatesOnlyStandardDatabase(t *testing.T) {
 	state := t.TempDir()
 	open := func(create bool, args ...string) (text string, err error) {
 		var out, talk bytes.Buffer

@@ -64,9 +64,9 @@ func TestOptionsMayStandAnywhere(t *testing.T) {
 	}
 }
 
-// TestWordsAfterTheProgramBelongToItsCommand checks that "--" and the words after it stay in place. urfave/cli moves and loses them; see
+// TestWordsAfterProgramBelongToItsCommand checks that "--" and the words after it stay in place. urfave/cli moves and loses them; see
 // its issue #1424.
-func TestWordsAfterTheProgramBelongToItsCommand(t *testing.T) {
+func TestWordsAfterProgramBelongToItsCommand(t *testing.T) {
 	for line, want := range map[string]string{
 		"enqueue -- help":                          "help",
 		"enqueue help":                             "help",

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestParseReadsACrontabAsCronDoes(t *testing.T) {
+func TestParseReadsCrontabAsCronDoes(t *testing.T) {
 	list := Parse(`# a comment
   PATH=/usr/local/bin:/usr/bin
 "NAME" = ' two words '

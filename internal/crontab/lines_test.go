@@ -48,7 +48,7 @@ const (
 	column = " is not a command: this looks like a system crontab, with a column for the user; add --system"
 )
 
-func TestEachShapeOfALine(t *testing.T) {
+func TestEachShapeOfLine(t *testing.T) {
 	for _, test := range []struct{ line, want string }{
 		// A column for the user.
 		{"17 * * * *\troot\tcd / && x", `refused line 1: "root"` + column},
@@ -88,7 +88,7 @@ func TestEachShapeOfALine(t *testing.T) {
 	}
 }
 
-func TestASystemCrontabHasAColumnForTheUser(t *testing.T) {
+func TestSystemCrontabHasColumnForUser(t *testing.T) {
 	const text = "17 * * * *\troot    cd / && run-parts x\n@daily www-data clean\n@daily nosuch x\n0 0 * * * root\n0 0 3 * * * root x\n"
 	got := describe(Parse(text, asRoot()))
 	testkit.Equal(t, "as root", got, "17 * * * * | cd / && run-parts x\n@daily | clean | user www-data in /var/www\n"+

@@ -38,7 +38,7 @@ func join(delays ...time.Duration) (sets [][]int) {
 	return sets
 }
 
-func TestMembersMeetInTheOrderOfTheirSeats(t *testing.T) {
+func TestMembersMeetInOrderOfTheirSeats(t *testing.T) {
 	for name, test := range map[string]struct {
 		delays []time.Duration
 		want   [][]int
@@ -67,7 +67,7 @@ func TestMembersMeetInTheOrderOfTheirSeats(t *testing.T) {
 	}
 }
 
-func TestAValueWithoutASeatIsAlone(t *testing.T) {
+func TestValueWithoutSeatIsAlone(t *testing.T) {
 	if got := Join(context.Background(), "x"); !slices.Equal(got, []string{"x"}) {
 		t.Errorf("got %v, want [x]", got)
 	}

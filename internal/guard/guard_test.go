@@ -18,7 +18,7 @@ func (goexitText) Error() string { runtime.Goexit(); return "" }
 
 func thisFunctionPanics() { panic("boom") }
 
-func TestCallReturnsWhatEndedTheFunction(t *testing.T) {
+func TestCallReturnsWhatEndedFunction(t *testing.T) {
 	for name, test := range map[string]struct {
 		f    func()
 		want string

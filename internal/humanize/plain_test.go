@@ -2,7 +2,7 @@ package humanize
 
 import "testing"
 
-func TestTheLastTextIsPlainAndBounded(t *testing.T) {
+func TestLastTextIsPlainAndBounded(t *testing.T) {
 	for _, c := range []struct {
 		output, want string
 		limit        int

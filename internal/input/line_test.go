@@ -60,7 +60,7 @@ func BenchmarkBatchLine(b *testing.B) {
 	}
 }
 
-func TestBatchKnowsTheKeysOfRecords(t *testing.T) {
+func TestBatchKnowsKeysOfRecords(t *testing.T) {
 	l := testLines(t, jobs.Command{}.With())
 	for _, record := range []ui.Record{EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, sampleTime),
 		(&ui.Task{Reveal: true}).Record()} {
@@ -141,7 +141,7 @@ func TestInvalidBatchLinesAreRejected(t *testing.T) {
 	}
 }
 
-func TestABatchLineOverridesTheOptionsOfTheCommandLine(t *testing.T) {
+func TestBatchLineOverridesOptionsOfCommandLine(t *testing.T) {
 	base := jobs.Command{Dir: "/base", Env: map[string]string{"A": "base", "B": "base"}, EnvFile: "/base.env", Input: []byte("base")}.
 		With(jobs.Queue("base"), jobs.Priority(1), jobs.In(time.Minute), jobs.Retry(jobs.Backoff{Delay: time.Second}))
 	base.Job = ""

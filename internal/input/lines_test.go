@@ -33,7 +33,7 @@ func TestLinesKeepEveryByte(t *testing.T) {
 	}
 }
 
-func TestLinesEndWithTheErrorOfTheReader(t *testing.T) {
+func TestLinesEndWithErrorOfReader(t *testing.T) {
 	broken := errors.New("broken")
 	for _, test := range []struct {
 		in   io.Reader

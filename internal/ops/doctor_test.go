@@ -13,9 +13,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestPermissionsAreCheckedForTheUserOfTheWorker checks a database that does not belong to the user who runs doctor, such as the database
+// TestPermissionsAreCheckedForUserOfWorker checks a database that does not belong to the user who runs doctor, such as the database
 // of a service. Only root can create such a database. If the test does not run as root, the database belongs to the user who runs the test.
-func TestPermissionsAreCheckedForTheUserOfTheWorker(t *testing.T) {
+func TestPermissionsAreCheckedForUserOfWorker(t *testing.T) {
 	dir := t.TempDir()
 	testkit.NoError(t, os.Chmod(dir, 0o700))
 	path := filepath.Join(dir, "runner.db")

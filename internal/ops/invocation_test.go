@@ -11,7 +11,7 @@ import (
 	"example.com/runner/internal/ui"
 )
 
-func TestFindSearchesAsAShellDoes(t *testing.T) {
+func TestFindSearchesAsShellDoes(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes of files")
 	}

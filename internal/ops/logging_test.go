@@ -76,7 +76,7 @@ func TestLogValuesStayOneWordOnOneLine(t *testing.T) {
 	}
 }
 
-func TestLogTimesOfTheDayHaveNoDateOnATerminal(t *testing.T) {
+func TestLogTimesOfDayHaveNoDateOnTerminal(t *testing.T) {
 	day := time.Date(2026, 1, 31, 12, 0, 0, 0, time.Local)
 	for hours, want := range map[int]string{1: "13:00:00", 24: "2026-02-01 12:00:00"} {
 		var out bytes.Buffer

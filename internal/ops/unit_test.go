@@ -44,7 +44,7 @@ func machineService(t *testing.T) Unit {
 		Dir: t.TempDir()}
 }
 
-func TestInstallWritesTheUnitOnceAndUninstallRemovesIt(t *testing.T) {
+func TestInstallWritesUnitOnceAndUninstallRemovesIt(t *testing.T) {
 	calls := fakeSystemctl(t)
 	u := machineService(t)
 	for _, changed := range []bool{true, false} {
@@ -65,7 +65,7 @@ func TestInstallWritesTheUnitOnceAndUninstallRemovesIt(t *testing.T) {
 	testkit.Equal(t, "calls of systemctl", string(testkit.ReadFile(t, calls)), want)
 }
 
-func TestAnUnknownUserIsAnError(t *testing.T) {
+func TestUnknownUserIsError(t *testing.T) {
 	fakeSystemctl(t)
 	u := machineService(t)
 	u.RunAs = "no-such-user-here"
@@ -90,9 +90,9 @@ func TestForeignUnitsStay(t *testing.T) {
 	}
 }
 
-// TestTextIsTheTemplate checks that the text of a unit with default values equals the file in contrib. So packages and "service install"
+// TestTextIsTemplate checks that the text of a unit with default values equals the file in contrib. So packages and "service install"
 // install the same unit.
-func TestTextIsTheTemplate(t *testing.T) {
+func TestTextIsTemplate(t *testing.T) {
 	for _, file := range []string{"runner.service", "user/runner.service"} {
 		u := Unit{Template: testkit.ReadFile(t, units+file), Program: "/usr/bin/runner"}
 		if got := u.Text(); !bytes.Equal(got, u.Template) {
@@ -101,8 +101,8 @@ func TestTextIsTheTemplate(t *testing.T) {
 	}
 }
 
-// TestSystemdAcceptsTheUnit checks that systemd-analyze accepts the installed unit, even if it contains characters that systemd expands.
-func TestSystemdAcceptsTheUnit(t *testing.T) {
+// TestSystemdAcceptsUnit checks that systemd-analyze accepts the installed unit, even if it contains characters that systemd expands.
+func TestSystemdAcceptsUnit(t *testing.T) {
 	verify := testkit.Program(t, "systemd-analyze")
 	fakeSystemctl(t)
 	program := filepath.Join(t.TempDir(), "a 100% runner")
@@ -129,9 +129,9 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 	}
 }
 
-// TestAServiceOfAnotherUserHasItsOwnDirectory checks StateDirectory= in the unit. All services of the user runner share one directory and
+// TestServiceOfAnotherUserHasItsOwnDirectory checks StateDirectory= in the unit. All services of the user runner share one directory and
 // the database in it. A service of another user has a directory with the name of the service.
-func TestAServiceOfAnotherUserHasItsOwnDirectory(t *testing.T) {
+func TestServiceOfAnotherUserHasItsOwnDirectory(t *testing.T) {
 	for _, c := range []struct{ name, runAs, want string }{
 		{"runner", "runner", "runner"}, {"runner", "reports", "runner"}, {"media", "runner", "runner"}, {"nightly", "reports", "nightly"},
 	} {

@@ -15,8 +15,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestALongWaitShowsItsProgress waits for four tasks, which end one after the other, one minute apart.
-func TestALongWaitShowsItsProgress(t *testing.T) {
+// TestLongWaitShowsItsProgress waits for four tasks, which end one after the other, one minute apart.
+func TestLongWaitShowsItsProgress(t *testing.T) {
 	for _, test := range []struct {
 		what    string
 		columns int
@@ -58,9 +58,9 @@ func TestALongWaitShowsItsProgress(t *testing.T) {
 	}
 }
 
-// TestAWaitThatEndsEarlyRemovesTheBar checks that the message at the end of an interrupted wait does not follow the progress bar on the
+// TestWaitThatEndsEarlyRemovesBar checks that the message at the end of an interrupted wait does not follow the progress bar on the
 // same line.
-func TestAWaitThatEndsEarlyRemovesTheBar(t *testing.T) {
+func TestWaitThatEndsEarlyRemovesBar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Alone: true})
 		var ids []int64

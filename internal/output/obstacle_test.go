@@ -15,7 +15,7 @@ import (
 )
 
 // A wait says each reason once, and a reason that comes later at the next look.
-func TestAWaitSaysEachReasonOnce(t *testing.T) {
+func TestWaitSaysEachReasonOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Alone: true})
 		soon, err := r.Enqueue(t.Context(), noop.With(0, jobs.In(8*time.Second)))
@@ -39,7 +39,7 @@ func TestAWaitSaysEachReasonOnce(t *testing.T) {
 
 // What may be over in a moment, such as the end of a dependency, is no reason at
 // the first look.
-func TestAWaitNamesADependencyAtTheSecondLook(t *testing.T) {
+func TestWaitNamesDependencyAtSecondLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Alone: true})
 		first, err := r.Enqueue(t.Context(), noop.With(0))
@@ -59,7 +59,7 @@ func TestAWaitNamesADependencyAtTheSecondLook(t *testing.T) {
 	})
 }
 
-func TestNotesNameTheServiceWithAnotherDatabase(t *testing.T) {
+func TestNotesNameServiceWithAnotherDatabase(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	for service, want := range map[string]string{
 		"": "",

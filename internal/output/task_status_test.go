@@ -6,7 +6,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestExitStatusOfATask(t *testing.T) {
+func TestExitStatusOfTask(t *testing.T) {
 	code := func(n int) *int { return &n }
 	for _, test := range []struct {
 		task   jobs.Task

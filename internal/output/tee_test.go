@@ -21,7 +21,7 @@ func teeTo(stdout, stderr ui.Stream, named bool) *LogPrinter {
 	return &LogPrinter{P: p, Named: named}
 }
 
-func TestTeeWritesWholeLinesAfterTheID(t *testing.T) {
+func TestTeeWritesWholeLinesAfterID(t *testing.T) {
 	var out, talk bytes.Buffer
 	tee := teeTo(ui.Stream{Writer: &out}, ui.Stream{Writer: &talk}, true)
 	one, two := jobs.Task{ID: 1041, GenerationID: 2}, jobs.Task{ID: 7, GenerationID: 5}

@@ -64,8 +64,8 @@ func TestParseFilter(t *testing.T) {
 	}
 }
 
-// TestAFilterIsTheSameAfterWritingAndParsing converts a filter to a search and parses this search. The result must be the filter again.
-func TestAFilterIsTheSameAfterWritingAndParsing(t *testing.T) {
+// TestFilterIsSameAfterWritingAndParsing converts a filter to a search and parses this search. The result must be the filter again.
+func TestFilterIsSameAfterWritingAndParsing(t *testing.T) {
 	name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,8}`)
 	text := rapid.StringOf(rapid.RuneFrom([]rune(" \"\\:abcé\t-")))
 	moment := rapid.Custom(func(t *rapid.T) time.Time {
@@ -122,7 +122,7 @@ func FuzzParseTerms(f *testing.F) {
 	})
 }
 
-func TestAVerbSelectsTheStatesItAppliesTo(t *testing.T) {
+func TestVerbSelectsStatesItAppliesTo(t *testing.T) {
 	for _, test := range []struct {
 		verb   Verb
 		filter jobs.Filter
@@ -174,7 +174,7 @@ func TestParseStates(t *testing.T) {
 	}
 }
 
-func TestParseStatesNamesTheSimilarState(t *testing.T) {
+func TestParseStatesNamesSimilarState(t *testing.T) {
 	for text, want := range map[string]string{"faild": "failed", "Pending": "pending", "compelted": "completed",
 		"unfinishd": "unfinished"} {
 		_, err := ParseStates(text)

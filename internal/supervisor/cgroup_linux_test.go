@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// TestACommandLivesAfterAnotherProcessHasKilledTheCgroup kills the cgroup of a guardian, as a worker that takes over or
+// TestCommandLivesAfterAnotherProcessHasKilledCgroup kills the cgroup of a guardian, as a worker that takes over or
 // an administrator may do. The next command must live, although the kernel kills every process that starts in a killed
 // cgroup.
-func TestACommandLivesAfterAnotherProcessHasKilledTheCgroup(t *testing.T) {
+func TestCommandLivesAfterAnotherProcessHasKilledCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
 	killed, _, _ := startScript(t, g, "exec sleep 300", time.Hour)
 	leader(t, killed)
@@ -27,10 +27,10 @@ func TestACommandLivesAfterAnotherProcessHasKilledTheCgroup(t *testing.T) {
 	}
 }
 
-// TestASweepOfOneAttemptKeepsTheNextInTheCgroup has processes of two attempts in the cgroup of one guardian. This happens if a guardian
+// TestSweepOfOneAttemptKeepsNextInCgroup has processes of two attempts in the cgroup of one guardian. This happens if a guardian
 // hangs, and continues with its next attempt while another worker kills the processes of the earlier attempt. The function Sweep must kill
 // only these processes. The next attempt must survive.
-func TestASweepOfOneAttemptKeepsTheNextInTheCgroup(t *testing.T) {
+func TestSweepOfOneAttemptKeepsNextInCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
 	next, _, _ := startScript(t, g, "exec sleep 300", time.Hour)
 	pid := leader(t, next)
@@ -57,8 +57,8 @@ func TestASweepOfOneAttemptKeepsTheNextInTheCgroup(t *testing.T) {
 	}
 }
 
-// TestAGuardianDoesWithoutCgroupsOnAnOldKernel uses a directory without the file cgroup.kill, like a cgroup before Linux 5.14.
-func TestAGuardianDoesWithoutCgroupsOnAnOldKernel(t *testing.T) {
+// TestGuardianDoesWithoutCgroupsOnOldKernel uses a directory without the file cgroup.kill, like a cgroup before Linux 5.14.
+func TestGuardianDoesWithoutCgroupsOnOldKernel(t *testing.T) {
 	lock, err := NewLock(filepath.Join(t.TempDir(), worker+LockSuffix))
 	if err != nil {
 		t.Fatal(err)

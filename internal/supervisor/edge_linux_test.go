@@ -15,9 +15,9 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// TestACommandOutlivesOtherWorkOfItsGuardian checks that a command continues while its guardian does other work. The kernel kills a command
+// TestCommandOutlivesOtherWorkOfItsGuardian checks that a command continues while its guardian does other work. The kernel kills a command
 // when the thread that forked it ends, so this thread must not end.
-func TestACommandOutlivesOtherWorkOfItsGuardian(t *testing.T) {
+func TestCommandOutlivesOtherWorkOfItsGuardian(t *testing.T) {
 	g, _ := startGuardian(t)
 	garbage := "GARBAGE=" + strings.Repeat("x", 32<<10) // the large environment makes the garbage collector of the guardian run
 	for range 200 {
@@ -73,7 +73,7 @@ func copySleep(t *testing.T) string {
 	return path
 }
 
-func TestABlockedExecIsKilledAtItsDeadlineAndWithItsWorker(t *testing.T) {
+func TestBlockedExecIsKilledAtItsDeadlineAndWithItsWorker(t *testing.T) {
 	path := copySleep(t)
 	g, lock := startGuardian(t)
 	hang := func() (result chan error, key Key, release func()) {
@@ -123,9 +123,9 @@ func childrenOfProcess(parent int) (list []int) {
 	return list
 }
 
-// TestACommandThatForksAllTheTimeIsKilledCompletely kills a command whose processes fork all the time: each process starts the next one in
+// TestCommandThatForksAllTimeIsKilledCompletely kills a command whose processes fork all the time: each process starts the next one in
 // a new session and exits.
-func TestACommandThatForksAllTheTimeIsKilledCompletely(t *testing.T) {
+func TestCommandThatForksAllTimeIsKilledCompletely(t *testing.T) {
 	t.Run("alone", func(t *testing.T) {
 		g, _ := startGuardian(t)
 		killForkers(t, g)
@@ -169,10 +169,10 @@ func killForkers(t *testing.T, g *Guardian) {
 	}
 }
 
-// TestALackOfDescriptorsIsAResourceError starts commands while a guardian has no free descriptors. The error must be a
+// TestLackOfDescriptorsIsResourceError starts commands while a guardian has no free descriptors. The error must be a
 // resource error and not an error of the command. It must not affect other commands. Commands start again when
 // descriptors are free.
-func TestALackOfDescriptorsIsAResourceError(t *testing.T) {
+func TestLackOfDescriptorsIsResourceError(t *testing.T) {
 	g, lock := startGuardian(t)
 	bystander, _, _ := startScript(t, startGuardianInSlot(t, lock, 1), "exec sleep 300", 5*time.Minute)
 	pid := leader(t, bystander)

@@ -37,7 +37,7 @@ func TestGuardianReportsErrorsOfStart(t *testing.T) {
 	}
 }
 
-func TestArgumentsArriveByteForByteThroughTheGuardian(t *testing.T) {
+func TestArgumentsArriveByteForByteThroughGuardian(t *testing.T) {
 	g, _ := startGuardian(t)
 	dir := t.TempDir()
 	r, w, _ := os.Pipe()
@@ -64,7 +64,7 @@ func TestArgumentsArriveByteForByteThroughTheGuardian(t *testing.T) {
 	}
 }
 
-func TestTheDeadlineKillsUnlessItIsRenewed(t *testing.T) {
+func TestDeadlineKillsUnlessItIsRenewed(t *testing.T) {
 	g, lock := startGuardian(t)
 	other := startGuardianInSlot(t, lock, 1)
 	for deadline := 300 * time.Millisecond; ; deadline *= 4 {
@@ -132,7 +132,7 @@ func TestCommandsDieWithTheirGuardian(t *testing.T) {
 	}
 }
 
-func TestAGuardianThatHangsIsKilled(t *testing.T) {
+func TestGuardianThatHangsIsKilled(t *testing.T) {
 	g, _ := startGuardian(t)
 	child, _, _ := startScript(t, g, "exec sleep 600", time.Hour)
 	pid := leader(t, child)
@@ -151,7 +151,7 @@ func TestAGuardianThatHangsIsKilled(t *testing.T) {
 	}
 }
 
-func TestManyStartsThroughTheGuardian(t *testing.T) {
+func TestManyStartsThroughGuardian(t *testing.T) {
 	lock := newTestLock(t)
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -177,7 +177,7 @@ func TestManyStartsThroughTheGuardian(t *testing.T) {
 	}
 }
 
-func TestGuardReturnsFalseWithoutASocket(t *testing.T) {
+func TestGuardReturnsFalseWithoutSocket(t *testing.T) {
 	args := os.Args
 	defer func() { os.Args = args }()
 	os.Args = []string{"x", guardianArg, "w", "0"} // these are the arguments of a guardian, but descriptor 3 of a test is no socket
@@ -186,8 +186,8 @@ func TestGuardReturnsFalseWithoutASocket(t *testing.T) {
 	}
 }
 
-// TestACommandIsStoppedDuringItsStart sends a signal before the command runs.
-func TestACommandIsStoppedDuringItsStart(t *testing.T) {
+// TestCommandIsStoppedDuringItsStart sends a signal before the command runs.
+func TestCommandIsStoppedDuringItsStart(t *testing.T) {
 	g, _ := startGuardian(t)
 	for i := range 20 {
 		child, err := g.start(shell("exec sleep 600"), Key{1, generation.Add(1)}, time.Now().Add(time.Hour))
@@ -210,9 +210,9 @@ func TestACommandIsStoppedDuringItsStart(t *testing.T) {
 	}
 }
 
-// TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing uses a worker that reads nothing, like a stopped worker, so the replies of the
+// TestDeadlinesAreEnforcedWhileWorkerReadsNothing uses a worker that reads nothing, like a stopped worker, so the replies of the
 // guardian fill the socket. The guardian must still kill the command at its deadline.
-func TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing(t *testing.T) {
+func TestDeadlinesAreEnforcedWhileWorkerReadsNothing(t *testing.T) {
 	// This client reads no replies, because receive is not called.
 	g := &Guardian{pool: testGuardians(worker, newTestLock(t))}
 	if err := errors.Join(g.launch(), g.hello()); err != nil {
@@ -259,9 +259,9 @@ func TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing(t *testing.T) {
 	testkit.Eventually(t, "the end of the command", func() bool { return !running(command) })
 }
 
-// TestAKillAfterTheDeadlineCountsAsTheDeadline kills a command before its guardian notices that the deadline has passed. This happens when
+// TestKillAfterDeadlineCountsAsDeadline kills a command before its guardian notices that the deadline has passed. This happens when
 // the guardian is stopped and another worker calls Sweep.
-func TestAKillAfterTheDeadlineCountsAsTheDeadline(t *testing.T) {
+func TestKillAfterDeadlineCountsAsDeadline(t *testing.T) {
 	for _, test := range []struct {
 		left time.Duration
 		late bool

@@ -31,7 +31,7 @@ func waitDone(t *testing.T, g *Guardian) {
 	}
 }
 
-func TestACommandMayLeaveProcessesBehind(t *testing.T) {
+func TestCommandMayLeaveProcessesBehind(t *testing.T) {
 	for name, script := range leftOverScripts {
 		// Skip two scripts whose leader does not end by itself ("plain", "ignores signs"), and one that leaves a stopped process behind.
 		if name == "plain" || name == "stopped" || name == "ignores signs" {
@@ -68,7 +68,7 @@ func TestACommandMayLeaveProcessesBehind(t *testing.T) {
 	}
 }
 
-func TestOnlyACommandThatExitsLeavesProcessesBehind(t *testing.T) {
+func TestOnlyCommandThatExitsLeavesProcessesBehind(t *testing.T) {
 	const script = "setsid -f sh -c 'echo $$; exec sleep 600'\n"
 	cases := map[string]struct {
 		script string // what the leader does after it has left a process behind
@@ -102,9 +102,9 @@ func TestOnlyACommandThatExitsLeavesProcessesBehind(t *testing.T) {
 	}
 }
 
-// TestAKillOfTheCommandItselfIsNoneOfTheGuardian lets a command that may leave
+// TestKillOfCommandItselfIsNoneOfGuardian lets a command that may leave
 // processes behind kill one of its own.
-func TestAKillOfTheCommandItselfIsNoneOfTheGuardian(t *testing.T) {
+func TestKillOfCommandItselfIsNoneOfGuardian(t *testing.T) {
 	g, _ := startGuardian(t)
 	child, _, r := startCommand(t, g, leaving("setsid -f sh -c 'echo $$; exec sleep 600'; sleep 600 & kill -9 $!; exit 0"), time.Hour)
 	killLater(t, line(t, r))
@@ -113,7 +113,7 @@ func TestAKillOfTheCommandItselfIsNoneOfTheGuardian(t *testing.T) {
 	}
 }
 
-func TestAGuardianWhoseCommandLeavesNothingStartsTheNextOne(t *testing.T) {
+func TestGuardianWhoseCommandLeavesNothingStartsNextOne(t *testing.T) {
 	g, _ := startGuardian(t)
 	for range 3 {
 		child, _, _ := startCommand(t, g, leaving("sleep 0.01 & wait; exit 4"), time.Hour)
@@ -123,7 +123,7 @@ func TestAGuardianWhoseCommandLeavesNothingStartsTheNextOne(t *testing.T) {
 	}
 }
 
-func TestAProcessWithoutAGuardianMayBeLeftBehind(t *testing.T) {
+func TestProcessWithoutGuardianMayBeLeftBehind(t *testing.T) {
 	p, r := startPiped(t, leaving("sleep 600 & echo $!; exit 3"))
 	pid := number(t, r)
 	killLater(t, pid)

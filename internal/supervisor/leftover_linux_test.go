@@ -50,7 +50,7 @@ func TestLeftOverProcessesAreKilledWithTheirAttempt(t *testing.T) {
 	}
 }
 
-func TestOnlyProcessesOfTheEndedAttemptAreKilled(t *testing.T) {
+func TestOnlyProcessesOfEndedAttemptAreKilled(t *testing.T) {
 	g, lock := startGuardian(t)
 	waits, release := newRelease(t)
 	a, _, ra := startScript(t, g, "setsid -f sh -c 'echo $$; exec sleep 600'; "+waits+"exit 4", time.Hour)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestEveryByteOfACommandArrives(t *testing.T) {
+func TestEveryByteOfCommandArrives(t *testing.T) {
 	g, _ := startGuardian(t)
 	var all []byte
 	for b := range 256 {

@@ -113,7 +113,7 @@ func startUnprivileged(t *testing.T, group *syscall.SysProcAttr) (readLine func(
 	}
 }
 
-func TestAProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
+func TestProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
 	needsRoot(t)
 	readLine := startUnprivileged(t, &syscall.SysProcAttr{})
 	pid, err := strconv.Atoi(readLine())
@@ -131,9 +131,9 @@ func TestAProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestAProcessOfAnotherUserIsKilledByItsCgroup checks that a worker with a delegated cgroup also kills the processes of other
+// TestProcessOfAnotherUserIsKilledByItsCgroup checks that a worker with a delegated cgroup also kills the processes of other
 // users.
-func TestAProcessOfAnotherUserIsKilledByItsCgroup(t *testing.T) {
+func TestProcessOfAnotherUserIsKilledByItsCgroup(t *testing.T) {
 	needsRoot(t)
 	dir := filepath.Join(ownCgroup(), worker+"-delegated")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -196,9 +196,9 @@ func namespaceInit(worker string) {
 	}
 }
 
-// TestASweepReportsAProcessThatDoesNotDie calls Sweep for a worker with a process that survives SIGKILL. Sweep must return false, so that
+// TestSweepReportsProcessThatDoesNotDie calls Sweep for a worker with a process that survives SIGKILL. Sweep must return false, so that
 // no worker releases the task of that process.
-func TestASweepReportsAProcessThatDoesNotDie(t *testing.T) {
+func TestSweepReportsProcessThatDoesNotDie(t *testing.T) {
 	needsRoot(t)
 	c := exec.Command("/proc/self/exe")
 	c.Args, c.Stderr = []string{"namespaceInit", worker}, os.Stderr

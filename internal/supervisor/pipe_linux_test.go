@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOnlyTheWritingEndOfAPipeBlocks checks the pipe of a command. Programs expect that a write blocks. A read must not block, because a
+// TestOnlyWritingEndOfPipeBlocks checks the pipe of a command. Programs expect that a write blocks. A read must not block, because a
 // deadline has to end it.
-func TestOnlyTheWritingEndOfAPipeBlocks(t *testing.T) {
+func TestOnlyWritingEndOfPipeBlocks(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func TestReadPipeReadsAllDataThatWasWrittenInTime(t *testing.T) {
 	}
 }
 
-func TestReadPipeReturnsAlthoughAProcessKeepsWriting(t *testing.T) {
+func TestReadPipeReturnsAlthoughProcessKeepsWriting(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

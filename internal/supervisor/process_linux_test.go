@@ -50,7 +50,7 @@ func TestLeftOverOfAnotherGroupIsKilled(t *testing.T) {
 	}
 }
 
-func TestKillReachesOtherGroupsOfTheSession(t *testing.T) {
+func TestKillReachesOtherGroupsOfSession(t *testing.T) {
 	g, _ := startGuardian(t)
 	child, _, r := startCommand(t, g, self(t, "regroup", "and stay"), time.Hour)
 	pid := line(t, r)

@@ -149,7 +149,7 @@ func gone(pid int) func() bool {
 	return func() bool { s := state(pid); return s == "" || strings.HasPrefix(s, "Z") }
 }
 
-func TestExitOfACommand(t *testing.T) {
+func TestExitOfCommand(t *testing.T) {
 	for _, tt := range []struct {
 		script       string
 		code, signal int
@@ -164,7 +164,7 @@ func TestExitOfACommand(t *testing.T) {
 	}
 }
 
-func TestKillEndsTheWholeGroup(t *testing.T) {
+func TestKillEndsWholeGroup(t *testing.T) {
 	p, r := startPiped(t, shell("sleep 600 & echo $!; wait"))
 	child := number(t, r)
 	if err := p.Kill(); err != nil {
@@ -176,7 +176,7 @@ func TestKillEndsTheWholeGroup(t *testing.T) {
 	testkit.Eventually(t, "the end of the child", gone(child))
 }
 
-func TestLeftOverIsKilledWhenTheLeaderEnds(t *testing.T) {
+func TestLeftOverIsKilledWhenLeaderEnds(t *testing.T) {
 	p, r := startPiped(t, shell("sleep 600 & echo $!; exit 7"))
 	child := number(t, r)
 	if exit := wait(t, p); exit.Code != 7 {
@@ -214,7 +214,7 @@ func TestKillAfterTerminateWasIgnored(t *testing.T) {
 	}
 }
 
-func TestTerminateEndsAStoppedProcess(t *testing.T) {
+func TestTerminateEndsStoppedProcess(t *testing.T) {
 	p, err := Start(shell("kill -STOP $$; sleep 600"))
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +239,7 @@ func TestLateSignalsDoNothing(t *testing.T) {
 	}
 }
 
-func TestWaitFailsAfterOtherCodeHasReapedTheChild(t *testing.T) {
+func TestWaitFailsAfterOtherCodeHasReapedChild(t *testing.T) {
 	p, err := start("/bin/sh", []string{"sh", "-c", "exit 0"}, &os.ProcAttr{})
 	if err != nil {
 		t.Fatal(err)
@@ -256,7 +256,7 @@ func TestWaitFailsAfterOtherCodeHasReapedTheChild(t *testing.T) {
 	}
 }
 
-func TestSignalsRaceWithTheEnd(t *testing.T) {
+func TestSignalsRaceWithEnd(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 50 {
 		p, err := Start(shell("exit 0"))

@@ -44,9 +44,9 @@ func TestPrioritiesBelongToOneCommand(t *testing.T) {
 	waitChild(t, child)
 }
 
-// TestACommandWithPrioritiesDiesWithItsGuardian kills a guardian whose command has a niceness. A separate thread of the guardian has forked
+// TestCommandWithPrioritiesDiesWithItsGuardian kills a guardian whose command has a niceness. A separate thread of the guardian has forked
 // this command, but the command must die with the guardian.
-func TestACommandWithPrioritiesDiesWithItsGuardian(t *testing.T) {
+func TestCommandWithPrioritiesDiesWithItsGuardian(t *testing.T) {
 	g, _ := startGuardian(t)
 	c := shell("exec sleep 300")
 	c.Resources.Nice = 7
@@ -60,8 +60,8 @@ func TestACommandWithPrioritiesDiesWithItsGuardian(t *testing.T) {
 	}
 }
 
-// TestACommandOfAnotherUser starts a command with another user and other groups. Only root can do so.
-func TestACommandOfAnotherUser(t *testing.T) {
+// TestCommandOfAnotherUser starts a command with another user and other groups. Only root can do so.
+func TestCommandOfAnotherUser(t *testing.T) {
 	g, _ := startGuardian(t)
 	c := shell(`echo $(id -u) $(id -g) $(id -G)`)
 	c.Resources.User = &User{UID: 65534, GID: 65533, Groups: []int{12345, 12346}}
@@ -79,9 +79,9 @@ func TestACommandOfAnotherUser(t *testing.T) {
 	waitChild(t, child)
 }
 
-// TestACommandWithALimitThatCannotBeAppliedDoesNotRun uses a worker that shares its cgroup with other processes, so its limits cannot be
+// TestCommandWithLimitThatCannotBeAppliedDoesNotRun uses a worker that shares its cgroup with other processes, so its limits cannot be
 // applied. scripts/limits tests limits that can be applied.
-func TestACommandWithALimitThatCannotBeAppliedDoesNotRun(t *testing.T) {
+func TestCommandWithLimitThatCannotBeAppliedDoesNotRun(t *testing.T) {
 	g, _ := startGuardian(t)
 	for name, limit := range map[string]Resources{reasonMemory: {Memory: 1 << 30}, reasonCPU: {CPU: 50}} {
 		c := shell("echo ran >&2")

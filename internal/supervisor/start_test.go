@@ -24,7 +24,7 @@ func TestArgumentsArriveByteForByte(t *testing.T) {
 	}
 }
 
-func TestTheCommandGetsExactlyTheGivenEnvironment(t *testing.T) {
+func TestCommandGetsExactlyGivenEnvironment(t *testing.T) {
 	t.Setenv("NOT_FOR_THE_COMMAND", "x")
 	env, err := exec.LookPath("env")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestTheCommandGetsExactlyTheGivenEnvironment(t *testing.T) {
 	}
 }
 
-func TestACommandRunsInItsDirectory(t *testing.T) {
+func TestCommandRunsInItsDirectory(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestACommandRunsInItsDirectory(t *testing.T) {
 	}
 }
 
-func TestStandardFilesAreTheNullDeviceUnlessGiven(t *testing.T) {
+func TestStandardFilesAreNullDeviceUnlessGiven(t *testing.T) {
 	if got, exit := output(t, shell("cat; echo lost >&2; echo kept")); got != "kept\n" || exit.Code != 0 {
 		t.Errorf("got %q, %+v; want \"kept\\n\", exit status 0", got, exit)
 	}

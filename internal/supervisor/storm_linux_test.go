@@ -70,7 +70,7 @@ func sleepers(worker string) (pids []int) {
 // rounds is the number of repetitions of tests that depend on chance. The command make storm uses 200.
 var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
 
-func TestAWorkerKilledDuringManyStartsLeavesNoProcess(t *testing.T) {
+func TestWorkerKilledDuringManyStartsLeavesNoProcess(t *testing.T) {
 	rounds := *rounds
 	if testing.Short() {
 		rounds = 2

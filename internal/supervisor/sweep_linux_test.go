@@ -19,7 +19,7 @@ func startMarked(t *testing.T, worker string, k Key) (p *Process, child int) {
 	return p, number(t, r)
 }
 
-func TestSweepFindsTheProcessesOfAnAttempt(t *testing.T) {
+func TestSweepFindsProcessesOfAttempt(t *testing.T) {
 	lock := newTestLock(t)
 	mine, child := startMarked(t, worker, Key{7, 3})
 	other, _ := startMarked(t, worker, Key{8, 3})
@@ -56,10 +56,10 @@ func TestSweepFindsTheProcessesOfAnAttempt(t *testing.T) {
 	}
 }
 
-// TestSweepFindsHiddenProcessesInTheCgroup sweeps the attempt of a guardian
+// TestSweepFindsHiddenProcessesInCgroup sweeps the attempt of a guardian
 // that hangs, once as an attempt of a worker that hangs and once as one of a
 // dead worker.
-func TestSweepFindsHiddenProcessesInTheCgroup(t *testing.T) {
+func TestSweepFindsHiddenProcessesInCgroup(t *testing.T) {
 	for name, one := range map[string]bool{"a worker that hangs": true, "a dead worker": false} {
 		g, lock := startGuardian(t)
 		child, key, r := startScript(t, g, leftOverScripts["no environ"]+"\nsleep 600", time.Hour)
@@ -121,7 +121,7 @@ func TestSweepFindsProcessesInCgroupsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestMarksIdentifyAnAttempt(t *testing.T) {
+func TestMarksIdentifyAttempt(t *testing.T) {
 	p, child := startMarked(t, worker, Key{1 << 40, 9})
 	for _, pid := range []int{p.Pid(), child} {
 		if got, ok := readMark(pid); !ok || got != (Mark{worker, Key{1 << 40, 9}}) {
@@ -138,9 +138,9 @@ func TestMarksIdentifyAnAttempt(t *testing.T) {
 	}
 }
 
-// TestAProgramThatExecsAllTheTimeShowsItsMark reads marks during execve, when
+// TestProgramThatExecsAllTimeShowsItsMark reads marks during execve, when
 // the kernel shows an empty environment.
-func TestAProgramThatExecsAllTheTimeShowsItsMark(t *testing.T) {
+func TestProgramThatExecsAllTimeShowsItsMark(t *testing.T) {
 	c := shell(`exec sh -c "$AGAIN"`)
 	c.Env = append(c.Env, `AGAIN=exec sh -c "$AGAIN"`, "PADDING="+strings.Repeat("x", 20_000)) // the mark is far from the beginning
 	c.Env = append(c.Env, Mark{worker, Key{7, 3}}.Environ()...)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestUsageCountsAllProcessesOfAnAttempt runs a command whose background process leaves the session and uses CPU time and memory. The usage
+// TestUsageCountsAllProcessesOfAttempt runs a command whose background process leaves the session and uses CPU time and memory. The usage
 // of the command must include this process. The usage of the next command must be smaller.
-func TestUsageCountsAllProcessesOfAnAttempt(t *testing.T) {
+func TestUsageCountsAllProcessesOfAttempt(t *testing.T) {
 	g, _ := startGuardian(t)
 	// The input of tail has no newline, so tail keeps all of it in memory. The last line writes a file of 3 MB.
 	const script = `mkfifo end

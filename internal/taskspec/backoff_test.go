@@ -27,7 +27,7 @@ func TestBackoffIsNeverNegativeOrAboveItsLimit(t *testing.T) {
 	})
 }
 
-func TestBackoffIsWithinTenPercentOfTheStrategysDelay(t *testing.T) {
+func TestBackoffIsWithinTenPercentOfStrategysDelay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := jobs.Backoff{Strategy: rapid.SampledFrom(strategies).Draw(t, "strategy"),
 			Delay: time.Duration(rapid.Int64Range(0, int64(MaxDelay)).Draw(t, "delay")),

@@ -8,7 +8,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestOwnedNeedsTheRunningGenerationAndNoCancelRequest(t *testing.T) {
+func TestOwnedNeedsRunningGenerationAndNoCancelRequest(t *testing.T) {
 	requested := time.Now()
 	for _, state := range jobs.States() {
 		for generation := int64(6); generation <= 8; generation++ {

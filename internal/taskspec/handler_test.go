@@ -12,7 +12,7 @@ import (
 
 type counted struct{ Count int64 }
 
-func TestInvalidArgsFailTheAttempt(t *testing.T) {
+func TestInvalidArgsFailAttempt(t *testing.T) {
 	called := false
 	h := jobs.Define[counted]("email.send").Handler(func(context.Context, counted) error { called = true; return nil })
 	for _, args := range []string{`[]`, `"x"`, `{"Count":"one"}`, `{"Count":1e99}`} {
@@ -27,7 +27,7 @@ func TestInvalidArgsFailTheAttempt(t *testing.T) {
 	}
 }
 
-func TestAnInvalidResultFailsTheAttemptAndIsNotKept(t *testing.T) {
+func TestInvalidResultFailsAttemptAndIsNotKept(t *testing.T) {
 	huge := jobs.DefineResult[int, string]("huge").Handler(func(context.Context, int) (string, error) {
 		return strings.Repeat("x", taskjson.MaxResult), nil
 	})

@@ -126,7 +126,7 @@ func checkChange(t *testing.T, task jobs.Task, o Outcome, c Change) {
 	}
 }
 
-func TestNextRetriesACommandOnlyAfterTheCodesOfRetryOn(t *testing.T) {
+func TestNextRetriesCommandOnlyAfterCodesOfRetryOn(t *testing.T) {
 	task := jobs.Task{ID: 1, Attempt: 1, MaxAttempts: 3, MaxLosses: 3, Options: jobs.Options{RetryOn: "75,100-111"}}
 	for name, want := range map[string]jobs.State{"exit 1": jobs.Failed, "exit 75": jobs.Retrying, "signal": jobs.Retrying,
 		"timeout": jobs.Retrying,
@@ -137,7 +137,7 @@ func TestNextRetriesACommandOnlyAfterTheCodesOfRetryOn(t *testing.T) {
 	}
 }
 
-func TestNextTakesTheDelayFromTheBackoffOrFromTheError(t *testing.T) {
+func TestNextTakesDelayFromBackoffOrFromError(t *testing.T) {
 	task := jobs.Task{ID: 9, Attempt: 2, MaxAttempts: 5,
 		Options: jobs.Options{Backoff: jobs.Backoff{Strategy: jobs.Linear, Delay: time.Minute, Max: time.Hour}}}
 	for name, delay := range map[string]time.Duration{"error": Delay(task.Backoff, 9, 2), "retry in": 30 * time.Minute,
@@ -148,7 +148,7 @@ func TestNextTakesTheDelayFromTheBackoffOrFromTheError(t *testing.T) {
 	}
 }
 
-func TestNextKeepsTheTextOfACancelRequest(t *testing.T) {
+func TestNextKeepsTextOfCancelRequest(t *testing.T) {
 	task := jobs.Task{Attempt: 1, MaxAttempts: 2, CancelRequestedAt: at, CancelText: "by ann: enough"}
 	if c := Next(task, outcomes()["signal"], at); c.Error != task.CancelText || c.AttemptState != jobs.Failed {
 		t.Errorf("a cancel request: got error %q and attempt state %s, want %q and %s", c.Error, c.AttemptState, task.CancelText,
@@ -161,7 +161,7 @@ func TestNextKeepsTheTextOfACancelRequest(t *testing.T) {
 	}
 }
 
-func TestFailEndsATaskThatHasAttemptsLeft(t *testing.T) {
+func TestFailEndsTaskThatHasAttemptsLeft(t *testing.T) {
 	task := jobs.Task{Attempt: 1, MaxAttempts: 5}
 	o := OutcomeOf(nil, fmt.Errorf("mail: %w", jobs.Fail(errors.New("no such address"))))
 	if c := Next(task, o, at); c.State != jobs.Failed || c.Reason != jobs.ReasonError || c.Error != "mail: no such address" {
@@ -176,7 +176,7 @@ func TestFailEndsATaskThatHasAttemptsLeft(t *testing.T) {
 	}
 }
 
-func TestATimeoutOverridesASnooze(t *testing.T) {
+func TestTimeoutOverridesSnooze(t *testing.T) {
 	o := OutcomeOf(nil, jobs.Snooze(time.Hour))
 	o.Reason, o.Error = jobs.ReasonTimeout, "ran for longer than 1s" // a worker that stops an attempt sets these values
 	if c := Next(jobs.Task{Attempt: 1, MaxAttempts: 1}, o, at); c.State != jobs.Failed || c.Reason != jobs.ReasonTimeout || !c.Counted {

@@ -46,7 +46,7 @@ func TestOutcomeOfUnwrapsErrors(t *testing.T) {
 	}
 }
 
-func TestOutcomeOfAResultWithAndWithoutAnError(t *testing.T) {
+func TestOutcomeOfResultWithAndWithoutError(t *testing.T) {
 	if o := OutcomeOf(json.RawMessage(`1`), nil); o.Reason != "" || o.Error != "" || string(o.Result) != "1" {
 		t.Errorf("got reason %q, error %q and result %s; want result 1 only", o.Reason, o.Error, o.Result)
 	}
@@ -55,7 +55,7 @@ func TestOutcomeOfAResultWithAndWithoutAnError(t *testing.T) {
 	}
 }
 
-func TestAnErrorWithoutTextFailsTheTask(t *testing.T) {
+func TestErrorWithoutTextFailsTask(t *testing.T) {
 	for _, err := range []error{&jobs.AttemptError{}, &jobs.AttemptError{Msg: "x"}, errors.New(""), jobs.RetryIn(0, &jobs.AttemptError{})} {
 		o := OutcomeOf(nil, err)
 		if c := Next(jobs.Task{Attempt: 1, MaxAttempts: 1}, o, at); c.State != jobs.Failed || c.Reason != jobs.ReasonError {

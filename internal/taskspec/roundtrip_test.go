@@ -24,7 +24,7 @@ func randomMessage(t *rapid.T) message {
 	return m
 }
 
-func TestArgsAndResultSurviveARoundTrip(t *testing.T) {
+func TestArgsAndResultSurviveRoundTrip(t *testing.T) {
 	echo := jobs.DefineResult[message, message]("echo")
 	handler := echo.Handler(func(_ context.Context, m message) (message, error) { return m, nil })
 	rapid.Check(t, func(t *rapid.T) {

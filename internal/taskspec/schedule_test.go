@@ -13,7 +13,7 @@ import (
 var notCompared = []string{"Err", "Earlier", "EarlierAny", "Replace", "UntilStart", "Paused", "RunAt", "ExpiresAt", "Schedule", "Tick",
 	"CreatedBy", "Batch"}
 
-func TestScheduleChangesNamesEverySettingOfTheTask(t *testing.T) {
+func TestScheduleChangesNamesEverySettingOfTask(t *testing.T) {
 	spec := reflect.TypeFor[jobs.Spec]()
 	for i := range spec.NumField() {
 		field := spec.Field(i)

@@ -77,7 +77,7 @@ func checkInvalid(t *testing.T, cases []invalidSpec) {
 	}
 }
 
-func TestValidateNamesTheInvalidField(t *testing.T) {
+func TestValidateNamesInvalidField(t *testing.T) {
 	long := strings.Repeat("x", MaxText+1)
 	deep := json.RawMessage(strings.Repeat("[", taskjson.MaxDepth+1) + strings.Repeat("]", taskjson.MaxDepth+1))
 	checkInvalid(t, []invalidSpec{
@@ -125,7 +125,7 @@ func TestValidateNamesTheInvalidField(t *testing.T) {
 	})
 }
 
-func TestValidateNamesTheInvalidOption(t *testing.T) {
+func TestValidateNamesInvalidOption(t *testing.T) {
 	most, least := math.MaxInt32, math.MinInt32 // variables, because on a 32-bit system a constant most+1 would not compile
 	checkInvalid(t, []invalidSpec{
 		{"retry_on", func(s *jobs.Spec) { s.MaxAttempts, s.RetryOn = 2, jobs.Codes("1"+strings.Repeat(",1", MaxCodes/2)) }},
@@ -186,7 +186,7 @@ func TestValidateNamesTheInvalidOption(t *testing.T) {
 	})
 }
 
-func TestValidateAcceptsValuesAtTheLimits(t *testing.T) {
+func TestValidateAcceptsValuesAtLimits(t *testing.T) {
 	deep := json.RawMessage(strings.Repeat(`[{"a":`, taskjson.MaxDepth/2) + `"[[["` + strings.Repeat("}]", taskjson.MaxDepth/2))
 	for name, set := range map[string]func(*jobs.Spec){
 		"args":      func(s *jobs.Spec) { s.Job, s.Args = "f", json.RawMessage(`"`+strings.Repeat("x", MaxArgs-2)+`"`) },
@@ -242,12 +242,12 @@ func TestArgvKeepsAllTextsExceptNUL(t *testing.T) {
 	}
 }
 
-func TestTheCommandJobIsReserved(t *testing.T) {
+func TestCommandJobIsReserved(t *testing.T) {
 	s := jobs.Define[[]string](jobs.CommandJob).With([]string{"true"})
 	testkit.Equal(t, "invalid field", invalidField(t, Validate(&s)), "job")
 }
 
-func TestValidateReturnsTheErrorOfTheSpec(t *testing.T) {
+func TestValidateReturnsErrorOfSpec(t *testing.T) {
 	want := errors.New("line 17")
 	if err := Validate((&jobs.Spec{Err: want})); err != want {
 		t.Errorf("got error %v, want %v", err, want)

@@ -19,7 +19,7 @@ var transitionTable = map[jobs.State][]jobs.State{
 	jobs.Cancelled: {jobs.Pending, jobs.Scheduled, jobs.Blocked},
 }
 
-func TestCanMoveMatchesTheTransitionTable(t *testing.T) {
+func TestCanMoveMatchesTransitionTable(t *testing.T) {
 	for _, from := range jobs.States() {
 		for _, to := range jobs.States() {
 			if got, want := CanMove(from, to), slices.Contains(transitionTable[from], to); got != want {
@@ -29,7 +29,7 @@ func TestCanMoveMatchesTheTransitionTable(t *testing.T) {
 	}
 }
 
-func TestTransitionsAreUniqueAndChangeTheState(t *testing.T) {
+func TestTransitionsAreUniqueAndChangeState(t *testing.T) {
 	seen := map[move]bool{}
 	for _, m := range moves {
 		if seen[m] || m.From == m.To || m.By == "" {
@@ -40,7 +40,7 @@ func TestTransitionsAreUniqueAndChangeTheState(t *testing.T) {
 	}
 }
 
-func TestOnlyRetryLeavesAFinishedState(t *testing.T) {
+func TestOnlyRetryLeavesFinishedState(t *testing.T) {
 	for _, m := range moves {
 		if m.From.Finished() != (m.By == "retry") {
 			t.Errorf("got transition from %s to %s by %s, want retry for a finished state and another action for others", m.From,

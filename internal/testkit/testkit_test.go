@@ -34,7 +34,7 @@ func messages(t *testing.T, check func(t testing.TB)) string {
 	return strings.Join(r.messages, "\n")
 }
 
-func TestAFailedCheckSaysGotAndWant(t *testing.T) {
+func TestFailedCheckSaysGotAndWant(t *testing.T) {
 	type point struct {
 		X, Y int
 		note string

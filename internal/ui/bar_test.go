@@ -47,7 +47,7 @@ func TestBarShowsLongWork(t *testing.T) {
 	}
 }
 
-func TestBarWithoutATotal(t *testing.T) {
+func TestBarWithoutTotal(t *testing.T) {
 	p, _, stderr := bufferPrinter(80)
 	now := time.Now()
 	p.Now = func() time.Time { return now }

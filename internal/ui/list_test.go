@@ -69,7 +69,7 @@ func listText(columns int, tasks []jobs.Task, wide bool) string {
 	return out.String()
 }
 
-func TestListLooksLikeTheSample(t *testing.T) {
+func TestListLooksLikeSample(t *testing.T) {
 	for columns, want := range map[int]string{80: `  ID  STATE      QUEUE    TRY  AGE   TIME  NOTE     JOB
 1042  running    default  1/1  12s    11s           backup.sh --full /srv
 1040  retrying   default  2/3   9m         in 48s   curl -fsS https://example.c…
@@ -93,7 +93,7 @@ func TestListLooksLikeTheSample(t *testing.T) {
 	}
 }
 
-func TestListShowsThePriorityOnlyIfOneIsNotTheDefault(t *testing.T) {
+func TestListShowsPriorityOnlyIfOneIsNotDefault(t *testing.T) {
 	tasks := sampleTasks()[:3]
 	text := listText(120, tasks, false)
 	testkit.ContainsNone(t, text, "PRI")
@@ -127,7 +127,7 @@ func TestListDropsColumnsInOrder(t *testing.T) {
 	testkit.Equal(t, "order of the dropped columns", gone, "PRI TRY QUEUE AGE TIME NOTE ")
 }
 
-func TestListIsNeverWiderThanTheTerminal(t *testing.T) {
+func TestListIsNeverWiderThanTerminal(t *testing.T) {
 	tasks := sampleTasks()
 	tasks[0].Args = json.RawMessage(`["映画を変換する","👩‍👩‍👧 家族.mov","\u001b]0;x\u0007","` +
 		strings.Repeat("入力", 100) + `"]`)

@@ -46,9 +46,9 @@ func TestListPages(t *testing.T) {
 	}
 }
 
-// TestAListByMetadataSaysWhereItStopped limits how many tasks a search compares.
+// TestListByMetadataSaysWhereItStopped limits how many tasks a search compares.
 // The next call goes on where the first one stopped.
-func TestAListByMetadataSaysWhereItStopped(t *testing.T) {
+func TestListByMetadataSaysWhereItStopped(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	specs := make([]jobs.Spec, 30)
 	for i := range specs {

@@ -28,7 +28,7 @@ const sampleRecord = `{"id":1040,"job":"command","args":["curl","-fsS","https://
  "children_killed":0,"children_left":0,
  "user_time":0.25,"system_time":0.125,"max_rss":9437184,"read_bytes":0,"written_bytes":4096,"progress":null}`
 
-func TestTaskRecordLooksLikeTheSample(t *testing.T) {
+func TestTaskRecordLooksLikeSample(t *testing.T) {
 	task := sampleTask().Task
 	at := func(text string) time.Time {
 		at, err := time.Parse(time.RFC3339, text)
@@ -106,14 +106,14 @@ func TestRevealFillsEnvAndInput(t *testing.T) {
 	}
 }
 
-func TestTheDurationOfARunningTaskIsItsRunningTime(t *testing.T) {
+func TestDurationOfRunningTaskIsItsRunningTime(t *testing.T) {
 	running := sampleTasks()[0]
 	testkit.Contains(t, jsonLine(t, ui.NewTask(running, noonCET)), `"duration":11,`)
 	running.StartedAt = time.Time{}
 	testkit.Contains(t, jsonLine(t, ui.NewTask(running, noonCET)), `"duration":null,`)
 }
 
-func TestTextsOfARecord(t *testing.T) {
+func TestTextsOfRecord(t *testing.T) {
 	r := ui.NewTask(jobs.Task{ID: 7, Label: "a\tb\x1b", Args: json.RawMessage(`["<","\\"]`), Priority: 5}, noonCET)
 	for key, want := range map[string]string{"id": "7", "job": "", "args": `["<","\\"]`, "label": "a\tb\x1b", "lane": ""} {
 		testkit.Equal(t, key, ui.Text(r.Get(key)), want)

@@ -49,7 +49,7 @@ func statusText(columns int, s ui.Status) string {
 	return out.String()
 }
 
-func TestStatusLooksLikeTheSample(t *testing.T) {
+func TestStatusLooksLikeSample(t *testing.T) {
 	for columns, want := range map[int]string{80: `● 1 worker, 2 of 4 slots busy
   /var/lib/runner/runner.db  84 MB
 
@@ -90,7 +90,7 @@ SCHEDULES  next feed in 2m · report
 	}
 }
 
-func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
+func TestStatusIsNeverWiderThanTerminal(t *testing.T) {
 	s := sampleStatus()
 	s.Path = "/srv/映画/" + strings.Repeat("👩‍👩‍👧 家族/", 20) + "runner.db"
 	s.Queues[0].Queue, s.Queues[1].Counts[jobs.Scheduled], s.Queues[2].Counts[jobs.Pending] = strings.Repeat("q", taskspec.MaxName),

@@ -32,7 +32,7 @@ func withStuckHandler(t *testing.T, test func(t *testing.T, r *runner.Runner, ta
 	})
 }
 
-func TestAStuckTaskIsAProblem(t *testing.T) {
+func TestStuckTaskIsProblem(t *testing.T) {
 	withStuckHandler(t, func(t *testing.T, r *runner.Runner, task jobs.Task) {
 		check := func(want string, problems []ui.Problem) {
 			t.Helper()
@@ -70,8 +70,8 @@ func TestProblemsAreSortedByWhatTheyCost(t *testing.T) {
 	testkit.Equal(t, "codes", codes, want)
 }
 
-// TestARunHereIsNoWorker has the worker of a runner run, which takes only its own task.
-func TestARunHereIsNoWorker(t *testing.T) {
+// TestRunHereIsNoWorker has the worker of a runner run, which takes only its own task.
+func TestRunHereIsNoWorker(t *testing.T) {
 	s := ui.Status{Now: noon, Queues: []runner.Queue{{Queue: "a", Counts: map[jobs.State]int{jobs.Pending: 1}}},
 		Workers: []runner.Worker{{Name: "run", State: "ready"}}}
 	s.FindProblems()

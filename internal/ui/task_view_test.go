@@ -33,7 +33,7 @@ func sampleTask() ui.Task {
 		Attempts: []jobs.Attempt{attempt(1, 28*time.Second, 2*time.Second), attempt(2, 2*time.Second, 2100*time.Millisecond)}}
 }
 
-func TestShowLooksLikeTheSample(t *testing.T) {
+func TestShowLooksLikeSample(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	p, out, stderr := termtest.Printer(80)
 	s := sampleTask()
@@ -67,7 +67,7 @@ func TestShowLooksLikeTheSample(t *testing.T) {
 	testkit.Contains(t, out.String(), "TOKEN=s3cret", "\n  path      /usr/bin/curl\n  cwd       /srv/app\n  queue     default\n")
 }
 
-func TestShowDrawsTheProgressAndTheStepsOfAFunction(t *testing.T) {
+func TestShowDrawsProgressAndStepsOfFunction(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	s := sampleTask()
 	s.Task.Job, s.Tail, s.Attempts = "order", nil, nil

@@ -15,9 +15,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestABatchRunsOnAServer checks batches that wait until they are full, their outcomes, and a rate limit that counts each batch as one
+// TestBatchRunsOnServer checks batches that wait until they are full, their outcomes, and a rate limit that counts each batch as one
 // start.
-func TestABatchRunsOnAServer(t *testing.T) {
+func TestBatchRunsOnServer(t *testing.T) {
 	r := open(t, pgkit.Shared(t).Address("postgres", "search_path="+pgkit.NewSchema()), runner.Options{Concurrency: 2})
 	var mu sync.Mutex
 	var sizes []int
@@ -54,9 +54,9 @@ func TestABatchRunsOnAServer(t *testing.T) {
 	}
 }
 
-// TestAFunctionMakesTheTaskOfATickOnAServer runs two programs: one has registered the function of a schedule, and the other has not. Only
+// TestFunctionMakesTaskOfTickOnServer runs two programs: one has registered the function of a schedule, and the other has not. Only
 // the first program may handle the ticks.
-func TestAFunctionMakesTheTaskOfATickOnAServer(t *testing.T) {
+func TestFunctionMakesTaskOfTickOnServer(t *testing.T) {
 	address := pgkit.Shared(t).Address("postgres", "search_path="+pgkit.NewSchema())
 	other, r := open(t, address, runner.Options{}), open(t, address, runner.Options{})
 	got := make(chan int, 9)

@@ -12,9 +12,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestAConnectionThatIsCutBeforeTheCommitIsReplaced cuts a connection just before the commit is sent through it. The error only says that
+// TestConnectionThatIsCutBeforeCommitIsReplaced cuts a connection just before the commit is sent through it. The error only says that
 // the connection is closed. The next write must use another connection.
-func TestAConnectionThatIsCutBeforeTheCommitIsReplaced(t *testing.T) {
+func TestConnectionThatIsCutBeforeCommitIsReplaced(t *testing.T) {
 	schema := pgkit.NewSchema()
 	at := pgkit.Shared(t).Address("postgres", "search_path="+schema)
 	r := open(t, at, runner.Options{})

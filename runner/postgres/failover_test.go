@@ -16,9 +16,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestAStandbyTakesOver kills a server under load, and a standby takes its place. With synchronous replication the standby has every
+// TestStandbyTakesOver kills a server under load, and a standby takes its place. With synchronous replication the standby has every
 // confirmed write, and every task completes once. Workers and clients have an address with both servers, and continue without a restart.
-func TestAStandbyTakesOver(t *testing.T) {
+func TestStandbyTakesOver(t *testing.T) {
 	first := pgkit.Start(t, "fsync=off")
 	second, err := first.Standby(t.Context())
 	if err != nil {

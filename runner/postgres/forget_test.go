@@ -10,9 +10,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestAKilledServerKnowsItsWorkers checks that a killed server still knows a worker that registered just before the kill. Otherwise no
+// TestKilledServerKnowsItsWorkers checks that a killed server still knows a worker that registered just before the kill. Otherwise no
 // worker could take over the later claims of that worker.
-func TestAKilledServerKnowsItsWorkers(t *testing.T) {
+func TestKilledServerKnowsItsWorkers(t *testing.T) {
 	s := pgkit.Start(t, "fsync=off", "wal_writer_delay=10s") // the log writer sleeps for 10 s, so only commits flush the write-ahead log
 	r := open(t, s.Address("postgres"), runner.Options{})
 	ran := make(chan jobs.Task, 1)

@@ -13,10 +13,10 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestOnlyAnAsynchronousStandbyLosesConfirmedTasks promotes a standby that has not received the last task. While the replication is
+// TestOnlyAsynchronousStandbyLosesConfirmedTasks promotes a standby that has not received the last task. While the replication is
 // synchronous, this task is not confirmed. When the administrator turns synchronous replication off, the server confirms the task, and the
 // promotion loses it. Then the worker ends the attempt of the lost task.
-func TestOnlyAnAsynchronousStandbyLosesConfirmedTasks(t *testing.T) {
+func TestOnlyAsynchronousStandbyLosesConfirmedTasks(t *testing.T) {
 	first := pgkit.Start(t, "fsync=off")
 	second, err := first.Standby(t.Context())
 	testkit.NoError(t, err)

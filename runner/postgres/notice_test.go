@@ -75,9 +75,9 @@ func listener(t *testing.T, address string) *pgx.Conn {
 	return conn
 }
 
-// TestANoticeIsSentAgainAfterItsConnectionWasCut cuts the connection that sends a notice. The client then sends the notice through another
+// TestNoticeIsSentAgainAfterItsConnectionWasCut cuts the connection that sends a notice. The client then sends the notice through another
 // connection. The enqueue is confirmed by then, but without the notice the worker would find the task minutes later.
-func TestANoticeIsSentAgainAfterItsConnectionWasCut(t *testing.T) {
+func TestNoticeIsSentAgainAfterItsConnectionWasCut(t *testing.T) {
 	at, through, p := proxied(t)
 	worker := open(t, at, runner.Options{Lease: time.Hour}) // without notices, the worker looks for tasks every ten minutes
 	var seen runs
@@ -99,8 +99,8 @@ func TestANoticeIsSentAgainAfterItsConnectionWasCut(t *testing.T) {
 	})
 }
 
-// TestAReadIsRepeatedAfterItsConnectionWasCut cuts the connection of a read. The client then repeats the read on another connection.
-func TestAReadIsRepeatedAfterItsConnectionWasCut(t *testing.T) {
+// TestReadIsRepeatedAfterItsConnectionWasCut cuts the connection of a read. The client then repeats the read on another connection.
+func TestReadIsRepeatedAfterItsConnectionWasCut(t *testing.T) {
 	at, through, p := proxied(t)
 	open(t, at, runner.Options{}) // creates the tables
 	r := open(t, through, runner.Options{})

@@ -55,7 +55,7 @@ func countOf(t *testing.T, conn *pgx.Conn, query string) (n int) {
 	return n
 }
 
-func TestATransactionOfPgxHasAllCalls(t *testing.T) {
+func TestTransactionOfPgxHasAllCalls(t *testing.T) {
 	at := pgkit.Address(t)
 	r := open(t, at, runner.Options{})
 	conn := connect(t, at)
@@ -102,9 +102,9 @@ func TestATransactionOfPgxHasAllCalls(t *testing.T) {
 	}
 }
 
-// TestAnErrorInATransactionOfPgxRollsItBack makes a step, a statement or an enqueue fail in a transaction of pgx. After a failed step or
+// TestErrorInTransactionOfPgxRollsItBack makes a step, a statement or an enqueue fail in a transaction of pgx. After a failed step or
 // statement, pgx must not commit this transaction.
-func TestAnErrorInATransactionOfPgxRollsItBack(t *testing.T) {
+func TestErrorInTransactionOfPgxRollsItBack(t *testing.T) {
 	at := pgkit.Address(t)
 	r := open(t, at, runner.Options{})
 	conn := connect(t, at)
@@ -158,7 +158,7 @@ func TestAnErrorInATransactionOfPgxRollsItBack(t *testing.T) {
 	})
 }
 
-func TestTheContextOfATransactionOfPgx(t *testing.T) {
+func TestContextOfTransactionOfPgx(t *testing.T) {
 	cause := errors.New("the caller gave up")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)

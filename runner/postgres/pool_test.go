@@ -28,7 +28,7 @@ func pooled(t *testing.T, mode string) string {
 	return address
 }
 
-func TestAPoolerInSessionModeWorks(t *testing.T) {
+func TestPoolerInSessionModeWorks(t *testing.T) {
 	r := open(t, pooled(t, "session"), runner.Options{})
 	ran := make(chan struct{})
 	greet := jobs.Define[string]("greet")
@@ -45,8 +45,8 @@ func TestAPoolerInSessionModeWorks(t *testing.T) {
 	testkit.Equal(t, "state", done.State, jobs.Completed)
 }
 
-// TestAPoolerThatRejectsAParameterIsNamed opens an address with a parameter that PgBouncer does not accept in the startup message.
-func TestAPoolerThatRejectsAParameterIsNamed(t *testing.T) {
+// TestPoolerThatRejectsParameterIsNamed opens an address with a parameter that PgBouncer does not accept in the startup message.
+func TestPoolerThatRejectsParameterIsNamed(t *testing.T) {
 	address := pooled(t, "session") + "&geqo=off"
 	r, err := runner.Open(t.Context(), address, runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})
 	if err == nil {
@@ -58,7 +58,7 @@ func TestAPoolerThatRejectsAParameterIsNamed(t *testing.T) {
 	}
 }
 
-func TestAPoolerInTransactionModeIsRejected(t *testing.T) {
+func TestPoolerInTransactionModeIsRejected(t *testing.T) {
 	for _, mode := range []string{"transaction", "statement"} {
 		r, err := runner.Open(t.Context(), pooled(t, mode), runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})
 		if err == nil {

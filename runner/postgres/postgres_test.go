@@ -107,9 +107,9 @@ func (s *runs) handle(_ context.Context, n int) error {
 	return nil
 }
 
-// TestWorkContinuesAfterARestartOfTheServer kills a server under load, twice. No confirmed enqueue is lost. Every task completes once and
+// TestWorkContinuesAfterRestartOfServer kills a server under load, twice. No confirmed enqueue is lost. Every task completes once and
 // never runs twice at the same time. The workers continue without a restart.
-func TestWorkContinuesAfterARestartOfTheServer(t *testing.T) {
+func TestWorkContinuesAfterRestartOfServer(t *testing.T) {
 	for name, end := range map[string]func(*pgserver.Server) error{"killed": (*pgserver.Server).Kill, "crashed": (*pgserver.Server).Crash} {
 		t.Run(name, func(t *testing.T) {
 			s := pgkit.Start(t, "fsync=off")
@@ -247,7 +247,7 @@ func TestCutConnectionsLoseAndDuplicateNoTask(t *testing.T) {
 	t.Logf("the answers of %d commits were lost", unknown)
 }
 
-func TestATransactionOfTheCallerEnqueuesAndFinishes(t *testing.T) {
+func TestTransactionOfCallerEnqueuesAndFinishes(t *testing.T) {
 	at := pgkit.Address(t)
 	r := open(t, at, runner.Options{})
 	app, err := sql.Open("pgx", at)
@@ -314,9 +314,9 @@ func TestATransactionOfTheCallerEnqueuesAndFinishes(t *testing.T) {
 	})
 }
 
-// TestAWorkerFindsNewTasksAtOnce checks that a worker immediately finds a task that a program commits by plain SQL or that another process
+// TestWorkerFindsNewTasksAtOnce checks that a worker immediately finds a task that a program commits by plain SQL or that another process
 // enqueues.
-func TestAWorkerFindsNewTasksAtOnce(t *testing.T) {
+func TestWorkerFindsNewTasksAtOnce(t *testing.T) {
 	at := pgkit.Address(t)
 	r, client := open(t, at, runner.Options{}), open(t, at, runner.Options{})
 	var seen runs

@@ -56,7 +56,7 @@ func enqueueAll(t *testing.T, r *runner.Runner, n int, priority func(i int) int)
 	testkit.NoError(t, err)
 }
 
-func TestTasksStartInTheOrderOfPriorityAndID(t *testing.T) {
+func TestTasksStartInOrderOfPriorityAndID(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, r *runner.Runner, most int) {
 		const all, urgent = 600, 601
 		started := recordStarts(r, func(id int64) {
@@ -79,7 +79,7 @@ func TestTasksStartInTheOrderOfPriorityAndID(t *testing.T) {
 	})
 }
 
-func TestAWorkerThatStopsGivesTheTasksBackThatItHasPrefetched(t *testing.T) {
+func TestWorkerThatStopsGivesTasksBackThatItHasPrefetched(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, r *runner.Runner, most int) {
 		ctx, stop := context.WithCancel(t.Context())
 		claimed := 0

@@ -80,7 +80,7 @@ func as(t *testing.T, address, user, password string) string {
 	return u.String()
 }
 
-func TestTheErrorOfARejectedUserNamesTheReason(t *testing.T) {
+func TestErrorOfRejectedUserNamesReason(t *testing.T) {
 	s := strict(t)
 	address := s.Address("postgres")
 	for name, c := range map[string]struct {
@@ -187,7 +187,7 @@ func TestTablesThatAreNotRunnersAreRejected(t *testing.T) {
 	}
 }
 
-func TestAnOldServerIsRejected(t *testing.T) {
+func TestOldServerIsRejected(t *testing.T) {
 	engine := pgdriver.Engine()
 	connect := engine.Connect
 	engine.Connect = func(address string, patience time.Duration) (db.Server, error) {
@@ -222,7 +222,7 @@ func silent(conn net.Conn) {
 	}
 }
 
-func TestAServerThatDoesNotAnswerIsReported(t *testing.T) {
+func TestServerThatDoesNotAnswerIsReported(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ var roles = []string{
 	"ALTER DEFAULT PRIVILEGES FOR ROLE runner_owner IN SCHEMA runner GRANT SELECT ON TABLES TO runner_read",
 }
 
-func TestRolesHaveTheRightsThatTheyNeed(t *testing.T) {
+func TestRolesHaveRightsThatTheyNeed(t *testing.T) {
 	at := pgkit.Shared(t).Address("postgres") // no other test on this server uses the schema named runner
 	connection(t, at, roles...)
 	open(t, as(t, at, "runner_owner", ""), runner.Options{})

@@ -48,8 +48,8 @@ func TestTwoInstallationsInOneDatabaseDoNotSeeEachOther(t *testing.T) {
 	testkit.Equal(t, "schedules of the second schema", len(schedules), 0)
 }
 
-// TestACommitNotifiesOnlyItsSchema counts the notifications that a process receives from another process on each of two schemas.
-func TestACommitNotifiesOnlyItsSchema(t *testing.T) {
+// TestCommitNotifiesOnlyItsSchema counts the notifications that a process receives from another process on each of two schemas.
+func TestCommitNotifiesOnlyItsSchema(t *testing.T) {
 	first, second := pgkit.Address(t), pgkit.Address(t)
 	open(t, first, runner.Options{})
 	b := open(t, second, runner.Options{})
@@ -66,8 +66,8 @@ func TestACommitNotifiesOnlyItsSchema(t *testing.T) {
 	testkit.Equal(t, "notifications", notified.Load(), 2)
 }
 
-// TestASchemaIsDumpedAndRestored deletes a schema and restores it with the tools of the server, beside another schema that stays as it is.
-func TestASchemaIsDumpedAndRestored(t *testing.T) {
+// TestSchemaIsDumpedAndRestored deletes a schema and restores it with the tools of the server, beside another schema that stays as it is.
+func TestSchemaIsDumpedAndRestored(t *testing.T) {
 	server, name := pgkit.Shared(t), pgkit.NewSchema()
 	at := server.Address("postgres", "search_path="+name)
 	r := open(t, at, runner.Options{})
@@ -94,10 +94,10 @@ func TestASchemaIsDumpedAndRestored(t *testing.T) {
 	}
 }
 
-// TestAnOlderWorkerEndsWhenItReconnectsAfterAnUpgrade upgrades the tables while a worker has no connection, and so no heartbeat. The
+// TestOlderWorkerEndsWhenItReconnectsAfterUpgrade upgrades the tables while a worker has no connection, and so no heartbeat. The
 // worker must not write to the tables of the newer program. Work returns an error, so that the process ends and the service manager starts
 // the newer program.
-func TestAnOlderWorkerEndsWhenItReconnectsAfterAnUpgrade(t *testing.T) {
+func TestOlderWorkerEndsWhenItReconnectsAfterUpgrade(t *testing.T) {
 	name := pgkit.NewSchema()
 	at := pgkit.Shared(t).Address("postgres", "search_path="+name)
 	r := open(t, pgkit.Shared(t).Address("postgres", "search_path="+name, "application_name=older_"+name),

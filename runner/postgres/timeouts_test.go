@@ -11,9 +11,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestWorkContinuesWithTheTimeoutsOfTheServer sets timeouts for the role of a worker and of a client, as an administrator may do. Another
+// TestWorkContinuesWithTimeoutsOfServer sets timeouts for the role of a worker and of a client, as an administrator may do. Another
 // transaction holds the write lock for longer than these timeouts. Then the client gets ErrBusy, nothing is lost, and the worker continues.
-func TestWorkContinuesWithTheTimeoutsOfTheServer(t *testing.T) {
+func TestWorkContinuesWithTimeoutsOfServer(t *testing.T) {
 	for _, setting := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout"} {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()

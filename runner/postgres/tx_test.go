@@ -12,9 +12,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestWorkersNoticeTheCommitOfACaller commits tasks, and then their cancellation, in transactions of the caller. Without notices the worker
+// TestWorkersNoticeCommitOfCaller commits tasks, and then their cancellation, in transactions of the caller. Without notices the worker
 // would look for new tasks and for cancel requests only every ten minutes.
-func TestWorkersNoticeTheCommitOfACaller(t *testing.T) {
+func TestWorkersNoticeCommitOfCaller(t *testing.T) {
 	at := pgkit.Address(t)
 	r := open(t, at, runner.Options{Lease: time.Hour})
 	app, err := sql.Open("pgx", at)

@@ -46,7 +46,7 @@ func sendTx(ctx context.Context, app *sql.DB, addr string, end func(*sql.Tx) err
 	return tx.Commit()
 }
 
-func TestATaskRunsAgainAfterACrashInsideItsFunction(t *testing.T) {
+func TestTaskRunsAgainAfterCrashInsideItsFunction(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		app := openSent(t, r)
 		var steps, calls, returns int
@@ -75,7 +75,7 @@ func TestATaskRunsAgainAfterACrashInsideItsFunction(t *testing.T) {
 	})
 }
 
-func TestACrashInsideAnAtMostOnceFunctionFailsTheTask(t *testing.T) {
+func TestCrashInsideAtMostOnceFunctionFailsTask(t *testing.T) {
 	r := runnertest.New(t)
 	r.Register(sendEmail.Handler(func(ctx context.Context, _ email) error { runnertest.Crash(ctx, r); return nil }))
 	runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}, jobs.AtMostOnce()))
@@ -85,7 +85,7 @@ func TestACrashInsideAnAtMostOnceFunctionFailsTheTask(t *testing.T) {
 	testkit.Equal(t, "reason", ran[0].Reason, jobs.ReasonLost)
 }
 
-func TestACrashInsideABatchLosesAllItsTasks(t *testing.T) {
+func TestCrashInsideBatchLosesAllItsTasks(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		calls := 0
 		r.Register(sendEmail.BatchHandler(10, func(_ context.Context, tasks []jobs.BatchTask[email]) error {
@@ -106,7 +106,7 @@ func TestACrashInsideABatchLosesAllItsTasks(t *testing.T) {
 	})
 }
 
-func TestACrashOutsideOfAFunctionPanics(t *testing.T) {
+func TestCrashOutsideOfFunctionPanics(t *testing.T) {
 	r := runnertest.New(t)
 	defer func() {
 		if got := fmt.Sprint(recover()); got == "<nil>" {
@@ -116,7 +116,7 @@ func TestACrashOutsideOfAFunctionPanics(t *testing.T) {
 	runnertest.Crash(t.Context(), r)
 }
 
-func TestACommitOfTheProgramFails(t *testing.T) {
+func TestCommitOfProgramFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail func(testing.TB, *runner.Runner)
 		rows int
@@ -144,7 +144,7 @@ func TestACommitOfTheProgramFails(t *testing.T) {
 	}
 }
 
-func TestACommitOfFinishTxFails(t *testing.T) {
+func TestCommitOfFinishTxFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail  func(testing.TB, *runner.Runner)
 		calls int
@@ -174,7 +174,7 @@ func TestACommitOfFinishTxFails(t *testing.T) {
 	}
 }
 
-func TestFaultsIgnoreTheEndOfTheContext(t *testing.T) {
+func TestFaultsIgnoreEndOfContext(t *testing.T) {
 	for name, fault := range map[string]func(context.Context, *runner.Runner) error{
 		"Crash": func(ctx context.Context, r *runner.Runner) error { runnertest.Crash(ctx, r); return nil },
 		"Lose":  runnertest.Lose,

@@ -71,7 +71,7 @@ func consume(t *testing.T, r *runner.Runner, cursor string, handle func(context.
 	}
 }
 
-func TestACursorBeginsWhenItIsAdded(t *testing.T) {
+func TestCursorBeginsWhenItIsAdded(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(outcome.Handler(runOutcome))
 		finish := func(how string) {
@@ -165,7 +165,7 @@ func TestOnFinishedGetsEndsOfEveryKind(t *testing.T) {
 	})
 }
 
-func TestOnFinishedRepeatsAnEndWhoseHandlerFailed(t *testing.T) {
+func TestOnFinishedRepeatsEndWhoseHandlerFailed(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(outcome.Handler(runOutcome))
 		began := time.Now()

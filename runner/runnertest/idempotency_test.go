@@ -109,7 +109,7 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
 	t.Logf("%d calls returned a task that retention had deleted", deleted)
 }
 
-func TestEnqueueSaysThatATaskWasKept(t *testing.T) {
+func TestEnqueueSaysThatTaskWasKept(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(sendEmail.Handler(func(context.Context, email) error { return nil }))
 		spec := sendEmail.With(email{"ann"}, jobs.UniqueArgs(), jobs.UniqueFor(time.Hour), jobs.UniqueStates(jobs.Completed))
@@ -188,9 +188,9 @@ func inTransaction(ctx context.Context, handle *sql.DB, do func(tx *sql.Tx) erro
 	return tx.Commit()
 }
 
-// TestACommitFaultAtAnyPointCausesOneRun makes each commit of a program fail once: those of the calls that add a task, and those of the
+// TestCommitFaultAtAnyPointCausesOneRun makes each commit of a program fail once: those of the calls that add a task, and those of the
 // worker that runs it. The program repeats its call until the call succeeds, and then once more. The task runs exactly once.
-func TestACommitFaultAtAnyPointCausesOneRun(t *testing.T) {
+func TestCommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	keys := map[string][]jobs.Option{

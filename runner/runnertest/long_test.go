@@ -12,10 +12,10 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// TestAnHourOfTasks enqueues a task each second, or every ten seconds in the
+// TestHourOfTasks enqueues a task each second, or every ten seconds in the
 // plain run, for an hour of fake time while Work runs. The test takes only the
 // real time that it needs to run these tasks.
-func TestAnHourOfTasks(t *testing.T) {
+func TestHourOfTasks(t *testing.T) {
 	pause := testkit.Size(10*time.Second, time.Second)
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var delays []time.Duration // times from the creation to the start of each task

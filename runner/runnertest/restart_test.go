@@ -13,9 +13,9 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// TestACursorContinuesAfterEachRestart calls OnFinished again and again. Each time, OnFinished is stopped while its function handles the
+// TestCursorContinuesAfterEachRestart calls OnFinished again and again. Each time, OnFinished is stopped while its function handles the
 // second task. The test then closes the database and opens it again. The next OnFinished must begin with that second task.
-func TestACursorContinuesAfterEachRestart(t *testing.T) {
+func TestCursorContinuesAfterEachRestart(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(outcome.Handler(runOutcome))
 		if err := r.AddCursor(t.Context(), "audit"); err != nil {

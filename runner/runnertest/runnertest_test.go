@@ -24,7 +24,7 @@ var (
 	count     = jobs.DefineResult[string, int]("count")
 )
 
-func TestTheTestControlsTheTime(t *testing.T) {
+func TestTestControlsTime(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var sent []string
 		r.Register(sendEmail.Handler(func(_ context.Context, e email) error { sent = append(sent, e.To); return nil }))
@@ -46,7 +46,7 @@ func TestTheTestControlsTheTime(t *testing.T) {
 	})
 }
 
-func TestABackgroundWorkerRunsTasksThatBecomeDue(t *testing.T) {
+func TestBackgroundWorkerRunsTasksThatBecomeDue(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		attempts := 0
 		r.Register(sendEmail.Handler(func(context.Context, email) error {
@@ -83,7 +83,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 	r.messages = append(r.messages, fmt.Sprintf(format, args...))
 }
 
-func TestAPanicFailsTheTest(t *testing.T) {
+func TestPanicFailsTest(t *testing.T) {
 	fails := &recorder{TB: t}
 	r := runnertest.New(fails)
 	r.Register(count.Handler(func(context.Context, string) (int, error) { panic("kaput") }))
@@ -95,7 +95,7 @@ func TestAPanicFailsTheTest(t *testing.T) {
 	testkit.Contains(t, fails.messages[0], "task 1 (count) panics: kaput")
 }
 
-func TestACrashAfterTheClaimLosesTheAttemptAndNotTheTask(t *testing.T) {
+func TestCrashAfterClaimLosesAttemptAndNotTask(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		calls := 0
 		r.Register(sendEmail.Handler(func(context.Context, email) error { calls++; return nil }))
@@ -120,7 +120,7 @@ func TestACrashAfterTheClaimLosesTheAttemptAndNotTheTask(t *testing.T) {
 	})
 }
 
-func TestDrainReturnsABatchInTheOrderOfTheStarts(t *testing.T) {
+func TestDrainReturnsBatchInOrderOfStarts(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(sendEmail.BatchHandler(20, func(context.Context, []jobs.BatchTask[email]) error { return nil }))
 		for range 20 {
@@ -132,7 +132,7 @@ func TestDrainReturnsABatchInTheOrderOfTheStarts(t *testing.T) {
 	})
 }
 
-func TestDrainEndsIfATaskSnoozesForEver(t *testing.T) {
+func TestDrainEndsIfTaskSnoozesForEver(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(sendEmail.Handler(func(context.Context, email) error { return jobs.Snooze(0) }))
 		runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
@@ -142,9 +142,9 @@ func TestDrainEndsIfATaskSnoozesForEver(t *testing.T) {
 	})
 }
 
-// TestAFinishThatDoesNotLastHidesNoLoss lets FinishTx fail, or rolls its
+// TestFinishThatDoesNotLastHidesNoLoss lets FinishTx fail, or rolls its
 // transaction back, and takes the task away. The function must be told.
-func TestAFinishThatDoesNotLastHidesNoLoss(t *testing.T) {
+func TestFinishThatDoesNotLastHidesNoLoss(t *testing.T) {
 	for _, when := range []string{"before FinishTx", "after it failed", "after a rollback"} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 			app := runnertest.OpenDB(t, r)
@@ -186,9 +186,9 @@ func TestAFinishThatDoesNotLastHidesNoLoss(t *testing.T) {
 	}
 }
 
-// TestAFunctionGoesOnAfterTheCommitOfFinishTx lets heartbeats find that the
+// TestFunctionGoesOnAfterCommitOfFinishTx lets heartbeats find that the
 // task is finished while its function still runs.
-func TestAFunctionGoesOnAfterTheCommitOfFinishTx(t *testing.T) {
+func TestFunctionGoesOnAfterCommitOfFinishTx(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		app := runnertest.OpenDB(t, r)
 		r.Register(sendEmail.Handler(func(ctx context.Context, _ email) error {
@@ -207,7 +207,7 @@ func TestAFunctionGoesOnAfterTheCommitOfFinishTx(t *testing.T) {
 	})
 }
 
-func TestAFunctionThatHasLostItsTaskRunsAgain(t *testing.T) {
+func TestFunctionThatHasLostItsTaskRunsAgain(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		app, err := sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: r.Path(), RawQuery: "_txlock=immediate"}).String())
 		if err != nil {
@@ -257,7 +257,7 @@ func TestAFunctionThatHasLostItsTaskRunsAgain(t *testing.T) {
 	})
 }
 
-func TestAnErrorAfterTheCommitLeavesATask(t *testing.T) {
+func TestErrorAfterCommitLeavesTask(t *testing.T) {
 	r := runnertest.New(t)
 	spec := sendEmail.With(email{"ann"}, jobs.Unique("welcome:ann"))
 	runnertest.FailBeforeCommit(t, r)
@@ -295,7 +295,7 @@ func TestWorkContinuesAfterFailedCommits(t *testing.T) {
 	}
 }
 
-func TestARepeatedEnqueueRunsOnce(t *testing.T) {
+func TestRepeatedEnqueueRunsOnce(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		runs := 0
 		r.Register(sendEmail.Handler(func(context.Context, email) error { runs++; return nil }))
@@ -316,7 +316,7 @@ func TestARepeatedEnqueueRunsOnce(t *testing.T) {
 	})
 }
 
-func TestFlashCollectsWritesAsOnTheDevice(t *testing.T) {
+func TestFlashCollectsWritesAsOnDevice(t *testing.T) {
 	for level, want := range map[runner.Sync]jobs.State{runner.Full: jobs.Completed, runner.Flash: jobs.Running} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 			r.Register(count.Handler(func(context.Context, string) (int, error) { return 1, nil }))
@@ -331,9 +331,9 @@ func TestFlashCollectsWritesAsOnTheDevice(t *testing.T) {
 	}
 }
 
-// TestDrainWaitsForAFullBatch checks how far Drain advances the clock while tasks wait for a full batch. Drain must stop the clock when the
+// TestDrainWaitsForFullBatch checks how far Drain advances the clock while tasks wait for a full batch. Drain must stop the clock when the
 // batch is full, or when the time of WaitToFill has passed.
-func TestDrainWaitsForAFullBatch(t *testing.T) {
+func TestDrainWaitsForFullBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var sizes []int
 		r.Register(sendEmail.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[email]) error {

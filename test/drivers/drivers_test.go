@@ -17,9 +17,9 @@ import (
 
 var quick = jobs.Define[any]("quick")
 
-// TestATransactionOfAnotherDriverIsRefused begins transactions with another SQLite driver. Runner must not accept them. The transactions
+// TestTransactionOfAnotherDriverIsRefused begins transactions with another SQLite driver. Runner must not accept them. The transactions
 // are on a different file: if both drivers locked the same file, they could block each other for ever.
-func TestATransactionOfAnotherDriverIsRefused(t *testing.T) {
+func TestTransactionOfAnotherDriverIsRefused(t *testing.T) {
 	ctx := t.Context()
 	r, err := runner.Open(ctx, filepath.Join(t.TempDir(), "app.db"), runner.Options{})
 	if err != nil {

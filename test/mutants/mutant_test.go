@@ -80,9 +80,9 @@ func mutate(t *testing.T, name, source, edits string) string {
 	return source
 }
 
-// TestMutantsFitTheSource checks that each mutant applies to the current source. The command make mutants builds the
+// TestMutantsFitSource checks that each mutant applies to the current source. The command make mutants builds the
 // mutants and runs the tests.
-func TestMutantsFitTheSource(t *testing.T) {
+func TestMutantsFitSource(t *testing.T) {
 	for _, m := range mutants(t) {
 		for file := range m.files {
 			if strings.HasSuffix(file, "_test.go") {

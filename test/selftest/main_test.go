@@ -34,9 +34,9 @@ func TestInvalidUsesAreRejected(t *testing.T) {
 	testkit.Equal(t, "status", run(t.Context(), []string{"-runner", "runner", "-dir", "nosuch"}, io.Discard, io.Discard), 1)
 }
 
-// TestASelftestOfSomeSeconds kills workers for 3 s. No task is lost, and no
+// TestSelftestOfSomeSeconds kills workers for 3 s. No task is lost, and no
 // file is left.
-func TestASelftestOfSomeSeconds(t *testing.T) {
+func TestSelftestOfSomeSeconds(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc")
 	}

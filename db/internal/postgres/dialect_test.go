@@ -10,7 +10,7 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-func TestBothDialectsHaveTheSameFragments(t *testing.T) {
+func TestBothDialectsHaveSameFragments(t *testing.T) {
 	got, want := slices.Sorted(maps.Keys(postgres.Dialect("ours").Fragments)), slices.Sorted(maps.Keys(sqlite.Dialect("").Fragments))
 	testkit.Equal(t, "fragments of PostgreSQL and SQLite", got, want)
 }

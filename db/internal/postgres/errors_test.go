@@ -11,7 +11,7 @@ type serverAnswer string
 func (a serverAnswer) Error() string  { return string(a) }
 func (serverAnswer) SQLState() string { return "28000" }
 
-func TestTheAnswerOfTheServerCountsMoreThanAFailedTLSHandshake(t *testing.T) {
+func TestAnswerOfServerCountsMoreThanFailedTLSHandshake(t *testing.T) {
 	const answer = serverAnswer(`FATAL: role "ann" does not exist (SQLSTATE 28000)`)
 	tls := errors.New("10.0.0.1:5432 (db): tls error: server refused TLS connection")
 	dial := errors.New("[::1]:5432 (db): dial error: connection refused")

@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestAClockThatIsMinutesOffIsRejected(t *testing.T) {
+func TestClockThatIsMinutesOffIsRejected(t *testing.T) {
 	sent := time.Date(2026, 1, 31, 13, 0, 0, 0, time.UTC)
 	received := sent.Add(2 * time.Second) // the server answers after 2 s, as on a slow network
 	for offset, want := range map[time.Duration]string{

@@ -8,9 +8,9 @@ import (
 	"example.com/runner/internal/testkit/pgkit"
 )
 
-// TestPostgreSQLPreparesEveryStatementOfThePackage prepares the statements of this package on a server. A test of package db does the
+// TestPostgreSQLPreparesEveryStatementOfPackage prepares the statements of this package on a server. A test of package db does the
 // same for the statements of package db.
-func TestPostgreSQLPreparesEveryStatementOfThePackage(t *testing.T) {
+func TestPostgreSQLPreparesEveryStatementOfPackage(t *testing.T) {
 	dialect := Dialect("ours")
 	texts := map[string]string{}
 	for i, s := range []*sqltext.Statement{serverVersion, selectOurs, setVersion, hasSchema, serverSize, selectOuter,

@@ -10,8 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestCheckWritersChecksTheFileAndBothDirectories changes the mode of the file, of its directory, and of the directory beside it.
-func TestCheckWritersChecksTheFileAndBothDirectories(t *testing.T) {
+// TestCheckWritersChecksFileAndBothDirectories changes the mode of the file, of its directory, and of the directory beside it.
+func TestCheckWritersChecksFileAndBothDirectories(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // Windows has no file modes
 	}

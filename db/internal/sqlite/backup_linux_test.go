@@ -10,9 +10,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestABackupKeepsAFileThatAppearsDuringTheCopy checks the last step of a backup, which renames the copy to its final name. This step must
+// TestBackupKeepsFileThatAppearsDuringCopy checks the last step of a backup, which renames the copy to its final name. This step must
 // not replace a FIFO that was created during the copy.
-func TestABackupKeepsAFileThatAppearsDuringTheCopy(t *testing.T) {
+func TestBackupKeepsFileThatAppearsDuringCopy(t *testing.T) {
 	dir := t.TempDir()
 	part, to := filepath.Join(dir, "part"), filepath.Join(dir, "fifo")
 	if err := os.WriteFile(part, nil, 0o600); err != nil {

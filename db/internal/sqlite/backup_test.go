@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestANewCopyRemovesAllThatAKilledOneLeft makes the files of an old partial
+// TestNewCopyRemovesAllThatKilledOneLeft makes the files of an old partial
 // copy.
-func TestANewCopyRemovesAllThatAKilledOneLeft(t *testing.T) {
+func TestNewCopyRemovesAllThatKilledOneLeft(t *testing.T) {
 	dir := t.TempDir()
 	left := filepath.Join(dir, ".q.db.12345678.part")
 	if err := os.Mkdir(left+".d", 0o700); err != nil {
@@ -33,9 +33,9 @@ func TestANewCopyRemovesAllThatAKilledOneLeft(t *testing.T) {
 	}
 }
 
-// TestACopyIsRemovedAfterTheFilesBesideIt keeps a file beside a copy from being
+// TestCopyIsRemovedAfterFilesBesideIt keeps a file beside a copy from being
 // removed, as a kill would. Only the copy leads the next one to the rest.
-func TestACopyIsRemovedAfterTheFilesBesideIt(t *testing.T) {
+func TestCopyIsRemovedAfterFilesBesideIt(t *testing.T) {
 	part := filepath.Join(t.TempDir(), "part")
 	if err := os.WriteFile(part, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -66,9 +66,9 @@ func TestEachCodeOfSQLiteHasItsCause(t *testing.T) {
 	}
 }
 
-// TestAnExplainedErrorStaysAnErrorOfTheDisk: the writer connects anew after an
+// TestExplainedErrorStaysErrorOfDisk: the writer connects anew after an
 // error of the disk, also after it was explained.
-func TestAnExplainedErrorStaysAnErrorOfTheDisk(t *testing.T) {
+func TestExplainedErrorStaysErrorOfDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "text")
 	if err := os.WriteFile(path, []byte(strings.Repeat("text\n", 2000)), 0o600); err != nil {
 		t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// TestTheLogIsSyncedAfterADelay checks when the write-ahead log is synced while commits do no fsync.
-func TestTheLogIsSyncedAfterADelay(t *testing.T) {
+// TestLogIsSyncedAfterDelay checks when the write-ahead log is synced while commits do no fsync.
+func TestLogIsSyncedAfterDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var mu sync.Mutex // guards the variables below, because the sync runs in the goroutine of a timer
@@ -65,7 +65,7 @@ func TestTheLogIsSyncedAfterADelay(t *testing.T) {
 	})
 }
 
-func TestSyncLogSyncsAnExistingLog(t *testing.T) {
+func TestSyncLogSyncsExistingLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	d, err := New(path, engine.Options{Flash: time.Second})
 	testkit.NoError(t, err)

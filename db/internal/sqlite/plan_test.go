@@ -31,9 +31,9 @@ func openFile(t *testing.T) (*File, *sqlx.Conn) {
 	return d, conn
 }
 
-// TestStatementsOfThePackageUseIndexes checks that the statements of this package scan only short tables. The tests of package db check
+// TestStatementsOfPackageUseIndexes checks that the statements of this package scan only short tables. The tests of package db check
 // the statements of package db.
-func TestStatementsOfThePackageUseIndexes(t *testing.T) {
+func TestStatementsOfPackageUseIndexes(t *testing.T) {
 	d, conn := openFile(t)
 	if _, err := conn.ExecContext(t.Context(), CreateSchemaTable); err != nil { // this table exists only in databases of other programs
 		t.Fatal(err)

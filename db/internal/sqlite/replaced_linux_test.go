@@ -38,9 +38,9 @@ func TestCheckpointsAreNotTakenForReplacedFiles(t *testing.T) {
 	}
 }
 
-// TestAnEmptiedFileIsNamedBeforeItsLog empties the database. The next process
+// TestEmptiedFileIsNamedBeforeItsLog empties the database. The next process
 // that opens the empty file removes its log, which must not hide the cause.
-func TestAnEmptiedFileIsNamedBeforeItsLog(t *testing.T) {
+func TestEmptiedFileIsNamedBeforeItsLog(t *testing.T) {
 	d, _ := openFile(t)
 
 	if err := errors.Join(os.Truncate(d.path, 0), os.Remove(d.logPath)); err != nil {
@@ -52,10 +52,10 @@ func TestAnEmptiedFileIsNamedBeforeItsLog(t *testing.T) {
 	}
 }
 
-// TestANewConnectionKeepsTheLogOfAnEmptiedFile empties the database and lets the
+// TestNewConnectionKeepsLogOfEmptiedFile empties the database and lets the
 // pool of the readers open one more connection. SQLite removes the log of an
 // empty file when a connection of it begins to read.
-func TestANewConnectionKeepsTheLogOfAnEmptiedFile(t *testing.T) {
+func TestNewConnectionKeepsLogOfEmptiedFile(t *testing.T) {
 	d, conn := openFile(t)
 	if _, err := conn.ExecContext(t.Context(), "INSERT INTO last_ids (id) VALUES (1)"); err != nil {
 		t.Fatal(err)
@@ -80,9 +80,9 @@ func TestANewConnectionKeepsTheLogOfAnEmptiedFile(t *testing.T) {
 	}
 }
 
-// TestAFileThatCannotBeLookedAtIsNotReplaced reports what the system says about
+// TestFileThatCannotBeLookedAtIsNotReplaced reports what the system says about
 // each file, such as in a directory that this user may no longer search.
-func TestAFileThatCannotBeLookedAtIsNotReplaced(t *testing.T) {
+func TestFileThatCannotBeLookedAtIsNotReplaced(t *testing.T) {
 	d := &File{path: "/data/q.db", logPath: "/data/q.db-wal"}
 	for _, name := range []string{d.path, d.logPath} {
 		for cause, want := range map[error]error{

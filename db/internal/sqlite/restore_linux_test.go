@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestNobodyElseHasACopyOpen locks shared memory as another process does. A
+// TestNobodyElseHasCopyOpen locks shared memory as another process does. A
 // copy counts as this process's own also on systems that show no locks.
-func TestNobodyElseHasACopyOpen(t *testing.T) {
+func TestNobodyElseHasCopyOpen(t *testing.T) {
 	d := &File{sharedPath: filepath.Join(t.TempDir(), "q.db-shm")}
 	file, err := os.Create(d.sharedPath)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestAnErrorOfACopyNamesAFileThatTheUserKnows: a copy without room or rights
+// TestErrorOfCopyNamesFileThatUserKnows: a copy without room or rights
 // lacks them where the database is, and damage comes from the backup.
-func TestAnErrorOfACopyNamesAFileThatTheUserKnows(t *testing.T) {
+func TestErrorOfCopyNamesFileThatUserKnows(t *testing.T) {
 	d := &File{path: "/data/q.db"}
 	for kind, want := range map[error]string{
 		jobs.ErrFull: "/data/q.db", jobs.ErrPermission: "/data/q.db",

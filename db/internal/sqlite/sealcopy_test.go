@@ -27,9 +27,9 @@ func partWithLog(t *testing.T) string {
 	return part
 }
 
-// TestACopyIsNotSealedWhileItsLogHoldsPages makes each step fail that moves the
+// TestCopyIsNotSealedWhileItsLogHoldsPages makes each step fail that moves the
 // pages of the log into the file. A close of SQLite reports no such failure.
-func TestACopyIsNotSealedWhileItsLogHoldsPages(t *testing.T) {
+func TestCopyIsNotSealedWhileItsLogHoldsPages(t *testing.T) {
 	for name, c := range map[string]struct {
 		op   fault.Op
 		end  string
@@ -61,9 +61,9 @@ func TestACopyIsNotSealedWhileItsLogHoldsPages(t *testing.T) {
 	}
 }
 
-// TestACopyIsNotSealedWhileAnotherProgramReadsIt reads from the log of the
+// TestCopyIsNotSealedWhileAnotherProgramReadsIt reads from the log of the
 // copy, so that SQLite can't empty it.
-func TestACopyIsNotSealedWhileAnotherProgramReadsIt(t *testing.T) {
+func TestCopyIsNotSealedWhileAnotherProgramReadsIt(t *testing.T) {
 	part := partWithLog(t)
 	other, err := Connect(part, "rw")
 	if err != nil {
@@ -80,8 +80,8 @@ func TestACopyIsNotSealedWhileAnotherProgramReadsIt(t *testing.T) {
 	}
 }
 
-// TestASealedCopyIsOneFile seals a copy that has a log.
-func TestASealedCopyIsOneFile(t *testing.T) {
+// TestSealedCopyIsOneFile seals a copy that has a log.
+func TestSealedCopyIsOneFile(t *testing.T) {
 	part := partWithLog(t)
 	if _, err := sealCopy(t.Context(), part, part); err != nil {
 		t.Fatal(err)

@@ -2,7 +2,7 @@ package sqlite
 
 import "testing"
 
-func TestMountNameReadsTheMountTable(t *testing.T) {
+func TestMountNameReadsMountTable(t *testing.T) {
 	const mounts = "22 1 0:21 / / rw - ext4 /dev/vda rw\n36 22 0:98 / /mnt/x rw,noatime master:1 - fuse.sshfs host:/dir rw,user_id=0\n"
 	for _, c := range []struct {
 		minor uint32

@@ -37,9 +37,9 @@ func walClient(t *testing.T) (path string, run func(statement string) error) {
 	return path, run
 }
 
-// TestAWriterIsWokenWhenTheLockIsReleased: the next transaction of a busy
+// TestWriterIsWokenWhenLockIsReleased: the next transaction of a busy
 // program can't get the lock before a writer that was woken has tried.
-func TestAWriterIsWokenWhenTheLockIsReleased(t *testing.T) {
+func TestWriterIsWokenWhenLockIsReleased(t *testing.T) {
 	path, run := walClient(t)
 	want := func(statement string, busy bool) {
 		t.Helper()
@@ -83,7 +83,7 @@ func TestAWriterIsWokenWhenTheLockIsReleased(t *testing.T) {
 	want("BEGIN IMMEDIATE", false)
 }
 
-func TestTwoWritersOfAProcessWaitForOneLock(t *testing.T) {
+func TestTwoWritersOfProcessWaitForOneLock(t *testing.T) {
 	path, run := walClient(t)
 	if err := run("BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
@@ -108,9 +108,9 @@ func TestTwoWritersOfAProcessWaitForOneLock(t *testing.T) {
 	}
 }
 
-// TestAWaitDropsNoLockOfTheProgram: closing a descriptor of the -shm file would
+// TestWaitDropsNoLockOfProgram: closing a descriptor of the -shm file would
 // drop the locks of all connections of the process.
-func TestAWaitDropsNoLockOfTheProgram(t *testing.T) {
+func TestWaitDropsNoLockOfProgram(t *testing.T) {
 	path, run := walClient(t)
 	if err := run("BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
@@ -124,9 +124,9 @@ func TestAWaitDropsNoLockOfTheProgram(t *testing.T) {
 	}
 }
 
-// TestALockIsFoundBesideManyThatChange changes so many other locks that the
+// TestLockIsFoundBesideManyThatChange changes so many other locks that the
 // kernel sometimes shows the list without the wanted one.
-func TestALockIsFoundBesideManyThatChange(t *testing.T) {
+func TestLockIsFoundBesideManyThatChange(t *testing.T) {
 	path, run := walClient(t)
 	if err := run("BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// TestWatchFindsACommitThatComesAfterItsEvent checks that after an event the watch continues to look for commits, even if it has found one.
+// TestWatchFindsCommitThatComesAfterItsEvent checks that after an event the watch continues to look for commits, even if it has found one.
 // The commit that it found may be an earlier one. A process writes to the log, which causes the event, and then waits for an fsync. Only
 // then is the commit visible, possibly milliseconds after the event.
-func TestWatchFindsACommitThatComesAfterItsEvent(t *testing.T) {
+func TestWatchFindsCommitThatComesAfterItsEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "test.db")
 		writer, err := Connect(path, "rwc")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTextRendersATemplate(t *testing.T) {
+func TestTextRendersTemplate(t *testing.T) {
 	fragments := map[string]string{"list": "array(?)", "plus": "", "open": "SELECT 1 FROM {tasks} WHERE id = ?"}
 	// each template has three texts: for a file without a prefix, for a file with a prefix, and for a server
 	for template, want := range map[string][3]string{
@@ -38,7 +38,7 @@ func TestTextRendersATemplate(t *testing.T) {
 	}
 }
 
-func TestAStatementHasPartsOfItsOwn(t *testing.T) {
+func TestStatementHasPartsOfItsOwn(t *testing.T) {
 	d := &Dialect{Prefix: "ours.", Numbered: true, Fragments: Parts{"list": "array(?)", "where": "none"}}
 	list := Query("SELECT {key} FROM {table}{where} LIMIT ?")
 	parts := Parts{"table": "{tasks}", "key": "id", "where": " WHERE a = ? AND b IN {list}"}
@@ -53,7 +53,7 @@ func TestAStatementHasPartsOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestASeriesRepeatsAPart(t *testing.T) {
+func TestSeriesRepeatsPart(t *testing.T) {
 	s := &Series{Template: "SELECT * FROM ({parts}) LIMIT ?", Part: "{one}", Separator: " UNION ", Params: 2,
 		Parts: Parts{"one": "SELECT a, ? FROM {tasks} WHERE b = ? LIMIT ?{after_parts}"}}
 	for n, want := range map[int][2]string{
@@ -73,7 +73,7 @@ func TestASeriesRepeatsAPart(t *testing.T) {
 	}
 }
 
-func TestADefinitionHasNamesWithoutAliases(t *testing.T) {
+func TestDefinitionHasNamesWithoutAliases(t *testing.T) {
 	const script = "CREATE INDEX {tasks_due} ON {tasks} (run_at); -- of {tasks}\nCREATE VIEW {tasks_view} AS SELECT '{x}' FROM {tasks} AS t"
 	if got, want := (&Dialect{Prefix: "my_"}).Text(Definition(script)),
 		"CREATE INDEX my_tasks_due ON my_tasks (run_at); -- of {tasks}\n"+
@@ -85,7 +85,7 @@ func TestADefinitionHasNamesWithoutAliases(t *testing.T) {
 	}
 }
 
-func TestADefinitionHasNoAlias(t *testing.T) {
+func TestDefinitionHasNoAlias(t *testing.T) {
 	trigger := Definition("CREATE TRIGGER {trigger} BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, {message}); END; DROP TABLE {list}")
 	d := &Dialect{Prefix: "my_", Fragments: Parts{"list": "array(?)"}}
 	s := trigger.With(Parts{"trigger": "{freeze_tasks}", "table": "{tasks}", "message": Literal("it's {tasks}?")})

@@ -73,9 +73,9 @@ func someExpression(t *rapid.T, month int) string {
 		someField(1, 31, 31, "").Draw(t, "day"), months, someField(0, 7, 7, "SUN MON TUE WED THU FRI SAT ").Draw(t, "weekday")}, " ")
 }
 
-// TestTicksAgainstTheOracle compares this package with package crontest. It uses random expressions and times around clock changes in many
+// TestTicksAgainstOracle compares this package with package crontest. It uses random expressions and times around clock changes in many
 // zones.
-func TestTicksAgainstTheOracle(t *testing.T) {
+func TestTicksAgainstOracle(t *testing.T) {
 	compared := 0
 	rapid.Check(t, func(t *rapid.T) {
 		change := rapid.SampledFrom(changes).Draw(t, "change")
@@ -190,9 +190,9 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestTheRarestDayIsFound checks February 29 on each weekday, for all years of
+// TestRarestDayIsFound checks February 29 on each weekday, for all years of
 // a cycle of the calendar.
-func TestTheRarestDayIsFound(t *testing.T) {
+func TestRarestDayIsFound(t *testing.T) {
 	for weekday := range 7 {
 		x, err := Parse("0 0 29 2 */7", "UTC")
 		if err != nil {

@@ -10,9 +10,9 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// TestAJumpOfTheClockPausesDeletions checks that all workers pause deletions when the clock of a running worker jumps. The pause ends after
+// TestJumpOfClockPausesDeletions checks that all workers pause deletions when the clock of a running worker jumps. The pause ends after
 // an hour, when a person confirms that the clock is right, or when the clock jumps back.
-func TestAJumpOfTheClockPausesDeletions(t *testing.T) {
+func TestJumpOfClockPausesDeletions(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour
 	for name, test := range map[string]struct {
 		jump time.Duration

@@ -10,7 +10,7 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-func TestAReaperChecksMoreRarelyIfItsReadsTakeLong(t *testing.T) {
+func TestReaperChecksMoreRarelyIfItsReadsTakeLong(t *testing.T) {
 	p := &reaper{e: &Engine{}}
 	testkit.Equal(t, "pause after fast reads", p.pause(), reapEvery)
 	p.cost = 100 * time.Millisecond
@@ -19,9 +19,9 @@ func TestAReaperChecksMoreRarelyIfItsReadsTakeLong(t *testing.T) {
 	testkit.Equal(t, "pause with a lease of 12 s", p.pause(), 2*time.Second)
 }
 
-// TestTheReadsOfAReaperEnd checks that a database that does not answer holds up
+// TestReadsOfReaperEnd checks that a database that does not answer holds up
 // a reaper for a lease at most, and the end of the worker not at all.
-func TestTheReadsOfAReaperEnd(t *testing.T) {
+func TestReadsOfReaperEnd(t *testing.T) {
 	for lease, want := range map[time.Duration]time.Duration{time.Second: minReapRead, time.Minute: time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			e := &Engine{o: Options{Lease: lease}}

@@ -8,7 +8,7 @@ import (
 	"example.com/runner/db"
 )
 
-func TestExpiredCountsOnlyTheTimeThatTheReaperObserved(t *testing.T) {
+func TestExpiredCountsOnlyTimeThatReaperObserved(t *testing.T) {
 	lease := func(expires int64) db.Lease {
 		return db.Lease{ClaimID: db.ClaimID{ID: 1, GenerationID: 2}, WorkerID: "w", ExpiresAt: expires, Length: 60_000}
 	}

@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestAScheduleAtBootTicksOnceInEachBoot starts workers in several boots of a simulated machine.
-func TestAScheduleAtBootTicksOnceInEachBoot(t *testing.T) {
+// TestScheduleAtBootTicksOnceInEachBoot starts workers in several boots of a simulated machine.
+func TestScheduleAtBootTicksOnceInEachBoot(t *testing.T) {
 	machine := procfs
 	procfs = t.TempDir()
 	t.Cleanup(func() { procfs = machine })

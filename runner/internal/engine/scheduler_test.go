@@ -9,9 +9,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestAWorkerThatEndsWhenNoTaskIsLeftRunsTheLastTick lets a tick happen during the last scan of a worker that ends when no task is
+// TestWorkerThatEndsWhenNoTaskIsLeftRunsLastTick lets a tick happen during the last scan of a worker that ends when no task is
 // left. If the worker ended then, the task of the tick would stay pending, and later ticks would be skipped because of that task.
-func TestAWorkerThatEndsWhenNoTaskIsLeftRunsTheLastTick(t *testing.T) {
+func TestWorkerThatEndsWhenNoTaskIsLeftRunsLastTick(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o Options, _ *atomic.Int64) {
 		s := jobs.Schedule{Name: "beat", Cron: "@every 1s", Zone: "UTC", NextAt: time.Now().Add(time.Second),
 			Spec: jobs.Define[struct{}]("work").With(struct{}{})}

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-func TestScriptErrorSaysWhyAFileIsNotExecuted(t *testing.T) {
+func TestScriptErrorSaysWhyFileIsNotExecuted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "job")
 	for content, want := range map[string]string{
 		"#!/bin/sh\r\necho\r\n": "its #! line ends with a carriage return, as in Windows files; remove them: sed -i 's/\\r$//' " + path,

@@ -11,9 +11,9 @@ import (
 	"example.com/runner/test/pgserver"
 )
 
-// TestThePromotedStandbyHasEveryConfirmedCommit promotes two standbys one after the other. Each has the commits that the servers before it
+// TestPromotedStandbyHasEveryConfirmedCommit promotes two standbys one after the other. Each has the commits that the servers before it
 // confirmed.
-func TestThePromotedStandbyHasEveryConfirmedCommit(t *testing.T) {
+func TestPromotedStandbyHasEveryConfirmedCommit(t *testing.T) {
 	testkit.NeedFull(t)
 	c, err := startCluster(t.Context())
 	if errors.Is(err, pgserver.ErrNone) {

@@ -157,9 +157,9 @@ var leftoverHistories = map[string]historyCase{
 	}},
 }
 
-// TestRecoveryIsMeasuredAfterAKillOfTheGuardian checks the figures for the recovery of the tasks of a killed worker. They must include a
+// TestRecoveryIsMeasuredAfterKillOfGuardian checks the figures for the recovery of the tasks of a killed worker. They must include a
 // worker whose guardian was killed just before.
-func TestRecoveryIsMeasuredAfterAKillOfTheGuardian(t *testing.T) {
+func TestRecoveryIsMeasuredAfterKillOfGuardian(t *testing.T) {
 	s := claimedHistory(quick)
 	s.wait(100)
 	s.note(0, opGuardians, 0, 0, "11")
@@ -213,8 +213,8 @@ func TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers(t *testing.T) {
 	}
 }
 
-// TestALongHistoryIsReplayedToItsEnd replays a history that is longer than the lookahead of the replay.
-func TestALongHistoryIsReplayedToItsEnd(t *testing.T) {
+// TestLongHistoryIsReplayedToItsEnd replays a history that is longer than the lookahead of the replay.
+func TestLongHistoryIsReplayedToItsEnd(t *testing.T) {
 	s := newHistory()
 	s.join("w1", 11)
 	const n = lookahead

@@ -35,7 +35,7 @@ func validHistory() *historyBuilder {
 	return s
 }
 
-func TestAValidHistoryHasNoViolation(t *testing.T) {
+func TestValidHistoryHasNoViolation(t *testing.T) {
 	r := validHistory().judge()
 	checkViolations(t, r)
 	f := r.Figures
@@ -46,10 +46,10 @@ func TestAValidHistoryHasNoViolation(t *testing.T) {
 	}
 }
 
-// TestACancelledLossIsReportedByTheWorker checks two histories. In both, a client cancels a running task, and then the task is lost because
+// TestCancelledLossIsReportedByWorker checks two histories. In both, a client cancels a running task, and then the task is lost because
 // its guardian dies. In the first history the worker is alive and reports the loss itself, as it must. In the second history another worker
 // reports the loss before the lease has ended. That violates I3 of docs/reliability.md: no worker takes a task from a live worker.
-func TestACancelledLossIsReportedByTheWorker(t *testing.T) {
+func TestCancelledLossIsReportedByWorker(t *testing.T) {
 	s := newHistory()
 	s.join("w1", 11)
 	s.enqueue(1, quick)
@@ -64,9 +64,9 @@ func TestACancelledLossIsReportedByTheWorker(t *testing.T) {
 	checkViolations(t, s.judge(), "I3")
 }
 
-// TestATaskMayBeCancelledByItsInsert inserts a task whose dependency has already failed. The insert itself cancels the task, so the history
+// TestTaskMayBeCancelledByItsInsert inserts a task whose dependency has already failed. The insert itself cancels the task, so the history
 // has no update of the task that names a reason.
-func TestATaskMayBeCancelledByItsInsert(t *testing.T) {
+func TestTaskMayBeCancelledByItsInsert(t *testing.T) {
 	s := validHistory()
 	s.enqueue(3, quick)
 	s.note(1, opCancel, 3, 0, "")
@@ -82,7 +82,7 @@ func TestATaskMayBeCancelledByItsInsert(t *testing.T) {
 	checkViolations(t, s.judge(), "I5")
 }
 
-func TestAFunctionMayOverlapWhenItOutlivesItsClaim(t *testing.T) {
+func TestFunctionMayOverlapWhenItOutlivesItsClaim(t *testing.T) {
 	hung := validHistory()
 	hung.note(3, opOverlap, 2, 6, "function") // the earlier execution of task 2 ran on worker w2, which hung later
 	abandoned := newHistory()
@@ -101,9 +101,9 @@ func TestAFunctionMayOverlapWhenItOutlivesItsClaim(t *testing.T) {
 	}
 }
 
-// TestARevokedClaimIsLost checks histories in which another worker revokes the claim of a hung worker before it kills the processes. After
+// TestRevokedClaimIsLost checks histories in which another worker revokes the claim of a hung worker before it kills the processes. After
 // the revocation only a loss of the claim may be recorded.
-func TestARevokedClaimIsLost(t *testing.T) {
+func TestRevokedClaimIsLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		wait int64
 		end  func(*event)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTextsOfTheProduct checks that the source of runner has every text that the harness recognises.
-func TestTextsOfTheProduct(t *testing.T) {
+// TestTextsOfProduct checks that the source of runner has every text that the harness recognises.
+func TestTextsOfProduct(t *testing.T) {
 	missing := map[string]bool{`Info("` + readyText + `"`: true, busyText: true, noServerText: true,
 		lostCommitText: true, noGuardianText: true,
 		guardiansText: true, abandonedText: true, lostText: true}
