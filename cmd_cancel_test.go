@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // waitingTasks returns a database with n waiting tasks in queue media.

@@ -9,7 +9,7 @@ import (
 
 	"example.com/runner/db/schema"
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // TestUpgradeIsReported checks that a command upgrades a file with an older schema and tells the user so.

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // TestUnitsCallWork checks that runner accepts the command lines in the systemd units, and that these command lines run "runner work".

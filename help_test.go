@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/internal/ui/termtest"
+	"example.com/runner/test/testkit"
 )
 
 // visible returns the commands and subcommands that the help lists, by their full names.

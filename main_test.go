@@ -20,9 +20,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/runner"
 	"example.com/runner/test/pgserver"
+	"example.com/runner/test/testkit"
 )
 
 // TestMain makes the test binary act as the programs that the scripts in testdata/script call. Each call is a process of its own. Under the

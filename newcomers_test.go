@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // answerTo runs a command line of runner and returns its exit status and the hint in its error message. If there is no hint, it returns the

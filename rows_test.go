@@ -22,10 +22,10 @@ import (
 
 	"example.com/runner/db/pgdriver"
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
 	"example.com/runner/test/pgserver"
+	"example.com/runner/test/testkit"
 	"example.com/runner/web"
 )
 

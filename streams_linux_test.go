@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // TestTenThousandEventStreamsCostLittleMemory lets 10,000 clients request the stream of events at the same time. The server must need

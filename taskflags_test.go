@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit/sample"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit/sample"
 )
 
 // setSample sets an option to a value that is not its default. It leaves two options empty: the path, because enqueue would replace it, and

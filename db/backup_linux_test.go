@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 func TestBackupReplacesRegularFilesOnly(t *testing.T) {

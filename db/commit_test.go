@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // blockWrites starts a write that does not return until the test calls release. Other writes wait for it.

@@ -14,8 +14,8 @@ import (
 
 	"example.com/runner/db/dbtest/fault"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // These tests use the method of SQLite's own tests. A test repeats the same steps many times. In the first run the first operation on the

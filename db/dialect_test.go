@@ -10,8 +10,8 @@ import (
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/postgres"
 	"example.com/runner/db/internal/sqltext"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // onlySQLite lists the statements that run only on SQLite.

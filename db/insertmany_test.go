@@ -3,7 +3,7 @@ package db
 import (
 	"testing"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 func TestValuesOfArrayAreQuoted(t *testing.T) {

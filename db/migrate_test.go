@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/sqlite"
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 func TestPragmasOfNewDatabase(t *testing.T) {

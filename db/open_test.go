@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/sqlite"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 func create(t *testing.T, path string) {

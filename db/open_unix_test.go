@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 func TestOnlyOwnerCanAccessFilesWithAnyUmask(t *testing.T) {

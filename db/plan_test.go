@@ -10,7 +10,7 @@ import (
 
 	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/db/internal/statementtest"
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 var newFile = testkit.Template(func(path string) error {

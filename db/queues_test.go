@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // manyQueues inserts a pending task of two priorities into each of [1] queues.

@@ -9,8 +9,8 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // TestDatabaseInUseIsNoBackup gives databases that are open names that look

@@ -13,8 +13,8 @@ import (
 	"example.com/runner/db/schema"
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // schemaText returns the text of all migrations for a file without a prefix.

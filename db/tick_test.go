@@ -11,8 +11,8 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // TestOneTaskPerTick calls Tick on four handles at the same time, for each of several ticks. The handles act as four processes. Each tick

@@ -9,8 +9,8 @@ import (
 
 	"example.com/runner/db/dbtest/fault"
 	"example.com/runner/db/schema"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // TestUpgradeSurvivesEveryFailure checks that a failure during an upgrade

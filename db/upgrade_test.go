@@ -13,8 +13,8 @@ import (
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/db/schema"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // secondStep adds a migration after the schema: a column, a table that gets a row

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 func TestErrorMatchesItsKindAndItsCause(t *testing.T) {

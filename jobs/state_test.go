@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 func TestEveryStateIsUnfinishedOrFinished(t *testing.T) {

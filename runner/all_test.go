@@ -4,10 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 func TestAllYieldsEveryTaskThatMatches(t *testing.T) {

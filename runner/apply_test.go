@@ -4,10 +4,10 @@ import (
 	"errors"
 	"testing"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // TestApplySchedulesReportsEveryInvalidDefinition checks that one call returns the errors of all definitions. A user who imports many

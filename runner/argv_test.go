@@ -10,10 +10,10 @@ import (
 	"pgregory.net/rapid"
 
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // hardWords are words that shells, templates, formats, JSON or SQL interpret as syntax.

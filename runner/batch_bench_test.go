@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // BenchmarkBatch drains a queue with 10 slots, once with a handler for single tasks and once with a batch handler. The handlers do nothing,

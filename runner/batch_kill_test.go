@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/runnertest"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // batchVariable is an environment variable that makes the test program a worker with batches. Its value is the path of a database and the

@@ -15,9 +15,9 @@ import (
 
 	_ "modernc.org/sqlite"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
 )
 
 // The benchmarks print the ratio of their speed to that of a bare loop. The bare loop is one goroutine that executes prepared statements on

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"example.com/runner/internal/errcode"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // TestRegistrationBesideOtherCallsIsSafe is for the race detector.

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"testing"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // TestCancelInTransactionStopsHandlerAfterCommit cancels a running task in two transactions. The first one is rolled back, so only

@@ -11,10 +11,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 func TestLoggerWritesToOutputOfItsTask(t *testing.T) {

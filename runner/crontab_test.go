@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"example.com/runner/internal/crontab"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/cron/crontest"
+	"example.com/runner/test/testkit"
 )
 
 // spelledOut maps the nicknames of a crontab, such as @hourly, to five fields, because package crontest does not parse nicknames.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"example.com/runner/db/dbtest/fault"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // failCommit makes the n-th commit from now return an error to its caller, although the commit reaches the disk.

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
 )
 
 // The tests in this file check what a worker costs on a small machine and inside another program: its memory, and how often it wakes up.

@@ -13,8 +13,8 @@ import (
 	"example.com/runner/db/dbtest/fault"
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // The tests on fake time use bubbles of package testing/synctest. The clock of a bubble stands still while any of its goroutines runs, and

@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
 )
 
 // finishedVariable is an environment variable that makes the test program call OnFinished. Its value is the path of a database and the

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // TestFlashCollectsWrites checks that a worker with Flash claims at most once per WriteEvery, and that it writes the outcomes of attempts

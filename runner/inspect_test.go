@@ -9,10 +9,10 @@ import (
 
 	"example.com/runner/internal/access"
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 func TestQueuePositionCountsTasksThatStartFirst(t *testing.T) {

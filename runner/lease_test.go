@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // claimWithOtherWorker registers a second worker in the same file, and claims a task for it. The second worker has no process: the test

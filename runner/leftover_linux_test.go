@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // leftOverVariable is an environment variable that makes the test program start a process, leave it behind, and print its pid. The value

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"example.com/runner/db/dbtest"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // livenessReports records the calls of Options.Liveness. It needs no lock, because the loop of Work makes these calls one after the other.

@@ -13,9 +13,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
 )
 
 // workerVariable is an environment variable that makes the test program a worker, for tests that kill a worker. Its value is the path of a

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // tag stores the tenant of the context in the metadata of new tasks, and puts the task into the queue of its tenant.

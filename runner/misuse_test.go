@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // TestInvalidValuesAreRefusedAtOnce checks that calls reject values that can only be mistakes of the program.

@@ -11,10 +11,10 @@ import (
 
 	"modernc.org/sqlite"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // sqliteBusy is the primary result code SQLITE_BUSY.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // TestTaskWithOptionsOfNewerVersionIsPostponed checks that a worker does not run a task with options that it does not know, and does not

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 func TestWorkerWakesWhenRateLimitAllowsNextStart(t *testing.T) {

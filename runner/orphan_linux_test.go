@@ -8,10 +8,10 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/supervisor"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // startOrphan starts a process that is marked as belonging to a claim. The process has no guardian that would kill it.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // prefetchTest is a test of a worker that claims more tasks than it has free slots. The input of a task says how long

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 func TestProgressIsStoredDuringAndAfterAttempt(t *testing.T) {

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 func TestReadOnlyReadsAndChangesNothing(t *testing.T) {

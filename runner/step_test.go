@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 func TestCompletedStepsAreNotRepeated(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"testing"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // effectInStep runs a step that writes a row in a transaction. At each point where a process could die, it calls the function "at" with the

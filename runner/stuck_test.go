@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // ignoreContext is a handler that ignores its context. Its input says how long it runs.

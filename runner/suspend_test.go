@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"example.com/runner/db/dbtest"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // While a laptop is suspended, no process runs. After the resume, the wall clock has advanced, but timers have not. For a worker this looks

@@ -11,9 +11,9 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/cron"
+	"example.com/runner/test/testkit"
 )
 
 func TestTickIsOnTime(t *testing.T) {

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // openApp opens a database like an application that does not use OpenDB.

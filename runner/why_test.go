@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
 )
 
 var noon = time.Date(2026, 1, 31, 14, 11, 15, 0, time.FixedZone("CET", 3600))

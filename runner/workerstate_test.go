@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 func TestWorkersHaveStateOfTimeOfCall(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // TestSystemdAcceptsUnits checks the systemd units with systemd-analyze. This program requires that the program in ExecStart exists. So

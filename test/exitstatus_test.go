@@ -102,7 +102,7 @@ func programFiles(t *testing.T) (files []*ast.File) {
 		paths = append(paths, sourceFiles(t, dir)...)
 	}
 	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") || regexp.MustCompile(`^internal/testkit|^runner/runnertest`).
+		if strings.HasSuffix(path, "_test.go") || regexp.MustCompile(`^test/testkit|^runner/runnertest`).
 			MatchString(path) {
 			continue
 		}

@@ -36,7 +36,7 @@ var layers = []layer{
 		not:    []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/search", ours: []string{"internal/humanize", "jobs", "internal/taskspec"}},
 	{path: "internal/crontab", ours: []string{"internal/humanize", "internal/taskspec", "jobs"}},
-	{path: "internal/testkit/sample", ours: []string{"internal/taskspec",
+	{path: "test/testkit/sample", ours: []string{"internal/taskspec",
 		"jobs"}}, // only tests import this package
 	{path: "internal/errcode"},
 	{path: "internal/supervisor", others: []string{"golang.org/x/sys"}},
@@ -66,10 +66,10 @@ var layers = []layer{
 		others: []string{"github.com/jackc/pgx/v5"}},
 	{path: "db/internal/statementtest", ours: []string{"db/internal/sqltext"},
 		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import this package
-	{path: "test/pgserver"},    // only tests import this package
-	{path: "internal/testkit"}, // only tests import this package
+	{path: "test/pgserver"}, // only tests import this package
+	{path: "test/testkit"},  // only tests import this package
 	{path: "db/dbtest", ours: []string{"db", "internal/taskspec", "internal/taskjson", "jobs",
-		"internal/testkit/sample", "db/pgdriver", "internal/testkit"}},
+		"test/testkit/sample", "db/pgdriver", "test/testkit"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import this package
 	{path: "runner/internal/cron", ours: []string{"internal/taskspec", "internal/humanize", "jobs"},
 		not: []string{"os", "time.Now("}},
@@ -86,9 +86,9 @@ var layers = []layer{
 		"internal/errcode", "internal/taskjson", "jobs", "runner/internal/cron",
 		"runner/internal/engine", "runner/internal/exec", "runner/internal/notify"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the command line may use these packages and functions
-	{path: "internal/testkit/runnerkit", ours: []string{"runner", "internal/testkit",
+	{path: "test/testkit/runnerkit", ours: []string{"runner", "test/testkit",
 		"jobs"}}, // only tests import this package
-	{path: "internal/testkit/pgkit", ours: []string{"test/pgserver", "internal/testkit",
+	{path: "test/testkit/pgkit", ours: []string{"test/pgserver", "test/testkit",
 		"db/schema"}, // only tests import this package
 		others: []string{"github.com/jackc/pgx/v5"}},
 	{path: "runner/postgres", ours: []string{"runner", "internal/access", "db/pgdriver",

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 var soakFor = flag.Duration("soak", 5*time.Minute, "duration of TestSoak")

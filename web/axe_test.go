@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // axe returns the source of axe-core, which checks pages for problems of accessibility. It looks for axe-core in NODE_PATH, and skips the

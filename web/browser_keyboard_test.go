@@ -5,8 +5,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 func TestPagesCanBeUsedWithKeyboard(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // busyVisits returns pages that show something in progress: a task that runs, a question, a message, a list that does not update while the

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // otherHost matches a URL on another host. The test ignores names of XML namespaces, because browsers do not request them.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // wire sends a GET request that accepts gzip. It returns the uncompressed text and the number of bytes of the compressed body.

@@ -4,8 +4,8 @@ import (
 	"net/url"
 	"testing"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 func TestOverviewShowsActionWhenManyTasksArePending(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // dial opens a TCP connection to a site.

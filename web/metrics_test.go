@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
 )
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
 	"example.com/runner/web"
 )
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // linkedNumbers matches a number on the overview that is a link to a list of tasks: in a tile, in a table and in a problem.

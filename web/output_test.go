@@ -3,7 +3,7 @@ package web
 import (
 	"testing"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 func TestOutputHasSixteenColoursOfTerminal(t *testing.T) {

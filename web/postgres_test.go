@@ -7,11 +7,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"example.com/runner/internal/testkit/pgkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
+	"example.com/runner/test/testkit/pgkit"
+	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
 )
 

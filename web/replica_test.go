@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
+	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
 )
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
 )
 

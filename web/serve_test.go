@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
 )
 

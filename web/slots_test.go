@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // TestOpenPagesDoNotKeepWriteAheadLogFromBeingReused checks the size of the write-ahead log while pages and the output of a task are

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // otherTimes matches the parts of a page whose times may be in another zone than the page: the tooltips of times, links, commands, and

@@ -8,9 +8,9 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
 	"example.com/runner/db/transfer"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // TestRowsOfCounterOnServerAreAddedUp adds a second row to each counter, as if another session had ended the same number of tasks. The

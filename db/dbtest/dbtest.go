@@ -12,8 +12,8 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // Open opens a new database and closes it at the end of the test.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"example.com/runner/db/dbtest"
-	"example.com/runner/internal/testkit/pgkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 func TestMain(m *testing.M) {

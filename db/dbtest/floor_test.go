@@ -7,9 +7,9 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // floorTest is a worker on a server. Another session holds an old snapshot, so the claims of the worker skip the entries of claimed tasks

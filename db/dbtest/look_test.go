@@ -10,9 +10,9 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
 	"example.com/runner/db/pgdriver"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // TestLookDoesNotWaitForOtherWorkersOnServer runs a cycle while another session holds the write lock in shared mode, as another worker

@@ -12,8 +12,8 @@ import (
 	"example.com/runner/db/dbtest"
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/transfer"
-	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // openFunc opens a new database, the source or the target of a move.

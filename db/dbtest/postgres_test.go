@@ -7,9 +7,9 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // free lists the addresses of empty schemas. Several tests use the same schema one after the other, because creating a schema takes longer

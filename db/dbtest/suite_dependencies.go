@@ -9,8 +9,8 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // endsDoNotNeedDependentsThatWait checks the ends of tasks whose dependents no longer wait, because plain SQL has made these dependents

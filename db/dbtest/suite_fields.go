@@ -7,8 +7,8 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit/sample"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit/sample"
 )
 
 // wantFields checks that each exported field is set in at least one of the

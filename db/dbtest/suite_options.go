@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit/sample"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit/sample"
 )
 
 // notInSQL lists the task options that the view enqueue does not have as columns. Instead of the delays "in" and "expires_in", the view has

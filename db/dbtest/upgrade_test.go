@@ -7,9 +7,9 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/db/pgdriver"
 	"example.com/runner/db/schema"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // TestUpgradeOnPostgreSQLKeepsEverything adds a migration after the schema.

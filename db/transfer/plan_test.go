@@ -8,7 +8,7 @@ import (
 	"example.com/runner/db/internal/postgres"
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/db/internal/statementtest"
-	"example.com/runner/internal/testkit/pgkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // plans holds the expected query plans of the statements of this package, by the names of the statements.

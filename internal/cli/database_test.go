@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
 )
 
 func TestLocateDatabase(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
+	"example.com/runner/test/testkit"
 )
 
 // parsed is what a command of the test received from the parser.

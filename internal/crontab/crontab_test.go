@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 func TestParseReadsCrontabAsCronDoes(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // cronD has files in the shapes that packages put into /etc/cron.d. The text

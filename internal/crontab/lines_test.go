@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // machine has the users of a small server.

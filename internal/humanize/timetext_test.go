@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 func TestParseDuration(t *testing.T) {

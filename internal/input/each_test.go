@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // BenchmarkEachLine measures how long it takes to make and to check the Spec of a line of "enqueue --each".

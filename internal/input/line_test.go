@@ -10,10 +10,10 @@ import (
 
 	"example.com/runner/internal/ops"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
 )
 
 func testLines(t testing.TB, base jobs.Spec) *lineReader {

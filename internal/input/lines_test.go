@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 func TestLinesKeepEveryByte(t *testing.T) {

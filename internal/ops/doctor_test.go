@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
 )
 
 // TestPermissionsAreCheckedForUserOfWorker checks a database that does not belong to the user who runs doctor, such as the database

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
+	"example.com/runner/test/testkit"
 )
 
 func TestFindSearchesAsShellDoes(t *testing.T) {

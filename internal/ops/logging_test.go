@@ -11,8 +11,8 @@ import (
 	"testing/slogtest"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
+	"example.com/runner/test/testkit"
 )
 
 // logged returns the text that a log of this style writes for one record.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // units are the unit files in contrib.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 var noop = jobs.Define[int]("noop")

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 func chunks(texts ...string) []jobs.Chunk {

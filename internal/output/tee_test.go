@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"example.com/runner/internal/ops"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // teeTo returns a printer for the output of a worker that prints to these

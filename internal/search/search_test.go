@@ -10,8 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 func TestParseTerms(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // TestCommandOutlivesOtherWorkOfItsGuardian checks that a command continues while its guardian does other work. The kernel kills a command

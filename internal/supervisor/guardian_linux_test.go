@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 func TestGuardianReportsErrorsOfStart(t *testing.T) {

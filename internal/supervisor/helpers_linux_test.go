@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // newTestLock creates a lock file with a unique name.

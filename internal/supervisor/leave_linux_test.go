@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // The function "leaving" returns a command that may leave processes behind.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 func TestOnlyThreeDescriptorsAreOpen(t *testing.T) {

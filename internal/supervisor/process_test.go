@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // TestMain runs the tests. Some tests start the test program as another program, which the first element of argv

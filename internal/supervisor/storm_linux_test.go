@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // storm is a worker that starts commands as fast as it can until it is killed. Each command leaves processes behind in

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 func TestTaskIsScheduledOnlyIfItStartsLater(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 func TestDefaultOptionsAreNotStored(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"example.com/runner/internal/taskjson"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 func command(words ...string) jobs.Spec { return jobs.Command{Argv: words}.With() }

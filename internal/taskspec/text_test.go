@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // TestQuote checks the quoted words, and that bash turns them back into the same words.

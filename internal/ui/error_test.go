@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"example.com/runner/internal/errcode"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 func TestFailuresAreExplained(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"example.com/runner/internal/errcode"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
 )
 
 func TestAdvice(t *testing.T) {

@@ -11,10 +11,10 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // noonCET is the current time in these tests.

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"testing"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // TestListPages reads a list page by page, in both directions. No task may be missing or occur twice. The list must end after as many tasks

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // bufferPrinter returns a printer that writes to two buffers. If columns is above 0, the printer treats both buffers as terminals with

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
 )
 
 func TestQueuesAndWorkersHaveProblems(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // sampleRecord is the example in docs/json.md. It shows the keys, their order, and the format of the values.

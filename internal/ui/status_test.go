@@ -8,11 +8,11 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
 )
 
 // sampleStatus returns a status with two workers and several queues.

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/runnertest"
+	"example.com/runner/test/testkit"
 )
 
 var slow = jobs.Define[time.Duration]("slow", jobs.Timeout(time.Minute), jobs.MaxAttempts(1))

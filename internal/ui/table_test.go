@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 func TestTableFits(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // noon is the current time in these tests: 14:11:15 in Berlin.

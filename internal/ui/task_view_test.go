@@ -8,10 +8,10 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // sampleTask returns a task that failed twice and waits for a retry.

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 func TestNumbersAndJobTexts(t *testing.T) {

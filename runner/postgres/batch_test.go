@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"example.com/runner/internal/taskjson"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // TestBatchRunsOnServer checks batches that wait until they are full, their outcomes, and a rate limit that counts each batch as one

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit/pgkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
+	"example.com/runner/test/testkit/pgkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // durable starts a server whose commits survive a power failure, and returns the address of a database on it.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // TestKilledServerKnowsItsWorkers checks that a killed server still knows a worker that registered just before the kill. Otherwise no

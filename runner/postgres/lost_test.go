@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // TestOnlyAsynchronousStandbyLosesConfirmedTasks promotes a standby that has not received the last task. While the replication is

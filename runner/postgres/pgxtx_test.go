@@ -8,12 +8,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // connect returns a connection of pgx to the database at the address, with a new table named effects.

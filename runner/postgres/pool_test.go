@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
 	"example.com/runner/test/pgserver"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // pooled starts a server and a connection pooler in front of it, for one test. It returns the address of the pooler.

@@ -16,13 +16,13 @@ import (
 	"go.uber.org/goleak"
 
 	"example.com/runner/db/pgdriver"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
 	"example.com/runner/test/pgserver"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 func TestMain(m *testing.M) {

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/runnertest"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // onBothEngines runs a test on a file, where time is fake, and on a server: with

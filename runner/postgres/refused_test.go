@@ -20,12 +20,12 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/db/pgdriver"
 	"example.com/runner/internal/access"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
 	"example.com/runner/test/pgserver"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // secret is the password of the user ann.

@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // roles are the statements of docs/postgres.md that create three roles: one that owns the tables, one that works and one that only reads.

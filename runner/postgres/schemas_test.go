@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"example.com/runner/internal/access"
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // TestTwoInstallationsInOneDatabaseDoNotSeeEachOther uses two schemas of one database.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // TestWorkersNoticeCommitOfCaller commits tasks, and then their cancellation, in transactions of the caller. Without notices the worker

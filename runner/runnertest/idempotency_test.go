@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/runnertest"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // TestRepeatedEnqueuesRunOnce repeats calls of Enqueue with UniqueFor until they succeed, while commits fail, tasks run, workers crash and

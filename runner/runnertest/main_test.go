@@ -5,7 +5,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testkit.NoOpenFiles(m)) }

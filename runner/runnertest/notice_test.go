@@ -7,11 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/runner/internal/testkit"
-	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/runnertest"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // TestWorkerSeesCommitOfProgramAtOnce checks that a worker notices the commits of the program's own transactions at once. The Runner

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/runner"
 	"example.com/runner/test/selftest/harness"
+	"example.com/runner/test/testkit"
 )
 
 // TestMain makes the test binary act as the processes of a selftest, too.

@@ -7,7 +7,7 @@ import (
 
 	"example.com/runner/db/internal/postgres"
 	"example.com/runner/db/internal/sqlite"
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 func TestBothDialectsHaveSameFragments(t *testing.T) {

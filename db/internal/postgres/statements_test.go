@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"example.com/runner/db/internal/sqltext"
-	"example.com/runner/internal/testkit/pgkit"
+	"example.com/runner/test/testkit/pgkit"
 )
 
 // TestPostgreSQLPreparesEveryStatementOfPackage prepares the statements of this package on a server. A test of package db does the

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/engine"
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // TestLogIsSyncedAfterDelay checks when the write-ahead log is synced while commits do no fsync.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // TestJumpOfClockPausesDeletions checks that all workers pause deletions when the clock of a running worker jumps. The pause ends after

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 func TestReaperChecksMoreRarelyIfItsReadsTakeLong(t *testing.T) {

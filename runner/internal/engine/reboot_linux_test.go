@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 )
 
 // TestScheduleAtBootTicksOnceInEachBoot starts workers in several boots of a simulated machine.

@@ -10,7 +10,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest/fault"
-	"example.com/runner/internal/testkit"
+	"example.com/runner/test/testkit"
 )
 
 // TestRetentionLogsEachWriteThatFails makes the writes of a round that finds no

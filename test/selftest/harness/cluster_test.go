@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/test/pgserver"
+	"example.com/runner/test/testkit"
 )
 
 // TestPromotedStandbyHasEveryConfirmedCommit promotes two standbys one after the other. Each has the commits that the servers before it

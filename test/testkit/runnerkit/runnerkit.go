@@ -9,9 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
 )
 
 // Open opens a new database in a temporary file. The database is closed when the test ends.

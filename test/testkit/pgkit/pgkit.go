@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"example.com/runner/db/schema"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/test/pgserver"
+	"example.com/runner/test/testkit"
 )
 
 // Need skips a test that needs a server, unless the tests run at full size:
