@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -165,7 +166,8 @@ func (f *rowFuzz) open() {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { f.r.Close() })
-	f.pages = web.Handler(f.r, web.Options{Authorize: func(*http.Request) error { return nil }})
+	f.pages = web.Handler(f.r, web.Options{Authorize: func(*http.Request) error { return nil },
+		Log: slog.New(slog.NewTextHandler(f.Output(), nil))})
 	if !admin.ParseAddress(f.address).LocalFile() {
 		server, err := pgdriver.Engine().Connect(f.address, 10*time.Second)
 		if err != nil {

@@ -46,10 +46,10 @@ func (h *handler) apiList(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if req.FormValue("format") == "csv" {
-		writeCSV(w, list)
+		writeCSV(w, req, list)
 		return
 	}
-	writeJSON(w, http.StatusOK, list)
+	writeJSON(w, req, http.StatusOK, list)
 }
 
 func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, error) {
@@ -112,7 +112,7 @@ func (h *handler) apiGet(w http.ResponseWriter, req *http.Request) {
 		h.fail(w, req, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, ui.NewTask(t, time.Now()))
+	writeJSON(w, req, http.StatusOK, ui.NewTask(t, time.Now()))
 }
 
 // apiOther responds with an error to a request that is not part of the API.
@@ -130,22 +130,22 @@ type apiProblem struct {
 	Error string `json:"error"`
 }
 
-func writeJSON(w http.ResponseWriter, status int, value any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	encoder := json.NewEncoder(w)
+func writeJSON(w http.ResponseWriter, req *http.Request, status int, value any) {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value) // an error means that the client is gone
+	_ = encoder.Encode(value) // every value of the API has a JSON form
+	send(w, req, status, "application/json", text.String())
 }
 
 // writeCSV responds with a line of column names and a line for each task. An unknown value is empty. The header Link has the URL of the
 // tasks that follow.
-func writeCSV(w http.ResponseWriter, list apiTasks) {
-	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+func writeCSV(w http.ResponseWriter, req *http.Request, list apiTasks) {
 	if list.Next != nil {
 		w.Header().Set("Link", "<"+*list.Next+`>; rel="next"`)
 	}
-	out := csv.NewWriter(w)
+	var text strings.Builder
+	out := csv.NewWriter(&text)
 	_ = out.Write(apiKeys)
 	for _, task := range list.Tasks {
 		line := make([]string, len(task))
@@ -154,7 +154,8 @@ func writeCSV(w http.ResponseWriter, list apiTasks) {
 		}
 		_ = out.Write(line)
 	}
-	out.Flush() // an error means that the client is gone
+	out.Flush()
+	send(w, req, http.StatusOK, "text/csv; charset=utf-8", text.String())
 }
 
 // harmless puts an apostrophe before a text that a spreadsheet would run as a

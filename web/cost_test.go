@@ -46,6 +46,11 @@ func TestPagesAreCompressed(t *testing.T) {
 		}
 		t.Logf("%s: %d bytes instead of %d", path, sent, len(text))
 	}
+	for path, want := range map[string]string{"/api/v1/tasks": `"tasks":[`, "/api/v1/tasks?format=csv": "id,state",
+		"/api/v1/tasks/1": `"id":1`, "/metrics": "# HELP"} {
+		text, _ := s.wire(path)
+		testkit.Contains(t, text, want)
+	}
 	for accepted, want := range map[string]string{"identity, gzip;q=0": "", "gzip;q=0.0": "",
 		"gzip;q=0.1": "", "br, gzip;q=1": "gzip"} {
 		req := s.request(http.MethodGet, "/tasks", nil)

@@ -272,16 +272,16 @@ func (h *handler) render(w http.ResponseWriter, req *http.Request, status int, n
 		http.Error(w, "500: the page could not be rendered; this is a bug in runner", http.StatusInternalServerError)
 		return
 	}
-	send(w, req, status, text.String())
+	send(w, req, status, "text/html; charset=utf-8", text.String())
 }
 
 // compressors are idle writers, because each has 800 KB of tables.
 var compressors = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
 
-// send responds with a page, compressed for a client that accepts it. Compression
-// can reveal a secret by the length of a page, but no page contains one.
-func send(w http.ResponseWriter, req *http.Request, status int, text string) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+// send responds with a text, compressed for a client that accepts it. (Compression
+// can reveal a secret by the length of a response, but none contains one.)
+func send(w http.ResponseWriter, req *http.Request, status int, kind, text string) {
+	w.Header().Set("Content-Type", kind)
 	w.Header().Add("Vary", "Accept-Encoding")
 	accepted := strings.ReplaceAll(req.Header.Get("Accept-Encoding"), " ", "")
 	if !strings.Contains(accepted, "gzip") || strings.Contains(accepted, "gzip;q=0") {
@@ -312,7 +312,7 @@ func isAPI(req *http.Request) bool { return strings.HasPrefix(req.URL.Path, "/ap
 func (h *handler) writeError(w http.ResponseWriter, req *http.Request, status int, text string) {
 	text = humanize.Safe(text)
 	if isAPI(req) {
-		writeJSON(w, status, apiProblem{Error: text})
+		writeJSON(w, req, status, apiProblem{Error: text})
 		return
 	}
 	text = strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."

@@ -65,10 +65,11 @@ func (h *handler) metrics(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "503: "+err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	var text strings.Builder
 	for _, f := range c.list {
-		f.write(w) // an error means that the client is gone
+		f.write(&text)
 	}
+	send(w, req, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", text.String())
 }
 
 // collection is the list of metrics of one scrape.
