@@ -35,7 +35,6 @@ var layers = []layer{
 		others: []string{"al.essio.dev/pkg/shellescape"},
 		not:    []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/search", ours: []string{"internal/humanize", "jobs", "internal/taskspec"}},
-	{path: "internal/crontab", ours: []string{"internal/humanize", "internal/taskspec", "jobs"}},
 	{path: "test/testkit/sample", ours: []string{"internal/taskspec",
 		"jobs"}}, // only tests import this package
 	{path: "internal/errcode"},
@@ -118,9 +117,8 @@ var layers = []layer{
 		"internal/humanize", "internal/ops", "internal/search", "internal/taskspec", "internal/ui",
 		"jobs", "runner", "runner/postgres", "web"},
 		others: []string{"al.essio.dev/pkg/shellescape", "github.com/urfave/cli/v2"}},
-	{path: "internal/input", ours: []string{"internal/crontab", "internal/humanize",
-		"internal/ops", "internal/output", "internal/taskjson", "internal/taskspec", "internal/ui",
-		"jobs", "runner"}},
+	{path: "internal/input", ours: []string{"internal/humanize", "internal/ops",
+		"internal/output", "internal/taskjson", "internal/taskspec", "internal/ui", "jobs", "runner"}},
 	{path: "", // the command line must not import db, because it uses only the library
 		ours: []string{"web", "runner", "runner/postgres", "jobs", "internal/admin",
 			"internal/output", "internal/input", "internal/cli", "internal/ops", "internal/ui",

@@ -10,7 +10,6 @@ import (
 	"os/user"
 	"slices"
 
-	"example.com/runner/internal/crontab"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/ops"
 	"example.com/runner/internal/ui"
@@ -87,11 +86,11 @@ func (f *ScheduleFile) ReadCrontab(getenv func(string) string, prefix string, sy
 	if err != nil && system {
 		return ui.Internal("the name of this user is unknown", err)
 	}
-	o := crontab.Options{Zone: zone, Home: home, Prefix: prefix, System: system, HomeOf: homeOf}
+	c := Crontab{Zone: zone, Home: home, Prefix: prefix, System: system, HomeOf: homeOf}
 	if err == nil {
-		o.User, o.Root = me.Username, me.Uid == "0"
+		c.User, c.Root = me.Username, me.Uid == "0"
 	}
-	for _, e := range crontab.Parse(string(f.text), o) {
+	for _, e := range c.Parse(string(f.text)) {
 		f.add(e.Line, e.Schedule, e.Err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package crontab
+package input
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 )
 
 func TestParseReadsCrontabAsCronDoes(t *testing.T) {
-	list := Parse(`# a comment
+	list := Crontab{Zone: "UTC", Home: "/home/ann"}.Parse(`# a comment
   PATH=/usr/local/bin:/usr/bin
 "NAME" = ' two words '
 MAILTO=ann@example.com
@@ -25,7 +25,7 @@ HOME=/srv
 @hourly A=1 c
 */5 * * * * X=1 d
 0 0 * * * a
-`, Options{Zone: "UTC", Home: "/home/ann"})
+`)
 	testkit.Len(t, "entries", list, 5)
 	type want struct{ name, cron, zone, args, input, cwd, jitter string }
 	for i, w := range []want{
@@ -75,7 +75,7 @@ func TestCrontabNames(t *testing.T) {
 		}
 	}
 	names := ""
-	for _, e := range Parse("0 8 * * * feed\n0 20 * * * feed\n1 0 * * * feed 2\n", Options{Zone: "UTC", Home: "/"}) {
+	for _, e := range (Crontab{Zone: "UTC", Home: "/"}).Parse("0 8 * * * feed\n0 20 * * * feed\n1 0 * * * feed 2\n") {
 		testkit.NoError(t, e.Err)
 		names += e.Schedule.Name + " "
 	}
@@ -93,7 +93,7 @@ func TestInvalidCrontabLinesAreRejected(t *testing.T) {
 		"RANDOM_DELAY=x\n": `invalid RANDOM_DELAY "x"; use minutes (0-1440)`,
 		"0 0 * * * \xff\n": "not UTF-8, or contains a NUL byte",
 	} {
-		list := Parse(text, Options{Zone: "UTC", Home: "/"})
+		list := Crontab{Zone: "UTC", Home: "/"}.Parse(text)
 		if len(list) != 1 || list[0].Line != 1 || !errors.Is(list[0].Err, jobs.ErrInvalid) || list[0].Err.Error() != want {
 			t.Errorf("%q: got %v\nwant %s", text, list, want)
 		}
@@ -102,7 +102,7 @@ func TestInvalidCrontabLinesAreRejected(t *testing.T) {
 
 func TestEveryInvalidLineIsReported(t *testing.T) {
 	got := ""
-	for _, e := range Parse("nonsense\n0 0 * * *\nSHELL=sh\n0 0 * * * b\n", Options{Zone: "UTC", Home: "/"}) {
+	for _, e := range (Crontab{Zone: "UTC", Home: "/"}).Parse("nonsense\n0 0 * * *\nSHELL=sh\n0 0 * * * b\n") {
 		got += fmt.Sprintf("%d %t ", e.Line, e.Err != nil)
 	}
 	testkit.Equal(t, "lines and whether they are refused", got, "1 true 2 true 3 true 4 false ")

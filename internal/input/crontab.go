@@ -1,5 +1,4 @@
-// Package crontab reads the crontab of a user or of the system as schedules.
-package crontab
+package input
 
 import (
 	"cmp"
@@ -23,11 +22,11 @@ type Entry struct {
 	Err      error // why the line can't be imported; nil if it can
 }
 
-// Options describe the machine that the crontab is from, and how to name the schedules.
-type Options struct {
-	Zone   string // time zone of the machine; a line CRON_TZ in the crontab overrides it
-	Home   string // absolute path of the directory in which commands run; a line HOME in the crontab overrides it
-	Prefix string // prefix of the schedules' names
+// Crontab says which machine a crontab is from, and how to name the schedules.
+type Crontab struct {
+	Zone   string // time zone of the machine, unless the crontab sets CRON_TZ
+	Home   string // absolute path of the commands' directory, unless the crontab sets HOME
+	Prefix string // of the schedules' names
 	System bool   // whether each entry names a user, as in /etc/crontab
 	User   string // user who imports the crontab
 	Root   bool   // whether that user may import the entries of others
@@ -41,22 +40,23 @@ func invalid(format string, args ...any) error {
 	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf(format, args...)}
 }
 
-// reader reads a crontab line by line. Its fields contain the settings from the lines that it has read. They apply to the entries that
-// follow.
-type reader struct {
-	Options
+// crontabReader has the settings of the lines above an entry.
+type crontabReader struct {
+	Crontab
 	shell  string
 	jitter time.Duration
 	env    map[string]string
-	mailTo string          // where to mail the output of the next entries; empty for nowhere
-	names  map[string]bool // names of the entries so far
+	mailTo string          // where to mail the output; empty for nowhere
+	names  map[string]bool // of the entries so far
 }
 
-// Parse parses a crontab as cron does. A line that sets a variable applies to the entries below it. SHELL runs the commands (default
-// /bin/sh), CRON_TZ is the time zone, and RANDOM_DELAY is a jitter in minutes. MAILTO becomes a hook that mails the output. Parse does not
-// check the times. It makes the name of each schedule from its command, so the same crontab always gives the same names.
-func Parse(text string, o Options) (list []Entry) {
-	r := &reader{Options: o, shell: "/bin/sh", env: map[string]string{}, names: map[string]bool{}}
+// Parse parses a crontab as cron does. A line that sets a variable applies to
+// the entries below it. SHELL runs the commands (default /bin/sh), CRON_TZ is
+// the time zone, and RANDOM_DELAY is a jitter in minutes. MAILTO becomes a hook
+// that mails the output. The same crontab always gives the same names, which
+// come from the commands. Parse doesn't check the times.
+func (c Crontab) Parse(text string) (list []Entry) {
+	r := &crontabReader{Crontab: c, shell: "/bin/sh", env: map[string]string{}, names: map[string]bool{}}
 	n := 0
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
 		n++
@@ -64,6 +64,7 @@ func Parse(text string, o Options) (list []Entry) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
+
 		if set := setting().FindStringSubmatch(line); set == nil {
 			s, err := r.entry(line)
 			list = append(list, Entry{n, s, err})
@@ -90,7 +91,7 @@ func unquote(text string) string {
 	return text
 }
 
-func (r *reader) set(name, value string) error {
+func (r *crontabReader) set(name, value string) error {
 	switch name {
 	case "SHELL", "HOME":
 		if !strings.HasPrefix(value, "/") {
@@ -120,21 +121,22 @@ func (r *reader) set(name, value string) error {
 	return nil
 }
 
-// isOfAddress reports whether a character is allowed in MAILTO. A shell script in a hook will contain the addresses, so they must not
-// contain characters that are special in a shell.
+// isOfAddress reports whether a character is allowed in MAILTO. The addresses go
+// into a hook's shell script, so they can't have the shell's characters.
 func isOfAddress(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("@.,_+-=: ", c)
 }
 
-// mailHook returns a command that mails the output of a task. Like cron, it uses sendmail.
+// mailHook returns a command that mails a task's output with sendmail, as cron
+// does.
 func mailHook(to string) string {
 	return `{ printf 'To: ` + to + `\nSubject: %s: %s\n\n' "$(uname -n)" "$RUNNER_EVENT_SCHEDULE"; cat; } | ` +
 		`PATH=$PATH:/usr/sbin:/usr/lib sendmail -t -i`
 }
 
-// entry reads a line with a command. As in cron, processes that the command
+// entry reads a line with a command. As with cron, processes that the command
 // leaves behind live on.
-func (r *reader) entry(line string) (s jobs.Schedule, err error) {
+func (r *crontabReader) entry(line string) (s jobs.Schedule, err error) {
 	if !utf8.ValidString(line) || strings.IndexByte(line, 0) >= 0 {
 		return s, invalid("not UTF-8, or contains a NUL byte")
 	}
@@ -142,12 +144,14 @@ func (r *reader) entry(line string) (s jobs.Schedule, err error) {
 	if parts == nil {
 		return s, invalid("invalid entry %q; use five fields (or @daily and the like), then a command", line)
 	}
+
 	times, rest := strings.Join(strings.Fields(parts[1]), " "), parts[2]
 	user := r.User
 	if r.System {
 		user = firstWord(rest)
 		rest = strings.TrimLeft(rest[len(user):], " \t")
 	}
+
 	script, input := cutInput(rest)
 	dir, known := r.Home, true
 	if user != r.User && r.Root {
@@ -156,17 +160,20 @@ func (r *reader) entry(line string) (s jobs.Schedule, err error) {
 			dir = home
 		}
 	}
+
 	switch word := firstWord(script); {
 	case strings.TrimSpace(script) == "":
 		return s, invalid("missing command after %q", times)
 	case word == "root" && !r.System:
-		return s, invalid("\"root\" is not a command: this looks like a system crontab, with a column for the user; add --system")
+		return s, invalid("\"root\" is not a command: this looks like a system crontab, with a column for the user; " +
+			"add --system")
 	case user != r.User && !r.Root:
 		return s, invalid("the entry is of user %q, not %q; import it as root or as that user", user, r.User)
 	case !known:
 		return s, invalid("unknown user %q", user)
 	case word[0] == '*':
-		return s, invalid("%q looks like a sixth time field; use minute, hour, day of month, month, day of week, then the command", word)
+		return s, invalid("%q looks like a sixth time field; use minute, hour, day of month, month, day of week, "+
+			"then the command", word)
 	case word[0] == '-':
 		return s, invalid("the command begins with %q, an option that only other crons know", word)
 	}
@@ -175,14 +182,20 @@ func (r *reader) entry(line string) (s jobs.Schedule, err error) {
 	if len(r.env) > 0 {
 		command.Env = maps.Clone(r.env)
 	}
-	s = taskspec.WithDefaults(jobs.Schedule{Name: nameOf(r.Prefix, script), Cron: times, Zone: r.Zone, Jitter: r.jitter,
-		Spec: command.With(jobs.LeaveChildren())})
+	s = taskspec.WithDefaults(jobs.Schedule{
+		Name:   nameOf(r.Prefix, script),
+		Cron:   times,
+		Zone:   r.Zone,
+		Jitter: r.jitter,
+		Spec:   command.With(jobs.LeaveChildren()),
+	})
 	if r.mailTo != "" {
 		s.Spec.OnOutput = mailHook(r.mailTo)
 	}
 	if user != r.User {
 		s.Spec.User = user
 	}
+
 	base := s.Name
 	for n := 2; r.names[s.Name]; n++ {
 		s.Name = base + "-" + strconv.Itoa(n)
@@ -220,7 +233,8 @@ var (
 	otherText = humanize.Lazy(`[^A-Za-z0-9._]+`)
 )
 
-// nameOf makes the name of a schedule from its command. For example, "cd /srv && ./backup.sh --full > log" becomes backup.sh-full.
+// nameOf names a schedule after its command: "cd /srv && ./backup.sh --full >
+// log" becomes backup.sh-full.
 func nameOf(prefix, script string) string {
 	name := strings.TrimSpace(script)
 	for _, part := range []*regexp.Regexp{prelude(), operator(), directory()} {

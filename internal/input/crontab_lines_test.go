@@ -1,4 +1,4 @@
-package crontab
+package input
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 )
 
 // machine has the users of a small server.
-var machine = Options{Zone: "UTC", Home: "/home/ann", User: "ann",
+var machine = Crontab{Zone: "UTC", Home: "/home/ann", User: "ann",
 	HomeOf: func(user string) (string, bool) {
 		home, ok := map[string]string{"root": "/root", "www-data": "/var/www", "list": "/var/list", "backup": "/var/backups",
 			"mail": "/var/mail"}[user]
@@ -19,7 +19,7 @@ var machine = Options{Zone: "UTC", Home: "/home/ann", User: "ann",
 }
 
 // asRoot is machine for root, who imports the entries of all users.
-func asRoot() Options {
+func asRoot() Crontab {
 	o := machine
 	o.System, o.User, o.Home, o.Root = true, "root", "/root", true
 	return o
@@ -82,7 +82,7 @@ func TestEachShapeOfLine(t *testing.T) {
 		{"* * * * * date +\\%d%in", "* * * * * | date +%d"},
 		{"* * * * *", `refused line 1: invalid entry "* * * * *"; use five fields (or @daily and the like), then a command`},
 	} {
-		if got := strings.TrimSuffix(describe(Parse(test.line, machine)), "\n"); got != test.want {
+		if got := strings.TrimSuffix(describe(machine.Parse(test.line)), "\n"); got != test.want {
 			t.Errorf("%q:\n got %q\nwant %q", test.line, got, test.want)
 		}
 	}
@@ -90,18 +90,18 @@ func TestEachShapeOfLine(t *testing.T) {
 
 func TestSystemCrontabHasColumnForUser(t *testing.T) {
 	const text = "17 * * * *\troot    cd / && run-parts x\n@daily www-data clean\n@daily nosuch x\n0 0 * * * root\n0 0 3 * * * root x\n"
-	got := describe(Parse(text, asRoot()))
+	got := describe(asRoot().Parse(text))
 	testkit.Equal(t, "as root", got, "17 * * * * | cd / && run-parts x\n@daily | clean | user www-data in /var/www\n"+
 		"refused line 3: unknown user \"nosuch\"\nrefused line 4: missing command after \"0 0 * * *\"\n"+
 		"refused line 5: unknown user \"*\"\n")
 	o := machine
 	o.System, o.User = true, "www-data"
-	got = describe(Parse(text, o))
+	got = describe(o.Parse(text))
 	testkit.Equal(t, "as www-data", got,
 		"refused line 1: the entry is of user \"root\", not \"www-data\"; import it as root or as that user\n@daily | clean\n"+
 			"refused line 3: the entry is of user \"nosuch\", not \"www-data\"; import it as root or as that user\n"+
 			"refused line 4: missing command after \"0 0 * * *\"\n"+
 			"refused line 5: the entry is of user \"*\", not \"www-data\"; import it as root or as that user\n")
-	list := Parse("HOME=/srv\n@daily www-data x", asRoot())
+	list := asRoot().Parse("HOME=/srv\n@daily www-data x")
 	testkit.Equal(t, "directory with HOME", list[0].Schedule.Spec.Cwd, "/srv")
 }

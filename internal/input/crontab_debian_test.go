@@ -1,4 +1,4 @@
-package crontab
+package input
 
 import (
 	"fmt"
@@ -120,7 +120,7 @@ var cronD = []struct{ name, text, want string }{
 func TestFilesOfCronD(t *testing.T) {
 	for _, file := range cronD {
 		var got []string
-		for _, e := range Parse(file.text, asRoot()) {
+		for _, e := range asRoot().Parse(file.text) {
 			if e.Err != nil {
 				got = append(got, fmt.Sprintf("line %d: %v", e.Line, e.Err))
 				continue
