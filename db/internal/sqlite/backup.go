@@ -36,24 +36,29 @@ func (d *File) Backup(ctx context.Context, to string, replace bool) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	n, err := d.backup(ctx, to, replace)
-	return n, writeError(err, to)
+	if err := d.mayBackup(to, replace); err != nil {
+		return 0, writeError(err, to)
+	}
+
+	fill := func(part string) (int64, error) { return d.copyTo(ctx, part, to) }
+	return newFile(to, fill, func(part string) error { return place(part, to, replace) })
 }
 
-func (d *File) backup(ctx context.Context, to string, replace bool) (int64, error) {
-	if err := d.mayBackup(to, replace); err != nil {
-		return 0, err
-	}
-	part := newPart(filepath.Dir(to), "."+filepath.Base(to)+".") // beside it, so that a rename works
+// newFile fills a file beside path (so that a rename works), puts it in its
+// place, and returns its size. A crash leaves all of it there, or nothing.
+func newFile(path string, fill func(part string) (int64, error), place func(part string) error) (int64, error) {
+	dir := filepath.Dir(path)
+	part := newPart(dir, "."+filepath.Base(path)+".")
 	defer removeCopy(part)
-	n, err := d.copyTo(ctx, part, to)
-	if err != nil {
-		return 0, err
+
+	size, err := fill(part)
+	if err == nil {
+		err = place(part)
 	}
-	if err := place(part, to, replace); err != nil {
-		return 0, err
+	if err == nil {
+		err = syncDir(dir)
 	}
-	return n, syncDir(filepath.Dir(to))
+	return size, writeError(err, path)
 }
 
 // BackupFile implements engine.Shared.
@@ -77,15 +82,13 @@ func (d *File) mayBackup(to string, replace bool) error {
 	case err == nil && info.IsDir():
 		return &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.BackupDirectory, Subject: to,
 			What: to + " is a directory", Hint: "the path of a file in it"}
-	case err == nil && !info.Mode().IsRegular():
-		return notRegular(to)
 	case err == nil && identify(info) == d.id && d.id != fileID{} || to == d.path || to == d.logPath || to == d.sharedPath:
 		return &jobs.Error{Kind: jobs.ErrConflict, What: to + " is the database itself"}
-	case err == nil && !replace:
-		return fs.ErrExist
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	}
+	if err := mayReplace(to, replace); err != nil {
 		return err
 	}
+
 	for _, end := range besideEnds {
 		if _, err := os.Lstat(to + end); err == nil { // SQLite would use it as the log of the copy
 			return &jobs.Error{Kind: jobs.ErrConflict, What: to + end + " exists",
@@ -181,30 +184,36 @@ func removeCopy(part string) {
 	}
 }
 
-// notRegular returns the error of a backup that would replace a device, a FIFO,
-// a socket or a dangling symlink.
-func notRegular(path string) error {
-	return &jobs.Error{Kind: jobs.ErrConflict, What: path + " is not a regular file", Hint: "another name"}
-}
-
-// place renames a finished copy to its final name. It replaces only regular
-// files, and without replace none, not even one that has just appeared.
-func place(part, to string, replace bool) error {
+// mayReplace returns an error if a copy must not take the name to. It never
+// replaces a device, a FIFO, a socket or a dangling symlink.
+func mayReplace(to string, replace bool) error {
 	info, err := os.Lstat(to)
 	switch {
-	case err == nil && !replace:
+	case err != nil:
+		return ignoreMissing(err)
+	case !info.Mode().IsRegular():
+		return &jobs.Error{Kind: jobs.ErrConflict, What: to + " is not a regular file", Hint: "another name"}
+	case !replace:
 		return fs.ErrExist
-	case err == nil && !info.Mode().IsRegular():
-		return notRegular(to)
-	case replace:
-		return os.Rename(part, to)
 	}
-	if err := os.Link(part, to); errors.Is(err, fs.ErrExist) {
+	return nil
+}
+
+// place renames a finished copy to its final name. It replaces no file that has
+// just appeared, unless replace is set.
+func place(part, to string, replace bool) error {
+	if err := mayReplace(to, replace); err != nil {
 		return err
-	} else if err == nil {
-		return os.Remove(part) // Open rejects a file with two names
 	}
-	return os.Rename(part, to) // this filesystem has no hard links
+	if !replace {
+		switch err := os.Link(part, to); {
+		case err == nil:
+			return os.Remove(part) // Open rejects a file with two names
+		case errors.Is(err, fs.ErrExist):
+			return err
+		}
+	}
+	return os.Rename(part, to) // also on a filesystem without hard links
 }
 
 // writeError explains an error of the system about the file at path.

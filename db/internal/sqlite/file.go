@@ -33,39 +33,18 @@ func Resolve(path string) (string, error) {
 	return path, nil
 }
 
-// find checks the file without opening it as a database. If there is no file and Options.Create is set, find creates an empty file.
+// find checks the file without opening it as a database, and creates an empty
+// one if it's missing and Options.Create is set.
 func (d *File) find() error {
 	if err := d.checkFilesystem(); err != nil {
 		return err
 	}
 	info, err := os.Stat(d.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if to, _ := os.Readlink(d.path); to != "" {
-			return dangling(d.path, to)
-		}
-		if err := cmp.Or(d.checkBeside(), d.checkFilesInUse()); err != nil {
-			return err
-		}
-	}
-	if errors.Is(err, fs.ErrNotExist) && d.options.Create {
-		if err := d.checkDir(false); err != nil {
-			return err
-		}
-		var file *os.File
-		// The file has mode 0600 from its creation. SQLite gives the -wal and -shm files the same mode.
-		if file, err = os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
-			d.created = true
-			err = file.Close() // closing a file drops SQLite's locks on it, but no connection is open yet
-		} else if errors.Is(err, fs.ErrExist) { // another process has just created the file
-			err = nil
-		}
-		if err == nil {
-			info, err = os.Stat(d.path)
-		}
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && !d.options.Create:
-		return &jobs.Error{Kind: jobs.ErrNoDatabase, Code: errcode.NoDatabase, Subject: d.path, What: "no database at " + d.path, Err: err}
+	missing := errors.Is(err, fs.ErrNotExist)
+	switch to, _ := os.Readlink(d.path); {
+	case missing && to != "":
+		return dangling(d.path, to)
+	case missing:
 	case err != nil:
 		return engine.FileError(err, d.path)
 	case info.IsDir():
@@ -75,12 +54,7 @@ func (d *File) find() error {
 		return notRunner(d.path, " is not a runner database", "it is not an SQLite file; nothing was changed")
 	case !info.Mode().IsRegular():
 		return notRunner(d.path, " is not a regular file")
-	}
-	d.id = identify(info)
-	if log, err := os.Stat(d.logPath); err == nil {
-		d.logSizeBefore = log.Size()
-	}
-	if links(info) > 1 {
+	case links(info) > 1:
 		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.HardLinked, Subject: d.path, What: d.path + " has more than one name",
 			Why:  []string{"it is hard linked: opened by two names, a database loses its write-ahead log; nothing was changed"},
 			Hint: "remove the other hard links, or use another file; if a restore was stopped, restore again"}
@@ -94,13 +68,47 @@ func (d *File) find() error {
 	if err := cmp.Or(d.checkFilesInUse(), d.checkBeside()); err != nil {
 		return err
 	}
-	// with Create the caller wants to write, so report a read-only file now: SQLite would fail only at the first write
-	if d.options.Create {
+
+	if missing {
+		if info, err = d.create(); err != nil {
+			return err
+		}
+	}
+	d.id = identify(info)
+	if log, err := os.Stat(d.logPath); err == nil {
+		d.logSizeBefore = log.Size()
+	}
+	if d.options.Create { // SQLite would fail only at the first write
 		if err := writable(d.path); err != nil {
 			return readOnly(err, d.path)
 		}
 	}
 	return nil
+}
+
+// create makes an empty file with mode 0600, which SQLite also gives to the
+// files beside it.
+func (d *File) create() (fs.FileInfo, error) {
+	if !d.options.Create {
+		return nil, &jobs.Error{Kind: jobs.ErrNoDatabase, Code: errcode.NoDatabase, Subject: d.path,
+			What: "no database at " + d.path, Err: fs.ErrNotExist}
+	}
+	if err := d.checkDir(false); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err == nil {
+		d.created = true
+		file.Close() // drops SQLite's locks on the file, but no connection is open yet
+	}
+	var info fs.FileInfo
+	if err == nil || errors.Is(err, fs.ErrExist) { // or another process has just created it
+		info, err = os.Stat(d.path)
+	}
+	if err != nil {
+		return nil, engine.FileError(err, d.path)
+	}
+	return info, nil
 }
 
 // checkFilesystem refuses a network filesystem.

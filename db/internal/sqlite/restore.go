@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"example.com/runner/db/internal/engine"
@@ -62,6 +63,7 @@ func Restore(ctx context.Context, path, from string, o engine.Options, now time.
 	if err != nil {
 		return Restored{}, err
 	}
+
 	restored, err := d.restore(ctx, from, now)
 	return restored, writeError(err, d.path)
 }
@@ -70,6 +72,7 @@ func (d *File) restore(ctx context.Context, from string, now time.Time) (Restore
 	if err := cmp.Or(d.checkFilesystem(), d.checkBackup(from)); err != nil {
 		return Restored{}, err
 	}
+
 	defer d.lockOpening()()
 	old, err := d.oldFile()
 	if err != nil {
@@ -84,24 +87,21 @@ func (d *File) restore(ctx context.Context, from string, now time.Time) (Restore
 	}
 	defer release()
 
-	part := newPart(filepath.Dir(d.path), "."+filepath.Base(d.path)+".")
-	defer removeCopy(part)
 	result := Restored{Path: d.path}
-	if result.Bytes, err = d.prepare(ctx, part, from, old); ctx.Err() != nil {
-		return Restored{}, context.Cause(ctx)
-	} else if err != nil {
-		return Restored{}, err
-	}
+	toPlace := func(part string) error { return place(part, d.path, false) }
 	if old != nil {
 		result.Kept = d.path + keptMark + now.Format("2006-01-02T15-04-05.000")
-		err = d.replace(part, result.Kept)
-	} else {
-		err = place(part, d.path, false)
+		toPlace = func(part string) error { return d.replace(part, result.Kept) }
 	}
-	if err != nil {
-		return Restored{}, err
+	fill := func(part string) (int64, error) {
+		size, err := d.prepare(ctx, part, from, old)
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		return size, err
 	}
-	return result, syncDir(filepath.Dir(d.path))
+	result.Bytes, err = newFile(d.path, fill, toPlace)
+	return result, err
 }
 
 // checkBackup returns an error if from can't be a backup.
@@ -214,7 +214,12 @@ func copyFile(ctx context.Context, to, from string) error {
 		return err
 	}
 	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	err = errors.Join(err, out.Close())
+	if errors.Is(err, syscall.EIO) { // the kernel copies, and doesn't say which disk failed
+		return &jobs.Error{Kind: jobs.ErrCorrupt, What: "cannot copy " + from + " to " + filepath.Dir(to),
+			Why: []string{err.Error()}, Hint: "check the disk", Err: err}
+	}
+	return err
 }
 
 // checkCopy opens the copy, which upgrades it, and returns an error unless it is

@@ -1,13 +1,26 @@
 package sqlite
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"example.com/runner/jobs"
 )
+
+// TestErrorOfDiskDuringCopyNamesBackup reads a file that always fails.
+func TestErrorOfDiskDuringCopyNamesBackup(t *testing.T) {
+	const broken = "/proc/self/mem"
+	err := copyFile(t.Context(), filepath.Join(t.TempDir(), "copy"), broken)
+	if !errors.Is(err, jobs.ErrCorrupt) || !strings.Contains(err.Error(), broken) {
+		t.Errorf("got error %v, want one that is %v and names %s", err, jobs.ErrCorrupt, broken)
+	}
+}
 
 // TestNobodyElseHasCopyOpen locks shared memory as another process does. A
 // copy counts as this process's own also on systems that show no locks.

@@ -31,20 +31,10 @@ func (d *File) MakeDir() error {
 // does.
 func (d *File) checkDir(shared bool) error {
 	dir := d.Dir()
-	link, err := os.Lstat(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return engine.FileError(err, dir)
-	}
-
-	info, err := os.Stat(dir)
+	info, err := os.Lstat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		to, _ := os.Readlink(dir)
-		return &jobs.Error{Kind: jobs.ErrPermission, What: dir + " is a symlink to " + to + ", which does not exist", Err: err,
-			Why: []string{"runner keeps its locks and the token in this directory"}, Hint: "rm " + dir}
+		return nil
 	case err != nil:
 		return engine.FileError(err, dir)
 	case !info.IsDir():
@@ -64,14 +54,12 @@ func (d *File) checkDir(shared bool) error {
 		mode &^= 0o022
 	}
 	why, try := owner.Exposed(info, mode, me)
-	if uid, _, ok := owner.Of(link); why == "" && ok && uid != 0 && uid != me && uid != os.Geteuid() {
-		why, try = "is a link that belongs to "+owner.UserName(uid), "rm"
-	}
 	if why == "" {
 		return nil
 	}
 	return &jobs.Error{Kind: jobs.ErrPermission, What: dir + " " + why,
-		Why: []string{"another user could put a link there, and runner would write to the file that it leads to"}, Hint: try + " " + dir}
+		Why:  []string{"another user could put a link there, and runner would write to the file that it leads to"},
+		Hint: try + " " + dir}
 }
 
 // initLock is the file that lets only one process at a time create or upgrade
