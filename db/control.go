@@ -241,7 +241,9 @@ func (d *DB) Apply(ctx context.Context, ids []int64, act Action) ([]jobs.ActionR
 	return results, nil
 }
 
-// ApplyTx does the same as Apply in the caller's transaction. The workers of running tasks notice after the commit.
+// ApplyTx does the same as Apply in the caller's transaction. The workers of
+// running tasks notice after the commit. There is no savepoint: after an error the
+// caller has to roll back.
 func (d *DB) ApplyTx(ctx context.Context, outer *sql.Tx, ids []int64, act Action) ([]jobs.ActionResult, error) {
 	t, err := d.within(ctx, outer, engine.Change)
 	if err != nil {
