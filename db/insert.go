@@ -274,7 +274,8 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 	state := taskspec.InitialState(task.RunAt, now, waits, taken)
 	with := settings{depends: o.names()}
 	if o.broken != "" {
-		state, with.finishedAt, with.outcome = jobs.Cancelled, now.UnixMilli(), jsonText(outcome{Reason: jobs.ReasonDependency, Error: o.broken})
+		state, with.finishedAt = jobs.Cancelled, now.UnixMilli()
+		with.outcome = jsonText(outcome{Reason: jobs.ReasonDependency, Error: o.broken})
 	}
 	task.State, with.waits = state, waitsValue(state, waits)
 	id, err := t.insert(task, with)
