@@ -25,13 +25,16 @@ type Querier interface {
 	List(dest any, s *sqltext.Statement, args ...any) error
 }
 
-// Direct is a Querier that sends each statement immediately, to a pool or to a connection.
+// Connection is a connection, or a pool of them.
+type Connection interface {
+	sqlx.QueryerContext
+	sqlx.ExecerContext
+}
+
+// Direct is a Querier that sends each statement at once.
 type Direct struct {
-	Ctx context.Context
-	On  interface {
-		sqlx.QueryerContext
-		sqlx.ExecerContext
-	}
+	Ctx     context.Context
+	On      Connection
 	Dialect *sqltext.Dialect
 }
 

@@ -26,10 +26,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// setDriver sets options of the driver, once per process. It makes the driver strict about pragmas. It also enables OFD locks on the
-// database file, where the system has them. Unlike POSIX locks, OFD locks stay when other code of the process opens and closes the file.
-// The driver refuses to enable OFD locks if the program has already locked a file through this driver. In this case the previous setting
-// stays.
+// setDriver makes the driver strict about pragmas, once per process. It also
+// enables OFD locks on the database file, where the system has them. Unlike
+// POSIX locks, they stay when other code of the process opens and closes the
+// file. The driver refuses if the program has locked a file through it before.
 var setDriver = sync.OnceFunc(func() {
 	_, _ = driver.OFDLocking(true)
 	driver.StrictPragmas(true)
@@ -49,7 +49,7 @@ func uri(path string, query url.Values) string {
 
 const driverName = "sqlite"
 
-// logLimit makes SQLite cut the write-ahead log to 64 MiB whenever it starts to write the log from its beginning again.
+// logLimit makes SQLite cut the WAL to 64 MiB whenever it begins the WAL anew.
 const logLimit = "journal_size_limit(67108864)"
 
 // Connect opens a pool of one connection to a file, with pragmas. mode is a mode
@@ -64,12 +64,19 @@ func Connect(path, mode string, pragmas ...string) (*sqlx.DB, error) {
 // only one connection of a pool.
 func connectBy(name, path, mode string, limit int, pragmas ...string) (*sqlx.DB, error) {
 	pragmas = append(pragmas, "cache_size(-8000)", "foreign_keys(1)", "trusted_schema(0)", "cell_size_check(1)")
-	source := uri(path, url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_defensive": {"1"}, "_dqs": {"0"}, "_pragma": pragmas})
+	source := uri(path, url.Values{
+		"mode":       {mode},
+		"_txlock":    {"immediate"},
+		"_defensive": {"1"},
+		"_dqs":       {"0"},
+		"_pragma":    pragmas,
+	})
 	named, err := sql.Open(name, source)
 	if err != nil {
 		return nil, err
 	}
 	named.Close() // it was only asked for its driver
+
 	pool := sqlx.NewDb(sql.OpenDB(connector{named.Driver(), path, source}), name)
 	pool.SetMaxOpenConns(limit)
 	pool.SetMaxIdleConns(limit)
@@ -95,62 +102,68 @@ func (c connector) Connect(context.Context) (sqldriver.Conn, error) {
 	return c.driver.Open(c.source)
 }
 
-// open finds or creates the file, checks that it is a database of runner, and sets the pools of d and the connection of the writer.
+// open finds or creates the file, checks that it is a database of runner, and
+// sets the pools of d and the connection of the writer.
 func (d *File) open(ctx context.Context) error {
 	defer d.lockOpening()()
 	if err := d.find(); err != nil {
 		return err
 	}
 	have, prefix, err := d.connectWriter(ctx)
-	if err == nil {
-		d.sql = Dialect(prefix)
-		d.read, err = connectBy(driverName, d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)")
-	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	d.sql = Dialect(prefix)
+	if d.read, err = connectBy(driverName, d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)"); err != nil {
+		return err
+	}
+
+	switch {
 	case have == schema.Version(schema.SQLite):
-		if err := d.checkColumns(ctx); err != nil {
-			return err
-		}
-		return d.recordFiles()
+		err = d.checkColumns(ctx)
 	case have == 0 && !d.options.Create && prefix != "":
-		return &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has no tables of runner yet",
+		err = &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has no tables of runner yet",
 			Why: []string{"they are not made by this call"}}
 	case have == 0 && !d.options.Create:
-		return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.EmptyFile, Subject: d.path, What: d.path + " is not a runner database",
-			Why: []string{"it is empty"}}
+		err = &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.EmptyFile, Subject: d.path,
+			What: d.path + " is not a runner database", Why: []string{"it is empty"}}
 	case d.options.ReadOnly:
-		return engine.NotUpgraded(d.path)
+		err = engine.NotUpgraded(d.path)
+	default:
+		d.upgradedFrom = have
+		err = d.initialise(ctx)
 	}
-	if err := d.initialise(ctx); err != nil {
+	if err != nil {
 		return err
 	}
-	d.upgradedFrom = have
 	return d.recordFiles()
 }
 
-// With Options.Flash, a new file has pages of 1 KiB instead of 4 KiB. Each commit writes whole pages to the log, so smaller pages write
-// less. A checkpoint starts after four times as many pages, so the log grows to the same size as with pages of 4 KiB. In a test with one
-// task per second, each task wrote 4.9 KB with pages of 512 bytes, 6.5 KB with 1024, 9.6 KB with 2048 and 16.1 KB with 4096 (see
-// BenchmarkBytesWritten). The pages are not smaller than 1 KiB, because a large value would be spread over too many pages.
+// With Options.Flash, a new file has pages of 1 KiB in place of 4 KiB. Each
+// commit writes whole pages to the WAL, so smaller pages write less: 4.9 KB for
+// each task with pages of 512 bytes, 6.5 KB with 1024, 9.6 KB with 2048 and
+// 16.1 KB with 4096, at one task per second (BenchmarkBytesWritten). Below 1 KiB a
+// large value would be spread over too many pages. A checkpoint starts after four
+// times as many pages, so the WAL grows to the same size.
 const (
 	flashPageSize   = "PRAGMA page_size = 1024"
 	flashCheckpoint = "wal_autocheckpoint(4000)"
 )
 
-// connectWriter opens the connection of the writer. It returns the version of the schema and the prefix of its names. The connection has no
-// busy timeout: with the busy handler of SQLite it might never get the lock while another process writes without a break. Instead,
-// retryBusy tries again.
+// connectWriter opens the connection of the writer, and returns the version of
+// the schema and the prefix of its names. It tries again while another process
+// creates the database, because the file is then locked for every pragma.
 func (d *File) connectWriter(ctx context.Context) (have int, prefix string, err error) {
 	level := "synchronous(FULL)"
 	if d.options.Normal {
 		level = "synchronous(NORMAL)"
 	}
-	// For the rollback of a statement that changes many rows, SQLite keeps a journal. By default it writes a journal of more than 64 KiB to
-	// a file in the system's temporary directory. Each claim of a hundred tasks has such a journal, so this setting keeps the journal in
-	// memory.
-	pragmas := []string{"busy_timeout(0)", level, logLimit, "temp_store(MEMORY)"}
+	pragmas := []string{
+		"busy_timeout(0)", // SQLite's handler might never get the lock beside a busy process; see retryBusy
+		level,
+		logLimit,
+		"temp_store(MEMORY)", // the journal of a statement: by default a file in /tmp from 64 KiB on, as for a claim of 100 tasks
+	}
 	if d.options.Flash > 0 {
 		pragmas = append(pragmas, flashCheckpoint)
 	}
@@ -160,26 +173,17 @@ func (d *File) connectWriter(ctx context.Context) (have int, prefix string, err 
 	if d.write, err = connectBy(cmp.Or(d.options.Driver, driverName), d.path, "rw", 1, pragmas...); err != nil {
 		return 0, "", err
 	}
-	err = d.firstRead(ctx, d.write, func(conn *sqlx.Conn) error {
-		d.conn = conn
+
+	err = d.retryBusy(func() (err error) {
+		if d.conn == nil {
+			if d.conn, err = d.write.Connx(ctx); err != nil {
+				return d.Explain(err)
+			}
+		}
 		have, prefix, err = d.version(ctx)
 		return err
 	})
 	return have, prefix, err
-}
-
-// firstRead connects and reads. It tries again while another process creates the
-// database, because the file is then locked for every pragma.
-func (d *File) firstRead(ctx context.Context, pool *sqlx.DB, read func(*sqlx.Conn) error) error {
-	var conn *sqlx.Conn
-	return d.retryBusy(func() (err error) {
-		if conn == nil {
-			if conn, err = pool.Connx(ctx); err != nil {
-				return d.Explain(err)
-			}
-		}
-		return read(conn)
-	})
 }
 
 // initialise creates the schema in an empty file, or upgrades an old schema.
@@ -198,16 +202,18 @@ func (d *File) initialise(ctx context.Context) error {
 	})
 }
 
-// initialiseAlone calls the function "do", and repeats the call while other connections lock the file. The function switches the file to
-// WAL mode, and the switch ignores the busy handler of SQLite. So a lock file lets only one process at a time make the call. Without the
-// lock file, a process may fail if several processes open a new file at the same time (measured with eight processes: 1 of 96 failed).
+// initialiseAlone calls do, and calls it again while other connections lock the
+// file. The switch to WAL mode ignores SQLite's busy handler, so a lock file lets
+// only one process at a time do it: without that, 1 of 96 processes failed, of
+// which eight at a time opened a new file.
 func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 	if err := cmp.Or(d.MakeDir(), d.checkDir(false), d.checkBeside()); err != nil {
 		return err
 	}
+
 	lock := flock.New(d.initLock(), flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|owner.NoFollow|owner.NoBlock))
 	defer lock.Close()
-	ok, err := lock.TryLock() // this try has no timeout, so it takes a free lock even if the busy timeout is very short
+	ok, err := lock.TryLock() // takes a free lock however short the busy timeout is
 	if !ok && err == nil {
 		waiting, cancel := context.WithTimeout(ctx, d.options.BusyTimeout)
 		defer cancel()
@@ -225,65 +231,66 @@ func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 	return engine.FileError(err, d.Dir())
 }
 
-// walMode switches the file to WAL mode. It also sets auto_vacuum in an empty file, so that the file can return free pages to the
-// filesystem. A file of another program keeps its own auto_vacuum.
-func (d *File) walMode(ctx context.Context, conn *sqlx.Conn) error {
+// walMode switches the file to WAL mode. It also sets auto_vacuum in an empty
+// file, so that the file can return free pages to the filesystem. A file of
+// another program keeps its own auto_vacuum.
+func (d *File) walMode(ctx context.Context, on engine.Connection) error {
 	if d.options.Flash > 0 { // page_size has no effect on a file that has tables
-		if _, err := conn.ExecContext(ctx, flashPageSize); err != nil {
+		if _, err := on.ExecContext(ctx, flashPageSize); err != nil {
 			return d.Explain(err)
 		}
 	}
-	if _, err := conn.ExecContext(ctx, "PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
+	if _, err := on.ExecContext(ctx, "PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
 		return d.Explain(err)
 	}
 	var mode string
-	if err := conn.QueryRowxContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
+	if err := on.QueryRowxContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
 		return d.Explain(err)
 	}
 	if mode != "wal" {
 		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.NoWriteAheadLog, Subject: d.path, What: "cannot use " + d.path,
-			Why: []string{"this filesystem has no write-ahead log: journal_mode stays " + mode}, Hint: "a path on a local disk"}
+			Why:  []string{"this filesystem has no write-ahead log: journal_mode stays " + mode},
+			Hint: "a path on a local disk"}
 	}
 	return nil
 }
 
-// retryBusy repeats the function "do" while other connections lock the file, until the busy timeout has passed.
+// retryBusy calls do, and calls it again while other connections lock the file,
+// until the busy timeout has passed.
 func (d *File) retryBusy(do func() error) error {
-	turn := false
-	pause := func(waited time.Duration) {
+	inKernel := false
+	err := d.repeat(do, isBusy, func(waited time.Duration) {
+		d.busyRetries.Add(1)
 		// Every other time only pause, because SQLite may be busy for another
 		// reason, for which the kernel wakes nobody.
-		turn = !turn
-		if d.options.Alone || !turn || !awaitTurn(d.sharedPath, min(maxRound, d.options.BusyTimeout-waited)) {
+		inKernel = !inKernel
+		if d.options.Alone || !inKernel || !awaitTurn(d.sharedPath, min(maxRound, d.options.BusyTimeout-waited)) {
 			pauseBusy(waited)
 		}
-	}
-	err := d.repeat(do, pause, func(err error) bool {
-		busy := isBusy(err)
-		if busy {
-			d.busyRetries.Add(1)
-		}
-		return busy
 	})
 	if isBusy(err) {
 		return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: d.path, What: "database is busy: " + d.path, Err: err,
-			Why: []string{busyReason(d.options.BusyTimeout, lockHolder(d.sharedPath)), "nothing was written; it is safe to try again"}}
+			Why: []string{
+				busyReason(d.options.BusyTimeout, lockHolder(d.sharedPath)),
+				"nothing was written; it is safe to try again",
+			}}
 	}
 	return err
 }
 
-// A write fails when its waiting time reaches the busy timeout. A try and the pause after it add at most maxRound to the waiting time, even
-// if they took longer. Without this limit, a write would fail after its process was stopped for a while or the machine slept.
+// maxRound is the longest time that one try and the pause after it count as
+// waiting, even if they took longer. Otherwise a write would fail after its
+// process was stopped for a while or the machine slept.
 const maxRound = 100 * time.Millisecond
 
-// repeat calls the function "do" again and again, and returns its last error. It stops in three cases: the call succeeds, the busy timeout
-// has passed, or the function "again" returns false for the error. Between two calls it calls pause.
-func (d *File) repeat(do func() error, pause func(waited time.Duration), again func(error) bool) error {
+// repeat calls do until it succeeds or its error is not to be tried again, or the
+// busy timeout has passed. It returns the last error.
+func (d *File) repeat(do func() error, isTemporary func(error) bool, pause func(waited time.Duration)) error {
 	waited := time.Duration(0)
 	for {
 		began := time.Now()
 		err := do()
-		if err == nil || !again(err) || waited >= d.options.BusyTimeout {
+		if err == nil || !isTemporary(err) || waited >= d.options.BusyTimeout {
 			return err
 		}
 		pause(waited)
@@ -304,13 +311,14 @@ func busyReason(timeout time.Duration, holder engine.Process) string {
 	return fmt.Sprintf("no turn to write in %v: another process has the write lock (pid %d, %q)", timeout, holder.PID, holder.Name)
 }
 
-// maxPause is longer than each of the first pauses between two tries to get the write lock. A busy writer now and then leaves the lock to
-// others for at least maxPause. So a waiting process tries at least once during that time.
+// maxPause is longer than each of the first pauses. A busy writer now and then
+// leaves the lock to others for at least as long, so a waiting process tries at
+// least once during that time.
 const maxPause = time.Millisecond
 
-// pauseBusy waits before the next try to get the lock. At first the pause is shorter than the time for which a busy writer leaves the lock
-// to others. The pause is random within limits, so that many processes do not try at the same time. The longer a process has waited, the
-// longer are its pauses, up to ten times the first pause. After a long wait probably many processes wait, and each try takes processor time
+// pauseBusy waits before the next try to get the lock. The pause is random, so
+// that many processes don't try at the same time, and up to ten times as long
+// after a long wait: then probably many wait, and each try takes processor time
 // from the process that has the lock.
 func pauseBusy(waited time.Duration) {
 	pause := maxPause*3/10 + rand.N(maxPause*4/10)

@@ -104,7 +104,7 @@ func (d *File) checkFilesInUse() error {
 	if err := checkLeftLog(d.path); err != nil {
 		return err
 	}
-	return d.repeat(d.mismatch, pauseBusy, func(error) bool { return true })
+	return d.repeat(d.mismatch, func(error) bool { return true }, pauseBusy)
 }
 
 // checkLeftLog returns an error of kind ErrReplaced if the database at path is
