@@ -25,5 +25,9 @@ func FileOwner(path string) (uid int, ok bool) {
 	return uid, ok
 }
 
+// CurrentUser returns the name of the user who runs this process, or the number
+// if the system doesn't know it.
+func CurrentUser() string { return owner.Current() }
+
 // UserName returns the name of the user with the number uid, or the number if the system does not know it.
 func UserName(uid int) string { return owner.UserName(uid) }

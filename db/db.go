@@ -77,6 +77,12 @@ type DB struct {
 
 	roomAt atomic.Pointer[time.Time] // time of the last check that found enough disk space; see checkSpace
 
+	notices
+
+	// Fenced counts the results and heartbeats of this process that the database
+	// refused, because a newer attempt owned the task.
+	Fenced atomic.Int64
+
 	watching sync.RWMutex // held while a watch begins, so that Close waits for all of them
 	quit     bool
 }
@@ -153,6 +159,7 @@ func (d *DB) Close() error {
 		d.watching.Lock()
 		d.quit = true
 		d.watching.Unlock()
+		d.endWatch()
 
 		d.engine.Quit()
 		d.claims.stop()

@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"example.com/runner/internal/gather"
-	"example.com/runner/internal/guard"
 	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/usercode"
 )
 
 // maxBatch is the greatest number of tasks in one call of a batch function.
@@ -85,7 +84,7 @@ func (f ResultFunc[In, Out]) BatchHandler(n int, call func(ctx context.Context, 
 			return err
 		}
 		for i, m := range members {
-			if p := guard.Call(func() { m.end(taskjson.MarshalResult(results[i])) }); p != nil {
+			if p := usercode.Call(func() { m.end(taskjson.MarshalResult(results[i])) }); p != nil {
 				m.end(nil, p) // the MarshalJSON of this result concerns no other task
 			}
 		}
@@ -123,18 +122,18 @@ func (f Func[In]) batchHandler(n int, call func(context.Context, []*batchMember)
 			return nil, err
 		}
 		m := &batchMember{ctx: ctx, task: task, input: in, ended: make(chan struct{})}
-		if all := gather.Join(ctx, m); all != nil {
+		if all := usercode.Join(ctx, m); all != nil {
 			go runBatch(all, call)
 		}
 		<-m.ended
 		if m.last {
 			<-m.call.returned
 		}
-		if p, panicked := m.err.(*guard.Panic); panicked { //nolint:errorlint // an error of the program has other types
+		if p, panicked := m.err.(*usercode.Panic); panicked { //nolint:errorlint // an error of the program has other types
 			panic(p)
 		}
 		if m.inTime && m.err != nil && m.ctx.Err() != nil {
-			return m.result, gather.Decided{Err: m.err}
+			return m.result, usercode.Decided{Err: m.err}
 		}
 		return m.result, m.err
 	}
@@ -153,7 +152,7 @@ type batchMember struct {
 	once   sync.Once
 	ended  chan struct{} // closed when the fields below are set
 	result json.RawMessage
-	err    error // a *guard.Panic if the function panicked before it had ended this task
+	err    error // a *usercode.Panic if the function panicked before it had ended this task
 	inTime bool  // whether ctx had not ended when they were set
 	last   bool  // whether no other task of the call was open
 }
@@ -233,10 +232,10 @@ func runBatch(members []*batchMember, call func(context.Context, []*batchMember)
 	for _, m := range members {
 		c.add(m)
 	}
-	err := error(guard.Goexit())
+	err := error(usercode.Goexit())
 	defer func() {
 		if v := recover(); v != nil {
-			err = guard.Recovered(v)
+			err = usercode.Recovered(v)
 		}
 		for _, m := range members {
 			m.end(nil, err)

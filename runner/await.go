@@ -43,7 +43,7 @@ func (r *Runner) Changes(ctx context.Context, check func() (done bool, err error
 	if check == nil {
 		return invalidValue("a function that reports whether to stop", "the function check is nil")
 	}
-	notices, stop := r.notifier.Subscribe(ctx)
+	notices, stop := r.store.Subscribe(ctx)
 	defer stop()
 	for {
 		done, err := check()

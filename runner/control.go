@@ -21,12 +21,12 @@ type CancelOptions struct {
 // the result of a running task has the state running; call Await to wait for its end. Cancel does not change a finished task.
 func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions) ([]ActionResult, error) {
 	results, err := r.store.Apply(ctx, ids, r.cancelling(options))
-	r.notifier.Notify()
+	r.store.Notify()
 	return results, err
 }
 
 func (r *Runner) cancelling(options CancelOptions) db.Action {
-	text := "by " + r.user()
+	text := "by " + db.CurrentUser()
 	if options.Reason != "" {
 		text += ": " + options.Reason
 	}
@@ -55,7 +55,7 @@ func (r *Runner) retry(in time.Duration, dependents bool, apply func(db.Action) 
 	}
 	at := now()
 	results, err := apply(db.Retry(at.Add(in), at, dependents))
-	r.notifier.Notify()
+	r.store.Notify()
 	return results, err
 }
 

@@ -40,7 +40,7 @@ func TestFinishWithLostConfirmationCountsOnce(t *testing.T) {
 		testkit.Len(f.T, "attempts", attempts, 1)
 		testkit.Equal(f.T, "result", string(got.Result), `"x"`)
 		testkit.Equal(f.T, "losses", got.Losses, 0)
-		testkit.Equal(f.T, "rejected results", f.Runner.fenced.Load(), 0)
+		testkit.Equal(f.T, "rejected results", f.Runner.store.Fenced.Load(), 0)
 		queues, err := f.Queues(f.Context())
 		testkit.NoError(f.T, err)
 		testkit.Len(f.T, "queues", queues, 1)

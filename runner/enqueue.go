@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
-	"os/user"
 	"slices"
-	"strconv"
 	"time"
 
-	"example.com/runner/internal/access"
-	"example.com/runner/internal/guard"
+	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
 )
@@ -74,7 +71,7 @@ func (r *Runner) Add(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error
 }
 
 // addFor adds the only task of a worker.
-func (r *Runner) addFor(e *engine.Engine, one *access.OneTask) error {
+func (r *Runner) addFor(e *engine.Engine, one *db.OneTask) error {
 	if err := r.prepare(one.Adding, &one.Spec); err != nil {
 		return err
 	}
@@ -83,7 +80,7 @@ func (r *Runner) addFor(e *engine.Engine, one *access.OneTask) error {
 		return err
 	}
 	one.Added(added)
-	r.notifier.Notify()
+	r.store.Notify()
 	return nil
 }
 
@@ -91,7 +88,7 @@ func (r *Runner) addFor(e *engine.Engine, one *access.OneTask) error {
 func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([]Enqueued, error) {
 	done, err := r.store.Insert(ctx, specs, at)
 	if err == nil {
-		r.notifier.Notify()
+		r.store.Notify()
 	}
 	return done, err
 }
@@ -121,7 +118,7 @@ func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]E
 		return nil, refused
 	}
 	if err == nil {
-		r.notifier.Notify()
+		r.store.Notify()
 	}
 	return done, err
 }
@@ -154,7 +151,7 @@ func (r *Runner) prepareAll(ctx context.Context, specs []jobs.Spec) error {
 // prepare calls the middleware of UseEnqueue, and checks the Spec.
 func (r *Runner) prepare(ctx context.Context, spec *jobs.Spec) error {
 	if spec.CreatedBy == "" {
-		spec.CreatedBy = r.user()
+		spec.CreatedBy = db.CurrentUser()
 	}
 	if err := r.runEnqueueMiddleware(ctx, spec); err != nil {
 		return err
@@ -167,23 +164,9 @@ func (r *Runner) prepare(ctx context.Context, spec *jobs.Spec) error {
 // shares.
 func (r *Runner) prepareTick(ctx context.Context, spec *jobs.Spec) error {
 	var err error
-	if p := guard.Call(func() { err = r.runEnqueueMiddleware(ctx, spec) }); p != nil {
+	if p := usercode.Call(func() { err = r.runEnqueueMiddleware(ctx, spec) }); p != nil {
 		p.Msg = "the middleware of UseEnqueue: " + p.Msg
 		return p
 	}
 	return err
-}
-
-// userName returns the name of the user who runs this process, or the numeric user id if the user has no name.
-func userName() string {
-	if name := os.Getenv("USER"); name != "" && os.Getuid() != 0 { // reading the variable is faster than searching the user database
-		return name
-	}
-	if os.Getuid() == 0 {
-		return "root"
-	}
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return strconv.Itoa(os.Getuid())
 }

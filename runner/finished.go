@@ -10,8 +10,8 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/errcode"
-	"example.com/runner/internal/guard"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
 )
@@ -60,7 +60,7 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	if err := taskspec.ValidCursor(cursor); err != nil {
 		return err
 	}
-	notices, stop := r.notifier.Subscribe(ctx)
+	notices, stop := r.store.Subscribe(ctx)
 	defer stop()
 	c := &consumer{r: r, cursor: cursor, owner: db.NewWorkerID(), handle: handle}
 	again := false // whether an unexpected error came after the last success; another one then ends OnFinished
@@ -78,7 +78,7 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 			pause = min(max(2*pause, firstHandlePause), maxHandlePause)
 			wait, wake = pause, nil
 			args := []any{"cursor", cursor, "task", failed.task, "next", pause}
-			r.log.Warn("a handler of ends failed, will try again", append(args, guard.LogArgs(failed.err)...)...)
+			r.log.Warn("a handler of ends failed, will try again", append(args, usercode.LogArgs(failed.err)...)...)
 		case errors.Is(err, sql.ErrNoRows):
 			return noCursor(cursor)
 		case errors.Is(err, jobs.ErrBusy), errors.Is(err, jobs.ErrFull), errors.Is(err, jobs.ErrUnknown), errors.Is(err, jobs.ErrLost):
@@ -116,7 +116,7 @@ func (r *Runner) RemoveCursor(ctx context.Context, cursor string) error {
 	if err == nil && !removed {
 		err = noCursor(cursor)
 	}
-	r.notifier.Notify()
+	r.store.Notify()
 	return err
 }
 
@@ -206,10 +206,10 @@ func (c *consumer) batch(ctx context.Context, seq int64) error {
 // call calls the function of the program. Its error and its panic become a
 // Panic or an error without methods of the program.
 func (c *consumer) call(ctx context.Context, task jobs.Task) (err error) {
-	if p := guard.Call(func() { err = c.handle(ctx, task) }); p != nil {
+	if p := usercode.Call(func() { err = c.handle(ctx, task) }); p != nil {
 		return p
 	}
-	return guard.Flat("the function handle", err)
+	return usercode.Flat("the function handle", err)
 }
 
 // renew renews the lease of the cursor until ctx ends. If no renewal succeeds for too long, renew calls the function "lost" with

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/access"
+	"example.com/runner/db"
 	"example.com/runner/internal/admin"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -25,7 +25,7 @@ func TestQueuePositionCountsTasksThatStartFirst(t *testing.T) {
 	add("b", 9) // this task is not ahead of the tasks in queue a, because the queues take turns
 	high := add("a", 6)
 	for task, want := range map[*jobs.Task]int{&first: 1, &second: 2, &high: 0} {
-		if n, err := access.Store(r).QueuePosition(t.Context(), *task, 100); err != nil || n != want {
+		if n, err := db.Of(r).QueuePosition(t.Context(), *task, 100); err != nil || n != want {
 			t.Errorf("%d tasks are ahead of task %d, want %d (%v)", n, task.ID, want, err)
 		}
 	}

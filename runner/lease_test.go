@@ -103,7 +103,7 @@ func TestHeartbeatsRenewLeasesOfRunningTasks(t *testing.T) {
 		}
 		f.work(time.Hour)
 		testkit.Equal(f.T, "losses", f.want(id, jobs.Completed, "").Losses, 0)
-		testkit.Equal(f.T, "rejected results", f.Runner.fenced.Load(), 0)
+		testkit.Equal(f.T, "rejected results", f.Runner.store.Fenced.Load(), 0)
 	})
 }
 
@@ -138,7 +138,7 @@ func TestAttemptThatLostItsTaskIsStoppedAndItsResultIsRejected(t *testing.T) {
 		testkit.Equal(f.T, "losses", got.Losses, 1)
 		testkit.Equal(f.T, "attempt", got.Attempt, 1)
 		f.wantRuns(0, 30*time.Second) // the first heartbeat after the loss stops the attempt
-		testkit.Equal(f.T, "rejected results", f.Runner.fenced.Load(), 1)
+		testkit.Equal(f.T, "rejected results", f.Runner.store.Fenced.Load(), 1)
 	})
 }
 

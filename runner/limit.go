@@ -21,7 +21,7 @@ func (r *Runner) SetLimit(ctx context.Context, limit jobs.Limit) error {
 	}
 	limit.Burst = cmp.Or(limit.Burst, limit.Rate)
 	err := r.store.SetLimit(ctx, limit, now())
-	r.notifier.Notify()
+	r.store.Notify()
 	return err
 }
 
@@ -31,7 +31,7 @@ func (r *Runner) RemoveLimit(ctx context.Context, target jobs.Target) error {
 	if err == nil && !found {
 		err = &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoLimit, Subject: target.String(), What: "no limit " + target.String()}
 	}
-	r.notifier.Notify()
+	r.store.Notify()
 	return err
 }
 

@@ -7,7 +7,7 @@ import (
 	"os"
 	"sync"
 
-	"example.com/runner/internal/guard"
+	"example.com/runner/internal/usercode"
 )
 
 // logger returns a logger for Options.Log. A worker goes on when the handler of
@@ -30,7 +30,7 @@ type guardedLog struct {
 // stopPanic is for defer.
 func (g guardedLog) stopPanic() {
 	if v := recover(); v != nil {
-		p := guard.Recovered(v)
+		p := usercode.Recovered(v)
 		g.reported.Do(func() { // the log itself is broken, so there is no better place
 			fmt.Fprintf(os.Stderr, "runner: the handler of Options.Log panics: %v\n", p)
 		})

@@ -6,9 +6,9 @@ import (
 	"runtime"
 	"time"
 
-	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/engine"
 )
 
 // Sync says whether a commit is on the disk before a call returns.
@@ -116,8 +116,9 @@ type Options struct {
 	Driver string
 }
 
-// Engine connects to databases on a server. Function Engine of package runner/postgres returns one. The zero Engine connects to none.
-type Engine struct{ driver *db.Engine }
+// Engine connects to databases on a server. Package runner/postgres has one. The
+// zero Engine connects to none.
+type Engine = engine.Server
 
 const (
 	shortestLease = 100 * time.Millisecond

@@ -63,9 +63,9 @@ func (r *Runner) pause(ctx context.Context, p db.Pause, queues []string) error {
 	if err := validQueues(queues); err != nil {
 		return err
 	}
-	p.By, p.Reason = r.user(), taskspec.CutError(p.Reason)
+	p.By, p.Reason = db.CurrentUser(), taskspec.CutError(p.Reason)
 	err := r.store.Pause(ctx, queues, p)
-	r.notifier.Notify() // workers learn when the pause ends
+	r.store.Notify() // workers learn when the pause ends
 	return err
 }
 
@@ -78,7 +78,7 @@ func (r *Runner) Resume(ctx context.Context, queues ...string) error {
 		return err
 	}
 	err := r.store.Resume(ctx, queues)
-	r.notifier.Notify()
+	r.store.Notify()
 	return err
 }
 

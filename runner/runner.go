@@ -5,14 +5,11 @@ import (
 	"database/sql"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/access"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
-	"example.com/runner/runner/internal/notify"
 )
 
 // Version is the version of this library and of the program built from it.
@@ -28,9 +25,6 @@ type Runner struct {
 	onTick     map[string]engine.TickFunc // functions of OnTick by the name of the schedule
 
 	enqueueMiddleware []EnqueueMiddleware
-	notifier          *notify.Notifier
-	onStart           func(jobs.Task) // see access.OnStart; nil for none
-	user              func() string
 
 	mu      sync.Mutex
 	abort   context.CancelFunc // aborts the current Work; nil if no Work runs
@@ -38,7 +32,6 @@ type Runner struct {
 	closed  bool
 	closing chan struct{}  // closed by Close
 	works   sync.WaitGroup // counts the running calls of Work (0 or 1); Close waits for 0
-	fenced  atomic.Int64
 }
 
 // Open opens the database file at path. With Options.Engine, the path can also be the address of a database on a server. It creates the
@@ -76,24 +69,12 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 	}
 	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist && !options.ReadOnly, ReadOnly: options.ReadOnly,
 		Normal: options.Sync == Normal, Flash: options.WriteEvery, Beside: beside, Prefix: options.Prefix, UnsafeFS: options.UnsafeFS,
-		BusyTimeout: options.BusyTimeout, Alone: options.Alone, Driver: options.Driver, Engine: options.Engine.driver, Dir: options.Dir})
+		BusyTimeout: options.BusyTimeout, Alone: options.Alone, Driver: options.Driver, Engine: options.Engine.Driver, Dir: options.Dir})
 	if err != nil {
 		return nil, causeOf(ctx, err)
 	}
-	r := &Runner{store: store, options: options, log: options.Log, handlers: map[string]jobs.Handler{}, closing: make(chan struct{}),
-		user: sync.OnceValue(userName)}
-	r.notifier = notify.New(func(ctx context.Context, brief bool, changed func(forWorkers bool)) {
-		if options.Alone {
-			return
-		}
-		every := time.Duration(0)
-		if brief {
-			// Check the file at intervals instead of with inotify, because the kernel needs up to 20 ms to end a watch with inotify.
-			every = 20 * time.Millisecond
-		}
-		_ = store.Watch(ctx, every, changed) // an error only after Close
-	}, store.WatchSlowly)
-	return r, nil
+	return &Runner{store: store, options: options, log: options.Log, handlers: map[string]jobs.Handler{},
+		closing: make(chan struct{})}, nil
 }
 
 // Close closes the database. If Work runs, Close first stops it in the same way as the end of its context would, and waits until it has
@@ -110,7 +91,6 @@ func (r *Runner) Close() error {
 	}
 	r.mu.Unlock()
 	r.works.Wait()
-	r.notifier.Close()
 	return r.store.Close()
 }
 
@@ -128,14 +108,9 @@ func (r *Runner) isClosed() bool {
 func (r *Runner) Path() string { return r.store.Path() }
 
 func init() {
-	access.Store = func(r any) *db.DB { return r.(*Runner).store }
-	access.NextTicks = nextTicks
-	access.AddAndWork = func(ctx context.Context, r any, one access.OneTask) error { return r.(*Runner).work(ctx, false, &one) }
-	access.NewEngine = func(driver *db.Engine) any { return Engine{driver} }
-	access.User = func(r any) string { return r.(*Runner).user() }
-	access.OnStart = func(r any, started func(jobs.Task)) { r.(*Runner).onStart = started }
-	access.Notify = func(r any) { r.(*Runner).notifier.Notify() }
-	access.Fenced = func(r any) int64 { return r.(*Runner).fenced.Load() }
+	db.Of = func(r any) *db.DB { return r.(*Runner).store }
+	db.NextTicks = nextTicks
+	db.WorkOne = func(ctx context.Context, r any, one db.OneTask) error { return r.(*Runner).work(ctx, false, &one) }
 }
 
 // now returns the time. This package reads the clock nowhere else.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -55,7 +56,7 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 			bad = append(bad, &SpecError{Index: i, Err: err})
 		}
 		if s := &list[i]; !s.PausedAt.IsZero() {
-			s.PausedAt, s.PausedBy = at, r.user()
+			s.PausedAt, s.PausedBy = at, db.CurrentUser()
 		}
 	}
 	if len(bad) > 0 {
@@ -92,7 +93,7 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 		return put, remove, nil
 	})
 	if err == nil {
-		r.notifier.Notify()
+		r.store.Notify()
 	}
 	return done, err
 }
@@ -180,7 +181,7 @@ func noSchedule(name string) error {
 // PauseSchedule pauses a schedule. A paused schedule enqueues no tasks at its ticks, and does not catch up on these ticks later.
 // PauseSchedule is idempotent. It returns jobs.ErrNotFound if there is no such schedule.
 func (r *Runner) PauseSchedule(ctx context.Context, name string) error {
-	found, err := r.store.PauseSchedule(ctx, name, r.user(), now())
+	found, err := r.store.PauseSchedule(ctx, name, db.CurrentUser(), now())
 	return r.named(name, found, err)
 }
 
@@ -217,7 +218,7 @@ func (r *Runner) RunSchedule(ctx context.Context, name string) (jobs.Task, error
 		return jobs.Task{}, err
 	}
 	var refused error
-	id, found, err := r.store.RunSchedule(ctx, name, r.user(), now(), func(spec *jobs.Spec) error {
+	id, found, err := r.store.RunSchedule(ctx, name, db.CurrentUser(), now(), func(spec *jobs.Spec) error {
 		if made != nil {
 			made.Schedule, made.CreatedBy = spec.Schedule, spec.CreatedBy
 			*spec = *made
@@ -241,7 +242,7 @@ func (r *Runner) named(name string, found bool, err error) error {
 		err = noSchedule(name)
 	}
 	if err == nil {
-		r.notifier.Notify()
+		r.store.Notify()
 	}
 	return err
 }

@@ -193,7 +193,7 @@ func TestEffectAndFinishCommitTogether(t *testing.T) {
 			testkit.Equal(t, "effects", count(t, handle, `SELECT count(*) FROM effects`), 1)
 			testkit.Equal(t, "completed attempts", count(t, handle, `SELECT count(*) FROM attempts_view WHERE state = 'completed'`), 1)
 			testkit.Equal(t, "counted tasks", count(t, handle, `SELECT sum(n) FROM counters WHERE state = 'completed'`), 1)
-			testkit.Equal(t, "rejected results", admin.Fenced(r), 0)
+			testkit.Equal(t, "rejected results", admin.Store(r).Fenced.Load(), 0)
 		})
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/access"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
 )
@@ -37,7 +36,7 @@ func (r *Runner) Abort() {
 
 // work implements Work and WorkUntilEmpty. With one, it adds that task and runs
 // no other.
-func (r *Runner) work(ctx context.Context, untilEmpty bool, one *access.OneTask) error {
+func (r *Runner) work(ctx context.Context, untilEmpty bool, one *db.OneTask) error {
 	aborted, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
 	r.mu.Lock()
@@ -71,7 +70,7 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, one *access.OneTask)
 	} else if e == nil {
 		return err
 	}
-	r.notifier.SetBrief(untilEmpty)
+	r.store.SetBrief(untilEmpty)
 	// The engine stops the attempts even while its loop waits for the write lock.
 	defer context.AfterFunc(aborted, e.Abort)()
 	if one == nil {
@@ -109,14 +108,13 @@ const (
 )
 
 // newEngine makes the engine for a call of Work. While the disk is full, it waits for free space.
-func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEmpty bool, one *access.OneTask) (*engine.Engine, error) {
+func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEmpty bool, one *db.OneTask) (*engine.Engine, error) {
 	if err := r.mayWork(ctx); err != nil {
 		return nil, err
 	}
 	o := r.options
-	options := engine.Options{Owner: r, Store: r.store, Notifier: r.notifier, OnStart: r.onStart, Log: r.log, Version: Version,
-		User:     r.user(),
-		Handlers: r.wrapped(), PrepareTick: r.prepareTick, OnTick: r.onTick, Fenced: &r.fenced, UntilEmpty: untilEmpty,
+	options := engine.Options{Owner: r, Store: r.store, Log: r.log, Version: Version,
+		Handlers: r.wrapped(), PrepareTick: r.prepareTick, OnTick: r.onTick, UntilEmpty: untilEmpty,
 		Concurrency: o.Concurrency,
 		Queues:      o.Queues,
 		Grace:       o.Grace, Lease: o.Lease, WriteEvery: o.WriteEvery,

@@ -22,16 +22,15 @@ type layer struct {
 // layers lists all packages of the module, from the lowest layer to the highest. A package may import only packages in earlier rows of this
 // list. Add a row for each new package.
 var layers = []layer{
-	{path: "internal/gather", not: []string{"os"}},
-	{path: "internal/guard", not: []string{"os"}},
+	{path: "internal/usercode", not: []string{"os"}},
 	// taskjson must not import jobs, because jobs imports taskjson.
 	{path: "internal/taskjson", not: []string{"os"}},
 	// jobs defines types; it must not use a clock or I/O.
-	{path: "jobs", ours: []string{"internal/gather", "internal/guard", "internal/taskjson"},
+	{path: "jobs", ours: []string{"internal/usercode", "internal/taskjson"},
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/humanize", ours: []string{"jobs"}, others: []string{"github.com/dustin/go-humanize", "github.com/xrash/smetrics"}},
 	// taskspec has only rules. It must not use a clock or I/O.
-	{path: "internal/taskspec", ours: []string{"internal/guard", "internal/humanize", "internal/taskjson", "jobs"},
+	{path: "internal/taskspec", ours: []string{"internal/usercode", "internal/humanize", "internal/taskjson", "jobs"},
 		others: []string{"al.essio.dev/pkg/shellescape"},
 		not:    []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/search", ours: []string{"internal/humanize", "jobs", "internal/taskspec"}},
@@ -73,32 +72,30 @@ var layers = []layer{
 	{path: "runner/internal/cron", ours: []string{"internal/taskspec", "internal/humanize", "jobs"},
 		not: []string{"os", "time.Now("}},
 	{path: "runner/internal/cron/crontest"}, // only tests import this package
-	{path: "runner/internal/notify", not: []string{"os"}},
-	{path: "runner/internal/exec", ours: []string{"internal/guard", "internal/taskspec",
+	{path: "runner/internal/exec", ours: []string{"internal/usercode", "internal/taskspec",
 		"internal/humanize", "db", "internal/taskjson", "jobs", "internal/supervisor"}},
-	{path: "runner/internal/engine", ours: []string{"internal/gather", "internal/guard",
+	{path: "runner/internal/engine", ours: []string{"internal/usercode",
 		"internal/taskspec", "runner/internal/cron", "runner/internal/exec",
-		"runner/internal/notify", "db", "internal/taskjson", "jobs", "internal/supervisor",
+		"db", "internal/taskjson", "jobs", "internal/supervisor",
 		"internal/humanize"}, not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}},
-	{path: "internal/access", ours: []string{"db", "jobs"}},
-	{path: "runner", ours: []string{"internal/guard", "internal/taskspec", "db", "internal/access",
+	{path: "runner", ours: []string{"internal/usercode", "internal/taskspec", "db",
 		"internal/errcode", "internal/taskjson", "jobs", "runner/internal/cron",
-		"runner/internal/engine", "runner/internal/exec", "runner/internal/notify"},
+		"runner/internal/engine", "runner/internal/exec"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the command line may use these packages and functions
 	{path: "test/testkit/runnerkit", ours: []string{"runner", "test/testkit",
 		"jobs"}}, // only tests import this package
 	{path: "test/testkit/pgkit", ours: []string{"test/pgserver", "test/testkit",
 		"db/schema"}, // only tests import this package
 		others: []string{"github.com/jackc/pgx/v5"}},
-	{path: "runner/postgres", ours: []string{"runner", "internal/access", "db/pgdriver",
+	{path: "runner/postgres", ours: []string{"runner", "db/pgdriver",
 		"jobs"},
 		others: []string{"github.com/jackc/pgx/v5"}}, // this package uses only the type Tx of pgx
-	{path: "runner/runnertest", ours: []string{"runner", "db", "internal/access",
+	{path: "runner/runnertest", ours: []string{"runner", "runner/internal/engine", "db",
 		"internal/taskspec", "jobs"},
 		others: []string{"modernc.org/sqlite"},
 		not:    []string{"os/exec", "os.Exit("}},
 	{path: "internal/admin", ours: []string{"runner", "db", "db/transfer", "jobs",
-		"internal/access", "internal/taskspec", "internal/supervisor"}},
+		"internal/taskspec", "internal/supervisor"}},
 	{path: "internal/ui", ours: []string{"internal/admin", "internal/errcode", "internal/humanize",
 		"internal/search", "internal/taskjson", "internal/taskspec", "jobs", "runner"},
 		others: []string{"al.essio.dev/pkg/shellescape", "golang.org/x/term", "github.com/mattn/go-runewidth"}},

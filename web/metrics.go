@@ -188,7 +188,8 @@ func (c *collection) process(r *runner.Runner) {
 	size.add(float64(wal), "file", "wal")
 	c.gauge("runner_build_info", "Always 1; the version is a label.").add(1, "version", runner.Version)
 	c.counter("runner_fenced_total",
-		"Results and heartbeats of this process that were rejected because a newer attempt owns the task.").add(float64(admin.Fenced(r)))
+		"Results and heartbeats of this process that were rejected because a newer attempt owns the task.").
+		add(float64(admin.Store(r).Fenced.Load()))
 	c.counter("runner_busy_retries_total",
 		"How often writes of this process waited for another process.").add(float64(admin.Store(r).BusyRetries()))
 }

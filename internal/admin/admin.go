@@ -6,7 +6,6 @@ import (
 	"context"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/access"
 	"example.com/runner/runner"
 )
 
@@ -21,7 +20,7 @@ type (
 
 // Store returns the database of a Runner, for what the command line and the pages
 // read or change in it and the public API doesn't have.
-func Store(r *runner.Runner) *db.DB { return access.Store(r) }
+func Store(r *runner.Runner) *db.DB { return db.Of(r) }
 
 // DiskOf describes the filesystem of the database at path. The file need not exist.
 func DiskOf(path string) db.Disk { return db.DiskOf(path) }
@@ -46,14 +45,14 @@ func FileOwner(path string) (uid int, ok bool) { return db.FileOwner(path) }
 func UserName(uid int) string { return db.UserName(uid) }
 
 // OneTask is a task that AddAndWork adds and runs.
-type OneTask = access.OneTask
+type OneTask = db.OneTask
 
 // AddAndWork does the same as Runner.Work, but it adds one task and runs only
 // this one. No other worker takes the task while this one lives, not even
 // between two attempts. AddAndWork enqueues no tasks of schedules and deletes no
 // old tasks.
 func AddAndWork(ctx context.Context, r *runner.Runner, one OneTask) error {
-	return access.AddAndWork(ctx, r, one)
+	return db.WorkOne(ctx, r, one)
 }
 
 // Writable returns the error that the next write would probably return: jobs.ErrReplaced, jobs.ErrFull or nil. Writable itself writes
@@ -64,7 +63,3 @@ func Writable(r *runner.Runner) error {
 	}
 	return Store(r).Space()
 }
-
-// Fenced returns how many results and heartbeats of this process the database refused. It refuses them if another worker has claimed the
-// task in the meantime.
-func Fenced(r *runner.Runner) int64 { return access.Fenced(r) }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/access"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -29,24 +28,24 @@ func Fence(ctx context.Context, r *runner.Runner, id, generation int64) error {
 
 // PauseTasks keeps waiting tasks from starting until ResumeTasks. It leaves tasks that run or have finished.
 func PauseTasks(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error) {
-	return apply(ctx, r, ids, db.PauseTask(access.User(r), reason, time.Now()))
+	return apply(ctx, r, ids, db.PauseTask(db.CurrentUser(), reason, time.Now()))
 }
 
 // ResumeTasks ends the pause of tasks. A resumed task starts under the same conditions as a new task.
 func ResumeTasks(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
-	return apply(ctx, r, ids, db.ResumeTask(access.User(r), time.Now()))
+	return apply(ctx, r, ids, db.ResumeTask(db.CurrentUser(), time.Now()))
 }
 
 func apply(ctx context.Context, r *runner.Runner, ids []int64, act db.Action) ([]runner.ActionResult, error) {
 	done, err := Store(r).Apply(ctx, ids, act)
-	access.Notify(r)
+	Store(r).Notify()
 	return done, err
 }
 
 // PutFirst gives waiting tasks a priority above that of all pending tasks of their queue. The first id gets the highest priority.
 func PutFirst(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
-	done, err := Store(r).PutFirst(ctx, ids, access.User(r), time.Now())
-	access.Notify(r)
+	done, err := Store(r).PutFirst(ctx, ids, db.CurrentUser(), time.Now())
+	Store(r).Notify()
 	return done, err
 }
 
@@ -62,11 +61,11 @@ type Edited struct {
 func Edit(ctx context.Context, r *runner.Runner, id int64, change func(jobs.Task, *jobs.Spec) error) (Edited, error) {
 	var e db.Edit
 	now := time.Now()
-	done, err := Store(r).Edit(ctx, id, access.User(r), now, func(t jobs.Task) (_ db.Edit, err error) {
+	done, err := Store(r).Edit(ctx, id, db.CurrentUser(), now, func(t jobs.Task) (_ db.Edit, err error) {
 		e, err = editOf(t, now, change)
 		return e, err
 	})
-	access.Notify(r)
+	Store(r).Notify()
 	return Edited{done, e.Text}, err
 }
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/access"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -31,7 +30,7 @@ func ScheduleRuns(ctx context.Context, r *runner.Runner, name string, n int) ([]
 
 // NextTicks returns the next n times at which a schedule adds tasks, as if it were not paused. It returns fewer if the schedule has no more
 // ticks, and jobs.ErrInvalid for an invalid expression or time zone.
-func NextTicks(s jobs.Schedule, n int) ([]time.Time, error) { return access.NextTicks(s, n) }
+func NextTicks(s jobs.Schedule, n int) ([]time.Time, error) { return db.NextTicks(s, n) }
 
 // Changes calls the function "changed" after commits of any process, but at most once per interval. The parameter "every" is the length of
 // an interval. Changes returns when ctx ends, or with jobs.ErrReplaced if the database file was replaced. Runner.Changes detects commits

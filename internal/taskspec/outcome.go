@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/runner/internal/guard"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
@@ -55,7 +55,7 @@ func OutcomeOf(result json.RawMessage, err error) Outcome {
 	if err == nil {
 		return o
 	}
-	if p := guard.Error("the handler", err, func() { o.setError(err) }); p != nil {
+	if p := usercode.Error("the handler", err, func() { o.setError(err) }); p != nil {
 		o = Outcome{Result: result, Reason: jobs.ReasonPanic, Error: CutError(p.Error())}
 	}
 	return o

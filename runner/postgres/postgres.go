@@ -45,9 +45,8 @@ package postgres
 
 import (
 	"example.com/runner/db/pgdriver"
-	"example.com/runner/internal/access"
 	"example.com/runner/runner"
 )
 
 // Engine returns a value for runner.Options.Engine.
-func Engine() runner.Engine { return access.NewEngine(pgdriver.Engine()).(runner.Engine) }
+func Engine() runner.Engine { return runner.Engine{Driver: pgdriver.Engine()} }

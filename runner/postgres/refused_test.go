@@ -19,7 +19,6 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/db/pgdriver"
-	"example.com/runner/internal/access"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -195,7 +194,7 @@ func TestOldServerIsRejected(t *testing.T) {
 		s.Write = older{s.Write}
 		return s, err
 	}
-	r, err := runner.Open(t.Context(), pgkit.Address(t), runner.Options{Engine: access.NewEngine(engine).(runner.Engine), Dir: t.TempDir()})
+	r, err := runner.Open(t.Context(), pgkit.Address(t), runner.Options{Engine: runner.Engine{Driver: engine}, Dir: t.TempDir()})
 	if err == nil {
 		r.Close()
 	}

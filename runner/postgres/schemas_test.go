@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/access"
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
@@ -54,7 +54,7 @@ func TestCommitNotifiesOnlyItsSchema(t *testing.T) {
 	open(t, first, runner.Options{})
 	b := open(t, second, runner.Options{})
 	var notified atomic.Int64
-	testkit.NoError(t, access.Store(b).Watch(t.Context(), 0, func(bool) { notified.Add(1) }))
+	testkit.NoError(t, db.Of(b).Watch(t.Context(), 0, func(bool) { notified.Add(1) }))
 	testkit.Within(t, patience, "the watch listens", func() bool { return notified.Load() == 1 })
 	for _, at := range []string{first, first, second} {
 		other := open(t, at, runner.Options{})

@@ -12,7 +12,6 @@ import (
 	_ "modernc.org/sqlite" // registers the driver that the type wrapper wraps
 
 	"example.com/runner/db"
-	"example.com/runner/internal/access"
 	"example.com/runner/runner"
 )
 
@@ -146,7 +145,7 @@ func (t transaction) Commit() error {
 	// With Options.Alone a Runner does not watch the file, so it learns of the commit here.
 	kits.Range(func(r, _ any) bool {
 		if r.(*runner.Runner).Path() == t.path {
-			access.Notify(r)
+			db.Of(r).Notify()
 		}
 		return true
 	})

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/access"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -72,7 +71,7 @@ func Lose(ctx context.Context, r *runner.Runner) error {
 				if err == nil {
 					_, err = w.Reap(context.Background(), revoked, time.Now())
 				}
-				access.Notify(r)
+				db.Of(r).Notify()
 				return err
 			}
 		}

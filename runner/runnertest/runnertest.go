@@ -67,9 +67,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/runner/internal/access"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/internal/engine"
 )
 
 // Run runs a test in a bubble of testing/synctest with a Runner of its own. The clock of a bubble begins at 1 January 2000. The clock
@@ -113,7 +113,6 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	}
 	k := &kit{running: map[runningTask]bool{}}
 	kits.Store(r, k)
-	access.OnStart(r, k.record)
 	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context, jobs.Task) (json.RawMessage, error)) (
 		json.RawMessage, error) {
 		k.start(task)
@@ -237,7 +236,7 @@ func Drain(t testing.TB, r *runner.Runner) []jobs.Task {
 	k.mu.Lock()
 	k.started = nil
 	k.mu.Unlock()
-	if err := r.WorkUntilEmpty(t.Context()); err != nil {
+	if err := r.WorkUntilEmpty(engine.NoteStarts(t.Context(), k.record)); err != nil {
 		t.Fatalf("runnertest: Drain: %v", err)
 	}
 	k.mu.Lock()

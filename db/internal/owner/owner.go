@@ -3,6 +3,7 @@ package owner
 
 import (
 	"io/fs"
+	"os"
 	"os/user"
 	"strconv"
 )
@@ -13,6 +14,21 @@ func UserName(uid int) string {
 		return u.Username
 	}
 	return strconv.Itoa(uid)
+}
+
+// Current returns the name of the user who runs this process, or the number if
+// the system doesn't know it.
+func Current() string {
+	if os.Getuid() == 0 {
+		return "root"
+	}
+	if name := os.Getenv("USER"); name != "" { // quicker than a search in the user database
+		return name
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(os.Getuid())
 }
 
 // Exposed returns the reason why a file or directory is not safe for a process. The parameter "me" is the number of the user of the

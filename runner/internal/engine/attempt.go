@@ -11,9 +11,8 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/gather"
-	"example.com/runner/internal/guard"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/exec"
 )
@@ -35,8 +34,8 @@ type attempt struct {
 	e      *Engine
 	claim  db.ClaimID
 	task   jobs.Task
-	batch  *batch       // batch of the attempt; nil if the attempt belongs to no batch
-	seat   *gather.Seat // place in the batch; nil if batch is nil
+	batch  *batch         // batch of the attempt; nil if the attempt belongs to no batch
+	seat   *usercode.Seat // place in the batch; nil if batch is nil
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	output atomic.Pointer[exec.Capture] // output of the attempt; nil while it has printed nothing
@@ -82,8 +81,8 @@ const unknownOptionDelay = time.Minute
 // begin starts the attempt on its own goroutine. The goroutine sends the attempt to the channel Engine.ended when the attempt has ended.
 func (a *attempt) begin() {
 	a.e.logStart(a)
-	if started := a.e.o.OnStart; started != nil {
-		started(a.task)
+	if a.e.started != nil {
+		a.e.started(a.task)
 	}
 	go func() {
 		began := now()
@@ -91,14 +90,14 @@ func (a *attempt) begin() {
 		defer cancel() // after the outcome, which depends on the context
 		var result json.RawMessage
 		var err error
-		panicked := guard.Goexit() // nil when the handler has returned
-		defer func() {             // a deferred function also runs when a handler panics or calls runtime.Goexit
+		panicked := usercode.Goexit() // nil when the handler has returned
+		defer func() {                // a deferred function also runs when a handler panics or calls runtime.Goexit
 			unwatch()
 			if a.seat != nil {
 				a.seat.Arrive() // tell the batch not to wait for this attempt, which may have ended before its function was called
 			}
 			if v := recover(); v != nil {
-				panicked = guard.Recovered(v)
+				panicked = usercode.Recovered(v)
 			}
 			if panicked != nil {
 				result, err = nil, &jobs.AttemptError{Reason: jobs.ReasonPanic, Msg: panicked.Error()}
@@ -222,7 +221,7 @@ const sigkill = 9
 // The outcome does not matter for an attempt whose claim was revoked. The database refuses the outcome of such an attempt, and the reaper
 // records the loss.
 func (a *attempt) classify(result json.RawMessage, err error) taskspec.Outcome {
-	decided, isDecided := err.(gather.Decided) //nolint:errorlint // errors.As could call a method of the program's error
+	decided, isDecided := err.(usercode.Decided) //nolint:errorlint // errors.As could call a method of the program's error
 	if isDecided {
 		err = decided.Err
 	}
@@ -236,7 +235,7 @@ func (a *attempt) classify(result json.RawMessage, err error) taskspec.Outcome {
 	var lost bool
 	var notStarted *exec.NotStartedError
 	// OutcomeOf has recorded the panic of a method of err.
-	_ = guard.Call(func() { lost, _ = exec.IsLoss(err), errors.As(err, &notStarted) })
+	_ = usercode.Call(func() { lost, _ = exec.IsLoss(err), errors.As(err, &notStarted) })
 	if notStarted != nil {
 		a.release, a.startErr = true, notStarted.Err
 		return taskspec.Outcome{}

@@ -3,7 +3,7 @@ package engine
 import (
 	"slices"
 
-	"example.com/runner/internal/gather"
+	"example.com/runner/internal/usercode"
 )
 
 // The tasks of a batch run as separate attempts. Each attempt has its own
@@ -20,7 +20,7 @@ import (
 // batch is the attempts that one call of a batch function runs. Only the loop
 // uses it.
 type batch struct {
-	group *gather.Group
+	group *usercode.Group
 	size  int        // number of attempts that were put into the batch
 	live  []*attempt // those that the loop has not received; the first has the slot
 }
@@ -61,14 +61,14 @@ func (e *Engine) makeBatches(attempts []*attempt) {
 		}
 		k := key{a.task.Job, a.task.Queue}
 		if open[k] == nil || open[k].size == most {
-			open[k] = &batch{group: gather.NewGroup()}
+			open[k] = &batch{group: usercode.NewGroup()}
 		}
 		a.batch = open[k]
 		a.slotless = a.batch.size > 0
 		a.batch.size++
 		a.batch.live = append(a.batch.live, a)
 		a.seat = a.batch.group.NewSeat()
-		a.ctx = gather.With(a.ctx, a.seat)
+		a.ctx = usercode.WithSeat(a.ctx, a.seat)
 	}
 }
 

@@ -76,7 +76,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 		e.forget(a, &done.Finished[i])
 	}
 	if len(settled)+len(done.Expired) > 0 {
-		e.o.Notifier.TasksEnded()
+		e.store.TasksEnded()
 	}
 	if done.Looked {
 		e.scan, e.changed, e.scannedAt, e.nextDue, e.nextLane = false, false, sent, done.NextDue, done.NextLane
@@ -232,7 +232,7 @@ func (e *Engine) forget(a *attempt, done *db.Finished) {
 	a.cancel(nil)
 	switch {
 	case done == nil || done.Fenced:
-		e.o.Fenced.Add(1)
+		e.store.Fenced.Add(1)
 		e.log.Warn("result refused: the task belongs to a newer generation", "task", a.task.ID, "attempt", a.task.Attempt)
 	case a.release:
 		e.released++

@@ -9,8 +9,8 @@
 //   - the scheduler (scheduler.go), which enqueues the tasks of schedules;
 //   - retention (retention.go), which deletes old tasks. The clock (clock.go) pauses retention when the wall clock jumps.
 //
-// Nothing polls the table of tasks. The loop reads it when this process has enqueued something, when another process has committed (package
-// notify), and when the next scheduled task is due.
+// Nothing polls the table of tasks. The loop reads it when this process has enqueued something, when another process has committed
+// (db.DB.Subscribe), and when the next scheduled task is due.
 //
 // Each worker holds a liveness lock (lock.go). The system releases the lock when the worker dies, and other workers notice that at once. A
 // function finds its attempt through its context (context.go, progress.go, steps.go, tx.go).
@@ -32,24 +32,19 @@ import (
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/exec"
-	"example.com/runner/runner/internal/notify"
 )
 
 // Options configure an Engine. runner.Options describes the fields that have the same names there. Package runner sets the defaults, so the
 // Engine has no defaults.
 type Options struct {
-	Owner    any // the *runner.Runner whose method Work runs this engine
+	Owner    any // the *runner.Runner whose Work runs this engine
 	Store    *db.DB
-	Notifier *notify.Notifier
-	OnStart  func(jobs.Task) // called at the start of each attempt, in their order; nil for none
 	Log      *slog.Logger
 	Version  string                  // version of the program
-	User     string                  // name of the user who runs this process
 	Handlers map[string]jobs.Handler // handlers by the name of the job, including the middleware
 	// PrepareTick may change the Spec of a task of a schedule, or refuse the task. It must be quick.
 	PrepareTick func(context.Context, *jobs.Spec) error
 	OnTick      map[string]TickFunc // functions by the name of the schedule
-	Fenced      *atomic.Int64       // counter of results that the database refused, because another worker owned the task
 
 	// Only is the id of the only task that this worker runs; 0 for all tasks. It
 	// is -1 until AddOnly has added that task. A worker with one task enqueues no
@@ -81,6 +76,7 @@ func (o *Options) beatEvery() time.Duration { return o.Lease / 6 }
 type Engine struct {
 	o          Options
 	store      *db.DB
+	started    func(jobs.Task) // see NoteStarts; nil for none
 	log        *slog.Logger
 	info       db.WorkerInfo
 	worker     *db.Worker
@@ -153,6 +149,17 @@ type loopState struct {
 	drainReported bool      // whether the last call had Draining set
 }
 
+// Server connects to databases on a server; see runner.Engine.
+type Server struct{ Driver *db.Engine }
+
+type startedKey struct{}
+
+// NoteStarts returns a context whose Work calls started at the start of each
+// attempt, in their order.
+func NoteStarts(ctx context.Context, started func(jobs.Task)) context.Context {
+	return context.WithValue(ctx, startedKey{}, started)
+}
+
 // New registers a worker in the database. The caller must then call Run.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	host, _ := os.Hostname() // ignore an error, because only people read the host name and no code depends on it
@@ -174,10 +181,12 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		claimed = append(claimed, db.ClaimJob{Job: job, MaxAttempts: h.MaxAttempts, Batch: h.BatchSize, Wait: h.BatchWait})
 	}
 	e.info = db.WorkerInfo{ID: db.NewWorkerID(), Name: name, Host: host, BootID: BootID(), PID: os.Getpid(), Namespace: pidNamespace(),
-		User: o.User, UID: os.Getuid(), Version: o.Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed}
+		User: db.CurrentUser(), UID: os.Getuid(), Version: o.Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease,
+		StartedAt: e.confirmed}
 	if o.Only == 0 {
 		e.info.Jobs = slices.Sorted(maps.Keys(o.Handlers))
 	}
+	e.started, _ = ctx.Value(startedKey{}).(func(jobs.Task))
 	e.reaper = &reaper{e: e, freeSince: map[string]time.Time{}}
 	_, guarded := o.Handlers[jobs.CommandJob]
 	if !guarded && o.Hooks != (jobs.Hooks{}) {
@@ -226,7 +235,7 @@ func (e *Engine) AddOnly(ctx context.Context, spec *jobs.Spec) (jobs.Enqueued, e
 // Run works until ctx ends and then drains. When aborted is closed, Run kills the attempts that still run.
 func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	write := context.WithoutCancel(ctx) // the end of ctx must not interrupt a write
-	notices, unsubscribe := e.o.Notifier.SubscribeWorker(ctx)
+	notices, unsubscribe := e.store.SubscribeWorker(ctx)
 	defer unsubscribe()
 	if e.o.OwnProcess {
 		if err := supervisor.Dedicate(); err != nil {
@@ -247,7 +256,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 		e.background.Go(func() { e.schedule(scheduling, write, next) })
 	}
 	err := e.loop(ctx, write, notices, aborted)
-	e.o.Notifier.SetBusy(false)
+	e.store.SetBusy(false)
 	stopScheduling()
 	e.stop()
 	e.background.Wait()

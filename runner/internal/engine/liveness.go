@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"example.com/runner/internal/guard"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
@@ -29,7 +29,7 @@ func (e *Engine) reportLiveness(ctx context.Context, stopping bool) {
 	}
 	e.visited, e.drainReported = false, stopping
 	report := jobs.Liveness{Running: e.used(), Draining: stopping}
-	if p := guard.Call(func() { e.o.Liveness(report) }); p != nil {
-		e.log.Error("the function Liveness does not return", guard.LogArgs(p)...)
+	if p := usercode.Call(func() { e.o.Liveness(report) }); p != nil {
+		e.log.Error("the function Liveness does not return", usercode.LogArgs(p)...)
 	}
 }

@@ -74,7 +74,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 			e.scan, e.claimMore = true, true // the loop knows of no due task, but it scans once more before the worker ends
 			continue
 		}
-		e.o.Notifier.SetBusy(e.free() <= 0)
+		e.store.SetBusy(e.free() <= 0)
 		timer := time.NewTimer(e.sleep(stopping))
 		select {
 		case a := <-e.ended:

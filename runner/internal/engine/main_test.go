@@ -12,7 +12,6 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
-	"example.com/runner/runner/internal/notify"
 )
 
 // The tests of this package check parts of an Engine. Most tests of whole workers are in package runner.
@@ -20,7 +19,7 @@ import (
 func onFakeTime(t *testing.T, test func(t *testing.T, o Options, runs *atomic.Int64)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		store, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), db.Options{Create: true})
+		store, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), db.Options{Create: true, Alone: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,11 +29,9 @@ func onFakeTime(t *testing.T, test func(t *testing.T, o Options, runs *atomic.In
 			runs.Add(1)
 			return nil, nil
 		}
-		notifier := notify.New(func(context.Context, bool, func(bool)) {}, func(bool) {})
-		defer notifier.Close()
-		test(t, Options{Store: store, Notifier: notifier, Log: slog.New(slog.DiscardHandler),
-			Fenced: new(atomic.Int64), PrepareTick: func(context.Context, *jobs.Spec) error { return nil },
-			Handlers: map[string]jobs.Handler{"work": {Job: "work", MaxAttempts: 3, Run: run}}, Concurrency: 1, Lease: time.Minute}, &runs)
+		test(t, Options{Store: store, Log: slog.New(slog.DiscardHandler), Concurrency: 1, Lease: time.Minute,
+			PrepareTick: func(context.Context, *jobs.Spec) error { return nil },
+			Handlers:    map[string]jobs.Handler{"work": {Job: "work", MaxAttempts: 3, Run: run}}}, &runs)
 	})
 }
 

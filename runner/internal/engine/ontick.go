@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/guard"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/cron"
 )
@@ -100,7 +100,7 @@ func (r *tickRound) prepare(s *jobs.Schedule, spec *jobs.Spec) error {
 		changed.Spec = made.spec
 		*spec = taskspec.TickSpec(&changed, spec.Tick)
 	}
-	return guard.Flat("the middleware of UseEnqueue", r.e.o.PrepareTick(r.ctx, spec))
+	return usercode.Flat("the middleware of UseEnqueue", r.e.o.PrepareTick(r.ctx, spec))
 }
 
 // callFunctions makes the Specs that prepare has requested, for the oldest ticks first. After an error it does not call the function of the
@@ -141,10 +141,10 @@ func (e *Engine) callTickFunc(s jobs.Schedule, tick time.Time) (jobs.Spec, error
 	go func() {
 		defer close(returned)
 		spec, err = MakeTickSpec(ctx, e.o.OnTick[s.Name], s, tick)
-		if guard.Is(err, db.ErrSkipTick) {
+		if usercode.Is(err, db.ErrSkipTick) {
 			err = db.ErrSkipTick
 		} else {
-			err = guard.Flat("the function of schedule "+s.Name, err)
+			err = usercode.Flat("the function of schedule "+s.Name, err)
 		}
 	}()
 	select {
@@ -164,7 +164,7 @@ func MakeTickSpec(ctx context.Context, function TickFunc, s jobs.Schedule, tick 
 		return spec, err
 	}
 	who := "the function of schedule " + s.Name
-	if p := guard.Call(func() { spec, err = function(ctx, tick.In(zone), s.Spec) }); p != nil {
+	if p := usercode.Call(func() { spec, err = function(ctx, tick.In(zone), s.Spec) }); p != nil {
 		p.Msg = who + ": " + p.Msg
 		return jobs.Spec{}, p
 	}

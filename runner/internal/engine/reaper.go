@@ -49,7 +49,7 @@ type reaper struct {
 
 // run checks the other workers at intervals until the loop ends. While no other worker runs anything, it waits for a notice instead.
 func (p *reaper) run() {
-	notices, unsubscribe := p.e.o.Notifier.SubscribeWorker(context.Background())
+	notices, unsubscribe := p.e.store.SubscribeWorker(context.Background())
 	defer unsubscribe()
 	for first := true; ; first = false {
 		if len(p.seen) == 0 && !p.again && !first {
@@ -171,7 +171,7 @@ func (p *reaper) tookOver(reaped []db.Reaped, err error, worker, text string) {
 	}
 	if len(reaped) > 0 {
 		p.e.log.Warn(text, "tasks", len(reaped), "worker", worker)
-		p.e.o.Notifier.Notify()
+		p.e.store.Notify()
 	}
 }
 

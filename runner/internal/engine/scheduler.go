@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/guard"
+	"example.com/runner/internal/usercode"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 // set back, schedule computes all next ticks again, because the old ones would be far in the future. It does not repeat ticks that already
 // have a task. It also corrects the times of retries and rate limits.
 func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
-	notices, unsubscribe := e.o.Notifier.SubscribeWorker(ctx)
+	notices, unsubscribe := e.store.SubscribeWorker(ctx)
 	defer unsubscribe()
 	looked := now()
 	realigned := looked
@@ -93,7 +93,7 @@ func (e *Engine) tick(ctx context.Context, all bool) time.Time {
 		err = tickErr
 		if e.logTicks(done) {
 			e.ticked = true
-			e.o.Notifier.Notify()
+			e.store.Notify()
 		}
 	}
 	if err == nil {
@@ -119,7 +119,7 @@ func (e *Engine) alert(ctx context.Context) {
 		e.log.Warn("schedule is late", "schedule", s.Name, "task", s.LastTaskID)
 	}
 	if len(alerts) > 0 {
-		e.o.Notifier.Notify()
+		e.store.Notify()
 	}
 }
 
@@ -127,7 +127,7 @@ func (e *Engine) alert(ctx context.Context) {
 func (e *Engine) logTicks(done []db.Ticked) (changed bool) {
 	for _, one := range done {
 		if one.Err != nil {
-			e.log.Error("schedule cannot tick", append([]any{"schedule", one.Schedule.Name}, guard.LogArgs(one.Err)...)...)
+			e.log.Error("schedule cannot tick", append([]any{"schedule", one.Schedule.Name}, usercode.LogArgs(one.Err)...)...)
 		}
 		if one.Skipped > 0 {
 			e.log.Warn("tick skipped: an earlier task is unfinished", "schedule", one.Schedule.Name, "ticks", one.Skipped)
@@ -164,5 +164,5 @@ func (e *Engine) setBack(ctx context.Context, at time.Time) {
 		return
 	}
 	e.log.Warn("the clock was set back", "latest", latest, "retries moved", n)
-	e.o.Notifier.Notify()
+	e.store.Notify()
 }

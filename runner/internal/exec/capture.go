@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/guard"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
@@ -138,9 +138,9 @@ func (c *Capture) tee(stream string, data []byte) {
 	if c.Tee == nil || c.teeFailed.Load() {
 		return
 	}
-	if p := guard.Call(func() { c.Tee(c.task, stream, data) }); p != nil && !c.teeFailed.Swap(true) {
+	if p := usercode.Call(func() { c.Tee(c.task, stream, data) }); p != nil && !c.teeFailed.Swap(true) {
 		c.log.Error("the function Tee does not return; it gets no more output of this task",
-			append([]any{"task", c.task.ID}, guard.LogArgs(p)...)...)
+			append([]any{"task", c.task.ID}, usercode.LogArgs(p)...)...)
 	}
 }
 

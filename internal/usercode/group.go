@@ -1,7 +1,4 @@
-// Package gather lets several goroutines meet, so that one of them calls a function for all of them. A worker uses it for jobs whose
-// function handles a batch of tasks: the attempt of each task runs its middleware in its own goroutine, and one call of the function then
-// gets all tasks.
-package gather
+package usercode
 
 import (
 	"context"
@@ -9,22 +6,24 @@ import (
 	"time"
 )
 
-// joinWait is how long the first member that joins waits for the others. Without this limit, members could wait for each other for ever:
-// the middleware of a member, such as a semaphore, may wait until another member has ended.
+// joinWait is how long the first member that joins waits for the others. Without
+// it, members could wait for each other forever: the middleware of one, such as
+// a semaphore, may wait until another has ended.
 const joinWait = time.Second
 
-// Group is a set of members that want to call a function together. The caller first makes a Seat for each member. Each member then calls
-// Join, or only Arrive if it does not take part.
+// Group lets goroutines meet, so that one of them calls a function for all. Each
+// task of a batch runs its middleware in a goroutine of its own, and then one
+// call of the batch function gets them all.
 type Group struct {
 	seats []*Seat
 
 	mu     sync.Mutex
-	absent int           // number of members that have called neither Join nor Arrive
+	absent int           // members that have called neither Join nor Arrive
 	calls  bool          // whether a member that has joined waits to call the function
 	all    chan struct{} // closed when every member has called Join or Arrive
 }
 
-// Seat is the place of one member in a group. The member uses its Seat to call Join or Arrive.
+// Seat is one member's place in a group.
 type Seat struct {
 	group *Group
 	once  sync.Once
@@ -34,19 +33,22 @@ type Seat struct {
 // NewGroup returns a group without members.
 func NewGroup() *Group { return &Group{all: make(chan struct{})} }
 
-// NewSeat adds a member to the group.
+// NewSeat adds a member. All seats exist before the first member joins.
 func (g *Group) NewSeat() *Seat {
 	s := &Seat{group: g}
 	g.seats = append(g.seats, s)
 	g.absent++
+
 	return s
 }
 
-// Arrive tells the group not to wait for this member any more. Only the first call has an effect. Join calls Arrive.
+// Arrive tells the group not to wait for this member. Join calls it, too; only
+// the first call has an effect.
 func (s *Seat) Arrive() {
 	s.once.Do(func() {
 		s.group.mu.Lock()
 		defer s.group.mu.Unlock()
+
 		if s.group.absent--; s.group.absent == 0 {
 			close(s.group.all)
 		}
@@ -55,26 +57,29 @@ func (s *Seat) Arrive() {
 
 type seatKey struct{}
 
-// With returns a context that contains a seat.
-func With(ctx context.Context, s *Seat) context.Context { return context.WithValue(ctx, seatKey{}, s) }
+// WithSeat returns a context that contains a seat.
+func WithSeat(ctx context.Context, s *Seat) context.Context {
+	return context.WithValue(ctx, seatKey{}, s)
+}
 
 // Join adds a value, which isn't nil, to the group of the seat in ctx. The first
-// member that joins waits until all members have arrived, but at most for
-// joinWait. It gets the values of all members that have joined, in the order of
-// their seats, for one call of the function. The other members get nil at once. A
-// member that joins later is the first member of a further call. Without a seat
-// in ctx, Join returns only this value.
+// member that joins waits until all have arrived (at most joinWait), and gets
+// the values of all that have joined, in the order of their seats, for one call
+// of the function. The others get nil at once. A member that comes later is the
+// first one of a further call. Without a seat in ctx, Join returns value alone.
 func Join[T any](ctx context.Context, value T) (values []T) {
 	s, _ := ctx.Value(seatKey{}).(*Seat)
 	if s == nil {
 		return []T{value}
 	}
+
 	g := s.group
 	g.mu.Lock()
 	s.value = value
 	first := !g.calls
 	g.calls = true
 	g.mu.Unlock()
+
 	s.Arrive()
 	if !first {
 		return nil
@@ -83,6 +88,7 @@ func Join[T any](ctx context.Context, value T) (values []T) {
 	case <-g.all:
 	case <-time.After(joinWait):
 	}
+
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.calls = false

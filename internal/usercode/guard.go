@@ -1,7 +1,7 @@
-// Package guard calls code of the embedding program at the places where its
-// panic would end the whole worker, or its runtime.Goexit a goroutine that
-// other tasks need.
-package guard
+// Package usercode calls code of the embedding program: guarded where its panic
+// would end the whole worker, or its runtime.Goexit a goroutine that other tasks
+// need, and once for all tasks of a batch.
+package usercode
 
 import (
 	"errors"
@@ -69,10 +69,10 @@ func fromPanic(stack string) string {
 	return stack
 }
 
-// Error calls f, which reads the error err of code that "who" names. If a
-// method of err panics, Error returns a Panic that says which type err has. The
-// usual reason is a nil pointer: func() error { return validate() } returns one
-// if validate returns a nil *ValidationError.
+// Error calls f, which reads an error that who has returned. If a method of err
+// panics, the Panic names err's type. The usual reason is a nil pointer:
+// func() error { return validate() } returns one if validate returns a nil
+// *ValidationError.
 func Error(who string, err error, f func()) *Panic {
 	p := Call(f)
 	if p == nil {

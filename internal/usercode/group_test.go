@@ -1,4 +1,4 @@
-package gather
+package usercode
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func join(delays ...time.Duration) (sets [][]int) {
 				return
 			}
 			time.Sleep(d)
-			if values := Join(With(context.Background(), seats[i]), i); values != nil {
+			if values := Join(WithSeat(context.Background(), seats[i]), i); values != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				sets = append(sets, values)

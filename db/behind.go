@@ -1,0 +1,30 @@
+package db
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// Package runner sets these variables for the command line, the pages and
+// runnertest, which need more of a *runner.Runner than its methods.
+var (
+	// Of returns the database of a Runner.
+	Of func(runner any) *DB
+	// WorkOne does what Runner.Work does, but for one task only, which it adds itself.
+	WorkOne func(ctx context.Context, runner any, one OneTask) error
+	// NextTicks returns the next n times at which a schedule adds tasks, as if it
+	// weren't paused. It returns fewer if the schedule has no more ticks, and
+	// jobs.ErrInvalid for an invalid expression or time zone.
+	NextTicks func(s jobs.Schedule, n int) ([]time.Time, error)
+)
+
+// OneTask is the task of a worker that runs no other.
+type OneTask struct {
+	Adding context.Context // context of adding the task
+	Spec   jobs.Spec
+	Stdin  *os.File            // stdin of the command; nil for /dev/null
+	Added  func(jobs.Enqueued) // called once the task is in the database
+}
