@@ -10,16 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownChildren are the pids of the guardians that this process waits for. The function that starts a guardian holds a read lock of startMu
-// until it has added the new pid to ownChildren. So adopted never lists a guardian.
+// ownChildren are the pids of the guardians that this process waits for. Whoever
+// starts a guardian holds a read lock of startMu until the new pid is in
+// ownChildren, so adopted never lists a guardian.
 var (
 	ownChildren sync.Map
 	startMu     sync.RWMutex
 )
 
-// Dedicate prepares a process that is only a worker. This process becomes the parent of the orphans of a dead guardian.
-// It kills these orphans. Commands of the same user cannot read the memory or the
-// environment of this process, and it leaves no core dump.
+// Dedicate prepares a process that is only a worker. It becomes the parent of a
+// dead guardian's orphans, and kills them. Commands of the same user can't read
+// its memory or environment, and it leaves no core dump.
 func Dedicate() error {
 	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	if err == nil {
@@ -37,8 +38,8 @@ func Deaths() (deaths <-chan os.Signal, stop func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// ReapAdopted reaps dead children that this process did not start. A process has such children if it is a subreaper or
-// the first process of a container. ReapAdopted never blocks.
+// ReapAdopted reaps dead children that this process didn't start, as a subreaper
+// or the first process of a container has them. It never blocks.
 func ReapAdopted() {
 	for _, pid := range adopted() {
 		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
@@ -57,6 +58,7 @@ func killAdopted(mark Mark) {
 	if !dedicated.Load() {
 		return
 	}
+
 	for _, pid := range adopted() {
 		if m, _ := readMark(pid); hasLeft.Load() && m != mark {
 			continue
@@ -66,15 +68,18 @@ func killAdopted(mark Mark) {
 	}
 }
 
-// adopted lists the children that this process did not start. It omits guardians. It also omits processes in the
-// session of this process, because the program may have started them without this package.
+// adopted lists the children that this process didn't start. It omits guardians,
+// and processes in this process's session, which the program may have started
+// without this package.
 func adopted() []int {
 	session, _ := unix.Getsid(0)
-	// Do not wait for the lock: the start of a guardian holds it, and may hang in exec. A later call finds the orphans.
+	// Don't wait for the lock: the start of a guardian holds it, and may hang in
+	// exec. A later call finds the orphans.
 	if !startMu.TryLock() {
 		return nil
 	}
 	defer startMu.Unlock()
+
 	return slices.DeleteFunc(children(), func(pid int) bool {
 		_, mine := ownChildren.Load(pid)
 		of, err := unix.Getsid(pid)

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A guardian creates a cgroup of its own if it has the permission. It has the permission as root, or below a cgroup
-// that was delegated to its user. The guardian starts its commands in that cgroup. Writing to cgroup.kill then kills
-// all processes of an attempt in one step, including those of other users. A guardian without the permission
-// to create a cgroup works without one.
+// A guardian that may (as root, or below a cgroup that was delegated to its user)
+// creates a cgroup of its own and starts its commands there. Writing to
+// cgroup.kill then kills all processes of an attempt in one step, including those
+// of other users. Other guardians work without a cgroup.
 
 // ownCgroup returns the directory of this process's cgroup, or "" if the system
 // has no cgroup v2 in one of the places where systemd mounts it. A cgroup of
@@ -38,28 +38,33 @@ func isCgroup(dir string) bool {
 	return unix.Statfs(dir, &system) == nil && system.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// makeCgroup creates the cgroup of a guardian if permitted. After a cgroup was killed, some kernels (6.18 is one) also kill every process
-// that starts in that cgroup later. So a guardian uses a cgroup only until the cgroup is killed.
+// makeCgroup creates the guardian's cgroup if permitted. After a cgroup was
+// killed, some kernels (6.18 is one) also kill every process that starts there
+// later. So a guardian uses a cgroup only until it is killed.
 //
-// makeCgroup tests a new cgroup before the guardian uses it. It starts a child there that executes an empty path. In a usable cgroup this
-// fails with ENOENT. In a killed cgroup the kernel kills the child first.
+// makeCgroup tests a new cgroup with a child that executes an empty path. In a
+// usable cgroup that fails with ENOENT. In a killed one, the kernel kills the
+// child first.
 func (g *guardian) makeCgroup() {
 	dir := g.lock.cgroupDir(g.slot)
 	if dir == "" || os.Mkdir(dir, 0o755) != nil {
 		return
 	}
-	if unix.Access(filepath.Join(dir, "cgroup.kill"), unix.W_OK) != nil { // before Linux 5.14 this file does not exist
+	if unix.Access(filepath.Join(dir, "cgroup.kill"), unix.W_OK) != nil { // before Linux 5.14
 		removeCgroup(dir)
 		return
 	}
+
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err == nil {
 		var pid int
-		pid, err = syscall.ForkExec("", nil, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: fd}})
-		if err == nil { // the kernel killed the child before its exec could fail with ENOENT, so the cgroup is not usable
+		sys := &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: fd}
+		pid, err = syscall.ForkExec("", nil, &syscall.ProcAttr{Sys: sys})
+		if err == nil { // the kernel has killed the child before its exec failed
 			_, _ = unix.Wait4(pid, nil, 0, nil)
 		}
 	}
+
 	g.mu.Lock()
 	g.cgroupDir, g.cgroupFD, g.cgroupSpent = dir, fd, false
 	g.mu.Unlock()
@@ -76,7 +81,8 @@ func (g *guardian) closeCgroup() {
 	if g.cgroupDir == "" {
 		return
 	}
-	unix.Close(g.cgroupFD) // if the cgroup is not open, the descriptor is -1 and this call only fails
+
+	unix.Close(g.cgroupFD) // -1 if it isn't open; the call only fails then
 	removeCgroup(g.cgroupDir)
 	g.cgroupDir, g.cgroupSpent = "", false
 }
@@ -86,12 +92,13 @@ func killCgroup(dir string) {
 	_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) // the cgroup may have been removed
 }
 
-// removeCgroup removes a cgroup and the cgroups that commands have created below it. It keeps a cgroup that still
-// contains a process.
+// removeCgroup removes a cgroup and those that commands have created below it. It
+// keeps one that still contains a process.
 func removeCgroup(dir string) {
 	if !isCgroup(dir) {
 		return
 	}
+
 	var dirs []string
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {

@@ -20,24 +20,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file is the code of the worker: it starts a guardian, sends requests to it, and handles its replies. A Child is
-// one command.
+// This file is the worker's side: it starts a guardian, sends requests and
+// handles replies. A Child is one command.
 //
-// All failures are handled in the same way. If a message cannot be written in time, a reply is invalid or two renewals get no answer,
-// the client kills the guardian. It does not try to repair the connection, because a guardian that has read a part of a message cannot read
-// the next one. The goroutine receive then waits for the end of the guardian, kills the processes that it has left, and ends the command
-// with ErrLost.
+// All failures end in the same way. If a message can't be written in time, a
+// reply is invalid or two renewals get no answer, the client kills the guardian.
+// It doesn't try to repair the connection, because a guardian that has read part
+// of a message can't read the next one. receive then waits for the guardian's
+// end, kills the processes that it has left, and ends the command with ErrLost.
 //
 // Invariants:
-//   - A guardian has one command at most: child is set from the request until the reply that ends the command.
-//   - The channel done is closed after the guardian is dead and its left-over processes are killed. After a call of close, done may be
-//     closed while processes are left. The record in the lock file then stays, so that another process finds them.
-//   - The mutex is not held while a message is sent.
+//   - A guardian has one command at most: child is set from the request until
+//     the reply that ends the command.
+//   - done is closed after the guardian is dead and its left-over processes are
+//     killed. After close, it may be closed while processes are left. The record
+//     in the lock file then stays, so that another process finds them.
+//   - The mutex isn't held while a message is sent.
 
 // Guardian is a guardian process as its worker sees it.
 type Guardian struct {
 	pool    *Guardians
-	slot    int // position of its record in the lock file; no two living guardians of a worker have the same one
+	slot    int // of its record in the lock file; no two living guardians of a worker share one
 	process *os.Process
 	socket  *net.UnixConn
 	closing atomic.Bool   // whether close was called
@@ -53,21 +56,24 @@ type Guardian struct {
 	child     *Child // command that was requested and has not ended; nil if there is none
 	served    bool   // whether the guardian has ever handled a command
 	gone      bool   // whether the guardian can start no more commands
-	retired   bool   // whether processes are left that the guardian may not kill or must leave alive; it then starts no other command
+	retired   bool   // gone because of processes that it may not kill, or must leave alive
 	clean     bool   // whether the guardian has exited and no process of its command is left
 	idleSince time.Time
 }
 
-// startGuardian starts a guardian process and returns when it is ready. The error is ErrLost if the process was killed
-// before it was ready.
+// startGuardian starts a guardian process and returns when it is ready. The error
+// is ErrLost if the process was killed before.
 func (p *Guardians) startGuardian(slot int) (*Guardian, error) {
 	g := &Guardian{pool: p, slot: slot, done: make(chan struct{})}
 	if err := g.launch(); err != nil {
 		return nil, fmt.Errorf("start the guardian: %w", err)
 	}
+
 	if err := g.hello(); err != nil {
-		_ = g.process.Kill() // the process may be dead already
-		if state, _ := g.process.Wait(); errors.Is(err, io.EOF) && killed(state) {
+		_ = g.process.Kill() // a late signal doesn't change how a process has ended
+		state, failed := g.process.Wait()
+		killed := failed == nil && state.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
+		if errors.Is(err, io.EOF) && killed {
 			err = fmt.Errorf("%w: it was killed", ErrLost)
 		}
 		ownChildren.Delete(g.process.Pid)
@@ -75,18 +81,9 @@ func (p *Guardians) startGuardian(slot int) (*Guardian, error) {
 		_ = g.socket.Close()
 		return nil, fmt.Errorf("start the guardian: %w", err)
 	}
+
 	go g.receive()
 	return g, nil
-}
-
-// killed reports whether SIGKILL ended a process. A late signal does not change the exit status of a process that has
-// exited on its own.
-func killed(state *os.ProcessState) bool {
-	if state == nil {
-		return false
-	}
-	status, ok := state.Sys().(syscall.WaitStatus)
-	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
 func (g *Guardian) launch() error {
@@ -97,23 +94,30 @@ func (g *Guardian) launch() error {
 	mine, theirs := os.NewFile(uintptr(pair[0]), "guardian"), os.NewFile(uintptr(pair[1]), "guardian")
 	defer mine.Close()
 	defer theirs.Close()
+
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer null.Close()
+
 	conn, err := net.FileConn(mine)
 	if err != nil {
 		return err
 	}
 	g.socket = conn.(*net.UnixConn) // a unix socket pair has this type
 	g.in = json.NewDecoder(g.socket)
-	path := cmp.Or(g.pool.Path, "/proc/self/exe") // the running program, even if its file was replaced
+
 	startMu.RLock()
 	defer startMu.RUnlock()
+	path := cmp.Or(g.pool.Path, "/proc/self/exe") // the running program, even if its file was replaced
 	argv := []string{os.Args[0], guardianArg, g.pool.Worker, strconv.Itoa(g.slot)}
-	g.process, err = os.StartProcess(path, argv, &os.ProcAttr{Dir: "/", Env: []string{},
-		Files: []*os.File{null, null, os.Stderr, theirs, g.pool.Lock.file}, Sys: &unix.SysProcAttr{Setsid: true}})
+	g.process, err = os.StartProcess(path, argv, &os.ProcAttr{
+		Dir:   "/",
+		Env:   []string{},
+		Files: []*os.File{null, null, os.Stderr, theirs, g.pool.Lock.file},
+		Sys:   &unix.SysProcAttr{Setsid: true},
+	})
 	if err != nil {
 		_ = g.socket.Close()
 		if g.pool.Path == "" && errors.Is(err, fs.ErrNotExist) {
@@ -121,11 +125,13 @@ func (g *Guardian) launch() error {
 		}
 		return err
 	}
+
 	ownChildren.Store(g.process.Pid, true)
 	return nil
 }
 
-// hello reads the first message. This message proves that the process is a guardian of the same version.
+// hello reads the first message, which proves that the process is a guardian of
+// the same version.
 func (g *Guardian) hello() error {
 	if err := g.socket.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return err
@@ -137,10 +143,12 @@ func (g *Guardian) hello() error {
 	if r.Op != opHello || r.Version != g.pool.Version {
 		return fmt.Errorf("it has version %q, not %q", r.Version, g.pool.Version)
 	}
+
 	return g.socket.SetReadDeadline(time.Time{})
 }
 
-// receive handles replies until the guardian is gone, and then kills the processes that the guardian left.
+// receive handles replies until the guardian is gone, and then kills the
+// processes that the guardian left.
 func (g *Guardian) receive() {
 	for {
 		var r reply
@@ -148,18 +156,22 @@ func (g *Guardian) receive() {
 			break
 		}
 	}
-	// The guardian may be dead already. If it lives, it has sent an invalid message, so it must not start another
-	// command.
+
+	// A guardian that still lives has sent an invalid message, so it must not
+	// start another command.
 	_ = g.process.Kill()
 	state, err := g.process.Wait()
 	ownChildren.Delete(g.process.Pid)
 	_ = g.socket.Close()
+
 	g.pool.mu.Lock()
 	g.gone = true
 	g.pool.idle = slices.DeleteFunc(g.pool.idle, func(i *Guardian) bool { return i == g })
 	g.served = g.served || g.pool.Lock.recordedKey(g.slot) != (Key{}) // it died with a command
 	g.pool.mu.Unlock()
+
 	clean := err == nil && state.Success() || g.killLeftOvers()
+
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
 	g.clean = clean
@@ -171,8 +183,8 @@ func (g *Guardian) receive() {
 	close(g.done)
 }
 
-// killLeftOvers kills the processes of the attempt that the dead guardian ran. It returns when no process is left. After a call of close it
-// tries only once.
+// killLeftOvers kills the processes of the dead guardian's attempt, and returns
+// when none is left. After close it tries only once.
 func (g *Guardian) killLeftOvers() (clean bool) {
 	for key := g.pool.Lock.recordedKey(g.slot); key != (Key{}); {
 		g.removeCgroup()
@@ -182,9 +194,10 @@ func (g *Guardian) killLeftOvers() (clean bool) {
 			break
 		}
 		if g.closing.Load() {
-			return false // the record stays, so that the next process that takes the lock kills these processes
+			return false // the record stays, so that whoever takes the lock next kills these processes
 		}
 	}
+
 	g.removeCgroup()
 	return true
 }
@@ -196,7 +209,7 @@ func (g *Guardian) removeCgroup() {
 	}
 }
 
-// handle handles a reply. It returns false for a reply that a guardian never sends.
+// handle handles a reply. It returns false for one that a guardian never sends.
 func (g *Guardian) handle(r reply) bool {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
@@ -219,6 +232,7 @@ func (g *Guardian) handle(r reply) bool {
 	default:
 		return false
 	}
+
 	g.served, g.pool.failures = true, 0
 	g.endChild()
 	g.pool.put(g)
@@ -231,13 +245,14 @@ func (g *Guardian) endChild() {
 	g.child = nil
 }
 
-// send writes a whole message, and the descriptors with its first byte. It kills a guardian that does not read the
-// message in time.
+// send writes a whole message, and the descriptors with its first byte. It kills
+// a guardian that doesn't read the message in time.
 func (g *Guardian) send(r request, rights []byte) error {
 	text, err := json.Marshal(&r)
 	if err != nil {
 		return err
 	}
+
 	g.sending.Lock()
 	defer g.sending.Unlock()
 	err = g.socket.SetWriteDeadline(time.Now().Add(sendTimeout))
@@ -249,7 +264,7 @@ func (g *Guardian) send(r request, rights []byte) error {
 		}
 	}
 	if err != nil {
-		_ = g.process.Kill() // the guardian has received a part of a message, so it cannot read another one
+		_ = g.process.Kill() // it has part of a message, so it can't read another one
 	}
 	return err
 }
@@ -259,9 +274,10 @@ func (g *Guardian) send(r request, rights []byte) error {
 // answered the last two calls.
 func (g *Guardian) renew(keys []Key, deadline time.Time) {
 	if g.renewals.Load()-g.lastPong.Load() >= 2 {
-		_ = g.process.Kill() // receive notices the end of the guardian and cleans up
+		_ = g.process.Kill() // receive cleans up
 		return
 	}
+
 	r := request{Op: opRenew, N: g.renewals.Add(1)}
 	g.pool.mu.Lock()
 	if c := g.child; c != nil && slices.Contains(keys, c.key) {
@@ -271,8 +287,8 @@ func (g *Guardian) renew(keys []Key, deadline time.Time) {
 	_ = g.send(r, nil) // if this fails, the guardian is dead, and so is the command
 }
 
-// close tells the guardian to kill the remaining processes and exit, and waits until the guardian has exited. It kills
-// a guardian that does not exit in time.
+// close tells the guardian to kill what remains and exit, and waits for that. It
+// kills a guardian that takes too long.
 func (g *Guardian) close() error {
 	g.closing.Store(true)
 	_ = g.send(request{Op: opBye}, nil) // the guardian may be dead already
@@ -282,13 +298,15 @@ func (g *Guardian) close() error {
 		_ = g.process.Kill()
 		<-g.done
 	}
-	if !g.clean { // no lock is necessary, because receive sets g.clean before it closes g.done
+
+	if !g.clean { // no lock needed: receive sets clean before it closes done
 		return errors.New("some processes of commands did not exit")
 	}
 	return nil
 }
 
-// Child is a command that a guardian starts. Its methods are safe for use by many goroutines.
+// Child is a command that a guardian starts. Its methods are safe for use by many
+// goroutines.
 type Child struct {
 	g     *Guardian
 	key   Key
@@ -300,11 +318,9 @@ type Child struct {
 // start asks the guardian to start a command; see Guardians.Start. errGone means
 // that the guardian is gone.
 func (g *Guardian) start(c Command, k Key, deadline time.Time) (*Child, error) {
-	if len(c.Argv) == 0 {
-		return nil, &os.PathError{Op: "start", Path: c.Path, Err: unix.EINVAL}
-	}
 	words := strings.Join(slices.Concat([]string{c.Path, c.Dir}, c.Argv, c.Env), "\x00")
-	if strings.Count(words, "\x00") != 1+len(c.Argv)+len(c.Env) { // a part of the command contains NUL
+	hasNUL := strings.Count(words, "\x00") != 1+len(c.Argv)+len(c.Env)
+	if len(c.Argv) == 0 || hasNUL {
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: unix.EINVAL}
 	}
 	if err := g.pool.Lock.prepareLimits(c.Resources); err != nil {
@@ -315,6 +331,7 @@ func (g *Guardian) start(c Command, k Key, deadline time.Time) (*Child, error) {
 		return nil, err
 	}
 	defer null.Close()
+
 	child := &Child{g: g, key: k, ended: make(chan struct{})}
 	g.pool.mu.Lock()
 	gone := g.gone
@@ -328,37 +345,42 @@ func (g *Guardian) start(c Command, k Key, deadline time.Time) (*Child, error) {
 	if c.LeaveChildren {
 		hasLeft.Store(true)
 	}
-	err = g.send(request{Op: opStart, Key: k, Words: []byte(words), Args: len(c.Argv), Deadline: clockAt(deadline), Leave: c.LeaveChildren,
-		Resources: c.Resources}, unix.UnixRights(int(files[0].Fd()), int(files[1].Fd()), int(files[2].Fd())))
-	g.pool.mu.Lock()
-	defer g.pool.mu.Unlock()
+
+	r := request{Op: opStart, Key: k, Words: []byte(words), Args: len(c.Argv), Leave: c.LeaveChildren}
+	r.Deadline, r.Resources = clockAt(deadline), c.Resources
+	err = g.send(r, unix.UnixRights(int(files[0].Fd()), int(files[1].Fd()), int(files[2].Fd())))
 	if err == nil {
 		return child, nil
 	}
-	if g.child == child { // the guardian has not read the whole message, so it starts no command
+
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
+	if g.child == child { // the guardian hasn't read the whole message, so it starts no command
 		g.child = nil
 	}
 	return nil, fmt.Errorf("%w: %w", errGone, err)
 }
 
-// Terminate asks the command to end, as Process.Terminate does. Only the first call has an effect.
-func (c *Child) Terminate() error {
-	return c.g.send(request{Op: opKill, Key: c.key, Signal: int(unix.SIGTERM)}, nil)
+// Terminate asks the command to end, as Process.Terminate does. Only the first
+// call has an effect.
+func (c *Child) Terminate() error { return c.signal(unix.SIGTERM) }
+
+// Kill kills all processes of the command. It doesn't wait.
+func (c *Child) Kill() error { return c.signal(unix.SIGKILL) }
+
+func (c *Child) signal(s unix.Signal) error {
+	return c.g.send(request{Op: opKill, Key: c.key, Signal: int(s)}, nil)
 }
 
-// Kill kills all processes of the command. It does not wait.
-func (c *Child) Kill() error {
-	return c.g.send(request{Op: opKill, Key: c.key, Signal: int(unix.SIGKILL)}, nil)
-}
-
-// Ended returns a channel that is closed when the command has ended; Wait then returns at once.
+// Ended returns a channel that is closed when the command has ended; Wait then
+// returns at once.
 func (c *Child) Ended() <-chan struct{} { return c.ended }
 
 // Wait waits until no process of the command is left, except those that
 // LeaveChildren allows, and returns how its leader ended. The error is
 // ErrDeadline if the guardian killed the command at its deadline, and ErrLost if
-// the command died with its guardian. Any other error is one of the function
-// Start, or ErrRefused: the command was certainly not started.
+// the command died with its guardian. Any other error is one of Start, or
+// ErrRefused: the command was certainly not started.
 func (c *Child) Wait() (Exit, error) {
 	<-c.ended
 	return c.exit, c.err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -116,7 +115,7 @@ func TestBlockedExecIsKilledAtItsDeadlineAndWithItsWorker(t *testing.T) {
 // childrenOfProcess returns the living children of another process.
 func childrenOfProcess(parent int) (list []int) {
 	for _, pid := range processes() {
-		if field := statFields(pid); len(field) > 1 && string(field[1]) == strconv.Itoa(parent) && running(pid) {
+		if parentOf(pid) == parent && running(pid) {
 			list = append(list, pid)
 		}
 	}

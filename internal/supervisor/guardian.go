@@ -14,72 +14,87 @@ import (
 
 // # Problem
 //
-// A worker that is killed, or stopped for longer than its leases, must not leave its commands running, because other
-// workers run its tasks again. Such a worker cannot kill the commands itself. A command can also start processes that
-// leave the session, clear their environment, change their user or outlive their parents. All of these processes must
-// be dead before the attempt counts as over.
+// A worker that is killed, or stopped for longer than its leases, must not
+// leave commands running, because other workers run its tasks again. It can't
+// kill them itself. And a command can start processes that leave the session,
+// clear their environment, change their user or outlive their parents. All of
+// them must be dead before the attempt counts as over.
 //
-// So a worker has guardians. A guardian is a child process that starts commands for the worker. It kills every process
-// that a command has started when the attempt ends, and when the worker dies.
+// So a worker has guardians. A guardian is a child process that starts commands
+// for the worker. When the attempt ends, or the worker dies, it kills every
+// process that the command has started.
 //
 // # Invariants
 //
-//   - A guardian runs one attempt at a time. It is a subreaper, so a process whose parents have died becomes its child.
-//     Every child of the guardian therefore belongs to that attempt, whatever the environment, session or user of the
-//     child. The attempt is over when the guardian has no child left. The processes of one attempt cannot delay another
-//     attempt.
-//   - The guardian both forks the command and waits for it. So the guardian knows every command that runs.
-//   - The guardian never signals a pid that the kernel may have reused, because it waits for no child while it sends
-//     signals.
-//   - The worker and its guardians hold the liveness lock of the worker through one open file description. The lock is
-//     free only when all of them have ended. A guardian writes its record in the lock file before it forks. It clears
-//     the record when its last child has ended. A process that takes the lock reads the records and learns which
-//     attempts may have left processes.
-//   - A command runs until its deadline at most, unless its worker renews the lease. The deadline also holds if the
-//     worker reads no messages, and other commands cannot delay it.
-//   - A command dies with its guardian (Pdeathsig). The worker finds the descendants of the command by their parentage,
-//     their cgroup and their mark, and kills them (adopt_linux.go, sweep_linux.go). Then it reports the attempt as lost.
-//   - The guardian does not wait for a process that it is not permitted to kill because another user owns it. The
-//     report names that process. The guardian then starts no other attempt, and exits when that process has ended.
-//   - A command with LeaveChildren that ends by itself may leave processes behind. The guardian moves them out of its
-//     cgroup and clears its record (leaveRemaining), so no sweep looks for them. It then exits without killing them, so
-//     no child of a guardian belongs to an earlier attempt.
+//   - A guardian runs one attempt at a time and is a subreaper: a process whose
+//     parents have died becomes its child. So each of its children belongs to
+//     that attempt, whatever environment, session or user the child has. The
+//     attempt is over when no child is left, and attempts can't delay each
+//     other.
+//   - The guardian both forks a command and waits for it, so it knows every
+//     command that runs.
+//   - It never signals a pid that the kernel may have reused: while it sends
+//     signals, it reaps no child.
+//   - The worker and its guardians hold the worker's liveness lock through one
+//     open file description, so the lock is free only when all of them are gone.
+//     A guardian writes its record into the lock file before it forks, and
+//     clears it when its last child has ended. Whoever takes the lock reads the
+//     records and knows which attempts may have left processes.
+//   - A command runs until its deadline at most, unless its worker renews the
+//     lease. That holds even if the worker reads no messages, and other commands
+//     can't delay it.
+//   - A command dies with its guardian (Pdeathsig). The worker then finds the
+//     command's descendants by parentage, cgroup and mark, kills them
+//     (adopt_linux.go, sweep_linux.go) and reports the attempt as lost.
+//   - A guardian doesn't wait for a process of another user that it may not
+//     kill. Its report names that process. It starts no other attempt, and exits
+//     when that process has ended.
+//   - A command with LeaveChildren that ends by itself may leave processes
+//     behind. The guardian moves them out of its cgroup and clears its record
+//     (leaveRemaining), so no sweep looks for them. Then it exits, so no child
+//     of a guardian belongs to an earlier attempt.
 //
 // # Outline
 //
-// The worker and the guardian exchange JSON objects over a socketpair; the first byte of a start message carries the
-// descriptors. The guardian runs attempts on one thread, in a loop. The thread
-// receives a start, forks, and waits for children until the leader has ended. It then kills and reaps all other
-// children, and reports. A second goroutine reads requests. The thread and the goroutine first wait for an event
-// in a raw system call (poll_linux.go). Deadlines are timers. The forking thread lives as long as the process, because the kernel sends
-// Pdeathsig when the forking thread ends.
+// Worker and guardian exchange JSON objects over a socketpair. The first byte of
+// a start message carries the descriptors. The guardian runs attempts on one
+// thread: it receives a start, forks, waits for children until the leader has
+// ended, kills and reaps all others, and reports. A second goroutine reads
+// requests. Both first wait in a raw system call (poll_linux.go). Deadlines are
+// timers. The forking thread lives as long as the process, because the kernel
+// sends Pdeathsig when that thread ends.
 //
-// A worker starts a guardian when it has a command to start and no idle guardian (guardians_linux.go). It keeps the
-// guardian for later commands. Starting a command then costs a message instead of a process.
+// A worker starts a guardian when a command has to start and none is idle
+// (guardians_linux.go), and keeps it for later commands. Starting a command then
+// costs a message instead of a process.
 //
-// If the guardian may create a cgroup, it starts its commands in that cgroup (cgroup_linux.go). One write then kills
-// all processes of an attempt, including those of other users.
+// A guardian that may create a cgroup starts its commands in it
+// (cgroup_linux.go). One write then kills all processes of an attempt, including
+// those of other users.
 //
 // # What was tried
 //
-// The first design had one guardian for all commands of a worker. The guardian had to find the attempt of an orphan by
-// its session and environment. An orphan could leave the session and clear its environment. Such an orphan delayed the
-// end of all other attempts by a second, and lived as long as any other attempt ran.
+// At first, one guardian ran all commands of a worker and told orphans apart by
+// session and environment. An orphan that had left the one and cleared the other
+// delayed every other attempt's end by a second, and lived as long as any
+// attempt ran.
 //
-// In another design the worker starts each command itself and then registers it with a guardian. A worker that is
-// killed between the start and the registration leaves the command running.
+// If the worker starts commands and then registers them with a guardian, a
+// worker killed in between leaves the command running.
 //
-// A new guardian for each command costs the start of a process, which takes 4 ms.
+// A new guardian for each command costs the start of a process: 4 ms.
 //
-// A guardian could be the parent of the worker, but a library cannot choose the parent of its process.
+// A guardian could be the worker's parent, but a library can't choose the parent
+// of its process.
 //
 // # Other systems
 //
-// Only Linux has guardians. On other systems the worker starts commands itself, and the commands of a killed worker
-// continue to run. The records of these commands stay in the lock file, so other workers wait until the leases expire.
+// Only Linux has guardians. Elsewhere the worker starts commands itself, and the
+// commands of a killed worker run on. Their records stay in the lock file, so
+// other workers wait until the leases expire.
 
-// guardianArg is the first argument of a guardian process. It distinguishes a guardian from other processes of the same
-// program.
+// guardianArg is the first argument of a guardian. It tells a guardian from other
+// processes of the same program.
 const guardianArg = "runner-guardian"
 
 // HasGuardians reports whether this system has guardians.
@@ -88,20 +103,21 @@ const HasGuardians = runtime.GOOS == "linux"
 // GuardiansOptions are the options of NewGuardians.
 type GuardiansOptions struct {
 	Path    string // program that calls Guard first in main; default: this program
-	Version string // version that the program passes to Guard
+	Version string // what the program passes to Guard
 	Worker  string // id of the worker; part of the marks of its commands
-	Lock    *Lock  // liveness lock of the worker, which its guardians hold too; nil on systems without such locks
+	Lock    *Lock  // the worker's liveness lock, which its guardians hold too; nil on Windows
 	Log     *slog.Logger
-	Fail    func(error) // called to end the worker with an error
+	Fail    func(error) // ends the worker with an error
 }
 
 const (
-	helloTimeout = 20 * time.Second // time limit for the start of a guardian; long enough for a small machine that has just booted
-	sendTimeout  = 2 * time.Second  // time limit for a guardian to read a message
-	closeTimeout = 5 * time.Second  // time limit for a guardian to exit
+	helloTimeout = 20 * time.Second // for a guardian's start; enough for a small machine that has just booted
+	sendTimeout  = 2 * time.Second  // for a guardian to read a message
+	closeTimeout = 5 * time.Second  // for a guardian to exit
 )
 
-// Key identifies an attempt. The caller uses each pair of ID and Generation for one attempt only.
+// Key identifies an attempt. The caller uses each pair of ID and Generation only
+// once.
 type Key struct {
 	ID         int64
 	Generation int64
@@ -138,7 +154,7 @@ func (m Mark) Environ() []string {
 type MarkedProcess struct {
 	PID   int
 	Name  string // command name that the kernel reports
-	State string // state letter as in ps; a process in state D receives no signal
+	State string // letter as in ps; a process in state D receives no signal
 	UID   int    // real user id
 	Mark  Mark   // only FindMarked sets it
 }
@@ -146,39 +162,40 @@ type MarkedProcess struct {
 var (
 	// ErrLost means that the guardian died, and the command with it.
 	ErrLost = errors.New("the guardian of the command died")
+
 	// ErrDeadline means that the guardian killed the command at its deadline.
 	ErrDeadline = errors.New("the command was killed at the end of its lease")
+
 	// ErrRefused means that the command was not started.
 	ErrRefused = errors.New("the command was not started")
+
 	// errGone means that the guardian exited before it got the command.
 	errGone = fmt.Errorf("%w: the guardian is gone", ErrRefused)
 )
 
-// These are the operations. The comment of each operation says what its message means, and lists the fields of the message.
+// These are the operations of a message, with the fields that it has.
 const (
-	// opStart asks the guardian to start a command, whose descriptors 0, 1 and 2 come with the message. Fields: key, words, args,
-	// deadline, leave, resources.
-	opStart = "start"
-	opRenew = "renew" // moves the deadline of an attempt, if it has a key, and asks for an opPong message; fields: key, deadline, n
-	opKill  = "kill"  // asks the guardian to send a signal to a command; fields: key, signal
-	opBye   = "bye"   // asks the guardian to kill the remaining processes and exit; no fields
+	opStart = "start" // starts a command: key, words, args, deadline, leave, resources, and descriptors
+	opRenew = "renew" // moves an attempt's deadline, if it has a key, and asks for a pong: key, deadline, n
+	opKill  = "kill"  // signals a command: key, signal
+	opBye   = "bye"   // the guardian kills what remains and exits
 
-	opHello   = "hello"   // the first message of a guardian; field: version
-	opRefused = "refused" // reports that the command was not started; fields: key, reason, errno
-	opExited  = "exited"  // reports the end of an attempt; fields: key, exit (with the processes that remain), late
-	opPong    = "pong"    // answers an opRenew message with the same number; field: n
+	opHello   = "hello"   // first message of a guardian: version
+	opRefused = "refused" // the command was not started: key, reason, errno
+	opExited  = "exited"  // an attempt has ended: key, exit (with the processes that remain), late
+	opPong    = "pong"    // answers a renewal with its number: n
 )
 
 // request is a message from a worker to its guardian.
 type request struct {
 	Op string
 	Key
-	Words    []byte // path, directory, arguments and variables of the command with NUL between them; they needn't be UTF-8
+	Words    []byte // path, directory, arguments and variables, with NUL in between; not always UTF-8
 	Args     int    // number of arguments in Words
 	Deadline int64  // CLOCK_MONOTONIC, in nanoseconds
 	Signal   int
 	N        int64
-	Leave    bool // whether the processes that the command leaves behind may live on; see Command.LeaveChildren
+	Leave    bool // see Command.LeaveChildren
 	Resources
 }
 
@@ -194,7 +211,7 @@ type reply struct {
 	Key
 	Version string
 	Reason  string // why the command was not started
-	Errno   int    // error number of a failed exec
+	Errno   int    // of a failed exec
 	Late    bool   // whether the command was killed because its deadline had passed
 	N       int64
 	Exit    *Exit
@@ -217,7 +234,7 @@ const (
 	reasonStopping = "the start was cancelled"
 	reasonExec     = "exec"
 
-	// Each of these reasons names the resource that could not be applied to the command.
+	// These name the resource that couldn't be applied to the command.
 	reasonNice   = "nice"
 	reasonIONice = "ionice"
 	reasonMemory = "memory"

@@ -17,19 +17,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file is the process of a guardian, except for the attempts themselves (attempt_linux.go). Three parts of it run at the same time:
-// the main thread runs the attempts, a goroutine reads the requests of the worker, and timers fire at deadlines. A request must never wait
-// for an attempt, because a kill and a renewal arrive while the attempt runs.
+// This file is a guardian's process, except for the attempts themselves
+// (attempt_linux.go). Three parts run at the same time: the main thread runs the
+// attempts, a goroutine reads the worker's requests, and timers fire at
+// deadlines. A request must never wait for an attempt, because kills and renewals
+// arrive while it runs.
 //
 // Invariants:
-//   - The mutex is held while a signal is sent and while a child is reaped. A child that is not reaped keeps its pid, so no signal can hit
-//     a process that has reused the pid.
-//   - No goroutine writes to the socket while it holds the mutex. A write blocks while the worker is stopped, and the timer of the
-//     deadline needs the mutex.
-//   - A renewal and a kill contain the key of their attempt. If a renewal or a kill arrives after the end of its attempt, it changes
-//     nothing.
-//   - If the socket is closed, or a message is invalid or of a newer version, read returns and the guardian ends. It then
-//     starts no more commands and kills every process.
+//   - The mutex is held while a signal is sent and while a child is reaped. A
+//     child that isn't reaped keeps its pid, so no signal can hit a process that
+//     has reused it.
+//   - Nobody writes to the socket while holding the mutex. A write blocks while
+//     the worker is stopped, and the deadline's timer needs the mutex.
+//   - A renewal and a kill contain the key of their attempt. After its end they
+//     change nothing.
+//   - If the socket is closed, or a message is invalid or of a newer version,
+//     read returns and the guardian ends: it starts no more commands and kills
+//     every process.
 
 // These are the descriptors of a guardian besides 0, 1 and 2.
 const (
@@ -37,9 +41,10 @@ const (
 	lockFD   = 4
 )
 
-// Guard is the hook that a program calls first in main. It returns false at once unless a worker started this process
-// as a guardian. In a guardian process, Guard runs the guardian. It returns true when the worker is gone and no process
-// of a command is left. The version must equal that of the worker.
+// Guard is the hook that a program calls first in main. It returns false at once
+// unless a worker started this process as a guardian. In a guardian it returns
+// true when the worker is gone and no process of a command is left. The version
+// must equal the worker's.
 func Guard(version string) bool {
 	if len(os.Args) != 4 || os.Args[1] != guardianArg {
 		return false
@@ -49,23 +54,25 @@ func Guard(version string) bool {
 	} else if _, ok := name.(*unix.SockaddrUnix); !ok {
 		return false
 	}
-	// Use at most two processors: a guardian has little to do, and a machine may run many guardians.
+
+	// A guardian has little to do, and a machine may run many.
 	runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
-	// Commands get Pdeathsig when the thread that forked them ends. This thread lives as long as the process.
+	// Commands get Pdeathsig when the thread that forked them ends. This one lives
+	// as long as the process.
 	runtime.LockOSThread()
-	// The worker may have inherited descriptors from its parent. Commands must not inherit them.
+	// Commands must not inherit what the worker may have inherited.
 	setCloseOnExec()
-	// The guardian catches these signals, because only the worker decides when the work ends. It does not ignore them,
-	// because commands would inherit ignored signals.
+	// Only the worker decides when the work ends, so the guardian catches these
+	// signals. Commands would inherit ignored ones.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
-	// This process name differs from that of the worker, so pkill with the name of the program does not kill guardians.
+	// With a name unlike the worker's, pkill of the program spares guardians.
 	_ = os.WriteFile("/proc/self/comm", []byte("guardian"), 0)
-	// The orphans of commands become children of this process. This option needs Linux 3.4.
+	// The orphans of commands become children of this process (Linux 3.4).
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-	// With this setting, commands of the same user cannot read the memory of this process.
+	// Commands of the same user can't read this process's memory.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	// A guardian does not use the path of the lock.
-	lock := lockOf(os.NewFile(lockFD, "lock"), "lock")
+
+	lock := lockOf(os.NewFile(lockFD, "lock"), "lock") // a guardian doesn't use the path
 	slot, bad := strconv.Atoi(os.Args[3])
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_SEMAPHORE)
 	if err != nil || bad != nil {
@@ -76,14 +83,14 @@ func Guard(version string) bool {
 	g.makeCgroup()
 	g.send(&reply{Op: opHello, Version: version})
 	go func() {
-		// When read returns for any reason, the guardian treats the worker as gone.
+		// Whatever the reason that read returns, the worker counts as gone.
 		_ = g.read()
 		g.stop()
 	}()
 	g.run()
+
 	g.closeCgroup()
-	// Close does not unlock (LOCK_UN), because the worker may still hold the lock.
-	_ = lock.Close()
+	_ = lock.Close() // without LOCK_UN, because the worker may still hold the lock
 	unix.Close(socketFD)
 	return true
 }
@@ -93,7 +100,7 @@ func Guard(version string) bool {
 // process inherited or received from other code. If it got the liveness lock, the
 // lock would not be free after the end of the worker.
 func setCloseOnExec() {
-	// With this flag, close_range fails before Linux 5.11. It also fails if a filter denies the call.
+	// With this flag, close_range fails before Linux 5.11, or if a filter denies it.
 	if unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) != nil {
 		setListedCloseOnExec()
 	}
@@ -102,21 +109,21 @@ func setCloseOnExec() {
 // guardian is the state of a guardian process.
 type guardian struct {
 	worker      string
-	slot        int // position of the guardian's record in the lock file
+	slot        int // of its record in the lock file
 	lock        *Lock
 	socket      int
-	cgroupDir   string // directory of the guardian's cgroup; empty if there is none
+	cgroupDir   string // its cgroup's directory; empty if there is none
 	cgroupFD    int
-	cgroupSpent bool // whether the cgroup was killed or has limits, so the next command needs another one; guarded by mu
-	wake        int  // eventfd that wakes the thread that starts commands: for each start, and for the shutdown
+	cgroupSpent bool // whether it was killed or has limits, so the next command needs another; under mu
+	wake        int  // eventfd that wakes the forking thread, for each start and for the shutdown
 
 	sending sync.Mutex
 
 	mu       sync.Mutex // held while sending signals and while reaping a child
-	attempt  *attempt   // attempt that runs now; nil while the guardian is idle
+	attempt  *attempt   // what runs now; nil while the guardian is idle
 	timer    *time.Timer
 	stopping bool // whether the worker is gone
-	left     bool // whether the command was allowed to leave processes behind; if so, the guardian exits without killing them
+	left     bool // whether the command has left processes behind, which must live on
 }
 
 // attempt is one command and all processes that it starts.
@@ -127,7 +134,8 @@ type attempt struct {
 	killed   bool          // whether KILL was sent, or must be sent after the start
 	termSent bool          // whether TERM was sent, or must be sent after the start
 	late     bool          // whether it was killed because its deadline had passed
-	leader   int           // pid of the leader; 0 before the start
+	leader   int           // pid; 0 before the start
+	pidfd    int           // of the leader; -1 if the kernel has no pidfds
 	ended    bool          // whether the leader has ended
 	over     chan struct{} // closed when the attempt is over
 }
@@ -141,7 +149,8 @@ func newGuardian(worker string, slot int, lock *Lock, socket int) *guardian {
 	return g
 }
 
-// read handles requests until the socket ends, the worker says goodbye, or a request is invalid.
+// read handles requests until the socket ends, the worker says goodbye, or a
+// request is invalid.
 func (g *guardian) read() error {
 	socket := &socketReader{socket: g.socket, oob: make([]byte, unix.CmsgSpace(3*4))}
 	defer func() { closeAll(socket.files) }()
@@ -150,12 +159,12 @@ func (g *guardian) read() error {
 		if err := in.Decode(&r); err != nil {
 			return err
 		}
+
 		switch r.Op {
 		case opStart:
 			files, lost := socket.files, socket.lost
 			socket.files, socket.lost = nil, false
-			// The kernel drops the descriptors of a message if this process has too many open. The worker may try the start again later.
-			if lost {
+			if lost { // the worker may try again later
 				closeAll(files)
 				g.send(&reply{Op: opRefused, Key: r.Key, Reason: reasonExec, Errno: int(unix.EMFILE)})
 			} else if !g.accept(r, files) {
@@ -167,21 +176,21 @@ func (g *guardian) read() error {
 			g.send(&reply{Op: opPong, N: r.N})
 		case opKill:
 			g.kill(r)
-		default: // opBye, or an operation that this version does not know: the guardian ends
+		default: // opBye, or an operation that this version doesn't know
 			return nil
 		}
 	}
 }
 
 // socketReader reads from the worker. A read ends at the byte that carries
-// descriptors, so it never returns the descriptors of two messages. The worker
-// sends no start message before it has the reply to the previous one. So files
-// belong to the next start message.
+// descriptors, so it never returns those of two messages. The worker sends no
+// start before it has the reply to the previous one, so files belong to the next
+// start message.
 type socketReader struct {
 	socket int
 	oob    []byte
-	files  []int // descriptors that came with the first byte of a start message
-	lost   bool  // whether descriptors were dropped because this process has too many
+	files  []int // came with the first byte of a start message
+	lost   bool  // whether the kernel dropped descriptors because this process has too many
 }
 
 func (in *socketReader) Read(p []byte) (int, error) {
@@ -204,7 +213,8 @@ func (in *socketReader) Read(p []byte) (int, error) {
 	}
 }
 
-// descriptors returns the descriptors that came with a message. They are set to close on exec.
+// descriptors returns the descriptors that came with a message. They are set to
+// close on exec.
 func descriptors(oob []byte) []int {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil || len(messages) != 1 {
@@ -220,21 +230,23 @@ func closeAll(files []int) {
 	}
 }
 
-// accept passes a command to the thread that starts commands. It returns false if the guardian already has a command or the request is
-// invalid.
+// accept passes a command to the forking thread. It returns false if the guardian
+// already has one or the request is invalid.
 func (g *guardian) accept(r request, files []int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.attempt != nil || len(files) != 3 || r.Args < 1 || bytes.Count(r.Words, []byte{0}) < 1+r.Args {
 		return false
 	}
+
 	g.attempt = &attempt{request: r, files: files, over: make(chan struct{})}
 	g.setTimer()
 	g.wakeUp()
 	return true
 }
 
-// wakeUp lets the thread that starts commands look for an attempt. That thread polls a descriptor, because it cannot poll a channel.
+// wakeUp lets the forking thread look for an attempt. That thread polls a
+// descriptor, because it can't poll a channel.
 func (g *guardian) wakeUp() {
 	_, _ = unix.Write(g.wake, binary.NativeEndian.AppendUint64(nil, 1))
 }
@@ -260,11 +272,13 @@ func (g *guardian) expire() {
 	if a == nil || a.ended {
 		return
 	}
-	// The timer has fired too early: it was set for an earlier attempt, or the worker has renewed the lease since.
+	// Too early: the timer was set for an earlier attempt, or the worker has
+	// renewed the lease since.
 	if monotonic() < a.Deadline {
 		g.setTimer()
 		return
 	}
+
 	a.late, a.killed = true, true
 	g.killAll()
 }
@@ -274,28 +288,24 @@ func (g *guardian) kill(r request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	a := g.attempt
-	if a == nil || a.Key != r.Key || a.ended {
-		return
-	}
-	if r.Signal == int(unix.SIGKILL) {
+	switch {
+	case a == nil || a.Key != r.Key || a.ended:
+	case r.Signal == int(unix.SIGKILL):
 		a.killed = true
 		g.killAll()
-		return
-	}
-	if a.termSent {
-		return
-	}
-	a.termSent = true
-	if a.leader != 0 {
-		a.terminate()
+	case !a.termSent:
+		a.termSent = true
+		if a.leader != 0 {
+			a.terminate()
+		}
 	}
 }
 
-// terminate sends TERM to the process group of the leader.
+// terminate sends TERM to the leader's process group, and CONT, because a stopped
+// process handles TERM only then. Both fail for a process of another user, which
+// the guardian can't ask to end.
 func (a *attempt) terminate() {
-	// The call fails for a process of another user. The guardian cannot ask such a process to end.
 	_ = signalGroup(a.leader, unix.SIGTERM)
-	// A stopped process handles TERM only after it receives CONT.
 	_ = signalGroup(a.leader, unix.SIGCONT)
 }
 
@@ -308,13 +318,14 @@ func (g *guardian) stop() {
 	g.killAll()
 }
 
-// send writes a message to the worker. It blocks while the worker is stopped and reads nothing, so the caller must not
-// hold the mutex.
+// send writes a message to the worker. It blocks while the worker is stopped and
+// reads nothing, so the caller must not hold the mutex.
 func (g *guardian) send(r *reply) {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return
 	}
+
 	g.sending.Lock()
 	defer g.sending.Unlock()
 	for len(text) > 0 {

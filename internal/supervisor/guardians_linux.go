@@ -11,36 +11,37 @@ import (
 )
 
 const (
-	maxFailures = 3           // number of guardians in a row that have handled no command, after which the worker ends
-	maxIdle     = time.Minute // time after which an idle guardian is closed; one idle guardian always stays
+	maxFailures = 3           // guardians in a row that may handle no command before the worker ends
+	maxIdle     = time.Minute // after this, an idle guardian is closed; one always stays
 )
 
 // Guardians are the guardian processes of a worker. It starts a new one when a
 // command has to start and none is idle, because that takes some milliseconds,
 // and keeps it for later commands.
 //
-// If the first guardian does not start, the worker ends, because it can run no
-// command. If a later one does not start for lack of resources, the command is
-// refused and the worker continues. A guardian that ends before it has handled a
+// If the first guardian doesn't start, the worker ends, because it can run no
+// command. If a later one doesn't start for lack of resources, the command is
+// refused and the worker goes on. A guardian that ends before it has handled a
 // command counts as a failure; after maxFailures in a row the worker ends.
 type Guardians struct {
 	GuardiansOptions
-	first sync.Once // makes sure that only one caller starts the first guardian
+	first sync.Once // only one caller starts the first guardian
 
 	mu       sync.Mutex        // also guards the fields of the guardians
-	slots    map[int]*Guardian // by the position of their record in the lock file; the value is nil while a guardian starts
+	slots    map[int]*Guardian // by the place of their record in the lock file; nil while one starts
 	idle     []*Guardian       // in the order in which they became idle; a command gets the last one
-	failures int               // number of guardians in a row that have handled no command
-	worked   bool              // whether a guardian has started without an error
+	failures int               // guardians in a row that have handled no command
+	worked   bool              // whether a guardian has ever started
 	over     bool              // whether no more guardians may start
 }
 
-// NewGuardians returns Guardians. It does not start a process yet.
+// NewGuardians returns Guardians. It doesn't start a process yet.
 func NewGuardians(o GuardiansOptions) *Guardians {
 	return &Guardians{GuardiansOptions: o, slots: map[int]*Guardian{}}
 }
 
-// Prepare starts the first guardian, unless an earlier call has done so. If the start fails, it calls Fail.
+// Prepare starts the first guardian, unless an earlier call has done so. If that
+// fails, it calls Fail.
 func (p *Guardians) Prepare() {
 	p.first.Do(func() {
 		g, err := p.add()
@@ -56,6 +57,7 @@ func (p *Guardians) Prepare() {
 // take returns an idle guardian, or starts one.
 func (p *Guardians) take() (*Guardian, error) {
 	p.Prepare()
+
 	p.mu.Lock()
 	if last := len(p.idle) - 1; last >= 0 && !p.over {
 		g := p.idle[last]
@@ -90,6 +92,7 @@ func (p *Guardians) add() (*Guardian, error) {
 	p.mu.Unlock()
 
 	g, err := p.startGuardian(slot)
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -98,7 +101,7 @@ func (p *Guardians) add() (*Guardian, error) {
 		if !p.worked || !OutOfResources(err) {
 			p.fail(err, !p.worked && !errors.Is(err, ErrLost))
 		}
-	case p.over: // Close was called while this guardian started
+	case p.over: // Close was called meanwhile
 		go func() { _ = g.close() }()
 		err = errors.New("the work is over")
 	default:
@@ -114,14 +117,15 @@ func (p *Guardians) add() (*Guardian, error) {
 // fail counts a guardian that has handled no command. It ends the worker if end
 // is true, or after maxFailures in a row. The caller holds the mutex.
 func (p *Guardians) fail(err error, end bool) {
-	if p.failures++; (end || p.failures >= maxFailures) && !p.over {
+	p.failures++
+	if (end || p.failures >= maxFailures) && !p.over {
 		p.over = true
 		p.Fail(err)
 	}
 }
 
-// remove forgets a guardian that has ended. If it ran a command, that command is dead by then, and its attempt ends as lost. The caller
-// holds the mutex.
+// remove forgets a guardian that has ended. Its command is dead by then, and its
+// attempt ends as lost. The caller holds the mutex.
 func (p *Guardians) remove(g *Guardian) {
 	delete(p.slots, g.slot)
 	switch {
@@ -137,20 +141,21 @@ func (p *Guardians) remove(g *Guardian) {
 
 // Start starts a command under a guardian and doesn't wait for it: Child.Wait
 // returns the errors of a start, too. The guardian kills the command at the
-// deadline, unless Renew moves the deadline. It also kills the command when this
-// process ends. The key has the two numbers that the command finds in its
-// environment as RUNNER_TASK_ID and RUNNER_TASK_GENERATION.
+// deadline, unless Renew moves it, and when this process ends. The command finds
+// the two numbers of the key in its environment, as RUNNER_TASK_ID and
+// RUNNER_TASK_GENERATION.
 func (p *Guardians) Start(c Command, k Key, deadline time.Time) (*Child, error) {
 	for {
 		g, err := p.take()
 		if err != nil {
 			return nil, err
 		}
+
 		child, err := g.start(c, k, deadline)
 		switch {
 		case err == nil:
 			return child, nil
-		case !errors.Is(err, errGone): // the guardian has died while it was idle; try another one
+		case !errors.Is(err, errGone): // or the guardian has died while it was idle; then try another one
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.put(g)
@@ -159,8 +164,9 @@ func (p *Guardians) Start(c Command, k Key, deadline time.Time) (*Child, error) 
 	}
 }
 
-// Renew sends the renewed leases and their deadline to the guardians. It also checks that the guardians are alive, and closes guardians
-// that have been idle for more than maxIdle.
+// Renew sends the renewed leases and their deadline to the guardians. It also
+// checks that the guardians are alive, and closes those that have been idle for
+// more than maxIdle.
 func (p *Guardians) Renew(keys []Key, deadline time.Time) {
 	p.mu.Lock()
 	all := p.all()
@@ -170,22 +176,26 @@ func (p *Guardians) Renew(keys []Key, deadline time.Time) {
 		go func() { _ = spare.close() }()
 	}
 	p.mu.Unlock()
+
 	for _, g := range all {
 		g.renew(keys, deadline)
 	}
 }
 
-// all returns the guardians that have started and have not ended. The caller holds the mutex.
+// all returns the guardians that have started and not ended. The caller holds the
+// mutex.
 func (p *Guardians) all() []*Guardian {
 	return slices.DeleteFunc(slices.Collect(maps.Values(p.slots)), func(g *Guardian) bool { return g == nil })
 }
 
-// Close ends the guardians. It returns false if processes of their commands may be left.
+// Close ends the guardians. It returns false if processes of their commands may
+// be left.
 func (p *Guardians) Close() bool {
 	p.mu.Lock()
 	p.over = true
 	all := p.all()
 	p.mu.Unlock()
+
 	var ends sync.WaitGroup
 	var dirty atomic.Bool
 	for _, g := range all {

@@ -12,18 +12,22 @@ import (
 	"strings"
 )
 
-// Lock is the liveness lock of a worker: an exclusive flock on a file of its own. The worker and its guardians hold it
-// as long as one of them lives, and the kernel frees it when the last one dies. A process that takes the lock has proof
-// that all of them are dead. Any number of processes may then take the lock, each with a shared flock.
+// Lock is the liveness lock of a worker: an exclusive flock on a file of its
+// own. The worker and its guardians hold it as long as one of them lives, and
+// the kernel frees it when the last one dies. Taking the lock proves that all of
+// them are dead. Any number of processes may then take it, each with a shared
+// flock.
 //
-// The worker and its guardians hold the lock through one open file description, which the guardians inherit. LOCK_UN
-// would unlock it for all of them, so no code may use LOCK_UN. The kernel frees the lock when the last descriptor is
-// closed, or when the last process dies. A command must not inherit the descriptor.
+// The worker and its guardians share one open file description, which the
+// guardians inherit. LOCK_UN would unlock it for all of them, so no code may use
+// it: the kernel frees the lock when the last descriptor is closed. A command
+// must not inherit the descriptor.
 //
-// The file records which attempts may have left processes. From byte 512 on it has a record of 16 bytes for each
-// guardian. The record holds the key of an attempt whose processes may be alive, or zeros if there is no such attempt.
-// The guardian writes its record before it forks the command, and clears the record after the last process has ended.
-// The first 512 bytes hold the prefix of the names of the guardians' cgroups. They are written once, when the file is
+// The file records which attempts may have left processes. From byte 512 on it
+// has 16 bytes for each guardian: the key of an attempt whose processes may be
+// alive, or zeros. The guardian writes its record before it forks the command,
+// and clears it after the last process has ended. The first 512 bytes hold the
+// prefix of the names of the guardians' cgroups, written once when the file is
 // created. Every later write replaces one record.
 type Lock struct {
 	file    *os.File
@@ -31,17 +35,18 @@ type Lock struct {
 	cgroups string // prefix of the paths of the guardians' cgroups; empty if they have none
 }
 
-// lockOf returns the lock in a file that is open.
+// lockOf returns the lock in an open file.
 func lockOf(file *os.File, path string) *Lock {
 	head := make([]byte, headSize)
-	_, _ = file.ReadAt(head, 0) // if the file cannot be read, all bytes of head stay zero
+	_, _ = file.ReadAt(head, 0) // zeros if the file can't be read
+
 	return &Lock{file, path, string(bytes.TrimRight(head, "\x00"))}
 }
 
 // record is an entry of the lock file: an attempt whose processes may be alive.
 type record struct {
 	Key
-	cgroup string // path of the attempt's cgroup, even if no cgroup exists there; empty if the worker has no cgroups
+	cgroup string // path of the attempt's cgroup, which may not exist; empty without cgroups
 }
 
 const (
@@ -53,41 +58,48 @@ const (
 var (
 	// ErrHeld means that the owner of the lock is alive.
 	ErrHeld = errors.New("the lock is held")
-	// ErrNoLock means that there is no lock file, or that another process has just removed it.
+
+	// ErrNoLock means that there is no lock file, or that another process has
+	// just removed it.
 	ErrNoLock = errors.New("no lock file")
 )
 
 // LockSuffix is the suffix of the names of lock files.
 const LockSuffix = ".lock"
 
-// LockPath returns the path of the liveness lock of a worker in the directory beside its database. It returns "" if
-// worker is not a valid id. It checks the id because the id comes from a file that other users may write.
+// LockPath returns the path of a worker's liveness lock in the directory beside
+// its database. It returns "" if worker isn't a valid id, because ids come from a
+// file that other users may write.
 func LockPath(dir, worker string) string {
 	if worker == "" || strings.Trim(worker, "0123456789abcdef-") != "" {
 		return ""
 	}
+
 	return filepath.Join(dir, worker+LockSuffix)
 }
 
-// Free reports whether the owner of the lock at path is dead. It also returns false if it cannot know this, because
-// there is no lock file or this user cannot open it.
+// Free reports whether the owner of the lock at path is dead. It returns false
+// if it can't know, because there is no lock file or this user can't open it.
 func Free(path string) bool {
 	lock, err := TakeLock(path)
 	if err != nil {
 		return false
 	}
 	_ = lock.Close()
+
 	return true
 }
 
 // Path returns the path at which the lock file was created or opened.
 func (l *Lock) Path() string { return l.path }
 
-// Close closes this process's descriptor of the lock. A guardian that has the file open still holds the lock.
+// Close closes this process's descriptor. A guardian that has the file open
+// still holds the lock.
 func (l *Lock) Close() error { return l.file.Close() }
 
-// Remove removes the file of a lock that is held, so that no other process can take it. It also removes the cgroups of
-// its owner. File and cgroups may be gone already, because several processes may hold the lock and call Remove.
+// Remove removes the file of a lock that is held, so that nobody else can take
+// it, and the cgroups of its owner. They may be gone already, because several
+// processes may hold the lock and call Remove.
 func (l *Lock) Remove() error {
 	if l.cgroups != "" {
 		dirs, _ := filepath.Glob(l.cgroups + "*")
@@ -95,10 +107,12 @@ func (l *Lock) Remove() error {
 			removeCgroup(dir)
 		}
 	}
+
 	return os.Remove(l.path)
 }
 
-// Intact reports whether the path still refers to this lock, and whether a file is present at the path.
+// Intact reports whether the path still refers to this lock, and whether there
+// is a file at the path.
 func (l *Lock) Intact() (intact, present bool) {
 	mine, err := l.file.Stat()
 	if err != nil {
@@ -108,11 +122,12 @@ func (l *Lock) Intact() (intact, present bool) {
 	if err != nil {
 		return false, !errors.Is(err, os.ErrNotExist)
 	}
+
 	return os.SameFile(mine, there), true
 }
 
-// Clean returns true if the file has no records. Then no process of a command has outlived the owner of the lock. Clean
-// returns false if the file cannot be read.
+// Clean reports whether the file has no records: no process of a command has
+// outlived the owner of the lock. It returns false if the file can't be read.
 func (l *Lock) Clean() bool {
 	records, err := l.records()
 	return err == nil && len(records) == 0
@@ -127,6 +142,7 @@ func recordsOf(path string) []record {
 		return nil
 	}
 	defer file.Close()
+
 	records, _ := lockOf(file, path).records()
 	return records
 }
@@ -136,6 +152,7 @@ func (l *Lock) records() (list []record, err error) {
 	if err != nil || len(text) < headSize {
 		return nil, cmp.Or(err, io.ErrUnexpectedEOF)
 	}
+
 	for slot := range (len(text) - headSize) / recordSize {
 		if k := keyIn(text[headSize+recordSize*slot:]); k != (Key{}) {
 			list = append(list, record{k, l.cgroupDir(slot)})
@@ -145,41 +162,46 @@ func (l *Lock) records() (list []record, err error) {
 }
 
 // keyIn returns the key at the start of a record.
-func keyIn(text []byte) Key {
-	return Key{int64(binary.LittleEndian.Uint64(text)), int64(binary.LittleEndian.Uint64(text[8:]))}
+func keyIn(text []byte) (k Key) {
+	_, _ = binary.Decode(text, binary.LittleEndian, &k)
+	return k
 }
 
-// setRecord writes the record of a slot. The zero key clears the record.
+// setRecord writes the record of a slot. The zero key clears it.
 func (l *Lock) setRecord(slot int, k Key) error {
-	text := binary.LittleEndian.AppendUint64(make([]byte, 0, recordSize), uint64(k.ID))
-	_, err := l.file.WriteAt(binary.LittleEndian.AppendUint64(text, uint64(k.Generation)), headSize+recordSize*int64(slot))
+	text, _ := binary.Append(nil, binary.LittleEndian, k)
+	_, err := l.file.WriteAt(text, headSize+recordSize*int64(slot))
 	return err
 }
 
-// recordedKey returns the key in the record of a slot, which is zero if there is none.
+// recordedKey returns the key in the record of a slot; zero if there is none.
 func (l *Lock) recordedKey(slot int) Key {
 	text := make([]byte, recordSize)
-	_, _ = l.file.ReadAt(text, headSize+recordSize*int64(slot)) // if the file ends before this record, text stays zero
+	_, _ = l.file.ReadAt(text, headSize+recordSize*int64(slot)) // zeros if the file ends before
 	return keyIn(text)
 }
 
-// setCgroups writes the prefix of the paths of the guardians' cgroups in dir. It contains the worker id, so no other worker has the same
-// prefix.
+// setCgroups writes the prefix of the paths of the guardians' cgroups in dir. It
+// contains the worker's id, so no other worker has the same.
 func (l *Lock) setCgroups(dir string) error {
 	head := make([]byte, headSize)
-	name := filepath.Join(dir, "runner-"+strings.TrimSuffix(filepath.Base(l.path), filepath.Ext(l.path))+"-")
+	id := strings.TrimSuffix(filepath.Base(l.path), filepath.Ext(l.path))
+	name := filepath.Join(dir, "runner-"+id+"-")
 	if dir != "" && len(name) < headSize {
 		copy(head, name)
 		l.cgroups = name
 	}
+
 	_, err := l.file.WriteAt(head, 0)
 	return err
 }
 
-// cgroupDir returns the directory of the cgroup of the guardian whose record is at a position of the lock file; empty if it has none.
+// cgroupDir returns the directory of the cgroup of the guardian in a slot; empty
+// if it has none.
 func (l *Lock) cgroupDir(slot int) string {
 	if l.cgroups == "" {
 		return ""
 	}
+
 	return l.cgroups + strconv.Itoa(slot)
 }

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// NewLock returns an error: on this system a lock could not be shared with a guardian.
+// NewLock returns an error: on this system, a guardian couldn't share a lock.
 func NewLock(string) (*Lock, error) { return nil, errors.ErrUnsupported }
 
 // TakeLock returns ErrNoLock: on this system there are no locks.

@@ -10,12 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewLock creates a lock file at path and takes the lock. The file must not exist.
+// NewLock creates a lock file at path and takes the lock. The file must not
+// exist.
 func NewLock(path string) (*Lock, error) {
 	file, err := openLock(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return nil, err
 	}
+
 	l := &Lock{file: file, path: path}
 	if err = l.flock(unix.LOCK_EX); err == nil {
 		err = l.setCgroups(ownCgroup())
@@ -26,9 +28,10 @@ func NewLock(path string) (*Lock, error) {
 	return l, nil
 }
 
-// TakeLock takes the lock at path, which proves that its owner is dead. It does not wait. The error is ErrHeld if the
-// owner lives, and ErrNoLock if there is no lock file. Several processes may take the lock at once, so a stopped
-// process does not block the others.
+// TakeLock takes the lock at path, which proves that its owner is dead. It doesn't
+// wait. The error is ErrHeld if the owner lives, and ErrNoLock if there is no
+// lock file. Several processes may hold the lock at once, so a stopped process
+// doesn't block the others.
 func TakeLock(path string) (*Lock, error) {
 	file, err := openLock(path, os.O_RDWR)
 	switch {
@@ -37,6 +40,7 @@ func TakeLock(path string) (*Lock, error) {
 	case err != nil:
 		return nil, err
 	}
+
 	l := lockOf(file, path)
 	if err := l.flock(unix.LOCK_SH); err != nil {
 		file.Close()
@@ -64,7 +68,8 @@ func (l *Lock) flock(how int) error {
 	}
 }
 
-// openLock opens a regular file. It does not follow a symbolic link and does not wait for the other end of a FIFO.
+// openLock opens a regular file. It doesn't follow a symbolic link, and doesn't
+// wait for the other end of a FIFO.
 func openLock(path string, flag int) (*os.File, error) {
 	file, err := os.OpenFile(path, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
 	if err != nil {

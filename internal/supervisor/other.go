@@ -10,8 +10,8 @@ import (
 // Guard returns false: only Linux has guardian processes.
 func Guard(string) bool { return false }
 
-// Guardians starts commands directly on this system. The commands of a killed worker continue to run. One record stays
-// in the lock file of the worker, so other workers know that commands may still run.
+// Guardians starts commands directly on this system. The commands of a killed
+// worker run on. One record stays in its lock file, so other workers know that.
 type Guardians struct{ GuardiansOptions }
 
 // NewGuardians returns Guardians.

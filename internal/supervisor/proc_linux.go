@@ -9,13 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processes returns the ids of all processes of this pid namespace, or nil if /proc cannot be read.
+// processes returns the ids of all processes of this pid namespace, or nil if
+// /proc can't be read.
 func processes() []int {
 	proc, err := os.Open("/proc")
 	if err != nil {
 		return nil
 	}
 	defer proc.Close()
+
 	names, _ := proc.Readdirnames(-1)
 	return numbers(names)
 }
@@ -31,17 +33,18 @@ func numbers(words []string) []int {
 	return list
 }
 
-// numbersIn returns the numbers in a text that are separated by white space.
+// numbersIn returns the numbers in a text, which white space separates.
 func numbersIn(text []byte) []int { return numbers(strings.Fields(string(text))) }
 
-// children returns the children of all threads of this process, including zombies. The kernel lists a child under the
-// thread that forked it. If a child forks with CLONE_PARENT, the kernel lists the new child under the same thread. It
-// lists adopted children under the main thread.
+// children returns the children of all threads of this process, with zombies. The
+// kernel lists a child under the thread that forked it, one that a child forks
+// with CLONE_PARENT under the same, and adopted children under the main thread.
 func children() []int {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return nil
 	}
+
 	var pids []int
 	for _, thread := range threads {
 		text, err := os.ReadFile("/proc/self/task/" + thread.Name() + "/children")
@@ -53,8 +56,8 @@ func children() []int {
 	return pids
 }
 
-// allChildren returns the children of this process. It scans all processes, because some kernels do not list the
-// children of a thread.
+// allChildren finds the children of this process among all processes, because
+// some kernels don't list the children of a thread.
 func allChildren() []int {
 	var pids []int
 	for _, pid := range processes() {
@@ -65,35 +68,36 @@ func allChildren() []int {
 	return pids
 }
 
-// statFields returns the fields of /proc/PID/stat from the state on, or nil if the process is gone.
-func statFields(pid int) [][]byte {
+// statOf returns a process's state, as a letter, and its parent, from
+// /proc/PID/stat. Both are 0 if the process is gone.
+func statOf(pid int) (state byte, parent int) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return nil
+	// The state follows the name of the process, which is in parentheses and may
+	// itself contain one.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if err != nil || len(fields) < 2 {
+		return 0, 0
 	}
-	// The state follows the name of the process, which is in parentheses. The name itself may contain ')', so look for the last ')'.
-	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+
+	parent, _ = strconv.Atoi(string(fields[1]))
+	return fields[0][0], parent
 }
 
 // running reports whether a process is alive and not a zombie.
 func running(pid int) bool {
-	field := statFields(pid)
-	return len(field) > 0 && field[0][0] != 'Z' && field[0][0] != 'X'
+	state, _ := statOf(pid)
+	return state != 0 && state != 'Z' && state != 'X'
 }
 
 // parentOf returns the parent of a process, or 0 if the process is gone.
 func parentOf(pid int) int {
-	field := statFields(pid)
-	if len(field) < 2 {
-		return 0
-	}
-	parent, _ := strconv.Atoi(string(field[1]))
+	_, parent := statOf(pid)
 	return parent
 }
 
-// killIf kills a process if belongs returns true, and returns ESRCH otherwise. It opens a pidfd before it calls belongs. If
-// the process dies in between and the kernel gives its pid to another process, the pidfd still refers to the dead process. So no other
-// process is killed.
+// killIf kills a process if belongs returns true, and returns ESRCH otherwise. It
+// opens a pidfd first. If the process dies before the kill and its pid is reused,
+// the pidfd still refers to the dead one, so no other process is killed.
 func killIf(pid int, belongs func() bool) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.ESRCH {
@@ -105,22 +109,24 @@ func killIf(pid int, belongs func() bool) error {
 	if !belongs() {
 		return unix.ESRCH
 	}
-	// There is no pidfd: the kernel is older than Linux 5.3, or a filter denies pidfd_open. The function "belongs" is
-	// then the only protection against a reused pid.
+	// Without a pidfd (before Linux 5.3, or if a filter denies it), belongs is our
+	// only guard against pid reuse.
 	if err != nil {
 		return unix.Kill(pid, unix.SIGKILL)
 	}
+
 	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 }
 
 // describeProcess returns the kernel's description of a living process.
 func describeProcess(pid int) (MarkedProcess, bool) {
-	field := statFields(pid)
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil || len(field) == 0 || !running(pid) {
+	state, _ := statOf(pid)
+	if err != nil || !running(pid) {
 		return MarkedProcess{}, false
 	}
-	p := MarkedProcess{PID: pid, State: string(field[0])}
+
+	p := MarkedProcess{PID: pid, State: string(state)}
 	for line := range strings.Lines(string(status)) {
 		if name, ok := strings.CutPrefix(line, "Name:"); ok {
 			p.Name = strings.TrimSpace(name)

@@ -20,16 +20,20 @@ import (
 // A guardian applies the resources of a command in three ways:
 //
 //   - The kernel sets the user between fork and exec.
-//   - Niceness and disk priority belong to a thread, and children inherit them. Without a privilege, a thread cannot return to a higher
-//     priority. So the guardian forks a command with a niceness or a disk priority on a separate thread, which ends with the attempt.
-//   - The cgroup of the guardian limits memory and CPU time. The limits apply to all processes together. The worker
-//     must first enable the controllers for the cgroups below its own (prepareLimits).
+//   - Niceness and disk priority belong to a thread, and children inherit them.
+//     An unprivileged thread can't return to a higher priority. So such a command
+//     is forked on a separate thread, which ends with the attempt.
+//   - The guardian's cgroup limits memory and CPU time of all processes together.
+//     First the worker must enable the controllers for the cgroups below its own
+//     (prepareLimits).
 
-// credential returns the user and the groups that a command gets, or nil if the command keeps those of this process.
+// credential returns the user and the groups that a command gets; nil for those of
+// this process.
 func (u *User) credential() *syscall.Credential {
 	if u == nil {
 		return nil
 	}
+
 	c := &syscall.Credential{Uid: uint32(u.UID), Gid: uint32(u.GID)}
 	for _, id := range u.Groups {
 		c.Groups = append(c.Groups, uint32(id))
@@ -42,6 +46,7 @@ func forkWith(a *attempt, fork func() (int, error)) (pid int, err error) {
 	if a.Nice == 0 && a.IOPriority == 0 {
 		return fork()
 	}
+
 	forked := make(chan struct{})
 	go func() {
 		runtime.LockOSThread() // the thread ends with this goroutine, because nothing unlocks it
@@ -67,14 +72,16 @@ func setPriorities(r Resources) error {
 		}
 	}
 	if r.IOPriority != 0 {
-		if _, _, errno := unix.Syscall(unix.SYS_IOPRIO_SET, whoProcess, 0, uintptr(r.IOPriority)); errno != 0 {
+		_, _, errno := unix.Syscall(unix.SYS_IOPRIO_SET, whoProcess, 0, uintptr(r.IOPriority))
+		if errno != 0 {
 			return &ResourceError{reasonIONice, errno}
 		}
 	}
 	return nil
 }
 
-// cpuPeriod is the time over which the kernel measures the CPU time of a cgroup, in microseconds.
+// cpuPeriod is over how many microseconds the kernel measures the CPU time of a
+// cgroup.
 const cpuPeriod = 100_000
 
 // swapFile doesn't exist if the kernel doesn't count swap.
@@ -96,7 +103,8 @@ func (r Resources) cgroupLimits() (list []cgroupLimit) {
 			cgroupLimit{reasonMemory, swapFile, "0"})
 	}
 	if r.CPU > 0 {
-		list = append(list, cgroupLimit{reasonCPU, "cpu.max", fmt.Sprintf("%d %d", r.CPU*(cpuPeriod/100), cpuPeriod)})
+		quota := fmt.Sprintf("%d %d", r.CPU*(cpuPeriod/100), cpuPeriod)
+		list = append(list, cgroupLimit{reasonCPU, "cpu.max", quota})
 	}
 	return list
 }
@@ -107,6 +115,7 @@ func (g *guardian) applyLimits(r Resources) error {
 		g.mu.Lock()
 		g.cgroupSpent = true
 		g.mu.Unlock()
+
 		err := writeCgroup(g.cgroupDir, limit.file, limit.value)
 		if err != nil && (g.cgroupDir == "" || limit.file != swapFile || !errors.Is(err, fs.ErrNotExist)) {
 			return &ResourceError{limit.resource, err}
@@ -115,12 +124,13 @@ func (g *guardian) applyLimits(r Resources) error {
 	return nil
 }
 
-// writeCgroup writes a file of a cgroup. It returns an error if there is no cgroup.
+// writeCgroup writes a file of a cgroup. Without a cgroup it returns an error.
 func writeCgroup(dir, name, value string) error {
 	if dir == "" {
 		return unix.ENOENT
 	}
-	file, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0) // os.WriteFile would add O_CREATE and O_TRUNC
+	// os.WriteFile would add O_CREATE and O_TRUNC
+	file, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -128,7 +138,7 @@ func writeCgroup(dir, name, value string) error {
 	return errors.Join(err, file.Close())
 }
 
-// oomKills returns how many processes of a cgroup the kernel has killed because of the memory limit.
+// oomKills returns how many processes of a cgroup the memory limit has killed.
 func oomKills(dir string) int {
 	text, _ := os.ReadFile(filepath.Join(dir, "memory.events"))
 	for line := range strings.Lines(string(text)) {
@@ -143,15 +153,18 @@ func oomKills(dir string) int {
 // preparing is held while prepareLimits changes cgroups.
 var preparing sync.Mutex
 
-// prepareLimits enables the controllers that the limits in r need, so that the cgroups of the guardians can use them. A cgroup with
-// processes cannot have controllers for the cgroups below it. So this process and its children move to a new cgroup below their own.
+// prepareLimits enables the controllers that the limits in r need, for the
+// guardians' cgroups. A cgroup with processes can't have controllers for those
+// below it. So this process and its children move to a new cgroup below their own.
 func (l *Lock) prepareLimits(r Resources) error {
 	limits := r.cgroupLimits()
 	if len(limits) == 0 {
 		return nil
 	}
+
 	preparing.Lock()
 	defer preparing.Unlock()
+
 	for _, limit := range limits {
 		err := errors.New("this worker has no control group (cgroup v2)")
 		if l.cgroups != "" {
@@ -164,8 +177,8 @@ func (l *Lock) prepareLimits(r Resources) error {
 	return nil
 }
 
-// enableController enables a controller for the cgroups below dir, and moves this process and its children to the cgroup
-// leaf if that is necessary.
+// enableController enables a controller for the cgroups below dir. If necessary,
+// it moves this process and its children to the cgroup leaf.
 func enableController(dir, leaf, controller string) error {
 	has := func(file string) bool {
 		text, _ := os.ReadFile(filepath.Join(dir, file))
@@ -175,31 +188,37 @@ func enableController(dir, leaf, controller string) error {
 		return nil
 	}
 	if !has("cgroup.controllers") {
-		return fmt.Errorf("the control group %s has no controller %s, as on a machine with cgroup v1", dir, controller)
+		return fmt.Errorf("the control group %s has no controller %s, as on a machine with cgroup v1",
+			dir, controller)
 	}
-	// A process may start in dir between leaveCgroup and writeCgroup. For memory, the kernel then refuses to enable the controller. For
-	// cpu, it enables the controller nevertheless. In both cases the next round of the loop moves the new process.
+
+	// A process may start in dir between leaveCgroup and writeCgroup. The kernel
+	// then refuses to enable memory, but enables cpu. In both cases the next round
+	// moves the new process.
 	err := error(unix.EBUSY)
 	for range 10 {
-		left, failed := leaveCgroup(dir, leaf)
+		moved, failed := leaveCgroup(dir, leaf)
 		if failed != nil {
 			return failed
 		}
-		if err == nil && !left {
+		if err == nil && !moved {
 			return nil
 		}
-		if err = writeCgroup(dir, "cgroup.subtree_control", "+"+controller); err != nil && !errors.Is(err, unix.EBUSY) {
+		err = writeCgroup(dir, "cgroup.subtree_control", "+"+controller)
+		if err != nil && !errors.Is(err, unix.EBUSY) {
 			break
 		}
 	}
-	return fmt.Errorf("the control group %s was not delegated to this worker: %w", dir, cmp.Or(err, error(unix.EBUSY)))
+	return fmt.Errorf("the control group %s was not delegated to this worker: %w",
+		dir, cmp.Or(err, error(unix.EBUSY)))
 }
 
-// leaveCgroup moves this process and its children from the cgroup dir to the cgroup leaf. It fails if there are other processes in dir. The
-// result "left" is false if there was no process to move, or if dir is the root cgroup. No process has to leave the root cgroup: it may
-// have processes and enable controllers at the same time.
-func leaveCgroup(dir, leaf string) (left bool, err error) {
-	if unix.Access(filepath.Join(dir, "cgroup.type"), unix.F_OK) != nil { // only the root of all cgroups has no such file
+// leaveCgroup moves this process and its children from the cgroup dir to the
+// cgroup leaf, and reports whether there was anything to move. It fails if dir has
+// other processes. Nothing has to leave the root cgroup, which may have processes
+// and enable controllers at the same time.
+func leaveCgroup(dir, leaf string) (moved bool, err error) {
+	if unix.Access(filepath.Join(dir, "cgroup.type"), unix.F_OK) != nil { // only the root has no such file
 		return false, nil
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
@@ -207,17 +226,20 @@ func leaveCgroup(dir, leaf string) (left bool, err error) {
 	if err != nil || len(pids) == 0 {
 		return false, err
 	}
+
 	for _, pid := range pids {
-		// a parent of 0 means that the process has ended
+		// 0 if the process has ended
 		if parent := parentOf(pid); pid != os.Getpid() && parent != os.Getpid() && parent != 0 {
 			return false, fmt.Errorf("the control group %s has other processes, such as %d", dir, pid)
 		}
 	}
+
 	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return false, err
 	}
 	for _, pid := range pids {
-		if err := writeCgroup(leaf, "cgroup.procs", strconv.Itoa(pid)); err != nil && !errors.Is(err, unix.ESRCH) {
+		err := writeCgroup(leaf, "cgroup.procs", strconv.Itoa(pid))
+		if err != nil && !errors.Is(err, unix.ESRCH) {
 			return false, err
 		}
 	}

@@ -37,6 +37,7 @@ func Sweep(worker string, keys []Key, lock string) (clean bool) {
 		} else if scans > 20 && time.Now().After(deadline) {
 			return false
 		}
+
 		inCgroups := killCgroups(keys, lock)
 		if emptyScans++; killMarked(worker, keys, lock) || inCgroups {
 			emptyScans = 0
@@ -53,6 +54,7 @@ func killMarked(worker string, keys []Key, lock string) (found bool) {
 			keys = append(keys, r.Key)
 		}
 	}
+
 	self := os.Getpid()
 	for _, pid := range processes() {
 		matches := func() bool {
@@ -87,6 +89,7 @@ func killCgroups(keys []Key, lock string) (found bool) {
 		if err != nil {
 			continue
 		}
+
 		for _, pid := range membersOf(r.cgroup) {
 			err := error(unix.EPERM)
 			if keys != nil {
@@ -99,6 +102,7 @@ func killCgroups(keys []Key, lock string) (found bool) {
 			}
 			found = found || err == nil
 		}
+
 		kill.Close()
 	}
 	return found
@@ -138,6 +142,7 @@ func readMark(pid int) (m Mark, ok bool) {
 	if !bytes.Contains(environ, []byte(workerVariable)) {
 		return m, false
 	}
+
 	for variable := range bytes.SplitSeq(environ, []byte{0}) {
 		name, value, _ := bytes.Cut(variable, []byte("="))
 		switch string(name) {
@@ -188,6 +193,7 @@ func readAtOnce(path string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		text := make([]byte, size)
 		n, err := f.Read(text)
 		f.Close()
@@ -200,25 +206,21 @@ func readAtOnce(path string) ([]byte, error) {
 	}
 }
 
-// ResumeGuardians sends CONT to the stopped guardians of a worker, if the process of the worker is gone. The guardians
-// notice that the worker is gone, kill their commands and exit, which frees the worker's lock. ResumeGuardians reports
-// whether it found a guardian.
+// ResumeGuardians sends CONT to a worker's stopped guardians, if the worker's
+// process is gone. They notice that, kill their commands and exit, which frees
+// the worker's lock. ResumeGuardians reports whether it found a guardian.
 func ResumeGuardians(worker string, pid int) (found bool) {
 	if running(pid) {
 		return false
 	}
+
 	for _, pid := range processes() {
-		if stopped(pid) && isGuardianOf(pid, worker) {
+		if state, _ := statOf(pid); state == 'T' && isGuardianOf(pid, worker) {
 			found = true
 			_ = unix.Kill(pid, unix.SIGCONT) // fails for a guardian of another user
 		}
 	}
 	return found
-}
-
-func stopped(pid int) bool {
-	field := statFields(pid)
-	return len(field) > 0 && string(field[0]) == "T"
 }
 
 // isGuardianOf reports whether a process is a guardian of the worker.
