@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strconv"
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/input"
@@ -19,10 +18,9 @@ func (o *enqueueOptions) add(ctx context.Context, r *runner.Runner, p *ui.Printe
 	if err != nil {
 		return err
 	}
-	if p.JSON {
-		return input.PrintEnqueued(ctx, r, p, []runner.Enqueued{one})
+	if err := input.PrintEnqueued(ctx, r, p, []runner.Enqueued{one}, one.ID); err != nil {
+		return err
 	}
-	p.Print(strconv.FormatInt(one.ID, 10) + "\n")
 	if one.Kept {
 		state, err := noteKept(ctx, r, p, one.ID)
 		if err != nil || state.Finished() {
@@ -66,10 +64,8 @@ func (o *enqueueOptions) addMany(ctx context.Context, r *runner.Runner, p *ui.Pr
 	if err != nil || len(added) == 0 {
 		return sayIfStopped(p, err)
 	}
-	if !p.JSON || !o.wait { // with both, input.Wait prints the records
-		if err := b.Print(ctx, r, added); err != nil {
-			return err
-		}
+	if err := b.Print(ctx, r, added, !o.wait); err != nil { // a wait prints the records at the end
+		return err
 	}
 	if id := input.ID(added); p.Interactive() && id != 0 && !o.wait {
 		p.Note("batch %d has %s; follow: runner wait --batch %[1]d", id, humanize.Plural(len(added), "task"))

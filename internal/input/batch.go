@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/ops"
@@ -196,21 +195,17 @@ func ID(added []runner.Enqueued) int64 {
 	return added[i].ID
 }
 
-// Print prints the ids of the added tasks, in the order of the lines. With --each
-// it prints only the id of the batch, if it has one.
-func (b *Batch) Print(ctx context.Context, r *runner.Runner, added []runner.Enqueued) error {
-	switch id := ID(added); {
-	case b.p.JSON:
-		return PrintEnqueued(ctx, r, b.p, added)
-	case b.each != nil && id == 0:
-		return nil
-	case b.each != nil:
-		added = []runner.Enqueued{{ID: id}}
+// Print prints the added tasks, in the order of the lines. With --each it prints
+// only the id of the batch, if it has one. Without records, --json prints nothing.
+func (b *Batch) Print(ctx context.Context, r *runner.Runner, added []runner.Enqueued, records bool) error {
+	ids := ui.Records(added, func(one runner.Enqueued) int64 { return one.ID })
+	if b.each != nil {
+		ids = slices.DeleteFunc([]int64{ID(added)}, func(id int64) bool { return id == 0 })
 	}
-	for _, one := range added {
-		b.p.Print(strconv.FormatInt(one.ID, 10) + "\n")
+	if !records {
+		added = nil
 	}
-	return b.p.Flush()
+	return PrintEnqueued(ctx, r, b.p, added, ids...)
 }
 
 // LineError is the error of one line of a batch.

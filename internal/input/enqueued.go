@@ -3,6 +3,7 @@ package input
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"example.com/runner/internal/ui"
@@ -10,8 +11,15 @@ import (
 	"example.com/runner/runner"
 )
 
-// PrintEnqueued prints the records of the enqueued tasks, in order.
-func PrintEnqueued(ctx context.Context, r *runner.Runner, p *ui.Printer, added []runner.Enqueued) error {
+// PrintEnqueued prints the ids, or with --json the records of the added tasks, in
+// order.
+func PrintEnqueued(ctx context.Context, r *runner.Runner, p *ui.Printer, added []runner.Enqueued, ids ...int64) error {
+	if !p.JSON {
+		for _, id := range ids {
+			p.Print(strconv.FormatInt(id, 10) + "\n")
+		}
+		return p.Flush()
+	}
 	for part := range slices.Chunk(added, 500) {
 		ids := make([]int64, len(part))
 		for i, one := range part {
