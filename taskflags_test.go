@@ -133,7 +133,7 @@ func (c *commandTest) compare(name string, s jobs.Spec, reveal bool) {
 		c.Errorf("%s: %s: got %s %s %s, want %s %s %s", name, line, second.State, second.Job, second.Args, first.State, first.Job,
 			first.Args)
 	}
-	for _, o := range taskspec.OptionList() {
+	for _, o := range taskspec.Options {
 		if a, b := o.Field(&got), o.Field(&want); !reflect.DeepEqual(a, b) {
 			c.Errorf("%s: %s: %s: got %v, want %v", name, line, o.Key, a, b)
 		}
@@ -144,8 +144,7 @@ func TestCommandOfTaskEnqueuesSameTask(t *testing.T) {
 	t.Parallel()
 	c := newCommandTest(t)
 	all := c.base.With()
-	for i := range taskspec.OptionList() {
-		o := &taskspec.OptionList()[i]
+	for _, o := range taskspec.Options {
 		s := c.base.With()
 		setSample(o, &s)
 		c.compare(o.Key, s, false)

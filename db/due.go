@@ -100,13 +100,10 @@ func (t *tx) expire(now time.Time) error {
 	}
 	ends := make([]end, len(rows))
 	for i, r := range rows {
-		ends[i] = end{id: r.ID, queue: r.Queue, lane: string(r.Lane), state: jobs.Cancelled}
+		ends[i] = end{id: r.ID, queue: r.Queue, lane: string(r.Lane), state: jobs.Cancelled, waited: true}
 		t.expired = append(t.expired, r.ID)
-		if err := t.stopWaiting(r.ID); err != nil {
-			return err
-		}
 	}
-	return t.afterEnd(ends, now)
+	return t.ended(ends, now)
 }
 
 // promote makes due tasks pending. A task with a lane or with dependencies may become blocked or cancelled instead.
@@ -130,20 +127,18 @@ func (t *tx) promoteOrdered(rows []row, now time.Time) error {
 		var err error
 		switch {
 		case r.GenerationID == 0 && r.Parts&partDependencies != 0:
-			var broken []end
-			broken, err = t.adopt(r, &lanes, now)
-			ends = append(ends, broken...)
+			ends, err = t.adopt(r, ends, &lanes, now)
 		case taskspec.HoldsLane(jobs.State(r.State)):
 			err = t.startHolder(r, now)
 		default:
 			lanes.add(string(r.Lane))
-			err = t.move(r.ID, r.GenerationID, move{to: jobs.Blocked}, now)
+			err = t.one(blockTask, now.UnixMilli(), r.ID, r.GenerationID)
 		}
 		if err != nil {
 			return fmt.Errorf("task %d: %w", r.ID, err)
 		}
 	}
-	if err := t.afterEnd(ends, now); err != nil {
+	if err := t.ended(ends, now); err != nil {
 		return err
 	}
 	return t.freeLanes(lanes, now)

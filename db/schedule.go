@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
@@ -128,7 +128,7 @@ func encodeTask(s *jobs.Spec, onTick bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := taskjson.Marshal(scheduleTask{Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, Priority: s.Priority, Lane: s.Lane,
+	text, err := usercode.Marshal(scheduleTask{Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, Priority: s.Priority, Lane: s.Lane,
 		ExpiresIn: millis(s.ExpiresIn), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Options: options, OnTick: onTick})
 	return string(text), err
 }

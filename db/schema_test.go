@@ -11,8 +11,8 @@ import (
 
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/db/schema"
-	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 	"example.com/runner/test/testkit"
 )
@@ -114,7 +114,7 @@ func TestLimitsOfPlainSQLMatchPackageJobs(t *testing.T) {
 // depth a detail of the implementation, so the test asks SQLite itself.
 func TestMaxDepthMatchesSQLite(t *testing.T) {
 	d := openTest(t)
-	for depth, want := range map[int]bool{taskjson.MaxDepth: true, taskjson.MaxDepth + 1: false} {
+	for depth, want := range map[int]bool{usercode.MaxDepth: true, usercode.MaxDepth + 1: false} {
 		var valid bool
 		if err := d.read.Get(&valid, `SELECT json_valid(?)`, strings.Repeat("[", depth)+strings.Repeat("]", depth)); err != nil ||
 			valid != want {

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/usercode"
 )
 
@@ -84,7 +83,7 @@ func (f ResultFunc[In, Out]) BatchHandler(n int, call func(ctx context.Context, 
 			return err
 		}
 		for i, m := range members {
-			if p := usercode.Call(func() { m.end(taskjson.MarshalResult(results[i])) }); p != nil {
+			if p := usercode.Call(func() { m.end(usercode.MarshalResult(results[i])) }); p != nil {
 				m.end(nil, p) // the MarshalJSON of this result concerns no other task
 			}
 		}

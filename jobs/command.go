@@ -1,10 +1,12 @@
 package jobs
 
 import (
+	"encoding/json"
 	"runtime"
 	"strings"
+	"unicode/utf8"
 
-	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/usercode"
 )
 
 // Command is a program with its arguments. A task runs either a command or a registered function. A command runs without a shell, and its
@@ -38,7 +40,20 @@ func (c Command) With(options ...Option) Spec {
 			return s
 		}
 	}
-	args, err := taskjson.MarshalArgv(c.Argv)
+	args, err := marshalArgv(c.Argv)
 	s.setArgs(args, err)
 	return s
+}
+
+// marshalArgv encodes the words of a command. A word that isn't UTF-8 becomes
+// {"base64": "..."}, because encoding/json would change its bytes.
+func marshalArgv(argv []string) (json.RawMessage, error) {
+	words := make([]any, len(argv))
+	for i, word := range argv {
+		words[i] = word
+		if !utf8.ValidString(word) {
+			words[i] = map[string][]byte{"base64": []byte(word)}
+		}
+	}
+	return usercode.Marshal(words)
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/usercode"
 )
 
 // Handler runs the tasks of one job in a worker. Make one with Func.Handler or ResultFunc.Handler.
@@ -54,7 +54,7 @@ func (f Func[In]) With(in In, options ...Option) Spec {
 		s.Err = invalid("job", "%s is reserved", CommandJob)
 		return s
 	}
-	args, err := taskjson.Marshal(in)
+	args, err := usercode.Marshal(in)
 	s.setArgs(args, err)
 	return s
 }
@@ -111,7 +111,7 @@ func (f ResultFunc[In, Out]) Handler(call func(context.Context, In) (Out, error)
 		if err != nil {
 			return nil, err
 		}
-		return taskjson.MarshalResult(out)
+		return usercode.MarshalResult(out)
 	})
 }
 

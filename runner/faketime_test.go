@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"example.com/runner/db/dbtest/fault"
-	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 	"example.com/runner/test/testkit"
 )
@@ -355,7 +355,7 @@ func TestCancelStopsRunningFunctionOfSameProcess(t *testing.T) {
 func TestResultThatIsTooLargeFailsOnlyItsTask(t *testing.T) {
 	onFakeTime(t, Options{Concurrency: 2}, func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 		if in == "huge" {
-			return strings.Repeat("x", taskjson.MaxResult), nil
+			return strings.Repeat("x", usercode.MaxResult), nil
 		}
 		return in, nil
 	}, func(f *fakeTimeTest) {

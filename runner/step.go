@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
 )
@@ -78,7 +78,7 @@ func step[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.C
 		if err != nil {
 			return nil, err
 		}
-		text, err := taskjson.MarshalResult(value)
+		text, err := usercode.MarshalResult(value)
 		if err != nil {
 			return nil, fmt.Errorf("%w: the value of %q: %w", jobs.ErrStep, name, err)
 		}

@@ -72,7 +72,7 @@ func TestViewsHaveKeysOfRecords(t *testing.T) {
 	}{
 		"tasks_view":     {record: ui.NewTask(jobs.Task{}, time.Now())},
 		"attempts_view":  {record: ui.NewAttempt(jobs.Attempt{})},
-		"schedules_view": {ui.NewSchedule(jobs.Schedule{}, time.Now(), false), []string{"paused_at", "paused_by"}},
+		"schedules_view": {ui.NewSchedule(jobs.Schedule{}, false), []string{"paused_at", "paused_by"}},
 	} {
 		want := append(keysOf(record.record), record.more...)
 		rows, err := pool.QueryContext(t.Context(), `SELECT * FROM `+view+` LIMIT 0`)
@@ -160,7 +160,7 @@ func schemaNames(t *testing.T) (tables, views map[string]bool) {
 
 // optionKeys returns the keys under which the database stores options.
 func optionKeys() (keys []string) {
-	for _, o := range taskspec.OptionList() {
+	for _, o := range taskspec.Options {
 		if o.Stored() {
 			keys = append(keys, o.Key)
 		}

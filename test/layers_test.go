@@ -23,14 +23,12 @@ type layer struct {
 // list. Add a row for each new package.
 var layers = []layer{
 	{path: "internal/usercode", not: []string{"os"}},
-	// taskjson must not import jobs, because jobs imports taskjson.
-	{path: "internal/taskjson", not: []string{"os"}},
 	// jobs defines types; it must not use a clock or I/O.
-	{path: "jobs", ours: []string{"internal/usercode", "internal/taskjson"},
+	{path: "jobs", ours: []string{"internal/usercode"},
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/humanize", ours: []string{"jobs"}, others: []string{"github.com/dustin/go-humanize", "github.com/xrash/smetrics"}},
 	// taskspec has only rules. It must not use a clock or I/O.
-	{path: "internal/taskspec", ours: []string{"internal/usercode", "internal/humanize", "internal/taskjson", "jobs"},
+	{path: "internal/taskspec", ours: []string{"internal/usercode", "internal/humanize", "jobs"},
 		others: []string{"al.essio.dev/pkg/shellescape"},
 		not:    []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/search", ours: []string{"internal/humanize", "jobs", "internal/taskspec"}},
@@ -54,8 +52,8 @@ var layers = []layer{
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	// db must return errors instead of logging them.
 	{path: "db", ours: []string{"db/internal/engine", "db/internal/sqlite", "db/internal/postgres",
-		"db/internal/sqltext", "db/internal/owner", "internal/taskspec", "internal/humanize",
-		"db/schema", "internal/taskjson", "jobs", "internal/errcode"},
+		"db/internal/sqltext", "db/internal/owner", "internal/usercode", "internal/taskspec", "internal/humanize",
+		"db/schema", "jobs", "internal/errcode"},
 		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/transfer", ours: []string{"db", "db/internal/engine", "db/internal/sqltext",
@@ -66,20 +64,20 @@ var layers = []layer{
 		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import this package
 	{path: "test/pgserver"}, // only tests import this package
 	{path: "test/testkit"},  // only tests import this package
-	{path: "db/dbtest", ours: []string{"db", "internal/taskspec", "internal/taskjson", "jobs",
+	{path: "db/dbtest", ours: []string{"db", "internal/usercode", "internal/taskspec", "jobs",
 		"test/testkit/sample", "db/pgdriver", "test/testkit"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import this package
 	{path: "runner/internal/cron", ours: []string{"internal/taskspec", "internal/humanize", "jobs"},
 		not: []string{"os", "time.Now("}},
 	{path: "runner/internal/cron/crontest"}, // only tests import this package
 	{path: "runner/internal/exec", ours: []string{"internal/usercode", "internal/taskspec",
-		"internal/humanize", "db", "internal/taskjson", "jobs", "internal/supervisor"}},
+		"internal/humanize", "db", "jobs", "internal/supervisor"}},
 	{path: "runner/internal/engine", ours: []string{"internal/usercode",
 		"internal/taskspec", "runner/internal/cron", "runner/internal/exec",
-		"db", "internal/taskjson", "jobs", "internal/supervisor",
+		"db", "jobs", "internal/supervisor",
 		"internal/humanize"}, not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}},
 	{path: "runner", ours: []string{"internal/usercode", "internal/taskspec", "db",
-		"internal/errcode", "internal/taskjson", "jobs", "runner/internal/cron",
+		"internal/errcode", "jobs", "runner/internal/cron",
 		"runner/internal/engine", "runner/internal/exec"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the command line may use these packages and functions
 	{path: "test/testkit/runnerkit", ours: []string{"runner", "test/testkit",
@@ -97,7 +95,7 @@ var layers = []layer{
 	{path: "internal/admin", ours: []string{"runner", "db", "db/transfer", "jobs",
 		"internal/taskspec", "internal/supervisor"}},
 	{path: "internal/ui", ours: []string{"internal/admin", "internal/errcode", "internal/humanize",
-		"internal/search", "internal/taskjson", "internal/taskspec", "jobs", "runner"},
+		"internal/search", "internal/taskspec", "jobs", "runner"},
 		others: []string{"al.essio.dev/pkg/shellescape", "golang.org/x/term", "github.com/mattn/go-runewidth"}},
 	{path: "internal/ui/termtest", ours: []string{"internal/ui"}}, // only tests import this package
 	// web must not import db; it uses runner and internal/admin instead.
@@ -115,7 +113,7 @@ var layers = []layer{
 		"jobs", "runner", "runner/postgres", "web"},
 		others: []string{"al.essio.dev/pkg/shellescape", "github.com/urfave/cli/v2"}},
 	{path: "internal/input", ours: []string{"internal/humanize", "internal/ops",
-		"internal/output", "internal/taskjson", "internal/taskspec", "internal/ui", "jobs", "runner"}},
+		"internal/output", "internal/taskspec", "internal/ui", "jobs", "runner"}},
 	{path: "", // the command line must not import db, because it uses only the library
 		ours: []string{"web", "runner", "runner/postgres", "jobs", "internal/admin",
 			"internal/output", "internal/input", "internal/cli", "internal/ops", "internal/ui",

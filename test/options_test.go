@@ -14,7 +14,7 @@ import (
 	"example.com/runner/internal/taskspec"
 )
 
-// TestOptionTables compares the tables of options in the docs with taskspec.OptionList. To write the rows: UPDATE_DOCS=1 go test ./test
+// TestOptionTables compares the tables of options in the docs with taskspec.Options. To write the rows: UPDATE_DOCS=1 go test ./test
 // -run TestOptionTables
 func TestOptionTables(t *testing.T) {
 	for _, table := range []struct {
@@ -37,8 +37,7 @@ func TestOptionTables(t *testing.T) {
 		}
 		body, below, _ := strings.Cut(rest, "\n#")
 		previous := "args"
-		for i := range taskspec.OptionList() {
-			o := &taskspec.OptionList()[i]
+		for _, o := range taskspec.Options {
 			if slices.Contains(table.without, o.Key) || !table.only(o) {
 				continue
 			}
@@ -49,7 +48,7 @@ func TestOptionTables(t *testing.T) {
 		if os.Getenv("UPDATE_DOCS") != "" {
 			writeFile(t, table.page, written)
 		} else if written != page {
-			t.Errorf("%s, %q: got other rows than those of taskspec.OptionList; to write them: make docs",
+			t.Errorf("%s, %q: got other rows than those of taskspec.Options; to write them: make docs",
 				table.page, table.heading)
 		}
 	}

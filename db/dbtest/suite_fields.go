@@ -28,9 +28,8 @@ func wantFields[V any](s *store, records []V, except ...string) {
 // everyOption inserts a task for each option, with a value that isn't the default.
 func (s *store) everyOption() (tasks []jobs.Task) {
 	ids := s.insert(commandSpec(), commandSpec()) // the option "after" names these tasks
-	for i := range taskspec.OptionList() {
+	for _, o := range taskspec.Options {
 		spec := commandSpec()
-		o := &taskspec.OptionList()[i]
 		sample.Set(o, &spec, "/tmp")
 		if spec.UniqueKey != "" {
 			spec.UniqueKey = o.Key

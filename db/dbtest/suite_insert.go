@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
@@ -157,7 +157,7 @@ var inserts = group{
 		}
 	},
 	"Insert accepts every spec that Validate accepts": func(s *store) {
-		deep := strings.Repeat("[", taskjson.MaxDepth) + strings.Repeat("]", taskjson.MaxDepth)
+		deep := strings.Repeat("[", usercode.MaxDepth) + strings.Repeat("]", usercode.MaxDepth)
 		for name, spec := range map[string]jobs.Spec{
 			"long": jobs.Command{Argv: []string{strings.Repeat("x", taskspec.MaxArgs-4)},
 				Path: "/" + strings.Repeat("x", taskspec.MaxPath-1),

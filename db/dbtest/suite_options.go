@@ -21,8 +21,7 @@ var notInSQL = []string{"in", "expires_in", "path", "event", "unique_args"}
 // inserted value.
 func plainOptions(s *store) {
 	s.insert(commandSpec(), commandSpec()) // the option "after" names these tasks as dependencies
-	for i := range taskspec.OptionList() {
-		o := &taskspec.OptionList()[i]
+	for _, o := range taskspec.Options {
 		if slices.Contains(notInSQL, o.Key) {
 			continue
 		}

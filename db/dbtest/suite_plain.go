@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
@@ -186,7 +186,7 @@ var plains = group{
 	"wrong types, ranges and lengths are rejected": func(s *store) {
 		if s.Server() == nil { // a server rounds 1.5, and accepts args that are nested too deeply, so the task fails later
 			s.wantRejected(`(run_at) VALUES (1.5)`, "run_at: ")
-			deep := strings.Repeat("[", taskjson.MaxDepth+1) + strings.Repeat("]", taskjson.MaxDepth+1)
+			deep := strings.Repeat("[", usercode.MaxDepth+1) + strings.Repeat("]", usercode.MaxDepth+1)
 			s.wantRejected(`(args) VALUES ('`+deep+`')`, "args: ")
 		}
 		for _, row := range []string{

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
@@ -193,7 +193,7 @@ var prunes = group{
 		if steps := s.pruneAll(bothBefore(s.now)...); !slices.Equal(steps, []int{500, 500, 200, 300}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{500, 500, 200, 300})
 		}
-		s.addFinished(w, 10, taskspec.Outcome{Result: json.RawMessage(`"` + strings.Repeat("x", taskjson.MaxResult-2) + `"`)})
+		s.addFinished(w, 10, taskspec.Outcome{Result: json.RawMessage(`"` + strings.Repeat("x", usercode.MaxResult-2) + `"`)})
 		s.sleep(time.Hour)
 		if steps := s.pruneAll(db.Prune{Before: s.now}); !slices.Equal(steps, []int{7, 3}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{7, 3})

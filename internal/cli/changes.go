@@ -11,8 +11,7 @@ import (
 // changes returns what the typed flags change in the Spec of a new or an older
 // task.
 func changes(c *Context, a *App, caller ops.Invocation) (list []jobs.Option, err error) {
-	for i := range taskspec.OptionList() {
-		o := &taskspec.OptionList()[i]
+	for _, o := range taskspec.Options {
 		if o.Flag == "" || !c.IsSet(o.Flag) && !(o.Key == "env" && Get[bool](c, "inherit-env")) {
 			continue
 		}

@@ -18,8 +18,8 @@ var notEdited = []string{"job", "after", "after-any", "unique-mode", "unique-arg
 // EditFlags returns the flags of the command edit: one for each task option that can change, --unset and --first.
 func EditFlags(a *App) []Flag {
 	var names []string
-	for _, o := range taskspec.OptionList() {
-		if canUnset(&o) {
+	for _, o := range taskspec.Options {
+		if canUnset(o) {
 			names = append(names, o.Flag)
 		}
 	}
@@ -76,8 +76,8 @@ func ReadEdit(c *Context, a *App, words []string) (e Edit, err error) {
 	if err != nil {
 		return e, err
 	}
-	for i := range taskspec.OptionList() {
-		if o := &taskspec.OptionList()[i]; canUnset(o) && slices.Contains(Get[[]string](c, "unset"), o.Flag) {
+	for _, o := range taskspec.Options {
+		if canUnset(o) && slices.Contains(Get[[]string](c, "unset"), o.Flag) {
 			e.changes = append(e.changes, func(s *jobs.Spec) { unset(o, s) })
 		}
 	}

@@ -19,7 +19,7 @@ const (
 const What = "What to run"
 
 // Flags returns the flags that say what a task runs, and the flags of the task options. They are sorted by group, and within a group in the
-// order of taskspec.OptionList.
+// order of taskspec.Options.
 func Flags(a *App) []Flag {
 	list := Group(What,
 		TextOption("shell", "SCRIPT", "run SCRIPT by /bin/sh -c (Windows: cmd /c)", ""),
@@ -28,8 +28,8 @@ func Flags(a *App) []Flag {
 		BoolOption("no-resolve", "do not look up the command here; it exists only where the worker runs"),
 	)
 	for _, group := range []string{What, "When", "Order", "Retry", "Environment", "Resources", "Hooks"} {
-		for i := range taskspec.OptionList() {
-			if o := &taskspec.OptionList()[i]; o.Flag != "" && o.Group == group {
+		for _, o := range taskspec.Options {
+			if o.Flag != "" && o.Group == group {
 				list = append(list, Group(group, append([]Flag{taskFlag(a, o)}, flagAfter(o.Key)...)...)...)
 			}
 		}
@@ -40,7 +40,7 @@ func Flags(a *App) []Flag {
 // OfOneTask returns the names of the flags that are valid for a single task, but not for the tasks of a schedule.
 func OfOneTask() []string {
 	names := []string{"unique-mode", "paused"}
-	for _, o := range taskspec.OptionList() {
+	for _, o := range taskspec.Options {
 		if o.OneTask && o.Flag != "" {
 			names = append(names, o.Flag)
 		}

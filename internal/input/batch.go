@@ -12,7 +12,6 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/ops"
-	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
@@ -176,9 +175,9 @@ func (b *Batch) earlier(field string, names []string) (positions []int, err erro
 		at, known := b.ids[name]
 		switch {
 		case !known:
-			return nil, &jobs.FieldError{Field: field, Msg: taskjson.Short([]byte(name)) + " is not the id of an earlier line"}
+			return nil, &jobs.FieldError{Field: field, Msg: taskspec.Short([]byte(name)) + " is not the id of an earlier line"}
 		case at == ambiguous:
-			return nil, &jobs.FieldError{Field: field, Msg: taskjson.Short([]byte(name)) + " is the id of two earlier lines"}
+			return nil, &jobs.FieldError{Field: field, Msg: taskspec.Short([]byte(name)) + " is the id of two earlier lines"}
 		}
 		positions = append(positions, at)
 	}

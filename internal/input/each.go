@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
@@ -125,11 +124,8 @@ func (e *Each) fill(s *jobs.Spec, line string) error {
 		argv = append(argv, values.Replace(word))
 	}
 
-	var err error
-	if s.Args, err = taskjson.MarshalArgv(argv); err != nil {
-		return err
-	}
-	s.Job, s.Path = jobs.CommandJob, e.path
+	command := jobs.Command{Argv: argv}.With()
+	s.Job, s.Args, s.Path = command.Job, command.Args, e.path
 	s.Label = humanize.Cut(humanize.Safe(values.Replace(s.Label)), taskspec.MaxText)
-	return nil
+	return command.Err
 }

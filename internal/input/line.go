@@ -65,8 +65,8 @@ func (l *lineReader) build(v *values) (jobs.Spec, lineNames, error) {
 	if v.has("expires_at", "expires_in") {
 		s.ExpiresIn = 0
 	}
-	for i := range taskspec.OptionList() {
-		switch o := &taskspec.OptionList()[i]; {
+	for _, o := range taskspec.Options {
+		switch {
 		case !v.has(o.Key):
 		case o.Key == "after": // it has names of lines, which Batch.earlier resolves
 			s.After = nil

@@ -22,8 +22,8 @@ import (
 func lineKeys() map[string]bool {
 	keys := keysOf(ui.NewTask(jobs.Task{}, time.Time{}), "shell", "paused_at", "enqueued", "why", "dependencies", "dependents",
 		"steps", "history", "outlived", "paused_by", "paused_reason", "changes")
-	for i := range taskspec.OptionList() {
-		keys[taskspec.OptionList()[i].Key] = true
+	for _, o := range taskspec.Options {
+		keys[o.Key] = true
 	}
 	return keys
 }
@@ -43,8 +43,8 @@ func keysOf(r ui.Record, more ...string) map[string]bool {
 // Keys returns the keys that a line may have, for the help text.
 func Keys() string {
 	keys := "job args shell"
-	for i := range taskspec.OptionList() {
-		keys += " " + taskspec.OptionList()[i].Key
+	for _, o := range taskspec.Options {
+		keys += " " + o.Key
 	}
 	return strings.Join(ui.Wrap(keys, 79), "\n")
 }

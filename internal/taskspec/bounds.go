@@ -2,7 +2,7 @@ package taskspec
 
 import "time"
 
-// These are limits for the fields of a task. The database schema checks them, too. Package taskjson has further limits.
+// These are limits for the fields of a task. The database schema checks them, too.
 const (
 	MaxText         = 200       // bytes of a short text: lane, unique key, label, user name, name of a step, text of a progress report
 	MaxArgs         = 1 << 20   // bytes of the arguments as JSON

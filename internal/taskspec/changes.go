@@ -40,8 +40,7 @@ func Changes(was, is *jobs.Spec) (list []string) {
 	if !bytes.Equal(was.Args, is.Args) {
 		list = append(list, difference("command", argsText(was), argsText(is)))
 	}
-	for i := range taskOptions {
-		o := &taskOptions[i]
+	for _, o := range Options {
 		if o.Same(was, is) {
 			continue
 		}

@@ -40,8 +40,8 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 		s.RunAt = time.Time{}
 	}
 	words := []string{"runner", "enqueue"}
-	for i := range taskOptions {
-		words = append(words, flags(&taskOptions[i], &s, reveal)...)
+	for _, o := range Options {
+		words = append(words, flags(o, &s, reveal)...)
 	}
 	if t.InputBytes > 0 {
 		words = append(words, "--input", "-")
@@ -116,8 +116,7 @@ var placement = []string{"label", "queue", "priority", "lane", "unique_key", "af
 // Chosen returns the options in s that do not have their defaults, as texts such as "max losses 2". It leaves out the options in placement.
 // If reveal is false, it hides the values of the variables in env.
 func Chosen(s *jobs.Spec, reveal bool) (list []string) {
-	for i := range taskOptions {
-		o := &taskOptions[i]
+	for _, o := range Options {
 		if slices.Contains(placement, o.Key) || o.IsDefault(s) {
 			continue
 		}

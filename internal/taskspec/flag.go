@@ -23,8 +23,8 @@ func FlagText(err *jobs.FieldError) string {
 // replaceKeys replaces the keys of options with several words by flags. Other
 // keys, such as in and label, are words of English too.
 func replaceKeys(text string) string {
-	for i := range taskOptions {
-		if key := taskOptions[i].Key; strings.Contains(key, "_") && strings.Contains(text, key) {
+	for _, o := range Options {
+		if key := o.Key; strings.Contains(key, "_") && strings.Contains(text, key) {
 			text = strings.ReplaceAll(text, key, "--"+flagOf(key))
 		}
 	}
@@ -33,9 +33,9 @@ func replaceKeys(text string) string {
 
 // flagOf returns the name of the flag that sets a field.
 func flagOf(field string) string {
-	for i := range taskOptions {
-		if taskOptions[i].Key == field && taskOptions[i].Flag != "" {
-			return taskOptions[i].Flag
+	for _, o := range Options {
+		if o.Key == field && o.Flag != "" {
+			return o.Flag
 		}
 	}
 	return strings.ReplaceAll(field, "_", "-")

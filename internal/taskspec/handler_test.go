@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
@@ -29,10 +29,10 @@ func TestInvalidArgsFailAttempt(t *testing.T) {
 
 func TestInvalidResultFailsAttemptAndIsNotKept(t *testing.T) {
 	huge := jobs.DefineResult[int, string]("huge").Handler(func(context.Context, int) (string, error) {
-		return strings.Repeat("x", taskjson.MaxResult), nil
+		return strings.Repeat("x", usercode.MaxResult), nil
 	})
 	deep := jobs.DefineResult[int, json.RawMessage]("deep").Handler(func(context.Context, int) (json.RawMessage, error) {
-		return json.RawMessage(strings.Repeat("[", taskjson.MaxDepth+1) + strings.Repeat("]", taskjson.MaxDepth+1)), nil
+		return json.RawMessage(strings.Repeat("[", usercode.MaxDepth+1) + strings.Repeat("]", usercode.MaxDepth+1)), nil
 	})
 	never := jobs.DefineResult[int, func()]("never").Handler(func(context.Context, int) (func(), error) { return func() {}, nil })
 	for _, h := range []jobs.Handler{huge, deep, never} {

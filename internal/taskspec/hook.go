@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
@@ -126,7 +126,7 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 		"RUNNER_EVENT_OUTPUT":     lastText(output),
 	})
 	if len(t.Metadata) > 0 {
-		if object, err := taskjson.Marshal(t.Metadata); err == nil {
+		if object, err := usercode.Marshal(t.Metadata); err == nil {
 			s.Env["RUNNER_EVENT_METADATA"] = string(object)
 		}
 	}

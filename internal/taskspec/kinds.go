@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/usercode"
 )
 
 // Value is the value of a task option: a pointer to a field of a Spec. Its type
@@ -91,7 +91,7 @@ func (v *Number) Parse(text string, _ time.Time) error {
 }
 
 func (v *Number) UnmarshalJSON(raw []byte) error {
-	return decode(raw, (*int)(v), taskjson.Short(raw)+" must be a whole number")
+	return decode(raw, (*int)(v), Short(raw)+" must be a whole number")
 }
 
 func (v *Number) check(o *OptionInfo) error {
@@ -111,7 +111,7 @@ func (v *Size) Parse(text string, _ time.Time) (err error) {
 }
 
 func (v *Size) UnmarshalJSON(raw []byte) error {
-	return decode(raw, (*int64)(v), taskjson.Short(raw)+" must be a whole number")
+	return decode(raw, (*int64)(v), Short(raw)+" must be a whole number")
 }
 
 func (v *Size) check(o *OptionInfo) error {
@@ -143,7 +143,7 @@ func (v *Duration) UnmarshalJSON(raw []byte) error {
 	case raw[0] != '-' && (raw[0] < '0' || raw[0] > '9'):
 		return errors.New("must be a number of seconds")
 	case err != nil || seconds < 0 || seconds > MaxDelay.Seconds():
-		return fmt.Errorf("%s is out of range (0 to 10 years, in seconds)", taskjson.Short(raw))
+		return fmt.Errorf("%s is out of range (0 to 10 years, in seconds)", Short(raw))
 	}
 	*v = Duration(math.Round(seconds*1000)) * Duration(time.Millisecond)
 	if seconds > 0 {
@@ -249,7 +249,7 @@ func (v *Texts) MarshalJSON() ([]byte, error) {
 	if len(*v) == 0 {
 		return []byte("null"), nil
 	}
-	return taskjson.Marshal(map[string]string(*v))
+	return usercode.Marshal(map[string]string(*v))
 }
 
 // UnmarshalJSON refuses a null, which stands for a value that a record hides.

@@ -37,8 +37,9 @@ type OptionInfo struct {
 	check  func(key, text string) error // checks a text, or a key of a map
 }
 
-// taskOptions lists all task options, in the order of the help and of the JSON records.
-var taskOptions = []OptionInfo{
+// Options lists all task options, in the order of the help and of the JSON
+// records.
+var Options = []*OptionInfo{
 	{Key: "label", Group: "What to run", Flag: "label", Value: "TEXT", Help: "name that lists show before the command",
 		column: func(s *jobs.Spec) Value { return (*Text)(&s.Label) }, check: validKey},
 	{Key: "queue", Group: "Order", Flag: "queue", Letter: "q", Value: "NAME", Help: "queue of the task",
@@ -184,9 +185,6 @@ var taskOptions = []OptionInfo{
 		Doc:    "if the task runs the command of a hook, the event that started the hook, such as `failed`; null for any other task",
 		stored: func(o *jobs.Options) Value { return (*Text)(&o.Event) }, check: validEvent},
 }
-
-// OptionList returns the definitions of all task options. The caller must not change them.
-func OptionList() []OptionInfo { return taskOptions }
 
 // Field returns the value of the option in s.
 func (o *OptionInfo) Field(s *jobs.Spec) Value {

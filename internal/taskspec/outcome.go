@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
@@ -47,7 +46,7 @@ func Failing(reason jobs.Reason) bool {
 // if other errors wrap them. It drops an invalid result; an attempt with such a result is not a success.
 func OutcomeOf(result json.RawMessage, err error) Outcome {
 	if result != nil {
-		if bad := taskjson.ValidResult(result); bad != nil {
+		if bad := usercode.ValidResult(result); bad != nil {
 			result, err = nil, cmp.Or(err, bad)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
@@ -65,9 +65,9 @@ func TestErrorWithoutTextFailsTask(t *testing.T) {
 }
 
 func TestOutcomeOfDropsInvalidResults(t *testing.T) {
-	for _, result := range []string{"{", "", `"` + strings.Repeat("x", taskjson.MaxResult) + `"`, "\"\xff\"",
-		strings.Repeat("[", taskjson.MaxDepth+1) +
-			strings.Repeat("]", taskjson.MaxDepth+1)} {
+	for _, result := range []string{"{", "", `"` + strings.Repeat("x", usercode.MaxResult) + `"`, "\"\xff\"",
+		strings.Repeat("[", usercode.MaxDepth+1) +
+			strings.Repeat("]", usercode.MaxDepth+1)} {
 		for _, err := range []error{nil, errors.New("x"), jobs.Snooze(1)} {
 			if o := OutcomeOf(json.RawMessage(result), err); o.Result != nil || err == nil && o.Reason != jobs.ReasonError {
 				t.Errorf("%.20q with error %v: got reason %q, error %.200q and a result of %d bytes; want no result, and a reason",

@@ -3,7 +3,7 @@ package taskspec
 import (
 	"encoding/json"
 
-	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
@@ -24,7 +24,7 @@ func ProgressJSON(p *jobs.Progress) json.RawMessage {
 	if p.Text != "" {
 		record.Text = &p.Text
 	}
-	text, err := taskjson.Marshal(record)
+	text, err := usercode.Marshal(record)
 	if err != nil {
 		panic(err) // cannot happen, because JSON can represent all numbers and texts
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 	"example.com/runner/test/testkit"
 )
@@ -66,7 +66,7 @@ func checkInvalid(t *testing.T, cases []invalidSpec) {
 		}
 		err, _ := errors.AsType[*jobs.FieldError](Validate(&s))
 		text := FlagText(err)
-		for _, o := range taskOptions {
+		for _, o := range Options {
 			if o.Key == c.field && o.Flag != "" && !strings.HasPrefix(text, "--"+o.Flag+": ") {
 				t.Errorf("case %d: got %.200q, want --%s first", i, text, o.Flag)
 			}
@@ -79,7 +79,7 @@ func checkInvalid(t *testing.T, cases []invalidSpec) {
 
 func TestValidateNamesInvalidField(t *testing.T) {
 	long := strings.Repeat("x", MaxText+1)
-	deep := json.RawMessage(strings.Repeat("[", taskjson.MaxDepth+1) + strings.Repeat("]", taskjson.MaxDepth+1))
+	deep := json.RawMessage(strings.Repeat("[", usercode.MaxDepth+1) + strings.Repeat("]", usercode.MaxDepth+1))
 	checkInvalid(t, []invalidSpec{
 		{"job", func(s *jobs.Spec) { s.Job = "" }},
 		{"job", func(s *jobs.Spec) { s.Job = "a b" }},
@@ -187,12 +187,12 @@ func TestValidateNamesInvalidOption(t *testing.T) {
 }
 
 func TestValidateAcceptsValuesAtLimits(t *testing.T) {
-	deep := json.RawMessage(strings.Repeat(`[{"a":`, taskjson.MaxDepth/2) + `"[[["` + strings.Repeat("}]", taskjson.MaxDepth/2))
+	deep := json.RawMessage(strings.Repeat(`[{"a":`, usercode.MaxDepth/2) + `"[[["` + strings.Repeat("}]", usercode.MaxDepth/2))
 	for name, set := range map[string]func(*jobs.Spec){
 		"args":      func(s *jobs.Spec) { s.Job, s.Args = "f", json.RawMessage(`"`+strings.Repeat("x", MaxArgs-2)+`"`) },
 		"deep args": func(s *jobs.Spec) { s.Job, s.Args = "f", deep },
 		"wide args": func(s *jobs.Spec) {
-			s.Job, s.Args = "f", json.RawMessage("["+strings.Repeat("[],", 2*taskjson.MaxDepth)+`"\"[[[" ]`)
+			s.Job, s.Args = "f", json.RawMessage("["+strings.Repeat("[],", 2*usercode.MaxDepth)+`"\"[[[" ]`)
 		},
 		"no args": func(s *jobs.Spec) { s.Job, s.Args = "f", nil },
 		"label":   func(s *jobs.Spec) { s.Label = strings.Repeat("é", MaxText/2) },
@@ -205,7 +205,7 @@ func TestValidateAcceptsValuesAtLimits(t *testing.T) {
 				s.Metadata[fmt.Sprint("k._:/-", i)] = ""
 			}
 			s.Metadata["text"] = ""
-			object, _ := taskjson.Marshal(s.Metadata)
+			object, _ := usercode.Marshal(s.Metadata)
 			s.Metadata["text"] = strings.Repeat("&", MaxMetadata-len(object))
 		},
 		"env":        func(s *jobs.Spec) { s.Env = map[string]string{"A": strings.Repeat("&", MaxEnv-len(`{"A":""}`))} },

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
@@ -19,8 +19,7 @@ func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 		return nil, nil
 	}
 	var text []byte
-	for i := range taskOptions {
-		option := &taskOptions[i]
+	for _, option := range Options {
 		if option.stored == nil || option.stored(o).equal(option.stored(&defaultSpec.Options)) {
 			continue
 		}
@@ -31,7 +30,7 @@ func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(o.Unknown)) {
-		member, err := taskjson.Marshal(map[string]json.RawMessage{key: o.Unknown[key]})
+		member, err := usercode.Marshal(map[string]json.RawMessage{key: o.Unknown[key]})
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +45,7 @@ func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 
 // hasDefaults reports whether all options that the database stores have their
 // defaults, as those of most tasks do. It names each field, because a loop over
-// taskOptions would take 10 % of the time of EnqueueAll.
+// Options would take 10 % of the time of EnqueueAll.
 func hasDefaults(o *jobs.Options) bool {
 	d := &defaultSpec.Options
 	return o.Timeout == d.Timeout && o.KillAfter == d.KillAfter && o.Backoff == d.Backoff && o.RetryOn == d.RetryOn &&
@@ -72,7 +71,7 @@ func appendValue(text []byte, value Value) ([]byte, error) {
 func appendText(to []byte, text string) ([]byte, error) {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			more, err := taskjson.Marshal(text)
+			more, err := usercode.Marshal(text)
 			return append(to, more...), err
 		}
 	}
@@ -113,8 +112,8 @@ func DecodeOptions(text []byte) jobs.Options {
 
 // storedOption returns the option with this key. It returns nil if no option in jobs.Options has this key.
 func storedOption(key string) *OptionInfo {
-	for i := range taskOptions {
-		if option := &taskOptions[i]; option.stored != nil && option.Key == key {
+	for _, option := range Options {
+		if option.stored != nil && option.Key == key {
 			return option
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
@@ -39,7 +39,7 @@ func canonical(text json.RawMessage) []byte {
 	if err := decoder.Decode(&value); err != nil {
 		return text // the text is empty, because the task has no arguments
 	}
-	sorted, err := taskjson.Marshal(value)
+	sorted, err := usercode.Marshal(value)
 	if err != nil {
 		return text // an error is impossible, because value comes from JSON
 	}

@@ -11,7 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
@@ -31,8 +31,7 @@ func Validate(s *jobs.Spec) error {
 		return err
 	}
 	defaults := hasDefaults(&s.Options)
-	for i := range taskOptions {
-		option := &taskOptions[i]
+	for _, option := range Options {
 		if defaults && option.stored != nil {
 			continue
 		}
@@ -126,8 +125,8 @@ func validateArgs(s *jobs.Spec) error {
 		return invalid("args", "not JSON")
 	case !utf8.Valid(s.Args):
 		return invalid("args", "not UTF-8")
-	case taskjson.Depth(s.Args) > taskjson.MaxDepth:
-		return invalid("args", "nested more than %d deep", taskjson.MaxDepth)
+	case usercode.Depth(s.Args) > usercode.MaxDepth:
+		return invalid("args", "nested more than %d deep", usercode.MaxDepth)
 	}
 	if s.Job == jobs.CommandJob && !isPlainArgv(s.Args) {
 		_, err := Argv(s.Args)
@@ -172,7 +171,7 @@ func (o *OptionInfo) validTexts(texts map[string]string) error {
 		return invalid(o.Key, "%d keys; at most %d", len(texts), o.MaxKeys)
 	}
 	// The limit also applies to the whole map as JSON, where some characters take six bytes.
-	if object, err := taskjson.Marshal(texts); err != nil || int64(len(object)) > o.Max {
+	if object, err := usercode.Marshal(texts); err != nil || int64(len(object)) > o.Max {
 		return invalid(o.Key, "%d bytes as JSON; at most %d", len(object), o.Max)
 	}
 	return nil

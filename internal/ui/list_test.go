@@ -9,10 +9,10 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/internal/ui/termtest"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 	"example.com/runner/test/testkit"
 )
@@ -23,7 +23,7 @@ var noonCET = time.Date(2026, 1, 31, 14, 11, 15, 0, time.FixedZone("CET", 3600))
 // sampleTasks returns tasks in different states.
 func sampleTasks() []jobs.Task {
 	code := 22
-	argv := func(words ...string) json.RawMessage { args, _ := taskjson.Marshal(words); return args }
+	argv := func(words ...string) json.RawMessage { args, _ := usercode.Marshal(words); return args }
 	before := func(d time.Duration) time.Time { return noonCET.Add(-d) }
 	task := func(id int64, state jobs.State, queue string, attempt, most int, made time.Duration, more func(*jobs.Task)) jobs.Task {
 		t := jobs.Task{ID: id, Job: "command", State: state, Queue: queue, Attempt: attempt, MaxAttempts: most, CreatedAt: before(made),

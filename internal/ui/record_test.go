@@ -43,7 +43,7 @@ func TestTaskRecordLooksLikeSample(t *testing.T) {
 	task.Usage = jobs.Usage{User: 250 * time.Millisecond, System: 125 * time.Millisecond, MaxRSS: 9 << 20, Written: 4096}
 	want := strings.ReplaceAll(sampleRecord, "\n ", "") + "\n"
 	got := jsonLine(t, ui.NewTask(task, noonCET))
-	for _, o := range taskspec.OptionList() { // remove the options that the example does not have
+	for _, o := range taskspec.Options { // remove the options that the example does not have
 		if o.Stored() && !strings.Contains(want, `"`+o.Key+`":`) {
 			got = regexp.MustCompile(`"`+o.Key+`":[^,]*,`).ReplaceAllString(got, "")
 		}

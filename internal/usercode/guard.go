@@ -1,6 +1,7 @@
 // Package usercode calls code of the embedding program: guarded where its panic
 // would end the whole worker, or its runtime.Goexit a goroutine that other tasks
-// need, and once for all tasks of a batch.
+// need, and once for all tasks of a batch. It also encodes what the code gets and
+// returns as JSON.
 package usercode
 
 import (

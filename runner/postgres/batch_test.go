@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
@@ -64,7 +64,7 @@ func TestFunctionMakesTaskOfTickOnServer(t *testing.T) {
 	other.Register(handler)
 	r.Register(handler)
 	r.OnTick("counts", func(_ context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
-		args, err := taskjson.Marshal(int(tick.Unix()))
+		args, err := usercode.Marshal(int(tick.Unix()))
 		spec.Args = args
 		return spec, err
 	})

@@ -195,10 +195,9 @@ func (d *File) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) erro
 	return err
 }
 
-// Rest leaves the lock to other processes. It looks for them once (25 µs), since
-// a busy writer asks again after some milliseconds.
+// Rest leaves the lock to other processes.
 func (d *File) Rest(pause time.Duration) {
-	if d.othersSeen(1) {
+	if d.othersOpen() {
 		time.Sleep(pause)
 	}
 }

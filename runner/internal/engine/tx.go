@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
@@ -28,7 +28,7 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	f := db.Finish{Task: a.task, Progress: a.progress(),
 		Outcome: taskspec.Outcome{Started: a.task.StartedAt, Finished: at, Duration: max(at.Sub(a.task.StartedAt), 0)}}
 	if result != nil {
-		text, err := taskjson.MarshalResult(result)
+		text, err := usercode.MarshalResult(result)
 		if err != nil {
 			rollback(tx)
 			return fmt.Errorf("%w: %w", jobs.ErrInvalid, err)

@@ -14,7 +14,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
@@ -107,7 +107,7 @@ func (c *Command) resultPath() string {
 // "result" does not follow links and does not wait for the writer of a FIFO.
 func (c *Command) result() (json.RawMessage, error) {
 	path := c.resultPath()
-	text, err := readRegular(context.Background(), path, openNoFollow, taskjson.MaxResult)
+	text, err := readRegular(context.Background(), path, openNoFollow, usercode.MaxResult)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -118,7 +118,7 @@ func (c *Command) result() (json.RawMessage, error) {
 	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return nil, nil
 	}
-	return text, taskjson.ValidResult(text)
+	return text, usercode.ValidResult(text)
 }
 
 // upstreamPath returns the path of the file $RUNNER_UPSTREAM.

@@ -1,10 +1,14 @@
-package taskjson
+package taskspec
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/runner/internal/usercode"
+	"example.com/runner/jobs"
 )
 
 // TestArgvKeepsEveryByte encodes and decodes the words of a command. Words with any bytes except NUL must stay the same. The JSON must be
@@ -16,13 +20,10 @@ func TestArgvKeepsEveryByte(t *testing.T) {
 	}
 	for _, argv := range [][]string{{"echo"}, {"echo", all.String()}, {"\xff", "", "a\nb", "é", "\xed\xb3\xbf"}, {"echo",
 		`{"base64":"YQ=="}`}} {
-		args, err := MarshalArgv(argv)
-		if err != nil {
-			t.Fatalf("%q: got the error %v, want none", argv, err)
-		}
-		got, err := Argv(args)
-		if err != nil || !slices.Equal(got, argv) {
-			t.Errorf("stored as %s: got %q (%v), want %q", args, got, err, argv)
+		spec := jobs.Command{Argv: argv}.With()
+		got, err := Argv(spec.Args)
+		if err = cmp.Or(spec.Err, err); err != nil || !slices.Equal(got, argv) {
+			t.Errorf("stored as %s: got %q (%v), want %q", spec.Args, got, err, argv)
 		}
 	}
 }
@@ -41,11 +42,13 @@ func TestArgvRejects(t *testing.T) {
 func TestValidResult(t *testing.T) {
 	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for text, ok := range map[string]bool{
-		`1`: true, `null`: true, " {} \n": true, nested(MaxDepth): true, `"` + strings.Repeat("x", MaxResult-2) + `"`: true,
-		``: false, `{`: false, "\"\xff\"": false, nested(MaxDepth + 1): false, `"` + strings.Repeat("x", MaxResult-1) + `"`: false,
+		`1`: true, `null`: true, " {} \n": true, nested(usercode.MaxDepth): true,
+		`"` + strings.Repeat("x", usercode.MaxResult-2) + `"`: true,
+		``: false, `{`: false, "\"\xff\"": false, nested(usercode.MaxDepth + 1): false,
+		`"` + strings.Repeat("x", usercode.MaxResult-1) + `"`: false,
 		"1\x00": false,
 	} {
-		if err := ValidResult([]byte(text)); (err == nil) != ok {
+		if err := usercode.ValidResult([]byte(text)); (err == nil) != ok {
 			t.Errorf("%.20q: got error %v, want an error: %v", text, err, !ok)
 		}
 	}

@@ -1,23 +1,21 @@
-// Package taskjson encodes the arguments and results of tasks as JSON, and decodes the words of commands. It does not import package jobs,
-// because package jobs imports it.
-package taskjson
+package usercode
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 )
 
-// These limits apply to the JSON in tasks.
+// These limits apply to the arguments and results of tasks.
 const (
 	MaxResult = 1 << 20 // bytes of a result
-	MaxDepth  = 1000    // nesting depth of arguments and results; SQLite has the same limit
+	MaxDepth  = 1000    // nesting depth; SQLite has the same limit
 )
 
-// Marshal encodes a value as JSON for a task: without a newline at the end, and with unescaped <, > and &.
+// Marshal encodes a value as JSON for a task: without a newline at the end, and
+// without escaping <, > and &.
 func Marshal(value any) (json.RawMessage, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -28,7 +26,7 @@ func Marshal(value any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }
 
-// MarshalResult encodes a value as the result of a task. It returns an error if ValidResult does not accept the result.
+// MarshalResult encodes a value as the result of a task or step.
 func MarshalResult(value any) (json.RawMessage, error) {
 	result, err := json.Marshal(value)
 	if err != nil {
@@ -40,8 +38,7 @@ func MarshalResult(value any) (json.RawMessage, error) {
 	return result, nil
 }
 
-// ValidResult returns an error unless text is valid as the result of a task: JSON in UTF-8, with at most MaxResult bytes and at most
-// MaxDepth levels.
+// ValidResult returns an error unless text can be the result of a task.
 func ValidResult(text []byte) error {
 	switch {
 	case len(text) > MaxResult:
@@ -74,12 +71,4 @@ func Depth(text []byte) int {
 		}
 	}
 	return deepest
-}
-
-// Short returns JSON for an error message, cut to 40 bytes.
-func Short(raw []byte) string {
-	if len(raw) > 40 {
-		return strings.ToValidUTF8(string(raw[:37]), "") + "..."
-	}
-	return string(raw)
 }
