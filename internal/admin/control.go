@@ -12,12 +12,15 @@ import (
 	"example.com/runner/runner"
 )
 
-// TaskChange is a change of a task by a user: an edit, a new priority, a pause or its end.
+// TaskChange is a change of a task by a user: an edit, a new priority, a pause
+// or its end.
 type TaskChange = db.TaskChange
 
-// Fence checks whether an attempt still owns its task. It returns nil if the task is running with the given generation and nobody has
-// requested its cancellation. Otherwise the error is of kind jobs.ErrLost, jobs.ErrCancelled, or jobs.ErrNotFound for a deleted task. An
-// attempt must stop when Fence returns an error. Fence is a check, not a lock: the task may belong to another worker a moment later.
+// Fence checks whether an attempt still owns its task: it returns nil if the
+// task is running with the given generation and nobody has requested its
+// cancellation. Otherwise the error is of kind jobs.ErrLost, jobs.ErrCancelled,
+// or jobs.ErrNotFound (a deleted task), and the attempt must stop. Fence is a
+// check, not a lock: a moment later the task may belong to another worker.
 func Fence(ctx context.Context, r *runner.Runner, id, generation int64) error {
 	task, err := r.Get(ctx, id)
 	if err != nil {
@@ -26,12 +29,16 @@ func Fence(ctx context.Context, r *runner.Runner, id, generation int64) error {
 	return taskspec.CheckOwner(task, generation)
 }
 
-// PauseTasks keeps waiting tasks from starting until ResumeTasks. It leaves tasks that run or have finished.
-func PauseTasks(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error) {
+// PauseTasks keeps waiting tasks from starting until ResumeTasks. Tasks that run
+// or have finished stay as they are.
+func PauseTasks(
+	ctx context.Context, r *runner.Runner, ids []int64, reason string,
+) ([]runner.ActionResult, error) {
 	return apply(ctx, r, ids, db.PauseTask(db.CurrentUser(), reason, time.Now()))
 }
 
-// ResumeTasks ends the pause of tasks. A resumed task starts under the same conditions as a new task.
+// ResumeTasks ends the pause of tasks. A resumed task starts under the same
+// conditions as a new task.
 func ResumeTasks(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
 	return apply(ctx, r, ids, db.ResumeTask(db.CurrentUser(), time.Now()))
 }
@@ -42,7 +49,8 @@ func apply(ctx context.Context, r *runner.Runner, ids []int64, act db.Action) ([
 	return done, err
 }
 
-// PutFirst gives waiting tasks a priority above that of all pending tasks of their queue. The first id gets the highest priority.
+// PutFirst puts waiting tasks before all pending tasks of their queue. The first
+// id gets the highest priority.
 func PutFirst(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
 	done, err := Store(r).PutFirst(ctx, ids, db.CurrentUser(), time.Now())
 	Store(r).Notify()
@@ -55,10 +63,12 @@ type Edited struct {
 	Text string // description of the changes, for people; empty if nothing changed
 }
 
-// Edit changes the settings of a waiting task. It passes the task and its settings to the function "change", which modifies the Spec. That
-// function must be fast, because no other process can write to the database until it returns. Edit validates the new settings. It does not
-// change a task that is running or has finished.
-func Edit(ctx context.Context, r *runner.Runner, id int64, change func(jobs.Task, *jobs.Spec) error) (Edited, error) {
+// Edit changes the settings of a waiting task. change gets the task and its
+// settings, and modifies the Spec. It must be fast, because nobody else can write
+// to the database until it returns. Edit validates the new settings.
+func Edit(
+	ctx context.Context, r *runner.Runner, id int64, change func(jobs.Task, *jobs.Spec) error,
+) (Edited, error) {
 	var e db.Edit
 	now := time.Now()
 	done, err := Store(r).Edit(ctx, id, db.CurrentUser(), now, func(t jobs.Task) (_ db.Edit, err error) {
@@ -69,7 +79,7 @@ func Edit(ctx context.Context, r *runner.Runner, id int64, change func(jobs.Task
 	return Edited{done, e.Text}, err
 }
 
-// editOf applies a change to the settings of a task, and returns the edit for the database.
+// editOf returns what change makes of a task's settings.
 func editOf(t jobs.Task, now time.Time, change func(jobs.Task, *jobs.Spec) error) (db.Edit, error) {
 	was := taskspec.SpecOf(&t)
 	was.After, was.AfterAny, was.RunAt, was.CreatedBy = nil, nil, t.RunAt, t.CreatedBy
@@ -81,12 +91,14 @@ func editOf(t jobs.Task, now time.Time, change func(jobs.Task, *jobs.Spec) error
 	if err := taskspec.Validate(s); err != nil {
 		return e, err
 	}
+
 	switch {
 	case s.MaxAttempts > 0 && s.MaxAttempts <= t.Attempt:
 		return e, &jobs.FieldError{Field: "max_attempts",
 			Msg: fmt.Sprintf("%d attempts have started; use %d or more", t.Attempt, t.Attempt+1)}
 	case s.MaxLosses < t.Losses:
-		return e, &jobs.FieldError{Field: "max_losses", Msg: fmt.Sprintf("%d workers were lost; use %d or more", t.Losses, t.Losses)}
+		return e, &jobs.FieldError{Field: "max_losses",
+			Msg: fmt.Sprintf("%d workers were lost; use %d or more", t.Losses, t.Losses)}
 	}
 	if s.In != 0 {
 		s.RunAt, s.In = now.Add(s.In).Round(time.Millisecond), 0

@@ -7,8 +7,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// Holds lists what stops tasks from starting or finishing now: pauses, limits, and
-// dead workers that have running tasks.
+// Holds lists what stops tasks from starting or finishing now: pauses, limits,
+// and dead workers that have running tasks.
 type Holds struct {
 	Pauses runner.Pauses
 	Limits taskspec.Limits
@@ -20,16 +20,19 @@ func ReadHolds(ctx context.Context, r *runner.Runner) (h Holds, err error) {
 	if h.Pauses, err = r.Pauses(ctx); err != nil {
 		return h, err
 	}
+
 	workers, err := r.Workers(ctx)
 	if err != nil {
 		return h, err
 	}
+
 	h.Dead = map[string]bool{}
 	for _, w := range workers {
 		if w.Dead && len(w.Running) > 0 {
 			h.Dead[w.ID] = true
 		}
 	}
+
 	limits, err := r.Limits(ctx)
 	h.Limits = taskspec.LimitsOf(limits)
 	return h, err

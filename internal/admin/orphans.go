@@ -12,26 +12,28 @@ import (
 	"example.com/runner/runner"
 )
 
-// OrphanProcess is a process of a task's command that should be dead: its attempt has ended or should have ended, or its worker is dead.
-// The task does not start again while the process lives, unless Unawaited is set.
+// OrphanProcess is a process of a task's command that should be dead, because its
+// attempt has ended (or should have), or its worker is dead. The task doesn't
+// start again while it lives, unless Unawaited is set.
 type OrphanProcess struct {
 	PID       int
 	Name      string
-	State     string // state letter as in ps; "D" means that no signal reaches the process until its current system call returns
+	State     string // letter as in ps; in "D", no signal reaches the process until its system call returns
 	UID       int    // user who runs the process
 	TaskID    int64
-	Alone     bool // true if all workers of the database are dead, so that no worker will kill the process
-	Unawaited bool // true if the worker ended the attempt without waiting for this process, which it has no permission to kill
+	Alone     bool // whether no worker of the database lives, so that none will kill it
+	Unawaited bool // whether the worker ended the attempt without it, because it may not kill it
 }
 
 const (
-	orphanWait = 2 * time.Second        // longest time that a guardian or a worker needs to kill an orphan process
+	orphanWait = 2 * time.Second        // a guardian or a worker needs no longer to kill an orphan
 	orphanLook = 100 * time.Millisecond // interval between two searches
-	stopWait   = 5 * time.Second        // a worker needs at most this time, in addition to kill_after, to end an attempt that must stop
+	stopWait   = 5 * time.Second        // after kill_after, a worker needs no longer to end an attempt
 )
 
-// OrphanProcesses returns the processes of this user that should be dead but still run. Workers may be killing some of them at this moment,
-// so OrphanProcesses searches repeatedly for up to 2 s. It returns only processes that run for the whole time. It works on Linux only.
+// OrphanProcesses returns the processes of this user that should be dead but
+// still run. Workers may just be killing some of them, so it searches for up to
+// 2 s and returns only those that run all the time. Linux only.
 func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 	found, err := orphans(ctx, r)
 	for end := time.Now().Add(orphanWait); err == nil && len(found) > 0 && time.Now().Before(end); {
@@ -46,11 +48,12 @@ func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, er
 			return !slices.ContainsFunc(again, func(a OrphanProcess) bool { return a.PID == s.PID && a.TaskID == s.TaskID })
 		})
 	}
+
 	return found, err
 }
 
-// OrphansOf returns the processes of one task that should be dead but still run. Unlike OrphanProcesses it searches only once, because a
-// worker kills the processes of an attempt before the attempt ends.
+// OrphansOf returns those of one task. It searches only once, because a worker
+// kills an attempt's processes before the attempt ends.
 func OrphansOf(ctx context.Context, r *runner.Runner, task jobs.Task) (found []OrphanProcess, err error) {
 	for _, p := range supervisor.FindMarked() {
 		if p.Mark.ID != task.ID {
@@ -64,6 +67,7 @@ func OrphansOf(ctx context.Context, r *runner.Runner, task jobs.Task) (found []O
 			found = append(found, orphan(p, false, ended))
 		}
 	}
+
 	return found, nil
 }
 
@@ -73,7 +77,7 @@ func markOf(worker string, task, generation int64) supervisor.Mark {
 }
 
 func orphan(p supervisor.MarkedProcess, alone, ended bool) OrphanProcess {
-	return OrphanProcess{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID, TaskID: p.Mark.ID, Alone: alone, Unawaited: ended}
+	return OrphanProcess{p.PID, p.Name, p.State, p.UID, p.Mark.ID, alone, ended}
 }
 
 func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
@@ -81,10 +85,12 @@ func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 	if len(marked) == 0 {
 		return nil, nil
 	}
+
 	workers, err := Store(r).Workers(ctx, time.Time{})
 	if err != nil {
 		return nil, err
 	}
+
 	dead := map[string]bool{}
 	for _, w := range workers {
 		dead[w.ID] = isDead(r, w)
@@ -101,21 +107,24 @@ func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 			found = append(found, orphan(p, alone, ended))
 		}
 	}
+
 	return found, nil
 }
 
-// isDead reports whether a worker has died or hangs. Do not call it for a worker that has recorded its end in the database.
+// isDead reports whether a worker that hasn't recorded its end has died or hangs.
 func isDead(r *runner.Runner, w db.WorkerInfo) bool {
 	return supervisor.Free(supervisor.LockPath(Store(r).Dir(), w.ID)) || time.Since(w.BeatAt) > w.Lease
 }
 
-// isOver checks whether the attempt of a marked process is over. The result "over" is true if the attempt has ended or should have ended.
-// The result "ended" is true only if the attempt has ended. The parameter "known" says whether the worker in the mark belongs to this
-// database. If it does not, the process may belong to a task of another database.
-func isOver(ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool) (over, ended bool, err error) {
+// isOver reports whether a marked process's attempt has ended or should have, and
+// whether it has ended. known tells whether the worker in the mark belongs to this
+// database. If not, the process may belong to another database's task.
+func isOver(
+	ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool,
+) (over, ended bool, err error) {
 	task, err := r.Get(ctx, m.ID)
 	switch {
-	case errors.Is(err, jobs.ErrNotFound): // nobody knows any more whether its command was allowed to leave it behind
+	case errors.Is(err, jobs.ErrNotFound): // nobody knows any more whether its command might leave it behind
 		return false, false, nil
 	case err != nil:
 		return false, false, err
@@ -124,7 +133,9 @@ func isOver(ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool
 		if err != nil {
 			return false, false, err
 		}
-		i := slices.IndexFunc(attempts, func(a jobs.Attempt) bool { return m == markOf(a.WorkerID, a.TaskID, a.GenerationID) })
+		i := slices.IndexFunc(attempts, func(a jobs.Attempt) bool {
+			return m == markOf(a.WorkerID, a.TaskID, a.GenerationID)
+		})
 		over = known || i >= 0
 		if i >= 0 && attempts[i].ChildrenLeft > 0 {
 			over = false // the command has left the process behind on purpose (--leave-children)
@@ -135,5 +146,6 @@ func isOver(ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool
 	if asked := task.CancelRequestedAt; !asked.IsZero() && at.Sub(asked) > kill {
 		return true, false, nil
 	}
+
 	return task.Timeout > 0 && at.Sub(task.StartedAt) > task.Timeout+kill, false, nil
 }

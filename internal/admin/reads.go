@@ -19,7 +19,8 @@ func FailedBefore(ctx context.Context, r *runner.Runner, list []jobs.Task) (map[
 	return Store(r).FailedBefore(ctx, ids)
 }
 
-// ScheduleRuns returns the last n tasks of a schedule, newest first. It cannot return deleted tasks.
+// ScheduleRuns returns the last n tasks of a schedule that weren't deleted, newest
+// first.
 func ScheduleRuns(ctx context.Context, r *runner.Runner, name string, n int) ([]jobs.Task, error) {
 	ids, err := Store(r).Runs(ctx, name, n)
 	if err != nil || len(ids) == 0 {
@@ -28,13 +29,14 @@ func ScheduleRuns(ctx context.Context, r *runner.Runner, name string, n int) ([]
 	return r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
 }
 
-// NextTicks returns the next n times at which a schedule adds tasks, as if it were not paused. It returns fewer if the schedule has no more
-// ticks, and jobs.ErrInvalid for an invalid expression or time zone.
+// NextTicks returns the next n times at which a schedule adds tasks, as if it
+// weren't paused; fewer if it has no more. The error is jobs.ErrInvalid for an
+// invalid expression or time zone.
 func NextTicks(s jobs.Schedule, n int) ([]time.Time, error) { return db.NextTicks(s, n) }
 
-// Changes calls the function "changed" after commits of any process, but at most once per interval. The parameter "every" is the length of
-// an interval. Changes returns when ctx ends, or with jobs.ErrReplaced if the database file was replaced. Runner.Changes detects commits
-// earlier, but its work grows with the number of commits. The work of this function does not.
+// Changes calls changed after commits of any process, but at most once in every.
+// It returns when ctx ends, or with jobs.ErrReplaced. Runner.Changes detects
+// commits earlier, but its work grows with the number of commits. This doesn't.
 func Changes(ctx context.Context, r *runner.Runner, every time.Duration, changed func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -65,13 +67,18 @@ func Changes(ctx context.Context, r *runner.Runner, every time.Duration, changed
 	}
 }
 
-// OutputBefore returns the pieces of an attempt's output that come just before piece seq, in order. The parameter "limit" is the maximum
-// number of pieces. With math.MaxInt64 as seq these are the last pieces. The attempt may still be running.
-func OutputBefore(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, seq int64, limit int) ([]jobs.Chunk, error) {
-	return Store(r).OutputBefore(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
+// OutputBefore returns at most limit pieces of an attempt's output that come just
+// before piece seq, in order (math.MaxInt64: the last pieces). The attempt may
+// still be running.
+func OutputBefore(
+	ctx context.Context, r *runner.Runner, attempt jobs.Attempt, seq int64, limit int,
+) ([]jobs.Chunk, error) {
+	claim := db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}
+	return Store(r).OutputBefore(ctx, claim, seq, limit)
 }
 
-// Restore puts a copy of a backup in the place of the database at path; see db.Restore.
+// Restore puts a copy of a backup in the place of the database at path; see
+// db.Restore.
 func Restore(ctx context.Context, path, from string, unsafeFS bool, now time.Time) (db.Restored, error) {
 	return db.Restore(ctx, path, from, db.Options{UnsafeFS: unsafeFS, BusyTimeout: 5 * time.Second}, now)
 }

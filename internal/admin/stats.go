@@ -9,7 +9,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// Total counts the ended attempts of one job in one queue that had the same result, since the database was created.
+// Total counts the attempts of one job in one queue that ended with the same
+// result, since the database was created.
 type Total = db.Total
 
 // Trend describes the tasks that ended in a time range.
@@ -27,7 +28,7 @@ type TrendStep struct {
 	Ended map[jobs.State]int
 }
 
-// sampled is the greatest number of tasks from which a Trend has percentiles.
+// sampled limits how many tasks a Trend has percentiles from.
 const sampled = 1000
 
 // ReadTrend divides the time until now into periods and describes the last n of
@@ -41,6 +42,7 @@ func ReadTrend(ctx context.Context, r *runner.Runner, length time.Duration, n in
 	if err != nil {
 		return Trend{}, err
 	}
+
 	t := Trend{Ended: map[jobs.State]int{}}
 	for i, ended := range steps {
 		t.Steps = append(t.Steps, TrendStep{since.Add(time.Duration(i) * length), ended})
@@ -48,6 +50,7 @@ func ReadTrend(ctx context.Context, r *runner.Runner, length time.Duration, n in
 			t.Ended[state] += n
 		}
 	}
+
 	waits, runs, err := Store(r).Times(ctx, since, sampled)
 	t.Sampled = len(runs)
 	t.WaitP50, t.WaitP95 = Rank(waits, 50), Rank(waits, 95)
@@ -55,7 +58,8 @@ func ReadTrend(ctx context.Context, r *runner.Runner, length time.Duration, n in
 	return t, err
 }
 
-// Rank returns the given percentile of sorted values: the value at the nearest rank. It returns 0 if there are no values.
+// Rank returns a percentile of sorted values: the value at the nearest rank, or 0
+// if there are none.
 func Rank(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0

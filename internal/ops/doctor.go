@@ -25,24 +25,25 @@ const (
 
 // These are the limits that the checks use.
 const (
-	walWarn    = 64 << 20           // warn if the write-ahead log has more bytes: a reader probably keeps SQLite from truncating it
-	diskWarn   = 1 << 30            // warn if the disk has fewer free bytes; for a disk below 50 GiB, the limit is 2 % of its size
-	clockSlack = 5 * time.Second    // do not warn if two clocks, or two readings of one clock, differ by at most this time
+	walWarn    = 64 << 20           // warn above this: a reader probably keeps SQLite from truncating the WAL
+	diskWarn   = 1 << 30            // warn below this; for a disk below 50 GiB, below 2 % of its size
+	clockSlack = 5 * time.Second    // two clocks, or two readings of one, may differ by this much
 	backupWarn = 8 * 24 * time.Hour // warn if the last backup is older than this
 )
 
 // Doctor is one run of "runner doctor".
 type Doctor struct {
-	Runner    *runner.Runner // nil if the database cannot be opened
+	Runner    *runner.Runner // nil if the database can't be opened
 	Now       time.Time
 	Full      bool   // whether to check every page of the file
 	Path      string // path of the database
-	OpenError error  // why the database cannot be opened; nil if it can
+	OpenError error  // why the database can't be opened; nil if it can
 
 	status func() (ui.Status, error) // reads it once, so that all checks describe the same moment
 }
 
-// reportFunc prints the result of a check. The parameter "try" is a command or value that the user can type, or an empty string.
+// reportFunc prints a check's result. try is something that the user can type; it
+// may be empty.
 type reportFunc func(status, message, try string)
 
 // check is one of the checks of doctor. The output shows its name.
@@ -52,9 +53,9 @@ type check struct {
 	open bool // whether the check reads the database
 }
 
-// checks returns the checks for this database. doctor checks a file of this host
-// itself, and leaves the files of a server to the tools of the server. The order
-// of the checks is a part of the JSON format.
+// checks returns the checks for this database. doctor checks a file of this
+// host itself, and leaves the files of a server to the tools of the server. The
+// order of the checks is a part of the JSON format.
 func (d *Doctor) checks() []check {
 	tasks := []check{
 		{"clock", d.clock, true},
@@ -65,8 +66,14 @@ func (d *Doctor) checks() []check {
 	if !admin.ParseAddress(d.Path).LocalFile() {
 		return append([]check{{"database", d.server, false}}, tasks...)
 	}
-	file := []check{{"database", d.database, false}, {"filesystem", d.filesystem, false}, {"permissions", d.permissions, false},
-		{"integrity", d.integrity, true}, {"wal", d.wal, true}}
+
+	file := []check{
+		{"database", d.database, false},
+		{"filesystem", d.filesystem, false},
+		{"permissions", d.permissions, false},
+		{"integrity", d.integrity, true},
+		{"wal", d.wal, true},
+	}
 	return append(slices.Concat(file, tasks), check{"backup", d.backup, true})
 }
 
@@ -91,6 +98,7 @@ func (d *Doctor) Run(ctx context.Context, print func(Check) error) error {
 			return printErr
 		}
 	}
+
 	return nil
 }
 
@@ -98,9 +106,10 @@ func (d *Doctor) database(_ context.Context, report reportFunc) error {
 	if d.OpenError != nil {
 		return d.OpenError
 	}
+
 	file, wal := admin.Store(d.Runner).Size()
-	report(OK, fmt.Sprintf("%s, schema %d, %s, WAL %s", d.Runner.Path(), admin.SchemaVersion(), humanize.Size(file),
-		humanize.Size(wal)), "")
+	report(OK, fmt.Sprintf("%s, schema %d, %s, WAL %s", d.Runner.Path(), admin.SchemaVersion(),
+		humanize.Size(file), humanize.Size(wal)), "")
 	return nil
 }
 
@@ -116,13 +125,15 @@ func (d *Doctor) filesystem(_ context.Context, report reportFunc) error {
 	message := strings.Join(words, ", ")
 	switch {
 	case disk.ReadOnly:
-		report(Fail, message+", mounted read-only", "remount it for writing; the kernel may have made it read-only after a disk error")
+		report(Fail, message+", mounted read-only",
+			"remount it for writing; the kernel may have made it read-only after a disk error")
 	case disk.Network:
 		report(Fail, message+": locks are not reliable on a network filesystem", "--db PATH on a local disk")
 	case disk.NoInodes:
 		report(Fail, message+", no inodes left", "remove some files: the disk can't hold another one")
 	case disk.Total > 0 && disk.Free < disk.Reserve:
-		report(Fail, message, "free some space; with less than "+humanize.Size(disk.Reserve)+" no task is enqueued or started")
+		report(Fail, message,
+			"free some space; with less than "+humanize.Size(disk.Reserve)+" no task is enqueued or started")
 	case disk.Total > 0 && disk.Free < min(diskWarn, disk.Total/50):
 		report(Warn, message, "")
 	case message == "":
@@ -133,14 +144,15 @@ func (d *Doctor) filesystem(_ context.Context, report reportFunc) error {
 	return nil
 }
 
-// permissions checks that only the right users may write the file: root and the user of the worker. If no worker runs on this host, the
-// owner of the file counts as that user. The user who calls doctor does not count, because this user may be root, or may have only read
-// access.
+// permissions checks that only root and the worker's user may write the file. If
+// no worker runs on this host, the file's owner counts as that user. Who calls
+// doctor doesn't count: it may be root, or have only read access.
 func (d *Doctor) permissions(ctx context.Context, report reportFunc) error {
 	users, err := d.workerUsers(ctx)
 	if err != nil {
 		return err
 	}
+
 	writers := "root"
 	for _, uid := range users {
 		if err := admin.Insecure(d.Path, uid); err != nil {
@@ -154,6 +166,7 @@ func (d *Doctor) permissions(ctx context.Context, report reportFunc) error {
 			writers = admin.UserName(uid) + " and root"
 		}
 	}
+
 	if info, err := os.Stat(d.Path); err == nil {
 		report(OK, fmt.Sprintf("%v; only %s can write it", info.Mode(), writers), "")
 	} else {
@@ -162,8 +175,8 @@ func (d *Doctor) permissions(ctx context.Context, report reportFunc) error {
 	return nil
 }
 
-// workerUsers returns the uids of the users who run workers on this host. If no worker runs, it returns the owner of the file. If root owns
-// the file, or the file does not exist, it returns the user of this process.
+// workerUsers returns the uids that run workers on this host. Without one it
+// returns the file's owner; if that is root, or there is no file, this user.
 func (d *Doctor) workerUsers(ctx context.Context) (users []int, err error) {
 	if d.Runner != nil {
 		workers, err := d.Runner.Workers(ctx)
@@ -182,6 +195,7 @@ func (d *Doctor) workerUsers(ctx context.Context) (users []int, err error) {
 	if uid, ok := admin.FileOwner(d.Path); ok && uid != 0 {
 		return []int{uid}, nil
 	}
+
 	return []int{os.Geteuid()}, nil
 }
 
@@ -202,6 +216,7 @@ func (d *Doctor) integrity(ctx context.Context, report reportFunc) error {
 	if err := admin.Store(d.Runner).Foreign(ctx); err != nil {
 		return err
 	}
+
 	report(OK, fmt.Sprintf("%s in %s", name, humanize.Took(time.Since(began))), "")
 	return nil
 }
@@ -212,6 +227,7 @@ func (d *Doctor) wal(_ context.Context, report reportFunc) error {
 		report(OK, humanize.Size(wal), "")
 		return nil
 	}
+
 	var names []string
 	for _, p := range admin.Store(d.Runner).Readers() {
 		names = append(names, fmt.Sprintf("pid %d (%s)", p.PID, p.Name))
@@ -230,13 +246,16 @@ func (d *Doctor) clock(ctx context.Context, report reportFunc) error {
 	if err != nil {
 		return err
 	}
-	// use the current time instead of d.Now, because workers have written to the database since d.Now
+
+	// not d.Now: workers have written to the database since
 	if ahead := time.Until(latest); ahead > clockSlack {
-		report(Warn, fmt.Sprintf("the clock is %s behind the latest time in the database, %s", humanize.Age(ahead),
-			humanize.Clock(latest, d.Now)), "timedatectl status")
+		report(Warn, fmt.Sprintf("the clock is %s behind the latest time in the database, %s",
+			humanize.Age(ahead), humanize.Clock(latest, d.Now)), "timedatectl status")
 		return nil
 	}
-	return d.problems(func(ui.Status) string { return "no time in the database is in the future" }, "deletion_paused")(ctx, report)
+
+	fine := func(ui.Status) string { return "no time in the database is in the future" }
+	return d.problems(fine, "deletion_paused")(ctx, report)
 }
 
 func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
@@ -244,6 +263,7 @@ func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
 	if err != nil {
 		return err
 	}
+
 	now := admin.Ticking(s.Schedules) // number of tasks and schedules that need a worker now
 	for _, q := range s.Queues {
 		now += q.Counts[jobs.Pending] + q.Counts[jobs.Running]
@@ -269,21 +289,25 @@ func (d *Doctor) orphans(ctx context.Context, report reportFunc) error {
 		name := fmt.Sprintf("process %d (%s, state %s) of task %d", p.PID, p.Name, p.State, p.TaskID)
 		switch {
 		case p.Unawaited:
-			report(Warn, fmt.Sprintf("%s still runs as user %d although its attempt has ended; the task can start again", name, p.UID),
-				fmt.Sprintf("as root or as that user: kill %d", p.PID))
+			report(Warn, fmt.Sprintf("%s still runs as user %d although its attempt has ended; the task can start again",
+				name, p.UID), fmt.Sprintf("as root or as that user: kill %d", p.PID))
 		case p.Alone:
-			report(Warn, name+" still runs although its worker has ended", "runner work kills it before it runs the task again")
+			report(Warn, name+" still runs although its worker has ended",
+				"runner work kills it before it runs the task again")
 		default: // a worker of this database runs, and it has already tried to kill this orphan process
-			report(Fail, name+" cannot be killed, so the task cannot start again", fmt.Sprintf("as root: cat /proc/%d/stack",
-				p.PID))
+			report(Fail, name+" cannot be killed, so the task cannot start again",
+				fmt.Sprintf("as root: cat /proc/%d/stack", p.PID))
 		}
 	}
+
 	return err
 }
 
 // problems returns a check that reports the problems of the status whose codes
 // begin with one of the prefixes. Without one, fine is what it reports.
-func (d *Doctor) problems(fine func(ui.Status) string, prefixes ...string) func(context.Context, reportFunc) error {
+func (d *Doctor) problems(
+	fine func(ui.Status) string, prefixes ...string,
+) func(context.Context, reportFunc) error {
 	return func(_ context.Context, report reportFunc) error {
 		s, err := d.status()
 		if err == nil && !reportProblems(s.Problems, report, prefixes...) {
@@ -303,10 +327,12 @@ func queuesText(s ui.Status) string {
 
 func schedulesText(s ui.Status) string { return humanize.Plural(len(s.Schedules), "schedule") }
 
-// reportProblems reports the problems whose codes begin with one of the prefixes. It returns whether it has found such a problem.
+// reportProblems reports the problems whose codes begin with one of the prefixes,
+// and whether there was one.
 func reportProblems(problems []ui.Problem, report reportFunc, prefixes ...string) (found bool) {
 	for _, problem := range problems {
-		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(problem.Code, prefix) }) {
+		begins := func(prefix string) bool { return strings.HasPrefix(problem.Code, prefix) }
+		if slices.ContainsFunc(prefixes, begins) {
 			found = true
 			report(Warn, problem.Message, problem.Try)
 		}

@@ -25,14 +25,15 @@ func localWorkers(workers []runner.Worker) (local []runner.Worker) {
 func oldPrograms(workers []runner.Worker, report reportFunc) {
 	for _, w := range localWorkers(workers) {
 		if w.Version != runner.Version {
-			report(Warn, fmt.Sprintf("worker %s runs version %s; this is version %s", w.Name, w.Version, runner.Version),
+			report(Warn,
+				fmt.Sprintf("worker %s runs version %s; this is version %s", w.Name, w.Version, runner.Version),
 				"systemctl restart runner     or stop it, and start it again")
 		}
 	}
 }
 
-// backup reports the age of the last backup that runner has made. It does not warn if there is none, because other programs may make the
-// backups.
+// backup reports the age of runner's last backup. It doesn't warn if there is
+// none, because other programs may make the backups.
 func (d *Doctor) backup(_ context.Context, report reportFunc) error {
 	const try = "runner backup FILE"
 	at := admin.Store(d.Runner).LastBackup()

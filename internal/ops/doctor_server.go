@@ -16,14 +16,16 @@ func (d *Doctor) server(ctx context.Context, report reportFunc) error {
 	if err := admin.Store(d.Runner).Foreign(ctx); err != nil {
 		return err
 	}
+
 	s := admin.Store(d.Runner).Server()
 	bytes, _ := admin.Store(d.Runner).Size()
 	if s.Skew.Abs() > clockSlack {
-		report(Warn, fmt.Sprintf("%s, PostgreSQL %d: the clock of this host differs by %v", d.Runner.Path(), s.Version/10000, s.Skew.Abs()),
-			"timedatectl status")
+		report(Warn, fmt.Sprintf("%s, PostgreSQL %d: the clock of this host differs by %v",
+			d.Runner.Path(), s.Version/10000, s.Skew.Abs()), "timedatectl status")
 		return nil
 	}
-	report(OK, fmt.Sprintf("%s, PostgreSQL %d, schema %s, version %d, %s", d.Runner.Path(), s.Version/10000, s.Schema, s.Tables,
-		humanize.Size(bytes)), "")
+
+	report(OK, fmt.Sprintf("%s, PostgreSQL %d, schema %s, version %d, %s",
+		d.Runner.Path(), s.Version/10000, s.Schema, s.Tables, humanize.Size(bytes)), "")
 	return nil
 }

@@ -18,27 +18,29 @@ import (
 	"example.com/runner/internal/ui"
 )
 
-// Invocation is the working directory and the PATH of the process that enqueues a task.
+// Invocation is the working directory and PATH of the process that enqueues a
+// task.
 type Invocation struct {
 	Dir       string // working directory
 	Path      string // $PATH
-	Elsewhere bool   // whether tasks may run on another machine, so that only a worker can look for programs and directories
+	Elsewhere bool   // whether tasks may run on another machine, so that only a worker can look for files
 }
 
 func Current(getenv func(string) string) (Invocation, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return Invocation{}, ui.Usage("this shell's working directory is gone").Because(humanize.Reason(err).Error()).Hint(
-			"cd to one that exists")
+		return Invocation{}, ui.Usage("this shell's working directory is gone").
+			Because(humanize.Reason(err).Error()).Hint("cd to one that exists")
 	}
 	return Invocation{Dir: dir, Path: getenv("PATH")}, nil
 }
 
-// Absolute makes a path absolute that is relative to the caller's directory. It does not change an empty path.
+// Absolute makes a path absolute that is relative to the caller's directory. An
+// empty path stays empty.
 func (c Invocation) Absolute(path string) string { return within(c.Dir, path) }
 
-// The function "within" makes a path absolute that is relative to dir. It keeps ".." in the path, because after a symbolic link ".." leads
-// to another directory than the text suggests.
+// within makes a path absolute that is relative to dir. It keeps "..", because
+// after a symbolic link that leads to another directory than the text suggests.
 func within(dir, path string) string {
 	switch {
 	case path == "" || filepath.IsAbs(path):
@@ -49,14 +51,15 @@ func within(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// Shells use these exit statuses if they cannot start a command.
+// Shells exit with these statuses if they can't start a command.
 const (
 	statusCannotExecute = 126
 	StatusNotFound      = 127
 )
 
-// Find returns the absolute path of a program. A name with a slash is a path relative to cwd. If the name has no slash, Find searches for
-// it in the caller's PATH. If it finds no program, it returns an error with the exit status 126 or 127.
+// Find returns the absolute path of a program. A name with a slash is relative to
+// cwd; any other is looked up in the caller's PATH. The error has the exit status
+// 126 or 127.
 func (c Invocation) Find(name, cwd string) (string, *ui.Error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, os.PathSeparator) {
 		path := within(cwd, name)
@@ -66,6 +69,7 @@ func (c Invocation) Find(name, cwd string) (string, *ui.Error) {
 		}
 		return found, nil
 	}
+
 	denied := ""
 	for _, dir := range filepath.SplitList(c.Path) {
 		path := strings.TrimSuffix(c.Absolute(cmp.Or(dir, ".")), "/") + "/" + name
@@ -77,9 +81,11 @@ func (c Invocation) Find(name, cwd string) (string, *ui.Error) {
 			denied = path
 		}
 	}
+
 	if denied != "" {
 		return "", c.noFile(denied, denied, fs.ErrPermission)
 	}
+
 	return "", c.notInPath(name, cwd)
 }
 
@@ -100,6 +106,7 @@ func (c Invocation) noFile(name, path string, err error) *ui.Error {
 	if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
 		return StartFailure(statusCannotExecute, "%q is a directory", name)
 	}
+
 	var f *ui.Error
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
 		f = StartFailure(StatusNotFound, "%q not found", name).Hint("--no-resolve if only the worker has it")
@@ -119,8 +126,9 @@ func StartFailure(exit int, format string, args ...any) *ui.Error {
 	return &ui.Error{Code: "start", Exit: exit, What: fmt.Sprintf(format, args...)}
 }
 
-// WorkDir returns the working directory of a command: the value of --cwd, or the caller's directory. A relative value starts at the
-// caller's directory. The directory must exist, unless the command may run elsewhere.
+// WorkDir returns a command's working directory: the value of --cwd, relative to
+// the caller's directory, or that directory. It must exist, unless the command may
+// run elsewhere.
 func (c Invocation) WorkDir(dir string) (string, error) {
 	cwd := c.Absolute(dir)
 	if cwd == "" {
@@ -129,6 +137,7 @@ func (c Invocation) WorkDir(dir string) (string, error) {
 	if c.Elsewhere {
 		return cwd, nil
 	}
+
 	info, err := os.Stat(cwd)
 	switch {
 	case err != nil:
@@ -139,14 +148,15 @@ func (c Invocation) WorkDir(dir string) (string, error) {
 	return cwd, nil
 }
 
-// Environment returns the environment variables for the values of -e. Such a value is NAME=VALUE, or only the NAME of a variable of the
-// caller. If the parameter "all" is true, Environment also returns every other variable of the caller. Its errors never contain the value
-// of a variable.
+// Environment returns the variables for the values of -e, which are NAME=VALUE or
+// only the NAME of one of the caller's variables. With all it also returns every
+// other variable of the caller. Errors never contain a variable's value.
 func Environment(settings []string, all bool) (map[string]string, error) {
 	env := map[string]string{}
 	if all {
 		for _, setting := range os.Environ() {
-			if name, value, found := strings.Cut(setting, "="); found && name != "" { // on Windows, skip variables such as "=C:"
+			// Windows has variables such as "=C:"
+			if name, value, found := strings.Cut(setting, "="); found && name != "" {
 				env[name] = value
 			}
 		}
@@ -160,11 +170,13 @@ func Environment(settings []string, all bool) (map[string]string, error) {
 		}
 		env[name] = value
 	}
+
 	for name, value := range env {
 		if !utf8.ValidString(name) || !utf8.ValidString(value) {
 			return nil, ui.Usage("the value of the variable %q is not UTF-8", name)
 		}
 	}
+
 	return env, nil
 }
 

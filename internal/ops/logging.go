@@ -41,14 +41,18 @@ func StyleFor(format string, to ui.Stream) Style {
 	if toJournal, _ := journal.StderrIsJournalStream(); toJournal && to.Writer == os.Stderr {
 		return Journal
 	}
+
 	return Plain
 }
 
-// NewLog returns a logger that writes the log of a worker to a stream. Each record is one line, even if a name or output contains newlines.
+// NewLog returns a logger for a worker's log. Each record is one line, even if a
+// name or output contains newlines.
 func NewLog(to ui.Stream, style Style, level slog.Level) *slog.Logger {
 	if style == JSON {
-		return slog.New(slog.NewJSONHandler(jsonLines{to.Writer}, &slog.HandlerOptions{Level: level, ReplaceAttr: jsonLogValue}))
+		options := &slog.HandlerOptions{Level: level, ReplaceAttr: jsonLogValue}
+		return slog.New(slog.NewJSONHandler(jsonLines{to.Writer}, options))
 	}
+
 	l := &line{to: to, style: style}
 	return slog.New(handler{slog.NewTextHandler(&l.attrs, &slog.HandlerOptions{Level: level, ReplaceAttr: l.attr}), l})
 }
@@ -91,6 +95,7 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	if err := h.Handler.Handle(ctx, r); err != nil {
 		return err
 	}
+
 	text := humanize.Safe(r.Message)
 	attrs := strings.TrimSuffix(l.attrs.String(), "\n")
 	if attrs != "" && l.style != Journal {
@@ -104,7 +109,8 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	case Journal:
 		text = fmt.Sprintf("<%d>%s", priority(r.Level), text)
 	case Terminal:
-		text = r.Time.Format(time.TimeOnly) + " " + l.to.Paint(levelColour(r.Level), level) + " " + text + hints[r.Message]
+		level = l.to.Paint(levelColour(r.Level), level)
+		text = r.Time.Format(time.TimeOnly) + " " + level + " " + text + hints[r.Message]
 	default:
 		text = r.Time.Format(ui.StampLayout) + " " + level + " " + text
 	}
@@ -112,7 +118,7 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// hints maps some messages to a hint, which the style Terminal adds.
+// hints has what the style Terminal adds to some messages.
 var hints = map[string]string{"draining": " (again to stop now)"}
 
 // attr leaves out time, level and message, which Handle writes, and shortens
@@ -161,7 +167,7 @@ func priority(level slog.Level) int {
 	return 7
 }
 
-// jsonLogValue formats times and durations in the same way as the rest of runner's JSON.
+// jsonLogValue formats times and durations as the rest of runner's JSON does.
 func jsonLogValue(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindTime:
@@ -172,7 +178,7 @@ func jsonLogValue(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// jsonLines writes lines of JSON. It escapes characters that can control a terminal.
+// jsonLines escapes characters that can control a terminal.
 type jsonLines struct{ io.Writer }
 
 func (w jsonLines) Write(line []byte) (int, error) {

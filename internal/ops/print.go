@@ -17,7 +17,8 @@ type Check struct {
 
 // Print prints the result of a check.
 func Print(p *ui.Printer, c Check) error {
-	return p.Answer(ui.Check(c.Check, c.Status, c.Message, c.Try), c.text(p.Stdout), c.Status, c.Check, c.Message, c.Try)
+	return p.Answer(ui.Check(c.Check, c.Status, c.Message, c.Try), c.text(p.Stdout),
+		c.Status, c.Check, c.Message, c.Try)
 }
 
 // text returns the result for people.

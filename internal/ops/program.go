@@ -10,13 +10,15 @@ import (
 	"example.com/runner/internal/ui"
 )
 
-// OwnProgram returns the path of this program. If the command runner in PATH is this program, OwnProgram returns its path in PATH, even if
-// that is a symbolic link. An upgrade may replace the target of the link, but the link keeps its path.
+// OwnProgram returns the path of this program. If the runner in PATH is this
+// program, that is its path in PATH, even if it is a symbolic link: an upgrade may
+// replace the link's target, but the link keeps its path.
 func OwnProgram() (string, error) {
 	own, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
+
 	info, err := os.Stat(own)
 	if err != nil {
 		return "", err
@@ -29,8 +31,8 @@ func OwnProgram() (string, error) {
 	return own, nil
 }
 
-// SettingsFile returns the path of the file in which users set environment variables for the unit. The path is for messages and may begin
-// with ~.
+// SettingsFile returns the path of the file in which users set environment
+// variables for the unit. The path is for messages and may begin with ~.
 func (u Unit) SettingsFile() string {
 	if u.PerUser {
 		return "~/.config/" + u.Name + ".env"
@@ -43,6 +45,7 @@ func (u Unit) Explain(ctx context.Context, verb string, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
+
 	f := &ui.Error{Code: "service", Exit: 1, What: "cannot " + verb + " " + u.Name + ".service", Cause: err}
 	switch {
 	case errors.Is(err, ErrNotRunning):

@@ -13,10 +13,12 @@ func Stdin(stdin io.Reader) *os.File {
 	if !ok {
 		return nil
 	}
+
 	info, err := file.Stat()
 	if err != nil { // stdin is closed
 		return nil
 	}
+
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
 		return file

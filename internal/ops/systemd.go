@@ -12,12 +12,12 @@ import (
 	"example.com/runner/runner"
 )
 
-// The unit of a worker has the settings Type=notify and WatchdogSec=. The worker
-// sends READY to systemd after its first claim, and then STATUS lines. When it
-// begins to stop, it sends STOPPING, and asks for another minute with each
-// report from then on. It sends WATCHDOG after each call of
-// runner.Options.Liveness: its main loop has just accessed the database then, so
-// it does not hang.
+// The unit of a worker has the settings Type=notify and WatchdogSec=. The
+// worker sends READY to systemd after its first claim, and then STATUS lines.
+// When it begins to stop, it sends STOPPING, and asks for another minute with
+// each report from then on. It sends WATCHDOG after each call of
+// runner.Options.Liveness: its main loop has just accessed the database then,
+// so it doesn't hang.
 
 const (
 	notifyEvery = 10 * time.Second       // interval of the reports if the unit has no watchdog
@@ -25,7 +25,8 @@ const (
 	sendTimeout = 100 * time.Millisecond // for a service manager that doesn't read; the report is lost then
 )
 
-// Notifier sends the state of the worker to systemd. A nil Notifier does nothing.
+// Notifier sends the state of the worker to systemd. A nil Notifier does
+// nothing.
 type Notifier struct {
 	socket   *net.UnixAddr
 	log      *slog.Logger
@@ -34,11 +35,13 @@ type Notifier struct {
 	stopping bool          // whether STOPPING was sent
 }
 
-// NewNotifier returns a Notifier that writes to a socket of systemd. It returns nil if the name of the socket is empty.
+// NewNotifier returns a Notifier that writes to a socket of systemd; nil if the
+// socket has no name.
 func NewNotifier(socket string, log *slog.Logger) *Notifier {
 	if socket == "" {
 		return nil
 	}
+
 	n := &Notifier{socket: &net.UnixAddr{Name: socket, Net: "unixgram"}, log: log, Every: notifyEvery}
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
@@ -76,7 +79,8 @@ func (n *Notifier) Stop() {
 	}
 }
 
-// send doesn't use daemon.SdNotify, which waits until the service manager reads.
+// send doesn't use daemon.SdNotify, which waits until the service manager
+// reads.
 func (n *Notifier) send(lines ...string) {
 	conn, err := net.DialUnix("unixgram", nil, n.socket)
 	if err == nil {

@@ -13,16 +13,18 @@ import (
 	"strings"
 )
 
-// header is the first line of each unit file that Install writes. Install and Uninstall do not change files without this line.
+// header is the first line of a unit file that Install writes. Install and
+// Uninstall leave other files alone.
 const header = "# Written by runner service install.\n"
 
-// systemUser is the user who runs the worker of the machine. Install creates this user.
+// systemUser runs the machine's worker. Install creates it.
 const systemUser = "runner"
 
-// ErrForeign means that a unit file exists that Install did not write.
+// ErrForeign means that a unit file exists that Install didn't write.
 var ErrForeign = errors.New("runner service install did not write this file")
 
-// ErrNotRunning means that systemd does not run on this machine, or not for this user.
+// ErrNotRunning means that systemd doesn't run on this machine, or not for this
+// user.
 var ErrNotRunning = errors.New("systemd does not run here")
 
 // Unit is the systemd unit of a worker.
@@ -31,13 +33,14 @@ type Unit struct {
 	PerUser  bool   // whether the unit belongs to a user; otherwise it belongs to the machine
 	Template []byte // text of the unit in contrib/systemd
 	Program  string // absolute path of the program runner
-	Database string // database of the worker; empty if the unit does not name one
+	Database string // database of the worker; empty if the unit doesn't name one
 	RunAs    string // user who runs the worker of the machine
 
 	Dir string // directory for the unit file
 }
 
-// Directory returns the directory for a new unit file. config is the user's directory for configuration files.
+// Directory returns the directory for a new unit file. config is the user's
+// directory for configuration files.
 func Directory(perUser bool, config string) string {
 	if perUser {
 		return filepath.Join(config, "systemd/user")
@@ -57,9 +60,10 @@ func (u Unit) File() string { return filepath.Join(u.Dir, u.service()) }
 
 func (u Unit) service() string { return u.Name + ".service" }
 
-// StateDirectory returns the name of a directory in /var/lib. systemd creates the directory for a worker of the machine and makes the user
-// of the worker the owner. A service that runs as another user than runner needs a directory of its own. Otherwise systemd would
-// make the other user the owner of the directory of the user runner.
+// StateDirectory returns the name of a directory in /var/lib, which systemd
+// creates for the machine's worker and gives to the worker's user. A service that
+// runs as another user than runner needs one of its own, or systemd would give
+// that user the directory of runner.
 func (u Unit) StateDirectory() string {
 	if u.RunAs == systemUser {
 		return systemUser
@@ -67,7 +71,8 @@ func (u Unit) StateDirectory() string {
 	return u.Name
 }
 
-// Text returns the content of the unit file: the template with this program, database and user.
+// Text returns the content of the unit file: the template with this program,
+// database and user.
 func (u Unit) Text() []byte {
 	var b bytes.Buffer
 	for line := range strings.Lines(string(u.Template)) {
@@ -85,10 +90,12 @@ func (u Unit) Text() []byte {
 		}
 		b.WriteString(line)
 	}
+
 	return b.Bytes()
 }
 
-// quote quotes a word for the line ExecStart= of a unit file. It also escapes % and $, because systemd would expand them.
+// quote quotes a word of ExecStart=. systemd would expand % and $, so it escapes
+// them too.
 func quote(word string) string {
 	word = strings.NewReplacer(`%`, `%%`, `$`, `$$`, `\`, `\\`, `"`, `\"`).Replace(word)
 	if strings.ContainsAny(word, " \t\"'\\;") {
@@ -97,12 +104,13 @@ func quote(word string) string {
 	return word
 }
 
-// Install writes the unit file, enables the unit and starts the worker. If the unit file has changed, Install restarts a running worker. If
-// the file has the right content already, Install does not write it.
+// Install writes the unit file, enables the unit and starts the worker. It writes
+// and restarts only if the file changes.
 func (u Unit) Install(ctx context.Context) (Result, error) {
 	if err := u.requireManager(ctx); err != nil {
 		return Result{}, err
 	}
+
 	var newUser string
 	if !u.PerUser {
 		var err error
@@ -114,6 +122,7 @@ func (u Unit) Install(ctx context.Context) (Result, error) {
 	if r.NewUser = newUser; err != nil {
 		return r, err
 	}
+
 	start := "start"
 	if r.Changed {
 		start = "restart"
@@ -123,6 +132,7 @@ func (u Unit) Install(ctx context.Context) (Result, error) {
 			return r, err
 		}
 	}
+
 	return r, nil
 }
 
@@ -141,14 +151,17 @@ func (u Unit) write() (Result, error) {
 	if err := os.MkdirAll(u.Dir, 0o755); err != nil {
 		return Result{}, err
 	}
+
 	return Result{File: u.File(), Changed: true}, os.WriteFile(u.File(), text, 0o644)
 }
 
-// Uninstall stops the worker, disables its unit and removes the file that Install wrote. It removes neither the database nor the user.
+// Uninstall stops the worker, disables its unit and removes the file that Install
+// wrote. Database and user stay.
 func (u Unit) Uninstall(ctx context.Context) (Result, error) {
 	if err := u.requireManager(ctx); err != nil {
 		return Result{}, err
 	}
+
 	r := Result{File: u.File()}
 	own, err := os.ReadFile(u.File())
 	switch {
@@ -162,17 +175,21 @@ func (u Unit) Uninstall(ctx context.Context) (Result, error) {
 	if _, err := u.systemctl(ctx, "disable", "--now", u.service()); err != nil {
 		return r, err
 	}
+
 	r.Changed = true
 	if err := os.Remove(u.File()); err != nil {
 		return r, err
 	}
+
 	_, err = u.systemctl(ctx, "daemon-reload")
 	return r, err
 }
 
-// requireManager returns ErrNotRunning unless systemd runs for the machine or the user.
+// requireManager returns ErrNotRunning unless systemd runs for the machine or
+// the user.
 func (u Unit) requireManager(ctx context.Context) error {
-	// The state decides, and not the error: is-system-running also fails while systemd runs, for example if a unit has failed.
+	// The state decides, not the error: is-system-running also fails while systemd
+	// runs, for example if a unit has failed.
 	state, err := u.systemctl(ctx, "is-system-running")
 	if state == "" || state == "offline" || state == "unknown" {
 		return errors.Join(ErrNotRunning, err)
@@ -188,8 +205,8 @@ func (u Unit) systemctl(ctx context.Context, args ...string) (string, error) {
 	return output(ctx, "systemctl", args...)
 }
 
-// createUser creates the user who runs the worker of the machine, if the user does not exist. It returns the name if it has created the
-// user.
+// createUser creates the user of the machine's worker if it doesn't exist, and
+// returns its name if it did.
 func createUser(ctx context.Context, name string) (string, error) {
 	_, err := user.Lookup(name)
 	if _, unknown := errors.AsType[user.UnknownUserError](err); !unknown || name != systemUser {
@@ -199,7 +216,8 @@ func createUser(ctx context.Context, name string) (string, error) {
 	return name, err
 }
 
-// output runs a program and returns its stdout without the last newline. If the program fails, the error contains its stderr.
+// output runs a program and returns its stdout without the last newline. An error
+// contains its stderr.
 func output(ctx context.Context, program string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, program, args...)
 	var stderr strings.Builder

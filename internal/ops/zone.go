@@ -11,8 +11,8 @@ import (
 	"example.com/runner/internal/ui"
 )
 
-// Zone returns the name of this machine's time zone. A schedule stores this name and not "local", because the meaning of "local" depends on
-// the machine and on the variable TZ of the worker.
+// Zone returns the name of this machine's time zone. A schedule stores this name,
+// because what "local" means depends on the machine and the worker's TZ.
 func Zone(getenv func(string) string) (string, error) {
 	name, where := zoneOf(strings.TrimPrefix(getenv("TZ"), ":")), "TZ is "+getenv("TZ")
 	if getenv("TZ") == "" {
@@ -24,14 +24,13 @@ func Zone(getenv func(string) string) (string, error) {
 	return name, nil
 }
 
-// installedZone returns the time zone of the operating system. The parameters
-// are the paths of the zone file that the C library uses, mostly a symbolic
-// link into the zone database, and of the file that names the zone. Without
-// either, the zone is UTC. The name is empty if it can't be found; why then
-// says the reason.
+// installedZone returns the time zone of the operating system. link is the zone
+// file that the C library uses, mostly a symbolic link into the zone database, and
+// file names the zone. Without either, the zone is UTC. The name is empty if it
+// can't be found; why then says the reason.
 //
-// In a container, the zone file may be that of the host, and the name that of
-// the image. So a name counts only if the zone file shows the same times.
+// In a container, the zone file may be the host's, and the name the image's. So a
+// name counts only if the zone file shows the same times.
 func installedZone(link, file string) (name, why string) {
 	data, err := os.ReadFile(link)
 	target, linkErr := filepath.EvalSymlinks(link)
@@ -50,6 +49,7 @@ func installedZone(link, file string) (name, why string) {
 	if err == nil && !shows(data, name) {
 		return "", link + " has other times than the zone " + name
 	}
+
 	return name, ""
 }
 
@@ -60,6 +60,7 @@ func shows(data []byte, name string) bool {
 	if err != nil {
 		return true
 	}
+
 	zone := time.UTC
 	// If another file is mounted over that of UTC, LoadLocation would read it.
 	if !slices.Contains([]string{"UTC", "UCT", "GMT", "Universal", "Zulu", "Greenwich"}, path.Base(name)) {
@@ -74,6 +75,7 @@ func shows(data []byte, name string) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -82,6 +84,7 @@ func zoneOf(name string) string {
 	if !filepath.IsAbs(name) {
 		return name
 	}
+
 	_, after, found := strings.Cut(name, "/zoneinfo/")
 	if !found {
 		return ""
