@@ -71,16 +71,14 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, one *db.OneTask) err
 		return err
 	}
 	r.store.SetBrief(untilEmpty)
-	// The engine stops the attempts even while its loop waits for the write lock.
-	defer context.AfterFunc(aborted, e.Abort)()
 	if one == nil {
-		return e.Run(ctx, aborted.Done())
+		return e.Run(ctx, aborted)
 	}
 	added := r.addFor(e, one)
 	if added != nil {
 		stop() // Run then only signs the worker off
 	}
-	return cmp.Or(added, e.Run(ctx, aborted.Done()))
+	return cmp.Or(added, e.Run(ctx, aborted))
 }
 
 // mayWork returns an error if commands must not run, because a user other than the one who runs this process may write the database. It

@@ -48,7 +48,7 @@ type attempt struct {
 	fenced   atomic.Bool // whether another worker owns the task now; this process then stores nothing more about the attempt
 
 	report   atomic.Pointer[jobs.Progress] // last report of progress; nil if there is none
-	toReport atomic.Bool                   // whether the loop is about to store the report
+	toReport atomic.Bool                   // whether the report is about to be stored
 	steps    steps                         // steps of the function; empty until the function calls the first step
 	txCalled atomic.Bool                   // whether the function has called FinishTx
 	inTx     atomic.Int64                  // time of the FinishTx that succeeded, in milliseconds; 0 if none did

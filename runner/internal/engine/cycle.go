@@ -29,7 +29,7 @@ import (
 
 // cycle writes the outcomes of the attempts that have ended, claims tasks for the free slots, and starts these tasks. It returns an error
 // only if the worker cannot continue.
-func (e *Engine) cycle(ctx context.Context, stopping bool) error {
+func (e *Engine) cycle(ctx context.Context) error {
 	finishes := e.finishes()
 	// the slots of the ended attempts count as free, because this cycle frees them before it claims
 	slots, suspects := e.o.Concurrency-e.used()+e.freed(), e.suspects
@@ -42,7 +42,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	// A worker whose heartbeats fail claims nothing.
 	beating := sent.Sub(e.lastBeat()) < e.o.Lease/2 && e.lockState.Load() != lockReplaced
 	free, prefetch := 0, 0
-	if !stopping && beating && suspects == 0 {
+	if !e.ending() && beating && suspects == 0 {
 		prefetch = e.prefetch(finishes, sent)
 		free = max(slots, 0) + prefetch
 	}
@@ -91,14 +91,14 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	}
 	e.claimMore = free > 0 && len(done.Claimed) >= free
 	if slices.ContainsFunc(done.Finished, func(f db.Finished) bool { return f.Change.State == jobs.Pending && f.Change.Losses > 0 }) {
-		e.scan, e.claimMore = true, true // scan again: a task with a loss went back to its queue, and may be a suspect now
+		e.look() // scan again: a task with a loss went back to its queue, and may be a suspect now
 	}
 	e.foundEmpty = scan && free > 0 && len(done.Claimed) == 0 && done.DiskFull == nil
 	if free > 0 {
 		e.noteDisk(done.DiskFull)
 	}
 	e.diskCheckAt = sent.Add(diskCheckEvery)
-	if !beating && !stopping && len(settled) == 0 { // without this pause the loop would run without a break while heartbeats fail
+	if !beating && !e.ending() && len(settled) == 0 { // without this pause the loop would run without a break while heartbeats fail
 		e.postpone(firstBackoff)
 	}
 	return e.start(ctx, done.Claimed, max(slots, len(done.Claimed)-prefetch), sent)

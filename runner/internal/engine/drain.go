@@ -7,31 +7,54 @@ import (
 	"example.com/runner/jobs"
 )
 
-// beginDrain records in the log and in the database that the worker starts nothing more. It returns a channel that receives a value at the
-// end of the grace period.
-func (e *Engine) beginDrain(write context.Context) <-chan time.Time {
+// phase is how far a worker has come on the way to its end.
+type phase int
+
+const (
+	working   phase = iota
+	draining        // starts nothing more; attempts may end by themselves until the grace period is over
+	stopping        // has ended the contexts of all attempts
+	killing         // has killed the commands, too, because Abort was called
+	abandoned       // has given up the attempts that didn't end
+)
+
+// ending reports whether the worker starts nothing more.
+func (e *Engine) ending() bool { return e.phase > working }
+
+// advance begins the next phase if it's time.
+func (e *Engine) advance(ctx, write, aborted context.Context) {
+	over := !e.phaseEnd.IsZero() && !now().Before(e.phaseEnd)
+	switch {
+	case e.phase < killing && aborted.Err() != nil:
+		e.enter(killing, min(e.stopAll(jobs.ErrShutdown, true), abortWait))
+	case e.phase == working && (ctx.Err() != nil || e.failed() != nil):
+		e.enter(draining, max(e.o.Grace, 0))
+		e.beginDrain(write)
+	case e.phase == draining && over:
+		e.enter(stopping, e.stopAll(jobs.ErrShutdown, false))
+	case over:
+		e.phase, e.phaseEnd = abandoned, time.Time{}
+		e.abandonAll()
+	}
+}
+
+// enter begins a phase that ends after d.
+func (e *Engine) enter(p phase, d time.Duration) { e.phase, e.phaseEnd = p, now().Add(d) }
+
+// beginDrain records in the log and in the database that the worker starts
+// nothing more.
+func (e *Engine) beginDrain(write context.Context) {
 	if err := e.failed(); err != nil {
 		e.log.Error("the worker cannot continue", "err", err)
 	}
-	wait := max(e.o.Grace, 0)
-	e.releasePrefetched(true)
-	e.log.Info("draining", "running", len(e.running)-len(e.unwritten), "grace", wait)
+
+	e.releasePrefetched()
+	e.log.Info("draining", "running", len(e.running)-len(e.unwritten), "grace", max(e.o.Grace, 0))
 	e.background.Go(func() {
 		if err := e.worker.Drain(write); err != nil {
 			e.log.Warn("cannot record that this worker drains", "err", err)
 		}
 	})
-	return time.After(wait)
-}
-
-// result returns the error that Work returns after a drain.
-func (e *Engine) result(aborted <-chan struct{}) error {
-	select {
-	case <-aborted: // the loop may not have seen the abort, because another event was ready at the same time
-		return jobs.ErrShutdown
-	default:
-		return e.failed()
-	}
 }
 
 // stopAll ends the contexts of all attempts. It returns the longest time that
@@ -39,6 +62,7 @@ func (e *Engine) result(aborted <-chan struct{}) error {
 func (e *Engine) stopAll(cause error, kill bool) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
 	wait := stopWait
 	for _, a := range e.running {
 		a.stop(cause, kill)
@@ -49,27 +73,39 @@ func (e *Engine) stopAll(cause error, kill bool) time.Duration {
 	return wait
 }
 
-// abandonAll gives up the attempts that do not end. All of them are functions that ignore their context, because commands are dead by now.
-// Their tasks go back to their queues, and the worker refuses later results of the functions.
+// abandonAll gives up the attempts that don't end. All of them are functions
+// that ignore their context, because commands are dead by now. Their tasks go
+// back to their queues, and the worker refuses later results of the functions.
 func (e *Engine) abandonAll() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, a := range e.running {
-		if a.abandon() {
-			e.log.Warn("the attempt does not end: its task goes back", "task", a.task.ID, "job", a.task.Job)
-			e.unwritten = append(e.unwritten, a)
-		}
+	for _, a := range e.abandon() {
+		e.log.Warn("the attempt does not end: its task goes back", "task", a.task.ID, "job", a.task.Job)
+		e.receive(a)
 	}
 }
 
-// awaitEnds waits at most abortWait for the killed attempts to end, so that usually no attempt is left when Run returns.
+func (e *Engine) abandon() (given []*attempt) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
+	for _, a := range e.running {
+		if a.abandon() {
+			given = append(given, a)
+		}
+	}
+	return given
+}
+
+// awaitEnds waits at most abortWait for the killed attempts to end, so that
+// usually no attempt is left when Run returns.
 func (e *Engine) awaitEnds() {
-	e.releasePrefetched(true)
-	over := time.After(abortWait)
+	e.phase = abandoned
+	e.releasePrefetched()
+
+	timeout := time.After(abortWait)
 	for left := len(e.running) - len(e.unwritten); left > 0; left-- {
 		select {
 		case <-e.ended:
-		case <-over:
+		case <-timeout:
 			return
 		}
 	}

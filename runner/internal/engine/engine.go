@@ -85,7 +85,7 @@ type Engine struct {
 	commands   exec.Worker      // data for all commands; the field Guardians is nil if the worker runs no commands
 	reaper     *reaper
 	ended      chan *attempt
-	progressed chan struct{}   // has a value if an attempt has reported progress
+	progressed chan struct{}   // has a value if an attempt has reported progress since the last write of reports
 	stopped    context.Context // context that ends when the loop ends
 	stop       context.CancelFunc
 	failing    context.Context         // context that ends with the first error that ends the worker; the worker then drains
@@ -116,9 +116,11 @@ type loopState struct {
 	noPrefetchUntil time.Time  // time before which the loop prefetches nothing
 	suspects        int        // number of running suspects; while a suspect runs, no other task runs
 	unwritten       []*attempt // attempts that have ended, but whose outcomes are not in the database yet
-	nextDue         time.Time  // earliest due time of the scheduled tasks that the loop knows
-	nextStart       time.Time  // time at which a due task that waits for a rate limit or a full batch can start; zero if no task waits
-	nextLane        time.Time  // time at which a due task that waits for the rate limit of its lane can start; zero if no task waits
+	phase           phase
+	phaseEnd        time.Time // time of the next phase; zero if only an event begins it
+	nextDue         time.Time // earliest due time of the scheduled tasks that the loop knows
+	nextStart       time.Time // time at which a due task that waits for a rate limit or a full batch can start; zero if no task waits
+	nextLane        time.Time // time at which a due task that waits for the rate limit of its lane can start; zero if no task waits
 
 	scan       bool      // whether the next cycle looks for changes of other processes
 	changed    bool      // whether other processes may have changed something since the last scan
@@ -232,8 +234,11 @@ func (e *Engine) AddOnly(ctx context.Context, spec *jobs.Spec) (jobs.Enqueued, e
 	return added, nil
 }
 
-// Run works until ctx ends and then drains. When aborted is closed, Run kills the attempts that still run.
-func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
+// Run works until ctx ends and then drains. When aborted ends, Run kills the
+// attempts that still run, even while its loop waits for the write lock. Their
+// tasks go back to their queues.
+func (e *Engine) Run(ctx, aborted context.Context) error {
+	defer context.AfterFunc(aborted, func() { e.stopAll(jobs.ErrShutdown, true) })()
 	write := context.WithoutCancel(ctx) // the end of ctx must not interrupt a write
 	notices, unsubscribe := e.store.SubscribeWorker(ctx)
 	defer unsubscribe()
@@ -247,6 +252,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	}
 	e.reaper.start()
 	e.background.Go(e.heartbeat)
+	e.background.Go(e.reports)
 	e.background.Go(e.reaper.run)
 	scheduling, stopScheduling := context.WithCancel(ctx)
 	if e.o.Only == 0 {
@@ -255,7 +261,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 		next := e.tick(write, true) // call tick before the loop starts, so that UntilEmpty also runs the tasks of due ticks
 		e.background.Go(func() { e.schedule(scheduling, write, next) })
 	}
-	err := e.loop(ctx, write, notices, aborted)
+	err := e.loop(ctx, write, aborted, notices)
 	e.store.SetBusy(false)
 	stopScheduling()
 	e.stop()
@@ -277,9 +283,6 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	e.log.Info("stopped", "finished", e.finished, "released", e.released)
 	return err
 }
-
-// Abort kills all attempts. Their tasks go back to their queues.
-func (e *Engine) Abort() { e.stopAll(jobs.ErrShutdown, true) }
 
 // failed returns the error that ends the worker. It returns nil while the worker continues.
 func (e *Engine) failed() error { return context.Cause(e.failing) }

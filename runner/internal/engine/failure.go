@@ -46,7 +46,7 @@ func (e *Engine) noteDisk(err error) {
 	case err != nil && !e.diskFull:
 		e.log.Error("the disk is full: no task starts until there is free space", "err", err)
 	case err == nil && e.diskFull:
-		e.scan, e.claimMore = true, true
+		e.look()
 		e.log.Info("the disk has free space again")
 	}
 	e.diskFull = err != nil

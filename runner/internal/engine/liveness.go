@@ -11,12 +11,12 @@ import (
 // reportLiveness calls Options.Liveness after the first claim, at the start of a drain, and every LivenessEvery. If the loop has not used
 // the database since the last report, reportLiveness first makes a small read. It does not write. A write fails while another process holds
 // the write lock for long, and a watchdog would then restart this worker for no reason.
-func (e *Engine) reportLiveness(ctx context.Context, stopping bool) {
+func (e *Engine) reportLiveness(ctx context.Context) {
 	at := now()
 	switch {
 	case e.o.Liveness == nil, !e.visited && e.livenessAt.IsZero():
 		return
-	case at.Before(e.livenessAt) && (!stopping || e.drainReported):
+	case at.Before(e.livenessAt) && (!e.ending() || e.drainReported):
 		return
 	}
 	e.livenessAt = at.Add(e.o.LivenessEvery)
@@ -27,8 +27,8 @@ func (e *Engine) reportLiveness(ctx context.Context, stopping bool) {
 			return
 		}
 	}
-	e.visited, e.drainReported = false, stopping
-	report := jobs.Liveness{Running: e.used(), Draining: stopping}
+	e.visited, e.drainReported = false, e.ending()
+	report := jobs.Liveness{Running: e.used(), Draining: e.ending()}
 	if p := usercode.Call(func() { e.o.Liveness(report) }); p != nil {
 		e.log.Error("the function Liveness does not return", usercode.LogArgs(p)...)
 	}

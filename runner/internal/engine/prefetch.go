@@ -119,12 +119,12 @@ func (e *Engine) receive(a *attempt) {
 	}
 }
 
-// releasePrefetched gives back the tasks that have waited for a slot for too long. If stopping is true, it gives back all waiting tasks.
-func (e *Engine) releasePrefetched(stopping bool) {
+// releasePrefetched gives back the tasks that have waited for a slot for too long. If the worker ends, it gives back all of them.
+func (e *Engine) releasePrefetched() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	at := now()
-	if e.release(func(a *attempt) bool { return stopping || at.Sub(a.task.StartedAt) >= prefetchWait }) {
+	if e.release(func(a *attempt) bool { return e.ending() || at.Sub(a.task.StartedAt) >= prefetchWait }) {
 		e.noPrefetchUntil = at.Add(prefetchPause)
 	}
 }

@@ -25,10 +25,10 @@ func Progress(ctx context.Context, done, total int64, text string) {
 		report.Total = total
 	}
 	a.report.Store(report)
-	if a.toReport.CompareAndSwap(false, true) { // if toReport was true, the loop is about to store a.report
+	if a.toReport.CompareAndSwap(false, true) { // otherwise a.report is about to be stored
 		select {
 		case a.e.progressed <- struct{}{}:
-		default: // the loop will notice an earlier report
+		default: // reports has not seen the last one yet
 		}
 	}
 }
@@ -41,18 +41,36 @@ func (a *attempt) progress() json.RawMessage {
 	return nil
 }
 
-// storeReports stores the new reports of all attempts.
-func (e *Engine) storeReports(ctx context.Context) {
+// reports stores the reports of all attempts until the loop ends. It isn't the
+// loop that does so, because the write may have to wait for other processes.
+func (e *Engine) reports() {
+	for {
+		select {
+		case <-e.stopped.Done():
+			return
+		case <-e.progressed:
+		}
+		if !e.waitFor(reportEvery) {
+			return
+		}
+		e.storeReports()
+	}
+}
+
+func (e *Engine) storeReports() {
 	var reports []db.Report
+	e.mu.Lock()
 	for _, a := range e.running {
 		if a.toReport.Swap(false) { // before the report is read, so that a later report starts another write
 			reports = append(reports, db.Report{ClaimID: a.claim, Progress: a.progress()})
 		}
 	}
+	e.mu.Unlock()
+
 	if len(reports) == 0 {
 		return
 	}
-	if err := e.worker.WriteProgress(ctx, reports); err != nil {
+	if err := e.worker.WriteProgress(context.Background(), reports); err != nil {
 		e.log.Warn("cannot store progress", "err", err)
 	}
 }

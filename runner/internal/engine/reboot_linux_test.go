@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -42,7 +43,7 @@ func TestScheduleAtBootTicksOnceInEachBoot(t *testing.T) {
 		work := func(when string, want int64) {
 			t.Helper()
 			time.Sleep(time.Minute)
-			if err := newEngine(t, o).Run(t.Context(), make(chan struct{})); err != nil {
+			if err := newEngine(t, o).Run(t.Context(), context.Background()); err != nil {
 				t.Fatal(err)
 			}
 			testkit.Equal(t, "runs "+when, runs.Load(), want)
