@@ -9,7 +9,7 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// The function "leaving" returns a command that may leave processes behind.
+// leaving returns a command that may leave processes behind.
 func leaving(script string) Command {
 	c := shell(script)
 	c.LeaveChildren = true

@@ -30,8 +30,9 @@ type node struct {
 	passes bool
 }
 
-// SVG draws packages and their imports. The map "imports" has the imports of each package. If package A imports B and C, and B needs C
-// directly or through other packages, SVG draws no arrow from A to C. The function "class" returns the CSS class of a package.
+// SVG draws packages and their imports. If A imports B and C, and B needs C too
+// (perhaps through other packages), there is no arrow from A to C. class returns
+// a package's CSS class.
 func SVG(imports map[string][]string, class func(name string) string) string {
 	rows := layers(imports)
 	for range 24 {

@@ -229,8 +229,8 @@ func helpSentences(program string, command []string) (list []text, err error) {
 	return list, nil
 }
 
-// subcommand returns the name of the subcommand in a line of the help. It reports whether the line has one. The parameter "command" is the
-// command whose help this is, as a list of words.
+// subcommand returns the subcommand in a line of the help, if it has one. command
+// is whose help this is, as a list of words.
 func subcommand(line string, command []string) (string, bool) {
 	words := regexp.MustCompile(` {2,}`).Split(strings.TrimRight(line, "\n"), -1)
 	if len(words) < 3 || words[0] != "" {

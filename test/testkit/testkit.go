@@ -17,15 +17,13 @@ import (
 // machine that is busy with other work.
 const Patience = time.Minute
 
-// Eventually calls the function "done" repeatedly until it returns true. It ends the test if that takes longer than
-// Patience.
+// Eventually calls done until it returns true, and ends the test after Patience.
 func Eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	Within(t, Patience, what, done)
 }
 
-// Within calls the function "done" repeatedly until it returns true. It ends the test if that takes longer than the
-// limit.
+// Within calls done until it returns true, and ends the test after limit.
 func Within(t testing.TB, limit time.Duration, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !done(); time.Sleep(5 * time.Millisecond) {

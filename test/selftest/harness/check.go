@@ -14,7 +14,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// evidence is the input of the method "judge": what a run of the selftest has recorded and measured.
+// evidence is what a run of the selftest has recorded and measured, for judge.
 type evidence struct {
 	events    iter.Seq[event]
 	notes     []note

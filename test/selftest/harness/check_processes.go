@@ -78,9 +78,9 @@ func overlap(spans []span, from, to int64) (sum int64) {
 
 func (e *evidence) lockedWithin(from, to int64) int64 { return overlap(e.locked, from, to) }
 
-// deathOf returns when a worker died. If a process noted that it was about to kill the worker, the result is the time of this note, and the
-// result "killed" is true. Otherwise the result is the time at which the parent of the worker noticed the end of the worker. The result
-// "known" is false if there is no record of the process.
+// deathOf returns when a worker died: if a process noted that it was about to kill
+// it, the time of this note (and killed is true), otherwise when its parent noticed
+// the end. known is false if there is no record of the process.
 func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 	for _, l := range e.lifetimesOf[w.pid] {
 		started, ended := e.wall(l.started), e.wall(l.ended)
@@ -183,9 +183,10 @@ func (m attemptProcess) has(trait string) bool {
 	return slices.Contains(strings.Split(m.traits, ","), trait)
 }
 
-// measureDelays measures how long a worker takes to record the end of a command while processes that other commands left behind are alive.
-// It uses only tasks of the kind "quick". It subtracts the periods in which a fault could block all writes, or in which the worker or one
-// of its guardians was stopped.
+// measureDelays measures how long a worker takes to record a command's end while
+// processes that other commands left behind are alive. It uses only quick tasks.
+// It subtracts the periods in which a fault could block all writes, or in which
+// the worker or one of its guardians was stopped.
 func (e *evidence) measureDelays(r *replay, report *Report) {
 	var alive []span // periods in which processes that a command had left behind were alive
 	for _, n := range e.notes {

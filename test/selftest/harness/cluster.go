@@ -95,9 +95,10 @@ func (c *cluster) server() *pgserver.Server {
 
 func (c *cluster) socket() string { return filepath.Join(c.server().Dir, ".s.PGSQL.5432") }
 
-// hasStandby reports whether the standby has every confirmed commit. It returns true while the standby is connected as a synchronous
-// standby, because each commit then waits for the standby. Commits wait because of the setting synchronous_standby_names. The method
-// "build" has changed this setting long before this call, so every session has read it.
+// hasStandby reports whether the standby has every confirmed commit: while it is
+// connected as a synchronous standby, each commit waits for it, because of
+// synchronous_standby_names. build has set that long before, so every session has
+// read it.
 func (c *cluster) hasStandby() bool {
 	c.mu.Lock()
 	standby := c.standby

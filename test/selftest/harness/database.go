@@ -58,8 +58,9 @@ func code(err error) int {
 	return 0
 }
 
-// unfinished counts the unfinished tasks. The result "strays" is the number of workers that the database has not marked as ended, although
-// their processes are gone. The parameter "pids" contains the pids of all living workers.
+// unfinished counts the unfinished tasks, and as strays the workers that the
+// database hasn't marked as ended although their processes are gone. pids has
+// those of all living workers.
 func (db *database) unfinished(ctx context.Context, pids []int) (tasks, strays int, err error) {
 	live := "0"
 	for _, pid := range pids {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// withWriteLock calls the function "do" while no other connection can write. Like all functions of this file, it ignores errors, because
-// the run continues if the nemesis cannot inject a fault.
+// withWriteLock calls do while nobody else can write. Like all functions of this
+// file it ignores errors: if a fault can't be injected, the run goes on.
 func (db *database) withWriteLock(do func()) {
 	if db.server {
 		db.withServerLock(do)
@@ -27,7 +27,7 @@ func (db *database) withWriteLock(do func()) {
 	})
 }
 
-// withSnapshot calls the function "do" while a read transaction prevents a reset of the write-ahead log.
+// withSnapshot calls do while a read transaction keeps the WAL from being reset.
 func (db *database) withSnapshot(do func()) {
 	if db.server {
 		db.withServerSnapshot(do)

@@ -49,7 +49,7 @@ func dollarParameters(text string) string {
 	return text
 }
 
-// withServerLock calls the function "do" while no other connection can write.
+// withServerLock calls do while nobody else can write.
 func (db *database) withServerLock(do func()) {
 	db.inTransaction(func(tx *sql.Tx) {
 		if _, err := tx.Exec("LOCK TABLE tasks IN SHARE ROW EXCLUSIVE MODE"); err == nil {
@@ -58,7 +58,8 @@ func (db *database) withServerLock(do func()) {
 	})
 }
 
-// withServerSnapshot calls the function "do" while an open transaction prevents vacuum from removing rows.
+// withServerSnapshot calls do while an open transaction keeps vacuum from removing
+// rows.
 func (db *database) withServerSnapshot(do func()) {
 	db.inTransaction(func(tx *sql.Tx) {
 		var n int

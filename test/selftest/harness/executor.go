@@ -90,7 +90,7 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 	if k == failing {
 		return 1
 	}
-	if k == otherUser { // this process has changed its user and cannot write the result; "prepare" has written it
+	if k == otherUser { // with its new user it cannot write the result; prepare has written it
 		return 0
 	}
 	if err := writeResult(generation); err != nil {
@@ -108,7 +108,7 @@ func (e *executor) prepare(k kind, lock *os.File, d time.Duration, task, generat
 			return err
 		}
 		return dropPrivileges()
-	case lock == nil: // an earlier execution still holds the lock of the task; the method "begin" has noted the overlap
+	case lock == nil: // an earlier execution still holds the task's lock; begin has noted the overlap
 		return nil
 	case k == leavesHidden:
 		return e.leaveProcesses(lock, d, task, generation)
@@ -131,8 +131,9 @@ func writeResult(generation int64) error {
 	return err
 }
 
-// workerAndGuardians returns the worker of this command and the guardians of that worker. The guardian of this
-// command is first in the list. The result "worker" is 0 if the worker or the guardian of this command is dead.
+// workerAndGuardians returns this command's worker and that worker's guardians,
+// this command's first. worker is 0 if the worker or this command's guardian is
+// dead.
 func (e *executor) workerAndGuardians() (worker int, guardians []int) {
 	own, _ := parentOf(os.Getpid())
 	worker = own

@@ -30,7 +30,7 @@ type event struct {
 	xid, oldest, began int64
 }
 
-// events calls the function "do" for each event until do returns false.
+// events calls do for each event until it returns false.
 func (db *database) events(ctx context.Context, do func(event) bool) error {
 	rows, err := db.pool.QueryContext(ctx, `SELECT seq, at, op, coalesce(id, 0), coalesce(old_state, ''), coalesce(state, ''),
 		coalesce(old_generation, 0), coalesce(generation, 0), coalesce(old_worker, ''), coalesce(worker, ''), coalesce(old_lease, 0),

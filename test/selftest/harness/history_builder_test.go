@@ -57,8 +57,8 @@ func (s *historyBuilder) enqueue(id int64, k kind) {
 	s.note(1, opAck, id, 0, token)
 }
 
-// update changes a task. The function "change" receives an event with the current values and the next generation, and
-// modifies it.
+// update changes a task. change gets an event with the current values and the next
+// generation, and modifies it.
 func (s *historyBuilder) update(id int64, change func(*event)) {
 	t := s.tasks[id]
 	e := event{op: "update", id: id, oldState: t.state, state: t.state, oldGeneration: t.generation, generation: t.generation + 1,

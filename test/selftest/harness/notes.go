@@ -120,8 +120,8 @@ func parseNotes(text string) (list []note, err error) {
 	return list, nil
 }
 
-// The method "since" returns the complete notes that follow an offset in the file, and the offset after these notes.
-func (n *notesFile) since(from int64) (list []note, next int64) {
+// readFrom returns the complete notes from an offset on, and the offset after them.
+func (n *notesFile) readFrom(from int64) (list []note, next int64) {
 	text := make([]byte, max(n.size()-from, 0))
 	k, _ := n.file.ReadAt(text, from)
 	text = text[:bytes.LastIndexByte(text[:k], '\n')+1]

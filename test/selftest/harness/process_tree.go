@@ -36,7 +36,7 @@ func (t tree) guardians(worker int) (list []int) {
 // commands lists the descendants of a worker that are not its guardians.
 func (t tree) commands(worker int) (list []int) {
 	guardians := t.guardians(worker)
-	for _, pid := range t.below(worker) {
+	for _, pid := range t.descendants(worker) {
 		if !slices.Contains(guardians, pid) {
 			list = append(list, pid)
 		}
@@ -44,10 +44,10 @@ func (t tree) commands(worker int) (list []int) {
 	return list
 }
 
-// The method "below" lists all descendants of a process.
-func (t tree) below(of int) (list []int) {
+// descendants lists all descendants of a process.
+func (t tree) descendants(of int) (list []int) {
 	for _, pid := range t.children[of] {
-		list = append(append(list, pid), t.below(pid)...)
+		list = append(append(list, pid), t.descendants(pid)...)
 	}
 	return list
 }

@@ -125,7 +125,7 @@ func (e *event) claims() bool {
 	return e.op == "update" && e.state == string(jobs.Running) && e.oldState != e.state
 }
 
-// event replays the first event of the parameter "ahead". The parameter also contains the events that follow in the history.
+// event replays the first of the events ahead.
 func (r *replay) event(ahead []event) {
 	e, rest := ahead[0], ahead[1:]
 	if len(r.claimRow) > 0 && !(e.claims() && r.claimRow[0].worker == e.worker && r.claimRow[0].queue == r.task(e.id).queue) {
@@ -248,7 +248,7 @@ func (r *replay) checkLane(t *taskHistory, to jobs.State) {
 		return
 	}
 	for _, other := range r.blocked {
-		if other != t && other.lane == t.lane && !other.waits && other.before(t) {
+		if other != t && other.lane == t.lane && !other.waits && other.precedes(t) {
 			r.violation("I12", t.id, "got lane %s with priority %d while task %d waited with priority %d",
 				t.lane, t.priority, other.id, other.priority)
 		}

@@ -46,21 +46,22 @@ func (r *replay) claimed(t *taskHistory, e event) {
 	r.claimRow = append(r.claimRow, t)
 }
 
-// checkOrder checks that a worker has claimed the tasks of a queue in the right order (I6): no pending task of the queue comes before
-// one of the claimed tasks. The parameter "ahead" contains the events that follow these claims in the history.
+// checkOrder checks that a worker has claimed a queue's tasks in the right order
+// (I6): no pending task of the queue comes before a claimed one. ahead has the
+// events that follow these claims.
 func (r *replay) checkOrder(ahead []event) {
 	if len(r.claimRow) == 0 {
 		return
 	}
 	worst, w := r.claimRow[0], r.workers[r.claimRow[0].worker]
 	for _, t := range r.claimRow {
-		if t.before(worst) {
+		if t.precedes(worst) {
 			continue
 		}
 		worst = t
 	}
 	for _, p := range r.pending {
-		if w != nil && p.queue == worst.queue && slices.Contains(w.jobs, p.job) && p.suspect() == worst.suspect() && p.before(worst) &&
+		if w != nil && p.queue == worst.queue && slices.Contains(w.jobs, p.job) && p.suspect() == worst.suspect() && p.precedes(worst) &&
 			!r.concurrent(p, worst.lastClaim(), ahead) {
 			r.violation("I6", worst.id, "claimed with priority %d while task %d was pending in queue %s with priority %d",
 				worst.priority, p.id, p.queue, p.priority)
@@ -70,8 +71,8 @@ func (r *replay) checkOrder(ahead []event) {
 	r.claimRow = nil
 }
 
-// The method "before" reports whether a task must be claimed earlier than another task of its queue.
-func (t *taskHistory) before(other *taskHistory) bool {
+// precedes reports whether t must be claimed before another task of its queue.
+func (t *taskHistory) precedes(other *taskHistory) bool {
 	return t.priority > other.priority || t.priority == other.priority && t.id < other.id
 }
 

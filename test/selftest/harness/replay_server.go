@@ -2,7 +2,8 @@ package harness
 
 import "slices"
 
-// endedBelow records that all transactions with numbers below the field "oldest" had ended at the time in the field "at", in ms.
+// endedBelow says that at a time, in ms, all transactions with lower numbers than
+// oldest had ended.
 type endedBelow struct{ at, oldest int64 }
 
 // serverClaim is one claim that a transaction on a server has made.
@@ -58,7 +59,7 @@ func (r *replay) concurrent(p *taskHistory, c *claim, ahead []event) bool {
 	return !r.hadEnded(p.setBy, c.began)
 }
 
-// hadEnded reports whether the transaction xid had certainly ended at the time in the parameter "at", in ms.
+// hadEnded reports whether a transaction had certainly ended at a time, in ms.
 func (r *replay) hadEnded(xid, at int64) bool {
 	return slices.ContainsFunc(r.ended, func(e endedBelow) bool { return e.at < at && e.oldest > xid })
 }

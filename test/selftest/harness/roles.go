@@ -52,8 +52,8 @@ func NoteOpening(dir string, took time.Duration) error {
 	return nil
 }
 
-// Enqueue enqueues tasks until ctx ends. It also cancels and retries some of them. The argument "path" is the program
-// that command tasks run.
+// Enqueue enqueues tasks until ctx ends, and cancels and retries some of them. path
+// is the program that command tasks run.
 func Enqueue(ctx context.Context, c Client, dir, path, me string, seed uint64, every time.Duration) error {
 	e, err := newEnqueuer(dir, path, me, seed, every)
 	if err != nil {

@@ -55,8 +55,9 @@ func (n *nemesis) removeShm() bool {
 	})
 }
 
-// withSideDatabase creates a database that an enqueuer and a worker have open. It calls the function "do" in the
-// background. Then it kills all processes and looks for lost tasks.
+// withSideDatabase creates a database that an enqueuer and a worker have open, and
+// calls do in the background. Then it kills all processes and looks for lost
+// tasks.
 func (n *nemesis) withSideDatabase(do func(*processes)) bool {
 	if !n.sideBusy.CompareAndSwap(false, true) {
 		return false

@@ -23,8 +23,8 @@ func monotonic() int64 {
 	return at.Nano() / 1000
 }
 
-// lockTask takes the lock of a task, which is a lock on one byte of a file. The lock lasts until no process has that
-// open file any more. The result "held" is true if another execution holds the lock.
+// lockTask takes a task's lock, on one byte of a file. It lasts until no process
+// has that open file any more. held is true if another execution has the lock.
 func lockTask(path string, task int64) (file *os.File, held bool, err error) {
 	if file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return nil, false, err

@@ -48,7 +48,7 @@ func newWatcher(dir workspace, notes *notesFile) *watcher {
 // check reads the notes from an offset on and remembers the processes that they name. Then it checks which of all
 // remembered processes are alive.
 func (w *watcher) check(from int64) (next int64) {
-	notes, next := w.notes.since(from)
+	notes, next := w.notes.readFrom(from)
 	for _, n := range notes {
 		if start, traits, ok := n.process(); ok {
 			w.living[attemptProcess{n.pid, start, n.task, n.generation, traits}] = true

@@ -80,7 +80,7 @@ type draft struct {
 	kind  kind
 }
 
-// draw returns a random task. If the parameter "light" is true, the task is a function that takes little time.
+// draw returns a random task; a light one is a function that takes little time.
 func (g *generator) draw(light bool) draft {
 	k := quick
 	at := g.random.IntN(1000)
@@ -155,8 +155,9 @@ func kindOf(label string) kind {
 	return kind(k)
 }
 
-// validEnd reports whether a task of a kind may end in the way in which t ended. The argument "cancelled" is true if a
-// client has tried to cancel the task. The argument "broken" is true if a dependency of the task failed or was cancelled.
+// validEnd reports whether a task of a kind may end as t did. cancelled tells
+// whether a client has tried to cancel it, broken whether a dependency failed or
+// was cancelled.
 func validEnd(k kind, t *taskHistory, cancelled, broken bool) bool {
 	if t.state == jobs.Cancelled {
 		return cancelled && t.reason == string(jobs.ReasonCancelled) || broken && t.reason == string(jobs.ReasonDependency)
