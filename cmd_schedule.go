@@ -67,7 +67,7 @@ func runScheduleList(ctx context.Context, r *runner.Runner, p *ui.Printer, revea
 	if len(list) == 0 {
 		p.Note("no schedules")
 	}
-	return ui.Schedules(p.Now(), p.Stdout.Width, reveal).Print(p, list)
+	return ui.Schedules(p.Now(), reveal).Print(p, list)
 }
 
 func scheduleShowCommand(a *cli.App) *cli.Command {
@@ -142,7 +142,7 @@ func runScheduleShow(ctx context.Context, r *runner.Runner, p *ui.Printer, o sch
 	if err != nil {
 		return err
 	}
-	full := ui.NewFullSchedule(s, o.reveal, next)
+	full := ui.NewFullSchedule(s, p.Now(), o.reveal, next)
 	return p.Choose(func() ui.Record { return full }, func() {
 		for _, m := range full {
 			p.Fields(m.Key, m.Value)

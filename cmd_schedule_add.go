@@ -127,7 +127,7 @@ func runScheduleAdd(ctx context.Context, r *runner.Runner, p *ui.Printer, o sche
 		return err
 	}
 	s := done[0].Schedule
-	if err := p.Answer(ui.NewSchedule(s, false), s.Name+"\n", s.Name); err != nil {
+	if err := p.Answer(ui.NewSchedule(s, p.Now(), false), s.Name+"\n", s.Name); err != nil {
 		return err
 	}
 	if !s.PausedAt.IsZero() {

@@ -90,7 +90,7 @@ func runScheduleChange(ctx context.Context, r *runner.Runner, p *ui.Printer, nam
 			if err != nil {
 				return err
 			}
-			changed = ui.NewSchedule(s, false)
+			changed = ui.NewSchedule(s, p.Now(), false)
 		}
 		return p.Answer(changed, name+ui.Gap+change.word+"\n", name, change.word)
 	})

@@ -13,8 +13,8 @@ import (
 //
 // How: a claim reads all pauses and limits once (readAdmission). In memory it counts the tasks that it takes (count). When the claim ends,
 // it stores the used rates (saveAdmission). So the number of SQL statements of a claim does not depend on the number of tasks; only lanes
-// with a rate limit need a statement for each task. In a database without pauses and limits the admission is nil, and the claim reads only
-// which features are in use.
+// with a rate limit need a statement for each task. In a database without pauses and limits the admission is empty, and the claim reads
+// only which features are in use.
 //
 // Invariants:
 //   - The reads, the claim and the writes are one transaction, so two workers never use the same capacity.

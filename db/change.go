@@ -3,8 +3,6 @@ package db
 import (
 	"context"
 	"time"
-
-	"example.com/runner/jobs"
 )
 
 // A change is a record of what a user has changed in an unfinished task: its
@@ -62,21 +60,16 @@ func (d *DB) TaskChanges(ctx context.Context, id int64) ([]TaskChange, error) {
 	}, selectChanges, id)
 }
 
-// movable reports whether a user can change a task in state s: the task has neither finished nor is it running.
-func movable(s jobs.State) bool {
-	return s == jobs.Scheduled || s == jobs.Pending || s == jobs.Blocked || s == jobs.Retrying
-}
-
 // changeable returns the status of a task before a change. If plain SQL has inserted the task, changeable first reads its dependencies. It
 // cancels the task if a dependency did not end as required.
 func (t *tx) changeable(id int64, now time.Time) (taskStatus, error) {
 	s, err := t.status(id)
-	if err != nil || s.Generation != 0 || !bool(s.Depends) || !movable(s.State) {
+	if err != nil || s.Generation != 0 || !bool(s.Depends) || !canMove(s.State) {
 		return s, err
 	}
 	_, broken, err := t.link(id, now)
-	if err == nil && broken {
-		err = t.ended([]end{{id: id, queue: s.Queue, state: jobs.Cancelled, waited: true}}, now)
+	if err == nil {
+		err = t.afterEnd(broken, now)
 	}
 	if err != nil {
 		return s, err

@@ -180,7 +180,7 @@ func (t *tx) claimOnly(c *claimer, ask Claim, now time.Time) (claimed []jobs.Tas
 		return nil, next, err
 	}
 	if int64(task[0].Worker) == c.worker {
-		if err := t.one(reserveAgain, ask.Only, task[0].Generation, c.worker); err != nil {
+		if err := t.execOne(reserveAgain, ask.Only, task[0].Generation, c.worker); err != nil {
 			return nil, next, err
 		}
 	}

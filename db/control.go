@@ -26,12 +26,6 @@ import (
 // transactions fails, the changes of the earlier ones stay, and the caller may repeat the whole call. The transaction that changes a task
 // also updates its lane and its dependents, as at the end of an attempt (end.go).
 
-// cancelTask cancels task [4] if it has not started or waits for its next attempt. [1] says who cancels it and why; [2] and [3] are the
-// current time. All other fields of the outcome stay those of the last attempt.
-var cancelTask = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL,
-	outcome = {cancelled_outcome}, finished_at = ?, updated_at = ? WHERE id = ? AND (state = 'scheduled' OR state = 'pending'
-	OR state = 'blocked' OR state = 'retrying') RETURNING queue, coalesce(lane, '')`)
-
 // requestCancel requests the cancellation of task [1] if it is running. [2] is the time. [3] says whether commands get KILL at once,
 // without a TERM before it. [4] says who requests the cancellation and why. An existing request keeps its time and text.
 var requestCancel = command(`INSERT INTO {cancel_requests} (task_id, generation_id, requested_at, now, text)
@@ -54,15 +48,9 @@ WHERE id = ? AND generation_id = ?
 	AND NOT EXISTS (SELECT 1 FROM {unique_keys} AS held LEFT JOIN {tasks} AS holder ON holder.id = held.task_id
 	WHERE held.unique_key = tasks.unique_key AND held.task_id <> tasks.id AND ` + stillHeld + `)`)
 
-// hastenTask makes the waiting task [4] of generation [5] due at [2], and sets its state to [1]. The counts of attempts and losses stay.
-// [3] is the current time. The generation changes only if the state changes.
-var hastenTask = command(`UPDATE {tasks} SET state = ?1, generation_id = generation_id + CASE WHEN state = ?1 THEN 0
-	ELSE 1 END, waits = CASE WHEN ?1 = 'blocked' THEN 0 END, run_at = ?2, updated_at = ?3
-WHERE id = ?4 AND generation_id = ?5`)
-
 // selectStatus reads the columns of task [1] that decide how an action changes it.
-var selectStatus = query(`SELECT id AS task_id, state, generation_id, queue, lane, run_at, ` + wasDue + `,
-	priority, coalesce(parts, 0) >= 2 AS depends, started_at IS NOT NULL AS started,
+var selectStatus = query(`SELECT ` + waitingColumns + `, state, queue, priority,
+	coalesce(parts, 0) >= 2 AS depends, started_at IS NOT NULL AS started,
 	CASE WHEN waits = 1 THEN EXISTS (SELECT 1 FROM {task_pauses} WHERE task_id = tasks.id) END AS paused,
 	unique_key IS NOT NULL AND options IS NOT NULL AS keyed FROM {tasks} WHERE id = ?`)
 
@@ -81,25 +69,21 @@ var (
 
 // taskStatus has the columns of a task that decide how an action changes it.
 type taskStatus struct {
-	ID         int64      `db:"task_id"`
-	State      jobs.State `db:"state"` // empty if there is no such task
-	Generation int64      `db:"generation_id"`
-	Queue      string     `db:"queue"`
-	Lane       text       `db:"lane"`
-	Priority   int64      `db:"priority"`
-	RunAt      number     `db:"run_at"`
-	Due        boolean    `db:"due"`     // see wasDue
-	Depends    boolean    `db:"depends"` // whether the task has dependencies, finished or unfinished
-	Started    boolean    `db:"started"` // whether an attempt has started
-	Paused     boolean    `db:"paused"`
-	Keyed      boolean    `db:"keyed"` // whether the task has a unique key that it may hold even after it has finished
+	waitingTask
+	State    jobs.State `db:"state"` // empty if there is no such task
+	Queue    string     `db:"queue"`
+	Priority int64      `db:"priority"`
+	Depends  boolean    `db:"depends"` // whether the task has dependencies, finished or unfinished
+	Started  boolean    `db:"started"` // whether an attempt has started
+	Paused   boolean    `db:"paused"`
+	Keyed    boolean    `db:"keyed"` // whether the task has a unique key that it may hold even after it has finished
 }
 
 // status reads the status of a task.
 func (t *tx) status(id int64) (taskStatus, error) {
 	var list []taskStatus
 	if err := t.list(&list, selectStatus, id); err != nil || len(list) == 0 {
-		return taskStatus{ID: id}, err
+		return taskStatus{}, err
 	}
 	return list[0], nil
 }
@@ -116,10 +100,9 @@ func Cancel(text string, hard bool, now time.Time) Action {
 }
 
 func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (jobs.ActionResult, error) {
-	e := end{id: id, state: jobs.Cancelled, waited: true}
-	switch err := t.scan(cancelTask, []any{text, now.UnixMilli(), now.UnixMilli(), id}, &e.queue, &e.lane); {
+	switch e, err := t.cancelWaiting(id, jobs.ReasonCancelled, text, now); {
 	case err == nil:
-		return jobs.ActionResult{ID: id, State: jobs.Cancelled, Done: true}, t.ended([]end{e}, now)
+		return jobs.ActionResult{ID: id, State: jobs.Cancelled, Done: true}, t.afterEnd([]end{e}, now)
 	case !errors.Is(err, sql.ErrNoRows):
 		return jobs.ActionResult{}, err
 	}
@@ -188,7 +171,7 @@ func (t *tx) retry(id int64, due, now time.Time) (jobs.ActionResult, error) {
 		if state == jobs.Retrying && to == jobs.Scheduled {
 			to = state // keep the state retrying, so that the task keeps its attempts and its lane
 		}
-		n, err = t.exec(hastenTask, string(to), due.UnixMilli(), now.UnixMilli(), id, generation)
+		n, err = 1, t.move(id, generation, move{to: to, runAt: due}, now)
 	}
 	if err != nil || n == 0 {
 		return refused, err
@@ -258,7 +241,9 @@ func (d *DB) Apply(ctx context.Context, ids []int64, act Action) ([]jobs.ActionR
 	return results, nil
 }
 
-// ApplyTx does the same as Apply in the caller's transaction. The workers of running tasks notice after the commit.
+// ApplyTx does the same as Apply in the caller's transaction. The workers of
+// running tasks notice after the commit. There is no savepoint: after an error the
+// caller has to roll back.
 func (d *DB) ApplyTx(ctx context.Context, outer *sql.Tx, ids []int64, act Action) ([]jobs.ActionResult, error) {
 	t, err := d.within(ctx, outer, engine.Change)
 	if err != nil {

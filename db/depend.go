@@ -23,15 +23,10 @@ var insertDependency = command(`INSERT INTO {dependencies} (task_id, on_id, any_
 
 var deleteWaiting = command(`DELETE FROM {dependencies} WHERE task_id = ?`)
 
-// wasDue is whether a blocked task was due when it was added or retried. Then
-// it's due as soon as nothing blocks it, even if the clock that wrote run_at was
-// ahead and has been set back since.
-const wasDue = `(run_at <= created_at OR run_at = updated_at) AS due`
-
 // selectFollowers lists the tasks that wait for task [1]. For each of these tasks it says whether the task also waits for other tasks, or
 // for its resume. It leaves out tasks that are no longer blocked because somebody has changed their state with plain SQL.
 // Indexes: dependencies_on, dependencies_open.
-var selectFollowers = query(`SELECT task_id, generation_id, any_outcome, lane, run_at, ` + wasDue + `,
+var selectFollowers = query(`SELECT ` + waitingColumns + `, any_outcome,
 	EXISTS (SELECT 1 FROM {dependencies} AS other
 	WHERE other.open = 1
 	AND other.task_id = dependencies.task_id AND other.on_id <> dependencies.on_id)
@@ -65,19 +60,12 @@ ORDER BY tasks.id`)
 // returns the first dependency of task [1] that can't be satisfied any more, with
 // the state of its task; the state is empty if that task was deleted. closeEnded
 // closes the dependencies of task [1] on finished tasks, and opens the others.
-// adoptTask blocks task [3] at the time [2]; the value [1] is 1 if the task has
-// open dependencies. refuseTask cancels task [4] because of a broken dependency;
-// [1] is the outcome, and both [2] and [3] are the time.
 var (
 	selectBroken = query(`SELECT on_id, coalesce(tasks.state, '') FROM {dependencies} LEFT JOIN {tasks} ON tasks.id = on_id
 	WHERE task_id = ? AND (tasks.id IS NULL OR any_outcome = 0 AND (tasks.state = 'failed' OR tasks.state = 'cancelled'))
 	ORDER BY on_id LIMIT 1`)
 	closeEnded = command(`UPDATE {dependencies} SET open = CASE WHEN EXISTS (SELECT 1 FROM {tasks} WHERE tasks.id = on_id
 	AND tasks.finished_at IS NULL) THEN 1 ELSE 0 END WHERE task_id = ?`)
-	adoptTask = command(`UPDATE {tasks} SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ?
-		AND generation_id = 0`)
-	refuseTask = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = 1, outcome = ?, finished_at = ?, updated_at = ?
-		WHERE id = ? AND generation_id = 0`)
 )
 
 // selectDependencies lists the tasks that task [1] depends on, and selectDependents those that depend on task [1]. Both list at most [2]
@@ -97,13 +85,9 @@ var selectUpstream = query(selectTasks + ` JOIN {dependencies} ON dependencies.o
 
 // follower is a task that depends on a task that has just ended.
 type follower struct {
-	ID         int64   `db:"task_id"`
-	Generation int64   `db:"generation_id"`
+	waitingTask
 	AnyOutcome boolean `db:"any_outcome"`
 	Waits      boolean `db:"waits"` // whether the follower also waits for another task or is paused
-	Lane       text    `db:"lane"`
-	RunAt      number  `db:"run_at"`
-	Due        boolean `db:"due"` // see wasDue
 }
 
 // waiting describes the tasks that a new task depends on.
@@ -170,41 +154,36 @@ func (t *tx) keep(id int64, w waiting) error {
 	return nil
 }
 
-// adopt links a due task that plain SQL has inserted to its dependencies. A task
-// with a broken one is added to ends. A task without an open one can start.
-func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, error) {
+// adopt links a due task that plain SQL has inserted to its dependencies, and
+// releases it if none is open. It returns the task if a dependency is broken.
+func (t *tx) adopt(r *row, lanes *laneSet, now time.Time) ([]end, error) {
 	waits, broken, err := t.link(r.ID, now)
-	switch {
-	case err != nil:
-	case broken:
-		ends = append(ends, end{id: r.ID, queue: r.Queue, state: jobs.Cancelled, waited: true})
-	case !waits:
-		err = t.unblock(r.ID, 1, string(r.Lane), lanes, now) // link has set the generation to 1
+	if err == nil && !waits && broken == nil {
+		err = t.release(waitingTask{ID: r.ID, Generation: 1, Lane: r.Lane, Due: true}, lanes, now) // link has made it generation 1
 	}
-	return ends, err
+	return broken, err
 }
 
 // link reads the dependencies of a task that plain SQL has inserted, and blocks
 // the task. It says whether the task waits for others. If a dependency is broken,
-// link cancels the task instead, and the caller ends it.
-func (t *tx) link(id int64, now time.Time) (waits, broken bool, err error) {
-	ms := now.UnixMilli()
+// link cancels the task instead and returns it, for afterEnd.
+func (t *tx) link(id int64, now time.Time) (waits bool, broken []end, err error) {
 	var on int64
 	var state jobs.State
 	switch err := t.scan(selectBroken, []any{id}, &on, &state); {
 	case err == nil:
-		why := brokenText(on, cmp.Or(state, "was deleted"))
-		return false, true, t.one(refuseTask, brokenOutcome(why), ms, ms, id)
+		e, err := t.cancelWaiting(id, jobs.ReasonDependency, brokenText(on, cmp.Or(state, "was deleted")), now)
+		return false, []end{e}, err
 	case engine.NoRow(err) != nil:
-		return false, false, err
+		return false, nil, err
 	}
 	if err := t.run(closeEnded, id); err != nil {
-		return false, false, err
+		return false, nil, err
 	}
 	if err := t.scan(waitsForTasks, []any{id}, &waits); err != nil {
-		return false, false, err
+		return false, nil, err
 	}
-	return waits, false, t.one(adoptTask, waits, ms, id)
+	return waits, nil, t.move(id, 0, move{to: jobs.Blocked, waits: waits}, now)
 }
 
 // Dependencies lists both sides of the dependencies of task id. The result waitsFor has the tasks that this task waits for or has waited

@@ -100,10 +100,13 @@ func (t *tx) expire(now time.Time) error {
 	}
 	ends := make([]end, len(rows))
 	for i, r := range rows {
-		ends[i] = end{id: r.ID, queue: r.Queue, lane: string(r.Lane), state: jobs.Cancelled, waited: true}
+		ends[i] = end{id: r.ID, queue: r.Queue, lane: string(r.Lane), state: jobs.Cancelled}
 		t.expired = append(t.expired, r.ID)
+		if err := t.stopWaiting(r.ID); err != nil {
+			return err
+		}
 	}
-	return t.ended(ends, now)
+	return t.afterEnd(ends, now)
 }
 
 // promote makes due tasks pending. A task with a lane or with dependencies may become blocked or cancelled instead.
@@ -127,18 +130,20 @@ func (t *tx) promoteOrdered(rows []row, now time.Time) error {
 		var err error
 		switch {
 		case r.GenerationID == 0 && r.Parts&partDependencies != 0:
-			ends, err = t.adopt(r, ends, &lanes, now)
+			var broken []end
+			broken, err = t.adopt(r, &lanes, now)
+			ends = append(ends, broken...)
 		case taskspec.HoldsLane(jobs.State(r.State)):
 			err = t.startHolder(r, now)
 		default:
 			lanes.add(string(r.Lane))
-			err = t.one(blockTask, now.UnixMilli(), r.ID, r.GenerationID)
+			err = t.move(r.ID, r.GenerationID, move{to: jobs.Blocked}, now)
 		}
 		if err != nil {
 			return fmt.Errorf("task %d: %w", r.ID, err)
 		}
 	}
-	if err := t.ended(ends, now); err != nil {
+	if err := t.afterEnd(ends, now); err != nil {
 		return err
 	}
 	return t.freeLanes(lanes, now)

@@ -20,11 +20,10 @@ var rewriteTask = command(`UPDATE {tasks} SET state = ?, queue = ?, job = ?, arg
 	label = ?, priority = ?, run_at = ?, expires_at = ?, max_attempts = ?,
 	max_losses = ?, options = ?, unique_key = ?, lane = ?, parts = ?, waits = ?, updated_at = ?,
 	generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END
-WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
+WHERE id = ? AND generation_id = ? AND ` + isWaiting)
 
 // raiseTask sets the priority of task [2] of generation [3] to [1]. It changes no row if the task runs or has finished.
-var raiseTask = command(`UPDATE {tasks} SET priority = ? WHERE id = ? AND generation_id = ?
-	AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
+var raiseTask = command(`UPDATE {tasks} SET priority = ? WHERE id = ? AND generation_id = ? AND ` + isWaiting)
 
 // selectRivals returns the highest priority among the pending tasks of queue [2] and the tasks that wait for lane [3]. It ignores task [1].
 // It returns null if there are no such tasks. Indexes: tasks_pending (one seek for each job of the queue) and tasks_blocked.
@@ -61,7 +60,7 @@ func (d *DB) Edit(ctx context.Context, id int64, by string, now time.Time,
 func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Edit, error)) (jobs.ActionResult, error) {
 	s, err := t.changeable(id, now)
 	m := jobs.ActionResult{ID: id, State: s.State}
-	if err != nil || !movable(s.State) {
+	if err != nil || !canMove(s.State) {
 		return m, err
 	}
 	var rows []row
@@ -107,7 +106,7 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	if err := t.freeLanes(lanes, now); err != nil {
 		return m, err
 	}
-	t.released, m.Done = true, true
+	m.Done = true
 	m.State, err = t.state(id)
 	return m, err
 }
@@ -119,7 +118,7 @@ func (t *tx) rewrite(s taskStatus, to *jobs.Task, with settings) error {
 		return err
 	}
 	values = append(values, with.values(to)...)
-	return t.one(rewriteTask, append(values, to.UpdatedAt.UnixMilli(), string(to.State), s.ID, s.Generation)...)
+	return t.execOne(rewriteTask, append(values, to.UpdatedAt.UnixMilli(), string(to.State), s.ID, s.Generation)...)
 }
 
 // edited returns the task after the edit.
@@ -184,7 +183,7 @@ func (d *DB) PutFirst(ctx context.Context, ids []int64, by string, now time.Time
 
 func (t *tx) putFirst(id int64, by string, now time.Time) (jobs.ActionResult, error) {
 	s, err := t.status(id)
-	m := jobs.ActionResult{ID: id, State: s.State, Done: movable(s.State)}
+	m := jobs.ActionResult{ID: id, State: s.State, Done: canMove(s.State)}
 	if err != nil || !m.Done {
 		return m, err
 	}
@@ -196,7 +195,7 @@ func (t *tx) putFirst(id int64, by string, now time.Time) (jobs.ActionResult, er
 	if to == s.Priority {
 		return m, nil
 	}
-	if err := t.one(raiseTask, to, id, s.Generation); err != nil {
+	if err := t.execOne(raiseTask, to, id, s.Generation); err != nil {
 		return m, err
 	}
 	return m, t.record(id, TaskChange{At: now, By: by, Action: ActionFirst, Text: fmt.Sprintf("priority %d", to)})

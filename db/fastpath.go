@@ -126,7 +126,7 @@ func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
 // shares the write lock. The transaction fails if a dependency, limit or pause is in use.
 func (w *writer) updateFast(ctx context.Context, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: full, shared: true, run: func(t *tx) error {
-		if err := t.later(assertUnused); err != nil {
+		if err := t.pipeline(assertUnused); err != nil {
 			return err
 		}
 		t.used, t.wakeups = featuresOf(0), false
@@ -136,7 +136,7 @@ func (w *writer) updateFast(ctx context.Context, run func(*tx) error) error {
 
 // completeFast ends all attempts of a cycle, or none.
 func (t *tx) completeFast(worker int64, c Cycle, ends []completion) error {
-	if err := t.later(assertCompleted, c.Now.UnixMilli(), jsonText(ends), worker, int64(len(ends))); err != nil {
+	if err := t.pipeline(assertCompleted, c.Now.UnixMilli(), jsonText(ends), worker, int64(len(ends))); err != nil {
 		return err
 	}
 	list := make([]end, len(c.Finish))
@@ -144,5 +144,5 @@ func (t *tx) completeFast(worker int64, c Cycle, ends []completion) error {
 		task := &c.Finish[i].Task
 		list[i] = end{id: task.ID, queue: task.Queue, state: jobs.Completed}
 	}
-	return t.ended(list, c.Now)
+	return t.afterEnd(list, c.Now)
 }

@@ -102,7 +102,7 @@ type Finished struct {
 	InTx   bool            // whether the attempt had completed its task by FinishTx, in a transaction of the application
 }
 
-// finish ends attempts of worker, and makes the changes that follow from it (see ended). If together is true, completions may share
+// finish ends attempts of worker, and makes the changes that follow from it (see afterEnd). If together is true, completions may share
 // statements. In this case finish may return errRefusedTogether: then the caller must call finish again in a new transaction, with together
 // set to false.
 func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) ([]Finished, error) {
@@ -131,7 +131,7 @@ func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) (
 			return nil, err
 		}
 	}
-	return done, t.ended(ends, now)
+	return done, t.afterEnd(ends, now)
 }
 
 // finishOne ends one attempt. If the task has then finished or given up its lane, finishOne adds the task to the list "ends".

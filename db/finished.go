@@ -80,7 +80,7 @@ func (t *tx) recordEnds(ids []int64) error {
 		return err
 	}
 	for i, id := range ids {
-		if err := t.later(insertFinished, last-int64(len(ids)-1-i), id); err != nil {
+		if err := t.pipeline(insertFinished, last-int64(len(ids)-1-i), id); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,7 @@ import (
 //     holds the write lock. A server assigns them.
 //   - Tasks are added in the order of the calls in a group. So the inserter adds the waiting plain tasks before it runs a statement that
 //     could read them or that takes an id.
-//   - A task whose dependency has already failed is stored as cancelled, with all effects of an end (see ended).
+//   - A task whose dependency has already failed is stored as cancelled, with all effects of an end (see afterEnd).
 
 // insertTask adds a task of any kind. Its values are those of appendPlain and of settings, and then those of the last four columns. A new
 // task has generation 1; a task that plain SQL inserts has 0.
@@ -149,7 +149,7 @@ func (t *tx) insertOnce(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (
 		err = t.holdKey(&task)
 	}
 	if err == nil && spec.Batch == jobs.NewBatch {
-		err = t.one(startBatch, id, id)
+		err = t.execOne(startBatch, id, id)
 	}
 	return jobs.Enqueued{ID: id}, err
 }
@@ -274,7 +274,8 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 	state := taskspec.InitialState(task.RunAt, now, waits, taken)
 	with := settings{depends: o.names()}
 	if o.broken != "" {
-		state, with.finishedAt, with.outcome = jobs.Cancelled, now.UnixMilli(), brokenOutcome(o.broken)
+		state, with.finishedAt = jobs.Cancelled, now.UnixMilli()
+		with.outcome = jsonText(outcome{Reason: jobs.ReasonDependency, Error: o.broken})
 	}
 	task.State, with.waits = state, waitsValue(state, waits)
 	id, err := t.insert(task, with)
@@ -284,7 +285,7 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 	switch {
 	case err != nil:
 	case state == jobs.Cancelled:
-		err = t.ended([]end{{id: id, queue: task.Queue, state: state}}, now)
+		err = t.afterEnd([]end{{id: id, queue: task.Queue, state: state}}, now)
 	case o.paused:
 		err = t.addPause(id, TaskChange{At: now, By: task.CreatedBy, Action: ActionPause})
 	// If the database has limits, laneTaken returns true even for a free lane, so the task is blocked. freeLane makes the task pending

@@ -22,12 +22,6 @@ var laneHeld = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE lane = ? AND (s
 // laneNext finds the next task of lane [1]: highest priority, then lowest id. Index: tasks_blocked.
 var laneNext = query(`SELECT id, generation_id FROM {tasks} WHERE waits = 0 AND lane = ? ORDER BY priority DESC, id LIMIT 1`)
 
-// unblockTask makes the blocked task [3] of generation [4] pending at time [2]. [1] is the slot of its lane that the task takes; it is NULL
-// for a task without a lane. The index tasks_lane rejects a second holder of a slot.
-var unblockTask = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, waits = NULL, lane_slot = ?,
-	updated_at = ?
-WHERE id = ? AND generation_id = ? AND waits = 0`)
-
 // laneHolders lists the tasks that hold lane [1]. Index: tasks_lane.
 var laneHolders = query(`SELECT id, coalesce(lane_slot, 0) AS slot, state FROM {tasks} WHERE lane = ? AND (state = 'pending'
 	OR state = 'running' OR state = 'retrying')`)
@@ -85,8 +79,7 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 		for taken[slot] {
 			slot++
 		}
-		t.released = true
-		if err := t.one(unblockTask, nullNumber(slot), now.UnixMilli(), next, generation); err != nil {
+		if err := t.move(next, generation, move{to: jobs.Pending, slot: slot}, now); err != nil {
 			return err
 		}
 		slot++
@@ -109,19 +102,8 @@ func unstarted(holders []laneHolder) (n int) {
 	return n
 }
 
-// These statements are for the due task [2] of generation [3], which has a lane. startHolder is for a task that holds its lane: it makes
-// the task pending at time [1]. delayHolder is also for a task that holds its lane: it delays the task until time [1], when the rate limit
-// of the lane allows the start. blockTask is for a task that does not hold its lane: from time [1] on, the task waits for the lane.
-var (
-	startHolder = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ? WHERE id = ?
-		AND generation_id = ?`)
-	delayHolder = command(`UPDATE {tasks} SET run_at = ? WHERE id = ? AND generation_id = ?`)
-	blockTask   = command(`UPDATE {tasks} SET state = 'blocked', generation_id = generation_id + 1, waits = 0, updated_at = ? WHERE id = ?
-		AND generation_id = ?`)
-)
-
-// startHolder handles a due task that already holds its lane. It makes the task pending for its next attempt. If the rate of the lane does
-// not allow a start yet, it delays the task.
+// startHolder makes a due task that already holds its lane pending for its next
+// attempt, or delays it if the rate of the lane doesn't allow a start yet.
 func (t *tx) startHolder(r *row, now time.Time) error {
 	limit, err := t.laneLimit(string(r.Lane))
 	if err != nil {
@@ -135,12 +117,12 @@ func (t *tx) startHolder(r *row, now time.Time) error {
 		}
 		holders = unstarted(list)
 	}
-	switch next := limit.nextStart(holders, now); {
-	case next.IsZero():
-		return t.one(startHolder, now.UnixMilli(), r.ID, r.GenerationID)
-	default:
-		return t.one(delayHolder, next.UnixMilli(), r.ID, r.GenerationID)
+
+	m := move{to: jobs.Pending}
+	if next := limit.nextStart(holders, now); !next.IsZero() {
+		m = move{to: jobs.State(r.State), runAt: next}
 	}
+	return t.move(r.ID, r.GenerationID, m, now)
 }
 
 // laneTaken reports whether a due task has to wait for its lane.
@@ -156,17 +138,6 @@ func (t *tx) laneTaken(lane string) (bool, error) {
 	var held bool
 	err = t.scan(laneHeld, []any{lane}, &held)
 	return held, err
-}
-
-// unblock makes a blocked task pending if it has no lane. If the task has a lane, unblock only adds this lane to the given set. freeLanes
-// decides later which task gets the lane.
-func (t *tx) unblock(id, generation int64, lane string, lanes *laneSet, now time.Time) error {
-	if lane != "" {
-		lanes.add(lane)
-		return nil
-	}
-	t.released = true
-	return t.one(unblockTask, nil, now.UnixMilli(), id, generation)
 }
 
 // LaneHolders returns the ids of the tasks that hold a lane, in increasing order.

@@ -13,7 +13,7 @@ import (
 // changes nothing.
 func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now time.Time) (jobs.Enqueued, error) {
 	s, err := t.status(id)
-	if err != nil || !movable(s.State) || bool(s.Started) {
+	if err != nil || !canMove(s.State) || bool(s.Started) {
 		return jobs.Enqueued{ID: id, Kept: true}, err
 	}
 	for on := range o.open {
@@ -24,16 +24,13 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 				Hint: "cancel task " + fmt.Sprint(id)}
 		}
 	}
-	generation, lane := s.Generation, string(s.Lane)
+	lane := string(s.Lane)
 	keepsLane := s.State == jobs.Pending && lane == task.Lane          // if the old task holds the same lane, the new task keeps it
 	waits := o.waits() || o.broken != "" || bool(s.Paused) || o.paused // if the old task is paused, the new task waits, too
 	state := taskspec.InitialState(task.RunAt, now, waits, task.Lane != "" && !keepsLane)
 	task.State = state
 	if err := t.rewrite(s, &task, settings{depends: o.names(), waits: waitsValue(state, waits)}); err != nil {
 		return jobs.Enqueued{}, err
-	}
-	if state != s.State {
-		generation++
 	}
 	if err := t.setInput(id, spec.Input); err != nil {
 		return jobs.Enqueued{}, err
@@ -58,12 +55,11 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 	lanes.add(lane)
 	lanes.add(task.Lane)
 	if o.broken != "" {
-		var queue string
-		ms := now.UnixMilli()
-		if err := t.scan(cancelDependent, []any{brokenOutcome(o.broken), ms, ms, id, generation}, &queue); err != nil {
-			return one, err
+		e, err := t.cancelWaiting(id, jobs.ReasonDependency, o.broken, now)
+		if err == nil {
+			err = t.afterEnd([]end{e}, now)
 		}
-		if err := t.ended([]end{{id: id, queue: queue, state: jobs.Cancelled, waited: true}}, now); err != nil {
+		if err != nil {
 			return one, err
 		}
 	}

@@ -55,10 +55,10 @@ func (d *DB) InsertReserved(ctx context.Context, w *Worker, spec *jobs.Spec, std
 	err = d.updateAlone(ctx, full, func(t *tx) (err error) {
 		added, err = t.insertSpec(spec, nil, now)
 		if err == nil && !added.Kept {
-			err = t.one(reserveTask, w.number, added.ID)
+			err = t.execOne(reserveTask, w.number, added.ID)
 		}
 		if err == nil && !added.Kept && stdin {
-			err = t.one(markInput, added.ID)
+			err = t.execOne(markInput, added.ID)
 		}
 		return err
 	})

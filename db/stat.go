@@ -71,7 +71,7 @@ func (t *tx) count(counts map[count]int, now time.Time) error {
 	})
 	// the counters are sorted, so that concurrent transactions on a server lock them in the same order and cannot deadlock
 	for _, c := range each {
-		if err := t.later(addCount, c.queue, string(c.state), now.Unix()/60, int64(counts[c])); err != nil {
+		if err := t.pipeline(addCount, c.queue, string(c.state), now.Unix()/60, int64(counts[c])); err != nil {
 			return err
 		}
 	}

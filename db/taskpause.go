@@ -14,11 +14,6 @@ import (
 // task can still expire, or be cancelled because a dependency fails. The row is
 // deleted when the task is resumed or ends.
 
-// pauseTask blocks task [2] of generation [3] at time [1]. It changes nothing if the task runs or has finished.
-var pauseTask = command(`UPDATE {tasks} SET state = 'blocked', waits = 1, updated_at = ?,
-	generation_id = generation_id + CASE WHEN state = 'blocked' THEN 0 ELSE 1 END
-WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
-
 // insertTaskPause stores the pause of task [1]. [2] is the time, [3] is the user, and [4] is the reason. A row may exist already, if plain
 // SQL has changed the state of a paused task. deleteTaskPause deletes the row of task [1].
 var (
@@ -41,10 +36,10 @@ func PauseTask(by, reason string, now time.Time) Action {
 func (t *tx) pauseTask(id int64, c TaskChange) (jobs.ActionResult, error) {
 	s, err := t.changeable(id, c.At)
 	m := jobs.ActionResult{ID: id, State: s.State, Done: bool(s.Paused)}
-	if err != nil || bool(s.Paused) || !movable(s.State) {
+	if err != nil || bool(s.Paused) || !canMove(s.State) {
 		return m, err
 	}
-	if err := t.one(pauseTask, c.At.UnixMilli(), id, s.Generation); err != nil {
+	if err := t.move(id, s.Generation, move{to: jobs.Blocked, waits: true}, c.At); err != nil {
 		return m, err
 	}
 	if err := t.addPause(id, c); err != nil {
@@ -75,7 +70,7 @@ func ResumeTask(by string, now time.Time) Action {
 
 func (t *tx) resumeTask(id int64, c TaskChange) (jobs.ActionResult, error) {
 	s, err := t.status(id)
-	m := jobs.ActionResult{ID: id, State: s.State, Done: movable(s.State)}
+	m := jobs.ActionResult{ID: id, State: s.State, Done: canMove(s.State)}
 	if err != nil || !bool(s.Paused) {
 		return m, err
 	}
@@ -90,7 +85,7 @@ func (t *tx) resumeTask(id int64, c TaskChange) (jobs.ActionResult, error) {
 		return m, err
 	}
 	var lanes laneSet
-	if err := t.free(follower{ID: id, Generation: s.Generation, Lane: s.Lane, RunAt: s.RunAt, Due: s.Due}, &lanes, c.At); err != nil {
+	if err := t.release(s.waitingTask, &lanes, c.At); err != nil {
 		return m, err
 	}
 	if err := t.freeLanes(lanes, c.At); err != nil {

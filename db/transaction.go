@@ -220,7 +220,7 @@ func (t *tx) exec(s *statement, args ...any) (int64, error) {
 }
 
 // The method "one" runs a statement that must change exactly one row, because this transaction has just read that row.
-func (t *tx) one(s *statement, args ...any) error {
+func (t *tx) execOne(s *statement, args ...any) error {
 	n, err := t.exec(s, args...)
 	if err == nil && n != 1 {
 		err = fmt.Errorf("%d rows changed, not one", n)
@@ -255,7 +255,7 @@ func changes(s *statement, result sql.Result) bool {
 
 // The method "later" does the same as exec for a statement whose result is not needed at once. On a server, the statement is sent together
 // with the next statement, and the call for the next statement returns the errors of both.
-func (t *tx) later(s *statement, args ...any) error {
+func (t *tx) pipeline(s *statement, args ...any) error {
 	if t.outer != nil || !t.db.traits.Pipelines {
 		return t.run(s, args...)
 	}

@@ -62,7 +62,7 @@ func (d *DB) within(ctx context.Context, outer *sql.Tx, use engine.Use) (*tx, er
 type querier struct{ t *tx }
 
 func (q querier) Exec(s *statement, args ...any) (int64, error)    { return q.t.exec(s, args...) }
-func (q querier) Later(s *statement, args ...any) error            { return q.t.later(s, args...) }
+func (q querier) Later(s *statement, args ...any) error            { return q.t.pipeline(s, args...) }
 func (q querier) List(dest any, s *statement, args ...any) error   { return q.t.list(dest, s, args...) }
 func (q querier) Scan(s *statement, args []any, dest ...any) error { return q.t.scan(s, args, dest...) }
 

@@ -29,14 +29,15 @@ type Enqueued = jobs.Enqueued
 // has finished.
 func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error) {
 	at := now()
-	if err := r.prepare(ctx, &spec); err != nil {
+	specs := []jobs.Spec{spec} // the only copy on the heap
+	if err := r.prepare(ctx, &specs[0]); err != nil {
 		return jobs.Task{}, err
 	}
-	done, err := r.insert(ctx, []jobs.Spec{spec}, at)
+	done, err := r.insert(ctx, specs, at)
 	if err != nil {
 		return jobs.Task{}, err
 	}
-	return enqueued(&spec, at, done[0], func(id int64) (jobs.Task, error) { return r.Get(ctx, id) })
+	return enqueued(&specs[0], at, done[0], func(id int64) (jobs.Task, error) { return r.Get(ctx, id) })
 }
 
 // enqueued returns the task that an insert has added or kept. It calls get to

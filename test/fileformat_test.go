@@ -72,7 +72,7 @@ func TestViewsHaveKeysOfRecords(t *testing.T) {
 	}{
 		"tasks_view":     {record: ui.NewTask(jobs.Task{}, time.Now())},
 		"attempts_view":  {record: ui.NewAttempt(jobs.Attempt{})},
-		"schedules_view": {ui.NewSchedule(jobs.Schedule{}, false), []string{"paused_at", "paused_by"}},
+		"schedules_view": {ui.NewSchedule(jobs.Schedule{}, time.Now(), false), []string{"paused_at", "paused_by"}},
 	} {
 		want := append(keysOf(record.record), record.more...)
 		rows, err := pool.QueryContext(t.Context(), `SELECT * FROM `+view+` LIMIT 0`)

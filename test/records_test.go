@@ -27,31 +27,33 @@ var records = map[string]ui.Record{
 	"revealed task of a schedule": more(ui.Reveal(ui.NewScheduleTask(jobs.Spec{}), nil, nil),
 		ui.NewScheduleTask(jobs.Spec{})),
 	"attempt":           ui.NewAttempt(jobs.Attempt{}),
-	"step":              ui.NewStep(jobs.Step{}),
-	"change":            ui.NewTaskChange(admin.TaskChange{}),
-	"queue":             ui.NewQueue(runner.Queue{}, time.Now()),
-	"worker":            ui.NewWorker(runner.Worker{}),
+	"step":              ui.NewStep(jobs.Step{}, time.Now()),
+	"change":            ui.NewTaskChange(admin.TaskChange{}, time.Now()),
+	"queue":             ui.NewQueue(runner.Queue{}, time.Now(), ""),
+	"worker":            ui.NewWorker(runner.Worker{}, time.Now()),
 	"status":            (&ui.Status{}).Record(),
 	"problem":           ui.NewProblem(ui.Problem{}),
-	"group of failures": ui.NewFailureGroup(ui.FailureGroup{}, ""),
+	"group of failures": ui.NewFailureGroup(ui.FailureGroup{}, "", time.Now()),
 	"log chunk":         ui.NewChunk(jobs.Chunk{}),
-	"schedule":          ui.NewSchedule(jobs.Schedule{}, false),
-	"schedule in full":  more(ui.NewFullSchedule(jobs.Schedule{}, false, nil), ui.NewSchedule(jobs.Schedule{}, false)),
-	"applied schedule":  more(ui.NewAppliedSchedule(jobs.Schedule{}, ""), ui.NewSchedule(jobs.Schedule{}, false)),
-	"removed schedule":  ui.RemovedSchedule(""),
-	"deleted task":      ui.Deleted(0, false),
-	"limit":             ui.NewLimit(runner.LimitStatus{}),
-	"removed limit":     ui.RemovedLimit(jobs.Target{}),
-	"backup":            ui.Backup("", 0),
-	"restore":           ui.Restore("", 0, ""),
-	"service":           ui.Service("", "", false, ""),
-	"removed service":   ui.RemovedService("", "", false),
-	"moved table":       ui.Moved("", 0),
-	"fence":             ui.Fence(0, 0, false),
-	"server":            ui.Serve("", ""),
-	"check":             ui.Check("", "", "", ""),
-	"version":           cli.Version(),
-	"error":             ui.ErrorRecord(&ui.Error{}),
+	"schedule":          ui.NewSchedule(jobs.Schedule{}, time.Now(), false),
+	"schedule in full": more(ui.NewFullSchedule(jobs.Schedule{}, time.Now(), false, nil),
+		ui.NewSchedule(jobs.Schedule{}, time.Now(), false)),
+	"applied schedule": more(ui.NewAppliedSchedule(jobs.Schedule{}, time.Now(), ""),
+		ui.NewSchedule(jobs.Schedule{}, time.Now(), false)),
+	"removed schedule": ui.RemovedSchedule(""),
+	"deleted task":     ui.Deleted(0, false),
+	"limit":            ui.NewLimit(runner.LimitStatus{}, time.Now()),
+	"removed limit":    ui.RemovedLimit(jobs.Target{}),
+	"backup":           ui.Backup("", 0),
+	"restore":          ui.Restore("", 0, ""),
+	"service":          ui.Service("", "", false, ""),
+	"removed service":  ui.RemovedService("", "", false),
+	"moved table":      ui.Moved("", 0),
+	"fence":            ui.Fence(0, 0, false),
+	"server":           ui.Serve("", ""),
+	"check":            ui.Check("", "", "", ""),
+	"version":          cli.Version(),
+	"error":            ui.ErrorRecord(&ui.Error{}),
 }
 
 // more returns what a record has after the keys of another record, with which it
@@ -61,7 +63,9 @@ func more(whole, first ui.Record) ui.Record { return whole[len(first):] }
 // keysOf returns the keys of a record.
 func keysOf(r ui.Record) (keys []string) {
 	for _, m := range r {
-		keys = append(keys, m.Key)
+		if m.Key != "" {
+			keys = append(keys, m.Key)
+		}
 	}
 	return keys
 }

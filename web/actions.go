@@ -41,7 +41,7 @@ type plan struct {
 	Changed   string // why the page asks again; empty for a first question
 	Fields    []field
 	For       string // chosen length of a pause
-	Lengths   []length
+	Lengths   []field
 	AskReason bool   // whether the question has a field for a reason
 	Reason    string // text in the field for the reason
 
@@ -139,15 +139,13 @@ func (a *actionRequest) newPlan(object string, args ...string) *plan {
 
 func (a *actionRequest) confirmed() bool { return a.form.Get("confirmed") == "1" }
 
-// length is how long a pause may last; an empty value has no end.
-type length struct{ Value, Name string }
-
-var pauseLengths = []length{
-	{"", "until it is resumed"},
-	{"15m", "for 15 minutes"},
-	{"1h", "for 1 hour"},
-	{"8h", "for 8 hours"},
-	{"24h", "for 1 day"},
+// pauseLengths are how long a pause may last; an empty value has no end.
+var pauseLengths = []field{
+	{"until it is resumed", ""},
+	{"for 15 minutes", "15m"},
+	{"for 1 hour", "1h"},
+	{"for 8 hours", "8h"},
+	{"for 1 day", "24h"},
 }
 
 // queue plans to pause or resume a queue. An empty name means all queues.

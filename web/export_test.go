@@ -2,6 +2,7 @@ package web
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +17,9 @@ func LookAt(t *testing.T, n int) {
 	lookTasks, lookPlain = n, n
 	t.Cleanup(func() { lookTasks, lookPlain = before[0], before[1] })
 }
+
+// HasCounts reports whether the pages of a Handler share a count of the queues.
+func HasCounts(h http.Handler) bool { return len(h.(*handler).counts.values) > 0 }
 
 // Actions returns the names of all actions.
 func Actions() []string { return slices.Sorted(maps.Keys(actions)) }

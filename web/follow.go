@@ -29,8 +29,7 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 		h.writeError(w, req, http.StatusForbidden, "Output is hidden on this server.")
 		return
 	}
-	id, _ := strconv.ParseInt(req.PathValue("id"), 10, 64)
-	a, n, err := h.attempt(req.Context(), id, req.FormValue("attempt"))
+	a, n, err := h.attempt(req)
 	if err != nil {
 		h.fail(w, req, err)
 		return
@@ -48,11 +47,11 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 		}
 		err = f.follow(req.Context())
 	} else {
-		w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="task-%d-attempt-%d.log"`, id, n))
+		w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="task-%d-attempt-%d.log"`, a.TaskID, n))
 		err = h.download(req.Context(), newStream(w, "text/plain; charset=utf-8"), a)
 	}
 	if err != nil && req.Context().Err() == nil {
-		h.logger.Debug("log", "task", id, "err", err) // the client has closed the connection, or the database is closed
+		h.logger.Debug("log", "task", a.TaskID, "err", err) // the client has closed the connection, or the database is closed
 	}
 }
 
@@ -78,11 +77,12 @@ func (h *handler) download(ctx context.Context, s *stream, a jobs.Attempt) error
 	}
 }
 
-// attempt returns an attempt of a task by its number, counted from 1. Without a number it returns the last attempt.
-func (h *handler) attempt(ctx context.Context, id int64, number string) (a jobs.Attempt, n int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+// attempt returns the attempt that a request names by its number, counted from
+// 1, or the last attempt.
+func (h *handler) attempt(req *http.Request) (a jobs.Attempt, n int, err error) {
+	ctx, cancel := readContext(req)
 	defer cancel()
-	t, err := h.r.Get(ctx, id)
+	t, err := h.getTask(ctx, req)
 	if err != nil {
 		return a, 0, err
 	}
@@ -90,12 +90,14 @@ func (h *handler) attempt(ctx context.Context, id int64, number string) (a jobs.
 	if err != nil {
 		return a, 0, err
 	}
+
 	n = len(attempts)
+	number := req.FormValue("attempt")
 	if number != "" {
 		n, _ = strconv.Atoi(number)
 	}
 	if n < 1 || n > len(attempts) {
-		return a, 0, &jobs.Error{Kind: jobs.ErrNotFound, What: fmt.Sprintf("task %d has no attempt %s", id, number)}
+		return a, 0, &jobs.Error{Kind: jobs.ErrNotFound, What: fmt.Sprintf("task %d has no attempt %s", t.ID, number)}
 	}
 	return attempts[n-1], n, nil
 }

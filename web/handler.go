@@ -46,6 +46,7 @@ var readTimeout = 2 * time.Second
 
 // These are the limits of a request, besides readTimeout.
 const (
+	slowTimeout   = 10 * time.Second // time limit for metrics, and for counting the tasks of all queues
 	actionTimeout = time.Minute      // time limit for an action on many tasks
 	writeTimeout  = 30 * time.Second // time limit for sending a response that is not a stream
 	maxBody       = 1 << 20

@@ -57,7 +57,7 @@ func (f *family) write(w io.Writer) {
 var labelEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 
 func (h *handler) metrics(w http.ResponseWriter, req *http.Request) {
-	ctx, cancel := readContext(req)
+	ctx, cancel := context.WithTimeout(req.Context(), slowTimeout)
 	defer cancel()
 	c, err := h.collect(ctx)
 	if err != nil {

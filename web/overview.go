@@ -81,7 +81,7 @@ const maxTasksShown = 3
 
 func (h *handler) overview(ctx context.Context, req *http.Request) (view, error) {
 	v := &overviewView{page: h.newPage(req, "")}
-	queues, err := h.queues(ctx)
+	queues, err := h.queues(req.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -147,8 +147,11 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (view, error)
 // share it: the pause between two counts is ten times as long as a count.
 const manyPending = 100_000
 
-// queues returns the counts of all queues.
+// queues returns the counts of all queues. They may take longer than a page has
+// (on a slow disk): then the next page uses them.
 func (h *handler) queues(ctx context.Context) ([]runner.Queue, error) {
+	ctx, cancel := context.WithTimeout(ctx, slowTimeout)
+	defer cancel()
 	list, err := h.counts.get("", func() ([]runner.Queue, time.Duration, error) {
 		began := time.Now()
 		list, err := h.r.Queues(ctx)

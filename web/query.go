@@ -106,13 +106,11 @@ func (h *handler) jump(list http.HandlerFunc) http.HandlerFunc {
 
 const maxTerm = 60 // maximum length of a part of a search in its link, in bytes
 
-// searchTerm is a part of the present search, and the URL of the search without it.
-type searchTerm struct{ Text, Without string }
-
-// searchTerms returns the parts of a search.
-func (p page) searchTerms(terms []search.Term) (list []searchTerm) {
+// searchTerms returns the parts of a search, each with the URL of the search
+// without it.
+func (p page) searchTerms(terms []search.Term) (list []termLink) {
 	for i, t := range terms {
-		list = append(list, searchTerm{humanize.Cut(t.String(), maxTerm), p.search(slices.Concat(terms[:i], terms[i+1:])...)})
+		list = append(list, termLink{humanize.Cut(t.String(), maxTerm), p.search(slices.Concat(terms[:i], terms[i+1:])...)})
 	}
 	return list
 }

@@ -30,6 +30,15 @@ type scheduleView struct {
 	Runs    []jobs.Task // tasks of the schedule, oldest first
 }
 
+func (p page) schedule(s jobs.Schedule) scheduleView {
+	s.PausedBy = humanize.Safe(s.PausedBy)
+	return scheduleView{
+		Schedule: s,
+		Paused:   !s.PausedAt.IsZero(),
+		JobText:  p.Job(taskspec.NewTask(&s.Spec, time.Time{})),
+	}
+}
+
 func (h *handler) schedules(ctx context.Context, req *http.Request) (view, error) {
 	v := &schedulesView{page: h.newPage(req, "Schedules")}
 	list, err := h.r.Schedules(ctx)
@@ -38,7 +47,7 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (view, error
 	}
 	failed := 0
 	for i, s := range list {
-		view := scheduleView{Schedule: s, Paused: !s.PausedAt.IsZero(), JobText: v.Job(taskspec.NewTask(&s.Spec, time.Time{}))}
+		view := v.schedule(s)
 		if s.LastState == jobs.Failed {
 			failed++
 		}
@@ -48,7 +57,6 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (view, error
 			}
 			slices.Reverse(view.Runs)
 		}
-		view.PausedBy = humanize.Safe(s.PausedBy)
 		v.Schedules = append(v.Schedules, view)
 	}
 	if failed > 0 {
@@ -68,4 +76,49 @@ func (s scheduleView) place() *time.Location {
 		return place
 	}
 	return time.UTC
+}
+
+const (
+	ticksShown = 5
+	maxSample  = 200 // maximum number of tasks on the page of a schedule
+)
+
+// schedulePage is the page of one schedule.
+type schedulePage struct {
+	page
+	Schedule scheduleView
+	Ticks    []tickView
+	Runs     *runs // history of the schedule; nil if the schedule has no task
+}
+
+// tickView is a future tick, in the zone of the schedule and in the zone of the page.
+type tickView struct {
+	At          time.Time
+	There, Here string
+}
+
+func (h *handler) schedule(ctx context.Context, req *http.Request) (view, error) {
+	s, err := h.r.GetSchedule(ctx, req.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	v := &schedulePage{page: h.newPage(req, "Schedule "+s.Name)}
+	v.Schedule = v.schedule(s)
+	const format = "Mon 2 Jan 2006 15:04:05 MST"
+	ticks, err := admin.NextTicks(s, ticksShown)
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range ticks {
+		v.Ticks = append(v.Ticks, tickView{at, at.In(v.Schedule.place()).Format(format), at.In(v.Now.Location()).Format(format)})
+	}
+	list, err := admin.ScheduleRuns(ctx, h.r, s.Name, maxSample)
+	if err != nil {
+		return nil, err
+	}
+	if s.LastState == jobs.Failed {
+		v.Title = "✗ " + v.Title
+	}
+	v.Runs, err = h.newRuns(ctx, v.page, list)
+	return v, err
 }

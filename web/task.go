@@ -41,14 +41,14 @@ type taskView struct {
 	Related     *relatedTasks // drawing of all dependencies; nil if there are none
 	Link        string        // URL of this page without the number of an attempt
 	From        string        // search of the list from which the user came, as a part of a URL; empty if there is none
-	CanRetry    bool
-	Cause       *causeView // failed tasks with the same cause; nil if the task has not failed
-	CanStop     bool
-	CanPause    bool // whether the task waits, so that the user can pause it, or resume it
-	Stopping    bool // whether the running task has a cancel request
+	Cause       *causeView    // failed tasks with the same cause; nil if the task has not failed
+	Stopping    bool          // whether the running task has a cancel request
 }
 
-// termLink is a text with the URL of the list of the tasks that it selects.
+// Can reports whether an action can change the task.
+func (v *taskView) Can(verb search.Verb) bool { return canChange(verb, v.Task.State) }
+
+// termLink is a part of a search with the URL of a list.
 type termLink struct{ Text, Link string }
 
 // document is indented JSON. It contains only the first part if the JSON is large.
@@ -128,12 +128,9 @@ func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 	if v.Related, err = h.relatedOf(ctx, v.page, t); err != nil {
 		return nil, err
 	}
-	v.CanRetry = t.State.Finished() || t.State == jobs.Retrying || t.State == jobs.Scheduled
 	if v.Cause = h.cause(v.page, t, v.Search); v.Search != "" {
 		v.From = "&q=" + escaped(v.Search)
 	}
-	v.CanStop = !t.State.Finished()
-	v.CanPause = v.CanStop && t.State != jobs.Running
 	if v.Changes, err = h.changes(ctx, id); err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ type tasksView struct {
 	page
 	Query      string
 	QueryError string // error in the query; the page then lists no tasks
-	Terms      []searchTerm
+	Terms      []termLink
 	Cause      string // cause of the failed tasks that the list shows; empty if the search has no cause
 	NoTask     string // id that the user has searched for, although there is no such task
 	Tabs       []tab
@@ -180,17 +180,16 @@ func verbs(isPossible func(search.Verb) bool) (list []string) {
 	return list
 }
 
-// verbsOf returns the actions that can change a task in this state.
-func verbsOf(s jobs.State) []string {
-	return verbs(func(verb search.Verb) bool {
-		_, ok := verb.Filter(jobs.Filter{States: []jobs.State{s}})
-		return ok || verb == search.VerbRetry && s == jobs.Completed
-	})
+// canChange reports whether an action can change a task in this state.
+func canChange(verb search.Verb, s jobs.State) bool {
+	_, ok := verb.Filter(jobs.Filter{States: []jobs.State{s}})
+	return ok || verb == search.VerbRetry && s == jobs.Completed
 }
 
 func (h *handler) taskRow(p page, t jobs.Task, holds admin.Holds) taskRow {
 	row := taskRow{Task: t, AttemptText: ui.Attempts(t), When: t.FinishedAt,
-		Note: humanize.Safe(ui.Note(t, holds, p.Now)), Can: verbsOf(t.State)}
+		Note: humanize.Safe(ui.Note(t, holds, p.Now)),
+		Can:  verbs(func(verb search.Verb) bool { return canChange(verb, t.State) })}
 	switch {
 	case t.State == jobs.Scheduled || t.State == jobs.Retrying:
 		row.When, row.Due, row.Note = t.RunAt, true, ""

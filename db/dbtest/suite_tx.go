@@ -27,61 +27,48 @@ func (s *store) within(commit bool, do func(outer *sql.Tx)) {
 	}
 }
 
-// actions has those actions that can run in a transaction of the caller. Each has two functions: "alone" runs the action in its own
-// transaction, and "tx" runs it in the transaction of the caller.
-var actions = map[string]struct {
-	alone func(s *store, ids ...int64) ([]jobs.ActionResult, error)
-	tx    func(s *store, outer *sql.Tx, ids ...int64) ([]jobs.ActionResult, error)
-}{
-	"cancel": {
-		func(s *store, ids ...int64) ([]jobs.ActionResult, error) {
-			return s.Apply(s.Context(), ids, db.Cancel("by ann", true, s.now))
-		},
-		func(s *store, outer *sql.Tx, ids ...int64) ([]jobs.ActionResult, error) {
-			return s.ApplyTx(s.Context(), outer, ids, db.Cancel("by ann", true, s.now))
-		},
-	},
-	"retry": {
-		func(s *store, ids ...int64) ([]jobs.ActionResult, error) {
-			return s.Apply(s.Context(), ids, db.Retry(s.now, s.now, false))
-		},
-		func(s *store, outer *sql.Tx, ids ...int64) ([]jobs.ActionResult, error) {
-			return s.ApplyTx(s.Context(), outer, ids, db.Retry(s.now, s.now, false))
-		},
-	},
-	"retry later": {
-		func(s *store, ids ...int64) ([]jobs.ActionResult, error) {
-			return s.Apply(s.Context(), ids, db.Retry(s.now.Add(time.Minute), s.now, false))
-		},
-		func(s *store, outer *sql.Tx, ids ...int64) ([]jobs.ActionResult, error) {
-			return s.ApplyTx(s.Context(), outer, ids, db.Retry(s.now.Add(time.Minute), s.now, false))
-		},
-	},
+// actions returns all actions, which also run in a transaction of the caller.
+func (s *store) actions() map[string]db.Action {
+	return map[string]db.Action{
+		"cancel":      db.Cancel("by ann", true, s.now),
+		"retry":       db.Retry(s.now, s.now, false),
+		"retry later": db.Retry(s.now.Add(time.Minute), s.now, false),
+		"retry all":   db.Retry(s.now, s.now, true),
+		"pause":       db.PauseTask("ann", "lunch", s.now),
+		"resume":      db.ResumeTask("ann", s.now),
+		"delete":      db.Delete(),
+	}
 }
 
 // The group transactions tests the calls that write in a transaction of the caller.
 var transactions = group{
 	"an action in a transaction does what the action does alone": func(s *store) {
-		for name, action := range actions {
+		for name := range s.actions() {
 			for _, state := range jobs.States() {
 				s.exec(`DELETE FROM tasks`)
 				first, second := s.inState(state), s.inState(state)
+				if name == "resume" {
+					must(s.Apply(s.Context(), []int64{first, second}, db.PauseTask("bob", "", s.now)))(s)
+				}
 				s.sleep(time.Second)
-				want := s.results(action.alone(s, first, 99))
+				act := s.actions()[name]
+
+				want := must(s.Apply(s.Context(), []int64{first, 99}, act))(s)
 				before := s.get(second)
-				var got []jobs.ActionResult
-				s.within(false, func(outer *sql.Tx) { s.results(action.tx(s, outer, second, 99)) })
+				s.within(false, func(outer *sql.Tx) { must(s.ApplyTx(s.Context(), outer, []int64{second, 99}, act))(s) })
 				if after := s.get(second); !equal(before, after) {
 					s.Errorf("%s, %s, rolled back: got %+v, want %+v as before", name, state, after, before)
 				}
-				s.within(true, func(outer *sql.Tx) { got = s.results(action.tx(s, outer, second, 99)) })
+				var got []jobs.ActionResult
+				s.within(true, func(outer *sql.Tx) { got = must(s.ApplyTx(s.Context(), outer, []int64{second, 99}, act))(s) })
 				want[0].ID = second
 				if !slices.Equal(got, want) {
 					s.Errorf("%s, %s: got results %+v, want %+v", name, state, got, want)
 				}
+
 				one, other := s.get(first), s.get(second)
 				other.ID, other.CreatedAt, other.WorkerID = one.ID, one.CreatedAt, one.WorkerID
-				if state == jobs.Retrying && name == "cancel" {
+				if state == jobs.Retrying {
 					other.RunAt = one.RunAt // the backoff is random, so the due times of the two tasks differ
 				}
 				if !equal(one, other) {

@@ -14,7 +14,7 @@ func PrintApplied(p *ui.Printer, done []runner.Applied) error {
 		width = max(width, len(one.Schedule.Name))
 	}
 	for _, one := range done {
-		r := ui.NewAppliedSchedule(one.Schedule, one.Did)
+		r := ui.NewAppliedSchedule(one.Schedule, p.Now(), one.Did)
 		if one.Did == "removed" {
 			r = ui.RemovedSchedule(one.Schedule.Name)
 		}

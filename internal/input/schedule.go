@@ -14,7 +14,7 @@ import (
 // ReadSchedule parses a schedule in the format of "schedule list --json". It ignores the keys that report what the
 // schedule has done, sets missing keys to their defaults and does not validate the result.
 func ReadSchedule(text []byte, caller ops.Invocation) (s jobs.Schedule, err error) {
-	v, err := newValues(text, keysOf(ui.NewFullSchedule(jobs.Schedule{}, false, nil), "applied"))
+	v, err := newValues(text, keysOf(ui.NewFullSchedule(jobs.Schedule{}, time.Time{}, false, nil), "applied"))
 	if err != nil {
 		return s, err
 	}

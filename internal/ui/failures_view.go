@@ -29,23 +29,24 @@ func RetryGroup(f jobs.Filter, key string) string {
 // tasks that were grouped.
 func failureSheet(filter jobs.Filter, now time.Time, wide bool) Sheet[FailureGroup] {
 	return Sheet[FailureGroup]{
-		Record: func(g FailureGroup) Record { return NewFailureGroup(g, RetryGroup(filter, g.Key)) },
-		Line: func(g FailureGroup) []any {
-			return []any{g.Key, len(g.IDs), Stamp(g.First), Stamp(g.Last), strings.Join(g.Queues, ","), g.Job, g.Ending, g.Line}
-		},
-		Table: Table{NoCut: wide, Columns: []Column{{Name: "KEY"}, {Name: "TASKS", AlignRight: true},
-			{Name: "FIRST", AlignRight: true, DropOrder: 1}, {Name: "LAST", AlignRight: true, DropOrder: 4},
-			{Name: "QUEUES", DropOrder: 2}, {Name: "JOB", DropOrder: 3}, {Name: "ENDING", DropOrder: 5}, {Name: "ERROR"}}},
-		Cells: func(g FailureGroup) []string {
-			return []string{g.Key, humanize.Count(int64(len(g.IDs))), humanize.Age(now.Sub(g.First)),
-				humanize.Age(now.Sub(g.Last)), strings.Join(g.Queues, ","), g.Job, g.Ending, g.Line}
-		},
+		Row:   func(g FailureGroup) Record { return NewFailureGroup(g, RetryGroup(filter, g.Key), now) },
+		Line:  []string{"key", "tasks", "first", "last", "QUEUES", "job", "ending", "error_line"},
+		NoCut: wide,
 	}
 }
 
 // NewFailureGroup returns the record of a group of failed tasks that seem to have
 // the same cause. try is a command that retries them.
-func NewFailureGroup(g FailureGroup, try string) Record {
-	return NewRecord("key", g.Key, "tasks", len(g.IDs), "first", Stamp(g.First), "last", Stamp(g.Last),
-		"queues", g.Queues, "job", g.Job, "ending", g.Ending, "error_line", Known(g.Line), "ids", g.IDs, "try", try)
+func NewFailureGroup(g FailureGroup, try string, now time.Time) Record {
+	tasks := len(g.IDs)
+	return NewRecord(
+		Member{Key: "key", Value: g.Key, Name: "KEY"},
+		Member{Key: "tasks", Value: tasks, Name: "TASKS", Text: humanize.Count(int64(tasks)), Right: true},
+		Member{Key: "first", Value: Stamp(g.First), Name: "FIRST", Text: humanize.Age(now.Sub(g.First)), Right: true, Drop: 1},
+		Member{Key: "last", Value: Stamp(g.Last), Name: "LAST", Text: humanize.Age(now.Sub(g.Last)), Right: true, Drop: 4},
+		Member{Key: "queues", Value: g.Queues, Name: "QUEUES", Text: strings.Join(g.Queues, ","), Drop: 2},
+		Member{Key: "job", Value: g.Job, Name: "JOB", Drop: 3},
+		Member{Key: "ending", Value: g.Ending, Name: "ENDING", Drop: 5},
+		Member{Key: "error_line", Value: Known(g.Line), Name: "ERROR"},
+		"ids", g.IDs, "try", try)
 }

@@ -2,7 +2,6 @@ package ui
 
 import (
 	"cmp"
-	"strconv"
 	"time"
 
 	"example.com/runner/internal/humanize"
@@ -13,21 +12,23 @@ import (
 // Limits is the list of limits.
 func Limits(now time.Time) Sheet[runner.LimitStatus] {
 	return Sheet[runner.LimitStatus]{
-		Record: NewLimit,
-		Line: func(l runner.LimitStatus) []any {
-			return NewLimit(l).Only("target", "in_use", "running", "rate", "per", "burst", "next_at").Values()
-		},
-		Table: Table{Columns: []Column{{Name: "TARGET"}, {Name: "RUNNING", AlignRight: true, DropOrder: 2},
-			{Name: "RATE"}, {Name: "BURST", AlignRight: true, DropOrder: 1}, {Name: "NEXT START", DropOrder: 3}}},
-		Cells: func(l runner.LimitStatus) []string {
-			burst := "–"
-			if l.Rate > 0 {
-				burst = strconv.Itoa(l.Burst)
-			}
-			return []string{l.Target.String(), cmp.Or(LimitRunning(l), "–"), cmp.Or(LimitRate(l), "–"), burst,
-				nextStart(l, now)}
-		},
+		Row:  func(l runner.LimitStatus) Record { return NewLimit(l, now) },
+		Line: []string{"target", "in_use", "running", "rate", "per", "burst", "next_at"},
 	}
+}
+
+// NewLimit returns the record of a limit, with the number of tasks that use it
+// now.
+func NewLimit(l runner.LimitStatus, now time.Time) Record {
+	return NewRecord(
+		Member{Key: "target", Value: l.Target.String(), Name: "TARGET"},
+		Member{Key: "running", Value: Known(l.Running), Name: "RUNNING", Text: cmp.Or(LimitRunning(l), "–"), Right: true, Drop: 2},
+		Member{Key: "rate", Value: Known(l.Rate), Name: "RATE", Text: cmp.Or(LimitRate(l), "–")},
+		"per", Known(Seconds(l.Per)),
+		Member{Key: "burst", Value: Known(l.Burst), Name: "BURST", Text: cmp.Or(Text(Known(l.Burst)), "–"), Right: true, Drop: 1},
+		"in_use", l.InUse,
+		Member{Key: "next_at", Value: Stamp(l.NextAt), Name: "NEXT START", Text: nextStart(l, now), Drop: 3},
+		"updated_at", Stamp(l.UpdatedAt))
 }
 
 // nextStart says when a limit lets a task start.

@@ -10,16 +10,6 @@ import (
 	"example.com/runner/jobs"
 )
 
-// listLine returns the fields of a task in a pipe.
-func listLine(t jobs.Task, held admin.Holds, now time.Time) []any {
-	var lasted any
-	if d, ok := Lasted(t, now); ok {
-		lasted = Seconds(d)
-	}
-	return []any{t.ID, t.State, t.Queue, Attempts(t), Stamp(t.CreatedAt), lasted, Note(t, held, now), t.Worker,
-		JobText(t), failureText(t)}
-}
-
 // failureText returns the most useful line about a failed attempt; see ErrorLine. It returns "" for a command without an error
 // line if the column NOTE already says how the command ended.
 func failureText(t jobs.Task) string {
@@ -39,35 +29,43 @@ const errorMost = 30
 // TaskSheet is the list of tasks. With wide, its table has all columns, and lines
 // that may be wider than the terminal.
 func TaskSheet(held admin.Holds, now time.Time, wide bool) Sheet[jobs.Task] {
-	usual := strconv.Itoa(taskspec.DefaultPriority)
-	if wide {
-		usual = ""
-	}
 	return Sheet[jobs.Task]{
+		Row:    func(t jobs.Task) Record { return listRow(t, held, now, wide) },
 		Record: func(t jobs.Task) Record { return NewTask(t, now) },
-		Line:   func(t jobs.Task) []any { return listLine(t, held, now) },
-		Cells:  func(t jobs.Task) []string { return listCells(t, held, now, wide) },
-		Table: Table{NoCut: wide, Columns: []Column{{Name: "ID", AlignRight: true},
-			{Name: "STATE", Paint: StateColour}, {Name: "QUEUE", DropOrder: 5},
-			{Name: "PRI", AlignRight: true, DropOrder: 2, Usual: usual}, {Name: "LANE", DropOrder: 1}, {Name: "TRY", DropOrder: 3},
-			{Name: "AGE", AlignRight: true, DropOrder: 6}, {Name: "TIME", AlignRight: true, DropOrder: 7},
-			{Name: "CPU", AlignRight: true, DropOrder: 1}, {Name: "MEMORY", AlignRight: true, DropOrder: 1},
-			{Name: "NOTE", DropOrder: 8}, {Name: "ERROR", DropOrder: 4}, {Name: "WORKER", DropOrder: 1}, {Name: "JOB"}}},
+		Line:   []string{"id", "state", "queue", "TRY", "created_at", "duration", "NOTE", "worker", "JOB", "error"},
+		NoCut:  wide,
 	}
 }
 
-// listCells returns the row of a task. The columns LANE, CPU, MEMORY and WORKER
-// have texts only with wide.
-func listCells(t jobs.Task, held admin.Holds, now time.Time, wide bool) []string {
-	lane, cpu, memory, worker, lasted := "", "", "", "", ""
-	failure := humanize.Cut(failureText(t), errorMost)
+// listRow returns the row of a task. Its keys are those of the line in a pipe.
+func listRow(t jobs.Task, held admin.Holds, now time.Time, wide bool) Record {
+	usual, lasted := strconv.Itoa(taskspec.DefaultPriority), ""
+	failure := failureText(t)
+	shown := humanize.Cut(failure, errorMost)
+	lane, cpu, memory, worker := "LANE", "CPU", "MEMORY", "WORKER"
 	if wide {
-		lane, cpu, memory, worker = t.Lane, CPU(t.Usage), Memory(t.Usage), t.Worker
-		failure = failureText(t)
+		usual, shown = "", failure
+	} else {
+		lane, cpu, memory, worker = "", "", "", ""
 	}
 	if d, ok := Lasted(t, now); ok && (t.State == jobs.Running || t.State.Finished()) {
 		lasted = humanize.Took(d)
 	}
-	return []string{strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, strconv.Itoa(t.Priority), lane, Attempts(t),
-		humanize.Age(now.Sub(t.CreatedAt)), lasted, cpu, memory, Note(t, held, now), failure, worker, JobText(t)}
+	return Record{
+		{Key: "id", Value: t.ID, Name: "ID", Right: true},
+		{Key: "state", Value: t.State, Name: "STATE", Text: string(t.State), Paint: StateColour},
+		{Key: "queue", Value: t.Queue, Name: "QUEUE", Drop: 5},
+		{Name: "PRI", Text: strconv.Itoa(t.Priority), Right: true, Drop: 2, Usual: usual},
+		{Name: lane, Text: t.Lane, Drop: 1},
+		{Name: "TRY", Text: Attempts(t), Drop: 3},
+		{Key: "created_at", Value: Stamp(t.CreatedAt), Name: "AGE", Text: humanize.Age(now.Sub(t.CreatedAt)), Right: true, Drop: 6},
+		{Key: "duration", Value: ran(t, now)},
+		{Name: "TIME", Text: lasted, Right: true, Drop: 7},
+		{Name: cpu, Text: CPU(t.Usage), Right: true, Drop: 1},
+		{Name: memory, Text: Memory(t.Usage), Right: true, Drop: 1},
+		{Name: "NOTE", Text: Note(t, held, now), Drop: 8},
+		{Key: "error", Value: failure, Name: "ERROR", Text: shown, Drop: 4},
+		{Key: "worker", Value: t.Worker, Name: worker, Drop: 1},
+		{Name: "JOB", Text: JobText(t)},
+	}
 }

@@ -55,7 +55,7 @@ func printQueue(p *Printer, q runner.Queue) error {
 	if !q.Pause.Until.IsZero() {
 		line = append(line, Stamp(q.Pause.Until))
 	}
-	return p.Answer(NewQueue(q, p.Now()), q.Queue+"  "+pauseText(q.Pause, q.Counts[jobs.Pending], p.Now()), line...)
+	return p.Answer(NewQueue(q, p.Now(), ""), q.Queue+"  "+pauseText(q.Pause, q.Counts[jobs.Pending], p.Now()), line...)
 }
 
 func pauseState(pause runner.Pause) string {

@@ -7,28 +7,46 @@ import (
 	"strconv"
 )
 
-// Record is a JSON object whose keys have an order. It is what --json and
-// --format print, and its values are the fields of a line in a pipe.
+// Record is an answer, declared once for everybody who reads it: --json and
+// --format print its keys, a line in a pipe has its values, and a table its
+// texts.
 //
 // Users have programs that read records. So a record always has all its keys, in
 // the same order, and null means unknown. A new version may add keys, but it
 // doesn't rename or remove any. docs/json.md describes them.
 type Record []Member
 
-// Member is a key of a Record and its value.
+// Member is a value of a Record: a key of the JSON object, a column of the
+// table, or both.
 type Member struct {
-	Key   string
+	Key   string // empty if the JSON object doesn't have the value
 	Value any
+
+	Name   string              // heading of the column; empty if the table doesn't have the value
+	Text   string              // what people read in place of the value
+	Right  bool                // whether texts are at the right edge of the column
+	Narrow bool                // whether texts take at most a third of the terminal
+	Drop   int                 // on a narrow terminal, columns go in this order, lowest first; 0: never
+	Usual  string              // the column is left out if all its texts are this one
+	Paint  func(string) Colour // returns the colour for a text; may be nil
 }
 
-// NewRecord returns a record with these keys and values: key, value, key, value.
-func NewRecord(pairs ...any) Record { return Record{}.With(pairs...) }
+// Untitled is the Name of a column without a heading.
+const Untitled = " "
 
-// With returns the record with additional keys.
-func (r Record) With(pairs ...any) Record {
-	r = slices.Grow(r, len(pairs)/2)
-	for i := 0; i < len(pairs); i += 2 {
-		r = append(r, Member{pairs[i].(string), pairs[i+1]})
+// NewRecord returns a record of keys, each before its value, and of whole Members.
+func NewRecord(parts ...any) Record { return Record{}.With(parts...) }
+
+// With returns the record with additional members; see NewRecord.
+func (r Record) With(parts ...any) Record {
+	r = slices.Grow(r, len(parts)/2)
+	for i := 0; i < len(parts); i++ {
+		m, whole := parts[i].(Member)
+		if !whole {
+			m = Member{Key: parts[i].(string), Value: parts[i+1]}
+			i++
+		}
+		r = append(r, m)
 	}
 	return r
 }
@@ -46,19 +64,35 @@ func (r Record) Only(keys ...string) Record {
 func (r Record) Set(key string, value any) { r[r.index(key)].Value = value }
 
 func (r Record) index(key string) int {
-	return slices.IndexFunc(r, func(m Member) bool { return m.Key == key })
+	return slices.IndexFunc(r, func(m Member) bool { return m.Key == key || m.Name == key })
 }
 
 // Get returns the value of a key.
 func (r Record) Get(key string) any { return r[r.index(key)].Value }
 
-// Values returns the values in their order.
-func (r Record) Values() []any {
-	values := make([]any, len(r))
-	for i, m := range r {
-		values[i] = m.Value
+// Values returns the values of these keys, and the texts of these columns. Without
+// names it returns the values of all keys.
+func (r Record) Values(names ...string) (values []any) {
+	for _, name := range names {
+		if m := r[r.index(name)]; m.Key == name {
+			values = append(values, m.Value)
+		} else {
+			values = append(values, m.text())
+		}
+	}
+	for _, m := range r {
+		if len(names) == 0 && m.Key != "" {
+			values = append(values, m.Value)
+		}
 	}
 	return values
+}
+
+func (m Member) text() string {
+	if m.Text != "" {
+		return m.Text
+	}
+	return Text(m.Value)
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -68,6 +102,9 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 	separator := "{"
 	for _, m := range r {
+		if m.Key == "" {
+			continue
+		}
 		text.WriteString(separator + `"` + m.Key + `":`)
 		if err := encoder.Encode(m.Value); err != nil {
 			return nil, err
@@ -82,6 +119,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // string has no quotes.
 func Text(value any) string {
 	switch value := value.(type) {
+	case nil:
+		return ""
 	case string:
 		return value
 	case int64:

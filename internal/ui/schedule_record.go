@@ -3,39 +3,47 @@ package ui
 import (
 	"time"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
 // NewSchedule returns the record of a schedule. If reveal is set, it has the
 // values of variables, and the input.
-func NewSchedule(s jobs.Schedule, reveal bool) Record {
+func NewSchedule(s jobs.Schedule, now time.Time, reveal bool) Record {
 	task := NewScheduleTask(s.Spec)
 	if reveal {
 		task = Reveal(task, s.Spec.Env, s.Spec.Input)
 	}
-	var lasted any
+	took := Member{Key: "last_duration", Name: "TOOK", Right: true, Drop: 2}
 	if s.LastState.Finished() {
-		lasted = Seconds(s.LastDuration)
+		took.Value, took.Text = Seconds(s.LastDuration), humanize.Took(s.LastDuration)
 	}
-	return NewRecord("name", s.Name, "cron", s.Cron, "zone", s.Zone, "overlap", s.Overlap,
-		"catch_up", s.CatchUp, "catch_up_window", Seconds(s.CatchUpWindow), "jitter", Seconds(s.Jitter),
-		"alert_after", Known(Seconds(s.AlertAfter)), "on_tick", s.OnTick,
-		"paused", !s.PausedAt.IsZero(), "next_at", Stamp(s.NextAt), "last_at", Stamp(s.LastAt),
-		"last_task_id", Known(s.LastTaskID), "last_state", Known(s.LastState), "last_duration", lasted,
-		"last_success", Stamp(s.LastSuccess), "skipped", s.Skipped, "task", task,
+	return NewRecord(
+		Member{Key: "name", Value: s.Name, Name: "NAME", Narrow: true},
+		Member{Key: "cron", Value: s.Cron, Name: "CRON", Drop: 3},
+		Member{Key: "zone", Value: s.Zone, Name: "ZONE", Drop: 1},
+		"overlap", s.Overlap, "catch_up", s.CatchUp, "catch_up_window", Seconds(s.CatchUpWindow),
+		"jitter", Seconds(s.Jitter), "alert_after", Known(Seconds(s.AlertAfter)),
+		"on_tick", s.OnTick, "paused", !s.PausedAt.IsZero(),
+		Member{Key: "next_at", Value: Stamp(s.NextAt), Name: "NEXT", Text: nextText(s, now)},
+		"last_at", Stamp(s.LastAt), "last_task_id", Known(s.LastTaskID),
+		Member{Key: "last_state", Value: Known(s.LastState), Name: "LAST", Text: lastText(s, now), Drop: 4, Paint: lastColour},
+		took,
+		"last_success", Stamp(s.LastSuccess), "skipped", s.Skipped,
+		Member{Key: "task", Value: task, Name: "JOB", Text: specText(s.Spec)},
 		"created_at", Stamp(s.CreatedAt), "updated_at", Stamp(s.UpdatedAt))
 }
 
 // NewFullSchedule returns the record of a schedule with its next ticks.
-func NewFullSchedule(s jobs.Schedule, reveal bool, next []time.Time) Record {
-	return NewSchedule(s, reveal).With("next", Records(next, func(t time.Time) Stamp { return Stamp(t) }))
+func NewFullSchedule(s jobs.Schedule, now time.Time, reveal bool, next []time.Time) Record {
+	return NewSchedule(s, now, reveal).With("next", Records(next, func(t time.Time) Stamp { return Stamp(t) }))
 }
 
 // NewAppliedSchedule returns the record of a schedule with what "schedule apply"
 // did to it.
-func NewAppliedSchedule(s jobs.Schedule, did string) Record {
-	return NewSchedule(s, false).With("applied", did)
+func NewAppliedSchedule(s jobs.Schedule, now time.Time, did string) Record {
+	return NewSchedule(s, now, false).With("applied", did)
 }
 
 // NewScheduleTask returns the record of the task that a schedule enqueues.

@@ -2,7 +2,6 @@ package ui
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,25 +15,11 @@ import (
 // specText describes the command or function in a Spec.
 func specText(s jobs.Spec) string { return JobText(taskspec.NewTask(&s, time.Time{})) }
 
-// Schedules is the list of schedules. width is that of the terminal.
-func Schedules(now time.Time, width int, reveal bool) Sheet[jobs.Schedule] {
+// Schedules is the list of schedules.
+func Schedules(now time.Time, reveal bool) Sheet[jobs.Schedule] {
 	return Sheet[jobs.Schedule]{
-		Record: func(s jobs.Schedule) Record { return NewSchedule(s, reveal) },
-		Line: func(s jobs.Schedule) []any {
-			return append(NewSchedule(s, false).Only("name", "cron", "zone", "next_at", "last_state", "last_at", "last_duration",
-				"skipped").Values(), specText(s.Spec))
-		},
-		Table: Table{Columns: []Column{{Name: "NAME"}, {Name: "CRON", DropOrder: 3}, {Name: "ZONE", DropOrder: 1},
-			{Name: "NEXT"}, {Name: "LAST", DropOrder: 4, Paint: lastColour}, {Name: "TOOK", AlignRight: true, DropOrder: 2},
-			{Name: "JOB"}}},
-		Cells: func(s jobs.Schedule) []string {
-			lasted := ""
-			if s.LastState.Finished() {
-				lasted = humanize.Took(s.LastDuration)
-			}
-			return []string{Cut(s.Name, nameWidth(width)), s.Cron, s.Zone, nextText(s, now), lastText(s, now), lasted,
-				specText(s.Spec)}
-		},
+		Row:  func(s jobs.Schedule) Record { return NewSchedule(s, now, reveal) },
+		Line: []string{"name", "cron", "zone", "next_at", "last_state", "last_at", "last_duration", "skipped", "JOB"},
 	}
 }
 
@@ -83,17 +68,19 @@ func DrawSchedule(p *Printer, s jobs.Schedule, next []time.Time, runs []jobs.Tas
 	printFields(p, append(scheduleRules(s), t.definition()...))
 	drawTicks(p, s.Zone, next)
 
-	list := Table{Columns: []Column{{Name: "  TASK", AlignRight: true}, {Name: "STATE", Paint: StateColour},
-		{Name: "DUE"}, {Name: "TIME", AlignRight: true}, {Name: "NOTE"}}}
-	for _, run := range runs {
+	p.section("", Records(runs, func(t jobs.Task) Record {
 		lasted := ""
-		if d, ok := Lasted(run, now); ok {
+		if d, ok := Lasted(t, now); ok {
 			lasted = humanize.Took(d)
 		}
-		list.Rows = append(list.Rows, []string{strconv.FormatInt(run.ID, 10), string(run.State),
-			humanize.Clock(DueOf(run), now), lasted, Note(run, admin.Holds{}, now)})
-	}
-	p.section("", list)
+		return Record{
+			{Name: "  TASK", Value: t.ID, Right: true},
+			{Name: "STATE", Text: string(t.State), Paint: StateColour},
+			{Name: "DUE", Text: humanize.Clock(DueOf(t), now)},
+			{Name: "TIME", Text: lasted, Right: true},
+			{Name: "NOTE", Text: Note(t, admin.Holds{}, now)},
+		}
+	}))
 	if len(runs) > 0 {
 		if p.Interactive() {
 			p.Print("\n")
@@ -108,17 +95,17 @@ func drawTicks(p *Printer, name string, next []time.Time) {
 	if err != nil {
 		zone = time.UTC
 	}
-	list := Table{Columns: []Column{{Name: "  NEXT"}, {Name: ""}}}
-	for _, tick := range next {
-		list.Rows = append(list.Rows, []string{"  " + tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"),
-			"in " + humanize.Age(tick.Sub(p.Now()))})
-	}
-	p.section("", list)
+	p.section("", Records(next, func(tick time.Time) Record {
+		return Record{
+			{Name: "  NEXT", Text: "  " + tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST")},
+			{Name: Untitled, Text: "in " + humanize.Age(tick.Sub(p.Now()))},
+		}
+	}))
 }
 
 // scheduleRules returns the settings of a schedule, for example what it does
 // with missed ticks.
-func scheduleRules(s jobs.Schedule) []field {
+func scheduleRules(s jobs.Schedule) Record {
 	catchUp, jitter, alert, onTick := string(s.CatchUp), "", "", ""
 	if s.CatchUp == jobs.CatchUpAll {
 		catchUp += " within " + humanize.WriteDuration(s.CatchUpWindow)
@@ -132,13 +119,7 @@ func scheduleRules(s jobs.Schedule) []field {
 	if s.OnTick {
 		onTick = "a function of a program makes the task"
 	}
-	return []field{
-		{"cron", s.Cron},
-		{"zone", s.Zone},
-		{"overlap", fmt.Sprintf("%s (%s skipped)", s.Overlap, humanize.Count(s.Skipped))},
-		{"catch-up", catchUp},
-		{"jitter", jitter},
-		{"alert", alert},
-		{"on tick", onTick},
-	}
+	return NewRecord("cron", s.Cron, "zone", s.Zone,
+		"overlap", fmt.Sprintf("%s (%s skipped)", s.Overlap, humanize.Count(s.Skipped)),
+		"catch-up", catchUp, "jitter", jitter, "alert", alert, "on tick", onTick)
 }

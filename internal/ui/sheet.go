@@ -47,12 +47,12 @@ func (p *Printer) Answer(record Record, text string, line ...any) error {
 // Sheet prints a list: a record, a line with tabs or a row of a table for each
 // element.
 type Sheet[T any] struct {
-	Record func(T) Record
-	Line   func(T) []any    // fields of the line in a pipe
-	Cells  func(T) []string // texts of the row of the table
-	Table
+	Row    func(T) Record
+	Record func(T) Record // record for other programs; nil if Row has their keys
+	Line   []string       // keys and columns of the line in a pipe
+	NoCut  bool           // whether the table may be wider than the terminal
 
-	list []T // rows of the table: the widths of the columns depend on all of them
+	rows []Record // the widths of the columns depend on all of them
 }
 
 // Print prints all elements of a list.
@@ -68,17 +68,18 @@ func (s Sheet[T]) Print(p *Printer, list []T) error {
 
 // Add prints one element. End prints the table when all have been added.
 func (s *Sheet[T]) Add(p *Printer, one T) error {
-	return p.Choose(func() Record { return s.Record(one) },
-		func() { p.Fields(s.Line(one)...) },
-		func() { s.list = append(s.list, one) })
+	record := s.Record
+	if record == nil {
+		record = s.Row
+	}
+	return p.Choose(func() Record { return record(one) },
+		func() { p.Fields(s.Row(one).Values(s.Line...)...) },
+		func() { s.rows = append(s.rows, s.Row(one)) })
 }
 
 // End prints the table.
 func (s *Sheet[T]) End(p *Printer) {
-	for _, one := range s.list {
-		s.Rows = append(s.Rows, s.Cells(one))
-	}
-	if len(s.Rows) > 0 {
-		p.Table(s.Table)
+	if len(s.rows) > 0 {
+		p.Table(s.rows, s.NoCut)
 	}
 }

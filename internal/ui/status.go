@@ -99,10 +99,18 @@ func WarnFrozen(ctx context.Context, r *runner.Runner, p *Printer) error {
 func (s *Status) Record() Record {
 	return NewRecord("db", s.Path, "db_bytes", s.DBSize, "wal_bytes", s.wal, "schema", admin.SchemaVersion(),
 		"version", runner.Version, "paused", admin.AllPaused(s.Holds.Pauses), "paused_tasks", s.PausedTasks,
-		"workers", Records(s.Workers, NewWorker),
-		"queues", Records(s.Queues, func(q runner.Queue) Record { return NewQueue(q, s.Now) }),
-		"schedules", Records(s.Schedules, func(schedule jobs.Schedule) Record { return NewSchedule(schedule, false) }),
+		"workers", s.workers(),
+		"queues", s.queues(),
+		"schedules", Records(s.Schedules, func(schedule jobs.Schedule) Record { return NewSchedule(schedule, s.Now, false) }),
 		"problems", Records(s.Problems, NewProblem))
+}
+
+func (s *Status) workers() []Record {
+	return Records(s.Workers, func(w runner.Worker) Record { return NewWorker(w, s.Now) })
+}
+
+func (s *Status) queues() []Record {
+	return Records(s.Queues, func(q runner.Queue) Record { return NewQueue(q, s.Now, s.heldWord(q)) })
 }
 
 // Lines prints the status as lines with tabs, for other programs.

@@ -1,30 +1,40 @@
 package ui
 
 import (
+	"fmt"
 	"time"
 
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-// NewLimit returns the record of a limit, with the number of tasks that use it now.
-func NewLimit(l runner.LimitStatus) Record {
-	return NewRecord("target", l.Target.String(), "running", Known(l.Running), "rate", Known(l.Rate),
-		"per", Known(Seconds(l.Per)), "burst", Known(l.Burst), "in_use", l.InUse,
-		"next_at", Stamp(l.NextAt), "updated_at", Stamp(l.UpdatedAt))
-}
-
-// NewQueue returns the record of a queue, with its numbers of tasks.
-func NewQueue(q runner.Queue, now time.Time) Record {
-	var oldest any
-	if !q.Oldest.IsZero() {
-		oldest = Seconds(max(now.Sub(q.Oldest), 0))
+// NewQueue returns the record of a queue, with its numbers of tasks. held is a
+// word that says why the tasks can't start, or empty.
+func NewQueue(q runner.Queue, now time.Time, held string) Record {
+	count := func(key string, n int, name string, drop int) Member {
+		return Member{Key: key, Value: n, Name: name, Text: humanize.Count(int64(n)), Right: true, Drop: drop}
 	}
-	return NewRecord("queue", q.Queue, "paused", Paused(q), "paused_at", Stamp(q.Pause.At),
-		"paused_by", Known(q.Pause.By), "paused_reason", Known(q.Pause.Reason), "paused_until", Stamp(q.Pause.Until),
-		"pending", q.Counts[jobs.Pending], "scheduled", q.Counts[jobs.Scheduled], "blocked", q.Counts[jobs.Blocked],
-		"retrying", q.Counts[jobs.Retrying], "running", q.Counts[jobs.Running], "completed_24h", q.Ended[jobs.Completed],
-		"failed_24h", q.Ended[jobs.Failed], "cancelled_24h", q.Ended[jobs.Cancelled], "oldest_age", oldest)
+	oldest := Member{Key: "oldest_age", Name: "OLDEST", Text: "–", Right: true, Drop: 5}
+	if !q.Oldest.IsZero() {
+		age := max(now.Sub(q.Oldest), 0)
+		oldest.Value, oldest.Text = Seconds(age), humanize.Age(age)
+	}
+	return NewRecord(
+		Member{Key: "queue", Value: q.Queue, Name: "QUEUE", Narrow: true},
+		"paused", Paused(q), "paused_at", Stamp(q.Pause.At), "paused_by", Known(q.Pause.By),
+		"paused_reason", Known(q.Pause.Reason), "paused_until", Stamp(q.Pause.Until),
+		count("pending", q.Counts[jobs.Pending], "PENDING", 0),
+		count("scheduled", q.Counts[jobs.Scheduled], "SCHED", 2),
+		count("blocked", q.Counts[jobs.Blocked], "BLOCK", 1),
+		count("retrying", q.Counts[jobs.Retrying], "RETRY", 3),
+		count("running", q.Counts[jobs.Running], "RUN", 8),
+		count("", q.Ended[jobs.Failed], "FAILED 24H", 7),
+		count("completed_24h", q.Ended[jobs.Completed], "DONE 24H", 4),
+		"failed_24h", q.Ended[jobs.Failed], "cancelled_24h", q.Ended[jobs.Cancelled],
+		oldest,
+		Member{Name: Untitled, Text: held, Drop: 6})
 }
 
 // Paused reports whether a queue is paused.
@@ -32,15 +42,26 @@ func Paused(q runner.Queue) bool { return !q.Pause.At.IsZero() }
 
 // NewWorker returns the record of a worker. The key queues is null if the worker
 // serves all queues.
-func NewWorker(w runner.Worker) Record {
+func NewWorker(w runner.Worker, now time.Time) Record {
 	var queues []Record
 	for _, q := range w.Queues {
 		queues = append(queues, NewRecord("queue", q.Queue, "max", Known(q.Max)))
 	}
-	return NewRecord("id", w.ID, "name", w.Name, "host", w.Host, "pid", w.PID, "user", w.User, "version", w.Version,
-		"state", w.State, "slots", w.Slots, "busy", len(w.Running), "queues", queues,
+	busy, state := len(w.Running), w.State
+	if state == admin.WorkerReady {
+		state = ""
+	}
+	return NewRecord(
+		"id", w.ID,
+		Member{Key: "name", Value: w.Name, Name: "WORKER", Narrow: true},
+		"host", w.Host, "pid", w.PID, "user", w.User, "version", w.Version, "state", w.State,
+		Member{Key: "slots", Value: w.Slots, Name: "SLOTS", Text: fmt.Sprintf("%d/%d", busy, w.Slots), Right: true},
+		"busy", busy,
+		Member{Key: "queues", Value: queues, Name: "QUEUES", Text: ServedQueues(w, ","), Narrow: true, Drop: 1},
 		"jobs", append([]string{}, w.Jobs...), "running", append([]int64{}, w.Running...),
-		"started_at", Stamp(w.StartedAt), "beat_at", Stamp(w.BeatAt))
+		Member{Key: "started_at", Value: Stamp(w.StartedAt), Name: "UP", Text: humanize.Age(now.Sub(w.StartedAt)), Drop: 2},
+		Member{Key: "beat_at", Value: Stamp(w.BeatAt), Name: "SEEN", Text: humanize.Age(now.Sub(w.BeatAt)) + " ago"},
+		Member{Name: Untitled, Text: state})
 }
 
 // NewProblem returns the record of a condition that needs attention.

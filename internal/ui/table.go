@@ -1,126 +1,117 @@
 package ui
 
 import (
+	"math"
 	"slices"
 	"strings"
 
 	"example.com/runner/internal/humanize"
 )
 
-// Column is a column of a Table.
-type Column struct {
-	Name       string
-	Usual      string              // the column is left out if all its texts are this one
-	AlignRight bool                // whether texts are at the right edge of the column
-	DropOrder  int                 // on a narrow terminal, columns are left out in this order, lowest number first; 0 means never
-	Paint      func(string) Colour // returns the colour for a text in this column
-}
-
-// Table is a table for people. Columns without a text are left out. The last
-// column is cut at the edge of the terminal. If it would become too narrow, other
-// columns are left out, too. All widths are in cells of the terminal.
-type Table struct {
-	Columns []Column
-	Rows    [][]string
-	NoCut   bool // whether lines may be wider than the terminal
-}
-
 const (
 	Gap           = "  "
 	minLastColumn = 20 // minimum width of the last column; if there is less space, other columns are left out
 )
 
-// Table prints t on stdout.
-func (p *Printer) Table(t Table) {
-	shown, widths := t.layout(p.Stdout.Width)
-	names := make([]string, len(t.Columns))
-	for i, c := range t.Columns {
-		names[i] = c.Name
+// column is a column of a table. Its first text is the heading.
+type column struct {
+	Member
+	texts []string
+	width int // in cells of the terminal, as all widths
+}
+
+// Table prints records as a table. Columns without a text are left out. The last
+// column is cut at the edge of the terminal. If it would become too narrow, other
+// columns are left out, too. With noCut, lines may be wider than the terminal.
+func (p *Printer) Table(records []Record, noCut bool) {
+	to := p.Stdout
+	if noCut {
+		to.Width = math.MaxInt
 	}
-	p.Print(t.line(names, shown, widths, Stream{Width: p.Stdout.Width}))
-	for _, row := range t.Rows {
-		p.Print(t.line(row, shown, widths, p.Stdout))
+	columns := fit(newColumns(records, to.Width), to.Width)
+	for row := range len(records) + 1 {
+		to.Colour = p.Stdout.Colour && row > 0
+		p.Print(line(columns, row, to))
 	}
 }
 
 // section prints a table after a blank line and lead, if it has rows.
-func (p *Printer) section(lead string, t Table) {
-	if len(t.Rows) > 0 {
+func (p *Printer) section(lead string, records []Record) {
+	if len(records) > 0 {
 		p.Print("\n" + lead)
-		p.Table(t)
+		p.Table(records, false)
 	}
 }
 
-// layout returns the indexes of the columns to show, and the widths of all columns.
-func (t Table) layout(width int) (shown []int, widths []int) {
-	widths = make([]int, len(t.Columns))
-	for i, c := range t.Columns {
+func newColumns(records []Record, width int) (columns []column) {
+	for i, m := range records[0] {
 		usual := true
-		for _, row := range t.Rows {
-			widths[i] = max(widths[i], Cells(humanize.Safe(row[i])))
-			usual = usual && row[i] == c.Usual
+		c := column{Member: m, texts: []string{strings.TrimRight(m.Name, " ")}}
+		for _, r := range records {
+			text := humanize.Safe(r[i].text())
+			if m.Narrow {
+				text = Cut(text, max(width/3, 8))
+			}
+			usual = usual && text == m.Usual
+			c.texts = append(c.texts, text)
 		}
-		if usual && len(t.Rows) > 0 {
-			continue
+		if m.Name != "" && !usual {
+			c.width = Cells(slices.MaxFunc(c.texts, func(a, b string) int { return Cells(a) - Cells(b) }))
+			columns = append(columns, c)
 		}
-		widths[i] = max(widths[i], Cells(c.Name))
-		shown = append(shown, i)
 	}
-	if t.NoCut || len(shown) == 0 {
-		return shown, widths
-	}
+	return columns
+}
+
+// fit leaves out columns until the rest fits.
+func fit(columns []column, width int) []column {
 	for {
-		last := shown[len(shown)-1]
-		need := min(widths[last], minLastColumn)
-		for _, i := range shown[:len(shown)-1] {
-			need += widths[i] + len(Gap)
-		}
-		dropped := -1
-		for at, i := range shown {
-			if t.Columns[i].DropOrder > 0 && (dropped < 0 || t.Columns[i].DropOrder < t.Columns[shown[dropped]].DropOrder) {
-				dropped = at
+		need, dropped := 0, -1
+		for i, c := range columns {
+			if i == len(columns)-1 {
+				need += min(c.width, minLastColumn)
+			} else {
+				need += c.width + len(Gap)
+			}
+			if c.Drop > 0 && (dropped < 0 || c.Drop < columns[dropped].Drop) {
+				dropped = i
 			}
 		}
 		if need <= width || dropped < 0 {
-			return shown, widths
+			return columns
 		}
-		shown = slices.Delete(shown, dropped, dropped+1)
+		columns = slices.Delete(columns, dropped, dropped+1)
 	}
 }
 
-// line returns a row as a line of text. It cuts texts that are too long, and then adds colours.
-func (t Table) line(row []string, shown, widths []int, to Stream) string {
+// line returns a row as a line of text. It cuts texts that are too long, and then
+// adds colours.
+func line(columns []column, row int, to Stream) string {
 	var b strings.Builder
 	left := to.Width
 	pending := 0 // number of blanks before the next text
-	for at, i := range shown {
-		text := humanize.Safe(row[i])
-		if !t.NoCut {
-			text = Cut(text, left)
-		}
-		blanks := max(widths[i]-Cells(text), 0)
-		if t.Columns[i].AlignRight {
+	for _, c := range columns {
+		text := Cut(c.texts[row], left)
+		blanks := max(c.width-Cells(text), 0)
+		if c.Right {
 			pending += blanks
-			if !t.NoCut {
-				text = Cut(text, left-blanks)
-			}
+			text = Cut(text, left-blanks)
 		}
+
 		if text != "" {
 			b.WriteString(strings.Repeat(" ", pending))
 			pending = 0
-			if paint := t.Columns[i].Paint; paint != nil {
-				b.WriteString(to.Paint(paint(row[i]), text))
-			} else {
-				b.WriteString(text)
+			if c.Paint != nil {
+				text = to.Paint(c.Paint(c.texts[row]), text)
 			}
+			b.WriteString(text)
 		}
-		if !t.Columns[i].AlignRight {
+
+		if !c.Right {
 			pending += blanks
 		}
-		if at < len(shown)-1 {
-			pending += len(Gap)
-		}
-		left = max(left-widths[i]-len(Gap), 0)
+		pending += len(Gap)
+		left = max(left-c.width-len(Gap), 0)
 	}
 	return b.String() + "\n"
 }

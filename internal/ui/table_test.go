@@ -9,21 +9,29 @@ import (
 )
 
 func TestTableFits(t *testing.T) {
-	columns := []Column{{Name: "ID", AlignRight: true}, {Name: "STATE", Paint: StateColour}, {Name: "QUEUE", DropOrder: 2},
-		{Name: "TRY", DropOrder: 1},
-		{Name: "AGE", AlignRight: true, DropOrder: 3}, {Name: "TIME", AlignRight: true, DropOrder: 4}, {Name: "NOTE", DropOrder: 5},
-		{Name: "JOB"}}
-	rows := [][]string{
-		{"1042", "running", "default", "1/1", "12s", "11s", "", "backup.sh --full /srv"},
-		{"1040", "retrying", "default", "2/3", "9m", "", "in 48s", "curl -fsS https://example.com/hook"},
-		{"1039", "pending", "media", "0/5", "11m", "", "", "映画を変換する 👩‍👩‍👧 ffmpeg -i 入力.mov 出力.mp4"},
-		{"1038", "failed", "mail", "1/1", "1h", "1h0m", "", "x\x1b]0;title\a \u202egnp"},
+	row := func(id, state, queue, try, age, took, note, job string) Record {
+		return Record{
+			{Name: "ID", Text: id, Right: true},
+			{Name: "STATE", Text: state, Paint: StateColour},
+			{Name: "QUEUE", Text: queue, Drop: 2},
+			{Name: "TRY", Text: try, Drop: 1},
+			{Name: "AGE", Text: age, Right: true, Drop: 3},
+			{Name: "TIME", Text: took, Right: true, Drop: 4},
+			{Name: "NOTE", Text: note, Drop: 5},
+			{Name: "JOB", Text: job},
+		}
+	}
+	rows := []Record{
+		row("1042", "running", "default", "1/1", "12s", "11s", "", "backup.sh --full /srv"),
+		row("1040", "retrying", "default", "2/3", "9m", "", "in 48s", "curl -fsS https://example.com/hook"),
+		row("1039", "pending", "media", "0/5", "11m", "", "", "映画を変換する 👩‍👩‍👧 ffmpeg -i 入力.mov 出力.mp4"),
+		row("1038", "failed", "mail", "1/1", "1h", "1h0m", "", "x\x1b]0;title\a \u202egnp"),
 	}
 	for _, width := range []int{10, 40, 60, 80, 120, 200} {
 		for _, colour := range []bool{false, true} {
 			p, out, _ := bufferPrinter(width)
 			p.Stdout.Colour = colour
-			p.Table(Table{Columns: columns, Rows: rows})
+			p.Table(rows, false)
 			p.Flush()
 			for line := range strings.Lines(out.String()) {
 				line = strings.TrimSuffix(line, "\n")
@@ -38,21 +46,21 @@ func TestTableFits(t *testing.T) {
 		}
 	}
 	p, out, _ := bufferPrinter(80)
-	p.Table(Table{Columns: columns, Rows: rows[:2]})
+	p.Table(rows[:2], false)
 	p.Flush()
 	testkit.Equal(t, "stdout", out.String(), `  ID  STATE     QUEUE    TRY  AGE  TIME  NOTE    JOB
 1042  running   default  1/1  12s   11s          backup.sh --full /srv
 1040  retrying  default  2/3   9m        in 48s  curl -fsS https://example.com/…
 `)
 	p, out, _ = bufferPrinter(40)
-	p.Table(Table{Columns: columns, Rows: rows[:2]})
+	p.Table(rows[:2], false)
 	p.Flush()
 	testkit.Equal(t, "stdout", out.String(), `  ID  STATE     JOB
 1042  running   backup.sh --full /srv
 1040  retrying  curl -fsS https://examp…
 `)
 	p, out, _ = bufferPrinter(20)
-	p.Table(Table{Columns: columns, Rows: rows[1:2], NoCut: true})
+	p.Table(rows[1:2], true)
 	p.Flush()
 	testkit.Equal(t, "table without a limit", out.String(), "  ID  STATE     QUEUE    TRY  AGE  NOTE    JOB\n"+
 		"1040  retrying  default  2/3   9m  in 48s  curl -fsS https://example.com/hook\n")

@@ -20,9 +20,9 @@ func (s *Task) Draw(p *Printer) {
 	p.Print(fmt.Sprintf("task %d   %s   %s\n", t.ID, p.Stdout.Paint(StateColour(string(t.State)), string(t.State)),
 		humanize.Safe(Headline(t, s.Now))))
 	printFields(p, s.fields())
-	s.drawChanges(p)
-	s.drawSteps(p)
-	s.drawAttempts(p)
+	p.section("", s.changes())
+	drawLatest(p, t.ID, "step", s.Steps, s.stepRow)
+	drawLatest(p, t.ID, "attempt", s.Attempts, s.attemptRow)
 	if len(s.Tail) > 0 {
 		p.Print("\n")
 		if t.State == jobs.Running {
@@ -40,22 +40,20 @@ func (s *Task) Draw(p *Printer) {
 // inputMost is how many bytes of the input Draw prints.
 const inputMost = 4 << 10
 
-// field is a key and its value. Fields without a value aren't printed.
-type field struct{ key, value string }
-
-// printFields prints each field on a line. It aligns a value of several lines.
-func printFields(p *Printer, fields []field) {
-	const key = 10
-	for _, f := range fields {
-		if f.value != "" {
-			value := strings.ReplaceAll(humanize.SafeLines(f.value), "\n", "\n"+strings.Repeat(" ", 2+key))
-			p.Print(fmt.Sprintf("  %-*s%s\n", key, f.key, value))
+// printFields prints each value that isn't empty on a line, after its key. It
+// aligns a value of several lines.
+func printFields(p *Printer, fields Record) {
+	const width = 10
+	for _, m := range fields {
+		if text := humanize.SafeLines(m.text()); text != "" {
+			text = strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", 2+width))
+			p.Print(fmt.Sprintf("  %-*s%s\n", width, m.Key, text))
 		}
 	}
 }
 
-// fields returns the fields of a task.
-func (s *Task) fields() []field {
+// fields returns what Draw says about a task.
+func (s *Task) fields() Record {
 	t := s.Task
 	created := fmt.Sprintf("%s (%s ago)", t.CreatedAt.Local().Format(time.DateTime), humanize.Age(s.Now.Sub(t.CreatedAt)))
 	if t.CreatedBy != "" {
@@ -74,51 +72,29 @@ func (s *Task) fields() []field {
 	if t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
 		failure = t.Error
 	}
-	list := append(s.definition(),
-		field{"created", created},
-		field{"schedule", schedule},
-		field{"unique", t.UniqueKey},
-		field{"after", dependencyText(s.on)},
-		field{"before", dependencyText(s.by)},
-		field{"expires", expires},
-		field{"result", compact(t.Result)},
-		field{"error", failure},
-		field{"processes", LeftBehind(&t)},
-		field{"why", s.Why},
-		field{"progress", Progress(t.Progress)},
-		field{"used", Used(t.Usage)},
-	)
+	list := s.definition().With("created", created, "schedule", schedule, "unique", t.UniqueKey,
+		"after", dependencyText(s.on), "before", dependencyText(s.by), "expires", expires,
+		"result", compact(t.Result), "error", failure, "processes", LeftBehind(&t), "why", s.Why,
+		"progress", Progress(t.Progress), "used", Used(t.Usage))
 	for _, p := range s.Outlived {
-		list = append(list, field{"outlived", fmt.Sprintf("by process %d (%s, state %s, user %d)", p.PID, p.Name, p.State, p.UID)})
+		list = list.With("outlived", fmt.Sprintf("by process %d (%s, state %s, user %d)", p.PID, p.Name, p.State, p.UID))
 	}
 	return list
 }
 
 // definition returns what a task runs, its options that don't have their
 // defaults, and its input.
-func (s *Task) definition() []field {
+func (s *Task) definition() Record {
 	t := s.Task
-	what := field{"job", t.Job}
-	args, batch := compact(t.Args), ""
+	list := NewRecord("label", t.Label)
 	if t.Job == jobs.CommandJob {
-		what, args = field{"command", taskspec.Describe(t)}, ""
+		list = list.With("command", taskspec.Describe(t))
+	} else {
+		list = list.With("job", t.Job, "args", compact(t.Args))
 	}
-	if t.Batch != 0 {
-		batch = fmt.Sprint(t.Batch)
-	}
-	return []field{
-		{"label", t.Label},
-		what,
-		{"args", args},
-		{"path", t.Path},
-		{"cwd", t.Cwd},
-		{"queue", t.Queue},
-		{"priority", fmt.Sprint(t.Priority)},
-		{"lane", t.Lane},
-		{"batch", batch},
-		{"options", strings.Join(s.options(), ", ")},
-		{"input", humanize.Cut(strings.TrimRight(string(s.Input), "\n"), inputMost)},
-	}
+	return list.With("path", t.Path, "cwd", t.Cwd, "queue", t.Queue, "priority", t.Priority,
+		"lane", t.Lane, "batch", Known(t.Batch), "options", strings.Join(s.options(), ", "),
+		"input", humanize.Cut(strings.TrimRight(string(s.Input), "\n"), inputMost))
 }
 
 // dependenciesMost is the greatest number of dependencies that Draw lists for a task. It applies to dependents, too.
@@ -154,60 +130,36 @@ func (s *Task) options() []string {
 // lastAttempts is how many attempts, and how many steps, the command show prints.
 const lastAttempts = 20
 
-// latest returns the last attempts or steps of a task, and a line that counts
-// the others.
-func latest[T any](id int64, what string, list []T) (last []T, before string) {
-	hidden := max(len(list)-lastAttempts, 0)
+// drawLatest prints the last attempts or steps of a task, and how many were
+// before.
+func drawLatest[T any](p *Printer, id int64, what string, list []T, row func(T) Record) {
+	hidden, before := max(len(list)-lastAttempts, 0), ""
 	if hidden > 0 {
 		before = fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, what), id)
 	}
-	return list[hidden:], before
+	p.section(before, Records(list[hidden:], row))
 }
 
-func (s *Task) drawAttempts(p *Printer) {
-	t := Table{Columns: []Column{{Name: "  TRY", AlignRight: true}, {Name: "STARTED", DropOrder: 2},
-		{Name: "TIME", AlignRight: true}, {Name: "CPU", AlignRight: true, DropOrder: 3}, {Name: "MEMORY", AlignRight: true, DropOrder: 4},
-		{Name: "RESULT"}, {Name: "WORKER", DropOrder: 1}, {Name: "OUTPUT", AlignRight: true}, {Name: "ERROR", DropOrder: 1}}}
-	last, before := latest(s.Task.ID, "attempt", s.Attempts)
-	for _, a := range last {
-		result := string(a.State)
-		if a.State == jobs.Failed {
-			result = Ending(a.Reason, a.ExitCode, a.Signal)
-		}
-		output := humanize.Size(a.OutputBytes)
-		if a.State == jobs.Running {
-			output = "" // the number of bytes is known only after the attempt has ended
-		}
-		t.Rows = append(t.Rows, []string{fmt.Sprint(a.Attempt), humanize.Clock(a.StartedAt, s.Now), humanize.Took(a.Duration),
-			CPU(a.Usage), Memory(a.Usage), result, a.Worker, output, a.ErrorLine})
+func (s *Task) attemptRow(a jobs.Attempt) Record {
+	result := string(a.State)
+	if a.State == jobs.Failed {
+		result = Ending(a.Reason, a.ExitCode, a.Signal)
 	}
-	p.section(before, t)
-}
-
-// drawSteps prints the last finished steps of a task. Further attempts skip these steps.
-func (s *Task) drawSteps(p *Printer) {
-	t := Table{Columns: []Column{{Name: "  STEP"}, {Name: "AT", DropOrder: 1}, {Name: "VALUE"}}}
-	last, before := latest(s.Task.ID, "step", s.Steps)
-	for _, step := range last {
-		value := compact(step.Value)
-		switch {
-		case step.WakeAt.After(s.Now):
-			value = "sleeps until " + humanize.Clock(step.WakeAt, s.Now)
-		case step.Slept():
-			value = "slept until " + humanize.Clock(step.WakeAt, s.Now)
-		}
-		t.Rows = append(t.Rows, []string{"  " + step.Name, humanize.Clock(step.At, s.Now), value})
+	output := humanize.Size(a.OutputBytes)
+	if a.State == jobs.Running {
+		output = "" // the number of bytes is known only after the attempt has ended
 	}
-	p.section(before, t)
-}
-
-// drawChanges prints the changes that users have made to the task.
-func (s *Task) drawChanges(p *Printer) {
-	t := Table{Columns: []Column{{Name: "  CHANGED"}, {Name: "BY", DropOrder: 1}, {Name: "ACTION"}, {Name: ""}}}
-	for _, c := range s.Changes {
-		t.Rows = append(t.Rows, []string{"  " + humanize.Clock(c.At, s.Now), c.By, c.Action, c.Text})
+	return Record{
+		{Name: "  TRY", Value: a.Attempt, Right: true},
+		{Name: "STARTED", Text: humanize.Clock(a.StartedAt, s.Now), Drop: 2},
+		{Name: "TIME", Text: humanize.Took(a.Duration), Right: true},
+		{Name: "CPU", Text: CPU(a.Usage), Right: true, Drop: 3},
+		{Name: "MEMORY", Text: Memory(a.Usage), Right: true, Drop: 4},
+		{Name: "RESULT", Text: result},
+		{Name: "WORKER", Text: a.Worker, Drop: 1},
+		{Name: "OUTPUT", Text: output, Right: true},
+		{Name: "ERROR", Text: a.ErrorLine, Drop: 1},
 	}
-	p.section("", t)
 }
 
 // hints returns commands that are useful next.

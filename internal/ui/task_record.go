@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -89,8 +90,12 @@ func NewDependency(d runner.Dependency) Record {
 }
 
 // NewTaskChange returns the record of a change that a user has made to a task.
-func NewTaskChange(c admin.TaskChange) Record {
-	return NewRecord("at", Stamp(c.At), "by", Known(c.By), "action", c.Action, "text", Known(c.Text))
+func NewTaskChange(c admin.TaskChange, now time.Time) Record {
+	return NewRecord(
+		Member{Key: "at", Value: Stamp(c.At), Name: "  CHANGED", Text: "  " + humanize.Clock(c.At, now)},
+		Member{Key: "by", Value: Known(c.By), Name: "BY", Drop: 1},
+		Member{Key: "action", Value: c.Action, Name: "ACTION"},
+		Member{Key: "text", Value: Known(c.Text), Name: Untitled})
 }
 
 // NewAttempt returns the record of an attempt of a task.
@@ -118,9 +123,20 @@ func usage(u jobs.Usage) []any {
 }
 
 // NewStep returns the record of a finished step of a task, or of a sleep.
-func NewStep(s jobs.Step) Record {
-	return NewRecord("name", s.Name, "generation_id", s.GenerationID, "at", Stamp(s.At), "wake_at", Stamp(s.WakeAt),
-		"value", Raw(s.Value))
+func NewStep(s jobs.Step, now time.Time) Record {
+	value := compact(s.Value)
+	switch {
+	case s.WakeAt.After(now):
+		value = "sleeps until " + humanize.Clock(s.WakeAt, now)
+	case s.Slept():
+		value = "slept until " + humanize.Clock(s.WakeAt, now)
+	}
+	return NewRecord(
+		Member{Key: "name", Value: s.Name, Name: "  STEP", Text: "  " + s.Name},
+		"generation_id", s.GenerationID,
+		Member{Key: "at", Value: Stamp(s.At), Name: "AT", Text: humanize.Clock(s.At, now), Drop: 1},
+		"wake_at", Stamp(s.WakeAt),
+		Member{Key: "value", Value: Raw(s.Value), Name: "VALUE", Text: value})
 }
 
 // NewChunk returns the record of a piece of output. It encodes data that is not UTF-8 as base64, because JSON cannot contain such bytes.

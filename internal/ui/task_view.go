@@ -80,14 +80,20 @@ func (s *Task) Record() Record {
 	full := NewTask(s.Task, s.Now).With("why", Known(s.Why),
 		"dependencies", Records(s.on, NewDependency),
 		"dependents", Records(s.by, NewDependency),
-		"steps", Records(s.Steps, NewStep),
-		"changes", Records(s.Changes, NewTaskChange),
+		"steps", Records(s.Steps, s.stepRow),
+		"changes", s.changes(),
 		"history", Records(s.Attempts, NewAttempt),
 		"outlived", Records(s.Outlived, NewProcess))
 	if s.Reveal {
 		return Reveal(full, s.Task.Env, s.Input)
 	}
 	return full
+}
+
+func (s *Task) stepRow(step jobs.Step) Record { return NewStep(step, s.Now) }
+
+func (s *Task) changes() []Record {
+	return Records(s.Changes, func(c admin.TaskChange) Record { return NewTaskChange(c, s.Now) })
 }
 
 // Lines prints the task as lines with tabs, for other programs.

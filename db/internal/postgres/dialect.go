@@ -38,7 +38,7 @@ var fragments = sqltext.Parts{
 		"(SELECT 1 FROM {limits}) THEN 2 ELSE 0 END + CASE WHEN EXISTS (SELECT 1 FROM {pauses}) THEN 4 ELSE 0 END +\n\tCASE WHEN EXISTS " +
 		"(SELECT 1 FROM {cursors}) THEN 8 ELSE 0 END",
 	"cancelled_outcome": `CAST(coalesce(CAST(outcome AS jsonb), '{"duration":0}') ||
-		jsonb_build_object('reason', 'cancelled', 'error', CAST(? AS text)) AS json)`,
+		jsonb_build_object('reason', CAST(? AS text), 'error', CAST(? AS text)) AS json)`,
 
 	// The server assigns ids. A statement gives an id only when it copies a row from another database.
 	"id_column":    "",

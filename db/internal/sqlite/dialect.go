@@ -41,9 +41,8 @@ var fragments = sqltext.Parts{
 	// features is a number that tells which features are in use. selectFeatures describes its bits. Index: dependencies_open.
 	"features": "EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) + 2 * EXISTS (SELECT 1 FROM {limits}) + 4 * EXISTS (SELECT 1 " +
 		"FROM {pauses}) + 8 * EXISTS (SELECT 1 FROM {cursors})",
-	// cancelled_outcome is the stored outcome of the last attempt with two changes: the reason becomes cancelled, and the error becomes the
-	// next parameter.
-	"cancelled_outcome": `json_set(coalesce(outcome, '{"duration":0}'), '$.reason', 'cancelled', '$.error', ?)`,
+	// cancelled_outcome is the stored outcome of the last attempt with another reason and error: the next two parameters.
+	"cancelled_outcome": `json_set(coalesce(outcome, '{"duration":0}'), '$.reason', ?, '$.error', ?)`,
 
 	// id_column and id_param give an INSERT the id of the new task. In a file this process computes the id, because it holds the write
 	// lock.

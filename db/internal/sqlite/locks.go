@@ -33,15 +33,15 @@ func (l lock) isOthers() bool { return l.pid != os.Getpid() }
 // the file, since closing it would drop the locks of this process.
 //
 // The kernel returns the list page by page and may miss a lock while others
-// change: 4 of 1000 reads missed one beside 900 changing locks. So locks reads it
-// up to lockReads times before it believes that there is no wanted lock.
-func locks(path string, wanted func(lock) bool) (found []lock) {
+// change: 4 of 1000 reads missed one beside 900 changing locks. So whoever must
+// know that there is no wanted lock lets it read surely times.
+func locks(path string, reads int, wanted func(lock) bool) (found []lock) {
 	file, err := statFile(path)
 	if err != nil {
 		return nil
 	}
 	inode := ":" + strconv.FormatUint(file.id.inode, 10)
-	for i := 0; i < lockReads && len(found) == 0; i++ {
+	for i := 0; i < reads && len(found) == 0; i++ {
 		text, err := os.ReadFile("/proc/locks")
 		if err != nil {
 			return nil
@@ -62,7 +62,8 @@ func locks(path string, wanted func(lock) bool) (found []lock) {
 	return found
 }
 
-const lockReads = 10
+// surely is a number of reads of /proc/locks that together miss no lock.
+const surely = 10
 
 // processes lists the processes that have these locks, as far as this one sees
 // them.
@@ -79,7 +80,7 @@ func processes(locks []lock) (list []engine.Process) {
 // lockHolder returns the process that holds the write lock, or the zero Process
 // if it's unknown.
 func lockHolder(shm string) (holder engine.Process) {
-	for _, p := range processes(locks(shm, func(l lock) bool { return l.write && l.byte0 == writeLockByte && l.pid > 0 })) {
+	for _, p := range processes(locks(shm, surely, func(l lock) bool { return l.write && l.byte0 == writeLockByte && l.pid > 0 })) {
 		return p
 	}
 	return holder
@@ -87,18 +88,21 @@ func lockHolder(shm string) (holder engine.Process) {
 
 // Readers implements engine.Shared.
 func (d *File) Readers() []engine.Process {
-	return processes(locks(d.sharedPath, func(l lock) bool {
+	return processes(locks(d.sharedPath, surely, func(l lock) bool {
 		return !l.write && l.isOthers() && l.byte0 >= firstReadByte && l.byte0 < inUseByte
 	}))
 }
 
 // users lists the other processes that have the database open.
 func (d *File) users() []engine.Process {
-	return processes(locks(d.sharedPath, func(l lock) bool { return !l.write && l.isOthers() && l.byte0 == inUseByte }))
+	return processes(locks(d.sharedPath, surely, func(l lock) bool { return !l.write && l.isOthers() && l.byte0 == inUseByte }))
 }
 
 // othersOpen reports whether another process has the database open. It returns
 // true on a system that shows no locks, and false with Options.Alone.
-func (d *File) othersOpen() bool {
-	return !d.options.Alone && (runtime.GOOS != "linux" || len(locks(d.sharedPath, lock.isOthers)) > 0)
+func (d *File) othersOpen() bool { return d.othersSeen(surely) }
+
+// othersSeen is othersOpen after so many reads of /proc/locks.
+func (d *File) othersSeen(reads int) bool {
+	return !d.options.Alone && (runtime.GOOS != "linux" || len(locks(d.sharedPath, reads, lock.isOthers)) > 0)
 }

@@ -41,7 +41,7 @@ func usedBy(path string) inUse {
 		// in WAL mode, bytes 18 and 19 of the database header are 2
 		use.file = n == len(header) && header[18] == 2 && header[19] == 2 && isLocked(file)
 	}
-	use.shared = !use.file && len(locks(path+"-shm", func(lock) bool { return true })) > 0
+	use.shared = !use.file && len(locks(path+"-shm", surely, func(lock) bool { return true })) > 0
 	return use
 }
 

@@ -152,7 +152,7 @@ func TestLockIsFoundBesideManyThatChange(t *testing.T) {
 	defer done.Store(true)
 
 	for range 50 {
-		if len(locks(path+"-shm", func(l lock) bool { return l.write })) == 0 {
+		if len(locks(path+"-shm", surely, func(l lock) bool { return l.write })) == 0 {
 			t.Fatal("got no write lock on the -shm file, want that of this process")
 		}
 	}
