@@ -8,42 +8,47 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Admission decides which pending tasks a claim may start. It admits no task of a paused queue, and no more tasks than the limits of the
-// queue, of the job and of the whole database allow. It ignores lanes, since a task that waits for its lane is not pending (see lane.go).
+// Admission decides which pending tasks a claim may start. It admits no task of
+// a paused queue, and no more tasks than the limits of the queue, the job and
+// the whole database allow. It ignores lanes, since a task that waits for its
+// lane isn't pending (see lane.go).
 //
-// How: a claim reads all pauses and limits once (readAdmission). In memory it counts the tasks that it takes (count). When the claim ends,
-// it stores the used rates (saveAdmission). So the number of SQL statements of a claim does not depend on the number of tasks; only lanes
-// with a rate limit need a statement for each task. In a database without pauses and limits the admission is empty, and the claim reads
-// only which features are in use.
+// A claim reads all pauses and limits once (readAdmission), counts in memory
+// what it takes (count), and stores the used rates at its end (saveAdmission).
+// So the number of SQL statements doesn't depend on the number of tasks, except
+// for lanes with a rate. Without pauses and limits the admission is empty, and
+// the claim has only read which features are in use.
 //
 // Invariants:
-//   - The reads, the claim and the writes are one transaction, so two workers never use the same capacity.
-//   - Limits on running tasks have no stored counter. The claim counts the running tasks, so a crash cannot leave a wrong number behind.
-//   - Rates are stored as token buckets (bucket.go). A start takes a token also if the worker dies before it runs the task.
-//   - When only a rate limit keeps a task from starting, saveAdmission returns the time at which the task may start. The worker wakes up at
-//     that time or earlier.
+//   - The reads, the claim and the writes are one transaction, so two workers
+//     never use the same capacity.
+//   - Limits on running tasks have no stored counter. The claim counts the
+//     running tasks, so a crash can't leave a wrong number behind.
+//   - Rates are stored as token buckets (bucket.go). A start takes a token even
+//     if the worker dies before it runs the task.
+//   - When only a rate keeps a task from starting, saveAdmission returns the
+//     time at which it may start, and the worker wakes up by then.
 
-// countStarted counts the running tasks by queue and job. Index: tasks_running. The query reads every running task, but these are few.
+// countStarted counts the running tasks by queue and job. It reads each of
+// them, but they are few. Index: tasks_running.
 var countStarted = query(`SELECT queue, job, count(*) AS n FROM {tasks} WHERE state = 'running' GROUP BY queue, job`)
 
-// somePending reports whether queue [1] has a pending task. somePendingJob reports whether queue [1] has a pending task of job [2].
-// Index: tasks_pending.
+// These find a pending task of queue [1], and of job [2] in that queue. Index:
+// tasks_pending.
 var (
 	somePending    = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ?)`)
 	somePendingJob = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ?)`)
 )
 
-// selectPaused lists the paused queues. The empty name stands for all queues.
+// selectPaused lists the paused queues; the empty name stands for all.
 var selectPaused = query(`SELECT queue FROM {pauses}`)
 
-// admission holds the pauses and all limits except those of lanes, and decides which tasks a claim may start. The transaction of a claim
-// reads and writes the admission, so two workers never use the same capacity.
 type admission struct {
 	restricts bool // whether anything may hold tasks back: pauses, limits, or batches that must fill first
 	paused    []string
 	limits    map[jobs.Target]*limitState
-	// The field "filling" is for jobs whose tasks wait until a batch is full. Its key is a queue and a job with an incomplete batch. The
-	// claim takes no tasks of that batch. The value is the number of tasks in full batches that the claim may still take.
+	// For a queue and job whose last batch isn't full yet: how many tasks of
+	// the full ones the claim may still take.
 	filling map[part]int
 }
 
@@ -56,7 +61,8 @@ type limitState struct {
 	started int // starts of this claim; a batch counts as one start
 }
 
-// limitStates returns limits by their targets. running counts the running tasks.
+// limitStates returns limits by their targets. running counts the running
+// tasks.
 func limitStates(rows []limitRow, running []countRow, now time.Time) map[jobs.Target]*limitState {
 	states := make(map[jobs.Target]*limitState, len(rows))
 	for i := range rows {
@@ -84,12 +90,11 @@ func (s *limitState) free() int {
 	return s.Running - s.InUse - s.taken
 }
 
-// targetsOf returns the targets whose limits apply to a task of a queue and a job. It leaves out the lane of the task.
+// targetsOf returns the targets whose limits apply to a task, but for its lane.
 func targetsOf(queue, job string) [3]jobs.Target {
 	return [3]jobs.Target{{Kind: jobs.AllTarget}, {Kind: jobs.QueueTarget, Name: queue}, {Kind: jobs.JobTarget, Name: job}}
 }
 
-// readAdmission reads the pauses and the limits. It counts the running tasks if one of the limits is on running tasks.
 func (t *tx) readAdmission(now time.Time) (*admission, error) {
 	features, err := t.features()
 	g := &admission{restricts: features.pauses || features.limits}
@@ -125,9 +130,9 @@ func (g *admission) isPaused(queue string) bool {
 	return slices.Contains(g.paused, AllQueues) || slices.Contains(g.paused, queue)
 }
 
-// admits reports whether one more task of a queue and a job may start; any job if
-// it's empty. joins says that the task would join a batch, which the rates have
-// counted already.
+// admits reports whether one more task of a queue and a job may start; any job
+// if it's empty. joins says that the task would join a batch, which the rates
+// have counted already.
 func (g *admission) admits(queue, job string, joins bool) bool {
 	full, filling := g.filling[part{queue, job}]
 	return (!filling || full > 0) && g.permits(queue, job, joins)
@@ -146,9 +151,9 @@ func (g *admission) permits(queue, job string, joins bool) bool {
 	return true
 }
 
-// open returns the queues of which a task may start. The claim shares its free
-// slots among them.
-func (g *admission) open(queues []string) []string {
+// openQueues returns the queues of which a task may start. The claim shares its
+// free slots among them.
+func (g *admission) openQueues(queues []string) []string {
 	if !g.restricts {
 		return queues
 	}
@@ -164,7 +169,8 @@ func (g *admission) capacity(kind, name string) int {
 	return min(p.free(), p.starts-p.started)
 }
 
-// capacityOf returns how many more tasks of a job in a queue may start according to the limit and the batches of the job.
+// capacityOf returns how many more tasks of a job in a queue may start by the
+// limit and the batches of the job.
 func (g *admission) capacityOf(queue, job string) int {
 	n := g.capacity(jobs.JobTarget, job)
 	if full, filling := g.filling[part{queue, job}]; filling {
@@ -188,8 +194,8 @@ func (g *admission) count(queue, job string, joins bool) {
 	}
 }
 
-// The method "full" reports whether the claim has used up a limit on running tasks.
-func (g *admission) full() bool {
+// isUsedUp reports whether the claim has used up a limit on running tasks.
+func (g *admission) isUsedUp() bool {
 	for _, p := range g.limits {
 		if p.taken > 0 && p.free() <= 0 {
 			return true
@@ -198,9 +204,8 @@ func (g *admission) full() bool {
 	return false
 }
 
-// saveAdmission stores the state of the rate limits after a claim, including
-// the rate limits of lanes. It returns the time at which a rate limit allows the
-// next waiting task to start.
+// saveAdmission stores the rates that a claim has used, those of lanes, too. It
+// returns the time at which a rate lets the next waiting task start.
 func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []jobs.Task, now time.Time) (time.Time, error) {
 	var next time.Time
 	if g.limits == nil {
@@ -238,7 +243,8 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 	return next, nil
 }
 
-// waitsAt reports whether the limit of a target blocks a pending task that this worker can run.
+// waitsAt reports whether the limit of a target blocks a pending task that this
+// worker can run.
 func (t *tx) waitsAt(target jobs.Target, g *admission, c *claimer, queues []string) (bool, error) {
 	for _, queue := range queues {
 		text, args := somePending, []any{queue}

@@ -8,11 +8,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A schedule with alert_after is late if no task has completed for too long (see
-// taskspec.Late). The alert runs the hook on_failure of the schedule. The
-// column alerted_at has the time of the last alert, so that each is raised once.
+// A schedule with alert_after is late if no task has completed for too long
+// (see taskspec.Late). The alert runs the hook on_failure of the schedule. The
+// column alerted_at has the time of the last alert, so that each is raised
+// once.
 
-// selectAlerting reads the schedules that have alerts and are not paused. Index: schedules_alert.
+// selectAlerting reads the schedules that have alerts and are not paused.
+// Index: schedules_alert.
 var selectAlerting = query(selectSchedules + ` WHERE alert_after IS NOT NULL AND paused_at IS NULL ORDER BY schedules.name`)
 
 // setLate sets the time [1] of the last alert of schedule [2], if it is still

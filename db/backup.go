@@ -10,13 +10,16 @@ import (
 	"example.com/runner/jobs"
 )
 
-// backupMark is the name of a file in the directory beside the database. The modification time of the file is the time of the last backup.
+// backupMark is a file beside the database. It was modified when the last
+// backup was made.
 const backupMark = "last-backup"
 
-// NoteBackup records that a backup was made now. It ignores errors: a user who can only read the database can make backups, too.
+// NoteBackup records that a backup was made now. It ignores errors, since a
+// user who can only read the database can make backups, too.
 func (d *DB) NoteBackup() {
 	path := filepath.Join(d.Dir(), backupMark)
-	// Remove the old file first: it may belong to another user, so that this process cannot write to it.
+	// Remove the old file first: it may belong to another user, so that this
+	// process cannot write to it.
 	if d.MakeDir() == nil && (os.Remove(path) == nil || !exists(path)) {
 		if file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil { // O_EXCL follows no link
 			file.Close()
@@ -24,7 +27,8 @@ func (d *DB) NoteBackup() {
 	}
 }
 
-// LastBackup returns the time of the last backup, or the zero time if none was recorded.
+// LastBackup returns the time of the last backup, or the zero time if none was
+// recorded.
 func (d *DB) LastBackup() time.Time {
 	info, err := os.Stat(filepath.Join(d.Dir(), backupMark))
 	if err != nil {

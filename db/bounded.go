@@ -68,7 +68,7 @@ func (d *DB) ListPart(ctx context.Context, f jobs.Filter, p Part) (tasks []jobs.
 // if the list has fewer.
 func (d *DB) partEnd(ctx context.Context, f jobs.Filter, p Part) (Mark, error) {
 	index := jobs.Filter{Before: f.Before}
-	if p.Sort == ByEnd && onlyFailed(f) {
+	if p.Sort == ByEnd && selectsFailed(f) {
 		index.States = f.States
 	}
 	skipped := p.Look - 1
@@ -92,13 +92,13 @@ func (p Part) scans(f jobs.Filter) bool {
 	switch {
 	case f.IDs != nil || f.Batch != 0 || f.Schedule != "" || f.Paused:
 		return false
-	case p.Sort == ByDue || p.Sort == ByEnd && onlyFailed(f): // an index has these tasks in this order
+	case p.Sort == ByDue || p.Sort == ByEnd && selectsFailed(f): // an index has these tasks in this order
 		return compares
 	}
 	return compares || len(f.States) > 0 || !f.FinishedBefore.IsZero()
 }
 
-func onlyFailed(f jobs.Filter) bool { return slices.Equal(f.States, []jobs.State{jobs.Failed}) }
+func selectsFailed(f jobs.Filter) bool { return slices.Equal(f.States, []jobs.State{jobs.Failed}) }
 
 // statement fills a template of list.go in for a part. It also returns the
 // arguments. A unary plus before the id keeps SQLite from reading the table in
@@ -128,7 +128,7 @@ func (p Part) statement(template *statement, f jobs.Filter) (*statement, []any) 
 	}
 
 	c, order := where(f), " ORDER BY "+by+direction
-	if p.Sort == ByEnd && !onlyFailed(f) {
+	if p.Sort == ByEnd && !selectsFailed(f) {
 		c.and("tasks.finished_at IS NOT NULL") // without it SQLite wouldn't use the index tasks_finished
 	}
 	if p.Sort != ByID {

@@ -7,21 +7,22 @@ import (
 	"example.com/runner/jobs"
 )
 
-// bucket is the state of a rate limit, a token bucket. The unit of the field "level" is chosen so that all values are integers. A start
-// subtracts the period of the limit, in milliseconds (Limit.Per). Each millisecond adds the number of starts per period (Limit.Rate). The
-// level is negative after a start that came earlier than the rate allows.
+// bucket is the state of a rate limit, a token bucket. Its unit makes all
+// values integers: a start takes Limit.Per in milliseconds, and each
+// millisecond adds Limit.Rate. The level may go negative: a lost task starts
+// again without waiting for a token.
 type bucket struct {
 	level int64
 	at    time.Time
 }
 
-// fullBucket returns the bucket of a limit that has not been used for a long time.
+// fullBucket returns the bucket of a limit that has not been used for a long
+// time.
 func fullBucket(l jobs.Limit, now time.Time) bucket {
 	return bucket{int64(l.Burst) * l.Per.Milliseconds(), now}
 }
 
-// fill returns the bucket at the time now: it adds to the field "level" the amount for the time that has passed. If the clock was
-// set back, the field stays as it is.
+// fill adds what has come in until now. If the clock was set back, nothing has.
 func (b bucket) fill(l jobs.Limit, now time.Time) bucket {
 	full := fullBucket(l, now)
 	if gone := now.UnixMilli() - b.at.UnixMilli(); gone > 0 {
@@ -34,8 +35,8 @@ func (b bucket) fill(l jobs.Limit, now time.Time) bucket {
 	return bucket{min(b.level, full.level), now}
 }
 
-// The method "starts" returns how many tasks the rate allows to start at the time now. If the rate allows none, the result "next" is the
-// time of the next start.
+// starts returns how many tasks may start now or, if none may, when the next
+// one may.
 func (b bucket) starts(l jobs.Limit, now time.Time) (n int, next time.Time) {
 	if l.Rate == 0 {
 		return math.MaxInt, time.Time{}

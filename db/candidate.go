@@ -8,8 +8,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectQueues lists the queues with pending tasks, with one index seek per queue. It uses LIMIT and not min: if a session on a server
-// prepared a query with min while the table was small, it would keep a plan that reads all pending tasks. Index: tasks_pending.
+// selectQueues lists the queues with pending tasks, with one index seek each.
+// It uses LIMIT and not min: a session on a server that has prepared min while
+// the table was small would keep a plan that reads all pending tasks. Index:
+// tasks_pending.
 var selectQueues = query(pendingQueues)
 
 const pendingQueues = `WITH RECURSIVE names (queue) AS (
@@ -19,16 +21,17 @@ const pendingQueues = `WITH RECURSIVE names (queue) AS (
 	FROM names WHERE names.queue IS NOT NULL)
 SELECT queue FROM names WHERE queue IS NOT NULL`
 
-// peekTasks selects the first tasks that claimTasks would claim, for a claim that
-// the limits of jobs or batches hold back. On a server it locks them, and passes
-// over those that others have locked: workers with batches claim at the same time
-// (fastpath.go). The last argument is the maximum number of tasks.
+// peekTasks selects the first tasks that claimTasks would claim, for a claim
+// that the limits of jobs or batches hold back. On a server it locks them, and
+// passes over those that others have locked: workers with batches claim at the
+// same time (fastpath.go). The last argument is the maximum number of tasks.
 var peekTasks = &sqltext.Series{Template: `SELECT id, generation_id, job, run_at FROM ({parts} ORDER BY priority DESC, id LIMIT 0 + ?)
 	AS first JOIN {tasks} USING (id, generation_id)`, Part: "{claim_job}", Separator: unionAll, Params: 3,
 	Parts: sqltext.Parts{"tasks_of_job": claimSelect}, Reads: true}
 
-// claimThese claims the tasks in [1]: a JSON array with the id, the generation and the max attempts of the job of each task. The other
-// arguments are those of claimTasks.
+// claimThese claims the tasks in [1]: a JSON array with the id, the generation
+// and the job's max attempts of each. The other arguments are those of
+// claimTasks.
 var claimThese = command(`WITH next AS MATERIALIZED (SELECT CAST(value->>0 AS bigint) AS next_id,
 	CAST(value->>1 AS bigint) AS next_generation, CAST(value->>2 AS bigint) AS most FROM {json_each})
 UPDATE {tasks} SET ` + claimSet + `
@@ -44,8 +47,8 @@ func (c *claimer) listQueues(t *tx) error {
 	return t.list(&c.names, selectQueues)
 }
 
-// queues returns the queues to claim from. The queues take turns: each claim begins with the queue after the first queue of the last
-// claim.
+// queues returns the queues to claim from. They take turns: each claim begins
+// with the queue after the one that the last claim began with.
 func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 	var queues []string
 	if ask.Limit == nil {
@@ -81,7 +84,6 @@ type candidate struct {
 	RunAt      int64  `db:"run_at"`
 }
 
-// job returns the job of a name that the worker can run.
 func (c *claimer) job(name string) ClaimJob {
 	return c.jobs[slices.IndexFunc(c.jobs, func(job ClaimJob) bool { return job.Job == name })]
 }

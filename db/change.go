@@ -9,11 +9,11 @@ import (
 // settings, its priority or its pause. The last changes of a task stay until
 // the task is deleted.
 
-// changesMost is the greatest number of changes that the database keeps of a task.
-const changesMost = 20
+// maxChanges is how many changes of a task are kept.
+const maxChanges = 20
 
-// insertChange stores that user [3] has changed task [1] at time [2] by action [4]. [5] is the text of the change. trimChanges deletes all
-// but the last changes of task [1]. selectChanges lists the changes of task [1].
+// insertChange stores that user [3] changed task [1] at time [2] by action [4];
+// [5] is the text. trimChanges deletes all but the last [2] changes of a task.
 var (
 	insertChange = command(`INSERT INTO {task_changes} (task_id, seq, made_at, made_by, action, text)
 VALUES (?1, (SELECT coalesce(max(seq), 0) + 1 FROM {task_changes} WHERE task_id = ?1), ?2, ?3, ?4, ?5)`)
@@ -38,11 +38,10 @@ type TaskChange struct {
 	Text   string // new values, or the reason, for people; may be empty
 }
 
-// record stores a change of a task.
 func (t *tx) record(id int64, c TaskChange) error {
 	err := t.run(insertChange, id, c.At.UnixMilli(), c.By, c.Action, nullText(c.Text))
 	if err == nil {
-		err = t.run(trimChanges, id, changesMost)
+		err = t.run(trimChanges, id, maxChanges)
 	}
 	return err
 }
@@ -60,8 +59,8 @@ func (d *DB) TaskChanges(ctx context.Context, id int64) ([]TaskChange, error) {
 	}, selectChanges, id)
 }
 
-// changeable returns the status of a task before a change. If plain SQL has inserted the task, changeable first reads its dependencies. It
-// cancels the task if a dependency did not end as required.
+// changeable returns the status of a task before a change. It first links a
+// task that plain SQL has inserted to its dependencies, which may cancel it.
 func (t *tx) changeable(id int64, now time.Time) (taskStatus, error) {
 	s, err := t.status(id)
 	if err != nil || s.Generation != 0 || !bool(s.Depends) || !canMove(s.State) {

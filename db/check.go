@@ -8,43 +8,46 @@ import (
 	"example.com/runner/db/internal/engine"
 )
 
-// selectMaxTimestamp returns the greatest of three times: the creation of the newest task, the last end of a task, and the last heartbeat.
-// It returns 0 if the database has no such time. Two index seeks find the times of the tasks. For the heartbeat, the query reads the table
-// of workers, which is small.
+// selectMaxTimestamp returns the latest of three times, or 0: the creation of
+// the newest task, the last end and the last heartbeat. Two index seeks find
+// those of tasks; the table of workers is small.
 var selectMaxTimestamp = query(`SELECT {greatest}(coalesce((SELECT created_at FROM {tasks} ORDER BY id DESC LIMIT 1), 0),
 	coalesce((SELECT max(finished_at) FROM {tasks} WHERE finished_at IS NOT NULL), 0), coalesce((SELECT max(beat_at) FROM {workers}), 0))`)
 
-// selectLastHeartbeat returns the time of the last heartbeat of any worker.
 var selectLastHeartbeat = query(`SELECT max(beat_at) FROM {workers}`)
 
-// MaxTimestamp returns the latest of three times: the creation of the newest task, the last end of a task, and the last heartbeat.
+// MaxTimestamp returns the latest of three times: the creation of the newest
+// task, the last end of a task, and the last heartbeat.
 func (d *DB) MaxTimestamp(ctx context.Context) (time.Time, error) {
 	at, err := readValue[number](ctx, d, selectMaxTimestamp)
 	return at.time(), err
 }
 
-// LastHeartbeat returns the time of the last heartbeat of any worker; zero if there was none.
+// LastHeartbeat returns the time of the last heartbeat of any worker; zero if
+// there was none.
 func (d *DB) LastHeartbeat(ctx context.Context) (time.Time, error) {
 	at, err := readValue[number](ctx, d, selectLastHeartbeat)
 	return at.time(), err
 }
 
-// Foreign returns an error of kind ErrConflict if the database was moved or is incomplete. It returns an error of kind ErrSchema if
-// somebody has changed runner's tables, indexes, triggers or views. It returns the same error if somebody has added a trigger or an index
-// to one of runner's tables, because each write of a worker would run such a trigger. Other tables, views and triggers in the same file
-// are allowed.
+// Foreign returns an error of kind ErrConflict if the database was moved or is
+// incomplete, and of kind ErrSchema if somebody has changed runner's tables,
+// indexes, triggers or views, or has added a trigger or an index to one of the
+// tables: each write of a worker would run such a trigger. Other tables, views
+// and triggers in the same file are fine.
 func (d *DB) Foreign(ctx context.Context) error {
 	switch frozen, err := d.frozen(ctx); {
 	case err != nil:
 		return d.explainRead(ctx, err)
 	case frozen != (engine.Frozen{}):
-		// Without this case, CheckSchema would report the triggers that a moved or incomplete database uses to reject writes.
+		// Without this case, CheckSchema would report the triggers that a moved
+		// or incomplete database uses to reject writes.
 		return frozen.Error(d.path, nil)
 	}
 	return causeOf(ctx, d.engine.CheckSchema(ctx))
 }
 
-// frozen returns the reason why the database rejects writes, or the zero value if it accepts them.
+// frozen returns why the database rejects writes; the zero value if it doesn't.
 func (d *DB) frozen(ctx context.Context) (engine.Frozen, error) {
 	return engine.ReadFrozen(engine.ReadingFrom(ctx, d.engine), d.sql)
 }
@@ -59,8 +62,8 @@ func (d *DB) Frozen(ctx context.Context) (string, error) {
 	return frozen.Message(), nil
 }
 
-// refused explains the error of a failed write. If the database was moved or is incomplete, its triggers reject all writes, and the new
-// error says so.
+// refused explains the error of a failed write. The triggers of a moved or
+// incomplete database reject all writes, and the new error says so.
 func (d *DB) refused(err error) error {
 	if d.engine.Refused(err) {
 		if frozen, _ := d.frozen(context.Background()); frozen != (engine.Frozen{}) {

@@ -9,29 +9,34 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A claim makes pending tasks the running tasks of one worker. It is the second part of a worker's Cycle, and runs in the transaction of
-// that cycle. On a server, most claims have a transaction of their own instead (see fastpath.go).
+// A claim makes pending tasks the running tasks of one worker. It's the second
+// part of a worker's Cycle, in the same transaction. On a server, most claims
+// have a transaction of their own instead (see fastpath.go).
 //
-// How: claim visits the queues in turn. It first gives each queue an equal share of the free slots. Then it gives the remaining slots to
-// queues with more tasks. Within a queue one statement selects and updates
-// the first tasks. If the limit of a job or a batch holds tasks back, or if jobs
-// run in batches, the claim selects candidates first (candidate.go, fill.go).
+// The claim visits the queues in turn. It first gives each an equal share of
+// the free slots, and then the rest to queues with more tasks. Within a queue
+// one statement selects and updates the first tasks. If the limit of a job or a
+// batch holds tasks back, or if jobs run in batches, the claim selects
+// candidates first (candidate.go, fill.go).
 //
 // Invariants:
-//   - Only one worker gets a task, because the UPDATE of a claim is a compare-and-swap on (id, generation_id). Each claim is a new
-//     generation.
-//   - Tasks of a queue start in the order of priority, then id.
-//   - Two workers never use the same capacity of a limit, since the transaction of the claim reads and writes the limits (admission.go).
-//   - Only an idle worker claims a suspect, and it claims no other task with it (suspect.go).
-//   - A claim does no harm if the worker does not receive its result. With its heartbeats the worker finds such a claim and gives the tasks
-//     back.
+//   - Only one worker gets a task, because the UPDATE is a compare-and-swap on
+//     (id, generation_id). Each claim is a new generation.
+//   - Tasks of a queue start by priority, then id.
+//   - Two workers never use the same capacity of a limit, since the transaction
+//     reads and writes the limits (admission.go).
+//   - Only an idle worker claims a suspect, and no other task with it
+//     (suspect.go).
+//   - A claim does no harm if the worker doesn't receive its result. Its
+//     heartbeats find such a claim, and it gives the tasks back.
 //
-// Measurements: a claim in two steps (a SELECT, then a compare-and-swap of each row) takes as long as one statement; a benchmark finds no
-// difference. A claim that returns 12 columns instead of 22 is less than 5 % faster for 100 tasks. It is no faster for 10 tasks, and slower
-// for each task with an option. See docs/dev/performance-notes.md.
+// Measurements: a claim in two steps (a SELECT, then a compare-and-swap of each
+// row) takes as long as one statement. Returning 12 columns instead of 22 is
+// less than 5 % faster for 100 tasks, no faster for 10, and slower for each
+// task with an option. See docs/dev/performance-notes.md.
 
-// claimSelect selects the pending tasks of queue [2] and job [3] that are not suspects. [1] is the job's max attempts.
-// Index: tasks_pending.
+// claimSelect selects the pending tasks of queue [2] and job [3] that are no
+// suspects. [1] is the job's max attempts. Index: tasks_pending.
 const claimSelect = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
 	WHERE state = 'pending' AND queue = ? AND job = ? AND NOT (losses >= 1 AND losses >= max_losses - 1)` + unreserved
 
@@ -42,12 +47,14 @@ const claimSelect = `SELECT id, generation_id, priority, {bigint_param} AS most{
 var claimTasks = &sqltext.Series{Template: claimJobs, Part: "{claim_job}", Separator: unionAll, Params: 3,
 	Parts: sqltext.Parts{"tasks_of_job": claimSelect}}
 
-// claimJobs is the template of a claim. SQLite merges the SELECTs of the jobs in the order of the index, without a sort, and stops at the
-// limit. The compare-and-swap on generation_id gives a task to one worker only. The statement returns the rows in no particular order, and
-// the method "take" sorts them. On PostgreSQL the fragment claim_job repeats the ORDER BY in each SELECT.
+// claimJobs is the template of a claim. SQLite merges the SELECTs of the jobs
+// in the order of the index, without a sort, and stops at the limit. The rows
+// come back in no order; the function take sorts them. On PostgreSQL the
+// fragment claim_job repeats the ORDER BY in each SELECT.
 //
-// The keyword MATERIALIZED makes SQLite plan the subquery only once. The limit is written "0 + ?". With a bare parameter as the limit,
-// SQLite would prepare the statement again for each value (900 µs instead of 90 µs with 30 jobs).
+// MATERIALIZED makes SQLite plan the subquery only once. The limit is "0 + ?"
+// because with a bare parameter SQLite would prepare the statement again for
+// each value (900 µs instead of 90 µs with 30 jobs).
 const claimJobs = `WITH next (next_id, next_generation, next_priority, most) AS MATERIALIZED (
 	{parts} ORDER BY priority DESC, id LIMIT 0 + ?)
 UPDATE {tasks} SET ` + claimSet + `
@@ -56,13 +63,13 @@ FROM next WHERE {same_row} AND tasks.generation_id = next_generation
 
 const unionAll = " UNION ALL "
 
-// These parts of the SQL text are the same in claimJobs and claimThese.
+// claimJobs and claimThese share these parts.
 const (
 	claimSet = `state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1,
 	max_attempts = coalesce(max_attempts, most), worker = ?, lease_expires_at = ?, started_at = ?, updated_at = ?,
 	outcome = NULL, result = NULL`
-	// In RETURNING, SQLite accepts no alias of the updated table. So the columns of the subquery "next" have other names than the columns
-	// of the table.
+	// In RETURNING, SQLite accepts no alias of the updated table. So the
+	// columns of the subquery have other names than those of the table.
 	claimReturning = `RETURNING id, generation_id, job, args, label, queue, priority, run_at, attempt, max_attempts, losses, max_losses,
 	options, parts, created_at, created_by, unique_key, expires_at, schedule, tick, lane,
 	CASE WHEN (parts & 1) = 1 THEN coalesce((SELECT length(data) FROM {inputs} WHERE task_id = id), -1) ELSE 0 END`
@@ -71,21 +78,20 @@ const (
 // ClaimJob is a job that a worker can run.
 type ClaimJob struct {
 	Job         string
-	MaxAttempts int // max attempts of tasks that do not set their own
-	Batch       int // greatest number of tasks of the job that share a slot; 0 or 1 if each task has its own slot
-	// Wait is the longest time that a due task waits until there are Batch tasks of the job in its queue.
-	Wait time.Duration
+	MaxAttempts int           // of tasks that don't set their own
+	Batch       int           // how many tasks of the job share a slot; 0 or 1 if each has its own
+	Wait        time.Duration // how long a due task waits for Batch tasks of the job in its queue
 }
 
 // Claim is a request for tasks.
 type Claim struct {
 	Free     int           // greatest number of tasks to claim; a batch counts as one task
-	Prefetch int           // how many of the Free tasks would wait for a slot; if there are limits or pauses, the claim takes none of those
+	Prefetch int           // how many of the Free tasks would wait for a slot; with limits or pauses, none of those
 	Only     int64         // id of the only task to claim; 0 for any task, -1 for none
 	Lease    time.Duration // time until the lease of a claimed task ends unless a heartbeat renews it
 	Idle     bool          // whether the worker runs no task, so that it can take a suspect
-	// Limit is the greatest number of tasks to claim from each queue; a batch counts as one task. The claim takes no task from a queue that
-	// is not a key of Limit. If Limit is nil, the claim takes tasks from all queues.
+	// Greatest number of tasks from each queue; a batch counts as one. The
+	// claim takes none from a queue that isn't a key. nil allows all queues.
 	Limit map[string]int
 }
 
@@ -105,7 +111,6 @@ type claimer struct {
 	above    bool // whether the claim of this cycle reads only the index entries above the floors
 }
 
-// newClaimer returns the claimer of a worker that can run the jobs of list.
 func newClaimer(id string, list []ClaimJob) *claimer {
 	n := len(list)
 	batches := slices.ContainsFunc(list, func(j ClaimJob) bool { return j.Batch > 1 })
@@ -114,8 +119,8 @@ func newClaimer(id string, list []ClaimJob) *claimer {
 		peek: peekTasks.Of(n)}
 }
 
-// claim claims tasks for the free slots, and returns them in the order in which to start them. The result "next" is described at
-// CycleResult.NextStart.
+// claim claims tasks for the free slots, and returns them in the order in which
+// to start them. For next see CycleResult.NextStart.
 func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, next time.Time, err error) {
 	t.full = false
 	if ask.Free <= 0 || len(c.jobs) == 0 {
@@ -142,7 +147,8 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 	if g.restricts {
 		ask.Free -= ask.Prefetch
 	}
-	// the limit of the whole database may allow fewer starts than Free; the queues share this smaller number
+	// the limit of the whole database may allow fewer starts than Free; the
+	// queues share this smaller number
 	ask.Free = min(ask.Free, g.capacity(jobs.AllTarget, ""))
 	var full time.Time
 	if c.waits && ask.Free > 0 {
@@ -150,8 +156,8 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 			return nil, next, err
 		}
 	}
-	if claimed, err = t.claimFrom(c, g, g.open(queues), ask, now); err == nil {
-		t.full = g.full()
+	if claimed, err = t.claimFrom(c, g, g.openQueues(queues), ask, now); err == nil {
+		t.full = g.isUsedUp()
 		next, err = t.saveAdmission(g, c, queues, claimed, now)
 	}
 	if next.IsZero() || !full.IsZero() && full.Before(next) {
@@ -202,7 +208,8 @@ func (t *tx) claimOnly(c *claimer, ask Claim, now time.Time) (claimed []jobs.Tas
 	return claimed, next, err
 }
 
-// claimFrom claims tasks from the queues in turn. If a suspect is pending, claimFrom may claim only this suspect (see claimSuspect).
+// claimFrom claims from the queues in turn, or only a suspect (see
+// claimSuspect).
 func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now time.Time) ([]jobs.Task, error) {
 	if len(queues) > 0 {
 		c.last = queues[0]
@@ -250,9 +257,9 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 }
 
 // claimQueue claims tasks of a queue, in the order in which to start them, and
-// returns how many of the free slots they use. Further tasks of a batch join its
-// slot. final says that the transaction writes nothing after this claim. The
-// engine may then send the commit together with the claim.
+// returns how many free slots they use. Further tasks of a batch join its slot.
+// final says that the transaction writes nothing after this claim, so that the
+// engine may send the commit along.
 func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *admission, final bool,
 	now time.Time) (claimed []jobs.Task, used int, err error) {
 	if !g.restricts && !c.batches {
@@ -307,8 +314,8 @@ func (t *tx) claimFirst(c *claimer, queue string, free int, list []ClaimJob, lea
 	return claimed, err
 }
 
-// jobArgs returns the arguments of the SELECTs of all jobs. A job with an empty name gets NULL, which matches no row. The parameter "more"
-// is the number of arguments that the caller will append: jobArgs allocates space for them.
+// jobArgs returns the arguments of the SELECTs of all jobs, with space for
+// more. A job with an empty name gets NULL, which matches no row.
 func (c *claimer) jobArgs(queue string, list []ClaimJob, more int) []any {
 	args := make([]any, 0, 3*len(list)+more)
 	for _, job := range list {
@@ -317,25 +324,10 @@ func (c *claimer) jobArgs(queue string, list []ClaimJob, more int) []any {
 	return args
 }
 
-// take runs a claim statement and returns the claimed tasks. It sets the fields that the statement does not return. The parameter "most" is
-// the maximum number of tasks.
-func (t *tx) take(c *claimer, text *statement, args []any, most int, lease time.Duration, now time.Time) ([]jobs.Task, error) {
-	claimed, err := t.claimRows(text, args, most)
-	if err != nil {
-		return nil, err
-	}
-	for i := range claimed {
-		task := &claimed[i]
-		task.State, task.WorkerID, task.LeaseExpiresAt, task.StartedAt, task.UpdatedAt = jobs.Running, c.id, now.Add(lease), now, now
-	}
-	slices.SortFunc(claimed, func(a, b jobs.Task) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
-	})
-	return claimed, nil
-}
-
-// claimRows runs a claim and scans its rows. It scans by position, since scanning by name takes a fifth of a worker's time.
-func (t *tx) claimRows(text *statement, args []any, most int) ([]jobs.Task, error) {
+// take runs a claim and returns at most limit tasks, in the order in which they
+// start. It scans by position, since scanning by name takes a fifth of a worker's
+// time.
+func (t *tx) take(c *claimer, text *statement, args []any, limit int, lease time.Duration, now time.Time) ([]jobs.Task, error) {
 	stmt, err := t.stmt(text)
 	if err != nil {
 		return nil, err
@@ -345,22 +337,25 @@ func (t *tx) claimRows(text *statement, args []any, most int) ([]jobs.Task, erro
 		return nil, err
 	}
 	defer rows.Close()
+
 	var claimed []jobs.Task
 	for rows.Next() {
 		var r row
-		if err := rows.Scan(&r.ID, &r.GenerationID, &r.Job, &r.Args, &r.Label, &r.Queue, &r.Priority, &r.RunAt, &r.Attempt, &r.MaxAttempts,
-			&r.Losses, &r.MaxLosses, &r.Options, &r.Parts, &r.CreatedAt, &r.CreatedBy, &r.UniqueKey, &r.ExpiresAt, &r.Schedule, &r.Tick,
-			&r.Lane,
-			&r.InputBytes); err != nil {
+		if err := rows.Scan(&r.ID, &r.GenerationID, &r.Job, &r.Args, &r.Label, &r.Queue, &r.Priority, &r.RunAt, &r.Attempt,
+			&r.MaxAttempts, &r.Losses, &r.MaxLosses, &r.Options, &r.Parts, &r.CreatedAt, &r.CreatedBy, &r.UniqueKey, &r.ExpiresAt,
+			&r.Schedule, &r.Tick, &r.Lane, &r.InputBytes); err != nil {
 			return nil, err
 		}
-		if claimed == nil { // allocate once: append would copy each task about twice while the slice grows, and tasks are large
-			claimed = make([]jobs.Task, 0, min(most, 100))
+		if claimed == nil { // append would copy each task about twice while the slice grows, and tasks are large
+			claimed = make([]jobs.Task, 0, min(limit, 100))
 		}
 		claimed = append(claimed, r.task())
+		task := &claimed[len(claimed)-1]
+		task.State, task.WorkerID, task.LeaseExpiresAt, task.StartedAt, task.UpdatedAt = jobs.Running, c.id, now.Add(lease), now, now
 	}
-	if len(claimed) > 0 { // a claim that finds nothing sends no notification to other processes
-		t.changed = true
-	}
+	t.changed = t.changed || len(claimed) > 0 // a claim that finds nothing sends no notification to other processes
+	slices.SortFunc(claimed, func(a, b jobs.Task) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
+	})
 	return claimed, rows.Err()
 }

@@ -16,55 +16,57 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Group commit: each process makes all its writes to a database through a writer. The writer makes one transaction for the writes of all
-// callers that are waiting: these callers are the members of a group. One member is the leader. It runs the writes of all members on the
-// one write connection and returns their results. Then it makes a caller that has arrived in the meantime the next leader.
+// Group commit: each process makes all its writes to a database through a
+// writer, which makes one transaction for all callers that are waiting, the
+// members of a group. One member is the leader. It runs the writes of all
+// members on the one write connection, returns their results, and makes a
+// caller that has arrived meanwhile the next leader.
 //
-// Why: an empty transaction costs 35 µs, or 350 µs with an fsync, and each row costs 7 to 10 µs. So durability is cheap when a hundred
-// callers share a commit. In addition, two goroutines of one process never wait for each other inside SQLite.
+// Why: an empty transaction costs 35 µs, or 350 µs with an fsync, and each row
+// 7 to 10 µs. So durability is cheap when a hundred callers share a commit, and
+// two goroutines of one process never wait for each other inside SQLite.
 //
 // Invariants:
 //   - A writer has at most one leader, and only the leader uses the connection.
-//   - The write of each member starts from a consistent database and leaves a consistent one.
-//   - The write of a member has a context that cannot be cancelled. If a statement is interrupted, the driver rolls back the whole
-//     transaction, and each later statement would then commit by itself.
-//   - If one member of a group asks for level full (see the type level), the commit of the whole group has level full: all its writes are
-//     on the disk when its members return.
-//   - If the write of a member fails, the group is rolled back, and the writes of its members run one by one. So a write may run twice, and
-//     must reset its results each time. A member gets only the error of its own write.
-//   - Heartbeats go to the head of the queue, so that many enqueues cannot delay the renewal of a lease.
+//   - The write of each member starts from a consistent database and leaves a
+//     consistent one.
+//   - It runs with a context that can't be cancelled. When a statement is
+//     interrupted, the driver rolls back the whole transaction, and each later
+//     statement would commit by itself.
+//   - If one member asks for level full (see level), the commit of the whole
+//     group has it: all writes are on the disk when the members return.
+//   - If the write of a member fails, the group is rolled back and the writes
+//     run one by one. So a write may run twice, and must reset its results each
+//     time. A member gets only the error of its own write.
+//   - Heartbeats go to the head of the queue, so that many enqueues can't delay
+//     the renewal of a lease.
 //
-// Fairness between processes: SQLite has no queue for its write lock. A process that relies on the busy handler of SQLite can wait for
-// seconds while another process commits without a pause. So a writer that finds the lock taken waits in the kernel (awaitTurn in
-// db/internal/sqlite), and a writer that has been writing without a break leaves the lock free for a moment from time to time while other
-// processes have the file open (this lowers the p99 of an insert in another process from 2 s to 20 ms).
+// Fairness between processes: SQLite has no queue for its write lock. With its
+// busy handler a process can wait for seconds while another commits without a
+// pause. So a writer that finds the lock taken waits in the kernel (awaitTurn
+// in db/internal/sqlite), and one that has been writing without a break leaves
+// the lock free for a moment while other processes have the file open (this
+// lowers the p99 of an insert in another process from 2 s to 20 ms).
 //
-// Measurements: if one goroutine owned the connection, each write would switch between goroutines twice. The two switches take a third of
-// the time of a write by a single caller. Calls of Gosched before the leader takes the group double the throughput of ten callers. All ten
-// callers then share one transaction instead of forming two groups that alternate. A timer for the same purpose gains nothing. A single
-// caller does not call Gosched, since each call wakes another thread: four calls took a fifth of the time of an enqueue.
+// Measurements: if one goroutine owned the connection, each write would switch
+// between goroutines twice, a third of the time of a write by a single caller.
+// Calls of Gosched before the leader takes the group double the throughput of
+// ten callers, which then share one transaction instead of forming two groups
+// that alternate. A timer gains nothing. A single caller doesn't call Gosched,
+// since each call wakes another thread: four took a fifth of the time of an
+// enqueue.
 
-// level says which failures a write survives after it has returned.
-type level int
-
-const (
-	normal level = iota // survives the death of any process
-	full                // survives a power failure; with Options.Flash, only if the power fails some time after the write
-	synced              // survives a power failure, even with Options.Flash
-)
-
-// answerTime limits how long a caller waits for its write. After that time a
-// write that has begun may still be made.
+// answerTime limits how long a caller waits for its write. One that has begun
+// may still be made after that.
 const answerTime = 10 * time.Second
 
 const (
-	foldMost  = 1000                  // greatest number of members of a group
-	yields    = 4                     // calls of Gosched before the leader takes a group, if there are several callers
-	restAfter = 10 * time.Millisecond // after this time of writing without a break, a writer pauses for restFor
-	restFor   = time.Millisecond      // time for which the lock is free for other processes
-	// The writer checks whether the files were replaced, and how much disk space is free, at most once in this time.
-	lookAgain   = time.Millisecond
-	breakLength = 500 * time.Microsecond // a pause between writes counts as a break if it is longer than this
+	maxGroup    = 1000                   // members of a group
+	yields      = 4                      // calls of Gosched before the leader takes a group, if there are several callers
+	restAfter   = 10 * time.Millisecond  // after so long without a break, a writer leaves the lock to others
+	restFor     = time.Millisecond       // for so long
+	lookAgain   = time.Millisecond       // time between two checks whether files were replaced, or of disk space
+	breakLength = 500 * time.Microsecond // a longer pause between writes counts as a break
 )
 
 // writer is the part of DB that owns the write connection.
@@ -95,7 +97,8 @@ func (w *writer) start(d *DB) {
 	w.idle.L = &w.mu
 }
 
-// open sets the write connection w.conn. Commits on this connection are durable unless Options.Normal is set.
+// open sets the write connection. Its commits are durable unless Options.Normal
+// is set.
 func (w *writer) open(conn *sqlx.Conn) {
 	w.conn, w.level = conn, full
 	if w.db.options.Normal {
@@ -103,7 +106,8 @@ func (w *writer) open(conn *sqlx.Conn) {
 	}
 }
 
-// stop rejects further writes, waits for the writes in progress and closes the connection.
+// stop rejects further writes, waits for those in progress and closes the
+// connection.
 func (w *writer) stop() {
 	if w.db == nil {
 		return
@@ -116,39 +120,28 @@ func (w *writer) stop() {
 	w.closeConn()
 }
 
-// stopped reports whether the writer rejects further writes.
 func (w *writer) stopped() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.closed
 }
 
-func (w *writer) closeConn() {
-	for _, stmt := range w.stmts {
-		stmt.Close()
-	}
-	clear(w.stmts)
-	if w.conn != nil {
-		w.conn.Close()
-		w.conn = nil
-	}
-}
-
-// update runs a write as a member of a group and returns when it is committed.
-// It returns the error of the member, or one of four others: ErrBusy if the write
-// did not begin in time, ErrClosed after Close, ErrUnknown if it began but did
-// not return in time, or the cause of ctx if ctx ended before the write began.
-// Once the write has begun, the end of ctx does not stop it.
+// update runs a write as a member of a group, and returns when it's committed.
+// Its error is that of the member, or ErrBusy if the write didn't begin in
+// time, ErrClosed after Close, ErrUnknown if it began but didn't return in
+// time, or the cause of ctx if ctx ended before it began. Once it has begun,
+// the end of ctx doesn't stop it.
 func (w *writer) update(ctx context.Context, to level, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: to, run: run}, false)
 }
 
-// updateAlone does the same as update, for a write that must not run twice and may take long. The write has its own transaction.
+// updateAlone is update for a write that must not run twice and may take long.
+// It has a transaction of its own.
 func (w *writer) updateAlone(ctx context.Context, to level, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: to, run: run, alone: true}, false)
 }
 
-// beat does for heartbeats what update does for other writes. Heartbeats go to the head of the queue.
+// beat is update for heartbeats, which go to the head of the queue.
 func (w *writer) beat(ctx context.Context, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: normal, run: run}, true)
 }
@@ -160,8 +153,8 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 	switch {
 	case w.db.options.Normal, w.db.options.Flash > 0 && r.level < synced && !w.db.traits.OutlivedByClient:
 		r.level = normal
-	// On a server, every write except a heartbeat must be on the disk when it returns: after a crash of the server, its clients still run
-	// and rely on their writes. A heartbeat may be lost, because the next one repeats it.
+	// After a crash of a server its clients still run and rely on their writes.
+	// Only a heartbeat may be lost, because the next one repeats it.
 	case w.db.traits.OutlivedByClient && !first:
 		r.level = full
 	}
@@ -185,7 +178,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 
 	patience := answerTime + w.db.options.BusyTimeout
 	if r.alone {
-		patience = time.Duration(math.MaxInt64) // a request with the field "alone" may take any time
+		patience = time.Duration(math.MaxInt64)
 	}
 	select {
 	case <-r.lead:
@@ -207,7 +200,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 			if w.withdraw(r) {
 				return context.Cause(ctx)
 			}
-			ended = nil // a leader has taken the request, or this caller is the next leader; the leader checks ctx from now on
+			ended = nil // a leader has taken the request, or this caller is the next one; the leader checks ctx from now on
 			continue
 		case <-timer.C:
 		}
@@ -227,8 +220,8 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 	}
 }
 
-// withdraw removes a request that waits for a leader. It returns false if a leader has taken the request, or if its caller is the next
-// leader.
+// withdraw removes a request that waits for a leader. It returns false if a
+// leader has taken it, or if its caller is the next leader.
 func (w *writer) withdraw(r *request) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -240,8 +233,9 @@ func (w *writer) withdraw(r *request) bool {
 	return true
 }
 
-// lead commits one group, which includes the request r of the leader, and then makes the first waiting caller the leader. If the context of
-// the leader ends before the transaction begins, the other members of the group wait for the next leader.
+// lead commits one group, with the request r of the leader, and makes the first
+// waiting caller the next leader. If the context of the leader ends before the
+// transaction begins, the other members wait for that one.
 func (w *writer) lead(r *request) {
 	if w.crowd {
 		for range yields {
@@ -250,7 +244,7 @@ func (w *writer) lead(r *request) {
 	}
 	group := w.take(r)
 	var rest []*request
-	defer func() { // runs even if the code of a request with the field alone panics
+	defer func() { // also if the code of a request that runs alone panics
 		w.lastEnd = time.Now()
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -269,15 +263,15 @@ func (w *writer) lead(r *request) {
 	rest = w.commit(group, r)
 }
 
-// take removes the requests of the leader's group from the queue: the leader's request r, and all others that need no transaction of their
-// own. If r needs one, it is the whole group.
+// take removes the leader's group from the queue: its request r, and all others
+// that need no transaction of their own. If r needs one, it's the whole group.
 func (w *writer) take(r *request) []*request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	group := make([]*request, 0, min(foldMost, len(w.waiting)))
+	group := make([]*request, 0, min(maxGroup, len(w.waiting)))
 	w.waiting = slices.DeleteFunc(w.waiting, func(one *request) bool {
-		joins := one == r || !one.alone && !r.alone && len(group) < foldMost
+		joins := one == r || !one.alone && !r.alone && len(group) < maxGroup
 		if joins {
 			group = append(group, one)
 		}
@@ -286,7 +280,8 @@ func (w *writer) take(r *request) []*request {
 	return group
 }
 
-// rest leaves the lock to other processes for a moment if this process has been writing for long without a break.
+// rest leaves the lock to other processes for a moment if this one has been
+// writing for long without a break.
 func (w *writer) rest() {
 	now := time.Now()
 	switch {
@@ -298,12 +293,11 @@ func (w *writer) rest() {
 	}
 }
 
-// errEnded is the error of begin if a context ended before the transaction began.
 var errEnded = errors.New("a caller has given up")
 
-// begin starts the transaction of a group of requests and takes the write lock. If all requests of the group have the field "shared" set,
-// and the engine has shared locks, the lock is shared: other transactions with a shared lock can run at the same time. If the context of a
-// request ends before the transaction begins, the error is errEnded.
+// begin starts the transaction of a group and takes the write lock, shared if
+// all requests are and the engine can. errEnded says that the context of a
+// request ended before that.
 func (w *writer) begin(t *tx, group []*request, leader *request) error {
 	ended := func(r *request) bool { return r.ctx.Err() != nil }
 	try := func() error {
@@ -321,8 +315,9 @@ func (w *writer) begin(t *tx, group []*request, leader *request) error {
 	return err
 }
 
-// commit runs a group in one transaction and returns the result to its members. If the context of the leader ends before the transaction
-// begins, commit returns the members that have no result yet.
+// commit runs a group in one transaction and returns the result to its members.
+// It returns those without a result, if the context of the leader ended before
+// the transaction began.
 func (w *writer) commit(group []*request, leader *request) (rest []*request) {
 	err := w.transaction(group, leader)
 	if errors.Is(err, errEnded) {
@@ -340,7 +335,7 @@ func (w *writer) commit(group []*request, leader *request) (rest []*request) {
 	}
 	failed, ok := errors.AsType[*memberError](err)
 	if ok && len(group) > 1 {
-		for _, r := range group { // run the members one by one, so that only the member that fails gets its error
+		for _, r := range group { // one by one, so that only the member that fails gets its error
 			rest = append(rest, w.commit([]*request{r}, leader)...)
 		}
 		return rest
@@ -354,20 +349,20 @@ func (w *writer) commit(group []*request, leader *request) (rest []*request) {
 	return nil
 }
 
-// lookBefore returns an error if the files of the database were replaced. It runs before the first write of a transaction. The writer
-// already has the write lock, because the files may have been replaced while it waited for the lock.
+// lookBefore returns an error if the files of the database were replaced. The
+// writer already has the write lock: they may have been replaced while it
+// waited.
 func (w *writer) lookBefore() error {
-	if !w.looks() {
+	if !w.mustLook() {
 		return nil
 	}
 	return w.db.Replaced()
 }
 
-// The method "looks" reports whether the writer must check the files before the next write, because at least the time lookAgain has passed
-// since the last check.
-func (w *writer) looks() bool { return time.Since(w.looked) >= lookAgain }
+func (w *writer) mustLook() bool { return time.Since(w.looked) >= lookAgain }
 
-// lookAfter runs after a commit. It returns an error if the files were replaced, because other processes then do not see the commit.
+// lookAfter returns an error if the files were replaced, because other
+// processes then don't see the commit.
 func (w *writer) lookAfter(changed bool) error {
 	err := w.db.engine.Committed(changed)
 	if err == nil {
@@ -376,8 +371,9 @@ func (w *writer) lookAfter(changed bool) error {
 	return err
 }
 
-// checkSpace returns an error of kind ErrFull if the disk has no space for another task. After a check that found enough space it looks
-// again only after the time lookAgain (1 ms), because a check takes 1 µs.
+// checkSpace returns an error of kind ErrFull if the disk has no space for
+// another task. It looks only once in a millisecond, because a check takes 1
+// µs.
 func (t *tx) checkSpace() error {
 	now := time.Now()
 	if last := t.db.roomAt.Load(); last != nil && now.Sub(*last) < lookAgain {

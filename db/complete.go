@@ -10,12 +10,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// completeTasks completes many tasks of worker [3] in one statement, at the time [1]. [2] is a JSON array of completions. The statement is
-// for engines with the trait CompletesAsJSON, where each statement is a round trip: a hundred completions take one round trip. In a file it
+// completeTasks completes many tasks of worker [3] at the time [1] in one
+// statement. [2] is a JSON array of completions. It's for engines with the
+// trait CompletesAsJSON, where each statement is a round trip; in a file it
 // takes a sixth more time than completeSome.
 //
-// The fragments {same_completion} and {unindexed} in the WHERE clause prevent a bad query plan. Without them, a statement that a session
-// prepares while the tables are small would compare all running tasks, or even all tasks, with each completion.
+// The fragments {same_completion} and {unindexed} prevent a bad plan. A
+// statement that a session prepares while the tables are small would compare
+// all running tasks, or even all tasks, with each completion.
 var completeTasks = command(completeAll)
 
 const completeAll = `UPDATE {tasks} SET generation_id = tasks.generation_id + 1,
@@ -24,9 +26,10 @@ const completeAll = `UPDATE {tasks} SET generation_id = tasks.generation_id + 1,
 FROM {completions}
 WHERE {same_completion} AND tasks.generation_id = d.generation_id AND tasks.worker = ? AND {unindexed}tasks.state = 'running'`
 
-// completeSome completes n tasks on engines without the trait CompletesAsJSON. One statement for sixteen tasks takes only two thirds of the
-// time of sixteen statements. The statement has a part for each task: the id, the generation and the values of the columns that it sets.
-// After the parts come two more parameters: the time and the worker.
+// completeSome completes n tasks on other engines. One statement for sixteen
+// tasks takes two thirds of the time of sixteen. It has a part for each task:
+// the id, the generation and the values to set. After the parts come the time
+// and the worker.
 var completeSome = &sqltext.Series{Part: "(?, ?, ?, ?, ?, ?)", Separator: ", ", Template: `
 WITH d (id, generation_id, outcome, result, started_at, finished_at) AS (VALUES {parts})
 UPDATE {tasks} SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL,
@@ -34,10 +37,12 @@ UPDATE {tasks} SET generation_id = tasks.generation_id + 1, lease_expires_at = N
 	started_at = d.started_at, finished_at = d.finished_at, updated_at = ?
 FROM d WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND +tasks.worker = ? AND +tasks.state = 'running'`}
 
-// completeTogether lists how many tasks one statement may complete. A statement for fewer than four tasks saves no time.
+// completeTogether lists how many tasks a statement completes. With fewer than
+// four it saves no time.
 var completeTogether = [...]int{16, 8, 4}
 
-// completion is an end that only completes its task, as an element of the JSON array that completeTasks gets.
+// completion is an end that only completes its task, as an element of the JSON
+// for completeTasks.
 type completion struct {
 	ID           int64           `json:"id"`
 	GenerationID int64           `json:"generation_id"`
@@ -50,8 +55,9 @@ type completion struct {
 	change taskspec.Change // new state of the task
 }
 
-// completionsOf returns the entries of list that only complete a task: it leaves out entries with something else to store, and entries
-// whose task has a hook. The parameter "defaults" has the hooks of tasks without hooks of their own.
+// completionsOf returns the entries of list that only complete a task: without
+// anything else to store and without a hook. defaults are the hooks of tasks
+// without hooks of their own.
 func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) []completion {
 	all := make([]completion, 0, len(list))
 	for i := range list {
@@ -81,13 +87,14 @@ func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) []completi
 	return all
 }
 
-// errRefusedTogether says that a statement for several attempts could not end all of them. It may have ended some of them, so the
-// transaction must be rolled back.
+// errRefusedTogether says that a statement for several attempts couldn't end
+// all of them. It may have ended some, so the transaction must be rolled back.
 var errRefusedTogether = errors.New("an end was refused")
 
-// completeMany ends attempts of list that complete their task and store nothing else. It needs few statements for many attempts, and
-// returns those that it has ended, in the order of the list. The caller must end the others with finishOne. If a statement refuses an
-// attempt, for example because the attempt has lost its task, completeMany returns errRefusedTogether.
+// completeMany ends the attempts of list that only complete their task, with
+// few statements, and returns those in the order of the list. The caller ends
+// the others with finishOne. If a statement refuses an attempt, such as one
+// that has lost its task, the error is errRefusedTogether.
 func (t *tx) completeMany(worker int64, list []Finish, now time.Time) ([]completion, error) {
 	all := completionsOf(list, t.hooks, now)
 	together := completeTogether[:]
@@ -109,7 +116,7 @@ func (t *tx) completeMany(worker int64, list []Finish, now time.Time) ([]complet
 	return all[:from], nil
 }
 
-// complete completes tasks of a worker by one statement, and returns how many it has completed.
+// complete completes tasks of a worker by one statement, and returns how many.
 func (t *tx) complete(worker int64, rows []completion, now time.Time) (int64, error) {
 	if t.db.traits.CompletesAsJSON {
 		return t.exec(completeTasks, now.UnixMilli(), jsonText(rows), worker)

@@ -13,21 +13,26 @@ import (
 	"example.com/runner/jobs"
 )
 
-// These are the actions of users on tasks: cancel, retry and delete. An action changes any number of tasks, and each of them may have
-// changed since the user saw it. So an action decides by the state that it reads in its transaction, and its UPDATE names that state or the
-// generation. If a task does not exist, or if its state does not allow the action, the action returns no error, but reports the state of
-// the task.
+// These are the actions of users on tasks. An action changes any number of
+// tasks, and each may have changed since the user saw it. So an action decides
+// by the state that it reads in its transaction, and its UPDATE names that
+// state or the generation. If a task doesn't exist, or if its state doesn't
+// allow the action, that's no error: the result has the state.
 //
-// Only the worker of a running task can stop the task. So cancel stores a request, and the worker reads the request when it is notified of
-// a change of the database. The request names the generation of the claim, so it does not apply to a later attempt. It still applies if
-// another worker has revoked the claim, although a revocation adds one to the generation.
+// Only the worker of a running task can stop it. So cancel stores a request,
+// and the worker reads it when it's notified of a change. The request names the
+// generation of the claim, so it doesn't apply to a later attempt. It still
+// applies if another worker has revoked the claim, although that adds one to
+// the generation.
 //
-// Apply changes at most applyMost tasks in one transaction, and other writers get the lock between two transactions. If one of these
-// transactions fails, the changes of the earlier ones stay, and the caller may repeat the whole call. The transaction that changes a task
-// also updates its lane and its dependents, as at the end of an attempt (end.go).
+// Apply changes at most maxApplied tasks in one transaction, and other writers
+// get the lock between two. If one fails, the changes of the earlier ones stay,
+// and the caller may repeat the whole call. The transaction also updates lanes
+// and dependents, as at the end of an attempt (end.go).
 
-// requestCancel requests the cancellation of task [1] if it is running. [2] is the time. [3] says whether commands get KILL at once,
-// without a TERM before it. [4] says who requests the cancellation and why. An existing request keeps its time and text.
+// requestCancel requests the cancellation of task [1] if it runs. [2] is the
+// time, [3] whether commands get KILL at once, without a TERM before it, and
+// [4] says who cancels it and why. An existing request keeps its time and text.
 var requestCancel = command(`INSERT INTO {cancel_requests} (task_id, generation_id, requested_at, now, text)
 SELECT id, generation_id, ?2, ?3, ?4 FROM {tasks} WHERE id = ?1 AND state = 'running'
 ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id,
@@ -37,18 +42,20 @@ ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id,
 	THEN cancel_requests.now ELSE excluded.now END,
 	text = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 THEN cancel_requests.text ELSE excluded.text END`)
 
-// retryFinished resets the finished task [5] of generation [6] to the state [1]. [2] is the new value of the column "waits", [3] is the
-// time at which the task is due, and [4] and [7] are the current time. The statement changes no row if another task holds the unique key of
-// task [5]. Indexes: tasks_unique, unique_keys.
+// retryFinished resets the finished task [5] of generation [6] to the state
+// [1]. [2] is its column waits, [3] its due time, and [4] and [7] are the
+// current time. It changes no row if another task holds the unique key.
+// Indexes: tasks_unique, unique_keys.
 var retryFinished = command(`UPDATE {tasks} SET state = ?, waits = ?, generation_id = generation_id + 1,
 	attempt = 0, losses = 0, run_at = ?, updated_at = ?,
 	expires_at = NULL, finished_at = NULL, started_at = NULL, outcome = NULL, result = NULL
 WHERE id = ? AND generation_id = ?
 	AND NOT EXISTS (SELECT 1 FROM {tasks} AS other WHERE other.unique_key = tasks.unique_key AND other.finished_at IS NULL)
 	AND NOT EXISTS (SELECT 1 FROM {unique_keys} AS held LEFT JOIN {tasks} AS holder ON holder.id = held.task_id
-	WHERE held.unique_key = tasks.unique_key AND held.task_id <> tasks.id AND ` + stillHeld + `)`)
+	WHERE held.unique_key = tasks.unique_key AND held.task_id <> tasks.id AND ` + isHeld + `)`)
 
-// selectStatus reads the columns of task [1] that decide how an action changes it.
+// selectStatus reads the columns of task [1] that decide how an action changes
+// it.
 var selectStatus = query(`SELECT ` + waitingColumns + `, state, queue, priority,
 	coalesce(parts, 0) >= 2 AS depends, started_at IS NOT NULL AS started,
 	CASE WHEN waits = 1 THEN EXISTS (SELECT 1 FROM {task_pauses} WHERE task_id = tasks.id) END AS paused,
@@ -57,9 +64,9 @@ var selectStatus = query(`SELECT ` + waitingColumns + `, state, queue, priority,
 var selectState = query(`SELECT state FROM {tasks} WHERE id = ?`)
 
 // deleteTask deletes task [1] if it has finished and no unfinished task depends
-// on it, and returns its unique key. The method "forget" then deletes the rows of
-// the task in other tables. selectKept returns the state of a task that deleteTask
-// has kept and, if it has finished, the first unfinished task that depends on it.
+// on it, and returns its unique key. selectKept returns the state of a task
+// that was kept and, if it has finished, the first unfinished task that depends
+// on it.
 var (
 	deleteTask = command(`DELETE FROM {tasks} WHERE id = ? AND finished_at IS NOT NULL AND NOT ` + needed + `
 		RETURNING coalesce(unique_key, '')`)
@@ -79,7 +86,6 @@ type taskStatus struct {
 	Keyed    boolean    `db:"keyed"` // whether the task has a unique key that it may hold even after it has finished
 }
 
-// status reads the status of a task.
 func (t *tx) status(id int64) (taskStatus, error) {
 	var list []taskStatus
 	if err := t.list(&list, selectStatus, id); err != nil || len(list) == 0 {
@@ -93,7 +99,8 @@ type Action func(t *tx, id int64) (jobs.ActionResult, error)
 
 // Cancel cancels a waiting task, and requests the cancellation of a running one
 // from its worker. It doesn't change a finished task. text says who cancels it
-// and why. If hard is true, a command gets KILL at once, without a TERM before it.
+// and why. If hard is true, a command gets KILL at once, without a TERM before
+// it.
 func Cancel(text string, hard bool, now time.Time) Action {
 	text = taskspec.CutError(text) // text becomes the error of the task
 	return func(t *tx, id int64) (jobs.ActionResult, error) { return t.cancel(id, text, hard, now) }
@@ -114,11 +121,11 @@ func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (jobs.Actio
 	return jobs.ActionResult{ID: id, State: state, Done: state.Finished()}, err
 }
 
-// Retry resets a finished task as if it were new. A task that waits for a time or
-// for its next attempt becomes due. due is the new due time. A reset task waits
-// again for its dependencies, but only for the unfinished ones. With dependents,
-// Retry also retries the tasks that were cancelled because this one did not
-// complete. Their results follow that of the task on which they depend.
+// Retry resets a finished task as if it were new. A task that waits for a time
+// or for its next attempt becomes due. due is the new due time. A reset task
+// waits again for its dependencies, but only for the unfinished ones. With
+// dependents, Retry also retries the tasks that were cancelled because this one
+// did not complete. Their results follow that of the task on which they depend.
 func Retry(due, now time.Time, dependents bool) Action {
 	return func(t *tx, id int64) (jobs.ActionResult, error) {
 		m, err := t.retry(id, due, now)
@@ -185,8 +192,8 @@ func (t *tx) retry(id int64, due, now time.Time) (jobs.ActionResult, error) {
 	return jobs.ActionResult{ID: id, State: to, Done: true, Without: gone}, err
 }
 
-// revive retries all tasks that were cancelled because they depend on the task with the given id, which did not complete. It does the same
-// for the dependents of each retried task.
+// revive retries the tasks that were cancelled because they depend on a task
+// which did not complete, and then their dependents.
 func (t *tx) revive(id int64, now time.Time) error {
 	for again := []int64{id}; len(again) > 0; again = again[1:] {
 		var list []int64
@@ -225,13 +232,13 @@ func Delete() Action {
 	}
 }
 
-// applyMost is the greatest number of tasks that one transaction of Apply changes. Other writers get the lock between two transactions.
-const applyMost = 500
+const maxApplied = 500
 
-// Apply applies an action to each task, in transactions of at most applyMost tasks.
+// Apply applies an action to each task, in transactions of at most maxApplied
+// tasks.
 func (d *DB) Apply(ctx context.Context, ids []int64, act Action) ([]jobs.ActionResult, error) {
 	results := make([]jobs.ActionResult, 0, len(ids))
-	for part := range slices.Chunk(ids, applyMost) {
+	for part := range slices.Chunk(ids, maxApplied) {
 		done, err := updateAs(ctx, d, full, func(t *tx) ([]jobs.ActionResult, error) { return t.apply(part, act) })
 		if err != nil {
 			return results, err
@@ -242,10 +249,10 @@ func (d *DB) Apply(ctx context.Context, ids []int64, act Action) ([]jobs.ActionR
 }
 
 // ApplyTx does the same as Apply in the caller's transaction. The workers of
-// running tasks notice after the commit. There is no savepoint: after an error the
-// caller has to roll back.
+// running tasks notice after the commit. There is no savepoint: after an error
+// the caller has to roll back.
 func (d *DB) ApplyTx(ctx context.Context, outer *sql.Tx, ids []int64, act Action) ([]jobs.ActionResult, error) {
-	t, err := d.within(ctx, outer, engine.Change)
+	t, err := d.joinTx(ctx, outer, engine.Change)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Cycle is one write of a worker's loop. It finishes the attempts that have ended, and then claims tasks for the free slots. So a busy
-// worker needs one transaction instead of two.
+// Cycle is one write of a worker's loop. It finishes the attempts that have
+// ended, and then claims tasks for the free slots: one transaction instead of
+// two.
 type Cycle struct {
 	Now    time.Time
 	Finish []Finish
@@ -23,29 +24,30 @@ type Cycle struct {
 type CycleResult struct {
 	Finished []Finished  // result of each Finish
 	Claimed  []jobs.Task // claimed tasks, in the order in which to start them
-	Looked   bool        // whether the cycle looked for due tasks: Cycle.Look was set, or an ended attempt released or retried tasks
+	Looked   bool        // whether it looked for due tasks: for Cycle.Look, or because tasks were released or retried
 	Expired  []int64     // tasks that the cycle cancelled because they had expired
 	Released bool        // whether tasks that ended in this cycle have released tasks that waited for them
 	Full     bool        // whether the claim has used up a limit on running tasks
-	NextDue  time.Time   // if Looked: time at which the next task becomes due or expires; zero if there is none
-	// NextStart is the time at which a later claim can start more tasks that are
-	// already due. They wait for a rate limit or for a full batch, or their index
-	// entries are among those that this claim has skipped (see floor.go). NextStart
-	// is zero if no such task waits, or if Claim.Free is 0.
+	NextDue  time.Time   // if Looked: when the next task becomes due or expires; zero if there is none
+	// Time at which a later claim can start more tasks that are already due:
+	// they wait for a rate or for a full batch, or this claim has skipped their
+	// index entries (see floor.go). Zero if no such task waits, or if
+	// Claim.Free is 0.
 	NextStart time.Time
-	NextLane  time.Time // if Looked: time at which the rate limit of a lane allows the next start of a due task; zero if no task waits
-	DiskFull  error     // error if the disk is nearly full; the cycle has then claimed no task
+	NextLane  time.Time // if Looked: when the rate of a lane lets a due task start; zero if none waits
+	DiskFull  error     // set if the disk is nearly full; then no task was claimed
 }
 
-// Cycle runs one cycle of worker w. If the cycle finishes attempts, the method returns when their ends are durable. The caller can repeat a
-// cycle after an error: the method accepts an end that was already written. If the result of a cycle was lost, the worker does not know the
-// tasks that the cycle claimed. It later finds these claims by the method Owned.
+// Cycle runs one cycle of worker w. The ends of attempts are durable when it
+// returns. The caller can repeat a cycle after an error: an end that was
+// already written is accepted. If the result was lost, the worker doesn't know
+// the tasks that were claimed, and later finds them by Owned.
 func (w *Worker) Cycle(ctx context.Context, c Cycle) (CycleResult, error) {
 	if w.db.traits.FastPath && (c.Claim.Free > 0 || c.Look) {
 		w.look(ctx, c.Now)
 	}
 	finishes := c.Finish
-	var fast CycleResult // what fastCycle has done; the method "cycle" does the rest (see fastpath.go)
+	var fast CycleResult // what fastCycle has done; w.cycle does the rest
 	if ends, ok := w.fastPath(c); ok {
 		var err error
 		fast, err = w.fastCycle(ctx, c, ends)
@@ -93,14 +95,14 @@ func (w *Worker) cycle(ctx context.Context, c Cycle, to level, together bool) (d
 			return fmt.Errorf("finish tasks: %w", err)
 		}
 		done.Released = t.released
-		// If a task is retried without a delay, the cycle makes it pending before it claims tasks. So the retried task keeps its place
-		// before later tasks.
+		// A task that is retried without a delay becomes pending before the
+		// claim, so it keeps its place before later tasks.
 		again := slices.ContainsFunc(done.Finished, func(f Finished) bool {
 			return !f.Change.RunAt.IsZero() && !f.Change.RunAt.After(c.Now)
 		})
 		if done.Looked = c.Look || t.released || again; done.Looked {
 			w.claimer.names = nil
-			if done.NextDue, done.NextLane, err = t.due(c.Now); err != nil {
+			if done.NextDue, done.NextLane, err = t.handleDue(c.Now); err != nil {
 				return fmt.Errorf("promote tasks: %w", err)
 			}
 			done.Expired = t.expired

@@ -18,7 +18,8 @@ import (
 
 // These are the types of the engines that callers of this package use.
 type (
-	// Address is the parsed path or address of a database, which need not exist.
+	// Address is the parsed path or address of a database, which need not
+	// exist.
 	Address = engine.Address
 	// Options are the options of Open.
 	Options = engine.Options
@@ -34,10 +35,12 @@ type (
 	Disk = sqlite.Disk
 )
 
-// DefaultPrefix is the default prefix of the names of runner's tables in a database of another program.
+// DefaultPrefix is the default prefix of the names of runner's tables in a
+// database of another program.
 const DefaultPrefix = sqlite.DefaultPrefix
 
-// ParseAddress parses the path of a file, or the address of a database on a server.
+// ParseAddress parses the path of a file, or the address of a database on a
+// server.
 func ParseAddress(text string) Address {
 	if postgres.IsURL(text) {
 		return postgres.ParseURL(text)
@@ -45,16 +48,20 @@ func ParseAddress(text string) Address {
 	return sqlite.Path(text)
 }
 
-// EngineVersion returns the version of SQLite that is linked in, as in "3.54.1".
+// EngineVersion returns the version of SQLite that is linked in, as in
+// "3.54.1".
 func EngineVersion() string { return sqlite.Version() }
 
-// SchemaVersion returns the version of the schema of files that this program writes.
+// SchemaVersion returns the version of the schema of files that this program
+// writes.
 func SchemaVersion() int { return schema.Version(schema.SQLite) }
 
-// DiskOf describes the filesystem of the database at path, which need not exist.
+// DiskOf describes the filesystem of the database at path, which need not
+// exist.
 func DiskOf(path string) Disk { return sqlite.DiskOf(path) }
 
-// ValidPrefix returns an error unless prefix is valid: a letter or underscore, then at most 31 letters, digits or underscores.
+// ValidPrefix returns an error unless prefix is valid: a letter or underscore,
+// then at most 31 letters, digits or underscores.
 func ValidPrefix(prefix string) error { return sqlite.ValidPrefix(prefix) }
 
 // DB is an open database. It is safe for use by many goroutines.
@@ -70,8 +77,8 @@ type DB struct {
 	writer
 	claims writer // writer of the claims that fastpath.go describes; it has its own connection, which its first claim opens
 
-	// lastTx is a transaction of an application: the last one that runner has checked and found to be in this database. Later calls in this
-	// transaction skip the check.
+	// The last transaction of an application that was found to be in this
+	// database. Later calls in this transaction skip the check.
 	lastTx  atomic.Pointer[outerTx]
 	closing sync.Once
 
@@ -87,9 +94,11 @@ type DB struct {
 	quit     bool
 }
 
-// Open opens the database file at path, or the database on a server if path is its address. It creates the database if the options say
-// so, and upgrades its schema. Errors are *jobs.Error of kind ErrNoDatabase, ErrSchema, ErrPermission, ErrBusy, ErrCorrupt or
-// ErrInvalid; after such an error nothing has changed.
+// Open opens the database file at path, or the database on a server if path is
+// its address. It creates the database if the options say so, and upgrades its
+// schema. Errors are *jobs.Error of kind ErrNoDatabase, ErrSchema,
+// ErrPermission, ErrBusy, ErrCorrupt or ErrInvalid; after one nothing has
+// changed.
 func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	if options.BusyTimeout == 0 {
 		options.BusyTimeout = 5 * time.Second
@@ -112,19 +121,20 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	return d, nil
 }
 
-// Path returns the absolute path of the file, with symlinks resolved. For a database on a server it returns the address without the
-// password.
+// Path returns the absolute path of the file, with symlinks resolved. For a
+// database on a server it returns the address without the password.
 func (d *DB) Path() string { return d.path }
 
-// Prefix returns the prefix of the names of runner's tables. It is empty in a file that belongs to runner alone, and is the name of the
-// schema with a dot on a server.
+// Prefix returns the prefix of the names of runner's tables. It is empty in a
+// file that belongs to runner alone, and is the name of the schema with a dot
+// on a server.
 func (d *DB) Prefix() string { return d.sql.Prefix }
 
 // Engine returns the engine of the database, for packages in this folder.
 func (d *DB) Engine() engine.Engine { return d.engine }
 
-// UpdateAlone runs a write in a durable transaction of its own, for packages in this folder. The write must not run twice and may take
-// long.
+// UpdateAlone runs a write in a durable transaction of its own, for packages in
+// this folder. The write must not run twice and may take long.
 func (d *DB) UpdateAlone(ctx context.Context, run func(engine.Querier) error) error {
 	return d.updateAlone(ctx, full, func(t *tx) error { return run(querier{t}) })
 }
@@ -142,8 +152,10 @@ func (d *DB) Watch(ctx context.Context, every time.Duration, notify func(wakeups
 	return nil
 }
 
-// Replaced returns an error of kind ErrReplaced if somebody has removed, replaced or emptied the files of the database. While Close
-// runs and afterwards the error is ErrClosed, because Close itself may remove the write-ahead log.
+// Replaced returns an error of kind ErrReplaced if somebody has removed,
+// replaced or emptied the files of the database. While Close runs and
+// afterwards the error is ErrClosed, because Close itself may remove the
+// write-ahead log.
 func (d *DB) Replaced() error {
 	err := d.engine.Replaced()
 	if err != nil && d.writer.stopped() {
@@ -152,7 +164,8 @@ func (d *DB) Replaced() error {
 	return err
 }
 
-// Close waits for the writes in progress, rejects later ones with ErrClosed, and closes the database. A second call does nothing.
+// Close waits for the writes in progress, rejects later ones with ErrClosed,
+// and closes the database. A second call does nothing.
 func (d *DB) Close() error {
 	var err error
 	d.closing.Do(func() {
@@ -170,13 +183,16 @@ func (d *DB) Close() error {
 	return err
 }
 
-// explain turns an error of the driver into a *jobs.Error with an explanation. It returns nil and all other errors unchanged.
+// explain turns an error of the driver into a *jobs.Error. It returns nil and
+// all other errors unchanged.
 func (d *DB) explain(err error) error { return d.engine.Explain(err) }
 
-// explainRead does the same as explain for the error of a read with ctx. If ctx has ended, it explains the cause of ctx instead.
+// explainRead explains the error of a read, or the cause of ctx if ctx has
+// ended.
 func (d *DB) explainRead(ctx context.Context, err error) error { return d.explain(causeOf(ctx, err)) }
 
-// causeOf returns the cause of ctx if ctx has ended, because the cause says more than the error err does. Otherwise it returns err.
+// causeOf prefers the cause of a ctx that has ended, because it says more than
+// err.
 func causeOf(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

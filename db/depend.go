@@ -13,19 +13,21 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A dependency is a row: task task_id waits for task on_id. The dependency is open until task on_id has finished. A task with an open
-// dependency is blocked, and its column waits is 1. This file adds, opens and reads dependencies. The code in end.go closes them when a
-// task ends.
+// A dependency is a row: task task_id waits for task on_id. It's open until
+// that task has finished. A task with an open dependency is blocked, and its
+// column waits is 1. This file adds, opens and reads dependencies; end.go
+// closes them.
 
-// insertDependency adds the dependency of task [1] on task [2]. [3] reports whether any outcome of task [2] releases task [1]. [4]
-// reports whether the dependency is open: only open dependencies delay a task.
+// insertDependency makes task [1] depend on task [2]. [3] says whether any
+// outcome releases task [1], and [4] whether the dependency is open: only then
+// it delays the task.
 var insertDependency = command(`INSERT INTO {dependencies} (task_id, on_id, any_outcome, open) VALUES (?, ?, ?, ?)`)
 
 var deleteWaiting = command(`DELETE FROM {dependencies} WHERE task_id = ?`)
 
-// selectFollowers lists the tasks that wait for task [1]. For each of these tasks it says whether the task also waits for other tasks, or
-// for its resume. It leaves out tasks that are no longer blocked because somebody has changed their state with plain SQL.
-// Indexes: dependencies_on, dependencies_open.
+// selectFollowers lists the tasks that wait for task [1], and says whether each
+// also waits for others or for its resume. It leaves out tasks that plain SQL
+// has moved out of their state. Indexes: dependencies_on, dependencies_open.
 var selectFollowers = query(`SELECT ` + waitingColumns + `, any_outcome,
 	EXISTS (SELECT 1 FROM {dependencies} AS other
 	WHERE other.open = 1
@@ -33,7 +35,8 @@ var selectFollowers = query(`SELECT ` + waitingColumns + `, any_outcome,
 	OR EXISTS (SELECT 1 FROM {task_pauses} WHERE task_pauses.task_id = dependencies.task_id) AS waits
 FROM {dependencies} JOIN {tasks} ON tasks.id = dependencies.task_id WHERE on_id = ? AND open = 1 AND tasks.waits = 1`)
 
-// closeOn closes the dependencies of all other tasks on task [1]. closeAll closes the dependencies of task [1] on all other tasks.
+// closeOn closes the dependencies of others on task [1], and closeAll those of
+// task [1] on others.
 var (
 	closeOn  = command(`UPDATE {dependencies} SET open = 0 WHERE on_id = ? AND open = 1`)
 	closeAll = command(`UPDATE {dependencies} SET open = 0 WHERE task_id = ? AND open = 1`)
@@ -48,8 +51,9 @@ var reopen = command(`UPDATE {dependencies} SET open = 1 WHERE task_id = ?
 var selectGone = query(`SELECT coalesce(min(on_id), 0) FROM {dependencies} WHERE task_id = ?
 	AND NOT EXISTS (SELECT 1 FROM {tasks} WHERE tasks.id = on_id)`)
 
-// selectRevivable lists the tasks that depend on task [1] and were cancelled because of a dependency. It leaves out tasks that would be
-// cancelled again because of another dependency. Index: dependencies_on.
+// selectRevivable lists the tasks that depend on task [1] and were cancelled
+// because of a dependency, but for those that another dependency would cancel
+// again. Index: dependencies_on.
 var selectRevivable = query(`SELECT tasks.id FROM {dependencies} JOIN {tasks} ON tasks.id = dependencies.task_id
 WHERE dependencies.on_id = ? AND tasks.state = 'cancelled' AND tasks.outcome ->> 'reason' = 'dependency'
 	AND NOT EXISTS (SELECT 1 FROM {dependencies} AS other JOIN {tasks} AS ended ON ended.id = other.on_id
@@ -57,9 +61,10 @@ WHERE dependencies.on_id = ? AND tasks.state = 'cancelled' AND tasks.outcome ->>
 ORDER BY tasks.id`)
 
 // These statements are for a task that plain SQL has inserted. selectBroken
-// returns the first dependency of task [1] that can't be satisfied any more, with
-// the state of its task; the state is empty if that task was deleted. closeEnded
-// closes the dependencies of task [1] on finished tasks, and opens the others.
+// returns the first dependency of task [1] that can't be satisfied any more,
+// with the state of its task; the state is empty if that task was deleted.
+// closeEnded closes the dependencies of task [1] on finished tasks, and opens
+// the others.
 var (
 	selectBroken = query(`SELECT on_id, coalesce(tasks.state, '') FROM {dependencies} LEFT JOIN {tasks} ON tasks.id = on_id
 	WHERE task_id = ? AND (tasks.id IS NULL OR any_outcome = 0 AND (tasks.state = 'failed' OR tasks.state = 'cancelled'))
@@ -68,8 +73,8 @@ var (
 	AND tasks.finished_at IS NULL) THEN 1 ELSE 0 END WHERE task_id = ?`)
 )
 
-// selectDependencies lists the tasks that task [1] depends on, and selectDependents those that depend on task [1]. Both list at most [2]
-// tasks, for the user interfaces.
+// selectDependencies lists up to [2] tasks that task [1] depends on, and
+// selectDependents those that depend on it.
 var (
 	selectDependencies = query(`SELECT on_id AS id, any_outcome <> 0 AS any_outcome, coalesce(tasks.state, '') AS state
 	FROM {dependencies} LEFT JOIN {tasks} ON tasks.id = on_id
@@ -90,15 +95,14 @@ type follower struct {
 	Waits      boolean `db:"waits"` // whether the follower also waits for another task or is paused
 }
 
-// waiting describes the tasks that a new task depends on.
 type waiting struct {
 	after, afterAny []int64
-	open            map[int64]bool // for each id in after and afterAny: whether that task is unfinished
-	broken          string         // reason for which the new task is cancelled at once; empty if it is not cancelled
+	open            map[int64]bool // by id in after and afterAny: whether that task is unfinished
+	broken          string         // why the new task is cancelled at once; empty if it isn't
 }
 
-// waitsFor reads the states of the tasks that a new task depends on. A task that has already finished may have an outcome that does not
-// satisfy the dependency. Then the result says why the new task must be cancelled at once.
+// waitsFor reads the states of the tasks that a new task depends on. One may
+// have finished in a way that breaks the dependency.
 func (t *tx) waitsFor(after, afterAny []int64) (waiting, error) {
 	w := waiting{after: after, afterAny: afterAny, open: map[int64]bool{}}
 	for i, id := range append(after[:len(after):len(after)], afterAny...) {
@@ -135,9 +139,9 @@ func (w *waiting) waits() bool {
 	return false
 }
 
-// keep stores the dependencies of the new task with the given id. If both lists, after and afterAny, have the same task, keep stores it as
-// an entry of the list after: only the completion of that task satisfies the dependency.
-func (t *tx) keep(id int64, w waiting) error {
+// addDependencies stores those of the new task id. For a task in both lists,
+// after counts: only its completion releases the new one.
+func (t *tx) addDependencies(id int64, w waiting) error {
 	for i, on := range append(w.after[:len(w.after):len(w.after)], w.afterAny...) {
 		open, left := w.open[on]
 		if !left {
@@ -165,8 +169,8 @@ func (t *tx) adopt(r *row, lanes *laneSet, now time.Time) ([]end, error) {
 }
 
 // link reads the dependencies of a task that plain SQL has inserted, and blocks
-// the task. It says whether the task waits for others. If a dependency is broken,
-// link cancels the task instead and returns it, for afterEnd.
+// the task. It says whether the task waits for others. If a dependency is
+// broken, link cancels the task instead and returns it, for afterEnd.
 func (t *tx) link(id int64, now time.Time) (waits bool, broken []end, err error) {
 	var on int64
 	var state jobs.State
@@ -186,19 +190,18 @@ func (t *tx) link(id int64, now time.Time) (waits bool, broken []end, err error)
 	return waits, nil, t.move(id, 0, move{to: jobs.Blocked, waits: waits}, now)
 }
 
-// Dependencies lists both sides of the dependencies of task id. The result waitsFor has the tasks that this task waits for or has waited
-// for. The result "waiters" has the tasks that wait or have waited for this task. The parameter "most" is the maximum length of each list;
-// 0 means no maximum.
-func (d *DB) Dependencies(ctx context.Context, id int64, most int) (waitsFor, waiters []jobs.Dependency, err error) {
-	most = cmp.Or(most, math.MaxInt32)
-	if waitsFor, err = readRows[jobs.Dependency](ctx, d, selectDependencies, id, most); err == nil {
-		waiters, err = readRows[jobs.Dependency](ctx, d, selectDependents, id, most)
+// Dependencies lists the tasks that a task waits or has waited for, and the
+// waiters that wait or have waited for it, at most limit each; 0 is no limit.
+func (d *DB) Dependencies(ctx context.Context, id int64, limit int) (waitsFor, waiters []jobs.Dependency, err error) {
+	limit = cmp.Or(limit, math.MaxInt32)
+	if waitsFor, err = readRows[jobs.Dependency](ctx, d, selectDependencies, id, limit); err == nil {
+		waiters, err = readRows[jobs.Dependency](ctx, d, selectDependents, id, limit)
 	}
 	return waitsFor, waiters, err
 }
 
-// Upstream calls the function "each" for every task that a task waited for, in the order of their ids, until a call returns an error. It
-// skips deleted tasks.
+// Upstream calls each for every task that a task waited for, by id, until a
+// call returns an error. It skips deleted tasks.
 func (d *DB) Upstream(ctx context.Context, id int64, each func(jobs.Task) error) error {
 	rows, err := d.read.QueryxContext(ctx, d.sql.Text(selectUpstream), id)
 	if err != nil {

@@ -9,9 +9,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectDue returns four times: when the next scheduled or retrying task is due, when the next task expires, when the rate limit of a
-// lane allows its next task to start, and when the next pause ends. A time is NULL, and not 0, if there is no such task, lane or pause:
-// plain SQL may have written the time 0. Indexes: tasks_due, tasks_expiry, limits_due. The table of pauses is small.
+// selectDue returns when the next scheduled or retrying task is due, when the
+// next task expires, when the rate of a lane lets its next task start, and when
+// the next pause ends. None is NULL, and not 0, which plain SQL may have
+// written. Indexes: tasks_due, tasks_expiry, limits_due. The table of pauses is
+// small.
 var selectDue = query(`SELECT ` + dueColumns)
 
 const dueColumns = `(SELECT min(run_at) FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'),
@@ -19,31 +21,32 @@ const dueColumns = `(SELECT min(run_at) FROM {tasks} WHERE state = 'scheduled' O
 		ORDER BY expires_at LIMIT 1),
 	(SELECT min(due_at) FROM {limits} WHERE due_at IS NOT NULL), (SELECT min(until_at) FROM {pauses})`
 
-// firstDue selects up to 1000 tasks that are due at the time in its parameter, the earliest ones first. Index: tasks_due.
+// firstDue selects up to 1000 tasks that are due at [1], the earliest first.
+// Index: tasks_due.
 const firstDue = `SELECT id FROM {tasks} WHERE (state = 'scheduled' OR state = 'retrying') AND run_at <= ? ORDER BY run_at LIMIT 1000`
 
-// promoteTasks changes the state of tasks that are due at [2] to pending. [1] is the current time. It leaves out tasks with a lane, and
-// tasks with dependencies that plain SQL has written. The method promoteOrdered handles these tasks.
+// promoteTasks makes tasks that are due at [2] pending; [1] is the time. It
+// leaves those to promoteOrdered that have a lane, or dependencies from plain
+// SQL.
 var promoteTasks = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ?
 WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR parts IS NULL OR parts < 2)`)
 
-// selectOrdered selects the due tasks that promoteTasks leaves out: those with a lane, and those with dependencies that plain SQL has
-// written. [1] is the current time.
 var selectOrdered = query(`SELECT id, queue, lane, state, parts, generation_id FROM {tasks}
 WHERE id IN (` + firstDue + `) AND (lane IS NOT NULL OR generation_id = 0 AND parts >= 2)`)
 
-// expireTasks cancels tasks that have not started, and whose expiry is at [3] or earlier. [1] and [2] are the current time. It clears the
-// lease, because such a task may be running: plain SQL can insert a running task without a start time. Index: tasks_expiry.
+// expireTasks cancels tasks that have not started and whose expiry is at [3] or
+// earlier. [1] and [2] are the time. It clears the lease, because plain SQL can
+// insert a running task without a start. Index: tasks_expiry.
 var expireTasks = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL, lease_expires_at = NULL,
 	outcome = '{"reason":"expired","error":"not started in time"}', finished_at = ?, updated_at = ? WHERE id IN (
 	SELECT id FROM {tasks} WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL AND expires_at <= ?
 	ORDER BY expires_at LIMIT 1000) RETURNING id, queue, lane`)
 
-// dueMost is the greatest number of rounds in one transaction. In each round up to 1000 tasks become pending and up to 1000 expire. Without
-// this limit other processes would wait too long for the lock.
-const dueMost = 10
+// maxRounds limits the rounds in one transaction, each with up to 1000 tasks
+// that become pending and 1000 that expire. Otherwise other processes would
+// wait too long for the lock.
+const maxRounds = 10
 
-// dueTimes are the times that selectDue returns.
 type dueTimes struct{ task, expiry, lane, pause sql.NullInt64 }
 
 // next returns the earliest of the times, or NULL if all are NULL.
@@ -56,12 +59,11 @@ func (d dueTimes) next() (first sql.NullInt64) {
 	return first
 }
 
-// The method "due" makes due tasks pending, cancels expired tasks and ends pauses.
-// The result "next" is the time at which the caller must call due again. The
-// result "lane" is the time at which the rate limit of a lane allows the next
-// start of a task that is already due. Each result is zero if nothing waits.
-func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
-	for range dueMost {
+// handleDue makes due tasks pending, cancels expired ones and ends pauses. next
+// is when the caller must call it again, and lane when the rate of a lane lets
+// a task start that is already due; zero if nothing waits.
+func (t *tx) handleDue(now time.Time) (next, lane time.Time, err error) {
+	for range maxRounds {
 		var times dueTimes
 		if err := t.scan(selectDue, nil, &times.task, &times.expiry, &times.lane, &times.pause); err != nil {
 			return next, lane, err
@@ -109,7 +111,8 @@ func (t *tx) expire(now time.Time) error {
 	return t.afterEnd(ends, now)
 }
 
-// promote makes due tasks pending. A task with a lane or with dependencies may become blocked or cancelled instead.
+// promote makes due tasks pending. One with a lane or dependencies may become
+// blocked or cancelled instead.
 func (t *tx) promote(now time.Time) error {
 	var ordered []row
 	if err := t.list(&ordered, selectOrdered, now.UnixMilli()); err != nil {
@@ -121,7 +124,6 @@ func (t *tx) promote(now time.Time) error {
 	return t.run(promoteTasks, now.UnixMilli(), now.UnixMilli())
 }
 
-// promoteOrdered moves due tasks that have a lane or dependencies to their next state.
 func (t *tx) promoteOrdered(rows []row, now time.Time) error {
 	var lanes laneSet
 	var ends []end

@@ -12,21 +12,21 @@ import (
 	"example.com/runner/jobs"
 )
 
-// rewriteTask replaces the settings of task [18] of generation [19]. Both [1] and
-// [17] are the new state. The statement compares [17] with the old state, because
-// the generation goes up only if the state changes. It changes no row if the task
-// is running or has finished.
+// rewriteTask replaces the settings of the waiting task [18] of generation
+// [19]. Both [1] and [17] are the new state: the generation goes up only if the
+// state changes.
 var rewriteTask = command(`UPDATE {tasks} SET state = ?, queue = ?, job = ?, args = ?,
 	label = ?, priority = ?, run_at = ?, expires_at = ?, max_attempts = ?,
 	max_losses = ?, options = ?, unique_key = ?, lane = ?, parts = ?, waits = ?, updated_at = ?,
 	generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END
 WHERE id = ? AND generation_id = ? AND ` + isWaiting)
 
-// raiseTask sets the priority of task [2] of generation [3] to [1]. It changes no row if the task runs or has finished.
+// raiseTask sets the priority of the waiting task [2] of generation [3] to [1].
 var raiseTask = command(`UPDATE {tasks} SET priority = ? WHERE id = ? AND generation_id = ? AND ` + isWaiting)
 
-// selectRivals returns the highest priority among the pending tasks of queue [2] and the tasks that wait for lane [3]. It ignores task [1].
-// It returns null if there are no such tasks. Indexes: tasks_pending (one seek for each job of the queue) and tasks_blocked.
+// selectRivals returns the highest priority among the pending tasks of queue
+// [2] and the tasks that wait for lane [3], without task [1], or null. Indexes:
+// tasks_pending (one seek for each job of the queue) and tasks_blocked.
 var selectRivals = query(`WITH RECURSIVE jobs (job) AS (SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ?2
 	UNION ALL SELECT (SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ?2 AND job > jobs.job) FROM jobs
 	WHERE job IS NOT NULL)
@@ -36,7 +36,7 @@ SELECT max(priority) FROM (SELECT (SELECT priority FROM {tasks} WHERE state = 'p
 
 // Edit is the new definition of a task.
 type Edit struct {
-	Spec   jobs.Spec // all settings; Edit ignores After and AfterAny, so the task keeps its dependencies
+	Spec   jobs.Spec // all settings but After and AfterAny: the task keeps its dependencies
 	Due    bool      // whether to set the due time of the task to the due time of Spec
 	Expiry bool      // whether to set the expiry of the task to the expiry of Spec
 	None   bool      // whether the new settings are equal to the old ones, so that Edit writes nothing
@@ -44,9 +44,10 @@ type Edit struct {
 	Text   string    // description of the changes, for people
 }
 
-// Edit changes the settings of a waiting task. The function "decide" gets the task and returns its new settings; it must not take long.
-// Edit does not change a task that runs or has finished, and does not call decide for it. It returns an error of decide unchanged. An error
-// of kind jobs.ErrConflict means that another task holds the new unique key.
+// Edit changes the settings of a waiting task. decide gets the task and returns
+// its new settings; it must not take long, and its error comes back unchanged.
+// For a task that runs or has finished, nothing happens. ErrConflict means that
+// another task holds the new unique key.
 func (d *DB) Edit(ctx context.Context, id int64, by string, now time.Time,
 	decide func(jobs.Task) (Edit, error)) (jobs.ActionResult, error) {
 	var m jobs.ActionResult
@@ -76,7 +77,7 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	if err := errors.Join(t.checkSpace(), t.checkKey(&e, was, now)); err != nil {
 		return m, err
 	}
-	to := edited(was, &e, now)
+	to := editedTask(was, &e, now)
 	keepsLane := to.Lane == was.Lane && taskspec.HoldsLane(was.State)
 	due := to.RunAt
 	if !e.Due && (was.State == jobs.Pending || was.State == jobs.Blocked && !was.Waits) {
@@ -111,7 +112,6 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	return m, err
 }
 
-// rewrite gives a waiting task the settings of to.
 func (t *tx) rewrite(s taskStatus, to *jobs.Task, with settings) error {
 	values, err := appendDefinition(nil, to)
 	if err != nil {
@@ -121,8 +121,7 @@ func (t *tx) rewrite(s taskStatus, to *jobs.Task, with settings) error {
 	return t.execOne(rewriteTask, append(values, to.UpdatedAt.UnixMilli(), string(to.State), s.ID, s.Generation)...)
 }
 
-// edited returns the task after the edit.
-func edited(was jobs.Task, e *Edit, now time.Time) jobs.Task {
+func editedTask(was jobs.Task, e *Edit, now time.Time) jobs.Task {
 	to := taskspec.NewTask(&e.Spec, now)
 	if !e.Due {
 		to.RunAt = was.RunAt
@@ -148,7 +147,8 @@ func (t *tx) checkKey(e *Edit, was jobs.Task, now time.Time) error {
 	return err
 }
 
-// changeKey frees the old unique key of a task if the task has a new key, and stores how long the task holds its key.
+// changeKey frees the old unique key of a task if the task has a new key, and
+// stores how long the task holds its key.
 func (t *tx) changeKey(was, to *jobs.Task) error {
 	if was.UniqueKey != "" && was.UniqueKey != to.UniqueKey {
 		if err := t.run(freeKey, was.UniqueKey, was.ID); err != nil {
@@ -159,7 +159,6 @@ func (t *tx) changeKey(was, to *jobs.Task) error {
 	return t.holdKey(to)
 }
 
-// setInput replaces the stdin of the command of a task.
 func (t *tx) setInput(id int64, input []byte) error {
 	if err := t.run(deleteInput, id); err != nil || len(input) == 0 {
 		return err

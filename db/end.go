@@ -8,10 +8,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The end of a task affects other tasks. Its dependents are released or cancelled (see depend.go), and its lane goes to the next task (see
-// lane.go). Every function that ends tasks calls afterEnd, in the transaction that writes the end.
+// The end of a task affects others: its dependents are released or cancelled
+// (depend.go), and its lane goes to the next task (lane.go). Every function
+// that ends tasks calls afterEnd, in the transaction that writes the end.
 
-// end describes a task that has finished, or that has given up its lane without finishing.
+// end is a task that has finished, or that has given up its lane without
+// finishing.
 type end struct {
 	id    int64
 	queue string
@@ -19,21 +21,20 @@ type end struct {
 	state jobs.State
 }
 
-// features says which features the database uses. A transaction reads it once, when it first needs it. So a transaction needs only one
-// query if the database uses none of the features.
+// features says which features the database uses. A transaction reads it once,
+// so it needs only one query if the database uses none of them.
 type features struct {
 	known        bool
 	dependencies bool
 	limits       bool
 	pauses       bool
-	cursors      bool // whether the list of ended tasks has consumers; each has a cursor (see finished.go)
+	cursors      bool // whether the list of ended tasks has consumers (see finished.go)
 }
 
-// selectFeatures returns one number whose bits are the features in use: 1 for dependencies, 2 for limits, 4 for pauses, and
-// 8 for cursors. One number is read faster than four.
+// selectFeatures returns the features in use as bits: 1 for dependencies, 2 for
+// limits, 4 for pauses, 8 for cursors. One number is read faster than four.
 var selectFeatures = query(`SELECT {features}`)
 
-// features returns the features that are in use. It reads them once in a transaction.
 func (t *tx) features() (features, error) {
 	if t.used.known {
 		return t.used, nil
@@ -46,14 +47,14 @@ func (t *tx) features() (features, error) {
 	return t.used, err
 }
 
-// featuresOf converts the bits of selectFeatures to features.
 func featuresOf(bits int64) features {
 	return features{known: true, dependencies: bits&1 != 0, limits: bits&2 != 0, pauses: bits&4 != 0, cursors: bits&8 != 0}
 }
 
-// afterEnd makes the changes that follow when tasks end. It adds the tasks to the counters, and releases or cancels their
-// dependents. A cancelled dependent has ended, too, so afterEnd handles it in the same way. If the list of ended tasks has a consumer,
-// the method adds the tasks to this list. Finally it gives each freed lane to the next task of the lane.
+// afterEnd updates the counters and the list of ended tasks, releases or
+// cancels the dependents, and gives freed lanes to the next tasks. A cancelled
+// dependent has ended, too. The loop appends it to ends, so a chain of any
+// length needs no recursion.
 func (t *tx) afterEnd(ends []end, now time.Time) error {
 	if len(ends) == 0 {
 		return nil
@@ -65,7 +66,7 @@ func (t *tx) afterEnd(ends []end, now time.Time) error {
 	counts := map[count]int{}
 	var lanes laneSet
 	var finished []int64
-	for i := 0; i < len(ends); i++ { // the loop appends to ends, so it handles a chain of dependents of any length without recursion
+	for i := 0; i < len(ends); i++ {
 		e := ends[i]
 		lanes.add(e.lane)
 		if !e.state.Finished() {
@@ -76,7 +77,7 @@ func (t *tx) afterEnd(ends []end, now time.Time) error {
 		if !features.dependencies {
 			continue
 		}
-		more, err := t.endedFor(e, &lanes, now)
+		more, err := t.endFollowers(e, &lanes, now)
 		if err != nil {
 			return err
 		}
@@ -93,8 +94,9 @@ func (t *tx) afterEnd(ends []end, now time.Time) error {
 	return t.freeLanes(lanes, now)
 }
 
-// endedFor releases the dependents of an ended task, or cancels them. It returns the cancelled tasks.
-func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
+// endFollowers releases the dependents of an ended task, or cancels and returns
+// them.
+func (t *tx) endFollowers(e end, lanes *laneSet, now time.Time) ([]end, error) {
 	var followers []follower
 	if err := t.list(&followers, selectFollowers, e.id); err != nil || len(followers) == 0 {
 		return nil, err
@@ -122,7 +124,8 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 	return cancelled, nil
 }
 
-// brokenText returns the error of a task that is cancelled because task id did not complete.
+// brokenText is the error of a task that is cancelled because task id did not
+// complete.
 func brokenText(id int64, state jobs.State) string {
 	return fmt.Sprintf("task %d %s", id, state)
 }

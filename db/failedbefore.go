@@ -3,8 +3,8 @@ package db
 import "context"
 
 // selectFailedBefore lists the tasks of the JSON array [1] that have failed for
-// good and were then retried by a user. Such a retry begins again with attempt 1,
-// so an attempt with the same or a lower number follows the failed one.
+// good and were then retried by a user. Such a retry begins again with attempt
+// 1, so an attempt with the same or a lower number follows the failed one.
 var selectFailedBefore = query(`SELECT DISTINCT ended.task_id FROM {attempts} AS ended JOIN {tasks} ON tasks.id = ended.task_id
 WHERE ended.task_id IN (SELECT CAST(value AS bigint) FROM {json_each}) AND ended.state = 'failed' AND ended.counted = 1
 	AND (tasks.attempt < ended.attempt

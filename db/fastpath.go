@@ -12,26 +12,34 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The fast path of a cycle is for engines where each statement is a round trip. A cycle takes it if every attempt that it ends has
-// completed its task, and if no dependency, limit or pause is in use. Most cycles meet these conditions. In such a cycle no statement
-// depends on the result of an earlier one, and two such cycles cannot disturb each other. So:
+// The fast path of a cycle is for engines where each statement is a round trip.
+// A cycle takes it if every attempt that it ends has completed its task, and if
+// no dependency, limit or pause is in use, as in most cycles. Then no statement
+// depends on the result of an earlier one, and two such cycles can't disturb
+// each other. So:
 //
-//   - The fast cycles of all workers hold the write lock of the schema at the same time.
-//   - A cycle ends its tasks on one connection and claims new tasks on a second one. It sends one message on each connection, and the
-//     server handles both messages at the same time.
-//   - Each message contains an assertion: a statement that divides by zero if the cycle must not take the fast path. The error rolls the
-//     transaction back. The cycle then takes the slow path, which sends the statements one by one.
-//   - A cycle that looks for due tasks reads when the next one is due, before it claims tasks. It takes the slow path only if a task is due
-//     already or a suspect is pending. Most cycles find neither. If such a cycle always took the slow path, each notification about new
-//     tasks would make every worker wait for the lock.
+//   - The fast cycles of all workers hold the write lock of the schema at the
+//     same time.
+//   - A cycle ends its tasks on one connection and claims new ones on a second.
+//     It sends one message on each, and the server handles both at the same
+//     time.
+//   - Each message contains an assertion: a statement that divides by zero if
+//     the cycle must not take the fast path. The error rolls the transaction
+//     back, and the cycle takes the slow path, which sends the statements one
+//     by one.
+//   - A cycle that looks for due tasks reads when the next one is due before it
+//     claims. It takes the slow path only if a task is due already or a suspect
+//     is pending. Otherwise each notification about new tasks would make every
+//     worker wait for the lock.
 var (
 	assertUnused    = query(`SELECT 1 / CASE WHEN (SELECT {features}) = 0 THEN 1 ELSE 0 END`)
 	assertCompleted = command(`WITH ended AS (` + completeAll + ` RETURNING 1)
 	SELECT 1 / CASE WHEN count(*) = ? THEN 1 ELSE 0 END FROM ended`)
 )
 
-// selectLook returns the times of selectDue, whether there are pending suspects, and the queues with pending tasks as a JSON array.
-// selectLookAbove leaves the queues out. Indexes: those of selectDue, tasks_lost and tasks_pending.
+// selectLook returns the times of selectDue, whether a suspect is pending, and
+// the queues with pending tasks as a JSON array. selectLookAbove leaves the
+// queues out. Indexes: those of selectDue, tasks_lost and tasks_pending.
 var (
 	selectLook = query(`SELECT ` + lookColumns + `,
 	(SELECT {json_list}(queue) FROM (` + pendingQueues + `) AS pending)`)
@@ -40,13 +48,16 @@ var (
 
 const lookColumns = dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `)`
 
-// errDue means that a cycle on the fast path has found a due task or a suspect. Only the slow path handles these.
+// errDue says that a cycle on the fast path has found a due task or a suspect,
+// which only the slow path handles.
 var errDue = errors.New("tasks are due")
 
-// slowPathCycles is the number of cycles that take the slow path after a cycle in which an assertion has failed.
+// slowPathCycles is how many cycles take the slow path after a failed
+// assertion.
 const slowPathCycles = 200
 
-// fastPath reports whether a cycle may try the fast path. If it may, fastPath also returns the attempts that the cycle ends.
+// fastPath reports whether a cycle may try the fast path, and returns the
+// attempts that it then ends.
 func (w *Worker) fastPath(c Cycle) ([]completion, bool) {
 	if !w.db.traits.FastPath || len(c.Finish) == 0 && c.Claim.Free <= 0 && !c.Look || w.slowPath.Add(-1) >= 0 ||
 		c.Claim.Only != 0 || w.claimer.waits || len(w.claimer.suspects) > 0 {
@@ -57,9 +68,10 @@ func (w *Worker) fastPath(c Cycle) ([]completion, bool) {
 	return ends, len(ends) == len(c.Finish) && !lanes
 }
 
-// fastCycle runs a cycle on the fast path. If an assertion has failed, it returns an error for which engine.Asserted reports true. If the
-// cycle has found a due task or a suspect, it returns errDue. Even with such an error, the cycle may have ended its attempts or claimed
-// tasks: then done.Finished or done.Claimed is not nil.
+// fastCycle runs a cycle on the fast path. engine.Asserted reports true for its
+// error if an assertion has failed. Even with an error, or errDue, it may have
+// ended its attempts or claimed tasks: then done.Finished or done.Claimed isn't
+// nil.
 func (w *Worker) fastCycle(ctx context.Context, c Cycle, ends []completion) (done CycleResult, err error) {
 	var claiming sync.WaitGroup
 	var claim, finish error
@@ -89,14 +101,14 @@ func (w *Worker) fastCycle(ctx context.Context, c Cycle, ends []completion) (don
 	}
 	claiming.Wait()
 	done.Looked = c.Look
-	if claim != nil { // the claims may be committed despite the error; the worker later finds them by the method Owned
+	if claim != nil { // the claims may be committed despite the error; the worker later finds them by Owned
 		done.Claimed = nil
 	}
 	return done, cmp.Or(finish, claim)
 }
 
-// look reads the queues with pending tasks, and returns the times that the method "due" returns. If a task is already due, or if a suspect
-// is pending, look returns errDue.
+// look reads the queues with pending tasks, and returns the times of handleDue.
+// If a task is already due or a suspect is pending, the error is errDue.
 func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
 	var times dueTimes
 	var suspects bool
@@ -112,7 +124,7 @@ func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
 	if suspects || first.Valid && first.Int64 <= now.UnixMilli() {
 		return next, lane, errDue
 	}
-	c.names = []string{} // make an empty list non-nil: nil would mean that the names are unknown
+	c.names = []string{} // nil would mean that the names are unknown
 	switch {
 	case c.above:
 		err = c.listQueues(t)
@@ -122,8 +134,9 @@ func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
 	return number(first.Int64).time(), number(times.lane.Int64).time(), err
 }
 
-// updateFast executes one part of a cycle on the fast path: the claim, or the ends of the attempts. This part is a durable transaction that
-// shares the write lock. The transaction fails if a dependency, limit or pause is in use.
+// updateFast executes one part of a fast cycle, the claim or the ends, in a
+// durable transaction that shares the write lock. It fails if a dependency,
+// limit or pause is in use.
 func (w *writer) updateFast(ctx context.Context, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: full, shared: true, run: func(t *tx) error {
 		if err := t.pipeline(assertUnused); err != nil {
@@ -134,7 +147,6 @@ func (w *writer) updateFast(ctx context.Context, run func(*tx) error) error {
 	}}, false)
 }
 
-// completeFast ends all attempts of a cycle, or none.
 func (t *tx) completeFast(worker int64, c Cycle, ends []completion) error {
 	if err := t.pipeline(assertCompleted, c.Now.UnixMilli(), jsonText(ends), worker, int64(len(ends))); err != nil {
 		return err

@@ -15,8 +15,10 @@ var selectThroughput = query(`SELECT {key} AS key, (minute * 60 - ?1) / ?2 AS pe
 	WHERE minute * 60 >= ?1 GROUP BY 1, 2
 UNION ALL SELECT {key}, (hour * 3600 - ?1) / ?2, sum(n) FROM {counter_hours} WHERE hour * 3600 >= ?1 GROUP BY 1, 2`)
 
-// selectTimes lists how long [2] of the last tasks that ended since [1] waited and ran in their last attempt. It looks at 20 times as many,
-// because those that were cancelled before a start have no times. Index: tasks_finished, from its end.
+// selectTimes lists how long [2] of the last tasks that ended since [1] waited
+// and ran in their last attempt. It looks at 20 times as many, because those
+// that were cancelled before a start have no times. Index: tasks_finished, from
+// its end.
 var selectTimes = query(`SELECT started_at - run_at AS wait, finished_at - started_at AS duration
 	FROM (SELECT run_at, started_at, finished_at FROM {tasks}
 	WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 20 * ?2) AS latest WHERE started_at IS NOT NULL LIMIT 0 + ?2`)
@@ -27,7 +29,8 @@ func (d *DB) Throughput(ctx context.Context, since time.Time, length time.Durati
 	return throughput[jobs.State](ctx, d, "state", since, length, n)
 }
 
-// ThroughputByQueue counts the same tasks by queue, whatever their final states.
+// ThroughputByQueue counts the same tasks by queue, whatever their final
+// states.
 func (d *DB) ThroughputByQueue(ctx context.Context, since time.Time, length time.Duration, n int) ([]map[string]int, error) {
 	return throughput[string](ctx, d, "queue", since, length, n)
 }
@@ -48,14 +51,14 @@ func throughput[K ~string](ctx context.Context, d *DB, key string, since time.Ti
 	return periods, err
 }
 
-// Times returns how long the last tasks that ended since a given time waited and ran in their last attempts. Both lists are sorted. The
-// parameter "most" is the greatest number of tasks.
-func (d *DB) Times(ctx context.Context, since time.Time, most int) (waits, runs []time.Duration, err error) {
+// Times returns how long the last tasks that ended since a given time, at most
+// limit, waited and ran in their last attempts. Both lists are sorted.
+func (d *DB) Times(ctx context.Context, since time.Time, limit int) (waits, runs []time.Duration, err error) {
 	type row struct {
 		Wait     number `db:"wait"`
 		Duration number `db:"duration"`
 	}
-	rows, err := readRows[row](ctx, d, selectTimes, since.UnixMilli(), most)
+	rows, err := readRows[row](ctx, d, selectTimes, since.UnixMilli(), limit)
 	for _, r := range rows {
 		waits, runs = append(waits, max(r.Wait.duration(), 0)), append(runs, r.Duration.duration())
 	}

@@ -9,20 +9,21 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The tasks of a batch share a slot: the first one takes a free slot, and the next
-// ones of its job and queue join it until the batch is full. A job may let its
-// tasks wait until a batch is full (ClaimJob.Wait). A rate limit counts a batch as
-// one start.
+// The tasks of a batch share a slot: the first one takes a free slot, and the
+// next ones of its job and queue join it until the batch is full. A job may let
+// its tasks wait until a batch is full (ClaimJob.Wait). A rate limit counts a
+// batch as one start.
 
 // part identifies the tasks of one job in one queue.
 type part struct{ queue, job string }
 
-// readFilling finds the tasks that wait until their batch is full. If tasks of a job in a queue wait, the claim may take only the full
-// batches of this job and queue, and readFilling stores the number of tasks in these batches in g.filling. It returns the time at
-// which the first of the waiting tasks stops waiting, or zero if no task waits.
+// readFilling finds the jobs whose tasks wait until a batch is full, and stores
+// in g.filling how many tasks their full batches have. It returns when the
+// first of the waiting tasks stops waiting, or zero.
 //
-// For each job in a queue it reads the first pending tasks, at most as many as fill the batches of all free slots. The tasks after the last
-// full batch wait. They stop waiting when the oldest of them has waited for the time ClaimJob.Wait of the job.
+// For each job in a queue it reads the first pending tasks, at most as many as
+// fill the batches of all free slots. Those after the last full batch wait,
+// until the oldest of them has waited for ClaimJob.Wait.
 func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, now time.Time) (next time.Time, err error) {
 	for i, job := range c.jobs {
 		if job.Wait <= 0 || job.Batch <= 1 {
@@ -68,9 +69,9 @@ type slots struct {
 	room  map[string]int // by job: how many more tasks the batch that was begun last takes
 }
 
-// admit returns the jobs of which the claim may take tasks now, with empty names
-// in place of the others, and how many tasks it surely has slots for. simple says
-// that it may take the first ones, whatever their job.
+// admit returns the jobs of which the claim may take tasks now, with empty
+// names in place of the others, and how many tasks it surely has slots for.
+// simple says that it may take the first ones, whatever their job.
 func (s *slots) admit() (admitted []ClaimJob, most int, simple bool) {
 	free := max(min(s.free, s.g.capacity(jobs.AllTarget, ""), s.g.capacity(jobs.QueueTarget, s.queue)), 0)
 	admitted = slices.Clone(s.c.jobs)
@@ -98,8 +99,8 @@ func (s *slots) admit() (admitted []ClaimJob, most int, simple bool) {
 	return admitted, most, simple
 }
 
-// take gives a task a slot, or a place in the slot of its batch. It returns false
-// if there is none, or if a limit allows no further task.
+// take gives a task a slot, or a place in the slot of its batch. It returns
+// false if there is none, or if a limit allows no further task.
 func (s *slots) take(job string) bool {
 	joins := s.room[job] > 0
 	if !joins && s.free == 0 || !s.g.admits(s.queue, job, joins) {

@@ -10,52 +10,61 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A finish writes the end of an attempt. It is the first part of a worker's Cycle. Package taskspec decides the new state of the
-// task (taskspec.Next). The same transaction writes all effects: the output, the counters, the dependents and the lane of the task
-// (end.go).
+// A finish writes the end of an attempt. It's the first part of a worker's
+// Cycle. Package taskspec decides the new state (taskspec.Next). The same
+// transaction writes all effects: the output, the counters, the dependents and
+// the lane of the task (end.go).
 //
 // Invariants:
-//   - An end changes a task only while the worker owns the claim. Each statement checks the id, the generation, the worker and the
-//     state, and the caller counts the changed rows. The end of an attempt that has lost its claim is reported as Fenced and writes
-//     nothing.
-//   - A finish can be repeated if its result was lost. The second call finds the record of the first call, and returns the same change.
-//   - A cancel request that is committed before the end decides the new state, unless the attempt completes its task. A completion
-//     wins over a cancel request.
+//   - An end changes a task only while the worker owns the claim. Each
+//     statement checks the id, the generation, the worker and the state, and
+//     the caller counts the changed rows. The end of an attempt that has lost
+//     its claim is reported as Fenced and writes nothing.
+//   - A finish can be repeated if its result was lost. The second call finds
+//     the record of the first, and returns the same change.
+//   - A cancel request that is committed before the end decides the new state,
+//     unless the attempt completes its task: a completion wins.
 //   - A finish is durable when it returns, unless Options.Normal is set.
 //
-// Why there are several ways: most ends are completions, and these need the fewest columns. So completions have a statement of their
-// own, and many of them share one statement (complete.go). All other ends go through finishTask, one by one.
+// Most ends are completions, which need the fewest columns. So they have a
+// statement of their own, and many share one (complete.go). All other ends go
+// through finishTask, one by one.
 
-// finishTask ends the attempt of task [10] that worker [12] claimed as generation [11]. It changes nothing if the worker does not own the
-// task any more. It also changes nothing if the task has a cancel request, unless [13] says that the worker knows of the request. [1] is
-// the new state, and [2] to [9] are the other new values in the order of the columns below.
+// finishTask ends the attempt of task [10] that worker [12] claimed as
+// generation [11], if the worker still owns it. It changes nothing if the task
+// has a cancel request, unless [13] says that the worker knows of it. [1] is
+// the new state, and [2] to [9] are the other values in the order of the
+// columns.
 var finishTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1, lease_expires_at = NULL, state = ?, outcome = ?, result = ?,
 	run_at = coalesce(?, run_at), attempt = ?, losses = ?, started_at = ?, finished_at = ?, updated_at = ?
 WHERE id = ? AND generation_id = ? AND worker = ? AND {unindexed}state = 'running'
 	AND (? = 1 OR NOT EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id))`)
 
-// completeTask is finishTask for a completed task, which is the most common end. It writes only the columns that this end changes,
-// which takes a fifth less time.
+// completeTask is finishTask for a completed task, the most common end. Writing
+// only the columns that change takes a fifth less time.
 var completeTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1,
 	lease_expires_at = NULL, state = 'completed', outcome = ?, result = ?,
 	started_at = ?, finished_at = ?, updated_at = ?
 WHERE id = ? AND generation_id = ? AND worker = ? AND {unindexed}state = 'running'`)
 
-// insertAttempt stores the record of an attempt that did not complete its task. An attempt that completed its task needs no such row, since
-// the row of the task holds the record. Without such a row, the finish of a task takes 9.9 µs instead of 13.7 µs. A claim ends only once,
-// because finishTask increments the generation of the task. So only plain SQL can have written a row with the same key. The statement
-// replaces such a row, because an error would stop the worker.
+// insertAttempt stores an attempt that did not complete its task. One that did
+// needs no row, since the row of the task holds the record; without it a finish
+// takes 9.9 µs instead of 13.7 µs. A claim ends only once, so only plain SQL
+// can have written a row with the same key. It's replaced, because an error
+// would stop the worker.
 var insertAttempt = command(`INSERT INTO {attempts} (task_id, generation_id, attempt,
 	state, counted, worker, started_at, finished_at, outcome)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (task_id, generation_id) DO UPDATE SET attempt = excluded.attempt, state = excluded.state, counted = excluded.counted,
 	worker = excluded.worker, started_at = excluded.started_at, finished_at = excluded.finished_at, outcome = excluded.outcome`)
 
-// selectRefused returns why finishTask changed nothing. It returns the current state of task [5]. It also returns whether worker [2] has
-// already ended its claim of generation [1] in the same way: with the state [3], at the time [4] and with the reason [6]. If another
-// worker has recorded the loss of the claim, that record does not count. The text says "generation_id - 1 = ?1", because PostgreSQL would
-// read the parameter in "?1 + 1" as an integer of 32 bits.
+// selectRefused tells why finishTask changed nothing: the state of task [5],
+// and whether worker [2] has already ended its claim of generation [1] in the
+// same way, with the state [3], at the time [4] and with the reason [6]. A loss
+// that another worker has recorded doesn't count. "generation_id - 1 = ?1",
+// because PostgreSQL would read the parameter in "?1 + 1" as an integer of 32
+// bits.
 var selectRefused = query(`SELECT state, tasks.generation_id, coalesce(worker, 0),
 	coalesce(requested_at, 0), coalesce(now, 0), coalesce(text, ''),
 	state = 'completed' AND ?3 = 'completed' AND tasks.generation_id - 1 = ?1 AND worker = ?2 AND finished_at = ?4 OR
@@ -65,14 +74,16 @@ FROM {tasks} LEFT JOIN {cancel_requests} ON task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id
 	WHERE tasks.id = ?5`)
 
-// selectCompleted reports whether worker [3] has completed task [1] at time [4] with its claim of generation [2].
+// selectCompleted reports whether worker [3] has completed task [1] at time [4]
+// with its claim of generation [2].
 var selectCompleted = query(`SELECT EXISTS (SELECT 1 FROM {attempts} WHERE task_id = ?1 AND generation_id = ?2 AND worker = ?3
 	AND state = 'completed' AND finished_at = ?4)
 	OR EXISTS (SELECT 1 FROM {tasks} WHERE id = ?1 AND generation_id = ?2 + 1 AND worker = ?3 AND state = 'completed'
 	AND finished_at = ?4)`)
 
-// releaseTask returns task [2] to its queue if worker [4] has claimed it as generation [3] but has not started it. [1] is the current time.
-// The statement changes nothing if the task has a cancel request.
+// releaseTask returns task [2] to its queue if worker [4] has claimed it as
+// generation [3] but has not started it. [1] is the time. It changes nothing if
+// the task has a cancel request.
 var releaseTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1,
 	lease_expires_at = NULL, state = 'pending', attempt = attempt - 1,
 	started_at = (SELECT max(started_at) FROM {attempts} WHERE task_id = tasks.id), updated_at = ?
@@ -80,31 +91,33 @@ WHERE id = ? AND generation_id = ? AND worker = ? AND {unindexed}state = 'runnin
 	AND NOT EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id)`)
 
-// Finish is the end of an attempt. The field Task has the task as it was claimed. Package taskspec decides the new state (taskspec.Next).
+// Finish is the end of an attempt.
 type Finish struct {
-	Task    jobs.Task
+	Task    jobs.Task // as it was claimed
 	Outcome taskspec.Outcome
 	Output  Output // part of the attempt's output that is not stored yet
 	Release bool   // whether the task was claimed and never started; then Outcome and Output are ignored
 
 	Progress json.RawMessage // last reported progress, if it is not stored yet
-	// InTx is the time at which the attempt completed its task by FinishTx in a transaction of the application; zero if it did not call
-	// FinishTx. If that transaction was committed, the task is completed. If it was not committed, Outcome counts.
+	// Time at which the attempt called FinishTx in a transaction of the
+	// application. If that was committed, the task is completed; otherwise
+	// Outcome counts.
 	InTx time.Time
 
-	revoked bool // whether the claim was revoked; then the generation of the task is one higher than in the claim
+	revoked bool // whether the claim was revoked; then the task is one generation above the claim
 }
 
 // Finished is the result of a Finish.
 type Finished struct {
 	Change taskspec.Change // new state of the task
 	Fenced bool            // whether the attempt had lost its task, so that nothing was written
-	InTx   bool            // whether the attempt had completed its task by FinishTx, in a transaction of the application
+	InTx   bool            // whether the attempt had completed its task by FinishTx
 }
 
-// finish ends attempts of worker, and makes the changes that follow from it (see afterEnd). If together is true, completions may share
-// statements. In this case finish may return errRefusedTogether: then the caller must call finish again in a new transaction, with together
-// set to false.
+// finish ends attempts of worker, and makes the changes that follow from it
+// (see afterEnd). With together, completions may share statements. Then the
+// error may be errRefusedTogether: the caller must call finish again in a new
+// transaction, without together.
 func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) ([]Finished, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -134,7 +147,8 @@ func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) (
 	return done, t.afterEnd(ends, now)
 }
 
-// finishOne ends one attempt. If the task has then finished or given up its lane, finishOne adds the task to the list "ends".
+// finishOne ends one attempt. It adds the task to ends if it has then finished
+// or given up its lane.
 func (t *tx) finishOne(worker int64, f *Finish, ends []end, now time.Time) (Finished, []end, error) {
 	done, wrote, err := t.finishAttempt(worker, f, now)
 	if err == nil && wrote {
@@ -148,12 +162,13 @@ func (t *tx) finishOne(worker int64, f *Finish, ends []end, now time.Time) (Fini
 	return done, append(ends, e), nil
 }
 
-// finishAttempt ends one attempt. The result "wrote" is false if the attempt does not own its task any more, or if an earlier write has
-// already ended it.
+// finishAttempt ends one attempt. wrote is false if the attempt doesn't own its
+// task any more, or if an earlier write has already ended it.
 //
-// If the task has a cancel request that the worker does not know of, tryFinish changes nothing. In this case finishAttempt reads the
-// request and tries again, so that taskspec.Next can take the request into account. The caller can repeat a write whose result was lost:
-// finishAttempt recognises it by its worker, time and reason.
+// If the task has a cancel request that the worker doesn't know of, tryFinish
+// changes nothing. finishAttempt then reads the request and tries again, so
+// that taskspec.Next can take it into account. The caller can repeat a write
+// whose result was lost: it's recognised by its worker, time and reason.
 func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finished, wrote bool, err error) {
 	task := f.Task
 	for {
@@ -181,7 +196,6 @@ func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finishe
 			return Finished{Change: change}, false, nil
 		case state == string(jobs.Running) && generation == task.GenerationID && owner == worker && task.CancelRequestedAt.IsZero() &&
 			cancelAt != 0:
-			// Try again: tryFinish now takes the cancel request into account.
 			task.CancelRequestedAt, task.CancelNow, task.CancelText = cancelAt.time(), bool(cancelNow), cancelText
 		default:
 			return Finished{Fenced: true}, false, nil
@@ -189,8 +203,8 @@ func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finishe
 	}
 }
 
-// finishedBefore sets the field InTx of its result if the attempt has completed its task by FinishTx, in a transaction of the application.
-// In this case finishedBefore also stores the part of the attempt's output that is not stored yet.
+// finishedBefore sets InTx if the attempt has completed its task by FinishTx.
+// It then stores the rest of the attempt's output.
 func (t *tx) finishedBefore(worker int64, f *Finish) (Finished, error) {
 	var is bool
 	err := t.scan(selectCompleted, []any{f.Task.ID, f.Task.GenerationID, worker, f.InTx.UnixMilli()}, &is)

@@ -14,22 +14,23 @@ import (
 // the entries of claimed tasks from the index tasks_pending, and a claim that
 // begins at the first entry reads them all. So a worker on a server remembers
 // floors: for each queue, job and priority the highest id that it had claimed a
-// moment ago. While the index has many entries of claimed tasks, its claims read
-// only the entries above the floors, and the index tasks_again, which has the
-// pending tasks with a generation above 1.
+// moment ago. While the index has many entries of claimed tasks, its claims
+// read only the entries above the floors, and the index tasks_again, which has
+// the pending tasks with a generation above 1.
 //
 // Invariants:
 //   - A floor is the id of a task that the worker claimed at least floorStep
-//     ago. So claims find a task even if it's committed up to floorStep after it
-//     got its id.
+//     ago. So claims find a task even if it's committed up to floorStep after
+//     it got its id.
 //   - A pending task at or below its floor has a generation above 1, except if
-//     its transaction took long, if a claim was rolled back, if its priority was
-//     changed, or if plain SQL has written it. The next look finds these few.
+//     its transaction took long, if a claim was rolled back, if its priority
+//     was changed, or if plain SQL has written it. The next look finds these
+//     few.
 //   - Once a second, or rarely if it takes long, the worker looks at the first
 //     pending task of each queue and job. The look finds new queues, lowers a
-//     floor that is above a pending task, and decides whether claims use floors.
-//     Until then CycleResult.NextStart is the time of the next look, so an idle
-//     worker looks, too.
+//     floor that is above a pending task, and decides whether claims use
+//     floors. Until then CycleResult.NextStart is the time of the next look, so
+//     an idle worker looks, too.
 //   - Floors change only which tasks a claim considers. Only the
 //     compare-and-swap of the claim decides which worker gets a task.
 
@@ -44,7 +45,7 @@ const (
 	floorsEach  = 8                      // number of priorities of a queue and job that have a floor
 )
 
-// These are the least and the greatest priority that the table of tasks accepts.
+// The table of tasks accepts these priorities.
 const (
 	leastPriority    = -1 << 31
 	greatestPriority = 1<<31 - 1
@@ -60,17 +61,20 @@ var selectFirsts = query(`SELECT value->>0 AS queue, value->>1 AS job, first.pri
 	ORDER BY priority DESC, id LIMIT 1) AS first
 UNION ALL SELECT '', '', 0, CAST(extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000 AS bigint)`)
 
-// claimAbove has the statements that claims with floors use instead of claimTasks. A statement has one part for each range of priorities of
-// a job. The parameters of a part are those of aboveArm: max attempts, queue, job, least and greatest priority, and floor. The same
-// parameters follow for belowArm.
+// claimAbove replaces claimTasks for claims with floors. A statement has one
+// part for each range of priorities of a job, with the parameters of aboveArm
+// and then the same for belowArm: max attempts, queue, job, least and greatest
+// priority, floor.
 var claimAbove = &sqltext.Series{Template: claimJobs, Part: aboveAndBelow, Separator: unionAll, Params: 12,
 	Parts: sqltext.Parts{"above": aboveArm, "below": belowArm}}
 
 const aboveAndBelow = `SELECT * FROM ({above} ORDER BY priority DESC, id LIMIT ?{after_parts} FOR UPDATE SKIP LOCKED) AS above
 	UNION ALL SELECT * FROM ({below} ORDER BY priority DESC, id LIMIT ?{after_parts} FOR UPDATE SKIP LOCKED) AS below`
 
-// aboveArm does the same as claimSelect, but only for priorities from [4] to [5] and for ids above the floor, [6]. belowArm selects the
-// tasks with ids up to the floor that have changed since they were added (generation_id > 1). Indexes: tasks_pending, tasks_again.
+// aboveArm is claimSelect for priorities from [4] to [5] and ids above the
+// floor, [6]. belowArm selects the tasks with ids up to the floor that have
+// changed since they were added (generation_id > 1). Indexes: tasks_pending,
+// tasks_again.
 const (
 	aboveArm = claimSelect + ` AND priority BETWEEN ? AND ? AND id > ?`
 	belowArm = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
@@ -78,7 +82,6 @@ const (
 	AND NOT (losses >= 1 AND losses >= max_losses - 1)` + unreserved
 )
 
-// floors holds the floors of one worker.
 type floors struct {
 	slow   bool          // whether claims use the floors
 	looked time.Time     // time of the last look
@@ -96,10 +99,11 @@ type floor struct {
 	last, seen int64 // highest ids that were claimed when the floors were last raised, and until now
 }
 
-// idRange is a range of priorities, and the id above which a claim looks for tasks with these priorities.
+// idRange is a range of priorities, and the id above which a claim looks for
+// tasks with these priorities.
 type idRange struct{ low, high, floor int64 }
 
-// look raises the floors. If it's time, it also looks at the first pending tasks.
+// look raises the floors and, if it's time, looks at the first pending tasks.
 func (w *Worker) look(ctx context.Context, now time.Time) {
 	f := &w.claimer.floors
 	if age := now.Sub(f.raised).Abs(); age >= floorStep {
@@ -175,8 +179,8 @@ func (f *floors) know(queue string) {
 	}
 }
 
-// note records the tasks that a claim has taken. They are the first pending tasks
-// of their job and priority in the queue.
+// note records the tasks that a claim has taken. They are the first pending
+// tasks of their job and priority in the queue.
 func (f *floors) note(claimed []jobs.Task) {
 	if f.of == nil {
 		f.of = map[part][]floor{}
@@ -196,8 +200,8 @@ func (f *floors) note(claimed []jobs.Task) {
 	}
 }
 
-// ranges returns the ranges of priorities of a job in a queue. A priority without
-// a floor is in a range with the floor 0.
+// ranges returns the ranges of priorities of a job in a queue. A priority
+// without a floor is in a range with the floor 0.
 func (f *floors) ranges(p part) (ranges []idRange) {
 	high := int64(greatestPriority)
 	for _, one := range f.of[p] {
@@ -207,8 +211,9 @@ func (f *floors) ranges(p part) (ranges []idRange) {
 	return append(ranges, idRange{leastPriority, high, 0})
 }
 
-// aboveArgs returns a statement of claimAbove and the arguments of its parts. The number of parts is a power of two, so that a connection
-// prepares few statements. A part without a job selects nothing.
+// aboveArgs returns a statement of claimAbove and the arguments of its parts.
+// The number of parts is a power of two, so that a connection prepares few
+// statements. A part without a job selects nothing.
 func (c *claimer) aboveArgs(queue string, list []ClaimJob) (args []any, text *statement) {
 	n := 0
 	arm := func(job ClaimJob, name any, r idRange) {

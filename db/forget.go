@@ -1,10 +1,10 @@
 package db
 
-// ofTasks is a condition for the rows of the tasks whose ids are in the JSON array [1]. A transaction that deletes many tasks deletes all
-// their rows of a table in one statement: on a server each statement is a round trip, and other writers wait for the transaction.
+// ofTasks selects the rows of the tasks whose ids are in the JSON array [1].
+// One statement for each table, since on a server each is a round trip and
+// other writers wait.
 const ofTasks = ` WHERE task_id IN (SELECT CAST(value AS bigint) FROM {json_each})`
 
-// These statements delete the rows of deleted tasks in all other tables, in the transaction that deletes the tasks.
 var (
 	forgetAttempts   = command(`DELETE FROM {attempts}` + ofTasks)
 	forgetOutputs    = command(`DELETE FROM {output}` + ofTasks)

@@ -11,12 +11,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A hook is a command that runs because a task has ended. It is a task of its own. The transaction that ends the first task also enqueues
-// the hook, so the hook is neither lost in a crash nor enqueued twice. The hooks of a task come from its options. If the options have no
-// hook for an event, the hook of the worker applies. The end of a task without hooks needs no further statement.
+// A hook is a command that runs because a task has ended. It's a task of its
+// own, and the transaction that ends the first task enqueues it: it's neither
+// lost in a crash nor enqueued twice. The hooks come from the options of the
+// task, and for an event without one from the worker. Without hooks, an end
+// needs no further statement.
 
-// openFailure records at time [2] that the last task of subject [1] failed. A subject is a schedule or a unique key (see
-// taskspec.Subject). closeFailure deletes this record. pruneFailures deletes the records of failures before [1].
+// openFailure records at time [2] that the last task of subject [1] failed: a
+// schedule or a unique key (see taskspec.Subject). closeFailure deletes this
+// record, and pruneFailures those from before [1].
 var (
 	openFailure = command(`INSERT INTO {open_failures} (subject, failed_at) VALUES (?, ?)
 ON CONFLICT (subject) DO UPDATE SET failed_at = excluded.failed_at`)
@@ -24,7 +27,8 @@ ON CONFLICT (subject) DO UPDATE SET failed_at = excluded.failed_at`)
 	pruneFailures = command(`DELETE FROM {open_failures} WHERE failed_at < ?`)
 )
 
-// addHooks enqueues the hooks of a task after one of its attempts has ended with the change c.
+// addHooks enqueues the hooks of a task whose attempt has ended with the change
+// c.
 func (t *tx) addHooks(f *Finish, c taskspec.Change, now time.Time) error {
 	if f.Task.Event != "" || c.State != jobs.Failed && c.State != jobs.Completed {
 		return nil
@@ -62,8 +66,9 @@ func (t *tx) addHooks(f *Finish, c taskspec.Change, now time.Time) error {
 	return nil
 }
 
-// addHook enqueues the task of a hook. It does not check the free space of the disk: even if the disk is nearly full, a task must be able
-// to end, and its hook must be able to report the end.
+// addHook enqueues the task of a hook. It doesn't check the free space: even on
+// a disk that is nearly full, a task must be able to end, and its hook to
+// report the end.
 func (t *tx) addHook(spec *jobs.Spec, now time.Time) error {
 	task := taskspec.NewTask(spec, now)
 	id, err := t.insert(&task, settings{})
@@ -74,11 +79,10 @@ func (t *tx) addHook(spec *jobs.Spec, now time.Time) error {
 	return err
 }
 
-// lastLines returns the last lines of the output of an attempt.
+// lastLines returns the last lines of the output of an attempt. A hook gets at
+// most 50. Most chunks have at least one whole line, so 54 are usually enough.
 func (t *tx) lastLines(claim ClaimID) ([]byte, error) {
 	var rows []outputRow
-	// A hook gets at most 50 lines of output. Most stored chunks of output have at least one whole line, so 54 chunks are
-	// usually enough.
 	if err := t.list(&rows, selectLastOutput, claim.ID, claim.GenerationID, int64(math.MaxInt64), taskspec.HookLines+4); err != nil {
 		return nil, err
 	}

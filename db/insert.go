@@ -13,29 +13,37 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Most tasks are plain: a task without dependencies, a unique key, an input or a pause needs only its own row. The plain tasks of a call,
-// and of all callers of a group, share statements (insertmany.go). In a file, a single plain task is one statement without BEGIN and COMMIT
-// (insertOne), if no other caller waits: it takes a seventh less time. Any other task is added alone by insertSpec, which also reads or
-// changes other rows: the holder of the unique key, the lane, the dependencies, the input.
+// Most tasks are plain: without dependencies, a unique key, an input or a pause
+// a task needs only its own row. The plain tasks of a call, and of all callers
+// of a group, share statements (insertmany.go). In a file, a single plain task
+// is one statement without BEGIN and COMMIT (insertOne) if no other caller
+// waits, which takes a seventh less time. Any other task is added alone by
+// insertSpec, which also reads or changes other rows: the holder of the unique
+// key, the lane, the dependencies, the input.
 //
 // Invariants:
-//   - A call adds all of its tasks or none. The tasks are durable when it returns.
-//   - Within a transaction, the ids of new tasks increase in the order of the specs. In a file this process computes the ids, because it
-//     holds the write lock. A server assigns them.
-//   - Tasks are added in the order of the calls in a group. So the inserter adds the waiting plain tasks before it runs a statement that
-//     could read them or that takes an id.
-//   - A task whose dependency has already failed is stored as cancelled, with all effects of an end (see afterEnd).
+//   - A call adds all of its tasks or none. They are durable when it returns.
+//   - Within a transaction, the ids of new tasks increase in the order of the
+//     specs. In a file this process computes them, because it holds the write
+//     lock. A server assigns them.
+//   - Tasks are added in the order of the calls in a group. So the inserter
+//     adds the waiting plain tasks before it runs a statement that could read
+//     them or that takes an id.
+//   - A task whose dependency has already failed is stored as cancelled, with
+//     all effects of an end (see afterEnd).
 
-// insertTask adds a task of any kind. Its values are those of appendPlain and of settings, and then those of the last four columns. A new
-// task has generation 1; a task that plain SQL inserts has 0.
+// insertTask adds a task of any kind. Its values are those of appendPlain, of
+// settings, and of the last four columns. A new task has generation 1; one that
+// plain SQL inserts has 0.
 var insertTask = command(`INSERT INTO {tasks} (` + plainColumns + `, unique_key, lane, parts, waits, schedule, tick, finished_at, outcome)
 	VALUES ({id_param}1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?){unless_taken}{returning_id}`)
 
-// insertOne adds one task like insertPlain, in a transaction of its own. It also computes the next id.
+// insertOne is insertPlain for one task, in a transaction of its own. It also
+// computes the next id.
 var insertOne = command(`INSERT INTO {tasks} (` + plainColumns + `) VALUES (({highest_id}) + 1, ` + plainRest)
 
-// selectHighestID returns the highest id that a task has or had, or 0 if there was none. In a file it ignores ids of 2^52 and more; see
-// the trigger tasks_deleted.
+// selectHighestID returns the highest id that a task has or had, or 0. In a
+// file it ignores ids of 2^52 and more; see the trigger tasks_deleted.
 var selectHighestID = query(`{highest_id}`)
 
 var insertInput = command(`INSERT INTO {inputs} (task_id, data) VALUES (?, ?)`)
@@ -44,11 +52,12 @@ var selectInput = query(`SELECT data FROM {inputs} WHERE task_id = ?`)
 
 var deleteInput = command(`DELETE FROM {inputs} WHERE task_id = ?`)
 
-// Insert adds all tasks at the time now, or none, and returns when they are durable. The specs must be valid.
+// Insert adds all tasks at the time now, or none, and returns when they are
+// durable. The specs must be valid.
 func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]jobs.Enqueued, error) {
-	var of *inserter // this inserter has the tasks of all callers in the group, not only those of this call
+	var of *inserter // has the tasks of all callers in the group
 	var from int
-	r := &request{level: full, shared: !slices.ContainsFunc(specs, alone), adds: true, run: func(t *tx) (err error) {
+	r := &request{level: full, shared: !slices.ContainsFunc(specs, needsOwnInsert), adds: true, run: func(t *tx) (err error) {
 		of, from, err = t.insertAll(specs, now)
 		return err
 	}}
@@ -66,8 +75,8 @@ func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]jo
 	return of.added[from : from+len(specs) : from+len(specs)], nil
 }
 
-// insertAll adds tasks through the inserter of the transaction, and returns this inserter. The results of the tasks are in the field
-// "added" of the inserter, beginning at the index "from". The inserter may add some of the tasks only when flush is called.
+// insertAll adds tasks through the inserter of the transaction. Their results
+// are in of.added, beginning at from. Some may be added only by flush.
 func (t *tx) insertAll(specs []jobs.Spec, now time.Time) (of *inserter, from int, err error) {
 	of = t.inserter()
 	from = len(of.added)
@@ -79,8 +88,9 @@ func (t *tx) insertAll(specs []jobs.Spec, now time.Time) (of *inserter, from int
 	return of, from, nil
 }
 
-// InsertSeq is Insert for any number of tasks. It iterates over specs once, and holds the write lock meanwhile. An error from specs
-// undoes everything, and InsertSeq returns it unchanged.
+// InsertSeq is Insert for any number of tasks. It iterates over specs once,
+// holding the write lock. An error from specs undoes everything and comes back
+// unchanged.
 func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], now time.Time) ([]jobs.Enqueued, error) {
 	var of *inserter
 	err := d.updateAlone(ctx, full, func(t *tx) error {
@@ -108,7 +118,8 @@ func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], n
 // key. A trigger of another program can keep a task out each time.
 const keyTries = 3
 
-// insertSpec adds one task. The parameter "added" holds the results of the tasks before it in the same call.
+// insertSpec adds one task. added has the results of the tasks before it in the
+// same call.
 func (t *tx) insertSpec(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (jobs.Enqueued, error) {
 	for range keyTries {
 		if one, err := t.insertOnce(spec, added, now); !errors.Is(err, errTaken) {
@@ -121,8 +132,8 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (
 		Hint: "look for a trigger of another program on the table tasks"}
 }
 
-// insertOnce tries to add one task. It returns errTaken if another task has taken
-// the unique key meanwhile: the next try finds that task.
+// insertOnce tries to add one task. It returns errTaken if another task has
+// taken the unique key meanwhile: the next try finds that task.
 func (t *tx) insertOnce(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (jobs.Enqueued, error) {
 	if err := t.checkSpace(); err != nil {
 		return jobs.Enqueued{}, err
@@ -154,7 +165,8 @@ func (t *tx) insertOnce(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (
 	return jobs.Enqueued{ID: id}, err
 }
 
-// insertOne adds one task in a transaction of its own. The caller must have checked that alone(spec) is false.
+// insertOne adds one task in a transaction of its own. needsOwnInsert must be
+// false for it.
 func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 	if err := t.checkSpace(); err != nil {
 		return 0, err
@@ -171,12 +183,13 @@ func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 	return result.LastInsertId()
 }
 
-// errTaken says that plain SQL on a server took the unique key of a new task after this transaction had found the key free. No other insert
-// can do that, because all other inserts need the write lock, which this transaction holds.
+// errTaken says that plain SQL on a server took the unique key after this
+// transaction had found it free. All other inserts need the write lock, which
+// this transaction holds.
 var errTaken = errors.New("another task has the unique key")
 
-// settings are the values of a new task that jobs.Task does not have. They say whether the task waits for other tasks. If the task is
-// cancelled at once, they also say when and why.
+// settings are values of a new task that jobs.Task doesn't have: whether it
+// waits for others and, if it's cancelled at once, when and why.
 type settings struct {
 	depends    bool
 	waits      any
@@ -184,7 +197,6 @@ type settings struct {
 	outcome    any
 }
 
-// insert adds one task.
 func (t *tx) insert(task *jobs.Task, s settings) (int64, error) {
 	values, err := t.appendID(make([]any, 0, 24)) // insertTask has 24 parameters
 	if err == nil {
@@ -200,20 +212,21 @@ func (t *tx) insert(task *jobs.Task, s settings) (int64, error) {
 	return ids[0], err
 }
 
-// appendPlain appends the values of a task that insertPlain writes, without the id.
+// appendPlain appends the values for insertPlain, without the id.
 func appendPlain(values []any, task *jobs.Task) ([]any, error) {
 	values, err := appendDefinition(values, task)
 	return append(values, task.CreatedAt.UnixMilli(), nullText(task.CreatedBy), task.UpdatedAt.UnixMilli(), nullNumber(task.Batch)), err
 }
 
-// appendDefinition appends the values of a task, from its state to its options, that insertPlain and rewriteTask write.
+// appendDefinition appends the values, from the state to the options, that
+// insertPlain and rewriteTask write.
 func appendDefinition(values []any, task *jobs.Task) ([]any, error) {
 	options, err := taskspec.EncodeOptions(&task.Options)
 	return append(values, string(task.State), task.Queue, task.Job, nullText(task.Args), nullText(task.Label), int64(task.Priority),
 		task.RunAt.UnixMilli(), nullTime(task.ExpiresAt), nullNumber(task.MaxAttempts), int64(task.MaxLosses), nullText(options)), err
 }
 
-// values returns the values of the columns unique_key, lane, parts and waits.
+// values are for the columns unique_key, lane, parts and waits.
 func (s *settings) values(task *jobs.Task) []any {
 	parts := 0
 	if task.InputBytes > 0 {
@@ -225,8 +238,9 @@ func (s *settings) values(task *jobs.Task) []any {
 	return []any{nullText(task.UniqueKey), nullText(task.Lane), nullNumber(parts), s.waits}
 }
 
-// appendID appends the id of the next task in a file; a server assigns ids itself. It reads the highest id once in a transaction, since the
-// write lock prevents other processes from adding tasks.
+// appendID appends the id of the next task in a file; a server assigns ids
+// itself. It reads the highest id once in a transaction, since the write lock
+// keeps other processes from adding tasks.
 func (t *tx) appendID(values []any) ([]any, error) {
 	if t.db.traits.GivesIDs {
 		return values, nil
@@ -240,31 +254,28 @@ func (t *tx) appendID(values []any) ([]any, error) {
 	return append(values, t.lastID), nil
 }
 
-// ordering says whether a new task is paused, and how it depends on other tasks.
 type ordering struct {
 	waiting
 	paused bool
 }
 
-// The method "names" reports whether the task has dependencies.
-func (o *ordering) names() bool { return len(o.after)+len(o.afterAny) > 0 }
+func (o *ordering) hasDependencies() bool { return len(o.after)+len(o.afterAny) > 0 }
 
-// orderingOf returns how the task of a spec depends on other tasks. The parameter "added" holds the results of the earlier tasks of the
-// same call.
+// orderingOf returns how the task of a spec depends on others. added has the
+// results of the earlier tasks of the same call.
 func (t *tx) orderingOf(spec *jobs.Spec, added []jobs.Enqueued) (ordering, error) {
 	o := ordering{paused: spec.Paused}
-	after, err := withEarlier(spec.After, spec.Earlier, added)
+	after, err := appendEarlier(spec.After, spec.Earlier, added)
 	if err != nil {
 		return o, err
 	}
-	afterAny, err := withEarlier(spec.AfterAny, spec.EarlierAny, added)
+	afterAny, err := appendEarlier(spec.AfterAny, spec.EarlierAny, added)
 	if err == nil {
 		o.waiting, err = t.waitsFor(after, afterAny)
 	}
 	return o, err
 }
 
-// insertOrdered adds a task with its pause, its dependencies and its lane.
 func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, error) {
 	taken, err := t.laneTaken(task.Lane)
 	if err != nil {
@@ -272,7 +283,7 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 	}
 	waits := o.waits() || o.paused
 	state := taskspec.InitialState(task.RunAt, now, waits, taken)
-	with := settings{depends: o.names()}
+	with := settings{depends: o.hasDependencies()}
 	if o.broken != "" {
 		state, with.finishedAt = jobs.Cancelled, now.UnixMilli()
 		with.outcome = jsonText(outcome{Reason: jobs.ReasonDependency, Error: o.broken})
@@ -280,7 +291,7 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 	task.State, with.waits = state, waitsValue(state, waits)
 	id, err := t.insert(task, with)
 	if err == nil {
-		err = t.keep(id, o.waiting)
+		err = t.addDependencies(id, o.waiting)
 	}
 	switch {
 	case err != nil:
@@ -288,15 +299,15 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 		err = t.afterEnd([]end{{id: id, queue: task.Queue, state: state}}, now)
 	case o.paused:
 		err = t.addPause(id, TaskChange{At: now, By: task.CreatedBy, Action: ActionPause})
-	// If the database has limits, laneTaken returns true even for a free lane, so the task is blocked. freeLane makes the task pending
-	// if it may start.
+	// With limits, laneTaken is true even for a free lane. freeLane makes the
+	// task pending if it may start.
 	case state == jobs.Blocked && !waits && t.used.limits:
 		err = t.freeLane(task.Lane, now)
 	}
 	return id, err
 }
 
-// waitsValue returns the value of the column tasks.waits for a task in the given state.
+// waitsValue is the value of the column waits in a state.
 func waitsValue(state jobs.State, waits bool) any {
 	if state != jobs.Blocked {
 		return nil
@@ -304,9 +315,9 @@ func waitsValue(state jobs.State, waits bool) any {
 	return waits
 }
 
-// withEarlier appends the ids of earlier tasks of the same call to a copy of the list "ids". The list "earlier" has the indexes of these
-// tasks in the list "added".
-func withEarlier(ids []int64, earlier []int, added []jobs.Enqueued) ([]int64, error) {
+// appendEarlier appends the ids of earlier tasks of the same call, which are
+// indexes of added, to a copy of ids.
+func appendEarlier(ids []int64, earlier []int, added []jobs.Enqueued) ([]int64, error) {
 	for _, i := range earlier {
 		if i < 0 || i >= len(added) {
 			return nil, &jobs.FieldError{Field: "after", Msg: fmt.Sprintf("%d is no earlier task of this call", i)}

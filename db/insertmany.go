@@ -12,11 +12,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// insertPlain adds tasks for which alone() returns false. These tasks need only
-// the columns that insertPlain sets, and with all columns of insertTask a batch
-// takes a tenth longer. Their values are those of appendPlain. Up to sixteen
-// tasks share a statement, because a statement with sixteen rows takes two
-// thirds of the time of sixteen statements.
+// insertPlain adds tasks that need no insert of their own. They need only these
+// columns, and with all columns of insertTask a batch takes a tenth longer. Up
+// to sixteen tasks share a statement, which takes two thirds of the time of
+// sixteen statements.
 var insertPlain = &sqltext.Series{Template: `INSERT INTO {tasks} (` + plainColumns + `) VALUES {parts}{returning_id}`,
 	Part: `({id_param}` + plainRest, Separator: ","}
 
@@ -25,44 +24,47 @@ const plainColumns = `{id_column}generation_id, state, queue, job, args, label, 
 
 const plainRest = `1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// startBatch makes task [2] the first task of batch [1]. A batch has the id of its first task. The statement does not check the generation
-// of the task: the same transaction has added the task, so nobody else can have changed it.
+// startBatch makes task [2] the first of batch [1], which has its id. The same
+// transaction has added the task, so its generation needs no check.
 var startBatch = command(`UPDATE {tasks} SET batch = ? WHERE id = ?`)
 
-// insertArrays does the same as insertPlain, for any number of tasks in one statement. Each of its values is an array with one column of
-// the tasks, in the order of appendPlain. It is for engines with the trait InsertsArrays, where each statement is a round trip, and where a
-// statement with a thousand rows of parameters takes long to bind.
+// insertArrays is insertPlain for any number of tasks in one statement. Each
+// value is an array with one column of the tasks, in the order of appendPlain.
+// It's for engines with the trait InsertsArrays, where each statement is a
+// round trip, and a thousand rows of parameters take long to bind.
 var insertArrays = command(`INSERT INTO {tasks} (` + plainColumns + `) SELECT 1, {plain_arrays}{returning_id}`)
 
 const (
-	insertMost  = 16      // greatest number of tasks in one insertPlain, a power of two; with more tasks the statement is not faster
-	plainValues = 16      // number of values of a task
-	waitingMost = 1 << 20 // greatest total size, in bytes, of the arguments of the tasks that wait in an inserter
+	maxRowsPerInsert = 16      // tasks in one insertPlain, a power of two; with more it isn't faster
+	plainValues      = 16      // values of a task
+	maxWaitingBytes  = 1 << 20 // total size of the arguments of the tasks that wait in an inserter
 )
 
-// inserter adds the tasks of all callers that share a transaction, in the order of the calls. A task for which alone() returns false waits
-// in the inserter, until flush adds it by one statement together with other such tasks.
+// inserter adds the tasks of all callers that share a transaction, in the order
+// of the calls. Plain tasks wait in it until flush adds them together.
 type inserter struct {
 	t     *tx
-	most  int             // greatest number of tasks that may wait for flush
-	ids   []int64         // ids of the added tasks; only flush uses this field
-	batch int64           // id of the batch that the current call has begun; 0 if it has begun none
-	from  int             // index, in the field "added", of the first task of the call that began the batch
+	limit int             // how many tasks may wait for flush
+	ids   []int64         // of the added tasks; only flush uses this field
+	batch int64           // batch that the current call has begun, or 0
+	from  int             // index in added of the first task of the call that began the batch
 	added []jobs.Enqueued // results of all calls; the tasks that wait have no id yet
 	waits []any           // values of the tasks that flush will write
 	bytes int             // total size of the arguments of the tasks that wait
-	task  jobs.Task       // used by the method "add" only; a local variable there would cost an allocation per task
+	task  jobs.Task       // for add only; a local variable there would cost an allocation per task
 }
 
-// inserter returns the inserter of the transaction. The transaction flushes the inserter before it commits.
+// inserter returns the inserter of the transaction, which is flushed before the
+// commit.
 func (t *tx) inserter() *inserter {
 	if t.inserts == nil {
-		t.inserts = &inserter{t: t, most: t.db.traits.InsertMost}
+		t.inserts = &inserter{t: t, limit: t.db.traits.InsertMost}
 	}
 	return t.inserts
 }
 
-// plainValues returns the number of values in a row of insertPlain. On a server it is one less, because the server assigns the id.
+// plainValues is the number of values in a row of insertPlain, one less on a
+// server, which assigns the id.
 func (t *tx) plainValues() int {
 	if t.db.traits.GivesIDs {
 		return plainValues - 1
@@ -70,22 +72,23 @@ func (t *tx) plainValues() int {
 	return plainValues
 }
 
-// alone reports whether a task cannot be inserted by insertPlain together with other tasks. There are three reasons: its insert reads or
-// changes other rows of the database, the task has a value for a column that insertPlain leaves out, or it begins a batch.
-func alone(spec jobs.Spec) bool {
+// needsOwnInsert reports whether insertPlain can't add a task: its insert reads
+// or changes other rows, it has a value for another column, or it begins a
+// batch.
+func needsOwnInsert(spec jobs.Spec) bool {
 	return spec.UniqueKey != "" || spec.UniqueArgs || len(spec.Input) > 0 || taskspec.Ordered(&spec) || spec.Schedule != "" ||
 		!spec.Tick.IsZero() ||
 		spec.Batch == jobs.NewBatch
 }
 
-// The method "add" adds a task, at once or when flush is called. The parameter "from" belongs to the call of Insert that adds this
-// task: it is the index, in the field "added", of the first task of that call.
+// add adds a task, at once or when flush is called. from is the index in added
+// of the first task of the same call.
 func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	if spec.Batch == jobs.NewBatch && in.batch > 0 && in.from == from {
 		joins := *spec
 		joins.Batch, spec = in.batch, &joins
 	}
-	if alone(*spec) {
+	if needsOwnInsert(*spec) {
 		if err := in.flush(false); err != nil { // insertSpec may read a task that still waits in the inserter
 			return err
 		}
@@ -109,13 +112,14 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	}
 	in.waits, in.added = values, append(in.added, jobs.Enqueued{})
 	in.bytes += len(in.task.Args)
-	if len(in.waits) == in.most*in.t.plainValues() || in.bytes >= waitingMost {
+	if len(in.waits) == in.limit*in.t.plainValues() || in.bytes >= maxWaitingBytes {
 		return in.flush(false)
 	}
 	return nil
 }
 
-// flush adds the tasks that wait. The parameter "last" reports whether flush is the last write of the transaction.
+// flush adds the tasks that wait. last says that it's the last write of the
+// transaction.
 func (in *inserter) flush(last bool) error {
 	if in == nil {
 		return nil
@@ -124,11 +128,11 @@ func (in *inserter) flush(last bool) error {
 	values, waiting := in.waits, in.added[len(in.added)-len(in.waits)/each:]
 	in.waits, in.bytes = in.waits[:0], 0
 	for len(waiting) > 0 {
-		n := in.together(len(waiting))
+		n := in.nextRows(len(waiting))
 		if last && len(waiting) == n {
 			in.t.commitNext()
 		}
-		insert, args := insertPlain.Of(min(n, insertMost)), values[:n*each]
+		insert, args := insertPlain.Of(min(n, maxRowsPerInsert)), values[:n*each]
 		if in.t.db.traits.InsertsArrays && n > 1 {
 			insert, args = insertArrays, arraysOf(args, each)
 		}
@@ -144,15 +148,16 @@ func (in *inserter) flush(last bool) error {
 	return nil
 }
 
-// The method "together" returns how many of n waiting tasks the next statement adds.
-func (in *inserter) together(n int) int {
+// nextRows returns how many of n waiting tasks the next statement adds.
+func (in *inserter) nextRows(n int) int {
 	if in.t.db.traits.InsertsArrays {
 		return n
 	}
-	return min(1<<(bits.Len(uint(n))-1), insertMost)
+	return min(1<<(bits.Len(uint(n))-1), maxRowsPerInsert)
 }
 
-// arraysOf returns a PostgreSQL array for each column of the rows. Each row has the given number of values.
+// arraysOf returns a PostgreSQL array for each column of the rows, which have
+// each values.
 func arraysOf(values []any, each int) []any {
 	arrays := make([]any, each)
 	var text []byte
@@ -176,5 +181,4 @@ func arraysOf(values []any, each int) []any {
 	return arrays
 }
 
-// arrayEscape escapes the special characters in a quoted element of a PostgreSQL array.
 var arrayEscape = strings.NewReplacer(`\`, `\\`, `"`, `\"`)

@@ -9,17 +9,21 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A lane is a key of tasks that run one at a time, or a few at a time if the lane has a limit. A task holds its lane while it is pending,
-// running or retrying. The other due tasks of the lane are blocked. When a holder finishes or is snoozed, freeLane gives its slot to the
-// next task in the same transaction (see end.go). The next task is the one with the highest priority, and among these the one with the
-// lowest id. Each holder has its own slot: a number from 0. The unique index tasks_lane rejects a second holder of a slot, and freeLane
-// uses only the slots below the maximum of the limit. The rates of lanes are in limit.go.
+// A lane is a key of tasks that run one at a time, or a few at a time if the
+// lane has a limit. A task holds its lane while it's pending, running or
+// retrying. The other due tasks of the lane are blocked. When a holder finishes
+// or is snoozed, freeLane gives its slot to the next task in the same
+// transaction (see end.go): the one with the highest priority, then the lowest
+// id. Each holder has its own slot, a number from 0. The unique index
+// tasks_lane rejects a second holder of a slot, and freeLane uses only the
+// slots below the maximum of the limit. The rates of lanes are in limit.go.
 
 // laneHeld reports whether a task holds lane [1]. Index: tasks_lane.
 var laneHeld = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE lane = ? AND (state = 'pending' OR state = 'running'
 	OR state = 'retrying'))`)
 
-// laneNext finds the next task of lane [1]: highest priority, then lowest id. Index: tasks_blocked.
+// laneNext finds the next task of lane [1]: highest priority, then lowest id.
+// Index: tasks_blocked.
 var laneNext = query(`SELECT id, generation_id FROM {tasks} WHERE waits = 0 AND lane = ? ORDER BY priority DESC, id LIMIT 1`)
 
 // laneHolders lists the tasks that hold lane [1]. Index: tasks_lane.
@@ -32,7 +36,7 @@ type laneHolder struct {
 	State string `db:"state"`
 }
 
-// laneSet is an ordered set of the lanes that may have become free.
+// laneSet has the lanes that may have become free, in order.
 type laneSet []string
 
 func (s *laneSet) add(lane string) {
@@ -50,8 +54,9 @@ func (t *tx) freeLanes(lanes laneSet, now time.Time) error {
 	return nil
 }
 
-// freeLane gives the free slots of a lane to its next tasks, if the rate of the lane lets these tasks start. A caller may call it at any
-// time: it never takes the lane from a task that holds it.
+// freeLane gives the free slots of a lane to its next tasks, as far as its rate
+// lets them start. It may be called at any time: it never takes the lane from a
+// holder.
 func (t *tx) freeLane(lane string, now time.Time) error {
 	limit, err := t.laneLimit(lane)
 	if err != nil {
@@ -92,7 +97,8 @@ func (t *tx) holders(lane string) (holders []laneHolder, err error) {
 	return holders, err
 }
 
-// unstarted counts the tasks that hold a lane but have not started yet. The token bucket of the lane does not count their starts yet.
+// unstarted counts the holders that have not started yet. The token bucket
+// doesn't count their starts yet.
 func unstarted(holders []laneHolder) (n int) {
 	for _, h := range holders {
 		if h.State == string(jobs.Pending) {
@@ -131,7 +137,8 @@ func (t *tx) laneTaken(lane string) (bool, error) {
 		return false, nil
 	}
 	features, err := t.features()
-	// some limits exist, and the lane may have one: block the task, and let freeLane decide when it starts
+	// with limits the lane may have one: block the task, and let freeLane
+	// decide
 	if err != nil || features.limits {
 		return true, err
 	}
@@ -140,7 +147,7 @@ func (t *tx) laneTaken(lane string) (bool, error) {
 	return held, err
 }
 
-// LaneHolders returns the ids of the tasks that hold a lane, in increasing order.
+// LaneHolders returns the tasks that hold a lane, by id.
 func (d *DB) LaneHolders(ctx context.Context, lane string) ([]int64, error) {
 	holders, err := readRows[laneHolder](ctx, d, laneHolders, lane)
 	ids := make([]int64, len(holders))

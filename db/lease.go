@@ -10,64 +10,79 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The functions in this file change claims that exist. A worker renews, reads and releases its own claims. A reaper revokes the claims of a
-// hung worker and records the losses. Package runner/internal/engine decides when to call these functions (heartbeat.go and reaper.go).
+// This file changes claims that exist. A worker renews, reads and releases its
+// own claims. A reaper revokes the claims of a hung worker and records the
+// losses. Package runner/internal/engine decides when (heartbeat.go and
+// reaper.go).
 //
-// A reaper takes the tasks of a hung worker over in two steps, Revoke and Reap. Revoke adds one to the generation of each claim, so that
-// later writes of the worker change no row, and sets the lease to 0. The tasks stay in the state running. Then the reaper kills the
-// processes of the tasks. When all these processes are dead, it calls Reap, which lets the tasks run again. Revoke comes before the kill,
-// because the hung worker may continue at any moment. Without Revoke, the worker would then record how the killed commands ended. If the
-// reaper dies between the two steps, another reaper sees by the lease of 0 that the claim is revoked, and continues.
+// A reaper takes the tasks of a hung worker over in two steps. Revoke adds one
+// to the generation of each claim, so that later writes of the worker change no
+// row, and sets the lease to 0; the tasks stay running. Then the reaper kills
+// their processes, and when all are dead, Reap lets the tasks run again. Revoke
+// comes before the kill, because the hung worker may continue at any moment,
+// and would then record how the killed commands ended. If the reaper dies in
+// between, another one sees by the lease of 0 that the claim is revoked, and
+// continues.
 //
 // Invariants:
-//   - Each write of a claim names the id, the generation and the worker. The database rejects the write if one of them has changed.
-//   - A reaper compares a lease only with an earlier value of the same lease, and never with its own clock. So each heartbeat must change
-//     the lease.
-//   - The commit of Revoke is durable (level full), because the caller kills processes afterwards. The commit of Reap need not be durable:
-//     if a crash undoes it, a reaper records the loss again.
+//   - Each write of a claim names the id, the generation and the worker, and
+//     changes nothing if one of them has changed.
+//   - A reaper compares a lease only with an earlier value of the same lease,
+//     and never with its own clock. So each heartbeat must change the lease.
+//   - The commit of Revoke is durable (level full), because the caller kills
+//     processes afterwards. That of Reap need not be: if a crash undoes it, a
+//     reaper records the loss again.
 
-// renewLeases sets the leases of the claims [2] of worker [3] to [1], and returns the claims that the worker still owns. [2] is JSON: pairs
-// of id and generation_id. A heartbeat must change every lease, even if the clock was set back. Otherwise a reaper would think that the
-// worker hangs.
+// renewLeases sets the leases of the claims [2] of worker [3] to [1], and
+// returns those that the worker still owns. [2] is JSON: pairs of id and
+// generation_id. Every lease must change, even if the clock was set back.
+// Otherwise a reaper would think that the worker hangs.
 var renewLeases = command(`UPDATE {tasks} SET lease_expires_at = {greatest}(?, lease_expires_at + 1)
 WHERE (id, generation_id) IN (SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint) FROM {json_each}) AND worker = ?
 	AND state = 'running'
 RETURNING id, generation_id`)
 
-// selectOwned lists the claims of worker [1] that are not revoked. Index: tasks_running.
+// selectOwned lists the claims of worker [1] that are not revoked. Index:
+// tasks_running.
 var selectOwned = query(`SELECT id, generation_id FROM {tasks} WHERE worker = ? AND state = 'running' AND lease_expires_at <> 0`)
 
-// selectCancelRequests lists the claims of worker [1] with a cancel request. If there are no requests at all, it reads no task. This
-// matters because the statement runs often, and because reading all claims is slow on a server while another session holds an old snapshot.
-// Index: tasks_running.
+// selectCancelRequests lists the claims of worker [1] with a cancel request.
+// Without requests it reads no task: it runs often, and reading all claims is
+// slow on a server while another session holds an old snapshot. Index:
+// tasks_running.
 var selectCancelRequests = query(`SELECT id, tasks.generation_id, now AS cancel_now, text AS cancel_text
 	FROM {tasks} {join_in_order} {cancel_requests} ON task_id = tasks.id
 WHERE worker = ? AND state = 'running' AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id
 	AND EXISTS (SELECT 1 FROM {cancel_requests})`)
 
-// selectLeases lists the claims of all workers except [1], with their leases. Index: tasks_running.
+// selectLeases lists the claims of all workers except [1], with their leases.
+// Index: tasks_running.
 var selectLeases = query(`SELECT tasks.id, tasks.generation_id, tasks.worker, coalesce(workers.id,
 	'') AS worker_id, tasks.lease_expires_at, coalesce(workers.lease, 0) AS lease
 FROM {tasks} LEFT JOIN {workers} ON workers.number = tasks.worker WHERE tasks.state = 'running' AND tasks.worker <> ?`)
 
-// selectClaim reads task [1] if worker [3] still owns its claim of generation [2].
+// selectClaim reads task [1] if worker [3] still owns its claim of generation
+// [2].
 var selectClaim = query(claimed)
 
 const claimed = selectTasks + ` WHERE tasks.id = ? AND tasks.generation_id = ? AND tasks.worker = ? AND tasks.state = 'running'`
 
-// revokeClaim revokes the claim of task [1], generation [2], worker [3], if its lease is still [4]. A revoked claim is a running task
-// whose lease is 0 and whose generation is one above that of the claim. The task keeps its worker, so that a reaper can find the
-// worker's processes.
+// revokeClaim revokes the claim of task [1], generation [2], worker [3], if its
+// lease is still [4]. A revoked claim is a running task whose lease is 0 and
+// whose generation is one above that of the claim. It keeps its worker, so that
+// a reaper can find the processes.
 var revokeClaim = command(`UPDATE {tasks} SET generation_id = generation_id + 1, lease_expires_at = 0
 WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running' AND lease_expires_at = ?`)
 
-// selectRevoked reads task [1] of generation [2] and worker [3] if its claim is revoked.
+// selectRevoked reads task [1] of generation [2] and worker [3] if its claim is
+// revoked.
 var selectRevoked = query(claimed + ` AND lease_expires_at = 0`)
 
 // selectClaims reads the running tasks of worker [1]. Index: tasks_running.
 var selectClaims = query(selectTasks + ` WHERE tasks.worker = ? AND tasks.state = 'running' ORDER BY tasks.id`)
 
-// ClaimID identifies one claim of a task. Every later write of the claim names both numbers.
+// ClaimID identifies one claim of a task. Every later write of the claim names
+// both numbers.
 type ClaimID struct {
 	ID           int64 `db:"id"`
 	GenerationID int64 `db:"generation_id"`
@@ -80,9 +95,9 @@ type CancelRequest struct {
 	Text string
 }
 
-// Beat is a heartbeat. It updates the worker's own row and renews the leases of the claims in the parameter "running" until now + lease. It
-// returns the claims of this list that the worker still owns. If a claim is missing in the result, the worker has lost that claim and must
-// stop the attempt.
+// Beat is a heartbeat. It updates the worker's row, renews the leases of the
+// running claims until now + lease, and returns those that the worker still
+// owns. The attempts of the others must be stopped.
 func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duration, now time.Time) (owned []ClaimID, err error) {
 	pairs := make([][2]int64, len(running))
 	for i, c := range running {
@@ -108,7 +123,8 @@ func (w *Worker) Owned(ctx context.Context) ([]ClaimID, error) {
 	return readRows[ClaimID](ctx, w.db, selectOwned, w.number)
 }
 
-// Release gives back claims whose attempt has not started. It cancels the tasks that have a cancel request.
+// Release gives back claims whose attempt has not started. It cancels tasks
+// with a cancel request.
 func (w *Worker) Release(ctx context.Context, claims []ClaimID, now time.Time) error {
 	return w.db.update(ctx, normal, func(t *tx) error {
 		list := make([]Finish, 0, len(claims))
@@ -137,22 +153,23 @@ func (w *Worker) CancelRequests(ctx context.Context) ([]CancelRequest, error) {
 		selectCancelRequests, w.number)
 }
 
-// Lease is a claim of another worker, with the lease that the method Leases has read from the database.
+// Lease is a claim of another worker, with its lease as Leases has read it.
 type Lease struct {
 	ClaimID
 	Worker   int64  `db:"worker"`    // number of the worker
 	WorkerID string `db:"worker_id"` // id of the worker; empty if the worker's row was deleted
-	// stored time of expiry; compare it only with 0 and with later values of the same claim, never with a clock
+	// Stored time of expiry. Compare it only with 0 and with later values of
+	// the same claim, never with a clock.
 	ExpiresAt int64 `db:"lease_expires_at"`
 	Length    int64 `db:"lease"` // lease duration in ms
 }
 
-// Revoked reports whether the claim is revoked. The database then rejects each write of the claim's worker, but the loss of the attempt is
-// not recorded yet.
+// Revoked reports whether the claim is revoked: its worker can't write any
+// more, but the loss isn't recorded yet.
 func (l Lease) Revoked() bool { return l.ExpiresAt == 0 }
 
-// Claimed returns the claim with the generation that the task had before a revocation. The worker that claimed the task, and the processes
-// of the task, know only this generation.
+// Claimed returns the claim with the generation from before a revocation, the
+// only one that its worker and its processes know.
 func (l Lease) Claimed() ClaimID {
 	if l.Revoked() {
 		return ClaimID{l.ID, l.GenerationID - 1}
@@ -167,18 +184,21 @@ func (w *Worker) Leases(ctx context.Context) ([]Lease, error) {
 
 // Reaped is a claim whose loss is recorded.
 type Reaped struct {
-	Task   jobs.Task // task before the loss was recorded; if the claim was revoked, Task.GenerationID is that of the claim plus 1
+	Task   jobs.Task // before the loss was recorded; of a revoked claim with its generation plus 1
 	Change taskspec.Change
 }
 
-// Revoke revokes claims whose leases have expired, and returns the revoked claims with their new generation and lease. From then on the
-// database rejects every write of a worker about such a claim. The processes of the claim may still be alive: the task stays running until
-// Reap records the loss. Revoke leaves out claims that were renewed, finished or revoked after the caller had read them.
+// Revoke revokes claims whose leases have expired, and returns them with their
+// new generation and lease. Their worker can't write any more, but their
+// processes may live: the tasks stay running until Reap records the loss. It
+// leaves out claims that were renewed, finished or revoked since the caller
+// read them.
 func (w *Worker) Revoke(ctx context.Context, expired []Lease) ([]Lease, error) {
 	if !slices.ContainsFunc(expired, func(l Lease) bool { return !l.Revoked() }) {
 		return expired, nil
 	}
-	// The caller kills processes after this commit, so the server must not lose this commit in a crash.
+	// The caller kills processes after this commit, so the server must not lose
+	// this commit in a crash.
 	return updateAs(ctx, w.db, full, func(t *tx) (revoked []Lease, err error) {
 		for _, l := range expired {
 			if l.Revoked() {
@@ -198,9 +218,10 @@ func (w *Worker) Revoke(ctx context.Context, expired []Lease) ([]Lease, error) {
 	})
 }
 
-// Reap records that the attempts of revoked claims are lost, and returns the claims that it reaped. Each task becomes pending, failed or
-// cancelled, as taskspec.Next decides. Before this call, the caller must make sure that no process of the claims is alive. Reap leaves out
-// claims that another worker has reaped.
+// Reap records that the attempts of revoked claims are lost, and returns the
+// claims that it reaped. Each task becomes pending, failed or cancelled, as
+// taskspec.Next decides. The caller has made sure that no process of the claims
+// is alive. Claims that another worker has reaped are left out.
 func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) ([]Reaped, error) {
 	reaped, err := updateAs(ctx, w.db, normal, func(t *tx) (reaped []Reaped, err error) {
 		t.hooks = w.hooks
@@ -217,8 +238,9 @@ func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) ([]Re
 	return reaped, err
 }
 
-// ReapDead records the end of a worker and the loss of all its claims, and returns the claims that it reaped. The caller must have proof
-// that the worker's process and every process of its tasks are dead.
+// ReapDead records the end of a worker and the loss of all its claims, and
+// returns them. The caller must have proof that the worker's process and every
+// process of its tasks are dead.
 func (w *Worker) ReapDead(ctx context.Context, worker int64, now time.Time) ([]Reaped, error) {
 	reaped, err := updateAs(ctx, w.db, normal, func(t *tx) ([]Reaped, error) {
 		t.hooks = w.hooks
@@ -231,7 +253,6 @@ func (w *Worker) ReapDead(ctx context.Context, worker int64, now time.Time) ([]R
 	return reaped, err
 }
 
-// countLost adds the losses to the counts of ended attempts, after the commit that records these losses.
 func (w *Worker) countLost(reaped []Reaped, err error) {
 	if err != nil {
 		return
@@ -241,7 +262,8 @@ func (w *Worker) countLost(reaped []Reaped, err error) {
 	}
 }
 
-// lose records the loss of tasks of a worker. The parameter "claims" is the statement that selects these tasks.
+// lose records the loss of the tasks of a worker that the statement claims
+// selects.
 func (t *tx) lose(worker int64, now time.Time, claims *statement, args ...any) ([]Reaped, error) {
 	var rows []row
 	if err := t.list(&rows, claims, args...); err != nil {

@@ -7,14 +7,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A limit belongs to a queue, a job, a lane or the whole database. It says how many tasks may run at a time, and how many may start in a
-// period (a token bucket, see bucket.go). This file stores limits, and applies the rates of lanes. A claim applies all limits except those
-// of lanes (see admission.go).
+// A limit belongs to a queue, a job, a lane or the whole database. It says how
+// many tasks may run at a time, and how many may start in a period (a token
+// bucket, see bucket.go). This file stores limits, and applies the rates of
+// lanes. A claim applies all other limits (see admission.go).
 
 const limitColumns = `kind, name, running, rate, per, burst, level, filled_at, due_at, updated_at`
 
-// selectAdmission reads all limits except those of lanes. selectLimit reads one limit. selectLimits reads all of them, for display. All
-// three use the primary key.
+// selectAdmission reads all limits but those of lanes. All three use the
+// primary key.
 var (
 	selectAdmission = query(`SELECT ` + limitColumns + ` FROM {limits} WHERE kind = 'queue' OR kind = 'job'
 		OR kind = 'all'`)
@@ -22,10 +23,10 @@ var (
 	selectLimits = query(`SELECT ` + limitColumns + ` FROM {limits} ORDER BY kind, name`)
 )
 
-// saveBucket stores that the token bucket of the limit with kind [3] and name [4] has the level [1] at time [2].
+// saveBucket stores that the bucket of limit [3], [4] has the level [1] at time
+// [2].
 var saveBucket = command(`UPDATE {limits} SET level = ?, filled_at = ? WHERE kind = ? AND name = ?`)
 
-// setLimit adds a limit or replaces the limit of the same target.
 var setLimit = command(`INSERT INTO {limits} (kind, name, running, rate, per, burst, level, filled_at, updated_at)
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (kind, name) DO UPDATE SET running = excluded.running, rate = excluded.rate, per = excluded.per, burst = excluded.burst,
@@ -33,15 +34,17 @@ ON CONFLICT (kind, name) DO UPDATE SET running = excluded.running, rate = exclud
 
 var removeLimit = command(`DELETE FROM {limits} WHERE kind = ? AND name = ?`)
 
-// setLaneDue sets the time [1] at which the rate of lane [2] lets its next task start. NULL means that no task waits for the rate.
+// setLaneDue sets when the rate of lane [2] lets its next task start; NULL if
+// none waits.
 var setLaneDue = command(`UPDATE {limits} SET due_at = ? WHERE kind = 'lane' AND name = ?`)
 
-// clearLaneDue clears the due time of the limit of lane [2], if this time is [1] or earlier. Plain SQL may also have set a due time for a
-// queue or a job with the same name. clearLaneDue clears that time, too. Otherwise selectFreeLanes would return the name again and again.
-// Index: limits_due.
+// clearLaneDue clears the due time of lane [2] if it's [1] or earlier, and one
+// that plain SQL has set for a queue or job with the same name: otherwise
+// selectFreeLanes would return the name again and again. Index: limits_due.
 var clearLaneDue = command(`UPDATE {limits} SET due_at = NULL WHERE due_at <= ? AND name = ?`)
 
-// selectFreeLanes lists up to 1000 lanes whose rate lets a task start at [1]. Index: limits_due.
+// selectFreeLanes lists up to 1000 lanes whose rate lets a task start at [1].
+// Index: limits_due.
 var selectFreeLanes = query(`SELECT name FROM {limits} WHERE due_at <= ? LIMIT 1000`)
 
 type limitRow struct {
@@ -78,7 +81,7 @@ func (t *tx) limitOf(target jobs.Target) (*limitRow, error) {
 	return &rows[0], nil
 }
 
-// laneLimit returns the limit of a lane, or nil if it has none.
+// laneLimit returns the limit of a lane, or nil.
 func (t *tx) laneLimit(lane string) (*limitRow, error) {
 	features, err := t.features()
 	if err != nil || !features.limits {
@@ -87,7 +90,7 @@ func (t *tx) laneLimit(lane string) (*limitRow, error) {
 	return t.limitOf(jobs.Target{Kind: jobs.LaneTarget, Name: lane})
 }
 
-// slots returns how many tasks may hold a lane with this limit. Without a limit, the result is 1.
+// slots is how many tasks may hold a lane with this limit: 1 for nil.
 func (r *limitRow) slots() int {
 	if r == nil {
 		return 1
@@ -95,8 +98,8 @@ func (r *limitRow) slots() int {
 	return max(int(r.Running), 1)
 }
 
-// nextStart returns the time at which the rate of a limit lets one more task start. The parameter "others" is the number of
-// tasks that start before that task. The zero time means that the task can start now.
+// nextStart returns when the rate lets one more task start after others that
+// start before it; zero if now.
 func (r *limitRow) nextStart(others int, now time.Time) (next time.Time) {
 	if r != nil && r.Rate > 0 {
 		_, next = r.bucket().take(r.limit(), others, now).starts(r.limit(), now)
@@ -104,9 +107,9 @@ func (r *limitRow) nextStart(others int, now time.Time) (next time.Time) {
 	return next
 }
 
-// laneOpen reports whether the rate of a lane lets the next task of the lane start now. The parameter "waits" says whether there is a next
-// task, and "others" is the number of tasks that start before it. If the rate does not let the next task start now, laneOpen stores the
-// time at which this task can start. Without a next task, laneOpen clears the stored time and returns true.
+// laneOpen reports whether the rate of a lane lets its next task start now,
+// after others that start before it. If not, it stores when the task can start.
+// If no task waits, it clears that time and returns true.
 func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool, error) {
 	if r == nil {
 		return true, nil
@@ -120,12 +123,13 @@ func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool,
 	}
 	t.released = true // so that the worker reads the new time of the next start
 	err := t.run(setLaneDue, nullTime(next), r.Name)
-	r.DueAt = 0 // 0 stands for NULL; it is wrong after a time was stored, but then the caller does not use r again
+	r.DueAt = 0 // wrong if a time was stored, but then the caller doesn't use r again
 	return next.IsZero(), err
 }
 
-// takeLaneRate takes a start from the token bucket of a lane. A lost task keeps its lane, so it may start again although the rate allows no
-// start. Then the level of the bucket becomes negative.
+// takeLaneRate takes a start from the bucket of a lane. A lost task keeps its
+// lane, so it may start again although the rate allows none. Then the level
+// goes negative.
 func (t *tx) takeLaneRate(lane string, now time.Time) error {
 	target := jobs.Target{Kind: jobs.LaneTarget, Name: lane}
 	r, err := t.limitOf(target)
@@ -135,7 +139,6 @@ func (t *tx) takeLaneRate(lane string, now time.Time) error {
 	return t.saveBucket(target, r.bucket().take(r.limit(), 1, now))
 }
 
-// freeDueLanes calls freeLane for the lanes whose rate lets a task start now.
 func (t *tx) freeDueLanes(now time.Time) error {
 	var lanes []string
 	if err := t.list(&lanes, selectFreeLanes, now.UnixMilli()); err != nil {
@@ -152,7 +155,8 @@ func (t *tx) freeDueLanes(now time.Time) error {
 	return nil
 }
 
-// SetLimit adds a limit, or replaces the limit of the same target. It is idempotent. The limit applies from the next claim on.
+// SetLimit adds a limit, or replaces that of the same target. It applies from
+// the next claim on.
 func (d *DB) SetLimit(ctx context.Context, l jobs.Limit, now time.Time) error {
 	return d.update(ctx, full, func(t *tx) error {
 		old, err := t.limitOf(l.Target)

@@ -12,14 +12,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectTasks reads tasks. Other statements append a WHERE clause and an order to it.
 const selectTasks = `SELECT ` + taskColumns + ` FROM ` + taskTables
 
-// These statements read the tasks that a filter selects. {where} stands for the condition, and {order} for an ORDER BY with a LIMIT.
-// listSorted returns the same rows as listTasks. It is faster if SQLite finds the tasks by an index and must then sort them by id: it sorts
-// the ids alone, and reads the other columns only of the rows that it returns. partEnd skips [1] tasks and returns the place of the next
-// one. countSome stops counting at the number in its last argument. Indexes of lists that are sorted by time: tasks_failed, tasks_finished
-// and tasks_due.
+// These statements read the tasks that a filter selects: {where} is its
+// condition, and {order} an ORDER BY with a LIMIT. listSorted returns the rows
+// of listTasks. It's faster if SQLite finds the tasks by an index and must then
+// sort them by id: it sorts the ids alone, and reads the other columns only of
+// the rows that it returns. partEnd skips [1] tasks and returns the place of
+// the next one. countSome stops at its last argument. Indexes of lists by time:
+// tasks_failed, tasks_finished and tasks_due.
 var (
 	listTasks  = query(selectTasks + `{where}{order}`)
 	listSorted = query(selectTasks + ` WHERE tasks.id IN (SELECT tasks.id FROM {tasks}{where}{order}) ORDER BY tasks.id{direction}`)
@@ -29,7 +30,8 @@ var (
 	countSome  = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks}{where} LIMIT 0 + ?) AS part`)
 )
 
-// selectAttempts lists the ended attempts of task [1], oldest first. It sorts them without an index, because they are few.
+// selectAttempts lists the ended attempts of task [1], oldest first. They are
+// few, so it sorts them without an index.
 var selectAttempts = query(`SELECT ended.*, workers.id AS worker_id, workers.name AS worker_name
 FROM (SELECT task_id AS id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome FROM {attempts}
 	WHERE task_id = ?1
@@ -38,21 +40,22 @@ FROM (SELECT task_id AS id, generation_id, attempt, state, counted, worker, star
 LEFT JOIN {workers} ON workers.number = ended.worker ORDER BY generation_id`)
 
 // countAhead counts the pending tasks of queue [1] and job [2] with a higher
-// priority than [3], or with that priority and an id below [4]. It stops counting
-// at [5]. Index: tasks_pending.
+// priority than [3], or with that priority and an id below [4]. It stops
+// counting at [5]. Index: tasks_pending.
 var countAhead = query(`SELECT count(*) FROM (
 	SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND job = ?2 AND priority > ?3
 	UNION ALL SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND job = ?2 AND {priority_3} AND id < ?4
 	LIMIT 0 + ?5) AS part`)
 
-// few is the largest number of rows that a list reads from partial indexes and then sorts. If the indexes have more rows, it is faster to
-// read the table itself, beginning with its newest row.
-const few = 10_000
+// maxSorted is how many rows a list reads from partial indexes and then sorts.
+// With more it's faster to read the table itself, newest row first.
+const maxSorted = 10_000
 
 // Page is the part of a list to read.
 type Page = jobs.Page
 
-// condition is a WHERE clause, built from constant templates, with its arguments.
+// condition is a WHERE clause, built from constant templates, with its
+// arguments.
 type condition struct {
 	terms []string
 	args  []any
@@ -70,14 +73,15 @@ func (c *condition) template() string {
 	return " WHERE " + strings.Join(c.terms, " AND ")
 }
 
-// where turns a filter into SQL. It passes lists as JSON, so that the text of the SQL does not depend on their length. It writes states as
-// literals, because SQLite uses a partial index only if the query repeats the condition of the index.
+// where turns a filter into SQL. Lists are passed as JSON, so that the text
+// doesn't depend on their length. States are literals, because SQLite uses a
+// partial index only if the query repeats its condition.
 func where(f jobs.Filter) *condition {
 	c := &condition{}
 	texts := func(column string, values []string) { // "value->>0" reads the first element of an array, on SQLite and on PostgreSQL
 		arrays := make([][1]string, len(values))
 		for i, value := range values {
-			arrays[i][0] = noNUL(value)
+			arrays[i][0] = replaceNUL(value)
 		}
 		c.and(column+" IN (SELECT value->>0 FROM {json_each})", jsonText(arrays))
 	}
@@ -124,7 +128,7 @@ func where(f jobs.Filter) *condition {
 		c.metadata(f.Metadata)
 	}
 	at := "coalesce(tasks.finished_at, tasks.created_at)"
-	if onlyFinished(f) {
+	if selectsFinished(f) {
 		at = "tasks.finished_at" // finished_at has an index
 	}
 	if !f.Since.IsZero() {
@@ -151,34 +155,35 @@ func (c *condition) metadata(texts map[string]string) {
 	if len(keys) > taskspec.MaxMetadataKeys || slices.ContainsFunc(keys, func(key string) bool {
 		return taskspec.ValidMetadataKey(key) != nil
 	}) {
-		// The search finds nothing, because no task has so many keys or an invalid key. SQLite would take a key such as "$.a" for a JSON
-		// path.
+		// No task has so many keys or an invalid one. SQLite would take "$.a"
+		// for a JSON path.
 		c.and("1 = 0")
 		return
 	}
 	for _, key := range keys {
-		c.and("tasks.options -> 'metadata' ->> CAST(? AS text) = CAST(? AS text)", key, noNUL(texts[key]))
+		c.and("tasks.options -> 'metadata' ->> CAST(? AS text) = CAST(? AS text)", key, replaceNUL(texts[key]))
 	}
 }
 
-// likeText returns the pattern of LIKE that finds a text anywhere.
+// likeText is the pattern of LIKE that finds a text anywhere.
 func likeText(text string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text) + "%"
 }
 
-// noNUL replaces the NUL bytes in a text that a user searches for. No name in a database has a NUL, and servers reject texts with one.
-func noNUL(text string) string { return strings.ReplaceAll(text, "\x00", "\uFFFD") }
+// replaceNUL replaces NUL bytes: no name has one, and servers reject texts with
+// one.
+func replaceNUL(text string) string { return strings.ReplaceAll(text, "\x00", "\uFFFD") }
 
-func onlyFinished(f jobs.Filter) bool {
+func selectsFinished(f jobs.Filter) bool {
 	return len(f.States) > 0 && !slices.ContainsFunc(f.States, func(s jobs.State) bool { return !s.Finished() })
 }
 
-// sorts reports whether the engine shall find the tasks of a list by an index and
-// then sort them by id. Otherwise it reads the table from its end. The index is
-// faster if it has few rows.
+// sorts reports whether the engine shall find the tasks of a list by an index
+// and then sort them by id. The index is faster than the table, read from its
+// end, if it has few rows.
 func (d *DB) sorts(ctx context.Context, f jobs.Filter) (bool, error) {
 	counted := jobs.Filter{}
-	if onlyFinished(f) {
+	if selectsFinished(f) {
 		counted.Since = f.Since
 	}
 	big := slices.Contains(f.States, jobs.Completed) || slices.Contains(f.States, jobs.Cancelled) // no index has these states
@@ -188,18 +193,19 @@ func (d *DB) sorts(ctx context.Context, f jobs.Filter) (bool, error) {
 	rows := 0
 	for _, state := range f.States { // one by one, because only a condition with one state reads the index of that state
 		counted.States = []jobs.State{state}
-		n, err := d.CountUpTo(ctx, counted, few+1-rows)
+		n, err := d.CountUpTo(ctx, counted, maxSorted+1-rows)
 		if err != nil {
 			return false, err
 		}
-		if rows += n; rows > few {
+		if rows += n; rows > maxSorted {
 			return f.Schedule != "", nil
 		}
 	}
 	return true, nil
 }
 
-// List returns the tasks that a filter selects, newest first unless page.Oldest is set.
+// List returns the tasks that a filter selects, newest first unless page.Oldest
+// is set.
 func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, error) {
 	tasks, _, err := d.ListPart(ctx, f, Part{Limit: page.Limit, Oldest: page.Oldest})
 	return tasks, err
@@ -218,7 +224,8 @@ func (d *DB) ByID(ctx context.Context, ids []int64) (map[int64]jobs.Task, error)
 	return tasks, err
 }
 
-// IDs returns the ids of the tasks that List returns for the same filter and page.
+// IDs returns the ids of the tasks that List returns for the same filter and
+// page.
 func (d *DB) IDs(ctx context.Context, f jobs.Filter, page Page) (ids []int64, err error) {
 	p := Part{Limit: page.Limit, Oldest: page.Oldest}
 	if p.sorts, err = d.sorts(ctx, f); err != nil {
@@ -233,7 +240,8 @@ func (d *DB) Count(ctx context.Context, f jobs.Filter) (int, error) {
 	return d.CountUpTo(ctx, f, math.MaxInt32)
 }
 
-// CountByState counts, for each state, the tasks that a filter selects. It may scan the whole table.
+// CountByState counts the tasks that a filter selects by state. It may scan the
+// whole table.
 func (d *DB) CountByState(ctx context.Context, f jobs.Filter) (map[jobs.State]int, error) {
 	type row struct {
 		State jobs.State `db:"state"`
@@ -248,23 +256,23 @@ func (d *DB) CountByState(ctx context.Context, f jobs.Filter) (map[jobs.State]in
 	return counts, err
 }
 
-// CountUpTo does the same as Count, but it stops counting at the number in the parameter "most". It may scan the whole table if it finds
-// fewer tasks.
-func (d *DB) CountUpTo(ctx context.Context, f jobs.Filter, most int) (int, error) {
+// CountUpTo is Count, but it stops at limit. It may scan the whole table if it
+// finds fewer tasks.
+func (d *DB) CountUpTo(ctx context.Context, f jobs.Filter, limit int) (int, error) {
 	c := where(f)
-	return readValue[int](ctx, d, countSome.With(sqltext.Parts{"where": c.template()}), append(c.args, most)...)
+	return readValue[int](ctx, d, countSome.With(sqltext.Parts{"where": c.template()}), append(c.args, limit)...)
 }
 
-// QueuePosition counts the pending tasks of a task's queue that start before it. It stops counting when it reaches the number in the
-// parameter "most".
-func (d *DB) QueuePosition(ctx context.Context, task jobs.Task, most int) (ahead int, err error) {
-	for job := ""; ahead < most; {
+// QueuePosition counts, up to limit, the pending tasks of a task's queue that
+// start before it.
+func (d *DB) QueuePosition(ctx context.Context, task jobs.Task, limit int) (ahead int, err error) {
+	for job := ""; ahead < limit; {
 		next, err := readValue[text](ctx, d, nextJob, task.Queue, job)
 		if err != nil || next == "" {
 			return ahead, err
 		}
 		job = string(next)
-		n, err := readValue[int](ctx, d, countAhead, task.Queue, job, task.Priority, task.ID, most-ahead)
+		n, err := readValue[int](ctx, d, countAhead, task.Queue, job, task.Priority, task.ID, limit-ahead)
 		if err != nil {
 			return ahead, err
 		}

@@ -8,7 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// outcome is the stored form of the outcome of an attempt: a JSON object, or NULL if all fields are empty.
+// outcome is the stored form of an attempt's outcome: a JSON object, or NULL if
+// all is empty.
 type outcome struct {
 	Reason    jobs.Reason `json:"reason,omitempty"`
 	Error     string      `json:"error,omitempty"`
@@ -23,14 +24,15 @@ type outcome struct {
 	Usage     *[5]int64   `json:"usage,omitempty"` // user and system time in ms, largest RSS, bytes read and written
 }
 
-// durationSlack is a time in milliseconds. A duration that differs from the time between start and end by at most durationSlack is not
-// stored: the difference comes from rounding. A larger difference means that somebody set the clock during the attempt.
+// durationSlack is the difference in milliseconds between a duration and the
+// time from start to end that comes from rounding. A larger one means that
+// somebody set the clock during the attempt, and the duration is stored.
 const durationSlack = 1
 
-// encodeOutcome returns the stored form of the outcome of an attempt. It stores the given reason and text instead of the reason and the
-// error in the outcome: a cancelled task, for example, has another reason than its last attempt. The parameter "ended" says whether the
-// same row also stores the time at which the attempt ended. If so, encodeOutcome leaves out a duration that follows from the start and the
-// end.
+// encodeOutcome returns the stored form of an outcome with another reason and
+// error: a cancelled task has another reason than its last attempt. ended says
+// that the same row has the time of the end, so that a duration which follows
+// from it can be left out.
 func encodeOutcome(o taskspec.Outcome, reason jobs.Reason, text string, ended bool) any {
 	ms := o.Duration.Milliseconds()
 	between := o.Finished.UnixMilli() - o.Started.UnixMilli() - ms
@@ -49,8 +51,8 @@ func encodeOutcome(o taskspec.Outcome, reason jobs.Reason, text string, ended bo
 	return jsonText(stored)
 }
 
-// outcome decodes the stored outcome of an attempt that lasted from start to end. It treats invalid JSON, which only plain SQL can write,
-// as an empty outcome.
+// outcome decodes the stored outcome of an attempt that lasted from start to
+// end. Invalid JSON, which only plain SQL can write, is an empty outcome.
 func (t text) outcome(start, end number) outcome {
 	var o outcome
 	if t != "" && json.Unmarshal([]byte(t), &o) != nil {
@@ -70,8 +72,8 @@ func (o outcome) fill(t *jobs.Task) {
 	t.Duration, t.ChildrenKilled, t.ChildrenLeft, t.Usage = o.duration(), o.Killed, o.Left, o.usage()
 }
 
-// duration returns the duration of the attempt, or 0 if it is unknown. It is unknown if plain SQL has written a row without a start or an
-// end.
+// duration is 0 if it's unknown, as in a row from plain SQL without a start or
+// an end.
 func (o outcome) duration() time.Duration {
 	if o.Duration == nil {
 		return 0
@@ -79,7 +81,6 @@ func (o outcome) duration() time.Duration {
 	return number(*o.Duration).duration()
 }
 
-// usage returns the resources that the attempt used, or zero if they are unknown.
 func (o outcome) usage() jobs.Usage {
 	if o.Usage == nil {
 		return jobs.Usage{}

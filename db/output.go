@@ -8,14 +8,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// insertOutput stores a chunk of output of the attempt that claimed task [1] as generation [2], if that claim is still running. So an
-// attempt that has lost its task writes nothing. The statement is idempotent: a caller can repeat it after an error, even if its
-// transaction was committed.
+// insertOutput stores a chunk of output of the attempt that claimed task [1] as
+// generation [2], if that claim is still running. It's idempotent: a caller can
+// repeat it after an error, even if its transaction was committed.
 var insertOutput = command(`INSERT INTO {output} (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM {tasks} WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
 ` + replaceOutput)
 
-// insertLastOutput does the same as insertOutput, in the transaction that has just finished the attempt.
+// insertLastOutput is insertOutput in the transaction that has just finished
+// the attempt.
 var insertLastOutput = command(`INSERT INTO {output} (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ` + replaceOutput)
@@ -24,21 +25,22 @@ const replaceOutput = `ON CONFLICT (task_id, generation_id, seq) DO UPDATE SET a
 	stream = excluded.stream, at = excluded.at,
 	data = excluded.data, dropped_bytes = excluded.dropped_bytes`
 
-// selectRunning reports whether the claim of task [1], generation [2], is still running.
 var selectRunning = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE id = ? AND generation_id = ? AND state = 'running')`)
 
 var deleteOutput = command(`DELETE FROM {output} WHERE task_id = ? AND generation_id = ? AND seq >= ? AND seq < ?`)
 
-// cutOutput deletes the first [1] bytes of a chunk. It sets dropped_bytes to [2]: the number of deleted bytes of output before the rest of
-// the chunk.
+// cutOutput deletes the first [1] bytes of a chunk. [2] is how many bytes of
+// output before its rest are deleted in all.
 var cutOutput = command(`UPDATE {output} SET data = substr(data, ? + 1), dropped_bytes = ? WHERE task_id = ? AND generation_id = ?
 	AND seq = ?`)
 
-// selectOutput lists up to [4] chunks of task [1], generation [2], after chunk [3].
+// selectOutput lists up to [4] chunks of task [1], generation [2], after chunk
+// [3].
 var selectOutput = query(`SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM {output}
 WHERE task_id = ? AND generation_id = ? AND seq > ? ORDER BY seq LIMIT 0 + ?`)
 
-// selectLastOutput lists the last [4] chunks of task [1], generation [2], before chunk [3], newest first.
+// selectLastOutput lists the last [4] chunks of task [1], generation [2],
+// before chunk [3], newest first.
 var selectLastOutput = query(`SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM {output}
 WHERE task_id = ? AND generation_id = ? AND seq < ? ORDER BY seq DESC LIMIT 0 + ?`)
 
@@ -52,11 +54,12 @@ type Output struct {
 // Pieces is the range of chunks from From up to, but not including, To.
 type Pieces struct{ From, To int64 }
 
-// Cut deletes the first Skip bytes of chunk Seq. If Seq is 0, it deletes nothing.
+// Cut deletes the first Skip bytes of chunk Seq. If Seq is 0, it deletes
+// nothing.
 type Cut struct {
 	Seq     int64
 	Skip    int64
-	Dropped int64 // number of bytes of output that are deleted before the rest of this chunk, including the skipped bytes
+	Dropped int64 // bytes of output before the rest of this chunk that are deleted in all
 }
 
 var streams = [...]string{1: "stdout", 2: "stderr"}
@@ -68,7 +71,8 @@ func streamNumber(name string) int64 {
 	return 1
 }
 
-// output makes the last change to the stored output of an attempt, in the transaction that has finished the attempt.
+// output makes the last change to the output of an attempt, in the transaction
+// that has finished it.
 func (t *tx) output(task jobs.Task, out Output) error {
 	_, err := t.writeOutput(insertLastOutput, task, out)
 	return err
@@ -82,7 +86,8 @@ func (t *tx) writeOutput(insert *statement, task jobs.Task, out Output) (fenced 
 			return n == 0, err
 		}
 	}
-	// there is no new chunk, so no INSERT has checked whether the claim is still running; check it here
+	// without a new chunk, no INSERT has checked whether the claim is still
+	// running
 	if len(out.Add) == 0 && insert == insertOutput {
 		var running bool
 		if err := t.scan(selectRunning, []any{task.ID, task.GenerationID}, &running); err != nil || !running {
@@ -100,7 +105,8 @@ func (t *tx) writeOutput(insert *statement, task jobs.Task, out Output) (fenced 
 	return false, err
 }
 
-// WriteOutput changes the stored output of a running attempt. It returns jobs.ErrLost if the attempt no longer owns its task.
+// WriteOutput changes the stored output of a running attempt. It returns
+// jobs.ErrLost if the attempt no longer owns its task.
 func (w *Worker) WriteOutput(ctx context.Context, task jobs.Task, out Output) error {
 	return w.db.update(ctx, normal, func(t *tx) error {
 		fenced, err := t.writeOutput(insertOutput, task, out)
@@ -111,14 +117,14 @@ func (w *Worker) WriteOutput(ctx context.Context, task jobs.Task, out Output) er
 	})
 }
 
-// Output returns chunks of the output of an attempt, after chunk seq. The parameter "limit" is the maximum number of chunks. The first
-// chunk has the number 1, so seq 0 returns the first chunks.
+// Output returns at most limit chunks of an attempt's output after chunk seq.
+// The first chunk has the number 1.
 func (d *DB) Output(ctx context.Context, claim ClaimID, seq int64, limit int) ([]jobs.Chunk, error) {
 	return d.output(ctx, selectOutput, claim.ID, claim.GenerationID, seq, limit)
 }
 
-// OutputBefore returns the chunks of the output of an attempt that come just before chunk seq, oldest first. The parameter "limit" is the
-// maximum number of chunks. With math.MaxInt64 as seq these are the last chunks.
+// OutputBefore returns the last chunks, at most limit, before chunk seq, oldest
+// first. With math.MaxInt64 they are the last of all.
 func (d *DB) OutputBefore(ctx context.Context, claim ClaimID, seq int64, limit int) ([]jobs.Chunk, error) {
 	chunks, err := d.output(ctx, selectLastOutput, claim.ID, claim.GenerationID, seq, limit)
 	slices.Reverse(chunks)

@@ -7,8 +7,10 @@ import (
 	"time"
 )
 
-// The writes of this file implement retention: they delete finished tasks and old workers, sum up counters, and return free space to the
-// filesystem. The worker decides which rows are old, and when to delete them: see runner/internal/engine/retention.go.
+// This file implements retention: it deletes finished tasks and old workers,
+// sums up counters, and returns free space to the filesystem. The worker
+// decides which rows are old, and when: see
+// runner/internal/engine/retention.go.
 
 // needed holds for a finished task that an unfinished task depends on: that
 // task will read its result, so the result must still be there. Indexes:
@@ -19,8 +21,10 @@ const needed = `EXISTS (SELECT 1 ` + dependents + `)`
 const dependents = `FROM {dependencies} JOIN {tasks} AS dependent ON dependent.id = dependencies.task_id
 	WHERE dependencies.on_id = tasks.id AND dependent.finished_at IS NULL`
 
-// selectOld lists up to [3] completed or cancelled tasks that ended at or after [1] and before [2], and selectOldFailed such failed tasks.
-// Both pass over tasks that are still needed, and return the approximate size of each task in bytes. Indexes: tasks_finished, tasks_failed.
+// selectOld lists up to [3] completed or cancelled tasks that ended from [1] on
+// and before [2], with their approximate size in bytes, and selectOldFailed
+// such failed tasks. Both pass over tasks that are still needed. Indexes:
+// tasks_finished, tasks_failed.
 var (
 	selectOld       = query(`SELECT ` + oldColumns + ` AND state <> 'failed'` + oldOrder)
 	selectOldFailed = query(`SELECT ` + oldColumns + ` AND state = 'failed'` + oldOrder)
@@ -31,21 +35,21 @@ const (
 	oldOrder   = ` AND NOT ` + needed + ` ORDER BY finished_at LIMIT 0 + ?`
 )
 
-// taskBytes is an SQL expression for the approximate size of a task in bytes.
 const taskBytes = `1000 + coalesce(length(args), 0) + coalesce(length(result), 0) +
 	(SELECT coalesce(sum(length(data)), 0) FROM {output} WHERE task_id = tasks.id) + ` + inputBytes
 
-// pruneTasks deletes the tasks whose ids are in the JSON array [1], if they are still finished, ended before [2] and are not
-// needed. It returns their ids and unique keys.
+// pruneTasks deletes the tasks in the JSON array [1] that are still finished,
+// ended before [2] and are not needed. It returns their ids and unique keys.
 var pruneTasks = command(`DELETE FROM {tasks} WHERE id IN (SELECT CAST(value AS bigint) FROM {json_each}) AND finished_at < ?
 	AND NOT ` + needed + ` RETURNING id, unique_key`)
 
-// pruneWorkers deletes workers whose last heartbeat was before [1] and that have no running task.
+// pruneWorkers deletes workers without a running task whose last heartbeat was
+// before [1].
 var pruneWorkers = command(`DELETE FROM {workers} WHERE beat_at < ? AND NOT EXISTS (SELECT 1 FROM {tasks} WHERE worker = workers.number
 	AND state = 'running')`)
 
-// sumUpHours adds the counters of the minutes before [1] to the counters of their hours. deleteMinutes deletes the counters of the
-// minutes before [1]. deleteHours deletes the counters of the hours before [1].
+// sumUpHours adds the counters of the minutes before [1] to those of their
+// hours.
 var (
 	sumUpHours = command(`INSERT INTO {counter_hours} (queue, state, hour, n) SELECT queue, state, minute / 60, sum(n) FROM {counters}
 	WHERE minute < ? GROUP BY queue, state, minute / 60
@@ -55,11 +59,10 @@ ON CONFLICT (queue, state, hour) DO UPDATE SET n = counter_hours.n + excluded.n`
 )
 
 const (
-	pruneMost  = 500     // maximum number of tasks in one transaction, so that other writers do not wait long
-	pruneBytes = 8 << 20 // approximate maximum size of all tasks in one transaction, in bytes
+	maxPruned      = 500     // tasks in one transaction, so that other writers don't wait long
+	maxPrunedBytes = 8 << 20 // approximate size of the tasks in one transaction
 )
 
-// oldTask is a task that Prune may delete.
 type oldTask struct {
 	ID         int64  `db:"id"`
 	FinishedAt number `db:"finished_at"`
@@ -69,36 +72,37 @@ type oldTask struct {
 // Prune says which finished tasks to delete.
 type Prune struct {
 	Failed bool      // whether to delete failed tasks; otherwise Prune deletes completed and cancelled ones
-	From   time.Time // skip tasks that ended before this time: an earlier call has handled them
+	From   time.Time // skip tasks that ended earlier: an earlier call has handled them
 	Before time.Time // delete tasks that ended before this time
 }
 
 // Pruned is the result of one call of Prune.
 type Pruned struct {
 	Tasks int       // number of deleted tasks
-	From  time.Time // value of Prune.From for the next call, so that it skips the tasks that this call has checked
+	From  time.Time // for the next call, so that it skips what this one has checked
 	More  bool      // whether more tasks are left for this worker to delete
 }
 
-// Prune deletes finished tasks with their rows in other tables. One call is one transaction of a limited size, so that other writers do
-// not wait long. Several workers may call it at the same time. If another worker has just deleted all tasks that this call has selected,
-// More is false, so this worker leaves the rest to the other worker. When four workers deleted together, tasks ran half as fast as with one
-// deleting worker (bench/postgres -finished).
+// Prune deletes finished tasks with their rows in other tables, in one
+// transaction of a limited size, so that other writers don't wait long. If
+// another worker has just deleted all tasks that this call has selected, More
+// is false: this worker leaves the rest to the other. When four workers deleted
+// together, tasks ran half as fast as with one (bench/postgres -finished).
 func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	text := selectOld
 	if p.Failed {
 		text = selectOldFailed
 	}
-	list, err := readRows[oldTask](ctx, d, text, max(p.From.UnixMilli(), 0), p.Before.UnixMilli(), pruneMost)
+	list, err := readRows[oldTask](ctx, d, text, max(p.From.UnixMilli(), 0), p.Before.UnixMilli(), maxPruned)
 	if err != nil {
 		return Pruned{From: p.From}, err
 	}
 
-	done := Pruned{From: p.Before, More: len(list) == pruneMost}
+	done := Pruned{From: p.Before, More: len(list) == maxPruned}
 	if len(list) == 0 {
 		return done, nil
 	}
-	left := int64(pruneBytes)
+	left := int64(maxPrunedBytes)
 	for i := range list {
 		if left -= list[i].Bytes; left < 0 && i > 0 {
 			list, done.More = list[:i], true
@@ -106,8 +110,8 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 		}
 	}
 	if done.More {
-		// The next call begins at the millisecond in which the last task of this call ended, because more tasks may have ended in that
-		// millisecond.
+		// More tasks may have ended in the same millisecond as the last of
+		// these.
 		done.From = list[len(list)-1].FinishedAt.time()
 	}
 
@@ -121,8 +125,8 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 
 // pruneEach deletes tasks in a transaction each, so that a row that cannot be
 // deleted, such as one that plain SQL has damaged, does not keep the others. It
-// returns the first error. If the first two tasks fail, the database is at fault
-// and pruneEach gives up.
+// returns the first error. If the first two tasks fail, the database is at
+// fault and pruneEach gives up.
 func (d *DB) pruneEach(ctx context.Context, list []oldTask, before time.Time) (deleted int, err error) {
 	for i, task := range list {
 		n, one := d.pruneThese(ctx, list[i:i+1], before)
@@ -136,7 +140,8 @@ func (d *DB) pruneEach(ctx context.Context, list []oldTask, before time.Time) (d
 	return deleted, err
 }
 
-// pruneThese deletes those tasks of the list that ended before the given time in one transaction. It returns their number.
+// pruneThese deletes those tasks of the list that ended before a given time in
+// one transaction, and returns their number.
 func (d *DB) pruneThese(ctx context.Context, list []oldTask, before time.Time) (int, error) {
 	return updateAs(ctx, d, normal, func(t *tx) (int, error) { return t.prune(list, before) })
 }
@@ -165,15 +170,17 @@ func (t *tx) prune(list []oldTask, before time.Time) (int, error) {
 	return len(ids), t.forget(ids)
 }
 
-// PruneWorkers deletes the workers that have no running task and whose last heartbeat was before the given time.
+// PruneWorkers deletes the workers without a running task whose last heartbeat
+// was before a given time.
 func (d *DB) PruneWorkers(ctx context.Context, before time.Time) error {
 	return d.update(ctx, normal, func(t *tx) error { return t.run(pruneWorkers, before.UnixMilli()) })
 }
 
-// RollUp adds up the counters of single minutes before the time in the parameter "minutes", and replaces them by counters of whole hours.
-// It deletes the counters of hours, and the records of failures, from before the time in the parameter "hours".
+// RollUp replaces the counters of single minutes from before minutes by
+// counters of whole hours. It deletes the counters of hours, and the records of
+// failures, from before hours.
 func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
-	minute := minutes.Unix() / 3600 * 60 // round down to a whole hour, so that RollUp adds up all minutes of an hour or none of them
+	minute := minutes.Unix() / 3600 * 60 // all minutes of an hour or none
 	return d.update(ctx, normal, func(t *tx) error {
 		if err := t.run(sumUpHours, minute); err != nil {
 			return err
@@ -188,7 +195,8 @@ func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
 	})
 }
 
-// Vacuum gives some of the file's free pages back to the filesystem and reports whether more are left.
+// Vacuum gives some of the file's free pages back to the filesystem and reports
+// whether more are left.
 func (d *DB) Vacuum(ctx context.Context) (bool, error) {
 	return updateAs(ctx, d, normal, func(t *tx) (bool, error) { return d.engine.Vacuum(t.ctx, t.w.conn) })
 }

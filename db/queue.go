@@ -7,13 +7,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// insertPause pauses queue [1] at time [2], for user [3], with reason [4] and until [5]. If the queue is already paused, insertPause
-// replaces only the end, and the reason if [4] is not NULL.
+// insertPause pauses queue [1] at time [2], for user [3], with reason [4] and
+// until [5]. If the queue is paused already, only the end changes, and the
+// reason if [4] isn't NULL.
 var insertPause = command(`INSERT INTO {pauses} (queue, paused_at, paused_by, reason, until_at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (queue) DO UPDATE SET reason = coalesce(excluded.reason, pauses.reason), until_at = excluded.until_at`)
 
-// deletePause ends the pause of queue [1]. deletePauses ends the pauses of all queues. endPauses deletes the pauses that have ended at [1];
-// the table is small.
+// endPauses deletes the pauses that have ended at [1]; the table is small.
 var (
 	deletePause  = command(`DELETE FROM {pauses} WHERE queue = ?`)
 	deletePauses = command(`DELETE FROM {pauses} WHERE queue <> '` + DeletionPause + `'`)
@@ -25,21 +25,23 @@ var selectPauses = query(`SELECT queue, paused_at, paused_by, reason, until_at F
 // AllQueues is the queue name that stands for the whole database.
 const AllQueues = ""
 
-// DeletionPause is the key of a row in the table pauses. While the row exists, workers delete no old tasks. No queue can have this name.
+// DeletionPause is the key of a row in the table pauses. While it exists,
+// workers delete no old tasks. No queue can have this name.
 const DeletionPause = "-deletion"
 
 // Pause is the pause of a queue, of all queues, or of deletions.
 type Pause = jobs.Pause
 
-// EndsBefore reports whether a queue whose own pause is p stays paused because of the other pause, that of the whole database.
+// EndsBefore reports whether a queue whose own pause is p stays paused by the
+// other pause, that of the whole database.
 func EndsBefore(p, other Pause) bool {
 	return !p.Until.IsZero() && !other.At.IsZero() && (other.Until.IsZero() || other.Until.After(p.Until))
 }
 
 // Pause pauses queues, AllQueues, or with DeletionPause the deletion of old
-// tasks. After Pause returns, no worker claims a task of these queues. If a queue
-// is paused already, only the reason and the end change; a pause of deletions is
-// replaced.
+// tasks. After Pause returns, no worker claims a task of these queues. If a
+// queue is paused already, only the reason and the end change; a pause of
+// deletions is replaced.
 func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {
 	return d.update(ctx, full, func(t *tx) error {
 		if err := t.endPauses(p.At); err != nil {
@@ -59,14 +61,13 @@ func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {
 	})
 }
 
-// endPauses deletes the pauses that have ended.
 func (t *tx) endPauses(now time.Time) error {
 	t.used.known = false
 	return t.run(endPauses, now.UnixMilli())
 }
 
-// Resume ends the pauses of queues, and with DeletionPause that of deletions. If the list contains AllQueues, it ends all pauses of queues
-// and of the whole database.
+// Resume ends the pauses of queues, and with DeletionPause that of deletions.
+// AllQueues ends all pauses of queues and of the whole database.
 func (d *DB) Resume(ctx context.Context, queues []string) error {
 	return d.update(ctx, full, func(t *tx) error {
 		t.used.known = false

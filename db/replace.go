@@ -9,15 +9,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// replace gives the old task, which has the given id and is unfinished, the settings of the new task. If the old task has started, replace
-// changes nothing.
+// replace gives the unfinished task id the settings of the new task, unless it
+// has started.
 func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now time.Time) (jobs.Enqueued, error) {
 	s, err := t.status(id)
 	if err != nil || !canMove(s.State) || bool(s.Started) {
 		return jobs.Enqueued{ID: id, Kept: true}, err
 	}
 	for on := range o.open {
-		if on >= id { // a task may wait only for a task with a lower id, so that no tasks wait for each other
+		if on >= id { // so that no tasks wait for each other
 			return jobs.Enqueued{}, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.UniqueKeyHolder, Subject: fmt.Sprint(id),
 				What: fmt.Sprintf("task %d cannot wait for task %d, which is not older", id, on),
 				Why:  []string{"its unique key is that of the new task, which would replace it", "nothing was changed"},
@@ -25,11 +25,11 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 		}
 	}
 	lane := string(s.Lane)
-	keepsLane := s.State == jobs.Pending && lane == task.Lane          // if the old task holds the same lane, the new task keeps it
-	waits := o.waits() || o.broken != "" || bool(s.Paused) || o.paused // if the old task is paused, the new task waits, too
+	keepsLane := s.State == jobs.Pending && lane == task.Lane
+	waits := o.waits() || o.broken != "" || bool(s.Paused) || o.paused
 	state := taskspec.InitialState(task.RunAt, now, waits, task.Lane != "" && !keepsLane)
 	task.State = state
-	if err := t.rewrite(s, &task, settings{depends: o.names(), waits: waitsValue(state, waits)}); err != nil {
+	if err := t.rewrite(s, &task, settings{depends: o.hasDependencies(), waits: waitsValue(state, waits)}); err != nil {
 		return jobs.Enqueued{}, err
 	}
 	if err := t.setInput(id, spec.Input); err != nil {
@@ -48,7 +48,7 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 	if _, err := t.exec(deleteWaiting, id); err != nil {
 		return one, err
 	}
-	if err := t.keep(id, o.waiting); err != nil {
+	if err := t.addDependencies(id, o.waiting); err != nil {
 		return one, err
 	}
 	var lanes laneSet

@@ -2,24 +2,31 @@ package db
 
 import "context"
 
-// request is a write of one caller, who waits for its result. A goroutine, the leader of a group, runs the writes of several callers in one
-// transaction; see commit.go.
+// request is a write of one caller, who waits for its result. The leader of a
+// group runs the writes of several callers in one transaction; see commit.go.
 type request struct {
-	ctx   context.Context // context of the caller; if it ends before the write has begun, the caller gives up
-	level level
-	alone bool // whether the caller itself runs the request in a transaction of its own, because "run" must not be called twice
-	// Whether the request can run at the same time as other requests whose field "shared" is true. On a server, several groups can hold the
-	// write lock together if this field is true in all their requests.
-	shared bool
-	adds   bool // whether the function "run" only passes tasks to the inserter, which adds the tasks of several requests in one statement
+	ctx    context.Context // if it ends before the write has begun, the caller gives up
+	level  level
+	alone  bool // whether the caller runs it in a transaction of its own, because run must not be called twice
+	shared bool // on a server, groups of shared requests hold the write lock together
+	adds   bool // whether run only passes tasks to the inserter, which adds those of several requests together
 	run    func(*tx) error
-	single func(*tx) error // does the same as "run" by a single statement without a transaction; may be nil
+	single func(*tx) error // run as a single statement without a transaction; may be nil
 	done   chan error      // result of the write; buffered
-	lead   chan struct{}   // receives a value when the caller becomes the leader of the next group; buffered
+	lead   chan struct{}   // receives a value when the caller becomes the next leader; buffered
 }
 
-// call runs the request. The function run of a request with the field alone is code of its caller, who leads this request: it may panic or
-// end its goroutine. call then rolls the transaction back.
+// level says which failures a write survives once it has returned.
+type level int
+
+const (
+	normal level = iota // survives the death of any process
+	full                // survives a power failure; with Options.Flash, only if the power fails some time after the write
+	synced              // survives a power failure, even with Options.Flash
+)
+
+// call runs the request. The code of a caller that runs alone may panic or end
+// its goroutine; then call rolls the transaction back.
 func (r *request) call(w *writer, t *tx) error {
 	returned := false
 	defer func() {

@@ -49,8 +49,8 @@ func (d *DB) ReservedBy(ctx context.Context, id int64) (string, error) {
 }
 
 // InsertReserved adds one task and reserves it for w, unless an older task was
-// kept. stdin says that the command reads an input that only this worker has, so
-// no other start of the task can have it.
+// kept. stdin says that the command reads an input that only this worker has,
+// so no other start of the task can have it.
 func (d *DB) InsertReserved(ctx context.Context, w *Worker, spec *jobs.Spec, stdin bool, now time.Time) (added jobs.Enqueued, err error) {
 	err = d.updateAlone(ctx, full, func(t *tx) (err error) {
 		added, err = t.insertSpec(spec, nil, now)

@@ -11,13 +11,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// taskColumns are the columns of a task. The type row has a field for each of these columns, because sqlx returns an error for a column
-// without a field.
+// taskColumns are the columns of a task; the type row has a field for each.
 //
-// taskTables joins the tables of these columns. A cancel request and a progress report belong to a claim, and store the generation of that
-// claim. When the claim ends, the generation of the task goes up by one. If the claim was revoked before, the generation has gone up twice.
-// So the joins also accept a cancel request that is one or two generations older than the task, and a progress report that is one
-// generation older.
+// taskTables joins their tables. A cancel request and a progress report store
+// the generation of their claim. When the claim ends, the generation of the
+// task goes up by one, and by two if the claim was revoked before. So the joins
+// also accept a request that is one or two generations older than the task, and
+// a report that is one older.
 const (
 	taskColumns = `tasks.id, tasks.generation_id, tasks.state, tasks.queue, tasks.job,
 	tasks.args, tasks.label, tasks.priority, tasks.run_at,
@@ -45,7 +45,7 @@ const (
 	inputBytes = `CASE WHEN (parts & 1) = 1 THEN coalesce((SELECT length(data) FROM {inputs} WHERE task_id = tasks.id), -1) ELSE 0 END`
 )
 
-// These are bits of the column "parts". Each bit says that another table has rows of the task.
+// These bits of the column parts say that another table has rows of the task.
 const (
 	partInput        = 1
 	partDependencies = 2
@@ -117,8 +117,9 @@ func (r *row) task() jobs.Task {
 	return t
 }
 
-// These types read columns that may be NULL. text reads NULL as the empty string, and number reads it as 0. boolean reads an integer
-// column or a condition: 0 and NULL become false, and any other number becomes true.
+// These types read columns that may be NULL. text reads NULL as the empty
+// string, and number as 0. boolean reads an integer column or a condition: 0
+// and NULL are false.
 type (
 	text    string
 	number  int64
@@ -147,7 +148,7 @@ func (n *number) Scan(value any) error {
 		*n = 0
 	case int64:
 		*n = number(value)
-	case float64: // SQLite returns a float if a sum or a difference overflows, which only numbers from plain SQL can cause
+	case float64: // a sum that overflows in SQLite, which only numbers from plain SQL can cause
 		*n = number(max(min(value, math.MaxInt64/2), math.MinInt64/2))
 	default:
 		return fmt.Errorf("integer column holds %T", value)
@@ -167,7 +168,8 @@ func (f *boolean) Scan(value any) error {
 	return err
 }
 
-// json returns the JSON value of a column. It returns invalid JSON, which only plain SQL can write, as a JSON string.
+// json returns the JSON value of a column. Invalid JSON, which only plain SQL
+// can write, becomes a JSON string.
 func (t text) json() json.RawMessage {
 	if t == "" {
 		return nil
@@ -178,7 +180,8 @@ func (t text) json() json.RawMessage {
 	return json.RawMessage(jsonText(string(t)))
 }
 
-// progress returns a report of progress. It returns nil if there is none, or if plain SQL has written one that is no valid jobs.Progress.
+// progress returns a report of progress, or nil for none and for one from plain
+// SQL that is no valid jobs.Progress.
 func (t text) progress() *jobs.Progress {
 	var report *jobs.Progress
 	if t == "" || json.Unmarshal([]byte(t), &report) != nil {
@@ -187,7 +190,8 @@ func (t text) progress() *jobs.Progress {
 	return report
 }
 
-// jsonText returns the JSON of a value that encoding/json can always encode, such as a list of numbers and strings.
+// jsonText is for values that encoding/json can always encode, such as lists of
+// numbers and strings.
 func jsonText(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -196,24 +200,26 @@ func jsonText(value any) string {
 	return string(text)
 }
 
-// ids decodes and sorts a JSON array of ids that a query has made.
+// ids decodes a JSON array of ids that a query has made. A server returns them
+// in no order.
 func (t text) ids() []int64 {
 	var ids []int64
 	if t == "" || json.Unmarshal([]byte(t), &ids) != nil {
 		return nil
 	}
-	slices.Sort(ids) // a server returns them in no order
+	slices.Sort(ids)
 	return ids
 }
 
-// earliest and latest are the limits of the times that RFC 3339 can express, in Unix milliseconds: the years 0 to 9999.
+// RFC 3339 can express the years 0 to 9999; in Unix milliseconds.
 const (
 	earliest = number(-62167219200000)
 	latest   = number(253402300799999)
 )
 
-// time converts Unix milliseconds to a time. 0 is the zero time. Plain SQL may have written any number, so time returns the nearest time
-// that RFC 3339 can express.
+// time converts Unix milliseconds. 0 is the zero time. Plain SQL may have
+// written any number, so the result is the nearest time that RFC 3339 can
+// express.
 func (n number) time() time.Time {
 	if n == 0 {
 		return time.Time{}
@@ -221,13 +227,13 @@ func (n number) time() time.Time {
 	return time.UnixMilli(int64(min(max(n, earliest), latest))).UTC()
 }
 
-// duration converts milliseconds to a duration. Plain SQL may have written a number that is too large for a duration: then the result is
-// the longest duration.
+// duration converts milliseconds, at most to the longest duration: plain SQL
+// may have written a larger number.
 func (n number) duration() time.Duration {
 	return time.Duration(min(n, number(math.MaxInt64/time.Millisecond))) * time.Millisecond
 }
 
-// The functions nullText, nullNumber and nullTime convert empty values to NULL.
+// nullText, nullNumber and nullTime convert empty values to NULL.
 
 func nullText[T ~string | ~[]byte](value T) any {
 	if len(value) == 0 {
@@ -250,5 +256,5 @@ func nullTime(t time.Time) any {
 	return t.UnixMilli()
 }
 
-// millis converts a duration to milliseconds. It rounds up, so that a positive duration never becomes 0.
+// millis rounds up, so that a positive duration never becomes 0.
 func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }

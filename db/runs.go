@@ -11,8 +11,8 @@ import (
 )
 
 // selectEnded lists the last [2] attempts that ended at [1] or later, newest
-// first. The attempt that completed a task has no row in the table attempts. Any
-// other finished task has no worker here, as its attempts have rows.
+// first. The attempt that completed a task has no row in the table attempts.
+// Any other finished task has no worker here, as its attempts have rows.
 // Indexes: attempts_finished, tasks_finished.
 var selectEnded = query(`SELECT task_id, state, worker, started_at, finished_at FROM {attempts} WHERE finished_at >= ?1
 UNION ALL SELECT id, state, CASE WHEN state = 'completed' THEN worker END, started_at, finished_at FROM {tasks} WHERE finished_at >= ?1
@@ -22,7 +22,8 @@ ORDER BY finished_at DESC LIMIT 0 + ?2`)
 var selectAtWorkers = query(`SELECT id AS task_id, state, worker, started_at, NULL AS finished_at FROM {tasks} WHERE state = 'running'
 ORDER BY worker LIMIT 0 + ?`)
 
-// selectWorkerNames returns the workers with the numbers in the JSON array [1]. Index: primary key.
+// selectWorkerNames returns the workers with the numbers in the JSON array [1].
+// Index: primary key.
 var selectWorkerNames = query(`SELECT number, id, name, slots, started_at, ended_at FROM {workers}
 WHERE number IN (SELECT CAST(value AS bigint) FROM {json_each}) ORDER BY number`)
 
@@ -44,8 +45,8 @@ type WorkerRuns struct {
 }
 
 // RunsByWorker returns running attempts and attempts that ended since a given
-// time, at most limit of each, grouped by worker. Of the ended ones it returns the
-// last, those since from. The attempts of deleted tasks are always missing.
+// time, at most limit of each, grouped by worker. Of the ended ones it returns
+// the last, those since from. The attempts of deleted tasks are always missing.
 func (d *DB) RunsByWorker(ctx context.Context, since time.Time, limit int) (workers []WorkerRuns, from time.Time, err error) {
 	type row struct {
 		TaskID     int64      `db:"task_id"`
@@ -77,8 +78,8 @@ func (d *DB) RunsByWorker(ctx context.Context, since time.Time, limit int) (work
 	return workers, from, err
 }
 
-// workersOf returns the workers of the given runs, whose keys are the numbers of
-// the workers.
+// workersOf returns the workers of the given runs, whose keys are the numbers
+// of the workers.
 func (d *DB) workersOf(ctx context.Context, runs map[int64][]Run) ([]WorkerRuns, error) {
 	if len(runs) == 0 {
 		return nil, nil

@@ -12,19 +12,24 @@ import (
 	"example.com/runner/jobs"
 )
 
-// This file stores schedules, and tick.go makes their tasks. Package db does not know cron expressions. Where a change needs the time of a
-// tick, the caller passes a function, such as change, next or plan. The function runs inside the transaction and gets the present schedule.
-// It must be quick, and it may be called twice, because a write in a group may run twice (see commit.go).
+// This file stores schedules, and tick.go makes their tasks. Package db doesn't
+// know cron expressions. Where a change needs the time of a tick, the caller
+// passes a function (change, next, plan), which gets the present schedule
+// inside the transaction. It must be quick, and may be called twice, because a
+// write in a group may run twice (see commit.go).
 //
 // Invariants:
-//   - next_at is NULL while a schedule is paused, or if it has no further tick. Workers read only the index of next_at to find the
-//     schedules that are due.
-//   - Each change of a schedule sets next_at in the same transaction. So no worker enqueues a task by an old cron expression.
-//   - The table schedule_open has a row for each unfinished task of a schedule. It may also have rows of tasks that have ended, because the
-//     end of a task does not change this table. The insert of the next task of the schedule deletes some of these rows.
-//   - The columns kept_* hold what the schedule needs to know of tasks that were deleted, such as the state of its last task.
+//   - next_at is NULL while a schedule is paused, or if it has no further tick.
+//     Workers find the schedules that are due by the index of next_at alone.
+//   - Each change of a schedule sets next_at in the same transaction. So no
+//     worker enqueues a task by an old cron expression.
+//   - schedule_open has a row for each unfinished task of a schedule. It may
+//     also have rows of tasks that have ended, because the end of a task
+//     doesn't change this table. The insert of the next task of the schedule
+//     deletes some of these.
+//   - The columns kept_* hold what the schedule needs to know of tasks that
+//     were deleted, such as the state of the last one.
 
-// selectSchedules reads schedules. The caller may append a WHERE clause or an ORDER BY clause.
 const selectSchedules = `SELECT schedules.*, i.data AS input, coalesce(tasks.state,
 	kept_state) AS last_state, tasks.started_at AS last_started_at,
 	tasks.finished_at AS last_finished_at, tasks.outcome AS last_outcome,
@@ -34,8 +39,8 @@ const selectSchedules = `SELECT schedules.*, i.data AS input, coalesce(tasks.sta
 	WHERE t.schedule = schedules.name AND t.tick IS NULL AND t.state = 'completed' ORDER BY t.id DESC LIMIT 1), 0))) END AS last_success
 FROM {schedules} LEFT JOIN {schedule_inputs} AS i ON i.name = schedules.name LEFT JOIN {tasks} ON tasks.id = last_task_id`
 
-// selectNamed reads schedule [1]. selectByName reads all schedules, ordered by name. selectTicking reads the schedules with a tick at or
-// before [1]; its index is schedules_next.
+// selectTicking reads the schedules with a tick at or before [1]. Index:
+// schedules_next.
 var (
 	selectNamed   = query(selectSchedules + ` WHERE schedules.name = ?`)
 	selectByName  = query(selectSchedules + ` ORDER BY schedules.name`)
@@ -48,8 +53,8 @@ var (
 var selectNextTick = query(`SELECT coalesce((SELECT min(next_at) FROM {schedules} WHERE next_at IS NOT NULL AND NOT EXISTS (
 	SELECT 1 FROM {json_each} WHERE value->>0 = name AND CAST(value->>1 AS bigint) = updated_at)), 0)`)
 
-// insertSchedule adds a schedule. If a schedule of that name exists, the statement replaces its definition and keeps its history and its
-// pause.
+// insertSchedule adds a schedule, or replaces the definition of the one of that
+// name, which keeps its history and its pause.
 var insertSchedule = command(`INSERT INTO {schedules} (name, cron, zone, overlap, catch_up, catch_up_window, jitter, next_at, created_at,
 	updated_at, task, paused_at, paused_by, alert_after, boot) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET cron = excluded.cron, zone = excluded.zone, overlap = excluded.overlap, catch_up = excluded.catch_up,
@@ -63,8 +68,9 @@ var (
 	deleteSchedule      = command(`DELETE FROM {schedules} WHERE name = ?`)
 )
 
-// pauseSchedule pauses schedule [4] at time [1]. [2] is the user, and [3] is the time of the update. resumeSchedule resumes schedule [3]
-// with the next tick at [1]. [2] is the time of the update. Both are idempotent.
+// pauseSchedule pauses schedule [4] at time [1] for user [2], and
+// resumeSchedule resumes schedule [3] with the next tick [1]. Both are
+// idempotent.
 var (
 	pauseSchedule = command(`UPDATE {schedules} SET next_at = NULL, paused_at = ?, paused_by = ?, updated_at = ? WHERE name = ?
 		AND paused_at IS NULL`)
@@ -72,17 +78,20 @@ var (
 		AND paused_at IS NOT NULL`)
 )
 
-// moveTick sets the next tick of schedule [3] to [1] and adds [2] to its skipped ticks.
+// moveTick sets the next tick of schedule [3] to [1] and adds [2] to its
+// skipped ticks.
 var moveTick = command(`UPDATE {schedules} SET next_at = ?, skipped = skipped + ? WHERE name = ?`)
 
-// noteTask records that task [2], which is due at [1], is now the last task of schedule [3].
+// noteTask records that task [2], which is due at [1], is the last one of
+// schedule [3].
 var noteTask = command(`UPDATE {schedules} SET last_at = ?, last_task_id = ?, kept_state = NULL, kept_duration = NULL WHERE name = ?`)
 
-// These statements use the table schedule_open, which lists the unfinished tasks of each schedule. selectOpen lists the unfinished tasks of
-// schedule [1], and says whether each has a cancel request. dropClosed examines the 20 oldest rows and deletes those of tasks that have
-// finished or were deleted. It examines no more rows, so that its time does not grow with the number of unfinished tasks. addOpen adds task
-// [2]. findOpen adds all unfinished tasks of a new schedule: there may be tasks of a deleted schedule of the same name. reopenTask adds
-// task [1] again, which had finished and was retried.
+// selectOpen lists the unfinished tasks of schedule [1], and says whether each
+// has a cancel request. dropClosed deletes the rows of finished or deleted
+// tasks among the 20 oldest, so that its time doesn't grow with the number of
+// unfinished tasks. findOpen adds all unfinished tasks of a new schedule: a
+// deleted one of the same name may have left some. reopenTask adds task [1]
+// again, which was retried.
 var (
 	selectOpen = query(`SELECT tasks.id, EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id) AS cancel_requested
@@ -99,11 +108,11 @@ WHERE schedule_open.schedule = ? AND tasks.finished_at IS NULL ORDER BY task_id`
 ON s.name = tasks.schedule WHERE tasks.id = ? ON CONFLICT DO NOTHING`)
 )
 
-// hasTick counts the tasks of schedule [1] for tick [2]. The result is 0 or 1. Index: tasks_tick.
+// hasTick is 1 if schedule [1] has a task for tick [2]. Index: tasks_tick.
 var hasTick = query(`SELECT count(*) FROM {tasks} WHERE schedule = ? AND tick = ?`)
 
-// selectRuns lists the last tasks of schedule [1]: at most [2] that a tick has enqueued, and at most [2] that a user has run by hand.
-// Index: tasks_tick.
+// selectRuns lists the last tasks of schedule [1]: at most [2] from ticks, and
+// at most [2] that a user has run. Index: tasks_tick.
 var selectRuns = query(`SELECT id FROM (SELECT id FROM {tasks} WHERE schedule = ?1 AND tick IS NOT NULL ORDER BY tick DESC
 	LIMIT 0 + ?2) AS ticks
 UNION ALL SELECT id FROM (SELECT id FROM {tasks} WHERE schedule = ?1 AND tick IS NULL ORDER BY id DESC LIMIT 0 + ?2) AS others`)
@@ -222,8 +231,9 @@ func (d *DB) Runs(ctx context.Context, name string, n int) ([]int64, error) {
 	return ids[:min(n, len(ids))], err
 }
 
-// NextTick returns the earliest time at which any schedule ticks next, or the zero time if no schedule has a next tick. It ignores the
-// schedules in the parameter "except", unless somebody has changed them since the caller read them.
+// NextTick returns the earliest time at which any schedule ticks next, or zero.
+// It ignores the schedules in except, unless somebody has changed them since
+// the caller read them.
 func (d *DB) NextTick(ctx context.Context, except []jobs.Schedule) (time.Time, error) {
 	list := make([][]any, len(except))
 	for i := range except {
@@ -233,9 +243,10 @@ func (d *DB) NextTick(ctx context.Context, except []jobs.Schedule) (time.Time, e
 	return next.time(), err
 }
 
-// ChangeSchedules calls the function "change" with all schedules, ordered by name. This function returns two lists: the schedules
-// to add or replace, and the names of the schedules to delete, whose tasks stay. All these changes are one transaction. ChangeSchedules may
-// call the function twice. The parameter "boot" is the id of a boot in which a new schedule with @reboot does not tick.
+// ChangeSchedules calls change with all schedules, by name. It returns the
+// schedules to add or replace, and the names of those to delete, whose tasks
+// stay. All these changes are one transaction, and change may be called twice.
+// In the boot with the id boot, a new schedule with @reboot doesn't tick.
 func (d *DB) ChangeSchedules(ctx context.Context, boot string, now time.Time, change func([]jobs.Schedule) (put []jobs.Schedule,
 	remove []string, err error)) error {
 	return d.update(ctx, full, func(t *tx) error {
@@ -284,23 +295,24 @@ func (t *tx) putSchedule(s *jobs.Schedule, boot string, now time.Time) error {
 	return t.run(insertScheduleInput, s.Name, s.Spec.Input)
 }
 
-// PauseSchedule pauses a schedule. It reports whether there is a schedule of that name.
+// PauseSchedule pauses a schedule, and reports whether it exists.
 func (d *DB) PauseSchedule(ctx context.Context, name, by string, now time.Time) (bool, error) {
 	return d.changeNamed(ctx, name, func(t *tx, _ jobs.Schedule) error {
 		return t.run(pauseSchedule, now.UnixMilli(), nullText(by), now.UnixMilli(), name)
 	})
 }
 
-// ResumeSchedule resumes a paused schedule. It calls the function "next", which returns the first tick after the pause. ResumeSchedule
-// reports whether there is a schedule of that name.
+// ResumeSchedule resumes a schedule, and reports whether it exists. next
+// returns the first tick after the pause.
 func (d *DB) ResumeSchedule(ctx context.Context, name string, next func(jobs.Schedule) time.Time, now time.Time) (bool, error) {
 	return d.changeNamed(ctx, name, func(t *tx, s jobs.Schedule) error {
 		return t.run(resumeSchedule, nullTime(next(s)), now.UnixMilli(), name)
 	})
 }
 
-// RunSchedule enqueues a task of a schedule that a user runs by hand. It reports whether there is a schedule of that name. The function
-// "prepare" may change the Spec of the task, and must be quick. It may be nil: then the Spec stays unchanged.
+// RunSchedule enqueues a task of a schedule that a user runs by hand, and
+// reports whether the schedule exists. prepare may change the Spec of the task,
+// and must be quick. It may be nil.
 func (d *DB) RunSchedule(ctx context.Context, name, by string, now time.Time, prepare func(*jobs.Spec) error) (id int64, found bool,
 	err error) {
 	found, err = d.changeNamed(ctx, name, func(t *tx, s jobs.Schedule) error {
@@ -320,7 +332,7 @@ func (d *DB) RunSchedule(ctx context.Context, name, by string, now time.Time, pr
 	return id, found, err
 }
 
-// noteTask records a new task as the last task of a schedule, and adds it to the unfinished tasks of the schedule.
+// noteTask records a new task as the last one of a schedule, and as unfinished.
 func (t *tx) noteTask(schedule string, id int64, due time.Time) error {
 	if err := t.run(dropClosed, schedule); err != nil {
 		return err

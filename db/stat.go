@@ -10,12 +10,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// addCount adds [4] to the number of tasks of queue [1] that ended in state [2] in minute [3].
+// addCount adds [4] to the number of tasks of queue [1] that ended in state [2]
+// in minute [3].
 var addCount = command(`INSERT INTO {counters} ({shard_column}queue, state, minute, n) VALUES ({shard}?, ?, ?, ?)
 ON CONFLICT ({shard_column}queue, state, minute) DO UPDATE SET n = counters.n + excluded.n`)
 
-// countPending, countDue, countBlocked and countRunning count unfinished tasks by queue and state. countPending also counts by job. Each
-// query reads only an index.
+// These count unfinished tasks by queue and state, and pending ones also by
+// job. Each reads only an index.
 const (
 	countPending = `SELECT queue, job, 'pending' AS state, count(*) AS n FROM {tasks} WHERE state = 'pending' GROUP BY queue, job`
 	countDue     = `SELECT queue, '' AS job, state, count(*) AS n FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'
@@ -27,17 +28,15 @@ const (
 // countEnded counts the tasks that ended since minute [1], by queue and state.
 const countEnded = `SELECT queue, '' AS job, state, sum(n) AS n FROM {counters} WHERE minute >= ? GROUP BY queue, state`
 
-// countQueues returns the rows of the five queries above: pending, due, blocked, running and ended tasks.
 var countQueues = query(countPending + ` UNION ALL ` + countDue + ` UNION ALL ` + countBlocked + ` UNION ALL ` + countRunning +
 	` UNION ALL ` + countEnded)
 
-// countFailed counts, by queue, the tasks that failed since [1] and are still failed. It reads at most the newest [2] of them.
-// Index: tasks_failed.
+// countFailed counts, by queue, the tasks that failed since [1] and are still
+// failed. It reads at most the newest [2] of them. Index: tasks_failed.
 var countFailed = query(`SELECT queue, count(*) AS n FROM (SELECT queue FROM {tasks} WHERE state = 'failed' AND finished_at >= ?
 	ORDER BY finished_at DESC LIMIT 0 + ?) AS newest GROUP BY queue`)
 
-// failedMost is the largest number of failed tasks that countFailed reads.
-const failedMost = 10_000
+const maxFailed = 10_000
 
 // nextJob finds the jobs of a queue by index seeks. Index: tasks_pending.
 var nextJob = query(`SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ? AND job > ?`)
@@ -45,8 +44,8 @@ var nextJob = query(`SELECT min(job) FROM {tasks} WHERE state = 'pending' AND qu
 // selectHeads returns the due time of the first pending task of each priority,
 // for the pairs of a queue and a job in the JSON array [1]. It is one statement
 // for all queues, because ten thousand queues with a statement each take two
-// seconds. BETWEEN makes PostgreSQL read the index in its order.
-// Index: tasks_pending.
+// seconds. BETWEEN makes PostgreSQL read the index in its order. Index:
+// tasks_pending.
 var selectHeads = query(`WITH RECURSIVE levels (queue, job, priority) AS (
 	SELECT value->>0, value->>1, (SELECT max(priority) FROM {tasks} WHERE state = 'pending' AND queue = value->>0 AND job = value->>1)
 	FROM {json_each}
@@ -57,19 +56,18 @@ SELECT queue, (SELECT run_at FROM {tasks} WHERE tasks.state = 'pending' AND task
 	AND tasks.priority BETWEEN levels.priority AND levels.priority ORDER BY tasks.priority DESC, tasks.id LIMIT 1) AS due
 FROM levels WHERE priority IS NOT NULL`)
 
-// count identifies a counter, which counts the tasks of a queue that ended in a state.
 type count struct {
 	queue string
 	state jobs.State
 }
 
-// count adds counts to the counters of the current minute.
+// count adds to the counters of the current minute, in a fixed order:
+// concurrent transactions on a server lock them and must not deadlock.
 func (t *tx) count(counts map[count]int, now time.Time) error {
 	each := slices.SortedFunc(maps.Keys(counts), func(a, b count) int {
 		return cmp.Or(cmp.Compare(a.queue, b.queue),
 			cmp.Compare(a.state, b.state))
 	})
-	// the counters are sorted, so that concurrent transactions on a server lock them in the same order and cannot deadlock
 	for _, c := range each {
 		if err := t.pipeline(addCount, c.queue, string(c.state), now.Unix()/60, int64(counts[c])); err != nil {
 			return err
@@ -85,8 +83,8 @@ type countRow struct {
 	N     int        `db:"n"`
 }
 
-// Queues returns each queue, by name. It returns a queue only if the queue has unfinished tasks, is paused, or had a task
-// that ended at or after the time in the parameter "since". It never scans finished tasks.
+// Queues returns each queue that has unfinished tasks, is paused, or had a task
+// that ended since a given time. It never scans finished tasks.
 func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*jobs.QueueStatus, error) {
 	rows, err := readRows[countRow](ctx, d, countQueues, since.Unix()/60)
 	if err != nil {
@@ -132,14 +130,14 @@ func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*jobs
 }
 
 // countFailed sets, for each queue, the number of tasks that are failed now. If
-// one query can't read them all, a queue whose failures are older than those has
-// its count of failures, which includes tasks that ran again.
+// one query can't read them all, a queue whose failures are older than those
+// has its count of failures, which includes tasks that ran again.
 func (d *DB) countFailed(ctx context.Context, stats map[string]*jobs.QueueStatus, since time.Time) error {
-	rows, err := readRows[countRow](ctx, d, countFailed, since.UnixMilli(), failedMost)
+	rows, err := readRows[countRow](ctx, d, countFailed, since.UnixMilli(), maxFailed)
 	if err != nil {
 		return err
 	}
-	left := failedMost
+	left := maxFailed
 	for _, r := range rows {
 		left -= r.N
 		if stat := stats[r.Queue]; stat != nil {

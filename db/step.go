@@ -9,22 +9,22 @@ import (
 	"example.com/runner/jobs"
 )
 
-// insertStep stores step [3] of the attempt that claimed task [1] as generation [2], if that claim is still running. So an attempt that
-// lost its task stores nothing. The values have the order of the columns. The statement is idempotent: a caller can repeat it after an
-// error, even if its transaction was committed.
+// insertStep stores step [3] of the attempt that claimed task [1] as generation
+// [2], if that claim is still running. It's idempotent: a caller can repeat it
+// after an error, even if its transaction was committed.
 var insertStep = command(`INSERT INTO {steps} (task_id, generation_id, seq, name, value, wake_at, at)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM {tasks} WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
 ON CONFLICT (task_id, seq) DO UPDATE SET generation_id = excluded.generation_id, name = excluded.name, value = excluded.value,
 	wake_at = excluded.wake_at, at = excluded.at`)
 
-// selectSteps lists the steps of task [1] in order.
 var selectSteps = query(`SELECT generation_id, name, value, wake_at, at FROM {steps} WHERE task_id = ? ORDER BY seq`)
 
 var deleteSteps = command(`DELETE FROM {steps} WHERE task_id = ?`)
 
-// AddStep stores a step of a running attempt. The parameter "seq" is the number of the step, from 1. The step is durable when AddStep
-// returns, or with outer, a transaction of the caller, when that is committed. AddStep returns jobs.ErrLost if the attempt no longer owns
-// its task.
+// AddStep stores step seq, from 1, of a running attempt. The step is durable
+// when AddStep returns, or with outer, a transaction of the caller, when that
+// is committed. AddStep returns jobs.ErrLost if the attempt no longer owns its
+// task.
 func (w *Worker) AddStep(ctx context.Context, outer *sql.Tx, claim ClaimID, seq int, step jobs.Step) error {
 	add := func(t *tx) error {
 		n, err := t.exec(insertStep, claim.ID, claim.GenerationID, int64(seq), step.Name, nullText(step.Value), nullTime(step.WakeAt),
@@ -37,14 +37,13 @@ func (w *Worker) AddStep(ctx context.Context, outer *sql.Tx, claim ClaimID, seq 
 	if outer == nil {
 		return w.db.update(ctx, full, add)
 	}
-	t, err := w.db.within(ctx, outer, engine.Finish)
+	t, err := w.db.joinTx(ctx, outer, engine.Finish)
 	if err == nil {
 		err = w.db.refused(add(t))
 	}
 	return err
 }
 
-// stepRow is a row of selectSteps.
 type stepRow struct {
 	GenerationID int64  `db:"generation_id"`
 	Name         string `db:"name"`
@@ -62,10 +61,10 @@ func (d *DB) Steps(ctx context.Context, id int64) ([]jobs.Step, error) {
 	return readAs(ctx, d, (*stepRow).step, selectSteps, id)
 }
 
-// StepsTx returns the steps of a task as the caller's transaction sees them. On a server, this call takes the write lock for the rest of
-// that transaction.
+// StepsTx returns the steps of a task as the caller's transaction sees them. On
+// a server it takes the write lock for the rest of that transaction.
 func (d *DB) StepsTx(ctx context.Context, outer *sql.Tx, id int64) ([]jobs.Step, error) {
-	t, err := d.within(ctx, outer, engine.Finish)
+	t, err := d.joinTx(ctx, outer, engine.Finish)
 	if err != nil {
 		return nil, err
 	}

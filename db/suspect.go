@@ -15,18 +15,19 @@ var selectSuspects = query(`SELECT id, generation_id, queue, job, run_at, update
 
 const pendingSuspect = `{unindexed}state = 'pending' AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`
 
-// suspectPatience is the time that a suspect waits for an idle worker. After that time busy workers claim no more tasks, so that one of
-// them becomes idle and claims the suspect.
+// suspectPatience is how long a suspect waits for an idle worker. After that,
+// busy workers claim no more tasks, so that one of them becomes idle and claims
+// the suspect.
 const suspectPatience = 30 * time.Second
 
-// suspect is a pending suspect.
 type suspect struct {
 	candidate
 	Queue     string `db:"queue"`
 	UpdatedAt number `db:"updated_at"`
 }
 
-// findSuspects lists the pending suspects whose job the worker of the claimer c can run. It stores the list in c.suspects.
+// findSuspects stores the pending suspects that the worker can run in
+// c.suspects.
 func (t *tx) findSuspects(c *claimer) error {
 	c.suspects = nil
 	if err := t.list(&c.suspects, selectSuspects); err != nil {
@@ -38,9 +39,10 @@ func (t *tx) findSuspects(c *claimer) error {
 	return nil
 }
 
-// claimSuspect claims a suspect for an idle worker. If the result "over" is true, the worker must not claim any other task: either it has
-// claimed a suspect, or it is busy and some suspect has waited for too long. A suspect that a limit blocks does not keep busy workers from
-// claiming other tasks.
+// claimSuspect claims a suspect for an idle worker. over says that the worker
+// must claim no other task: it has a suspect, or it's busy and some suspect has
+// waited for too long. A suspect that a limit blocks doesn't keep busy workers
+// from other tasks.
 func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, now time.Time) (claimed []jobs.Task, over bool, err error) {
 	for _, queue := range queues {
 		if most, limited := ask.Limit[queue]; limited && most <= 0 {

@@ -18,26 +18,29 @@ type Ticked struct {
 	Added    []Tick        // enqueued tasks
 	Skipped  int           // number of ticks skipped because an earlier task is unfinished
 	Declined int           // number of ticks skipped by the function of the schedule (ErrSkipTick)
-	Waiting  []int64       // running tasks that a new task is to replace; the ticks stay due until these tasks have ended
-	Err      error         // reason why the schedule cannot tick; if it is set, Tick has not changed the schedule
+	Waiting  []int64       // running tasks that a new one is to replace; the ticks stay due until they have ended
+	Err      error         // why the schedule can't tick; then Tick has not changed it
 }
 
-// Tick is one due time of a schedule, with the task that was enqueued for this time.
+// Tick is one due time of a schedule, with its task.
 type Tick struct {
 	At     time.Time
 	TaskID int64
 }
 
-// Tick enqueues the tasks of all schedules that are due at the given time. The tasks are durable when Tick returns.
+// Tick enqueues the tasks of all schedules that are due. They are durable when
+// it returns.
 //
-// The function "plan" returns the ticks of a schedule that get a task, and the next tick. The function "prepare" may change the Spec of
-// each task; it may be nil. Both functions must be quick, and Tick may call them twice for the same schedule. If "prepare" fails for one
-// tick of a schedule, no tick of that schedule gets a task, and Tick reports the error for the schedule. With ErrSkipTick only this tick
-// gets no task. If the parameter "all" is true, Tick also calls "plan" for schedules without a due tick, and sets the time of their next
-// tick again.
+// plan returns the ticks of a schedule that get a task, and the next tick.
+// prepare may change the Spec of each task; it may be nil. Both must be quick,
+// and may be called twice for the same schedule. If prepare fails for one tick,
+// no tick of that schedule gets a task, and the error is reported for the
+// schedule. With ErrSkipTick only this tick gets none. With all, plan is also
+// called for schedules without a due tick, and their next tick is set again.
 //
-// Each tick gets only one task, even if many workers call Tick: a worker reads the schedule, decides and sets next_at in one transaction.
-// If a clock is set back, the unique index tasks_tick prevents a second task.
+// Each tick gets only one task, even if many workers call Tick: a worker reads
+// the schedule, decides and sets next_at in one transaction. If a clock is set
+// back, the unique index tasks_tick prevents a second task.
 func (d *DB) Tick(ctx context.Context, now time.Time, all bool, plan func(jobs.Schedule) (ticks []time.Time, next time.Time, err error),
 	prepare func(*jobs.Schedule, *jobs.Spec) error) ([]Ticked, error) {
 	text, args := selectTicking, []any{now.UnixMilli()}
@@ -101,7 +104,7 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 	if one.Waiting, err = t.replaceOpen(&s, open, now); err != nil {
 		return one, err
 	}
-	if len(one.Waiting) > 0 { // some replaced tasks still run; enqueue the new task only after they have ended
+	if len(one.Waiting) > 0 { // the new task comes only after these have ended
 		one.Next = s.NextAt
 		return one, nil
 	}
@@ -122,14 +125,12 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 	return one, err
 }
 
-// openTask is an unfinished task of a schedule.
 type openTask struct {
 	ID              int64   `db:"id"`
 	CancelRequested boolean `db:"cancel_requested"`
 }
 
-// ErrSkipTick is the error of a function "prepare" that wants no task for a
-// tick.
+// ErrSkipTick is the error of prepare for a tick that gets no task.
 var ErrSkipTick = errors.New("the function of the schedule skips the tick")
 
 // tickSpecs returns the Specs of the tasks for ticks of a schedule, and the
@@ -150,7 +151,8 @@ func tickSpecs(s *jobs.Schedule, ticks []time.Time, prepare func(*jobs.Schedule,
 	return specs, wanted, err
 }
 
-// replaceOpen cancels the unfinished tasks of a schedule. It returns the ids of those that still run.
+// replaceOpen cancels the unfinished tasks of a schedule, and returns those
+// that still run.
 func (t *tx) replaceOpen(s *jobs.Schedule, open []openTask, now time.Time) (waiting []int64, err error) {
 	for _, task := range open {
 		if task.CancelRequested {
@@ -168,7 +170,8 @@ func (t *tx) replaceOpen(s *jobs.Schedule, open []openTask, now time.Time) (wait
 	return waiting, nil
 }
 
-// withoutTask returns the ticks that have no task yet. A tick may already have a task if the clock was set back.
+// withoutTask returns the ticks that have no task yet. A tick may already have
+// a task if the clock was set back.
 func (t *tx) withoutTask(s jobs.Schedule, ticks []time.Time) ([]time.Time, error) {
 	var left []time.Time
 	for _, at := range ticks {

@@ -18,12 +18,13 @@ import (
 // tokenLength is the least number of characters of a token.
 const tokenLength = 22
 
-// TokenFile returns the path of the token file: "token" in the directory beside the database.
+// TokenFile returns the path of the token file, in the directory beside the
+// database.
 func (d *DB) TokenFile() string { return filepath.Join(d.Dir(), "token") }
 
 // Token reads the token from the file at path, or from TokenFile if path is
-// empty. It makes a missing file, with a new token. It rejects a file that others
-// may read, write or replace, or that another user has made.
+// empty. It makes a missing file, with a new token. It rejects a file that
+// others may read, write or replace, or that another user has made.
 func (d *DB) Token(path string) (string, error) {
 	if path == "" {
 		if err := d.MakeDir(); err != nil {

@@ -12,33 +12,38 @@ import (
 	"example.com/runner/jobs"
 )
 
-// This file runs the transaction of a group, and the statements in it. A group is a set of writes by several callers, its members; see
-// commit.go. The rule for errors is the difficult part, because a wrong error makes a caller repeat a write that was committed, or trust
-// one that was not:
-//   - If the write of a member fails, the transaction is rolled back, and the result is a *memberError. The writes of the members then run
-//     one by one.
-//   - If BEGIN or the check of the files fails, nothing was written. Every member of the group gets the error of the failed step. If BEGIN
-//     failed only because the context of one caller has ended, the other members wait for the next transaction.
-//   - If the connection breaks after COMMIT was sent, the result of the commit is unknown. All members get an error that says so
-//     (Unanswered).
-//   - After an error that may have broken the connection, the writer is marked as broken. The next transaction opens a new connection.
+// This file runs the transaction of a group, and the statements in it. A group
+// is a set of writes by several callers, its members; see commit.go. The rule
+// for errors is the difficult part, because a wrong error makes a caller repeat
+// a write that was committed, or trust one that was not:
+//   - If the write of a member fails, the transaction is rolled back, and the
+//     result is a *memberError. The writes of the members then run one by one.
+//   - If BEGIN or the check of the files fails, nothing was written. Every
+//     member gets the error of the failed step. If BEGIN failed only because
+//     the context of one caller has ended, the others wait for the next
+//     transaction.
+//   - If the connection breaks after COMMIT was sent, the result is unknown.
+//     All members get an error that says so (Unanswered).
+//   - After an error that may have broken the connection, the writer is marked
+//     as broken. The next transaction opens a new connection.
 //
-// After the commit, the writer checks whether somebody has replaced the database file, because other processes would not see a commit in
-// the old file.
+// After the commit, the writer checks whether somebody has replaced the
+// database file, because other processes would not see a commit in the old
+// file.
 //
-// A tx can also run in a transaction of the caller (field "outer"). In this case it does not prepare its statements, and it neither begins
-// nor commits the transaction.
+// A tx can also run in a transaction of the caller (outer). It then doesn't
+// prepare its statements, and neither begins nor commits.
 
-// memberError is the error of one write in a group of writes that share a transaction. That transaction was rolled back.
+// memberError is the error of one write in a group, whose transaction was
+// rolled back.
 type memberError struct{ err error }
 
 func (e *memberError) Error() string { return e.err.Error() }
 
-// Unwrap returns the error of the failed write, so that callers can read the error code of the driver.
 func (e *memberError) Unwrap() error { return e.err }
 
-// transaction runs all writes of a group in one transaction. If one of these writes fails, transaction rolls all of them back and returns a
-// *memberError.
+// transaction runs all writes of a group in one transaction. If one fails, it
+// rolls all of them back and returns a *memberError.
 func (w *writer) transaction(group []*request, leader *request) (err error) {
 	ctx := context.Background()
 	if w.broken {
@@ -60,7 +65,7 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 		return w.db.explain(err)
 	}
 	t := &tx{w: w, ctx: ctx, db: w.db}
-	if len(group) == 1 && group[0].single != nil && w.db.traits.SingleStatements && !w.looks() {
+	if len(group) == 1 && group[0].single != nil && w.db.traits.SingleStatements && !w.mustLook() {
 		if done, err := w.runSingle(t, group[0]); done {
 			return err
 		}
@@ -110,9 +115,10 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 	return nil
 }
 
-// runSingle runs a write that is alone in its group, as a single statement without BEGIN and COMMIT. The result "done" is false if another
-// process holds the lock. Then nothing was written, and the caller must run the write in a transaction: a transaction waits for the lock,
-// and then checks the files of the database.
+// runSingle runs a write that is alone in its group as a single statement
+// without BEGIN and COMMIT. done is false if another process holds the lock.
+// Then nothing was written, and the write needs a transaction, which waits for
+// the lock and then checks the files.
 func (w *writer) runSingle(t *tx, r *request) (done bool, err error) {
 	err = r.single(t)
 	switch {
@@ -124,7 +130,7 @@ func (w *writer) runSingle(t *tx, r *request) (done bool, err error) {
 	return true, &memberError{w.db.refused(err)}
 }
 
-// end commits a transaction, unless the last statement of the transaction has already committed it.
+// end commits a transaction, unless its last statement already has.
 func (w *writer) end(t *tx) error {
 	if t.committed {
 		return nil
@@ -136,7 +142,8 @@ func (w *writer) end(t *tx) error {
 	return nil
 }
 
-// reopen replaces a broken connection. After an I/O error, a new file descriptor may work.
+// reopen replaces a broken connection. After an I/O error, a new file
+// descriptor may work.
 func (w *writer) reopen(ctx context.Context) error {
 	d := w.db
 	if err := d.Replaced(); err != nil {
@@ -152,16 +159,27 @@ func (w *writer) reopen(ctx context.Context) error {
 	return nil
 }
 
+func (w *writer) closeConn() {
+	for _, stmt := range w.stmts {
+		stmt.Close()
+	}
+	clear(w.stmts)
+	if w.conn != nil {
+		w.conn.Close()
+		w.conn = nil
+	}
+}
+
 var (
 	begin    = command(`BEGIN IMMEDIATE`)
 	commit   = command(`COMMIT`)
 	rollback = command(`ROLLBACK`)
 )
 
-// rollback ends a transaction that failed. It ignores errors, because the driver may have ended the transaction already.
+// rollback ignores errors, because the driver may have ended the transaction
+// already.
 func (w *writer) rollback(t *tx) { _, _ = t.exec(rollback) }
 
-// setLevel sets the level of the connection, which decides which failures its commits survive.
 func (w *writer) setLevel(ctx context.Context, to level) error {
 	if to == w.level {
 		return nil
@@ -173,28 +191,28 @@ func (w *writer) setLevel(ctx context.Context, to level) error {
 	return err
 }
 
-// tx is a transaction of the writer or of the caller. The writer prepares each statement once, and keeps it until it closes the
-// connection.
+// tx is a transaction of the writer or of the caller. The writer prepares each
+// statement once, and keeps it until it closes the connection.
 type tx struct {
 	w        *writer
 	ctx      context.Context
-	used     features // which features the database uses; see end.go
-	released bool     // whether the transaction has released tasks that waited, so that they may start now
-	expired  []int64  // tasks that the transaction has cancelled because they had expired
+	used     features // see end.go
+	released bool     // whether waiting tasks have moved, so that they may start now or at another time
+	expired  []int64  // tasks that were cancelled because they had expired
 	full     bool     // whether the claim has used up a limit on running tasks
-	outer    *sqlx.Tx // transaction of the caller; nil if the tx uses the transaction of the writer
+	outer    *sqlx.Tx // transaction of the caller, or nil
 	db       *DB
 	hooks    jobs.Hooks // hooks of the worker, for tasks without hooks of their own
 
-	deleted []int64             // tasks that Apply has deleted, whose rows in other tables are left
-	revived []jobs.ActionResult // dependents that the current action of Apply has retried
+	deleted []int64             // by Apply; their rows in other tables are left
+	revived []jobs.ActionResult // dependents that the current action has retried
 
 	inserts *inserter // collects the new tasks of all writes of the group
 	lastID  int64     // highest id of a task; 0 if not read yet
 
-	wakeups   bool // whether the current write of the group may have given other workers something to do
+	wakeups   bool // whether the current write may have given other workers something to do
 	last      bool // whether the current write is the last one of its group
-	committed bool // whether the last statement has also committed the transaction, which only happens on a server
+	committed bool // whether the last statement has also committed, as a server can
 	changed   bool // whether the transaction may have changed rows
 }
 
@@ -219,7 +237,8 @@ func (t *tx) exec(s *statement, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// The method "one" runs a statement that must change exactly one row, because this transaction has just read that row.
+// execOne runs a statement that must change exactly one row, which this
+// transaction has just read.
 func (t *tx) execOne(s *statement, args ...any) error {
 	n, err := t.exec(s, args...)
 	if err == nil && n != 1 {
@@ -240,12 +259,11 @@ func (t *tx) do(s *statement, args []any) (result sql.Result, err error) {
 			result, err = stmt.ExecContext(t.ctx, args...)
 		}
 	}
-	t.changed = t.changed || err == nil && changes(s, result)
+	t.changed = t.changed || err == nil && hasChanged(s, result)
 	return result, err
 }
 
-// The function "changes" reports whether a statement has changed rows.
-func changes(s *statement, result sql.Result) bool {
+func hasChanged(s *statement, result sql.Result) bool {
 	if s.Reads {
 		return false
 	}
@@ -253,8 +271,9 @@ func changes(s *statement, result sql.Result) bool {
 	return n > 0 || err != nil
 }
 
-// The method "later" does the same as exec for a statement whose result is not needed at once. On a server, the statement is sent together
-// with the next statement, and the call for the next statement returns the errors of both.
+// pipeline is exec for a statement whose result isn't needed at once. A server
+// gets it together with the next statement, whose call returns the errors of
+// both.
 func (t *tx) pipeline(s *statement, args ...any) error {
 	if t.outer != nil || !t.db.traits.Pipelines {
 		return t.run(s, args...)
@@ -263,11 +282,13 @@ func (t *tx) pipeline(s *statement, args ...any) error {
 	return t.db.engine.Later(t.w.conn, t.db.sql.Text(s), args)
 }
 
-// commitNext makes the next statement also commit the transaction, if the engine can do that. The next statement must be the last one.
-// This saves a round trip to the server, during which other writers would wait for the lock.
+// commitNext makes the next statement, the last one, also commit the
+// transaction, if the engine can. This saves a round trip during which other
+// writers would wait for the lock.
 func (t *tx) commitNext() { t.committed = t.db.engine.CommitWithNext(t.w.conn) }
 
-// insertRows runs insertTask or insertPlain for len(ids) tasks. It writes their ids into the slice ids, in the order of the tasks.
+// insertRows runs insertTask or insertPlain for len(ids) tasks, and writes
+// their ids in the order of the tasks.
 func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
 	if t.db.traits.GivesIDs { // the ids increase, but may have gaps, because a concurrent transaction may take ids in between
 		got := make([]int64, 0, len(ids))
@@ -288,7 +309,7 @@ func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
 	return err
 }
 
-// scan reads the columns of the only row of a query. It returns sql.ErrNoRows if there is no row.
+// scan reads the only row of a query. Without a row the error is sql.ErrNoRows.
 func (t *tx) scan(s *statement, args []any, dest ...any) error {
 	t.changed = t.changed || !s.Reads
 	switch {
@@ -304,8 +325,8 @@ func (t *tx) scan(s *statement, args []any, dest ...any) error {
 	return stmt.QueryRowxContext(t.ctx, args...).Scan(dest...)
 }
 
-// The method "list" reads all rows of a query before it returns. If rows were left open, they would keep the connection in use, and a
-// second query could wait for it for ever.
+// list reads all rows of a query. Rows that were left open would keep the
+// connection in use, and a second query could wait for it for ever.
 func (t *tx) list(dest any, s *statement, args ...any) error {
 	t.changed = t.changed || !s.Reads
 	switch {

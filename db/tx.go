@@ -14,26 +14,27 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The functions of this file write in a transaction of the caller, on the caller's own handle to the same database. Their writes are
-// committed together with the caller's other writes, or not at all. The caller decides about durability and lock timeouts, and ends the
-// transaction.
+// The functions of this file write in a transaction of the caller, on the
+// caller's own handle to the same database. Their writes are committed together
+// with the caller's others, or not at all. The caller decides about durability
+// and lock timeouts, and ends the transaction.
 //
-// No statement here may be interrupted when a context ends: SQLite would roll back the whole transaction of the caller, and each later
-// statement of the caller would then be committed by itself.
+// No statement here may be interrupted when a context ends: SQLite would roll
+// back the caller's whole transaction, and each later statement would be
+// committed by itself.
 
-// selectTask reads task [1].
 var selectTask = query(selectTasks + ` WHERE tasks.id = ?`)
 
-// outerTx is a caller's transaction that the method "within" has checked: it belongs to this database. The field "use" says whether the
-// transaction may only read, or may also end attempts or enqueue tasks (see engine.Use).
+// outerTx is a caller's transaction that joinTx has found to belong to this
+// database, and what it may be used for.
 type outerTx struct {
 	tx  weak.Pointer[sql.Tx]
 	use engine.Use
 }
 
-// within returns a tx that runs in the caller's transaction. The parameter "use" says what the tx will do, such as to read tasks. within
-// returns an error if the transaction belongs to another database.
-func (d *DB) within(ctx context.Context, outer *sql.Tx, use engine.Use) (*tx, error) {
+// joinTx returns a tx that runs in the caller's transaction, for use. It
+// returns an error if that belongs to another database.
+func (d *DB) joinTx(ctx context.Context, outer *sql.Tx, use engine.Use) (*tx, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -46,7 +47,7 @@ func (d *DB) within(ctx context.Context, outer *sql.Tx, use engine.Use) (*tx, er
 	t := &tx{ctx: context.WithoutCancel(ctx), outer: &sqlx.Tx{Tx: outer, Mapper: d.read.Mapper}, db: d}
 	now := outerTx{weak.Make(outer), use}
 	if last := d.lastTx.Load(); last != nil && last.tx == now.tx && last.use >= use {
-		return t, nil // skip the checks below: an earlier call has made them for this transaction, and they take half as long as an INSERT
+		return t, nil // an earlier call has made the checks below, which take half as long as an INSERT
 	}
 	if err := d.Replaced(); err != nil {
 		return nil, err
@@ -66,20 +67,22 @@ func (q querier) Later(s *statement, args ...any) error            { return q.t.
 func (q querier) List(dest any, s *statement, args ...any) error   { return q.t.list(dest, s, args...) }
 func (q querier) Scan(s *statement, args []any, dest ...any) error { return q.t.scan(s, args, dest...) }
 
-// PathOf returns the path of the file that a handle has open. The handle must use the same driver as this package, because two copies of
-// SQLite in one process break each other's locks.
+// PathOf returns the path of the file that a handle has open. The handle must
+// use the same driver as this package, because two copies of SQLite in one
+// process break each other's locks.
 func PathOf(ctx context.Context, handle *sql.DB) (string, error) {
 	path, err := sqlite.PathOf(ctx, handle)
 	return path, causeOf(ctx, err)
 }
 
-// OpenApplication opens a handle for an application that has tables of its own in the file at path; see runner.OpenDB. The parameter
-// "driver" has the same meaning as Options.Driver.
+// OpenApplication opens a handle for an application that has tables of its own
+// in the file at path; see runner.OpenDB. driver is as in Options.Driver.
 func OpenApplication(ctx context.Context, path, driver string) (*sql.DB, error) {
 	return sqlite.OpenApplication(ctx, path, driver)
 }
 
-// A savepoint of InsertAllTx, so that an error leaves nothing of the call in the caller's transaction.
+// A savepoint of InsertAllTx, so that an error leaves nothing of the call in
+// the caller's transaction.
 var (
 	savepoint     = command(`SAVEPOINT runner_add`)
 	rollBackToIt  = command(`ROLLBACK TO SAVEPOINT runner_add`)
@@ -87,10 +90,10 @@ var (
 )
 
 // InsertTx adds a task as part of the caller's transaction. The spec must be
-// valid. After an error the caller has to roll back: there is no savepoint, which
-// would cost a fifth of the time.
+// valid. After an error the caller has to roll back: there is no savepoint,
+// which would cost a fifth of the time.
 func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now time.Time) (jobs.Enqueued, error) {
-	t, err := d.within(ctx, outer, engine.Change)
+	t, err := d.joinTx(ctx, outer, engine.Change)
 	if err != nil {
 		return jobs.Enqueued{}, err
 	}
@@ -104,7 +107,7 @@ func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now t
 // InsertAllTx adds tasks as part of the caller's transaction. The specs must be
 // valid. After an error it has added none of them.
 func (d *DB) InsertAllTx(ctx context.Context, outer *sql.Tx, specs []jobs.Spec, now time.Time) ([]jobs.Enqueued, error) {
-	t, err := d.within(ctx, outer, engine.Change)
+	t, err := d.joinTx(ctx, outer, engine.Change)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +119,8 @@ func (d *DB) InsertAllTx(ctx context.Context, outer *sql.Tx, specs []jobs.Spec, 
 		err = of.flush(false)
 	}
 	if err != nil {
-		// After a failed rollback the transaction itself has ended, and nothing of it remains.
+		// After a failed rollback the transaction itself has ended, and nothing
+		// of it remains.
 		if undo := t.run(rollBackToIt); undo == nil {
 			_ = t.run(freeSavepoint)
 		}
@@ -125,16 +129,16 @@ func (d *DB) InsertAllTx(ctx context.Context, outer *sql.Tx, specs []jobs.Spec, 
 	return of.added[from:], t.run(freeSavepoint)
 }
 
-// TaskTx returns a task as the caller's transaction sees it. It returns false if there is no such task.
+// TaskTx returns a task as the caller's transaction sees it, or false if there
+// is none.
 func (d *DB) TaskTx(ctx context.Context, outer *sql.Tx, id int64) (jobs.Task, bool, error) {
-	t, err := d.within(ctx, outer, engine.Read)
+	t, err := d.joinTx(ctx, outer, engine.Read)
 	if err != nil {
 		return jobs.Task{}, false, err
 	}
 	return t.task(id)
 }
 
-// task reads a task. It returns false if there is no such task.
 func (t *tx) task(id int64) (jobs.Task, bool, error) {
 	var rows []row
 	if err := t.list(&rows, selectTask, id); err != nil {
@@ -146,10 +150,11 @@ func (t *tx) task(id int64) (jobs.Task, bool, error) {
 	return rows[0].task(), true, nil
 }
 
-// FinishTx ends an attempt as part of the caller's transaction. If it returns an error, it has rolled that transaction back. The error is
-// jobs.ErrLost if the attempt no longer owns its task.
+// FinishTx ends an attempt as part of the caller's transaction. If it returns
+// an error, it has rolled that transaction back. The error is jobs.ErrLost if
+// the attempt no longer owns its task.
 func (w *Worker) FinishTx(ctx context.Context, outer *sql.Tx, f Finish, now time.Time) error {
-	t, err := w.db.within(ctx, outer, engine.Finish)
+	t, err := w.db.joinTx(ctx, outer, engine.Finish)
 	if err == nil {
 		t.hooks = w.hooks
 		var done []Finished

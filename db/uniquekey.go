@@ -8,40 +8,45 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A task holds its unique key until it finishes. The index tasks_unique guarantees that two unfinished tasks have different keys. A task
-// that may hold its key for longer has a row in unique_keys. The row outlives the task if retention deletes the task before free_at. So an
-// insert reads both tables.
+// A task holds its unique key until it finishes: by the index tasks_unique two
+// unfinished tasks have different keys. A task that may hold its key for longer
+// has a row in unique_keys, which outlives the task if retention deletes it
+// before free_at. So an insert reads both tables.
 //
-// An insert runs under the write lock, so no other process takes the key in the meantime. The only exception is plain SQL on a server,
-// which inserts tasks without this lock. So on a server the trigger of the view "enqueue" checks the key again after it has inserted the
-// task. And insertTask adds no task if plain SQL has given the key to another unfinished task since the check.
+// An insert runs under the write lock, so no other process takes the key
+// meanwhile. Only plain SQL on a server inserts tasks without this lock. So
+// there the trigger of the view for enqueue checks the key again after its
+// insert, and insertTask adds no task if plain SQL has given the key to another
+// unfinished task since the check.
 
-// stillHeld is an SQL condition: a row of unique_keys still holds its key at the time in the next parameter. In the query, "held" must be
-// the alias of unique_keys, and "holder" the alias of the joined table tasks.
-const stillHeld = `(held.free_at > ? OR held.states LIKE '%' || holder.state || '%')`
+// isHeld is an SQL condition: the row held of unique_keys still holds its key
+// at the time in the next parameter. Its task is joined as holder.
+const isHeld = `(held.free_at > ? OR held.states LIKE '%' || holder.state || '%')`
 
 // selectHolder returns the unfinished task with key [1], or else the task that
 // holds key [2] at time [3] by its row in unique_keys. Indexes: tasks_unique,
 // unique_keys.
 var selectHolder = query(`SELECT id FROM {tasks} WHERE unique_key = ? AND finished_at IS NULL
 	UNION ALL SELECT held.task_id FROM {unique_keys} AS held LEFT JOIN {tasks} AS holder ON holder.id = held.task_id
-	WHERE held.unique_key = ? AND ` + stillHeld)
+	WHERE held.unique_key = ? AND ` + isHeld)
 
-// holdKey stores how long task [2] holds key [1] after the task has finished: at least until time [3], and longer while the task is in one
-// of the states [4]. If the row of the key belongs to the same task and has a later time, this time stays. If the row belongs to another
-// task, holdKey replaces the row, because that task no longer holds the key.
+// holdKey stores how long task [2] holds key [1] after it has finished: at
+// least until [3], and longer while it's in one of the states [4]. A later time
+// of the same task stays. The row of another task is replaced, because that one
+// no longer holds the key.
 var holdKey = command(`INSERT INTO {unique_keys} (unique_key, task_id, free_at, states) VALUES (?, ?, ?, ?)
 ON CONFLICT (unique_key) DO UPDATE SET task_id = excluded.task_id, states = excluded.states, free_at = CASE
 	WHEN unique_keys.task_id = excluded.task_id THEN {greatest}(unique_keys.free_at, excluded.free_at) ELSE excluded.free_at END`)
 
-// freeKey deletes the row of key [1] if it belongs to task [2]. keepUntil changes this row when task [2] is deleted: from then on only the
-// time in the row decides how long the key is held.
+// freeKey deletes the row of key [1] of task [2]. keepUntil is for a task that
+// is deleted: from then on only the time in the row counts.
 var (
 	freeKey   = command(`DELETE FROM {unique_keys} WHERE unique_key = ? AND task_id = ?`)
 	keepUntil = command(`UPDATE {unique_keys} SET states = '' WHERE unique_key = ? AND task_id = ?`)
 )
 
-// releaseKey takes key [2] from task [1] if it runs and no time holds the key at [3].
+// releaseKey takes key [2] from task [1] if it runs and no time holds the key
+// at [3].
 var releaseKey = command(`UPDATE {tasks} SET unique_key = NULL WHERE id = ?1 AND state = 'running'
 	AND NOT EXISTS (SELECT 1 FROM {unique_keys} WHERE unique_keys.unique_key = ?2 AND free_at > ?3)`)
 
@@ -49,7 +54,7 @@ var releaseKey = command(`UPDATE {tasks} SET unique_key = NULL WHERE id = ?1 AND
 var pruneKeys = command(`DELETE FROM {unique_keys} WHERE unique_key IN (
 	SELECT unique_key FROM {unique_keys} WHERE states = '' AND free_at <= ? ORDER BY free_at LIMIT 0 + ?)`)
 
-// holder returns the task that holds a unique key, or 0 if no task holds it.
+// holder returns the task that holds a unique key, or 0.
 func (t *tx) holder(key string, now time.Time) (id int64, err error) {
 	err = t.scan(selectHolder, []any{key, key, now.UnixMilli()}, &id)
 	return id, engine.NoRow(err)
@@ -86,8 +91,8 @@ func (t *tx) holdKey(task *jobs.Task) error {
 	return t.run(holdKey, task.UniqueKey, task.ID, at, task.UniqueStates)
 }
 
-// retakeKey writes the row of the unique key of a retried task again: the row says which task holds the key, and for how long. Since the
-// end of the task, another task may have replaced this row.
+// retakeKey writes the row of the unique key of a retried task again. Another
+// task may have replaced it since.
 func (t *tx) retakeKey(id int64) error {
 	task, _, err := t.task(id) // the task exists, because this transaction has just changed it
 	if err != nil {
@@ -96,10 +101,11 @@ func (t *tx) retakeKey(id int64) error {
 	return t.holdKey(&task)
 }
 
-// PruneKeys deletes keys that no task holds at the given time, and reports whether more are left.
+// PruneKeys deletes keys that no task holds at the given time, and reports
+// whether more are left.
 func (d *DB) PruneKeys(ctx context.Context, now time.Time) (more bool, err error) {
 	return updateAs(ctx, d, normal, func(t *tx) (bool, error) {
-		n, err := t.exec(pruneKeys, now.UnixMilli(), pruneMost)
-		return n == pruneMost, err
+		n, err := t.exec(pruneKeys, now.UnixMilli(), maxPruned)
+		return n == maxPruned, err
 	})
 }

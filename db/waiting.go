@@ -8,9 +8,9 @@ import (
 )
 
 // A waiting task has not finished and does not run: it is scheduled, pending,
-// blocked or retrying. This file moves one waiting task to another such state, or
-// cancels it. Many at once become pending in due.go and expire there, and a claim
-// makes them running.
+// blocked or retrying. This file moves one waiting task to another such state,
+// or cancels it. Many at once become pending in due.go and expire there, and a
+// claim makes them running.
 
 const isWaiting = `(state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`
 
@@ -19,12 +19,12 @@ func canMove(s jobs.State) bool {
 	return s == jobs.Scheduled || s == jobs.Pending || s == jobs.Blocked || s == jobs.Retrying
 }
 
-// moveWaiting gives the waiting task [6] of generation [7] the state [1]. [2] is
-// its column waits. A task that waited for its lane takes the slot [3], and any
-// other keeps its slot. [4] is the new due time, or NULL if it stays, and [5] the
-// time. The generation goes up if the state changes, and for a task that plain SQL
-// has inserted (generation 0). The index tasks_lane rejects a second holder of a
-// slot.
+// moveWaiting gives the waiting task [6] of generation [7] the state [1]. [2]
+// is its column waits. A task that waited for its lane takes the slot [3], and
+// any other keeps its slot. [4] is the new due time, or NULL if it stays, and
+// [5] the time. The generation goes up if the state changes, and for a task
+// that plain SQL has inserted (generation 0). The index tasks_lane rejects a
+// second holder of a slot.
 var moveWaiting = command(`UPDATE {tasks} SET state = ?1, waits = ?2,
 	lane_slot = CASE WHEN waits = 0 THEN ?3 ELSE lane_slot END, run_at = coalesce(?4, run_at), updated_at = ?5,
 	generation_id = generation_id + CASE WHEN state = ?1 AND generation_id > 0 THEN 0 ELSE 1 END
@@ -43,9 +43,9 @@ type waitingTask struct {
 	Generation int64  `db:"generation_id"`
 	Lane       text   `db:"lane"`
 	RunAt      number `db:"run_at"`
-	// Whether the task was due when it was added or retried. Then it's due as soon
-	// as nothing blocks it, even if the clock that wrote run_at was ahead and has
-	// been set back since.
+	// Whether the task was due when it was added or retried. Then it's due as
+	// soon as nothing blocks it, even if the clock that wrote run_at was ahead
+	// and has been set back since.
 	Due boolean `db:"due"`
 }
 
@@ -66,8 +66,8 @@ func (t *tx) move(id, generation int64, m move, now time.Time) error {
 		id, generation)
 }
 
-// release moves a blocked task that waits for no task and no resume any more. With
-// a lane it stays blocked until freeLanes makes it pending.
+// release moves a blocked task that waits for no task and no resume any more.
+// With a lane it stays blocked until freeLanes makes it pending.
 func (t *tx) release(w waitingTask, lanes *laneSet, now time.Time) error {
 	due := w.RunAt.time()
 	if w.Due {
@@ -80,8 +80,8 @@ func (t *tx) release(w waitingTask, lanes *laneSet, now time.Time) error {
 	return t.move(w.ID, w.Generation, move{to: to}, now)
 }
 
-// cancelWaiting cancels a waiting task; the caller passes the result to afterEnd.
-// The error is sql.ErrNoRows if the task doesn't wait.
+// cancelWaiting cancels a waiting task; the caller passes the result to
+// afterEnd. The error is sql.ErrNoRows if the task doesn't wait.
 func (t *tx) cancelWaiting(id int64, reason jobs.Reason, text string, now time.Time) (end, error) {
 	e := end{id: id, state: jobs.Cancelled}
 	ms := now.UnixMilli()

@@ -13,33 +13,31 @@ import (
 	"example.com/runner/jobs"
 )
 
-// insertWorker registers a started worker. The values have the order of the columns.
 var insertWorker = command(`INSERT INTO {workers} (id, name, host, boot_id, pid,
 	pid_namespace, "user", uid, version, slots, queues, jobs, state,
 	lease, started_at, beat_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?) RETURNING number`)
 
-// touchWorker records a heartbeat of a worker. Parameters: [1] the current time, [2] the number of the worker.
+// touchWorker records a heartbeat of worker [2] at time [1].
 var touchWorker = command(`UPDATE {workers} SET beat_at = ? WHERE number = ?`)
 
-// drainWorker records that a worker starts no more tasks. Parameter: [1] the number of the worker.
 var drainWorker = command(`UPDATE {workers} SET state = 'draining' WHERE number = ?`)
 
 var endWorker = command(`UPDATE {workers} SET ended_at = ?, beat_at = ? WHERE number = ?`)
 
-// loseWorker records that a worker is dead. It does not change the time of the last heartbeat. Parameters: [1] the current time, [2] the
-// number of the worker.
+// loseWorker records at time [1] that worker [2] is dead. The time of its last
+// heartbeat stays.
 var loseWorker = command(`UPDATE {workers} SET ended_at = ? WHERE number = ? AND ended_at IS NULL`)
 
-// selectOwners lists the workers that have not ended, and those that have ended but still have running tasks. It leaves out the worker
-// whose number is the parameter [1]. Indexes: workers_live, tasks_running.
+// selectOwners lists the workers except [1] that have not ended, or that have
+// ended but still have running tasks. Indexes: workers_live, tasks_running.
 var selectOwners = query(`SELECT number, id, host, boot_id, pid, pid_namespace, uid, EXISTS (SELECT 1 FROM {tasks}
 	WHERE worker = workers.number AND state = 'running') AS busy
 FROM {workers} WHERE ended_at IS NULL AND number <> ?1
 UNION ALL SELECT number, id, host, boot_id, pid, pid_namespace, uid, TRUE FROM {workers}
 WHERE number IN (SELECT worker FROM {tasks} WHERE state = 'running' AND worker <> ?1) AND ended_at IS NOT NULL`)
 
-// selectWorkers lists the workers that have not ended and whose last heartbeat is not older than the time in the parameter [1]. Index:
-// workers_live.
+// selectWorkers lists the workers that have not ended and whose last heartbeat
+// is not older than [1]. Index: workers_live.
 var selectWorkers = query(`SELECT id, name, host, boot_id, pid, pid_namespace, "user", uid, version, slots, queues, jobs, state,
 	lease, started_at, beat_at,
 	(SELECT {json_list}(id) FROM (SELECT id FROM {tasks} WHERE worker = workers.number AND state = 'running'
@@ -49,7 +47,8 @@ FROM {workers} WHERE ended_at IS NULL AND beat_at >= ? ORDER BY started_at, id`)
 // WorkerInfo describes a worker.
 type WorkerInfo = jobs.Worker
 
-// Worker is a registered worker. Only one goroutine may call Cycle at a time. All other methods are safe for concurrent use.
+// Worker is a registered worker. Only one goroutine may call Cycle at a time.
+// All other methods are safe for concurrent use.
 type Worker struct {
 	db             *DB
 	id             string
@@ -57,22 +56,25 @@ type Worker struct {
 	claimer        *claimer
 	attemptCounter attemptCounter
 	hooks          jobs.Hooks   // see SetHooks
-	slowPath       atomic.Int64 // how many of the next calls of Cycle skip the fast path (fastpath.go); 0 or less for none
+	slowPath       atomic.Int64 // how many of the next cycles skip the fast path; 0 or less for none
 }
 
-// Number returns the number that identifies the worker in the rows of tasks and attempts.
+// Number returns the number that identifies the worker in the rows of tasks and
+// attempts.
 func (w *Worker) Number() int64 { return w.number }
 
 // ID returns the worker's id, which is random and never reused.
 func (w *Worker) ID() string { return w.id }
 
-// SetHooks sets the hooks of tasks without hooks of their own. Call it before all other methods.
+// SetHooks sets the hooks of tasks without hooks of their own. Call it before
+// all other methods.
 func (w *Worker) SetHooks(h jobs.Hooks) { w.hooks = h }
 
 // NewWorkerID returns a new random id for a worker.
 func NewWorkerID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// Register adds a worker that runs the tasks of the jobs in list. If info.ID is empty, the worker gets an id from NewWorkerID.
+// Register adds a worker that runs the tasks of the jobs in list. If info.ID is
+// empty, the worker gets an id from NewWorkerID.
 func (d *DB) Register(ctx context.Context, info WorkerInfo, list []ClaimJob) (*Worker, error) {
 	if err := d.MakeDir(); err != nil {
 		return nil, err
@@ -96,13 +98,14 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, list []ClaimJob) (*W
 	})
 }
 
-// These are the states that a worker can have in its row of the table workers.
+// States in the row of a worker.
 const (
 	WorkerReady    = "ready"
 	WorkerDraining = "draining" // it starts no more tasks
 )
 
-// WorkerLost is the state of a worker that is dead, or whose last heartbeat is older than its lease. No row has this state.
+// WorkerLost is the state of a worker that is dead, or whose last heartbeat is
+// older than its lease. No row has this state.
 const WorkerLost = "lost"
 
 // Drain records that the worker starts no more tasks.
@@ -110,13 +113,14 @@ func (w *Worker) Drain(ctx context.Context) error {
 	return w.db.update(ctx, normal, func(t *tx) error { return t.run(drainWorker, w.number) })
 }
 
-// Sync writes a heartbeat and waits until its commit is on the disk. All earlier commits are then on the disk, too.
+// Sync writes a heartbeat and waits until its commit, and with it all earlier
+// ones, are on the disk.
 func (w *Worker) Sync(ctx context.Context, now time.Time) error {
 	return w.db.update(ctx, synced, func(t *tx) error { return t.run(touchWorker, now.UnixMilli(), w.number) })
 }
 
-// End records the end of the worker. In the same transaction it writes the numbers of ended attempts that the worker has counted since its
-// last write.
+// End records the end of the worker, and the ended attempts that it has counted
+// since its last write.
 func (w *Worker) End(ctx context.Context, now time.Time) error {
 	return w.attemptCounter.write(func(run func(*tx) error) error { return w.db.update(ctx, normal, run) }, func(t *tx) error {
 		return t.run(endWorker, now.UnixMilli(), now.UnixMilli(), w.number)
@@ -135,12 +139,14 @@ type Owner struct {
 	Busy      bool   `db:"busy"`          // whether the worker has running tasks
 }
 
-// Owners lists the other workers that have not ended, and those that have ended but still have running tasks.
+// Owners lists the other workers that have not ended, and those that have ended
+// but still have running tasks.
 func (w *Worker) Owners(ctx context.Context) ([]Owner, error) {
 	return readRows[Owner](ctx, w.db, selectOwners, w.number)
 }
 
-// Workers lists the workers that have not ended and whose last heartbeat is at or after the time in the parameter "since".
+// Workers lists the workers that have not ended and whose last heartbeat is at
+// or after since.
 func (d *DB) Workers(ctx context.Context, since time.Time) ([]WorkerInfo, error) {
 	type row struct {
 		ID        string `db:"id"`
