@@ -12,12 +12,14 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Safe escapes control characters, characters that change the direction of text, and bytes that are not UTF-8. The escapes look like \n,
-// \t, \x1b or \u202e. Safe does not change other characters.
+// Safe escapes control characters, characters that change the direction of
+// text, and bytes that aren't UTF-8: \n, \t, \x1b, \u202e. Other characters
+// stay.
 func Safe(text string) string {
 	if !strings.ContainsFunc(text, IsControl) {
 		return text
 	}
+
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
@@ -43,13 +45,13 @@ func Safe(text string) string {
 	return b.String()
 }
 
-// IsControl reports whether a character could control a terminal. It also returns true for utf8.RuneError, because that stands for invalid
-// UTF-8.
+// IsControl reports whether a character could control a terminal. So could
+// utf8.RuneError, which stands for invalid UTF-8.
 func IsControl(r rune) bool {
 	switch {
 	case r < 0x20, 0x7f <= r && r <= 0x9f: // control characters: C0, DEL and C1
 		return true
-	// characters that change the direction of text
+	// Characters that change the direction of text.
 	case r == 0x061c, r == 0x200e, r == 0x200f, 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069:
 		return true
 	case r == 0x2028, r == 0x2029, r == 0xfeff: // line separator, paragraph separator and byte order mark
@@ -58,7 +60,7 @@ func IsControl(r rune) bool {
 	return r == utf8.RuneError
 }
 
-// SafeLines escapes the same characters as Safe, but it keeps newlines and tabs.
+// SafeLines is Safe for several lines: it keeps newlines and tabs.
 func SafeLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -71,8 +73,8 @@ func SafeLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Age formats a duration in one unit, such as 12s, 9m, 21h or 16d. Two ranges have a second unit: from one to ten hours Age also shows the
-// minutes (1h30m), and from one to ten days also the hours (6d4h).
+// Age formats a duration in one unit (12s, 9m, 21h, 16d), or in two from one to
+// ten hours (1h30m) and from one to ten days (6d4h).
 func Age(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch d = max(d, 0); {
@@ -90,7 +92,8 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%dd", d/day)
 }
 
-// Took formats a run time with two digits or two units: 142ms, 2.1s, 11s, 4m02s, 1h0m, 6d4h.
+// Took formats a run time with two digits or two units: 142ms, 2.1s, 11s,
+// 4m02s, 1h0m, 6d4h.
 func Took(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Second:
@@ -121,7 +124,8 @@ func Plural(n int, thing string) string {
 	return Count(int64(n)) + " " + thing + "s"
 }
 
-// Clock formats a time in the time zone of now. It leaves out the date if the time is on the same day as now.
+// Clock formats a time in the zone of now, without the date if both are on the
+// same day.
 func Clock(t, now time.Time) string {
 	t = t.In(now.Location())
 	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
@@ -130,7 +134,8 @@ func Clock(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// Rounded rounds a duration to whole seconds: 47.78 s becomes 48 s. It does not change a duration below a second.
+// Rounded rounds a duration from a second on to whole seconds: 47.78 s becomes
+// 48 s.
 func Rounded(d time.Duration) time.Duration {
 	if d < time.Second {
 		return d
@@ -138,7 +143,7 @@ func Rounded(d time.Duration) time.Duration {
 	return d.Round(time.Second)
 }
 
-// The function Does formats a number with a noun and a verb: Does(1, "task", "waits", "wait") returns "1 task waits".
+// Does formats a number with a noun and a verb: 1 task waits, 2 tasks wait.
 func Does(n int, thing, one, many string) string {
 	if n == 1 {
 		return Plural(n, thing) + " " + one
@@ -146,10 +151,12 @@ func Does(n int, thing, one, many string) string {
 	return Plural(n, thing) + " " + many
 }
 
-// The function Soon rounds a duration up to whole seconds, so that an event in 900 ms is shown as due in 1 s and not in 0 s.
+// Soon rounds a duration up to whole seconds: an event in 900 ms is due in 1 s,
+// not in 0 s.
 func Soon(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
-// ExactSize formats a number of bytes without rounding, in the form that flags accept: 1MiB, 1000.
+// ExactSize formats a number of bytes without rounding, as flags accept it:
+// 1MiB, 1000.
 func ExactSize(bytes int64) string {
 	for _, u := range []struct {
 		name string
@@ -170,9 +177,11 @@ func ParseSize(text string) (int64, error) {
 			number, unit = rest, 1<<shift
 		}
 	}
+
 	if strings.Trim(number, "0123456789") != "" || number == "" {
 		return 0, errors.New("invalid size; use 65536, 64KiB, 1MiB or 1GiB")
 	}
+
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n > math.MaxInt64/unit {
 		return 0, errors.New("too large")
@@ -180,7 +189,7 @@ func ParseSize(text string) (int64, error) {
 	return n * unit, nil
 }
 
-// TasksWait formats a number of waiting tasks: "1 task waits", "118 tasks wait".
+// TasksWait formats a number of waiting tasks: 1 task waits, 118 tasks wait.
 func TasksWait(n int) string { return Does(n, "task", "waits", "wait") }
 
 // Cut shortens text to at most n bytes. A shortened text ends with an ellipsis.
@@ -191,8 +200,8 @@ func Cut(text string, n int) string {
 	return strings.ToValidUTF8(text[:n-len("…")], "") + "…"
 }
 
-// Reason returns the innermost error that err wraps. This is the error of the operating system; the outer errors only add operations and
-// paths.
+// Reason returns the innermost error that err wraps: that of the operating
+// system. The outer ones only add operations and paths.
 func Reason(err error) error {
 	for {
 		inner := errors.Unwrap(err)

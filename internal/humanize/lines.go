@@ -16,7 +16,7 @@ type Line struct {
 	Text []byte    // text of the line with its newline; an incomplete line has none
 }
 
-// Ended returns the text of the line and adds a newline if it is missing.
+// Ended returns the line's text, with a newline.
 func (l Line) Ended() []byte {
 	if l.Text[len(l.Text)-1] == '\n' {
 		return l.Text
@@ -24,18 +24,20 @@ func (l Line) Ended() []byte {
 	return append(l.Text, '\n')
 }
 
-// Splitter joins pieces of output into lines, separately for each source. A source is, for example, one stream of one task. The zero
-// Splitter is ready for use.
+// Splitter joins pieces of output into lines, separately for each source, such
+// as one stream of one task. Its zero value is ready for use.
 type Splitter[Source comparable] struct {
 	Max     int // a line without a newline counts as complete at this number of bytes; default 64 KiB
 	partial map[Source]*Line
 }
 
-// Add adds a piece of output and returns the lines that are now complete. It copies the data.
+// Add adds a piece of output, which it copies, and returns the lines that are
+// now complete.
 func (s *Splitter[Source]) Add(source Source, at time.Time, data []byte) (complete []Line) {
 	if s.partial == nil {
 		s.partial = map[Source]*Line{}
 	}
+
 	for part := range bytes.Lines(data) {
 		line := s.partial[source]
 		if line == nil {
@@ -51,10 +53,10 @@ func (s *Splitter[Source]) Add(source Source, at time.Time, data []byte) (comple
 	return complete
 }
 
-// Partial returns the incomplete line of a source, or nil if there is none.
+// Partial returns a source's incomplete line, or nil.
 func (s *Splitter[Source]) Partial(source Source) *Line { return s.partial[source] }
 
-// End removes and returns the incomplete line of a source. It returns nil if there is none.
+// End removes and returns a source's incomplete line, or nil.
 func (s *Splitter[Source]) End(source Source) *Line {
 	line := s.partial[source]
 	delete(s.partial, source)
@@ -69,12 +71,14 @@ func (s *Splitter[Source]) Partials() (list []Source) {
 	return list
 }
 
-// The function Last returns the last n lines in a list of pieces. The result "enough" is false if the first of these lines may begin in an
-// earlier piece, or if the list has fewer than n lines.
+// Last returns the last n lines in a list of pieces. enough is false if the
+// first of these lines may begin in an earlier piece, or if there are fewer
+// than n.
 func Last(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 	if n == 0 {
 		return nil, true
 	}
+
 	found := 0
 	for i, c := range slices.Backward(chunks) {
 		end := len(c.Data)
@@ -99,9 +103,9 @@ func Last(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 	return chunks, false
 }
 
-// Shown returns the last n lines in a list of pieces as a terminal would show them: if a program has overwritten a line, Shown returns only
-// the final text. It leaves out blank lines at the end. It does not escape control characters, so the caller must do that before it prints
-// the lines to a terminal.
+// Shown returns the last n lines in a list of pieces as a terminal would show
+// them: of a line that was overwritten, the final text. Blank lines at the end
+// are left out, and control characters stay.
 func Shown(chunks []jobs.Chunk, n int) (list []string) {
 	var text []byte
 	for i, c := range chunks {
@@ -110,6 +114,7 @@ func Shown(chunks []jobs.Chunk, n int) (list []string) {
 		}
 		text = append(text, c.Data...)
 	}
+
 	for text = bytes.TrimRight(text, "\r\n\t "); len(text) > 0 && len(list) < n; {
 		at := bytes.LastIndexByte(text, '\n')
 		line := bytes.TrimRight(text[at+1:], "\r")
@@ -117,6 +122,7 @@ func Shown(chunks []jobs.Chunk, n int) (list []string) {
 		line = line[bytes.LastIndexByte(line, '\r')+1:]
 		list = append(list, strings.ReplaceAll(string(line), "\t", "    "))
 	}
+
 	slices.Reverse(list)
 	return list
 }

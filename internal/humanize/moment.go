@@ -19,7 +19,7 @@ const Help = `TIMES
   @1790000000             seconds since 1970, as date +%s prints them
 `
 
-// These errors mean that a time cannot be parsed. The caller puts the typed text before the text of the error.
+// Callers put the typed text before these errors.
 var (
 	errTime = errors.New("invalid time; use 15:04, 5pm, tomorrow 03:00, 2026-01-31 [15:04], 2026-01-31T15:04:05Z, +10m or @1790000000")
 	errWhen = errors.New("invalid time; use 90m (ago), 15:04, 5pm, yesterday 03:00, 2026-01-31 [15:04], 2026-01-31T15:04:05Z " +
@@ -28,8 +28,8 @@ var (
 	errDay  = errors.New("missing time of day; use a time such as 03:00 after the day")
 )
 
-// ParseTime parses a time in the future. Help lists the formats. A time without a time zone is in the given zone. A time of day without a
-// date is the next such time after now.
+// ParseTime parses a time in the future; see Help. Without a zone of its own it
+// is in zone, and a time of day without a date is the next one after now.
 func ParseTime(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	if _, err := ParseDuration(text); err == nil && text != "0" {
 		return time.Time{}, errSign
@@ -37,8 +37,9 @@ func ParseTime(text string, now time.Time, zone *time.Location) (time.Time, erro
 	return parse(text, now, zone, 1, errTime)
 }
 
-// ParseWhen parses a time in the past. Help lists the formats. A duration without a sign is counted back from now. A time of day without a
-// date is the last such time before now.
+// ParseWhen parses a time in the past; see Help. A duration without a sign is
+// counted back from now, and a time of day without a date is the last one
+// before now.
 func ParseWhen(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	if d, err := ParseDuration(text); err == nil && text != "0" {
 		return now.Add(-d), nil
@@ -48,8 +49,9 @@ func ParseWhen(text string, now time.Time, zone *time.Location) (time.Time, erro
 	return parse(text, now, zone, -1, errWhen)
 }
 
-// parse parses all formats except a duration without a sign. For a time of day without a date, direction 1 means the next such time, and -1
-// the last one. If the text has none of the formats, parse returns the error in the parameter "invalid".
+// parse parses all formats except a duration without a sign. Direction 1 is for
+// the next time of day, -1 for the last one. It returns the error invalid for
+// any other text.
 func parse(text string, now time.Time, zone *time.Location, direction int, invalid error) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05Z07:00", time.DateTime, "2006-01-02 15:04",
 		"2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
@@ -57,9 +59,11 @@ func parse(text string, now time.Time, zone *time.Location, direction int, inval
 			return t, nil
 		}
 	}
+
 	if text == "" {
 		return time.Time{}, invalid
 	}
+
 	switch rest := text[1:]; text[0] {
 	case '+', '-':
 		d, err := ParseDuration(rest)
@@ -74,6 +78,7 @@ func parse(text string, now time.Time, zone *time.Location, direction int, inval
 		}
 		return time.Time{}, invalid
 	}
+
 	if t, ok := parseClock(text); ok {
 		at := onDay(now.In(zone), 0, t, zone)
 		if at.After(now) != (direction > 0) {
@@ -81,6 +86,7 @@ func parse(text string, now time.Time, zone *time.Location, direction int, inval
 		}
 		return at, nil
 	}
+
 	day, clock, found := strings.Cut(text, " ")
 	days, relative := map[string]int{"yesterday": -1, "today": 0, "tomorrow": 1}[day]
 	date, err := time.ParseInLocation(time.DateOnly, day, zone)
@@ -108,7 +114,8 @@ func parseClock(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// onDay returns a time on the day that is the given number of days after date. The parameter "clock" contains the time of day.
+// onDay returns clock's time of day, on the day that is so many days after
+// date.
 func onDay(date time.Time, days int, clock time.Time, zone *time.Location) time.Time {
 	return time.Date(date.Year(), date.Month(), date.Day()+days, clock.Hour(), clock.Minute(), clock.Second(), 0, zone)
 }

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// LastText returns the last non-blank line of an output, as plain text. It cuts the line to limit bytes. It returns an empty string if all
-// lines are blank.
+// LastText returns the last line of an output that isn't blank, as plain text
+// cut to limit bytes.
 func LastText(output []byte, limit int) string {
 	for len(output) > 0 {
 		at := bytes.LastIndexByte(output, '\n')
@@ -20,7 +20,8 @@ func LastText(output []byte, limit int) string {
 	return ""
 }
 
-// plain returns a line as valid UTF-8. It removes escape sequences, control characters, and blanks at both ends.
+// plain returns a line as valid UTF-8, without escape sequences, control
+// characters and blanks at both ends.
 func plain(line string) string {
 	line = strings.Map(func(r rune) rune {
 		switch {
@@ -34,7 +35,7 @@ func plain(line string) string {
 	return strings.TrimSpace(strings.ToValidUTF8(line, "\ufffd"))
 }
 
-// StripEscapes removes the escape sequences of a terminal from a line.
+// StripEscapes removes a terminal's escape sequences from a line.
 func StripEscapes(text string) string {
 	var b strings.Builder
 	for {
@@ -48,12 +49,15 @@ func StripEscapes(text string) string {
 	}
 }
 
-// CutEscape removes an escape sequence from the start of a line. The line must begin with ESC. The result "sgr" is the parameters of the
-// sequence, and colours reports whether the sequence sets colours. If the sequence has no end, CutEscape removes only its first characters.
+// CutEscape removes an escape sequence from the start of a line, which begins
+// with ESC. sgr are the sequence's parameters, and colours reports whether it
+// sets colours. Of a sequence without an end, it removes only the first
+// characters.
 func CutEscape(line string) (sgr string, colours bool, rest string) {
 	if len(line) < 2 {
 		return "", false, line[1:]
 	}
+
 	switch c := line[1]; {
 	case c == '[':
 		for i := 2; i < len(line); i++ {

@@ -7,21 +7,22 @@ import (
 	"time"
 )
 
-// These errors mean that a duration cannot be parsed. The caller puts the typed text before the text of the error.
+// Callers put the typed text before these errors.
 var (
 	errUnits    = errors.New("missing unit; use 250ms, 10s, 5m, 2h, 1d or 1w")
 	errDuration = errors.New("invalid duration; use 250ms, 10s, 5m, 1.5h, 1d, 1w, or a sum such as 1h30m")
 	errFine     = errors.New("too exact; use whole milliseconds")
 )
 
-// units are the units that WriteDuration uses, largest first.
+// units are what WriteDuration uses, largest first.
 var units = []struct {
 	name string
 	size time.Duration
 }{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}}
 
-// ParseDuration parses a number with a unit such as 90m or 1.5h, or a sum such as 1h30m. Zero needs no unit. The smallest unit is the
-// millisecond, because the database stores milliseconds.
+// ParseDuration parses a number with a unit such as 90m or 1.5h, or a sum such
+// as 1h30m. Zero needs no unit. The database stores milliseconds, so there is
+// nothing smaller.
 func ParseDuration(text string) (time.Duration, error) {
 	if _, err := strconv.ParseFloat(text, 64); err == nil && text != "0" {
 		return 0, errUnits
@@ -52,7 +53,8 @@ func inMilliseconds(text string) string {
 	return strconv.FormatFloat(n, 'f', 3, 64) + "ms"
 }
 
-// WriteDuration formats a duration so that ParseDuration can parse it, such as 1h30m, 30d or 250ms.
+// WriteDuration formats a duration as ParseDuration parses it: 1h30m, 30d,
+// 250ms.
 func WriteDuration(d time.Duration) string {
 	if d <= 0 {
 		return "0"

@@ -14,14 +14,14 @@ import (
 	"example.com/runner/runner"
 )
 
-// TimedOut is the cause of a context that ended at the timeout of a wait.
+// TimedOut is the cause of a context that ended at a wait's timeout.
 type TimedOut struct{ After time.Duration }
 
 func (g TimedOut) Error() string { return "gave up waiting after " + humanize.WriteDuration(g.After) }
 
-// Limit returns a context that ends after the timeout of a wait, if it isn't
-// 0. The notes that say what the wait is for come before it, so that even a
-// short wait prints them.
+// Limit returns a context that ends after a wait's timeout, if it isn't 0. The
+// notes that say what the wait is for come before it, so even a short wait
+// prints them.
 func Limit(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout == 0 {
 		return ctx, func() {}
@@ -29,16 +29,18 @@ func Limit(ctx context.Context, timeout time.Duration) (context.Context, context
 	return context.WithTimeoutCause(ctx, timeout, TimedOut{timeout})
 }
 
-// Stopped returns the error of a command whose wait was ended by a signal, by --timeout or by an error. The parameter "left" is the number
-// of unfinished tasks, which the error contains.
+// Stopped returns the error of a wait that a signal, --timeout or an error has
+// ended. left is the number of unfinished tasks.
 func Stopped(p *ui.Printer, err error, ids []int64, left int) error {
 	goesOn := fmt.Sprintf("; %s tasks go on", humanize.Count(int64(left)))
 	if left == 1 {
 		goesOn = "; 1 task goes on"
 	}
+
 	if len(ids) == 1 {
 		goesOn = fmt.Sprintf("; task %d goes on (runner cancel %[1]d)", ids[0])
 	}
+
 	signal, interrupted := errors.AsType[ui.Received](err)
 	timeout, late := errors.AsType[TimedOut](err)
 	var f *ui.Error
@@ -50,6 +52,7 @@ func Stopped(p *ui.Printer, err error, ids []int64, left int) error {
 	default:
 		return err
 	}
+
 	p.Tell("%s", f.What)
 	f.Told = true
 	return f
@@ -108,9 +111,11 @@ const (
 	maxPause = time.Second
 )
 
-// Changes calls the function "poll" immediately, then after each commit of any process, and at least every two seconds. After each call it
-// pauses for four times as long as the call took. The pause is at least minPause and at most maxPause. The pause limits the load of polls
-// when other processes commit often. Changes returns when poll returns true or an error. If ctx ends, Changes returns its cause.
+// Changes calls poll at once, then after each commit of any process, and at
+// least every two seconds, until it is done or fails. Between calls it pauses
+// for four times as long as the last one took, from minPause to maxPause, so
+// frequent commits don't cause many polls. If ctx ends, Changes returns its
+// cause.
 func Changes(ctx context.Context, r *runner.Runner, poll func() (done bool, err error)) error {
 	var next time.Time // time before which poll must not be called again
 	err := r.Changes(ctx, func() (bool, error) {

@@ -14,7 +14,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// pieces is the maximum number of pieces of output in one read. A piece has at most 32 KiB.
+// pieces is how many pieces of output one read returns. A piece has at most 32
+// KiB.
 const pieces = 64
 
 // Range says which part of a task's output to print.
@@ -25,8 +26,9 @@ type Range struct {
 	Lines int       // number of lines to print from the end of the first printed attempt; -1 for all lines
 }
 
-// lastBefore returns the generation of the last attempt before the range, or 0 if the range can contain the first attempt. If All, N and
-// Began are not set, the range begins with the latest attempt.
+// lastBefore returns the generation of the last attempt before the range, or 0
+// if the range can contain the first one. Without All, N and Began, the range
+// begins with the latest attempt.
 func (w Range) lastBefore(attempts []jobs.Attempt) int64 {
 	if w.All || w.N > 0 || !w.Began.IsZero() || len(attempts) < 2 {
 		return 0
@@ -51,16 +53,16 @@ type Cursor struct {
 	any        bool           // whether at least one attempt was printed
 }
 
-// Advance prints the output that a task has produced since the last call. The caller must read t just before the call. The result "done" is
-// true if no output will follow.
+// Advance prints what a task has printed since the last call. Read t just
+// before. done means that no output will follow.
 func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to *LogPrinter) (done bool, err error) {
 	if t.GenerationID != f.generation {
 		attempts, err := r.Attempts(ctx, t)
 		if err != nil {
 			return false, err
 		}
-		// If the task has changed since the caller read it, the list contains the running attempt twice. The first of the two is newer:
-		// keep only that one.
+		// If the task has changed since it was read, the list has the running
+		// attempt twice: keep the first, which is newer.
 		attempts = slices.CompactFunc(attempts, func(a, b jobs.Attempt) bool { return a.GenerationID == b.GenerationID })
 		if f.generation == 0 {
 			f.shown = f.Range.lastBefore(attempts)
@@ -70,6 +72,7 @@ func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to 
 		})
 		f.generation = t.GenerationID
 	}
+
 	for len(f.attempts) > 0 {
 		a := f.attempts[0]
 		if err := f.read(ctx, r, t, a, to); err != nil {
@@ -89,7 +92,7 @@ func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to 
 	return t.State.Finished() || f.Range.N > 0 && t.Attempt > f.Range.N, nil
 }
 
-// read prints the part of an attempt's output that is not yet printed.
+// read prints the rest of an attempt's output.
 func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *LogPrinter) error {
 	if f.reading != a.GenerationID {
 		f.reading, f.seq, f.bytes = a.GenerationID, 0, 0
@@ -98,6 +101,7 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 		}
 		f.any = true
 	}
+
 	for {
 		chunks, err := r.Output(ctx, a, f.seq, pieces)
 		// Look at teed after reading: a worker in this process calls Tee before
@@ -117,7 +121,8 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 }
 
-// readLast prints the last lines of an attempt. It reads the output from its end, in larger and larger parts.
+// readLast prints the last lines of an attempt. It reads the output from its
+// end, in larger and larger parts.
 func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *LogPrinter) error {
 	f.any = true
 	for limit := 8; ; limit *= 4 {
@@ -141,10 +146,11 @@ func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a 
 	}
 }
 
-// show prints a piece of output. If bytes are missing before this piece, show tells the printer how many. A worker keeps the first HeadSize
-// bytes of an output and may drop bytes after these. c.DroppedBytes is the number of bytes that it dropped before this piece. This process
-// may have printed some bytes before the worker dropped them. So the number of missing bytes is HeadSize + DroppedBytes minus the number of
-// printed bytes.
+// show prints a piece of output, and tells the printer how many bytes before it
+// are missing. A worker keeps the first HeadSize bytes of an output and may
+// drop bytes after these: DroppedBytes before this piece. Some of them may have
+// been printed before the worker dropped them, so HeadSize + DroppedBytes less
+// the printed bytes are missing.
 func (f *Cursor) show(t jobs.Task, c jobs.Chunk, to *LogPrinter) error {
 	missing := int64(0)
 	switch {
@@ -165,6 +171,7 @@ func Follow(ctx context.Context, r *runner.Runner, ids []int64, which Range, to 
 	for _, id := range ids {
 		cursors[id] = &Cursor{Range: which}
 	}
+
 	err := Changes(ctx, r, func() (bool, error) {
 		list, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{Oldest: true})
 		if err != nil {

@@ -55,6 +55,7 @@ func (o *Obstacles) look(ctx context.Context, again bool) {
 	if err != nil || len(left) == 0 {
 		return
 	}
+
 	why, err := o.r.Why(ctx, left[0])
 	if err != nil || o.said[why.Reason] || !o.keeps(left[0], why, again) {
 		return
@@ -64,6 +65,7 @@ func (o *Obstacles) look(ctx context.Context, again bool) {
 	if left[0].State == jobs.Running {
 		end = "end"
 	}
+
 	o.p.Tell("task %d cannot %s yet: %s%s", left[0].ID, end, ui.Wait(why, left[0], o.p.Now()), o.option)
 	o.said[why.Reason] = true
 }
@@ -94,10 +96,12 @@ func NoteWorkers(ctx context.Context, r *runner.Runner, p *ui.Printer, service, 
 	if service == "" && !p.Interactive() {
 		return nil
 	}
+
 	list, err := r.Workers(ctx)
 	if alive, _, _ := admin.LiveWorkers(list); err != nil || alive > 0 {
 		return err
 	}
+
 	if service == "" {
 		p.Note("no worker is running on this database")
 	} else {

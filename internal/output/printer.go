@@ -14,7 +14,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// LogPrinter prints the output of tasks. It prints the output unchanged, or, if Named or Timestamps is set, line by line with a prefix.
+// LogPrinter prints the output of tasks: unchanged, or with Named or Timestamps
+// line by line with a prefix.
 type LogPrinter struct {
 	P          *ui.Printer
 	Named      bool // whether each line begins with the id of its task
@@ -40,8 +41,8 @@ type lineOf struct {
 	stream string
 }
 
-// Tee is Copy for a task that is also followed: Follow doesn't print the attempt
-// again.
+// Tee is Copy for a task that is also followed: Follow doesn't print the
+// attempt again.
 func (s *LogPrinter) Tee(t jobs.Task, stream string, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +79,7 @@ func (s *LogPrinter) copy(t jobs.Task, stream string, data []byte) {
 // unknown stands for an unknown number of bytes.
 const unknown = -1
 
-// piece prints a piece of a task's output. The parameter "missing" is the number of bytes that are missing before this piece.
+// piece prints a piece of a task's output; missing bytes are missing before it.
 func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 	switch {
 	case c.At.Before(s.Since):
@@ -90,9 +91,11 @@ func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 			return err
 		}
 	}
+
 	if !s.Named && !s.Timestamps {
 		return s.write(c.Stream, c.Data)
 	}
+
 	key := lineOf{t.ID, c.Stream}
 	for _, line := range s.lines.Add(key, c.At, c.Data) {
 		if err := s.line(key, line); err != nil {
@@ -102,7 +105,7 @@ func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 	return nil
 }
 
-// line prints a line. If the line is incomplete, it adds a newline.
+// line prints a line, and adds a newline if it's incomplete.
 func (s *LogPrinter) line(key lineOf, line humanize.Line) error {
 	prefix := s.prefix(key)
 	if s.Timestamps {
@@ -138,15 +141,19 @@ func (s *LogPrinter) gap(t jobs.Task, missing int64) error {
 	if err := s.EndLines(t); err != nil {
 		return err
 	}
+
 	what := "some output"
 	if missing != unknown {
 		what = humanize.Size(missing)
 	}
+
 	limit := "--output-limit"
-	// For a task with the default limit, the --output-limit of the worker applies, which this process does not know.
+	// The default stands for the worker's --output-limit, which this process
+	// doesn't know.
 	if t.OutputLimit != taskspec.DefaultOutputLimit {
 		limit += " " + humanize.ExactSize(t.OutputLimit)
 	}
+
 	text := s.prefix(lineOf{t.ID, "stderr"}) + fmt.Sprintf("--- %s not kept (%s) ---\n", what, limit)
 	return s.write("stderr", []byte(text))
 }
@@ -180,20 +187,23 @@ func (s *LogPrinter) endShield(stream string) error {
 	return nil
 }
 
-// end finishes the output of an attempt. The parameter "shown" is the number of bytes that were printed. The parameter "more" is true if
-// another attempt follows.
+// end finishes an attempt's output, of which shown bytes were printed. more
+// means that another attempt follows.
 func (s *LogPrinter) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) error {
 	if s.P.JSON {
 		return nil
 	}
+
 	if err := s.EndLines(t); err != nil {
 		return err
 	}
+
 	if shown == 0 && a.OutputBytes > 0 && !a.FinishedAt.Before(s.Since) {
 		if err := s.gap(t, a.OutputBytes); err != nil {
 			return err
 		}
 	}
+
 	if s.Follow && more && a.State == jobs.Failed {
 		next := ""
 		if t.State == jobs.Retrying && a.Attempt == t.Attempt {
@@ -204,8 +214,8 @@ func (s *LogPrinter) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) er
 	return nil
 }
 
-// Complete returns err, or another error if a part of the output is missing. Commands such as "runner run" call it, because a script must
-// not mistake incomplete output for the whole output.
+// Complete returns err, or another error if some output is missing: a script
+// must not mistake what runner run prints for the whole output.
 func (s *LogPrinter) Complete(err error) error {
 	if !s.missing {
 		return err
@@ -215,7 +225,7 @@ func (s *LogPrinter) Complete(err error) error {
 		Try: "a larger --output-limit, or runner run"}
 }
 
-// write writes data of a task to stdout or stderr. It is unchanged except on a
+// write writes a task's data to stdout or stderr, unchanged except on a
 // terminal.
 func (s *LogPrinter) write(stream string, data []byte) error {
 	if s.isTerminal(stream) {

@@ -12,14 +12,14 @@ import (
 	"example.com/runner/runner"
 )
 
-// Selection says which output to print: the output of some tasks, or a part of it.
+// Selection says which tasks' output to print, and which part of it.
 type Selection struct {
 	Filter jobs.Filter
 	Range  Range
 	Since  time.Time // skip output that is older than this time; if it is zero, skip nothing
 }
 
-// Show prints the output that the database contains now.
+// Show prints the output that the database has now.
 func (o Selection) Show(ctx context.Context, r *runner.Runner, to *LogPrinter) error {
 	ids := o.Filter.IDs
 	if len(ids) == 0 {
@@ -28,6 +28,7 @@ func (o Selection) Show(ctx context.Context, r *runner.Runner, to *LogPrinter) e
 			return err
 		}
 	}
+
 	to.Named = len(ids) > 1
 	for part := range slices.Chunk(ids, 100) {
 		tasks, err := r.List(ctx, jobs.Filter{IDs: part}, runner.Page{})
@@ -54,7 +55,8 @@ func (o Selection) Show(ctx context.Context, r *runner.Runner, to *LogPrinter) e
 	return ui.MissingTasks(ctx, r, o.Filter.IDs)
 }
 
-// noteWithoutOutput explains why there is no output, if the task or the attempt has not started.
+// noteWithoutOutput says why there is no output, if the task or the attempt
+// hasn't started.
 func noteWithoutOutput(p *ui.Printer, t jobs.Task, which Range) {
 	switch {
 	case t.StartedAt.IsZero():
@@ -64,11 +66,13 @@ func noteWithoutOutput(p *ui.Printer, t jobs.Task, which Range) {
 	}
 }
 
-// matching returns the ids of the tasks that match the filter, oldest first. It leaves out tasks that have ended before o.Since.
+// matching returns the ids of the tasks that match the filter, oldest first,
+// without those that have ended before Since.
 func (o Selection) matching(ctx context.Context, r *runner.Runner) ([]int64, error) {
 	if o.Since.IsZero() {
 		return r.IDs(ctx, o.Filter, runner.Page{Oldest: true})
 	}
+
 	var ids []int64
 	for _, states := range [][]jobs.State{jobs.Finished(), jobs.Unfinished()} {
 		f := o.Filter
@@ -87,12 +91,13 @@ func (o Selection) matching(ctx context.Context, r *runner.Runner) ([]int64, err
 		}
 		ids = append(ids, more...)
 	}
+
 	slices.Sort(ids)
 	return ids, nil
 }
 
-// FollowIDs prints the output of the tasks with the ids of the filter until all
-// of them have finished.
+// FollowIDs prints the output of the tasks with the filter's ids until all of
+// them have finished.
 func (o Selection) FollowIDs(ctx context.Context, r *runner.Runner, to *LogPrinter) error {
 	w, err := Select(ctx, r, o.Filter)
 	if err != nil {
@@ -106,13 +111,14 @@ func (o Selection) FollowIDs(ctx context.Context, r *runner.Runner, to *LogPrint
 	return cmp.Or(Follow(ctx, r, w.IDs, o.Range, to), gone)
 }
 
-// overlap is a margin: each poll of FollowFilter reads the tasks that ended after the previous poll, and those that ended up to five
-// seconds before it. A worker reads the end time of a task from its clock before it commits. So a task may have an end time before the
-// previous poll, but become visible only after that poll.
+// overlap is a margin: a worker reads a task's end time from its clock before
+// it commits, so the end may become visible only after a poll that is later.
+// Each poll looks back this far.
 const overlap = 5 * time.Second
 
-// FollowFilter prints the output of the tasks that match a filter until ctx ends: of the tasks that run now, and of the tasks that start
-// later. A task may start and end between two polls, so FollowFilter also reads tasks that have ended recently.
+// FollowFilter prints the output of the tasks that match a filter, until ctx
+// ends: those that run now, and those that start later. A task may start and
+// end between two polls, so it also reads tasks that have ended recently.
 func (o Selection) FollowFilter(ctx context.Context, r *runner.Runner, to *LogPrinter) error {
 	p := to.P
 	to.Named = true
@@ -151,8 +157,8 @@ func (o Selection) FollowFilter(ctx context.Context, r *runner.Runner, to *LogPr
 	})
 }
 
-// active returns the running tasks that match the filter, and the tasks that match the filter and ended at or after the time "since". It
-// also returns the tasks with the ids in the parameter "known". It sorts all of them by id.
+// active returns the tasks that match the filter and run, or have ended since
+// then, and those with known ids, sorted by id.
 func (o Selection) active(ctx context.Context, r *runner.Runner, since time.Time, known []int64) ([]jobs.Task, error) {
 	var tasks []jobs.Task
 	filters := []jobs.Filter{o.Filter, o.Filter}
@@ -161,6 +167,7 @@ func (o Selection) active(ctx context.Context, r *runner.Runner, since time.Time
 	if len(known) > 0 {
 		filters = append(filters, jobs.Filter{IDs: known})
 	}
+
 	for _, f := range filters {
 		more, err := r.List(ctx, f, runner.Page{})
 		if err != nil {
@@ -168,9 +175,12 @@ func (o Selection) active(ctx context.Context, r *runner.Runner, since time.Time
 		}
 		tasks = append(tasks, more...)
 	}
-	// If a task changed its state between two calls of List, it occurs twice. Keep the record with the higher generation.
+
+	// A task that changed its state between two reads occurs twice: keep the
+	// record with the higher generation.
 	slices.SortStableFunc(tasks, func(a, b jobs.Task) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(b.GenerationID, a.GenerationID))
 	})
+
 	return slices.CompactFunc(tasks, func(a, b jobs.Task) bool { return a.ID == b.ID }), nil
 }

@@ -8,14 +8,16 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A command of runner that waits for a task ends with these exit statuses. They do not come from the command of the task.
+// These are the exit statuses of a wait that don't come from the task's
+// command.
 const (
 	StatusTimedOut = 124 // the --timeout of the wait has passed, or the task exceeded its own timeout
 	NoResult       = 125 // the task has no result, for example because it was cancelled
 )
 
-// ExitStatus returns the exit status for a task that has ended, and the reason as text. The reason is empty if the task completed, or if
-// its command failed with an exit status: the output of the command then says why. A task with an empty state was deleted.
+// ExitStatus returns the exit status for a task that has ended, and why. The
+// reason is empty if the task completed, or if its command failed with an exit
+// status: its output then says why. A deleted task has no state.
 func ExitStatus(t jobs.Task) (status int, why string) {
 	line := FirstLine(t.Error)
 	what := fmt.Sprintf("task %d %s: %s", t.ID, t.State, line)
@@ -30,6 +32,7 @@ func ExitStatus(t jobs.Task) (status int, why string) {
 		}
 		return NoResult, what
 	}
+
 	switch t.Reason {
 	case jobs.ReasonExit:
 		if t.ExitCode != nil {
@@ -49,7 +52,7 @@ func ExitStatus(t jobs.Task) (status int, why string) {
 	return NoResult, what
 }
 
-// FailedText returns a line that says why a task did not complete.
+// FailedText returns a line that says why a task didn't complete.
 func FailedText(t jobs.Task) string {
 	if _, why := ExitStatus(t); why != "" {
 		return why
@@ -62,8 +65,8 @@ func FirstLine(text string) string {
 	return line
 }
 
-// Finish returns an error with the exit status of a task that has ended. It also prints the reason to stderr, but not with --json, and not
-// if ExitStatus returns an empty reason.
+// Finish returns an error with an ended task's exit status, and prints the
+// reason to stderr, except with --json.
 func Finish(p *ui.Printer, t jobs.Task) error {
 	status, why := ExitStatus(t)
 	switch {

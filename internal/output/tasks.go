@@ -18,9 +18,9 @@ type Tasks struct {
 	Obstacles *Obstacles // says why the tasks don't run
 }
 
-// Select returns the tasks to wait for. If the filter has ids, these are the tasks with the ids. Otherwise they are the unfinished tasks
-// that match the filter. If the filter names a batch, Select also returns the failed and cancelled tasks of the batch, because they affect
-// the exit status.
+// Select returns the tasks to wait for: those with the filter's ids, or the
+// unfinished tasks that match it. Failed and cancelled tasks of a batch count
+// too, because they affect the exit status.
 func Select(ctx context.Context, r *runner.Runner, f jobs.Filter) (w Tasks, err error) {
 	if len(f.IDs) == 0 {
 		states := jobs.Unfinished()
@@ -36,6 +36,7 @@ func Select(ctx context.Context, r *runner.Runner, f jobs.Filter) (w Tasks, err 
 		w.IDs, err = r.IDs(ctx, f, runner.Page{Oldest: true})
 		return w, err
 	}
+
 	existing, err := r.IDs(ctx, f, runner.Page{})
 	for _, id := range f.IDs {
 		if slices.Contains(existing, id) {
@@ -47,9 +48,8 @@ func Select(ctx context.Context, r *runner.Runner, f jobs.Filter) (w Tasks, err 
 	return w, err
 }
 
-// One waits until the first of the tasks ends, and calls show for this task. end
-// is an error with the exit status of the task; err is set if the wait ended
-// early.
+// One waits until the first of the tasks ends, and calls show for it. end is an
+// error with its exit status; err is set if the wait ended early.
 func (w Tasks) One(ctx context.Context, r *runner.Runner, p *ui.Printer, show func(jobs.Task) error) (end, err error) {
 	err = Each(ctx, r, w.IDs, func() { w.Obstacles.Look(ctx) }, func(t jobs.Task) (more bool, err error) {
 		err = show(t)
@@ -62,10 +62,10 @@ func (w Tasks) One(ctx context.Context, r *runner.Runner, p *ui.Printer, show fu
 	return end, nil
 }
 
-// All waits until every task has finished or was deleted. It calls show for each
-// of them, and prints a line to stderr for each that did not complete: end is
-// then an error with the exit status. err is set if the wait ended early. A
-// terminal shows the progress of a long wait, but not with --json.
+// All waits until every task has finished or was deleted. It calls show for
+// each, and prints a line to stderr for each that did not complete: end is then
+// an error with the exit status. err is set if the wait ended early. A terminal
+// shows the progress of a long wait, but not with --json.
 func (w Tasks) All(ctx context.Context, r *runner.Runner, p *ui.Printer, show func(jobs.Task) error) (end, err error) {
 	bar := ui.NewBar(p, "waiting", "")
 	bar.Total = len(w.IDs)
@@ -78,6 +78,7 @@ func (w Tasks) All(ctx context.Context, r *runner.Runner, p *ui.Printer, show fu
 		}
 		bar.Show(done, failed)
 	}
+
 	err = Each(ctx, r, w.IDs, polled, func(t jobs.Task) (bool, error) {
 		done++
 		bad := t.State != jobs.Completed
@@ -103,8 +104,8 @@ func (w Tasks) All(ctx context.Context, r *runner.Runner, p *ui.Printer, show fu
 	return end, nil
 }
 
-// Gone says which ids name no task, and returns the error with which the command
-// ends in any case. It returns nil if all tasks exist.
+// Gone says which ids name no task, and returns the error with which the
+// command then ends.
 func (w Tasks) Gone(p *ui.Printer) error {
 	if len(w.Missing) == 0 {
 		return nil
@@ -116,8 +117,8 @@ func (w Tasks) Gone(p *ui.Printer) error {
 	return gone
 }
 
-// NoneInBatch returns an error if a batch has no tasks: it does not exist, or its tasks were deleted. It returns nil if the batch has only
-// finished tasks.
+// NoneInBatch returns an error if a batch has no tasks: it doesn't exist, or
+// its tasks were deleted.
 func NoneInBatch(ctx context.Context, r *runner.Runner, id int64) error {
 	n, err := admin.Store(r).CountUpTo(ctx, jobs.Filter{Batch: id}, 1)
 	if err == nil && n == 0 {

@@ -52,13 +52,16 @@ func (b *Bar) Show(done, failed int) {
 	if b.p.JSON || !b.p.Stderr.TTY {
 		return
 	}
+
 	now := b.p.Now()
 	if b.since.IsZero() {
 		b.since, b.first = now, done
 	}
+
 	if now.Sub(b.began) < barAfter || now.Before(b.next) {
 		return
 	}
+
 	b.next = now.Add(barInterval)
 	b.p.Stderr.Resize()
 	b.p.Flush()
@@ -78,15 +81,18 @@ func (b *Bar) line(done, failed int, now time.Time) string {
 		parts = append(parts, fmt.Sprintf("%d%%", min(done, b.Total)*100/b.Total))
 		count += "/" + humanize.Count(int64(b.Total))
 	}
+
 	parts = append(parts, count)
 	if failed > 0 {
 		parts = append(parts, humanize.Count(int64(failed))+" failed")
 	}
+
 	rate := float64(done-b.first) / max(now.Sub(b.since).Seconds(), 1e-3)
 	if rate > 0 && done < b.Total {
 		left := min(float64(b.Total-done)/rate, longestETA)
 		parts = append(parts, "ETA "+humanize.Age(humanize.Soon(time.Duration(left*float64(time.Second)))))
 	}
+
 	if rate >= 1 {
 		parts = append(parts, humanize.Count(int64(rate))+"/s")
 	}
@@ -101,7 +107,8 @@ func (b *Bar) Clear() {
 	}
 }
 
-// Finish replaces the bar by a line with the result. If the work was too short for a bar, it prints nothing.
+// Finish replaces the bar by a line with the result. Short work had no bar, and
+// gets no line.
 func (b *Bar) Finish(result string) {
 	b.Clear()
 	if whole := b.p.Now().Sub(b.began); b.p.Stderr.TTY && whole >= barAfter {

@@ -2,7 +2,8 @@ package ui
 
 import "example.com/runner/jobs"
 
-// Colour is the number of a colour in a terminal escape sequence. The empty Colour means no colour.
+// Colour is the number of a colour in a terminal's escape sequence; empty for
+// none.
 type Colour string
 
 const (
@@ -13,7 +14,7 @@ const (
 	Dim    Colour = "2"
 )
 
-// Paint returns the text in a colour. If the stream does not show colours, it returns the text unchanged.
+// Paint returns the text in a colour, if the stream shows colours.
 func (s Stream) Paint(c Colour, text string) string {
 	if c == "" || !s.Colour || text == "" {
 		return text
@@ -21,7 +22,7 @@ func (s Stream) Paint(c Colour, text string) string {
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// StateColour returns the colour of a task state.
+// StateColour returns a task state's colour.
 func StateColour(state string) Colour {
 	switch jobs.State(state) {
 	case jobs.Running:

@@ -1,7 +1,7 @@
-// Package ui is what people see: sentences about tasks, errors and problems, the
-// records of --json and --format, tables and drawings for a terminal. The pages
-// use the same sentences and records. It also has the exit statuses and the
-// signals that end a command.
+// Package ui is what people see: sentences about tasks, errors and problems,
+// the records of --json and --format, tables and drawings for a terminal. The
+// pages use the same sentences and records. It also has the exit statuses and
+// the signals that end a command.
 //
 // Commands print through a Printer and never to os.Stdout. The rules:
 //

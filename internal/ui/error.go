@@ -10,8 +10,9 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// Error is an error for the person who typed the command. It says what failed, why it failed and what to try. These three texts are in
-// lower case and have no full stop. Explain converts other errors to an Error.
+// Error is an error for the person who typed the command: what failed, why, and
+// what to try. The texts are in lower case, without a full stop. Explain
+// converts other errors to it.
 type Error struct {
 	Code  string   // key "code" of the JSON error: usage, not_found, busy, …
 	Exit  int      // exit status of the program
@@ -25,23 +26,24 @@ type Error struct {
 func (f *Error) Error() string { return strings.Join(append([]string{f.What}, f.Why...), "; ") }
 func (f *Error) Unwrap() error { return f.Cause }
 
-// Usage returns the error for an invalid command line. The exit status is 2, which means that the command changed nothing.
+// Usage returns the error for an invalid command line. Status 2 means that the
+// command changed nothing.
 func Usage(format string, args ...any) *Error {
 	return &Error{Code: "usage", Exit: 2, What: fmt.Sprintf(format, args...)}
 }
 
-// Exclusive returns the error for two options that cannot be used together.
+// Exclusive returns the error for two options that exclude each other.
 func Exclusive(one, other string) *Error {
 	return Usage("%s and %s cannot be used together", one, other)
 }
 
-// NotFound returns the error for tasks or other objects that do not exist. The parameter "list" is a command that lists the existing
-// objects.
+// NotFound returns the error for something that doesn't exist. list is a
+// command that lists what exists.
 func NotFound(list, format string, args ...any) *Error {
 	return &Error{Code: "not_found", Exit: 3, What: fmt.Sprintf(format, args...), Try: list}
 }
 
-// NoTasks returns the error for ids for which no task exists. The error names at most ten ids.
+// NoTasks returns the error for ids without a task. It names at most ten.
 func NoTasks(ids []int64) *Error {
 	text := ""
 	for i, id := range ids {
@@ -51,6 +53,7 @@ func NoTasks(ids []int64) *Error {
 		}
 		text += ", " + strconv.FormatInt(id, 10)
 	}
+
 	noun := "no task "
 	if len(ids) > 1 {
 		noun = "no tasks "
@@ -63,17 +66,18 @@ func Internal(what string, err error) *Error {
 	return &Error{Code: "internal", Exit: 1, What: what, Why: []string{err.Error()}, Cause: err}
 }
 
-// The method Because adds lines that say why the command failed.
+// Because adds lines that say why the command failed.
 func (f *Error) Because(lines ...string) *Error { f.Why = append(f.Why, lines...); return f }
 
-// Hint sets the text that says what to try.
+// Hint sets what to try.
 func (f *Error) Hint(format string, args ...any) *Error {
 	f.Try = fmt.Sprintf(format, args...)
 	return f
 }
 
-// WhileWaiting changes the exit status of an error of runner itself. It is for commands whose exit status is that of a task: the statuses
-// 1, 3 and 75 must always come from the task. So the error gets 125, unless it is a usage error or has the status 124 or higher.
+// WhileWaiting changes the exit status of runner's own errors in commands that
+// exit with a task's status: 1, 3 and 75 must always come from the task, so
+// these errors get 125. Usage errors and statuses from 124 on stay.
 func WhileWaiting(err error) error {
 	if _, ok := errors.AsType[ExitStatus](err); ok || err == nil {
 		return err
@@ -85,20 +89,24 @@ func WhileWaiting(err error) error {
 	return &f
 }
 
-// Report writes an error to stderr as text, or as an object with --json. It writes nothing for an ExitStatus.
+// Report writes an error to stderr as text, or as an object with --json. An
+// ExitStatus prints nothing.
 func Report(p *Printer, err error) {
 	if _, ok := errors.AsType[ExitStatus](err); ok || err == nil {
 		return
 	}
+
 	p.Flush()
 	f := Explain(err)
 	if p.JSON {
 		_ = WriteJSON(p.Stderr, NewRecord("error", ErrorRecord(f))) // an error of writing to stderr cannot be reported anywhere
 		return
 	}
+
 	if f.Told {
 		return
 	}
+
 	io.WriteString(p.Stderr, f.Text(p.Verbose))
 }
 
@@ -108,7 +116,8 @@ func ErrorRecord(f *Error) Record {
 		"exit", f.Exit)
 }
 
-// Text returns the lines to print on stderr. If verbose is set, they include the error that this error wraps.
+// Text returns the lines for stderr. With verbose, they include the wrapped
+// error.
 func (f *Error) Text(verbose bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "runner: %s\n", humanize.Safe(f.What))
@@ -124,8 +133,8 @@ func (f *Error) Text(verbose bool) string {
 	return b.String()
 }
 
-// textOf returns the text of an error. It replaces SQLite's "database is locked",
-// which sounds like damage although another process is only writing.
+// textOf returns the text of an error. It replaces SQLite's "database is
+// locked", which sounds like damage although another process is only writing.
 func textOf(err error) string {
 	return strings.ReplaceAll(err.Error(), "database is locked", "database is busy")
 }

@@ -10,13 +10,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ExitStatus is an error that ends the program with an exit status and prints nothing. The value is the exit status of a task, or 128+n
-// after signal n.
+// ExitStatus is an error that ends the program with a task's exit status, or
+// 128+n after signal n, and prints nothing.
 type ExitStatus int
 
 func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// ExitCode returns the exit status of the program for an error.
+// ExitCode returns the program's exit status for an error.
 func ExitCode(err error) int {
 	if err == nil {
 		return 0
@@ -51,6 +51,7 @@ func Explain(err error) *Error {
 	if f, ok := errors.AsType[*Error](err); ok {
 		return f
 	}
+
 	f := &Error{Code: "internal", Exit: 1, What: textOf(err), Cause: err}
 	for _, k := range kinds {
 		if errors.Is(err, k.kind) {
@@ -58,6 +59,7 @@ func Explain(err error) *Error {
 			break
 		}
 	}
+
 	if p, ok := errors.AsType[*jobs.Error](err); ok {
 		why, try := Advice(p)
 		f.What, f.Why, f.Try, f.Cause = p.What, slices.Concat(p.Why, why), try, cmp.Or(p.Err, err)

@@ -14,18 +14,18 @@ import (
 	"example.com/runner/runner"
 )
 
-// MaxGrouped is the maximum number of failed tasks that the command line and the pages read to group them. They read the tasks that failed
-// last.
+// MaxGrouped is how many failed tasks the command line and the pages read to
+// group them: those that failed last.
 const MaxGrouped = 10_000
 
-// ReadFailures reads the failed tasks that a filter selects, and groups them. The largest group is first. The parameter "most" is the
-// maximum number of tasks. If there are more, ReadFailures reads those that failed last.
-func ReadFailures(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) ([]FailureGroup, error) {
-	tasks, err := admin.Failures(ctx, r, filter, most)
+// ReadFailures groups the failed tasks that a filter selects, largest group
+// first. It reads at most limit tasks: those that failed last.
+func ReadFailures(ctx context.Context, r *runner.Runner, filter jobs.Filter, limit int) ([]FailureGroup, error) {
+	tasks, err := admin.Failures(ctx, r, filter, limit)
 	return GroupFailures(tasks), err
 }
 
-// FailureIDs groups the failed tasks that a filter selects, and returns the ids of the tasks in the group with this key. It returns nil if
+// FailureIDs returns the ids of the tasks in the group with this key, or nil if
 // there is no such group.
 func FailureIDs(ctx context.Context, r *runner.Runner, filter jobs.Filter, key string) ([]int64, error) {
 	groups, err := ReadFailures(ctx, r, filter, MaxGrouped)
@@ -37,8 +37,9 @@ func FailureIDs(ctx context.Context, r *runner.Runner, filter jobs.Filter, key s
 	return nil, err
 }
 
-// FailureGroup is a group of failed tasks that seem to have the same cause. Their job and the way in which their attempts ended are equal.
-// Their error lines are equal, too, except for numbers, ids, e-mail addresses and paths.
+// FailureGroup is a group of failed tasks that seem to have the same cause:
+// their job, the way their attempts ended and their error lines are equal,
+// apart from numbers, ids, e-mail addresses and paths.
 type FailureGroup struct {
 	Key         string // short hash that identifies the group
 	Job, Ending string
@@ -48,7 +49,8 @@ type FailureGroup struct {
 	First, Last time.Time
 }
 
-// Cause describes the cause of a group in one line. The text may contain control characters.
+// Cause describes a group's cause in one line, which may have control
+// characters.
 func (g FailureGroup) Cause() string {
 	cause := strings.Trim(g.Ending+" · "+g.Line, " ·")
 	if g.Job != jobs.CommandJob {
@@ -82,8 +84,8 @@ func causeOf(line string) string {
 	})
 }
 
-// GroupFailures groups failed tasks by their cause; the largest group is first. The caller must sort the tasks so that the latest failure
-// is first.
+// GroupFailures groups failed tasks by their cause, largest group first. The
+// tasks must be sorted, latest failure first.
 func GroupFailures(tasks []jobs.Task) []FailureGroup {
 	type cause struct{ job, ending, pattern string }
 	at := map[cause]int{}
@@ -106,6 +108,7 @@ func GroupFailures(tasks []jobs.Task) []FailureGroup {
 			g.Queues = append(g.Queues, t.Queue)
 		}
 	}
+
 	slices.SortStableFunc(groups, func(a, b FailureGroup) int { return len(b.IDs) - len(a.IDs) })
 	return groups
 }

@@ -11,8 +11,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// RetryGroup returns a command that retries all tasks in a group. The filter selects the failed tasks that were grouped, and key is the key
-// of the group.
+// RetryGroup returns a command that retries the group with this key. The filter
+// selects the failed tasks that were grouped.
 func RetryGroup(f jobs.Filter, key string) string {
 	words := []string{"runner", "retry"}
 	f.States = nil
@@ -25,8 +25,8 @@ func RetryGroup(f jobs.Filter, key string) string {
 	return shellescape.QuoteCommand(append(words, "--group", key))
 }
 
-// failureSheet is the list of the groups of failed tasks. filter selects the
-// tasks that were grouped.
+// failureSheet lists groups of failed tasks. filter selects the tasks that were
+// grouped.
 func failureSheet(filter jobs.Filter, now time.Time, wide bool) Sheet[FailureGroup] {
 	return Sheet[FailureGroup]{
 		Row:   func(g FailureGroup) Record { return NewFailureGroup(g, RetryGroup(filter, g.Key), now) },
@@ -35,8 +35,8 @@ func failureSheet(filter jobs.Filter, now time.Time, wide bool) Sheet[FailureGro
 	}
 }
 
-// NewFailureGroup returns the record of a group of failed tasks that seem to have
-// the same cause. try is a command that retries them.
+// NewFailureGroup returns a group's record. try is a command that retries its
+// tasks.
 func NewFailureGroup(g FailureGroup, try string, now time.Time) Record {
 	tasks := len(g.IDs)
 	return NewRecord(

@@ -17,8 +17,8 @@ import (
 // --format, as one line. The template is a Go text/template that uses the keys of
 // the record.
 //
-// NewFormat converts \t to a tab and \n to a newline, because a shell doesn't do
-// that. It converts nothing within {{ }}.
+// NewFormat converts \t to a tab and \n to a newline, because a shell doesn't
+// do that. It converts nothing within {{ }}.
 func NewFormat(p *Printer, text string) (func(Record) error, error) {
 	if !strings.Contains(text, "{{") { // --format json, as in other tools, would print this word for each record
 		try := `--format '{{.id}}\t{{.state}}'`
@@ -39,12 +39,14 @@ func printFormatted(p *Printer, t *template.Template, r Record) error {
 	if err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
+
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber() // keeps all digits of long integers
 	var keys map[string]any
 	if err := decoder.Decode(&keys); err != nil {
 		return fmt.Errorf("--format: %w", err)
 	}
+
 	for key, value := range keys {
 		switch {
 		case value != nil:
@@ -54,23 +56,27 @@ func printFormatted(p *Printer, t *template.Template, r Record) error {
 			keys[key] = "" // an empty text prints nothing, but a null would print "<no value>"
 		}
 	}
+
 	var text strings.Builder
 	if err := t.Execute(&text, keys); err != nil {
 		return Usage("--format: %s", templateError(err)).Hint("--json, to see the keys")
 	}
+
 	if p.Stdout.TTY {
 		p.Print(humanize.SafeLines(text.String()) + "\n")
 		return nil
 	}
+
 	_, err = io.WriteString(p, text.String()+"\n")
 	return err
 }
 
-// holders lists the keys whose value is an object, a list or null.
+// holders are the keys whose value is an object, a list or null.
 var holders = []string{"args", "env", "metadata", "progress", "queues", "result"}
 
-// A value of the type "nothing" replaces a null whose key is in the list "holders". It prints as an empty text. A template can look for a
-// key in it, or use {{range}} with it, as with an empty object.
+// nothing stands for a null whose key is in holders. It prints as an empty
+// text, but a template can look for keys in it and use {{range}} with it, as
+// with an empty object.
 type nothing map[string]any
 
 func (nothing) String() string { return "" }
@@ -78,7 +84,8 @@ func (nothing) String() string { return "" }
 // MarshalJSON implements json.Marshaler.
 func (nothing) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
-// templateError returns the text of an error of a template, without the name of the template and the position.
+// templateError returns the text of a template's error, without name and
+// position.
 func templateError(err error) string {
 	if e, ok := errors.AsType[template.ExecError](err); ok {
 		err = e.Err
@@ -90,7 +97,7 @@ func templateError(err error) string {
 	return text
 }
 
-// templateJSON is the function json for templates. A template calls it like this: {{json .args}}.
+// templateJSON is the function json in templates: {{json .args}}.
 func templateJSON(v any) (string, error) {
 	var b strings.Builder
 	err := WriteJSON(&b, v)

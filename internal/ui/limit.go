@@ -17,8 +17,7 @@ func Limits(now time.Time) Sheet[runner.LimitStatus] {
 	}
 }
 
-// NewLimit returns the record of a limit, with the number of tasks that use it
-// now.
+// NewLimit returns a limit's record, with the tasks that use it now.
 func NewLimit(l runner.LimitStatus, now time.Time) Record {
 	return NewRecord(
 		Member{Key: "target", Value: l.Target.String(), Name: "TARGET"},

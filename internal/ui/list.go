@@ -10,8 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// failureText returns the most useful line about a failed attempt; see ErrorLine. It returns "" for a command without an error
-// line if the column NOTE already says how the command ended.
+// failureText returns ErrorLine's line. It leaves out the error of a command
+// without an error line if NOTE already says how the command ended.
 func failureText(t jobs.Task) string {
 	informs := t.Reason == jobs.ReasonStart && (t.ExitCode == nil || *t.ExitCode != notFound) || t.Reason == jobs.ReasonError
 	if t.Job == jobs.CommandJob && t.ErrorLine == "" && !informs {
@@ -23,11 +23,11 @@ func failureText(t jobs.Task) string {
 // notFound is the exit code of a program that wasn't found, as NOTE says.
 const notFound = 127
 
-// errorMost is how many bytes the column ERROR shows.
-const errorMost = 30
+// maxErrorCell is how many bytes the column ERROR shows.
+const maxErrorCell = 30
 
-// TaskSheet is the list of tasks. With wide, its table has all columns, and lines
-// that may be wider than the terminal.
+// TaskSheet is the list of tasks. With wide, its table has all columns, and
+// lines that may be wider than the terminal.
 func TaskSheet(held admin.Holds, now time.Time, wide bool) Sheet[jobs.Task] {
 	return Sheet[jobs.Task]{
 		Row:    func(t jobs.Task) Record { return listRow(t, held, now, wide) },
@@ -41,16 +41,18 @@ func TaskSheet(held admin.Holds, now time.Time, wide bool) Sheet[jobs.Task] {
 func listRow(t jobs.Task, held admin.Holds, now time.Time, wide bool) Record {
 	usual, lasted := strconv.Itoa(taskspec.DefaultPriority), ""
 	failure := failureText(t)
-	shown := humanize.Cut(failure, errorMost)
+	shown := humanize.Cut(failure, maxErrorCell)
 	lane, cpu, memory, worker := "LANE", "CPU", "MEMORY", "WORKER"
 	if wide {
 		usual, shown = "", failure
 	} else {
 		lane, cpu, memory, worker = "", "", "", ""
 	}
+
 	if d, ok := Lasted(t, now); ok && (t.State == jobs.Running || t.State.Finished()) {
 		lasted = humanize.Took(d)
 	}
+
 	return Record{
 		{Key: "id", Value: t.ID, Name: "ID", Right: true},
 		{Key: "state", Value: t.State, Name: "STATE", Text: string(t.State), Paint: StateColour},

@@ -27,6 +27,7 @@ func (o Listing) Print(ctx context.Context, r *runner.Runner, p *Printer) error 
 	if err != nil {
 		return err
 	}
+
 	sheet := TaskSheet(held, p.Now(), o.Wide)
 	n := 0
 	rest, err := o.Each(ctx, r, func(t jobs.Task) error {
@@ -41,20 +42,24 @@ func (o Listing) Print(ctx context.Context, r *runner.Runner, p *Printer) error 
 	if err != nil {
 		return err
 	}
+
 	sheet.End(p)
 	if err := MissingTasks(ctx, r, o.Filter.IDs); err != nil {
 		return err
 	}
+
 	if n == 0 {
 		p.Note("no tasks")
 		if err := WarnUnknown(ctx, r, p, o.Filter); err != nil {
 			return err
 		}
 	}
+
 	if rest > 0 {
 		p.Say("stopped at task %d after comparing the metadata of %s tasks; --before %[1]d for older tasks, -n 0 for all",
 			rest, humanize.Count(int64(o.compared())))
 	}
+
 	if n > 0 && n == o.Rows && p.Interactive() {
 		p.Flush() // to count all selected tasks may take long, so print the rows first
 		all, err := r.Count(ctx, o.Filter)
@@ -74,24 +79,30 @@ func (o Listing) PrintGroups(ctx context.Context, r *runner.Runner, p *Printer) 
 	if err != nil {
 		return err
 	}
+
 	all, tasks := len(groups), 0
 	for _, g := range groups {
 		tasks += len(g.IDs)
 	}
+
 	if o.Rows > 0 {
 		groups = groups[:min(len(groups), o.Rows)]
 	}
+
 	if err := failureSheet(o.Filter, p.Now(), o.Wide).Print(p, groups); err != nil {
 		return err
 	}
+
 	if all == 0 {
 		p.Note("no failed tasks")
 		return WarnUnknown(ctx, r, p, o.Filter)
 	}
+
 	text := "%s in %s"
 	if tasks == MaxGrouped {
 		text = "the last " + text + " (earlier failures are not counted)"
 	}
+
 	p.Note(text+"; retry a group: %s", humanize.Plural(tasks, "failed task"), humanize.Plural(all, "group"),
 		RetryGroup(o.Filter, groups[0].Key))
 	return nil
@@ -115,6 +126,7 @@ func (o Listing) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Tas
 	case len(filter.Metadata) > 0 && o.Rows > 0:
 		part.Look = o.compared()
 	}
+
 	for {
 		part.Limit = page
 		if o.Rows > 0 {
@@ -148,15 +160,17 @@ func (o Listing) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Tas
 	}
 }
 
-// MissingTasks returns an error that names the ids for which no task exists. It returns nil if all ids exist.
+// MissingTasks returns an error that names the ids without a task, or nil.
 func MissingTasks(ctx context.Context, r *runner.Runner, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
+
 	existing, err := r.IDs(ctx, jobs.Filter{IDs: ids}, runner.Page{Oldest: true})
 	if err != nil {
 		return err
 	}
+
 	missing := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool {
 		_, found := slices.BinarySearch(existing, id)
 		return found

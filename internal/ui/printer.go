@@ -16,7 +16,8 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// Printer writes answers to stdout and messages to stderr. Only one goroutine at a time may use it.
+// Printer writes answers to stdout and messages to stderr. It isn't safe for
+// concurrent use.
 type Printer struct {
 	Stdout, Stderr Stream
 	buffered       *bufio.Writer // buffer for Stdout; Flush empties it
@@ -37,7 +38,8 @@ type Stream struct {
 	Colour bool // whether to write colours
 }
 
-// Settings are what New needs: the streams and the environment of the process, and some options.
+// Settings are what New needs: the streams and the environment of the process,
+// and some options.
 type Settings struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -47,7 +49,8 @@ type Settings struct {
 	Color          string // value of --color; empty means auto
 }
 
-// New returns a printer. It reads the environment variables RUNNER_FORCE_TTY, NO_COLOR and CLICOLOR_FORCE.
+// New returns a printer. It reads RUNNER_FORCE_TTY, NO_COLOR and
+// CLICOLOR_FORCE.
 func New(o Settings) *Printer {
 	forced, _ := strconv.Atoi(o.Getenv("RUNNER_FORCE_TTY"))
 	p := &Printer{JSON: o.JSON, Verbose: o.Verbose, Now: o.Now}
@@ -64,8 +67,8 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// newStream returns a Stream for w. If the parameter "forced" is above 0, the stream counts as a terminal with this many columns; tests and
-// the generated docs need that.
+// newStream returns a Stream for w. forced above 0 makes it a terminal with
+// this many columns, for tests and the generated docs.
 func newStream(w io.Writer, forced int, color string, getenv func(string) string) Stream {
 	s := Stream{Writer: w, Width: 80}
 	if forced > 0 {
@@ -73,6 +76,7 @@ func newStream(w io.Writer, forced int, color string, getenv func(string) string
 	} else if s.TTY = IsTerminal(w); s.TTY {
 		s.Resize()
 	}
+
 	switch force := getenv("CLICOLOR_FORCE"); {
 	case color == "always" || color == "never":
 		s.Colour = color == "always"
@@ -85,7 +89,7 @@ func newStream(w io.Writer, forced int, color string, getenv func(string) string
 	return s
 }
 
-// Resize reads the size of the terminal again, because the user may have resized the window.
+// Resize reads the terminal's size again: the user may have resized the window.
 func (s *Stream) Resize() {
 	if f, ok := s.Writer.(*os.File); ok {
 		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
@@ -103,10 +107,10 @@ func (p *Printer) Interactive() bool { return p.ForPeople() && p.Stderr.TTY }
 // Print writes text to stdout.
 func (p *Printer) Print(text string) { p.buffered.WriteString(text) }
 
-// Write writes bytes to stdout unchanged. It implements io.Writer.
+// Write writes bytes to stdout unchanged.
 func (p *Printer) Write(data []byte) (int, error) { return p.buffered.Write(data) }
 
-// Capture calls the function "draw" and returns what draw prints to stdout. The text does not appear on stdout.
+// Capture returns what draw prints to stdout, in place of printing it.
 func (p *Printer) Capture(draw func(*Printer)) string {
 	var text strings.Builder
 	other := *p
@@ -116,8 +120,8 @@ func (p *Printer) Capture(draw func(*Printer)) string {
 	return text.String()
 }
 
-// Fields writes a line for other programs. The line has the complete values, separated by tabs. Fields writes a tab, newline or backslash
-// inside a value as \t, \n or \\.
+// Fields writes a line for other programs: complete values, separated by tabs.
+// Inside a value, tabs, newlines and backslashes become \t, \n and \\.
 func (p *Printer) Fields(values ...any) {
 	for i, v := range values {
 		if i > 0 {
@@ -131,8 +135,8 @@ func (p *Printer) Fields(values ...any) {
 // Record writes v to stdout as one line of JSON.
 func (p *Printer) Record(v any) error { return WriteJSON(p.buffered, v) }
 
-// WriteJSON writes v as a line of JSON. It writes characters that could control a terminal as JSON escapes, which stand for the same
-// characters.
+// WriteJSON writes v as a line of JSON. Characters that could control a
+// terminal become JSON escapes, which mean the same.
 func WriteJSON(w io.Writer, v any) error {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
@@ -144,7 +148,7 @@ func WriteJSON(w io.Writer, v any) error {
 	return err
 }
 
-// AnswerWith makes Confirm read its answers from r. Tests use it in place of a person.
+// AnswerWith makes Confirm read its answers from r, for tests.
 func (p *Printer) AnswerWith(r io.Reader) { p.CanAsk, p.in = true, bufio.NewReader(r) }
 
 // Flush writes the buffered output to stdout.
@@ -178,7 +182,8 @@ func (p *Printer) Detail(format string, args ...any) {
 	}
 }
 
-// Confirm asks the user a question. It reports whether the answer is yes; an empty answer means no. Call it only if CanAsk is set.
+// Confirm asks the user a question; an empty answer means no. Call it only if
+// CanAsk is set.
 func (p *Printer) Confirm(format string, args ...any) bool {
 	p.Flush()
 	fmt.Fprint(p.Stderr, humanize.Safe(fmt.Sprintf(format, args...)), " [y/N] ")

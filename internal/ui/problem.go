@@ -51,9 +51,9 @@ func (s *Status) FindProblems() {
 	s.sort()
 }
 
-// ranks puts first what costs a person most: nothing runs at all, then schedules
-// that should have done their work, then other faults, failed tasks, tasks for
-// which there is no worker, and pauses, which a user has chosen.
+// ranks puts first what costs a person most: nothing runs at all, then
+// schedules that should have done their work, then other faults, failed tasks,
+// tasks for which there is no worker, and pauses, which a user has chosen.
 var ranks = map[string]int{"no_worker": -2, "schedule_failed": -1, "schedule_late": -1, "schedule_waits": -1,
 	"failed": 1, "no_queue": 2, "no_job": 2, "paused": 3, "deletion_paused": 3}
 
@@ -86,6 +86,7 @@ func (f *finder) unserved() {
 			unfinished += n
 		}
 	}
+
 	if len(f.ready) == 0 {
 		if unfinished > 0 {
 			f.add("no_worker", "", "runner work", "no worker runs, and %s",
@@ -95,6 +96,7 @@ func (f *finder) unserved() {
 		}
 		return
 	}
+
 	for _, q := range f.Queues {
 		if q.Counts[jobs.Pending] == 0 || !q.Pause.At.IsZero() {
 			continue
@@ -138,6 +140,7 @@ func (f *finder) schedule(s jobs.Schedule) {
 		f.add("schedule_late", s.Name, show, "no task of schedule %s has completed for %s; the limit is %s", s.Name, f.ago(since),
 			humanize.WriteDuration(s.AlertAfter))
 	}
+
 	overdue := !s.NextAt.IsZero() && f.Now.Sub(s.NextAt) > tickWaits
 	switch {
 	case overdue && s.OnTick:
@@ -146,6 +149,7 @@ func (f *finder) schedule(s jobs.Schedule) {
 	case overdue && len(f.ready) > 0:
 		f.add("schedule_waits", s.Name, show, "schedule %s was due %s ago and has not ticked", s.Name, f.ago(s.NextAt))
 	}
+
 	switch {
 	case s.LastState == jobs.Failed:
 		f.add("schedule_failed", s.Name, show, "the last task of schedule %s failed, due %s ago", s.Name, f.ago(s.LastAt))
@@ -164,9 +168,11 @@ func (f *finder) paused() {
 			f.pause(q.Queue, q.Queue+" has", "-q "+q.Queue, own, q.Counts[jobs.Pending])
 		}
 	}
+
 	if everything {
 		f.pause("", "all queues have", "--all", all, pending)
 	}
+
 	if pause, ok := f.Holds.Pauses[runner.DeletionPause]; ok {
 		f.add("deletion_paused", "", "runner resume --deletion", "workers delete no old tasks for an hour: %s", pause.Reason)
 	}
@@ -196,6 +202,7 @@ func (s *Status) readProblems(ctx context.Context, r *runner.Runner) error {
 	if err != nil {
 		return err
 	}
+
 	var stuck []int64
 	for i := range running {
 		t := &running[i]
@@ -204,6 +211,7 @@ func (s *Status) readProblems(ctx context.Context, r *runner.Runner) error {
 			stuck = append(stuck, t.ID)
 		}
 	}
+
 	if len(stuck) > 0 {
 		what := fmt.Sprintf("task %d ignores its timeout or a request to stop", stuck[0])
 		if len(stuck) > 1 {
@@ -212,16 +220,19 @@ func (s *Status) readProblems(ctx context.Context, r *runner.Runner) error {
 		}
 		f.add("stuck", "", fmt.Sprintf("runner show %d", stuck[0]), "%s", what)
 	}
+
 	cursors, err := admin.Store(r).Cursors(ctx)
 	if err != nil {
 		return err
 	}
+
 	for _, c := range cursors {
 		if !c.Since.IsZero() && f.Now.Sub(c.Since) > cursorBehind {
 			f.add("cursor_behind", c.Name, "runner delete --cursor "+shellescape.Quote(c.Name),
 				"cursor %s has not delivered the ends of %s, the first since %s", c.Name, humanize.Plural(c.Behind, "task"), f.ago(c.Since))
 		}
 	}
+
 	s.sort()
 	return nil
 }

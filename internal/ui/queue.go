@@ -11,16 +11,19 @@ import (
 	"example.com/runner/runner"
 )
 
-// PrintQueues prints the given queues, and for each whether it is paused. If queues contains runner.AllQueues, it prints all known queues.
+// PrintQueues prints whether the given queues are paused, or all known queues
+// for runner.AllQueues.
 func PrintQueues(ctx context.Context, r *runner.Runner, p *Printer, queues []string) error {
 	known, err := r.Queues(ctx)
 	if err != nil {
 		return err
 	}
+
 	pauses, err := r.Pauses(ctx)
 	if err != nil {
 		return err
 	}
+
 	if queues[0] == runner.AllQueues {
 		if p.ForPeople() {
 			pending := 0
@@ -65,7 +68,8 @@ func pauseState(pause runner.Pause) string {
 	return "paused"
 }
 
-// pauseText says whether a queue is paused, until when, and how many of its tasks wait, for a terminal.
+// pauseText says on a terminal whether a queue is paused, until when, and how
+// many of its tasks wait.
 func pauseText(pause runner.Pause, pending int, now time.Time) string {
 	text := pauseState(pause)
 	if !pause.Until.IsZero() {
@@ -77,13 +81,15 @@ func pauseText(pause runner.Pause, pending int, now time.Time) string {
 	return text + "\n"
 }
 
-// WarnUnknown warns of queues and jobs in a filter that are probably mistyped: they have no tasks, and no schedule or worker names them.
-// Without the warning, a script could conclude from "no tasks" that all tasks are done.
+// WarnUnknown warns of queues and jobs in a filter that are probably mistyped:
+// they have no tasks, and no schedule or worker names them. A script could
+// otherwise take "no tasks" for "all done".
 func WarnUnknown(ctx context.Context, r *runner.Runner, p *Printer, f jobs.Filter) error {
 	queues, jobNames, err := knownNames(ctx, r)
 	if err != nil {
 		return err
 	}
+
 	warn := func(kind, name string, known []string, filter jobs.Filter) error {
 		if slices.Contains(known, name) {
 			return nil
@@ -99,11 +105,13 @@ func WarnUnknown(ctx context.Context, r *runner.Runner, p *Printer, f jobs.Filte
 		p.Say("%s %s has no tasks, and no worker or schedule names it%s", kind, name, similar)
 		return nil
 	}
+
 	for _, name := range f.Queues {
 		if err := warn("queue", name, queues, jobs.Filter{Queues: []string{name}}); err != nil {
 			return err
 		}
 	}
+
 	for _, name := range f.Jobs {
 		if err := warn("job", name, jobNames, jobs.Filter{Jobs: []string{name}}); err != nil {
 			return err
@@ -119,17 +127,21 @@ func knownNames(ctx context.Context, r *runner.Runner) (queues, jobNames []strin
 	if err != nil {
 		return nil, nil, err
 	}
+
 	workers, err := r.Workers(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	schedules, err := r.Schedules(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	for _, q := range counted {
 		queues = append(queues, q.Queue)
 	}
+
 	jobNames = append(jobNames, jobs.CommandJob)
 	for _, w := range workers {
 		jobNames = append(jobNames, w.Jobs...)
@@ -137,6 +149,7 @@ func knownNames(ctx context.Context, r *runner.Runner) (queues, jobNames []strin
 			queues = append(queues, q.Queue)
 		}
 	}
+
 	for _, s := range schedules {
 		queues, jobNames = append(queues, s.Spec.Queue), append(jobNames, s.Spec.Job)
 	}

@@ -11,8 +11,8 @@ import (
 // --format print its keys, a line in a pipe has its values, and a table its
 // texts.
 //
-// Users have programs that read records. So a record always has all its keys, in
-// the same order, and null means unknown. A new version may add keys, but it
+// Users have programs that read records. So a record always has all its keys,
+// in the same order, and null means unknown. A new version may add keys, but it
 // doesn't rename or remove any. docs/json.md describes them.
 type Record []Member
 
@@ -34,7 +34,8 @@ type Member struct {
 // Untitled is the Name of a column without a heading.
 const Untitled = " "
 
-// NewRecord returns a record of keys, each before its value, and of whole Members.
+// NewRecord returns a record of keys, each before its value, and of whole
+// Members.
 func NewRecord(parts ...any) Record { return Record{}.With(parts...) }
 
 // With returns the record with additional members; see NewRecord.
@@ -70,8 +71,8 @@ func (r Record) index(key string) int {
 // Get returns the value of a key.
 func (r Record) Get(key string) any { return r[r.index(key)].Value }
 
-// Values returns the values of these keys, and the texts of these columns. Without
-// names it returns the values of all keys.
+// Values returns the values of these keys, and the texts of these columns.
+// Without names it returns the values of all keys.
 func (r Record) Values(names ...string) (values []any) {
 	for _, name := range names {
 		if m := r[r.index(name)]; m.Key == name {
@@ -80,6 +81,7 @@ func (r Record) Values(names ...string) (values []any) {
 			values = append(values, m.text())
 		}
 	}
+
 	for _, m := range r {
 		if len(names) == 0 && m.Key != "" {
 			values = append(values, m.Value)
@@ -111,6 +113,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		}
 		separator = ","
 	}
+
 	text.WriteByte('}')
 	return text.Bytes(), nil
 }
@@ -126,14 +129,17 @@ func Text(value any) string {
 	case int64:
 		return strconv.FormatInt(value, 10)
 	}
+
 	var line bytes.Buffer
 	if err := WriteJSON(&line, value); err != nil {
 		return err.Error()
 	}
+
 	text := string(bytes.TrimSpace(line.Bytes()))
 	if text == "null" {
 		return ""
 	}
+
 	if text[0] == '"' {
 		_ = json.Unmarshal([]byte(text), &text) // it is a valid string
 	}

@@ -8,17 +8,19 @@ import (
 	"example.com/runner/jobs"
 )
 
-// NewSchedule returns the record of a schedule. If reveal is set, it has the
-// values of variables, and the input.
+// NewSchedule returns a schedule's record. With reveal, it has the values of
+// variables, and the input.
 func NewSchedule(s jobs.Schedule, now time.Time, reveal bool) Record {
 	task := NewScheduleTask(s.Spec)
 	if reveal {
 		task = Reveal(task, s.Spec.Env, s.Spec.Input)
 	}
+
 	took := Member{Key: "last_duration", Name: "TOOK", Right: true, Drop: 2}
 	if s.LastState.Finished() {
 		took.Value, took.Text = Seconds(s.LastDuration), humanize.Took(s.LastDuration)
 	}
+
 	return NewRecord(
 		Member{Key: "name", Value: s.Name, Name: "NAME", Narrow: true},
 		Member{Key: "cron", Value: s.Cron, Name: "CRON", Drop: 3},
@@ -35,13 +37,12 @@ func NewSchedule(s jobs.Schedule, now time.Time, reveal bool) Record {
 		"created_at", Stamp(s.CreatedAt), "updated_at", Stamp(s.UpdatedAt))
 }
 
-// NewFullSchedule returns the record of a schedule with its next ticks.
+// NewFullSchedule returns a schedule's record with its next ticks.
 func NewFullSchedule(s jobs.Schedule, now time.Time, reveal bool, next []time.Time) Record {
 	return NewSchedule(s, now, reveal).With("next", Records(next, func(t time.Time) Stamp { return Stamp(t) }))
 }
 
-// NewAppliedSchedule returns the record of a schedule with what "schedule apply"
-// did to it.
+// NewAppliedSchedule returns a schedule's record with what schedule apply did.
 func NewAppliedSchedule(s jobs.Schedule, now time.Time, did string) Record {
 	return NewSchedule(s, now, false).With("applied", did)
 }

@@ -23,7 +23,7 @@ func Schedules(now time.Time, reveal bool) Sheet[jobs.Schedule] {
 	}
 }
 
-// nextText says when the next tick of a schedule is, such as "in 8h", "now" or "paused".
+// nextText says when the next tick is: in 8h, now, paused.
 func nextText(s jobs.Schedule, now time.Time) string {
 	switch {
 	case !s.PausedAt.IsZero():
@@ -38,7 +38,8 @@ func nextText(s jobs.Schedule, now time.Time) string {
 	return "in " + humanize.Age(s.NextAt.Sub(now))
 }
 
-// lastText returns the state of the last task of a schedule, and how long ago it was due, such as "completed 15h ago".
+// lastText returns the last task's state, and how long ago it was due:
+// completed 15h ago.
 func lastText(s jobs.Schedule, now time.Time) string {
 	if s.LastState == "" {
 		return ""
@@ -60,11 +61,13 @@ func DrawSchedule(p *Printer, s jobs.Schedule, next []time.Time, runs []jobs.Tas
 	} else if !s.PausedAt.IsZero() {
 		headline = Pause(runner.Pause{At: s.PausedAt, By: s.PausedBy}, now)
 	}
+
 	p.Print(fmt.Sprintf("schedule %s   %s\n", s.Name, humanize.Safe(headline)))
 	t := Task{Task: taskspec.NewTask(&s.Spec, s.CreatedAt), Input: s.Spec.Input, Reveal: reveal, Now: now}
 	if !reveal {
 		t.Input = nil
 	}
+
 	printFields(p, append(scheduleRules(s), t.definition()...))
 	drawTicks(p, s.Zone, next)
 
@@ -89,7 +92,7 @@ func DrawSchedule(p *Printer, s jobs.Schedule, next []time.Time, runs []jobs.Tas
 	}
 }
 
-// drawTicks prints the next ticks of a schedule in its zone.
+// drawTicks prints the next ticks in the schedule's zone.
 func drawTicks(p *Printer, name string, next []time.Time) {
 	zone, err := time.LoadLocation(name)
 	if err != nil {
@@ -103,22 +106,26 @@ func drawTicks(p *Printer, name string, next []time.Time) {
 	}))
 }
 
-// scheduleRules returns the settings of a schedule, for example what it does
-// with missed ticks.
+// scheduleRules returns a schedule's settings, for example what it does with
+// missed ticks.
 func scheduleRules(s jobs.Schedule) Record {
 	catchUp, jitter, alert, onTick := string(s.CatchUp), "", "", ""
 	if s.CatchUp == jobs.CatchUpAll {
 		catchUp += " within " + humanize.WriteDuration(s.CatchUpWindow)
 	}
+
 	if s.Jitter > 0 {
 		jitter = humanize.WriteDuration(s.Jitter)
 	}
+
 	if s.AlertAfter > 0 {
 		alert = "after " + humanize.WriteDuration(s.AlertAfter)
 	}
+
 	if s.OnTick {
 		onTick = "a function of a program makes the task"
 	}
+
 	return NewRecord("cron", s.Cron, "zone", s.Zone,
 		"overlap", fmt.Sprintf("%s (%s skipped)", s.Overlap, humanize.Count(s.Skipped)),
 		"catch-up", catchUp, "jitter", jitter, "alert", alert, "on tick", onTick)

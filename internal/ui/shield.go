@@ -7,10 +7,10 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// Shield escapes what could control a terminal in the output of a command. It
-// keeps newlines, tabs, carriage returns (progress bars), colours and "erase to
-// the end of the line", which goes with them in grep. Everything else, such as
-// window titles, the clipboard and cursor moves, becomes visible: \x1b]52;….
+// Shield escapes what could control a terminal in a command's output. It keeps
+// newlines, tabs, carriage returns (progress bars), colours and "erase to the
+// end of the line", which goes with them in grep. Everything else (window
+// titles, the clipboard, cursor moves) becomes visible: \x1b]52;….
 type Shield struct {
 	rest []byte // start of a character or of a colour that the next piece may complete
 }
@@ -66,8 +66,8 @@ func plainLength(text []byte) int {
 	return len(text)
 }
 
-// colour returns the length of the colour at the start of a text, or 0. The
-// second result is false if the text ends within what may be a colour.
+// colour returns the length of the colour at the start of a text, or 0.
+// complete is false if the text ends within what may be a colour.
 func colour(text []byte) (length int, complete bool) {
 	for i, b := range text {
 		switch {

@@ -17,7 +17,8 @@ func (s Received) Error() string { return s.signal.String() }
 // Interrupt reports whether the signal is INT, which ^C sends.
 func (s Received) Interrupt() bool { return s.signal == os.Interrupt }
 
-// Status returns the exit status for a process that the signal has ended, as shells define it.
+// Status returns the exit status of a process that the signal has ended, as in
+// shells.
 func (s Received) Status() int {
 	if n, ok := s.signal.(syscall.Signal); ok {
 		return 128 + int(n)
@@ -25,8 +26,8 @@ func (s Received) Status() int {
 	return 1
 }
 
-// Interrupted returns the exit status of the signal that has ended ctx, if err is
-// what came of it. Otherwise it returns err.
+// Interrupted returns the exit status of the signal that has ended ctx, if err
+// is what came of it. Otherwise it returns err.
 func Interrupted(ctx context.Context, err error) error {
 	if s, ok := errors.AsType[Received](context.Cause(ctx)); err != nil && ok {
 		return ExitStatus(s.Status())
@@ -34,8 +35,10 @@ func Interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// Catch sends signals to the returned channel instead of ending the process. The function "stop" restores the normal behaviour. If the
-// process already ignores a signal, Catch leaves it ignored. Examples are HUP under nohup, and INT in a background process of a script.
+// Catch sends signals to the returned channel instead of ending the process;
+// stop restores the normal behaviour. A signal that the process already ignores
+// stays ignored, such as HUP under nohup, and INT in a script's background
+// process.
 func Catch(signals ...os.Signal) (caught <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 4)
 	for _, s := range signals {

@@ -11,15 +11,18 @@ import (
 	"example.com/runner/runner"
 )
 
-// abortWithin is how long a worker may take to give back its tasks after a second TERM or INT. After that time the process exits.
+// abortWithin is how long a worker may take to give back its tasks after a
+// second TERM or INT. Then the process exits.
 const abortWithin = 900 * time.Millisecond
 
-// HandleWorker handles the signals of a worker. After the first TERM or INT the returned context ends, so the worker starts no further
-// task. The second one also kills the running commands. On a terminal HUP also stops the worker: it ends when its terminal closes.
+// HandleWorker handles a worker's signals. After the first TERM or INT the
+// returned context ends, so no further task starts. The second one also kills
+// the running commands. On a terminal HUP stops the worker, too: it ends when
+// its terminal closes.
 func HandleWorker(ctx context.Context, r *runner.Runner, log *slog.Logger, terminal bool) (context.Context, func()) {
 	ctx, drain := context.WithCancel(ctx)
-	// If stdout or stderr is closed, SIGPIPE must not end the worker. It is caught and not ignored, because commands would inherit an
-	// ignored signal.
+	// A closed stdout or stderr must not end the worker. SIGPIPE is caught and
+	// not ignored, because commands would inherit that.
 	incoming, release := Catch(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	over := make(chan struct{})
 	var listener sync.WaitGroup
@@ -47,6 +50,7 @@ func HandleWorker(ctx context.Context, r *runner.Runner, log *slog.Logger, termi
 			}
 		}
 	})
+
 	return ctx, func() {
 		release()
 		close(over)

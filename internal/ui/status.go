@@ -25,11 +25,11 @@ type Status struct {
 	Problems    []Problem
 	Alive       int // number of workers that are not lost
 	Busy, Slots int // busy slots, and all slots, of the workers that are not lost
-	PausedTasks int // number of paused tasks; mostPaused if there are more
+	PausedTasks int // number of paused tasks; maxPaused if there are more
 }
 
-// mostPaused is the highest number of paused tasks that the status counts.
-const mostPaused = 100_000
+// maxPaused is the highest number of paused tasks that the status counts.
+const maxPaused = 100_000
 
 // ReadStatus reads the status of the given queues, or of all if only is nil.
 func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (Status, error) {
@@ -52,21 +52,26 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 	if s.Holds, err = admin.ReadHolds(ctx, r); err != nil {
 		return s, err
 	}
+
 	if s.Workers, err = r.Workers(ctx); err != nil {
 		return s, err
 	}
+
 	if s.Schedules, err = r.Schedules(ctx); err != nil {
 		return s, err
 	}
-	if s.PausedTasks, err = admin.Store(r).CountUpTo(ctx, jobs.Filter{Queues: only, Paused: true}, mostPaused); err != nil {
+
+	if s.PausedTasks, err = admin.Store(r).CountUpTo(ctx, jobs.Filter{Queues: only, Paused: true}, maxPaused); err != nil {
 		return s, err
 	}
+
 	s.Alive, s.Busy, s.Slots = admin.LiveWorkers(s.Workers)
 
 	s.FindProblems()
 	if err = s.readProblems(ctx, r); err != nil {
 		return s, err
 	}
+
 	frozen, err := admin.Store(r).Frozen(ctx)
 	if frozen != "" { // everything else is about a copy that nobody uses
 		s.Problems = append([]Problem{{Code: "moved", Message: frozen, Try: "--db, with the other database"}}, s.Problems...)
@@ -74,7 +79,8 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 	return s, err
 }
 
-// ServedQueues returns the queues of a worker as text. The text is "all", or a list such as default,media=2 with the given separator.
+// ServedQueues returns a worker's queues as text: all, or default,media=2 with
+// the given separator.
 func ServedQueues(w runner.Worker, separator string) string {
 	names := make([]string, len(w.Queues))
 	for i, q := range w.Queues {
@@ -120,15 +126,15 @@ func (s *Status) Lines(p *Printer) {
 	}
 }
 
-// printRecords prints each record of a list as a line with tabs that begins with
-// a word.
+// printRecords prints each record of a list as a line with tabs that begins
+// with a word.
 func printRecords(p *Printer, word string, list []Record) {
 	for _, r := range list {
 		p.Fields(append([]any{word}, r.Values()...)...)
 	}
 }
 
-// heldWord says in a word why the tasks of a queue cannot start now. It returns an empty string if they can start.
+// heldWord says in a word why a queue's tasks can't start now, or is empty.
 func (s *Status) heldWord(q runner.Queue) string {
 	limits := s.Holds.Limits
 	switch {

@@ -18,9 +18,11 @@ func (s *Status) Draw(p *Printer) {
 	if summary != "" {
 		p.Print("\n" + Hang("SCHEDULES  ", summary, p.Stdout.Width))
 	}
+
 	if s.PausedTasks > 0 {
 		p.Print("\n" + Cut("PAUSED  "+humanize.Plural(s.PausedTasks, "task")+": runner list --paused", p.Stdout.Width) + "\n")
 	}
+
 	for i, problem := range s.Problems {
 		if i == 0 && summary == "" && s.PausedTasks == 0 {
 			p.Print("\n")
@@ -29,7 +31,8 @@ func (s *Status) Draw(p *Printer) {
 	}
 }
 
-// scheduleSummary returns a line about the schedules, such as "next feed in 2m · report paused". It is empty if there are none.
+// scheduleSummary returns a line about the schedules, such as: next feed in 2m
+// · report paused. It's empty if there are none.
 func scheduleSummary(list []jobs.Schedule, now time.Time) string {
 	var next *jobs.Schedule
 	var parts, paused []string
@@ -41,21 +44,24 @@ func scheduleSummary(list []jobs.Schedule, now time.Time) string {
 			next = &list[i]
 		}
 	}
+
 	if next != nil {
 		parts = append(parts, "next "+next.Name+" "+nextText(*next, now))
 	}
-	const most = 3
-	if len(paused) > most {
-		paused = append(paused[:most:most], fmt.Sprintf("%d more", len(paused)-most))
+
+	const shown = 3
+	if len(paused) > shown {
+		paused = append(paused[:shown:shown], fmt.Sprintf("%d more", len(paused)-shown))
 	}
+
 	if len(paused) > 0 {
 		parts = append(parts, strings.Join(paused, ", ")+" paused")
 	}
 	return strings.Join(parts, " · ")
 }
 
-// firstLine returns the number of workers, and the path of the database on a line
-// of its own.
+// firstLine returns the number of workers, and the path of the database on a
+// line of its own.
 func (s *Status) firstLine(to Stream) string {
 	mark, paint, words := "●", Green, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.Alive, "worker"), s.Busy, s.Slots)
 	if s.Alive == 0 {

@@ -10,17 +10,19 @@ import (
 	"example.com/runner/runner"
 )
 
-// NewQueue returns the record of a queue, with its numbers of tasks. held is a
-// word that says why the tasks can't start, or empty.
+// NewQueue returns a queue's record, with its numbers of tasks. held is a word
+// that says why they can't start, or empty.
 func NewQueue(q runner.Queue, now time.Time, held string) Record {
 	count := func(key string, n int, name string, drop int) Member {
 		return Member{Key: key, Value: n, Name: name, Text: humanize.Count(int64(n)), Right: true, Drop: drop}
 	}
+
 	oldest := Member{Key: "oldest_age", Name: "OLDEST", Text: "–", Right: true, Drop: 5}
 	if !q.Oldest.IsZero() {
 		age := max(now.Sub(q.Oldest), 0)
 		oldest.Value, oldest.Text = Seconds(age), humanize.Age(age)
 	}
+
 	return NewRecord(
 		Member{Key: "queue", Value: q.Queue, Name: "QUEUE", Narrow: true},
 		"paused", Paused(q), "paused_at", Stamp(q.Pause.At), "paused_by", Known(q.Pause.By),
@@ -40,17 +42,18 @@ func NewQueue(q runner.Queue, now time.Time, held string) Record {
 // Paused reports whether a queue is paused.
 func Paused(q runner.Queue) bool { return !q.Pause.At.IsZero() }
 
-// NewWorker returns the record of a worker. The key queues is null if the worker
-// serves all queues.
+// NewWorker returns a worker's record. queues is null if it serves all queues.
 func NewWorker(w runner.Worker, now time.Time) Record {
 	var queues []Record
 	for _, q := range w.Queues {
 		queues = append(queues, NewRecord("queue", q.Queue, "max", Known(q.Max)))
 	}
+
 	busy, state := len(w.Running), w.State
 	if state == admin.WorkerReady {
 		state = ""
 	}
+
 	return NewRecord(
 		"id", w.ID,
 		Member{Key: "name", Value: w.Name, Name: "WORKER", Narrow: true},

@@ -20,9 +20,10 @@ type column struct {
 	width int // in cells of the terminal, as all widths
 }
 
-// Table prints records as a table. Columns without a text are left out. The last
-// column is cut at the edge of the terminal. If it would become too narrow, other
-// columns are left out, too. With noCut, lines may be wider than the terminal.
+// Table prints records as a table. Columns without a text are left out. The
+// last column is cut at the terminal's edge; if it would become too narrow,
+// other columns are left out, too. With noCut, lines may be wider than the
+// terminal.
 func (p *Printer) Table(records []Record, noCut bool) {
 	to := p.Stdout
 	if noCut {
@@ -84,8 +85,8 @@ func fit(columns []column, width int) []column {
 	}
 }
 
-// line returns a row as a line of text. It cuts texts that are too long, and then
-// adds colours.
+// line returns a row as a line of text. It cuts texts that are too long, and
+// then adds colours.
 func line(columns []column, row int, to Stream) string {
 	var b strings.Builder
 	left := to.Width

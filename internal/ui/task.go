@@ -15,8 +15,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// JobText returns the text for the column JOB of a list: the label of a task, if there is one, and the command or function. The text may
-// contain control characters.
+// JobText returns the column JOB of a list: the task's label, if there is one,
+// and the command or function. It may have control characters.
 func JobText(t jobs.Task) string {
 	if t.Label != "" {
 		return t.Label + ": " + taskspec.Describe(t)
@@ -24,7 +24,7 @@ func JobText(t jobs.Task) string {
 	return taskspec.Describe(t)
 }
 
-// Attempts returns how often a task has started, and how often it may start, such as 1/3.
+// Attempts returns how often a task has started, and how often it may: 1/3.
 func Attempts(t jobs.Task) string {
 	if t.MaxAttempts == 0 {
 		return fmt.Sprintf("%d/–", t.Attempt)
@@ -32,7 +32,7 @@ func Attempts(t jobs.Task) string {
 	return fmt.Sprintf("%d/%d", t.Attempt, t.MaxAttempts)
 }
 
-// DueOf returns the time for which a schedule planned a task. If no tick of a schedule made the task, it returns the due time.
+// DueOf returns the tick that made a task, or when it's due if no tick did.
 func DueOf(t jobs.Task) time.Time {
 	if t.Tick.IsZero() {
 		return t.RunAt
@@ -40,7 +40,8 @@ func DueOf(t jobs.Task) time.Time {
 	return t.Tick
 }
 
-// Lasted returns how long the current or last attempt of a task has run. The result "ok" is false if the task has never started.
+// Lasted returns how long the current or last attempt has run. ok is false if
+// the task has never started.
 func Lasted(t jobs.Task, now time.Time) (d time.Duration, ok bool) {
 	switch {
 	case t.StartedAt.IsZero():
@@ -51,7 +52,7 @@ func Lasted(t jobs.Task, now time.Time) (d time.Duration, ok bool) {
 	return t.Duration, true
 }
 
-// Headline describes the state of a task in one line.
+// Headline describes a task's state in one line.
 func Headline(t jobs.Task, now time.Time) string {
 	attempt := fmt.Sprintf("attempt %d of %d", t.Attempt, t.MaxAttempts)
 	lasted, _ := Lasted(t, now)
@@ -77,8 +78,8 @@ func Headline(t jobs.Task, now time.Time) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }
 
-// LimitRunning returns how many tasks run under a limit and how many may run, such as 1/2. It returns an empty string if the limit does not
-// restrict the number of running tasks.
+// LimitRunning returns how many tasks run under a limit and how many may: 1/2.
+// It's empty if the limit doesn't restrict that.
 func LimitRunning(l runner.LimitStatus) string {
 	if l.Running == 0 {
 		return ""
@@ -86,7 +87,8 @@ func LimitRunning(l runner.LimitStatus) string {
 	return fmt.Sprintf("%d/%d", l.InUse, l.Running)
 }
 
-// LimitRate returns how often tasks under a limit may start, such as 100/1m. It returns an empty string for a limit without a rate.
+// LimitRate returns how often tasks under a limit may start: 100/1m. It's empty
+// without a rate.
 func LimitRate(l runner.LimitStatus) string {
 	if l.Rate == 0 {
 		return ""
@@ -94,14 +96,16 @@ func LimitRate(l runner.LimitStatus) string {
 	return fmt.Sprintf("%d/%s", l.Rate, humanize.WriteDuration(l.Per))
 }
 
-// noteMost is how many bytes of a task's error a note shows.
-const noteMost = 24
+// maxNote is how many bytes of a task's error a note shows.
+const maxNote = 24
 
-// Note returns the text for the column NOTE of a list: the most important fact about a task, in a word or two.
+// Note returns the column NOTE of a list: the most important fact about a task,
+// in a word or two.
 func Note(t jobs.Task, h admin.Holds, now time.Time) string {
 	if note := holdNote(t, h); note != "" {
 		return note
 	}
+
 	switch t.State {
 	case jobs.Scheduled, jobs.Retrying:
 		if !t.RunAt.After(now) {
@@ -120,15 +124,17 @@ func Note(t jobs.Task, h admin.Holds, now time.Time) string {
 			return "expired"
 		}
 		line, _, _ := strings.Cut(t.Error, "\n")
-		return humanize.Cut(line, noteMost) // this line says who cancelled the task, or which dependency failed
+		return humanize.Cut(line, maxNote) // this line says who cancelled the task, or which dependency failed
 	}
+
 	if t.Reason == jobs.ReasonLost {
 		return fmt.Sprintf("lost %d", t.Losses)
 	}
 	return Ending(t.Reason, t.ExitCode, t.Signal)
 }
 
-// blockedBy says in a word or two why a task is blocked, such as "after 1036", or the name of its lane.
+// blockedBy says in a word or two why a task is blocked: after 1036, or the
+// name of its lane.
 func blockedBy(t jobs.Task) string {
 	waits := slices.Concat(t.After, t.AfterAny)
 	switch {
@@ -142,7 +148,8 @@ func blockedBy(t jobs.Task) string {
 	return "lane " + t.Lane
 }
 
-// Ending says in a word or two how an attempt failed, such as "exit 22", "signal 9", "not found" or "timeout".
+// Ending says in a word or two how an attempt failed: exit 22, signal 9, not
+// found, timeout.
 func Ending(reason jobs.Reason, exitCode *int, signal int) string {
 	switch {
 	case reason == jobs.ReasonExit && exitCode != nil:
@@ -157,9 +164,9 @@ func Ending(reason jobs.Reason, exitCode *int, signal int) string {
 	return string(reason)
 }
 
-// ErrorLine returns the most useful line about a failed attempt. This is the first line of its error, or, if the error contains only the
-// exit status or the signal, the last line that the command printed. It is empty if there is no such line. It may contain control
-// characters.
+// ErrorLine returns the most useful line about a failed attempt: the first line
+// of its error or, if that has only the exit status or the signal, the last
+// line that the command printed. It may be empty, or have control characters.
 func ErrorLine(t jobs.Task) string {
 	if t.State != jobs.Failed && t.State != jobs.Retrying {
 		return ""
@@ -171,7 +178,8 @@ func ErrorLine(t jobs.Task) string {
 	return cmp.Or(line, t.ErrorLine)
 }
 
-// LeftBehind describes the processes that the last command of a task left behind. It is empty if there were none.
+// LeftBehind describes the processes that a task's last command left behind, if
+// there were any.
 func LeftBehind(t *jobs.Task) string {
 	switch {
 	case t.ChildrenKilled > 0:
@@ -182,7 +190,7 @@ func LeftBehind(t *jobs.Task) string {
 	return ""
 }
 
-// Used describes the resources that a command used. It returns an empty string if they are unknown.
+// Used describes what a command used, if that's known.
 func Used(u jobs.Usage) string {
 	text := CPU(u)
 	if text != "" {
@@ -194,7 +202,7 @@ func Used(u jobs.Usage) string {
 	return text
 }
 
-// CPU returns the processor time that an attempt used, or an empty string if it is unknown.
+// CPU returns an attempt's processor time, if it's known.
 func CPU(u jobs.Usage) string {
 	if u == (jobs.Usage{}) {
 		return ""
@@ -202,7 +210,7 @@ func CPU(u jobs.Usage) string {
 	return humanize.Took(u.User + u.System)
 }
 
-// Memory returns the peak memory of an attempt, or an empty string if it is unknown.
+// Memory returns an attempt's peak memory, if it's known.
 func Memory(u jobs.Usage) string {
 	if u.MaxRSS == 0 {
 		return ""
@@ -210,7 +218,7 @@ func Memory(u jobs.Usage) string {
 	return humanize.Size(u.MaxRSS)
 }
 
-// Progress returns the whole progress that a function has reported, such as "12/40: page 12". Without a report it returns an empty string.
+// Progress returns all that a function has reported: 12/40: page 12.
 func Progress(p *jobs.Progress) string {
 	if p == nil {
 		return ""
@@ -226,7 +234,8 @@ func Progress(p *jobs.Progress) string {
 	return shortProgress(p) + ": " + p.Text
 }
 
-// shortProgress returns the progress for a column of a list: numbers such as 12/40, or the beginning of the text.
+// shortProgress returns the progress for a list's column: numbers such as
+// 12/40, or the beginning of the text.
 func shortProgress(p *jobs.Progress) string {
 	switch {
 	case p == nil:
@@ -237,18 +246,21 @@ func shortProgress(p *jobs.Progress) string {
 	return cmp.Or(humanize.Cut(p.Text, 12), strconv.FormatInt(p.Done, 10))
 }
 
-// holdNote says in a word or two why a pending task cannot start, or that the worker of a running task has died. Otherwise it returns an
-// empty string.
+// holdNote says in a word or two why a pending task can't start, or that a
+// running task's worker has died.
 func holdNote(t jobs.Task, h admin.Holds) string {
 	if t.State == jobs.Running && h.Dead[t.WorkerID] {
 		return "worker died"
 	}
+
 	if t.State != jobs.Pending {
 		return ""
 	}
+
 	if _, paused := h.Pauses.Of(t.Queue); paused {
 		return "paused"
 	}
+
 	if _, held := h.Limits.Holding(&t); held {
 		return "limit"
 	}

@@ -34,11 +34,12 @@ func (s *Task) Draw(p *Printer) {
 	} else if p.Interactive() {
 		p.Print("\n")
 	}
+
 	p.Note("  %s", strings.Join(s.hints(), "     "))
 }
 
-// inputMost is how many bytes of the input Draw prints.
-const inputMost = 4 << 10
+// maxInput is how many bytes of the input Draw prints.
+const maxInput = 4 << 10
 
 // printFields prints each value that isn't empty on a line, after its key. It
 // aligns a value of several lines.
@@ -59,19 +60,23 @@ func (s *Task) fields() Record {
 	if t.CreatedBy != "" {
 		created += " by " + t.CreatedBy
 	}
+
 	schedule, expires, failure := t.Schedule, "", ""
 	if !t.Tick.IsZero() {
 		schedule += ", tick of " + t.Tick.Local().Format(time.DateTime)
 	} else if schedule != "" {
 		schedule += " (run by hand)"
 	}
+
 	if !t.ExpiresAt.IsZero() && t.StartedAt.IsZero() {
 		expires = humanize.Clock(t.ExpiresAt, s.Now)
 	}
+
 	// The table of attempts has the exit status or the signal of a command.
 	if t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
 		failure = t.Error
 	}
+
 	list := s.definition().With("created", created, "schedule", schedule, "unique", t.UniqueKey,
 		"after", dependencyText(s.on), "before", dependencyText(s.by), "expires", expires,
 		"result", compact(t.Result), "error", failure, "processes", LeftBehind(&t), "why", s.Why,
@@ -82,8 +87,8 @@ func (s *Task) fields() Record {
 	return list
 }
 
-// definition returns what a task runs, its options that don't have their
-// defaults, and its input.
+// definition returns what a task runs, its options without defaults, and its
+// input.
 func (s *Task) definition() Record {
 	t := s.Task
 	list := NewRecord("label", t.Label)
@@ -94,17 +99,18 @@ func (s *Task) definition() Record {
 	}
 	return list.With("path", t.Path, "cwd", t.Cwd, "queue", t.Queue, "priority", t.Priority,
 		"lane", t.Lane, "batch", Known(t.Batch), "options", strings.Join(s.options(), ", "),
-		"input", humanize.Cut(strings.TrimRight(string(s.Input), "\n"), inputMost))
+		"input", humanize.Cut(strings.TrimRight(string(s.Input), "\n"), maxInput))
 }
 
-// dependenciesMost is the greatest number of dependencies that Draw lists for a task. It applies to dependents, too.
-const dependenciesMost = 10
+// maxDependencies is how many dependencies, and how many dependents, Draw
+// lists.
+const maxDependencies = 10
 
-// dependencyText returns a list of tasks as text, such as "1036 completed, 1037 running (any end)".
+// dependencyText returns tasks as text: 1036 completed, 1037 running (any end).
 func dependencyText(list []runner.Dependency) string {
 	var parts []string
 	for i, d := range list {
-		if i == dependenciesMost {
+		if i == maxDependencies {
 			parts = append(parts, "and "+humanize.Count(int64(len(list)-i))+" more")
 			break
 		}
@@ -117,7 +123,8 @@ func dependencyText(list []runner.Dependency) string {
 	return strings.Join(parts, ", ")
 }
 
-// options returns the size of a task's input, and the options that do not have their defaults, as texts.
+// options returns the options that don't have their defaults, and the input's
+// size.
 func (s *Task) options() []string {
 	spec := taskspec.SpecOf(&s.Task)
 	list := taskspec.Chosen(&spec, s.Reveal)
@@ -127,7 +134,7 @@ func (s *Task) options() []string {
 	return list
 }
 
-// lastAttempts is how many attempts, and how many steps, the command show prints.
+// lastAttempts is how many attempts, and how many steps, Draw prints.
 const lastAttempts = 20
 
 // drawLatest prints the last attempts or steps of a task, and how many were
@@ -145,10 +152,12 @@ func (s *Task) attemptRow(a jobs.Attempt) Record {
 	if a.State == jobs.Failed {
 		result = Ending(a.Reason, a.ExitCode, a.Signal)
 	}
+
 	output := humanize.Size(a.OutputBytes)
 	if a.State == jobs.Running {
 		output = "" // the number of bytes is known only after the attempt has ended
 	}
+
 	return Record{
 		{Name: "  TRY", Value: a.Attempt, Right: true},
 		{Name: "STARTED", Text: humanize.Clock(a.StartedAt, s.Now), Drop: 2},
@@ -168,6 +177,7 @@ func (s *Task) hints() (list []string) {
 	if len(s.Attempts) > 0 {
 		list = append(list, fmt.Sprintf("logs: runner logs %d", t.ID))
 	}
+
 	switch {
 	case !t.PausedAt.IsZero():
 		list = append(list, fmt.Sprintf("start: runner resume %d", t.ID))
@@ -176,6 +186,7 @@ func (s *Task) hints() (list []string) {
 	case t.State.Finished():
 		list = append(list, fmt.Sprintf("again: runner retry %d", t.ID))
 	}
+
 	if !t.State.Finished() {
 		list = append(list, fmt.Sprintf("stop: runner cancel %d", t.ID))
 	}

@@ -12,8 +12,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// NewTask returns the JSON record of a task. The duration of a running task is the time from its start to now. The record names the
-// variables in env but does not contain their values; Reveal adds them.
+// NewTask returns a task's record. A running task's duration is the time from
+// its start to now. It names the variables in env, but Reveal adds their
+// values.
 func NewTask(t jobs.Task, now time.Time) Record {
 	r := NewRecord("id", t.ID, "job", t.Job, "args", Raw(t.Args), "label", Known(t.Label),
 		"queue", t.Queue, "state", t.State, "reason", Known(t.Reason), "priority", t.Priority,
@@ -29,6 +30,7 @@ func NewTask(t jobs.Task, now time.Time) Record {
 			r = withOption(r, o, &spec)
 		}
 	}
+
 	return r.With("input_bytes", t.InputBytes, "generation_id", t.GenerationID,
 		"worker_id", Known(t.WorkerID), "worker", Known(t.Worker),
 		"lease_expires_at", Stamp(t.LeaseExpiresAt), "cancel_requested_at", Stamp(t.CancelRequestedAt),
@@ -43,8 +45,7 @@ func NewTask(t jobs.Task, now time.Time) Record {
 		With("progress", Raw(taskspec.ProgressJSON(t.Progress)))
 }
 
-// withOption adds the key and the JSON value of a task option. A duration becomes
-// a number of seconds. If zero means "not set" for the option, zero becomes null.
+// withOption adds a task option. If zero means "not set", it becomes null.
 func withOption(r Record, o *taskspec.OptionInfo, s *jobs.Spec) Record {
 	value := any(o.Field(s))
 	if texts, ok := value.(*taskspec.Texts); ok && o.Secret {
@@ -56,7 +57,8 @@ func withOption(r Record, o *taskspec.OptionInfo, s *jobs.Spec) Record {
 	return r.With(o.Key, value)
 }
 
-// ran returns how long the current or last attempt of a task has run, or nil if the task has never started.
+// ran returns how long the current or last attempt has run, or nil if the task
+// has never started.
 func ran(t jobs.Task, now time.Time) any {
 	if d, ok := Lasted(t, now); ok {
 		return Seconds(d)
@@ -64,27 +66,27 @@ func ran(t jobs.Task, now time.Time) any {
 	return nil
 }
 
-// Reveal returns the record with additional data, for --reveal: the values of the
+// Reveal returns the record with the data for --reveal: the values of the
 // variables in env, and the input as base64.
 func Reveal(r Record, env map[string]string, input []byte) Record {
 	r.Set("env", (*taskspec.Texts)(&env))
 	return r.With("input", input)
 }
 
-// These are the values of the key "enqueued", which the command enqueue adds to the record of a task.
+// These are the values of the key enqueued in the records of runner enqueue.
 const (
 	WasCreated  = "created"
 	WasKept     = "kept"     // nothing was added, because an older task has the unique key
 	WasReplaced = "replaced" // the task replaced an older task that had the unique key and had not started
 )
 
-// NewProcess returns the record of a process that still runs although its attempt has ended.
+// NewProcess returns the record of a process that outlives its attempt.
 func NewProcess(p admin.OrphanProcess) Record {
 	return NewRecord("pid", p.PID, "name", p.Name, "state", p.State, "uid", p.UID)
 }
 
-// NewDependency returns the record of a task that another task waits for. The
-// state is null if the task was deleted.
+// NewDependency returns the record of a task that another one waits for. The
+// state of a deleted task is null.
 func NewDependency(d runner.Dependency) Record {
 	return NewRecord("id", d.ID, "any", d.Any, "state", Known(d.State))
 }
@@ -98,7 +100,7 @@ func NewTaskChange(c admin.TaskChange, now time.Time) Record {
 		Member{Key: "text", Value: Known(c.Text), Name: Untitled})
 }
 
-// NewAttempt returns the record of an attempt of a task.
+// NewAttempt returns an attempt's record.
 func NewAttempt(a jobs.Attempt) Record {
 	return NewRecord("task_id", a.TaskID, "attempt", a.Attempt, "generation_id", a.GenerationID,
 		"state", a.State, "reason", Known(a.Reason), "counted", a.Counted,
@@ -111,8 +113,7 @@ func NewAttempt(a jobs.Attempt) Record {
 		With("error_line", Known(a.ErrorLine))
 }
 
-// usage returns the keys about the resources that a command used. The values are
-// null if they are unknown.
+// usage returns the keys about what a command used; null if that's unknown.
 func usage(u jobs.Usage) []any {
 	values := []any{Seconds(u.User), Seconds(u.System), u.MaxRSS, u.Read, u.Written}
 	if u == (jobs.Usage{}) {
@@ -122,7 +123,7 @@ func usage(u jobs.Usage) []any {
 		"written_bytes", values[4]}
 }
 
-// NewStep returns the record of a finished step of a task, or of a sleep.
+// NewStep returns the record of a finished step, or of a sleep.
 func NewStep(s jobs.Step, now time.Time) Record {
 	value := compact(s.Value)
 	switch {
@@ -131,6 +132,7 @@ func NewStep(s jobs.Step, now time.Time) Record {
 	case s.Slept():
 		value = "slept until " + humanize.Clock(s.WakeAt, now)
 	}
+
 	return NewRecord(
 		Member{Key: "name", Value: s.Name, Name: "  STEP", Text: "  " + s.Name},
 		"generation_id", s.GenerationID,
@@ -139,7 +141,8 @@ func NewStep(s jobs.Step, now time.Time) Record {
 		Member{Key: "value", Value: Raw(s.Value), Name: "VALUE", Text: value})
 }
 
-// NewChunk returns the record of a piece of output. It encodes data that is not UTF-8 as base64, because JSON cannot contain such bytes.
+// NewChunk returns the record of a piece of output. Data that isn't UTF-8 is in
+// base64, because JSON can't hold it.
 func NewChunk(c jobs.Chunk) Record {
 	data, encoding := string(c.Data), "utf-8"
 	if !utf8.Valid(c.Data) {

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// Task contains everything that the command show prints about a task.
+// Task is everything that runner show prints about a task.
 type Task struct {
 	Task     jobs.Task
 	Attempts []jobs.Attempt
@@ -31,16 +31,20 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 	if err != nil {
 		return Task{}, err
 	}
+
 	s := Task{Task: t, Reveal: reveal, Now: now}
 	if s.on, s.by, err = r.Dependencies(ctx, id, 0); err != nil {
 		return s, err
 	}
+
 	if s.Attempts, err = r.Attempts(ctx, t); err != nil {
 		return s, err
 	}
+
 	if s.Changes, err = admin.Store(r).TaskChanges(ctx, id); err != nil {
 		return s, err
 	}
+
 	if t.Job != jobs.CommandJob {
 		if s.Steps, err = r.Steps(ctx, id); err != nil {
 			return s, err
@@ -48,6 +52,7 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 	} else if s.Outlived, err = admin.OrphansOf(ctx, r, t); err != nil {
 		return s, err
 	}
+
 	if last := s.lastEnded(); last != nil && last.State == jobs.Failed && t.State != jobs.Completed {
 		chunks, err := admin.OutputBefore(ctx, r, *last, math.MaxInt64, 64)
 		if err != nil {
@@ -55,17 +60,19 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 		}
 		s.Tail = humanize.Shown(chunks, tailLength)
 	}
+
 	if reveal {
 		if s.Input, err = ReadInput(ctx, r, t); err != nil {
 			return s, err
 		}
 	}
+
 	wait, err := r.Why(ctx, t)
 	s.Why = Wait(wait, t, s.Now)
 	return s, err
 }
 
-// lastEnded returns the last attempt that has ended, or nil if there is none.
+// lastEnded returns the last attempt that has ended, or nil.
 func (s *Task) lastEnded() *jobs.Attempt {
 	for i := len(s.Attempts) - 1; i >= 0; i-- {
 		if s.Attempts[i].State != jobs.Running {
@@ -110,7 +117,7 @@ func (s *Task) Lines(p *Printer) {
 	}
 }
 
-// ReadInput returns the standard input for the command of a task, or nil if there is none.
+// ReadInput returns the standard input for a task's command, or nil.
 func ReadInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, error) {
 	if t.InputBytes <= 0 {
 		return nil, nil
@@ -118,5 +125,5 @@ func ReadInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, erro
 	return admin.Store(r).Input(ctx, t.ID)
 }
 
-// tailLength is how many lines of output the command show prints about a failed attempt.
+// tailLength is how many lines of a failed attempt's output runner show prints.
 const tailLength = 5

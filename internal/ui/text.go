@@ -10,8 +10,8 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// EscapeJSON returns a line of JSON with JSON escapes in place of characters that
-// could control a terminal. encoding/json leaves some of them unescaped.
+// EscapeJSON returns a line of JSON with JSON escapes in place of characters
+// that could control a terminal. encoding/json leaves some of them unescaped.
 func EscapeJSON(line string) string {
 	if !strings.ContainsFunc(strings.TrimSuffix(line, "\n"), humanize.IsControl) {
 		return line
@@ -35,7 +35,8 @@ func Cells(text string) int {
 	return runewidth.StringWidth(text)
 }
 
-// Cut returns a text that is at most width cells wide. A shortened text ends with "…".
+// Cut returns a text that is at most width cells wide. A shortened text ends
+// with an ellipsis.
 func Cut(text string, width int) string {
 	switch {
 	case width <= 0:
@@ -55,7 +56,7 @@ func isASCII(text string) bool {
 	return true
 }
 
-// CutLeft returns a text that is at most width cells wide. A shortened text begins with "…".
+// CutLeft is Cut for the other end of a text.
 func CutLeft(text string, width int) string {
 	if Cells(text) <= width {
 		return text
@@ -63,8 +64,8 @@ func CutLeft(text string, width int) string {
 	return runewidth.TruncateLeft(text, Cells(text)-width+1, "…")
 }
 
-// Hang returns lead and a text in lines of at most width cells. All lines after
-// the first begin with blanks below lead.
+// Hang returns lead and a text in lines of at most width cells. The lines after
+// the first hang below the text.
 func Hang(lead, text string, width int) string {
 	var b strings.Builder
 	room := max(width-Cells(lead), 8)
@@ -75,7 +76,8 @@ func Hang(lead, text string, width int) string {
 	return b.String()
 }
 
-// Wrap breaks a text between words into lines of at most width characters. A longer word gets a line of its own.
+// Wrap breaks a text between words into lines of at most width characters. A
+// longer word gets a line of its own.
 func Wrap(text string, width int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {

@@ -10,11 +10,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// mostAhead is the highest number of tasks for which Wait says exactly how many are ahead. For a higher number it says "more than 10,000
-// tasks".
-const mostAhead = 10_000
+// maxAhead is the highest number of tasks ahead that Wait counts exactly.
+const maxAhead = 10_000
 
-// Wait says in one sentence why an unfinished task waits, or where it runs. It returns an empty text for a finished task.
+// Wait says in one sentence why an unfinished task waits, or where it runs.
+// It's empty for a finished task.
 func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 	switch w.Reason {
 	case "running":
@@ -66,8 +66,8 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 		return "no worker has job " + t.Job
 	case "slots":
 		ahead := humanize.Plural(w.Ahead, "task")
-		if w.Ahead > mostAhead {
-			ahead = "more than " + humanize.Plural(mostAhead, "task")
+		if w.Ahead > maxAhead {
+			ahead = "more than " + humanize.Plural(maxAhead, "task")
 		}
 		text := fmt.Sprintf("behind %s, %d/%d slots busy", ahead, w.Busy, w.Slots)
 		if w.Ahead == 0 && w.Busy >= w.Slots && len(w.Tasks) > 0 {
