@@ -24,7 +24,7 @@ func (o Selection) Show(ctx context.Context, r *runner.Runner, to *LogPrinter) e
 	ids := o.Filter.IDs
 	if len(ids) == 0 {
 		var err error
-		if ids, err = o.matching(ctx, r); err != nil {
+		if ids, err = o.matches(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -66,9 +66,9 @@ func noteWithoutOutput(p *ui.Printer, t jobs.Task, which Range) {
 	}
 }
 
-// matching returns the ids of the tasks that match the filter, oldest first,
+// matches returns the ids of the tasks that match the filter, oldest first,
 // without those that have ended before Since.
-func (o Selection) matching(ctx context.Context, r *runner.Runner) ([]int64, error) {
+func (o Selection) matches(ctx context.Context, r *runner.Runner) ([]int64, error) {
 	if o.Since.IsZero() {
 		return r.IDs(ctx, o.Filter, runner.Page{Oldest: true})
 	}

@@ -61,7 +61,7 @@ func listRow(t jobs.Task, held admin.Holds, now time.Time, wide bool) Record {
 		{Name: lane, Text: t.Lane, Drop: 1},
 		{Name: "TRY", Text: Attempts(t), Drop: 3},
 		{Key: "created_at", Value: Stamp(t.CreatedAt), Name: "AGE", Text: humanize.Age(now.Sub(t.CreatedAt)), Right: true, Drop: 6},
-		{Key: "duration", Value: ran(t, now)},
+		{Key: "duration", Value: durationOf(t, now)},
 		{Name: "TIME", Text: lasted, Right: true, Drop: 7},
 		{Name: cpu, Text: CPU(t.Usage), Right: true, Drop: 1},
 		{Name: memory, Text: Memory(t.Usage), Right: true, Drop: 1},

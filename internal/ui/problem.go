@@ -34,8 +34,8 @@ func (f *finder) add(code, about, try, format string, args ...any) {
 	f.Problems = append(f.Problems, Problem{Code: code, About: about, Try: try, Message: fmt.Sprintf(format, args...)})
 }
 
-// ago returns how long ago a time was.
-func (f *finder) ago(t time.Time) string { return humanize.Age(f.Now.Sub(t)) }
+// age returns how long ago a time was.
+func (f *finder) age(t time.Time) string { return humanize.Age(f.Now.Sub(t)) }
 
 // FindProblems sets Problems to what the other fields show.
 func (s *Status) FindProblems() {
@@ -68,7 +68,7 @@ func (f *finder) checkWorkers() {
 		case admin.WorkerLost:
 			if len(w.Running) > 0 {
 				f.add("lost_worker", w.Name, "runner list -s running --worker "+shellescape.Quote(w.Name),
-					"worker %s has not been seen for %s and holds %s", w.Name, f.ago(w.BeatAt), humanize.Plural(len(w.Running), "task"))
+					"worker %s has not been seen for %s and holds %s", w.Name, f.age(w.BeatAt), humanize.Plural(len(w.Running), "task"))
 			}
 		case admin.WorkerReady:
 			if len(w.Jobs) > 0 { // runner run takes only its own task
@@ -137,7 +137,7 @@ const tickWaits = time.Minute
 func (f *finder) schedule(s jobs.Schedule) {
 	show, task := "runner schedule show "+s.Name, fmt.Sprintf("runner show %d", s.LastTaskID)
 	if since, late := taskspec.Late(&s, f.Now); late {
-		f.add("schedule_late", s.Name, show, "no task of schedule %s has completed for %s; the limit is %s", s.Name, f.ago(since),
+		f.add("schedule_late", s.Name, show, "no task of schedule %s has completed for %s; the limit is %s", s.Name, f.age(since),
 			humanize.WriteDuration(s.AlertAfter))
 	}
 
@@ -145,17 +145,17 @@ func (f *finder) schedule(s jobs.Schedule) {
 	switch {
 	case overdue && s.OnTick:
 		f.add("schedule_waits", s.Name, show,
-			"the tick of schedule %s due %s ago waits: no worker has its function, or the function fails or hangs", s.Name, f.ago(s.NextAt))
+			"the tick of schedule %s due %s ago waits: no worker has its function, or the function fails or hangs", s.Name, f.age(s.NextAt))
 	case overdue && len(f.ready) > 0:
-		f.add("schedule_waits", s.Name, show, "schedule %s was due %s ago and has not ticked", s.Name, f.ago(s.NextAt))
+		f.add("schedule_waits", s.Name, show, "schedule %s was due %s ago and has not ticked", s.Name, f.age(s.NextAt))
 	}
 
 	switch {
 	case s.LastState == jobs.Failed:
-		f.add("schedule_failed", s.Name, show, "the last task of schedule %s failed, due %s ago", s.Name, f.ago(s.LastAt))
+		f.add("schedule_failed", s.Name, show, "the last task of schedule %s failed, due %s ago", s.Name, f.age(s.LastAt))
 	case s.LastState != "" && !s.LastState.Finished() && s.Skipped > 0 && s.Overlap == jobs.OverlapSkip:
 		f.add("schedule_skips", s.Name, task, "schedule %s has skipped %s; its task %d, due %s ago, is %s", s.Name,
-			humanize.Plural(int(s.Skipped), "tick"), s.LastTaskID, f.ago(s.LastAt), s.LastState)
+			humanize.Plural(int(s.Skipped), "tick"), s.LastTaskID, f.age(s.LastAt), s.LastState)
 	}
 }
 
@@ -182,7 +182,7 @@ func (f *finder) paused() {
 const maxReason = 200
 
 func (f *finder) pause(queue, has, target string, p runner.Pause, pending int) {
-	text := fmt.Sprintf("%s been paused for %s with %s waiting", has, f.ago(p.At), humanize.Plural(pending, "task"))
+	text := fmt.Sprintf("%s been paused for %s with %s waiting", has, f.age(p.At), humanize.Plural(pending, "task"))
 	if !p.Until.IsZero() {
 		text += ", until " + humanize.Clock(p.Until, f.Now)
 	}
@@ -229,7 +229,7 @@ func (s *Status) readProblems(ctx context.Context, r *runner.Runner) error {
 	for _, c := range cursors {
 		if !c.Since.IsZero() && f.Now.Sub(c.Since) > cursorBehind {
 			f.add("cursor_behind", c.Name, "runner delete --cursor "+shellescape.Quote(c.Name),
-				"cursor %s has not delivered the ends of %s, the first since %s", c.Name, humanize.Plural(c.Behind, "task"), f.ago(c.Since))
+				"cursor %s has not delivered the ends of %s, the first since %s", c.Name, humanize.Plural(c.Behind, "task"), f.age(c.Since))
 		}
 	}
 

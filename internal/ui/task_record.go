@@ -36,7 +36,7 @@ func NewTask(t jobs.Task, now time.Time) Record {
 		"lease_expires_at", Stamp(t.LeaseExpiresAt), "cancel_requested_at", Stamp(t.CancelRequestedAt),
 		"paused_at", Stamp(t.PausedAt), "paused_by", Known(t.PausedBy), "paused_reason", Known(t.PausedReason),
 		"created_at", Stamp(t.CreatedAt), "created_by", Known(t.CreatedBy), "updated_at", Stamp(t.UpdatedAt),
-		"started_at", Stamp(t.StartedAt), "finished_at", Stamp(t.FinishedAt), "duration", ran(t, now),
+		"started_at", Stamp(t.StartedAt), "finished_at", Stamp(t.FinishedAt), "duration", durationOf(t, now),
 		"result", Raw(t.Result), "error", Known(t.Error), "error_line", Known(t.ErrorLine),
 		"exit_code", t.ExitCode, "signal", Known(t.Signal),
 		"output_bytes", t.OutputBytes, "output_truncated", t.OutputTruncated,
@@ -57,9 +57,9 @@ func withOption(r Record, o *taskspec.OptionInfo, s *jobs.Spec) Record {
 	return r.With(o.Key, value)
 }
 
-// ran returns how long the current or last attempt has run, or nil if the task
+// durationOf returns how long the current or last attempt has run, or nil if the task
 // has never started.
-func ran(t jobs.Task, now time.Time) any {
+func durationOf(t jobs.Task, now time.Time) any {
 	if d, ok := Lasted(t, now); ok {
 		return Seconds(d)
 	}
