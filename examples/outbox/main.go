@@ -1,13 +1,18 @@
-// Outbox runs on a small machine between sensors and a server that is not always available. It keeps the readings in one SQLite file and
-// delivers them when the server is available. It delivers the readings of each device in order, each of them once.
+// Outbox runs on a small machine between sensors and a server that isn't always
+// available. It keeps the readings in one SQLite file and delivers them when
+// the server is available. It delivers the readings of each device in order,
+// each of them once.
 //
 //	outbox -db outbox.db record DEVICE VALUE     keep a reading
 //	outbox -db outbox.db deliver URL             deliver all readings, old and new, until a signal
 //
 // The example shows:
-//   - a lane, which runs the deliveries of each device one at a time and in order; a later delivery waits for the retries of a failed one
-//   - a sequence number, which the program increases in the same transaction that enqueues the task
-//   - an idempotency key, without which HTTP could deliver a reading more than once
+//   - a lane, which runs the deliveries of each device one at a time and in
+//     order; a later delivery waits for the retries of a failed one
+//   - a sequence number, which the program increases in the same transaction
+//     that enqueues the task
+//   - an idempotency key, without which HTTP could deliver a reading more than
+//     once
 package main
 
 import (
@@ -30,7 +35,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// Reading is one value of a device. Seq counts the readings of the device, from 1.
+// Reading is one value of a device. Seq counts the readings of the device, from
+// 1.
 type Reading struct {
 	Device string    `json:"device"`
 	Seq    int64     `json:"seq"`
@@ -38,16 +44,19 @@ type Reading struct {
 	At     time.Time `json:"at"`
 }
 
-// key is the name of the reading in requests to the server. It is the same in all attempts, so the server can detect a reading that it has
-// already stored.
+// key is the name of the reading in requests to the server. It is the same in
+// all attempts, so the server can detect a reading that it has already stored.
 func (r Reading) key() string { return r.Device + "/" + strconv.FormatInt(r.Seq, 10) }
 
-// deliver is the job that delivers a reading. Its limits are so high that a task practically never fails: a reading waits until the server
-// is available again, and the later readings of its device wait, too. The limit MaxLosses counts attempts that ended because the machine
-// lost power or the process was killed.
+// deliver is the job that delivers a reading. Its limits are so high that a
+// task practically never fails: a reading waits until the server is available
+// again, and the later readings of its device wait, too. The limit MaxLosses
+// counts attempts that ended because the machine lost power or the process was
+// killed.
 var deliver = jobs.Define[Reading]("reading.deliver", jobs.MaxAttempts(1_000_000), jobs.MaxLosses(1_000_000), jobs.Timeout(10*time.Second))
 
-// outbox uses one file in two ways: as the database of a runner, and as the program's own database.
+// outbox uses one file in two ways: as the database of a runner, and as the
+// program's own database.
 type outbox struct {
 	runner *runner.Runner
 	db     *sql.DB
@@ -60,11 +69,13 @@ func open(ctx context.Context, path string, backoff time.Duration, log *slog.Log
 	if err != nil {
 		return nil, err
 	}
+
 	db, err := runner.OpenDB(ctx, r.Path())
 	if err != nil {
 		_ = r.Close()
 		return nil, err
 	}
+
 	o, err := newOutbox(ctx, r, db, backoff)
 	if err != nil {
 		_ = db.Close()
@@ -73,8 +84,8 @@ func open(ctx context.Context, path string, backoff time.Duration, log *slog.Log
 	return o, err
 }
 
-// newOutbox creates the table of the program if it is missing. A test passes the runner and the database handle that package runnertest has
-// made.
+// newOutbox creates the table of the program if it is missing. A test passes
+// the runner and the database handle that package runnertest has made.
 func newOutbox(ctx context.Context, r *runner.Runner, db *sql.DB, backoff time.Duration) (*outbox, error) {
 	_, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS devices (name TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT`)
 	retry := jobs.Backoff{Strategy: jobs.Exponential, Delay: backoff, Max: 100 * backoff}
@@ -86,8 +97,9 @@ func (o *outbox) close() {
 	_ = o.runner.Close()
 }
 
-// record gives a reading the next sequence number, and enqueues the task that delivers the reading, in one transaction. When record returns
-// without an error, the reading is on the disk.
+// record gives a reading the next sequence number, and enqueues the task that
+// delivers the reading, in one transaction. When record returns without an
+// error, the reading is on the disk.
 func (o *outbox) record(ctx context.Context, device string, value float64) (Reading, error) {
 	r := Reading{Device: device, Value: value, At: time.Now().UTC()}
 	tx, err := o.db.BeginTx(ctx, nil)
@@ -103,6 +115,7 @@ func (o *outbox) record(ctx context.Context, device string, value float64) (Read
 	if _, err := o.runner.EnqueueTx(ctx, tx, deliver.With(r, jobs.Lane(device), jobs.Label(r.key()), jobs.Retry(o.retry))); err != nil {
 		return r, err
 	}
+
 	return r, tx.Commit()
 }
 
@@ -111,17 +124,19 @@ func (o *outbox) deliverTo(to string) {
 	o.runner.Register(deliver.Handler(func(ctx context.Context, r Reading) error { return o.post(ctx, to, r) }))
 }
 
-// post makes one attempt to deliver a reading. It returns an error if the server does not answer with a 2xx status; runner then tries
-// again.
+// post makes one attempt to deliver a reading. It returns an error if the
+// server doesn't answer with a 2xx status; runner then tries again.
 func (o *outbox) post(ctx context.Context, to string, r Reading) error {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return jobs.Cancel(err)
 	}
+
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
 		return jobs.Cancel(err)
 	}
+
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Idempotency-Key", r.key())
 	answer, err := o.client.Do(request)
@@ -129,10 +144,12 @@ func (o *outbox) post(ctx context.Context, to string, r Reading) error {
 		return err
 	}
 	defer answer.Body.Close()
+
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 200))
 	if answer.StatusCode/100 != 2 {
 		return fmt.Errorf("%s: %s", answer.Status, bytes.TrimSpace(text))
 	}
+
 	return nil
 }
 
@@ -153,6 +170,7 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+
 	o, err := open(ctx, *path, *backoff, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if err != nil {
 		return err

@@ -1,14 +1,18 @@
-// Photos is the photo library of a desktop program. It imports a folder of images, makes a thumbnail of each image and lists its photos.
-// You can kill it at any moment. The next start continues the work, and in the end there is one thumbnail for each photo.
+// Photos is the photo library of a desktop program. It imports a folder of
+// images, makes a thumbnail of each image and lists its photos. You can kill it
+// at any moment. The next start continues the work, and in the end there is one
+// thumbnail for each photo.
 //
 //	photos generate DIR N                  make a folder with N images to import
 //	photos -db photos.db import DIR        import new images, and make thumbnails until none is missing
 //	photos -db photos.db list              list the photos of the library
 //
-// The example shows durable steps: the next attempt of a task does not repeat the finished steps. It also shows what steps do not promise:
-// if the program crashes after a step has written its file and before the step is stored as finished, the next attempt repeats the step.
-// Therefore the step writes a temporary file and renames it, so a repetition does no harm. The transaction that completes the task also
-// adds the row of the photo.
+// The example shows durable steps: the next attempt of a task doesn't repeat
+// the finished steps. It also shows what steps don't promise: if the program
+// crashes after a step has written its file and before the step is stored as
+// finished, the next attempt repeats the step. Therefore the step writes a
+// temporary file and renames it, so a repetition does no harm. The transaction
+// that completes the task also adds the row of the photo.
 package main
 
 import (
@@ -43,8 +47,9 @@ type Photo struct{ Path string }
 
 var importPhoto = jobs.Define[Photo]("photo.import", jobs.MaxAttempts(3), jobs.MaxLosses(1000))
 
-// library uses one file in two ways: as the database of a runner, and as the program's own database. It also has a folder for the
-// thumbnails beside that file.
+// library uses one file in two ways: as the database of a runner, and as the
+// program's own database. It also has a folder for the thumbnails beside that
+// file.
 type library struct {
 	runner *runner.Runner
 	db     *sql.DB
@@ -58,11 +63,13 @@ func open(ctx context.Context, path string, log *slog.Logger) (*library, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	db, err := runner.OpenDB(ctx, r.Path())
 	if err != nil {
 		_ = r.Close()
 		return nil, err
 	}
+
 	l, err := newLibrary(ctx, r, db)
 	if err != nil {
 		_ = db.Close()
@@ -71,8 +78,9 @@ func open(ctx context.Context, path string, log *slog.Logger) (*library, error) 
 	return l, err
 }
 
-// newLibrary creates the table and the folder of the program, and registers its job. A test passes the runner and the database handle that
-// package runnertest has made.
+// newLibrary creates the table and the folder of the program, and registers its
+// job. A test passes the runner and the database handle that package runnertest
+// has made.
 func newLibrary(ctx context.Context, r *runner.Runner, db *sql.DB) (*library, error) {
 	l := &library{runner: r, db: db, thumbs: r.Path() + ".thumbs", hash: hashFile}
 	l.thumb = func(_ context.Context, from, to string) (size, error) { return makeThumb(from, to) }
@@ -87,8 +95,9 @@ func (l *library) close() {
 	_ = l.runner.Close()
 }
 
-// enqueueFolder adds a task for each image of a folder, in one transaction. It leaves out photos that are in the library or that have a
-// task already. It returns the number of new tasks.
+// enqueueFolder adds a task for each image of a folder, in one transaction. It
+// leaves out photos that are in the library or that have a task already. It
+// returns the number of new tasks.
 func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
 	var specs []jobs.Spec
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -110,6 +119,7 @@ func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	done, err := l.runner.EnqueueAll(ctx, slices.Values(specs))
 	added := 0
 	for _, d := range done {
@@ -117,19 +127,22 @@ func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
 			added++
 		}
 	}
+
 	return added, err
 }
 
 // size is the size of a photo in pixels. The step "thumbnail" returns it.
 type size struct{ Width, Height int }
 
-// importOne imports one photo into the library. An attempt that follows a failed one calls importOne again from the beginning, but
-// runner.Step returns the stored results of the steps that are already finished.
+// importOne imports one photo into the library. An attempt that follows a
+// failed one calls importOne again from the beginning, but runner.Step returns
+// the stored results of the steps that are already finished.
 func (l *library) importOne(ctx context.Context, p Photo) error {
 	hash, err := runner.Step(ctx, "hash", func(context.Context) (string, error) { return l.hash(p.Path) })
 	if err != nil {
 		return err
 	}
+
 	dim, err := runner.Step(ctx, "thumbnail", func(ctx context.Context) (size, error) {
 		runner.Progress(ctx, 1, 2, "scaling")
 		return l.thumb(ctx, p.Path, filepath.Join(l.thumbs, hash+".png"))
@@ -137,7 +150,9 @@ func (l *library) importOne(ctx context.Context, p Photo) error {
 	if err != nil {
 		return err
 	}
-	// One transaction adds the row of the photo and completes the task, so a crash cannot separate these two changes.
+
+	// One transaction adds the row of the photo and completes the task, so a
+	// crash can't separate these two changes.
 	tx, err := l.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -150,6 +165,7 @@ func (l *library) importOne(ctx context.Context, p Photo) error {
 	if err := runner.FinishTx(ctx, tx, nil); err != nil {
 		return err
 	}
+
 	return tx.Commit()
 }
 
@@ -162,27 +178,32 @@ func hashFile(path string) (string, error) {
 		return "", err
 	}
 	defer file.Close()
+
 	h := sha256.New()
 	if _, err := io.Copy(h, file); err != nil {
 		return "", err
 	}
+
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 const thumbSize = 64
 
-// makeThumb writes a thumbnail to a temporary file and then renames that file. So an incomplete thumbnail never has the final name, and a
-// second call for the same photo does no harm.
+// makeThumb writes a thumbnail to a temporary file and then renames that file.
+// So an incomplete thumbnail never has the final name, and a second call for
+// the same photo does no harm.
 func makeThumb(from, to string) (size, error) {
 	file, err := os.Open(from)
 	if err != nil {
 		return size{}, err
 	}
 	defer file.Close()
+
 	whole, _, err := image.Decode(file)
 	if err != nil {
-		return size{}, jobs.Cancel(fmt.Errorf("%s: %w", from, err)) // the file is not an image, so a later attempt would fail, too
+		return size{}, jobs.Cancel(fmt.Errorf("%s: %w", from, err)) // the file isn't an image, so a later attempt would fail, too
 	}
+
 	b := whole.Bounds()
 	small := image.NewRGBA(image.Rect(0, 0, thumbSize, max(thumbSize*b.Dy()/b.Dx(), 1)))
 	for y := range small.Bounds().Dy() {
@@ -190,6 +211,7 @@ func makeThumb(from, to string) (size, error) {
 			small.Set(x, y, whole.At(b.Min.X+x*b.Dx()/thumbSize, b.Min.Y+y*b.Dy()/small.Bounds().Dy()))
 		}
 	}
+
 	part, err := os.CreateTemp(filepath.Dir(to), "part-*")
 	if err != nil {
 		return size{}, err
@@ -198,6 +220,7 @@ func makeThumb(from, to string) (size, error) {
 	if err := errors.Join(png.Encode(part, small), part.Sync(), part.Close()); err != nil {
 		return size{}, err
 	}
+
 	return size{b.Dx(), b.Dy()}, os.Rename(part.Name(), to)
 }
 
@@ -206,6 +229,7 @@ func generate(dir string, n int) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
+
 	for i := range n {
 		picture := image.NewRGBA(image.Rect(0, 0, 160+rand.IntN(160), 120+rand.IntN(120)))
 		hue, at := color.RGBA{uint8(rand.IntN(256)), uint8(rand.IntN(256)), uint8(i), 255}, rand.IntN(100)
@@ -222,6 +246,7 @@ func generate(dir string, n int) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -247,6 +272,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		return generate(flags.Arg(1), n)
 	}
+
 	l, err := open(ctx, *path, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if err != nil {
 		return err
@@ -272,6 +298,7 @@ func (l *library) list(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var hash, path string
 		var width, height int
@@ -280,5 +307,6 @@ func (l *library) list(ctx context.Context, w io.Writer) error {
 		}
 		fmt.Fprintf(w, "%.12s\t%dx%d\t%s\n", hash, width, height, path)
 	}
+
 	return rows.Err()
 }

@@ -1,6 +1,8 @@
-// Signup is a web application that sends a welcome mail to each new user. One transaction writes the row of the user and the task that
-// sends the mail, so neither exists without the other. The same process sends the mail when the mail server is available. If the process
-// is killed, the next process sends the mail.
+// Signup is a web application that sends a welcome mail to each new user. One
+// transaction writes the row of the user and the task that sends the mail, so
+// neither exists without the other. The same process sends the mail when the
+// mail server is available. If the process is killed, the next process sends
+// the mail.
 //
 //	signup -db app.db -listen 127.0.0.1:8000 -smtp 127.0.0.1:25
 //	curl -d email=ann@example.com http://127.0.0.1:8000/signup
@@ -46,11 +48,13 @@ func open(ctx context.Context, path, smtp string, log *slog.Logger) (*app, error
 	if err != nil {
 		return nil, err
 	}
+
 	db, err := runner.OpenDB(ctx, r.Path())
 	if err != nil {
 		_ = r.Close()
 		return nil, err
 	}
+
 	a, err := newApp(ctx, r, db, smtp, log)
 	if err != nil {
 		_ = db.Close()
@@ -59,8 +63,8 @@ func open(ctx context.Context, path, smtp string, log *slog.Logger) (*app, error
 	return a, err
 }
 
-// newApp creates the table of the program and registers its job. A test passes the runner and the database handle that package runnertest
-// has made.
+// newApp creates the table of the program and registers its job. A test passes
+// the runner and the database handle that package runnertest has made.
 func newApp(ctx context.Context, r *runner.Runner, db *sql.DB, server string, log *slog.Logger) (*app, error) {
 	_, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS users (id INTEGER PRIMARY KEY,
 		email TEXT NOT NULL UNIQUE, welcome INTEGER) STRICT`)
@@ -79,8 +83,9 @@ func (a *app) close() {
 
 var errTaken = errors.New("this address is registered already")
 
-// signUp adds a user and enqueues the welcome mail in one transaction. It need not notify the worker, because the worker notices each
-// commit to the file.
+// signUp adds a user and enqueues the welcome mail in one transaction. It
+// needn't notify the worker, because the worker notices each commit to the
+// file.
 func (a *app) signUp(ctx context.Context, address string) (task int64, err error) {
 	tx, err := a.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -94,6 +99,7 @@ func (a *app) signUp(ctx context.Context, address string) (task int64, err error
 	if n, err := added.RowsAffected(); err != nil || n == 0 {
 		return 0, errors.Join(err, errTaken)
 	}
+
 	letter, err := a.runner.EnqueueTx(ctx, tx, welcome.With(Letter{address}, jobs.Label(address), jobs.Retry(a.retry)))
 	if err != nil {
 		return 0, err
@@ -101,11 +107,14 @@ func (a *app) signUp(ctx context.Context, address string) (task int64, err error
 	if _, err := tx.ExecContext(ctx, `UPDATE users SET welcome = ? WHERE email = ?`, letter.ID, address); err != nil {
 		return 0, err
 	}
+
 	return letter.ID, tx.Commit()
 }
 
-// sendWelcome sends a letter to the mail server. If the process is killed after the letter is sent and before the task is completed, the
-// next attempt sends the letter again with the same Message-ID. Mail programs then show only one letter.
+// sendWelcome sends a letter to the mail server. If the process is killed after
+// the letter is sent and before the task is completed, the next attempt sends
+// the letter again with the same Message-ID. Mail programs then show only one
+// letter.
 func (a *app) sendWelcome(ctx context.Context, l Letter) error {
 	task, _ := runner.TaskFrom(ctx)
 	text := fmt.Sprintf("From: Example <hello@example.com>\r\nTo: <%s>\r\nSubject: Welcome\r\nMessage-ID: "+
@@ -121,6 +130,7 @@ func (a *app) serveSignUp(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this is no mail address", http.StatusBadRequest)
 		return
 	}
+
 	task, err := a.signUp(r.Context(), address.Address)
 	switch {
 	case errors.Is(err, errTaken):
@@ -180,5 +190,6 @@ func serve(ctx context.Context, path, listen, smtp string) error {
 	if err != nil {
 		return err
 	}
+
 	return a.run(ctx, listener)
 }

@@ -1,5 +1,7 @@
-// Command tracing shows how OpenTelemetry follows tasks. A request adds a task, an attempt snoozes it, another attempt fails, and the last
-// attempt adds a second task. The program prints each span as JSON. All spans have the same TraceID.
+// Command tracing shows how OpenTelemetry follows tasks. A request adds a task,
+// an attempt snoozes it, another attempt fails, and the last attempt adds a
+// second task. The program prints each span as JSON. All spans have the same
+// TraceID.
 package main
 
 import (
@@ -24,15 +26,15 @@ var (
 	mail   = jobs.Define[string]("mail.send")
 )
 
-// register registers the functions of both jobs. The first call of image.resize asks for a snooze, the second call fails, and the third
-// call adds a mail.
+// register registers the functions of both jobs. The first call of image.resize
+// asks for a snooze, the second call fails, and the third call adds a mail.
 func register(r *runner.Runner) {
 	calls := 0
 	r.Register(
 		resize.Handler(func(ctx context.Context, name string) error {
 			switch calls++; calls {
 			case 1:
-				return jobs.Snooze(time.Second) // the image has not arrived yet
+				return jobs.Snooze(time.Second) // the image hasn't arrived yet
 			case 2:
 				return errors.New("out of memory")
 			}
@@ -54,6 +56,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter))
 	defer func() { err = errors.Join(err, provider.Shutdown(ctx)) }()
 
@@ -67,12 +70,14 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer r.Close()
+
 	Trace(r, provider)
 	register(r)
 
 	if err := upload(ctx, r, provider.Tracer("app"), "sea.png"); err != nil {
 		return err
 	}
+
 	for {
 		if err := r.WorkUntilEmpty(ctx); err != nil {
 			return err

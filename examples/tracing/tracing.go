@@ -15,9 +15,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// Trace makes a span for each task that r adds, and a span for each attempt that r runs. The span of an attempt is a child of the span that
-// added its task, even if another process runs the attempt. So the trace of a request contains all attempts of the tasks that the request
-// added. Call Trace before Work.
+// Trace makes a span for each task that r adds, and a span for each attempt
+// that r runs. The span of an attempt is a child of the span that added its
+// task, even if another process runs the attempt. So the trace of a request
+// contains all attempts of the tasks that the request added. Call Trace before
+// Work.
 func Trace(r *runner.Runner, provider trace.TracerProvider) {
 	t := tracing{provider.Tracer("example.com/runner/examples/tracing")}
 	r.UseEnqueue(t.enqueue)
@@ -26,11 +28,11 @@ func Trace(r *runner.Runner, provider trace.TracerProvider) {
 
 type tracing struct{ tracer trace.Tracer }
 
-// carried writes a trace context to the metadata of a task and reads it from there. It uses the keys traceparent and tracestate of the W3C
-// standard.
+// carried writes a trace context to the metadata of a task and reads it from
+// there. It uses the keys traceparent and tracestate of the W3C standard.
 var carried propagation.TraceContext
 
-// snoozed matches the error of jobs.Snooze. A task that snoozes has not failed.
+// snoozed matches the error of jobs.Snooze. A task that snoozes hasn't failed.
 type snoozed interface {
 	error
 	SnoozeFor() time.Duration

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownChildren are the pids of the guardians that this process waits for. Whoever
-// starts a guardian holds a read lock of startMu until the new pid is in
-// ownChildren, so adopted never lists a guardian.
+// ownChildren are the pids of the guardians that this process waits for.
+// Whoever starts a guardian holds a read lock of startMu until the new pid is
+// in ownChildren, so adopted never lists a guardian.
 var (
 	ownChildren sync.Map
 	startMu     sync.RWMutex
@@ -38,8 +38,8 @@ func Deaths() (deaths <-chan os.Signal, stop func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// ReapAdopted reaps dead children that this process didn't start, as a subreaper
-// or the first process of a container has them. It never blocks.
+// ReapAdopted reaps dead children that this process didn't start, as a
+// subreaper or the first process of a container has them. It never blocks.
 func ReapAdopted() {
 	for _, pid := range adopted() {
 		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
@@ -68,13 +68,13 @@ func killAdopted(mark Mark) {
 	}
 }
 
-// adopted lists the children that this process didn't start. It omits guardians,
-// and processes in this process's session, which the program may have started
-// without this package.
+// adopted lists the children that this process didn't start. It omits
+// guardians, and processes in this process's session, which the program may
+// have started without this package.
 func adopted() []int {
 	session, _ := unix.Getsid(0)
-	// Don't wait for the lock: the start of a guardian holds it, and may hang in
-	// exec. A later call finds the orphans.
+	// Don't wait for the lock: the start of a guardian holds it, and may hang
+	// in exec. A later call finds the orphans.
 	if !startMu.TryLock() {
 		return nil
 	}

@@ -20,9 +20,9 @@ import (
 //     whoever takes the lock knows which attempt may have left processes.
 //   - The report is the last step. When the worker reads it, no process of the
 //     attempt is left, except those that the report names or counts.
-//   - waitid leaves an ended child as a zombie, so its pid and its process group
-//     aren't reused. While a command runs, only reap removes zombies. It holds
-//     the mutex, as every sender of a signal does.
+//   - waitid leaves an ended child as a zombie, so its pid and its process
+//     group aren't reused. While a command runs, only reap removes zombies. It
+//     holds the mutex, as every sender of a signal does.
 //   - The children of a killed process become children of the guardian. So
 //     killRemaining repeats its kills until no child is left.
 //   - If the leader's exit status can't be read, the guardian exits, and its
@@ -61,14 +61,15 @@ func (g *guardian) run() {
 
 // runAttempt starts a command, waits until all of its processes have ended, and
 // reports the result. It returns false if processes are left: those that the
-// guardian may not kill, or that LeaveChildren allows. Such a guardian starts no
-// other command.
+// guardian may not kill, or that LeaveChildren allows. Such a guardian starts
+// no other command.
 func (g *guardian) runAttempt(a *attempt) (reusable bool) {
 	if why, errno := g.startLeader(a); why != "" {
 		g.finish(a)
 		g.send(&reply{Op: opRefused, Key: a.Key, Reason: why, Errno: int(errno)})
 		return true
 	}
+
 	g.awaitLeader(a)
 
 	exit := &a.exit
@@ -105,6 +106,7 @@ func (g *guardian) startLeader(a *attempt) (why string, errno syscall.Errno) {
 	if err := g.lock.setRecord(g.slot, a.Key); err != nil {
 		return reasonExec, unix.ENOSPC
 	}
+
 	pid, err := g.spawn(a)
 	if err != nil {
 		_ = g.lock.setRecord(g.slot, Key{})
@@ -156,6 +158,7 @@ func (g *guardian) spawn(a *attempt) (pid int, err error) {
 	if err := g.applyLimits(a.Resources); err != nil {
 		return 0, err
 	}
+
 	for _, fd := range a.files {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
@@ -167,8 +170,8 @@ func (g *guardian) spawn(a *attempt) (pid int, err error) {
 		if err == nil || len(a.cgroupLimits()) > 0 {
 			return pid, err
 		}
-		// Perhaps the cgroup was the reason: it was removed, or its type takes no
-		// processes.
+		// Perhaps the cgroup was the reason: it was removed, or its type takes
+		// no processes.
 		attr.Sys.UseCgroupFD = false
 	}
 	return forkWith(a, fork)
@@ -208,12 +211,13 @@ func (g *guardian) awaitLeader(a *attempt) {
 const exitedItself = 1
 
 // endedChild waits for a child that has ended, and leaves it as a zombie. With
-// WNOHANG it doesn't wait, and returns the pid 0 if none has ended. The code tells
-// how the child ended.
+// WNOHANG it doesn't wait, and returns the pid 0 if none has ended. The code
+// tells how the child ended.
 func endedChild(flags int) (pid int, code int32, err error) {
 	for {
 		var info unix.Siginfo
-		// WALL includes children that clone created with an exit signal other than SIGCHLD.
+		// WALL includes children that clone created with an exit signal other
+		// than SIGCHLD.
 		err := unix.Waitid(unix.P_ALL, 0, &info, flags|unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
 		if err != unix.EINTR {
 			// Package unix has no name for si_pid. It follows three ints and is
@@ -278,15 +282,16 @@ func (a *attempt) end(status unix.WaitStatus) {
 	}
 	if !a.isStopped() && a.exit.Signal == int(unix.SIGKILL) && monotonic() >= a.Deadline {
 		// After the deadline, a worker that takes over the task may kill the
-		// command before this guardian does. That too is a kill at the deadline.
+		// command before this guardian does. That too is a kill at the
+		// deadline.
 		a.late = true
 	}
 }
 
-// killRemaining kills all remaining processes of an attempt and waits until none
-// is left. After deniedGrace it stops waiting for those that it may not kill, and
-// returns them. If no attempt runs (a is nil), it waits for them until the worker
-// is gone.
+// killRemaining kills all remaining processes of an attempt and waits until
+// none is left. After deniedGrace it stops waiting for those that it may not
+// kill, and returns them. If no attempt runs (a is nil), it waits for them
+// until the worker is gone.
 func (g *guardian) killRemaining(a *attempt) (denied []MarkedProcess) {
 	for began, pause := monotonic(), minPause; ; pause = min(2*pause, maxPause) {
 		g.mu.Lock()
@@ -316,11 +321,11 @@ func (g *guardian) killRemaining(a *attempt) (denied []MarkedProcess) {
 	}
 }
 
-// killAll kills what it can reach of an attempt: the cgroup, the leader's process
-// group, and the children of this process. Their orphans become children of this
-// process, and the next call kills them. killAll returns how many children it
-// killed, and the pids of those that it may not kill. The caller holds the mutex,
-// so no child is reaped meanwhile and no pid is reused.
+// killAll kills what it can reach of an attempt: the cgroup, the leader's
+// process group, and the children of this process. Their orphans become
+// children of this process, and the next call kills them. killAll returns how
+// many children it killed, and the pids of those that it may not kill. The
+// caller holds the mutex, so no child is reaped meanwhile and no pid is reused.
 func (g *guardian) killAll() (living int, denied []int) {
 	if g.left {
 		return 0, nil
@@ -340,8 +345,9 @@ func (g *guardian) killAll() (living int, denied []int) {
 		kill := func() error { return unix.Kill(pid, unix.SIGKILL) }
 		if starting {
 			// ForkExec runs in another thread. If the exec fails, it reaps the
-			// child, and the kernel may reuse the pid. So check that it is still
-			// our child; but only now, because /proc may hide processes (hidepid).
+			// child, and the kernel may reuse the pid. So check that it is
+			// still our child; but only now, because /proc may hide processes
+			// (hidepid).
 			kill = func() error { return killIf(pid, func() bool { return parentOf(pid) == os.Getpid() }) }
 		}
 		switch err := kill(); {
@@ -351,12 +357,14 @@ func (g *guardian) killAll() (living int, denied []int) {
 			denied = append(denied, pid)
 		}
 	}
+
 	return living, denied
 }
 
 // usageOf converts the usage that wait4 reports, of a process and of the
 // descendants that it has waited for. The kernel counts transfers in blocks of
-// 512 bytes, and a write when a page becomes dirty, not when it reaches the disk.
+// 512 bytes, and a write when a page becomes dirty, not when it reaches the
+// disk.
 func usageOf(r *unix.Rusage) Usage {
 	const block = 512
 	return Usage{

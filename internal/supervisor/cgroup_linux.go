@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A guardian that may (as root, or below a cgroup that was delegated to its user)
-// creates a cgroup of its own and starts its commands there. Writing to
-// cgroup.kill then kills all processes of an attempt in one step, including those
-// of other users. Other guardians work without a cgroup.
+// A guardian that may (as root, or below a cgroup that was delegated to its
+// user) creates a cgroup of its own and starts its commands there. Writing to
+// cgroup.kill then kills all processes of an attempt in one step, including
+// those of other users. Other guardians work without a cgroup.
 
 // ownCgroup returns the directory of this process's cgroup, or "" if the system
 // has no cgroup v2 in one of the places where systemd mounts it. A cgroup of
@@ -92,8 +92,8 @@ func killCgroup(dir string) {
 	_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) // the cgroup may have been removed
 }
 
-// removeCgroup removes a cgroup and those that commands have created below it. It
-// keeps one that still contains a process.
+// removeCgroup removes a cgroup and those that commands have created below it.
+// It keeps one that still contains a process.
 func removeCgroup(dir string) {
 	if !isCgroup(dir) {
 		return

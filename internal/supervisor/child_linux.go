@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Child is a command that a guardian starts. Its methods are safe for use by many
-// goroutines.
+// Child is a command that a guardian starts. Its methods are safe for use by
+// many goroutines.
 type Child struct {
 	g     *Guardian
 	key   Key
@@ -20,8 +20,8 @@ type Child struct {
 	err   error
 }
 
-// start asks the guardian to start a command; see Guardians.Start. errGone means
-// that the guardian is gone.
+// start asks the guardian to start a command; see Guardians.Start. errGone
+// means that the guardian is gone.
 func (g *Guardian) start(c Command, k Key, deadline time.Time) (*Child, error) {
 	words := strings.Join(slices.Concat([]string{c.Path, c.Dir}, c.Argv, c.Env), "\x00")
 	hasNUL := strings.Count(words, "\x00") != 1+len(c.Argv)+len(c.Env)
@@ -31,6 +31,7 @@ func (g *Guardian) start(c Command, k Key, deadline time.Time) (*Child, error) {
 	if err := g.pool.Lock.prepareLimits(c.Resources); err != nil {
 		return nil, err
 	}
+
 	files, null, err := c.files()
 	if err != nil {
 		return nil, err
@@ -83,8 +84,8 @@ func (c *Child) Ended() <-chan struct{} { return c.ended }
 
 // Wait waits until no process of the command is left, except those that
 // LeaveChildren allows, and returns how its leader ended. The error is
-// ErrDeadline if the guardian killed the command at its deadline, and ErrLost if
-// the command died with its guardian. Any other error is one of Start, or
+// ErrDeadline if the guardian killed the command at its deadline, and ErrLost
+// if the command died with its guardian. Any other error is one of Start, or
 // ErrRefused: the command was certainly not started.
 func (c *Child) Wait() (Exit, error) {
 	<-c.ended

@@ -23,17 +23,18 @@ import (
 // handles replies. A Child is one command.
 //
 // All failures end in the same way. If a message can't be written in time, a
-// reply is invalid or two renewals get no answer, the client kills the guardian.
-// It doesn't try to repair the connection, because a guardian that has read part
-// of a message can't read the next one. receive then waits for the guardian's
-// end, kills the processes that it has left, and ends the command with ErrLost.
+// reply is invalid or two renewals get no answer, the client kills the
+// guardian. It doesn't try to repair the connection, because a guardian that
+// has read part of a message can't read the next one. receive then waits for
+// the guardian's end, kills the processes that it has left, and ends the
+// command with ErrLost.
 //
 // Invariants:
 //   - A guardian has one command at most: child is set from the request until
 //     the reply that ends the command.
 //   - done is closed after the guardian is dead and its left-over processes are
-//     killed. After close, it may be closed while processes are left. The record
-//     in the lock file then stays, so that another process finds them.
+//     killed. After close, it may be closed while processes are left. The
+//     record in the lock file then stays, so that another process finds them.
 //   - The mutex isn't held while a message is sent.
 
 // Guardian is a guardian process as its worker sees it.
@@ -52,7 +53,7 @@ type Guardian struct {
 	sending sync.Mutex
 
 	// These fields are guarded by pool.mu.
-	child     *Child // command that was requested and has not ended; nil if there is none
+	child     *Child // command that was requested and hasn't ended; nil if there is none
 	served    bool   // whether the guardian has ever handled a command
 	gone      bool   // whether the guardian can start no more commands
 	retired   bool   // gone because of processes that it may not kill, or must leave alive
@@ -60,8 +61,8 @@ type Guardian struct {
 	idleSince time.Time
 }
 
-// startGuardian starts a guardian process and returns when it is ready. The error
-// is ErrLost if the process was killed before.
+// startGuardian starts a guardian process and returns when it is ready. The
+// error is ErrLost if the process was killed before.
 func (p *Guardians) startGuardian(slot int) (*Guardian, error) {
 	g := &Guardian{pool: p, slot: slot, done: make(chan struct{})}
 	if err := g.launch(); err != nil {
@@ -90,6 +91,7 @@ func (g *Guardian) launch() error {
 	if err != nil {
 		return os.NewSyscallError("socketpair", err)
 	}
+
 	mine, theirs := os.NewFile(uintptr(pair[0]), "guardian"), os.NewFile(uintptr(pair[1]), "guardian")
 	defer mine.Close()
 	defer theirs.Close()
@@ -104,11 +106,13 @@ func (g *Guardian) launch() error {
 	if err != nil {
 		return err
 	}
+
 	g.socket = conn.(*net.UnixConn) // a unix socket pair has this type
 	g.in = json.NewDecoder(g.socket)
 
 	startMu.RLock()
 	defer startMu.RUnlock()
+
 	path := cmp.Or(g.pool.Path, "/proc/self/exe") // the running program, even if its file was replaced
 	argv := []string{os.Args[0], guardianArg, g.pool.Worker, strconv.Itoa(g.slot)}
 	g.process, err = os.StartProcess(path, argv, &os.ProcAttr{
@@ -135,6 +139,7 @@ func (g *Guardian) hello() error {
 	if err := g.socket.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return err
 	}
+
 	var r reply
 	if err := g.in.Decode(&r); err != nil {
 		return fmt.Errorf("it sent no hello message: %w; does its main begin with runner.Guardian?", err)
@@ -173,6 +178,7 @@ func (g *Guardian) receive() {
 
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
+
 	g.clean = clean
 	if g.child != nil {
 		g.child.err = ErrLost
@@ -212,6 +218,7 @@ func (g *Guardian) removeCgroup() {
 func (g *Guardian) handle(r reply) bool {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
+
 	c := g.child
 	switch {
 	case r.Op == opPong:
@@ -244,8 +251,8 @@ func (g *Guardian) endChild() {
 	g.child = nil
 }
 
-// send writes a whole message, and the descriptors with its first byte. It kills
-// a guardian that doesn't read the message in time.
+// send writes a whole message, and the descriptors with its first byte. It
+// kills a guardian that doesn't read the message in time.
 func (g *Guardian) send(r request, rights []byte) error {
 	text, err := json.Marshal(&r)
 	if err != nil {
@@ -254,6 +261,7 @@ func (g *Guardian) send(r request, rights []byte) error {
 
 	g.sending.Lock()
 	defer g.sending.Unlock()
+
 	err = g.socket.SetWriteDeadline(time.Now().Add(sendTimeout))
 	if err == nil {
 		var n int
@@ -286,8 +294,8 @@ func (g *Guardian) renew(keys []Key, deadline time.Time) {
 	_ = g.send(r, nil) // if this fails, the guardian is dead, and so is the command
 }
 
-// close tells the guardian to kill what remains and exit, and waits for that. It
-// kills a guardian that takes too long.
+// close tells the guardian to kill what remains and exit, and waits for that.
+// It kills a guardian that takes too long.
 func (g *Guardian) close() error {
 	g.closing.Store(true)
 	_ = g.send(request{Op: opBye}, nil) // the guardian may be dead already
@@ -301,5 +309,6 @@ func (g *Guardian) close() error {
 	if !g.clean { // no lock needed: receive sets clean before it closes done
 		return errors.New("some processes of commands did not exit")
 	}
+
 	return nil
 }

@@ -36,19 +36,19 @@ import (
 //   - It never signals a pid that the kernel may have reused: while it sends
 //     signals, it reaps no child.
 //   - The worker and its guardians hold the worker's liveness lock through one
-//     open file description, so the lock is free only when all of them are gone.
-//     A guardian writes its record into the lock file before it forks, and
-//     clears it when its last child has ended. Whoever takes the lock reads the
-//     records and knows which attempts may have left processes.
+//     open file description, so the lock is free only when all of them are
+//     gone. A guardian writes its record into the lock file before it forks,
+//     and clears it when its last child has ended. Whoever takes the lock reads
+//     the records and knows which attempts may have left processes.
 //   - A command runs until its deadline at most, unless its worker renews the
-//     lease. That holds even if the worker reads no messages, and other commands
-//     can't delay it.
+//     lease. That holds even if the worker reads no messages, and other
+//     commands can't delay it.
 //   - A command dies with its guardian (Pdeathsig). The worker then finds the
 //     command's descendants by parentage, cgroup and mark, kills them
 //     (adopt_linux.go, sweep_linux.go) and reports the attempt as lost.
 //   - A guardian doesn't wait for a process of another user that it may not
-//     kill. Its report names that process. It starts no other attempt, and exits
-//     when that process has ended.
+//     kill. Its report names that process. It starts no other attempt, and
+//     exits when that process has ended.
 //   - A command with LeaveChildren that ends by itself may leave processes
 //     behind. The guardian moves them out of its cgroup and clears its record
 //     (leaveRemaining), so no sweep looks for them. Then it exits, so no child
@@ -56,8 +56,8 @@ import (
 //
 // # Outline
 //
-// Worker and guardian exchange JSON objects over a socketpair. The first byte of
-// a start message carries the descriptors. The guardian runs attempts on one
+// Worker and guardian exchange JSON objects over a socketpair. The first byte
+// of a start message carries the descriptors. The guardian runs attempts on one
 // thread: it receives a start, forks, waits for children until the leader has
 // ended, kills and reaps all others, and reports. A second goroutine reads
 // requests. Both first wait in a raw system call (poll_linux.go). Deadlines are
@@ -65,18 +65,18 @@ import (
 // sends Pdeathsig when that thread ends.
 //
 // A worker starts a guardian when a command has to start and none is idle
-// (guardians_linux.go), and keeps it for later commands. Starting a command then
-// costs a message instead of a process.
+// (guardians_linux.go), and keeps it for later commands. Starting a command
+// then costs a message instead of a process.
 //
 // A guardian that may create a cgroup starts its commands in it
-// (cgroup_linux.go). One write then kills all processes of an attempt, including
-// those of other users.
+// (cgroup_linux.go). One write then kills all processes of an attempt,
+// including those of other users.
 //
 // # What was tried
 //
 // At first, one guardian ran all commands of a worker and told orphans apart by
-// session and environment. An orphan that had left the one and cleared the other
-// delayed every other attempt's end by a second, and lived as long as any
+// session and environment. An orphan that had left the one and cleared the
+// other delayed every other attempt's end by a second, and lived as long as any
 // attempt ran.
 //
 // If the worker starts commands and then registers them with a guardian, a
@@ -84,17 +84,17 @@ import (
 //
 // A new guardian for each command costs the start of a process: 4 ms.
 //
-// A guardian could be the worker's parent, but a library can't choose the parent
-// of its process.
+// A guardian could be the worker's parent, but a library can't choose the
+// parent of its process.
 //
 // # Other systems
 //
-// Only Linux has guardians. Elsewhere the worker starts commands itself, and the
-// commands of a killed worker run on. Their records stay in the lock file, so
-// other workers wait until the leases expire.
+// Only Linux has guardians. Elsewhere the worker starts commands itself, and
+// the commands of a killed worker run on. Their records stay in the lock file,
+// so other workers wait until the leases expire.
 
-// guardianArg is the first argument of a guardian. It tells a guardian from other
-// processes of the same program.
+// guardianArg is the first argument of a guardian. It tells a guardian from
+// other processes of the same program.
 const guardianArg = "runner-guardian"
 
 // HasGuardians reports whether this system has guardians.
@@ -116,8 +116,8 @@ const (
 	closeTimeout = 5 * time.Second  // for a guardian to exit
 )
 
-// Key identifies an attempt. The caller uses each pair of ID and Generation only
-// once.
+// Key identifies an attempt. The caller uses each pair of ID and Generation
+// only once.
 type Key struct {
 	ID         int64
 	Generation int64
@@ -166,7 +166,7 @@ var (
 	// ErrDeadline means that the guardian killed the command at its deadline.
 	ErrDeadline = errors.New("the command was killed at the end of its lease")
 
-	// ErrRefused means that the command was not started.
+	// ErrRefused means that the command wasn't started.
 	ErrRefused = errors.New("the command was not started")
 
 	// errGone means that the guardian exited before it got the command.
@@ -181,7 +181,7 @@ const (
 	opBye   = "bye"   // the guardian kills what remains and exits
 
 	opHello   = "hello"   // first message of a guardian: version
-	opRefused = "refused" // the command was not started: key, reason, errno
+	opRefused = "refused" // the command wasn't started: key, reason, errno
 	opExited  = "exited"  // an attempt has ended: key, exit (with the processes that remain), late
 	opPong    = "pong"    // answers a renewal with its number: n
 )
@@ -210,14 +210,14 @@ type reply struct {
 	Op string
 	Key
 	Version string
-	Reason  string // why the command was not started
+	Reason  string // why the command wasn't started
 	Errno   int    // of a failed exec
 	Late    bool   // whether the command was killed because its deadline had passed
 	N       int64
 	Exit    *Exit
 }
 
-// failure returns the error of a command that was not started.
+// failure returns the error of a command that wasn't started.
 func (r *reply) failure() error {
 	switch errno := syscall.Errno(r.Errno); {
 	case r.Reason == reasonExec:

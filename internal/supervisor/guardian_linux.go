@@ -18,15 +18,15 @@ import (
 )
 
 // This file is a guardian's process, except for the attempts themselves
-// (attempt_linux.go). Three parts run at the same time: the main thread runs the
-// attempts, a goroutine reads the worker's requests, and timers fire at
-// deadlines. A request must never wait for an attempt, because kills and renewals
-// arrive while it runs.
+// (attempt_linux.go). Three parts run at the same time: the main thread runs
+// the attempts, a goroutine reads the worker's requests, and timers fire at
+// deadlines. A request must never wait for an attempt, because kills and
+// renewals arrive while it runs.
 //
 // Invariants:
 //   - The mutex is held while a signal is sent and while a child is reaped. A
-//     child that isn't reaped keeps its pid, so no signal can hit a process that
-//     has reused it.
+//     child that isn't reaped keeps its pid, so no signal can hit a process
+//     that has reused it.
 //   - Nobody writes to the socket while holding the mutex. A write blocks while
 //     the worker is stopped, and the deadline's timer needs the mutex.
 //   - A renewal and a kill contain the key of their attempt. After its end they
@@ -41,10 +41,10 @@ const (
 	lockFD   = 4
 )
 
-// Guard is the hook that a program calls first in main. It returns false at once
-// unless a worker started this process as a guardian. In a guardian it returns
-// true when the worker is gone and no process of a command is left. The version
-// must equal the worker's.
+// Guard is the hook that a program calls first in main. It returns false at
+// once unless a worker started this process as a guardian. In a guardian it
+// returns true when the worker is gone and no process of a command is left. The
+// version must equal the worker's.
 func Guard(version string) bool {
 	if len(os.Args) != 4 || os.Args[1] != guardianArg {
 		return false
@@ -57,8 +57,8 @@ func Guard(version string) bool {
 
 	// A guardian has little to do, and a machine may run many.
 	runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
-	// Commands get Pdeathsig when the thread that forked them ends. This one lives
-	// as long as the process.
+	// Commands get Pdeathsig when the thread that forked them ends. This one
+	// lives as long as the process.
 	runtime.LockOSThread()
 	// Commands must not inherit what the worker may have inherited.
 	setCloseOnExec()
@@ -78,6 +78,7 @@ func Guard(version string) bool {
 	if err != nil || bad != nil {
 		return true
 	}
+
 	g := newGuardian(os.Args[2], slot, lock, socketFD)
 	g.wake = wake
 	g.makeCgroup()
@@ -97,10 +98,11 @@ func Guard(version string) bool {
 
 // setCloseOnExec sets all descriptors above 2 to close on exec. Go does so for
 // the files that it opens. But a command would inherit descriptors that this
-// process inherited or received from other code. If it got the liveness lock, the
-// lock would not be free after the end of the worker.
+// process inherited or received from other code. If it got the liveness lock,
+// the lock wouldn't be free after the end of the worker.
 func setCloseOnExec() {
-	// With this flag, close_range fails before Linux 5.11, or if a filter denies it.
+	// With this flag, close_range fails before Linux 5.11, or if a filter
+	// denies it.
 	if unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) != nil {
 		setListedCloseOnExec()
 	}
@@ -184,8 +186,8 @@ func (g *guardian) read() error {
 
 // socketReader reads from the worker. A read ends at the byte that carries
 // descriptors, so it never returns those of two messages. The worker sends no
-// start before it has the reply to the previous one, so files belong to the next
-// start message.
+// start before it has the reply to the previous one, so files belong to the
+// next start message.
 type socketReader struct {
 	socket int
 	oob    []byte
@@ -230,8 +232,8 @@ func closeAll(files []int) {
 	}
 }
 
-// accept passes a command to the forking thread. It returns false if the guardian
-// already has one or the request is invalid.
+// accept passes a command to the forking thread. It returns false if the
+// guardian already has one or the request is invalid.
 func (g *guardian) accept(r request, files []int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -251,8 +253,8 @@ func (g *guardian) wakeUp() {
 	_, _ = unix.Write(g.wake, binary.NativeEndian.AppendUint64(nil, 1))
 }
 
-// setTimer makes the timer fire at the deadline of the attempt. The caller holds
-// the mutex.
+// setTimer makes the timer fire at the deadline of the attempt. The caller
+// holds the mutex.
 func (g *guardian) setTimer() { g.timer.Reset(time.Duration(g.attempt.Deadline - monotonic())) }
 
 func (g *guardian) renew(k Key, deadline int64) {
@@ -268,10 +270,12 @@ func (g *guardian) renew(k Key, deadline int64) {
 func (g *guardian) expire() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	a := g.attempt
 	if a == nil || a.ended {
 		return
 	}
+
 	// Too early: the timer was set for an earlier attempt, or the worker has
 	// renewed the lease since.
 	if monotonic() < a.Deadline {
@@ -287,6 +291,7 @@ func (g *guardian) expire() {
 func (g *guardian) kill(r request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	a := g.attempt
 	switch {
 	case a == nil || a.Key != r.Key || a.ended:
@@ -301,9 +306,9 @@ func (g *guardian) kill(r request) {
 	}
 }
 
-// terminate sends TERM to the leader's process group, and CONT, because a stopped
-// process handles TERM only then. Both fail for a process of another user, which
-// the guardian can't ask to end.
+// terminate sends TERM to the leader's process group, and CONT, because a
+// stopped process handles TERM only then. Both fail for a process of another
+// user, which the guardian can't ask to end.
 func (a *attempt) terminate() {
 	_ = signalGroup(a.leader, unix.SIGTERM)
 	_ = signalGroup(a.leader, unix.SIGCONT)
@@ -318,8 +323,8 @@ func (g *guardian) stop() {
 	g.killAll()
 }
 
-// send writes a message to the worker. It blocks while the worker is stopped and
-// reads nothing, so the caller must not hold the mutex.
+// send writes a message to the worker. It blocks while the worker is stopped
+// and reads nothing, so the caller must not hold the mutex.
 func (g *guardian) send(r *reply) {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -328,6 +333,7 @@ func (g *guardian) send(r *reply) {
 
 	g.sending.Lock()
 	defer g.sending.Unlock()
+
 	for len(text) > 0 {
 		n, err := unix.Write(g.socket, text)
 		if err != nil && err != unix.EINTR {

@@ -40,8 +40,8 @@ func NewGuardians(o GuardiansOptions) *Guardians {
 	return &Guardians{GuardiansOptions: o, slots: map[int]*Guardian{}}
 }
 
-// Prepare starts the first guardian, unless an earlier call has done so. If that
-// fails, it calls Fail.
+// Prepare starts the first guardian, unless an earlier call has done so. If
+// that fails, it calls Fail.
 func (p *Guardians) Prepare() {
 	p.first.Do(func() {
 		g, err := p.add()
@@ -65,6 +65,7 @@ func (p *Guardians) take() (*Guardian, error) {
 		p.mu.Unlock()
 		return g, nil
 	}
+
 	p.mu.Unlock()
 	return p.add()
 }
@@ -84,6 +85,7 @@ func (p *Guardians) add() (*Guardian, error) {
 		p.mu.Unlock()
 		return nil, fmt.Errorf("%w: the work is over", ErrRefused)
 	}
+
 	slot := 0
 	for _, used := p.slots[slot]; used; _, used = p.slots[slot] {
 		slot++
@@ -95,6 +97,7 @@ func (p *Guardians) add() (*Guardian, error) {
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	switch {
 	case err != nil:
 		delete(p.slots, slot)
@@ -124,8 +127,8 @@ func (p *Guardians) fail(err error, end bool) {
 	}
 }
 
-// remove forgets a guardian that has ended. Its command is dead by then, and its
-// attempt ends as lost. The caller holds the mutex.
+// remove forgets a guardian that has ended. Its command is dead by then, and
+// its attempt ends as lost. The caller holds the mutex.
 func (p *Guardians) remove(g *Guardian) {
 	delete(p.slots, g.slot)
 	switch {
@@ -141,8 +144,8 @@ func (p *Guardians) remove(g *Guardian) {
 
 // Start starts a command under a guardian and doesn't wait for it: Child.Wait
 // returns the errors of a start, too. The guardian kills the command at the
-// deadline, unless Renew moves it, and when this process ends. The command finds
-// the two numbers of the key in its environment, as RUNNER_TASK_ID and
+// deadline, unless Renew moves it, and when this process ends. The command
+// finds the two numbers of the key in its environment, as RUNNER_TASK_ID and
 // RUNNER_TASK_GENERATION.
 func (p *Guardians) Start(c Command, k Key, deadline time.Time) (*Child, error) {
 	for {
@@ -175,6 +178,7 @@ func (p *Guardians) Renew(keys []Key, deadline time.Time) {
 		p.idle = p.idle[1:]
 		go func() { _ = spare.close() }()
 	}
+
 	p.mu.Unlock()
 
 	for _, g := range all {
@@ -182,8 +186,8 @@ func (p *Guardians) Renew(keys []Key, deadline time.Time) {
 	}
 }
 
-// all returns the guardians that have started and not ended. The caller holds the
-// mutex.
+// all returns the guardians that have started and not ended. The caller holds
+// the mutex.
 func (p *Guardians) all() []*Guardian {
 	return slices.DeleteFunc(slices.Collect(maps.Values(p.slots)), func(g *Guardian) bool { return g == nil })
 }
@@ -206,6 +210,7 @@ func (p *Guardians) Close() bool {
 			}
 		})
 	}
+
 	ends.Wait()
 	return !dirty.Load()
 }

@@ -30,6 +30,7 @@ func (g *guardian) leaveRemaining(a *attempt) int {
 			left++
 		}
 	}
+
 	if g.cgroupDir != "" {
 		emptyCgroup(g.cgroupDir)
 	}

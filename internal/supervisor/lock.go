@@ -14,14 +14,14 @@ import (
 
 // Lock is the liveness lock of a worker: an exclusive flock on a file of its
 // own. The worker and its guardians hold it as long as one of them lives, and
-// the kernel frees it when the last one dies. Taking the lock proves that all of
-// them are dead. Any number of processes may then take it, each with a shared
-// flock.
+// the kernel frees it when the last one dies. Taking the lock proves that all
+// of them are dead. Any number of processes may then take it, each with a
+// shared flock.
 //
 // The worker and its guardians share one open file description, which the
-// guardians inherit. LOCK_UN would unlock it for all of them, so no code may use
-// it: the kernel frees the lock when the last descriptor is closed. A command
-// must not inherit the descriptor.
+// guardians inherit. LOCK_UN would unlock it for all of them, so no code may
+// use it: the kernel frees the lock when the last descriptor is closed. A
+// command must not inherit the descriptor.
 //
 // The file records which attempts may have left processes. From byte 512 on it
 // has 16 bytes for each guardian: the key of an attempt whose processes may be
@@ -68,8 +68,8 @@ var (
 const LockSuffix = ".lock"
 
 // LockPath returns the path of a worker's liveness lock in the directory beside
-// its database. It returns "" if worker isn't a valid id, because ids come from a
-// file that other users may write.
+// its database. It returns "" if worker isn't a valid id, because ids come from
+// a file that other users may write.
 func LockPath(dir, worker string) string {
 	if worker == "" || strings.Trim(worker, "0123456789abcdef-") != "" {
 		return ""
@@ -85,6 +85,7 @@ func Free(path string) bool {
 	if err != nil {
 		return false
 	}
+
 	_ = lock.Close()
 
 	return true
@@ -118,6 +119,7 @@ func (l *Lock) Intact() (intact, present bool) {
 	if err != nil {
 		return false, false
 	}
+
 	there, err := os.Lstat(l.path)
 	if err != nil {
 		return false, !errors.Is(err, os.ErrNotExist)
@@ -158,6 +160,7 @@ func (l *Lock) records() (list []record, err error) {
 			list = append(list, record{k, l.cgroupDir(slot)})
 		}
 	}
+
 	return list, nil
 }
 
@@ -181,8 +184,8 @@ func (l *Lock) recordedKey(slot int) Key {
 	return keyIn(text)
 }
 
-// setCgroups writes the prefix of the paths of the guardians' cgroups in dir. It
-// contains the worker's id, so no other worker has the same.
+// setCgroups writes the prefix of the paths of the guardians' cgroups in dir.
+// It contains the worker's id, so no other worker has the same.
 func (l *Lock) setCgroups(dir string) error {
 	head := make([]byte, headSize)
 	id := strings.TrimSuffix(filepath.Base(l.path), filepath.Ext(l.path))
@@ -196,8 +199,8 @@ func (l *Lock) setCgroups(dir string) error {
 	return err
 }
 
-// cgroupDir returns the directory of the cgroup of the guardian in a slot; empty
-// if it has none.
+// cgroupDir returns the directory of the cgroup of the guardian in a slot;
+// empty if it has none.
 func (l *Lock) cgroupDir(slot int) string {
 	if l.cgroups == "" {
 		return ""

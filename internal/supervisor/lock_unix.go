@@ -25,13 +25,14 @@ func NewLock(path string) (*Lock, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.Remove(), l.Close())
 	}
+
 	return l, nil
 }
 
-// TakeLock takes the lock at path, which proves that its owner is dead. It doesn't
-// wait. The error is ErrHeld if the owner lives, and ErrNoLock if there is no
-// lock file. Several processes may hold the lock at once, so a stopped process
-// doesn't block the others.
+// TakeLock takes the lock at path, which proves that its owner is dead. It
+// doesn't wait. The error is ErrHeld if the owner lives, and ErrNoLock if there
+// is no lock file. Several processes may hold the lock at once, so a stopped
+// process doesn't block the others.
 func TakeLock(path string) (*Lock, error) {
 	file, err := openLock(path, os.O_RDWR)
 	switch {
@@ -50,6 +51,7 @@ func TakeLock(path string) (*Lock, error) {
 		file.Close()
 		return nil, ErrNoLock
 	}
+
 	return l, nil
 }
 
@@ -79,5 +81,6 @@ func openLock(path string, flag int) (*os.File, error) {
 		file.Close()
 		return nil, errors.Join(err, &os.PathError{Op: "open", Path: path, Err: unix.EINVAL})
 	}
+
 	return file, nil
 }

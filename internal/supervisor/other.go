@@ -53,7 +53,8 @@ func ReapAdopted() {}
 // Sweep returns false: on this system it can't tell whether processes remain.
 func Sweep(string, []Key, string) bool { return false }
 
-// FindMarked returns nil: this system doesn't show the environment of a process.
+// FindMarked returns nil: this system doesn't show the environment of a
+// process.
 func FindMarked() []MarkedProcess { return nil }
 
 func ownCgroup() string   { return "" }
@@ -62,5 +63,6 @@ func removeCgroup(string) {}
 // ResumeGuardians returns false: this system has no guardians.
 func ResumeGuardians(string, int) bool { return false }
 
-// SinceBoot returns 0: this system has no clock that counts the time in suspend.
+// SinceBoot returns 0: this system has no clock that counts the time in
+// suspend.
 func SinceBoot() time.Duration { return 0 }

@@ -11,10 +11,10 @@ import (
 const maxPipe = 1 << 20
 
 // ReadPipe passes the data from a pipe to handle, which must not keep its
-// argument. It returns nil when every writer has closed the pipe, or when r's read
-// deadline has passed. The caller sets the deadline when the process that it waits
-// for has ended, because other processes may keep the pipe open. After it,
-// ReadPipe still reads what is in the pipe, because the process wrote that
+// argument. It returns nil when every writer has closed the pipe, or when r's
+// read deadline has passed. The caller sets the deadline when the process that
+// it waits for has ended, because other processes may keep the pipe open. After
+// it, ReadPipe still reads what is in the pipe, because the process wrote that
 // before.
 func ReadPipe(r *os.File, buffer []byte, handle func([]byte)) error {
 	for {

@@ -8,18 +8,19 @@ import (
 )
 
 // A guardian is busy for some microseconds at a time, and with short commands
-// waits less than a millisecond in between. When a goroutine blocks in the usual
-// way, Go's scheduler gives the processor to other threads, which look for work,
-// and a monitor thread checks the blocked ones every 20 µs. They cost as much
-// processor time as everything else that a guardian does, except the fork.
+// waits less than a millisecond in between. When a goroutine blocks in the
+// usual way, Go's scheduler gives the processor to other threads, which look
+// for work, and a monitor thread checks the blocked ones every 20 µs. They cost
+// as much processor time as everything else that a guardian does, except the
+// fork.
 //
 // So a thread first waits for the next event in a raw system call, which the
 // scheduler doesn't know about. If nothing comes for a while, it waits in the
-// usual way. When the garbage collector stops a thread, it sends a signal, which
-// also interrupts the raw call.
+// usual way. When the garbage collector stops a thread, it sends a signal,
+// which also interrupts the raw call.
 
-// rawPollTime limits a wait in a raw system call. Most pauses of a busy guardian
-// are shorter.
+// rawPollTime limits a wait in a raw system call. Most pauses of a busy
+// guardian are shorter.
 const rawPollTime = 20 * time.Millisecond
 
 // awaitReadable waits until a descriptor is readable or at its end.
@@ -63,8 +64,8 @@ func pollRaw(fd int, ns int64) (int, unix.Errno) {
 	return int(n), err
 }
 
-// SinceBoot returns the time since boot, with the time in suspend. Nobody can set
-// this clock. Systems without it return 0.
+// SinceBoot returns the time since boot, with the time in suspend. Nobody can
+// set this clock. Systems without it return 0.
 func SinceBoot() time.Duration {
 	var at unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &at) // this clock always exists since Linux 2.6.39
@@ -79,8 +80,8 @@ func monotonic() int64 {
 	return at.Nano()
 }
 
-// clockAt converts a time to CLOCK_MONOTONIC. If this process is stopped between
-// the two readings, the result is too early, never too late.
+// clockAt converts a time to CLOCK_MONOTONIC. If this process is stopped
+// between the two readings, the result is too early, never too late.
 func clockAt(t time.Time) int64 {
 	at := monotonic()
 	return at + int64(time.Until(t))

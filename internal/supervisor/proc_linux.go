@@ -36,9 +36,10 @@ func numbers(words []string) []int {
 // numbersIn returns the numbers in a text, which white space separates.
 func numbersIn(text []byte) []int { return numbers(strings.Fields(string(text))) }
 
-// children returns the children of all threads of this process, with zombies. The
-// kernel lists a child under the thread that forked it, one that a child forks
-// with CLONE_PARENT under the same, and adopted children under the main thread.
+// children returns the children of all threads of this process, with zombies.
+// The kernel lists a child under the thread that forked it, one that a child
+// forks with CLONE_PARENT under the same, and adopted children under the main
+// thread.
 func children() []int {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -53,6 +54,7 @@ func children() []int {
 		}
 		pids = append(pids, numbersIn(text)...)
 	}
+
 	return pids
 }
 
@@ -72,8 +74,8 @@ func allChildren() []int {
 // /proc/PID/stat. Both are 0 if the process is gone.
 func statOf(pid int) (state byte, parent int) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	// The state follows the name of the process, which is in parentheses and may
-	// itself contain one.
+	// The state follows the name of the process, which is in parentheses and
+	// may itself contain one.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if err != nil || len(fields) < 2 {
 		return 0, 0
@@ -95,9 +97,10 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// killIf kills a process if belongs returns true, and returns ESRCH otherwise. It
-// opens a pidfd first. If the process dies before the kill and its pid is reused,
-// the pidfd still refers to the dead one, so no other process is killed.
+// killIf kills a process if belongs returns true, and returns ESRCH otherwise.
+// It opens a pidfd first. If the process dies before the kill and its pid is
+// reused, the pidfd still refers to the dead one, so no other process is
+// killed.
 func killIf(pid int, belongs func() bool) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.ESRCH {
@@ -109,8 +112,9 @@ func killIf(pid int, belongs func() bool) error {
 	if !belongs() {
 		return unix.ESRCH
 	}
-	// Without a pidfd (before Linux 5.3, or if a filter denies it), belongs is our
-	// only guard against pid reuse.
+
+	// Without a pidfd (before Linux 5.3, or if a filter denies it), belongs is
+	// our only guard against pid reuse.
 	if err != nil {
 		return unix.Kill(pid, unix.SIGKILL)
 	}
@@ -135,5 +139,6 @@ func describeProcess(pid int) (MarkedProcess, bool) {
 			break
 		}
 	}
+
 	return p, true
 }

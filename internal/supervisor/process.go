@@ -7,17 +7,17 @@ import (
 	"syscall"
 )
 
-// Process is a command that this process has started itself, without a guardian.
-// On Linux only tests use it, to check the code of the other Unix systems. All
-// methods may be called at any time from any goroutine.
+// Process is a command that this process has started itself, without a
+// guardian. On Linux only tests use it, to check the code of the other Unix
+// systems. All methods may be called at any time from any goroutine.
 //
 // # Limits
 //
 //   - Unix: only the leader's process group is killed. A process that has left
 //     the group lives on. For the remaining risk of a reused pid, see wait in
 //     process_unix.go.
-//   - Windows: every process in the command's Job Object is killed. One that the
-//     leader starts before it is put into the Job Object lives on.
+//   - Windows: every process in the command's Job Object is killed. One that
+//     the leader starts before it is put into the Job Object lives on.
 //   - A process of another user (sudo) can be killed only with the right to do
 //     so.
 //   - The program must not ignore SIGCHLD, and must not wait for children that
@@ -45,6 +45,7 @@ func Start(c Command) (*Process, error) {
 	if len(c.Argv) == 0 {
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: syscall.EINVAL}
 	}
+
 	files, null, err := c.files()
 	if err != nil {
 		return nil, err
@@ -69,14 +70,14 @@ func Start(c Command) (*Process, error) {
 // group and session.
 func (p *Process) Pid() int { return p.proc.Pid }
 
-// Terminate asks the command to end. It sends SIGTERM to the process group, then
-// SIGCONT, because a stopped process handles no signal. On Windows it sends a
-// Ctrl-Break event, which needs a console shared with the command. After the
-// command has ended, Terminate does nothing.
+// Terminate asks the command to end. It sends SIGTERM to the process group,
+// then SIGCONT, because a stopped process handles no signal. On Windows it
+// sends a Ctrl-Break event, which needs a console shared with the command.
+// After the command has ended, Terminate does nothing.
 func (p *Process) Terminate() error { return p.stop(p.terminate) }
 
 // Kill kills the command's processes: its process group, or its Job Object on
-// Windows. It doesn't wait. An error means that some process could not be
+// Windows. It doesn't wait. An error means that some process couldn't be
 // killed; all others were. After the command has ended, Kill does nothing.
 func (p *Process) Kill() error { return p.stop(p.kill) }
 

@@ -41,30 +41,31 @@ func (p *Process) terminate() error {
 func (p *Process) kill() error { return signalGroup(p.Pid(), unix.SIGKILL) }
 
 // wait reaps the leader and then kills its process group, unless the group may
-// live on. It can't keep the leader as a zombie until the kill, because x/sys has
-// no waitid for most systems.
+// live on. It can't keep the leader as a zombie until the kill, because x/sys
+// has no waitid for most systems.
 //
 // While a member of the group lives, no new process gets the group's id. So the
-// signal reaches what is left over, or nothing. One risk remains: if the group is
-// empty, a new process may take its id and become a group leader in the
+// signal reaches what is left over, or nothing. One risk remains: if the group
+// is empty, a new process may take its id and become a group leader in the
 // microseconds between reaping and kill. Kill and Terminate share it.
 func (p *Process) wait() (*os.ProcessState, error) {
 	state, err := p.proc.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.ended = true
 
-	// An error means that other code has reaped the child, at an unknown time. The
-	// group's id may be reused since.
+	// An error means that other code has reaped the child, at an unknown time.
+	// The group's id may be reused since.
 	if err == nil && !(p.leave && state.Exited()) {
 		_ = signalGroup(p.Pid(), unix.SIGKILL)
 	}
 	return state, err
 }
 
-// signalGroup signals every process of the group that pid leads. Until the leader
-// is reaped, the group's id isn't reused. The kernel signals all members in one
-// step, so none can escape by a fork.
+// signalGroup signals every process of the group that pid leads. Until the
+// leader is reaped, the group's id isn't reused. The kernel signals all members
+// in one step, so none can escape by a fork.
 func signalGroup(pid int, s unix.Signal) error {
 	if err := unix.Kill(-pid, s); err != nil && err != unix.ESRCH {
 		return os.NewSyscallError("kill", err)
@@ -72,9 +73,9 @@ func signalGroup(pid int, s unix.Signal) error {
 	return nil
 }
 
-// setListedCloseOnExec sets every descriptor above 2 in /dev/fd to close on exec.
-// Without /dev/fd (FreeBSD without fdescfs), commands inherit what this process
-// itself inherited, but no files that Go opened.
+// setListedCloseOnExec sets every descriptor above 2 in /dev/fd to close on
+// exec. Without /dev/fd (FreeBSD without fdescfs), commands inherit what this
+// process itself inherited, but no files that Go opened.
 func setListedCloseOnExec() {
 	dir, err := os.Open("/dev/fd")
 	if err != nil {
@@ -95,6 +96,7 @@ func readRest(r *os.File, buffer []byte, handle func([]byte)) error {
 	if err := r.SetReadDeadline(time.Time{}); err != nil { // with the expired deadline every read would fail
 		return err
 	}
+
 	raw, err := r.SyscallConn()
 	if err != nil {
 		return err
@@ -116,7 +118,7 @@ func readRest(r *os.File, buffer []byte, handle func([]byte)) error {
 			handle(buffer[:n])
 			rest -= n
 		}
-		return true // do not wait for more data
+		return true // don't wait for more data
 	})
 	return errors.Join(err, failed)
 }

@@ -21,6 +21,7 @@ func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("CreateJobObject", err)
 	}
+
 	j := job{handle}
 	// With a process group of its own, Ctrl-Break can be sent to this command
 	// alone. It inherits only the files in attr.
@@ -31,15 +32,16 @@ func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
 		return nil, err
 	}
 
-	// Processes that the leader starts before this call aren't in the Job Object. A
-	// leader that is suspended at first would start none, but only its thread
-	// handle can resume it, and os.StartProcess doesn't return that.
+	// Processes that the leader starts before this call aren't in the Job
+	// Object. A leader that is suspended at first would start none, but only
+	// its thread handle can resume it, and os.StartProcess doesn't return that.
 	if err := j.assign(proc); err != nil {
 		proc.Kill()
 		proc.Wait()
 		windows.CloseHandle(j.handle)
 		return nil, err
 	}
+
 	return &Process{proc: proc, job: j}, nil
 }
 
@@ -69,8 +71,8 @@ func (p *Process) kill() error {
 	return os.NewSyscallError("TerminateJobObject", windows.TerminateJobObject(p.job.handle, 1))
 }
 
-// wait keeps the leader's handle open until the remaining processes are killed or
-// may live on. Until then the pid isn't reused.
+// wait keeps the leader's handle open until the remaining processes are killed
+// or may live on. Until then the pid isn't reused.
 func (p *Process) wait() (*os.ProcessState, error) {
 	var failed error
 	err := p.proc.WithHandle(func(handle uintptr) {
@@ -79,6 +81,7 @@ func (p *Process) wait() (*os.ProcessState, error) {
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.ended = true
 
 	var killed error
@@ -90,6 +93,6 @@ func (p *Process) wait() (*os.ProcessState, error) {
 	return state, errors.Join(err, failed, lost, killed)
 }
 
-// readRest is never called: pipes on Windows have no read deadlines, so ReadPipe
-// reads them to their end.
+// readRest is never called: pipes on Windows have no read deadlines, so
+// ReadPipe reads them to their end.
 func readRest(*os.File, []byte, func([]byte)) error { return os.ErrNoDeadline }

@@ -21,14 +21,14 @@ import (
 //
 //   - The kernel sets the user between fork and exec.
 //   - Niceness and disk priority belong to a thread, and children inherit them.
-//     An unprivileged thread can't return to a higher priority. So such a command
-//     is forked on a separate thread, which ends with the attempt.
-//   - The guardian's cgroup limits memory and CPU time of all processes together.
-//     First the worker must enable the controllers for the cgroups below its own
-//     (prepareLimits).
+//     An unprivileged thread can't return to a higher priority. So such a
+//     command is forked on a separate thread, which ends with the attempt.
+//   - The guardian's cgroup limits memory and CPU time of all processes
+//     together. First the worker must enable the controllers for the cgroups
+//     below its own (prepareLimits).
 
-// credential returns the user and the groups that a command gets; nil for those of
-// this process.
+// credential returns the user and the groups that a command gets; nil for those
+// of this process.
 func (u *User) credential() *syscall.Credential {
 	if u == nil {
 		return nil
@@ -93,8 +93,8 @@ type cgroupLimit struct {
 	resource, file, value string
 }
 
-// cgroupLimits lists the limits that a command needs. Swap counts as memory, and
-// past the limit the kernel kills all processes of the cgroup.
+// cgroupLimits lists the limits that a command needs. Swap counts as memory,
+// and past the limit the kernel kills all processes of the cgroup.
 func (r Resources) cgroupLimits() (list []cgroupLimit) {
 	if r.Memory > 0 {
 		list = append(list,
@@ -121,6 +121,7 @@ func (g *guardian) applyLimits(r Resources) error {
 			return &ResourceError{limit.resource, err}
 		}
 	}
+
 	return nil
 }
 
@@ -129,11 +130,13 @@ func writeCgroup(dir, name, value string) error {
 	if dir == "" {
 		return unix.ENOENT
 	}
+
 	// os.WriteFile would add O_CREATE and O_TRUNC
 	file, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
+
 	_, err = file.WriteString(value)
 	return errors.Join(err, file.Close())
 }
@@ -155,7 +158,8 @@ var preparing sync.Mutex
 
 // prepareLimits enables the controllers that the limits in r need, for the
 // guardians' cgroups. A cgroup with processes can't have controllers for those
-// below it. So this process and its children move to a new cgroup below their own.
+// below it. So this process and its children move to a new cgroup below their
+// own.
 func (l *Lock) prepareLimits(r Resources) error {
 	limits := r.cgroupLimits()
 	if len(limits) == 0 {
@@ -174,11 +178,12 @@ func (l *Lock) prepareLimits(r Resources) error {
 			return &ResourceError{limit.resource, err}
 		}
 	}
+
 	return nil
 }
 
-// enableController enables a controller for the cgroups below dir. If necessary,
-// it moves this process and its children to the cgroup leaf.
+// enableController enables a controller for the cgroups below dir. If
+// necessary, it moves this process and its children to the cgroup leaf.
 func enableController(dir, leaf, controller string) error {
 	has := func(file string) bool {
 		text, _ := os.ReadFile(filepath.Join(dir, file))
@@ -192,9 +197,9 @@ func enableController(dir, leaf, controller string) error {
 			dir, controller)
 	}
 
-	// A process may start in dir between leaveCgroup and writeCgroup. The kernel
-	// then refuses to enable memory, but enables cpu. In both cases the next round
-	// moves the new process.
+	// A process may start in dir between leaveCgroup and writeCgroup. The
+	// kernel then refuses to enable memory, but enables cpu. In both cases the
+	// next round moves the new process.
 	err := error(unix.EBUSY)
 	for range 10 {
 		moved, failed := leaveCgroup(dir, leaf)
@@ -209,18 +214,20 @@ func enableController(dir, leaf, controller string) error {
 			break
 		}
 	}
+
 	return fmt.Errorf("the control group %s was not delegated to this worker: %w",
 		dir, cmp.Or(err, error(unix.EBUSY)))
 }
 
 // leaveCgroup moves this process and its children from the cgroup dir to the
-// cgroup leaf, and reports whether there was anything to move. It fails if dir has
-// other processes. Nothing has to leave the root cgroup, which may have processes
-// and enable controllers at the same time.
+// cgroup leaf, and reports whether there was anything to move. It fails if dir
+// has other processes. Nothing has to leave the root cgroup, which may have
+// processes and enable controllers at the same time.
 func leaveCgroup(dir, leaf string) (moved bool, err error) {
 	if unix.Access(filepath.Join(dir, "cgroup.type"), unix.F_OK) != nil { // only the root has no such file
 		return false, nil
 	}
+
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	pids := numbersIn(text)
 	if err != nil || len(pids) == 0 {
@@ -237,11 +244,13 @@ func leaveCgroup(dir, leaf string) (moved bool, err error) {
 	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return false, err
 	}
+
 	for _, pid := range pids {
 		err := writeCgroup(leaf, "cgroup.procs", strconv.Itoa(pid))
 		if err != nil && !errors.Is(err, unix.ESRCH) {
 			return false, err
 		}
 	}
+
 	return true, nil
 }

@@ -5,10 +5,10 @@
 //
 // A command is more than one process. Shells fork, and scripts leave processes
 // in the background. A signal to the first process doesn't reach the others. So
-// each command leads a session and a process group of its own (on Windows it has
-// a Job Object), and signals go to the whole group. The attempt is over when the
-// first process, the leader, has ended and those that it left behind are dead.
-// They can't run beside the next attempt or keep a pipe open.
+// each command leads a session and a process group of its own (on Windows it
+// has a Job Object), and signals go to the whole group. The attempt is over
+// when the first process, the leader, has ended and those that it left behind
+// are dead. They can't run beside the next attempt or keep a pipe open.
 //
 // # Systems
 //
@@ -20,8 +20,8 @@
 // finds them. The package is tested on Linux, together with the code of the
 // other Unix systems. The code for Windows is only compiled.
 //
-// The package handles paths, pids and signals. It doesn't know what a command is
-// for.
+// The package handles paths, pids and signals. It doesn't know what a command
+// is for.
 package supervisor
 
 import (
@@ -69,8 +69,8 @@ type User struct {
 	Groups   []int // supplementary groups
 }
 
-// ResourceError means that a command was not started because one of its
-// Resources could not be applied.
+// ResourceError means that a command wasn't started because one of its
+// Resources couldn't be applied.
 type ResourceError struct {
 	Resource string // nice, ionice, memory or cpu
 	Err      error

@@ -25,7 +25,7 @@ const killTimeout = time.Second
 // those that the lock file records.
 //
 // Sweep returns true after two scans in a row, 10 ms apart, that find no living
-// process. It returns false if this has not happened after one second and
+// process. It returns false if this hasn't happened after one second and
 // twenty scans. (One second alone isn't enough: on a loaded machine a single
 // scan may take a tenth of a second.) It doesn't wait for processes that this
 // user may not kill.
@@ -43,6 +43,7 @@ func Sweep(worker string, keys []Key, lock string) (clean bool) {
 			emptyScans = 0
 		}
 	}
+
 	return true
 }
 
@@ -65,6 +66,7 @@ func killMarked(worker string, keys []Key, lock string) (found bool) {
 			found = true // if the process survives the kill, the next scan finds it again
 		}
 	}
+
 	return found
 }
 
@@ -105,11 +107,13 @@ func killCgroups(keys []Key, lock string) (found bool) {
 
 		kill.Close()
 	}
+
 	return found
 }
 
-// membersOf returns the processes of a cgroup and of the cgroups below it, which
-// commands may create. The kernel shows processes of other pid namespaces as 0.
+// membersOf returns the processes of a cgroup and of the cgroups below it,
+// which commands may create. The kernel shows processes of other pid namespaces
+// as 0.
 func membersOf(cgroup string) (pids []int) {
 	_ = filepath.WalkDir(cgroup, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
@@ -154,6 +158,7 @@ func readMark(pid int) (m Mark, ok bool) {
 			m.Generation, _ = strconv.ParseInt(string(value), 10, 64)
 		}
 	}
+
 	return m, m.Worker != "" && m.Key != Key{}
 }
 
@@ -182,11 +187,12 @@ func environOf(pid int) []byte {
 			time.Sleep(time.Millisecond)
 		}
 	}
+
 	return nil
 }
 
-// readAtOnce reads a file by one call of the kernel. After an execve between two
-// calls the second would find the end of the file.
+// readAtOnce reads a file by one call of the kernel. After an execve between
+// two calls the second would find the end of the file.
 func readAtOnce(path string) ([]byte, error) {
 	for size := 16 << 10; ; size *= 2 {
 		f, err := os.Open(path)
@@ -220,6 +226,7 @@ func ResumeGuardians(worker string, pid int) (found bool) {
 			_ = unix.Kill(pid, unix.SIGCONT) // fails for a guardian of another user
 		}
 	}
+
 	return found
 }
 

@@ -1,4 +1,5 @@
-// Package codeblock finds the code blocks in Markdown pages, so that tests can run them.
+// Package codeblock finds the code blocks in Markdown pages, so that tests can
+// run them.
 package codeblock
 
 import (
@@ -14,7 +15,8 @@ type Block struct {
 	Text string
 }
 
-// File returns the name of the file that the first line of a Go block names. It returns an empty string if there is none.
+// File returns the name of the file that the first line of a Go block names. It
+// returns an empty string if there is none.
 func (b Block) File() string {
 	first, _, _ := strings.Cut(b.Text, "\n")
 	if name, ok := strings.CutPrefix(first, "// "); ok && b.Lang == "go" && strings.HasSuffix(name, ".go") {
@@ -29,6 +31,7 @@ func Read(page string) ([]Block, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var list []Block
 	inside := false
 	n := 0

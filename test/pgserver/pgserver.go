@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// ErrNone is the error that Start returns if PostgreSQL is not installed.
+// ErrNone is the error that Start returns if PostgreSQL isn't installed.
 var ErrNone = errors.New("PostgreSQL is not installed: initdb not found in PATH or /usr/lib/postgresql/*/bin")
 
 // Server is a PostgreSQL server. Its user is postgres, without a password.
@@ -33,17 +33,20 @@ const (
 	stopFor  = 30 * time.Second
 )
 
-// Start creates a server and starts it. The settings are lines for the configuration of the server, such as "fsync=on". Without settings
-// the server may lose data in a power failure.
+// Start creates a server and starts it. The settings are lines for the
+// configuration of the server, such as "fsync=on". Without settings the server
+// may lose data in a power failure.
 func Start(ctx context.Context, settings ...string) (*Server, error) {
 	bin, err := find()
 	if err != nil {
 		return nil, err
 	}
+
 	dir, err := os.MkdirTemp("/tmp", "pg") // the name must be short: the path of a socket has at most 107 bytes
 	if err != nil {
 		return nil, err
 	}
+
 	s := &Server{Dir: dir, bin: bin, settings: settings}
 	if err := s.make(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
@@ -51,13 +54,16 @@ func Start(ctx context.Context, settings ...string) (*Server, error) {
 	if err := s.Run(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+
 	return s, nil
 }
 
-// find returns the directory with the programs of the newest installed PostgreSQL.
+// find returns the directory with the programs of the newest installed
+// PostgreSQL.
 func find() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
-		// initdb may be a symbolic link. The other programs are in the directory of the real file.
+		// initdb may be a symbolic link. The other programs are in the
+		// directory of the real file.
 		if path, err = filepath.EvalSymlinks(path); err == nil {
 			return filepath.Dir(path), nil
 		}
@@ -66,11 +72,13 @@ func find() (string, error) {
 	if err != nil || len(found) == 0 {
 		return "", ErrNone
 	}
+
 	slices.SortFunc(found, func(a, b string) int { return version(a) - version(b) })
 	return filepath.Dir(found[len(found)-1]), nil
 }
 
-// version returns the version of PostgreSQL that the path of a program contains.
+// version returns the version of PostgreSQL that the path of a program
+// contains.
 func version(path string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // 0 if the path contains no version
 	return n
@@ -100,11 +108,13 @@ func (s *Server) make(ctx context.Context) error {
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, text)
 	}
+
 	return ctx.Err()
 }
 
-// Run starts the server and returns when it accepts connections. It can start the server again after Kill or Crash. After Crash it first
-// waits until the remaining processes have ended.
+// Run starts the server and returns when it accepts connections. It can start
+// the server again after Kill or Crash. After Crash it first waits until the
+// remaining processes have ended.
 func (s *Server) Run(ctx context.Context) error {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		err := s.run(ctx)
@@ -116,7 +126,8 @@ func (s *Server) Run(ctx context.Context) error {
 
 var errEnded = errors.New("the server has ended")
 
-// run tries once to start the server. It returns errEnded if the server exits before it accepts connections.
+// run tries once to start the server. It returns errEnded if the server exits
+// before it accepts connections.
 func (s *Server) run(ctx context.Context) error {
 	args := []string{"-k", s.Dir, "-c", "listen_addresses=", "-c", "max_connections=200", "-c", "shared_buffers=64MB"}
 	settings := s.settings
@@ -131,15 +142,19 @@ func (s *Server) run(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
+
 	s.process = s.command("postgres", args...)
 	s.process.Stdout, s.process.Stderr = log, log
 	if err := s.process.Start(); err != nil {
 		return err
 	}
+
 	process, ended := s.process, make(chan struct{})
 	s.ended = ended
-	// The guard is a process that cleans up if this process dies. It reads from a pipe, which the kernel closes when this process dies.
-	// The guard then ends the server and removes its directory. It ignores the signals that a terminal sends to all its processes.
+	// The guard is a process that cleans up if this process dies. It reads from
+	// a pipe, which the kernel closes when this process dies. The guard then
+	// ends the server and removes its directory. It ignores the signals that a
+	// terminal sends to all its processes.
 	guard := s.command("sh", "-c", `trap "" HUP INT QUIT TERM; cd /; read end; while kill -QUIT "$0"; do sleep 0.1; done; rm -rf "$1"`,
 		strconv.Itoa(process.Process.Pid), s.Dir)
 	guard.Path = "/bin/sh"
@@ -150,9 +165,11 @@ func (s *Server) run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, process.Process.Kill(), process.Wait())
 	}
+
 	go func() {
 		_ = process.Wait()
-		// The server has ended, and another process may get its pid. Kill the guard process: it would send signals to that pid.
+		// The server has ended, and another process may get its pid. Kill the
+		// guard process: it would send signals to that pid.
 		_ = guard.Process.Kill()
 		_ = guard.Wait()
 		pipe.Close()
@@ -172,6 +189,7 @@ func (s *Server) run(ctx context.Context) error {
 			return nil
 		}
 	}
+
 	return errors.Join(fmt.Errorf("the server does not accept connections: %s", s.Log()), s.Kill())
 }
 
@@ -181,7 +199,8 @@ func (s *Server) Log() string {
 	return string(text[max(len(text)-2000, 0):])
 }
 
-// Address returns the address of a database on the server. Each option is a parameter of the address, such as "pool_max_conns=4".
+// Address returns the address of a database on the server. Each option is a
+// parameter of the address, such as "pool_max_conns=4".
 func (s *Server) Address(database string, options ...string) string {
 	query := url.Values{"host": {s.Dir}}
 	for _, option := range options {
@@ -191,10 +210,12 @@ func (s *Server) Address(database string, options ...string) string {
 	return "postgres://postgres@/" + database + "?" + query.Encode()
 }
 
-// Kill ends the server immediately with SIGQUIT. The server loses no committed data, because the operating system already has this data.
+// Kill ends the server immediately with SIGQUIT. The server loses no committed
+// data, because the operating system already has this data.
 func (s *Server) Kill() error { return s.end(syscall.SIGQUIT) }
 
-// Crash kills the main process of the server with SIGKILL. Its other processes then end on their own.
+// Crash kills the main process of the server with SIGKILL. Its other processes
+// then end on their own.
 func (s *Server) Crash() error { return s.end(syscall.SIGKILL) }
 
 // Close ends the server and removes its directory.
@@ -209,6 +230,7 @@ func (s *Server) end(signal syscall.Signal) error {
 	if err := s.process.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
+
 	select {
 	case <-s.ended:
 		return nil
@@ -217,8 +239,8 @@ func (s *Server) end(signal syscall.Signal) error {
 	}
 }
 
-// Client runs a client program of PostgreSQL, such as pg_dump, on the database postgres of the server. It returns the output of the
-// program.
+// Client runs a client program of PostgreSQL, such as pg_dump, on the database
+// postgres of the server. It returns the output of the program.
 func (s *Server) Client(input, name string, args ...string) (output string, err error) {
 	cmd := s.command(name, args...)
 	cmd.Env = append(cmd.Env, "PGHOST="+s.Dir, "PGUSER=postgres", "PGDATABASE=postgres")

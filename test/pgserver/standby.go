@@ -9,12 +9,14 @@ import (
 	"slices"
 )
 
-// Standby creates a streaming replica of the server and starts it. The replica is read-only until somebody calls Promote.
+// Standby creates a streaming replica of the server and starts it. The replica
+// is read-only until somebody calls Promote.
 func (s *Server) Standby(ctx context.Context) (*Server, error) {
 	dir, err := os.MkdirTemp(filepath.Dir(s.Dir), "pg")
 	if err != nil {
 		return nil, err
 	}
+
 	copied := &Server{Dir: dir, bin: s.bin, settings: slices.Clone(s.settings)}
 	if os.Geteuid() == 0 {
 		if err := os.Chown(dir, nobody, nobody); err != nil {
@@ -29,6 +31,7 @@ func (s *Server) Standby(ctx context.Context) (*Server, error) {
 	if err := copied.Run(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+
 	return copied, nil
 }
 

@@ -1,5 +1,6 @@
-// Package picture draws the packages of a program and their imports as an SVG. Packages are boxes in rows. An arrow leads from a package
-// down to each package that it imports.
+// Package picture draws the packages of a program and their imports as an SVG.
+// Packages are boxes in rows. An arrow leads from a package down to each
+// package that it imports.
 package picture
 
 import (
@@ -19,7 +20,8 @@ const (
 	margin    = 12
 )
 
-// node is a position in a row: a package, or an arrow that passes the row on its way down.
+// node is a position in a row: a package, or an arrow that passes the row on
+// its way down.
 type node struct {
 	name   string
 	row    int
@@ -31,8 +33,8 @@ type node struct {
 }
 
 // SVG draws packages and their imports. If A imports B and C, and B needs C too
-// (perhaps through other packages), there is no arrow from A to C. class returns
-// a package's CSS class.
+// (perhaps through other packages), there is no arrow from A to C. class
+// returns a package's CSS class.
 func SVG(imports map[string][]string, class func(name string) string) string {
 	rows := layers(imports)
 	for range 24 {
@@ -42,8 +44,9 @@ func SVG(imports map[string][]string, class func(name string) string) string {
 	return draw(rows, class)
 }
 
-// layers puts the packages into rows: a package is in a row below all packages that import it. If an arrow passes rows on its way, layers
-// adds a node for it to each of these rows.
+// layers puts the packages into rows: a package is in a row below all packages
+// that import it. If an arrow passes rows on its way, layers adds a node for it
+// to each of these rows.
 func layers(imports map[string][]string) [][]*node {
 	nodes := map[string]*node{}
 	for name := range imports {
@@ -60,6 +63,7 @@ func layers(imports map[string][]string) [][]*node {
 			}
 		}
 	}
+
 	var rows [][]*node
 	add := func(n *node) {
 		for len(rows) <= n.row {
@@ -82,6 +86,7 @@ func layers(imports map[string][]string) [][]*node {
 			link(from, nodes[to])
 		}
 	}
+
 	return rows
 }
 
@@ -90,8 +95,9 @@ func link(above, below *node) {
 	below.above = append(below.above, above)
 }
 
-// reduced returns the imports of a package that the picture shows as arrows. It leaves out an import that the package also reaches through
-// another of its imports.
+// reduced returns the imports of a package that the picture shows as arrows. It
+// leaves out an import that the package also reaches through another of its
+// imports.
 func reduced(imports map[string][]string, name string) []string {
 	list := slices.Sorted(slices.Values(imports[name]))
 	return slices.DeleteFunc(slices.Clone(list), func(to string) bool {
@@ -103,7 +109,8 @@ func reaches(imports map[string][]string, from, to string) bool {
 	return from == to || slices.ContainsFunc(imports[from], func(next string) bool { return reaches(imports, next, to) })
 }
 
-// order sorts the nodes in each row. It puts a node near its neighbours in other rows, so that few arrows cross each other.
+// order sorts the nodes in each row. It puts a node near its neighbours in
+// other rows, so that few arrows cross each other.
 func order(rows [][]*node) {
 	for _, row := range rows {
 		pack(row)
@@ -134,11 +141,13 @@ func sortBy(row []*node, neighbours func(*node) []*node) {
 	pack(row)
 }
 
-// mean returns the average position of the neighbours of a node. For a node without neighbours it returns the position of the node.
+// mean returns the average position of the neighbours of a node. For a node
+// without neighbours it returns the position of the node.
 func mean(n *node, of []*node) float64 {
 	if len(of) == 0 {
 		return n.x
 	}
+
 	sum := 0.0
 	for _, other := range of {
 		sum += other.x
@@ -146,7 +155,8 @@ func mean(n *node, of []*node) float64 {
 	return sum / float64(len(of))
 }
 
-// place moves each node towards the mean of its neighbours, as far as there is space in the row.
+// place moves each node towards the mean of its neighbours, as far as there is
+// space in the row.
 func place(rows [][]*node) {
 	for range 30 {
 		for _, row := range rows {
@@ -195,6 +205,7 @@ func draw(rows [][]*node, class func(name string) string) string {
 			lines.WriteString(arrow(n, next))
 		}
 	}
+
 	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %d\" role=\"img\">\n<title>packages and their "+
 		"imports</title>\n",
 		right-left+2*margin, (len(rows)-1)*rowHeight+boxHeight+2*margin) + style + lines.String() + boxes.String() + "</svg>\n"
@@ -202,7 +213,8 @@ func draw(rows [][]*node, class func(name string) string) string {
 
 func (n *node) top() float64 { return float64(n.row*rowHeight + margin) }
 
-// arrow returns the SVG path from a package to an imported package, through the points in the rows between them.
+// arrow returns the SVG path from a package to an imported package, through the
+// points in the rows between them.
 func arrow(from, to *node) string {
 	path := fmt.Sprintf("<path marker-end=\"url(#head)\" d=\"M%.0f %.0f", from.x, from.top()+boxHeight)
 	for {

@@ -22,8 +22,9 @@ text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mo
 
 var colour = regexp.MustCompile(`\x1b\[(\d*)m`)
 
-// Terminal draws lines of a terminal as an SVG. A line that begins with "$ " is a command that a user typed. Escape sequences for colours
-// may have only one number.
+// Terminal draws lines of a terminal as an SVG. A line that begins with "$ " is
+// a command that a user typed. Escape sequences for colours may have only one
+// number.
 func Terminal(title string, lines []string) string {
 	columns := 0
 	var text strings.Builder
@@ -36,6 +37,7 @@ func Terminal(title string, lines []string) string {
 		fmt.Fprintf(&text, "<text x=\"%d\" y=\"%d\" xml:space=\"preserve\"%s>%s</text>\n",
 			margin+4, margin+(i+1)*terminalLine-4, class, spans(line))
 	}
+
 	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %d\" role=\"img\">\n<title>%s</title>\n",
 		float64(columns)*terminalLetter+2*margin+8, len(lines)*terminalLine+2*margin, html.EscapeString(title)) + terminalStyle +
 		"<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#151b23\"/>\n" + text.String() + "</svg>\n"

@@ -1,7 +1,11 @@
-// Command sample prints random comments of the source and random sentences of README.md, the docs and the help. A reader who did not write
-// them counts the comments and sentences that are hard to understand. Each is printed with its context, because people read it there. The
-// context of a comment is the line of code that it belongs to. The context of a sentence is the sentence before it. The first sentence of a
-// paragraph has its heading instead, and in a table also the first cell of its row. The same seed gives the same sample of the same source.
+// Command sample prints random comments of the source and random sentences of
+// README.md, the docs and the help. A reader who didn't write them counts the
+// comments and sentences that are hard to understand. Each is printed with its
+// context, because people read it there. The context of a comment is the line
+// of code that it belongs to. The context of a sentence is the sentence before
+// it. The first sentence of a paragraph has its heading instead, and in a table
+// also the first cell of its row. The same seed gives the same sample of the
+// same source.
 //
 //	go run ./test/sample -seed 7 [-n 100]
 package main
@@ -22,7 +26,8 @@ import (
 	"strings"
 )
 
-// text is a comment or a sentence, with its location and the context in which people read it.
+// text is a comment or a sentence, with its location and the context in which
+// people read it.
 type text struct {
 	at, words string
 	context   string // line that is printed below the text; may be empty
@@ -59,7 +64,8 @@ func draw(title string, all []text, n int, seed uint64) {
 	fmt.Println()
 }
 
-// allComments returns the comments in all Go files below dir. Adjacent lines form one comment. Comments without words are left out.
+// allComments returns the comments in all Go files below dir. Adjacent lines
+// form one comment. Comments without words are left out.
 func allComments(dir string) (list []text, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -91,7 +97,8 @@ func allComments(dir string) (list []text, err error) {
 	return list, err
 }
 
-// codeOf returns the line of code that a comment belongs to. This is the code in front of the comment, or else the next line.
+// codeOf returns the line of code that a comment belongs to. This is the code
+// in front of the comment, or else the next line.
 func codeOf(lines []string, start, end token.Position) string {
 	if code := strings.TrimSpace(lines[start.Line-1][:start.Column-1]); code != "" {
 		return code
@@ -99,17 +106,20 @@ func codeOf(lines []string, start, end token.Position) string {
 	return strings.TrimSpace(lines[min(end.Line, len(lines)-1)])
 }
 
-// commentText returns a comment as one line. It leaves out directives such as //go:build.
+// commentText returns a comment as one line. It leaves out directives such as
+// //go:build.
 func commentText(group *ast.CommentGroup) string {
 	return strings.Join(strings.Fields(group.Text()), " ")
 }
 
-// allSentences returns the sentences in README.md, in the pages in docs, and in the help.
+// allSentences returns the sentences in README.md, in the pages in docs, and in
+// the help.
 func allSentences() (list []text, err error) {
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		return nil, err
 	}
+
 	for _, page := range append([]string{"README.md"}, pages...) {
 		content, err := os.ReadFile(page)
 		if err != nil {
@@ -117,6 +127,7 @@ func allSentences() (list []text, err error) {
 		}
 		list = append(list, pageSentences(page, string(content))...)
 	}
+
 	dir, err := os.MkdirTemp("", "sample")
 	if err != nil {
 		return nil, err
@@ -126,11 +137,13 @@ func allSentences() (list []text, err error) {
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build: %w\n%s", err, out)
 	}
+
 	help, err := helpSentences(program, nil)
 	return append(list, help...), err
 }
 
-// pageSentences returns the sentences in the paragraphs, lists and tables of a Markdown page. It leaves out code blocks and headings.
+// pageSentences returns the sentences in the paragraphs, lists and tables of a
+// Markdown page. It leaves out code blocks and headings.
 func pageSentences(page, content string) (list []text) {
 	var paragraph []string
 	start := 0

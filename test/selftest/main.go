@@ -45,6 +45,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (status i
 	if len(args) > 2 && args[0] == harness.RoleCommand {
 		return runRole(ctx, stderr, args[1], args[2], args[3:])
 	}
+
 	o, err := readOptions(args, stderr)
 	if err != nil {
 		return 2
@@ -63,6 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (status i
 	if err != nil || len(report.Violations) > 0 {
 		return 1
 	}
+
 	return 0
 }
 
@@ -85,6 +87,7 @@ func readOptions(args []string, stderr io.Writer) (o options, err error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
+
 	switch {
 	case flags.NArg() > 0:
 		err = fmt.Errorf("got the argument %q, want none", flags.Arg(0))
@@ -122,6 +125,7 @@ func test(ctx context.Context, o options, stderr io.Writer) (_ *harness.Report, 
 	if o.Runner, err = filepath.Abs(o.Runner); err != nil {
 		return nil, err
 	}
+
 	o.Progress = func(phase string) { fmt.Fprintf(stderr, "seed %d: %s\n", o.Seed, phase) }
 	return harness.Run(ctx, o.Options)
 }

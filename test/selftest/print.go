@@ -18,6 +18,7 @@ func printReport(w io.Writer, r *harness.Report) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
+
 	for _, v := range r.Violations {
 		fmt.Fprintln(w, "VIOLATION", v)
 	}
@@ -25,6 +26,7 @@ func printReport(w io.Writer, r *harness.Report) error {
 		_, err := fmt.Fprintln(w, "no violations")
 		return err
 	}
+
 	_, err := fmt.Fprintln(w, "files kept in", r.Dir)
 	return err
 }

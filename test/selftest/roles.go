@@ -36,6 +36,7 @@ func play(ctx context.Context, stderr io.Writer, role, dir string, args []string
 	if role == "child" {
 		return harness.Child(dir, args)
 	}
+
 	args = append(args, "", "", "") // a missing argument becomes an empty one, which is invalid
 	switch role {
 	case "worker":
@@ -51,17 +52,20 @@ func play(ctx context.Context, stderr io.Writer, role, dir string, args []string
 	if err != nil {
 		return err
 	}
+
 	seed, errSeed := strconv.ParseUint(args[1], 10, 64)
 	ms, errMS := strconv.Atoi(args[2])
 	if err := errors.Join(errSeed, errMS); err != nil {
 		return err
 	}
+
 	ctx, stop := ui.Until(ctx)
 	defer stop()
 	every := time.Duration(ms) * time.Millisecond
 	if role == "sql" {
 		return harness.EnqueueSQL(ctx, dir, self, args[0], seed, every)
 	}
+
 	began := time.Now()
 	r, err := runner.Open(ctx, harness.Database(dir), runner.Options{BusyTimeout: 10 * time.Second, Engine: postgres.Engine()})
 	if err != nil && ctx.Err() != nil { // SIGTERM came before the database was open
@@ -73,6 +77,7 @@ func play(ctx context.Context, stderr io.Writer, role, dir string, args []string
 	if err := harness.NoteOpening(dir, time.Since(began)); err != nil {
 		return err
 	}
+
 	return harness.Enqueue(ctx, client(r), dir, self, args[0], seed, every)
 }
 
@@ -86,6 +91,7 @@ func browse(ctx context.Context, dir string) error {
 		return err
 	}
 	defer r.Close()
+
 	return harness.Browse(ctx, dir, web.Handler(r, web.Options{Authorize: func(*http.Request) error { return nil }}))
 }
 
@@ -109,7 +115,8 @@ func client(r *runner.Runner) harness.Client {
 	}
 }
 
-// work runs a worker that has the functions of the workload, and a shorter lease than a worker of the command "runner work".
+// work runs a worker that has the functions of the workload, and a shorter
+// lease than a worker of the command "runner work".
 func work(ctx context.Context, stderr io.Writer, dir, name string, functionsOnly bool) error {
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	o := runner.Options{MustExist: true, Log: log, Name: name, Lease: harness.Lease, Concurrency: harness.Slots,
@@ -119,10 +126,12 @@ func work(ctx context.Context, stderr io.Writer, dir, name string, functionsOnly
 		return err
 	}
 	defer r.Close()
+
 	functions, err := harness.Functions(dir)
 	if err != nil {
 		return err
 	}
+
 	r.Register(functions...)
 	if !functionsOnly {
 		r.Register(runner.Commands(runner.CommandOptions{}))
@@ -132,5 +141,6 @@ func work(ctx context.Context, stderr io.Writer, dir, name string, functionsOnly
 	if err := r.Work(ctx); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
 		return err
 	}
+
 	return nil
 }

@@ -12,25 +12,29 @@ import (
 
 const browseEvery = 50 * time.Millisecond
 
-// Browse serves the web pages on this machine and requests one page after the other until ctx ends. It returns an error
-// if a request fails or its status is a server error. It notes replies that report a busy database.
+// Browse serves the web pages on this machine and requests one page after the
+// other until ctx ends. It returns an error if a request fails or its status is
+// a server error. It notes replies that report a busy database.
 func Browse(ctx context.Context, dir string, pages http.Handler) error {
 	w := workspace{dir}
 	notes, err := openNotes(w)
 	if err != nil {
 		return err
 	}
+
 	db, err := connect(w)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
+
 	listen, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	// The nemesis, the part of the selftest that injects faults, sometimes stops this process. The timeout must be longer than any such
-	// stop.
+
+	// The nemesis, the part of the selftest that injects faults, sometimes
+	// stops this process. The timeout must be longer than any such stop.
 	server := &http.Server{Handler: pages, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listen) }() // this goroutine ends when the server is closed
 	defer func() { _ = server.Close() }()
@@ -60,6 +64,7 @@ func Browse(ctx context.Context, dir string, pages http.Handler) error {
 		case <-time.After(browseEvery):
 		}
 	}
+
 	return nil
 }
 
@@ -68,11 +73,13 @@ func visit(ctx context.Context, url string) (status int, err error) {
 	if err != nil {
 		return 0, err
 	}
+
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, err
 	}
 	defer response.Body.Close()
+
 	_, err = io.Copy(io.Discard, response.Body)
 	return response.StatusCode, err
 }

@@ -44,22 +44,26 @@ func (r *run) check(ctx context.Context) error {
 	if e.notes, err = readNotes(r.workspace); err != nil {
 		return err
 	}
+
 	e.lifetimes, e.lastSeen, e.offset = r.processes.lifetimes, r.watcher.lastSeen, wallOffset()
 	e.drift = e.offset - r.offset
 	workers := e.judge(r.report)
 	if broken != nil {
 		return broken
 	}
+
 	problems, err := r.db.integrityProblems(ctx)
 	if err != nil {
 		return err
 	}
+
 	for _, p := range problems {
 		r.report.add("I11", 0, "%s", p)
 	}
 	r.checkLeftovers(&e, workers)
 	r.nemesis.mu.Lock()
 	defer r.nemesis.mu.Unlock()
+
 	for _, v := range r.nemesis.violations {
 		r.report.add(v.Invariant, v.Task, "%s", v.Text)
 	}
@@ -80,7 +84,8 @@ func (r *Report) add(invariant string, task int64, format string, args ...any) {
 	}
 }
 
-// checkLeftovers checks that no process and no lock file has outlived the workers.
+// checkLeftovers checks that no process and no lock file has outlived the
+// workers.
 func (r *run) checkLeftovers(e *evidence, workers map[string]*workerHistory) {
 	for _, pid := range processesOf(r.dir) {
 		m := e.attemptProcessOf(pid)
@@ -88,6 +93,7 @@ func (r *run) checkLeftovers(e *evidence, workers map[string]*workerHistory) {
 		r.report.add("I10", m.task, "process %d (%s %s) of generation %d outlived all workers", pid, name, m.traits, m.generation)
 		_ = kill(pid)
 	}
+
 	for _, pid := range allPIDs() {
 		if _, name := parentOf(pid); name == "guardian" {
 			if line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); len(line) > 0 {
@@ -99,10 +105,12 @@ func (r *run) checkLeftovers(e *evidence, workers map[string]*workerHistory) {
 			}
 		}
 	}
+
 	locks, _ := filepath.Glob(r.databaseAddress() + ".d/*.lock")
 	ofHosts, _ := filepath.Glob(r.dir + "/host*/runner/*/*.lock")
 	locks = append(locks, ofHosts...)
-	// Report only old lock files: if a worker is killed while it cleans up, its lock file stays for about a minute.
+	// Report only old lock files: if a worker is killed while it cleans up, its
+	// lock file stays for about a minute.
 	for _, lock := range locks {
 		info, err := os.Stat(lock)
 		id := strings.TrimSuffix(filepath.Base(lock), ".lock")
@@ -112,7 +120,8 @@ func (r *run) checkLeftovers(e *evidence, workers map[string]*workerHistory) {
 	}
 }
 
-// judge checks the history of the database and the notes of the processes against the invariants. It returns the workers of the run.
+// judge checks the history of the database and the notes of the processes
+// against the invariants. It returns the workers of the run.
 func (e *evidence) judge(report *Report) map[string]*workerHistory {
 	r := newReplay(report.add)
 	r.clockDrift = abs(e.drift)
@@ -132,13 +141,16 @@ func (e *evidence) judge(report *Report) map[string]*workerHistory {
 			report.add("I10", 0, "%s", l.failure)
 		}
 	}
+
 	return r.workers
 }
 
-// wall converts a time in the notes to the clock of the history, which is the wall clock in ms.
+// wall converts a time in the notes to the clock of the history, which is the
+// wall clock in ms.
 func (e *evidence) wall(at int64) int64 { return at/1000 + e.offset }
 
-// checkEnqueues checks rule I1 of docs/reliability.md: it compares the acknowledged enqueues with the tasks that exist.
+// checkEnqueues checks rule I1 of docs/reliability.md: it compares the
+// acknowledged enqueues with the tasks that exist.
 func (e *evidence) checkEnqueues(r *replay, report *Report) {
 	tried := map[string]bool{tickLabel: true}
 	var opens []time.Duration
@@ -161,20 +173,24 @@ func (e *evidence) checkEnqueues(r *replay, report *Report) {
 			opens = append(opens, time.Duration(us)*time.Microsecond)
 		}
 	}
+
 	for id, t := range r.tasks {
 		if !tried[t.label] {
 			report.add("I1", id, "exists, but no client enqueued label %q", t.label)
 		}
 	}
-	// Each process notes how long it took to open the database. Use only the first notes: those of the processes that killDuringCommits
-	// started. Later opens are slower, because of the load of the run.
+
+	// Each process notes how long it took to open the database. Use only the
+	// first notes: those of the processes that killDuringCommits started. Later
+	// opens are slower, because of the load of the run.
 	if k := report.CommitKills; len(opens) >= k {
 		opens = opens[:k]
 	}
 	report.Figures.OpenP50, report.Figures.OpenMax = seconds(percentile(opens, 0.5)), seconds(percentile(opens, 1))
 }
 
-// checkEnds checks the rules I1 and I5 of docs/reliability.md: each task ended in a way that its kind allows.
+// checkEnds checks the rules I1 and I5 of docs/reliability.md: each task ended
+// in a way that its kind allows.
 func (e *evidence) checkEnds(r *replay, report *Report) {
 	cancelled := map[int64]bool{}
 	for _, n := range e.notes {
@@ -182,6 +198,7 @@ func (e *evidence) checkEnds(r *replay, report *Report) {
 			cancelled[n.task] = true
 		}
 	}
+
 	for id, t := range r.tasks {
 		broken := slices.ContainsFunc(t.after, func(id int64) bool { return r.task(id).failed })
 		switch k := kindOf(t.label); {
@@ -193,8 +210,10 @@ func (e *evidence) checkEnds(r *replay, report *Report) {
 	}
 }
 
-// checkExecutions checks rule I9 of docs/reliability.md. It reads the notes that commands and functions write while they run. Each
-// execution needs a claim, runs within the lease of this claim, and does not overlap with another execution of the task.
+// checkExecutions checks rule I9 of docs/reliability.md. It reads the notes
+// that commands and functions write while they run. Each execution needs a
+// claim, runs within the lease of this claim, and doesn't overlap with another
+// execution of the task.
 func (e *evidence) checkExecutions(r *replay, report *Report) {
 	type key struct{ task, generation int64 }
 	started, times := map[key]int{}, map[int64]int{}
@@ -236,7 +255,8 @@ func (e *evidence) checkExecutions(r *replay, report *Report) {
 	}
 }
 
-// measureResumes measures the time from the restart of the server to the next claim.
+// measureResumes measures the time from the restart of the server to the next
+// claim.
 func (e *evidence) measureResumes(r *replay, report *Report) {
 	f := &report.Figures
 	for _, n := range e.notes {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// index builds the lookup maps from the notes of processes and from their lifetimes. The times in the maps are ms of the wall clock.
+// index builds the lookup maps. Their times are ms of the wall clock.
 func (e *evidence) index() {
 	e.lifetimesOf, e.kills, e.guardiansHit, e.stoppedSpans = map[int][]lifetime{}, map[int][]int64{}, map[int]bool{}, map[int][]span{}
 	for _, l := range e.lifetimes {
@@ -39,13 +39,15 @@ func (e *evidence) index() {
 			stopped[pid].end(at)
 		}
 	}
+
 	e.locked = held.spans
 	for pid, d := range stopped {
 		e.stoppedSpans[pid] = d.spans
 	}
 }
 
-// nesting collects the spans between begin and end events. Nested spans become one span.
+// nesting collects the spans between begin and end events. Nested spans become
+// one span.
 type nesting struct {
 	level int
 	from  int64
@@ -64,7 +66,8 @@ func (d *nesting) end(at int64) {
 	}
 }
 
-// overlap returns how much of the period between from and to is covered by the spans. The spans must be sorted and disjoint.
+// overlap returns how much of the period between from and to is covered by the
+// spans. The spans must be sorted and disjoint.
 func overlap(spans []span, from, to int64) (sum int64) {
 	first := sort.Search(len(spans), func(i int) bool { return spans[i].to > from })
 	for _, s := range spans[first:] {
@@ -78,9 +81,9 @@ func overlap(spans []span, from, to int64) (sum int64) {
 
 func (e *evidence) lockedWithin(from, to int64) int64 { return overlap(e.locked, from, to) }
 
-// deathOf returns when a worker died: if a process noted that it was about to kill
-// it, the time of this note (and killed is true), otherwise when its parent noticed
-// the end. known is false if there is no record of the process.
+// deathOf returns when a worker died: if a process noted that it was about to
+// kill it, the time of this note (and killed is true), otherwise when its
+// parent noticed the end. known is false if there is no record of the process.
 func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 	for _, l := range e.lifetimesOf[w.pid] {
 		started, ended := e.wall(l.started), e.wall(l.ended)
@@ -94,12 +97,13 @@ func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 		}
 		return ended, false, true
 	}
+
 	return 0, false, false
 }
 
-// checkDeaths checks rule I3 of docs/reliability.md: no worker was declared dead before it died. For rule I13 it measures how
-// long other workers needed to recover the tasks of dead workers. It measures every killed worker that had tasks, even if faults also hit
-// its guardians or other workers.
+// checkDeaths checks rule I3 of docs/reliability.md: no worker was declared dead
+// before it died. For rule I13 it measures how long others needed to recover the
+// tasks of every killed worker, even if faults also hit its guardians or others.
 func (e *evidence) checkDeaths(r *replay, report *Report) {
 	const noticed = 1000 // a parent notices the end of a child within this many ms
 	var recovered, leases []time.Duration
@@ -114,6 +118,7 @@ func (e *evidence) checkDeaths(r *replay, report *Report) {
 			}
 		}
 	}
+
 	for _, w := range r.workers {
 		if w.leftAt == 0 || w.leftItself {
 			continue
@@ -126,12 +131,14 @@ func (e *evidence) checkDeaths(r *replay, report *Report) {
 			recovered = append(recovered, time.Duration(w.leftAt-death-e.lockedWithin(death, w.leftAt))*time.Millisecond)
 		}
 	}
+
 	f := &report.Figures
 	f.Recoveries, f.RecoveryP99, f.RecoveryMax = len(recovered), seconds(percentile(recovered, 0.99)), seconds(percentile(recovered, 1))
 	f.Leases, f.LeaseMax = len(leases), seconds(percentile(leases, 1))
 }
 
-// checkSurvivors checks rule I10 of docs/reliability.md: no process outlived its attempt or its worker.
+// checkSurvivors checks rule I10 of docs/reliability.md: no process outlived
+// its attempt or its worker.
 func (e *evidence) checkSurvivors(r *replay, report *Report) {
 	const late = 1000 // how many ms a process may outlive its attempt or its worker
 	for m, seen := range e.lastSeen {
@@ -161,14 +168,17 @@ func (r *replay) claimOf(task, generation int64) *claim {
 	if t == nil {
 		return nil
 	}
+
 	at := slices.IndexFunc(t.claims, func(c *claim) bool { return c.generation == generation })
 	if at < 0 {
 		return nil
 	}
+
 	return t.claims[at]
 }
 
-// attemptProcessOf returns the attempt process with the pid, or the zero value if no note names that process.
+// attemptProcessOf returns the attempt process with the pid, or the zero value
+// if no note names that process.
 func (e *evidence) attemptProcessOf(pid int) attemptProcess {
 	start := startTime(pid)
 	for m := range e.lastSeen {
@@ -183,10 +193,10 @@ func (m attemptProcess) has(trait string) bool {
 	return slices.Contains(strings.Split(m.traits, ","), trait)
 }
 
-// measureDelays measures how long a worker takes to record a command's end while
-// processes that other commands left behind are alive. It uses only quick tasks.
-// It subtracts the periods in which a fault could block all writes, or in which
-// the worker or one of its guardians was stopped.
+// measureDelays measures how long a worker takes to record a command's end
+// while processes that other commands left behind are alive. It uses only quick
+// tasks. It subtracts the periods in which a fault could block all writes, or
+// in which the worker or one of its guardians was stopped.
 func (e *evidence) measureDelays(r *replay, report *Report) {
 	var alive []span // periods in which processes that a command had left behind were alive
 	for _, n := range e.notes {
@@ -207,6 +217,7 @@ func (e *evidence) measureDelays(r *replay, report *Report) {
 			alive = append(alive, span{e.wall(n.at), e.wall(last)})
 		}
 	}
+
 	alive = merge(alive)
 	var delays []time.Duration
 	for _, n := range e.notes {
@@ -217,13 +228,15 @@ func (e *evidence) measureDelays(r *replay, report *Report) {
 		if c == nil || c.endedBy != endedByOwner || c.endedAt == 0 || kindOf(t.label) != quick || overlap(alive, at, at+1) == 0 {
 			continue
 		}
-		// A note with the pid of the worker comes from a function, because functions run in the worker. Only commands are measured.
+		// A note with the pid of the worker comes from a function, because
+		// functions run in the worker. Only commands are measured.
 		if n.pid == r.pidOf(c.worker) {
 			continue
 		}
 		excluded := e.lockedWithin(at, c.endedAt) + overlap(e.stoppedSpans[r.pidOf(c.worker)], at, c.endedAt)
 		delays = append(delays, time.Duration(max(0, c.endedAt-at-excluded))*time.Millisecond)
 	}
+
 	f := &report.Figures
 	f.Delays, f.DelayP99, f.DelayMax = len(delays), seconds(percentile(delays, 0.99)), seconds(percentile(delays, 1))
 }

@@ -11,8 +11,9 @@ import (
 	"example.com/runner/test/pgserver"
 )
 
-// cluster is a primary server with a synchronous standby. A server that was just promoted has no standby for some seconds. During this time
-// no other server has its commits, so no other server may replace it.
+// cluster is a primary server with a synchronous standby. A server that was just
+// promoted has no standby for some seconds. Meanwhile nobody else has its commits,
+// so no other server may replace it.
 type cluster struct {
 	mu      sync.Mutex
 	primary *pgserver.Server
@@ -23,8 +24,8 @@ type cluster struct {
 	building sync.WaitGroup // counts the goroutine that creates a standby
 }
 
-// settings are the settings of both servers. With them, a standby reconnects soon after a kill of the primary server, and the primary
-// server keeps the write-ahead log that the standby still needs.
+// settings are those of both servers: a standby reconnects soon after a kill of the
+// primary, which keeps the WAL that the standby still needs.
 var settings = []string{"fsync=on", "wal_retrieve_retry_interval=100ms", "wal_keep_size=256MB"}
 
 func startCluster(ctx context.Context) (*cluster, error) {
@@ -32,14 +33,15 @@ func startCluster(ctx context.Context) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	c := &cluster{primary: primary}
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	c.build()
 	return c, nil
 }
 
-// build creates a standby of the primary server in the background. The primary server may be killed meanwhile, so build tries again after
-// an error.
+// build creates a standby in the background. The primary may be killed meanwhile,
+// so build tries again after an error.
 func (c *cluster) build() {
 	primary := c.server()
 	c.building.Go(func() {
@@ -95,10 +97,10 @@ func (c *cluster) server() *pgserver.Server {
 
 func (c *cluster) socket() string { return filepath.Join(c.server().Dir, ".s.PGSQL.5432") }
 
-// hasStandby reports whether the standby has every confirmed commit: while it is
-// connected as a synchronous standby, each commit waits for it, because of
-// synchronous_standby_names. build has set that long before, so every session has
-// read it.
+// hasStandby reports whether the standby has every confirmed commit: while it
+// is connected as a synchronous standby, each commit waits for it, because of
+// synchronous_standby_names. build has set that long before, so every session
+// has read it.
 func (c *cluster) hasStandby() bool {
 	c.mu.Lock()
 	standby := c.standby
@@ -106,8 +108,9 @@ func (c *cluster) hasStandby() bool {
 	return standby != nil && synchronous(c.server())
 }
 
-// promote makes the standby the primary server. The old primary must have ended. The proxies connect to the standby only
-// after its promotion, as clients with target_session_attrs=read-write do.
+// promote makes the standby the primary server. The old primary must have
+// ended. The proxies connect to the standby only after its promotion, as
+// clients with target_session_attrs=read-write do.
 func (c *cluster) promote() error {
 	c.mu.Lock()
 	old, next := c.primary, c.standby
@@ -116,6 +119,7 @@ func (c *cluster) promote() error {
 	if err := next.Promote(); err != nil {
 		return errors.Join(err, next.Close())
 	}
+
 	c.mu.Lock()
 	c.primary = next
 	c.mu.Unlock()

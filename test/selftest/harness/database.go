@@ -10,13 +10,15 @@ import (
 	"modernc.org/sqlite"
 )
 
-// database is the connection of the harness. It uses the SQL driver directly, and not the database code of runner.
+// database is the connection of the harness. It uses the SQL driver directly,
+// and not the database code of runner.
 type database struct {
 	pool   *sql.DB
 	server bool // whether the database is on a server
 }
 
-// connect opens the database with the SQL driver, and not with the database code of runner.
+// connect opens the database with the SQL driver, and not with the database
+// code of runner.
 func connect(w workspace) (*sql.DB, error) {
 	if onServer(w.databaseAddress()) {
 		return connectServer(w.databaseAddress())
@@ -31,6 +33,7 @@ func install(ctx context.Context, w workspace) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	text := historySQL
 	if onServer(w.databaseAddress()) {
 		text = serverHistorySQL
@@ -38,13 +41,14 @@ func install(ctx context.Context, w workspace) (*database, error) {
 	if _, err := db.ExecContext(ctx, text); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+
 	return &database{db, onServer(w.databaseAddress())}, nil
 }
 
 func (db *database) close() { _ = db.pool.Close() }
 
-// isBusy reports whether SQLite found the database locked for too long. isFull reports a full disk, and
-// isConstraint a violated constraint.
+// isBusy reports whether SQLite found the database locked for too long. isFull
+// reports a full disk, and isConstraint a violated constraint.
 func isBusy(err error) bool { return code(err) == 5 }
 
 func isFull(err error) bool { return code(err) == 13 }
@@ -71,11 +75,13 @@ func (db *database) unfinished(ctx context.Context, pids []int) (tasks, strays i
 	return tasks, strays, err
 }
 
-// integrityProblems runs the integrity checks of SQLite. A server has no such checks.
+// integrityProblems runs the integrity checks of SQLite. A server has no such
+// checks.
 func (db *database) integrityProblems(ctx context.Context) (problems []string, err error) {
 	if db.server {
 		return nil, nil
 	}
+
 	for _, pragma := range []string{"PRAGMA integrity_check", "SELECT 'foreign key of ' || \"table\" FROM pragma_foreign_key_check"} {
 		rows, err := db.pool.QueryContext(ctx, pragma)
 		if err != nil {
@@ -95,5 +101,6 @@ func (db *database) integrityProblems(ctx context.Context) (problems []string, e
 			return nil, err
 		}
 	}
+
 	return problems, nil
 }

@@ -6,15 +6,17 @@ import (
 	"time"
 )
 
-// withWriteLock calls do while nobody else can write. Like all functions of this
-// file it ignores errors: if a fault can't be injected, the run goes on.
+// withWriteLock calls do while nobody else can write. Like all functions of
+// this file it ignores errors: if a fault can't be injected, the run goes on.
 func (db *database) withWriteLock(do func()) {
 	if db.server {
 		db.withServerLock(do)
 		return
 	}
+
 	db.onConnection(func(conn *sql.Conn) {
-		// Without a timeout SQLite does not wait for the lock. The loop below tries more often than SQLite would.
+		// Without a timeout SQLite doesn't wait for the lock. The loop below
+		// tries more often than SQLite would.
 		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0")
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 			if _, err := conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err == nil {
@@ -27,12 +29,14 @@ func (db *database) withWriteLock(do func()) {
 	})
 }
 
-// withSnapshot calls do while a read transaction keeps the WAL from being reset.
+// withSnapshot calls do while a read transaction keeps the WAL from being
+// reset.
 func (db *database) withSnapshot(do func()) {
 	if db.server {
 		db.withServerSnapshot(do)
 		return
 	}
+
 	db.onConnection(func(conn *sql.Conn) {
 		var n int
 		if _, err := conn.ExecContext(context.Background(), "BEGIN DEFERRED"); err == nil {
@@ -48,6 +52,7 @@ func (db *database) checkpoint() {
 		_, _ = db.pool.Exec("CHECKPOINT")
 		return
 	}
+
 	db.onConnection(func(conn *sql.Conn) {
 		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 1000")
 		_, _ = conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
@@ -60,6 +65,7 @@ func (db *database) lockHeldFor(d time.Duration) (is bool) {
 	if db.server {
 		return db.serverLockHeldFor(d)
 	}
+
 	db.onConnection(func(conn *sql.Conn) {
 		for end := time.Now().Add(d); ; time.Sleep(time.Millisecond) {
 			_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0")

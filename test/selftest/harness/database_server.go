@@ -12,7 +12,8 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // SQL driver that the harness uses
 )
 
-// connectServer uses the SQL driver, and not the database code of runner, to open a database on a server.
+// connectServer uses the SQL driver, and not the database code of runner, to
+// open a database on a server.
 func connectServer(address string) (*sql.DB, error) {
 	db, err := sql.Open("pgx", address+"&search_path=runner&application_name=judge")
 	if err == nil {
@@ -58,8 +59,8 @@ func (db *database) withServerLock(do func()) {
 	})
 }
 
-// withServerSnapshot calls do while an open transaction keeps vacuum from removing
-// rows.
+// withServerSnapshot calls do while an open transaction keeps vacuum from
+// removing rows.
 func (db *database) withServerSnapshot(do func()) {
 	db.inTransaction(func(tx *sql.Tx) {
 		var n int
@@ -77,7 +78,8 @@ func (db *database) inTransaction(do func(*sql.Tx)) {
 	}
 }
 
-// serverLockHeldFor reports whether one connection holds the advisory lock of all writers for the duration d.
+// serverLockHeldFor reports whether one connection holds the advisory lock of
+// all writers for the duration d.
 func (db *database) serverLockHeldFor(d time.Duration) bool {
 	holder := func() (pid int) {
 		_ = db.pool.QueryRow("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted LIMIT 1").Scan(&pid)
@@ -88,7 +90,8 @@ func (db *database) serverLockHeldFor(d time.Duration) bool {
 	return first != 0 && holder() == first
 }
 
-// endConnection ends one connection between a process of runner and the server. The number n selects the connection.
+// endConnection ends one connection between a process of runner and the server.
+// The number n selects the connection.
 func (db *database) endConnection(n int) {
 	_, _ = db.pool.Exec(`SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = 'runner'
 		ORDER BY pid OFFSET $1 % greatest((SELECT count(*) FROM pg_stat_activity WHERE application_name = 'runner'), 1) LIMIT 1) AS one`, n)

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// executor runs the tasks of the workload. Each execution of a task holds the lock of the task until the last process of the execution has
-// ended. A second execution that finds the lock held overlaps with the first. No clock is needed for this check.
+// executor runs the tasks of the workload. Each execution holds the task's lock
+// until its last process has ended. A second one that finds the lock held overlaps
+// with the first. That needs no clock.
 type executor struct {
 	workspace
 	notes *notesFile
@@ -24,8 +25,8 @@ func newExecutor(w workspace) (*executor, error) {
 	return &executor{w, notes}, err
 }
 
-// resultOf returns the result of an execution. The result contains the generation of the execution. From the generation, evidence.judge
-// learns which execution runner has accepted as finished.
+// resultOf returns the result of an execution. It contains the generation, from
+// which evidence.judge learns which execution runner has accepted.
 func resultOf(generation int64) string { return fmt.Sprintf(`{"generation":%d}`, generation) }
 
 func (e *executor) begin(task, generation int64, k kind, as string) (*os.File, error) {
@@ -49,6 +50,7 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 99
 	}
+
 	switch k {
 	case poison:
 		time.Sleep(time.Duration(ms) * time.Millisecond / 4)
@@ -63,7 +65,8 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 			marker.Close()
 			if worker, guardians := e.workerAndGuardians(); worker != 0 {
 				e.notes.add(opGuardians, task, generation, fmt.Sprint(worker))
-				// A task with an even id kills only its own guardian. A task with an odd id kills all guardians of the worker.
+				// A task with an even id kills only its own guardian. A task
+				// with an odd id kills all guardians of the worker.
 				if task%2 == 0 {
 					guardians = guardians[:1]
 				}
@@ -84,23 +87,26 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 99
 	}
+
 	e.work(context.Background(), k, time.Duration(ms)*time.Millisecond, task, generation)
 	e.notes.add(opEnd, task, generation, "")
 	fmt.Println(k, ms)
 	if k == failing {
 		return 1
 	}
-	if k == otherUser { // with its new user it cannot write the result; prepare has written it
+	if k == otherUser { // with its new user it can't write the result; prepare has written it
 		return 0
 	}
 	if err := writeResult(generation); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 99
 	}
+
 	return 0
 }
 
-// prepare does what a task does before it waits. Depending on its kind, the task changes its user or leaves processes behind.
+// prepare does what a task does before it waits. Depending on its kind, the
+// task changes its user or leaves processes behind.
 func (e *executor) prepare(k kind, lock *os.File, d time.Duration, task, generation int64) error {
 	switch {
 	case k == otherUser:
@@ -122,7 +128,8 @@ func (e *executor) prepare(k kind, lock *os.File, d time.Duration, task, generat
 	return nil
 }
 
-// writeResult writes the result of a command. It repeats a failed write, because the disk may be full for a moment.
+// writeResult writes the result of a command. It repeats a failed write,
+// because the disk may be full for a moment.
 func writeResult(generation int64) error {
 	err := os.WriteFile(os.Getenv("RUNNER_RESULT"), []byte(resultOf(generation)), 0o600)
 	for end := time.Now().Add(2 * maxDiskFull); err != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -144,14 +151,17 @@ func (e *executor) workerAndGuardians() (worker int, guardians []int) {
 		}
 		worker = parent
 	}
+
 	if worker == own || !slices.Contains(processesOf(e.dir), worker) {
 		return 0, nil
 	}
+
 	others := slices.DeleteFunc(readTree().guardians(worker), func(pid int) bool { return pid == own })
 	return worker, append([]int{own}, others...)
 }
 
-// holders lists the living processes of earlier attempts, which hold the lock of the task.
+// holders lists the living processes of earlier attempts, which hold the lock
+// of the task.
 func (e *executor) holders(task, generation int64) (names string) {
 	notes, _ := readNotes(e.workspace)
 	for _, n := range notes {
@@ -162,7 +172,8 @@ func (e *executor) holders(task, generation int64) (names string) {
 	return names
 }
 
-// work waits for the duration of a task. Long tasks note every 50 ms that they are alive.
+// work waits for the duration of a task. Long tasks note every 50 ms that they
+// are alive.
 func (e *executor) work(ctx context.Context, k kind, d time.Duration, task, generation int64) {
 	ticker := time.NewTicker(aliveEvery)
 	defer ticker.Stop()

@@ -26,7 +26,8 @@ type event struct {
 	waits                     bool // whether a blocked task waits for something besides its lane, such as a dependency
 	reason, err, result       string
 	pid                       int
-	// on a server: number of the transaction, number of the oldest open transaction, start of the transaction (wall clock in ms)
+	// on a server: number of the transaction, number of the oldest open
+	// transaction, start of the transaction (wall clock in ms)
 	xid, oldest, began int64
 }
 
@@ -43,6 +44,7 @@ func (db *database) events(ctx context.Context, do func(event) bool) error {
 		return err
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var e event
 		if err := rows.Scan(&e.seq, &e.at, &e.op, &e.id, &e.oldState, &e.state, &e.oldGeneration, &e.generation, &e.oldWorker, &e.worker,
@@ -55,6 +57,7 @@ func (db *database) events(ctx context.Context, do func(event) bool) error {
 			break
 		}
 	}
+
 	return rows.Err()
 }
 

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A leftover is a process that a command starts and does not wait for. Traits describe how the command starts it and
-// what the leftover does to itself.
+// A leftover is a process that a command starts and doesn't wait for. Traits
+// describe how the command starts it and what the leftover does to itself.
 const (
 	ownGroup       = "group"       // starts in its own process group, like a job of an interactive shell
 	ownSession     = "session"     // starts in its own session, as setsid does
@@ -27,7 +27,8 @@ const (
 	leader = "leader" // is the first process of a command, so it is no leftover
 )
 
-// findableTraits has one element for each process that a task of the kind leavesProcesses leaves behind: the traits of that process.
+// findableTraits has the traits of each process that a task of the kind
+// leavesProcesses leaves behind.
 var findableTraits = [][]string{{}, {ownGroup}, {ownSession}, {ownSession, doubleFork}, {doubleFork}, {ownSession, noEnvironment}}
 
 const (
@@ -35,7 +36,8 @@ const (
 	leftoverLifetime = 90 * time.Second // how long a leftover lives if nothing kills it; far longer than an attempt
 )
 
-// drawTraits draws the traits of a leftover. Most leftovers have no environment that identifies them.
+// drawTraits draws the traits of a leftover. Most leftovers have no environment
+// that identifies them.
 func drawTraits(random *rand.Rand) (traits []string) {
 	for _, w := range []struct {
 		word string
@@ -48,8 +50,8 @@ func drawTraits(random *rand.Rand) (traits []string) {
 	return traits
 }
 
-// leaveProcesses leaves a random number of processes behind, one after the other during the first half of the duration d. These processes
-// hold the lock of the task.
+// leaveProcesses leaves a random number of processes behind, one after the other in
+// the first half of d. They hold the task's lock.
 func (e *executor) leaveProcesses(lock *os.File, d time.Duration, task, generation int64) error {
 	random := rand.New(rand.NewPCG(uint64(task), uint64(generation)))
 	most := 1 + random.IntN(maxLeftovers)
@@ -74,6 +76,7 @@ func (e *executor) leaveProcess(lock *os.File, traits []string, task, generation
 	if err != nil {
 		return err
 	}
+
 	c := exec.Command(self)
 	c.Args = append([]string{self, RoleCommand, "child", e.dir, fmt.Sprint(task), fmt.Sprint(generation)}, traits...)
 	c.ExtraFiles = []*os.File{lock}
@@ -84,44 +87,54 @@ func (e *executor) leaveProcess(lock *os.File, traits []string, task, generation
 	if err := c.Start(); err != nil {
 		return err
 	}
-	// Wait for the intermediate process of a double fork, which ends at once. With the trait asSibling it is no child of this process.
+
+	// Wait for the intermediate process of a double fork, which ends at once.
+	// With the trait asSibling it is no child of this process.
 	if slices.Contains(traits, doubleFork) && !slices.Contains(traits, asSibling) {
 		return c.Wait()
 	}
+
 	return nil
 }
 
-// Child runs as a leftover of a command. The arguments are the task, the generation and the traits. With the
-// trait double-fork, this process is the intermediate one: it starts the leftover as its own child and ends.
+// Child runs as a leftover of a command. The arguments are the task, the
+// generation and the traits. With the trait double-fork, this process is the
+// intermediate one: it starts the leftover as its own child and ends.
 func Child(dir string, args []string) error {
 	if len(args) < 2 {
 		return errors.New("a child of which task?")
 	}
+
 	task, errTask := strconv.ParseInt(args[0], 10, 64)
 	generation, errGeneration := strconv.ParseInt(args[1], 10, 64)
 	if err := errors.Join(errTask, errGeneration); err != nil {
 		return err
 	}
+
 	e, err := newExecutor(workspace{dir})
 	if err != nil {
 		return err
 	}
+
 	args = args[2:]
 	if at := slices.Index(args, doubleFork); at >= 0 {
-		// Start the leftover without the traits that this intermediate process already has.
+		// Start the leftover without the traits that this intermediate process
+		// already has.
 		own := slices.DeleteFunc(slices.Clone(args), func(w string) bool {
 			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling
 		})
 		return e.leaveProcess(os.NewFile(3, "lock"), own, task, generation)
 	}
+
 	e.noteProcess(task, generation, args)
 	setOwnTraits(args)
 	time.Sleep(leftoverLifetime)
 	return nil
 }
 
-// noteProcess notes that this process belongs to an attempt. By this note the watcher finds the process even if the
-// process later changes its environment, session or user.
+// noteProcess notes that this process belongs to an attempt. By this note the
+// watcher finds the process even if the process later changes its environment,
+// session or user.
 func (e *executor) noteProcess(task, generation int64, traits []string) {
 	e.notes.add(opProcess, task, generation, fmt.Sprintf("%d %s", startTime(os.Getpid()), strings.Join(traits, ",")))
 }

@@ -25,7 +25,7 @@ func setStartTraits(c *exec.Cmd, traits []string) {
 	c.SysProcAttr = attr
 }
 
-// setOwnTraits gives this process the traits that a parent cannot give it.
+// setOwnTraits gives this process the traits that a parent can't give it.
 func setOwnTraits(traits []string) {
 	if slices.Contains(traits, ignoresSIGTERM) {
 		ignoreTerminate()
@@ -39,7 +39,8 @@ func setOwnTraits(traits []string) {
 	}
 }
 
-// dropPrivileges changes to another user. It does nothing unless this process runs as root.
+// dropPrivileges changes to another user. It does nothing unless this process
+// runs as root.
 func dropPrivileges() error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -50,10 +51,12 @@ func dropPrivileges() error {
 	if err := syscall.Setgid(nobody); err != nil {
 		return err
 	}
+
 	return syscall.Setuid(nobody)
 }
 
-// ownMounts gives a command its own mount namespace, so that other processes do not see its mounts.
+// ownMounts gives a command its own mount namespace, so that other processes
+// don't see its mounts.
 func ownMounts(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS} }
 
 // bind makes a bind mount of a single file at another path.

@@ -11,17 +11,17 @@ import (
 )
 
 // The nemesis is the part of the selftest that injects faults: those that real
-// machines have, but much more often. After the run, evidence.judge compares the
-// recorded histories with the invariants. The rules:
+// machines have, but much more often. After the run, evidence.judge compares
+// the recorded histories with the invariants. The rules:
 //
-//   - A fault must be possible on a user's machine: SIGKILL, SIGSTOP, a full disk,
-//     a lost connection, a suspended laptop.
-//   - The nemesis acts from outside, with signals, SQL, the network and the disk.
-//     Runner's code has no hooks for it.
+//   - A fault must be possible on a user's machine: SIGKILL, SIGSTOP, a full
+//     disk, a lost connection, a suspended laptop.
+//   - The nemesis acts from outside, with signals, SQL, the network and the
+//     disk. Runner's code has no hooks for it.
 //   - Before a fault whose effects look like a violation it writes a note
 //     (notes.go), and judge accepts these effects.
-//   - Before a fault that can block all writers it writes the note opLocked, and
-//     judge subtracts its duration from the measured delays and leases.
+//   - Before a fault that can block all writers it writes the note opLocked,
+//     and judge subtracts its duration from the measured delays and leases.
 //   - Every fault ends. A stopped process that holds the write lock is resumed
 //     early, because all others wait for it.
 
@@ -43,7 +43,8 @@ type nemesis struct {
 	stopped    map[int]bool // pids of stopped processes
 	violations []Violation  // violations that were found in extra databases; see side_database.go
 
-	// A fault that can destroy the content of a database gets an extra database, a side database; see side_database.go.
+	// A fault that can destroy the content of a database gets an extra
+	// database, a side database; see side_database.go.
 	sideDatabases int         // number of extra databases that were created
 	sideBusy      atomic.Bool // whether an extra database is in use
 }
@@ -55,8 +56,9 @@ type fault struct {
 	do     func(*nemesis) bool // do injects the fault; it returns false if it did nothing
 }
 
-// faults are the faults for any database, in a SQLite file or on a server. In addition, the nemesis freezes all processes at fixed
-// intervals; see freezeEvery.
+// faults are the faults for any database, in a SQLite file or on a server. In
+// addition, the nemesis freezes all processes at fixed intervals; see
+// freezeEvery.
 var faults = []fault{
 	{"kill_worker", 40, (*nemesis).killWorker},
 	{"stop_worker", 20, (*nemesis).stopWorker},
@@ -114,12 +116,14 @@ func (n *nemesis) killsAndStops() (sum int) {
 	return sum
 }
 
-// victim returns a random process of the given role. It prefers processes that are not stopped.
+// victim returns a random process of the given role. It prefers processes that
+// aren't stopped.
 func (n *nemesis) victim(of role) *proc {
 	list := n.processes.running(of)
 	if len(list) == 0 {
 		return nil
 	}
+
 	for range 3 {
 		p := list[n.random.IntN(len(list))]
 		if n.mu.Lock(); !n.stopped[p.pid] {
@@ -128,6 +132,7 @@ func (n *nemesis) victim(of role) *proc {
 		}
 		n.mu.Unlock()
 	}
+
 	return list[n.random.IntN(len(list))]
 }
 
@@ -136,6 +141,7 @@ func (n *nemesis) killWorker() bool {
 	if p == nil {
 		return false
 	}
+
 	n.notes.add(opKill, 0, 0, strconv.Itoa(p.pid))
 	p.kill()
 	return true
@@ -211,6 +217,7 @@ func (n *nemesis) burnCPU() bool {
 			}
 		})
 	}
+
 	return true
 }
 
@@ -220,18 +227,20 @@ const (
 	leaveFree   = 2 << 20     // bytes that stay free for the histories; with so little free space, runner accepts no new work
 )
 
-// fillDisk fills a small disk for a moment. While the disk is full, running tasks can still finish, but runner
-// enqueues and claims no tasks.
+// fillDisk fills a small disk for a moment. While the disk is full, running
+// tasks can still finish, but runner enqueues and claims no tasks.
 func (n *nemesis) fillDisk() bool {
 	free, total := diskSpace(n.dir)
 	if total == 0 || total > smallDisk || free <= leaveFree {
 		return false
 	}
+
 	filler := n.dir + "/filler"
 	if err := os.WriteFile(filler, make([]byte, free-leaveFree), 0o600); err != nil {
-		_ = os.Remove(filler) // the file did not fit: other processes have used free space meanwhile
+		_ = os.Remove(filler) // the file didn't fit: other processes have used free space meanwhile
 		return false
 	}
+
 	d := maxDiskFull/4 + time.Duration(n.random.Int64N(int64(maxDiskFull*3/4)))
 	n.background.Go(func() {
 		n.sleep(d)

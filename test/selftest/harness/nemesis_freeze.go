@@ -11,17 +11,19 @@ const (
 	freezeFirst = 2 * time.Second  // time from the start of the fault injection to the first freeze
 )
 
-// resumePauses are upper limits of the pause between two processes that resume after a freeze. Each freeze uses one of them, chosen at
-// random.
+// resumePauses are limits of the pause between two processes that resume after a
+// freeze; each freeze draws one.
 var resumePauses = []time.Duration{1, 2 * time.Millisecond, 25 * time.Millisecond}
 
-// freeze stops all processes for longer than a lease and resumes them in random order, like the suspend of a
-// laptop. In half of the cases it stops the commands as well.
+// freeze stops all processes for longer than a lease and resumes them in random
+// order, like the suspend of a laptop. In half of the cases it stops the
+// commands as well.
 func (n *nemesis) freeze() {
 	commands := n.random.IntN(2) == 0
 	d := Lease*12/10 + time.Duration(n.random.Int64N(int64(Lease*13/10)))
 	n.mu.Lock() // other faults need this lock to resume a process, so no fault can end during the freeze
 	defer n.mu.Unlock()
+
 	n.notes.add(opLocked, 0, 0, "")
 	defer n.notes.add(opUnlocked, 0, 0, "")
 	var frozen []int
@@ -33,6 +35,7 @@ func (n *nemesis) freeze() {
 			}
 		}
 	}
+
 	n.sleep(d)
 	n.random.Shuffle(len(frozen), func(i, j int) { frozen[i], frozen[j] = frozen[j], frozen[i] })
 	most := int64(resumePauses[n.random.IntN(len(resumePauses))])
@@ -40,11 +43,12 @@ func (n *nemesis) freeze() {
 		_ = resume(pid) // the process may be dead
 		time.Sleep(time.Duration(n.random.Int64N(most)))
 	}
+
 	n.counts["freeze"]++
 }
 
-// victims lists the clients, the workers and their guardians. If commands is true, it also lists the processes of
-// commands.
+// victims lists the clients, the workers and their guardians. If commands is
+// true, it also lists the processes of commands.
 func (n *nemesis) victims(commands bool) (list []int) {
 	t := readTree()
 	for _, pid := range n.processes.allPIDs() {
@@ -57,26 +61,30 @@ func (n *nemesis) victims(commands bool) (list []int) {
 	return list
 }
 
-// lockDuringSweep stops a worker and its guardians. After the leases have expired, another worker kills the commands of
-// the stopped worker. lockDuringSweep then takes the write lock and resumes the stopped processes. So the stopped
-// worker runs again after the kill, but before the other worker can record the loss. In half of the cases
-// lockDuringSweep also stops the other workers for a moment, so the loss is recorded even later.
+// lockDuringSweep stops a worker and its guardians. After the leases have expired,
+// another worker kills their commands. lockDuringSweep then takes the write lock
+// and resumes the stopped processes. So the stopped worker runs again after the
+// kill, but before the loss can be recorded. In half of the cases it also stops the
+// other workers for a moment, so the loss is recorded even later.
 func (n *nemesis) lockDuringSweep() bool {
 	p, t := n.busiest()
 	if p == nil {
 		return false
 	}
+
 	moment, others := time.Duration(n.random.Int64N(int64(Lease/4))), n.random.IntN(2) == 0
 	n.notes.add(opGuardians, 0, 0, strconv.Itoa(p.pid))
 	resume := n.stopProcesses(p.pid, append(t.guardians(p.pid), p.pid))
 	if resume == nil {
 		return false
 	}
+
 	n.background.Go(func() {
 		defer resume() // resume the processes also after an early return
 		n.notes.add(opLocked, 0, 0, "")
 		defer n.notes.add(opUnlocked, 0, 0, "")
-		// give up if the stopped worker holds the write lock, because no other worker could take over its tasks
+		// give up if the stopped worker holds the write lock, because no other
+		// worker could take over its tasks
 		if n.db.lockHeldFor(50 * time.Millisecond) {
 			n.sleep(Lease / 4)
 			return
@@ -108,7 +116,8 @@ func (n *nemesis) lockDuringSweep() bool {
 	return true
 }
 
-// busiest returns the worker with the most command processes, or nil if no worker has any.
+// busiest returns the worker with the most command processes, or nil if no
+// worker has any.
 func (n *nemesis) busiest() (best *proc, t tree) {
 	t = readTree()
 	most := 0
@@ -120,10 +129,11 @@ func (n *nemesis) busiest() (best *proc, t tree) {
 	return best, t
 }
 
-// sweepBegins waits until another worker kills a command of a stopped worker. It returns false if no command dies
-// in time.
+// sweepBegins waits until another worker kills a command of a stopped worker.
+// It returns false if no command dies in time.
 func (n *nemesis) sweepBegins(worker int) bool {
-	// List the commands only shortly before the lease ends. Then few of them end by themselves before another worker kills them.
+	// List the commands only shortly before the lease ends. Then few of them
+	// end by themselves before another worker kills them.
 	n.sleep(Lease * 9 / 10)
 	commands := readTree().commands(worker)
 	for end := time.Now().Add(3 * Lease); len(commands) > 0 && time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
@@ -133,5 +143,6 @@ func (n *nemesis) sweepBegins(worker int) bool {
 			}
 		}
 	}
+
 	return false
 }

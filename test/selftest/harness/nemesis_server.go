@@ -14,7 +14,8 @@ var serverFaults = append([]fault{
 	{"end_connection", 4, (*nemesis).endConnection},
 }, faults...)
 
-// cutCommit cuts a connection after the next request has reached the server, but before the reply. The request is usually a commit.
+// cutCommit cuts a connection after the next request has reached the server,
+// but before the reply. The request is usually a commit.
 func (n *nemesis) cutCommit() bool {
 	n.proxies[n.random.IntN(len(n.proxies))].cutNextReply()
 	return true
@@ -26,14 +27,16 @@ func (n *nemesis) cutHost() bool {
 	return true
 }
 
-// partition cuts a simulated host off from the server for a while. The connections of the host stay half open. If one
-// of them holds the write lock, it keeps the lock.
+// partition cuts a simulated host off from the server for a while. The
+// connections of the host stay half open. If one of them holds the write lock,
+// it keeps the lock.
 func (n *nemesis) partition() bool {
 	p, d := n.proxies[n.random.IntN(len(n.proxies))], n.stopDuration()
 	resumeTraffic, ok := p.stall()
 	if !ok {
 		return false
 	}
+
 	cut := n.random.IntN(2) == 0
 	n.notes.add(opLocked, 0, 0, "")
 	n.background.Go(func() {
@@ -52,8 +55,9 @@ func (n *nemesis) endConnection() bool {
 	return true
 }
 
-// endServer kills the primary server, or only its first process. Then it either starts the same server again a moment later, or promotes
-// the standby. Restarts and promotions alternate, if the standby is ready.
+// endServer kills the primary server, or only its first process. Then it either
+// starts the same server again a moment later, or promotes the standby.
+// Restarts and promotions alternate, if the standby is ready.
 func (n *nemesis) endServer() {
 	kill, name := n.cluster.server().Kill, "kill_server"
 	if n.random.IntN(2) == 0 {
@@ -72,6 +76,7 @@ func (n *nemesis) endServer() {
 	if err := errors.Join(kill(), again()); err != nil {
 		panic("selftest: " + err.Error())
 	}
+
 	n.notes.add(opUp, 0, 0, "")
 	n.counts[name]++
 }

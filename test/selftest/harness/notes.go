@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// Besides the history that the triggers of the database write, a run has a second history: the notes. Each process of the run notes what it
-// observes and does. It appends each line to one file with a single write, so a process that is killed loses no line that it wrote.
+// Besides the history that the database's triggers write, a run has a second one:
+// the notes. Each process notes what it observes and does. It appends each line to
+// one file with a single write, so a killed process loses no line that it wrote.
 
-// These are the operations of notes. The comment of an operation says when a process writes the note, and which fields of the note have a
+// These are the operations of notes: who writes them when, and which fields have a
 // meaning.
 const (
 	opTry    = "try"    // written before a client enqueues a task; the field text holds the label of the task
@@ -25,10 +26,13 @@ const (
 	opStart = "start" // written when the code of a task starts; fields: task, generation, and text with the kind of the task
 	opAlive = "alive" // written while the code of a task runs; fields: task, generation
 	opEnd   = "end"   // written when the code of a task has finished by itself; fields: task, generation
-	// An execution of a task writes opOverlap if an earlier execution of the task has not ended. Fields: task, generation, and text. The
-	// text says whether the new execution is a command or a function, and lists the living processes of the earlier execution.
+	// An execution of a task writes opOverlap if an earlier execution of the
+	// task hasn't ended. Fields: task, generation, and text. The text says
+	// whether the new execution is a command or a function, and lists the
+	// living processes of the earlier execution.
 	opOverlap = "overlap"
-	// A process of an attempt writes opProcess about itself. Fields: task, generation, and text with its start time and its traits.
+	// A process of an attempt writes opProcess about itself. Fields: task,
+	// generation, and text with its start time and its traits.
 	opProcess = "process"
 
 	opKill      = "kill"      // written before a process kills a worker; the field text holds the pid of the worker
@@ -54,8 +58,8 @@ type notesFile struct {
 	file *os.File
 }
 
-// notesReserve is the disk space reserved for the notes, so that processes can write them while a small disk is
-// full.
+// notesReserve is the disk space reserved for the notes, so that processes can
+// write them while a small disk is full.
 const notesReserve = 16 << 20
 
 func openNotes(w workspace) (*notesFile, error) {
@@ -67,7 +71,8 @@ func openNotes(w workspace) (*notesFile, error) {
 	return &notesFile{file: file}, nil
 }
 
-// add appends a note. It panics if the write fails, because without the note the run cannot be judged.
+// add appends a note. It panics if the write fails, because without the note
+// the run can't be judged.
 func (n *notesFile) add(op string, task, generation int64, text string) {
 	line := fmt.Appendf(nil, "%d %d %s %d %d %s\n", monotonic(), os.Getpid(), op, task, generation, text)
 	if _, err := n.file.Write(line); err != nil {
@@ -83,7 +88,8 @@ func (n *notesFile) size() int64 {
 	return info.Size()
 }
 
-// count returns the number of notes of one operation, from an offset in the file to its end.
+// count returns the number of notes of one operation, from an offset in the
+// file to its end.
 func (n *notesFile) count(from int64, op string) int {
 	text := make([]byte, max(n.size()-from, 0))
 	k, _ := n.file.ReadAt(text, from)
@@ -117,10 +123,12 @@ func parseNotes(text string) (list []note, err error) {
 		n.op, n.text = part[2], part[5]
 		list = append(list, n)
 	}
+
 	return list, nil
 }
 
-// readFrom returns the complete notes from an offset on, and the offset after them.
+// readFrom returns the complete notes from an offset on, and the offset after
+// them.
 func (n *notesFile) readFrom(from int64) (list []note, next int64) {
 	text := make([]byte, max(n.size()-from, 0))
 	k, _ := n.file.ReadAt(text, from)
@@ -129,7 +137,8 @@ func (n *notesFile) readFrom(from int64) (list []note, next int64) {
 	return list, from + int64(len(text))
 }
 
-// process returns the start time and the traits of the process that wrote an opProcess note.
+// process returns the start time and the traits of the process that wrote an
+// opProcess note.
 func (n note) process() (at int64, traits string, ok bool) {
 	if n.op != opProcess {
 		return 0, "", false

@@ -15,8 +15,8 @@ type lifetime struct {
 	pid            int
 	started, ended int64  // monotonic clock in µs; ended is the time at which the parent of the process noticed the end
 	failure        string // why a defect of runner may have ended the process; empty if another cause ended it
-	// noGuardians reports whether the process ended because its guardians died. That is a violation, unless the selftest (its nemesis) or a
-	// task killed the guardians.
+	// whether the process ended because its guardians died: a violation, unless the
+	// nemesis or a task killed them
 	noGuardians bool
 }
 
@@ -53,6 +53,7 @@ func (ps *processes) startIn(dir, name, role string, args ...string) (*proc, err
 		log.Close()
 		return nil, errors.New("the run is over")
 	}
+
 	p := &proc{processes: ps, cmd: cmd, log: log, done: make(chan struct{}), started: monotonic()}
 	if info, err := log.Stat(); err == nil {
 		p.logFrom = info.Size()
@@ -61,6 +62,7 @@ func (ps *processes) startIn(dir, name, role string, args ...string) (*proc, err
 		log.Close()
 		return nil, err
 	}
+
 	p.pid = cmd.Process.Pid
 	ps.alive[p] = true
 	ps.goroutines.Go(func() {
@@ -76,14 +78,15 @@ func (ps *processes) startIn(dir, name, role string, args ...string) (*proc, err
 	return p, nil
 }
 
-// failure explains why a defect of runner may have ended the process. It returns an empty text if another cause ended the process. The
-// result noGuardians is true if the process ended because its guardians did not start or died.
+// failure explains why a defect of runner may have ended the process; empty for
+// another cause. noGuardians tells that its guardians didn't start, or died.
 func (p *proc) failure() (text string, noGuardians bool) {
 	exit, failed := errors.AsType[*exec.ExitError](p.err)
 	switch {
 	case failed && exit.ExitCode() < 0: // a signal shows no defect of runner, because only the harness sends signals to p
 		return "", false
-	// After one SIGTERM a process exits with status 0. After a second SIGTERM a worker exits at once and may have status 1.
+	// After one SIGTERM a process exits with status 0. After a second SIGTERM a
+	// worker exits at once and may have status 1.
 	case !failed && p.terms > 0, failed && exit.ExitCode() == 1 && p.terms > 1:
 		return "", false
 	}
@@ -91,9 +94,11 @@ func (p *proc) failure() (text string, noGuardians bool) {
 	log = log[min(int(p.logFrom), len(log)):]
 	if onServer(p.processes.databaseAddress()) && (p.terms > 0 || !bytes.Contains(log, []byte("msg="+readyText))) &&
 		(bytes.Contains(log, []byte(noServerText)) || bytes.Contains(log, []byte(lostCommitText))) {
-		// This is no failure: if the server is down while a process starts or stops, the process must report the lost connection and exit.
+		// This is no failure: if the server is down while a process starts or
+		// stops, the process must report the lost connection and exit.
 		return "", false
 	}
+
 	name := strings.TrimSuffix(filepath.Base(p.log.Name()), ".log")
 	noGuardians = bytes.Contains(log, []byte(noGuardianText)) ||
 		bytes.Contains(log, []byte(guardiansText))

@@ -22,8 +22,9 @@ func readTree() tree {
 	return t
 }
 
-// guardians lists the guardians of a worker, which are its direct children. A command also has the name guardian until
-// its exec, but it is a child of a guardian and not of the worker.
+// guardians lists the guardians of a worker, which are its direct children. A
+// command also has the name guardian until its exec, but it is a child of a
+// guardian and not of the worker.
 func (t tree) guardians(worker int) (list []int) {
 	for _, pid := range t.children[worker] {
 		if t.names[pid] == guardianName {
@@ -33,7 +34,7 @@ func (t tree) guardians(worker int) (list []int) {
 	return list
 }
 
-// commands lists the descendants of a worker that are not its guardians.
+// commands lists the descendants of a worker that aren't its guardians.
 func (t tree) commands(worker int) (list []int) {
 	guardians := t.guardians(worker)
 	for _, pid := range t.descendants(worker) {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// processes starts and supervises the processes of a run. It restarts each process that dies, until the role of that
-// process is stopped.
+// processes starts and supervises the processes of a run. It restarts each
+// process that dies, until the role of that process is stopped.
 type processes struct {
 	workspace
 	runner, self string // paths of programs; see Options
@@ -39,7 +39,8 @@ const (
 	browserRole
 )
 
-// slot is a place for one process. If the process ends, another one starts in its place.
+// slot is a place for one process. If the process ends, another one starts in
+// its place.
 type slot struct {
 	role    role
 	name    string
@@ -52,13 +53,14 @@ func newProcesses(w workspace, o Options, notes *notesFile) *processes {
 	return &processes{workspace: w, runner: o.Runner, self: o.Self, notes: notes, spawner: newSpawner(), alive: map[*proc]bool{}}
 }
 
-// command prepares a program with the given arguments. The program appends its standard error to the file of the
-// given log.
+// command prepares a program with the given arguments. The program appends its
+// standard error to the file of the given log.
 func (ps *processes) command(program, log string, args ...string) (*exec.Cmd, *os.File, error) {
 	file, err := os.OpenFile(ps.logFile(log), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	cmd := exec.Command(program, args...)
 	cmd.Dir, cmd.Stderr = ps.dir, file
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "RUNNER_") })
@@ -69,8 +71,9 @@ func (ps *processes) command(program, log string, args ...string) (*exec.Cmd, *o
 	return cmd, file, nil
 }
 
-// hostOf returns the number of the simulated host of a process. The first host has the number 1. Processes whose names
-// end in a digit are spread over all hosts.
+// hostOf returns the number of the simulated host of a process. The first host
+// has the number 1. Processes whose names end in a digit are spread over all
+// hosts.
 func hostOf(name string) int {
 	if last := name[len(name)-1]; '0' <= last && last <= '9' {
 		return int(last-'0')%hosts + 1
@@ -93,6 +96,7 @@ func (ps *processes) runCommand(ctx context.Context, args ...string) error {
 		text, _ := os.ReadFile(ps.logFile("call"))
 		return fmt.Errorf("runner %s: %w: %s", args[0], err, bytes.TrimSpace(text))
 	}
+
 	return nil
 }
 
@@ -105,12 +109,14 @@ func (ps *processes) startAll(seed uint64) {
 		}
 		ps.keepRunning(&slot{role: workerRole, name: name, start: func() (*proc, error) { return ps.start(name, "worker", kind) }})
 	}
+
 	for i := range enqueuers {
 		name := fmt.Sprintf("enqueuer%d", i+1)
 		ps.keepRunning(&slot{role: enqueuerRole, name: name, start: func() (*proc, error) {
 			return ps.start(name, "enqueue", strconv.FormatUint(seed+uint64(i), 10), "8")
 		}})
 	}
+
 	ps.keepRunning(&slot{role: enqueuerRole, name: "sql", start: func() (*proc, error) {
 		return ps.start("sql", "sql", strconv.FormatUint(seed, 10), "20")
 	}})
@@ -118,7 +124,8 @@ func (ps *processes) startAll(seed uint64) {
 	ps.keepRunning(&slot{role: readerRole, name: "reader"})
 }
 
-// keepRunning starts the process of a slot, and starts it again each time it ends.
+// keepRunning starts the process of a slot, and starts it again each time it
+// ends.
 func (ps *processes) keepRunning(s *slot) {
 	ps.mu.Lock()
 	ps.slots = append(ps.slots, s)
@@ -127,6 +134,7 @@ func (ps *processes) keepRunning(s *slot) {
 		ps.goroutines.Go(func() { ps.runReader(s) })
 		return
 	}
+
 	ps.goroutines.Go(func() {
 		for {
 			ps.mu.Lock()
@@ -153,11 +161,12 @@ func (ps *processes) keepRunning(s *slot) {
 	})
 }
 
-// allPIDs lists the running processes that the harness started itself. It omits guardians and commands, which the
-// workers start.
+// allPIDs lists the running processes that the harness started itself. It omits
+// guardians and commands, which the workers start.
 func (ps *processes) allPIDs() (pids []int) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
+
 	for p := range ps.alive {
 		pids = append(pids, p.pid)
 	}
@@ -171,6 +180,7 @@ func (ps *processes) allPIDs() (pids []int) {
 func (ps *processes) running(of role) []*proc {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
+
 	var list []*proc
 	for _, s := range ps.slots {
 		if s.role == of && s.proc != nil && !s.proc.ended() {
@@ -197,10 +207,12 @@ func (ps *processes) terminate(p *proc) {
 	_ = terminate(p.pid) // the process may be dead already
 }
 
-// stopRole stops all processes of a role with SIGTERM and does not start them again.
+// stopRole stops all processes of a role with SIGTERM and doesn't start them
+// again.
 func (ps *processes) stopRole(of role) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
+
 	for _, s := range ps.slots {
 		if s.role == of {
 			s.stopped = true
@@ -212,8 +224,8 @@ func (ps *processes) stopRole(of role) {
 	}
 }
 
-// stopAll stops all roles and waits until their processes have exited. It kills a process that does not exit in time
-// and records that as a failure.
+// stopAll stops all roles and waits until their processes have exited. It kills
+// a process that doesn't exit in time and records that as a failure.
 func (ps *processes) stopAll(within time.Duration) {
 	for _, r := range []role{workerRole, enqueuerRole, browserRole, readerRole} {
 		ps.stopRole(r)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// proxy forwards the connections of one simulated host to the primary server. It can cut them and stall them.
+// proxy forwards the connections of one simulated host to the primary server.
+// It can cut them and stall them.
 type proxy struct {
 	listener net.Listener
 	to       func() string // returns the path of the socket of the primary server
@@ -15,7 +16,7 @@ type proxy struct {
 	mu      sync.Mutex
 	conns   map[net.Conn]bool
 	cutNext bool          // whether to cut the connection of the next request after the request has reached the server
-	stalled chan struct{} // closed at the end of the stall; nil if the proxy is not stalled
+	stalled chan struct{} // closed at the end of the stall; nil if the proxy isn't stalled
 }
 
 func newProxy(to func() string) (*proxy, error) {
@@ -23,6 +24,7 @@ func newProxy(to func() string) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	p := &proxy{listener: listener, to: to, conns: map[net.Conn]bool{}}
 	go p.accept() // this goroutine ends when the listener is closed
 	return p, nil
@@ -61,7 +63,8 @@ func (p *proxy) handle(client net.Conn) {
 	p.mu.Unlock()
 }
 
-// forward copies one direction of a connection until either side is closed. Then it closes both.
+// forward copies one direction of a connection until either side is closed.
+// Then it closes both.
 func (p *proxy) forward(to, from net.Conn, request bool) {
 	defer closeConn(to)
 	defer closeConn(from)
@@ -92,7 +95,7 @@ func (p *proxy) forward(to, from net.Conn, request bool) {
 
 func closeConn(conn net.Conn) { _ = conn.Close() } // fails if the goroutine of the other direction has closed conn already
 
-// waitWhileStalled waits until the proxy is not stalled.
+// waitWhileStalled waits until the proxy isn't stalled.
 func (p *proxy) waitWhileStalled() {
 	p.mu.Lock()
 	stalled := p.stalled
@@ -102,7 +105,8 @@ func (p *proxy) waitWhileStalled() {
 	}
 }
 
-// cutNextReply cuts the connection of the next request before the server replies.
+// cutNextReply cuts the connection of the next request before the server
+// replies.
 func (p *proxy) cutNextReply() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,13 +122,15 @@ func (p *proxy) cut() {
 	}
 }
 
-// stall stops all traffic until the returned function is called. It returns false if the proxy is stalled already.
+// stall stops all traffic until the returned function is called. It returns
+// false if the proxy is stalled already.
 func (p *proxy) stall() (resume func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stalled != nil {
 		return nil, false
 	}
+
 	over := make(chan struct{})
 	p.stalled = over
 	return func() {

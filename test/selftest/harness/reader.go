@@ -13,8 +13,9 @@ const (
 	deleteAge   = "10s" // age at which the reader deletes finished tasks
 )
 
-// runReader runs the commands that users and monitoring systems run: list, status, doctor, logs, delete and backup.
-// None of them may fail because the database is busy.
+// runReader runs the commands that users and monitoring systems run: list,
+// status, doctor, logs, delete and backup. None of them may fail because the
+// database is busy.
 func (ps *processes) runReader(s *slot) {
 	lines := [][]string{{"list", "--json", "-n", "50"}, {"status", "--json"}, {"doctor", "--quiet"},
 		{"logs", "--json", "-q", "a", "--since", "2s"},

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// replay goes through the history in commit order and checks each event against the invariants. Only the checks of
-// lease lengths depend on time.
+// replay goes through the history in commit order and checks each event against
+// the invariants. Only the checks of lease lengths depend on time.
 type replay struct {
 	tasks   map[int64]*taskHistory
 	workers map[string]*workerHistory
@@ -18,7 +18,7 @@ type replay struct {
 	pending map[int64]*taskHistory
 	blocked map[int64]*taskHistory
 	ended   []endedBelow // on a server: which transactions had ended at the time of each recent event
-	// on a server: the latest claims; the method "concurrent" finds those that ran at the same time as a given claim
+	// on a server: the latest claims; concurrent finds those that ran beside a given one
 	serverClaims []serverClaim
 	lanes        map[string]*taskHistory // task that holds each lane
 	heartbeats   []event                 // latest renewals of leases; the next event "beat" names the worker that made them
@@ -47,7 +47,8 @@ type taskHistory struct {
 	maxAttempts, maxLosses int
 	claims                 []*claim
 	deleted                bool
-	// whether the task has ever completed, and whether it has ever failed or been cancelled; a retry does not change these fields
+	// whether the task has ever completed, and whether it has ever failed or
+	// been cancelled; a retry doesn't change these fields
 	completed, failed bool
 }
 
@@ -102,8 +103,8 @@ func (t *taskHistory) lastClaim() *claim {
 	return t.claims[len(t.claims)-1]
 }
 
-// lookahead is how many later events the replay keeps in memory. One transaction makes fewer events than this number. The replay cannot
-// keep all events, because those of a long run would take too much memory.
+// lookahead is how many later events the replay keeps in memory, more than one
+// transaction makes. All events of a long run would take too much memory.
 const lookahead = 2000
 
 func (r *replay) all(events iter.Seq[event]) {
@@ -114,6 +115,7 @@ func (r *replay) all(events iter.Seq[event]) {
 			ahead = ahead[1:]
 		}
 	}
+
 	for i := range ahead {
 		r.event(ahead[i:])
 	}
@@ -180,8 +182,9 @@ func (r *replay) insert(e event) {
 	t := r.task(e.id)
 	t.label, t.queue, t.job, t.key, t.lane = e.label, e.queue, e.job, e.key, e.lane
 	t.priority, t.maxLosses, t.maxAttempts = e.priority, e.maxLosses, e.maxAttempts
-	// The state is known already if an update came before the insert: a trigger of runner may update the new task before the history
-	// trigger records the insert.
+	// The state is known already if an update came before the insert: a trigger
+	// of runner may update the new task before the history trigger records the
+	// insert.
 	if t.waits = e.waits; t.state == "" {
 		r.setState(t, jobs.State(e.state))
 		t.setBy = e.xid
@@ -189,8 +192,9 @@ func (r *replay) insert(e event) {
 	}
 }
 
-// depends records a dependency. A dependency may occur twice: if plain SQL inserted the task, the first worker that
-// sees the task writes the dependencies again.
+// depends records a dependency. A dependency may occur twice: if plain SQL
+// inserted the task, the first worker that sees the task writes the
+// dependencies again.
 func (r *replay) depends(e event) {
 	t := r.task(e.id)
 	list := &t.after
@@ -202,7 +206,8 @@ func (r *replay) depends(e event) {
 	}
 }
 
-// setState changes the state of a task. It also updates the maps of the pending and blocked tasks, the unique keys and the lanes.
+// setState changes the state of a task. It also updates the maps of the pending
+// and blocked tasks, the unique keys and the lanes.
 func (r *replay) setState(t *taskHistory, to jobs.State) {
 	if t.key != "" {
 		other, taken := r.keys[t.key]
@@ -228,11 +233,13 @@ func (r *replay) setState(t *taskHistory, to jobs.State) {
 	}
 }
 
-// checkLane checks that at most one task holds a lane, and that the first waiting task gets the lane next.
+// checkLane checks that at most one task holds a lane, and that the first
+// waiting task gets the lane next.
 func (r *replay) checkLane(t *taskHistory, to jobs.State) {
 	if t.lane == "" {
 		return
 	}
+
 	holder := r.lanes[t.lane]
 	switch has := to == jobs.Pending || to == jobs.Running || to == jobs.Retrying; {
 	case !has:
@@ -247,6 +254,7 @@ func (r *replay) checkLane(t *taskHistory, to jobs.State) {
 	if t.state != jobs.Blocked {
 		return
 	}
+
 	for _, other := range r.blocked {
 		if other != t && other.lane == t.lane && !other.waits && other.precedes(t) {
 			r.violation("I12", t.id, "got lane %s with priority %d while task %d waited with priority %d",

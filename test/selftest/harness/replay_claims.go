@@ -18,16 +18,19 @@ func (r *replay) claimed(t *taskHistory, e event) {
 			r.violation("I12", e.id, "claimed before its dependency completed: task %d is %s", id, p.state)
 		}
 	}
+
 	for _, id := range t.afterAny {
 		if p := r.task(id); !p.completed && !p.failed {
 			r.violation("I12", e.id, "claimed before its dependency finished: task %d is %s", id, p.state)
 		}
 	}
+
 	w := r.workers[e.worker]
 	if w == nil {
 		r.violation("I3", e.id, "claimed by unknown worker %s", e.worker)
 		return
 	}
+
 	r.checkLeaseLength(w, e)
 	if !slices.Contains(w.jobs, t.job) {
 		r.violation("I6", e.id, "job %s was claimed by a worker with the jobs %v", t.job, w.jobs)
@@ -41,18 +44,20 @@ func (r *replay) claimed(t *taskHistory, e event) {
 				t.losses, t.maxLosses, id, other.losses, other.maxLosses)
 		}
 	}
+
 	w.running[t.id] = t
 	t.worker = e.worker
 	r.claimRow = append(r.claimRow, t)
 }
 
-// checkOrder checks that a worker has claimed a queue's tasks in the right order
-// (I6): no pending task of the queue comes before a claimed one. ahead has the
-// events that follow these claims.
+// checkOrder checks that a worker has claimed a queue's tasks in the right
+// order (I6): no pending task of the queue comes before a claimed one. ahead
+// has the events that follow these claims.
 func (r *replay) checkOrder(ahead []event) {
 	if len(r.claimRow) == 0 {
 		return
 	}
+
 	worst, w := r.claimRow[0], r.workers[r.claimRow[0].worker]
 	for _, t := range r.claimRow {
 		if t.precedes(worst) {
@@ -60,6 +65,7 @@ func (r *replay) checkOrder(ahead []event) {
 		}
 		worst = t
 	}
+
 	for _, p := range r.pending {
 		if w != nil && p.queue == worst.queue && slices.Contains(w.jobs, p.job) && p.suspect() == worst.suspect() && p.precedes(worst) &&
 			!r.concurrent(p, worst.lastClaim(), ahead) {
@@ -68,6 +74,7 @@ func (r *replay) checkOrder(ahead []event) {
 			break
 		}
 	}
+
 	r.claimRow = nil
 }
 
@@ -76,7 +83,8 @@ func (t *taskHistory) precedes(other *taskHistory) bool {
 	return t.priority > other.priority || t.priority == other.priority && t.id < other.id
 }
 
-// checkLeaseLength checks that a lease is not longer than the lease duration that its worker has registered.
+// checkLeaseLength checks that a lease isn't longer than the lease duration
+// that its worker has registered.
 func (r *replay) checkLeaseLength(w *workerHistory, e event) {
 	if e.lease-e.at > w.leaseLength+50+r.clockDrift {
 		r.violation("I7", e.id, "has a lease of %d ms; leases of its worker have %d ms", e.lease-e.at, w.leaseLength)
@@ -91,7 +99,8 @@ func (r *replay) renew(c *claim, e event) {
 	r.heartbeats = append(r.heartbeats, e)
 }
 
-// revoke checks a revocation. Another worker revokes the claim of a hung worker before it takes the task.
+// revoke checks a revocation. Another worker revokes the claim of a hung worker
+// before it takes the task.
 func (r *replay) revoke(c *claim, e event) {
 	w := r.workers[e.worker]
 	if c == nil || w == nil {

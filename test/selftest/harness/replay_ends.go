@@ -14,6 +14,7 @@ func (r *replay) end(t *taskHistory, c *claim, e event, rest []event) {
 		r.violation("I2", e.id, "ended without a claim")
 		return
 	}
+
 	c.endedAt, c.endedBy = e.at, endedByOwner
 	if generation := c.generation; generation != e.oldGeneration && !(c.revoked && generation+1 == e.oldGeneration) {
 		r.violation("I2", e.id, "claimed as generation %d, but ended as %d", c.generation, e.oldGeneration)
@@ -36,8 +37,9 @@ func (r *replay) end(t *taskHistory, c *claim, e event, rest []event) {
 	}
 }
 
-// reportedByWorker reports whether the worker itself recorded a loss, because its guardian died. It reads the record of
-// the attempt. The reason of the task is not reliable, because a client may cancel the task meanwhile.
+// reportedByWorker reports whether the worker itself recorded a loss, because its
+// guardian died. It reads the attempt's record, because a client may cancel the
+// task meanwhile.
 func reportedByWorker(e event, rest []event) bool {
 	for _, next := range rest {
 		if next.op == "attempt" && next.id == e.id && next.generation == e.oldGeneration {
@@ -62,13 +64,15 @@ func (r *replay) endLost(c *claim, e event, rest []event) {
 		c.endedBy = endedByGuardian
 		return
 	}
+
 	c.endedBy = endedByLease
 	if w.leftAt != 0 && w.leftAt <= e.at {
 		c.endedBy = endedByDeath
 	}
-	// If the worker died, the transaction that took its tasks has also marked it as ended, which is the event "leave". So look for "leave"
-	// among the later events of the same transaction. The other events of this transaction take more tasks of the worker, or release tasks
-	// that depend on them. Any other event belongs to a later transaction and ends the search.
+	// The transaction that took a dead worker's tasks has also marked it as ended (the
+	// event "leave"). So look for that among the later events of the same transaction.
+	// Its other events take more of the worker's tasks, or release tasks that depend on
+	// them. Any other event belongs to a later transaction and ends the search.
 	for _, next := range rest {
 		if next.op == "leave" && next.worker == w.id && next.pid == 0 {
 			c.endedBy = endedByDeath
@@ -78,6 +82,7 @@ func (r *replay) endLost(c *claim, e event, rest []event) {
 			break
 		}
 	}
+
 	if c.endedBy == endedByLease && e.at-c.leaseWritten < w.leaseLength-5-r.clockDrift {
 		r.violation("I3", e.id, "taken from worker %s %d ms after its last heartbeat; its leases have %d ms",
 			w.id, e.at-c.leaseWritten, w.leaseLength)

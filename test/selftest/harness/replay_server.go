@@ -2,8 +2,8 @@ package harness
 
 import "slices"
 
-// endedBelow says that at a time, in ms, all transactions with lower numbers than
-// oldest had ended.
+// endedBelow says that at a time, in ms, all transactions with lower numbers
+// than oldest had ended.
 type endedBelow struct{ at, oldest int64 }
 
 // serverClaim is one claim that a transaction on a server has made.
@@ -12,8 +12,9 @@ type serverClaim struct {
 	xid           int64
 }
 
-// noteTransaction records which transactions had ended at the time of an event, and which transactions claimed tasks. It keeps at least the
-// last 2000 records of each sort (the constant lookahead).
+// noteTransaction records which transactions had ended at the time of an event, and
+// which ones claimed tasks. It keeps at least the last 2000 records of each sort
+// (lookahead).
 func (r *replay) noteTransaction(e event) {
 	if e.xid == 0 {
 		return
@@ -28,19 +29,23 @@ func (r *replay) noteTransaction(e event) {
 	}
 }
 
-// concurrent reports whether another transaction may have hidden the pending task p from the claim c.
+// concurrent reports whether another transaction may have hidden the pending task p
+// from the claim c.
 //
-// In a file this cannot happen. On a server, transactions can share the write lock if their writes do not depend on their reads. A claim
-// does not see a task whose insert is not committed yet, and it skips a task that another claim has locked. A claim locks the first tasks
-// of each job, but may take only some of them. The history has the events of concurrent transactions in any order. So concurrent returns
-// false only if all of this is true:
-//   - The transaction that made p pending had certainly ended when the claim c began.
-//   - The next change of p began after the claim c.
+// In a file this can't happen. On a server, transactions share the write lock if
+// their writes don't depend on their reads. A claim doesn't see a task whose insert
+// isn't committed yet, and skips one that another claim has locked. It locks the
+// first tasks of each job, but may take only some of them. The history has the
+// events of concurrent transactions in any order. So concurrent returns false only
+// if all of this is true:
+//   - The transaction that made p pending had certainly ended when c began.
+//   - The next change of p began after c.
 //   - No claim of another worker from the same queue ran at the same time as c.
 func (r *replay) concurrent(p *taskHistory, c *claim, ahead []event) bool {
 	if p.setBy == 0 {
 		return false
 	}
+
 	changed := false // whether p has changed after the claim
 	for _, e := range ahead {
 		if e.op != "update" || e.began > c.claimedAt {
@@ -51,11 +56,13 @@ func (r *replay) concurrent(p *taskHistory, c *claim, ahead []event) bool {
 			return true
 		}
 	}
+
 	for _, other := range r.serverClaims {
 		if other.queue == p.queue && other.worker != c.worker && !r.hadEnded(other.xid, c.began) {
 			return true
 		}
 	}
+
 	return !r.hadEnded(p.setBy, c.began)
 }
 

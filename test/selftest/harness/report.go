@@ -31,13 +31,15 @@ type Report struct {
 
 // Figures are the measurements of a run. Durations are in seconds.
 type Figures struct {
-	// 99th percentile of the time from the SIGKILL of a worker until another worker released its tasks, minus the periods in which the
-	// harness blocked all writes
+	// 99th percentile of the time from the SIGKILL of a worker until another
+	// worker released its tasks, minus the periods in which the harness blocked
+	// all writes
 	RecoveryP99 float64 `json:"recovery_p99"`
 	RecoveryMax float64 `json:"recovery_max"`
 	Recoveries  int     `json:"recoveries"`
-	// longest time from the last heartbeat of a hung worker until another worker took its task away, minus the periods in which the harness
-	// blocked all writes
+	// longest time from the last heartbeat of a hung worker until another
+	// worker took its task away, minus the periods in which the harness blocked
+	// all writes
 	LeaseMax   float64 `json:"lease_recovery_max"`
 	Leases     int     `json:"lease_recoveries"`
 	Orphans    int     `json:"orphans"`   // number of processes that lived more than 1 s longer than their killed worker
@@ -46,18 +48,20 @@ type Figures struct {
 	Unreadable int     `json:"unreadable_leftovers"`
 	Foreign    int     `json:"foreign_leftovers"`
 	OwnKills   int     `json:"own_kills"` // number of attempts whose command was killed, but not by runner (reason "signal"); must be 0
-	// 99th percentile of the time from the end of a command until runner recorded it, while leftovers of other tasks were alive
+	// 99th percentile of the time from the end of a command until runner
+	// recorded it, while leftovers of other tasks were alive
 	DelayP99  float64 `json:"end_delay_p99"`
 	DelayMax  float64 `json:"end_delay_max"`
 	Delays    int     `json:"end_delays"`
 	Overlaps  int     `json:"overlaps"`
 	Functions int     `json:"function_overlaps"` // number of functions that outlived their claims; docs/reliability.md allows this
-	Lost      int     `json:"lost"`              // number of confirmed enqueues whose task does not exist
+	Lost      int     `json:"lost"`              // number of confirmed enqueues whose task doesn't exist
 	Busy      int     `json:"busy"`              // number of errors that report a busy database
 	OpenMax   float64 `json:"open_max"`          // longest time to open a database whose last process was killed during a commit
 	OpenP50   float64 `json:"open_p50"`
 	Resumed   int     `json:"resumed"` // number of kills of the server after which workers claimed tasks again
-	// longest time from a restart of the server to the next claim, minus the periods in which the harness blocked all writes
+	// longest time from a restart of the server to the next claim, minus the
+	// periods in which the harness blocked all writes
 	ResumeMax float64 `json:"resume_max"`
 	Drain     float64 `json:"drain"` // time from the last fault until all tasks had ended
 }
@@ -65,7 +69,7 @@ type Figures struct {
 // Violation is a violated invariant.
 type Violation struct {
 	Invariant string `json:"invariant"` // name in docs/reliability.md: I1 to I14
-	Task      int64  `json:"task"`      // id of the task; 0 if the violation is not about one task
+	Task      int64  `json:"task"`      // id of the task; 0 if the violation isn't about one task
 	Text      string `json:"text"`
 }
 

@@ -14,9 +14,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// RoleCommand is the first argument of the processes that the harness starts: RoleCommand ROLE DIR ARGS, where DIR is the directory
-// of the run. For roles that use runner as a library, the main package opens the database. For the others it calls this
-// package.
+// RoleCommand is the first argument of the processes that the harness starts:
+// RoleCommand ROLE DIR ARGS, where DIR is the directory of the run. For roles
+// that use runner as a library, the main package opens the database. For the
+// others it calls this package.
 //
 //	worker DIR NAME KIND                   run tasks; KIND is commands or functions (functions need no guardian)
 //	enqueue DIR NAME SEED MS               enqueue with the library until killed, one task about every MS milliseconds
@@ -52,13 +53,14 @@ func NoteOpening(dir string, took time.Duration) error {
 	return nil
 }
 
-// Enqueue enqueues tasks until ctx ends, and cancels and retries some of them. path
-// is the program that command tasks run.
+// Enqueue enqueues tasks until ctx ends, and cancels and retries some of them.
+// path is the program that command tasks run.
 func Enqueue(ctx context.Context, c Client, dir, path, me string, seed uint64, every time.Duration) error {
 	e, err := newEnqueuer(dir, path, me, seed, every)
 	if err != nil {
 		return err
 	}
+
 	var cancellations sync.WaitGroup
 	defer cancellations.Wait()
 	return e.run(ctx, func(d draft) (int64, error) {
@@ -76,6 +78,7 @@ func EnqueueSQL(ctx context.Context, dir, path, me string, seed uint64, every ti
 	if err != nil {
 		return err
 	}
+
 	return e.run(ctx, func(d draft) (id int64, err error) {
 		key, lane, after, afterAny, runAt, timeout := d.columns(time.Now())
 		s := d.spec
@@ -87,11 +90,14 @@ func EnqueueSQL(ctx context.Context, dir, path, me string, seed uint64, every ti
 	})
 }
 
-// insertPlain enqueues a task with plain SQL and returns its id. If an unfinished task has the same unique key, the database adds no task
-// and insertPlain returns 0. It notices this case because the newest task does not have the given label.
+// insertPlain enqueues a task with plain SQL and returns its id. If an
+// unfinished task has the same unique key, the database adds no task and
+// insertPlain returns 0. It notices this case because the newest task doesn't
+// have the given label.
 //
-// On a server, insertPlain first takes a table lock, so that a claim sees either all of the insert or none of it. Without this lock, the
-// order of the history could differ from the order of the commits.
+// On a server, insertPlain first takes a table lock, so that a claim sees
+// either all of the insert or none of it. Without this lock, the order of the
+// history could differ from the order of the commits.
 func insertPlain(ctx context.Context, db *sql.DB, server bool, text string, args []any, label string) (id int64, err error) {
 	tx, err := db.BeginTx(ctx, nil) // in a SQLite file this executes BEGIN IMMEDIATE, because the function connect sets _txlock
 	if err != nil {
@@ -129,17 +135,19 @@ func newEnqueuer(dir, path, me string, seed uint64, every time.Duration) (*enque
 	if err != nil {
 		return nil, err
 	}
+
 	db, err := connect(w)
 	if err != nil {
 		return nil, err
 	}
+
 	me = fmt.Sprintf("%s-%d", me, os.Getpid())
 	return &enqueuer{newGenerator(w, path, me, seed^uint64(os.Getpid())), notes, db, every}, nil
 }
 
 func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) error {
 	for ctx.Err() == nil {
-		light := e.every == 0 // without pauses, enqueue only functions: workers cannot start commands so fast
+		light := e.every == 0 // without pauses, enqueue only functions: workers can't start commands so fast
 		if e.every > 0 {
 			time.Sleep(e.every/2 + time.Duration(e.random.Int64N(int64(e.every))))
 			var commands, functions int
@@ -174,16 +182,19 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 			e.remember(id)
 		}
 	}
+
 	return nil
 }
 
-// cancelAndRetry cancels a task a moment after its enqueue, and then retries it.
+// cancelAndRetry cancels a task a moment after its enqueue, and then retries
+// it.
 func (e *enqueuer) cancelAndRetry(ctx context.Context, c Client, id int64) {
 	time.Sleep(150 * time.Millisecond)
 	e.notes.add(opCancel, id, 0, "")
 	if err := c.Cancel(ctx, id); err != nil {
 		return
 	}
+
 	for range 400 {
 		e.notes.add(opRetry, id, 0, "")
 		if c.Retry(ctx, id) == nil || ctx.Err() != nil {
@@ -199,6 +210,7 @@ func Functions(dir string) ([]jobs.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return []jobs.Handler{{Job: functionJob, MaxAttempts: 1, Run: func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
 		d, err := function.Args(task)
 		if err != nil {
@@ -218,6 +230,7 @@ func Task(dir, k, ms string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 99
 	}
+
 	n, errMS := strconv.Atoi(ms)
 	id, errID := strconv.ParseInt(os.Getenv("RUNNER_TASK_ID"), 10, 64)
 	generation, errGeneration := strconv.ParseInt(os.Getenv("RUNNER_TASK_GENERATION"), 10, 64)
@@ -225,5 +238,6 @@ func Task(dir, k, ms string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 99
 	}
+
 	return e.command(kind(k), n, id, generation)
 }

@@ -1,11 +1,16 @@
-// Package harness checks the guarantees of docs/reliability.md on the machine it runs on. It starts real worker
-// processes with a demanding workload. Meanwhile the nemesis, the type that injects faults, kills, stops and starves
-// these processes. After the run the method "judge" of the type evidence compares two independent histories with the
-// invariants. Triggers in the database write the first history. Clients and commands write the second one, the notes.
+// Package harness checks the guarantees of docs/reliability.md on the machine
+// it runs on. It starts real worker processes with a demanding workload.
+// Meanwhile the nemesis, the type that injects faults, kills, stops and starves
+// these processes. After the run the method "judge" of the type evidence
+// compares two independent histories with the invariants. Triggers in the
+// database write the first history. Clients and commands write the second one,
+// the notes.
 //
-// The checks do not use the code that they check, except for the list of valid changes of state (taskspec.CanMove). This package opens
-// the database with the SQL driver, and it imports only the packages jobs and taskspec of runner. It uses the rest of runner only
-// by starting programs: runner with the command lines of users, and a program with roles that embed runner (see RoleCommand).
+// The checks don't use the code that they check, except for the list of valid
+// changes of state (taskspec.CanMove). This package opens the database with the
+// SQL driver, and it imports only the packages jobs and taskspec of runner. It
+// uses the rest of runner only by starting programs: runner with the command
+// lines of users, and a program with roles that embed runner (see RoleCommand).
 package harness
 
 import (
@@ -22,8 +27,9 @@ import (
 	"time"
 )
 
-// These constants configure a run. The lease is much shorter than in production, so that many leases expire in a run of
-// one minute. The nemesis stops processes for 0.5 to 2.5 leases.
+// These constants configure a run. The lease is much shorter than in
+// production, so that many leases expire in a run of one minute. The nemesis
+// stops processes for 0.5 to 2.5 leases.
 const (
 	Lease = time.Second
 	Slots = 4                      // concurrency of each worker
@@ -31,7 +37,8 @@ const (
 
 	workers   = 6 // number of workers; the last one runs functions only, as a program that embeds the library does
 	enqueuers = 2
-	// Enqueuers pause while this many functions are pending. While this many commands are pending, they enqueue only functions.
+	// Enqueuers pause while this many functions are pending. While this many
+	// commands are pending, they enqueue only functions.
 	backlog = 40
 
 	killServerEvery = 8 * time.Second // interval between kills of the server; fixed, because random intervals might give no kill
@@ -47,19 +54,22 @@ var ErrUnsupported = errors.New("the selftest needs /proc and runs on Linux only
 type Options struct {
 	Dir      string        // directory in which Run creates its own directory
 	For      time.Duration // how long the nemesis injects faults
-	Seed     uint64        // seed of all random choices; it does not make the timing repeatable
+	Seed     uint64        // seed of all random choices; it doesn't make the timing repeatable
 	Runner   string        // path of the program runner
 	Self     string        // path of the program with the roles; see RoleCommand
 	Postgres bool          // whether the database is on a PostgreSQL server that Run starts and kills, and not in a SQLite file
 	Progress func(phase string)
 }
 
-// Run runs the workload on a new database, injects faults and checks the histories. The report lists violations of the
-// invariants. Run returns an error only if the run itself failed. It removes its directory if there is no violation.
+// Run runs the workload on a new database, injects faults and checks the
+// histories. The report lists violations of the invariants. Run returns an
+// error only if the run itself failed. It removes its directory if there is no
+// violation.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if !supported {
 		return nil, ErrUnsupported
 	}
+
 	dir, err := os.MkdirTemp(o.Dir, "runner-selftest-")
 	if err != nil {
 		return nil, err
@@ -70,6 +80,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	r := &run{Options: o, workspace: workspace{dir}, report: newReport(o, dir)}
 	err = r.allPhases(ctx)
 	r.cleanUp()
@@ -82,7 +93,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		r.report.Dir = ""
 		return r.report, os.RemoveAll(dir)
 	}
-	// A failed write of this file is not an error, because Run also returns the report.
+	// A failed write of this file isn't an error, because Run also returns the
+	// report.
 	if text, err := json.MarshalIndent(r.report, "", "  "); err == nil {
 		_ = os.WriteFile(filepath.Join(dir, "report.json"), text, 0o600)
 	}
@@ -108,10 +120,12 @@ func (r *run) allPhases(ctx context.Context) (err error) {
 	if err := r.setUp(ctx); err != nil {
 		return err
 	}
+
 	r.Progress("killing processes while they commit")
 	if err := r.killDuringCommits(ctx); err != nil {
 		return err
 	}
+
 	r.watcher = newWatcher(r.workspace, r.notes)
 	r.Progress("killing and stopping workers for " + r.For.String())
 	r.processes.startAll(r.Seed)
@@ -121,17 +135,20 @@ func (r *run) allPhases(ctx context.Context) (err error) {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+
 	r.Progress("waiting for the last tasks")
 	if err := r.drain(ctx); err != nil {
 		return err
 	}
+
 	r.processes.stopAll(endWithin)
 	r.watcher.end()
 	r.Progress("checking the history")
 	return r.check(ctx)
 }
 
-// setUp calls the program under test, which creates the database. Then it adds the history triggers.
+// setUp calls the program under test, which creates the database. Then it adds
+// the history triggers.
 func (r *run) setUp(ctx context.Context) (err error) {
 	r.offset = wallOffset()
 	if r.notes, err = openNotes(r.workspace); err != nil {
@@ -140,17 +157,20 @@ func (r *run) setUp(ctx context.Context) (err error) {
 	if err := r.setUpServer(ctx); err != nil {
 		return err
 	}
+
 	r.processes = newProcesses(r.workspace, r.Options, r.notes)
 	if err := r.processes.runCommand(ctx, "schedule", "add", "ticks", "--cron", "@every 1s", "--overlap", "allow", "--queue", "b",
 		"--label", tickLabel, "--max-losses", "1000", "--job", functionJob, "--args", `{"Kind":"quick","MS":5}`); err != nil {
 		return err
 	}
+
 	r.db, err = install(ctx, r.workspace)
 	return err
 }
 
-// killDuringCommits kills one enqueuer after the other during a commit. Each new enqueuer notes how long it takes to
-// open the database that the killed enqueuer left.
+// killDuringCommits kills one enqueuer after the other during a commit. Each
+// new enqueuer notes how long it takes to open the database that the killed
+// enqueuer left.
 func (r *run) killDuringCommits(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.Seed, 1))
 	for i := range max(5, min(60, int(r.For.Seconds()))) {
@@ -172,6 +192,7 @@ func (r *run) killDuringCommits(ctx context.Context) error {
 		_ = p.wait() // wait returns an error, because SIGKILL ended the process
 		r.report.CommitKills++
 	}
+
 	return nil
 }
 
@@ -189,8 +210,8 @@ func (r *run) injectFaults(ctx context.Context) {
 			killAt += killServerEvery
 			r.nemesis.endServer()
 		}
-		// This check comes before the break below. So a freeze that is due takes place even if the last fault lasted until the end of the
-		// run.
+		// This check comes before the break below. So a freeze that is due
+		// takes place even if the last fault lasted until the end of the run.
 		if freezeAt < r.For && time.Since(began) > freezeAt {
 			freezeAt += freezeEvery
 			r.nemesis.freeze()
@@ -200,21 +221,24 @@ func (r *run) injectFaults(ctx context.Context) {
 		}
 		r.nemesis.injectOne()
 	}
+
 	r.report.Faults = r.nemesis.counts
 }
 
-// drain waits until all tasks have finished and all dead workers are marked as ended.
+// drain waits until all tasks have finished and all dead workers are marked as
+// ended.
 func (r *run) drain(ctx context.Context) error {
 	if err := r.processes.runCommand(ctx, "schedule", "pause", "ticks"); err != nil {
 		return err
 	}
+
 	began := time.Now()
 	for {
 		left, strays, err := r.db.unfinished(ctx, r.processes.workerPIDs())
 		if err != nil {
 			return err
 		}
-		// after the time limit, judge reports the tasks that are not finished
+		// after the time limit, judge reports the tasks that aren't finished
 		if left == 0 && strays == 0 || time.Since(began) > drainWithin {
 			r.report.Figures.Drain = seconds(time.Since(began))
 			return ctx.Err()
@@ -223,7 +247,8 @@ func (r *run) drain(ctx context.Context) error {
 	}
 }
 
-// cleanUp ends all processes of the run and closes all its connections, also after an error.
+// cleanUp ends all processes of the run and closes all its connections, also
+// after an error.
 func (r *run) cleanUp() {
 	if r.nemesis != nil {
 		r.nemesis.stop()

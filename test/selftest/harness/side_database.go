@@ -9,13 +9,15 @@ import (
 	"time"
 )
 
-// Some faults can destroy the content of a database if runner does not detect them. The nemesis injects each such fault into an extra
-// database, a side database. So tasks that are lost there do not disturb the check of the main database. Every task whose enqueue was
-// acknowledged must exist in the side database. But runner may reject calls, and every process that has the side database open may
-// exit.
+// Some faults can destroy the content of a database if runner doesn't detect
+// them. The nemesis injects each such fault into an extra database, a side
+// database. So tasks that are lost there don't disturb the check of the main
+// database. Every task whose enqueue was acknowledged must exist in the side
+// database. But runner may reject calls, and every process that has the side
+// database open may exit.
 
-// boundName is the role of an enqueuer that opens the database through a bind mount. Its process and its
-// directory have the same name.
+// boundName is the role of an enqueuer that opens the database through a bind
+// mount. Its process and its directory have the same name.
 const boundName = "bound"
 
 const (
@@ -23,12 +25,14 @@ const (
 	sideOpen = 10 * time.Second // time limit for the enqueues before the fault
 )
 
-// bindMount lets a process open a database through a bind mount of the file, as in a container that mounts only
-// that file. Other processes have the database open by its own path.
+// bindMount lets a process open a database through a bind mount of the file, as
+// in a container that mounts only that file. Other processes have the database
+// open by its own path.
 func (n *nemesis) bindMount() bool {
 	if os.Geteuid() != 0 {
 		return false
 	}
+
 	return n.withSideDatabase(func(c *processes) {
 		dir := filepath.Join(c.dir, boundName)
 		if os.Mkdir(dir, 0o700) != nil {
@@ -41,8 +45,8 @@ func (n *nemesis) bindMount() bool {
 	})
 }
 
-// removeShm removes the shared-memory file of an open database. Processes that open the database later create a new
-// one.
+// removeShm removes the shared-memory file of an open database. Processes that
+// open the database later create a new one.
 func (n *nemesis) removeShm() bool {
 	return n.withSideDatabase(func(c *processes) {
 		_ = os.Remove(c.databaseAddress() + "-shm")
@@ -55,13 +59,14 @@ func (n *nemesis) removeShm() bool {
 	})
 }
 
-// withSideDatabase creates a database that an enqueuer and a worker have open, and
-// calls do in the background. Then it kills all processes and looks for lost
-// tasks.
+// withSideDatabase creates a database that an enqueuer and a worker have open,
+// and calls do in the background. Then it kills all processes and looks for
+// lost tasks.
 func (n *nemesis) withSideDatabase(do func(*processes)) bool {
 	if !n.sideBusy.CompareAndSwap(false, true) {
 		return false
 	}
+
 	n.sideDatabases++
 	s := workspace{filepath.Join(n.dir, "beside"+strconv.Itoa(n.sideDatabases))}
 	n.background.Go(func() {
@@ -87,44 +92,52 @@ func (w workspace) judgeSideDatabase(n *nemesis, do func(*processes)) ([]Violati
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		return nil, nil //nolint:nilerr // the nemesis fills the disk now and then
 	}
+
 	notes, err := openNotes(w)
 	if err != nil {
 		return nil, nil //nolint:nilerr // the disk may be full
 	}
 	defer notes.file.Close()
+
 	ps := newProcesses(w, Options{Runner: n.processes.runner, Self: n.processes.self}, notes)
 	defer ps.spawner.end()
 	defer ps.killAll()
 	if _, err := ps.start("first", "enqueue", "1", "8"); err != nil {
 		return nil, nil //nolint:nilerr // the disk may be full
 	}
+
 	for began := time.Now(); notes.count(0, opAck) < sideAcks; n.sleep(10 * time.Millisecond) {
 		if time.Since(began) > sideOpen || n.isStopping() {
 			return nil, nil
 		}
 	}
+
 	if _, err := ps.start("worker", "worker", "functions"); err != nil {
 		return nil, nil //nolint:nilerr // the disk may be full
 	}
+
 	n.sleep(Lease / 5)
 	do(ps)
 	ps.killAll()
 	return w.lostTasks()
 }
 
-// lostTasks returns a violation for each acknowledged task that does not exist, and for each problem that the integrity checks of SQLite
-// find. It uses the SQL driver, and not the database code of runner.
+// lostTasks returns a violation for each acknowledged task that doesn't exist,
+// and for each problem that the integrity checks of SQLite find. It uses the
+// SQL driver, and not the database code of runner.
 func (w workspace) lostTasks() (found []Violation, err error) {
 	db, err := connect(w)
 	if err != nil {
 		return nil, err
 	}
+
 	direct := &database{pool: db}
 	defer direct.close()
 	problems, err := direct.integrityProblems(context.Background())
 	if err != nil {
 		return nil, err
 	}
+
 	for _, p := range problems {
 		found = append(found, Violation{"I11", 0, p})
 	}
@@ -149,10 +162,12 @@ func (w workspace) lostTasks() (found []Violation, err error) {
 			}
 		}
 	}
+
 	return found, nil
 }
 
-// Bind bind-mounts the database file of the parent directory into dir, in the mount namespace of this process.
+// Bind bind-mounts the database file of the parent directory into dir, in the
+// mount namespace of this process.
 func Bind(dir string) error {
 	file := workspace{dir}.databaseAddress()
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

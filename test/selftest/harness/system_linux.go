@@ -15,20 +15,23 @@ import (
 
 const supported = true
 
-// monotonic reads CLOCK_MONOTONIC in µs. All processes share this clock and nobody can set it.
+// monotonic reads CLOCK_MONOTONIC in µs. All processes share this clock and
+// nobody can set it.
 func monotonic() int64 {
 	var at syscall.Timespec
 	const clock = 1                                                                              // CLOCK_MONOTONIC
-	_, _, _ = syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&at)), 0) // this call cannot fail
+	_, _, _ = syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&at)), 0) // this call can't fail
 	return at.Nano() / 1000
 }
 
-// lockTask takes a task's lock, on one byte of a file. It lasts until no process
-// has that open file any more. held is true if another execution has the lock.
+// lockTask takes a task's lock, on one byte of a file. It lasts until no
+// process has that open file any more. held is true if another execution has
+// the lock.
 func lockTask(path string, task int64) (file *os.File, held bool, err error) {
 	if file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return nil, false, err
 	}
+
 	const setOFDLock = 37 // F_OFD_SETLK: the lock belongs to the open file, not to the process
 	lock := syscall.Flock_t{Type: syscall.F_WRLCK, Start: task, Len: 1}
 	switch err = syscall.FcntlFlock(file.Fd(), setOFDLock, &lock); {
@@ -65,14 +68,16 @@ func diskSpace(dir string) (free, total int64) {
 	return int64(fs.Bavail) * int64(fs.Bsize), int64(fs.Blocks) * int64(fs.Bsize) //nolint:unconvert // other systems have other types
 }
 
-// reserve allocates disk space for a file without changing its size, if the disk has the space.
+// reserve allocates disk space for a file without changing its size, if the
+// disk has the space.
 func reserve(file *os.File, bytes int64) {
 	const keepSize = 1 // FALLOC_FL_KEEP_SIZE
 	_ = syscall.Fallocate(int(file.Fd()), keepSize, 0, bytes)
 }
 
-// spawner starts processes that the kernel kills when this process dies. It starts all of them on one thread, because
-// the kernel kills them when the thread that forked them ends.
+// spawner starts processes that the kernel kills when this process dies. It
+// starts all of them on one thread, because the kernel kills them when the
+// thread that forked them ends.
 type spawner struct{ jobs chan func() }
 
 func newSpawner() *spawner {
@@ -100,10 +105,12 @@ func (s *spawner) start(c *exec.Cmd) (err error) {
 	return err
 }
 
-// end stops the thread of the spawner. The kernel then kills all processes that the spawner started.
+// end stops the thread of the spawner. The kernel then kills all processes that
+// the spawner started.
 func (s *spawner) end() { close(s.jobs) }
 
-// parentOf returns the parent and the name of a process, or 0 if the process is dead.
+// parentOf returns the parent and the name of a process, or 0 if the process is
+// dead.
 func parentOf(pid int) (parent int, name string) {
 	name, field := stat(pid)
 	if len(field) == 0 {
@@ -113,8 +120,8 @@ func parentOf(pid int) (parent int, name string) {
 	return parent, name
 }
 
-// startTime returns the start of a process in ticks since boot, or 0 if the process is dead. The pid and the start
-// time identify a process.
+// startTime returns the start of a process in ticks since boot, or 0 if the
+// process is dead. The pid and the start time identify a process.
 func startTime(pid int) int64 {
 	_, field := stat(pid)
 	if len(field) == 0 {
@@ -124,17 +131,20 @@ func startTime(pid int) int64 {
 	return at
 }
 
-// stat returns the name of a living process and the fields after it in /proc/PID/stat: state, parent and so on.
+// stat returns the name of a living process and the fields after it in
+// /proc/PID/stat: state, parent and so on.
 func stat(pid int) (name string, field []string) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return "", nil
 	}
+
 	open, shut := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	field = strings.Fields(string(text[shut+1:]))
 	if len(field) < 20 || field[0] == "Z" || field[0] == "X" { // a zombie is dead
 		return "", nil
 	}
+
 	return string(text[open+1 : shut]), field
 }
 

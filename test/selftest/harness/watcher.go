@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// watcher records how long the processes of attempts live. Each of these processes has noted its pid and its start
-// time.
+// watcher records how long the processes of attempts live. Each of these
+// processes has noted its pid and its start time.
 type watcher struct {
 	workspace
 	notes    *notesFile
@@ -45,8 +45,8 @@ func newWatcher(dir workspace, notes *notesFile) *watcher {
 	return w
 }
 
-// check reads the notes from an offset on and remembers the processes that they name. Then it checks which of all
-// remembered processes are alive.
+// check reads the notes from an offset on and remembers the processes that they
+// name. Then it checks which of all remembered processes are alive.
 func (w *watcher) check(from int64) (next int64) {
 	notes, next := w.notes.readFrom(from)
 	for _, n := range notes {
@@ -54,6 +54,7 @@ func (w *watcher) check(from int64) (next int64) {
 			w.living[attemptProcess{n.pid, start, n.task, n.generation, traits}] = true
 		}
 	}
+
 	for m := range w.living {
 		if startTime(m.pid) != m.start {
 			delete(w.living, m)
@@ -61,6 +62,7 @@ func (w *watcher) check(from int64) (next int64) {
 		}
 		w.lastSeen[m] = monotonic()
 	}
+
 	return next
 }
 

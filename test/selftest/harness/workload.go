@@ -12,7 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// kind is the behaviour of a task of the workload. The kind determines how the task may end.
+// kind is the behaviour of a task of the workload. The kind determines how the
+// task may end.
 type kind string
 
 const (
@@ -30,7 +31,8 @@ const (
 	cancelRetry     kind = "cancel-retry"     // ignores TERM; a client cancels it while it runs, and then retries it at once
 )
 
-// kindWeights lists how many of 1000 tasks have each kind. All other tasks are quick.
+// kindWeights lists how many of 1000 tasks have each kind. All other tasks are
+// quick.
 var kindWeights = []struct {
 	kind kind
 	of   int
@@ -46,7 +48,7 @@ const (
 	functionJob     = "selftest.function"
 )
 
-// commandsOnly lists the kinds that cannot be functions.
+// commandsOnly lists the kinds that can't be functions.
 var commandsOnly = []kind{leavesProcesses, leavesHidden, otherUser, killsGuardian, cancelRetry}
 
 var priorities = []int{2, 5, 7, 9}
@@ -90,6 +92,7 @@ func (g *generator) draw(light bool) draft {
 			break
 		}
 	}
+
 	if light && k != failing && k != atMostOnce {
 		k = quick
 	}
@@ -138,6 +141,7 @@ func (g *generator) draw(light bool) draft {
 	if light || g.random.IntN(3) == 0 && !slices.Contains(commandsOnly, k) {
 		return draft{function.With(operation{k, ms}, options...), label, k}
 	}
+
 	c := jobs.Command{Argv: []string{g.path, RoleCommand, "task", g.dir, string(k), strconv.Itoa(ms)}, Path: g.path, Dir: g.dir}
 	return draft{c.With(options...), label, k}
 }
@@ -156,12 +160,13 @@ func kindOf(label string) kind {
 }
 
 // validEnd reports whether a task of a kind may end as t did. cancelled tells
-// whether a client has tried to cancel it, broken whether a dependency failed or
-// was cancelled.
+// whether a client has tried to cancel it, broken whether a dependency failed
+// or was cancelled.
 func validEnd(k kind, t *taskHistory, cancelled, broken bool) bool {
 	if t.state == jobs.Cancelled {
 		return cancelled && t.reason == string(jobs.ReasonCancelled) || broken && t.reason == string(jobs.ReasonDependency)
 	}
+
 	switch k {
 	case failing:
 		return t.state == jobs.Failed && t.attempt == failingAttempts &&
@@ -189,7 +194,7 @@ func (d draft) columns(now time.Time) (key, lane, after, afterAny, runAt, timeou
 		if ids == nil {
 			return nil
 		}
-		text, _ := json.Marshal(ids) // encoding a list of numbers cannot fail
+		text, _ := json.Marshal(ids) // encoding a list of numbers can't fail
 		return string(text)
 	}
 	if d.spec.In > 0 {

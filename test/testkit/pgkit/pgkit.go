@@ -39,6 +39,7 @@ func Start(t testing.TB, settings ...string) *pgserver.Server {
 	if err != nil {
 		t.Fatalf("start PostgreSQL: %v", err)
 	}
+
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Errorf("close PostgreSQL: %v", err)
@@ -58,7 +59,8 @@ var (
 	schemas atomic.Int64
 )
 
-// CloseShared stops the server that Shared has started, if any. TestMain must call it after the tests.
+// CloseShared stops the server that Shared has started, if any. TestMain must
+// call it after the tests.
 var CloseShared = func() {}
 
 // Shared returns a server that all tests of this program use. It skips the
@@ -73,6 +75,7 @@ func Shared(t testing.TB) *pgserver.Server {
 	if err != nil {
 		t.Fatalf("start PostgreSQL: %v", err)
 	}
+
 	return server
 }
 
@@ -85,11 +88,14 @@ func Address(t testing.TB) string {
 	return Shared(t).Address("postgres", "search_path="+NewSchema())
 }
 
-// Prepare prepares SQL statements on a new server, so that the server checks the names and types in them. Statements must use the schema
-// "ours", which has empty tables. The keys of the map are names of the statements, for error messages.
+// Prepare prepares SQL statements on a new server, so that the server checks
+// the names and types in them. Statements must use the schema "ours", which has
+// empty tables. The keys of the map are names of the statements, for error
+// messages.
 //
-// For each statement, Prepare returns the numbers of the parameters that the server treats as integers of at most 32 bits. A caller
-// must not pass a larger integer for such a parameter.
+// For each statement, Prepare returns the numbers of the parameters that the
+// server treats as integers of at most 32 bits. A caller must not pass a larger
+// integer for such a parameter.
 func Prepare(t testing.TB, statements map[string]string) (small map[string][]int) {
 	t.Helper()
 	conn := emptyTables(t)
@@ -106,11 +112,13 @@ func Prepare(t testing.TB, statements map[string]string) (small map[string][]int
 			}
 		}
 	}
+
 	return small
 }
 
-// Plans returns the query plan of each SQL statement, in a session with the given settings. The tables are empty, as in Prepare. The plans
-// are those for prepared statements, which do not depend on the values of parameters.
+// Plans returns the query plan of each SQL statement, in a session with the
+// given settings. The tables are empty, as in Prepare. The plans are those for
+// prepared statements, which don't depend on the values of parameters.
 func Plans(t testing.TB, settings, statements map[string]string) map[string]string {
 	t.Helper()
 	conn := emptyTables(t)
@@ -119,6 +127,7 @@ func Plans(t testing.TB, settings, statements map[string]string) map[string]stri
 			t.Fatalf("set %s: %v", name, err)
 		}
 	}
+
 	plans := map[string]string{}
 	for name, text := range statements {
 		description, err := conn.Prepare(t.Context(), "statement", text)
@@ -142,16 +151,19 @@ func Plans(t testing.TB, settings, statements map[string]string) map[string]stri
 		}
 		plans[name] = strings.Join(lines, "\n")
 	}
+
 	return plans
 }
 
-// emptyTables creates runner's tables in the schema "ours" of a new server. It returns a connection to that server.
+// emptyTables creates runner's tables in the schema "ours" of a new server. It
+// returns a connection to that server.
 func emptyTables(t testing.TB) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), Start(t).Address("postgres"))
 	if err != nil {
 		t.Fatalf("connect to PostgreSQL: %v", err)
 	}
+
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	setup := "CREATE SCHEMA ours; SET search_path = ours;"
 	for _, m := range schema.Migrations(schema.Postgres) {
@@ -160,5 +172,6 @@ func emptyTables(t testing.TB) *pgx.Conn {
 	if _, err := conn.Exec(t.Context(), setup+"; SET search_path = pg_catalog"); err != nil {
 		t.Fatalf("create the tables: %v", err)
 	}
+
 	return conn
 }

@@ -1,5 +1,6 @@
-// Package runnerkit contains helpers for tests that use a runner.Runner. They open databases, and enqueue, run and read tasks. A helper
-// ends the test if it fails.
+// Package runnerkit contains helpers for tests that use a runner.Runner. They
+// open databases, and enqueue, run and read tasks. A helper ends the test if it
+// fails.
 package runnerkit
 
 import (
@@ -14,7 +15,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// Open opens a new database in a temporary file. The database is closed when the test ends.
+// Open opens a new database in a temporary file. The database is closed when
+// the test ends.
 func Open(t testing.TB, options runner.Options) *runner.Runner {
 	t.Helper()
 	return OpenAt(t, newFile(t), options)
@@ -28,13 +30,15 @@ var newFile = testkit.Template(func(path string) error {
 	return r.Close()
 })
 
-// OpenAt opens the database at a path or URL. The database is closed when the test ends.
+// OpenAt opens the database at a path or URL. The database is closed when the
+// test ends.
 func OpenAt(t testing.TB, address string, options runner.Options) *runner.Runner {
 	t.Helper()
 	r, err := runner.Open(t.Context(), address, options)
 	if err != nil {
 		t.Fatalf("open %s: %v", address, err)
 	}
+
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Errorf("close %s: %v", address, err)
@@ -61,7 +65,8 @@ func Drain(t testing.TB, r *runner.Runner) {
 	}
 }
 
-// Work runs a worker in the background. The worker stops when the caller calls stop or the test ends.
+// Work runs a worker in the background. The worker stops when the caller calls
+// stop or the test ends.
 func Work(t testing.TB, r *runner.Runner) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background()) // t.Context() would end before the cleanup functions of the test
@@ -94,10 +99,12 @@ func Output(t testing.TB, r *runner.Runner, id int64) string {
 	if err != nil || len(attempts) == 0 {
 		t.Fatalf("task %d: got %d attempts (%v), want one or more", id, len(attempts), err)
 	}
+
 	chunks, err := r.Output(t.Context(), attempts[len(attempts)-1], 0, 1000)
 	if err != nil {
 		t.Fatalf("output of task %d: %v", id, err)
 	}
+
 	var text strings.Builder
 	for _, c := range chunks {
 		text.Write(c.Data)

@@ -1,4 +1,5 @@
-// Package sample has sample values of task options, for tests that check every option.
+// Package sample has sample values of task options, for tests that check every
+// option.
 package sample
 
 import (
@@ -9,7 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Set sets an option to a value that is not its default. If the option is a path, the value is dir.
+// Set sets an option to a value that isn't its default. If the option is a
+// path, the value is dir.
 func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 	switch o.Key {
 	case "unique_for", "unique_states":
