@@ -102,6 +102,7 @@ func (h *handler) action(w http.ResponseWriter, req *http.Request) {
 		h.render(w, req, status, "confirm", p)
 		return
 	}
+
 	did := ""
 	if err == nil {
 		did, err = p.run(ctx)
@@ -111,6 +112,7 @@ func (h *handler) action(w http.ResponseWriter, req *http.Request) {
 		h.fail(w, req, err)
 		return
 	}
+
 	h.logger.Info("action", "name", name, "did", did)
 	h.setFlash(w, did+"\n"+p.CLI, 30)
 	http.Redirect(w, req, h.localPath(a.form.Get("back")), http.StatusSeeOther)
@@ -153,6 +155,7 @@ func (a *actionRequest) queue(context.Context) (*plan, error) {
 	if a.form["queue"] == nil {
 		return nil, &jobs.FieldError{Field: "queue", Msg: "is missing"}
 	}
+
 	queue, reason, until := a.form.Get("queue"), a.form.Get("reason"), a.form.Get("for")
 	object, to := queue, []string{"-q", queue}
 	if queue == runner.AllQueues {
@@ -198,6 +201,7 @@ func (a *actionRequest) schedule(context.Context) (*plan, error) {
 	if err := taskspec.ValidSchedule(name); err != nil {
 		return nil, err
 	}
+
 	p := a.newPlan("schedule "+name, "schedule", verb, name)
 	p.Fields = append(p.Fields, field{"name", name})
 	p.run = func(ctx context.Context) (string, error) {
@@ -215,7 +219,8 @@ func (a *actionRequest) schedule(context.Context) (*plan, error) {
 	return p, nil
 }
 
-// asked is how long the answer to a question about the tasks of a search counts.
+// asked is how long the answer to a question about the tasks of a search
+// counts.
 const asked = 15 * time.Minute
 
 // keepAsked keeps the tasks of a question, and returns the key of this set.
@@ -225,13 +230,14 @@ func (h *handler) keepAsked(ids []int64) string {
 	return key
 }
 
-// stillAsked returns those of the ids that the question with a key named. If the
-// server doesn't know the question, it returns all ids and false.
+// stillAsked returns those of the ids that the question with a key named. If
+// the server doesn't know the question, it returns all ids and false.
 func (h *handler) stillAsked(key string, ids []int64) (named []int64, isKnown bool) {
 	set, _ := h.asked.get(key, func() ([]int64, time.Duration, error) { return nil, 0, nil })
 	if set == nil {
 		return ids, false
 	}
+
 	inSet := make(map[int64]bool, len(set))
 	for _, id := range set {
 		inSet[id] = true
@@ -263,6 +269,7 @@ func (h *handler) takeFlash(w http.ResponseWriter, req *http.Request) string {
 	if err != nil {
 		return ""
 	}
+
 	h.setFlash(w, "", -1)
 	text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
 	if err != nil {

@@ -50,7 +50,8 @@ func (a *actionRequest) tasks(ctx context.Context) (*plan, error) {
 	}
 	p.run = func(ctx context.Context) (string, error) { return a.changeAll(ctx, ids) }
 
-	// The user must always confirm a deletion, and that a running task is stopped.
+	// The user must always confirm a deletion, and that a running task is
+	// stopped.
 	switch {
 	case a.confirmed():
 	case a.name == string(search.VerbDelete):
@@ -97,6 +98,7 @@ func (a *actionRequest) searchedTasks(ctx context.Context, text string) (*plan, 
 	if err != nil {
 		return nil, err
 	}
+
 	var ids []int64
 	if filter, ok := q.only(search.Verb(a.name)); ok {
 		if ids, err = a.h.r.IDs(ctx, filter, runner.Page{}); err != nil {
@@ -159,6 +161,7 @@ func (a *actionRequest) changeAll(ctx context.Context, ids []int64) (string, err
 		if err != nil {
 			return "", err
 		}
+
 		results = append(results, some...)
 	}
 	return a.summary(results), nil

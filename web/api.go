@@ -15,7 +15,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Version 1 of the read API responds with tasks as JSON or CSV. docs/dashboard.md describes it. A new version of runner may add keys and
+// Version 1 of the read API responds with tasks as JSON or CSV.
+// docs/dashboard.md describes it. A new version of runner may add keys and
 // columns, but it does not rename or remove them.
 
 const (
@@ -25,8 +26,8 @@ const (
 
 var apiParameters = []string{"q", "sort", "limit", "from", "format"}
 
-// apiKeys are the keys of a task in a list, in this order. Their values are those
-// of --json.
+// apiKeys are the keys of a task in a list, in this order. Their values are
+// those of --json.
 var apiKeys = []string{"id", "state", "reason", "job", "label", "queue", "priority", "lane", "schedule", "batch", "worker", "attempt",
 	"max_attempts", "created_at", "run_at", "started_at", "finished_at", "duration", "exit_code", "signal", "error", "args", "error_line"}
 
@@ -49,6 +50,7 @@ func (h *handler) apiList(w http.ResponseWriter, req *http.Request) {
 		writeCSV(w, req, list)
 		return
 	}
+
 	writeJSON(w, req, http.StatusOK, list)
 }
 
@@ -61,15 +63,18 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 	if format := req.FormValue("format"); format != "" && format != "json" && format != "csv" {
 		return apiTasks{}, &jobs.FieldError{Field: "format", Msg: "unknown format; use json or csv"}
 	}
+
 	q, err := h.parse(ctx, strings.TrimSpace(req.FormValue("q")), time.Now())
 	filter := q.filter
 	if err != nil {
 		return apiTasks{}, err
 	}
+
 	order, err := apiOrder(req, filter)
 	if err != nil {
 		return apiTasks{}, err
 	}
+
 	limit := apiLimit
 	if text := req.FormValue("limit"); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > apiMaxLimit {
@@ -80,6 +85,7 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 	if err != nil {
 		return apiTasks{}, err
 	}
+
 	list := apiTasks{Tasks: []ui.Record{}}
 	if p.next != "" {
 		query := req.URL.Query()
@@ -92,7 +98,8 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 	return list, nil
 }
 
-// apiOrder returns the order of the tasks of a response. It returns an error if the tasks of this search cannot have the requested order.
+// apiOrder returns the order of the tasks of a response. It returns an error if
+// the tasks of this search cannot have the requested order.
 func apiOrder(req *http.Request, filter jobs.Filter) (string, error) {
 	asked := cmp.Or(req.FormValue("sort"), sortByID)
 	order, _ := sortOf(asked, filter.States)
@@ -138,8 +145,8 @@ func writeJSON(w http.ResponseWriter, req *http.Request, status int, value any) 
 	send(w, req, status, "application/json", text.String())
 }
 
-// writeCSV responds with a line of column names and a line for each task. An unknown value is empty. The header Link has the URL of the
-// tasks that follow.
+// writeCSV responds with a line of column names and a line for each task. An
+// unknown value is empty. The header Link has the URL of the tasks that follow.
 func writeCSV(w http.ResponseWriter, req *http.Request, list apiTasks) {
 	if list.Next != nil {
 		w.Header().Set("Link", "<"+*list.Next+`>; rel="next"`)

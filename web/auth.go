@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// authenticator accepts only requests that have the token, also on the loopback address, because all users of the machine can connect to
-// that address. It rejects requests that name another host. Otherwise a web page could send requests if its own host name resolves to the
-// address of this server: this attack is called DNS rebinding.
+// authenticator accepts only requests that have the token, also on the loopback
+// address, because all users of the machine can connect to it.
 type authenticator struct {
 	token  string // token that requests need; empty if the file mode of the unix socket controls access instead
 	public *url.URL
@@ -24,18 +23,21 @@ type authenticator struct {
 	local  bool   // whether the server listens on a loopback address only
 }
 
-// isOwnHost reports whether the Host header of a request names this server. Without this check, the owner of another site could make the
-// name of that site resolve to the address of this server. Then scripts of that site could read all pages.
+// isOwnHost reports whether the Host header of a request names this server.
+// Without this check another site could make its own name resolve to this
+// server's address, and its scripts could read all pages (DNS rebinding).
 func (a *authenticator) isOwnHost(req *http.Request) bool {
 	if a.public != nil && strings.EqualFold(req.Host, a.public.Host) {
 		return true
 	}
+
 	host, port, err := net.SplitHostPort(req.Host)
 	if err != nil {
 		host, port = strings.Trim(req.Host, "[]"), "80"
 	}
-	// Clients of a unix socket, such as curl --unix-socket, send the host localhost. A proxy sends the host of --public-url, which the
-	// first lines of this method accept.
+
+	// Clients of a unix socket, such as curl --unix-socket, send the host
+	// localhost. A proxy sends that of --public-url, which was accepted above.
 	if a.port == "" {
 		return host == "localhost"
 	}
@@ -45,27 +47,31 @@ func (a *authenticator) isOwnHost(req *http.Request) bool {
 	if strings.EqualFold(host, "localhost") {
 		return a.local
 	}
+
 	to, _ := req.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	address, ok := to.(*net.TCPAddr)
 	ip := net.ParseIP(host)
 	return ok && ip != nil && ip.Equal(address.IP)
 }
 
-// cookieName returns the name of the cookie, which depends on the token. Browsers share cookies between all ports of a
-// host, so two servers on one host need different names.
+// cookieName returns the name of the cookie, which depends on the token.
+// Browsers share cookies between all ports of a host, so two servers on one
+// host need different names.
 func (a *authenticator) cookieName() string {
 	sum := sha256.Sum256([]byte("name of the cookie for " + a.token))
 	return "runner-" + hex.EncodeToString(sum[:4])
 }
 
-// cookieValue returns a value that proves knowledge of the token and does not contain it.
+// cookieValue returns a value that proves knowledge of the token and does not
+// contain it.
 func (a *authenticator) cookieValue() string {
 	mac := hmac.New(sha256.New, []byte(a.token))
 	io.WriteString(mac, "cookie")
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// hasToken reports whether a request has the token, or the cookie that login sets.
+// hasToken reports whether a request has the token, or the cookie that login
+// sets.
 func (a *authenticator) hasToken(req *http.Request) bool {
 	if a.token == "" {
 		return true
@@ -80,7 +86,8 @@ func (a *authenticator) hasToken(req *http.Request) bool {
 // equal compares two strings in constant time.
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// secure reports whether the browser uses TLS, to this server or to a proxy in front of it.
+// secure reports whether the browser uses TLS, to this server or to a proxy in
+// front of it.
 func (a *authenticator) secure(req *http.Request) bool {
 	return req.TLS != nil || a.public != nil && a.public.Scheme == "https"
 }
@@ -95,13 +102,20 @@ func (h *handler) login(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	a := h.o.auth
-	http.SetCookie(w, &http.Cookie{Name: a.cookieName(), Value: a.cookieValue(), Path: h.base + "/",
-		MaxAge: int(sessionLength / time.Second), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.secure(req)})
+	http.SetCookie(w, &http.Cookie{
+		Name:     a.cookieName(),
+		Value:    a.cookieValue(),
+		Path:     h.base + "/",
+		MaxAge:   int(sessionLength / time.Second),
+		HttpOnly: true,
+		SameSite: http.SameSiteStrictMode,
+		Secure:   a.secure(req),
+	})
 	http.Redirect(w, req, h.localPath(req.PostFormValue("next")), http.StatusSeeOther)
 }
 
-// localPath returns the URL in the argument "place" if this is the URL of a page of this server. Otherwise it returns the URL of the
-// overview.
+// localPath returns a place if it is the URL of a page of this server, or else
+// the URL of the overview.
 func (h *handler) localPath(place string) string {
 	u, err := url.Parse(place)
 	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || strings.ContainsAny(place, "\\\r\n\t") ||
@@ -124,5 +138,7 @@ func (h *handler) loginPage(w http.ResponseWriter, req *http.Request, status int
 	} else if req.Method == http.MethodPost {
 		next = req.FormValue("back")
 	}
-	h.render(w, req, status, "login", &loginView{page: h.newPage(req, "Sign in"), Error: wrong, Next: h.localPath(next)})
+
+	v := &loginView{page: h.newPage(req, "Sign in"), Error: wrong, Next: h.localPath(next)}
+	h.render(w, req, status, "login", v)
 }

@@ -18,9 +18,9 @@ type cachedValue[V any] struct {
 	until time.Time
 }
 
-// get returns the value of a key. It calls read if there is none, or if the time
-// for which read said that the value is fresh is over. While one request reads
-// a value, others wait for it.
+// get returns the value of a key. It calls read if there is none, or if the
+// time for which read said that the value is fresh is over. While one request
+// reads a value, others wait for it.
 func (c *cache[V]) get(key string, read func() (V, time.Duration, error)) (V, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

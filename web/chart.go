@@ -78,8 +78,8 @@ const (
 )
 
 // draw draws how many tasks ended in each step. Completed and cancelled tasks
-// share a plot. Failed tasks have a scale of their own, because they are usually
-// few.
+// share a plot. Failed tasks have a scale of their own, because they are
+// usually few.
 func (c *chart) draw() plot {
 	steps := c.Whole.Steps
 	ended, failed := 0, 0
@@ -109,6 +109,7 @@ func (c *chart) draw() plot {
 		if n == 0 {
 			return below
 		}
+
 		height := max(float64(n)/float64(most)*float64(size), 1)
 		text := fmt.Sprintf("%s: %s %s", c.period(steps[i].At), c.Count(n), state)
 		b := column(i, len(steps), string(state), c.Link(steps[i], string(state)), text, float64(top), float64(size), below, height)

@@ -16,10 +16,11 @@ import (
 // separator is the byte that ends each batch of lines in the stream to a page.
 const separator = "\x1e"
 
-// cursorMark is the byte before the cursor of a batch. The cursor "end" says that the attempt has ended.
+// cursorMark is the byte before the cursor of a batch. The last cursor is end.
 const cursorMark = "\x1f"
 
-// followInterval is the shortest time between two reads of the output of a running attempt.
+// followInterval is the shortest time between two reads of the output of a
+// running attempt.
 const followInterval = 100 * time.Millisecond
 
 // log responds with the output of an attempt: with its unchanged bytes, or with
@@ -29,6 +30,7 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 		h.writeError(w, req, http.StatusForbidden, "Output is hidden on this server.")
 		return
 	}
+
 	a, n, err := h.attempt(req)
 	if err != nil {
 		h.fail(w, req, err)
@@ -51,18 +53,19 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 		err = h.download(req.Context(), newStream(w, "text/plain; charset=utf-8"), a)
 	}
 	if err != nil && req.Context().Err() == nil {
-		h.logger.Debug("log", "task", a.TaskID, "err", err) // the client has closed the connection, or the database is closed
+		h.logger.Debug("log", "task", a.TaskID, "err", err) // the client is gone, or the database is closed
 	}
 }
 
-// download sends the stored output of an attempt. It reads in batches to avoid a
-// long read transaction.
+// download sends the stored output of an attempt. It reads in batches to avoid
+// a long read transaction.
 func (h *handler) download(ctx context.Context, s *stream, a jobs.Attempt) error {
 	for seq := int64(0); ; {
 		chunks, err := h.r.Output(ctx, a, seq, maxChunks)
 		if err != nil {
 			return err
 		}
+
 		var b bytes.Buffer
 		for _, c := range chunks {
 			if c.DroppedBytes > 0 && seq > 0 {
@@ -86,6 +89,7 @@ func (h *handler) attempt(req *http.Request) (a jobs.Attempt, n int, err error) 
 	if err != nil {
 		return a, 0, err
 	}
+
 	attempts, err := h.r.Attempts(ctx, t)
 	if err != nil {
 		return a, 0, err
@@ -104,8 +108,9 @@ func (h *handler) attempt(req *http.Request) (a jobs.Attempt, n int, err error) 
 
 // follower sends the output of an attempt to a page. The last line of a stream
 // may still be unfinished at the end of a batch. The batch then also has this
-// part of the line, and ends with a cursor, the position after the last complete
-// line of each stream. So a later batch sends the unfinished line again.
+// part of the line, and ends with a cursor, the position after the last
+// complete line of each stream. So a later batch sends the unfinished line
+// again.
 type follower struct {
 	h       *handler
 	attempt jobs.Attempt
@@ -124,6 +129,7 @@ func (f *follower) sendAll(ctx context.Context) error {
 		if err != nil || idle && len(chunks) == 0 {
 			return err
 		}
+
 		var list []logLine
 		for _, c := range chunks {
 			f.seq = c.Seq
@@ -138,9 +144,9 @@ func (f *follower) sendAll(ctx context.Context) error {
 	}
 }
 
-// follow sends the stored output and then new output until the attempt has ended.
-// A page gets the lines after its cursor. Without a cursor it gets only the last
-// lines of the stored output.
+// follow sends the stored output and then new output until the attempt has
+// ended. A page gets the lines after its cursor. Without a cursor it gets only
+// the last lines of the stored output.
 func (f *follower) follow(ctx context.Context) error {
 	if !f.resumed {
 		chunks, _, err := f.h.readTail(ctx, f.attempt)
@@ -164,7 +170,8 @@ func (f *follower) follow(ctx context.Context) error {
 			return false, err
 		}
 		if !over && f.seq > before {
-			// The pause lets the output of a busy task collect, so that one read returns more of it.
+			// The pause lets the output of a busy task collect, so that one
+			// read returns more of it.
 			select {
 			case <-time.After(followInterval):
 			case <-ctx.Done():

@@ -45,6 +45,7 @@ func (h *handler) relatedOf(ctx context.Context, p page, t jobs.Task) (*relatedT
 	if err != nil || n == 0 {
 		return nil, err
 	}
+
 	room := maxDrawn - 1
 	before = before[:min(len(before), max(room/2, room-len(behind)))]
 	behind = behind[:min(len(behind), room-len(before))]
@@ -52,6 +53,7 @@ func (h *handler) relatedOf(ctx context.Context, p page, t jobs.Task) (*relatedT
 	if v.names, err = admin.Store(h.r).Names(ctx, ids); err != nil {
 		return nil, err
 	}
+
 	links, err := admin.Store(h.r).DependenciesAmong(ctx, ids, maxLinks)
 	if err != nil {
 		return nil, err
@@ -68,7 +70,7 @@ func (h *handler) relatedOf(ctx context.Context, p page, t jobs.Task) (*relatedT
 	return v, nil
 }
 
-// StateOf returns the state of a task, or "deleted" if the task no longer exists.
+// StateOf returns the state of a task. A task that no longer exists is deleted.
 func (v *relatedTasks) StateOf(id int64) jobs.State { return cmp.Or(v.names[id].State, "deleted") }
 
 // list returns the URL of the list of some tasks.
@@ -87,7 +89,8 @@ func stateCounts(counts map[jobs.State]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// The sizes of the drawing in pixels. The template has the sizes of a node, too.
+// The sizes of the drawing in pixels. The template has the sizes of a node,
+// too.
 const (
 	nodeWidth, nodeHeight = 164, 40
 	rowGap                = 12 // vertical space between two nodes of a column
@@ -122,12 +125,13 @@ type line struct {
 	Any      bool // whether the task waits for any outcome
 }
 
-// newGraph puts each task into the first column to the right of the tasks that it
-// waits for. In its column it stands near them, so that few lines cross.
+// newGraph puts each task into the first column to the right of the tasks that
+// it waits for. In its column it stands near them, so that few lines cross.
 func (v *relatedTasks) newGraph(ids []int64, links []admin.DependencyLink) *graph {
 	g := &graph{}
 	column, dependencies := map[int64]int{}, map[int64][]int64{}
-	// A task depends only on tasks with lower ids. So in this order the column of a dependency is known.
+	// A task depends only on tasks with lower ids. So in this order the column
+	// of a dependency is known.
 	slices.SortFunc(links, func(a, b admin.DependencyLink) int {
 		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.On, b.On))
 	})
@@ -172,6 +176,7 @@ func (g *graph) addColumn(v *relatedTasks, column int, ids []int64, nodes map[in
 			nodes[id] = nodes[ids[maxColumn]]
 			continue
 		}
+
 		n := &node{
 			ID:     id,
 			State:  v.StateOf(id),
@@ -201,13 +206,14 @@ func (g *graph) connect(links []admin.DependencyLink, nodes map[int64]*node) {
 			g.Lines = append(g.Lines, one)
 		}
 	}
-	slices.SortStableFunc(g.Lines, func(a, b line) int { return cmp.Compare(a.to.column-a.from.column, b.to.column-b.from.column) })
+	length := func(l line) int { return l.to.column - l.from.column }
+	slices.SortStableFunc(g.Lines, func(a, b line) int { return cmp.Compare(length(a), length(b)) })
 	g.Missing = max(len(g.Lines)-maxArrows, 0)
 	g.Lines = g.Lines[:len(g.Lines)-g.Missing]
 }
 
-// Path returns the line as a path of SVG. A line that crosses a column goes in an
-// arc, because a straight one would seem to end at the tasks on its way.
+// Path returns the line as a path of SVG. A line that crosses a column goes in
+// an arc, because a straight one would seem to end at the tasks on its way.
 func (l line) Path() string {
 	x, y, toY, arc := l.from.X+nodeWidth, l.from.Y+nodeHeight/2, l.to.Y+nodeHeight/2, 0
 	if l.to.column > l.from.column+1 {

@@ -33,7 +33,8 @@ func (h *handler) failureGroups(ctx context.Context, filter jobs.Filter) ([]ui.F
 	return ui.GroupFailures(list), err
 }
 
-// causesOf is the maximum number of failures that the overview groups by cause. It groups the latest failures.
+// causesOf is the maximum number of failures that the overview groups by cause.
+// It groups the latest failures.
 const causesOf = 500
 
 // causes returns the most frequent cause of the latest failures of each queue.
@@ -42,6 +43,7 @@ func (h *handler) causes(ctx context.Context, since time.Time) (map[string]strin
 	if err != nil {
 		return nil, err
 	}
+
 	byQueue := map[string][]jobs.Task{}
 	for _, f := range failures {
 		byQueue[f.Queue] = append(byQueue[f.Queue], f)
@@ -65,16 +67,20 @@ func (h *handler) causes(ctx context.Context, since time.Time) (map[string]strin
 type causeView struct{ Key, Query, List string }
 
 // cause returns a causeView of the tasks that failed with the same cause as t,
-// or nil if t hasn't failed. The parameter from is the search of the list from
-// which the user came: its filters stay. Without it, the view selects all
-// failed tasks of the job.
-func (h *handler) cause(p page, t jobs.Task, from string) *causeView {
+// or nil if t hasn't failed. origin is the search of the list from which the
+// user came: its filters stay. Without it, the view selects all failed tasks of
+// the job.
+func (h *handler) cause(p page, t jobs.Task, origin string) *causeView {
 	if t.State != jobs.Failed {
 		return nil
 	}
-	terms, err := search.ParseTerms(from)
+
+	terms, err := search.ParseTerms(origin)
 	if terms = withoutCause(terms); err != nil || len(terms) == 0 {
-		terms = []search.Term{{Key: search.KeyState, Value: string(jobs.Failed)}, {Key: search.KeyJob, Value: t.Job}}
+		terms = []search.Term{
+			{Key: search.KeyState, Value: string(jobs.Failed)},
+			{Key: search.KeyJob, Value: t.Job},
+		}
 	}
 	key := ui.GroupFailures([]jobs.Task{t})[0].Key
 	terms = append(terms, search.Term{Key: search.KeyCause, Value: key})
@@ -96,6 +102,7 @@ func (h *handler) groups(ctx context.Context, v *tasksView, q query) error {
 			v.MoreGroups++
 			continue
 		}
+
 		terms := append(slices.Clone(q.terms), search.Term{Key: search.KeyCause, Value: g.Key})
 		v.Groups = append(v.Groups, groupView{g, humanize.Safe(humanize.Cut(g.Cause(), maxErrorText)),
 			humanize.Safe(strings.Join(g.Queues, ", ")), search.JoinTerms(terms), v.search(terms...),

@@ -22,26 +22,33 @@ import (
 	"example.com/runner/runner"
 )
 
-// Options are the options of Handler. A Handler with the zero Options rejects every request; see Authorize.
+// Options are the options of Handler. A Handler with the zero Options rejects
+// every request; see Authorize.
 type Options struct {
-	// BasePath is the path prefix of the pages, such as "/admin" in "/admin/tasks". All links begin with it. Requests may
-	// come with or without it, so a proxy may strip it. Defaults to "/".
+	// BasePath is the path prefix of the pages, such as "/admin" in
+	// "/admin/tasks". All links begin with it. Requests may come with or
+	// without it, so a proxy may strip it. Defaults to "/".
 	BasePath string
-	// ReadOnly removes every form and rejects requests that would change something. Defaults to false.
+	// ReadOnly removes every form and rejects requests that would change
+	// something. Defaults to false.
 	ReadOnly bool
-	// HideArgs hides arguments, commands, results and output. Defaults to false.
+	// HideArgs hides arguments, commands, results and output. Defaults to
+	// false.
 	HideArgs bool
-	// Authorize decides whether a request may see and do everything. If it returns an error, the response is 403
-	// without the text of the error. If Authorize is nil, every response is 403. The paths /healthz and /readyz need no
-	// Authorize.
+	// Authorize decides whether a request may see and do everything. If it
+	// returns an error, the response is 403 without the text of the error. If
+	// Authorize is nil, every response is 403. The paths /healthz and /readyz
+	// need no Authorize.
 	Authorize func(*http.Request) error
-	// Log is the logger for errors of the database and for the actions of users. Defaults to no log.
+	// Log is the logger for errors of the database and for the actions of
+	// users. Defaults to no log.
 	Log *slog.Logger
 
-	auth *authenticator // checks the token of each request to the server of Listen; nil for Handler, which calls Authorize instead
+	auth *authenticator // checks the tokens for a Server; nil for Handler, which calls Authorize
 }
 
-// readTimeout is the time limit for the database reads of a page. It is a variable so that tests can pass on a slow machine.
+// readTimeout is the time limit for the database reads of a page. It is a
+// variable so that tests can pass on a slow machine.
 var readTimeout = 2 * time.Second
 
 // These are the limits of a request, besides readTimeout.
@@ -70,14 +77,23 @@ type handler struct {
 //go:embed static
 var static embed.FS
 
-// Handler serves the pages of r below Options.BasePath, and in the same place /metrics (for Prometheus), /api/v1/, /healthz and /readyz.
-// Authorize decides about all of these paths except /healthz and /readyz. Handler reads r's database and starts no worker. Requests that
-// change something must have the same origin, which net/http's CrossOriginProtection checks.
+// Handler serves the pages of r below Options.BasePath, and in the same place
+// /metrics (for Prometheus), /api/v1/, /healthz and /readyz. Authorize decides
+// about all of these paths except /healthz and /readyz. Handler reads r's
+// database and starts no worker. Requests that change something must have the
+// same origin, which net/http's CrossOriginProtection checks.
 func Handler(r *runner.Runner, o Options) http.Handler { return newHandler(r, o) }
 
 func newHandler(r *runner.Runner, o Options) *handler {
-	h := &handler{r: r, o: o, base: strings.TrimRight(path.Clean("/"+o.BasePath), "/"), logger: o.Log, live: live{r: r},
-		cross: http.NewCrossOriginProtection(), mux: http.NewServeMux()}
+	h := &handler{
+		r:      r,
+		o:      o,
+		base:   strings.TrimRight(path.Clean("/"+o.BasePath), "/"),
+		logger: o.Log,
+		live:   live{r: r},
+		cross:  http.NewCrossOriginProtection(),
+		mux:    http.NewServeMux(),
+	}
 	if h.logger == nil {
 		h.logger = slog.New(slog.DiscardHandler)
 	}
@@ -114,7 +130,9 @@ func (h *handler) routes() {
 	h.mux.HandleFunc("GET /healthz", h.healthz)
 	h.mux.HandleFunc("GET /readyz", h.readyz)
 	if h.o.auth != nil {
-		h.mux.HandleFunc("GET /login", func(w http.ResponseWriter, req *http.Request) { h.loginPage(w, req, http.StatusOK, "") })
+		h.mux.HandleFunc("GET /login", func(w http.ResponseWriter, req *http.Request) {
+			h.loginPage(w, req, http.StatusOK, "")
+		})
 		h.mux.HandleFunc("POST /login", h.login)
 	}
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
@@ -122,24 +140,28 @@ func (h *handler) routes() {
 	})
 }
 
-// policy is the Content-Security-Policy of the pages. It allows nothing from other hosts, no inline script or style,
-// and no frame around a page.
+// policy is the Content-Security-Policy of the pages. It allows nothing from
+// other hosts, no inline script or style, and no frame around a page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// ServeHTTP sets the headers of the response. It checks the host and the path of the request, and whether the user may
-// send it. Then it calls the handler of the path.
+// ServeHTTP sets the headers of the response. It checks the host and the path
+// of the request, and whether the user may send it. Then it calls the handler
+// of the path.
 func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	header := w.Header()
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cache-Control", "no-store")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // ignore the error of a writer without deadlines
+	// ignore the error of a writer without deadlines
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+
 	if h.o.auth != nil && !h.o.auth.isOwnHost(req) {
 		h.deny(w, req, "unknown host "+strconv.Quote(req.Host)+"; see runner serve --public-url")
 		return
 	}
+
 	rest, ok := strings.CutPrefix(req.URL.Path, h.base)
 	switch {
 	case ok && rest == "":
@@ -148,6 +170,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case !ok || rest[0] != '/': // a proxy has stripped the prefix; links keep it
 		rest = req.URL.Path
 	}
+
 	inner := req.Clone(req.Context())
 	inner.URL.Path, inner.URL.RawPath = rest, ""
 	inner.Body = http.MaxBytesReader(w, req.Body, maxBody)
@@ -162,26 +185,32 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		h.writeError(w, inner, http.StatusForbidden, "These pages are read-only.")
 		return
 	}
+
 	h.mux.ServeHTTP(w, inner)
 }
 
-// allowed reports whether a request is authorized. If the request is not authorized, allowed sends the response.
+// allowed reports whether a request is authorized. If the request is not
+// authorized, allowed sends the response.
 func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
 	if needsNoToken(req.URL.Path) {
 		return true
 	}
+
 	if a := h.o.auth; a != nil {
 		if a.hasToken(req) || req.URL.Path == "/login" || strings.HasPrefix(req.URL.Path, "/static/") {
 			return true
 		}
+
 		w.Header().Set("WWW-Authenticate", `Bearer realm="runner"`)
 		if isAPI(req) {
 			h.writeError(w, req, http.StatusUnauthorized, "the request has no valid token")
 			return false
 		}
+
 		h.loginPage(w, req, http.StatusUnauthorized, "")
 		return false
 	}
+
 	switch {
 	case h.o.Authorize == nil:
 		h.deny(w, req, "access denied, because web.Options.Authorize is not set")
@@ -193,7 +222,8 @@ func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
 	return true
 }
 
-// deny responds with 403 to a client that may not see the pages: with JSON for the API, and plain text otherwise.
+// deny responds with 403 to a client that may not see the pages: with JSON for
+// the API, and plain text otherwise.
 func (h *handler) deny(w http.ResponseWriter, req *http.Request, text string) {
 	if isAPI(req) {
 		h.writeError(w, req, http.StatusForbidden, text)
@@ -202,7 +232,8 @@ func (h *handler) deny(w http.ResponseWriter, req *http.Request, text string) {
 	http.Error(w, "403: "+text, http.StatusForbidden)
 }
 
-// needsNoToken reports whether a path is public. Public paths reveal nothing about tasks.
+// needsNoToken reports whether a path is public. Public paths reveal nothing
+// about tasks.
 func needsNoToken(path string) bool { return path == "/healthz" || path == "/readyz" }
 
 // readContext returns a context for the database reads of a page.
@@ -228,6 +259,7 @@ func (h *handler) page(name string, load loader) http.HandlerFunc {
 			h.fail(w, req, err)
 			return
 		}
+
 		h.render(w, req, http.StatusOK, name, v)
 	}
 }
@@ -254,7 +286,8 @@ var addedTask = humanize.Lazy(`^task ([0-9]+) of schedule \S+ enqueued`)
 // render responds with a page.
 func (h *handler) render(w http.ResponseWriter, req *http.Request, status int, name string, v view) {
 	l := layout{page: *v.common(), HasSearch: name == "tasks", NoNavigation: name == "login"}
-	// An open page shows no message of an action elsewhere, and an error keeps it for the next page.
+	// An open page shows no message of an action elsewhere, and an error keeps
+	// it for the next page.
 	if !isFragment(req) && status == http.StatusOK {
 		l.Flash = h.takeFlash(w, req)
 	}
@@ -273,14 +306,16 @@ func (h *handler) render(w http.ResponseWriter, req *http.Request, status int, n
 		http.Error(w, "500: the page could not be rendered; this is a bug in runner", http.StatusInternalServerError)
 		return
 	}
+
 	send(w, req, status, "text/html; charset=utf-8", text.String())
 }
 
 // compressors are idle writers, because each has 800 KB of tables.
 var compressors = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
 
-// send responds with a text, compressed for a client that accepts it. (Compression
-// can reveal a secret by the length of a response, but none contains one.)
+// send responds with a text, compressed for a client that accepts it.
+// (Compression can reveal a secret by the length of a response, but none
+// contains one.)
 func send(w http.ResponseWriter, req *http.Request, status int, kind, text string) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Add("Vary", "Accept-Encoding")
@@ -309,7 +344,8 @@ type errorView struct {
 // isAPI reports whether a request gets its errors as JSON.
 func isAPI(req *http.Request) bool { return strings.HasPrefix(req.URL.Path, "/api/") }
 
-// writeError responds with an error: with JSON for the API, and a page otherwise.
+// writeError responds with an error: with JSON for the API, and a page
+// otherwise.
 func (h *handler) writeError(w http.ResponseWriter, req *http.Request, status int, text string) {
 	text = humanize.Safe(text)
 	if isAPI(req) {
@@ -320,7 +356,8 @@ func (h *handler) writeError(w http.ResponseWriter, req *http.Request, status in
 	h.render(w, req, status, "failure", &errorView{page: h.newPage(req, http.StatusText(status)), Text: text})
 }
 
-// fail responds with an error: 404 or 400 for a mistake of the user, or else 503.
+// fail responds with an error: 404 or 400 for a mistake of the user, or else
+// 503.
 func (h *handler) fail(w http.ResponseWriter, req *http.Request, err error) {
 	text := err.Error()
 	if p, ok := errors.AsType[*jobs.Error](err); ok {

@@ -12,12 +12,14 @@ import (
 // healthz responds with 200 while the process runs.
 func (h *handler) healthz(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
 
-// heartbeatTimeout is the maximum age of the last heartbeat of a worker that counts as alive. A worker with a lease above 90 s has more
-// time: a third of its lease, which is two heartbeat intervals.
+// heartbeatTimeout is how old the last heartbeat of a live worker may be. A
+// worker with a lease above 90 s has more time: a third of its lease, which is
+// two heartbeat intervals.
 const heartbeatTimeout = 30 * time.Second
 
-// readyz responds with 200 if users can enqueue tasks and workers can run them. This requires that the database accepts
-// writes and that a worker is alive. readyz itself writes nothing to the database.
+// readyz responds with 200 if users can enqueue tasks and workers can run them.
+// This requires that the database accepts writes and that a worker is alive.
+// readyz itself writes nothing to the database.
 func (h *handler) readyz(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := readContext(req)
 	defer cancel()
@@ -28,7 +30,8 @@ func (h *handler) readyz(w http.ResponseWriter, req *http.Request) {
 	io.WriteString(w, "ok\n")
 }
 
-// unready returns the reason why no worker would run a new task, or "" if a worker would run it.
+// unready returns the reason why no worker would run a new task, or "" if a
+// worker would run it.
 func (h *handler) unready(ctx context.Context) string {
 	workers, err := h.r.Workers(ctx)
 	switch {

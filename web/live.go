@@ -11,8 +11,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// An open page subscribes to changes of the database. The server notifies the page at most once a second, and the page
-// then loads its content again. One goroutine polls the database for all pages, and only while a page is open.
+// An open page subscribes to changes of the database. The server notifies the
+// page at most once a second, and the page then loads its content again. One
+// goroutine polls the database for all pages, and only while a page is open.
 
 const (
 	pollInterval      = time.Second
@@ -36,14 +37,15 @@ type poll struct {
 	changed chan struct{} // closed at the next change
 }
 
-// subscribe returns the poll of all pages, or nil if too many are open. The caller
-// must call unsubscribe.
+// subscribe returns the poll of all pages, or nil if too many are open. The
+// caller must call unsubscribe.
 func (l *live) subscribe() *poll {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.pages >= maxStreams {
 		return nil
 	}
+
 	l.pages++
 	if l.poll == nil {
 		ctx, stop := context.WithCancel(context.Background())
@@ -88,13 +90,15 @@ func (l *live) unsubscribe() {
 		l.mu.Unlock()
 		return
 	}
+
 	l.poll = nil
 	l.mu.Unlock()
 	p.stop()
 	<-p.ended
 }
 
-// stream is a response without an end. Each write has a deadline, but the whole response has none.
+// stream is a response without an end. Each write has a deadline, but the whole
+// response has none.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -117,9 +121,9 @@ func (s *stream) write(text []byte) error {
 	return s.control.Flush()
 }
 
-// events sends an event of type "rev" to a page soon after the page connects, and then after each change. It sends events of type "alive"
-// so that the page notices a server that does not answer. Comments in the stream would not be enough, because browsers hide them from
-// scripts.
+// events sends a rev event to a page soon after it connects, and then after each
+// change, and alive events, so that the page notices a server that doesn't
+// answer. (Browsers hide comments in the stream from scripts.)
 func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 	p := h.live.subscribe()
 	if p == nil {
@@ -135,7 +139,7 @@ func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 
 	alive := time.NewTicker(keepAliveInterval)
 	defer alive.Stop()
-	first := time.After(pollInterval) // the first event reports changes between the load of the page and the subscription
+	first := time.After(pollInterval) // for changes between the load of the page and the subscription
 	changed := h.live.next(p)
 	for n := 1; ; n++ {
 		kind := "rev"

@@ -18,10 +18,13 @@ import (
 	"example.com/runner/runner"
 )
 
-// The metrics are in the format of Prometheus. Most values come from the database, so every process that has the same database reports the
-// same values. The counters of rejected and of waiting writes describe this process only.
+// The metrics are in the format of Prometheus. Most values come from the
+// database, so every process that has the same database reports the same
+// values. The counters of rejected and of waiting writes describe this process
+// only.
 
-// family is a metric with its samples. The client library of Prometheus would add 0.2 ms to the start of every command of runner.
+// family is a metric with its samples. The client library of Prometheus would
+// add 0.2 ms to the start of every command of runner.
 type family struct {
 	kind, name, help string
 	samples          bytes.Buffer
@@ -32,7 +35,8 @@ const (
 	gaugeKind   = "gauge"
 )
 
-// add adds a sample. The arguments in pairs are the name of a label, its value, the name of the next label, and so on.
+// add adds a sample. The arguments in pairs are the name of a label, its value,
+// the name of the next label, and so on.
 func (f *family) add(value float64, pairs ...string) {
 	f.samples.WriteString(f.name)
 	separator := "{"
@@ -65,6 +69,7 @@ func (h *handler) metrics(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "503: "+err.Error(), http.StatusServiceUnavailable)
 		return
 	}
+
 	var text strings.Builder
 	for _, f := range c.list {
 		f.write(&text)
@@ -93,21 +98,25 @@ func (h *handler) collect(ctx context.Context) (*collection, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	totals, err := admin.Store(h.r).Totals(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	c.tasks(queues)
 	workers, err := h.r.Workers(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	c.workers(workers)
 	c.attempts(totals, queues)
 	schedules, err := h.r.Schedules(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	c.schedules(schedules)
 	c.process(h.r)
 	return c, nil
@@ -130,7 +139,6 @@ func (c *collection) tasks(queues []runner.Queue) {
 	}
 }
 
-// oneIf returns 1 if the condition holds, else 0.
 func oneIf(condition bool) float64 {
 	if condition {
 		return 1
@@ -180,7 +188,8 @@ func (c *collection) schedules(schedules []jobs.Schedule) {
 	}
 }
 
-// process adds the metrics for the size of the database and for the counters of this process.
+// process adds the metrics for the size of the database and for the counters of
+// this process.
 func (c *collection) process(r *runner.Runner) {
 	file, wal := admin.Store(r).Size()
 	size := c.gauge("runner_db_bytes", "Size of the database file and of its write-ahead log.")

@@ -49,6 +49,7 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 	if err != nil {
 		return nil, err
 	}
+
 	split := newLineSplitter(cursor{})
 	var all []logLine
 	for _, c := range chunks {
@@ -80,9 +81,9 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 	return l, nil
 }
 
-// readTail returns the last chunks of the output of an attempt, oldest first. It
-// reads until the chunks have more than maxLines lines or maxLogSize bytes. whole
-// reports whether these chunks are the whole output.
+// readTail returns the last chunks of the output of an attempt, oldest first.
+// It reads until the chunks have more than maxLines lines or maxLogSize bytes.
+// whole reports whether these chunks are the whole output.
 func (h *handler) readTail(ctx context.Context, a jobs.Attempt) (chunks []jobs.Chunk, whole bool, err error) {
 	var parts [][]jobs.Chunk // the newest part comes first
 	before, found, bytes := int64(math.MaxInt64), 0, 0
@@ -91,6 +92,7 @@ func (h *handler) readTail(ctx context.Context, a jobs.Attempt) (chunks []jobs.C
 		if err != nil {
 			return nil, false, err
 		}
+
 		parts = append(parts, part)
 		for _, c := range part {
 			bytes += len(c.Data)
@@ -100,6 +102,7 @@ func (h *handler) readTail(ctx context.Context, a jobs.Attempt) (chunks []jobs.C
 			slices.Reverse(parts)
 			return slices.Concat(parts...), whole, nil
 		}
+
 		before = part[0].Seq
 	}
 }
@@ -128,12 +131,14 @@ type logLine struct {
 	dropped int64 // number of missing bytes, if this line stands for output that was not kept; otherwise 0
 }
 
-// html writes the line as an element of a page, with its time in the zone of the page.
+// html writes the line as an element of a page, with its time in the zone of
+// the page.
 func (l logLine) html(b *strings.Builder, zone *time.Location) {
 	if l.dropped > 0 {
 		fmt.Fprintf(b, "<span class=\"l dim\">--- %s not kept ---\n</span>", humanize.Size(l.dropped))
 		return
 	}
+
 	b.WriteString(`<span class="l`)
 	if l.partial {
 		b.WriteString(" part")
@@ -161,7 +166,8 @@ const stderr = 1 // index in streams
 // its connection sends it to get the lines after it.
 type cursor [2]streamOffset
 
-// streamOffset is a position in a stream: the number of a chunk, and an offset in this chunk.
+// streamOffset is a position in a stream: the number of a chunk, and an offset
+// in this chunk.
 type streamOffset struct {
 	seq  int64
 	skip int
@@ -171,12 +177,14 @@ func (c cursor) String() string {
 	return fmt.Sprintf("%d.%d.%d.%d", c[0].seq, c[0].skip, c[1].seq, c[1].skip)
 }
 
-// parseCursor returns the cursor in a text that String has written. It reports whether the text contains a cursor.
+// parseCursor returns the cursor in a text that String has written. It reports
+// whether the text contains a cursor.
 func parseCursor(text string) (c cursor, ok bool) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 4 {
 		return c, false
 	}
+
 	var n [4]int64
 	for i, part := range parts {
 		var err error
@@ -187,10 +195,12 @@ func parseCursor(text string) (c cursor, ok bool) {
 	return cursor{{n[0], int(n[1])}, {n[2], int(n[3])}}, true
 }
 
-// lastSent returns the number of a chunk. A client with this cursor has already received the text of this chunk and of all earlier chunks.
+// lastSent returns the number of the last chunk of which a client with this
+// cursor has the whole text.
 func (c cursor) lastSent() int64 { return max(min(c[0].seq, c[1].seq)-1, 0) }
 
-// lineSplitter splits chunks of output into lines of HTML, for each stream separately.
+// lineSplitter splits chunks of output into lines of HTML, for each stream
+// separately.
 type lineSplitter struct {
 	lines   humanize.Splitter[int]
 	styles  [2]textStyle // at the end of the last line of each stream
@@ -203,7 +213,8 @@ func newLineSplitter(from cursor) *lineSplitter {
 	return &lineSplitter{lines: humanize.Splitter[int]{Max: maxLine}, from: from, started: from != cursor{}}
 }
 
-// add returns the lines that end in a chunk. It ignores the part of the chunk before the cursor.
+// add returns the lines that end in a chunk. It ignores the part of the chunk
+// before the cursor.
 func (s *lineSplitter) add(c jobs.Chunk) (list []logLine) {
 	data, stream := c.Data, slices.Index(streams[:], c.Stream)
 	switch from := s.from[stream]; {
@@ -242,8 +253,8 @@ func (s *lineSplitter) unfinished() (list []logLine) {
 	return list
 }
 
-// newLogLine converts a line to HTML. It changes style to that at the end of the
-// line.
+// newLogLine converts a line to HTML. It changes style to that at the end of
+// the line.
 func newLogLine(stream int, l humanize.Line, style *textStyle) logLine {
 	raw := strings.TrimSuffix(string(l.Text), "\n")
 	return logLine{at: l.At, stream: stream, raw: raw, text: style.html(raw)}
@@ -277,8 +288,9 @@ func (k textStyle) class() string {
 	return strings.Join(list, " ")
 }
 
-// extendedColour returns the colour that the parameters after 38 or 48 choose, as the fields of textStyle count it, and how many
-// parameters it used. Only the sixteen colours of a terminal have classes; all others are the default colour.
+// extendedColour returns the colour that the parameters after 38 or 48 choose,
+// counted as in textStyle, and how many of them it used. Only the sixteen
+// colours of a terminal have classes; all others are the default colour.
 func extendedColour(list []string) (used, colour int) {
 	if len(list) > 0 && list[0] == "2" {
 		return 4, 0
@@ -327,8 +339,8 @@ func (k *textStyle) set(parameters string) {
 	}
 }
 
-// html returns a line, without its newline, as HTML. It changes the style k to the style at the end of the line, which applies to the next
-// line, too.
+// html returns a line without its newline as HTML, and leaves the style as it is
+// at the end of the line, for the next one.
 func (k *textStyle) html(line string) template.HTML {
 	line = strings.TrimRight(line, "\r")
 	line = line[strings.LastIndexByte(line, '\r')+1:] // a terminal overwrites the text before a carriage return
@@ -337,11 +349,13 @@ func (k *textStyle) html(line string) template.HTML {
 		if text == "" {
 			return
 		}
+
 		text = template.HTMLEscapeString(humanize.SafeLines(text))
 		if class := k.class(); class != "" {
 			b.WriteString(`<span class="` + class + `">` + text + `</span>`)
 			return
 		}
+
 		b.WriteString(text)
 	}
 	for {
@@ -350,6 +364,7 @@ func (k *textStyle) html(line string) template.HTML {
 			write(line)
 			return template.HTML(b.String())
 		}
+
 		write(line[:at])
 		sgr, colours, rest := humanize.CutEscape(line[at:])
 		if colours {

@@ -63,10 +63,10 @@ type queueView struct {
 	FailedDay int
 	Paused    bool
 	PauseText string
-	// running tasks and their limit (1/2), and the rate limit (100/1m); each is empty if there is no such limit
-	Limit, Rate string
-	Limited     bool // whether a limit blocks every start now
-	Hour        template.HTML
+	Limit     string // running tasks and their limit (1/2); empty if there is none
+	Rate      string // rate limit (100/1m); empty if there is none
+	Limited   bool   // whether a limit blocks every start now
+	Hour      template.HTML
 }
 
 type workerView struct {
@@ -85,15 +85,18 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (view, error)
 	if err != nil {
 		return nil, err
 	}
+
 	s, err := ui.StatusOf(ctx, h.r, v.Now, queues, nil)
 	if err != nil {
 		return nil, err
 	}
+
 	v.Alive, v.Slots = s.Alive, s.Slots
 	hour, err := h.lastHour(ctx, v.Now)
 	if err != nil {
 		return nil, err
 	}
+
 	v.QueueText, v.Range = humanize.Safe(req.FormValue("queue")), req.FormValue("range")
 	v.AskQueue = len(s.Queues) > perQueuePage || v.QueueText != ""
 	for _, q := range s.Queues {
@@ -115,6 +118,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (view, error)
 	if v.Workers, err = h.workers(ctx, s.Workers); err != nil {
 		return nil, err
 	}
+
 	causes := map[string]string{}
 	if v.StillFailed > 0 {
 		if causes, err = h.causes(ctx, v.Now.Add(-24*time.Hour)); err != nil {
@@ -137,6 +141,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (view, error)
 		if err != nil {
 			return nil, err
 		}
+
 		v.Empty = len(ids) == 0
 	}
 	v.Title = v.titleText()
@@ -167,14 +172,16 @@ func (h *handler) queues(ctx context.Context) ([]runner.Queue, error) {
 	return slices.Clone(list), err
 }
 
-// chart returns the chart of the named span. Without a name it shows the shortest
-// span in which a task ended. It returns nil if no task ended in any span.
+// chart returns the chart of the named span. Without a name it shows the
+// shortest span in which a task ended. It returns nil if no task ended in any
+// span.
 func (h *handler) chart(ctx context.Context, p page, name string) (*chart, error) {
 	isChosen := slices.ContainsFunc(chartSpans, func(s span) bool { return s.Name == name })
 	for _, s := range chartSpans {
 		if isChosen && s.Name != name {
 			continue
 		}
+
 		trend, err := h.trends.get(s.Name, func() (admin.Trend, time.Duration, error) {
 			trend, err := admin.ReadTrend(ctx, h.r, s.step, int(s.length/s.step))
 			return trend, s.fresh, err
@@ -192,7 +199,8 @@ func (h *handler) chart(ctx context.Context, p page, name string) (*chart, error
 // FurtherProblems is the number of problems that the page doesn't show.
 func (v *overviewView) FurtherProblems() int { return v.AllProblems - len(v.Problems) }
 
-// titleText returns the title of the page, which states the most important fact in a few words.
+// titleText returns the title of the page, which states the most important fact
+// in a few words.
 func (v *overviewView) titleText() string {
 	switch {
 	case v.Alive == 0 && v.Waiting > 0:
@@ -205,8 +213,8 @@ func (v *overviewView) titleText() string {
 	return "Overview"
 }
 
-// Failures returns the text beside the number of tasks that are still failed. The text says how many failures there were in the same time,
-// such as "18 failures". It is empty if both numbers are equal.
+// Failures returns the text beside the number of tasks that are still failed:
+// how many failures there were in that time. It is empty if both are equal.
 func (v *overviewView) Failures(failures, tasks int) string {
 	if failures == tasks {
 		return ""
@@ -233,15 +241,22 @@ func (v *overviewView) queue(q runner.Queue, holds admin.Holds, hour []map[strin
 
 // problem returns the view of a problem with a link or an action.
 func (v *overviewView) problem(p ui.Problem) problemView {
-	view := problemView{page: v.page, Code: p.Code, Key: strings.Join(strings.Fields(p.Code+" "+humanize.Safe(p.About)), "-"),
-		Message: humanize.Safe(p.Message), Hint: humanize.Safe(p.Try), Label: "Show"}
+	view := problemView{
+		page:    v.page,
+		Code:    p.Code,
+		Key:     strings.Join(strings.Fields(p.Code+" "+humanize.Safe(p.About)), "-"),
+		Message: humanize.Safe(p.Message),
+		Hint:    humanize.Safe(p.Try),
+		Label:   "Show",
+	}
 	switch p.Code {
 	case "paused":
 		view.Action, view.Label, view.Queue = "queue-resume", "Resume", p.About
 	case "no_worker", "moved":
 		view.Critical = true
 	case "failed":
-		view.Link = v.Find(search.KeyState, string(jobs.Failed), search.KeyQueue, p.About, search.KeySince, "1d") + "&sort=" + sortByCause
+		view.Link = v.Find(search.KeyState, string(jobs.Failed), search.KeyQueue, p.About, search.KeySince, "1d") +
+			"&sort=" + sortByCause
 	case "no_job", "no_queue":
 		view.Link = v.Find(search.KeyState, string(jobs.Pending), search.KeyQueue, p.About)
 	case "lost_worker":

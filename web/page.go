@@ -24,8 +24,8 @@ import (
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-// templates returns the templates of all pages. The first call parses them. If the package parsed them at the start of
-// the program, every command of runner would take a millisecond longer, because all commands link this package.
+// templates returns the templates of all pages, which the first call parses. (At
+// the start of the program that would cost every command a millisecond.)
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Option("missingkey=error").ParseFS(templateFiles, "templates/*.html"))
 })
@@ -65,8 +65,8 @@ func (p page) Nav() string {
 	return nav
 }
 
-// Asset returns the URL of an embedded file. The URL changes when an embedded file changes, so browsers may cache the
-// file for ever.
+// Asset returns the URL of an embedded file. The URL changes when an embedded
+// file changes, so browsers may cache the file for ever.
 func (p page) Asset(name string) string { return p.Base + "/static/" + name + "?v=" + assetVersion() }
 
 func (p page) Version() string             { return runner.Version }
@@ -78,7 +78,8 @@ func (p page) Plural(n int, thing string) string {
 }
 func (p page) Safe(text string) string { return humanize.Safe(text) }
 
-// UpTo returns n as text. If n is greater than maxCount, it returns maxCount with a plus sign: 10,000+.
+// UpTo returns n as text. If n is greater than maxCount, it returns maxCount
+// with a plus sign: 10,000+.
 func (p page) UpTo(n int) string {
 	if n > maxCount {
 		return humanize.Count(maxCount) + "+"
@@ -86,7 +87,7 @@ func (p page) UpTo(n int) string {
 	return humanize.Count(int64(n))
 }
 
-// Ago returns the age of t with the word "ago", and t itself as a tooltip.
+// Ago returns the age of t, such as 5m ago, and t itself as a tooltip.
 func (p page) Ago(t time.Time) template.HTML { return p.moment(t, humanize.Age(p.Now.Sub(t))+" ago") }
 
 // Age returns the age of t, and t itself as a tooltip.
@@ -109,6 +110,7 @@ func (p page) moment(t time.Time, text string) template.HTML {
 	if t.IsZero() {
 		return "–"
 	}
+
 	local := t.In(p.Now.Location()).Format("2006-01-02 15:04:05 MST")
 	if utc := t.UTC().Format("2006-01-02 15:04:05 MST"); utc != local {
 		local += " · " + utc
@@ -129,8 +131,9 @@ func (p page) State(s jobs.State) template.HTML {
 	return template.HTML(`<span class="state ` + name + `"><span aria-hidden="true">` + p.Symbol(s) + `</span> ` + name + `</span>`)
 }
 
-// maxJobText is the maximum length of a command line or a job in a list, in bytes. The list cuts longer texts, because
-// the arguments of a task may have 1 MiB.
+// maxJobText is the maximum length of a command line or a job in a list, in
+// bytes. The list cuts longer texts, because the arguments of a task may have 1
+// MiB.
 const maxJobText = 500
 
 // Job returns the command line or the job of a task, in one line.
@@ -165,7 +168,8 @@ func (p page) search(terms ...search.Term) string {
 // escaped escapes a text for the query of a URL.
 func escaped(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
-// Find returns the URL of the task list for a query. The arguments are alternately a key and a value of the query.
+// Find returns the URL of the task list for a query. The arguments are
+// alternately a key and a value of the query.
 func (p page) Find(pairs ...string) string {
 	var terms []search.Term
 	for pair := range slices.Chunk(pairs, 2) {
@@ -193,25 +197,30 @@ func (p page) JobPage(t jobs.Task) string {
 	return p.Base + "/jobs?job=" + escaped(t.Job)
 }
 
-// ShortJob returns a short name for a task: its label if it has one, or else the name of its program or its job.
+// ShortJob returns a short name for a task: its label if it has one, or else
+// the name of its program or its job.
 func (p page) ShortJob(t jobs.Task) string {
 	if p.HideArgs || t.Label != "" || t.Job != jobs.CommandJob {
 		return humanize.Safe(cmp.Or(t.Label, t.Job))
 	}
+
 	argv, err := taskspec.Argv(t.Args)
 	if err != nil {
 		return t.Job
 	}
+
 	name := argv[0][strings.LastIndexByte(argv[0], '/')+1:]
 	return humanize.Safe(cmp.Or(name, argv[0]))
 }
 
 // shown returns a task as the pages may show it: with HideArgs, without its
-// arguments, its result, and texts that the task chose. What reads tasks calls it.
+// arguments, its result, and texts that the task chose. Whoever reads tasks
+// calls it.
 func (h *handler) shown(t jobs.Task) jobs.Task {
 	if !h.o.HideArgs {
 		return t
 	}
+
 	t.Args, t.Result, t.Error, t.ErrorLine = nil, nil, "", ""
 	t.Path, t.Cwd, t.EnvFile, t.Hooks = "", "", "", jobs.Hooks{}
 	if t.Progress != nil {
@@ -231,8 +240,9 @@ func (h *handler) allShown(list []jobs.Task) []jobs.Task {
 // maxErrorText is the largest length of an error in a list, in bytes.
 const maxErrorText = 300
 
-// errorLine returns one line that says why a task failed. The line has the exit status or signal of the last attempt, and
-// the last line of its output or its error.
+// errorLine returns one line that says why a task failed. The line has the exit
+// status or signal of the last attempt, and the last line of its output or its
+// error.
 func errorLine(t jobs.Task) string {
 	ending := ui.Ending(t.Reason, t.ExitCode, t.Signal)
 	text := ending
@@ -242,8 +252,8 @@ func errorLine(t jobs.Task) string {
 	return humanize.Safe(humanize.Cut(strings.TrimPrefix(text, " · "), maxErrorText))
 }
 
-// Each browser chooses the time zone of its pages. A cookie keeps the name of the zone. Without the cookie, times are in the zone of the
-// server.
+// Each browser chooses the time zone of its pages. A cookie keeps the name of
+// the zone. Without the cookie, times are in the zone of the server.
 
 const (
 	zoneCookie = "runner-zone"
@@ -270,8 +280,8 @@ func loadZone(name string) (*time.Location, error) {
 	return time.LoadLocation(name)
 }
 
-// chooseZone handles the form for the time zone, which is at the end of each page. It stores the chosen zone and redirects to the page of
-// the form.
+// chooseZone handles the form for the time zone, which is at the end of each
+// page. It stores the chosen zone and redirects to the page of the form.
 func (h *handler) chooseZone(w http.ResponseWriter, req *http.Request) {
 	name := strings.TrimSpace(req.FormValue("zone"))
 	if strings.EqualFold(name, "utc") {
@@ -282,8 +292,16 @@ func (h *handler) chooseZone(w http.ResponseWriter, req *http.Request) {
 			"Unknown time zone "+strconv.Quote(name)+"; use server, UTC or a name such as Europe/Berlin.")
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: zoneCookie, Value: name, Path: h.base + "/", MaxAge: int(365 * 24 * time.Hour / time.Second),
-		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: req.TLS != nil})
+
+	http.SetCookie(w, &http.Cookie{
+		Name:     zoneCookie,
+		Value:    name,
+		Path:     h.base + "/",
+		MaxAge:   int(365 * 24 * time.Hour / time.Second),
+		HttpOnly: true,
+		SameSite: http.SameSiteLaxMode,
+		Secure:   req.TLS != nil,
+	})
 	http.Redirect(w, req, h.localPath(req.FormValue("back")), http.StatusSeeOther)
 }
 

@@ -2,7 +2,7 @@ package web
 
 import "time"
 
-// plot is a drawing of bars, which the template "plot" writes as SVG. Vertical
+// plot is a drawing of bars, which a template writes as SVG. Vertical
 // places are in pixels and horizontal ones in percent, so that a drawing fits
 // every window and its text isn't distorted.
 type plot struct {
@@ -39,8 +39,8 @@ type bar struct {
 // plotTop is the space above a plot, for the text of the bar with the focus.
 const plotTop = 16
 
-// Last returns the index of the last bar. The tab key reaches this bar only, and
-// the arrow keys move from there.
+// Last returns the index of the last bar. The tab key reaches this bar only,
+// and the arrow keys move from there.
 func (v plot) Last() int { return len(v.Bars) - 1 }
 
 // column returns a bar in column i of n. It stands at the height below in a
@@ -55,8 +55,8 @@ func column(i, n int, class, link, text string, top, size, below, height float64
 	}}
 }
 
-// timeMarks returns the labels of a time axis, at round times in the zone of its
-// begin.
+// timeMarks returns the labels of a time axis, at round times in the zone of
+// its begin.
 func timeMarks(begin time.Time, length, step time.Duration) (list []mark) {
 	format := "15:04"
 	if step >= 24*time.Hour {

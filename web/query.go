@@ -19,7 +19,7 @@ import (
 type query struct {
 	terms  []search.Term
 	filter jobs.Filter
-	group  *ui.FailureGroup // group that the term cause: names; nil without this term, or if the group is empty
+	group  *ui.FailureGroup // that the term cause: names; nil without this term, or if the group is empty
 }
 
 // parse parses a search. It rejects a search for text if HideArgs is set,
@@ -28,6 +28,7 @@ func (h *handler) parse(ctx context.Context, text string, at time.Time) (q query
 	if q.terms, err = search.ParseTerms(text); err != nil {
 		return q, err
 	}
+
 	q.filter, err = search.ParseFilter(withoutCause(q.terms), at, at.Location())
 	if err == nil && q.filter.Match != "" && h.o.HideArgs {
 		err = &jobs.FieldError{Field: "search", Msg: "a search for text is not possible, because arguments are hidden"}
@@ -94,12 +95,14 @@ func (h *handler) jump(list http.HandlerFunc) http.HandlerFunc {
 			list(w, req)
 			return
 		}
+
 		ctx, cancel := readContext(req)
 		defer cancel()
 		if _, err := h.r.Get(ctx, id); err != nil {
 			list(w, req)
 			return
 		}
+
 		http.Redirect(w, req, fmt.Sprintf("%s/tasks/%d", h.base, id), http.StatusSeeOther)
 	}
 }

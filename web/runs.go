@@ -38,17 +38,19 @@ const (
 )
 
 // newRuns returns the history of the tasks in a list, which begins with the
-// latest task. It returns nil for an empty list. A task that failed and was then
-// retried counts as failed: a retry does not rewrite the history.
+// latest task. It returns nil for an empty list. A task that failed and was
+// then retried counts as failed: a retry does not rewrite the history.
 func (h *handler) newRuns(ctx context.Context, p page, list []jobs.Task) (*runs, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
+
 	h.allShown(list)
 	before, err := admin.FailedBefore(ctx, h.r, list)
 	if err != nil {
 		return nil, err
 	}
+
 	oldest := slices.MinFunc(list, func(a, b jobs.Task) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	v := &runs{N: len(list), Since: oldest.CreatedAt}
 	var took []time.Duration
@@ -86,14 +88,15 @@ func (h *handler) setErrors(ctx context.Context, v *runs, list []jobs.Task, befo
 			if err != nil {
 				return err
 			}
+
 			v.Errors = append(v.Errors, runError{failed, errorLine(failed) + " · then " + string(t.State)})
 		}
 	}
 	return nil
 }
 
-// failedFirst returns a task as it was after its last failed attempt: a retry must
-// not hide that a backup failed for two nights.
+// failedFirst returns a task as it was after its last failed attempt: a retry
+// must not hide that a backup failed for two nights.
 func (h *handler) failedFirst(ctx context.Context, t jobs.Task) (jobs.Task, error) {
 	attempts, err := h.r.Attempts(ctx, t)
 	for _, a := range attempts {
@@ -152,12 +155,14 @@ func (h *handler) job(ctx context.Context, req *http.Request) (view, error) {
 	if v.Name == "" || v.Name != humanize.Safe(v.Name) {
 		return nil, &jobs.FieldError{Field: "job", Msg: "the page needs a job or a label"}
 	}
+
 	v.Title = v.Kind + " " + v.Name
 	v.Tasks = v.Find(v.Kind, v.Name)
 	list, more, err := h.started(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
+
 	v.More = more
 	v.Runs, err = h.newRuns(ctx, v.page, list)
 	return v, err
@@ -167,13 +172,14 @@ func (h *handler) job(ctx context.Context, req *http.Request) (view, error) {
 func (v *jobView) Looked() int { return lookTasks }
 
 // started returns the running tasks of a filter and those that ended last, the
-// latest first, and whether there may be more. There is no index of the tasks by
-// job, so it looks at a limited number of ended tasks.
+// latest first, and whether there may be more. There is no index of the tasks
+// by job, so it looks at a limited number of ended tasks.
 func (h *handler) started(ctx context.Context, filter jobs.Filter) (list []jobs.Task, more bool, err error) {
 	filter.States = []jobs.State{jobs.Running}
 	if list, err = h.r.List(ctx, filter, runner.Page{Limit: maxRuns}); err != nil {
 		return nil, false, err
 	}
+
 	filter.States = jobs.Finished()
 	ended, rest, err := admin.Store(h.r).ListPart(ctx, filter, admin.Part{Sort: admin.ByEnd, Limit: maxRuns, Look: lookTasks})
 	list = append(list, ended...)

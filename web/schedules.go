@@ -45,6 +45,7 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (view, error
 	if err != nil {
 		return nil, err
 	}
+
 	failed := 0
 	for i, s := range list {
 		view := v.schedule(s)
@@ -55,6 +56,7 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (view, error
 			if view.Runs, err = admin.ScheduleRuns(ctx, h.r, s.Name, maxRunsShown); err != nil {
 				return nil, err
 			}
+
 			slices.Reverse(view.Runs)
 		}
 		v.Schedules = append(v.Schedules, view)
@@ -65,7 +67,8 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (view, error
 	return v, nil
 }
 
-// Due returns the state of a task of a schedule and the time when the task was due.
+// Due returns the state of a task of a schedule and the time when the task was
+// due.
 func (p page) Due(t jobs.Task) string {
 	return string(t.State) + ", due " + ui.DueOf(t).In(p.Now.Location()).Format("2006-01-02 15:04")
 }
@@ -91,7 +94,8 @@ type schedulePage struct {
 	Runs     *runs // history of the schedule; nil if the schedule has no task
 }
 
-// tickView is a future tick, in the zone of the schedule and in the zone of the page.
+// tickView is a future tick, in the zone of the schedule and in the zone of the
+// page.
 type tickView struct {
 	At          time.Time
 	There, Here string
@@ -102,6 +106,7 @@ func (h *handler) schedule(ctx context.Context, req *http.Request) (view, error)
 	if err != nil {
 		return nil, err
 	}
+
 	v := &schedulePage{page: h.newPage(req, "Schedule "+s.Name)}
 	v.Schedule = v.schedule(s)
 	const format = "Mon 2 Jan 2006 15:04:05 MST"
@@ -110,7 +115,8 @@ func (h *handler) schedule(ctx context.Context, req *http.Request) (view, error)
 		return nil, err
 	}
 	for _, at := range ticks {
-		v.Ticks = append(v.Ticks, tickView{at, at.In(v.Schedule.place()).Format(format), at.In(v.Now.Location()).Format(format)})
+		there, here := at.In(v.Schedule.place()), at.In(v.Now.Location())
+		v.Ticks = append(v.Ticks, tickView{at, there.Format(format), here.Format(format)})
 	}
 	list, err := admin.ScheduleRuns(ctx, h.r, s.Name, maxSample)
 	if err != nil {

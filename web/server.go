@@ -25,21 +25,24 @@ import (
 	"example.com/runner/runner"
 )
 
-// ServerOptions are the options of Listen. The zero ServerOptions listens on 127.0.0.1:8484 and requires a token.
+// ServerOptions are the options of Listen. The zero ServerOptions listens on
+// 127.0.0.1:8484 and requires a token.
 type ServerOptions struct {
 	Options // the server ignores the field Authorize, because the token replaces Authorize
 	// Listen is HOST:PORT or unix:PATH. Defaults to 127.0.0.1:8484.
 	Listen string
-	// PublicURL is the URL of the server for browsers that connect through a proxy. The server accepts requests
-	// whose Host header names the host of this URL. Defaults to none.
+	// PublicURL is the URL of the server for browsers that connect through a
+	// proxy. The server accepts requests whose Host header names the host of
+	// this URL. Defaults to none.
 	PublicURL string
-	// TokenFile is the file that contains the token. Listen creates it if it does not exist. Defaults to "token" in the
-	// directory beside the database.
+	// TokenFile is the file that contains the token. Listen creates it if it
+	// does not exist. Defaults to "token" in the directory beside the database.
 	TokenFile string
-	// NoToken gives access to every user who can connect to the server. It requires a unix socket. Defaults to false.
+	// NoToken gives access to every user who can connect to the server. It
+	// requires a unix socket. Defaults to false.
 	NoToken bool
-	// Insecure allows an address that other machines can connect to, although the token is then sent in plain text.
-	// Defaults to false.
+	// Insecure allows an address that other machines can connect to, although
+	// the token is then sent in plain text. Defaults to false.
 	Insecure bool
 }
 
@@ -48,6 +51,7 @@ func (o ServerOptions) publicURL() (*url.URL, error) {
 	if o.PublicURL == "" {
 		return nil, nil
 	}
+
 	u, err := url.Parse(o.PublicURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.PublicURL, Subject: o.PublicURL,
@@ -88,8 +92,8 @@ const (
 	shutdownTimeout = 3 * time.Second
 )
 
-// Listen opens the address, and creates the token if there is none. An error is of kind jobs.ErrInvalid or
-// jobs.ErrPermission.
+// Listen opens the address, and creates the token if there is none. An error is
+// of kind jobs.ErrInvalid or jobs.ErrPermission.
 func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	o.Listen = cmp.Or(o.Listen, "127.0.0.1:8484")
 	socket, isUnix := strings.CutPrefix(o.Listen, "unix:")
@@ -103,6 +107,7 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	s, auth := &Server{socket: socket}, &authenticator{public: public}
 	if !o.NoToken {
 		s.file = cmp.Or(o.TokenFile, admin.Store(r).TokenFile())
@@ -153,6 +158,7 @@ func (o ServerOptions) checkAddress() error {
 	if o.Insecure {
 		return nil
 	}
+
 	host, _, err := net.SplitHostPort(o.Listen)
 	if err != nil {
 		return &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.ListenAddress, Subject: o.Listen,
@@ -166,7 +172,8 @@ func (o ServerOptions) checkAddress() error {
 		Hint: "a unix socket behind a proxy with TLS, or Options.Insecure"}
 }
 
-// listenUnix creates a socket that only its owner can use. It replaces a socket on which no process listens.
+// listenUnix creates a socket that only its owner can use. It replaces a socket
+// on which no process listens.
 func listenUnix(path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&fs.ModeSocket == 0 {
@@ -180,7 +187,8 @@ func listenUnix(path string) (net.Listener, error) {
 			return nil, err
 		}
 	}
-	// The socket is created in a private directory, so no process can connect to it before its mode is set.
+	// The socket is created in a private directory, so no process can connect
+	// to it before its mode is set.
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".runner-")
 	if err != nil {
 		return nil, err
@@ -191,6 +199,7 @@ func listenUnix(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	l.SetUnlinkOnClose(false)
 	err = os.Chmod(made, 0o600)
 	if err == nil {
@@ -200,6 +209,7 @@ func listenUnix(path string) (net.Listener, error) {
 		_ = l.Close()
 		return nil, err
 	}
+
 	return l, nil
 }
 
@@ -217,8 +227,9 @@ func reason(err error) string {
 // Address returns the URL to open in a browser. The page asks for the token.
 func (s *Server) Address() string { return s.address }
 
-// URL returns Address with the token, if there is one. The token is in the fragment after #, because browsers do not send
-// the fragment to a server. Anyone who reads this URL in a log can sign in.
+// URL returns Address with the token, if there is one. The token is in the
+// fragment after #, because browsers do not send the fragment to a server.
+// Anyone who reads this URL in a log can sign in.
 func (s *Server) URL() string {
 	if s.file == "" {
 		return s.address
@@ -229,7 +240,8 @@ func (s *Server) URL() string {
 // TokenFile returns the path of the token file, or "" if no token is required.
 func (s *Server) TokenFile() string { return s.file }
 
-// Serve handles requests until ctx ends. It then waits up to three seconds for requests in progress.
+// Serve handles requests until ctx ends. It then waits up to three seconds for
+// requests in progress.
 func (s *Server) Serve(ctx context.Context) error {
 	stopped, stop := context.WithCancel(context.Background()) // stop ends the streams
 	defer stop()
@@ -271,8 +283,8 @@ func (s *Server) Serve(ctx context.Context) error {
 }
 
 // limitConnections returns a hook of a server that closes each new connection
-// while maxConnections are open. (netutil.LimitListener would hide CloseWrite of
-// the connection: then a client may lose the answer to a request that is too
+// while maxConnections are open. (netutil.LimitListener would hide CloseWrite
+// of the connection: then a client may lose the answer to a request that is too
 // large.)
 func limitConnections() func(net.Conn, http.ConnState) {
 	var open atomic.Int64

@@ -14,9 +14,9 @@ import (
 )
 
 // slotDrawing draws the slots of a worker as rows, and the attempts in them as
-// bars over time. An attempt doesn't record its slot, so it goes, in the order of
-// the starts, into the first row that is free, or else into the one that becomes
-// free first: the tasks of a batch share a slot.
+// bars over time. An attempt doesn't record its slot, so it goes, in the order
+// of the starts, into the first row that is free, or else into the one that
+// becomes free first: the tasks of a batch share a slot.
 type slotDrawing struct {
 	worker  admin.WorkerRuns
 	s       span
@@ -67,8 +67,8 @@ func later(a, b time.Time) time.Time {
 // begin returns the time at the left of the drawing.
 func (d *slotDrawing) begin() time.Time { return d.at.Add(-d.s.length) }
 
-// end returns the time at which an attempt ended, or the right end of the drawing
-// if it's still running.
+// end returns the time at which an attempt ended, or the right end of the
+// drawing if it's still running.
 func (d *slotDrawing) end(r admin.Run) time.Time {
 	if r.FinishedAt.IsZero() {
 		return d.at
@@ -76,9 +76,9 @@ func (d *slotDrawing) end(r admin.Run) time.Time {
 	return r.FinishedAt
 }
 
-// group makes bars of the attempts. Consecutive attempts of a row become one bar
-// if they overlap, or if they begin in the same of the equal cells of the drawing
-// and are shorter than a cell.
+// group makes bars of the attempts. Consecutive attempts of a row become one
+// bar if they overlap, or if they begin in the same of the equal cells of the
+// drawing and are shorter than a cell.
 func (d *slotDrawing) group(cells int) {
 	d.bars = nil
 	cell := d.s.length / time.Duration(cells)
@@ -116,7 +116,8 @@ func (d *slotDrawing) draw(p page, names map[int64]jobs.Task) {
 		Axis:       bottom,
 		Ticks:      timeMarks(d.begin().In(p.Now.Location()), d.s.length, d.s.ticks),
 	}
-	// The drawing knows nothing of the time before its worker started, and after it ended.
+	// The drawing knows nothing of the time before its worker started, and
+	// after it ended.
 	known := d.x(later(d.from, d.worker.StartedAt))
 	d.Plot.Off = []rect{{"off", 0, plotTop, known, float64(bottom - plotTop)}}
 	if !d.worker.EndedAt.IsZero() {
@@ -186,7 +187,8 @@ func (b *slotBar) describe(p page, worker string, names map[int64]jobs.Task) str
 		b.From.Format(time.TimeOnly), b.To.Format("15:04:05 MST"), b.Took())
 }
 
-// Took returns the duration of an attempt, or the length of the period of several attempts.
+// Took returns the duration of an attempt, or the length of the period of
+// several attempts.
 func (b *slotBar) Took() string { return humanize.Took(b.To.Sub(b.From)) }
 
 // Table returns the bars, the latest first.

@@ -21,11 +21,13 @@ const (
 	sortByCause = "cause" // groups of failed tasks; the largest group comes first
 )
 
-// sortOf returns the order of a list, and the orders that the list can have. Without an order in the URL, failed tasks are ordered by the
-// time of their ends, and scheduled and retrying tasks by their due times.
+// sortOf returns the order of a list, and the orders that the list can have.
+// Without an order in the URL, failed tasks are ordered by the time of their
+// ends, and scheduled and retrying tasks by their due times.
 func sortOf(asked string, states []jobs.State) (order string, orders []string) {
 	all := func(of ...jobs.State) bool {
-		return len(states) > 0 && !slices.ContainsFunc(states, func(s jobs.State) bool { return !slices.Contains(of, s) })
+		isOther := func(s jobs.State) bool { return !slices.Contains(of, s) }
+		return len(states) > 0 && !slices.ContainsFunc(states, isOther)
 	}
 	orders = []string{sortByID}
 	order = sortByID
@@ -43,9 +45,15 @@ func sortOf(asked string, states []jobs.State) (order string, orders []string) {
 	return order, orders
 }
 
-var sortNames = map[string]string{sortByID: "newest", sortByEnd: "ended last", sortByDue: "due next", sortByCause: "grouped by cause"}
+var sortNames = map[string]string{
+	sortByID:    "newest",
+	sortByEnd:   "ended last",
+	sortByDue:   "due next",
+	sortByCause: "grouped by cause",
+}
 
-// list reads the tasks of a page in its order. It sets the links to the other orders and pages.
+// list reads the tasks of a page in its order. It sets the links to the other
+// orders and pages.
 func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, q query) (tasks []jobs.Task, err error) {
 	filter := q.filter
 	order, orders := sortOf(req.FormValue("sort"), filter.States)
@@ -61,6 +69,7 @@ func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, q q
 	if order == sortByCause {
 		return nil, h.groups(ctx, v, q)
 	}
+
 	p, err := h.part(ctx, filter, order, req.FormValue("from"), perPage)
 	v.Looked = p.looked
 	switch next := first + "&from=" + p.next; {
@@ -88,6 +97,7 @@ func (h *handler) part(ctx context.Context, filter jobs.Filter, order, from stri
 	if err != nil {
 		return p, err
 	}
+
 	look := lookAt(filter, order, from)
 	var rest admin.Mark
 	p.tasks, rest, err = admin.Store(h.r).ListPart(ctx, filter,
@@ -116,8 +126,8 @@ func markOf(t jobs.Task, order string) admin.Mark {
 	return admin.Mark{At: t.FinishedAt, ID: t.ID}
 }
 
-// markText returns a place for a URL: the id, and before it the time if the list
-// is sorted by time.
+// markText returns a place for a URL: the id, and before it the time if the
+// list is sorted by time.
 func markText(order string, m admin.Mark) string {
 	if order == sortByID {
 		return fmt.Sprint(m.ID)
@@ -130,6 +140,7 @@ func parseMark(order, text string) (m admin.Mark, err error) {
 	if text == "" {
 		return m, nil
 	}
+
 	id := text
 	if order != sortByID {
 		var ms int64
@@ -145,16 +156,17 @@ func parseMark(order, text string) (m admin.Mark, err error) {
 	return m, nil
 }
 
-// A search without an index looks at a limited number of tasks, which the database
-// reads in a few milliseconds. It reads the tasks of a list by id faster than
-// those of a list by time, and parses JSON only for a search for text or metadata.
-// They are variables so that tests need few tasks.
+// A search without an index looks at a limited number of tasks, which the
+// database reads in a few milliseconds. It reads the tasks of a list by id
+// faster than those of a list by time, and parses JSON only for a search for
+// text or metadata. They are variables so that tests need few tasks.
 var (
 	lookTasks = 15_000
 	lookPlain = 100_000 // by id, without text and metadata
 )
 
-// lookFurther is how many times as many tasks a search looks at when it goes on.
+// lookFurther is how many times as many tasks a search looks at when it goes
+// on.
 const lookFurther = 10
 
 // lookAt returns how many tasks a part of a search looks at.

@@ -40,7 +40,7 @@ type taskView struct {
 	Log         *logView
 	Related     *relatedTasks // drawing of all dependencies; nil if there are none
 	Link        string        // URL of this page without the number of an attempt
-	From        string        // search of the list from which the user came, as a part of a URL; empty if there is none
+	From        string        // search of the list from which the user came, as a part of a URL, or empty
 	Cause       *causeView    // failed tasks with the same cause; nil if the task has not failed
 	Stopping    bool          // whether the running task has a cancel request
 }
@@ -51,7 +51,8 @@ func (v *taskView) Can(verb search.Verb) bool { return canChange(verb, v.Task.St
 // termLink is a part of a search with the URL of a list.
 type termLink struct{ Text, Link string }
 
-// document is indented JSON. It contains only the first part if the JSON is large.
+// document is indented JSON. It contains only the first part if the JSON is
+// large.
 type document struct {
 	Name string // "Arguments" or "Result"
 	Text string
@@ -68,8 +69,8 @@ type attemptView struct {
 
 const maxDocument = 64 << 10
 
-// jobText returns the command line or the job of a task, up to maxDocument bytes. The arguments of a function are shown
-// separately.
+// jobText returns the command line or the job of a task, up to maxDocument
+// bytes. The arguments of a function are shown separately.
 func (v *taskView) jobText(t jobs.Task) string {
 	switch {
 	case t.Job != jobs.CommandJob && t.Label == "":
@@ -95,6 +96,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	id := t.ID
 	v := &taskView{page: h.newPage(req, ""), Task: t, Link: fmt.Sprintf("%s/tasks/%d", h.base, id)}
 	v.Title = fmt.Sprintf("%s %d %s", symbols[t.State], id, v.ShortJob(t))
@@ -105,15 +107,18 @@ func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	v.Why = humanize.Safe(ui.Wait(wait, t, v.page.Now))
 	v.Processes = ui.LeftBehind(&t)
 	attempts, err := h.r.Attempts(ctx, t)
 	if err != nil {
 		return nil, err
 	}
+
 	v.addSettings(t)
 	if !h.o.HideArgs {
-		// Leave out a command line of more than maxDocument bytes, because nobody copies such a long one.
+		// Leave out a command line of more than maxDocument bytes, because
+		// nobody copies such a long one.
 		if again := taskspec.Command(&t, v.page.Now, false); len(again) <= maxDocument {
 			v.CommandLine = humanize.SafeLines(again)
 		}
@@ -134,11 +139,13 @@ func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 	if v.Changes, err = h.changes(ctx, id); err != nil {
 		return nil, err
 	}
+
 	v.Stopping = t.State == jobs.Running && !t.CancelRequestedAt.IsZero()
 	return v, h.attempts(ctx, v, attempts, req)
 }
 
-// changes returns the last changes of a task by users. With HideArgs it leaves out the changed values.
+// changes returns the last changes of a task by users. With HideArgs it leaves
+// out the changed values.
 func (h *handler) changes(ctx context.Context, id int64) ([]admin.TaskChange, error) {
 	list, err := admin.Store(h.r).TaskChanges(ctx, id)
 	for i := range list {
@@ -150,7 +157,8 @@ func (h *handler) changes(ctx context.Context, id int64) ([]admin.TaskChange, er
 	return list, err
 }
 
-// attempts adds the list of attempts to the page, and the output of one attempt: the requested attempt or the last one.
+// attempts adds the list of attempts to the page, and the output of one
+// attempt: the requested attempt or the last one.
 func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Attempt, req *http.Request) error {
 	shown := len(attempts)
 	if n, err := strconv.Atoi(req.FormValue("attempt")); err == nil && 1 <= n && n <= len(attempts) {
@@ -170,6 +178,7 @@ func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Att
 	if shown == 0 || h.o.HideArgs {
 		return nil
 	}
+
 	var err error
 	v.Log, err = h.lastLines(ctx, v, attempts[shown-1], shown, req.FormValue("attempt") != "")
 	return err
@@ -198,17 +207,20 @@ func (v *taskView) addSettings(t jobs.Task) {
 	add(t.InputBytes > 0, "input %s", humanize.Size(t.InputBytes))
 }
 
-// document returns a document for JSON. It keeps the numbers as they are written.
+// document returns a document for JSON. It keeps the numbers as they are
+// written.
 func (v *taskView) document(name string, text json.RawMessage) *document {
 	if len(text) == 0 {
 		return nil
 	}
+
 	d := &document{Name: name, Link: fmt.Sprintf("%s/api/v1/tasks/%d", v.Base, v.Task.ID)}
 	if len(text) > maxDocument {
 		d.More = humanize.Size(int64(len(text)))
 		d.Text = humanize.SafeLines(strings.ToValidUTF8(string(text[:maxDocument]), "")) + "…"
 		return d
 	}
+
 	var b bytes.Buffer
 	if json.Indent(&b, text, "", "  ") != nil {
 		b.Reset()

@@ -36,7 +36,7 @@ type tasksView struct {
 	order      string
 	Rows       []taskRow
 	Total      int    // number of tasks of the query; -1 if unknown
-	AnyState   string // URL of the same query without states, shown if no task matches; empty if the query has no states
+	AnyState   string // URL of the query without its states, shown if no task matches; empty if it has none
 	Older      string
 	Newest     string   // URL of the first page; empty on the first page
 	Looked     int      // number of tasks at which the search has looked before it stopped
@@ -45,7 +45,8 @@ type tasksView struct {
 	Can        []string // actions that can change at least one task of this page
 }
 
-// tab is a link that changes one choice of the page, such as the state of the tasks, and keeps the other choices.
+// tab is a link that changes one choice of the page, such as the state of the
+// tasks, and keeps the other choices.
 type tab struct {
 	Name, Link string
 	N          string // number of tasks that the link lists; empty if the server has not counted them
@@ -58,8 +59,8 @@ type taskRow struct {
 	AttemptText, Note, Error string
 	Lasted                   time.Duration
 	Ran                      bool
-	When                     time.Time // when the task ended, or when its next attempt is due, or else when it was created
-	Due                      bool      // whether the field When is the time of the next attempt
+	When                     time.Time // when the task ended, or its next attempt is due, or it was created
+	Due                      bool      // whether When is the time of the next attempt
 	Can                      []string  // actions that can change the task
 	Link                     string    // URL of the page of the task
 }
@@ -93,14 +94,17 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (view, error) {
 		v.QueryError = humanize.Safe(err.Error())
 		return v, nil
 	}
+
 	others := slices.DeleteFunc(slices.Clone(terms), func(t search.Term) bool { return t.Key == search.KeyState })
 	if err := h.tabs(ctx, v, others, filter); err != nil {
 		return nil, err
 	}
+
 	tasks, err := h.list(ctx, req, v, found)
 	if err != nil {
 		return nil, err
 	}
+
 	holds, err := admin.ReadHolds(ctx, h.r)
 	if err != nil {
 		return nil, err
@@ -116,6 +120,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (view, error) {
 	if v.Groups != nil {
 		return v, nil
 	}
+
 	v.Total = len(tasks)
 	switch {
 	case v.Further != "":
@@ -135,7 +140,8 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (view, error) {
 	return v, nil
 }
 
-// count returns the number of tasks of a filter on all pages. It returns -1 if counting takes too long.
+// count returns the number of tasks of a filter on all pages. It returns -1 if
+// counting takes too long.
 func (h *handler) count(ctx context.Context, filter jobs.Filter) int {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
@@ -146,10 +152,12 @@ func (h *handler) count(ctx context.Context, filter jobs.Filter) int {
 	return n
 }
 
-// tabs adds a tab for each state. The parameter "others" contains the terms of the query without the states. tabs counts the tasks of a
-// state only if an index supports the count and there are no other terms.
+// tabs adds a tab for each state, with the terms of the query that are not about
+// states. It counts the tasks of a state only if an index supports the count and
+// there are no such terms.
 func (h *handler) tabs(ctx context.Context, v *tasksView, others []search.Term, filter jobs.Filter) error {
-	for _, name := range []string{"all", "pending", "running", "retrying", "scheduled", "blocked", "failed", "completed", "cancelled"} {
+	for _, name := range []string{"all", "pending", "running", "retrying", "scheduled", "blocked", "failed",
+		"completed", "cancelled"} {
 		var states []jobs.State
 		link := others
 		if name != "all" {
@@ -163,6 +171,7 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, others []search.Term, 
 			if err != nil {
 				return err
 			}
+
 			t.N = v.UpTo(n)
 		}
 		v.Tabs = append(v.Tabs, t)

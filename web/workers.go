@@ -51,12 +51,12 @@ type workerStrip struct {
 	worker      admin.WorkerRuns
 }
 
-// workerRuns are the attempts of all workers in a time span. The field "at" is the end of the span. Attempts that ended before the time in
-// the field "from" may be missing.
+// workerRuns are the attempts of all workers in a span of time.
 type workerRuns struct {
-	at, from time.Time
-	list     []admin.WorkerRuns
-	live     []runner.Worker
+	at   time.Time // end of the span
+	from time.Time // attempts that ended earlier may be missing
+	list []admin.WorkerRuns
+	live []runner.Worker
 }
 
 func (h *handler) runsIn(ctx context.Context, s span, now time.Time) (workerRuns, error) {
@@ -86,6 +86,7 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (view, err
 	if err != nil {
 		return nil, err
 	}
+
 	begin := runs.at.Add(-s.length)
 	if runs.from.After(begin.Add(s.length / finestCells)) {
 		v.From = runs.from
@@ -108,13 +109,15 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (view, err
 	return v, nil
 }
 
-// strips returns the workers of the page: those that live, in the order of their starts, and then those that have ended.
+// strips returns the workers of the page: those that live, in the order of
+// their starts, and then those that have ended.
 func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 	add := func(w admin.WorkerRuns, state, queues string) {
 		name := humanize.Safe(w.Name)
 		if v.Only != "" && v.Only != name {
 			return
 		}
+
 		list = append(list, workerStrip{Name: name, State: state, Queues: queues, Slots: humanize.Plural(w.Slots, "slot"),
 			EndedAt: w.EndedAt, Tasks: v.Find(search.KeyWorker, w.Name), worker: w})
 	}
@@ -139,8 +142,9 @@ func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 	return list
 }
 
-// place computes the bars of all drawings. It puts more and more short runs into one bar until the page has at most maxBars bars. The
-// drawings together have at most maxAllRows slots, and the page leaves out the remaining workers.
+// place computes the bars of all drawings. It puts more and more short runs
+// into one bar until the page has at most maxBars bars. The drawings together
+// have at most maxAllRows slots, and the page leaves out the remaining workers.
 func (v *workersPage) place(runs workerRuns, s span) (drawings []*slotDrawing) {
 	room := maxAllRows
 	for i := range v.Workers {
