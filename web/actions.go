@@ -192,8 +192,8 @@ func (a *actionRequest) queue(context.Context) (*plan, error) {
 }
 
 // doubleClick is the time in which a second click on the button that runs a
-// schedule has no effect.
-const doubleClick = 2 * time.Second
+// schedule has no effect. It is a variable for tests on a slow machine.
+var doubleClick = 2 * time.Second
 
 // schedule plans to run, pause or resume a schedule.
 func (a *actionRequest) schedule(context.Context) (*plan, error) {

@@ -158,9 +158,7 @@ func TestActionOnSearchAsksFirst(t *testing.T) {
 
 func TestQueuesAndSchedulesArePausedAndResumed(t *testing.T) {
 	r := open(t)
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
-		t.Fatal(err)
-	}
+	daily(t, r, "nightly")
 	shell(t, r, "true", jobs.Queue("media"))
 	s := serve(t, r, web.ServerOptions{})
 	_, body := s.post("/actions/queue-pause", url.Values{"queue": {"media"}, "confirmed": {"1"}, "reason": {"disk is full"}, "back": {"/"}})
@@ -181,9 +179,7 @@ func TestQueuesAndSchedulesArePausedAndResumed(t *testing.T) {
 		t.Errorf("an invalid length: got status %d, want 400", status)
 	}
 	s.post("/actions/queue-resume", url.Values{"queue": {"media"}, "back": {"/"}})
-	if err := r.PauseFor(t.Context(), 48*time.Hour, "maintenance", runner.AllQueues); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, r.PauseFor(t.Context(), 48*time.Hour, "maintenance", runner.AllQueues))
 	page := s.page("/")
 	testkit.Contains(t, page, "all queues have been paused", "with 1 task waiting, until 2")
 	if !regexp.MustCompile(`title="paused \w+ ago by [^"]+, until 2[-\d]+ [\d:]+: maintenance"`).MatchString(page) {
@@ -200,9 +196,7 @@ func TestQueuesAndSchedulesArePausedAndResumed(t *testing.T) {
 	testkit.Contains(t, body, "schedule nightly resumed", `formaction="/actions/schedule-pause"`)
 	for form, want := range map[string]int{"name=none": 404, "name=%20": 400, "": 400} {
 		values, err := url.ParseQuery(form)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, err)
 		if status, _ := s.post("/actions/schedule-run", values); status != want {
 			t.Errorf("%q: got status %d, want %d", form, status, want)
 		}
@@ -215,13 +209,9 @@ func TestQueuesAndSchedulesArePausedAndResumed(t *testing.T) {
 func TestReadOnlyPagesHaveNoForms(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "exit 1", jobs.Queue("media"))
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
-		t.Fatal(err)
-	}
+	daily(t, r, "nightly")
 	runnerkit.Drain(t, r)
-	if err := r.Pause(t.Context(), "", "media"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, r.Pause(t.Context(), "", "media"))
 	s := serve(t, r, web.ServerOptions{Options: web.Options{ReadOnly: true}})
 	for _, route := range routes {
 		if route.method == "GET" {
@@ -240,23 +230,20 @@ func TestReadOnlyPagesHaveNoForms(t *testing.T) {
 	}
 }
 
-// TestNoGetChangesDatabase checks that GET requests do not change the database. It compares SQLite's data_version, which changes with
-// every commit of another connection.
+// TestNoGetChangesDatabase checks that GET requests do not change the database.
+// It compares SQLite's data_version, which changes with every commit of another
+// connection.
 func TestNoGetChangesDatabase(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "echo hello; exit 1")
 	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?mode=ro")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	defer pool.Close()
 	pool.SetMaxOpenConns(1)
 	version := func() (n int64) {
-		if err := pool.QueryRow("PRAGMA data_version").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, pool.QueryRow("PRAGMA data_version").Scan(&n))
 		return n
 	}
 	before := version()

@@ -18,7 +18,8 @@ import (
 	"example.com/runner/web"
 )
 
-// curl sends a request with the program curl, which shares no code with this project. It returns the status and the body.
+// curl sends a request with the program curl, which shares no code with this
+// project. It returns the status and the body.
 func curl(t *testing.T, args ...string) (status, body string) {
 	t.Helper()
 	path, err := exec.LookPath("curl")
@@ -93,8 +94,9 @@ func TestAPIWithCurl(t *testing.T) {
 	testkit.Equal(t, "status of a POST", status, "405")
 }
 
-// TestAPIWithPython uses only the standard library of Python. It reads all failed tasks as CSV, page by page. It also makes requests
-// that fail, and reads their errors.
+// TestAPIWithPython uses only the standard library of Python. It reads all
+// failed tasks as CSV, page by page. It also makes requests that fail, and
+// reads their errors.
 func TestAPIWithPython(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -202,16 +204,12 @@ func TestErrorPageNeedsNoPath(t *testing.T) {
 
 func TestKeysOfAPIAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/json.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	r := open(t)
 	shell(t, r, "true")
 	_, body := serve(t, r, webOptions).get("/api/v1/tasks/1")
 	var task map[string]any
-	if err := json.Unmarshal([]byte(body), &task); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, json.Unmarshal([]byte(body), &task))
 	for key := range task {
 		if !strings.Contains(string(text), "`"+key+"`") {
 			t.Errorf("docs/json.md: got no key %s, want it", key)

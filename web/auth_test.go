@@ -83,7 +83,8 @@ func TestTokenIsExchangedForCookie(t *testing.T) {
 	if got := s.url; got != "https://runner.example.com" {
 		t.Fatalf("got address %s, want https://runner.example.com", got)
 	}
-	// The name of PublicURL cannot be resolved here, so the next requests use the address of the server.
+	// The name of PublicURL cannot be resolved here, so the next requests use
+	// the address of the server.
 	s = serve(t, r, web.ServerOptions{})
 	s.client.Jar = nil
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -91,9 +92,7 @@ func TestTokenIsExchangedForCookie(t *testing.T) {
 		req := s.request("POST", "/login", strings.NewReader(url.Values{"token": {token}, "next": {next}}.Encode()))
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		res, err := s.client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, err)
 		res.Body.Close()
 		return res, res.StatusCode
 	}
@@ -126,9 +125,7 @@ func TestUnknownHostIsRejected(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})
 	u, err := url.Parse(s.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	for _, route := range append(routes, []struct{ method, path string }{{"GET", "/login"}, {"POST", "/login"}, {"GET", "/api/v1/tasks"},
 		{"POST", "/api/"}}...) {
 		for _, host := range []string{"evil.com:" + u.Port(), "evil.com", "127.0.0.1:1", "127.0.0.2:" + u.Port(),
@@ -191,9 +188,7 @@ func TestHandlerWithoutAuthorizeServesNothing(t *testing.T) {
 		mux := http.NewServeMux()
 		mux.Handle("/", web.Handler(r, web.Options{Authorize: authorize}))
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, err)
 		go http.Serve(listener, mux)
 		defer listener.Close()
 		server.url = "http://" + listener.Addr().String()
@@ -264,33 +259,25 @@ func TestUnsafeTokenFileIsRejected(t *testing.T) {
 	if again, err := admin.Store(r).Token(file); again != token || err != nil {
 		t.Errorf("second call: got token %q, error %v; want the same token", again, err)
 	}
-	if err := os.Chmod(file, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, os.Chmod(file, 0o644))
 	if _, err := admin.Store(r).Token(file); !errors.Is(err, jobs.ErrPermission) {
 		t.Errorf("a file that others may read: got error %v, want %v", err, jobs.ErrPermission)
 	}
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(file, link); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, os.Symlink(file, link))
 	if _, err := admin.Store(r).Token(link); !errors.Is(err, jobs.ErrPermission) {
 		t.Errorf("a symbolic link: got error %v, want %v", err, jobs.ErrPermission)
 	}
 	if os.Getuid() == 0 { // only root can test that the server rejects a file of another user
 		planted := filepath.Join(t.TempDir(), "token")
-		if err := errors.Join(os.WriteFile(planted, []byte(token), 0o600), os.Chown(planted, 65534, 65534)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, errors.Join(os.WriteFile(planted, []byte(token), 0o600), os.Chown(planted, 65534, 65534)))
 		if _, err := admin.Store(r).Token(planted); !errors.Is(err, jobs.ErrPermission) {
 			t.Errorf("a file of another user: got error %v, want %v", err, jobs.ErrPermission)
 		}
 	}
 	for mode, want := range map[os.FileMode]error{0o777: jobs.ErrPermission, 0o777 | os.ModeSticky: nil, 0o755: nil} {
 		dir := filepath.Join(t.TempDir(), "open")
-		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode)))
 		if _, err := admin.Store(r).Token(filepath.Join(dir, "token")); !errors.Is(err, want) {
 			t.Errorf("a directory of mode %v: got error %v, want %v", mode, err, want)
 		}
@@ -299,9 +286,7 @@ func TestUnsafeTokenFileIsRejected(t *testing.T) {
 		}
 	}
 	short := filepath.Join(t.TempDir(), "short")
-	if err := os.WriteFile(short, []byte("hunter2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, os.WriteFile(short, []byte("hunter2\n"), 0o600))
 	if _, err := admin.Store(r).Token(short); !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("a short token: got error %v, want %v", err, jobs.ErrInvalid)
 	}

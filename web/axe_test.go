@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"example.com/runner/test/testkit"
 )
 
-// axe returns the source of axe-core, which checks pages for problems of accessibility. It looks for axe-core in NODE_PATH, and skips the
-// test if axe-core is not installed.
+// axe returns the source of axe-core, which checks pages for problems of
+// accessibility. It looks for axe-core in NODE_PATH, and skips the test if
+// axe-core is not installed.
 func axe(t *testing.T) string {
 	t.Helper()
 	for _, dir := range filepath.SplitList(os.Getenv("NODE_PATH")) {
@@ -31,8 +31,10 @@ const audit = `axe.run(document, {resultTypes: ['violations'], rules: {'target-s
 	all.violations.flatMap(v => v.nodes.map(n =>
 		v.impact + ' ' + v.id + ': ' + n.target.join(' ') + ': ' + (n.failureSummary || '').replace(/\s+/g, ' '))).join('\n'))`
 
-// small returns the elements that a user can click and that are smaller than 24 by 24 pixels, one per line. It leaves out links in
-// sentences, and the bars of a chart, whose links are also in a table. For a check box, it measures the label.
+// small returns the elements that a user can click and that are smaller than 24
+// by 24 pixels, one per line. It leaves out links in sentences, and the bars of
+// a chart, whose links are also in a table. For a check box, it measures the
+// label.
 const small = `[...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, summary')].filter(e => {
 	const box = (e.closest('label') || e).getBoundingClientRect(), parent = e.parentElement
 	const inSentence = e.matches('a') && getComputedStyle(e).display === 'inline' &&
@@ -48,8 +50,8 @@ type visit struct {
 	then       func()
 }
 
-// press returns a function that clicks a button again and again until another element of the page exists. The parameter "button" is the
-// selector of the button, and the parameter "shown" is the selector of the other element.
+// press returns a function that clicks a button again and again until what it
+// shows exists. Both are selectors.
 func (b *browser) press(button, shown string) func() {
 	return func() {
 		b.t.Helper()
@@ -87,15 +89,12 @@ func visits(b *browser, tasks map[string]string) []visit {
 	}
 }
 
-// eachVisit calls the function "check" for each page in all themes and at two widths.
+// eachVisit checks each page in all themes and at two widths.
 func eachVisit(b *browser, pages []visit, themes []string, check func(name string, width int, theme string)) {
 	b.t.Helper()
 	for _, width := range []int{390, 1280} {
 		for _, theme := range themes {
 			b.screen(width, theme)
-			call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-				// with reduced motion, colours change at once and not in a transition
-				{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
 			for _, page := range pages {
 				b.open(page.path)
 				if page.then != nil {
@@ -111,9 +110,7 @@ func (b *browser) audit(text, name string, width int, theme string) {
 	b.t.Helper()
 	eval[chromedp.Void](b, text)
 	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](audit, chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	testkit.NoError(b.t, err)
 	testkit.Equal(b.t, fmt.Sprintf("%s, %d px, %s: findings", name, width, theme), found, "")
 }
 

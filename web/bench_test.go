@@ -2,47 +2,32 @@ package web_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"testing"
 	"time"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit"
 	"example.com/runner/web"
 )
 
-// BenchmarkPages prints the times of the pages in a database with a million pending and a million finished tasks. A tenth of the finished
-// tasks failed. The first page in the list has a drawing of 200 tasks and their dependencies.
+// BenchmarkPages prints the times of the pages in a database with a million
+// pending and a million finished tasks. A tenth of the finished tasks failed.
+// The first page in the list has a drawing of 200 tasks and their dependencies.
 func BenchmarkPages(b *testing.B) {
 	const finished = 1_000_000
 	r := open(b)
-	specs := func(yield func(jobs.Spec) bool) {
-		for range 1_000_000 {
-			if !yield(jobs.Shell("true").With(jobs.Queue("media"))) {
-				return
-			}
-		}
-	}
-	if _, err := r.EnqueueAll(context.Background(), specs); err != nil {
-		b.Fatal(err)
-	}
-	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer pool.Close()
+	many(b, r, 1_000_000, func(int) jobs.Spec { return jobs.Shell("true").With(jobs.Queue("media")) })
 	now := time.Now().UnixMilli()
-	if _, err := pool.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+	write(b, r, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
 		INSERT INTO tasks (generation_id, state, job, args, queue, priority, attempt, max_attempts, max_losses, worker,
 			created_at, run_at, updated_at, started_at, finished_at, outcome)
 		SELECT 3, CASE WHEN i % 10 = 0 THEN 'failed' ELSE 'completed' END, 'command', '["backup.sh","--full"]',
 			CASE i % 3 WHEN 0 THEN 'default' WHEN 1 THEN 'mail' ELSE 'media' END, 5, 1, 1, 3, 1,
 			?2 - (?1 - i) * 600 - 9, ?2 - (?1 - i) * 600 - 5, ?2 - (?1 - i) * 600, ?2 - (?1 - i) * 600 - 3, ?2 - (?1 - i) * 600,
 			CASE WHEN i % 10 = 0 THEN '{"reason":"exit","error":"exit status 1","exit_code":1}' END
-		FROM n`, finished, now); err != nil {
-		b.Fatal(err)
-	}
+		FROM n`, finished, now)
 	_, last := fan(b, r, 300)
 	s := serve(b, r, web.ServerOptions{})
 	for _, path := range []string{fmt.Sprintf("/tasks/%d", last), "/", "/?range=7d", "/tasks", "/tasks?q=state:failed",
@@ -65,8 +50,9 @@ func BenchmarkPages(b *testing.B) {
 	b.Logf("the write-ahead log has %d bytes", wal)
 }
 
-// BenchmarkOpenTabs measures the speed of a worker while 0 or 100 pages are open. The tasks do nothing. Each page loads its content after
-// every notification.
+// BenchmarkOpenTabs measures the speed of a worker while 0 or 100 pages are
+// open. The tasks do nothing. Each page loads its content after every
+// notification.
 func BenchmarkOpenTabs(b *testing.B) {
 	for _, tabs := range []int{0, 100} {
 		b.Run(fmt.Sprint(tabs), func(b *testing.B) {
@@ -90,9 +76,7 @@ func BenchmarkOpenTabs(b *testing.B) {
 				b.Fatal(err)
 			}
 			b.ResetTimer()
-			if err := r.WorkUntilEmpty(context.Background()); err != nil {
-				b.Fatal(err)
-			}
+			testkit.NoError(b, r.WorkUntilEmpty(context.Background()))
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
 		})
 	}

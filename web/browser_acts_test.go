@@ -84,9 +84,7 @@ func TestAllActionsWorkWithoutJavaScript(t *testing.T) {
 	for range 5 {
 		shell(t, r, "exit 1", jobs.Queue("media"))
 	}
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
-		t.Fatal(err)
-	}
+	daily(t, r, "nightly")
 	runnerkit.Drain(t, r)
 	b := browse(t, serve(t, r, webOptions))
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
@@ -138,14 +136,10 @@ func TestHostileTextDoesNothingInBrowser(t *testing.T) {
 		return "", fmt.Errorf("%s", in)
 	}))
 	for _, in := range []string{script + image, "result" + script + image} {
-		if _, err := r.Enqueue(t.Context(), boom.With(in)); err != nil {
-			t.Fatal(err)
-		}
+		runnerkit.Enqueue(t, r, boom.With(in))
 	}
 	schedule := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell(script).With(jobs.Label(image))}
-	if err := r.Schedule(t.Context(), schedule); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, r.Schedule(t.Context(), schedule))
 	runnerkit.Drain(t, r)
 	running := shell(t, r, "echo '"+script+image+"'; exec sleep 60", jobs.Label(image))
 	stop := runnerkit.Work(t, r)

@@ -84,9 +84,7 @@ func TestNoRowHasIdOfAnotherElement(t *testing.T) {
 	for _, name := range []string{"ask", "box", "ueues"} {
 		shell(t, r, "exit 1", jobs.Queue(name))
 		s := jobs.Schedule{Name: name, Cron: "0 3 * * *", Spec: jobs.Shell("true").With(jobs.Queue(name))}
-		if err := r.Schedule(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, r.Schedule(t.Context(), s))
 	}
 	runnerkit.Drain(t, r)
 	b := browse(t, serve(t, r, webOptions))

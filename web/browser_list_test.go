@@ -33,7 +33,8 @@ func TestListHoldsStillUnderMouse(t *testing.T) {
 	b.until("the list shows the new tasks", "$$('#rows tbody tr').length === 4 && $('#fresh').hidden")
 	b.until("the page is live", "$('#live').textContent.trim() === '● live' && !$('#live').className")
 
-	// The list does not change while the mouse is on it, and shows the new task when the mouse has left it.
+	// The list does not change while the mouse is on it, and shows the new task
+	// when the mouse has left it.
 	b.point("#t1 td:last-child")
 	shell(t, r, "true")
 	b.until("the list counts the new task", "$('#fresh').textContent === '1 new ↑'")

@@ -1,7 +1,6 @@
 package web_test
 
 import (
-	"database/sql"
 	"fmt"
 	"os"
 	"strconv"
@@ -20,7 +19,8 @@ import (
 	"example.com/runner/web"
 )
 
-// shownLines is the text of each line of the output on the page, without its time.
+// shownLines is the text of each line of the output on the page, without its
+// time.
 const shownLines = `[...document.querySelectorAll('#box .l')]
 	.map(e => e.textContent.slice(e.firstElementChild.textContent.length).trimEnd())`
 
@@ -55,17 +55,10 @@ func TestLogOfManySmallPiecesIsComplete(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "exit 1")
 	runnerkit.Drain(t, r)
-	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	if _, err := pool.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+	write(t, r, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
 		INSERT INTO output (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
 		SELECT ?1, (SELECT generation_id FROM attempts WHERE task_id = ?1), i, 1, 1, 1000 * i, CAST('line ' || i || char(10) AS BLOB), 0
-		FROM n`, id); err != nil {
-		t.Fatal(err)
-	}
+		FROM n`, id)
 	page := serve(t, r, web.ServerOptions{}).page(fmt.Sprintf("/tasks/%d", id))
 	for n := range 200 {
 		testkit.Contains(t, page, fmt.Sprintf("</i>line %d\n", n+1))
@@ -73,8 +66,9 @@ func TestLogOfManySmallPiecesIsComplete(t *testing.T) {
 	testkit.ContainsNone(t, page, "Only the last")
 }
 
-// TestLiveLogShowsEveryLineInBrowser follows a script that prints a thousand lines per second. RUNNER_LOG_SECONDS sets how many seconds
-// it runs; default 4.
+// TestLiveLogShowsEveryLineInBrowser follows a script that prints a thousand
+// lines per second. RUNNER_LOG_SECONDS sets how many seconds it runs; default
+// 4.
 func TestLiveLogShowsEveryLineInBrowser(t *testing.T) {
 	t.Parallel()
 	seconds, _ := strconv.Atoi(os.Getenv("RUNNER_LOG_SECONDS"))
@@ -166,7 +160,8 @@ func TestFollowedLogContinuesAfterCursor(t *testing.T) {
 	}
 }
 
-// continueLog reads the log of a script with several requests. Each request continues at the cursor of the previous one.
+// continueLog reads the log of a script with several requests. Each request
+// continues at the cursor of the previous one.
 func continueLog(t *testing.T, script string) {
 	r := open(t)
 	id := shell(t, r, script)

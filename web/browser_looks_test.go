@@ -13,7 +13,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// cut returns the parts of the open dialog that are wider than their box or than the window.
+// cut returns the parts of the open dialog that are wider than their box or
+// than the window.
 func (b *browser) cut() string {
 	b.t.Helper()
 	return eval[string](b, `[...document.querySelectorAll('dialog[open], dialog[open] *')].filter(e => e.scrollWidth > e.clientWidth + 1 &&
@@ -81,7 +82,8 @@ func TestNamesOfWorkersAreOnOneLine(t *testing.T) {
 		b.until("the worker runs the tasks", "document.querySelector('#workers').textContent.includes('and 1 more')")
 		b.fits("overview", width)
 		b.shot(fmt.Sprintf("worker-names-%d", width))
-		// The height of a name on one line may be slightly more than the height of a line.
+		// The height of a name on one line may be slightly more than the height
+		// of a line.
 		if lines := eval[float64](b, `(e => e.getBoundingClientRect().height / parseFloat(getComputedStyle(e).lineHeight))(
 			document.querySelector('.workers th a'))`); width == 1280 && lines >= 2 {
 			t.Errorf("got a name of %d characters on %.1f lines, want 1", len(name), lines)
@@ -100,9 +102,7 @@ func TestScheduleShowsBothZonesOnTelephone(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	s := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Zone: "Asia/Tokyo", Spec: jobs.Shell("true").With()}
-	if err := r.Schedule(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, r.Schedule(t.Context(), s))
 	b := browse(t, serve(t, r, webOptions))
 	for _, width := range widths {
 		b.screen(width, "light")
@@ -118,9 +118,7 @@ func TestRowsOfSchedulesAreLowOnTelephone(t *testing.T) {
 	r := open(t)
 	for _, name := range []string{"backup", "report"} {
 		s := jobs.Schedule{Name: name, Cron: "44 22 28 2 *", Zone: "Europe/Berlin", Spec: jobs.Shell("true").With()}
-		if err := r.Schedule(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, r.Schedule(t.Context(), s))
 		for range 6 {
 			if _, err := r.RunSchedule(t.Context(), name); err != nil {
 				t.Fatal(err)
@@ -128,9 +126,7 @@ func TestRowsOfSchedulesAreLowOnTelephone(t *testing.T) {
 			runnerkit.Drain(t, r)
 		}
 	}
-	if err := r.PauseSchedule(t.Context(), "report"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, r.PauseSchedule(t.Context(), "report"))
 	b := browse(t, serve(t, r, webOptions))
 	b.screen(390, "light")
 	b.open("/schedules")

@@ -40,8 +40,10 @@ func TestActionSurvivesEndOfSessionInBrowser(t *testing.T) {
 	testkit.Equal(t, "state", state(t, r, id), jobs.Pending)
 }
 
-// TestUpdateKeepsActionThatIsSentInBrowser updates a page while an action waits for its answer. The session has ended, so the answer
-// asks the user to sign in. The update must not load another page, because the action would then be lost.
+// TestUpdateKeepsActionThatIsSentInBrowser updates a page while an action waits
+// for its answer. The session has ended, so the answer asks the user to sign
+// in. The update must not load another page, because the action would then be
+// lost.
 func TestUpdateKeepsActionThatIsSentInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -68,9 +70,7 @@ func TestUpdateKeepsActionThatIsSentInBrowser(t *testing.T) {
 func TestQuestionOfLostActionChangesNothing(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "exit 1")
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
-		t.Fatal(err)
-	}
+	daily(t, r, "s")
 	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	for _, test := range []struct{ action, form, want string }{
@@ -99,9 +99,7 @@ func TestQuestionOfLostActionChangesNothing(t *testing.T) {
 func TestDoubleClickActsOnce(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
-		t.Fatal(err)
-	}
+	daily(t, r, "s")
 	s := serve(t, r, web.ServerOptions{})
 	var tabs sync.WaitGroup
 	for range 3 {
@@ -122,13 +120,7 @@ func TestDoubleClickActsOnce(t *testing.T) {
 		`(b => { b.click(); return b.disabled && b.textContent === 'sending…' && (b.click(), true) })`+
 			`(document.querySelector('.act button'))`)
 	b.run(chromedp.WaitVisible(".flash"))
-	posts := 0
-	for _, url := range b.seen() {
-		if strings.Contains(url, "/actions/") {
-			posts++
-		}
-	}
-	testkit.Equal(t, "number of requests", posts, 1)
+	testkit.Equal(t, "number of requests", b.actions(), 1)
 }
 
 func TestLostServerIsShownInBrowser(t *testing.T) {
@@ -171,9 +163,7 @@ func TestOpenPageStaysWhileDatabaseFailsInBrowser(t *testing.T) {
 	b.expect("503")
 	b.open("/tasks")
 	b.until("it is connected", "stream && stream.readyState === 1")
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, r.Close())
 	b.until("the page says so", "document.querySelector('#stale').textContent.includes('has not answered since')")
 	b.until("the page keeps its tasks", "document.querySelector('#t1') !== null")
 }

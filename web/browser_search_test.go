@@ -50,9 +50,7 @@ func TestKeysCancelAndDelete(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	first, second := shell(t, r, "true"), shell(t, r, "exit 1", jobs.Queue("other"))
-	if err := r.Pause(t.Context(), "wait", "default"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, r.Pause(t.Context(), "wait", "default"))
 	runnerkit.Drain(t, r)
 	b := browse(t, serve(t, r, webOptions))
 	press := func(path string, keys ...string) {
@@ -86,9 +84,7 @@ func TestButtonsWorkWithKeyboard(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	id := shell(t, r, "true")
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
-		t.Fatal(err)
-	}
+	daily(t, r, "s")
 	b := browse(t, serve(t, r, webOptions))
 	page := fmt.Sprintf("/tasks/%d", id)
 	for _, step := range []struct{ path, button, answer string }{

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -19,8 +21,9 @@ import (
 	"example.com/runner/web"
 )
 
-// proxy forwards connections to a server. While it is stopped, it accepts connections and holds their bytes back, as the kernel does for a
-// process that has received SIGSTOP.
+// proxy forwards connections to a server. While it is stopped, it accepts
+// connections and holds their bytes back, as the kernel does for a process that
+// has received SIGSTOP.
 type proxy struct {
 	listen net.Listener
 	to     string // path of the unix socket of the server
@@ -36,9 +39,7 @@ type proxy struct {
 func serveSlowly(t testing.TB, r *runner.Runner) (*site, *proxy) {
 	t.Helper()
 	listen, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	p := &proxy{listen: listen, to: filepath.Join(t.TempDir(), "s"), open: make(chan struct{})}
 	close(p.open)
 	p.work.Go(p.accept)
@@ -56,8 +57,9 @@ func (p *proxy) accept() {
 	}
 }
 
-// forward waits until the proxy is not stopped, and only then connects to the server. Otherwise the server would have connections on which
-// it receives no request.
+// forward waits until the proxy is not stopped, and only then connects to the
+// server. Otherwise the server would have connections on which it receives no
+// request.
 func (p *proxy) forward(from net.Conn) {
 	defer from.Close()
 	<-p.now()
@@ -184,13 +186,7 @@ func TestActionOnSlowNetworkIsDoneOnce(t *testing.T) {
 	p.cont()
 	b.until("the answer comes", "document.querySelector('.flash')?.textContent.includes('1 task retried')")
 	testkit.Equal(t, "state", state(t, r, id), jobs.Pending)
-	posts := 0
-	for _, url := range b.seen() {
-		if strings.Contains(url, "/actions/") {
-			posts++
-		}
-	}
-	testkit.Equal(t, "number of requests", posts, 1)
+	testkit.Equal(t, "number of requests", b.actions(), 1)
 }
 
 func TestSilentStreamIsOpenedAgain(t *testing.T) {
@@ -208,18 +204,23 @@ func TestSilentStreamIsOpenedAgain(t *testing.T) {
 }
 
 func TestStreamOfEventsIsNeverSilent(t *testing.T) {
-	t.Parallel()
-	s := serve(t, open(t), webOptions)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	res, err := s.client.Do(s.request("GET", "/events", nil).WithContext(ctx))
-	if err != nil {
-		t.Fatal(err)
+	script, err := os.ReadFile("static/app.js")
+	testkit.NoError(t, err)
+	found := regexp.MustCompile(`silence: (\d+)`).FindSubmatch(script)
+	silence, err := time.ParseDuration(string(found[1]) + "ms")
+	testkit.NoError(t, err)
+	if web.KeepAlive > silence-3*time.Second {
+		t.Errorf("got an event every %v, want 3s to spare before the page reconnects after %v", web.KeepAlive, silence)
 	}
+
+	s := serve(t, open(t), webOptions)
+	res, err := s.client.Do(s.request("GET", "/events", nil))
+	testkit.NoError(t, err)
 	defer res.Body.Close()
 	var text strings.Builder
 	piece := make([]byte, 1000)
-	// wait for an event: a comment in the stream would not be enough, because the browser does not show comments to the script of the page
+	// An event, because the browser doesn't show comments in the stream to the
+	// script of the page.
 	for !strings.Contains(text.String(), "event: alive\ndata: ") {
 		n, err := res.Body.Read(piece)
 		if text.Write(piece[:n]); err != nil {

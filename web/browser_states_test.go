@@ -15,15 +15,13 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// busyVisits returns pages that show something in progress: a task that runs, a question, a message, a list that does not update while the
-// pointer is on it.
+// busyVisits returns pages that show something in progress: a task that runs, a
+// question, a message, a list that does not update while the pointer is on it.
 func busyVisits(t *testing.T, r *runner.Runner, b *browser) []visit {
 	t.Helper()
 	failed := shell(t, r, "echo 'no route to host' >&2; exit 7", jobs.Queue("mail"))
 	runnerkit.Drain(t, r)
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
-		t.Fatal(err)
-	}
+	daily(t, r, "s")
 	stop := sync.OnceFunc(runnerkit.Work(t, r))
 	dir := t.TempDir()
 	running := shell(t, r, "for i in $(seq 30); do echo \"line $i of the output\"; done; echo 'a warning' >&2; while [ ! -e "+dir+

@@ -13,13 +13,12 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// alertPage returns the path of the page that an alert about failed attempts of a queue links to.
+// alertPage returns the path of the page that an alert about failed attempts of
+// a queue links to.
 func alertPage(t *testing.T, queue string) string {
 	t.Helper()
 	rules, err := os.ReadFile("../contrib/prometheus/runner.rules.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	found := regexp.MustCompile(`(?s)alert: RunnerAttemptsFail\n.*?page: '([^']+)'`).FindSubmatch(rules)
 	if found == nil {
 		t.Fatal("the alert RunnerAttemptsFail has no page, want one")
@@ -28,8 +27,9 @@ func alertPage(t *testing.T, queue string) string {
 	return strings.ReplaceAll(page, "{{ $labels.queue }}", queue)
 }
 
-// A user gets an alert at night and opens its page on a telephone. One click shows the traceback of a failure, and two more clicks retry
-// all tasks that failed with the same cause.
+// A user gets an alert at night and opens its page on a telephone. One click
+// shows the traceback of a failure, and two more clicks retry all tasks that
+// failed with the same cause.
 func TestFromAlertToTracebackAndRepair(t *testing.T) {
 	t.Parallel()
 	r := open(t)

@@ -25,7 +25,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// browser is a tab of Chromium. At the end, the test fails on unexpected console messages and on requests to other servers.
+// browser is a tab of Chromium. At the end, the test fails on unexpected
+// console messages and on requests to other servers.
 type browser struct {
 	t    testing.TB
 	ctx  context.Context
@@ -80,14 +81,21 @@ func (b *browser) expect(text string) {
 	b.expected = append(b.expected, text)
 }
 
-// The method "seen" returns the URLs that the browser has requested so far.
+// seen returns the URLs that the browser has requested so far.
 func (b *browser) seen() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.requests)
 }
 
-// check fails the test on unexpected console messages and on requests to other servers.
+// actions returns how many requests for an action the browser has sent.
+func (b *browser) actions() int {
+	isRead := func(url string) bool { return !strings.Contains(url, "/actions/") }
+	return len(slices.DeleteFunc(b.seen(), isRead))
+}
+
+// check fails the test on unexpected console messages and on requests to other
+// servers.
 func (b *browser) check() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,9 +119,7 @@ func (b *browser) run(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 3*time.Minute) // without this timeout, a step could wait for ever
 	defer cancel()
-	if err := chromedp.Do(ctx, steps...); err != nil {
-		b.t.Fatal(err)
-	}
+	testkit.NoError(b.t, chromedp.Do(ctx, steps...))
 }
 
 // call sends a command of the DevTools protocol.
@@ -147,7 +153,7 @@ func (b *browser) point(selector string) {
 	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
 }
 
-// The method "until" waits until the expression "script" in JavaScript is true in the page.
+// until waits until an expression in JavaScript is true in the page.
 func (b *browser) until(what, script string) {
 	b.t.Helper()
 	testkit.Eventually(b.t, what, func() bool {
@@ -161,11 +167,13 @@ func (b *browser) screen(width int, theme string) {
 	b.t.Helper()
 	b.run(chromedp.EmulateViewport(int64(width), 900))
 	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-		// without motion, a picture doesn't catch a button halfway between two themes
+		// without motion, a picture doesn't catch a button halfway between two
+		// themes
 		{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
 }
 
-// shot saves a screenshot in the directory of the environment variable RUNNER_SCREENSHOTS.
+// shot saves a screenshot in the directory of the environment variable
+// RUNNER_SCREENSHOTS.
 func (b *browser) shot(name string) {
 	b.t.Helper()
 	dir := os.Getenv("RUNNER_SCREENSHOTS") // the command "make screenshots" sets this variable
@@ -173,15 +181,9 @@ func (b *browser) shot(name string) {
 		return
 	}
 	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	testkit.NoError(b.t, err)
+	testkit.NoError(b.t, os.MkdirAll(dir, 0o755))
+	testkit.NoError(b.t, os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o644))
 }
 
 var (
@@ -212,7 +214,8 @@ func TestPagesInBrowser(t *testing.T) {
 		for _, width := range widths {
 			for _, theme := range looks() {
 				b.screen(width, theme)
-				// replace the texts that change from run to run by long fixed texts
+				// replace the texts that change from run to run by long fixed
+				// texts
 				eval[int](b, `document.querySelectorAll(".trends b").forEach(e => { e.textContent = "12m34s" }) || 0`)
 				eval[int](b, `document.querySelectorAll(".next .dim time").forEach(e => { e.textContent = "22 Nov 22:44 CEST" }) || 0`)
 				broken := eval[string](b, `[...document.querySelectorAll(".schedules .chip")].filter(e => e.offsetHeight >
@@ -306,17 +309,11 @@ func TestLiveUpdatesInBrowser(t *testing.T) {
 
 	b.open("/")
 	b.run(chromedp.Click("#live")) // after this click the page does not update itself
-	b.mu.Lock()
-	before := len(b.requests)
-	b.mu.Unlock()
+	b.until("nothing starts a request", "!stream && !timer && !busy")
+	before := len(b.seen())
 	done := shell(t, r, "true")
 	testkit.Eventually(t, "a task ends", func() bool { return state(t, r, done) == jobs.Completed })
-	time.Sleep(1500 * time.Millisecond) // longer than the page needs to notice a change
-	b.mu.Lock()
-	if len(b.requests) != before {
-		t.Errorf("got requests %v although live is off, want none", b.requests[before:])
-	}
-	b.mu.Unlock()
+	testkit.Equal(t, "requests although live is off", len(b.seen()[before:]), 0)
 	b.run(chromedp.Click("#live"))
 	b.until("live again", "document.querySelector('#tiles').textContent.includes('1')")
 }

@@ -12,7 +12,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// otherHost matches a URL on another host. The test ignores names of XML namespaces, because browsers do not request them.
+// otherHost matches a URL on another host. The test ignores names of XML
+// namespaces, because browsers do not request them.
 var otherHost = regexp.MustCompile(`(?:https?:)?//[a-z0-9-]+\.[a-z]`)
 
 func TestEmbeddedFilesAreSmallAndComplete(t *testing.T) {
@@ -38,18 +39,14 @@ func TestEmbeddedFilesAreSmallAndComplete(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, err)
 	}
 	const mostAll, mostScript = 80, 20 // kB
 	if all > mostAll*1000 || script > mostScript*1000 {
 		t.Errorf("got %d embedded bytes, %d of them scripts; want at most %d kB and %d kB", all, script, mostAll, mostScript)
 	}
 	page, err := os.ReadFile("../docs/dashboard.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	testkit.Contains(t, string(page), fmt.Sprintf("less than %d kB, of which less than %d kB are scripts", mostAll, mostScript))
 	t.Logf("%d bytes are embedded, %d of them scripts", all, script)
 }

@@ -17,16 +17,15 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// barHeights returns the heights of the bars for a state, and the links of these bars.
+// barHeights returns the heights of the bars for a state, and the links of
+// these bars.
 func barHeights(t *testing.T, text, state string) (heights []float64, links []string) {
 	t.Helper()
 	bar := regexp.MustCompile(`<a href="([^"]*)"[^>]*><title>[^<]*</title>(?:<rect class="hit"[^>]*>)?<rect class="` + state +
 		`"[^>]* height="([0-9.]+)"`)
 	for _, found := range bar.FindAllStringSubmatch(text, -1) {
 		height, err := strconv.ParseFloat(found[2], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, err)
 		heights, links = append(heights, height), append(links, strings.ReplaceAll(found[1], "&amp;", "&"))
 	}
 	return heights, links
@@ -36,9 +35,7 @@ func barHeights(t *testing.T, text, state string) (heights []float64, links []st
 func write(t testing.TB, r *runner.Runner, statement string, args ...any) {
 	t.Helper()
 	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	defer pool.Close()
 	if _, err := pool.Exec(statement, args...); err != nil {
 		t.Fatal(err)
@@ -60,8 +57,10 @@ func TestFailuresHaveScaleOfTheirOwn(t *testing.T) {
 		total += height
 		listed += strings.Count(s.page(links[i]), `<tr id="t`)
 	}
-	// The three failures are usually in the same minute. Then one bar shows them, on a scale that ends at 4. If the next minute begins
-	// between two failures, two bars show them, on a scale that ends at 2. The checks below accept one bar and two bars.
+	// The three failures are usually in the same minute. Then one bar shows
+	// them, on a scale that ends at 4. If the next minute begins between two
+	// failures, two bars show them, on a scale that ends at 2. The checks below
+	// accept one bar and two bars.
 	if total < 30 {
 		t.Errorf("got %v px for 3 failures beside 40 completed tasks, want at least 30", heights)
 	}
@@ -114,9 +113,7 @@ func TestTimesAreInZoneOfBrowser(t *testing.T) {
 		status, body := s.get("/zone?zone=" + name + "&back=/%3Frange=1h")
 		testkit.Equal(t, "status", status, 200)
 		place, err := time.LoadLocation(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, err)
 		testkit.Contains(t, body, time.Now().In(place).Format("MST"), "<b>"+name+"</b>")
 	}
 	if status, _ := s.get("/zone?zone=Mars/Olympus"); status != 400 {

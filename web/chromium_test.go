@@ -15,7 +15,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// browserFlags are flags of Chromium. They prevent every request that is not for the pages.
+// browserFlags are flags of Chromium. They prevent every request that is not
+// for the pages.
 var browserFlags = []chromedp.ExecAllocatorOption{chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
 	chromedp.NoDefaultBrowserCheck,
 	chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update",
@@ -23,7 +24,8 @@ var browserFlags = []chromedp.ExecAllocatorOption{chromedp.Headless, chromedp.No
 	chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true),
 	chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1")}
 
-// chromium is the browser of all tests of the package. It starts with the first test that needs it.
+// chromium is the browser of all tests of the package. It starts with the first
+// test that needs it.
 var chromium struct {
 	start  sync.Once
 	dir    string

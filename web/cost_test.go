@@ -15,7 +15,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// wire sends a GET request that accepts gzip. It returns the uncompressed text and the number of bytes of the compressed body.
+// wire sends a GET request that accepts gzip. It returns the uncompressed text
+// and the number of bytes of the compressed body.
 func (s *site) wire(path string) (text string, sent int) {
 	s.t.Helper()
 	req := s.request(http.MethodGet, path, nil)
@@ -23,13 +24,9 @@ func (s *site) wire(path string) (text string, sent int) {
 	_, body, answer := s.do(req)
 	testkit.Equal(s.t, path+": Content-Encoding", answer.Get("Content-Encoding"), "gzip")
 	r, err := gzip.NewReader(strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.NoError(s.t, err)
 	plain, err := io.ReadAll(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.NoError(s.t, err)
 	return string(plain), len(body)
 }
 
@@ -64,6 +61,7 @@ func TestPagesAreCompressed(t *testing.T) {
 // thousands of queues the pages and the metrics once took longer than the time
 // limit of a request.
 func TestTenThousandQueues(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1", jobs.Queue("q0"))
 	runnerkit.Drain(t, r)
@@ -97,22 +95,14 @@ func TestTenThousandQueues(t *testing.T) {
 	testkit.Equal(t, "attempts", value(families, "runner_attempts_total", "queue=q0", "job=command", "result=exit"), 1.0)
 }
 
-// BenchmarkOpenOverview prints the bytes that an open overview of a busy database receives in a second.
+// BenchmarkOpenOverview prints the bytes that an open overview of a busy
+// database receives in a second.
 func BenchmarkOpenOverview(b *testing.B) {
 	r := open(b)
 	sampleDatabase(b, r)
 	noop := jobs.Define[int]("noop")
 	r.Register(noop.Handler(func(context.Context, int) error { time.Sleep(5 * time.Millisecond); return nil }))
-	specs := func(yield func(jobs.Spec) bool) {
-		for i := range 100_000 {
-			if !yield(noop.With(i, jobs.Queue(fmt.Sprint("queue", i%8)))) {
-				return
-			}
-		}
-	}
-	if _, err := r.EnqueueAll(b.Context(), specs); err != nil {
-		b.Fatal(err)
-	}
+	many(b, r, 100_000, func(i int) jobs.Spec { return noop.With(i, jobs.Queue(fmt.Sprint("queue", i%8))) })
 	b.Cleanup(runnerkit.Work(b, r))
 	page := browse(b, serve(b, r, webOptions))
 	page.open("/?range=1h")

@@ -15,16 +15,7 @@ import (
 
 func TestOverviewShowsActionWhenManyTasksArePending(t *testing.T) {
 	r := open(t)
-	specs := func(yield func(jobs.Spec) bool) {
-		for range 100_000 {
-			if !yield(jobs.Shell("true").With(jobs.Queue("media"))) {
-				return
-			}
-		}
-	}
-	if _, err := r.EnqueueAll(t.Context(), specs); err != nil {
-		t.Fatal(err)
-	}
+	many(t, r, 100_000, func(int) jobs.Spec { return jobs.Shell("true").With(jobs.Queue("media")) })
 	s := serve(t, r, webOptions)
 	testkit.Equal(t, "a count outlasts its page", countedTooLate(t, r), true)
 	testkit.Contains(t, s.page("/"), "100,000", "Pause media")
@@ -37,8 +28,8 @@ func TestOverviewShowsActionWhenManyTasksArePending(t *testing.T) {
 	testkit.Contains(t, s.page("/tasks/100000"), "Why")
 }
 
-// countedTooLate requests an overview that has no time left, and reports whether
-// the next one could use its count.
+// countedTooLate requests an overview that has no time left, and reports
+// whether the next one could use its count.
 func countedTooLate(t *testing.T, r *runner.Runner) bool {
 	t.Helper()
 	h := web.Handler(r, web.Options{Authorize: func(*http.Request) error { return nil }})

@@ -14,7 +14,8 @@ import (
 	"example.com/runner/web"
 )
 
-// temp opens a database in a temporary directory. The function "remove" closes the database and deletes the directory.
+// temp opens a database in a temporary directory. The function "remove" closes
+// the database and deletes the directory.
 func temp() (r *runner.Runner, dir string, remove func()) {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -29,7 +30,8 @@ func temp() (r *runner.Runner, dir string, remove func()) {
 	}
 }
 
-// A program serves the pages beside its own pages, and decides which users may see them.
+// A program serves the pages beside its own pages, and decides which users may
+// see them.
 func ExampleHandler() {
 	r, _, remove := temp()
 	defer remove()
@@ -55,7 +57,8 @@ func ExampleHandler() {
 	// 200
 }
 
-// Listen serves the pages on its own address. A request needs the token from the token file, or a sign-in with this token.
+// Listen serves the pages on its own address. A request needs the token from
+// the token file, or a sign-in with this token.
 func ExampleListen() {
 	r, dir, remove := temp()
 	defer remove()

@@ -11,6 +11,15 @@ import (
 // SetReadTimeout sets the time limit for the database reads of a page.
 func SetReadTimeout(d time.Duration) { readTimeout = d }
 
+// KeepAlive is how often a stream of events has an event outside tests.
+var KeepAlive = keepAliveInterval
+
+// SetKeepAlive sets how often a stream of events has an event.
+func SetKeepAlive(d time.Duration) { keepAliveInterval = d }
+
+// SetDoubleClick sets the time between the clicks of a double click.
+func SetDoubleClick(d time.Duration) { doubleClick = d }
+
 // LookAt lets searches look at n tasks for the time of a test.
 func LookAt(t *testing.T, n int) {
 	before := [2]int{lookTasks, lookPlain}

@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"regexp"
 	"strings"
@@ -15,11 +14,13 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// drawn matches a task of the drawing: its id, the words of its title, and its coordinates.
+// drawn matches a task of the drawing: its id, the words of its title, and its
+// coordinates.
 var drawn = regexp.MustCompile(`<(?:a href="/tasks/[0-9]+"|g) class="state ([a-z]+)"( aria-current="true")?>` +
 	`<title>task ([0-9]+)([^<]*), [a-z]+</title><rect x="([0-9]+)" y="([0-9]+)"`)
 
-// places returns the coordinates of the drawn tasks by their ids, and the ids in the order of the links.
+// places returns the coordinates of the drawn tasks by their ids, and the ids
+// in the order of the links.
 func places(text string) (x, y map[string]int, order []string) {
 	x, y = map[string]int{}, map[string]int{}
 	for _, found := range drawn.FindAllStringSubmatch(text, -1) {
@@ -56,25 +57,14 @@ func TestDependenciesOfTaskAreDrawn(t *testing.T) {
 	testkit.Contains(t, s.page("/tasks?q=id%3A1%2C2%2C4%2C5"), `id="t1"`, `id="t2"`, `id="t4"`, `id="t5"`, "4 tasks")
 }
 
-// fan enqueues a task, n tasks that depend on it, and a task that depends on all of them.
+// fan enqueues a task, n tasks that depend on it, and a task that depends on
+// all of them.
 func fan(t testing.TB, r *runner.Runner, n int) (first, last int64) {
 	t.Helper()
 	first = shell(t, r, "true", jobs.Label("split"))
-	specs := func(yield func(jobs.Spec) bool) {
-		for i := range n {
-			if !yield(jobs.Shell("true").With(jobs.After(first), jobs.Label(fmt.Sprintf("part %d of the night", i)))) {
-				return
-			}
-		}
-	}
-	added, err := r.EnqueueAll(context.Background(), specs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ids []int64
-	for _, e := range added {
-		ids = append(ids, e.ID)
-	}
+	ids := many(t, r, n, func(i int) jobs.Spec {
+		return jobs.Shell("true").With(jobs.After(first), jobs.Label(fmt.Sprintf("part %d of the night", i)))
+	})
 	return first, shell(t, r, "true", jobs.Label("join"), jobs.After(ids...))
 }
 
@@ -114,7 +104,8 @@ func TestLargeGraphIsDrawnInPart(t *testing.T) {
 	testkit.Contains(t, s.page(fmt.Sprintf("/tasks/%d", many)), "Not drawn: more than 801 other tasks.")
 }
 
-// TestDenseGraphHasFewLines draws 60 tasks; each of them depends on all earlier ones.
+// TestDenseGraphHasFewLines draws 60 tasks; each of them depends on all earlier
+// ones.
 func TestDenseGraphHasFewLines(t *testing.T) {
 	r := open(t)
 	var all []int64
@@ -136,22 +127,16 @@ func TestDenseGraphHasFewLines(t *testing.T) {
 	}
 }
 
-// spread changes the times of the finished tasks and of their worker, as if the tasks had run in the last ten minutes.
+// spread changes the times of the finished tasks and of their worker, as if the
+// tasks had run in the last ten minutes.
 func spread(t testing.TB, r *runner.Runner) {
 	t.Helper()
-	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
 	now := time.Now().UnixMilli()
 	for _, text := range []string{`UPDATE tasks SET started_at = ?1 - (100 - id) * 5700, finished_at = ?1 - (100 - id) * 5700 +
 		CASE WHEN id % 3 = 0 THEN 15000 WHEN id > 60 THEN 900 ELSE 4000 END`,
 		`UPDATE attempts SET started_at = ?1 - (100 - task_id) * 5700, finished_at = ?1 - (100 - task_id) * 5700 + 9000`,
 		`UPDATE workers SET started_at = ?1 - 560000, ended_at = ?1 - 50000`} {
-		if _, err := pool.Exec(text, now); err != nil {
-			t.Fatal(err)
-		}
+		write(t, r, text, now)
 	}
 }
 
@@ -159,14 +144,7 @@ func TestDrawingsInBrowser(t *testing.T) {
 	testkit.NeedFull(t)
 	t.Parallel()
 	r := open(t)
-	spec := func(i int) jobs.Spec { return jobs.Shell(fmt.Sprintf("exit %d", i%20/19)).With(jobs.MaxAttempts(1)) }
-	specs := func(yield func(jobs.Spec) bool) {
-		for i := 0; i < 90 && yield(spec(i)); i++ {
-		}
-	}
-	if _, err := r.EnqueueAll(t.Context(), specs); err != nil {
-		t.Fatal(err)
-	}
+	many(t, r, 90, func(i int) jobs.Spec { return jobs.Shell(fmt.Sprintf("exit %d", i%20/19)).With(jobs.MaxAttempts(1)) })
 	runnerkit.Drain(t, r)
 	spread(t, r)
 	load := shell(t, r, "true", jobs.Label("load yesterday from the shop"))
@@ -182,9 +160,7 @@ func TestDrawingsInBrowser(t *testing.T) {
 	for range 12 {
 		chain = shell(t, r, "true", jobs.After(chain))
 	}
-	if err := r.Pause(t.Context(), "", "default"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, r.Pause(t.Context(), "", "default"))
 	film := shell(t, r, "sleep 60", jobs.Queue("media"), jobs.Label("holiday.mov"))
 	runnerkit.Work(t, r)
 	t.Cleanup(func() { // else the worker waits for it

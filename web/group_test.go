@@ -1,7 +1,6 @@
 package web_test
 
 import (
-	"database/sql"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -50,19 +49,12 @@ func TestGroupsOfManyFailuresSayThatTheyAreLatest(t *testing.T) {
 // insertFailed inserts n tasks that have failed at different times.
 func insertFailed(t testing.TB, r *runner.Runner, n int) {
 	t.Helper()
-	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	if _, err := pool.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+	write(t, r, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
 		INSERT INTO tasks (generation_id, state, job, args, queue, priority, attempt, max_attempts, max_losses,
 			created_at, run_at, updated_at, started_at, finished_at, outcome)
 		SELECT 3, 'failed', 'command', '["backup.sh"]', 'default', 5, 1, 1, 3, ?2 - i, ?2 - i, ?2 - i, ?2 - i, ?2 - i,
 			'{"reason":"exit","error":"exit status 1","exit_code":1,"error_line":"no route to host ' || i || '"}'
-		FROM n`, n, time.Now().UnixMilli()); err != nil {
-		t.Fatal(err)
-	}
+		FROM n`, n, time.Now().UnixMilli())
 }
 
 func TestGroupsFollowFailures(t *testing.T) {

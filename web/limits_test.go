@@ -17,13 +17,9 @@ import (
 func dial(t *testing.T, s *site) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, conn.SetDeadline(time.Now().Add(2*time.Minute)))
 	return conn
 }
 
@@ -58,9 +54,7 @@ func TestStreamsAreLimited(t *testing.T) {
 		fmt.Fprintf(conn, "GET /events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", strings.TrimPrefix(s.url, "http://"),
 			s.token)
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, err)
 		return res.StatusCode
 	}
 	for range most {

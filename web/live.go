@@ -16,10 +16,13 @@ import (
 // goroutine polls the database for all pages, and only while a page is open.
 
 const (
-	pollInterval      = time.Second
-	maxStreams        = 500              // maximum number of open streams
-	keepAliveInterval = 10 * time.Second // the script of a page reconnects after 14 s without an event
+	pollInterval = time.Second
+	maxStreams   = 500 // maximum number of open streams
 )
+
+// keepAliveInterval is the longest time between two events. The script of a page
+// reconnects after 14 s without one. It is a variable so that tests wait less.
+var keepAliveInterval = 10 * time.Second
 
 // live notifies the open pages of changes.
 type live struct {

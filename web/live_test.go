@@ -18,14 +18,13 @@ import (
 )
 
 func TestOpenPageIsNotifiedOfChanges(t *testing.T) {
+	t.Parallel()
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})
 	var tabs []*bufio.Reader
 	for range 3 {
 		res, err := s.client.Do(s.request("GET", "/events", nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, err)
 		defer res.Body.Close()
 		if kind := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || kind != "text/event-stream" {
 			t.Fatalf("got status %s, type %s; want 200, text/event-stream", res.Status, kind)
@@ -82,17 +81,13 @@ func TestOutputIsFollowed(t *testing.T) {
 	testkit.Eventually(t, "it runs", func() bool { return state(t, r, id) == jobs.Running })
 	s := serve(t, r, web.ServerOptions{})
 	res, err := s.client.Do(s.request("GET", fmt.Sprintf("/tasks/%d/log?follow=1", id), nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	defer res.Body.Close()
 	text := bufio.NewReader(res.Body)
 	seen := ""
 	for !strings.Contains(seen, ">one\n") || !strings.Contains(seen, ">two\n") { // they arrive in any order
 		line, err := text.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, err)
 		seen += line
 	}
 	touch(t, dir+"/go")
@@ -112,9 +107,7 @@ func TestDatabaseThatDoesNotAnswer(t *testing.T) {
 	r := open(t)
 	shell(t, r, "true")
 	s := serveEmbedded(t, r, web.Options{BasePath: "/x"})
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, r.Close())
 	for _, path := range []string{"/tasks", "/schedules"} {
 		if status, body := s.get(path); status != http.StatusServiceUnavailable || !strings.Contains(body, "does not answer in time") {
 			t.Errorf("%s: got status %d, want 503: %s", path, status, body)

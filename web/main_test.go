@@ -22,7 +22,8 @@ import (
 	"example.com/runner/web"
 )
 
-// TestMain runs the tests in UTC, whatever the zone of the machine is. It lets pages take long, because the race detector is slow.
+// TestMain runs the tests in UTC, whatever the zone of the machine is. It lets
+// pages and double clicks take long, because the race detector is slow.
 func TestMain(m *testing.M) {
 	if runner.Guardian() {
 		return
@@ -32,6 +33,8 @@ func TestMain(m *testing.M) {
 	}
 	time.Local = time.UTC // the zone of the server
 	web.SetReadTimeout(time.Minute)
+	web.SetDoubleClick(time.Minute)
+	web.SetKeepAlive(time.Second)
 	goleak.VerifyTestMain(testkit.NoOpenFiles(withChromium{m}))
 }
 
@@ -46,10 +49,29 @@ func open(t testing.TB) *runner.Runner {
 func shell(t testing.TB, r *runner.Runner, script string, options ...jobs.Option) int64 {
 	t.Helper()
 	task, err := r.Enqueue(context.Background(), jobs.Shell(script).With(options...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	return task.ID
+}
+
+// many enqueues n tasks and returns their ids.
+func many(t testing.TB, r *runner.Runner, n int, spec func(i int) jobs.Spec) (ids []int64) {
+	t.Helper()
+	list, err := r.EnqueueAll(context.Background(), func(yield func(jobs.Spec) bool) {
+		for i := 0; i < n && yield(spec(i)); i++ {
+		}
+	})
+	testkit.NoError(t, err)
+	for _, e := range list {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// daily adds a schedule that runs true at three o'clock.
+func daily(t testing.TB, r *runner.Runner, name string) {
+	t.Helper()
+	s := jobs.Schedule{Name: name, Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}
+	testkit.NoError(t, r.Schedule(context.Background(), s))
 }
 
 func state(t testing.TB, r *runner.Runner, id int64) jobs.State {
@@ -57,9 +79,8 @@ func state(t testing.TB, r *runner.Runner, id int64) jobs.State {
 	task, err := r.Get(context.Background(), id)
 	if errors.Is(err, jobs.ErrNotFound) {
 		return "gone"
-	} else if err != nil {
-		t.Fatal(err)
 	}
+	testkit.NoError(t, err)
 	return task.State
 }
 
@@ -77,9 +98,7 @@ func serve(t testing.TB, r *runner.Runner, o web.ServerOptions) *site {
 	server := start(t, r, o)
 	address, token, _ := strings.Cut(server.URL(), "#t=")
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	s := &site{t: t, url: strings.TrimSuffix(address, "/"), token: token, client: &http.Client{Jar: jar}}
 	t.Cleanup(s.client.CloseIdleConnections)
 	if strings.HasPrefix(address, "https:") {
@@ -98,9 +117,7 @@ func start(t testing.TB, r *runner.Runner, o web.ServerOptions) *web.Server {
 		o.Listen = "127.0.0.1:0"
 	}
 	server, err := web.Listen(r, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx) }()
@@ -113,7 +130,8 @@ func start(t testing.TB, r *runner.Runner, o web.ServerOptions) *web.Server {
 	return server
 }
 
-// serveEmbedded serves the pages with web.Handler, as a program with its own authentication does.
+// serveEmbedded serves the pages with web.Handler, as a program with its own
+// authentication does.
 func serveEmbedded(t testing.TB, r *runner.Runner, o web.Options) *site {
 	t.Helper()
 	o.Authorize = func(*http.Request) error { return nil }
@@ -122,32 +140,24 @@ func serveEmbedded(t testing.TB, r *runner.Runner, o web.Options) *site {
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	return &site{t: t, url: server.URL + strings.TrimSuffix(o.BasePath, "/"), client: &http.Client{Jar: jar}}
 }
 
 func (s *site) do(req *http.Request) (int, string, http.Header) {
 	s.t.Helper()
 	res, err := s.client.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.NoError(s.t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.NoError(s.t, err)
 	return res.StatusCode, string(body), res.Header
 }
 
 func (s *site) request(method, path string, body io.Reader) *http.Request {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.NoError(s.t, err)
 	return req
 }
 
@@ -167,7 +177,8 @@ func (s *site) post(path string, form url.Values) (int, string) {
 	return status, body
 }
 
-// page returns the body of a page. It fails the test if the page does not exist.
+// page returns the body of a page. It fails the test if the page does not
+// exist.
 func (s *site) page(path string) string {
 	s.t.Helper()
 	status, body := s.get(path)
@@ -179,7 +190,5 @@ func (s *site) page(path string) string {
 
 func touch(t testing.TB, path string) {
 	t.Helper()
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, os.WriteFile(path, nil, 0o600))
 }

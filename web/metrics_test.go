@@ -24,13 +24,12 @@ func scrape(t *testing.T, s *site) map[string]*dto.MetricFamily {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(s.page("/metrics")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	return families
 }
 
-// value returns the value of the metric with these labels, each in the form name=value. It returns -1 if there is no such metric.
+// value returns the value of the metric with these labels, each in the form
+// name=value. It returns -1 if there is no such metric.
 func value(families map[string]*dto.MetricFamily, name string, labels ...string) float64 {
 	f := families[name]
 	for _, m := range f.GetMetric() {
@@ -59,10 +58,8 @@ func TestMetrics(t *testing.T) {
 	shell(t, r, "exit 22", jobs.Queue("media"))
 	shell(t, r, "true")
 	shell(t, r, "true")
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With(),
-		AlertAfter: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With(),
+		AlertAfter: time.Hour}))
 	families := scrape(t, s)
 	for _, test := range []struct {
 		want   float64
@@ -116,8 +113,10 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsDoNotContainTextsOfFailures checks that the metrics contain no text of an error, an error line, an argument or a
-// task's label. As the value of a metric label, each text would create a time series of its own. The text could also be secret.
+// TestMetricsDoNotContainTextsOfFailures checks that the metrics contain no
+// text of an error, an error line, an argument or a task's label. As the value
+// of a metric label, each text would create a time series of its own. The text
+// could also be secret.
 func TestMetricsDoNotContainTextsOfFailures(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})
@@ -125,9 +124,7 @@ func TestMetricsDoNotContainTextsOfFailures(t *testing.T) {
 	shell(t, r, "echo 'no route to host-of-line' >&2; exit 7", jobs.Label("label-of-task"), jobs.MaxAttempts(1))
 	failing := jobs.Define[string]("failing")
 	r.Register(failing.Handler(func(context.Context, string) error { return errors.New("text-of-error") }))
-	if _, err := r.Enqueue(t.Context(), failing.With("argument-of-task", jobs.MaxAttempts(1))); err != nil {
-		t.Fatal(err)
-	}
+	runnerkit.Enqueue(t, r, failing.With("argument-of-task", jobs.MaxAttempts(1)))
 	runnerkit.Drain(t, r)
 	text := s.page("/metrics")
 	testkit.Contains(t, text, `result="exit"`, `result="error"`)

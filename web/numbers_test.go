@@ -14,7 +14,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// linkedNumbers matches a number on the overview that is a link to a list of tasks: in a tile, in a table and in a problem.
+// linkedNumbers matches a number on the overview that is a link to a list of
+// tasks: in a tile, in a table and in a problem.
 var linkedNumbers = []*regexp.Regexp{
 	regexp.MustCompile(`<a class="tile[^"]*" href="([^"]*)"[^>]*><span>[^<]*</span><b>([0-9,]+)</b>`),
 	regexp.MustCompile(`<td class="n[^"]*">(?:<small[^>]*>[^<]*</small> )?<a [^>]*href="([^"]*)">([0-9,]+)</a></td>`),
@@ -40,14 +41,13 @@ func TestEveryNumberIsThatOfItsList(t *testing.T) {
 	shell(t, r, "exit 1", jobs.Queue("mail"), jobs.In(time.Hour))
 	parent := shell(t, r, "true", jobs.Queue("media"))
 	shell(t, r, "true", jobs.Queue("media"), jobs.After(parent))
-	if err := r.Pause(t.Context(), "disk is full", "media", "empty"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, r.Pause(t.Context(), "disk is full", "media", "empty"))
 	s := serve(t, r, webOptions)
 	page := s.page("/")
 	testkit.Contains(t, page, `<b>5</b> <small>· 18 failures</small>`, "3 tasks failed in media in 24h", "2 tasks failed in mail in 24h",
 		"with 1 task waiting: disk is full", "no worker runs, and 4 tasks are unfinished")
-	// leave out the chart: if a task has failed twice, the chart counts both failures
+	// leave out the chart: if a task has failed twice, the chart counts both
+	// failures
 	chart := regexp.MustCompile(`(?s)<section class="panel" id="chart".*?</section>`)
 	page = chart.ReplaceAllString(page, "")
 	checked := 0
@@ -81,9 +81,7 @@ func TestPausesNeverHideFailures(t *testing.T) {
 	shell(t, r, "exit 1")
 	runnerkit.Drain(t, r)
 	for n := range 20 {
-		if err := r.Pause(t.Context(), "", fmt.Sprintf("empty-%02d", n)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, r.Pause(t.Context(), "", fmt.Sprintf("empty-%02d", n)))
 	}
 	page := serve(t, r, webOptions).page("/")
 	testkit.Contains(t, page, "1 task failed in default in 24h", "and 15 more: <code>runner status</code>")

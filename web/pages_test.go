@@ -3,7 +3,6 @@ package web_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,7 +36,8 @@ func TestOverview(t *testing.T) {
 		`href="/tasks?q=state%3Afailed%20queue%3Adefault%20since%3A1d"`, `action="/actions/queue-pause"`)
 	testkit.ContainsNone(t, page, "There are no tasks yet")
 
-	// A retry makes the failed task pending. The overview then no longer reports the failure as a problem, but still counts it.
+	// A retry makes the failed task pending. The overview then no longer
+	// reports the failure as a problem, but still counts it.
 	form := url.Values{"query": {"state:failed queue:default"}, "back": {"/tasks?q=state:failed%20queue:default"}}
 	_, page = s.post("/actions/retry", form)
 	confirm(t, form, page)
@@ -56,14 +56,7 @@ func TestChartShowsShortestRangeWithEndedTask(t *testing.T) {
 	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	testkit.Contains(t, s.page("/"), "Finished per minute", `<a href="/?range=1h" aria-current="true">`)
-	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	if _, err := pool.ExecContext(t.Context(), "UPDATE counters SET minute = minute - 180"); err != nil {
-		t.Fatal(err)
-	}
+	write(t, r, "UPDATE counters SET minute = minute - 180")
 	s = serve(t, r, web.ServerOptions{})
 	testkit.Contains(t, s.page("/"), "Finished per 15 minutes", `<a href="/?range=24h" aria-current="true">`)
 	testkit.Contains(t, s.page("/?range=1h"), "Finished per minute", `<a href="/?range=1h" aria-current="true">`)
@@ -128,9 +121,7 @@ func TestQueueShowsItsLimit(t *testing.T) {
 	shell(t, r, "true", jobs.Queue("media"))
 	shell(t, r, "true")
 	limit := jobs.Limit{Target: jobs.Target{Kind: jobs.QueueTarget, Name: "media"}, Running: 2, Rate: 100, Per: time.Minute, Burst: 100}
-	if err := r.SetLimit(t.Context(), limit); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, r.SetLimit(t.Context(), limit))
 	page := serve(t, r, web.ServerOptions{}).page("/")
 	testkit.Contains(t, page, ">0/2</span>", ">100/1m</span>")
 	if strings.Count(page, "/1m</span>") != 1 {
@@ -162,9 +153,7 @@ func TestLargeResultIsWholeInAPI(t *testing.T) {
 	double := jobs.DefineResult[string, []string]("double")
 	r.Register(double.Handler(func(_ context.Context, in string) ([]string, error) { return []string{in, in}, nil }))
 	in := strings.Repeat("x", 70_000)
-	if _, err := r.Enqueue(t.Context(), double.With(in)); err != nil {
-		t.Fatal(err)
-	}
+	runnerkit.Enqueue(t, r, double.With(in))
 	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	page := s.page("/tasks/1")
@@ -182,14 +171,10 @@ func TestHostileTextIsShownAsText(t *testing.T) {
 	shell(t, r, "printf '<script>alert(2)</script>\\033]0;x\\007\\033[2J\u202eRTL\\n'; exit 1",
 		jobs.Label("<img src=x onerror=alert(3)>\u202e"))
 	schedule := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Command{Argv: []string{hostile}}.With(jobs.Label("<b>"))}
-	if err := r.Schedule(t.Context(), schedule); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, r.Schedule(t.Context(), schedule))
 	boom := jobs.Define[string]("boom", jobs.MaxAttempts(1))
 	r.Register(boom.Handler(func(_ context.Context, in string) error { return fmt.Errorf("%s", in) }))
-	if _, err := r.Enqueue(t.Context(), boom.With(hostile)); err != nil {
-		t.Fatal(err)
-	}
+	runnerkit.Enqueue(t, r, boom.With(hostile))
 	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/schedules", "/tasks?q=%3Cscript%3E%1b%e2%80%ae",
@@ -206,12 +191,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 	r := open(t)
 	c := jobs.Shell("cat >/dev/null; exit 1")
 	c.Env, c.Input = map[string]string{"TOKEN": "marker-env"}, []byte("marker-input")
-	if _, err := r.Enqueue(t.Context(), c.With()); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: c.With()}); err != nil {
-		t.Fatal(err)
-	}
+	runnerkit.Enqueue(t, r, c.With())
+	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: c.With()}))
 	runnerkit.Drain(t, r)
 	var log bytes.Buffer // the log needs no lock, because the requests of this test come one after the other
 	s := serveEmbedded(t, r, web.Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
@@ -234,17 +215,11 @@ func TestHiddenArgumentsAreInNoPage(t *testing.T) {
 	shell(t, r, `echo marker-out; echo '{"x":"marker-result"}' >"$RUNNER_RESULT"; : marker-args; exit 1`, jobs.Label("night"))
 	boom := jobs.Define[string]("boom", jobs.MaxAttempts(1))
 	r.Register(boom.Handler(func(_ context.Context, in string) error { return fmt.Errorf("marker-error %s", in) }))
-	if _, err := r.Enqueue(t.Context(), boom.With("marker-args")); err != nil {
-		t.Fatal(err)
-	}
+	runnerkit.Enqueue(t, r, boom.With("marker-args"))
 	stops := jobs.Define[string]("stops")
 	r.Register(stops.Handler(func(_ context.Context, in string) error { return jobs.Cancel(errors.New(in)) }))
-	if _, err := r.Enqueue(t.Context(), stops.With("marker-cancel")); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("marker-args").With()}); err != nil {
-		t.Fatal(err)
-	}
+	runnerkit.Enqueue(t, r, stops.With("marker-cancel"))
+	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("marker-args").With()}))
 	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{Options: web.Options{HideArgs: true}})
 	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/tasks/3", "/schedules", "/tasks/1/log", "/api/v1/tasks",
@@ -268,9 +243,7 @@ func TestEveryLinkWorksUnderBasePath(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	shell(t, r, "echo hello; exit 1")
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
-		t.Fatal(err)
-	}
+	daily(t, r, "s")
 	runnerkit.Drain(t, r)
 	for name, s := range map[string]*site{"library": serveEmbedded(t, r, web.Options{BasePath: "/admin/tasks"}),
 		"serve":    serve(t, r, web.ServerOptions{Options: web.Options{BasePath: "/x/"}}),
@@ -321,8 +294,8 @@ func TestEveryLinkWorksUnderBasePath(t *testing.T) {
 	}
 }
 
-// serveStripped serves the pages behind a proxy that removes the prefix from the
-// path of each request, like nginx with a slash at the end of proxy_pass.
+// serveStripped serves the pages behind a proxy that removes the prefix from
+// the path of each request, like nginx with a slash at the end of proxy_pass.
 func serveStripped(t testing.TB, r *runner.Runner, prefix string) *site {
 	t.Helper()
 	pages := web.Handler(r, web.Options{BasePath: prefix, Authorize: func(*http.Request) error { return nil }})

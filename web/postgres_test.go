@@ -10,12 +10,14 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
+	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/pgkit"
 	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
 )
 
-// TestPagesAndMetricsOnPostgreSQL checks the pages and metrics of a PostgreSQL database.
+// TestPagesAndMetricsOnPostgreSQL checks the pages and metrics of a PostgreSQL
+// database.
 func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 	options := runner.Options{Engine: postgres.Engine(), Dir: t.TempDir(), Concurrency: 2}
 	at := pgkit.Start(t).Address("postgres")
@@ -25,9 +27,7 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 	s := serve(t, r, web.ServerOptions{})
 	shell(t, r, "echo hello from the server", jobs.Label("greeting"))
 	shell(t, r, "exit 3", jobs.Queue("media"), jobs.MaxAttempts(1))
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
-		t.Fatal(err)
-	}
+	daily(t, r, "nightly")
 	runnerkit.Drain(t, r)
 	shell(t, r, "true", jobs.Queue("media"))
 	shell(t, r, "true", jobs.After(3))
@@ -52,9 +52,7 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 
 	// The pages also work with a role that may only read.
 	admin, err := pgx.Connect(t.Context(), at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	_, err = admin.Exec(t.Context(), "CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA runner TO reader; "+
 		"GRANT SELECT ON ALL TABLES IN SCHEMA runner TO reader")
 	if err = errors.Join(err, admin.Close(t.Context())); err != nil {

@@ -15,7 +15,8 @@ import (
 	"example.com/runner/web"
 )
 
-// TestPagesOfStandby serves the pages from a standby, a read-only copy of a PostgreSQL server, without and with --read-only.
+// TestPagesOfStandby serves the pages from a standby, a read-only copy of a
+// PostgreSQL server, without and with --read-only.
 func TestPagesOfStandby(t *testing.T) {
 	primary := pgkit.Start(t)
 	options := func() runner.Options { return runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()} }
@@ -27,7 +28,7 @@ func TestPagesOfStandby(t *testing.T) {
 	shell(t, r, "echo hello from the server", jobs.Label("greeting"))
 	shell(t, r, "exit 3", jobs.MaxAttempts(1))
 	runnerkit.Drain(t, r)
-	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}))
+	daily(t, r, "nightly")
 	replica := runnerkit.OpenAt(t, standby.Address("postgres"), options())
 	testkit.Within(t, time.Minute, "the standby has the schedule", func() bool {
 		list, err := replica.Schedules(t.Context())

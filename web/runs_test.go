@@ -21,9 +21,7 @@ func TestPageOfLabel(t *testing.T) {
 	}
 	noop := jobs.Define[int]("noop")
 	r.Register(noop.Handler(func(context.Context, int) error { return nil }))
-	if _, err := r.Enqueue(t.Context(), noop.With(1)); err != nil {
-		t.Fatal(err)
-	}
+	runnerkit.Enqueue(t, r, noop.With(1))
 	runnerkit.Drain(t, r)
 	s := serve(t, r, webOptions)
 	text := s.page("/jobs?label=night%20run/1")
@@ -40,9 +38,7 @@ func TestPageOfLabel(t *testing.T) {
 func TestPageOfSchedule(t *testing.T) {
 	r := open(t)
 	spec := jobs.Shell("true").With()
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "backup", Cron: "30 3 * * MON", Zone: "Asia/Kolkata", Spec: spec}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "backup", Cron: "30 3 * * MON", Zone: "Asia/Kolkata", Spec: spec}))
 	s := serve(t, r, webOptions)
 	_, body := s.post("/actions/schedule-run", url.Values{"name": {"backup"}, "back": {"/schedules/backup"}})
 	if !strings.Contains(body, `<a href="/tasks/1">Show task 1</a>`) {
@@ -58,8 +54,8 @@ func TestPageOfSchedule(t *testing.T) {
 	}
 }
 
-// TestRetryHidesNoFailure: after a retry, the page of a schedule still says that
-// its task failed.
+// TestRetryHidesNoFailure: after a retry, the page of a schedule still says
+// that its task failed.
 func TestRetryHidesNoFailure(t *testing.T) {
 	r := open(t)
 	mark := filepath.Join(t.TempDir(), "again")
@@ -83,8 +79,9 @@ func TestRetryHidesNoFailure(t *testing.T) {
 	}
 }
 
-// TestRunsOfJobAreFoundBehindManyPendingTasks checks that the page begins at the tasks that have ended last, and that it says when it
-// has not looked at all tasks.
+// TestRunsOfJobAreFoundBehindManyPendingTasks checks that the page begins at
+// the tasks that have ended last, and that it says when it has not looked at
+// all tasks.
 func TestRunsOfJobAreFoundBehindManyPendingTasks(t *testing.T) {
 	web.LookAt(t, 1500)
 	r := open(t)

@@ -11,13 +11,15 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
 )
 
 var webOptions = web.ServerOptions{}
 
-// sampleDatabase fills a database with typical tasks. It returns the paths of some pages; the key of each path describes its page.
+// sampleDatabase fills a database with typical tasks. It returns the paths of
+// some pages; the key of each path describes its page.
 func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	t.Helper()
 	type email struct {
@@ -36,9 +38,7 @@ func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 		return map[string]any{"file": name, "width": 320, "bytes": json.Number("9007199254740993")}, nil
 	}))
 	enqueue := func(spec jobs.Spec) {
-		if _, err := r.Enqueue(context.Background(), spec); err != nil {
-			t.Fatal(err)
-		}
+		runnerkit.Enqueue(t, r, spec)
 	}
 	shell(t, r, "echo backing up /srv; echo 'sent 120 files, 84 MB'")
 	shell(t, r, "printf 'connecting to example.com\\n\\033[1mGET\\033[0m /hook\\n\\033[33mslow answer\\033[0m\\n'; "+
@@ -54,9 +54,7 @@ func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	shell(t, r, "echo 'no route to host' >&2; exit 7", jobs.MaxAttempts(3))
 	schedule := func(name, cron, zone, script string) {
 		spec := jobs.Shell(script).With()
-		if err := r.Schedule(context.Background(), jobs.Schedule{Name: name, Cron: cron, Zone: zone, Spec: spec}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, r.Schedule(context.Background(), jobs.Schedule{Name: name, Cron: cron, Zone: zone, Spec: spec}))
 	}
 	schedule("backup", "0 3 * * *", "Europe/Berlin", "tar -cf /dev/null /etc/hostname")
 	schedule("feed", "*/5 * * * *", "UTC", "echo fetched 12 items")
@@ -72,9 +70,7 @@ func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 		jobs.Lane("acct-7"),
 		jobs.Label("a-name-without-a-single-blank-that-is-longer-than-any-column-of-any-table-on-any-telephone-and-goes-on-for-a-while"))
 	runnerkit.Drain(t, r)
-	if err := r.PauseSchedule(context.Background(), "report"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, r.PauseSchedule(context.Background(), "report"))
 	for i := range 18 {
 		shell(t, r, fmt.Sprintf("ffmpeg -i clip%02d.mov -c:v libx264 -preset slow -crf 22 clip%02d.mp4", i, i), jobs.Queue("media"))
 	}
@@ -85,19 +81,16 @@ func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	part, _ := fan(t, r, 6)
 	etl := jobs.Target{Kind: jobs.QueueTarget, Name: "etl"}
 	for _, limit := range []jobs.Limit{{Target: etl, Running: 2, Rate: 100, Per: time.Minute, Burst: 100}} {
-		if err := r.SetLimit(context.Background(), limit); err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, r.SetLimit(context.Background(), limit))
 	}
-	if err := r.Pause(context.Background(), "disk is full", "media"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, r.Pause(context.Background(), "disk is full", "media"))
 	page := func(id int64) string { return fmt.Sprintf("/tasks/%d", id) }
 	return map[string]string{"task": page(2), "function": page(5), "colours": page(colours), "chain": page(merge), "fan": page(part)}
 }
 
-// largeDatabase fills a database with very many tasks and with the longest possible names. It returns the paths of some pages; the key of
-// each path describes its page.
+// largeDatabase fills a database with very many tasks and with the longest
+// possible names. It returns the paths of some pages; the key of each path
+// describes its page.
 func largeDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	t.Helper()
 	long := func(n, most int) string { // a name without a space
@@ -109,14 +102,10 @@ func largeDatabase(t testing.TB, r *runner.Runner) map[string]string {
 		if n < 3 {
 			target := jobs.Target{Kind: jobs.QueueTarget, Name: queue}
 			limit := jobs.Limit{Target: target, Running: 1_000_000, Rate: 100_000, Per: 36 * time.Hour, Burst: 100_000}
-			if err := r.SetLimit(context.Background(), limit); err != nil {
-				t.Fatal(err)
-			}
+			testkit.NoError(t, r.SetLimit(context.Background(), limit))
 			s := jobs.Schedule{Name: queue, Cron: "1,3,5,7,11,13,17,19,23,29,31,37 1,2,3,4,5,6,7 1-31 1-12 MON,TUE,WED",
 				Zone: "America/Argentina/ComodRivadavia", Spec: jobs.Shell("exit 1").With(jobs.Label(queue))}
-			if err := r.Schedule(context.Background(), s); err != nil {
-				t.Fatal(err)
-			}
+			testkit.NoError(t, r.Schedule(context.Background(), s))
 			if _, err := r.RunSchedule(context.Background(), queue); err != nil {
 				t.Fatal(err)
 			}
@@ -125,29 +114,11 @@ func largeDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	wide := jobs.DefineResult[string, string]("wide." + long(0, 80))
 	r.Register(wide.Handler(func(_ context.Context, in string) (string, error) { return in, nil }))
 	function, err := r.Enqueue(context.Background(), wide.With(strings.Repeat("w", 5000)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	runnerkit.Drain(t, r)
-	if err := r.Pause(context.Background(), strings.Repeat("because ", 100), long(7, 100)); err != nil {
-		t.Fatal(err)
-	}
-	many := func(yield func(jobs.Spec) bool) {
-		for n := range 100_000 {
-			if !yield(jobs.Shell("true").With(jobs.Queue(long(n%40, 100)))) {
-				return
-			}
-		}
-	}
-	enqueued, err := r.EnqueueAll(context.Background(), many)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ids []int64
-	for _, e := range enqueued[:1000] {
-		ids = append(ids, e.ID)
-	}
-	chain := shell(t, r, "true", jobs.After(ids...))
+	testkit.NoError(t, r.Pause(context.Background(), strings.Repeat("because ", 100), long(7, 100)))
+	ids := many(t, r, 100_000, func(n int) jobs.Spec { return jobs.Shell("true").With(jobs.Queue(long(n%40, 100))) })
+	chain := shell(t, r, "true", jobs.After(ids[:1000]...))
 	page := func(id int64) string { return fmt.Sprintf("/tasks/%d", id) }
 	return map[string]string{"task": page(2), "function": page(function.ID), "chain": page(chain)}
 }

@@ -24,7 +24,8 @@ func TestEachPartOfSearchCanBeRemoved(t *testing.T) {
 	testkit.ContainsNone(t, s.page("/tasks"), `class="terms"`)
 }
 
-// TestSearchSaysAtHowManyTasksItHasLooked makes searches that look at two tasks only, and follows their links to searches that look at 20.
+// TestSearchSaysAtHowManyTasksItHasLooked makes searches that look at two tasks
+// only, and follows their links to searches that look at 20.
 func TestSearchSaysAtHowManyTasksItHasLooked(t *testing.T) {
 	web.LookAt(t, 2)
 	r := open(t)
@@ -33,7 +34,8 @@ func TestSearchSaysAtHowManyTasksItHasLooked(t *testing.T) {
 		runnerkit.Drain(t, r) // the tasks end one after the other, so the order of their ends is known
 	}
 	s := serve(t, r, webOptions)
-	// the first query sorts its tasks by id, the second by the time at which they ended
+	// the first query sorts its tasks by id, the second by the time at which
+	// they ended
 	for _, query := range []string{"label:l0", "state:failed+label:l0"} {
 		page := s.page("/tasks?q=" + query)
 		testkit.Contains(t, page, "None of the 2 tasks at which the search has looked matches.")

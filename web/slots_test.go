@@ -13,7 +13,8 @@ import (
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-// drawingOf draws the runs in the list. A run has the form "from to state" with seconds before noon; "-" stands for a missing end.
+// drawingOf draws the runs in the list. A run has the form "from to state" with
+// seconds before noon; "-" stands for a missing end.
 func drawingOf(t *testing.T, slots, rows, cells int, runs ...string) *slotDrawing {
 	t.Helper()
 	w := admin.WorkerRuns{Name: "w", Slots: slots, StartedAt: noon.Add(-time.Hour)}
@@ -38,7 +39,8 @@ func drawingOf(t *testing.T, slots, rows, cells int, runs ...string) *slotDrawin
 	return d
 }
 
-// shape returns the bars as text: slot, begin and end in seconds before noon, number of runs.
+// shape returns the bars as text: slot, begin and end in seconds before noon,
+// number of runs.
 func (d *slotDrawing) shape() string {
 	var parts []string
 	for _, b := range d.bars {

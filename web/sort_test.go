@@ -79,7 +79,8 @@ func TestFailedTasksAreListedByTheirEndAndWaitingTasksByTheirDueTime(t *testing.
 	}
 }
 
-// apiIDs returns the ids of all tasks of a search. It requests the first page of the list, and then each next page.
+// apiIDs returns the ids of all tasks of a search. It requests the first page
+// of the list, and then each next page.
 func apiIDs(t *testing.T, s *site, path string) (ids []string) {
 	t.Helper()
 	for path != "" {

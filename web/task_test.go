@@ -42,9 +42,7 @@ func TestTaskShowsProgressOfItsFunction(t *testing.T) {
 	r := open(t)
 	job := jobs.Define[string]("convert")
 	r.Register(job.Handler(func(ctx context.Context, text string) error { runner.Progress(ctx, 12, 40, text); return nil }))
-	if _, err := r.Enqueue(t.Context(), job.With("page 12 <b>")); err != nil {
-		t.Fatal(err)
-	}
+	runnerkit.Enqueue(t, r, job.With("page 12 <b>"))
 	runnerkit.Drain(t, r)
 	testkit.Contains(t, serve(t, r, web.ServerOptions{}).page("/tasks/1"), "<b>Progress</b> 12/40: page 12 &lt;b&gt;")
 	hidden := serve(t, r, web.ServerOptions{Options: web.Options{HideArgs: true}})

@@ -15,9 +15,11 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// TestOpenPagesDoNotKeepWriteAheadLogFromBeingReused checks the size of the write-ahead log while pages and the output of a task are
-// open. The test writes much more data than the log may hold. SQLite starts the log again at its beginning only when no reader uses it. If
-// the pages held a snapshot of the database, the log would grow with every write.
+// TestOpenPagesDoNotKeepWriteAheadLogFromBeingReused checks the size of the
+// write-ahead log while pages and the output of a task are open. The test
+// writes much more data than the log may hold. SQLite starts the log again at
+// its beginning only when no reader uses it. If the pages held a snapshot of
+// the database, the log would grow with every write.
 func TestOpenPagesDoNotKeepWriteAheadLogFromBeingReused(t *testing.T) {
 	r := open(t)
 	dir := t.TempDir()
@@ -29,16 +31,12 @@ func TestOpenPagesDoNotKeepWriteAheadLogFromBeingReused(t *testing.T) {
 	s := serve(t, r, webOptions)
 	for range 10 { // receive events, as ten open pages do
 		res, err := s.client.Do(s.request("GET", "/events", nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.NoError(t, err)
 		defer res.Body.Close()
 		go io.Copy(io.Discard, res.Body)
 	}
 	res, err := s.client.Do(s.request("GET", fmt.Sprintf("/tasks/%d/log?follow=1", id), nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.NoError(t, err)
 	defer res.Body.Close()
 	var lines atomic.Int64
 	go func() {
@@ -55,9 +53,7 @@ func TestOpenPagesDoNotKeepWriteAheadLogFromBeingReused(t *testing.T) {
 	large := jobs.Shell(": " + strings.Repeat("x", each)).With(jobs.In(time.Hour))
 	most := int64(0)
 	for n := range rounds {
-		if _, err := r.Enqueue(t.Context(), large); err != nil {
-			t.Fatal(err)
-		}
+		runnerkit.Enqueue(t, r, large)
 		_, wal := admin.Store(r).Size()
 		most = max(most, wal)
 		if n%10 == 0 {

@@ -13,8 +13,9 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// otherTimes matches the parts of a page whose times may be in another zone than the page: the tooltips of times, links, commands, and
-// the times of schedules.
+// otherTimes matches the parts of a page whose times may be in another zone
+// than the page: the tooltips of times, links, commands, and the times of
+// schedules.
 var otherTimes = regexp.MustCompile(`<time [^>]*>|href="[^"]*"|\d\dT[\d:.]+Z|every (day|Monday) at \d\d:\d\d|[\d:]+ (UTC|CES?T)`)
 
 var timeOfDay = regexp.MustCompile(`\b\d\d:\d\d\b`)
@@ -24,7 +25,8 @@ func timesIn(body string) []string {
 	return timeOfDay.FindAllString(otherTimes.ReplaceAllString(body, ""), -1)
 }
 
-// TestEveryTimeIsInZoneOfBrowser reads each page in two zones whose clocks differ by 12 hours, so every time must differ by 12 hours.
+// TestEveryTimeIsInZoneOfBrowser reads each page in two zones whose clocks
+// differ by 12 hours, so every time must differ by 12 hours.
 func TestEveryTimeIsInZoneOfBrowser(t *testing.T) {
 	r := open(t)
 	pages := sampleDatabase(t, r)
@@ -61,9 +63,7 @@ func TestEveryTimeIsInZoneOfBrowser(t *testing.T) {
 		testkit.Equal(t, name+": number of times in another zone", len(other), len(first))
 		for i := range min(len(first), len(other)) {
 			at, err := time.Parse("15:04", first[i])
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.NoError(t, err)
 			if want := at.Add(12 * time.Hour).Format("15:04"); other[i] != want {
 				t.Errorf("%s: got the time %s in both zones or by a wrong difference to %s, want %s", name, other[i], first[i], want)
 			}
