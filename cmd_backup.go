@@ -10,6 +10,7 @@ import (
 )
 
 func backupCommand(a *cli.App) *cli.Command {
+	var o backupOptions
 	return &cli.Command{
 		Category: "Maintain", Usage: "copy the database while it is in use",
 		UsageText: "runner backup FILE|- [--force]",
@@ -28,8 +29,8 @@ To use a backup, stop the workers and run "runner restore FILE".
 
 In a pipe, backup prints the path and the size of the file in bytes, separated
 by a tab.`,
-		Flags:  []cli.Flag{cli.BoolOption("force", "replace FILE if it exists and is a regular file")},
-		Action: cli.Action(a, false, readBackupOptions, cli.Reads(runBackup)),
+		Flags:  []cli.Flag{cli.Bool(&o.force, "force", "replace FILE if it exists and is a regular file")},
+		Action: a.Action(o.read, cli.Reads(o.run)),
 	}
 }
 
@@ -38,22 +39,23 @@ type backupOptions struct {
 	force bool
 }
 
-func readBackupOptions(c *cli.Context, a *cli.App) (backupOptions, error) {
-	o := backupOptions{file: c.Args().First(), force: cli.Get[bool](c, "force")}
+func (o *backupOptions) read(c *cli.Context, a *cli.App) error {
+	o.file = c.Args().First()
 	switch {
 	case c.NArg() != 1 || o.file == "":
-		return o, ui.Usage("backup needs one file, or -").Hint("runner backup /var/backups/runner.db")
-	case o.file == "-" && c.Bool("json"):
-		return o, ui.Usage("backup - writes the copy to stdout and cannot be used with --json")
+		return ui.Usage("backup needs one file, or -").Hint("runner backup /var/backups/runner.db")
+	case o.file == "-" && a.Printer.JSON:
+		return ui.Usage("backup - writes the copy to stdout and cannot be used with --json")
 	case o.file == "-" && a.Printer.Stdout.TTY:
-		return o, ui.Usage("stdout is a terminal; backup - writes binary data").Hint("runner backup - >runner.db")
+		return ui.Usage("stdout is a terminal; backup - writes binary data").Hint("runner backup - >runner.db")
 	}
-	return o, nil
+	return nil
 }
 
-func runBackup(ctx context.Context, r *runner.Runner, p *ui.Printer, o backupOptions) error {
+func (o *backupOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	ctx, stop := ui.Until(ctx) // after a signal the backup removes its partial file
 	defer stop()
+
 	began := p.Now()
 	var n int64
 	var err error

@@ -14,6 +14,7 @@ import (
 )
 
 func cancelCommand(a *cli.App) *cli.Command {
+	o := &cancelOptions{Bulk: cli.Bulk{Verb: "cancel", Done: "cancelled"}}
 	return &cli.Command{
 		Category: "Control", Usage: "stop waiting or running tasks",
 		UsageText: "runner cancel ID...|SELECTOR [--now] [--no-wait] [--reason TEXT]",
@@ -32,11 +33,11 @@ the task. Finished tasks stay unchanged.
 With a selector, cancel changes unfinished tasks only. If it matches several
 tasks, cancel asks for confirmation on a terminal; without a terminal cancel
 needs --yes. cancel prints a line for each task: its id and state.`,
-		Flags: cli.BulkOptions(a,
-			cli.BoolOption("now", "send SIGKILL at once"),
-			cli.BoolOption("no-wait", "do not wait until running tasks have stopped"),
-			cli.TextOption("reason", "TEXT", "reason that is stored with the task", "")),
-		Action: cli.Action(a, false, readCancelOptions, runCancel),
+		Flags: o.Options(a,
+			cli.Bool(&o.how.Now, "now", "send SIGKILL at once"),
+			cli.Bool(&o.noWait, "no-wait", "do not wait until running tasks have stopped"),
+			cli.Text(&o.how.Reason, "reason", "TEXT", "reason that is stored with the task")),
+		Action: a.Action(o.Read, o.run),
 	}
 }
 
@@ -46,15 +47,9 @@ type cancelOptions struct {
 	noWait bool
 }
 
-func readCancelOptions(c *cli.Context, a *cli.App) (cancelOptions, error) {
-	s, err := cli.ReadBulk(c, a.Now(), "cancel", "cancelled")
-	return cancelOptions{Bulk: s, how: runner.CancelOptions{Now: cli.Get[bool](c, "now"), Reason: cli.Get[string](c, "reason")},
-		noWait: cli.Get[bool](c, "no-wait")}, err
-}
-
-func runCancel(ctx context.Context, r *runner.Runner, p *ui.Printer, o cancelOptions) error {
+func (o *cancelOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	var stopping []int64
-	return o.Run(ctx, r, p, cli.Change{
+	return o.Apply(ctx, r, p, cli.Change{
 		Apply: func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
 			return r.Cancel(ctx, ids, o.how)
 		},

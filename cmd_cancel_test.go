@@ -44,7 +44,7 @@ func TestCancelByFilterAsksOnTerminal(t *testing.T) {
 		p.AnswerWith(strings.NewReader(test.answer))
 		o := cancelOptions{Bulk: cli.Bulk{Verb: "cancel", Done: "cancelled",
 			Selection: cli.Selection{Filter: jobs.Filter{Queues: []string{"media"}, States: jobs.Unfinished()}}}}
-		err := runCancel(t.Context(), r, p, o)
+		err := o.run(t.Context(), r, p)
 		p.Flush()
 		testkit.Equal(t, "exit status", ui.ExitCode(err), test.status)
 		testkit.Equal(t, "question", stderr.String(), test.question)
@@ -60,7 +60,7 @@ func TestDryRunFitsTerminal(t *testing.T) {
 	for _, columns := range []int{20, 40, 80, 120} {
 		p, out, _ := termtest.Printer(columns)
 		o := cancelOptions{Bulk: cli.Bulk{Verb: "cancel", Done: "cancelled", DryRun: true, Selection: cli.Selection{All: true}}}
-		if err := runCancel(t.Context(), r, p, o); err != nil {
+		if err := o.run(t.Context(), r, p); err != nil {
 			t.Fatal(err)
 		}
 		p.Flush()

@@ -11,6 +11,7 @@ import (
 )
 
 func deleteCommand(a *cli.App) *cli.Command {
+	o := &deleteOptions{Bulk: cli.Bulk{Verb: "delete", Done: "deleted"}}
 	return &cli.Command{
 		Aliases: []string{"rm"}, Category: "Control", Usage: "delete finished tasks",
 		UsageText: "runner delete ID...|SELECTOR\nrunner delete --cursor NAME",
@@ -30,8 +31,8 @@ needs --yes. delete prints a line for each task: its id and "deleted".
 A Go program that calls OnFinished stores a cursor in the database: its place in
 the list of finished tasks. --cursor removes the cursor of a program that is not
 used any more, and deletes no task.`,
-		Flags:  cli.BulkOptions(a, cli.TextOption("cursor", "NAME", "remove this cursor of OnFinished; delete no task", "")),
-		Action: cli.Action(a, false, readDeleteOptions, runDelete),
+		Flags:  o.Options(a, cli.Text(&o.cursor, "cursor", "NAME", "remove this cursor of OnFinished; delete no task")),
+		Action: a.Action(o.read, o.run),
 	}
 }
 
@@ -40,23 +41,22 @@ type deleteOptions struct {
 	cursor string
 }
 
-func readDeleteOptions(c *cli.Context, a *cli.App) (deleteOptions, error) {
-	if name := cli.Get[string](c, "cursor"); c.IsSet("cursor") {
-		if c.Args().Present() {
-			return deleteOptions{}, ui.Usage("delete --cursor takes no tasks; got %q", c.Args().First())
-		}
-		return deleteOptions{cursor: name}, nil
+func (o *deleteOptions) read(c *cli.Context, a *cli.App) error {
+	switch {
+	case !c.IsSet("cursor"):
+		return o.Read(c, a)
+	case c.Args().Present():
+		return ui.Usage("delete --cursor takes no tasks; got %q", c.Args().First())
 	}
-	s, err := cli.ReadBulk(c, a.Now(), "delete", "deleted")
-	return deleteOptions{Bulk: s}, err
+	return nil
 }
 
-func runDelete(ctx context.Context, r *runner.Runner, p *ui.Printer, o deleteOptions) error {
+func (o *deleteOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	if o.cursor != "" {
 		return r.RemoveCursor(ctx, o.cursor)
 	}
 	selected := len(o.Selection.Filter.IDs) == 0 // and not typed: it's no error if a task stays
-	return o.Run(ctx, r, p, cli.Change{
+	return o.Apply(ctx, r, p, cli.Change{
 		Apply: r.Delete,
 		Print: func(out *cli.Outcomes, result runner.ActionResult, t jobs.Task) {
 			switch {

@@ -10,6 +10,7 @@ import (
 )
 
 func doctorCommand(a *cli.App) *cli.Command {
+	var quiet, full bool
 	return &cli.Command{
 		Category: "Maintain", Usage: "check the database, the workers and this machine",
 		UsageText: "runner doctor [--quiet] [--full]",
@@ -36,27 +37,28 @@ a health check in a Dockerfile: HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
 
 On a server, doctor leaves out filesystem, permissions, integrity, wal and
 backup.`,
-		Flags: []cli.Flag{cli.BoolOption("quiet", "print only warnings and failures"),
-			cli.BoolOption("full", "also compare the indexes with their tables; slow")},
+		Flags: []cli.Flag{
+			cli.Bool(&quiet, "quiet", "print only warnings and failures"),
+			cli.Bool(&full, "full", "also compare the indexes with their tables; slow"),
+		},
+		Before: cli.NoArgs(""),
 		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return ui.Usage("doctor takes no arguments; got %q", c.Args().First())
-			}
-			d, err := a.FindDatabase(cli.Get[string](c, "db"))
+			d, err := a.Database()
 			if err != nil {
 				return err
 			}
+
 			r, err := a.Open(c, false, runner.Options{})
 			if err == nil {
 				defer r.Close()
 			}
-			o := ops.Doctor{Runner: r, Now: a.Now(), Full: cli.Get[bool](c, "full"), Path: d.Path, OpenError: err}
-			return runDoctor(c.Context, a.Printer, &o, cli.Get[bool](c, "quiet"))
+			o := ops.Doctor{Runner: r, Now: a.Now(), Full: full, Path: d.Path, OpenError: err}
+			return runDoctor(c.Context, a.Printer, &o, quiet)
 		},
 	}
 }
 
-// runDoctor prints the result of each check as soon as it is known, because some checks are slow.
+// runDoctor prints the result of each check at once, because some are slow.
 func runDoctor(ctx context.Context, p *ui.Printer, d *ops.Doctor, quiet bool) error {
 	failed := false
 	err := d.Run(ctx, func(c ops.Check) error {

@@ -13,6 +13,7 @@ import (
 )
 
 func editCommand(a *cli.App) *cli.Command {
+	var o editOptions
 	return &cli.Command{
 		Category: "Control", Usage: "change waiting tasks",
 		UsageText: "runner edit ID... [OPTIONS] [-- COMMAND [ARG...]]\nrunner edit ID... --first",
@@ -39,43 +40,43 @@ reason to wait: a start time, another task, or a pause.
 
 edit prints a line for each task: its id and state. runner show lists
 the changes.`,
-		Flags:  cli.EditFlags(a),
-		Action: cli.Action(a, false, readEditOptions, runEdit),
+		Flags: append(o.edit.Options(a), cli.Group("Order", cli.Bool(&o.first, "first",
+			"start before all pending tasks of the queue; several tasks start in the given order"))...),
+		Action: a.Action(o.read, o.run),
 	}
 }
 
 type editOptions struct {
-	ids  []int64
-	edit cli.Edit
-
+	ids   []int64
+	edit  cli.Edit
 	first bool
 }
 
-func readEditOptions(c *cli.Context, a *cli.App) (o editOptions, err error) {
+func (o *editOptions) read(c *cli.Context, a *cli.App) (err error) {
 	words := c.Args().Slice()
 	var command []string
 	if i := slices.Index(words, "--"); i >= 0 {
 		words, command = words[:i], words[i+1:]
 		if len(command) == 0 {
-			return o, ui.Usage("missing command after --").Hint("runner edit 1042 -- backup.sh --full")
+			return ui.Usage("missing command after --").Hint("runner edit 1042 -- backup.sh --full")
 		}
 	}
 	if o.ids, err = cli.ReadIDs(words); err != nil {
-		return o, ui.Usage("%v", err).Hint("runner edit 1042 -- COMMAND")
+		return ui.Usage("%v", err).Hint("runner edit 1042 -- COMMAND")
 	}
-	if len(o.ids) == 0 {
-		return o, ui.Usage("edit needs task ids").Hint("runner edit 1042 --priority 9")
+
+	switch {
+	case len(o.ids) == 0:
+		return ui.Usage("edit needs task ids").Hint("runner edit 1042 --priority 9")
+	case !o.first:
+		return o.edit.Read(c, a, command)
+	case command != nil || !a.Alone(c, "first"):
+		return ui.Usage("--first cannot be used with other changes").Hint("runner edit %d --first", o.ids[0])
 	}
-	if o.first = cli.Get[bool](c, "first"); o.first && (command != nil || !cli.Alone(c, "first")) {
-		return o, ui.Usage("--first cannot be used with other changes").Hint("runner edit %d --first", o.ids[0])
-	}
-	if !o.first {
-		o.edit, err = cli.ReadEdit(c, a, command)
-	}
-	return o, err
+	return nil
 }
 
-func runEdit(ctx context.Context, r *runner.Runner, p *ui.Printer, o editOptions) error {
+func (o *editOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	if o.first {
 		first := cli.Bulk{Verb: "edit", Done: "moved to the front", Selection: cli.Selection{Filter: jobs.Filter{IDs: o.ids}}}
 		return first.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
@@ -84,7 +85,7 @@ func runEdit(ctx context.Context, r *runner.Runner, p *ui.Printer, o editOptions
 	}
 	out := cli.NewOutcomes(p, "edit", "edited", o.ids)
 	for _, id := range o.ids {
-		if err := editTask(ctx, r, o.edit, out, id); err != nil {
+		if err := o.editTask(ctx, r, out, id); err != nil {
 			return err
 		}
 	}
@@ -92,7 +93,7 @@ func runEdit(ctx context.Context, r *runner.Runner, p *ui.Printer, o editOptions
 }
 
 // editTask edits one task and passes the result to out, which prints it.
-func editTask(ctx context.Context, r *runner.Runner, edit cli.Edit, out *cli.Outcomes, id int64) error {
+func (o *editOptions) editTask(ctx context.Context, r *runner.Runner, out *cli.Outcomes, id int64) error {
 	t, err := r.Get(ctx, id)
 	if errors.Is(err, jobs.ErrNotFound) {
 		out.Missing = append(out.Missing, id)
@@ -101,7 +102,8 @@ func editTask(ctx context.Context, r *runner.Runner, edit cli.Edit, out *cli.Out
 	if err != nil {
 		return err
 	}
-	change, err := edit.For(t)
+
+	change, err := o.edit.Prepare(t)
 	if err != nil {
 		return err
 	}
@@ -117,6 +119,7 @@ func editTask(ctx context.Context, r *runner.Runner, edit cli.Edit, out *cli.Out
 	if t, err = r.Get(ctx, id); err != nil && !errors.Is(err, jobs.ErrNotFound) {
 		return err
 	}
+
 	t.ID = id // if it was deleted meanwhile, t is empty
 	switch {
 	case refused:

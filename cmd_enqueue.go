@@ -1,20 +1,25 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"io"
 	"os"
 	"slices"
 	"time"
 
 	"example.com/runner/internal/cli"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/input"
 	"example.com/runner/internal/ops"
+	"example.com/runner/internal/output"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
 func enqueueCommand(a *cli.App) *cli.Command {
+	var o enqueueOptions
 	return &cli.Command{
 		Category: "Run", Usage: "add a task, or many tasks (--each, --batch)",
 		UsageText: `runner enqueue [OPTIONS] [--] COMMAND [ARG...]
@@ -22,14 +27,24 @@ runner enqueue [OPTIONS] --shell SCRIPT
 runner enqueue [OPTIONS] --job NAME [--args JSON|@FILE|-]
 runner enqueue [OPTIONS] --each [-0] -- COMMAND [ARG|{}|{.}...] < LINES
 runner enqueue [OPTIONS] --batch FILE|- [-w]`,
-		Flags:       enqueueFlags(a),
+		Flags: slices.Concat(
+			o.task.Options(a),
+			cli.Group(cli.What,
+				cli.Text(&o.task.Batch, "batch", "FILE|-", "add a task for each line of a file of JSON Lines"),
+				cli.Bool(&o.task.Each, "each", "add a task for each line of stdin; {} in COMMAND is the line"),
+				cli.Bool(&o.null, "null 0", "with --each: lines end with a NUL, as find -print0 writes them")),
+			cli.Group("Waiting",
+				cli.Bool(&o.task.Wait, "wait w",
+					"wait for the task, show its output, exit with its status; ^C ends only the wait"),
+				cli.Duration(&o.waitTimeout, "wait-timeout", "stop waiting after this time, exit 124").Default("never"),
+				cli.Bool(&o.result, "result", "with --wait: print the JSON result instead of the output"))),
 		Description: enqueueHelp(),
 		Action: func(c *cli.Context) error {
-			o, err := readEnqueueOptions(c, a)
+			err := o.read(c, a)
 			if err == nil {
-				err = enqueueIn(c, a, o)
+				err = o.enqueue(c, a)
 			}
-			if o.wait {
+			if o.task.Wait {
 				err = ui.WhileWaiting(err)
 			}
 			return err
@@ -129,46 +144,17 @@ EXIT STATUS with --wait
   126, 127          the command cannot be executed, or was not found
   128+n             signal n killed the command, or ended the waiting`
 
-func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
-	r, err := a.Open(c, true, runner.Options{})
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	o.service = a.OtherService(c)
-	switch {
-	case o.many():
-		return o.addMany(c.Context, r, a.Printer)
-	case o.wait:
-		return o.addAndWait(c.Context, r, a.Printer)
-	}
-	return o.add(c.Context, r, a.Printer)
-}
-
-func enqueueFlags(a *cli.App) []cli.Flag {
-	return slices.Concat(
-		cli.Flags(a),
-		cli.Group(cli.What,
-			cli.TextOption("batch", "FILE|-", "add a task for each line of a file of JSON Lines", ""),
-			cli.BoolOption("each", "add a task for each line of stdin; {} in COMMAND is the line"),
-			cli.BoolOption("null 0", "with --each: lines end with a NUL, as find -print0 writes them")),
-		cli.Group("Waiting",
-			cli.BoolOption("wait w", "wait for the task, show its output, exit with its status; ^C ends only the wait"),
-			cli.DurationOption("wait-timeout", "stop waiting after this time, exit 124", 0).Default("never"),
-			cli.BoolOption("result", "with --wait: print the JSON result instead of the output")))
-}
-
 // enqueueOptions describe the tasks of enqueue and run, and how to wait for them.
 type enqueueOptions struct {
+	task    cli.TaskFlags
 	spec    jobs.Spec // the task; with --batch or --each, the defaults of all lines
 	caller  ops.Invocation
 	service string // database of this machine's service, which may be the one that the user meant
 
-	file  string      // value of --batch: a file, or "-" for stdin
+	null  bool        // whether a NUL ends each line of --each
 	each  *input.Each // the command of --each; nil without it
 	lines io.Reader   // stdin, which may have the lines
 
-	wait        bool
 	waitTimeout time.Duration // 0 means no timeout
 	result      bool          // whether to print the JSON result instead of the output
 
@@ -176,41 +162,178 @@ type enqueueOptions struct {
 	stdin *os.File // with here: stdin of the command; nil for /dev/null
 }
 
-// many reports whether the command adds a task for each line of its input.
-func (o *enqueueOptions) many() bool { return o.file != "" || o.each != nil }
-
-func readEnqueueOptions(c *cli.Context, a *cli.App) (enqueueOptions, error) {
-	o := enqueueOptions{wait: cli.Get[bool](c, "wait"), waitTimeout: cli.Get[time.Duration](c, "wait-timeout"),
-		result: cli.Get[bool](c, "result"), file: cli.Get[string](c, "batch"), lines: a.Stdin}
+func (o *enqueueOptions) read(c *cli.Context, a *cli.App) (err error) {
+	o.lines = a.Stdin
 	words := c.Args().Slice()
-	var err error
-	if o.spec, o.caller, err = cli.ReadTask(c, a, words); err != nil {
-		return o, err
+	if o.spec, o.caller, err = o.task.Read(c, a, words); err != nil {
+		return err
 	}
-	if c.Bool("each") {
-		if o.each, err = input.NewEach(words, cli.Get[string](c, "shell"), cli.Get[bool](c, "null")); err != nil {
-			return o, err
+	if o.task.Each {
+		if o.each, err = input.NewEach(words, o.task.Shell, o.null); err != nil {
+			return err
 		}
 	}
-	return o, o.validate(c)
+	return o.validate(c, a.Printer.JSON)
 }
 
-// validate checks the options that only the command enqueue has. It returns an error if two of them contradict each other, or if an option
-// requires another one that is missing.
-func (o *enqueueOptions) validate(c *cli.Context) error {
+// validate returns an error if options of enqueue alone contradict each other, or
+// if one requires another that is missing.
+func (o *enqueueOptions) validate(c *cli.Context, json bool) error {
 	switch {
-	case o.each == nil && c.IsSet("null"):
+	case o.each == nil && o.null:
 		return ui.Usage("--null requires --each").Hint("runner enqueue --each -- COMMAND {}")
 	case o.each != nil && o.result:
 		return ui.Exclusive("--result", "--each").Hint("runner wait --result")
-	case o.file != "" && o.result:
+	case o.task.Batch != "" && o.result:
 		return ui.Exclusive("--result", "--batch").Hint("runner wait --result")
-	case !o.wait && c.IsSet("wait-timeout"):
+	case !o.task.Wait && c.IsSet("wait-timeout"):
 		return ui.Usage("--wait-timeout requires --wait")
-	case !o.wait && o.result:
+	case !o.task.Wait && o.result:
 		return ui.Usage("--result requires --wait")
-	case o.result && cli.Get[bool](c, "json"):
+	case o.result && json:
 		return ui.Exclusive("--result", "--json").Because("the record has the result")
 	}
 	return nil
+}
+
+func (o *enqueueOptions) enqueue(c *cli.Context, a *cli.App) error {
+	r, err := a.Open(c, true, runner.Options{})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+
+	o.service = a.OtherService()
+	switch {
+	case o.task.Batch != "" || o.each != nil:
+		return o.addMany(c.Context, r, a.Printer)
+	case o.task.Wait:
+		return o.addAndWait(c.Context, r, a.Printer)
+	}
+	return o.add(c.Context, r, a.Printer)
+}
+
+// add adds the task and prints its id.
+func (o *enqueueOptions) add(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
+	one, err := addOne(ctx, r, o.spec)
+	if err != nil {
+		return err
+	}
+	if err := input.PrintEnqueued(ctx, r, p, []runner.Enqueued{one}, one.ID); err != nil {
+		return err
+	}
+
+	if one.Kept {
+		state, err := noteKept(ctx, r, p, one.ID)
+		if err != nil || state.Finished() {
+			return err
+		}
+		return output.NoteWorkers(ctx, r, p, o.service, "enqueue")
+	}
+	if one.Replaced {
+		p.Note("task %d had this key and had not started: it is this one now; follow: runner logs -f %[1]d", one.ID)
+	} else {
+		p.Note("in %s; follow: runner logs -f %d", o.spec.Queue, one.ID)
+	}
+	if p.Interactive() && len(o.spec.After)+len(o.spec.AfterAny) > 0 {
+		t, err := r.Get(ctx, one.ID)
+		if err != nil {
+			return err
+		}
+		if t.Reason == jobs.ReasonDependency {
+			p.Note("cancelled: %s", t.Error)
+		}
+	}
+	if err := o.notePause(ctx, r, p); err != nil {
+		return err
+	}
+	return output.NoteWorkers(ctx, r, p, o.service, "enqueue")
+}
+
+// addMany adds a task for each line of a batch. With --wait it waits for them.
+func (o *enqueueOptions) addMany(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
+	b, err := input.Open(p, input.Options{File: o.task.Batch, Each: o.each, Stdin: o.lines, Base: o.spec, Caller: o.caller})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if o.task.Wait {
+		var stop func()
+		ctx, stop = ui.Until(ctx)
+		defer stop()
+	}
+	added, err := b.Add(ctx, r)
+	if err != nil || len(added) == 0 {
+		return sayIfStopped(p, err)
+	}
+	if err := b.Print(ctx, r, added, !o.task.Wait); err != nil { // a wait prints the records at the end
+		return err
+	}
+	if id := input.ID(added); p.Interactive() && id != 0 && !o.task.Wait {
+		p.Note("batch %d has %s; follow: runner wait --batch %[1]d", id, humanize.Plural(len(added), "task"))
+	}
+	if err := o.notePause(ctx, r, p); err != nil {
+		return err
+	}
+	if !o.task.Wait {
+		return output.NoteWorkers(ctx, r, p, o.service, "enqueue")
+	}
+	return input.Wait(ctx, r, p, added, o.waitTimeout)
+}
+
+// sayIfStopped returns the error of an enqueue: the exit status of a signal if
+// one came before the tasks were added.
+func sayIfStopped(p *ui.Printer, err error) error {
+	if s, ok := errors.AsType[ui.Received](err); ok {
+		p.Say("nothing was enqueued")
+		return ui.ExitStatus(s.Status())
+	}
+	return err
+}
+
+func addOne(ctx context.Context, r *runner.Runner, spec jobs.Spec) (runner.Enqueued, error) {
+	added, err := r.Add(ctx, spec)
+	if err != nil {
+		return runner.Enqueued{}, err
+	}
+	return added[0], nil
+}
+
+// noteKept says on stderr that nothing was added, because task id holds the
+// unique key, and why it still does. It returns the state of that task.
+func noteKept(ctx context.Context, r *runner.Runner, p *ui.Printer, id int64) (jobs.State, error) {
+	say := p.Tell // the record has the key "enqueued"
+	t, err := r.Get(ctx, id)
+	until := t.CreatedAt.Add(t.UniqueFor)
+	switch {
+	case errors.Is(err, jobs.ErrNotFound):
+		say("task %d was deleted, but holds this key for its --unique-for: nothing was added", id)
+		return "", nil
+	case err != nil:
+		return "", err
+	case !t.State.Finished():
+		say("task %d has this key and is unfinished: nothing was added; follow: runner logs -f %[1]d", id)
+	case until.After(p.Now()):
+		say("task %d has %s and holds this key until %s: nothing was added; details: runner show %[1]d", id, t.State,
+			humanize.Clock(until, p.Now()))
+	default:
+		say("task %d has %s and holds this key: nothing was added; details: runner show %[1]d", id, t.State)
+	}
+	return t.State, nil
+}
+
+// notePause says on a terminal that the queue is paused.
+func (o *enqueueOptions) notePause(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
+	if !p.Interactive() {
+		return nil
+	}
+	pauses, err := r.Pauses(ctx)
+	if pause, ok := pauses.Of(o.spec.Queue); ok {
+		what := "queue " + o.spec.Queue + " is"
+		if pause != pauses[o.spec.Queue] {
+			what = "all queues are"
+		}
+		p.Note("%s paused by %s; details: runner status", what, pause.By)
+	}
+	return err
 }

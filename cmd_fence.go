@@ -13,6 +13,7 @@ import (
 )
 
 func fenceCommand(a *cli.App) *cli.Command {
+	var o fenceOptions
 	return &cli.Command{
 		Category: "Run", Usage: "inside a task: check that this attempt still owns it",
 		UsageText: "runner fence",
@@ -30,43 +31,28 @@ reject writes of an older attempt.
 
 fence reads the environment of the task: RUNNER_TASK_ID, RUNNER_TASK_GENERATION
 and RUNNER_DB.`,
-		Action: cli.Action(a, false, readFenceOptions, runFence),
+		Before: cli.NoArgs("runner fence && ARG"),
+		Action: a.Action(o.read, o.run),
 	}
 }
 
 type fenceOptions struct{ task, generation int64 }
 
-func readFenceOptions(c *cli.Context, a *cli.App) (fenceOptions, error) {
-	var o fenceOptions
-	if c.Args().Present() {
-		return o, ui.Usage("fence takes no arguments; got %q", c.Args().First()).Hint("runner fence && %s", c.Args().First())
-	}
-	for _, number := range []struct {
-		to       *int64
-		variable string
-		parse    func(string) (int64, error)
-	}{{&o.task, "RUNNER_TASK_ID", cli.ParseID}, {&o.generation, "RUNNER_TASK_GENERATION", parseGeneration}} {
-		text := a.Getenv(number.variable)
+func (o *fenceOptions) read(_ *cli.Context, a *cli.App) (err error) {
+	for i, to := range []*int64{&o.task, &o.generation} {
+		variable := []string{"RUNNER_TASK_ID", "RUNNER_TASK_GENERATION"}[i]
+		text := a.Getenv(variable)
 		if text == "" {
-			return o, ui.Usage("fence runs inside a task; %s is not set", number.variable)
+			return ui.Usage("fence runs inside a task; %s is not set", variable)
 		}
-		var err error
-		if *number.to, err = number.parse(text); err != nil {
-			return o, ui.Usage("%s=%q: %v", number.variable, text, err)
+		if *to, err = strconv.ParseInt(text, 10, 64); err != nil || *to < 1 {
+			return ui.Usage("%s=%q: invalid; use a whole number, 1 or more", variable, text)
 		}
 	}
-	return o, nil
+	return nil
 }
 
-func parseGeneration(text string) (int64, error) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 1 {
-		return 0, errors.New("invalid generation; use a whole number, 1 or more")
-	}
-	return n, nil
-}
-
-func runFence(ctx context.Context, r *runner.Runner, p *ui.Printer, o fenceOptions) error {
+func (o *fenceOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	err := admin.Fence(ctx, r, o.task, o.generation)
 	if err != nil && !errors.Is(err, jobs.ErrLost) && !errors.Is(err, jobs.ErrCancelled) {
 		return err

@@ -11,21 +11,23 @@ import (
 )
 
 func listCommand(a *cli.App) *cli.Command {
+	o := &listOptions{Listing: ui.Listing{Rows: 30}}
 	return &cli.Command{
 		Aliases: []string{"ls"}, Category: "Inspect", Usage: "list tasks, newest first",
 		UsageText: "runner list [ID...|SELECTOR] [-n ROWS] [-r] [--before ID | --sort due]\n" +
 			"runner list [SELECTOR] --format TEMPLATE | --json\n" +
 			"runner list --group [SELECTOR]",
-		Flags: append(a.Selectors(),
-			cli.IntOption("rows n", "ROWS", "print at most this many tasks; 0: all", 30, 0).Default("30, or all given ids"),
-			cli.BoolOption("reverse r", "print the oldest tasks first"),
-			cli.Scalar("before", "ID", "tasks with lower ids only; for the next page", int64(0), cli.ParseID),
-			cli.ChoiceOption("sort", "id: newest first; due: scheduled and retrying tasks, due next first", "id", "id", "due").
+		Flags: append(o.selection.Options(a),
+			cli.Int(&o.Rows, "rows n", "ROWS", "print at most this many tasks; 0: all", 0).Default("30, or all given ids"),
+			cli.Bool(&o.Oldest, "reverse r", "print the oldest tasks first"),
+			cli.Value(&o.selection.Filter.Before, "before", "ID", "tasks with lower ids only; for the next page", cli.ParseID),
+			cli.Choice(&o.sort, "sort", "id: newest first; due: scheduled and retrying tasks, due next first", "id", "due").
 				Default("id"),
-			cli.BoolOption("group", "group the failed tasks by their cause; print the largest group first"),
-			cli.BoolOption("paused", "paused tasks only; they start after runner resume"),
-			cli.BoolOption("wide", "also print PRI, LANE, CPU, MEMORY and WORKER; do not cut lines"),
-			cli.RevealOption(), cli.FormatOption()),
+			cli.Bool(&o.group, "group", "group the failed tasks by their cause; print the largest group first"),
+			cli.Bool(&o.selection.Filter.Paused, "paused", "paused tasks only; they start after runner resume"),
+			cli.Bool(&o.Wide, "wide", "also print PRI, LANE, CPU, MEMORY and WORKER; do not cut lines"),
+			cli.RevealOption(&o.Reveal),
+			a.FormatOption()),
 		Description: `EXAMPLES
   runner list -s failed --since 1d
   runner list -q media -s unfinished -n 0 --json
@@ -52,42 +54,39 @@ COLUMNS
 On a narrow terminal, list omits columns in this order: TRY, ERROR, QUEUE, AGE,
 TIME, NOTE. In a pipe, tabs separate id, state, queue, try, created_at, duration
 (seconds), note, worker, job and error.`,
-		Action: cli.Action(a, false, readListOptions, cli.Reads(runList)),
+		Action: a.Action(o.read, cli.Reads(o.run)),
 	}
 }
 
 type listOptions struct {
 	ui.Listing
-	group bool // whether to print groups of similar failed tasks instead of single tasks
+	selection cli.Selection
+	sort      string
+	group     bool // whether to print groups of similar failed tasks
 }
 
-func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
-	s, err := cli.ReadSelection(c, a.Now())
-	if err != nil {
-		return listOptions{}, err
+func (o *listOptions) read(c *cli.Context, a *cli.App) error {
+	if err := o.selection.Read(c, a); err != nil {
+		return err
 	}
-	o := listOptions{Listing: ui.Listing{Filter: s.Filter, Rows: cli.Get[int](c, "rows"), Oldest: cli.Get[bool](c, "reverse"),
-		Wide: cli.Get[bool](c, "wide"), Reveal: cli.Get[bool](c, "reveal")}}
-	o.Filter.Before, o.Filter.Paused = cli.Get[int64](c, "before"), cli.Get[bool](c, "paused")
-	if o.ByDue = c.String("sort") == "due"; o.ByDue {
+	o.Filter = o.selection.Filter
+	if o.ByDue = o.sort == "due"; o.ByDue {
 		if name := cli.FirstSet(c, "before", "reverse", "state"); name != "" {
-			return o, ui.Exclusive("--sort due", "--"+name)
+			return ui.Exclusive("--sort due", "--"+name)
 		}
 		o.Filter.States = []jobs.State{jobs.Scheduled, jobs.Retrying}
-	}
-	if o.group = cli.Get[bool](c, "group"); o.group {
-		if err := o.onlyFailed(c); err != nil {
-			return o, err
-		}
 	}
 	if len(o.Filter.IDs) > 0 && !c.IsSet("rows") {
 		o.Rows = 0
 	}
-	return o, nil
+	if o.group {
+		return o.onlyFailed(c)
+	}
+	return nil
 }
 
-// onlyFailed prepares a list with --group, which shows only failed tasks. It returns an error if the user gave options that do not apply to
-// groups.
+// onlyFailed returns an error for options that don't apply to groups, which have
+// failed tasks only.
 func (o *listOptions) onlyFailed(c *cli.Context) error {
 	if name := cli.FirstSet(c, "before", "reverse", "sort", "paused", "reveal"); name != "" {
 		return ui.Exclusive("--group", "--"+name)
@@ -101,7 +100,7 @@ func (o *listOptions) onlyFailed(c *cli.Context) error {
 	return nil
 }
 
-func runList(ctx context.Context, r *runner.Runner, p *ui.Printer, o listOptions) error {
+func (o *listOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	if o.group {
 		return o.PrintGroups(ctx, r, p)
 	}

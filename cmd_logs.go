@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
-	"time"
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/output"
@@ -14,16 +12,16 @@ import (
 )
 
 func logsCommand(a *cli.App) *cli.Command {
-	selectors := slices.DeleteFunc(a.Selectors(), func(f cli.Flag) bool { return f.Names()[0] == "since" })
+	o := &logsOptions{lines: -1}
 	return &cli.Command{
 		Category: "Inspect", Usage: "print the output of tasks (-f: follow)",
 		UsageText: "runner logs [ID...|SELECTOR] [-f] [-n N] [--since WHEN] [--attempt N|all]",
-		Flags: append(selectors,
-			cli.BoolOption("follow f", "continue until the tasks have finished"),
-			cli.IntOption("tail n", "N", "print only the last N lines of each task", -1, 0),
-			a.WhenOption("since", "output that was printed at WHEN or later"),
-			cli.Scalar("attempt", "N|all", "output of attempt N, or of all attempts", output.Range{}, parseAttempt).Default("latest"),
-			cli.BoolOption("timestamps", "print the time before each line")),
+		Flags: append(o.selection.Options(a, "since"),
+			cli.Bool(&o.follow, "follow f", "continue until the tasks have finished"),
+			cli.Int(&o.lines, "tail n", "N", "print only the last N lines of each task", 0),
+			a.When(&o.Since, "since", "output that was printed at WHEN or later"),
+			cli.Value(&o.Range, "attempt", "N|all", "output of attempt N, or of all attempts", parseAttempt).Default("latest"),
+			cli.Bool(&o.timestamps, "timestamps", "print the time before each line")),
 		Description: `EXAMPLES
   runner logs -f 1042
   runner logs -q media -f --timestamps
@@ -40,28 +38,27 @@ With -f and an id, logs waits until the task starts, continues through its
 retries, and exits when the task ends. If the middle of a long output was not
 stored, a line on stderr says so. --json prints each stored piece of output as a
 record.`,
-		Action: cli.Action(a, false, readLogsOptions, cli.Reads(runLogs)),
+		Action: a.Action(o.read, cli.Reads(o.run)),
 	}
 }
 
 type logsOptions struct {
 	output.Selection
+	selection  cli.Selection
+	lines      int
 	follow     bool
 	timestamps bool
 }
 
-func readLogsOptions(c *cli.Context, a *cli.App) (logsOptions, error) {
-	s, err := cli.ReadSelection(c, a.Now(), "since")
-	if err != nil {
-		return logsOptions{}, err
+func (o *logsOptions) read(c *cli.Context, a *cli.App) error {
+	if err := o.selection.Read(c, a); err != nil {
+		return err
 	}
-	o := logsOptions{follow: cli.Get[bool](c, "follow"), timestamps: cli.Get[bool](c, "timestamps"), Selection: output.Selection{
-		Filter: s.Filter, Range: cli.Get[output.Range](c, "attempt"), Since: cli.Get[time.Time](c, "since")}}
-	o.Range.Lines = cli.Get[int](c, "tail")
+	o.Filter, o.Range.Lines = o.selection.Filter, o.lines
 	if name := cli.FirstSet(c, "state", "until", "older-than"); name != "" && o.follow && len(o.Filter.IDs) == 0 {
-		return o, ui.Usage("-f cannot be used with --%s; it follows running tasks", name)
+		return ui.Usage("-f cannot be used with --%s; it follows running tasks", name)
 	}
-	return o, s.Require("logs")
+	return o.selection.Require("logs")
 }
 
 // parseAttempt parses the value of --attempt: a number or "all".
@@ -76,7 +73,7 @@ func parseAttempt(text string) (output.Range, error) {
 	return output.Range{N: n}, nil
 }
 
-func runLogs(ctx context.Context, r *runner.Runner, p *ui.Printer, o logsOptions) error {
+func (o *logsOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	to := &output.LogPrinter{P: p, Timestamps: o.timestamps, Follow: o.follow, Since: o.Since}
 	var err error
 	switch {
@@ -92,6 +89,7 @@ func runLogs(ctx context.Context, r *runner.Runner, p *ui.Printer, o logsOptions
 		defer stop()
 		err = o.FollowFilter(ctx, r, to)
 	}
+
 	if s, ok := errors.AsType[ui.Received](err); ok {
 		err = ui.ExitStatus(s.Status())
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
@@ -14,6 +13,7 @@ import (
 )
 
 func moveCommand(a *cli.App) *cli.Command {
+	var o moveOptions
 	return &cli.Command{
 		Category: "Maintain", Usage: "move all data to another database",
 		UsageText: "runner move SRC DST",
@@ -37,8 +37,7 @@ workers on DST.
 
 In a pipe, each line is the name of a table, a tab and its number of rows.`,
 		Action: func(c *cli.Context) error {
-			o, err := readMoveOptions(c, a)
-			if err != nil {
+			if err := o.read(c, a); err != nil {
 				return err
 			}
 			r, err := runner.Open(c.Context, o.from, o.options)
@@ -46,7 +45,7 @@ In a pipe, each line is the name of a table, a tab and its number of rows.`,
 				return err
 			}
 			defer r.Close()
-			return runMove(c.Context, r, a.Printer, o)
+			return o.run(c.Context, r, a.Printer)
 		},
 	}
 }
@@ -56,34 +55,37 @@ type moveOptions struct {
 	options  runner.Options // options for opening both databases
 }
 
-func readMoveOptions(c *cli.Context, a *cli.App) (moveOptions, error) {
-	var o moveOptions
+func (o *moveOptions) read(c *cli.Context, a *cli.App) error {
 	named := c.Args().Slice()
 	switch {
-	case c.IsSet("db") && cli.Get[string](c, "db") != "":
-		return o, ui.Usage("move takes its databases as arguments, not by --db").Hint("runner move SRC DST")
+	case c.IsSet("db"):
+		return ui.Usage("move takes its databases as arguments, not by --db").Hint("runner move SRC DST")
 	case len(named) != 2:
-		return o, ui.Usage("move needs two databases").Hint("runner move runner.db postgres://…")
+		return ui.Usage("move needs two databases").Hint("runner move runner.db postgres://…")
 	}
 	for i, to := range []*string{&o.from, &o.to} {
 		if named[i] == "" {
-			return o, ui.Usage("the name of the database is empty")
+			return ui.Usage("the name of the database is empty")
 		}
 		d, err := a.FindDatabase(named[i])
 		if err != nil {
-			return o, err
+			return err
 		}
 		*to = d.Path
 	}
-	o.options = runner.Options{MustExist: true, BusyTimeout: cli.Get[time.Duration](c, "busy-timeout"),
-		UnsafeFS: cli.Get[bool](c, "unsafe-fs"),
-		Engine:   postgres.Engine()}
-	return o, nil
+	o.options = runner.Options{
+		MustExist:   true,
+		BusyTimeout: a.BusyTimeout,
+		UnsafeFS:    a.UnsafeFS,
+		Engine:      postgres.Engine(),
+	}
+	return nil
 }
 
-func runMove(ctx context.Context, r *runner.Runner, p *ui.Printer, o moveOptions) error {
+func (o *moveOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	ctx, stop := ui.Until(ctx) // after a signal the move stops, and the source stays as it was
 	defer stop()
+
 	progress := ui.NewBar(p, "moving", r.Path())
 	moved, err := admin.Move(ctx, r, o.to, o.options, func(done, of int) { progress.Total = of; progress.Step(done) })
 	progress.Clear()

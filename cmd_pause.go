@@ -15,6 +15,7 @@ import (
 )
 
 func pauseCommand(a *cli.App) *cli.Command {
+	o := &pauseOptions{tasks: cli.Bulk{Verb: "pause", Done: "paused"}}
 	return &cli.Command{
 		Category: "Control", Usage: "keep waiting tasks or whole queues from starting",
 		UsageText: "runner pause ID...|SELECTOR [--reason TEXT]\n" +
@@ -49,15 +50,16 @@ The pause of a queue lasts until resume. With --for it ends by itself, unless
 resume comes first. To pause again replaces the end: without --for, it takes the
 end away. pause prints a line for each queue: its name and "paused". With --for,
 the time at which the pause ends follows.`,
-		Flags: pauseFlags(a, "queue to pause, with its later tasks; beside another selector: tasks of this queue; repeatable",
+		Flags: o.options(a, "queue to pause, with its later tasks; beside another selector: tasks of this queue; repeatable",
 			"all queues, including queues that do not exist yet",
-			cli.DurationOption("for", "end the pause of queues after this time", 0).Default("until resume"),
-			cli.TextOption("reason", "TEXT", "reason that is shown with the pause", "")),
-		Action: cli.Action(a, false, readPauseOptions, runPause),
+			cli.Duration(&o.length, "for", "end the pause of queues after this time").Default("until resume"),
+			cli.Text(&o.reason, "reason", "TEXT", "reason that is shown with the pause")),
+		Action: a.Action(o.readPause, o.pause),
 	}
 }
 
 func resumeCommand(a *cli.App) *cli.Command {
+	o := &pauseOptions{tasks: cli.Bulk{Verb: "resume", Done: "resumed"}}
 	return &cli.Command{
 		Category: "Control", Usage: "let paused tasks or queues start again",
 		UsageText: "runner resume ID...|SELECTOR\nrunner resume -q QUEUE|--all|--deletion",
@@ -83,20 +85,11 @@ Workers stop deleting old tasks for an hour in two cases: the clock has jumped
 forwards by more than a day, or a worker starts after more than a day without
 any worker. If the clock is right, run resume --deletion: workers then delete
 old tasks again within ten minutes.`,
-		Flags: pauseFlags(a, "queue to resume; beside another selector: paused tasks of this queue; repeatable",
+		Flags: o.options(a, "queue to resume; beside another selector: paused tasks of this queue; repeatable",
 			"end all pauses of queues",
-			cli.BoolOption("deletion", "confirm that the clock is right, and delete old tasks again")),
-		Action: cli.Action(a, false, readResumeOptions, runResume),
+			cli.Bool(&o.deletion, "deletion", "confirm that the clock is right, and delete old tasks again")),
+		Action: a.Action(o.readResume, o.resume),
 	}
-}
-
-// pauseFlags returns the flags of pause and resume. Their --queue and --all
-// name queues, not tasks.
-func pauseFlags(a *cli.App, queue, all string, more ...cli.Flag) []cli.Flag {
-	list := cli.BulkOptions(a, more...)
-	cli.Reword(list, "queue", queue)
-	cli.Reword(list, "all", all)
-	return list
 }
 
 // pauseOptions are the options of pause and resume. They name tasks, queues, or
@@ -109,66 +102,71 @@ type pauseOptions struct {
 	length   time.Duration // 0: until resume
 }
 
-func readPauseOptions(c *cli.Context, a *cli.App) (pauseOptions, error) {
-	o, err := readPaused(c, a, "paused")
-	if err != nil {
-		return o, err
+// options returns the flags. Here --queue and --all name queues, not tasks.
+func (o *pauseOptions) options(a *cli.App, queue, all string, more ...cli.Flag) []cli.Flag {
+	list := o.tasks.Options(a, more...)
+	cli.Reword(list, "queue", queue)
+	cli.Reword(list, "all", all)
+	return list
+}
+
+func (o *pauseOptions) readPause(c *cli.Context, a *cli.App) error {
+	if err := o.read(c, a); err != nil {
+		return err
 	}
-	if o.reason = cli.Get[string](c, "reason"); len(o.reason) > taskspec.MaxError {
-		return o, ui.Usage("--reason is too long; at most %s", humanize.Size(taskspec.MaxError))
-	}
-	o.length = cli.Get[time.Duration](c, "for")
 	switch {
+	case len(o.reason) > taskspec.MaxError:
+		return ui.Usage("--reason is too long; at most %s", humanize.Size(taskspec.MaxError))
 	case c.IsSet("for") && o.length <= 0:
-		return o, ui.Usage("--for must be positive")
+		return ui.Usage("--for must be positive")
 	case c.IsSet("for") && o.queues == nil:
-		return o, ui.Usage("--for is for queues; a task stays paused until resume").Hint("runner pause -q media --for 2h")
+		return ui.Usage("--for is for queues; a task stays paused until resume").Hint("runner pause -q media --for 2h")
 	}
-	return o, nil
+	return nil
 }
 
-func readResumeOptions(c *cli.Context, a *cli.App) (pauseOptions, error) {
-	if !cli.Get[bool](c, "deletion") {
-		return readPaused(c, a, "resumed")
+func (o *pauseOptions) readResume(c *cli.Context, a *cli.App) error {
+	if !o.deletion {
+		return o.read(c, a)
 	}
-	if c.NArg() > 0 || !cli.Alone(c, "deletion") {
-		return pauseOptions{}, ui.Usage("--deletion cannot be used with tasks or queues")
+	if c.NArg() > 0 || !a.Alone(c, "deletion") {
+		return ui.Usage("--deletion cannot be used with tasks or queues")
 	}
-	return pauseOptions{deletion: true}, nil
+	return nil
 }
 
-// readPaused reads which tasks or queues to pause or to resume.
-func readPaused(c *cli.Context, a *cli.App, done string) (o pauseOptions, err error) {
-	verb := c.Command.Name
-	s, err := cli.ReadSelection(c, a.Now())
-	if err != nil {
+// read reads which tasks or queues to pause or to resume.
+func (o *pauseOptions) read(c *cli.Context, a *cli.App) error {
+	verb, s := c.Command.Name, &o.tasks.Selection
+	if err := s.Read(c, a); err != nil {
 		if _, bad := cli.ParseQueue(c.Args().First()); bad == nil {
 			err = ui.Usage("%q is no task id", c.Args().First()).Hint("runner %s -q %s", verb, c.Args().First())
 		}
-		return o, err
+		return err
 	}
-	if o.queues = s.WholeQueues(); o.queues != nil {
-		if cli.Get[bool](c, "dry-run") {
-			err = ui.Usage("--dry-run is for tasks, not for queues")
-		}
-		return o, err
-	}
-	if s.Require(verb) != nil {
-		return o, ui.Usage("%s needs task ids or a queue", verb).
+
+	o.queues = s.WholeQueues()
+	switch {
+	case o.queues != nil && o.tasks.DryRun:
+		return ui.Usage("--dry-run is for tasks, not for queues")
+	case o.queues != nil:
+		return nil
+	case s.Require(verb) != nil:
+		return ui.Usage("%s needs task ids or a queue", verb).
 			Hint("runner %s 1042      runner %[1]s -q media      runner %[1]s --all", verb)
 	}
-	o.tasks, err = cli.ReadBulk(c, a.Now(), verb, done)
-	return o, err
+	return o.tasks.OnlyFitting()
 }
 
-func runPause(ctx context.Context, r *runner.Runner, p *ui.Printer, o pauseOptions) error {
+func (o *pauseOptions) pause(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	if o.queues == nil {
 		return o.tasks.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
 			return admin.PauseTasks(ctx, r, ids, o.reason)
 		})
 	}
+
 	var err error
-	if p.Interactive() && !slices.Contains(o.queues, runner.AllQueues) { // not in scripts: they may pause a queue before its first use
+	if p.Interactive() && !slices.Contains(o.queues, runner.AllQueues) { // scripts may pause a queue before its first use
 		if err = ui.WarnUnknown(ctx, r, p, jobs.Filter{Queues: o.queues}); err != nil {
 			return err
 		}
@@ -184,7 +182,7 @@ func runPause(ctx context.Context, r *runner.Runner, p *ui.Printer, o pauseOptio
 	return ui.PrintQueues(ctx, r, p, o.queues)
 }
 
-func runResume(ctx context.Context, r *runner.Runner, p *ui.Printer, o pauseOptions) error {
+func (o *pauseOptions) resume(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	switch {
 	case o.deletion:
 		return r.Resume(ctx, runner.DeletionPause)
@@ -193,6 +191,7 @@ func runResume(ctx context.Context, r *runner.Runner, p *ui.Printer, o pauseOpti
 			return admin.ResumeTasks(ctx, r, ids)
 		})
 	}
+
 	if err := r.Resume(ctx, o.queues...); err != nil {
 		return err
 	}

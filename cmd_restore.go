@@ -40,11 +40,11 @@ path of the kept file, separated by tabs.`,
 			if c.NArg() != 1 || file == "" || file == "-" {
 				return ui.Usage("restore needs one file").Hint("runner restore /var/backups/runner.db")
 			}
-			path, err := a.PathFor(c)
+			path, err := a.PathFor()
 			if err != nil {
 				return err
 			}
-			return runRestore(c.Context, a.Printer, path, file, cli.Get[bool](c, "unsafe-fs"))
+			return runRestore(c.Context, a.Printer, path, file, a.UnsafeFS)
 		},
 	}
 }
@@ -52,6 +52,7 @@ path of the kept file, separated by tabs.`,
 func runRestore(ctx context.Context, p *ui.Printer, path, file string, unsafeFS bool) error {
 	ctx, stop := ui.Until(ctx) // after a signal restore removes its partial file
 	defer stop()
+
 	began := p.Now()
 	done, err := admin.Restore(ctx, path, file, unsafeFS, began)
 	if err = ui.Interrupted(ctx, err); err != nil {

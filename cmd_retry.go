@@ -13,6 +13,7 @@ import (
 )
 
 func retryCommand(a *cli.App) *cli.Command {
+	o := &retryOptions{Bulk: cli.Bulk{Verb: "retry", Done: "retried"}}
 	return &cli.Command{
 		Category: "Control", Usage: "run finished tasks again",
 		UsageText: "runner retry ID...|SELECTOR [--in DUR] [--dependents]",
@@ -33,10 +34,11 @@ A selector without --state selects failed tasks. To run a completed task again,
 give the id of the task. If a selector matches several tasks, retry asks for
 confirmation on a terminal; without a terminal retry needs --yes. retry prints a
 line for each task: its id and state.`,
-		Flags: cli.BulkOptions(a, cli.DurationOption("in", "start the tasks after this delay", 0),
-			cli.TextOption("group", "KEY", "the failed tasks of this group; runner list --group prints the keys", ""),
-			cli.BoolOption("dependents", "also retry the tasks that were cancelled because of these tasks")),
-		Action: cli.Action(a, false, readRetryOptions, runRetry),
+		Flags: o.Options(a,
+			cli.Duration(&o.in, "in", "start the tasks after this delay"),
+			cli.Text(&o.Group, "group", "KEY", "the failed tasks of this group; runner list --group prints the keys"),
+			cli.Bool(&o.dependents, "dependents", "also retry the tasks that were cancelled because of these tasks")),
+		Action: a.Action(o.read, o.run),
 	}
 }
 
@@ -46,31 +48,30 @@ type retryOptions struct {
 	dependents bool
 }
 
-func readRetryOptions(c *cli.Context, a *cli.App) (retryOptions, error) {
-	s, err := cli.ReadBulk(c, a.Now(), "retry", "retried")
-	s.Group = cli.Get[string](c, "group")
-	o := retryOptions{Bulk: s, in: cli.Get[time.Duration](c, "in"), dependents: cli.Get[bool](c, "dependents")}
-	switch {
-	case c.IsSet("group") && s.Group == "":
-		return o, ui.Usage("--group is empty").Hint("runner list --group")
-	case err != nil:
-		return o, err
-	case o.in > taskspec.MaxDelay:
-		return o, ui.Usage("--in %s is too long; use at most 10 years", humanize.WriteDuration(o.in))
-	case s.Group != "" && len(s.Selection.Filter.IDs) > 0:
-		return o, ui.Exclusive("--group", "task ids")
-	case s.Group != "" && c.IsSet("state"):
-		return o, ui.Exclusive("--group", "--state")
+func (o *retryOptions) read(c *cli.Context, a *cli.App) error {
+	if c.IsSet("group") && o.Group == "" {
+		return ui.Usage("--group is empty").Hint("runner list --group")
 	}
-	return o, nil
+	if err := o.Read(c, a); err != nil {
+		return err
+	}
+	switch {
+	case o.in > taskspec.MaxDelay:
+		return ui.Usage("--in %s is too long; use at most 10 years", humanize.WriteDuration(o.in))
+	case o.Group != "" && len(o.Selection.Filter.IDs) > 0:
+		return ui.Exclusive("--group", "task ids")
+	case o.Group != "" && c.IsSet("state"):
+		return ui.Exclusive("--group", "--state")
+	}
+	return nil
 }
 
-func runRetry(ctx context.Context, r *runner.Runner, p *ui.Printer, o retryOptions) error {
+func (o *retryOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	retry := r.Retry
 	if o.dependents {
 		retry = r.RetryWithDependents
 	}
-	return o.Run(ctx, r, p, cli.Change{
+	return o.Apply(ctx, r, p, cli.Change{
 		Apply: func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) { return retry(ctx, ids, o.in) },
 		Print: func(out *cli.Outcomes, result runner.ActionResult, t jobs.Task) {
 			if result.Without != 0 {

@@ -11,12 +11,13 @@ import (
 )
 
 func runCommand(a *cli.App) *cli.Command {
+	o := &enqueueOptions{here: true}
 	return &cli.Command{
 		Category: "Run", Usage: "add a task, run it here and wait for it",
 		UsageText: `runner run [OPTIONS] [--] COMMAND [ARG...]
 runner run [OPTIONS] --shell SCRIPT`,
-		Flags: append(cli.Without(cli.Flags(a), "job", "args", "paused"),
-			cli.BoolOption("result", "print the JSON result of the task instead of its output")),
+		Flags: append(cli.Without(o.task.Options(a), "job", "args", "paused"),
+			cli.Bool(&o.result, "result", "print the JSON result of the task instead of its output")),
 		Description: `EXAMPLES
   runner run -- make test
   runner run --max-attempts 3 --backoff-delay 10s -- fetch-feeds
@@ -44,26 +45,27 @@ EXIT STATUS
                     itself failed
   126, 127          the command cannot be executed, or was not found
   128+n             signal n killed the command, or ended runner run`,
-		Action: func(c *cli.Context) error { return ui.WhileWaiting(runHere(c, a)) },
+		Action: func(c *cli.Context) error { return ui.WhileWaiting(o.runHere(c, a)) },
 	}
 }
 
 // runHere adds a task and runs it in this process.
-func runHere(c *cli.Context, a *cli.App) (err error) {
-	o := enqueueOptions{here: true, result: cli.Get[bool](c, "result")}
-	if o.result && c.Bool("json") {
+func (o *enqueueOptions) runHere(c *cli.Context, a *cli.App) (err error) {
+	if o.result && a.Printer.JSON {
 		return ui.Exclusive("--result", "--json").Because("the record has the result")
 	}
-	if o.spec, o.caller, err = cli.ReadTask(c, a, c.Args().Slice()); err != nil {
+	if o.spec, o.caller, err = o.task.Read(c, a, c.Args().Slice()); err != nil {
 		return err
 	}
+
 	if !c.IsSet("input") {
 		o.stdin = ops.Stdin(a.Stdin)
 	}
 	if o.stdin != nil {
 		startOnce(c, a.Printer, &o.spec)
 	}
-	if err := a.RequireSafeDatabase(c, false); err != nil {
+
+	if err := a.RequireSafeDatabase(false); err != nil {
 		return err
 	}
 	r, err := a.Open(c, true, runner.Options{Concurrency: 1, Queues: []runner.QueueMax{{Queue: o.spec.Queue, Max: 1}},
@@ -94,8 +96,8 @@ func startOnce(c *cli.Context, p *ui.Printer, s *jobs.Spec) {
 	}
 }
 
-// logOf returns the logger for the worker that "runner run" starts. Without --verbose the logger prints nothing, because only the user's
-// command may write to stderr.
+// logOf returns the log of the worker in runner run. Without --verbose it's
+// empty, because only the user's command may write to stderr.
 func logOf(p *ui.Printer) *slog.Logger {
 	if !p.Verbose {
 		return slog.New(slog.DiscardHandler)

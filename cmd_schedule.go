@@ -34,10 +34,11 @@ several workers run.`,
 }
 
 func scheduleListCommand(a *cli.App) *cli.Command {
+	var reveal bool
 	return &cli.Command{
 		Name: "list", Aliases: []string{"ls"}, Usage: "list schedules",
 		UsageText: "runner schedule list [--reveal] [--format TEMPLATE]",
-		Flags:     []cli.Flag{cli.RevealOption(), cli.FormatOption()},
+		Flags:     []cli.Flag{cli.RevealOption(&reveal), a.FormatOption()},
 		Description: `EXAMPLES
   runner schedule list
   runner schedule list --json --reveal >schedules.jsonl
@@ -48,15 +49,11 @@ next_at, last_state, last_at, last_duration (seconds), skipped and job.
 
 runner schedule apply reads the output of --json. If a task has variables or
 input, add --reveal, because apply rejects hidden values.`,
-		Action: cli.Action(a, false, readScheduleListOptions, cli.Reads(runScheduleList)),
+		Before: cli.NoArgs("runner schedule show ARG"),
+		Action: a.Action(nil, cli.Reads(func(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
+			return runScheduleList(ctx, r, p, reveal)
+		})),
 	}
-}
-
-func readScheduleListOptions(c *cli.Context, _ *cli.App) (reveal bool, err error) {
-	if words := c.Args().Slice(); len(words) > 0 {
-		return false, ui.Usage("schedule list takes no arguments; got %q", words[0]).Hint("runner schedule show %s", words[0])
-	}
-	return cli.Get[bool](c, "reveal"), nil
 }
 
 func runScheduleList(ctx context.Context, r *runner.Runner, p *ui.Printer, reveal bool) error {
@@ -71,12 +68,15 @@ func runScheduleList(ctx context.Context, r *runner.Runner, p *ui.Printer, revea
 }
 
 func scheduleShowCommand(a *cli.App) *cli.Command {
+	o := &scheduleShowOptions{rows: 5}
 	return &cli.Command{
 		Name: "show", Usage: "show a schedule, its next ticks and its last tasks",
 		UsageText: "runner schedule show NAME [-n 5] [--reveal] [--format TEMPLATE]",
-		Flags: []cli.Flag{cli.IntOption("rows n", "N", "number of ticks and number of tasks to show", 5, 0).Default("5"),
-			cli.RevealOption(),
-			cli.FormatOption()},
+		Flags: []cli.Flag{
+			cli.Int(&o.rows, "rows n", "N", "number of ticks and number of tasks to show", 0).Default("5"),
+			cli.RevealOption(&o.reveal),
+			a.FormatOption(),
+		},
 		Description: `EXAMPLES
   runner schedule show backup
   runner schedule show backup -n 20 --reveal
@@ -84,53 +84,46 @@ func scheduleShowCommand(a *cli.App) *cli.Command {
 Without --reveal the values of variables are shown as •••, in JSON as null. In a
 pipe, show prints a line "KEY<tab>VALUE" for each key of the JSON record, then a
 line "run<tab>ID<tab>STATE<tab>TIME" for each of the last tasks.`,
-		Action: cli.Action(a, false, readScheduleShowOptions, runScheduleShow),
+		Action: a.Action(o.readOne, o.run),
 	}
 }
 
 type scheduleShowOptions struct {
-	name   string
+	scheduleNames
 	rows   int
 	reveal bool
 }
 
-func readScheduleShowOptions(c *cli.Context, _ *cli.App) (o scheduleShowOptions, err error) {
-	o = scheduleShowOptions{rows: cli.Get[int](c, "rows"), reveal: cli.Get[bool](c, "reveal")}
-	o.name, err = readScheduleName(c, "show")
-	return o, err
-}
+// scheduleNames are the arguments of a command.
+type scheduleNames []string
 
-// readScheduleName reads the name of a schedule, which must be the only argument of the command.
-func readScheduleName(c *cli.Context, verb string) (string, error) {
-	names, err := readScheduleNames(c, nil)
-	switch {
-	case err != nil:
-		return "", err
-	case len(names) > 1:
-		return "", ui.Usage("schedule %s takes one name; unexpected argument %q", verb, names[1])
-	}
-	return names[0], nil
-}
-
-// readScheduleNames reads the arguments as names of schedules. It needs at least one and removes duplicates.
-func readScheduleNames(c *cli.Context, _ *cli.App) (names []string, err error) {
+// read reads one or more names, without duplicates.
+func (o *scheduleNames) read(c *cli.Context, _ *cli.App) error {
 	for _, word := range c.Args().Slice() {
 		name, err := cli.ParseScheduleName(word)
 		if err != nil {
-			return nil, ui.Usage("%q: %v", word, err)
+			return ui.Usage("%q: %v", word, err)
 		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
+		if !slices.Contains(*o, name) {
+			*o = append(*o, name)
 		}
 	}
-	if len(names) == 0 {
-		return nil, ui.Usage("schedule %s needs a name", c.Command.Name).Hint("runner schedule list")
+	if len(*o) == 0 {
+		return ui.Usage("schedule %s needs a name", c.Command.Name).Hint("runner schedule list")
 	}
-	return names, nil
+	return nil
 }
 
-func runScheduleShow(ctx context.Context, r *runner.Runner, p *ui.Printer, o scheduleShowOptions) error {
-	s, err := r.GetSchedule(ctx, o.name)
+func (o *scheduleNames) readOne(c *cli.Context, a *cli.App) error {
+	err := o.read(c, a)
+	if err == nil && len(*o) > 1 {
+		err = ui.Usage("schedule %s takes one name; unexpected argument %q", c.Command.Name, (*o)[1])
+	}
+	return err
+}
+
+func (o *scheduleShowOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
+	s, err := r.GetSchedule(ctx, o.scheduleNames[0])
 	if err != nil {
 		return err
 	}
@@ -138,7 +131,7 @@ func runScheduleShow(ctx context.Context, r *runner.Runner, p *ui.Printer, o sch
 	if err != nil {
 		return err
 	}
-	runs, err := admin.ScheduleRuns(ctx, r, o.name, o.rows)
+	runs, err := admin.ScheduleRuns(ctx, r, s.Name, o.rows)
 	if err != nil {
 		return err
 	}

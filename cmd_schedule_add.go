@@ -17,26 +17,31 @@ import (
 )
 
 func scheduleAddCommand(a *cli.App) *cli.Command {
+	var o scheduleAddOptions
+	s := &o.schedule
+	s.Overlap, s.CatchUp, s.CatchUpWindow = jobs.OverlapSkip, jobs.CatchUpOne, 24*time.Hour
 	return &cli.Command{
 		Name: "add", Usage: "add or change a schedule",
 		UsageText: `runner schedule add NAME --cron EXPR [OPTIONS] [--] COMMAND [ARG...]
 runner schedule add NAME --cron EXPR [OPTIONS] --shell SCRIPT
 runner schedule add NAME --cron EXPR [OPTIONS] --job JOB [--args JSON]`,
 		Flags: append([]cli.Flag{
-			cli.TextOption("cron", "EXPR", "times of the ticks: five cron fields, @daily, @every 90s or @reboot", ""),
-			cli.TextOption("zone", "ZONE", "time zone of the cron fields, such as Europe/Berlin", "").Default("the zone of the system"),
-			cli.ChoiceOption("overlap", "if the last task is unfinished at a tick: skip the tick, allow both tasks, or "+
-				"replace the old task",
-				string(jobs.OverlapSkip), string(jobs.OverlapSkip), string(jobs.OverlapAllow), string(jobs.OverlapReplace)).Default("skip"),
-			cli.ChoiceOption("catch-up", "for missed ticks: add one task for all of them, no task, or a task for each tick",
-				string(jobs.CatchUpOne), string(jobs.CatchUpOne), string(jobs.CatchUpSkip), string(jobs.CatchUpAll)).Default("one"),
-			cli.DurationOption("catch-up-window", "with --catch-up all: ignore missed ticks that are older than this",
-				24*time.Hour).Default("1d"),
-			cli.DurationOption("jitter", "delay each task by a random time of at most DUR after its tick", 0),
-			cli.DurationOption("alert-after",
-				"raise an alert and run --on-failure if no task completes for this time", 0).Default("never"),
-			cli.BoolOption("replace", "if the schedule exists, replace its definition; keep its history and its pause"),
-		}, cli.Without(cli.Flags(a), cli.OfOneTask()...)...),
+			cli.Text(&s.Cron, "cron", "EXPR", "times of the ticks: five cron fields, @daily, @every 90s or @reboot"),
+			cli.Text(&s.Zone, "zone", "ZONE", "time zone of the cron fields, such as Europe/Berlin").
+				Default("the zone of the system"),
+			cli.Choice(&s.Overlap, "overlap",
+				"if the last task is unfinished at a tick: skip the tick, allow both tasks, or replace the old task",
+				jobs.OverlapSkip, jobs.OverlapAllow, jobs.OverlapReplace).Default("skip"),
+			cli.Choice(&s.CatchUp, "catch-up",
+				"for missed ticks: add one task for all of them, no task, or a task for each tick",
+				jobs.CatchUpOne, jobs.CatchUpSkip, jobs.CatchUpAll).Default("one"),
+			cli.Duration(&s.CatchUpWindow, "catch-up-window",
+				"with --catch-up all: ignore missed ticks that are older than this").Default("1d"),
+			cli.Duration(&s.Jitter, "jitter", "delay each task by a random time of at most DUR after its tick"),
+			cli.Duration(&s.AlertAfter, "alert-after",
+				"raise an alert and run --on-failure if no task completes for this time").Default("never"),
+			cli.Bool(&o.replace, "replace", "if the schedule exists, replace its definition; keep its history and its pause"),
+		}, cli.Without(o.task.Options(a), cli.OfOneTask()...)...),
 		Description: `EXAMPLES
   runner schedule add backup --cron '0 3 * * *' -- backup.sh --full
   runner schedule add feed --cron '@every 90s' --timeout 1m -- fetch-feeds
@@ -65,60 +70,56 @@ skipped time, and there are two ticks at a repeated time.
 A tick counts as missed if workers notice it more than a minute late.
 With --overlap replace, the old task is cancelled and ends before the new task
 starts.`,
-		Action: cli.Action(a, true, readScheduleAddOptions, runScheduleAdd),
+		Action: a.Creates(o.read, o.run),
 	}
 }
 
 type scheduleAddOptions struct {
+	task     cli.TaskFlags
 	service  string // database of this machine's service, which may be the one that the user meant
 	schedule jobs.Schedule
 	replace  bool
 }
 
-func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, err error) {
-	words := c.Args().Slice()
+func (o *scheduleAddOptions) read(c *cli.Context, a *cli.App) (err error) {
+	s, words := &o.schedule, c.Args().Slice()
 	if len(words) == 0 {
-		return o, ui.Usage("schedule add needs a name").Hint("%s -- backup.sh", cli.Example(c))
+		return ui.Usage("schedule add needs a name").Hint("%s -- backup.sh", cli.Example(c))
 	}
-	name, err := cli.ParseScheduleName(words[0])
-	if err != nil {
-		return o, ui.Usage("%q: %v", words[0], err)
+	if s.Name, err = cli.ParseScheduleName(words[0]); err != nil {
+		return ui.Usage("%q: %v", words[0], err)
 	}
-	words = words[1:]
 	if !c.IsSet("cron") {
-		return o, ui.Usage("schedule add needs --cron").Hint("%s -- backup.sh", cli.Example(c))
+		return ui.Usage("schedule add needs --cron").Hint("%s -- backup.sh", cli.Example(c))
 	}
-	spec, _, err := cli.ReadTask(c, a, words)
-	if err != nil {
-		return o, err
+	if s.Spec, _, err = o.task.Read(c, a, words[1:]); err != nil {
+		return err
 	}
-	zone := cli.Get[string](c, "zone")
 	if !c.IsSet("zone") {
-		if zone, err = ops.Zone(a.Getenv); err != nil {
-			return o, err
+		if s.Zone, err = ops.Zone(a.Getenv); err != nil {
+			return err
 		}
 	}
-	times := strings.Fields(cli.Get[string](c, "cron"))
+
+	times := strings.Fields(s.Cron)
 	if len(times) > 0 {
 		if setting, zone, ok := strings.Cut(times[0], "="); ok && strings.HasSuffix(setting, "TZ") {
-			return o, ui.Usage("--cron takes no time zone; got %s", times[0]).
+			return ui.Usage("--cron takes no time zone; got %s", times[0]).
 				Hint("--zone %s --cron '%s'", zone, strings.Join(times[1:], " "))
 		}
 	}
-	s := jobs.Schedule{Name: name, Cron: strings.Join(times, " "), Zone: zone, Spec: spec,
-		Overlap: jobs.Overlap(cli.Get[string](c, "overlap")), CatchUp: jobs.CatchUp(cli.Get[string](c, "catch-up")),
-		CatchUpWindow: cli.Get[time.Duration](c, "catch-up-window"), Jitter: cli.Get[time.Duration](c, "jitter"),
-		AlertAfter: cli.Get[time.Duration](c, "alert-after")}
+	s.Cron = strings.Join(times, " ")
 	switch {
 	case c.IsSet("catch-up-window") && s.CatchUp != jobs.CatchUpAll:
-		return o, ui.Usage("--catch-up-window requires --catch-up all")
+		return ui.Usage("--catch-up-window requires --catch-up all")
 	case s.CatchUpWindow == 0:
-		return o, ui.Usage("--catch-up-window 0: too short; no tick would get a task").Hint("--catch-up skip")
+		return ui.Usage("--catch-up-window 0: too short; no tick would get a task").Hint("--catch-up skip")
 	}
-	return scheduleAddOptions{schedule: s, replace: cli.Get[bool](c, "replace"), service: a.OtherService(c)}, nil
+	o.service = a.OtherService()
+	return nil
 }
 
-func runScheduleAdd(ctx context.Context, r *runner.Runner, p *ui.Printer, o scheduleAddOptions) error {
+func (o *scheduleAddOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	done, err := r.ApplySchedules(ctx, []jobs.Schedule{o.schedule}, runner.ApplyOptions{Keep: !o.replace})
 	if bad, ok := errors.AsType[*runner.SpecError](err); ok {
 		err = bad.Err
@@ -126,6 +127,7 @@ func runScheduleAdd(ctx context.Context, r *runner.Runner, p *ui.Printer, o sche
 	if err != nil {
 		return err
 	}
+
 	s := done[0].Schedule
 	if err := p.Answer(ui.NewSchedule(s, p.Now(), false), s.Name+"\n", s.Name); err != nil {
 		return err
@@ -134,6 +136,7 @@ func runScheduleAdd(ctx context.Context, r *runner.Runner, p *ui.Printer, o sche
 		p.Tell("paused: runner schedule resume %s", s.Name)
 		return nil
 	}
+
 	next, err := admin.NextTicks(s, 3)
 	if err != nil {
 		return err

@@ -14,9 +14,13 @@ import (
 )
 
 func scheduleApplyCommand(a *cli.App) *cli.Command {
+	var how runner.ApplyOptions
 	return &cli.Command{
 		Name: "apply", Usage: "add and change schedules from a file", UsageText: "runner schedule apply FILE|- [--prune] [--dry-run]",
-		Flags: []cli.Flag{cli.BoolOption("prune", "remove the schedules that are not in the file"), cli.DryRunOption()},
+		Flags: []cli.Flag{
+			cli.Bool(&how.Prune, "prune", "remove the schedules that are not in the file"),
+			cli.DryRunOption(&how.DryRun),
+		},
 		Description: `EXAMPLES
   runner schedule list --json --reveal >schedules.jsonl
   runner schedule apply schedules.jsonl --dry-run
@@ -43,7 +47,6 @@ unchanged or removed. In a pipe, a tab separates the name and the word.`,
 			if err := f.ReadLines(a.Getenv); err != nil {
 				return err
 			}
-			how := runner.ApplyOptions{Prune: cli.Get[bool](c, "prune"), DryRun: cli.Get[bool](c, "dry-run")}
 			if len(f.Schedules) == 0 && how.Prune {
 				return ui.Usage("%s has no schedule, so --prune would remove all schedules", f.Name).
 					Hint("runner schedule remove NAME...")
@@ -54,14 +57,18 @@ unchanged or removed. In a pipe, a tab separates the name and the word.`,
 }
 
 func scheduleImportCommand(a *cli.App) *cli.Command {
+	var prefix string
+	var system, update, dryRun bool
 	return &cli.Command{
 		Name: "import", Usage: "add the entries of a crontab",
 		UsageText: "runner schedule import FILE|- [--system] [--update] [--prefix TEXT]\n" +
 			"[--dry-run]",
-		Flags: []cli.Flag{cli.TextOption("prefix", "TEXT", "text to put before the name of each schedule", ""),
-			cli.BoolOption("system", "FILE has a column for the user, as /etc/crontab has"),
-			cli.BoolOption("update", "change existing schedules that differ"),
-			cli.DryRunOption()},
+		Flags: []cli.Flag{
+			cli.Text(&prefix, "prefix", "TEXT", "text to put before the name of each schedule"),
+			cli.Bool(&system, "system", "FILE has a column for the user, as /etc/crontab has"),
+			cli.Bool(&update, "update", "change existing schedules that differ"),
+			cli.DryRunOption(&dryRun),
+		},
 		Description: `EXAMPLES
   crontab -l | runner schedule import - --dry-run
   crontab -l | runner schedule import - && crontab -r
@@ -87,20 +94,19 @@ except with --update. It removes no schedule whose line is gone.`,
 			if err != nil {
 				return err
 			}
-			prefix := cli.Get[string](c, "prefix")
 			if prefix != "" && taskspec.ValidSchedule(prefix) != nil {
 				return ui.Usage("--prefix %q: invalid prefix; use a letter or digit, then A-Z a-z 0-9 . _ -", prefix)
 			}
-			if err := f.ReadCrontab(a.Getenv, prefix, cli.Get[bool](c, "system")); err != nil {
+			if err := f.ReadCrontab(a.Getenv, prefix, system); err != nil {
 				return err
 			}
-			return applySchedules(c, a, f, runner.ApplyOptions{Keep: !cli.Get[bool](c, "update"), DryRun: cli.Get[bool](c, "dry-run")})
+			return applySchedules(c, a, f, runner.ApplyOptions{Keep: !update, DryRun: dryRun})
 		},
 	}
 }
 
-// readScheduleFile reads the file with schedules that the argument of the command names. The parameter "unchanged" is a text that tells the
-// user that the command has not changed the database. If the file is invalid, the error message contains this text.
+// readScheduleFile reads the file that the argument names. Errors in it end with
+// the text unchanged, such as "nothing was changed".
 func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*input.ScheduleFile, error) {
 	verb, words := c.Command.Name, c.Args().Slice()
 	switch {
@@ -117,7 +123,7 @@ func applySchedules(c *cli.Context, a *cli.App, f *input.ScheduleFile, how runne
 	how.DryRun = how.DryRun || f.IsInvalid()
 	create := !how.DryRun
 	r, err := a.Open(c, create, runner.Options{})
-	if !create && errors.Is(err, jobs.ErrNoDatabase) { // without a database, compare the file with an empty temporary database
+	if !create && errors.Is(err, jobs.ErrNoDatabase) { // compare the file with an empty temporary database
 		dir, tempErr := os.MkdirTemp("", "runner-")
 		if tempErr != nil {
 			return tempErr
@@ -129,6 +135,7 @@ func applySchedules(c *cli.Context, a *cli.App, f *input.ScheduleFile, how runne
 		return err
 	}
 	defer r.Close()
+
 	done, err := r.ApplySchedules(c.Context, f.Schedules, how)
 	if err := f.Failure(err); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 )
 
 func scheduleRunCommand(a *cli.App) *cli.Command {
+	var o scheduleNames
 	return &cli.Command{
 		Name: "run", Usage: "enqueue a task of a schedule now", UsageText: "runner schedule run NAME",
 		Description: `EXAMPLES
@@ -19,13 +20,12 @@ func scheduleRunCommand(a *cli.App) *cli.Command {
 
 schedule run enqueues a task of the schedule, even if the schedule is paused or
 its last task is unfinished. schedule run prints the id of the task on stdout.`,
-		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) (string, error) { return readScheduleName(c, "run") },
-			runScheduleRun),
+		Action: a.Action(o.readOne, o.enqueue),
 	}
 }
 
-func runScheduleRun(ctx context.Context, r *runner.Runner, p *ui.Printer, name string) error {
-	t, err := r.RunSchedule(ctx, name)
+func (o *scheduleNames) enqueue(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
+	t, err := r.RunSchedule(ctx, (*o)[0])
 	if err != nil {
 		return err
 	}
@@ -38,31 +38,32 @@ func schedulePauseCommand(a *cli.App) *cli.Command {
 	return scheduleChangeCommand(a, "pause", "stop the ticks of schedules",
 		`A paused schedule adds no tasks. After a resume, the schedule adds no tasks for
 the ticks that came during the pause. Existing tasks continue. A pause survives
-restarts.`, scheduleChange{do: (*runner.Runner).PauseSchedule, word: "paused"})
+restarts.`, &scheduleChange{do: (*runner.Runner).PauseSchedule, word: "paused"})
 }
 
 func scheduleResumeCommand(a *cli.App) *cli.Command {
 	return scheduleChangeCommand(a, "resume", "start the ticks of paused schedules again",
 		"The schedule continues with its next tick.",
-		scheduleChange{do: (*runner.Runner).ResumeSchedule, word: "running"})
+		&scheduleChange{do: (*runner.Runner).ResumeSchedule, word: "running"})
 }
 
 func scheduleRemoveCommand(a *cli.App) *cli.Command {
 	c := scheduleChangeCommand(a, "remove", "remove schedules; their tasks stay",
 		"The tasks of the schedule stay, also those that have not started.",
-		scheduleChange{do: (*runner.Runner).RemoveSchedule, word: "removed", gone: true})
+		&scheduleChange{do: (*runner.Runner).RemoveSchedule, word: "removed", gone: true})
 	c.Aliases = []string{"rm"}
 	return c
 }
 
 // scheduleChange is a command that changes schedules by name.
 type scheduleChange struct {
+	scheduleNames
 	do   func(*runner.Runner, context.Context, string) error
 	word string // result of the change, for the message; for example "removed"
 	gone bool
 }
 
-func scheduleChangeCommand(a *cli.App, name, usageText, about string, change scheduleChange) *cli.Command {
+func scheduleChangeCommand(a *cli.App, name, usageText, about string, o *scheduleChange) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usageText, UsageText: "runner schedule " + name + " NAME...",
 		Description: strings.ReplaceAll(`EXAMPLES
@@ -72,26 +73,24 @@ func scheduleChangeCommand(a *cli.App, name, usageText, about string, change sch
 `, "VERB", name) + about + `
 
 schedule ` + name + ` prints a line for each schedule: its name and the word
-"` + change.word + `". In a pipe, a tab separates them.`,
-		Action: cli.Action(a, false, readScheduleNames, func(ctx context.Context, r *runner.Runner, p *ui.Printer, names []string) error {
-			return runScheduleChange(ctx, r, p, names, change)
-		}),
+"` + o.word + `". In a pipe, a tab separates them.`,
+		Action: a.Action(o.read, o.run),
 	}
 }
 
-func runScheduleChange(ctx context.Context, r *runner.Runner, p *ui.Printer, names []string, change scheduleChange) error {
-	return cli.ForEach(names, "schedule", func(name string) error {
-		if err := change.do(r, ctx, name); err != nil {
+func (o *scheduleChange) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
+	return cli.ForEach(o.scheduleNames, "schedule", func(name string) error {
+		if err := o.do(r, ctx, name); err != nil {
 			return err
 		}
 		changed := ui.RemovedSchedule(name)
-		if !change.gone {
+		if !o.gone {
 			s, err := r.GetSchedule(ctx, name)
 			if err != nil {
 				return err
 			}
 			changed = ui.NewSchedule(s, p.Now(), false)
 		}
-		return p.Answer(changed, name+ui.Gap+change.word+"\n", name, change.word)
+		return p.Answer(changed, name+ui.Gap+o.word+"\n", name, o.word)
 	})
 }

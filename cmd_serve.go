@@ -14,6 +14,7 @@ import (
 )
 
 func serveCommand(a *cli.App) *cli.Command {
+	var o serveOptions
 	return &cli.Command{
 		Category: "Maintain", Usage: "serve the dashboard, health checks and metrics", UsageText: "runner serve [OPTIONS]",
 		Description: `EXAMPLES
@@ -41,34 +42,31 @@ EXIT STATUS
   2   invalid usage, or other machines can reach the address (see --insecure)
   75  the database was busy for too long`,
 		Flags: cli.FromEnvironment(append([]cli.Flag{
-			cli.TextOption("listen", "ADDR", "HOST:PORT or unix:PATH", "127.0.0.1:8484").Default("127.0.0.1:8484"),
-			cli.BoolOption("open", "open the pages in a browser")}, cli.PagesOptions()...)),
-		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return ui.Usage("serve takes no arguments; got %q", c.Args().First()).Hint("runner serve --listen 127.0.0.1:8484")
-			}
-			o := cli.ReadPagesOptions(c)
-			o.Listen = cli.Get[string](c, "listen")
-			o.Log = ops.NewLog(a.Printer.Stderr, ops.StyleFor("auto", a.Printer.Stderr), slog.LevelInfo)
-			r, err := a.Open(c, false, runner.Options{})
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runServe(c.Context, r, a.Printer, o, cli.Get[bool](c, "print-token"), cli.Get[bool](c, "open"))
-		},
+			cli.Text(&o.Listen, "listen", "ADDR", "HOST:PORT or unix:PATH").Default("127.0.0.1:8484"),
+			cli.Bool(&o.open, "open", "open the pages in a browser"),
+		}, o.Pages.Options()...)),
+		Before: cli.NoArgs("runner serve --listen 127.0.0.1:8484"),
+		Action: a.Action(nil, o.run),
 	}
 }
 
-func runServe(ctx context.Context, r *runner.Runner, p *ui.Printer, o web.ServerOptions, printToken, open bool) error {
-	s, err := web.Listen(r, o)
+type serveOptions struct {
+	cli.Pages
+	open bool
+}
+
+func (o *serveOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
+	o.Log = ops.NewLog(p.Stderr, ops.StyleFor("auto", p.Stderr), slog.LevelInfo)
+	s, err := web.Listen(r, o.Server())
 	if err != nil {
 		return err
 	}
-	// Handle signals before the address is printed: a program that reads the address may send a signal at once.
+
+	// Handle signals before the address is printed: a program that reads it may send
+	// a signal at once.
 	ctx, release := ui.Until(ctx)
 	defer release()
-	url, hidden := cli.ShownURL(s, &p.Stdout, printToken)
+	url, hidden := cli.ShownURL(s, &p.Stdout, o.PrintToken)
 	if err := errors.Join(p.Answer(ui.Serve(url, s.TokenFile()), url+"\n", url), p.Flush()); err != nil {
 		return err
 	}
@@ -76,7 +74,7 @@ func runServe(ctx context.Context, r *runner.Runner, p *ui.Printer, o web.Server
 		p.Tell("%s", hidden)
 	}
 	p.Note("press ^C to stop")
-	if open {
+	if o.open {
 		file, err := cli.OpenBrowser(ctx, s.URL())
 		if err != nil {
 			p.Say("cannot start a browser: %v", err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"os"
@@ -50,14 +51,17 @@ EXIT STATUS
 }
 
 func serviceInstallCommand(a *cli.App) *cli.Command {
+	var u ops.Unit
 	return &cli.Command{
 		Name: "install", Usage: "write and enable the unit, and start the worker",
 		UsageText: "runner service install [--user] [--name NAME] [--run-as USER] [--db PATH]",
 		Flags: []cli.Flag{
-			cli.BoolOption("user", "install a service of your own user, without root"), unitNameOption(),
-			cli.Scalar("run-as", "USER", "without --user: user that runs the service and its tasks", "runner",
+			cli.Bool(&u.PerUser, "user", "install a service of your own user, without root"),
+			unitNameOption(&u),
+			cli.Value(&u.RunAs, "run-as", "USER", "without --user: user that runs the service and its tasks",
 				parseUnitName).Default("runner, which is created"),
 		},
+		Before: cli.NoArgs(""),
 		Description: `EXAMPLES
   sudo runner service install
   runner service install --user
@@ -87,15 +91,20 @@ EXIT STATUS
   0   the service is enabled and runs
   1   systemd does not run here, or systemd reported an error
   2   invalid usage`,
-		Action: func(c *cli.Context) error { return installService(c, a) },
+		Action: func(c *cli.Context) error { return installService(c, a, u) },
 	}
 }
 
 func serviceUninstallCommand(a *cli.App) *cli.Command {
+	var u ops.Unit
 	return &cli.Command{
 		Name: "uninstall", Usage: "stop the worker, disable and remove its unit",
 		UsageText: "runner service uninstall [--user] [--name NAME]",
-		Flags:     []cli.Flag{cli.BoolOption("user", "uninstall the service of your own user"), unitNameOption()},
+		Flags: []cli.Flag{
+			cli.Bool(&u.PerUser, "user", "uninstall the service of your own user"),
+			unitNameOption(&u),
+		},
+		Before: cli.NoArgs(""),
 		Description: `EXAMPLES
   sudo runner service uninstall
   runner service uninstall --user
@@ -111,12 +120,13 @@ EXIT STATUS
   0   no unit that install wrote exists any more
   1   systemd does not run here, or systemd reported an error
   2   invalid usage`,
-		Action: func(c *cli.Context) error { return uninstallService(c, a) },
+		Action: func(c *cli.Context) error { return uninstallService(c, a, u) },
 	}
 }
 
-func unitNameOption() *cli.Option {
-	return cli.Scalar("name", "NAME", "name of the unit", "runner", parseUnitName).Default("runner")
+func unitNameOption(u *ops.Unit) *cli.Option {
+	u.Name = "runner"
+	return cli.Value(&u.Name, "name", "NAME", "name of the unit", parseUnitName).Default("runner")
 }
 
 var unitName = humanize.Lazy(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
@@ -129,59 +139,50 @@ func parseUnitName(text string) (string, error) {
 	return text, nil
 }
 
-// readUnit returns the systemd unit that the command line selects.
-func readUnit(c *cli.Context, a *cli.App) (ops.Unit, error) {
-	u := ops.Unit{Name: cli.Get[string](c, "name"), PerUser: cli.Get[bool](c, "user"), Template: machineUnit}
-	if c.Args().Present() {
-		return u, ui.Usage("service %s takes no arguments: %q", c.Command.Name, c.Args().First())
-	}
+// checkUnit completes the unit that the options select.
+func checkUnit(c *cli.Context, a *cli.App, u *ops.Unit) error {
 	if !u.PerUser && runtime.GOOS == "linux" && os.Geteuid() != 0 {
-		return u, (&ui.Error{Code: "permission", Exit: 1, What: "only root changes services of the machine"}).
-			Hint("sudo runner service %s, or runner service %s --user", c.Command.Name, c.Command.Name)
+		return (&ui.Error{Code: "permission", Exit: 1, What: "only root changes services of the machine"}).
+			Hint("sudo runner service %s, or runner service %[1]s --user", c.Command.Name)
 	}
 	config := a.Getenv("XDG_CONFIG_HOME")
 	if !filepath.IsAbs(config) {
 		config = filepath.Join(a.Getenv("HOME"), ".config")
 	}
+	u.Template = machineUnit
 	if u.PerUser {
 		u.Template = userUnit
 	}
 	u.Dir = ops.Directory(u.PerUser, config)
-	return u, nil
+	return nil
 }
 
-// readInstall returns the systemd unit to install, and the database that its worker will use.
-func readInstall(c *cli.Context, a *cli.App) (u ops.Unit, database string, err error) {
-	if u, err = readUnit(c, a); err != nil {
-		return u, "", err
+func installService(c *cli.Context, a *cli.App, u ops.Unit) error {
+	if err := checkUnit(c, a, &u); err != nil {
+		return err
 	}
 	if u.PerUser && c.IsSet("run-as") {
-		return u, "", ui.Usage("--run-as is for a service of the machine: it excludes --user")
+		return ui.Usage("--run-as is for a service of the machine: it excludes --user")
 	}
 	if !u.PerUser {
-		u.RunAs = cli.Get[string](c, "run-as")
+		u.RunAs = cmp.Or(u.RunAs, "runner")
 	}
-	d, err := a.FindDatabase(cli.Get[string](c, "db"))
+
+	d, err := a.Database()
+	if err != nil {
+		return err
+	}
+	database := d.Path
 	switch {
-	case err != nil:
-		return u, "", err
 	case d.HasPassword():
-		return u, "", ui.Usage("the address of the server holds a password").Because("everyone on this machine can read a unit").
+		return ui.Usage("the address of the server holds a password").Because("everyone on this machine can read a unit").
 			Hint("a file with RUNNER_DB=..., mode 600: %s", u.SettingsFile())
 	case d.Named():
-		u.Database, database = d.Path, d.Path
-	case u.PerUser:
-		database = d.Path
-	default:
+		u.Database = d.Path
+	case !u.PerUser:
 		database = "/var/lib/" + u.StateDirectory() + "/runner.db"
 	}
-	u.Program, err = ops.OwnProgram()
-	return u, database, err
-}
-
-func installService(c *cli.Context, a *cli.App) error {
-	u, database, err := readInstall(c, a)
-	if err != nil {
+	if u.Program, err = ops.OwnProgram(); err != nil {
 		return err
 	}
 	result, err := u.Install(c.Context)
@@ -218,9 +219,8 @@ func serviceText(u ops.Unit, result ops.Result, database string) string {
 	return text
 }
 
-func uninstallService(c *cli.Context, a *cli.App) error {
-	u, err := readUnit(c, a)
-	if err != nil {
+func uninstallService(c *cli.Context, a *cli.App, u ops.Unit) error {
+	if err := checkUnit(c, a, &u); err != nil {
 		return err
 	}
 	result, err := u.Uninstall(c.Context)

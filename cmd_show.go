@@ -14,11 +14,15 @@ import (
 )
 
 func showCommand(a *cli.App) *cli.Command {
+	var o showOptions
 	return &cli.Command{
 		Category: "Inspect", Usage: "show a task: attempts, times, why it waits",
 		UsageText: "runner show ID... [--reveal] [--format TEMPLATE | --command]",
-		Flags: []cli.Flag{cli.RevealOption(), cli.FormatOption(),
-			cli.BoolOption("command", "print only the command line that enqueues the task again")},
+		Flags: []cli.Flag{
+			cli.RevealOption(&o.reveal),
+			a.FormatOption(),
+			cli.Bool(&o.command, "command", "print only the command line that enqueues the task again"),
+		},
 		Description: `EXAMPLES
   runner show 1042
   runner show 1042 1043 --json
@@ -40,7 +44,7 @@ has an input, the line reads the input from stdin.
 
 In a pipe, show prints a line "KEY<tab>VALUE" for each key of the JSON record,
 then a line "attempt" for each attempt, and an empty line between tasks.`,
-		Action: cli.Action(a, false, readShowOptions, cli.Reads(runShow)),
+		Action: a.Action(o.read, cli.Reads(o.run)),
 	}
 }
 
@@ -50,22 +54,20 @@ type showOptions struct {
 	command bool
 }
 
-func readShowOptions(c *cli.Context, a *cli.App) (showOptions, error) {
-	ids, err := cli.ReadIDs(c.Args().Slice())
+func (o *showOptions) read(c *cli.Context, a *cli.App) (err error) {
+	if o.ids, err = cli.ReadIDs(c.Args().Slice()); err != nil {
+		return err
+	}
 	switch {
-	case err != nil:
-		return showOptions{}, err
-	case len(ids) == 0:
-		return showOptions{}, ui.Usage("show needs a task id").Hint("runner show 1042      runner list")
+	case len(o.ids) == 0:
+		return ui.Usage("show needs a task id").Hint("runner show 1042      runner list")
+	case o.command && (c.IsSet("format") || a.Printer.JSON):
+		return ui.Usage("--command cannot be used with --format or --json")
 	}
-	o := showOptions{ids: ids, reveal: cli.Get[bool](c, "reveal"), command: cli.Get[bool](c, "command")}
-	if o.command && (c.IsSet("format") || c.Bool("json")) {
-		err = ui.Usage("--command cannot be used with --format or --json")
-	}
-	return o, err
+	return nil
 }
 
-func runShow(ctx context.Context, r *runner.Runner, p *ui.Printer, o showOptions) error {
+func (o *showOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	between := ""
 	for _, id := range o.ids {
 		s, err := ui.ReadTask(ctx, r, id, p.Now(), o.reveal)

@@ -9,13 +9,15 @@ import (
 )
 
 func statusCommand(a *cli.App) *cli.Command {
+	var o statusOptions
 	return &cli.Command{
 		Category: "Inspect", Usage: "show queues, workers and problems",
 		UsageText: "runner status [-q NAME]... [-f] [--format TEMPLATE]",
-		Flags: []cli.Flag{cli.Repeated("queue q", "NAME", "print this queue only; repeatable",
-			cli.One(cli.ParseQueue)),
-			cli.BoolOption("follow f", "draw the status again every 2s, until ^C"),
-			cli.FormatOption()},
+		Flags: []cli.Flag{
+			cli.Values(&o.queues, "queue q", "NAME", "print this queue only; repeatable", cli.One(cli.ParseQueue)),
+			cli.Bool(&o.follow, "follow f", "draw the status again every 2s, until ^C"),
+			a.FormatOption(),
+		},
 		Description: `EXAMPLES
   runner status
   runner status -q mail -q media
@@ -40,7 +42,7 @@ COLUMNS
 A narrow terminal omits some columns. In a pipe, tabs separate the fields of a
 line. The first field is queue, worker, schedule or problem; the other fields
 have the order of --json.`,
-		Action: cli.Action(a, false, readStatusOptions, runStatus),
+		Action: a.Action(o.read, o.run),
 	}
 }
 
@@ -49,22 +51,21 @@ type statusOptions struct {
 	follow bool
 }
 
-func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) {
-	if words := c.Args().Slice(); len(words) > 0 {
-		hint := "runner status -q " + words[0]
-		if _, err := cli.ParseID(words[0]); err == nil {
-			hint = "runner show " + words[0]
+func (o *statusOptions) read(c *cli.Context, a *cli.App) error {
+	if c.Args().Present() {
+		hint := "runner status -q ARG"
+		if _, err := cli.ParseID(c.Args().First()); err == nil {
+			hint = "runner show ARG"
 		}
-		return o, ui.Usage("status takes no arguments; got %q", words[0]).Hint("%s", hint)
+		return cli.NoArgs(hint)(c)
 	}
-	o = statusOptions{queues: cli.Get[[]string](c, "queue"), follow: cli.Get[bool](c, "follow")}
-	if o.follow && (c.Bool("json") || c.IsSet("format")) {
-		err = ui.Usage("--follow cannot be used with --json or --format").Hint("runner status --json")
+	if o.follow && (a.Printer.JSON || c.IsSet("format")) {
+		return ui.Usage("--follow cannot be used with --json or --format").Hint("runner status --json")
 	}
-	return o, err
+	return nil
 }
 
-func runStatus(ctx context.Context, r *runner.Runner, p *ui.Printer, o statusOptions) error {
+func (o *statusOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	if o.follow {
 		if !p.Stdout.TTY {
 			return ui.Usage("--follow needs a terminal").Hint("runner status")

@@ -22,7 +22,8 @@ func TestStatusWithFollowDrawsAtOnceAndStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var out bytes.Buffer
 	p := termtest.To(80, writerFunc(func(data []byte) (int, error) { cancel(); return out.Write(data) }), io.Discard)
-	if err := runStatus(ctx, r, p, statusOptions{follow: true}); err != nil {
+	o := statusOptions{follow: true}
+	if err := o.run(ctx, r, p); err != nil {
 		t.Fatal(err)
 	}
 	want := "\x1b[H✗ no worker"
@@ -51,7 +52,8 @@ func TestStatusWithFollowFitsTerminal(t *testing.T) {
 		var out bytes.Buffer
 		p := termtest.To(columns, writerFunc(func(data []byte) (int, error) { cancel(); return out.Write(data) }), io.Discard)
 		p.Stdout.Height = 12
-		if err := runStatus(ctx, r, p, statusOptions{follow: true}); err != nil {
+		o := statusOptions{follow: true}
+		if err := o.run(ctx, r, p); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(strings.TrimSuffix(out.String(), "\n\x1b[J"), "\n")

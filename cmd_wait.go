@@ -14,14 +14,15 @@ import (
 )
 
 func waitCommand(a *cli.App) *cli.Command {
+	var o waitOptions
 	return &cli.Command{
 		Category: "Control", Usage: "wait until tasks finish",
 		UsageText: "runner wait [ID...|SELECTOR] [--timeout DUR] [--any] [--output|--result]",
-		Flags: append(a.Selectors(),
-			cli.DurationOption("timeout", "stop waiting after this time, exit 124", 0).Default("never"),
-			cli.BoolOption("any", "wait until one of the tasks finishes; exit with the status of that task"),
-			cli.BoolOption("output o", "print the output of the tasks; with several tasks, [ID] comes before each line"),
-			cli.BoolOption("result", "print the JSON result of each task, or null, on a line of its own")),
+		Flags: append(o.selection.Options(a),
+			cli.Duration(&o.timeout, "timeout", "stop waiting after this time, exit 124").Default("never"),
+			cli.Bool(&o.any, "any", "wait until one of the tasks finishes; exit with the status of that task"),
+			cli.Bool(&o.output, "output o", "print the output of the tasks; with several tasks, [ID] comes before each line"),
+			cli.Bool(&o.result, "result", "print the JSON result of each task, or null, on a line of its own")),
 		Description: `EXAMPLES
   runner wait 1042                     # exit with the status of the task
   runner wait --output 1042            # also print its output
@@ -51,9 +52,8 @@ EXIT STATUS
   128+n     signal n killed the command, or ended the waiting
   others    exit status of the command`,
 		Action: func(c *cli.Context) error {
-			ids, _ := cli.ReadIDs(c.Args().Slice())
-			err := cli.Action(a, false, readWaitOptions, cli.Reads(runWait))(c)
-			if len(ids) == 1 || cli.Get[bool](c, "any") {
+			err := a.Action(o.read, cli.Reads(o.run))(c)
+			if len(o.selection.Filter.IDs) == 1 || o.any {
 				return ui.WhileWaiting(err) // a script can tell it from a failure of the task
 			}
 			return err
@@ -69,22 +69,20 @@ type waitOptions struct {
 	output    bool
 }
 
-func readWaitOptions(c *cli.Context, a *cli.App) (waitOptions, error) {
-	s, err := cli.ReadSelection(c, a.Now())
-	o := waitOptions{selection: s, timeout: cli.Get[time.Duration](c, "timeout"), any: cli.Get[bool](c, "any"),
-		result: cli.Get[bool](c, "result"), output: cli.Get[bool](c, "output")}
-	switch {
-	case err != nil:
-		return o, err
-	case o.output && (o.result || o.any || c.Bool("json")):
-		return o, ui.Usage("--output cannot be used with --result, --any or --json")
-	case o.result && c.Bool("json"):
-		return o, ui.Exclusive("--result", "--json").Because("the record has the result")
+func (o *waitOptions) read(c *cli.Context, a *cli.App) error {
+	if err := o.selection.Read(c, a); err != nil {
+		return err
 	}
-	return o, s.Require("wait")
+	switch {
+	case o.output && (o.result || o.any || a.Printer.JSON):
+		return ui.Usage("--output cannot be used with --result, --any or --json")
+	case o.result && a.Printer.JSON:
+		return ui.Exclusive("--result", "--json").Because("the record has the result")
+	}
+	return o.selection.Require("wait")
 }
 
-func runWait(ctx context.Context, r *runner.Runner, p *ui.Printer, o waitOptions) error {
+func (o *waitOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	w, err := output.Select(ctx, r, o.selection.Filter)
 	switch {
 	case err != nil:

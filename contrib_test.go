@@ -29,7 +29,7 @@ func TestUnitsCallWork(t *testing.T) {
 		args := strings.Fields(strings.ReplaceAll(words[1], "%i", "media"))
 		a := &cli.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Getenv: func(string) string { return "" },
 			Commands: commands}
-		line, err := cli.Parse(a.AllCommands(), cli.GlobalOptions(), args, a.Getenv)
+		line, err := cli.Parse(a.AllCommands(), a.GlobalOptions(), args, a.Getenv)
 		if err != nil || line.Command == nil || line.Command.Name != "work" {
 			t.Errorf("%s: got %q, error %v; want the command work", file, args, err)
 		}
@@ -105,7 +105,7 @@ prints it.
 		}
 	}
 	b.WriteString(".SH \"GLOBAL OPTIONS\"\nBefore or after the command:\n.PP\n")
-	manualText(&b, cli.OptionHelp(cli.GlobalOptions()))
+	manualText(&b, cli.OptionHelp(new(cli.App).GlobalOptions()))
 	b.WriteString(`.SH FILES
 .TP
 .I /var/lib/runner/runner.db

@@ -32,7 +32,7 @@ func visible() map[string]*cli.Command {
 func helpOf(t *testing.T, name string, c *cli.Command) string {
 	t.Helper()
 	p, out, _ := termtest.Printer(0)
-	if err := cli.CommandHelp(p, cli.Line{Command: c, Path: strings.Fields(name)}, cli.GlobalOptions()); err != nil {
+	if err := cli.CommandHelp(p, cli.Line{Command: c, Path: strings.Fields(name)}, new(cli.App).GlobalOptions()); err != nil {
 		t.Fatal(name, err)
 	}
 	p.Flush()
@@ -77,7 +77,7 @@ func TestExamplesOfHelpParse(t *testing.T) {
 					t.Fatalf("%s: the shell does not split %q: %v", name, text, err)
 				}
 				args := strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")
-				line, err := cli.Parse(a.AllCommands(), cli.GlobalOptions(), args, a.Getenv)
+				line, err := cli.Parse(a.AllCommands(), a.GlobalOptions(), args, a.Getenv)
 				if err != nil || line.Command == nil {
 					t.Errorf("%s: the example %q: got %v; want no error", name, text, err)
 				}

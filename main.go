@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 	"time"
-	_ "time/tzdata" // puts the time zones into the program, because some container images have none
+	_ "time/tzdata" // the time zones, because some container images have none
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/runner"
@@ -20,13 +20,14 @@ func main() {
 	os.Exit(run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run runs the program and returns its exit status. args[0] is the program itself.
+// run returns the exit status of the program. args[0] is the program itself.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &cli.App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Getenv: os.Getenv, Now: time.Now, Commands: commands}
 	return a.Run(ctx, args[1:])
 }
 
-// commands lists all commands, in the order of the help. To add a command, add a file cmd_x.go and a line here.
+// commands lists all commands, in the order of the help. To add one, add a file
+// cmd_x.go and a line here.
 var commands = []cli.Entry{
 	{Name: "run", New: runCommand},
 	{Name: "enqueue", New: enqueueCommand},

@@ -79,7 +79,7 @@ func TestNewcomersFindCommand(t *testing.T) {
 func TestSynonymsNameWhatRunnerHas(t *testing.T) {
 	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }}
 	parse := func(text string) error {
-		_, err := cli.Parse(a.AllCommands(), cli.GlobalOptions(), strings.Fields(text), a.Getenv)
+		_, err := cli.Parse(a.AllCommands(), a.GlobalOptions(), strings.Fields(text), a.Getenv)
 		return err
 	}
 	example := strings.NewReplacer(" TIME", " 15:00", " DUR", " 10m", " N", " 4", " EXPR", " @daily")

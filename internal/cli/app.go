@@ -5,24 +5,24 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/ui"
+	"example.com/runner/runner"
 )
 
-// Command, Context and Flag are the only types of urfave/cli that other packages need.
+// These are the only types of urfave/cli that other packages need.
 type (
 	Command = urfave.Command
 	Context = urfave.Context
 	Flag    = urfave.Flag
 )
 
-// Entry is a command that is not created yet. The function New creates the command and sets all its fields except the name. The Action of
-// the command uses the App that New receives.
+// Entry is a command that isn't created yet. New sets all fields of the command
+// except the name.
 type Entry struct {
 	Name string
 	New  func(*App) *Command
@@ -35,29 +35,40 @@ type App struct {
 	Getenv         func(string) string
 	Now            func() time.Time
 	Commands       []Entry
-	asked          bool        // whether Complete has asked the database
-	Printer        *ui.Printer // Run sets the printer, according to the command line, before it calls an Action
+	Printer        *ui.Printer // Run sets it before it calls an Action
+
+	BusyTimeout time.Duration
+	UnsafeFS    bool
+
+	db       string
+	format   string    // template of --format
+	found    *database // see Database
+	globals  []*Option
+	hasAsked bool // whether Complete has asked the database
 }
 
-// groups lists the headings of the help of runner, in order. The field Category of a command names its heading. Commands without a Category
-// come last.
+// groups lists the headings of runner's help, in order. A command's Category
+// names its heading. Commands without one come last.
 var groups = []string{"Run", "Inspect", "Control", "Maintain"}
 
 func (a *App) Run(ctx context.Context, args []string) (status int) {
+	a.BusyTimeout = 10 * time.Second
+	a.globals = a.GlobalOptions()
 	list := a.commandsFor(args)
-	globals := GlobalOptions()
-	line, err := Parse(list, globals, args, a.Getenv)
-	a.Printer = a.printerFor(line)
+	line, err := Parse(list, a.globals, args, a.Getenv)
+	a.Printer = ui.New(ui.Settings{Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Getenv: a.Getenv, Now: a.Now,
+		JSON: line.isSet("json"), Verbose: line.isSet("verbose"), Color: line.last("color")})
 	defer func() {
-		if v := recover(); v != nil { // Go ends a panic with status 2, but status 2 of runner promises that nothing was changed
+		if v := recover(); v != nil { // Go ends a panic with status 2, which promises that nothing was changed
 			ui.Report(a.Printer, &ui.Error{Code: "internal", Exit: 1, What: fmt.Sprintf("internal error: %v", v),
 				Why: append([]string{"this is a bug in runner; please report it with these lines"},
 					strings.Split(strings.TrimSpace(string(debug.Stack())), "\n")...)})
 			status = 1
 		}
 	}()
+
 	if err == nil {
-		err = a.dispatch(ctx, list, globals, line)
+		err = a.dispatch(ctx, list, line)
 	}
 	if flushErr := a.Printer.Flush(); err == nil && flushErr != nil {
 		err = &ui.Error{Code: "internal", Exit: 1, What: "cannot write the answer to stdout", Cause: flushErr}
@@ -68,8 +79,9 @@ func (a *App) Run(ctx context.Context, args []string) (status int) {
 	return ui.ExitCode(err)
 }
 
-// commandsFor creates the commands that Parse needs for a command line. If the first argument is the name of a command, it creates only
-// this command. To create all commands would take 3 % of the time of a short command.
+// commandsFor creates the commands that Parse needs. If the first argument is a
+// command's name, that's only this one: to create all would take 3 % of a short
+// command's time.
 func (a *App) commandsFor(args []string) []*Command {
 	for _, e := range a.Commands {
 		if len(args) > 0 && args[0] == e.Name {
@@ -91,52 +103,105 @@ func (a *App) create(entries []Entry) []*Command {
 	return list
 }
 
-// printerFor returns a printer that follows the global options and the environment.
-func (a *App) printerFor(line Line) *ui.Printer {
-	return ui.New(ui.Settings{Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Getenv: a.Getenv, Now: a.Now,
-		JSON: line.isSet("json"), Verbose: line.isSet("verbose"), Color: line.last("color")})
-}
-
-// dispatch handles --help and --version itself and passes all other command lines to urfave/cli.
-func (a *App) dispatch(ctx context.Context, list []*Command, globals []*Option, line Line) error {
+// dispatch handles --help and --version, and passes other lines to urfave/cli.
+func (a *App) dispatch(ctx context.Context, list []*Command, line Line) error {
 	switch {
 	case line.isSet("version"):
 		return PrintVersion(a.Printer)
 	case line.Command == nil:
-		return a.rootHelp(list, globals, line)
+		return a.rootHelp(list, line)
 	case line.isSet("help"):
-		return CommandHelp(a.Printer, line, globals)
+		return CommandHelp(a.Printer, line, a.globals)
 	}
-	return newCLI(list, globals).RunContext(ctx, line.argv())
+	return line.run(ctx)
 }
 
-// newCLI returns an application of urfave/cli with the commands. It switches off parts of urfave/cli: help on stdout after an error, words
-// such as "help" and "h", completion requests among the arguments, and calls of os.Exit. It must repeat most of these settings for each
-// command, because commands do not inherit them.
-func newCLI(list []*Command, globals []*Option) *urfave.App {
-	var prepare func([]*Command)
-	prepare = func(list []*Command) {
-		for _, c := range list {
-			c.HideHelp, c.HideHelpCommand = true, true
-			c.OnUsageError = func(_ *Context, err error, _ bool) error { return ui.Usage("%v", err) }
-			if c.Action == nil { // a command without an action is a group of subcommands
-				c.Action = func(*Context) error {
-					return ui.Usage("%s needs a command", c.Name).Hint("runner %s --help", c.Name)
-				}
-			}
-			c.Flags = slices.Clone(c.Flags)
-			for _, o := range globals {
-				c.Flags = append(c.Flags, o)
-			}
-			prepare(c.Subcommands)
-		}
+// run runs the command of the line by urfave/cli. It switches off parts of
+// urfave/cli: help on stdout after an error, words such as "help" and "h",
+// completion requests among the arguments, and calls of os.Exit.
+func (line Line) run(ctx context.Context) error {
+	c, name := line.Command, strings.Join(line.Path, " ")
+	if c.Subcommands != nil {
+		return ui.Usage("%s needs a command", name).Hint("runner %s --help", name)
 	}
-	prepare(list)
-	return &urfave.App{
-		Name: "runner", HelpName: "runner", Commands: list,
+	c.HideHelp, c.HideHelpCommand = true, true
+	for _, o := range line.globals {
+		c.Flags = append(c.Flags, o)
+	}
+	c.HelpName = name
+
+	argv := []string{"runner", c.Name}
+	for _, g := range line.given {
+		argv = append(argv, "--"+g.option.name+"="+g.text)
+	}
+	return (&urfave.App{
+		Name: "runner", Commands: []*Command{c},
 		HideHelp: true, HideHelpCommand: true, HideVersion: true, DisableSliceFlagSeparator: true,
 		ExitErrHandler: func(*Context, error) {},
 		Writer:         io.Discard, ErrWriter: io.Discard,
-		Compiled: time.Unix(1, 0), // an arbitrary time; if it is zero, urfave/cli reads the modification time of the executable
+		Compiled: time.Unix(1, 0), // an arbitrary time; for zero, urfave/cli reads the executable's modification time
+	}).RunContext(ctx, append(append(argv, "--"), line.words...))
+}
+
+// NoArgs is the Before of a command without arguments. In the hint, ARG stands
+// for the argument; an empty hint is none.
+func NoArgs(hint string) func(*Context) error {
+	return func(c *Context) error {
+		if !c.Args().Present() {
+			return nil
+		}
+		f := ui.Usage("%s takes no arguments; got %q", strings.TrimPrefix(c.Command.HelpName, "runner "), c.Args().First())
+		f.Try = strings.ReplaceAll(hint, "ARG", c.Args().First())
+		return f
+	}
+}
+
+// Run is what a command does with an open database.
+type Run func(context.Context, *runner.Runner, *ui.Printer) error
+
+// Action runs a command: check completes what the options have set, and may be
+// nil; then Action opens the database and calls run.
+func (a *App) Action(check func(*Context, *App) error, run Run) func(*Context) error {
+	return a.action(false, check, run)
+}
+
+// Creates is an Action that creates a missing database.
+func (a *App) Creates(check func(*Context, *App) error, run Run) func(*Context) error {
+	return a.action(true, check, run)
+}
+
+func (a *App) action(create bool, check func(*Context, *App) error, run Run) func(*Context) error {
+	return func(c *Context) (err error) {
+		if check != nil {
+			if err = check(c, a); err != nil {
+				return err
+			}
+		}
+		if c.IsSet("format") && a.Printer.JSON {
+			return ui.Exclusive("--format", "--json")
+		}
+		if c.IsSet("format") {
+			if a.Printer.Format, err = ui.NewFormat(a.Printer, a.format); err != nil {
+				return err
+			}
+		}
+
+		r, err := a.Open(c, create, runner.Options{})
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		return run(c.Context, r, a.Printer)
+	}
+}
+
+// Reads is the Run of a command that reads a database. If the database was moved
+// to another place, it says so.
+func Reads(run Run) Run {
+	return func(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
+		if err := ui.WarnFrozen(ctx, r, p); err != nil {
+			return err
+		}
+		return run(ctx, r, p)
 	}
 }

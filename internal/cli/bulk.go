@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
@@ -18,7 +17,7 @@ import (
 type Bulk struct {
 	Verb, Done string // the verb in two forms, such as "cancel" and "cancelled"
 	Selection  Selection
-	Group      string // key of a group of similar failed tasks, if only tasks of this group are selected
+	Group      string // key of a group of similar failed tasks, if only these are selected
 	DryRun     bool
 	yes        bool
 }
@@ -27,24 +26,34 @@ type Bulk struct {
 // are printed before the next ones change.
 const chunk = 500
 
-func BulkOptions(a *App, more ...Flag) []Flag {
-	return append(append(more, a.Selectors()...),
-		BoolOption("dry-run", "list the selected tasks, and change nothing"), YesOption())
+// Options returns more and the options that all such commands have.
+func (s *Bulk) Options(a *App, more ...Flag) []Flag {
+	return append(append(more, s.Selection.Options(a)...),
+		Bool(&s.DryRun, "dry-run", "list the selected tasks, and change nothing"),
+		Bool(&s.yes, "yes y", "do not ask for confirmation"))
 }
 
-// ReadBulk reads the selected tasks from the command line. A selector selects only
-// tasks that the command can change.
-func ReadBulk(c *Context, now time.Time, verb, done string) (Bulk, error) {
-	s, err := ReadSelection(c, now)
-	if err == nil && !c.IsSet("group") { // a group needs no other selector
-		err = s.Require(verb)
+// Read reads which tasks are selected. A selector selects only tasks that the
+// command can change.
+func (s *Bulk) Read(c *Context, a *App) error {
+	err := s.Selection.Read(c, a)
+	if err == nil && s.Group == "" { // a group needs no other selector
+		err = s.Selection.Require(s.Verb)
 	}
-	only, ok := search.Verb(verb).Filter(s.Filter)
-	if err == nil && !ok {
-		err = ui.Usage("a selector finds no task in these states that can be %s", done).Hint("runner %s 1042", verb)
+	if err != nil {
+		return err
 	}
-	s.Filter = only
-	return Bulk{Verb: verb, Done: done, Selection: s, yes: Get[bool](c, "yes"), DryRun: Get[bool](c, "dry-run")}, err
+	return s.OnlyFitting()
+}
+
+// OnlyFitting limits the selection to tasks that the command can change.
+func (s *Bulk) OnlyFitting() error {
+	only, ok := search.Verb(s.Verb).Filter(s.Selection.Filter)
+	if !ok {
+		return ui.Usage("a selector finds no task in these states that can be %s", s.Done).Hint("runner %s 1042", s.Verb)
+	}
+	s.Selection.Filter = only
+	return nil
 }
 
 // ids returns the selected tasks, newest first or in the order of the
@@ -83,9 +92,9 @@ type Change struct {
 	After func(out *Outcomes) error
 }
 
-// Run selects the tasks, asks for confirmation if necessary, changes the tasks
+// Apply selects the tasks, asks for confirmation if necessary, changes the tasks
 // and prints a line for each of them. With --dry-run it only prints them.
-func (s *Bulk) Run(ctx context.Context, r *runner.Runner, p *ui.Printer, change Change) error {
+func (s *Bulk) Apply(ctx context.Context, r *runner.Runner, p *ui.Printer, change Change) error {
 	ids, err := s.ids(ctx, r, p)
 	if err != nil {
 		return err
@@ -144,7 +153,7 @@ var preview = Change{
 // ChangeWaiting changes those of the selected tasks that wait.
 func (s *Bulk) ChangeWaiting(ctx context.Context, r *runner.Runner, p *ui.Printer,
 	apply func(ctx context.Context, ids []int64) ([]runner.ActionResult, error)) error {
-	return s.Run(ctx, r, p, Change{
+	return s.Apply(ctx, r, p, Change{
 		Apply: apply,
 		Print: func(out *Outcomes, result runner.ActionResult, t jobs.Task) {
 			switch {

@@ -10,32 +10,38 @@ import (
 
 // changes returns what the typed flags change in the Spec of a new or an older
 // task.
-func changes(c *Context, a *App, caller ops.Invocation) (list []jobs.Option, err error) {
+func (t *TaskFlags) changes(a *App, caller ops.Invocation) (list []jobs.Option, err error) {
 	for _, o := range taskspec.Options {
-		if o.Flag == "" || !c.IsSet(o.Flag) && !(o.Key == "env" && Get[bool](c, "inherit-env")) {
+		if len(t.typed(o.Key)) == 0 && !(o.Key == "env" && t.inheritEnv) {
 			continue
 		}
-		change, err := change(c, a, caller, o)
+		change, err := t.change(a, caller, o)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, change)
 	}
-	if Get[bool](c, "at-most-once") {
+	if t.atMostOnce {
 		list = append(list, jobs.AtMostOnce())
 	}
 	return list, nil
 }
 
 // change returns what a flag changes.
-func change(c *Context, a *App, caller ops.Invocation, o *taskspec.OptionInfo) (jobs.Option, error) {
-	set := func(s *jobs.Spec) { setOption(c, a, o, s) }
+func (t *TaskFlags) change(a *App, caller ops.Invocation, o *taskspec.OptionInfo) (jobs.Option, error) {
+	set := func(s *jobs.Spec) {
+		value := o.New()
+		for _, text := range t.typed(o.Key) {
+			_ = value.Parse(text, a.Now()) // TaskFlags.option has accepted the text
+		}
+		o.Set(s, value)
+	}
 	switch o.Key {
 	case "cwd":
-		dir, err := caller.WorkDir(Get[string](c, "cwd"))
+		dir, err := caller.WorkDir(t.last("cwd"))
 		return func(s *jobs.Spec) { s.Cwd = dir }, err
 	case "env":
-		env, err := ops.Environment(Get[[]string](c, "env"), Get[bool](c, "inherit-env"))
+		env, err := ops.Environment(t.typed("env"), t.inheritEnv)
 		return func(s *jobs.Spec) {
 			all := map[string]string{}
 			maps.Copy(all, s.Env)
@@ -43,15 +49,15 @@ func change(c *Context, a *App, caller ops.Invocation, o *taskspec.OptionInfo) (
 			s.Env = all
 		}, err
 	case "env_file":
-		path := caller.Absolute(Get[string](c, "env-file"))
+		path := caller.Absolute(t.last("env_file"))
 		return func(s *jobs.Spec) { s.EnvFile = path }, nil
 	case "input":
-		data, err := ops.ReadSource("--input ", Get[string](c, "input"), taskspec.MaxInput, a.Stdin)
+		data, err := ops.ReadSource("--input ", t.last("input"), taskspec.MaxInput, a.Stdin)
 		return func(s *jobs.Spec) { s.Input = append([]byte{}, data...) }, err // nil would mean that a task keeps its input
 	case "metadata":
 		return func(s *jobs.Spec) {
 			var added jobs.Spec
-			setOption(c, a, o, &added)
+			set(&added)
 			jobs.Metadata(added.Metadata)(s)
 		}, nil
 	case "in", "run_at":
@@ -62,19 +68,10 @@ func change(c *Context, a *App, caller ops.Invocation, o *taskspec.OptionInfo) (
 	case "backoff_delay":
 		return func(s *jobs.Spec) {
 			set(s)
-			if !c.IsSet("backoff-max") {
+			if len(t.typed("backoff_max")) == 0 {
 				s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
 			}
 		}, nil
 	}
 	return set, nil
-}
-
-// setOption sets a task option to the value of its flag.
-func setOption(c *Context, a *App, o *taskspec.OptionInfo, s *jobs.Spec) {
-	value := o.New()
-	for _, text := range Get[[]string](c, o.Flag) {
-		_ = value.Parse(text, a.Now()) // newFlag has accepted the text
-	}
-	o.Set(s, value)
 }

@@ -16,7 +16,7 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// suggestion is a word that the shell may insert at the cursor, and a description of the word.
+// suggestion is a word that the shell may insert at the cursor.
 type suggestion struct{ Word, About string }
 
 const (
@@ -24,13 +24,13 @@ const (
 	maxCompletedIDs   = 50
 )
 
-// Complete returns suggestions for the word at the cursor, which is the last element of args. The other elements are the words between
-// "runner" and the cursor. If Complete returns no suggestions, the shell suggests file names. If it
-// would have to ask the database and got no answer, it returns one without a
-// word: files are no names of the database.
+// Complete returns suggestions for the word at the cursor, the last of args. The
+// others are the words between "runner" and the cursor. Without suggestions, the
+// shell suggests file names. If the database had to be asked and gave no answer,
+// Complete returns one without a word: files are no names of the database.
 func (a *App) Complete(ctx context.Context, args []string) []suggestion {
 	list := a.suggestions(ctx, args)
-	if len(list) == 0 && a.asked {
+	if len(list) == 0 && a.hasAsked {
 		return []suggestion{{}}
 	}
 	return list
@@ -39,7 +39,7 @@ func (a *App) Complete(ctx context.Context, args []string) []suggestion {
 func (a *App) suggestions(ctx context.Context, args []string) []suggestion {
 	before, word := args[:len(args)-1], args[len(args)-1]
 	list := a.AllCommands()
-	line, _ := Parse(list, GlobalOptions(), before, a.Getenv)
+	line, _ := Parse(list, a.GlobalOptions(), before, a.Getenv)
 	name, text, valued := strings.Cut(word, "=")
 	inUserCommand := line.Command != nil && wordsBeforeCommand(line.Path) >= 0 && (len(line.words) > wordsBeforeCommand(line.Path) ||
 		slices.Contains(before, "--"))
@@ -67,7 +67,8 @@ func (a *App) suggestions(ctx context.Context, args []string) []suggestion {
 	return matching(word, a.arguments(ctx, line))
 }
 
-// matching returns the suggestions that begin with the typed text. In a list with commas it completes the last entry.
+// matching returns the suggestions that begin with the typed text. In a list with
+// commas it completes the last entry.
 func matching(typed string, list []suggestion) []suggestion {
 	head := typed[:strings.LastIndexByte(typed, ',')+1]
 	typed = typed[len(head):]
@@ -125,18 +126,26 @@ func (a *App) optionValues(ctx context.Context, line Line, o *Option) (values []
 	return nil
 }
 
-// arguments returns suggestions for arguments that are not options: names, and ids of tasks whose state fits the command.
+// arguments suggests names, and ids of tasks whose state fits the command.
 func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
-	if len(line.Path) > 1 {
-		return a.scheduleNames(ctx, line)
-	}
 	var f jobs.Filter
-	switch name := line.Command.Name; name {
+	read := func(ctx context.Context, r *runner.Runner) (ids []suggestion, err error) {
+		tasks, err := r.List(ctx, f, runner.Page{Limit: maxCompletedIDs})
+		for _, t := range tasks {
+			about := string(t.State) + "  " + ui.Cut(humanize.Safe(ui.JobText(t)), 60)
+			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), about})
+		}
+		return ids, err
+	}
+
+	switch name := strings.Join(line.Path, " "); name {
 	case "completion":
 		for _, shell := range Shells {
 			words = append(words, suggestion{Word: shell})
 		}
 		return words
+	case "schedule show", "schedule run", "schedule pause", "schedule resume", "schedule remove":
+		read = scheduleSuggestions
 	case "show", "logs", "list":
 	case "wait":
 		f.States = jobs.Unfinished()
@@ -147,30 +156,13 @@ func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 	default:
 		return nil
 	}
-	words = a.query(ctx, line, func(ctx context.Context, r *runner.Runner) (ids []suggestion, err error) {
-		tasks, err := r.List(ctx, f, runner.Page{Limit: maxCompletedIDs})
-		for _, t := range tasks {
-			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), string(t.State) + "  " + ui.Cut(humanize.Safe(ui.JobText(t)),
-				60)})
-		}
-		return ids, err
-	})
-	return slices.DeleteFunc(words, func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
+	return slices.DeleteFunc(a.query(ctx, line, read), func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
 }
 
-// scheduleNames suggests names of schedules if the command takes such names.
-func (a *App) scheduleNames(ctx context.Context, line Line) []suggestion {
-	if line.Path[0] != "schedule" || !slices.Contains([]string{"show", "run", "pause", "resume", "remove"}, line.Command.Name) {
-		return nil
-	}
-	names := a.query(ctx, line, scheduleSuggestions)
-	return slices.DeleteFunc(names, func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
-}
-
-// query runs a query on the database that the command line names. It returns no suggestions if the database cannot be read or is too
-// slow.
+// query asks the database that the command line names. It returns nothing if
+// that can't be read or is too slow.
 func (a *App) query(ctx context.Context, line Line, read func(context.Context, *runner.Runner) ([]suggestion, error)) []suggestion {
-	a.asked = true
+	a.hasAsked = true
 	d, err := a.FindDatabase(line.last("db"))
 	if err != nil {
 		return nil

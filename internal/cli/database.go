@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"time"
-
-	urfave "github.com/urfave/cli/v2"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/ui"
@@ -26,49 +22,58 @@ type database struct {
 	standard bool   // whether Open may create the directory of the database; false if the user chose the path
 }
 
-// openedDatabase finds the database that the command line or the environment
-// names. With -v it prints the path.
-func (a *App) openedDatabase(c *Context) (database, error) {
-	d, err := a.FindDatabase(Get[string](c, "db"))
-	if err == nil {
-		a.Printer.Detail("database: %s", d.describe())
+// Database returns the database that the command line or the environment names.
+func (a *App) Database() (database, error) {
+	if a.found == nil {
+		d, err := a.FindDatabase(a.db)
+		if err != nil {
+			return d, err
+		}
+		a.found = &d
 	}
-	return d, err
+	return *a.found, nil
 }
 
-// Open opens the database that the command line names. If create is true, it creates a missing database. Only "runner enqueue", "runner
-// work" and the commands that add schedules do that. The parameter "more" contains the options of this command. Open adds the options that
-// all commands share.
+// Open opens the database that the command line names. Only runner enqueue,
+// runner run, runner work and the commands that add schedules create a missing
+// one. Open adds the options that all commands share to more.
 func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner, error) {
-	d, err := a.openedDatabase(c)
+	d, err := a.Database()
 	if err != nil {
 		return nil, err
 	}
-	more.MustExist, more.Engine = !create, postgres.Engine()
-	more.BusyTimeout, more.UnsafeFS = Get[time.Duration](c, "busy-timeout"), Get[bool](c, "unsafe-fs")
+	a.Printer.Detail("database: %s", d.describe())
 	if create {
 		if err := d.makeDir(); err != nil {
 			return nil, err
 		}
 	}
+
+	more.MustExist, more.Engine = !create, postgres.Engine()
+	more.BusyTimeout, more.UnsafeFS = a.BusyTimeout, a.UnsafeFS
 	r, err := runner.Open(c.Context, d.Path, more)
-	if err == nil && admin.Store(r).Created() {
+	if err != nil {
+		return nil, err
+	}
+	store := admin.Store(r)
+	if store.Created() {
 		a.Printer.Note("created %s", r.Path())
 	}
-	if err == nil && admin.Store(r).UpgradedFrom() > 0 {
-		a.Printer.Say("upgraded %s from schema %d to %d; an older runner cannot open it any more", r.Path(),
-			admin.Store(r).UpgradedFrom(), admin.SchemaVersion())
+	if from := store.UpgradedFrom(); from > 0 {
+		a.Printer.Say("upgraded %s from schema %d to %d; an older runner cannot open it any more", r.Path(), from,
+			admin.SchemaVersion())
 	}
-	return r, err
+	return r, nil
 }
 
 // PathFor returns the path of the database that the command line names, and
 // makes its directory as Open does, but opens nothing.
-func (a *App) PathFor(c *Context) (string, error) {
-	d, err := a.openedDatabase(c)
+func (a *App) PathFor() (string, error) {
+	d, err := a.Database()
 	if err != nil {
 		return "", err
 	}
+	a.Printer.Detail("database: %s", d.describe())
 	return d.Path, d.makeDir()
 }
 
@@ -83,45 +88,8 @@ func (d database) makeDir() error {
 	return nil
 }
 
-// Action returns the function that runs a command: it reads the options, opens the database and calls the command. If create is true, it
-// creates a missing database.
-func Action[O any](a *App, create bool, read func(*Context, *App) (O, error),
-	run func(context.Context, *runner.Runner, *ui.Printer, O) error) urfave.ActionFunc {
-	return func(c *Context) error {
-		o, err := read(c, a)
-		if err != nil {
-			return err
-		}
-		if c.IsSet("format") && c.Bool("json") {
-			return ui.Exclusive("--format", "--json")
-		}
-		if c.IsSet("format") {
-			if a.Printer.Format, err = ui.NewFormat(a.Printer, Get[string](c, "format")); err != nil {
-				return err
-			}
-		}
-		r, err := a.Open(c, create, runner.Options{})
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		return run(c.Context, r, a.Printer, o)
-	}
-}
-
-// Reads is the run of a command that reads a database. If the database was moved
-// to another place, it says so.
-func Reads[O any](run func(context.Context, *runner.Runner, *ui.Printer, O) error) func(context.Context, *runner.Runner,
-	*ui.Printer, O) error {
-	return func(ctx context.Context, r *runner.Runner, p *ui.Printer, o O) error {
-		if err := ui.WarnFrozen(ctx, r, p); err != nil {
-			return err
-		}
-		return run(ctx, r, p, o)
-	}
-}
-
-// describe returns the path of the database. It adds where the path comes from, unless it is the standard path.
+// describe returns the path of the database, and where it comes from unless it
+// is the standard path.
 func (d database) describe() string {
 	if d.from == "" {
 		return d.displayPath()
@@ -146,11 +114,13 @@ func (a *App) FindDatabase(flag string) (database, error) {
 	return d, nil
 }
 
-// locateDatabase finds the path of the database: from the option --db, $RUNNER_DB or $STATE_DIRECTORY, in the system directory, or in the
-// user's home directory. The first of these that applies wins. The function "owner" returns the uid of a directory's owner and whether the
-// directory exists. An empty variable counts as unset. locateDatabase does not look in the working directory, because commands
-// in different directories would then use different databases.
-func locateDatabase(flag string, getenv func(string) string, uid int, goos string, owner func(string) (int, bool)) (database, error) {
+// locateDatabase finds the path of the database. The first of these that applies
+// wins: --db, $RUNNER_DB, $STATE_DIRECTORY, the system directory, the user's
+// home. owner returns the uid of a directory's owner, and whether the directory
+// exists. An empty variable counts as unset. The working directory doesn't count:
+// commands in different directories would use different databases.
+func locateDatabase(flag string, getenv func(string) string, uid int, goos string,
+	owner func(string) (int, bool)) (database, error) {
 	const system = "/var/lib/runner"
 	home := getenv("HOME")
 	d := database{standard: true}
@@ -181,8 +151,9 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 		d.service = system + "/runner.db"
 	}
 	if flag != "" && d.HasPassword() {
-		return d, ui.Usage("the address of the server holds a password").Because("every user of this machine can read the command " +
-			"lines of others").Hint("RUNNER_DB, PGPASSWORD or ~/.pgpass")
+		return d, ui.Usage("the address of the server holds a password").
+			Because("every user of this machine can read the command lines of others").
+			Hint("RUNNER_DB, PGPASSWORD or ~/.pgpass")
 	}
 	return d, nil
 }
@@ -192,8 +163,8 @@ func (d database) Named() bool { return d.from != "" }
 
 // OtherService returns the database of this machine's service, if this user's
 // commands use another one by default. It's empty if the user named a database.
-func (a *App) OtherService(c *Context) string {
-	d, _ := a.FindDatabase(Get[string](c, "db")) // opening the database has reported an error
+func (a *App) OtherService() string {
+	d, _ := a.Database() // opening the database has reported an error
 	return d.service
 }
 
@@ -205,7 +176,8 @@ func (d database) HasPassword() bool {
 // displayPath returns the path or the address without the password, for messages.
 func (d database) displayPath() string { return admin.ParseAddress(d.Path).String() }
 
-// ownsDirectory reports whether dir exists and belongs to the user with this uid. For root it returns true if dir exists.
+// ownsDirectory reports whether dir exists and belongs to this user. To root
+// belong all.
 func ownsDirectory(dir string, uid int, owner func(string) (int, bool)) bool {
 	o, ok := owner(dir)
 	return ok && (uid == 0 || uid == o)
@@ -228,15 +200,16 @@ func directoryOwner(dir string) (uid int, ok bool) {
 	return uid, true
 }
 
-// SharedByHosts reports whether several hosts may use the database that the command line names.
-func (a *App) SharedByHosts(c *Context) bool {
-	d, err := a.FindDatabase(Get[string](c, "db"))
+// SharedByHosts reports whether several hosts may use the database.
+func (a *App) SharedByHosts() bool {
+	d, err := a.Database()
 	return err == nil && !admin.ParseAddress(d.Path).LocalFile()
 }
 
-// RequireSafeDatabase returns an error if other users may write the database. Call it before the database is opened or created.
-func (a *App) RequireSafeDatabase(c *Context, insecurePerms bool) error {
-	d, err := a.FindDatabase(Get[string](c, "db"))
+// RequireSafeDatabase returns an error if other users may write the database.
+// Call it before the database is opened or created.
+func (a *App) RequireSafeDatabase(insecurePerms bool) error {
+	d, err := a.Database()
 	if err != nil || insecurePerms {
 		return err
 	}

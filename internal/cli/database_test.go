@@ -98,11 +98,11 @@ func TestOpenCreatesOnlyStandardDatabase(t *testing.T) {
 			}
 			return r.Close()
 		}}}
-		globals := GlobalOptions()
+		globals := a.GlobalOptions()
 		line, err := Parse(list, globals, append([]string{"open"}, args...), a.Getenv)
-		a.Printer = a.printerFor(line)
+		a.Printer = ui.New(ui.Settings{Stdout: &out, Stderr: &talk, Getenv: a.Getenv, Now: a.Now, Verbose: line.isSet("verbose")})
 		if err == nil {
-			err = newCLI(list, globals).RunContext(context.Background(), line.argv())
+			err = line.run(context.Background())
 		}
 		return talk.String(), err
 	}

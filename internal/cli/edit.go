@@ -12,18 +12,30 @@ import (
 	"example.com/runner/jobs"
 )
 
-// notEdited lists the flags of a new task that the command edit does not have. A task always keeps its job and its dependencies.
+// notEdited lists the flags of a new task that edit doesn't have. A task keeps its
+// job and its dependencies.
 var notEdited = []string{"job", "after", "after-any", "unique-mode", "unique-args", "inherit-env", "paused"}
 
-// EditFlags returns the flags of the command edit: one for each task option that can change, --unset and --first.
-func EditFlags(a *App) []Flag {
+// Edit has the changes of the command edit.
+type Edit struct {
+	flags   TaskFlags
+	unset   []string // flags whose options get their defaults
+	changes []jobs.Option
+	words   []string        // of the new command; empty with --shell
+	command jobs.Command    // without an Argv to keep the command
+	args    json.RawMessage // new arguments of a function; nil to keep them
+	caller  ops.Invocation
+}
+
+// Options returns one flag for each task option that can change, and --unset.
+func (e *Edit) Options(a *App) []Flag {
 	var names []string
 	for _, o := range taskspec.Options {
 		if canUnset(o) {
 			names = append(names, o.Flag)
 		}
 	}
-	unset := Repeated("unset", "OPTION,...", "set these options to their defaults", func(text string) ([]string, error) {
+	unset := Values(&e.unset, "unset", "OPTION,...", "set these options to their defaults", func(text string) ([]string, error) {
 		list := strings.Split(text, ",")
 		for i, name := range list {
 			list[i] = strings.TrimPrefix(strings.TrimSpace(name), "--")
@@ -33,8 +45,7 @@ func EditFlags(a *App) []Flag {
 		}
 		return list, nil
 	})
-	first := BoolOption("first", "start before all pending tasks of the queue; several tasks start in the given order")
-	return append(append(Without(Flags(a), notEdited...), Group(What, unset)...), Group("Order", first)...)
+	return append(Without(e.flags.Options(a), notEdited...), Group(What, unset)...)
 }
 
 // canUnset reports whether --unset accepts the option.
@@ -42,51 +53,43 @@ func canUnset(o *taskspec.OptionInfo) bool {
 	return o.Flag != "" && o.Flag != "in" && o.Flag != "at" && !slices.Contains(notEdited, o.Flag)
 }
 
-// Edit holds the changes that the command edit makes.
-type Edit struct {
-	changes []jobs.Option
-	words   []string        // of the new command; empty with --shell
-	command jobs.Command    // without an Argv to keep the command
-	args    json.RawMessage // new arguments of a function; nil to keep them
-	caller  ops.Invocation
-}
-
-// ReadEdit reads the changes from the flags. The parameter "words" contains the words of the new command, or is nil if there is none.
-func ReadEdit(c *Context, a *App, words []string) (e Edit, err error) {
-	if e.caller, err = callerOf(c, a); err != nil {
-		return e, err
+// Read reads the changes from the flags. words are those of the new command, or
+// nil if there is none.
+func (e *Edit) Read(c *Context, a *App, words []string) (err error) {
+	if e.caller, err = e.flags.caller(c, a); err != nil {
+		return err
 	}
 	e.words, e.command.Argv = words, words
 	switch {
 	case c.IsSet("in") && c.IsSet("at"):
-		return e, ui.Exclusive("--in", "--at")
+		return ui.Exclusive("--in", "--at")
 	case c.IsSet("shell") && words != nil:
-		return e, ui.Exclusive("--shell", "a command")
+		return ui.Exclusive("--shell", "a command")
 	case c.IsSet("args") && (c.IsSet("shell") || words != nil):
-		return e, ui.Exclusive("--args", "a command")
+		return ui.Exclusive("--args", "a command")
 	case c.IsSet("shell"):
-		e.command = jobs.Shell(Get[string](c, "shell"))
+		e.command = jobs.Shell(e.flags.Shell)
 	case c.IsSet("args"):
-		if e.args, err = ops.ReadArgs(Get[string](c, "args"), a.Stdin); err != nil {
-			return e, err
+		if e.args, err = ops.ReadArgs(e.flags.args, a.Stdin); err != nil {
+			return err
 		}
 	}
 
-	typed, err := changes(c, a, e.caller)
+	typed, err := e.flags.changes(a, e.caller)
 	if err != nil {
-		return e, err
+		return err
 	}
 	for _, o := range taskspec.Options {
-		if canUnset(o) && slices.Contains(Get[[]string](c, "unset"), o.Flag) {
+		if canUnset(o) && slices.Contains(e.unset, o.Flag) {
 			e.changes = append(e.changes, func(s *jobs.Spec) { unset(o, s) })
 		}
 	}
 	e.changes = append(e.changes, typed...)
 	if len(e.changes) == 0 && e.command.Argv == nil && e.args == nil {
-		return e, ui.Usage("edit needs an option or a command").
+		return ui.Usage("edit needs an option or a command").
 			Hint("runner edit 1042 --priority 9      runner edit 1042 -- backup.sh")
 	}
-	return e, nil
+	return nil
 }
 
 // unset sets an option to its default.
@@ -100,9 +103,9 @@ func unset(o *taskspec.OptionInfo, s *jobs.Spec) {
 	}
 }
 
-// The method For prepares the changes to the task t: it looks up the program of a new command. The function that it returns writes the
-// changes into the Spec of a task.
-func (e *Edit) For(t jobs.Task) (func(jobs.Task, *jobs.Spec) error, error) {
+// Prepare looks up the program of a new command, for the task t. The function
+// that it returns writes the changes into the Spec of a task.
+func (e *Edit) Prepare(t jobs.Task) (func(jobs.Task, *jobs.Spec) error, error) {
 	path := e.command.Path
 	if e.command.Argv != nil && t.Job == jobs.CommandJob {
 		moved := jobs.Spec{Options: jobs.Options{Cwd: t.Cwd}} // a relative path starts at the new working directory

@@ -8,6 +8,27 @@ import (
 	"example.com/runner/internal/taskspec"
 )
 
+// TaskFlags are the flags that say what a task runs, and those of the task
+// options.
+type TaskFlags struct {
+	Shell      string
+	job, args  string
+	noResolve  bool
+	paused     bool
+	atMostOnce bool
+	inheritEnv bool
+	uniqueMode string
+
+	// texts has what was typed for the task options, by their keys.
+	texts map[string]*[]string
+
+	// These are flags of runner enqueue. The task then has the defaults of all
+	// lines.
+	Batch string
+	Each  bool
+	Wait  bool
+}
+
 // These are the values of --unique-mode.
 const (
 	uniqueKeep       = "keep"
@@ -15,29 +36,31 @@ const (
 	uniqueUntilStart = "until-start"
 )
 
-// The constant What is a heading of the help. It stands above the flags that say what a task runs.
+// What is the heading of the flags that say what a task runs.
 const What = "What to run"
 
-// Flags returns the flags that say what a task runs, and the flags of the task options. They are sorted by group, and within a group in the
-// order of taskspec.Options.
-func Flags(a *App) []Flag {
+// Options returns the flags, sorted by group, and within a group in the order of
+// taskspec.Options.
+func (t *TaskFlags) Options(a *App) []Flag {
+	t.texts = map[string]*[]string{}
 	list := Group(What,
-		TextOption("shell", "SCRIPT", "run SCRIPT by /bin/sh -c (Windows: cmd /c)", ""),
-		Scalar("job", "NAME", "call this registered function", "", ParseJob),
-		TextOption("args", "JSON|@FILE|-", "arguments of the function", ""),
-		BoolOption("no-resolve", "do not look up the command here; it exists only where the worker runs"),
+		Text(&t.Shell, "shell", "SCRIPT", "run SCRIPT by /bin/sh -c (Windows: cmd /c)"),
+		Value(&t.job, "job", "NAME", "call this registered function", ParseJob),
+		Text(&t.args, "args", "JSON|@FILE|-", "arguments of the function"),
+		Bool(&t.noResolve, "no-resolve", "do not look up the command here; it exists only where the worker runs"),
 	)
 	for _, group := range []string{What, "When", "Order", "Retry", "Environment", "Resources", "Hooks"} {
 		for _, o := range taskspec.Options {
 			if o.Flag != "" && o.Group == group {
-				list = append(list, Group(group, append([]Flag{taskFlag(a, o)}, flagAfter(o.Key)...)...)...)
+				list = append(list, Group(group, append([]Flag{t.option(a, o)}, t.after(o.Key)...)...)...)
 			}
 		}
 	}
 	return list
 }
 
-// OfOneTask returns the names of the flags that are valid for a single task, but not for the tasks of a schedule.
+// OfOneTask returns the names of the flags that are valid for a single task, but
+// not for the tasks of a schedule.
 func OfOneTask() []string {
 	names := []string{"unique-mode", "paused"}
 	for _, o := range taskspec.Options {
@@ -48,42 +71,30 @@ func OfOneTask() []string {
 	return names
 }
 
-// flagAfter returns flags that are no task options themselves. The help shows them after the flag of the task option with the given key.
-func flagAfter(key string) []Flag {
+// after returns flags that are no task options. The help shows them below the
+// flag of the task option with this key.
+func (t *TaskFlags) after(key string) []Flag {
 	switch key {
 	case "unique_key":
-		return []Flag{ChoiceOption("unique-mode",
+		return []Flag{Choice(&t.uniqueMode, "unique-mode",
 			"with --unique: keep the old task, replace it unless it has started, or keep it until it starts",
-			uniqueKeep, uniqueKeep, uniqueReplace, uniqueUntilStart).Default("keep")}
+			uniqueKeep, uniqueReplace, uniqueUntilStart).Default("keep")}
 	case "run_at":
-		return []Flag{BoolOption("paused", "start only after runner resume")}
+		return []Flag{Bool(&t.paused, "paused", "start only after runner resume")}
 	case "max_losses":
-		return []Flag{BoolOption("at-most-once", "start the task at most once, as with --max-attempts 1 and --max-losses 0")}
+		return []Flag{Bool(&t.atMostOnce, "at-most-once",
+			"start the task at most once, as with --max-attempts 1 and --max-losses 0")}
 	case "env":
-		return []Flag{BoolOption("inherit-env", "copy all variables of this shell")}
+		return []Flag{Bool(&t.inheritEnv, "inherit-env", "copy all variables of this shell")}
 	}
 	return nil
 }
 
-// taskFlag returns the flag of a task option. The help shows the default of the option, unless the default is "none".
-func taskFlag(a *App, o *taskspec.OptionInfo) *Option {
-	f := newFlag(a, o)
-	if text := o.DefaultText(); text != "none" {
-		f.Default(text)
-	}
-	return f
-}
-
-// newFlag returns a flag whose texts the option's kind can parse, except of the options in fromCaller. Read them with Get[[]string].
-func newFlag(a *App, o *taskspec.OptionInfo) *Option {
-	names := strings.TrimSpace(o.Flag + " " + o.Letter)
-	switch {
-	case o.Key == "env":
-		return Repeated(names, o.Hint(), o.Help, One(parseVariable))
-	case slices.Contains(fromCaller, o.Key):
-		return TextOption(names, o.Hint(), o.Help, "")
-	}
-	return Repeated(names, o.Hint(), o.Help, One(func(text string) (string, error) {
+// option returns the flag of a task option. The option's kind can parse its
+// texts, except of the options in fromCaller. The help shows the default unless
+// that is "none".
+func (t *TaskFlags) option(a *App, o *taskspec.OptionInfo) *Option {
+	parse := func(text string) (string, error) {
 		if text == "" && slices.Contains(filled, o.Key) {
 			return "", errors.New("empty")
 		}
@@ -92,7 +103,37 @@ func newFlag(a *App, o *taskspec.OptionInfo) *Option {
 			return "", err
 		}
 		return text, o.Check(value)
-	}))
+	}
+	if slices.Contains(fromCaller, o.Key) {
+		parse = func(text string) (string, error) { return text, nil }
+	}
+	if o.Key == "env" {
+		parse = parseVariable
+	}
+
+	texts := new([]string)
+	t.texts[o.Key] = texts
+	f := Values(texts, strings.TrimSpace(o.Flag+" "+o.Letter), o.Hint(), o.Help, One(parse))
+	if text := o.DefaultText(); text != "none" {
+		f.Default(text)
+	}
+	return f
+}
+
+// typed returns what was typed for a task option.
+func (t *TaskFlags) typed(key string) []string {
+	if texts := t.texts[key]; texts != nil {
+		return *texts
+	}
+	return nil
+}
+
+// last returns the last text that was typed for a task option, or an empty one.
+func (t *TaskFlags) last(key string) string {
+	if texts := t.typed(key); len(texts) > 0 {
+		return texts[len(texts)-1]
+	}
+	return ""
 }
 
 // parseVariable parses the value of -e: NAME or NAME=VALUE.

@@ -10,8 +10,9 @@ import (
 	"example.com/runner/internal/ui"
 )
 
-// rootHelp prints the help of runner, which lists all commands. Lines have at most 80 columns.
-func (a *App) rootHelp(list []*Command, globals []*Option, line Line) error {
+// rootHelp prints the help of runner, which lists all commands. Lines have at most
+// 80 columns.
+func (a *App) rootHelp(list []*Command, line Line) error {
 	p := a.Printer
 	d, err := a.FindDatabase(line.last("db"))
 	if ui.ExitCode(err) == 2 {
@@ -39,7 +40,7 @@ usage: runner COMMAND [OPTIONS] [ARGS]
 			}
 		}
 	}
-	p.Print("\nGLOBAL OPTIONS\n" + OptionHelp(globals) + "\n")
+	p.Print("\nGLOBAL OPTIONS\n" + OptionHelp(a.globals) + "\n")
 	if err != nil {
 		p.Print("database: none   (" + ui.Explain(err).What + ")\n")
 	} else {
@@ -50,8 +51,9 @@ usage: runner COMMAND [OPTIONS] [ARGS]
 	return nil
 }
 
-// CommandHelp prints the help of a command: the purpose, the examples, the usage, the options by group, and the rest of the description. In
-// the description of a command the first paragraph contains the examples.
+// CommandHelp prints the help of a command: purpose, examples, usage, options by
+// group, and the rest of the description, whose first paragraph has the
+// examples.
 func CommandHelp(p *ui.Printer, line Line, globals []*Option) error {
 	c := line.Command
 	name := strings.Join(append([]string{"runner"}, line.Path...), " ")
@@ -111,7 +113,8 @@ func groupedHelp(list []*Option) string {
 	return text
 }
 
-// globalLine returns a line that lists the names of the global options. Only the help of runner itself describes these options.
+// globalLine lists the names of the global options, which only the help of
+// runner itself describes.
 func globalLine(globals []*Option) string {
 	var names []string
 	for _, o := range globals {
@@ -120,7 +123,7 @@ func globalLine(globals []*Option) string {
 	return strings.Join(ui.Wrap("global options (see runner --help): "+strings.Join(names, ", "), 78), "\n  ") + "\n"
 }
 
-// OptionHelp returns the help of options, which has one or more lines for each option.
+// OptionHelp returns the help of options.
 func OptionHelp(list []*Option) string {
 	const indent = 28
 	var b strings.Builder

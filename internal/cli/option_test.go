@@ -18,6 +18,17 @@ type parsed struct {
 	command string
 	c       *Context
 	words   []string
+
+	app         *App
+	selection   Selection
+	queue       string
+	queues, env []string
+	priority    int
+	rows        int
+	concurrency int
+	in, every   time.Duration
+	after       []int64
+	follow, tee bool
 }
 
 // parse parses a command line as App.Run does, but with a few small commands. It returns the options and arguments that the command
@@ -25,41 +36,43 @@ type parsed struct {
 func parse(t *testing.T, env map[string]string, args ...string) (parsed, error) {
 	t.Helper()
 	a := &App{Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
-	var got parsed
+	got := parsed{app: a, queue: "default", priority: 5, rows: 30}
 	action := func(c *Context) error {
-		got = parsed{command: c.Command.Name, c: c, words: c.Args().Slice()}
+		got.command, got.c, got.words = c.Command.Name, c, c.Args().Slice()
 		return nil
 	}
+	var cron string
 	list := []*Command{
 		{Name: "enqueue", Action: action, Flags: []Flag{
-			TextOption("queue q", "NAME", "", "default"), IntOption("priority p", "N", "", 5, -1<<31),
-			Repeated("env e", "NAME=VALUE", "", One(func(s string) (string, error) { return s, nil })),
-			DurationOption("in", "", 0), Repeated("after", "IDS", "", taskspec.ParseIDs),
+			Text(&got.queue, "queue q", "NAME", ""), Int(&got.priority, "priority p", "N", "", -1<<31),
+			Values(&got.env, "env e", "NAME=VALUE", "", One(func(s string) (string, error) { return s, nil })),
+			Duration(&got.in, "in", ""), Values(&got.after, "after", "IDS", "", taskspec.ParseIDs),
 		}},
-		{Name: "show", Aliases: []string{"sh"}, Action: action, Flags: append(a.Selectors(), BoolOption("follow f", ""),
-			IntOption("rows n", "N", "", 30, 0))},
+		{Name: "show", Aliases: []string{"sh"}, Action: action, Flags: append(got.selection.Options(a), Bool(&got.follow, "follow f", ""),
+			Int(&got.rows, "rows n", "N", "", 0))},
 		{Name: "work", Action: action, Flags: FromEnvironment([]Flag{
-			IntOption("concurrency c", "N", "", 1, 1), Repeated("queue q", "NAME", "", One(ParseQueue)),
-			DurationOption("write-every", "", 0), BoolOption("tee", ""),
+			Int(&got.concurrency, "concurrency c", "N", "", 1), Values(&got.queues, "queue q", "NAME", "", One(ParseQueue)),
+			Duration(&got.every, "write-every", ""), Bool(&got.tee, "tee", ""),
 		})},
 		{Name: "schedule", Subcommands: []*Command{
-			{Name: "add", Action: action, Flags: []Flag{TextOption("cron", "EXPR", "", "")}},
+			{Name: "add", Action: action, Flags: []Flag{Text(&cron, "cron", "EXPR", "")}},
 		}},
 	}
-	globals := GlobalOptions()
+	globals := a.GlobalOptions()
 	line, err := Parse(list, globals, args, func(name string) string { return env[name] })
 	if err != nil || line.Command == nil {
 		return got, err
 	}
-	return got, newCLI(list, globals).RunContext(context.Background(), line.argv())
+	err = line.run(context.Background())
+	return got, err
 }
 
 func TestOptionsMayStandAnywhere(t *testing.T) {
 	for _, line := range []string{"show 42 --json", "--json show 42", "show --json 42", "sh --json=true 42",
 		"show --json --db x 42 -n 3 --db y"} {
 		got, err := parse(t, nil, strings.Fields(line)...)
-		if err != nil || got.command != "show" || !slices.Equal(got.words, []string{"42"}) || !got.c.Bool("json") {
-			t.Errorf("%s: got error %v, words %q, json %v; want none, 42, true", line, err, got.words, got.c.Bool("json"))
+		if err != nil || got.command != "show" || !slices.Equal(got.words, []string{"42"}) || !got.c.IsSet("json") {
+			t.Errorf("%s: got error %v, words %q, json %v; want none, 42, true", line, err, got.words, got.c.IsSet("json"))
 		}
 	}
 }
@@ -88,8 +101,8 @@ func TestWordsAfterProgramBelongToItsCommand(t *testing.T) {
 		if err != nil || strings.Join(got.words, " ") != want {
 			t.Errorf("%s: %q, %v; want %q", line, got.words, err, want)
 		}
-		if got.c != nil && strings.Contains(line, "media") && got.c.String("queue") != "media" {
-			t.Errorf("%s: got queue %q, want media", line, got.c.String("queue"))
+		if got.c != nil && strings.Contains(line, "media") && got.queue != "media" {
+			t.Errorf("%s: got queue %q, want media", line, got.queue)
 		}
 	}
 }
@@ -100,11 +113,10 @@ func TestOptionValuesAreNotSplit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testkit.Equal(t, "env", Get[[]string](got.c, "env"), []string{"A=1,2", "B= x", "C="})
-	testkit.Equal(t, "priority as urfave/cli reads it", got.c.Int("priority"), -5)
-	testkit.Equal(t, "priority", Get[int](got.c, "priority"), -5)
-	testkit.Equal(t, "ids", Get[[]int64](got.c, "after"), []int64{3, 4, 9})
-	testkit.Equal(t, "in", Get[time.Duration](got.c, "in"), 90*time.Minute)
+	testkit.Equal(t, "env", got.env, []string{"A=1,2", "B= x", "C="})
+	testkit.Equal(t, "priority", got.priority, -5)
+	testkit.Equal(t, "ids", got.after, []int64{3, 4, 9})
+	testkit.Equal(t, "in", got.in, 90*time.Minute)
 	testkit.Equal(t, "in is set", got.c.IsSet("in"), true)
 	testkit.Equal(t, "queue is set", got.c.IsSet("queue"), false)
 	testkit.Equal(t, "words", got.words, []string{"x", "", "\n"})
@@ -117,23 +129,23 @@ func TestEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testkit.Equal(t, "concurrency", Get[int](got.c, "concurrency"), 8)
-	testkit.Equal(t, "queues", Get[[]string](got.c, "queue"), []string{"a", "b"})
-	testkit.Equal(t, "busy timeout", Get[time.Duration](got.c, "busy-timeout"), 3*time.Second)
-	testkit.Equal(t, "tee", Get[bool](got.c, "tee"), true)
+	testkit.Equal(t, "concurrency", got.concurrency, 8)
+	testkit.Equal(t, "queues", got.queues, []string{"a", "b"})
+	testkit.Equal(t, "busy timeout", got.app.BusyTimeout, 3*time.Second)
+	testkit.Equal(t, "tee", got.tee, true)
 	testkit.Equal(t, "write every is set", got.c.IsSet("write-every"), false)
 	// An option overrides its environment variable. The option may stand before or after the name of the command.
 	for _, line := range []string{"--busy-timeout 1s work -c 2 -q z", "work --busy-timeout 1s -c 9 -q z -c 2"} {
 		got, err = parse(t, env, strings.Fields(line)...)
-		if err != nil || Get[int](got.c, "concurrency") != 2 || Get[time.Duration](got.c, "busy-timeout") != time.Second ||
-			!slices.Equal(Get[[]string](got.c, "queue"), []string{"z"}) {
+		if err != nil || got.concurrency != 2 || got.app.BusyTimeout != time.Second ||
+			!slices.Equal(got.queues, []string{"z"}) {
 			t.Errorf("%s: got error %v, concurrency %d, busy timeout %v, queues %q; want none, 2, 1s, z", line, err,
-				Get[int](got.c, "concurrency"), Get[time.Duration](got.c, "busy-timeout"), Get[[]string](got.c, "queue"))
+				got.concurrency, got.app.BusyTimeout, got.queues)
 		}
 	}
 	got, err = parse(t, env, "show")
 	testkit.NoError(t, err)
-	testkit.Equal(t, "rows of show", Get[int](got.c, "rows"), 30)
+	testkit.Equal(t, "rows of show", got.rows, 30)
 	_, err = parse(t, map[string]string{"RUNNER_WRITE_EVERY": "5"}, "work")
 	testkit.ErrorContains(t, err, "$RUNNER_WRITE_EVERY")
 }
@@ -184,26 +196,27 @@ func TestSelection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ReadSelection(got.c, time.Unix(1_800_000_000, 0))
+		err = got.selection.Read(got.c, got.app)
+		return got.selection, err
 	}
 	s, err := read("show 41 43,42 -n 1 41")
 	testkit.NoError(t, err)
 	testkit.Equal(t, "ids of the filter", s.Filter.IDs, []int64{41, 43, 42})
-	testkit.Equal(t, "empty", s.empty, false)
+	testkit.Equal(t, "empty", s.isEmpty, false)
 	s, err = read("show -q a -q b -s failed,unfinished -s completed --older-than 1h --since 2h")
 	testkit.NoError(t, err)
 	testkit.Equal(t, "queues of the filter", s.Filter.Queues, []string{"a", "b"})
 	testkit.Len(t, "states of the filter", s.Filter.States, 7)
-	testkit.Equal(t, "empty", s.empty, false)
+	testkit.Equal(t, "empty", s.isEmpty, false)
 	testkit.Equal(t, "finished before", s.Filter.FinishedBefore.Unix(), 1_800_000_000-3600)
 	testkit.Equal(t, "since", s.Filter.Since.Unix(), 1_800_000_000-7200)
 	s, err = read("show")
 	testkit.NoError(t, err)
-	testkit.Equal(t, "empty", s.empty, true)
+	testkit.Equal(t, "empty", s.isEmpty, true)
 	testkit.Equal(t, "exit status", ui.ExitCode(s.Require("cancel")), 2)
 	s, err = read("show --all")
 	testkit.NoError(t, err)
-	testkit.Equal(t, "empty", s.empty, false)
+	testkit.Equal(t, "empty", s.isEmpty, false)
 	testkit.Equal(t, "all", s.All, true)
 	for _, line := range []string{"show 4 -q x", "show 4 --all", "show --all -q x", "show x", "show 0", "show 4,"} {
 		_, err := read(line)
@@ -240,7 +253,7 @@ func TestLettersCombine(t *testing.T) {
 			t.Errorf("%s: got %v; want no error", line, err)
 			continue
 		}
-		follow, rows, queues := Get[bool](got.c, "follow"), Get[int](got.c, "rows"), Get[[]string](got.c, "queue")
+		follow, rows, queues := got.follow, got.rows, got.selection.Filter.Queues
 		if !follow || rows != 5 || !slices.Equal(queues, []string{"a"}) || !slices.Equal(got.words, []string{"1"}) {
 			t.Errorf("%s: got follow %v, rows %d, queues %q, words %q; want true, 5, a, 1", line, follow, rows, queues, got.words)
 		}
@@ -252,7 +265,7 @@ func TestLettersCombine(t *testing.T) {
 			t.Errorf("%s: got %v; want no error", line, err)
 			continue
 		}
-		priority, queue, env := Get[int](got.c, "priority"), Get[string](got.c, "queue"), Get[[]string](got.c, "env")
+		priority, queue, env := got.priority, got.queue, got.env
 		if text := fmt.Sprint(priority, " ", queue, " ", strings.Join(env, " ")); text != want {
 			t.Errorf("%s: got %s; want %s", line, text, want)
 		}

@@ -10,8 +10,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Line is a parsed command line. runner parses command lines itself, because the parser of urfave/cli reads some of them wrongly. After
-// parsing, runner passes urfave/cli a line that is always of the form "runner COMMAND --long=value ... -- WORD ...".
+// Line is a parsed command line. runner parses command lines itself, because
+// urfave/cli reads some of them wrongly. It gets lines of the form
+// "runner COMMAND --long=value ... -- WORD ...".
 type Line struct {
 	Command      *Command // nil if no command was named
 	Path         []string // names of the command and its groups: "schedule", "add"
@@ -29,12 +30,14 @@ type givenOption struct {
 	text   string
 }
 
-// Parse parses the arguments after the program's name. Options may stand before, between and after the other words. After "--" there are no
-// options. Global options may also stand before the name of the command. If runner's command takes a command of the user, options end at
-// the first word of the user's command.
+// Parse parses the arguments after the program's name. Options may stand before,
+// between and after the other words, but not after "--". Global options may also
+// stand before the name of the command. If runner's command takes a command of
+// the user, options end at the first word of that one.
 //
-// If the user repeats an option with a single value, the last value counts. An option at any position overrides its environment variable.
-// Parse reads the rest of the line after an error, because --json in the rest decides the format of the error.
+// If an option with a single value is repeated, the last value counts. An option
+// overrides its environment variable. Parse goes on after an error, because
+// --json in the rest decides the format of the error.
 func Parse(list []*Command, globals []*Option, args []string, getenv func(string) string) (Line, error) {
 	line := &Line{commands: list, globals: globals, options: globals}
 	all := args
@@ -43,7 +46,7 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 		args = args[1:]
 		switch {
 		case word == "--" && line.Command != nil && line.Command.Subcommands == nil:
-			if strings.Join(line.Path, " ") == "edit" { // the command "edit" needs to know which words are ids: those before "--"
+			if strings.Join(line.Path, " ") == "edit" { // its words before "--" are ids
 				line.words = append(line.words, word)
 			}
 			if n := wordsBeforeCommand(line.Path); len(line.words) < n { // only "schedule add" needs a word before "--"
@@ -79,8 +82,8 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 	return *line, line.err
 }
 
-// wordsBeforeCommand returns how many arguments stand before the command that a task will run. It returns -1 for a command of runner whose
-// arguments contain no such command.
+// wordsBeforeCommand returns how many arguments stand before the command that a
+// task will run, or -1 if the arguments have no such command.
 func wordsBeforeCommand(path []string) int {
 	switch strings.Join(path, " ") {
 	case "enqueue", "run":
@@ -91,10 +94,11 @@ func wordsBeforeCommand(path []string) int {
 	return -1
 }
 
-// enter handles the name of a command: this command becomes the current one. The parameter "args" contains the words after it.
+// enter makes the command with this name the current one. args are the words
+// after it.
 func (line *Line) enter(word string, args []string) {
 	if word == "help" && line.Command == nil { // "runner help show" is "runner show --help"
-		line.set("help", "true")
+		line.give(line.option("--help"), "true")
 		return
 	}
 	if c := commandNamed(line.commands, word); c != nil {
@@ -115,8 +119,8 @@ func commandNamed(list []*Command, name string) *Command {
 	return nil
 }
 
-// flag reads an argument that begins with a dash. If an option in this argument needs a value, flag may read the value from the next
-// argument. It returns the remaining arguments.
+// flag reads an argument that begins with a dash, and perhaps the option's value
+// from the next argument. It returns the remaining arguments.
 func (line *Line) flag(word string, args []string) []string {
 	name, text, hasText := strings.Cut(word, "=")
 	if !strings.HasPrefix(name, "--") {
@@ -141,8 +145,9 @@ func (line *Line) flag(word string, args []string) []string {
 	return args
 }
 
-// letters reads an argument with short options. As in getopt, several letters can follow one dash, and a value can follow its letter: -fn5
-// means -f -n 5. There may be an equals sign before the value. The method returns the remaining arguments.
+// letters reads an argument with short options, as getopt does: -fn5 means
+// -f -n 5. There may be an equals sign before the value. letters returns the
+// remaining arguments.
 func (line *Line) letters(word string, args []string) []string {
 	for rest := word[1:]; rest != ""; rest = rest[1:] {
 		name, text := "-"+rest[:1], rest[1:]
@@ -167,7 +172,7 @@ func (line *Line) letters(word string, args []string) []string {
 	return args
 }
 
-// option returns the option with a name such as --queue or -q, or nil if there is none.
+// option returns the option with a name such as --queue or -q, or nil.
 func (line *Line) option(name string) *Option {
 	for _, o := range line.options {
 		if name == "--"+o.name || o.short != "" && name == "-"+o.short {
@@ -177,7 +182,8 @@ func (line *Line) option(name string) *Option {
 	return nil
 }
 
-// valueFrom takes the value of an option from the next argument. It returns the remaining arguments.
+// valueFrom takes an option's value from the next argument. It returns the
+// remaining arguments.
 func (line *Line) valueFrom(args []string, o *Option, name string) []string {
 	if len(args) == 0 {
 		line.missingValue = o
@@ -188,7 +194,7 @@ func (line *Line) valueFrom(args []string, o *Option, name string) []string {
 	return args[1:]
 }
 
-// The method "give" checks a value that the user gave for an option, and stores it.
+// give checks and stores a value that the user gave for an option.
 func (line *Line) give(o *Option, text string) {
 	err := o.value.check(text)
 	if field, ok := errors.AsType[*jobs.FieldError](err); ok { // its text has the value
@@ -206,8 +212,8 @@ func (line *Line) give(o *Option, text string) {
 	line.given = append(line.given, givenOption{o, text})
 }
 
-// environment adds the options that environment variables set, unless they are on the command line. An empty variable counts as unset. If
-// an option is repeatable, commas separate the values.
+// environment adds the options that only environment variables set. An empty
+// variable counts as unset. Commas separate the values of a repeatable option.
 func (line *Line) environment(getenv func(string) string) {
 	for _, o := range line.options {
 		if o.env == "" || getenv(o.env) == "" || line.has(o.name) {
@@ -227,26 +233,9 @@ func (line *Line) environment(getenv func(string) string) {
 	}
 }
 
-// argv returns the command line in a form that urfave/cli parses correctly.
-func (line Line) argv() []string {
-	argv := append([]string{"runner"}, line.Path...)
-	for _, g := range line.given {
-		argv = append(argv, "--"+g.option.name+"="+g.text)
-	}
-	return append(append(argv, "--"), line.words...)
-}
-
 func (line *Line) fail(err error) {
 	if line.err == nil {
 		line.err = err
-	}
-}
-
-func (line *Line) set(name, text string) {
-	for _, o := range line.options {
-		if o.name == name {
-			line.given = append(line.given, givenOption{o, text})
-		}
 	}
 }
 
@@ -254,7 +243,7 @@ func (line Line) has(name string) bool {
 	return slices.ContainsFunc(line.given, func(g givenOption) bool { return g.option.name == name })
 }
 
-// The method "last" returns the last value of an option as text, or an empty string if the user did not give the option.
+// last returns the last text of an option, or an empty string.
 func (line Line) last(name string) string {
 	for _, g := range slices.Backward(line.given) {
 		if g.option.name == name {
@@ -264,7 +253,7 @@ func (line Line) last(name string) string {
 	return ""
 }
 
-// isSet reports whether the user gave the option with this name. The option must be one that takes no value.
+// isSet reports whether an option without a value was given.
 func (line Line) isSet(name string) bool {
 	v, _ := parseBool(line.last(name))
 	return v

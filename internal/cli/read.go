@@ -4,47 +4,46 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/ops"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 )
 
-// ReadTask makes a task from the flags. words are the words of the command,
-// without the name that "schedule add" requires. With --batch or --each, the
-// task has the defaults for each line. ReadTask also returns the directory and
-// the PATH in which it looked for the program.
-func ReadTask(c *Context, a *App, words []string) (s jobs.Spec, caller ops.Invocation, err error) {
-	if err = validate(c, words); err != nil {
+// Read makes a task from the flags. words are the words of the command, without
+// the name that "schedule add" requires. Read also returns the directory and the
+// PATH in which it looked for the program.
+func (t *TaskFlags) Read(c *Context, a *App, words []string) (s jobs.Spec, caller ops.Invocation, err error) {
+	if err = t.validate(c, words); err != nil {
 		return s, caller, err
 	}
-	if caller, err = callerOf(c, a); err != nil {
+	if caller, err = t.caller(c, a); err != nil {
 		return s, caller, err
 	}
-	list, err := changes(c, a, caller)
+	list, err := t.changes(a, caller)
 	if err != nil {
 		return s, caller, err
 	}
+
 	list = append(list, func(s *jobs.Spec) {
-		mode := Get[string](c, "unique-mode")
-		s.Replace, s.UntilStart = mode == uniqueReplace, mode == uniqueUntilStart
-		s.Paused = Get[bool](c, "paused")
+		s.Replace, s.UntilStart = t.uniqueMode == uniqueReplace, t.uniqueMode == uniqueUntilStart
+		s.Paused = t.paused
 	})
-	s = jobs.NewSpec(Get[string](c, "job"), list...)
+	s = jobs.NewSpec(t.job, list...)
 	switch {
-	case c.IsSet("batch") || c.Bool("each"):
+	case t.Batch != "" || t.Each:
 		s.Cwd = cmp.Or(s.Cwd, caller.Dir)
 		return s, caller, validateDefaults(s)
-	case c.IsSet("job"): // without --max-attempts, the function's own maximum applies
-		s.Args, err = readFunctionArgs(c, a)
+	case t.job != "": // without --max-attempts, the function's own maximum applies
+		s.Args, err = t.functionArgs(c, a)
 	default:
-		err = setCommand(c, caller, words, &s)
+		err = t.setCommand(c, caller, words, &s)
 	}
 	if err == nil {
 		err = taskspec.Validate(&s)
@@ -60,16 +59,19 @@ func validateDefaults(s jobs.Spec) error {
 	return taskspec.Validate(&s)
 }
 
-// callerOf returns the directory and the PATH of this process. If several hosts share the database, the command may run elsewhere.
-func callerOf(c *Context, a *App) (ops.Invocation, error) {
+// caller returns the directory and the PATH of this process. If several hosts
+// share the database, the command may run elsewhere.
+func (t *TaskFlags) caller(c *Context, a *App) (ops.Invocation, error) {
 	caller, err := ops.Current(a.Getenv)
-	if caller.Elsewhere = a.SharedByHosts(c); c.IsSet("no-resolve") {
-		caller.Elsewhere = Get[bool](c, "no-resolve")
+	caller.Elsewhere = t.noResolve
+	if !c.IsSet("no-resolve") {
+		caller.Elsewhere = a.SharedByHosts()
 	}
 	return caller, err
 }
 
-// Example returns the beginning of an example for the current command: enqueue, run or "schedule add".
+// Example returns the beginning of an example for the current command: enqueue,
+// run or "schedule add".
 func Example(c *Context) string {
 	if c.Command.Name == "add" {
 		return "runner schedule add NAME --cron '0 3 * * *'"
@@ -77,7 +79,8 @@ func Example(c *Context) string {
 	return "runner " + c.Command.Name
 }
 
-// FirstSet returns the first of these flags that the user gave, or an empty string if the user gave none.
+// FirstSet returns the first of these flags that the user gave, or an empty
+// string.
 func FirstSet(c *Context, names ...string) string {
 	for _, name := range names {
 		if c.IsSet(name) {
@@ -87,30 +90,35 @@ func FirstSet(c *Context, names ...string) string {
 	return ""
 }
 
-// validate returns an error if flags contradict each other or the command is missing.
-func validate(c *Context, words []string) error {
-	if err := validateForm(c, words); err != nil {
+// validate returns an error if flags contradict each other or the command is
+// missing.
+func (t *TaskFlags) validate(c *Context, words []string) error {
+	if err := t.validateForm(c, words); err != nil {
 		return err
 	}
-	commandOnly := FirstSet(c, "cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on")
 	keyless := FirstSet(c, "unique-for", "unique-states", "unique-mode")
-	switch {
-	case keyless != "" && !c.IsSet("batch") && FirstSet(c, "unique", "unique-args") == "":
+	if keyless != "" && t.Batch == "" && FirstSet(c, "unique", "unique-args") == "" {
 		return ui.Usage("--%s requires --unique or --unique-args", keyless).Hint("--unique KEY")
-	case c.IsSet("in") && c.IsSet("at"):
+	}
+	if len(t.typed("in")) > 0 && len(t.typed("run_at")) > 0 {
 		return ui.Exclusive("--in", "--at")
-	case c.IsSet("job") && !c.IsSet("batch") && commandOnly != "":
-		return ui.Exclusive("--"+commandOnly, "--job").Because("--" + commandOnly + " applies to commands, not to functions")
-	case Get[bool](c, "at-most-once") && FirstSet(c, "max-attempts", "max-losses") != "":
+	}
+	if t.job != "" && t.Batch == "" {
+		if name := FirstSet(c, "cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on"); name != "" {
+			return ui.Exclusive("--"+name, "--job").Because("--" + name + " applies to commands, not to functions")
+		}
+	}
+	if t.atMostOnce && len(t.typed("max_attempts"))+len(t.typed("max_losses")) > 0 {
 		return ui.Usage("--at-most-once means --max-attempts 1 --max-losses 0; leave these out")
 	}
 	return nil
 }
 
-// validateForm returns an error unless the command line has exactly one of these: a command, --shell, --job or --batch. With --each it must
-// have a command or --shell.
-func validateForm(c *Context, words []string) error {
-	batch := c.IsSet("batch") // always false for "schedule add", which does not have this flag
+// validateForm returns an error unless the command line has exactly one of
+// these: a command, --shell, --job or --batch. With --each it must have a command
+// or --shell.
+func (t *TaskFlags) validateForm(c *Context, words []string) error {
+	batch := c.IsSet("batch")
 	var forms []string
 	if len(words) > 0 {
 		forms = append(forms, "a command")
@@ -120,14 +128,7 @@ func validateForm(c *Context, words []string) error {
 			forms = append(forms, "--"+name)
 		}
 	}
-	stdin := 0
-	for _, name := range []string{"input", "args", "batch"} {
-		if c.String(name) == "-" {
-			stdin++
-		}
-	}
-	if c.Bool("each") {
-		stdin++
+	if t.Each {
 		if other := FirstSet(c, "job", "batch", "unique"); other != "" {
 			f := ui.Exclusive("--each", "--"+other)
 			if other == "unique" {
@@ -136,6 +137,7 @@ func validateForm(c *Context, words []string) error {
 			return f
 		}
 	}
+
 	switch {
 	case len(forms) == 0 && c.Command.Name == "add":
 		return ui.Usage("missing command").Hint("%s -- backup.sh --full", Example(c))
@@ -154,18 +156,31 @@ func validateForm(c *Context, words []string) error {
 		return ui.Exclusive(forms[0], forms[1])
 	case len(words) > 0 && words[0] == "":
 		return ui.Usage("the command is empty")
-	case c.IsSet("shell") && strings.TrimSpace(Get[string](c, "shell")) == "":
+	case c.IsSet("shell") && strings.TrimSpace(t.Shell) == "":
 		return ui.Usage("--shell is empty")
-	case batch && c.String("batch") == "":
+	case batch && t.Batch == "":
 		return ui.Usage("--batch is empty").Hint("--batch FILE, or --batch - for stdin")
-	case c.IsSet("args") && (!c.IsSet("job") || batch):
+	case c.IsSet("args") && (t.job == "" || batch):
 		return ui.Usage("--args requires --job").Hint("%s --job email.send --args '{}'", Example(c))
-	case Get[string](c, "job") == jobs.CommandJob && !batch:
+	case t.job == jobs.CommandJob && !batch:
 		return ui.Usage("the job name %q is reserved", jobs.CommandJob).Hint("%s -- backup.sh --full", Example(c))
-	case stdin > 1:
+	case t.readsStdin() > 1:
 		return ui.Usage("only one of --input, --args, --batch and --each can read stdin")
 	}
 	return nil
+}
+
+// readsStdin counts the flags that read stdin.
+func (t *TaskFlags) readsStdin() (n int) {
+	for _, source := range []string{t.last("input"), t.args, t.Batch} {
+		if source == "-" {
+			n++
+		}
+	}
+	if t.Each {
+		n++
+	}
+	return n
 }
 
 // script returns a command line that runs the script on stdin.
@@ -181,21 +196,23 @@ func script(c *Context) string {
 // being parallel.
 func usesColons(words []string) bool {
 	return slices.Index(words, ":::") > 0 &&
-		!slices.ContainsFunc(words, func(word string) bool { return strings.HasSuffix(word, "parallel") || strings.HasSuffix(word, "sem") })
+		!slices.ContainsFunc(words, func(word string) bool {
+			return strings.HasSuffix(word, "parallel") || strings.HasSuffix(word, "sem")
+		})
 }
 
 // setCommand sets the command of a task: the words, or the script of --shell.
-func setCommand(c *Context, caller ops.Invocation, words []string, s *jobs.Spec) error {
+func (t *TaskFlags) setCommand(c *Context, caller ops.Invocation, words []string, s *jobs.Spec) error {
 	command := jobs.Command{Argv: words}
-	if c.IsSet("shell") {
-		command = jobs.Shell(Get[string](c, "shell"))
+	if t.Shell != "" {
+		command = jobs.Shell(t.Shell)
 	}
 	s.Cwd = cmp.Or(s.Cwd, caller.Dir)
 	path, f := resolve(caller, command, words, s.Cwd)
 	if f != nil {
-		// The commands run and "enqueue --wait" exit with 126 or 127 if the program cannot start, as the task itself would. Other
-		// commands exit with 1.
-		if f.Code == "start" && !c.Bool("wait") && c.Command.Name != "run" {
+		// run and enqueue --wait exit with 126 or 127 if the program can't start, as
+		// the task itself would. Other commands exit with 1.
+		if f.Code == "start" && !t.Wait && c.Command.Name != "run" {
 			f.Exit = 1
 		}
 		return f
@@ -208,11 +225,11 @@ func setCommand(c *Context, caller ops.Invocation, words []string, s *jobs.Spec)
 }
 
 // assignment matches NAME=VALUE, which only a shell takes for a variable.
-var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+var assignment = humanize.Lazy(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
 // builtins are commands that exist only within a shell.
-var builtins = []string{"cd", "source", ".", "export", "ulimit", "umask", "eval", "exec", "set", "alias", "trap", "shopt", "for",
-	"if", "while"}
+var builtins = []string{"cd", "source", ".", "export", "ulimit", "umask", "eval", "exec", "set", "alias", "trap",
+	"shopt", "for", "if", "while"}
 
 // resolve returns the path of a command's program. The typed words are empty
 // with --shell.
@@ -228,7 +245,7 @@ func resolve(caller ops.Invocation, command jobs.Command, words []string, dir st
 	case len(words) == 1 && strings.ContainsAny(name, " |&;<>*$") && f.Exit == ops.StatusNotFound:
 		return "", ui.Usage("%q is one word and not the name of a program; no shell splits it", name).
 			Hint("--shell %s", shellescape.Quote(name))
-	case f.Exit == ops.StatusNotFound && len(words) > 1 && assignment.MatchString(name):
+	case f.Exit == ops.StatusNotFound && len(words) > 1 && assignment().MatchString(name):
 		return "", ui.Usage("%q is no program: only a shell sets variables this way", name).
 			Hint("-e %s -- %s", shellescape.Quote(name), shellescape.QuoteCommand(words[1:]))
 	case f.Exit == ops.StatusNotFound && slices.Contains(builtins, name):
@@ -240,12 +257,12 @@ func resolve(caller ops.Invocation, command jobs.Command, words []string, dir st
 	return "", f
 }
 
-// readFunctionArgs returns the value of --args as compact JSON.
-func readFunctionArgs(c *Context, a *App) (json.RawMessage, error) {
+// functionArgs returns the value of --args as compact JSON.
+func (t *TaskFlags) functionArgs(c *Context, a *App) (json.RawMessage, error) {
 	if !c.IsSet("args") {
 		return nil, nil
 	}
-	text, err := ops.ReadArgs(Get[string](c, "args"), a.Stdin)
+	text, err := ops.ReadArgs(t.args, a.Stdin)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -12,73 +13,73 @@ import (
 	"example.com/runner/runner"
 )
 
-// Selection describes the tasks that the user selected by ids, by a filter or with --all.
+// Selection describes the tasks that the user selected by ids, by a filter or
+// with --all.
 type Selection struct {
 	Filter jobs.Filter
-	All    bool // whether --all was given
-	empty  bool // whether the user selected nothing
+	All    bool
 
-	onlyQueues bool // whether --queue is the only selector
+	olderThan  time.Duration
+	selectors  []string // names of the selectors except --queue and --all
+	isEmpty    bool     // whether the user selected nothing
+	onlyQueues bool     // whether --queue is the only selector
 }
 
-// Selectors returns the options with which a user selects tasks.
-func (a *App) Selectors() []Flag {
-	metadata := new(taskspec.Texts)
-	return Group("Selector",
-		Repeated("queue q", "NAME", "tasks of this queue; repeatable", One(ParseQueue)),
-		Repeated("state s", "STATE,...", "tasks in these states; the words unfinished and finished mean all states of that kind",
-			search.ParseStates),
-		Repeated("job j", "NAME", "tasks of this job, such as command or email.send; repeatable", One(ParseJob)),
-		TextOption("label", "TEXT", "tasks with this label", ""),
-		Scalar("schedule", "NAME", "tasks of this schedule", "", ParseScheduleName),
-		Scalar("batch", "ID", "tasks of this batch (enqueue --each, --batch)", 0, ParseID),
-		Scalar("lane", "KEY", "tasks of this lane", "", ParseLane),
-		TextOption("worker", "NAME", "tasks whose last attempt ran on this worker", ""),
-		Scalar("meta", "KEY=TEXT", "tasks that were enqueued with this --meta; repeatable, all must match", metadata,
-			func(text string) (*taskspec.Texts, error) { return metadata, metadata.Parse(text, time.Time{}) }),
-		TextOption("match", "TEXT", "tasks with TEXT in label, job, args or error; ASCII case is ignored", ""),
-		a.WhenOption("since", "finished tasks that ended at WHEN or later; unfinished tasks that were created at WHEN or later"),
-		a.WhenOption("until", "finished tasks that ended before WHEN; unfinished tasks that were created before WHEN"),
-		DurationOption("older-than", "tasks that finished more than DUR ago", 0),
-		BoolOption("all", "all tasks; not allowed with other selectors"),
-	)
-}
-
-// ReadSelection reads the selected tasks from the command line: the ids, and the options of Selectors. The parameter "except" names options
-// that it skips, because they have another meaning for the command.
-func ReadSelection(c *Context, now time.Time, except ...string) (Selection, error) {
-	var s Selection
-	ids, err := ReadIDs(c.Args().Slice())
-	if err != nil {
-		return s, err
+// Options returns the options with which a user selects tasks, except those that
+// mean something else to the command.
+func (s *Selection) Options(a *App, except ...string) []Flag {
+	f := &s.Filter
+	metadata := (*taskspec.Texts)(&f.Metadata)
+	list := Without(Group("Selector",
+		Values(&f.Queues, "queue q", "NAME", "tasks of this queue; repeatable", One(ParseQueue)),
+		Values(&f.States, "state s", "STATE,...",
+			"tasks in these states; the words unfinished and finished mean all states of that kind", search.ParseStates),
+		Values(&f.Jobs, "job j", "NAME", "tasks of this job, such as command or email.send; repeatable", One(ParseJob)),
+		Text(&f.Label, "label", "TEXT", "tasks with this label"),
+		Value(&f.Schedule, "schedule", "NAME", "tasks of this schedule", ParseScheduleName),
+		Value(&f.Batch, "batch", "ID", "tasks of this batch (enqueue --each, --batch)", ParseID),
+		Value(&f.Lane, "lane", "KEY", "tasks of this lane", ParseLane),
+		Text(&f.Worker, "worker", "NAME", "tasks whose last attempt ran on this worker"),
+		Value(metadata, "meta", "KEY=TEXT", "tasks that were enqueued with this --meta; repeatable, all must match",
+			func(text string) (taskspec.Texts, error) {
+				all := maps.Clone(*metadata)
+				err := all.Parse(text, time.Time{})
+				return all, err
+			}),
+		Text(&f.Match, "match", "TEXT", "tasks with TEXT in label, job, args or error; ASCII case is ignored"),
+		a.When(&f.Since, "since",
+			"finished tasks that ended at WHEN or later; unfinished tasks that were created at WHEN or later"),
+		a.When(&f.Until, "until", "finished tasks that ended before WHEN; unfinished tasks that were created before WHEN"),
+		Duration(&s.olderThan, "older-than", "tasks that finished more than DUR ago"),
+		Bool(&s.All, "all", "all tasks; not allowed with other selectors"),
+	), except...)
+	for _, o := range list {
+		if name := o.Names()[0]; name != "queue" && name != "all" {
+			s.selectors = append(s.selectors, name)
+		}
 	}
-	f := jobs.Filter{
-		Queues: Get[[]string](c, "queue"), States: Get[[]jobs.State](c, "state"), Jobs: Get[[]string](c, "job"),
-		Label: Get[string](c, "label"), Lane: Get[string](c, "lane"), Schedule: Get[string](c, "schedule"),
-		Worker: Get[string](c, "worker"), Batch: Get[int64](c, "batch"),
-		Match: Get[string](c, "match"), Metadata: *Get[*taskspec.Texts](c, "meta"),
-		Since: Get[time.Time](c, "since"), Until: Get[time.Time](c, "until"),
+	return list
+}
+
+// Read reads the ids among the arguments, and checks what the options selected.
+func (s *Selection) Read(c *Context, a *App) (err error) {
+	if s.Filter.IDs, err = ReadIDs(c.Args().Slice()); err != nil {
+		return err
 	}
 	if c.IsSet("older-than") {
-		f.FinishedBefore = now.Add(-Get[time.Duration](c, "older-than"))
+		s.Filter.FinishedBefore = a.Now().Add(-s.olderThan)
 	}
-	others := slices.ContainsFunc([]string{"state", "job", "label", "lane", "schedule", "batch", "worker", "meta", "match", "since",
-		"until", "older-than"},
-		func(name string) bool { return c.IsSet(name) && !slices.Contains(except, name) })
+	others := FirstSet(c, s.selectors...) != ""
 	filtered := others || c.IsSet("queue")
-	if slices.Contains(except, "since") {
-		f.Since = time.Time{}
-	}
-	s.All = Get[bool](c, "all")
 	switch {
-	case len(ids) > 0 && (filtered || s.All):
-		return s, ui.Exclusive("task ids", "selectors")
+	case len(s.Filter.IDs) > 0 && (filtered || s.All):
+		return ui.Exclusive("task ids", "selectors")
 	case s.All && filtered:
-		return s, ui.Exclusive("--all", "other selectors")
+		return ui.Exclusive("--all", "other selectors")
 	}
-	f.IDs = ids
-	s.Filter, s.empty, s.onlyQueues = f, len(ids) == 0 && !filtered && !s.All, filtered && !others
-	return s, nil
+
+	s.isEmpty, s.onlyQueues = len(s.Filter.IDs) == 0 && !filtered && !s.All, filtered && !others
+	return nil
 }
 
 // WholeQueues returns the queues of a command that acts on queues as well as on
@@ -94,7 +95,8 @@ func (s Selection) WholeQueues() []string {
 	return nil
 }
 
-// ReadIDs parses words that contain ids. It returns the ids in the order of the words, without duplicates.
+// ReadIDs parses words that have ids, and returns them in order, without
+// duplicates.
 func ReadIDs(words []string) ([]int64, error) {
 	var ids []int64
 	seen := map[int64]bool{}
@@ -113,18 +115,19 @@ func ReadIDs(words []string) ([]int64, error) {
 	return ids, nil
 }
 
-// Require returns an error if the user selected no tasks. A command changes all tasks only with --all.
+// Require returns an error if the user selected nothing: a command acts on all
+// tasks only with --all.
 func (s Selection) Require(verb string) error {
-	if !s.empty {
+	if !s.isEmpty {
 		return nil
 	}
 	return ui.Usage("%s needs task ids or a selector", verb).
 		Hint("runner %s 1042      runner %s -q media      runner %s --all", verb, verb, verb)
 }
 
-// Confirm asks the user before a command changes the n tasks that a filter selects. A question is, for example, "Cancel 118 tasks in
-// media?". Confirm does not ask if there is only one task, or if the user typed the ids. Without a terminal the user must give --yes, or
-// Confirm returns an error.
+// Confirm asks the user before a command changes the n tasks that a filter
+// selects, unless there's only one or the user typed the ids. A question is, for
+// example, "Cancel 118 tasks in media?". Without a terminal, --yes is required.
 func (s Selection) Confirm(p *ui.Printer, yes bool, n int, question string) error {
 	switch {
 	case yes || n <= 1 || len(s.Filter.IDs) > 0:

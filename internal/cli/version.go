@@ -12,23 +12,15 @@ import (
 	"example.com/runner/runner"
 )
 
-// jsonVersion is the version of the JSON output. It increases when a key of a record is removed or renamed.
+// jsonVersion increases when a key of a JSON record is removed or renamed.
 const jsonVersion = 1
 
-// commit is the source commit of this program. The linker sets it with the options in scripts/env. If it is empty, the build information of
-// Go may contain the commit.
+// commit is the source commit. The linker sets it (see scripts/env). If it's
+// empty, Go's build information may have it.
 var commit string
 
-// Version returns the record that --version --json prints.
-func Version() ui.Record {
-	release := strings.Split(runtime.Version(), ".") // the first two parts are the version without the patch number: go1.26 for go1.26.8
-	return ui.NewRecord("version", runner.Version, "commit", cmp.Or(commit, builtFrom()), "json_version", jsonVersion,
-		"schema", admin.SchemaVersion(), "sqlite", admin.EngineVersion(), "go", strings.Join(release[:min(2, len(release))], "."),
-		"os", runtime.GOOS, "arch", runtime.GOARCH)
-}
-
-// builtFrom returns the source commit that "go build" has stored in the program. It adds "-modified" if some files were changed after that
-// commit.
+// builtFrom returns the source commit that go build has stored, with "-modified"
+// if files were changed after it.
 func builtFrom() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -42,6 +34,14 @@ func builtFrom() string {
 		return settings["vcs.revision"] + "-modified"
 	}
 	return settings["vcs.revision"]
+}
+
+// Version returns the record that --version --json prints.
+func Version() ui.Record {
+	release := strings.Split(runtime.Version(), ".") // without the patch number: go1.26 for go1.26.8
+	return ui.NewRecord("version", runner.Version, "commit", cmp.Or(commit, builtFrom()), "json_version", jsonVersion,
+		"schema", admin.SchemaVersion(), "sqlite", admin.EngineVersion(), "go", strings.Join(release[:min(2, len(release))], "."),
+		"os", runtime.GOOS, "arch", runtime.GOARCH)
 }
 
 // PrintVersion prints the versions of the program and of its parts.
