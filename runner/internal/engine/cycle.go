@@ -13,62 +13,100 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A cycle is one transaction that writes the outcomes of ended attempts and claims tasks for the slots of these attempts. So a busy worker
-// commits once for many tasks.
+// A cycle is one transaction that writes the outcomes of ended attempts and
+// claims tasks for their slots. So a busy worker commits once for many tasks.
 //
 // Invariants:
-//   - An attempt stays in unwritten until a cycle has written its outcome, or until another worker owns its task. After an error, the next
-//     cycle sends the same outcomes again. The database accepts an outcome that was already written, so the repetition is safe even if the
-//     result of the commit is unknown.
-//   - If an error hides the success of a claim, the worker does not start the claimed tasks. The next search for unacknowledged claims
-//     finds these tasks and gives them back (requests.go).
-//   - A worker claims nothing while it stops, while its heartbeats fail, or while it runs a suspect.
-//   - Leases and deadlines count from the time at which the cycle was sent, not from its return. So an attempt ends at its worker before
-//     another worker may take its task.
+//   - An attempt stays in unwritten until a cycle has written its outcome, or until
+//     another worker owns its task. After an error, the next cycle sends the same
+//     outcomes again. The database accepts an outcome that was already written, so
+//     this is safe even if the result of the commit is unknown.
+//   - If an error hides the success of a claim, the worker doesn't start the
+//     claimed tasks. The next search for unacknowledged claims finds them and gives
+//     them back (requests.go).
+//   - A worker claims nothing while it stops, while its heartbeats fail, or while
+//     it runs a suspect.
+//   - Leases and deadlines count from the time at which the cycle was sent, not
+//     from its return. So an attempt ends at its worker before another worker may
+//     take its task.
 //   - A task that must never run twice starts after its claim is on the disk.
 
-// cycle writes the outcomes of the attempts that have ended, claims tasks for the free slots, and starts these tasks. It returns an error
-// only if the worker cannot continue.
+// cycle writes the outcomes of the attempts that have ended, claims tasks for the
+// free slots, and starts them. It returns an error only if the worker can't
+// continue.
 func (e *Engine) cycle(ctx context.Context) error {
-	finishes := e.finishes()
-	// the slots of the ended attempts count as free, because this cycle frees them before it claims
-	slots, suspects := e.o.Concurrency-e.used()+e.freed(), e.suspects
+	finishes, sent := e.finishes(), now()
+	slots, claim := e.nextClaim(finishes, sent)
+	scan := e.scan || !e.nextDue.IsZero() && !e.nextDue.After(sent) || e.changed && sent.Sub(e.scannedAt) >= readEvery
+	done, err := e.worker.Cycle(ctx, db.Cycle{Now: sent, Finish: finishes, Look: scan, Claim: claim})
+	if err != nil {
+		return e.retryCycle(err)
+	}
+
+	e.failures, e.visited = 0, true
+	if len(finishes)+len(done.Claimed) > 0 {
+		e.wroteAt = sent
+	}
+	e.settle(&done)
+
+	if done.Looked {
+		e.scan, e.changed, e.scannedAt, e.nextDue, e.nextLane = false, false, sent, done.NextDue, done.NextLane
+	}
+	e.claimMore = claim.Free > 0 && len(done.Claimed) >= claim.Free
+	for _, f := range done.Finished {
+		if at := f.Change.RunAt; !at.IsZero() && (e.nextDue.IsZero() || at.Before(e.nextDue)) {
+			e.nextDue = at
+		}
+		if f.Change.State == jobs.Pending && f.Change.Losses > 0 { // back in its queue, and it may be a suspect now
+			e.look()
+		}
+	}
+	e.foundEmpty = scan && claim.Free > 0 && len(done.Claimed) == 0 && done.DiskFull == nil
+	if claim.Free > 0 {
+		e.backlog = usedUp(claim, &done)
+		e.nextStart = done.NextStart
+		e.noteDisk(done.DiskFull)
+	}
+	e.diskCheckAt = sent.Add(diskCheckEvery)
+
+	if !e.isBeating(sent) && !e.ending() && len(finishes) == 0 { // or the loop would run without a break
+		e.postpone(firstBackoff)
+	}
+	return e.start(ctx, done.Claimed, max(slots, len(done.Claimed)-claim.Prefetch), sent)
+}
+
+// nextClaim returns how many slots the next cycle finds free, and what it claims.
+// The slots of the attempts that have ended count as free, because the cycle
+// frees them before it claims.
+func (e *Engine) nextClaim(finishes []db.Finish, sent time.Time) (slots int, c db.Claim) {
+	slots = e.o.Concurrency - e.used()
+	suspects := e.suspects
 	for _, a := range e.unwritten {
+		if !a.slotless {
+			slots++
+		}
 		if taskspec.Suspect(a.task) {
 			suspects--
 		}
 	}
-	sent := now()
-	// A worker whose heartbeats fail claims nothing.
-	beating := sent.Sub(e.lastBeat()) < e.o.Lease/2 && e.lockState.Load() != lockReplaced
-	free, prefetch := 0, 0
-	if !e.ending() && beating && suspects == 0 {
-		prefetch = e.prefetch(finishes, sent)
-		free = max(slots, 0) + prefetch
+
+	c = db.Claim{Only: e.o.Only, Lease: e.o.Lease, Limit: e.queueSlots(),
+		Idle: slots == e.o.Concurrency && len(e.running) == len(e.unwritten)}
+	if !e.ending() && suspects == 0 && e.isBeating(sent) {
+		c.Prefetch = e.prefetch(finishes, sent)
+		c.Free = max(slots, 0) + c.Prefetch
 	}
-	queueSlots := e.queueSlots()
-	scan := e.scan || !e.nextDue.IsZero() && !e.nextDue.After(sent) || e.changed && sent.Sub(e.scannedAt) >= readEvery
-	done, err := e.worker.Cycle(ctx, db.Cycle{Now: sent, Finish: finishes, Look: scan,
-		Claim: db.Claim{Free: free, Prefetch: prefetch, Only: e.o.Only, Lease: e.o.Lease, Limit: queueSlots,
-			Idle: slots == e.o.Concurrency && len(e.running) == len(e.unwritten)}})
-	if err != nil {
-		return e.retryCycle(err)
-	}
-	e.failures, e.visited = 0, true
-	if len(finishes) > 0 || len(done.Claimed) > 0 {
-		e.wroteAt = sent
-	}
-	if free > 0 {
-		e.backlog = len(done.Claimed) == free || done.Released || done.Full
-		// A batch takes only one slot, so backlog may be true too early.
-		for i := range done.Claimed {
-			left, limited := queueSlots[done.Claimed[i].Queue]
-			if limited {
-				queueSlots[done.Claimed[i].Queue] = left - 1
-			}
-			e.backlog = e.backlog || limited && left <= 1
-		}
-	}
+	return slots, c
+}
+
+// isBeating reports whether heartbeats succeed. If they don't, the worker claims
+// nothing.
+func (e *Engine) isBeating(at time.Time) bool {
+	return at.Sub(e.lastBeat()) < e.o.Lease/2 && e.lockState.Load() != lockReplaced
+}
+
+// settle forgets the attempts whose outcomes the cycle has written.
+func (e *Engine) settle(done *db.CycleResult) {
 	settled := e.unwritten
 	e.unwritten = e.unwritten[:0]
 	clear(e.lastFinishes)
@@ -78,30 +116,20 @@ func (e *Engine) cycle(ctx context.Context) error {
 	if len(settled)+len(done.Expired) > 0 {
 		e.store.TasksEnded()
 	}
-	if done.Looked {
-		e.scan, e.changed, e.scannedAt, e.nextDue, e.nextLane = false, false, sent, done.NextDue, done.NextLane
-	}
-	if free > 0 {
-		e.nextStart = done.NextStart
-	}
-	for _, f := range done.Finished {
-		if at := f.Change.RunAt; !at.IsZero() && (e.nextDue.IsZero() || at.Before(e.nextDue)) {
-			e.nextDue = at
+}
+
+// usedUp reports whether a claim may have left due tasks: it has filled all slots,
+// or those of a queue, or an ended task has released others. A batch takes only
+// one slot, so the answer may be true too early.
+func usedUp(c db.Claim, done *db.CycleResult) bool {
+	for i := range done.Claimed {
+		if left, limited := c.Limit[done.Claimed[i].Queue]; limited {
+			if c.Limit[done.Claimed[i].Queue] = left - 1; left <= 1 {
+				return true
+			}
 		}
 	}
-	e.claimMore = free > 0 && len(done.Claimed) >= free
-	if slices.ContainsFunc(done.Finished, func(f db.Finished) bool { return f.Change.State == jobs.Pending && f.Change.Losses > 0 }) {
-		e.look() // scan again: a task with a loss went back to its queue, and may be a suspect now
-	}
-	e.foundEmpty = scan && free > 0 && len(done.Claimed) == 0 && done.DiskFull == nil
-	if free > 0 {
-		e.noteDisk(done.DiskFull)
-	}
-	e.diskCheckAt = sent.Add(diskCheckEvery)
-	if !beating && !e.ending() && len(settled) == 0 { // without this pause the loop would run without a break while heartbeats fail
-		e.postpone(firstBackoff)
-	}
-	return e.start(ctx, done.Claimed, max(slots, len(done.Claimed)-prefetch), sent)
+	return len(done.Claimed) == c.Free || done.Released || done.Full
 }
 
 // finishes returns the outcomes that the next cycle writes. It forgets the attempts whose tasks now belong to another worker.

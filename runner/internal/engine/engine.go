@@ -94,7 +94,7 @@ type Engine struct {
 	clock      clock
 	prefetches bool // whether the options allow the worker to prefetch
 
-	logGrown bool // whether the heartbeat has warned about the size of the write-ahead log
+	walGrown bool // whether the heartbeat has warned about the size of the write-ahead log
 
 	mu         sync.Mutex
 	running    map[db.ClaimID]*attempt

@@ -37,7 +37,7 @@ func (e *Engine) giveUp(err error) {
 
 const (
 	diskCheckEvery = time.Second // interval at which a worker checks a full disk for free space
-	maxLogSize     = 64 << 20    // size of the write-ahead log, in bytes, above which watchLog warns that a process reads for too long
+	maxWALSize     = 64 << 20    // size of the write-ahead log, in bytes, above which watchWAL warns that a process reads for too long
 )
 
 // noteDisk records whether a cycle that had a free slot found the disk full, and claimed nothing. err is nil if it had free space.
@@ -52,15 +52,15 @@ func (e *Engine) noteDisk(err error) {
 	e.diskFull = err != nil
 }
 
-// watchLog warns once when the write-ahead log has grown, which happens when a process reads for a long time. It also logs when the
+// watchWAL warns once when the write-ahead log has grown, which happens when a process reads for a long time. It also logs when the
 // write-ahead log has shrunk again.
-func (e *Engine) watchLog() {
+func (e *Engine) watchWAL() {
 	_, size := e.store.Size()
-	if grown := size > maxLogSize; grown == e.logGrown {
+	if grown := size > maxWALSize; grown == e.walGrown {
 		return
 	}
-	e.logGrown = !e.logGrown
-	if !e.logGrown {
+	e.walGrown = !e.walGrown
+	if !e.walGrown {
 		e.log.Info("the write-ahead log has shrunk")
 		return
 	}

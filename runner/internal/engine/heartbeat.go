@@ -37,7 +37,7 @@ func (e *Engine) heartbeat() {
 		e.beat()
 		e.keepDir()
 		e.checkLock()
-		e.watchLog()
+		e.watchWAL()
 		if deaths != nil {
 			supervisor.ReapAdopted() // it may have had to give way to a start
 		}

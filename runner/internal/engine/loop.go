@@ -61,7 +61,7 @@ func (e *Engine) loop(ctx, write, aborted context.Context, notices <-chan struct
 
 		// A cycle is necessary even without a free slot when a scheduled task is due
 		// or a task expires, because the cycle changes their states.
-		if !e.postponed() && e.due() && !e.collecting() {
+		if !e.postponed() && e.due() && !e.isCollecting() {
 			if err := e.cycle(write); err != nil {
 				e.giveUp(err)
 				e.awaitEnds()
@@ -122,16 +122,16 @@ func (e *Engine) look() { e.scan, e.claimMore = true, true }
 // due reports whether a cycle has something to write, or may find something to
 // claim.
 func (e *Engine) due() bool {
-	return len(e.unwritten) > 0 || !e.ending() && (e.claimMore && e.free() > 0 || e.reached())
+	return len(e.unwritten) > 0 || !e.ending() && (e.claimMore && e.free() > 0 || e.isReached())
 }
 
-// collecting reports whether the next cycle waits, so that more outcomes and
+// isCollecting reports whether the next cycle waits, so that more outcomes and
 // claims share its transaction. It waits until WriteEvery has passed since the
 // last cycle that wrote outcomes or claimed tasks, unless tasks may be left to
 // claim (backlog) or the worker ends. With UntilEmpty it doesn't wait while no
 // attempt runs. The outcome of a task that must not run twice is written at
 // once. So is a suspect's, because no other task can run before that write.
-func (e *Engine) collecting() bool {
+func (e *Engine) isCollecting() bool {
 	switch {
 	case e.o.WriteEvery == 0, e.ending(), e.backlog, now().Sub(e.wroteAt) >= e.o.WriteEvery:
 		return false
@@ -156,12 +156,12 @@ func (e *Engine) idle() bool { return len(e.running) == 0 && len(e.unwritten) ==
 
 // isDue reports whether a cycle may find a task to start now or soon.
 func (e *Engine) isDue() bool {
-	return e.claimMore || e.changed || e.diskFull || e.reached()
+	return e.claimMore || e.changed || e.diskFull || e.isReached()
 }
 
-// reached reports whether a scheduled task that the loop knows is due, or whether
+// isReached reports whether a scheduled task that the loop knows is due, or whether
 // it's time to check for space on the disk.
-func (e *Engine) reached() bool {
+func (e *Engine) isReached() bool {
 	at := now()
 	return !e.nextDue.IsZero() && !e.nextDue.After(at) || e.diskFull && !e.diskCheckAt.After(at)
 }
@@ -195,7 +195,7 @@ func (e *Engine) untilCycle() time.Duration {
 		return e.postponedTill.Sub(now())
 	case e.ending():
 		return e.o.beatEvery()
-	case e.due() && e.collecting():
+	case e.due() && e.isCollecting():
 		return e.o.WriteEvery - now().Sub(e.wroteAt)
 	case e.diskFull:
 		return max(e.diskCheckAt.Sub(now()), 0)

@@ -113,7 +113,7 @@ func (e *Engine) receive(a *attempt) {
 	e.limitSnooze(a)
 	e.unwritten = append(e.unwritten, a)
 	if a.batch != nil {
-		e.received(a)
+		e.leaveBatch(a)
 	} else if next := e.passSlot(a); next != nil {
 		next.begin()
 	}
@@ -162,14 +162,14 @@ func (e *Engine) releaseAt() (first time.Time) {
 // caller holds e.mu.
 func (e *Engine) queue(a *attempt) {
 	for i, other := range e.prefetched {
-		if other.task.Queue == a.task.Queue && a.before(other) {
+		if other.task.Queue == a.task.Queue && a.beginsBefore(other) {
 			e.prefetched[i], a = a, other
 		}
 	}
 	e.prefetched = append(e.prefetched, a)
 }
 
-// before reports whether attempt a begins earlier than attempt b of the same queue.
-func (a *attempt) before(b *attempt) bool {
+// beginsBefore reports whether attempt a begins earlier than attempt b of the same queue.
+func (a *attempt) beginsBefore(b *attempt) bool {
 	return cmp.Or(cmp.Compare(b.task.Priority, a.task.Priority), cmp.Compare(a.task.ID, b.task.ID)) < 0
 }

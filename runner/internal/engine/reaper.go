@@ -155,12 +155,12 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	if err == nil && lock != nil {
 		_ = lock.Remove() // if this fails, the next worker that starts removes the file
 	}
-	p.tookOver(reaped, err, o.ID, "took over tasks of a worker that is gone")
+	p.noteReaped(reaped, err, o.ID, "took over tasks of a worker that is gone")
 	return err == nil
 }
 
-// tookOver cleans up after tasks of a worker whose losses are now recorded.
-func (p *reaper) tookOver(reaped []db.Reaped, err error, worker, text string) {
+// noteReaped cleans up after tasks of a worker whose losses are now recorded.
+func (p *reaper) noteReaped(reaped []db.Reaped, err error, worker, text string) {
 	if err != nil {
 		p.e.log.Warn("cannot take over tasks", "worker", worker, "err", err)
 		return
@@ -246,7 +246,7 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 			continue
 		}
 		reaped, err := p.e.worker.Reap(context.Background(), revoked, now())
-		p.tookOver(reaped, err, id, "took over tasks of a worker that hangs")
+		p.noteReaped(reaped, err, id, "took over tasks of a worker that hangs")
 	}
 }
 
