@@ -129,16 +129,16 @@ func (p Part) statement(template *statement, f jobs.Filter) (*statement, []any) 
 
 	c, order := where(f), " ORDER BY "+by+direction
 	if p.Sort == ByEnd && !selectsFailed(f) {
-		c.and("tasks.finished_at IS NOT NULL") // without it SQLite wouldn't use the index tasks_finished
+		c.add("tasks.finished_at IS NOT NULL") // without it SQLite wouldn't use the index tasks_finished
 	}
 	if p.Sort != ByID {
 		order += ", tasks.id" + direction
 		place := "(" + by + ", tasks.id)"
 		if p.After.ID != 0 {
-			c.and(place+before+" (?, ?)", p.After.At.UnixMilli(), p.After.ID)
+			c.add(place+before+" (?, ?)", p.After.At.UnixMilli(), p.After.ID)
 		}
 		if p.end.ID != 0 {
-			c.and(place+after+"= (?, ?)", p.end.At.UnixMilli(), p.end.ID)
+			c.add(place+after+"= (?, ?)", p.end.At.UnixMilli(), p.end.ID)
 		}
 	}
 	if p.Limit > 0 {

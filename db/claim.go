@@ -166,48 +166,6 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 	return claimed, next, err
 }
 
-// selectOnly selects task [1] if it waits, unless another worker than [2],
-// negated, has reserved it.
-var selectOnly = query(`SELECT id, generation_id, queue, job, state, worker FROM {tasks} WHERE id = ?1
-	AND state IN ('pending', 'retrying', 'scheduled', 'blocked')
-	AND (tasks.worker = ?2 OR NOT (` + reserved + `))`)
-
-// claimOnly claims the task ask.Only if it is pending and no pause or limit
-// holds it back. A task that waits after an attempt in this worker is reserved
-// again.
-func (t *tx) claimOnly(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, next time.Time, err error) {
-	var task []struct {
-		candidate
-		Queue  string `db:"queue"`
-		State  string `db:"state"`
-		Worker number `db:"worker"`
-	}
-	if err := t.list(&task, selectOnly, ask.Only, -c.worker); err != nil || len(task) == 0 {
-		return nil, next, err
-	}
-	if int64(task[0].Worker) == c.worker {
-		if err := t.execOne(reserveAgain, ask.Only, task[0].Generation, c.worker); err != nil {
-			return nil, next, err
-		}
-	}
-	if task[0].State != string(jobs.Pending) {
-		return nil, next, nil
-	}
-	g, err := t.readAdmission(now)
-	if err != nil {
-		return nil, next, err
-	}
-	queue, job := task[0].Queue, task[0].Job
-	if g.admits(queue, job, false) {
-		if claimed, err = t.claimThese(c, []candidate{task[0].candidate}, ask.Lease, now); err != nil {
-			return nil, next, err
-		}
-		g.count(queue, job, false)
-	}
-	next, err = t.saveAdmission(g, c, []string{queue}, claimed, now)
-	return claimed, next, err
-}
-
 // claimFrom claims from the queues in turn, or only a suspect (see
 // claimSuspect).
 func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now time.Time) ([]jobs.Task, error) {

@@ -71,7 +71,7 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 		taken[h.Slot] = true
 	}
 	var slot int64 // all slots of the lane with a number below this one are taken
-	for held, others := len(holders), unstarted(holders); held < limit.slots(); held, others = held+1, others+1 {
+	for held, others := len(holders), countUnstarted(holders); held < limit.slots(); held, others = held+1, others+1 {
 		var next, generation int64
 		err := t.scan(laneNext, []any{lane}, &next, &generation)
 		waits := err == nil
@@ -97,9 +97,9 @@ func (t *tx) holders(lane string) (holders []laneHolder, err error) {
 	return holders, err
 }
 
-// unstarted counts the holders that have not started yet. The token bucket
+// countUnstarted counts the holders that have not started yet. The token bucket
 // doesn't count their starts yet.
-func unstarted(holders []laneHolder) (n int) {
+func countUnstarted(holders []laneHolder) (n int) {
 	for _, h := range holders {
 		if h.State == string(jobs.Pending) {
 			n++
@@ -121,7 +121,7 @@ func (t *tx) startHolder(r *row, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		holders = unstarted(list)
+		holders = countUnstarted(list)
 	}
 
 	m := move{to: jobs.Pending}

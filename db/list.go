@@ -61,7 +61,7 @@ type condition struct {
 	args  []any
 }
 
-func (c *condition) and(term string, args ...any) {
+func (c *condition) add(term string, args ...any) {
 	c.terms = append(c.terms, term)
 	c.args = append(c.args, args...)
 }
@@ -83,10 +83,10 @@ func where(f jobs.Filter) *condition {
 		for i, value := range values {
 			arrays[i][0] = replaceNUL(value)
 		}
-		c.and(column+" IN (SELECT value->>0 FROM {json_each})", jsonText(arrays))
+		c.add(column+" IN (SELECT value->>0 FROM {json_each})", jsonText(arrays))
 	}
 	if f.IDs != nil {
-		c.and("tasks.id IN (SELECT CAST(value AS bigint) FROM {json_each})", jsonText(f.IDs))
+		c.add("tasks.id IN (SELECT CAST(value AS bigint) FROM {json_each})", jsonText(f.IDs))
 	}
 	if len(f.States) > 0 {
 		words := make([]string, len(f.States))
@@ -96,7 +96,7 @@ func where(f jobs.Filter) *condition {
 			}
 			words[i] = "tasks.state = '" + string(state) + "'"
 		}
-		c.and("(" + strings.Join(words, " OR ") + ")")
+		c.add("(" + strings.Join(words, " OR ") + ")")
 	}
 	if len(f.Queues) > 0 {
 		texts("tasks.queue", f.Queues)
@@ -106,21 +106,21 @@ func where(f jobs.Filter) *condition {
 	}
 	for _, is := range [][2]string{{"label", f.Label}, {"schedule", f.Schedule}, {"lane", f.Lane}} {
 		if is[1] != "" {
-			c.and("tasks."+is[0]+" = ?", is[1])
+			c.add("tasks."+is[0]+" = ?", is[1])
 		}
 	}
 	if f.Batch != 0 {
-		c.and("tasks.batch = ?", f.Batch)
+		c.add("tasks.batch = ?", f.Batch)
 	}
 	if f.Paused {
-		c.and("tasks.waits = 1 AND tasks.id IN (SELECT task_id FROM {task_pauses})")
+		c.add("tasks.waits = 1 AND tasks.id IN (SELECT task_id FROM {task_pauses})")
 	}
 	if f.Worker != "" {
-		c.and("tasks.worker IN (SELECT number FROM {workers} WHERE id = ? OR name = ?)", f.Worker, f.Worker)
+		c.add("tasks.worker IN (SELECT number FROM {workers} WHERE id = ? OR name = ?)", f.Worker, f.Worker)
 	}
 	if f.Match != "" {
 		like := likeText(f.Match)
-		c.and(`(tasks.label {like} ? ESCAPE '\' OR tasks.job {like} ? ESCAPE '\' OR tasks.args {like} ? ESCAPE '\'
+		c.add(`(tasks.label {like} ? ESCAPE '\' OR tasks.job {like} ? ESCAPE '\' OR tasks.args {like} ? ESCAPE '\'
 			OR tasks.outcome ->> 'error' {like} ? ESCAPE '\' OR tasks.outcome ->> 'error_line' {like} ? ESCAPE '\')`,
 			like, like, like, like, like)
 	}
@@ -132,19 +132,19 @@ func where(f jobs.Filter) *condition {
 		at = "tasks.finished_at" // finished_at has an index
 	}
 	if !f.Since.IsZero() {
-		c.and(at+" >= ?", f.Since.UnixMilli())
+		c.add(at+" >= ?", f.Since.UnixMilli())
 	}
 	if !f.Until.IsZero() {
-		c.and(at+" < ?", f.Until.UnixMilli())
+		c.add(at+" < ?", f.Until.UnixMilli())
 	}
 	if !f.FinishedBefore.IsZero() {
-		c.and("tasks.finished_at < ?", f.FinishedBefore.UnixMilli())
+		c.add("tasks.finished_at < ?", f.FinishedBefore.UnixMilli())
 	}
 	if f.Before > 0 {
-		c.and("tasks.id < ?", f.Before)
+		c.add("tasks.id < ?", f.Before)
 	}
 	if f.After > 0 {
-		c.and("tasks.id > ?", f.After)
+		c.add("tasks.id > ?", f.After)
 	}
 	return c
 }
@@ -157,11 +157,11 @@ func (c *condition) metadata(texts map[string]string) {
 	}) {
 		// No task has so many keys or an invalid one. SQLite would take "$.a"
 		// for a JSON path.
-		c.and("1 = 0")
+		c.add("1 = 0")
 		return
 	}
 	for _, key := range keys {
-		c.and("tasks.options -> 'metadata' ->> CAST(? AS text) = CAST(? AS text)", key, replaceNUL(texts[key]))
+		c.add("tasks.options -> 'metadata' ->> CAST(? AS text) = CAST(? AS text)", key, replaceNUL(texts[key]))
 	}
 }
 
