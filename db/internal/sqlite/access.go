@@ -10,7 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// CheckWriters checks the file, its directory, and the directory PATH.d beside it. On systems without owners and modes it returns nil.
+// CheckWriters checks who may write the file, its directory, and PATH.d beside it.
+// Without owners and modes, as on Windows, it returns nil.
 func (p Path) CheckWriters(uid int) error {
 	path, err := Resolve(string(p))
 	if err != nil {
@@ -19,7 +20,7 @@ func (p Path) CheckWriters(uid int) error {
 	for _, name := range []string{filepath.Dir(path), path, path + ".d"} {
 		info, err := os.Stat(name)
 		if err != nil {
-			continue // ignore this error, because Open reports it later
+			continue // Open reports it later
 		}
 		if why, try := owner.Exposed(info, info.Mode(), uid); why != "" {
 			hint := try + " " + name
@@ -27,7 +28,7 @@ func (p Path) CheckWriters(uid int) error {
 			if user, ok := foreignOwner(path, uid); ok {
 				hint = "run the worker as " + user
 			}
-			if info.IsDir() && info.Mode()&fs.ModeSticky != 0 { // do not suggest a chmod: a directory like /tmp is meant for several users
+			if info.IsDir() && info.Mode()&fs.ModeSticky != 0 { // no chmod: a directory like /tmp is meant for several users
 				hint = "a database in a directory of your own"
 			}
 			return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.ExposedDatabase, Subject: name, What: name + " " + why,

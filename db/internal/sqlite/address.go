@@ -27,13 +27,14 @@ func (p Path) Absolute() (string, error) {
 	return filepath.Abs(string(p))
 }
 
-// LocalFile returns true: the processes that use a file share memory, so all must be on one host.
+// LocalFile returns true: the processes that use a file share memory, so all must
+// be on one host.
 func (Path) LocalFile() bool { return true }
 
 // HasPassword returns false.
 func (Path) HasPassword() bool { return false }
 
-// Engine prepares a database in the file. It does not open the file.
+// Engine prepares a database in the file, without opening it.
 func (p Path) Engine(o engine.Options) (engine.Engine, error) { return New(string(p), o) }
 
 var (

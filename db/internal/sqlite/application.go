@@ -11,9 +11,12 @@ import (
 	"example.com/runner/db/internal/engine"
 )
 
+// These are settings of the handles that OpenApplication returns. With
+// database/sql's 2 idle connections, a busy program would reopen them all the
+// time.
 const (
-	applicationPatience = 10 * time.Second // busy timeout of the handles that OpenApplication returns
-	applicationIdle     = 8                // idle connections of such a handle: with database/sql's 2, a busy program would reopen them all the time
+	applicationPatience = 10 * time.Second // busy timeout
+	applicationIdle     = 8                // idle connections
 )
 
 // OpenApplication opens a handle for an application that has tables of its own in

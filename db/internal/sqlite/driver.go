@@ -14,10 +14,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A program can link several drivers for SQLite. Each driver has its own copy of SQLite, and two copies in one process break each other's
-// locks: a copy knows neither the locks of the other copy nor the memory that the other copy shares with other processes. A worker then
-// fails with an I/O error, or the file is damaged. So this package refuses handles and transactions of other drivers when it can detect
-// them. database/sql hides the driver of a transaction, so the check compares how the copies of SQLite were built.
+// A program can link several drivers for SQLite. Each has its own copy of SQLite,
+// and two copies in one process break each other's locks: neither knows the locks
+// of the other, nor the memory that the other shares with other processes. A
+// worker then fails with an I/O error, or the file is damaged. So we refuse
+// handles and transactions of other drivers where we can. database/sql hides the
+// driver of a transaction, so we compare how the copies of SQLite were built.
 
 // build is an SQL expression that identifies the build of a copy of SQLite: its
 // version and the first of its compile options, which name the compiler and
@@ -26,7 +28,8 @@ import (
 const build = `sqlite_source_id() || (SELECT group_concat(coalesce(sqlite_compileoption_get(value), ''))
 	FROM json_each('[0,1,2,3,4,5,6,7]'))`
 
-// selectOuter returns the path of the main database of a connection, and the build of the copy of SQLite that the connection uses.
+// selectOuter returns the path of a connection's main database, and the build of
+// its SQLite.
 var selectOuter = sqltext.Query(`SELECT file, ` + build + ` FROM pragma_database_list WHERE name = 'main'`)
 
 // ownBuild returns the build of this program's SQLite.
@@ -40,14 +43,13 @@ var ownBuild = sync.OnceValues(func() (own string, err error) {
 	return own, err
 })
 
-// isForeign reports whether an error comes from a driver other than that of this package.
+// isForeign reports whether an error comes from another driver than ours.
 func isForeign(err error) bool {
 	_, own := errors.AsType[*driver.Error](err)
 	return !own && !errors.Is(err, sql.ErrTxDone) && !errors.Is(err, sql.ErrConnDone) && !errors.Is(err, sqldriver.ErrBadConn) &&
 		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// otherDriver returns the error for a handle or transaction that belongs to another driver.
 func otherDriver(what string, err error) error {
 	return &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.OtherDriver, What: what + " is of another driver", Err: err,
 		Why:  []string{"two copies of SQLite in one process break each other's locks"},

@@ -25,29 +25,28 @@ var _ engine.Engine = (*File)(nil)
 
 // File is a database in an SQLite file. It implements engine.Engine.
 type File struct {
-	path string // absolute path of the file, with symlinks resolved
-	id   fileID
+	path                string // absolute, with symlinks resolved
+	logPath, sharedPath string // of the WAL and of the shared memory
+	options             engine.Options
 
-	logPath, sharedPath string // paths of the write-ahead log and of the shared memory
-
-	logSizeBefore int64                     // size of the write-ahead log in bytes before Open opened the file
+	id            fileID
 	companions    atomic.Pointer[[2]fileID] // of the files beside; nil while the file is not open in WAL mode
-	options       engine.Options
+	logSizeBefore int64                     // of the WAL before Open opened the file
 	created       bool
 	upgradedFrom  int // version of the schema before Open upgraded it; 0 if Open upgraded nothing
 
-	logSync logSync // delayed sync of the write-ahead log
-
-	conn  *sqlx.Conn // last connection that the writer has opened
-	write *sqlx.DB   // pool of one connection, which the writer uses
-	read  *sqlx.DB   // pool of connections that cannot write (PRAGMA query_only)
+	conn  *sqlx.Conn // that the writer has opened last
+	write *sqlx.DB   // one connection, for the writer
+	read  *sqlx.DB   // connections that can't write (PRAGMA query_only)
 	sql   *sqltext.Dialect
+
+	logSync     logSync // delayed sync of the WAL
+	busyRetries atomic.Int64
 
 	watches     sync.WaitGroup
 	slow        atomic.Bool   // whether the watches check at most every 20 ms; see WatchSlowly
-	paceChanged chan struct{} // WatchSlowly(false) sends a value on this channel, which ends the pause of a watch
-	busyRetries atomic.Int64
-	quit        chan struct{} // Quit closes this channel, which ends the watches
+	paceChanged chan struct{} // from WatchSlowly(false): ends the pause of a watch
+	quit        chan struct{} // closed by Quit, which ends the watches
 }
 
 // New prepares a database in the file at path. It does not open the file.
@@ -56,9 +55,16 @@ func New(path string, o engine.Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	setDriver() // before the first connection, because the checks of the files in use need OFD locks
-	d := &File{path: path, logPath: path + "-wal", sharedPath: path + "-shm", options: o, quit: make(chan struct{}),
-		paceChanged: make(chan struct{}, 1)}
+	setDriver() // before the first connection: the checks of the files in use need OFD locks
+
+	d := &File{
+		path:        path,
+		logPath:     path + "-wal",
+		sharedPath:  path + "-shm",
+		options:     o,
+		paceChanged: make(chan struct{}, 1),
+		quit:        make(chan struct{}),
+	}
 	d.logSync.delay, d.logSync.sync, d.logSync.durable = o.Flash, d.syncLog, !o.Normal
 	return d, nil
 }
@@ -72,10 +78,10 @@ func (d *File) Identity() string { return d.path }
 // Created reports whether Open made the file.
 func (d *File) Created() bool { return d.created }
 
-// UpgradedFrom returns the version of the schema before Open upgraded it, or 0 if Open upgraded nothing.
+// UpgradedFrom implements engine.Shared.
 func (d *File) UpgradedFrom() int { return d.upgradedFrom }
 
-// Reader returns the pool of connections that cannot write.
+// Reader returns the pool of connections that can't write.
 func (d *File) Reader() *sqlx.DB { return d.read }
 
 // Dialect returns the dialect that renders statements.
@@ -89,8 +95,9 @@ func (*File) Traits() engine.Traits {
 // selectMain returns the file of the main database of a connection.
 var selectMain = sqltext.Query(`SELECT file FROM pragma_database_list WHERE name = 'main'`)
 
-// Within returns an error if the caller's transaction belongs to another file or driver. It has nothing to prepare: the first write of the
-// transaction takes the write lock, and workers watch the file for commits.
+// Within returns an error if the caller's transaction belongs to another file or
+// driver. There's nothing to prepare: the transaction's first write takes the
+// write lock, and workers watch the file for commits.
 func (d *File) Within(q engine.Querier, _ engine.Use) error {
 	var file, build string
 	if err := q.Scan(selectOuter, nil, &file, &build); err != nil {
@@ -115,21 +122,21 @@ func (d *File) Within(q engine.Querier, _ engine.Use) error {
 func (d *File) Open(ctx context.Context) (*sqlx.Conn, error) {
 	if err := d.open(ctx); err != nil {
 		if d.conn != nil {
-			// close the connection here, because the caller closes only the pool, and the pool does not close a connection in use
-			d.conn.Close()
+			d.conn.Close() // the caller closes only the pool, which doesn't close a connection in use
 		}
 		return nil, err
 	}
 	return d.conn, nil
 }
 
-// Reconnect opens the file again after an I/O error. The new file descriptor may work although the old one failed.
+// Reconnect opens the file again after an I/O error. The new descriptor may work
+// although the old one failed.
 func (d *File) Reconnect(ctx context.Context) (*sqlx.Conn, error) {
-	// forget the log and the shared memory: SQLite removes these files at the last close, and the next open creates new ones
-	d.companions.Store(nil)
+	d.companions.Store(nil) // SQLite removes these files at the last close, and the next open creates new ones
 	if err := d.write.Close(); err != nil {
 		return nil, d.Explain(err)
 	}
+
 	d.conn = nil
 	have, _, err := d.connectWriter(ctx)
 	if err == nil && have != schema.Version(schema.SQLite) {
@@ -138,13 +145,13 @@ func (d *File) Reconnect(ctx context.Context) (*sqlx.Conn, error) {
 	if err == nil {
 		err = d.recordFiles()
 	}
-	if err != nil && d.conn != nil {
+	if err == nil {
+		return d.conn, nil
+	}
+	if d.conn != nil {
 		d.conn.Close()
 	}
-	if err != nil {
-		return nil, err
-	}
-	return d.conn, nil
+	return nil, err
 }
 
 // Quit ends the watches.
@@ -153,7 +160,7 @@ func (d *File) Quit() {
 	d.watches.Wait()
 }
 
-// BeforeClose keeps SQLite from removing the write-ahead log if the file was replaced; see keepLog.
+// BeforeClose keeps SQLite from removing the WAL of a replaced file; see keepLog.
 func (d *File) BeforeClose() (release func()) {
 	if d.Replaced() != nil {
 		return d.keepLog()
@@ -164,7 +171,7 @@ func (d *File) BeforeClose() (release func()) {
 // Close closes the pools.
 func (d *File) Close() error {
 	var errs []error
-	for _, pool := range []*sqlx.DB{d.read, d.write} { // close the writer last: its close runs a checkpoint and removes the log
+	for _, pool := range []*sqlx.DB{d.read, d.write} { // the writer last: its close runs a checkpoint and removes the WAL
 		if pool != nil {
 			errs = append(errs, pool.Close())
 		}
@@ -183,8 +190,9 @@ func (d *File) Begin(_ *sqlx.Conn, _ bool, begin func() error) (waited bool, err
 	return tries > 1, err
 }
 
-// SetLevel sets whether the following commits survive a power failure. It sends the pragma as text and not as a prepared statement, because
-// SQLite runs this pragma when it prepares it, and not at each execution.
+// SetLevel sets whether the following commits survive a power failure. The pragma
+// is no prepared statement: SQLite runs it when it prepares it, and not at each
+// execution.
 func (d *File) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error {
 	d.logSync.setLevel(durable)
 	text := "PRAGMA synchronous = NORMAL"
@@ -205,8 +213,7 @@ func (d *File) Rest(pause time.Duration) {
 
 // Space returns an error of kind ErrFull if the disk has no space for another task.
 func (d *File) Space() error {
-	r := space(filepath.Dir(d.path))
-	return checkSpace(r.free, r.total, d.path)
+	return space(filepath.Dir(d.path)).check(d.path)
 }
 
 // Explain turns an error of the driver into a *jobs.Error that explains it. If
@@ -217,23 +224,20 @@ func (d *File) Explain(err error) error {
 		err = cmp.Or(d.Replaced(), err)
 	}
 	failure, ok := errors.AsType[*driver.Error](err)
-	// SQLite returns this code to a ReadOnly handle because of the pragma query_only, even if the file is writable.
+	// because of query_only, also if the file is writable
 	if d.options.ReadOnly && ok && failure.Code() == sqlite3.SQLITE_READONLY {
 		return engine.ErrReadOnly(d.path, err)
 	}
 	return explain(err, d.path)
 }
 
-// Busy reports whether err means that other connections held the lock.
-func (*File) Busy(err error) bool { return isBusy(err) }
+// Busy, Broken and Refused implement engine.Errors.
 
-// Broken reports whether the connection must be reopened after the error err.
-func (*File) Broken(err error) bool { return isDamage(err) }
-
-// Refused reports whether a constraint or a trigger rejected a write.
+func (*File) Busy(err error) bool    { return isBusy(err) }
+func (*File) Broken(err error) bool  { return isDamage(err) }
 func (*File) Refused(err error) bool { return code(err) == sqlite3.SQLITE_CONSTRAINT }
 
-// These methods do nothing, because their work is needed only for a server.
+// These methods do nothing: only a server needs their work.
 
 func (*File) Server() *engine.ServerInfo            { return nil }
 func (*File) Values(args []any) []any               { return args }
@@ -258,8 +262,9 @@ func (d *File) Size() (file, wal int64) {
 	return file, wal
 }
 
-// quickCheck reads every page and finds damage. fullCheck also compares indexes with their tables, and takes several times as long.
-// Both return up to ten problems, or one row "ok".
+// quickCheck reads every page and finds damage. fullCheck also compares indexes
+// with their tables, and takes several times as long. Both return up to ten
+// problems, or one row, ok.
 const (
 	quickCheck = `PRAGMA quick_check(10)`
 	fullCheck  = `PRAGMA integrity_check(10)`
@@ -278,22 +283,23 @@ func (d *File) Integrity(ctx context.Context, thorough bool) (found []string, er
 	return found, d.Explain(err)
 }
 
-// selectPages returns the number of pages of the file, and the number of free pages. The second number is 0 if the file cannot return
-// free pages to the filesystem.
+// selectPages returns the numbers of the file's pages and of its free pages. The
+// second one is 0 if the file can't return free pages to the filesystem.
 const selectPages = `SELECT page_count, iif(auto_vacuum = 2, freelist_count, 0) FROM pragma_page_count,
 	pragma_freelist_count, pragma_auto_vacuum`
 
-// vacuumPages returns up to 256 free pages, which usually are 1 MiB, to the filesystem. It returns a row for each page.
+// vacuumPages returns up to 256 free pages, usually 1 MiB, to the filesystem. It
+// returns a row for each page.
 const vacuumPages = `PRAGMA incremental_vacuum(256)`
 
-// Vacuum returns some free pages to the filesystem. It keeps some free pages for new rows: a twentieth of the file, plus 256 pages. The
-// file shrinks at the next checkpoint.
+// Vacuum returns some free pages to the filesystem. It keeps a twentieth of the
+// file, plus 256 pages, for new rows. The file shrinks at the next checkpoint.
 func (d *File) Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err error) {
 	var pages, free int64
 	if err := conn.QueryRowxContext(ctx, selectPages).Scan(&pages, &free); err != nil || free <= pages/20+256 {
 		return false, err
 	}
-	rows, err := conn.QueryContext(ctx, vacuumPages) // Exec would run only one step of the pragma, and one step returns one page
+	rows, err := conn.QueryContext(ctx, vacuumPages) // Exec would run one step of the pragma, which returns one page
 	if err != nil {
 		return true, err
 	}

@@ -28,8 +28,8 @@ func isBusy(err error) bool {
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
 }
 
-// isDamage reports whether an error comes from the file or its disk, and not from the statement. It accepts errors of the driver and errors
-// that the function "explain" has returned.
+// isDamage reports whether an error, explained or not, comes from the file or its
+// disk, and not from the statement.
 func isDamage(err error) bool {
 	switch code(err) {
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
@@ -38,11 +38,11 @@ func isDamage(err error) bool {
 	return false
 }
 
-// explain turns an error of the driver into a *jobs.Error that explains it. It uses the code of the error and never its text. It
-// returns other errors and nil unchanged.
+// explain turns an error of the driver into a *jobs.Error, by its code and never
+// by its text. It returns other errors and nil unchanged.
 func explain(err error, file string) error {
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
-		return err // leave this error as it is, because it already has an explanation
+		return err
 	}
 	if engine.IsPoolClosed(err) || errors.Is(err, sql.ErrConnDone) {
 		return jobs.ErrClosed
@@ -67,6 +67,7 @@ func explainCode(extended int, r room, err error, file string) error {
 			Hint: "roll it back and repeat all of it; let a transaction that writes take the lock when it begins, with a handle of " +
 				"runner.OpenDB or with _txlock=immediate"}
 	}
+
 	full := r.isFull() || r.noInodes()
 	switch extended & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
@@ -110,11 +111,13 @@ func isRead(extended int) bool {
 	return false
 }
 
-// readOnly returns the error of a file that cannot be written.
+// readOnly returns the error of a file that can't be written.
 func readOnly(err error, file string) error {
 	p := &jobs.Error{Kind: jobs.ErrPermission, What: "cannot write " + file, Err: err,
-		Why: []string{"the file, or its directory, is read-only for this user",
-			"a user who may only read the file can do so while another process has it open, such as a worker"},
+		Why: []string{
+			"the file, or its directory, is read-only for this user",
+			"a user who may only read the file can do so while another process has it open, such as a worker",
+		},
 		Hint: "check the owner and mode of the file and of its directory"}
 	if errors.Is(writable(filepath.Dir(file)), syscall.EROFS) {
 		p.Why = []string{"its filesystem is mounted read-only", "to read the tasks meanwhile, copy the files to another disk"}

@@ -27,7 +27,8 @@ func links(info fs.FileInfo) uint64 {
 	return uint64(stat.Nlink)
 }
 
-// syncDir syncs a directory, so that new, renamed and removed names of files survive a power failure.
+// syncDir syncs a directory, so that new, renamed and removed names survive a power
+// failure.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -53,6 +54,10 @@ func space(path string) room {
 	if err := unix.Statfs(path, &fs); err != nil {
 		return room{}
 	}
-	return room{free: int64(fs.Bavail) * int64(fs.Bsize), total: int64(fs.Blocks) * int64(fs.Bsize),
-		inodes: int64(fs.Ffree), allInodes: int64(fs.Files)} // the types of the fields differ between systems
+	return room{ // the types of the fields differ between systems
+		free:      int64(fs.Bavail) * int64(fs.Bsize),
+		total:     int64(fs.Blocks) * int64(fs.Bsize),
+		inodes:    int64(fs.Ffree),
+		allInodes: int64(fs.Files),
+	}
 }

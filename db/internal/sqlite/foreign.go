@@ -84,7 +84,8 @@ func article(kind string) string {
 	return "a " + kind
 }
 
-// maxUncleanSize is the greatest size of a file that is checked after a crash. The check of a file of that size takes half a second.
+// maxUncleanSize is the greatest size of a file that is checked after a crash: the
+// check takes half a second.
 const maxUncleanSize = 100 << 20
 
 // Unclean implements engine.Shared.

@@ -11,19 +11,20 @@ import (
 	"example.com/runner/db/internal/engine"
 )
 
-// With Options.Flash, most commits do no fsync. logSync limits how many of the last commits a power failure can undo. Some time after a
-// commit it syncs the write-ahead log, which makes all commits up to this moment durable. A checkpoint or a commit with an fsync has the
-// same effect, so the log then needs no other sync.
+// logSync limits how many of the last commits a power failure can undo with
+// Options.Flash, where most commits do no fsync. Some time after a commit it
+// syncs the WAL, which makes all commits up to this moment durable. So does a
+// checkpoint or a commit with an fsync: the WAL then needs no other sync.
 type logSync struct {
-	delay time.Duration // time from a commit to its sync; 0 if logSync never syncs
-	sync  func() error  // function that syncs the write-ahead log
+	delay time.Duration // from a commit to its sync; 0: never sync
+	sync  func() error
 
-	running sync.WaitGroup // counts planned syncs and syncs in progress
+	running sync.WaitGroup // planned syncs and syncs in progress
 
 	mu      sync.Mutex
 	durable bool        // whether each commit of the connection does an fsync itself
-	timer   *time.Timer // timer of the planned sync; nil if no sync is planned
-	failed  error       // error of the last failed sync; nil after a commit has returned it
+	timer   *time.Timer // of the planned sync; nil if none is planned
+	failed  error       // of the last failed sync; nil after a commit has returned it
 }
 
 // setLevel records whether the next commits of the connection do an fsync.
@@ -33,8 +34,8 @@ func (l *logSync) setLevel(durable bool) {
 	l.durable = durable
 }
 
-// committed is called after each commit. It plans a sync unless one is planned already. It returns the error of a sync that has failed
-// since the last call.
+// committed is called after each commit, and plans a sync unless one is planned
+// already. It returns the error of a sync that has failed since the last call.
 func (l *logSync) committed(changed bool) error {
 	if l.delay == 0 || !changed {
 		return nil
@@ -53,7 +54,8 @@ func (l *logSync) committed(changed bool) error {
 	return err
 }
 
-// stop cancels the planned sync and reports whether there was one. The caller holds the mutex.
+// stop cancels the planned sync and reports whether there was one. The caller
+// holds the mutex.
 func (l *logSync) stop() bool {
 	planned := l.timer != nil && l.timer.Stop()
 	if planned {
@@ -69,6 +71,7 @@ func (l *logSync) run() {
 	l.mu.Lock()
 	l.timer = nil
 	l.mu.Unlock()
+
 	if err := l.sync(); err != nil {
 		l.mu.Lock()
 		l.failed = err
@@ -76,11 +79,12 @@ func (l *logSync) run() {
 	}
 }
 
-// close does the planned sync now, if there is one. It returns the error of the last sync.
+// close does the planned sync now, and returns the error of the last sync.
 func (l *logSync) close() error {
 	l.mu.Lock()
 	planned := l.stop()
 	l.mu.Unlock()
+
 	l.running.Wait()
 	if planned {
 		return l.sync()
@@ -88,18 +92,16 @@ func (l *logSync) close() error {
 	return l.failed
 }
 
-// syncLog syncs the write-ahead log and its entry in the directory. It does nothing if there is no log: SQLite syncs the database file and
-// removes the log when the last connection closes.
+// syncLog syncs the WAL and its entry in the directory. Without a WAL it does
+// nothing: when the last connection closes, SQLite syncs the database file and
+// removes the WAL.
 func (d *File) syncLog() error {
 	file, err := os.OpenFile(d.logPath, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		err = errors.Join(file.Sync(), file.Close())
-	}
-	if err == nil {
-		err = syncDir(filepath.Dir(d.logPath))
+		err = errors.Join(file.Sync(), file.Close(), syncDir(filepath.Dir(d.logPath)))
 	}
 	if err != nil {
 		return engine.FileError(err, d.logPath)

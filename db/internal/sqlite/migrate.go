@@ -25,8 +25,8 @@ const readVersion = `SELECT application_id, user_version, (SELECT count(*) FROM 
 // setOwnVersion marks a file as one of runner and sets the version of its schema.
 var setOwnVersion = sqltext.Command(`PRAGMA application_id = {id}; PRAGMA user_version = {version}`)
 
-// These statements are for the table runner_schema in a database of another program. The table holds the version of the schema, since
-// application_id and user_version belong to that program.
+// These statements are about the table runner_schema in a database of another
+// program; see names.go.
 const (
 	hasSchemaTable    = `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'runner_schema'`
 	selectSchemas     = `SELECT prefix, version FROM runner_schema ORDER BY prefix`
@@ -38,13 +38,13 @@ const (
 	ON CONFLICT (prefix) DO UPDATE SET version = excluded.version`
 )
 
-// selectUsedNames lists those names that the file already uses for a table, index, trigger or view. [1] is a JSON array of the names to
-// look for.
+// selectUsedNames lists those of the names [1], a JSON array, that a table, index,
+// trigger or view of the file has.
 const selectUsedNames = `SELECT name FROM sqlite_schema WHERE lower(name) IN (SELECT lower(value) FROM json_each(?)) ORDER BY name LIMIT 3`
 
-// version returns the version of the file's schema and the prefix of its names. The version is 0 if there is no schema yet. It rejects a
-// file that a newer program wrote. It also rejects a file of another program, unless Options.Beside allows runner's tables in it. It
-// writes nothing.
+// version returns the version of the file's schema (0 if it has none) and the
+// prefix of its names. It rejects a file that a newer program wrote, and one of
+// another program, unless Options.Beside allows runner's tables in it.
 func (d *File) version(ctx context.Context) (have int, prefix string, err error) {
 	var id, tables int
 	if err := d.conn.QueryRowxContext(ctx, readVersion).Scan(&id, &have, &tables); err != nil {
@@ -68,7 +68,7 @@ func (d *File) version(ctx context.Context) (have int, prefix string, err error)
 	return have, prefix, nil
 }
 
-// prefixedVersion does the work of the method "version" for a database of another program.
+// prefixedVersion is version for a database of another program.
 func (d *File) prefixedVersion(ctx context.Context) (have int, prefix string, err error) {
 	requested := d.options.Prefix
 	if d.sql != nil {
@@ -82,12 +82,13 @@ func (d *File) prefixedVersion(ctx context.Context) (have int, prefix string, er
 	if err = d.conn.QueryRowxContext(ctx, hasSchemaTable).Scan(&exists); err == nil && exists {
 		err = d.conn.SelectContext(ctx, &schemas, selectSchemas)
 	}
-	if code(err) == sqlite3.SQLITE_ERROR { // SQLITE_ERROR means that the table runner_schema has other columns than expected
+	if code(err) == sqlite3.SQLITE_ERROR { // runner_schema has other columns
 		return 0, "", foreignSchemaTable(d.path, err)
 	}
 	if err != nil {
 		return 0, "", d.Explain(err)
 	}
+
 	for _, s := range schemas {
 		if strings.EqualFold(s.Prefix, requested) || requested == "" && len(schemas) == 1 { // SQLite ignores case in names
 			if err := ValidPrefix(s.Prefix); err != nil {
@@ -96,10 +97,11 @@ func (d *File) prefixedVersion(ctx context.Context) (have int, prefix string, er
 			return s.Version, s.Prefix, nil
 		}
 	}
+
 	switch {
 	case !d.options.Beside && len(schemas) > 1:
-		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has tables of runner with several prefixes",
-			Hint: "Options.Prefix"}
+		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, Hint: "Options.Prefix",
+			What: d.path + " has tables of runner with several prefixes"}
 	case !d.options.Beside:
 		return 0, "", notRunner(d.path, " is not a runner database", "it is an SQLite database of another program; nothing was changed")
 	}
@@ -108,8 +110,8 @@ func (d *File) prefixedVersion(ctx context.Context) (have int, prefix string, er
 }
 
 func foreignSchemaTable(file string, err error) error {
-	return &jobs.Error{Kind: jobs.ErrSchema, What: "the table runner_schema of " + file + " is not runner's", Why: []string{err.Error()},
-		Err: err}
+	return &jobs.Error{Kind: jobs.ErrSchema, Err: err, Why: []string{err.Error()},
+		What: "the table runner_schema of " + file + " is not runner's"}
 }
 
 // migrate upgrades the schema to SchemaVersion in one transaction. So after a
@@ -121,13 +123,14 @@ func (d *File) migrate(ctx context.Context) error {
 		return d.Explain(err)
 	}
 	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // fails after a commit, which is fine
+
 	have, _, err := d.version(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if have == 0 && d.sql.Prefix != "" {
+	case have == 0 && d.sql.Prefix != "":
 		err = d.checkNames(ctx)
-	} else if have > 0 && d.othersOpen() {
+	case have > 0 && d.othersOpen():
 		err = engine.OlderWorker(q, d.path)
 	}
 	if err == nil {
@@ -156,11 +159,13 @@ func (d *File) runMigrations(q engine.Direct, have int) error {
 			return fmt.Errorf("migration %s: %w", m.Name, d.Explain(err))
 		}
 	}
+
 	if frozen != (engine.Frozen{}) {
 		if err := engine.Freeze(q, d, frozen); err != nil {
 			return err
 		}
 	}
+
 	version := schema.Version(schema.SQLite)
 	if d.sql.Prefix == "" {
 		_, err = q.Exec(setOwnVersion.With(sqltext.Parts{"id": strconv.Itoa(ApplicationID), "version": strconv.Itoa(version)}))
@@ -170,13 +175,14 @@ func (d *File) runMigrations(q engine.Direct, have int) error {
 	return err
 }
 
-// checkNames returns an error if the file already has a table or index with a name that runner needs. The file may belong to another
-// program (Options.Beside).
+// checkNames returns an error if a table or index of the other program has a name
+// that runner needs.
 func (d *File) checkNames(ctx context.Context) error {
 	names := schema.Names()
 	for i := range names {
 		names[i] = d.sql.Prefix + names[i]
 	}
+
 	var used []string
 	if err := d.conn.SelectContext(ctx, &used, selectUsedNames, `["`+strings.Join(names, `","`)+`"]`); err != nil || len(used) == 0 {
 		return d.Explain(err)

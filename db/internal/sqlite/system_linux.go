@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,31 +16,36 @@ import (
 	driver "modernc.org/sqlite"
 )
 
-// A process that opens a database must know which files of this database other processes have open. SQLite locks certain bytes of a file as
-// long as it uses the file, so this process asks the kernel which of these bytes are locked. It doesn't open the -shm file: when a process
-// closes a file, it loses all its POSIX locks on that file. On the database file, SQLite has OFD locks, which stay.
+// Whoever opens a database must know which of its files other processes have
+// open. SQLite locks certain bytes of a file as long as it uses the file, so we
+// ask the kernel which of these bytes are locked. We don't open the -shm file:
+// a process that closes a file loses all its POSIX locks on it. On the database
+// file, SQLite has OFD locks, which stay.
 
-// A connection in WAL mode has a shared lock on these bytes of the database file, which are in the page that SQLite reserves for locks.
+// A connection in WAL mode has a shared lock on these bytes of the database file,
+// in the page that SQLite reserves for locks.
 const sharedFirst, sharedSize = 0x40000000 + 2, 510
 
-// inUse reports which files of a database are in use by others: by other processes, or by other handles of this process.
+// inUse says which files of a database are in use, by other processes or by other
+// handles of this one.
 type inUse struct {
-	file   bool // whether a connection in WAL mode has the database file open
-	shared bool // whether a process uses the shared memory; only set if the field "file" is false
+	file   bool // a connection in WAL mode has the database file open
+	shared bool // a process uses the shared memory, and nobody the file
 }
 
-// usedBy reports which of the files of the database at path are in use.
+// usedBy reports which files of the database at path are in use.
 func usedBy(path string) inUse {
 	if !driver.OFDLockingEnabled() {
-		return inUse{} // closing the file here would drop this process's POSIX locks on it, so usedBy must not open it
+		return inUse{} // opening and closing the file would drop this process's POSIX locks on it
 	}
+
 	var use inUse
 	header := make([]byte, 20)
 	if file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0); err == nil {
 		defer file.Close()
 		n, _ := file.ReadAt(header, 0)
-		// in WAL mode, bytes 18 and 19 of the database header are 2
-		use.file = n == len(header) && header[18] == 2 && header[19] == 2 && isLocked(file)
+		isWAL := n == len(header) && header[18] == 2 && header[19] == 2
+		use.file = isWAL && isLocked(file)
 	}
 	use.shared = !use.file && len(locks(path+"-shm", surely, func(lock) bool { return true })) > 0
 	return use
@@ -87,18 +93,25 @@ func keepOut(path string) (release func(), ok bool) {
 	return func() { file.Close() }, true
 }
 
-// networkMagic lists network filesystems by the magic number of statfs. networkNames lists network filesystems that use FUSE by their
-// name in the mount table. The locks and shared memory of all these filesystems depend on a remote server, and are unreliable.
+// The locks and shared memory of these filesystems depend on a remote server, and
+// are unreliable. networkMagic has them by the magic number of statfs, and
+// networkNames those that use FUSE by their name in the mount table.
 var (
 	networkMagic = map[int64]string{
-		unix.NFS_SUPER_MAGIC: "nfs", unix.SMB_SUPER_MAGIC: "smb", unix.CIFS_SUPER_MAGIC: "cifs", unix.SMB2_SUPER_MAGIC: "smb2",
-		unix.V9FS_MAGIC: "9p", unix.AFS_SUPER_MAGIC: "afs", unix.CEPH_SUPER_MAGIC: "ceph", unix.CODA_SUPER_MAGIC: "coda",
+		unix.NFS_SUPER_MAGIC:  "nfs",
+		unix.SMB_SUPER_MAGIC:  "smb",
+		unix.CIFS_SUPER_MAGIC: "cifs",
+		unix.SMB2_SUPER_MAGIC: "smb2",
+		unix.V9FS_MAGIC:       "9p",
+		unix.AFS_SUPER_MAGIC:  "afs",
+		unix.CEPH_SUPER_MAGIC: "ceph",
+		unix.CODA_SUPER_MAGIC: "coda",
 	}
-	networkNames = map[string]bool{"virtiofs": true, "fuse.sshfs": true, "fuse.glusterfs": true, "fuse.s3fs": true, "fuse.rclone": true,
-		"fuse.davfs2": true, "fuse.cephfs": true}
+	networkNames = []string{"virtiofs", "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs", "fuse.rclone", "fuse.davfs2", "fuse.cephfs"}
 )
 
-// networkFS returns the name of the network filesystem of path. It returns an empty name if the filesystem is local or unknown.
+// networkFS returns the name of path's network filesystem, empty if it's local or
+// unknown.
 func networkFS(path string) string {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {
@@ -107,13 +120,14 @@ func networkFS(path string) string {
 	if name := networkMagic[int64(fs.Type)]; name != "" || fs.Type != unix.FUSE_SUPER_MAGIC {
 		return name
 	}
-	if name := filesystem(path); networkNames[name] {
+	if name := filesystem(path); slices.Contains(networkNames, name) {
 		return name
 	}
 	return ""
 }
 
-// filesystem returns the type of the filesystem of path, such as ext4. It returns an empty name if the type is unknown.
+// filesystem returns the type of path's filesystem, such as ext4, empty if it's
+// unknown.
 func filesystem(path string) string {
 	var stat unix.Stat_t
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
@@ -123,7 +137,8 @@ func filesystem(path string) string {
 	return mountName(string(mounts), unix.Major(stat.Dev), unix.Minor(stat.Dev))
 }
 
-// mountName returns the type of the filesystem on a device, fuse.sshfs in this line of the mount table:
+// mountName returns the type of the filesystem on a device: fuse.sshfs in this
+// line of the mount table.
 //
 //	36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - fuse.sshfs host:/dir rw
 func mountName(mounts string, major, minor uint32) string {
@@ -138,13 +153,14 @@ func mountName(mounts string, major, minor uint32) string {
 	return ""
 }
 
-// checkEvery is the interval at which the watch checks for commits when inotify reports no event.
+// checkEvery is the time between two checks for commits without an event.
 const checkEvery = time.Second
 
-// walEvents sends an event when a process writes to the write-ahead log of the database. Several writes may cause only one event. walEvents
-// watches the directory with inotify, because SQLite creates and removes the log. Such a watch opens no descriptor of the log (measured:
-// 0.15 ms p50, 0.02 % of a core while idle). If the system has no inotify, walEvents sends no events, and only the regular checks of the
-// watch find commits. The function "stop" ends the watch of the directory.
+// walEvents sends an event when a process writes to the database's WAL; several
+// writes may cause only one. It watches the directory with inotify, because
+// SQLite creates and removes the WAL, and opens no descriptor of the WAL
+// (measured: 0.15 ms p50, 0.02 % of a core while idle). Without inotify there are
+// no events, and only the regular checks of the watch find commits.
 func walEvents(path string) (events <-chan struct{}, stop func()) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -168,12 +184,13 @@ func walEvents(path string) (events <-chan struct{}, stop func()) {
 			if !mentions(buffer[:n], name) {
 				continue
 			}
+
 			select { // read no more events before the watch has received this one
 			case out <- struct{}{}:
 			case <-done:
 				return
 			}
-			if time.Since(last) < burst { // wait, because many commits in a short time need only one event
+			if time.Since(last) < burst { // many commits in a short time need only one event
 				time.Sleep(burst)
 			}
 			last = time.Now()
