@@ -15,30 +15,28 @@ import (
 // Safe escapes control characters, characters that change the direction of
 // text, and bytes that aren't UTF-8: \n, \t, \x1b, \u202e. Other characters
 // stay.
-func Safe(text string) string {
+func Safe(text string) string { return escape(text, "") }
+
+// SafeLines is Safe for several lines: it keeps newlines and tabs.
+func SafeLines(text string) string { return escape(text, "\n\t") }
+
+// escape escapes what could control a terminal, but not the characters in kept.
+func escape(text, kept string) string {
 	if !strings.ContainsFunc(text, IsControl) {
 		return text
 	}
-
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
-		switch {
-		case r == utf8.RuneError && size == 1, r < 0x20, r == 0x7f:
-			switch text[i] {
-			case '\n':
-				b.WriteString(`\n`)
-			case '\t':
-				b.WriteString(`\t`)
-			case '\r':
-				b.WriteString(`\r`)
-			default:
-				fmt.Fprintf(&b, `\x%02x`, text[i])
-			}
-		case IsControl(r) && r != utf8.RuneError:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
+		switch at := strings.IndexRune("\n\t\r", r); {
+		case !IsControl(r), r == utf8.RuneError && size > 1, strings.ContainsRune(kept, r):
 			b.WriteString(text[i : i+size])
+		case at >= 0:
+			b.WriteString(`\` + "ntr"[at:at+1])
+		case r < 0x80 || r == utf8.RuneError:
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
 		}
 		i += size
 	}
@@ -58,19 +56,6 @@ func IsControl(r rune) bool {
 		return true
 	}
 	return r == utf8.RuneError
-}
-
-// SafeLines is Safe for several lines: it keeps newlines and tabs.
-func SafeLines(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		parts := strings.Split(line, "\t")
-		for j, part := range parts {
-			parts[j] = Safe(part)
-		}
-		lines[i] = strings.Join(parts, "\t")
-	}
-	return strings.Join(lines, "\n")
 }
 
 // Age formats a duration in one unit (12s, 9m, 21h, 16d), or in two from one to

@@ -59,15 +59,15 @@ func listRow(t jobs.Task, held admin.Holds, now time.Time, wide bool) Record {
 		{Key: "queue", Value: t.Queue, Name: "QUEUE", Drop: 5},
 		{Name: "PRI", Text: strconv.Itoa(t.Priority), Right: true, Drop: 2, Usual: usual},
 		{Name: lane, Text: t.Lane, Drop: 1},
-		{Name: "TRY", Text: Attempts(t), Drop: 3},
+		{Name: "TRY", Value: Attempts(t), Drop: 3},
 		{Key: "created_at", Value: Stamp(t.CreatedAt), Name: "AGE", Text: humanize.Age(now.Sub(t.CreatedAt)), Right: true, Drop: 6},
 		{Key: "duration", Value: durationOf(t, now)},
 		{Name: "TIME", Text: lasted, Right: true, Drop: 7},
 		{Name: cpu, Text: CPU(t.Usage), Right: true, Drop: 1},
 		{Name: memory, Text: Memory(t.Usage), Right: true, Drop: 1},
-		{Name: "NOTE", Text: Note(t, held, now), Drop: 8},
+		{Name: "NOTE", Value: Note(t, held, now), Drop: 8},
 		{Key: "error", Value: failure, Name: "ERROR", Text: shown, Drop: 4},
 		{Key: "worker", Value: t.Worker, Name: worker, Drop: 1},
-		{Name: "JOB", Text: JobText(t)},
+		{Name: "JOB", Value: JobText(t)},
 	}
 }

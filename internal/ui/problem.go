@@ -21,39 +21,37 @@ type Problem struct {
 	Code    string
 	Message string // one line, in lower case
 	Try     string // command that helps, for the user to type
-	About   string // name of the queue, worker, cursor or schedule that has the problem; empty for the whole database
+	About   string // name of the queue, worker, cursor or schedule; empty for the whole database
 }
 
-// finder adds the problems of a status to it.
-type finder struct {
-	*Status
-	ready []runner.Worker
-}
-
-func (f *finder) add(code, about, try, format string, args ...any) {
-	f.Problems = append(f.Problems, Problem{Code: code, About: about, Try: try, Message: fmt.Sprintf(format, args...)})
+func (s *Status) add(code, about, try, format string, args ...any) {
+	s.Problems = append(s.Problems, Problem{code, fmt.Sprintf(format, args...), try, about})
 }
 
 // age returns how long ago a time was.
-func (f *finder) age(t time.Time) string { return humanize.Age(f.Now.Sub(t)) }
+func (s *Status) age(t time.Time) string { return humanize.Age(s.Now.Sub(t)) }
 
 // FindProblems sets Problems to what the other fields show.
 func (s *Status) FindProblems() {
 	s.Problems = []Problem{}
-	f := finder{Status: s}
-	f.checkWorkers()
-	f.unserved()
-	f.failures()
-	for _, s := range f.Schedules {
-		f.schedule(s)
+	ready := s.readyWorkers()
+	s.findUnserved(ready)
+	for _, q := range s.Queues {
+		if q.Failed > 0 {
+			s.add("failed", q.Queue, "runner list -q "+q.Queue+" -s failed --since 1d",
+				"%s failed in %s in 24h", humanize.Plural(q.Failed, "task"), q.Queue)
+		}
 	}
-	f.paused()
+	for _, schedule := range s.Schedules {
+		s.checkSchedule(schedule, len(ready) > 0)
+	}
+	s.findPauses()
 	s.sort()
 }
 
-// ranks puts first what costs a person most: nothing runs at all, then
-// schedules that should have done their work, then other faults, failed tasks,
-// tasks for which there is no worker, and pauses, which a user has chosen.
+// ranks puts first what costs a person most: nothing runs at all, then schedules
+// that should have done their work, then other faults, failed tasks, tasks for
+// which there is no worker, and pauses, which a user has chosen.
 var ranks = map[string]int{"no_worker": -2, "schedule_failed": -1, "schedule_late": -1, "schedule_waits": -1,
 	"failed": 1, "no_queue": 2, "no_job": 2, "paused": 3, "deletion_paused": 3}
 
@@ -61,72 +59,67 @@ func (s *Status) sort() {
 	slices.SortStableFunc(s.Problems, func(a, b Problem) int { return ranks[a.Code] - ranks[b.Code] })
 }
 
-// checkWorkers finds the ready workers, and the problems that workers have.
-func (f *finder) checkWorkers() {
-	for _, w := range f.Workers {
-		switch w.State {
-		case admin.WorkerLost:
-			if len(w.Running) > 0 {
-				f.add("lost_worker", w.Name, "runner list -s running --worker "+shellescape.Quote(w.Name),
-					"worker %s has not been seen for %s and holds %s", w.Name, f.age(w.BeatAt), humanize.Plural(len(w.Running), "task"))
-			}
-		case admin.WorkerReady:
-			if len(w.Jobs) > 0 { // runner run takes only its own task
-				f.ready = append(f.ready, w)
-			}
+// readyWorkers returns the workers that take tasks, and finds those that are
+// lost with tasks. The worker of runner run takes only its own task.
+func (s *Status) readyWorkers() (ready []runner.Worker) {
+	for _, w := range s.Workers {
+		switch {
+		case w.State == admin.WorkerLost && len(w.Running) > 0:
+			s.add("lost_worker", w.Name, "runner list -s running --worker "+shellescape.Quote(w.Name),
+				"worker %s has not been seen for %s and holds %s", w.Name, s.age(w.BeatAt),
+				humanize.Plural(len(w.Running), "task"))
+		case w.State == admin.WorkerReady && len(w.Jobs) > 0:
+			ready = append(ready, w)
 		}
 	}
+	return ready
 }
 
-// unserved finds waiting tasks that no worker can run.
-func (f *finder) unserved() {
-	unfinished := 0
-	for _, q := range f.Queues {
-		for _, n := range q.Counts {
-			unfinished += n
+// findUnserved finds waiting tasks that no worker can run.
+func (s *Status) findUnserved(ready []runner.Worker) {
+	if len(ready) == 0 {
+		unfinished := 0
+		for _, q := range s.Queues {
+			for _, n := range q.Counts {
+				unfinished += n
+			}
 		}
-	}
-
-	if len(f.ready) == 0 {
-		if unfinished > 0 {
-			f.add("no_worker", "", "runner work", "no worker runs, and %s",
-				humanize.Does(unfinished, "task", "is unfinished", "are unfinished"))
-		} else if n := admin.Ticking(f.Schedules); n > 0 {
-			f.add("no_worker", "", "runner work", "no worker runs, and %s", humanize.Does(n, "schedule", "ticks", "tick"))
+		what := humanize.Does(unfinished, "task", "is unfinished", "are unfinished")
+		n := admin.Ticking(s.Schedules)
+		if unfinished == 0 {
+			what = humanize.Does(n, "schedule", "ticks", "tick")
+		}
+		if unfinished > 0 || n > 0 {
+			s.add("no_worker", "", "runner work", "no worker runs, and %s", what)
 		}
 		return
 	}
 
-	for _, q := range f.Queues {
-		if q.Counts[jobs.Pending] == 0 || !q.Pause.At.IsZero() {
+	for _, q := range s.Queues {
+		if q.Counts[jobs.Pending] == 0 || Paused(q) {
 			continue
 		}
-		serving := slices.DeleteFunc(slices.Clone(f.ready), func(w runner.Worker) bool {
-			return w.Queues != nil && !slices.ContainsFunc(w.Queues, func(m runner.QueueMax) bool { return m.Queue == q.Queue })
+		try := "runner work -q " + q.Queue
+		serving := slices.DeleteFunc(slices.Clone(ready), func(w runner.Worker) bool {
+			serves := func(m runner.QueueMax) bool { return m.Queue == q.Queue }
+			return w.Queues != nil && !slices.ContainsFunc(w.Queues, serves)
 		})
 		if len(serving) == 0 {
-			f.add("no_queue", q.Queue, "runner work -q "+q.Queue, "no worker serves queue %s, and %s", q.Queue,
+			s.add("no_queue", q.Queue, try, "no worker serves queue %s, and %s", q.Queue,
 				humanize.TasksWait(q.Counts[jobs.Pending]))
 			continue
 		}
+
 		for _, job := range slices.Sorted(maps.Keys(q.Jobs)) {
-			if slices.ContainsFunc(serving, func(w runner.Worker) bool { return slices.Contains(w.Jobs, job) }) {
+			has := func(w runner.Worker) bool { return slices.Contains(w.Jobs, job) }
+			if slices.ContainsFunc(serving, has) {
 				continue
 			}
-			try := "runner work -q " + q.Queue
-			if job != jobs.CommandJob { // the program that runs this job is unknown, so suggest a list of the tasks
+			if job != jobs.CommandJob { // the program that runs this job is unknown
 				try = fmt.Sprintf("runner list -q %s -j %s -s pending", q.Queue, job)
 			}
-			f.add("no_job", q.Queue, try, "no worker of queue %s has job %s, and %s", q.Queue, job, humanize.TasksWait(q.Jobs[job]))
-		}
-	}
-}
-
-func (f *finder) failures() {
-	for _, q := range f.Queues {
-		if q.Failed > 0 {
-			f.add("failed", q.Queue, "runner list -q "+q.Queue+" -s failed --since 1d", "%s failed in %s in 24h",
-				humanize.Plural(q.Failed, "task"), q.Queue)
+			s.add("no_job", q.Queue, try, "no worker of queue %s has job %s, and %s", q.Queue, job,
+				humanize.TasksWait(q.Jobs[job]))
 		}
 	}
 }
@@ -134,62 +127,67 @@ func (f *finder) failures() {
 // tickWaits is how long a tick may be due before that is a problem.
 const tickWaits = time.Minute
 
-func (f *finder) schedule(s jobs.Schedule) {
-	show, task := "runner schedule show "+s.Name, fmt.Sprintf("runner show %d", s.LastTaskID)
-	if since, late := taskspec.Late(&s, f.Now); late {
-		f.add("schedule_late", s.Name, show, "no task of schedule %s has completed for %s; the limit is %s", s.Name, f.age(since),
-			humanize.WriteDuration(s.AlertAfter))
+// checkSchedule finds a schedule's problems. workers reports whether any worker
+// could make its ticks.
+func (s *Status) checkSchedule(c jobs.Schedule, workers bool) {
+	add := func(code, format string, args ...any) {
+		s.add(code, c.Name, "runner schedule show "+c.Name, format, args...)
+	}
+	if since, late := taskspec.Late(&c, s.Now); late {
+		add("schedule_late", "no task of schedule %s has completed for %s; the limit is %s", c.Name,
+			s.age(since), humanize.WriteDuration(c.AlertAfter))
 	}
 
-	overdue := !s.NextAt.IsZero() && f.Now.Sub(s.NextAt) > tickWaits
+	overdue := !c.NextAt.IsZero() && s.Now.Sub(c.NextAt) > tickWaits
 	switch {
-	case overdue && s.OnTick:
-		f.add("schedule_waits", s.Name, show,
-			"the tick of schedule %s due %s ago waits: no worker has its function, or the function fails or hangs", s.Name, f.age(s.NextAt))
-	case overdue && len(f.ready) > 0:
-		f.add("schedule_waits", s.Name, show, "schedule %s was due %s ago and has not ticked", s.Name, f.age(s.NextAt))
+	case overdue && c.OnTick:
+		add("schedule_waits", "the tick of schedule %s due %s ago waits: "+
+			"no worker has its function, or the function fails or hangs", c.Name, s.age(c.NextAt))
+	case overdue && workers:
+		add("schedule_waits", "schedule %s was due %s ago and has not ticked", c.Name, s.age(c.NextAt))
 	}
 
 	switch {
-	case s.LastState == jobs.Failed:
-		f.add("schedule_failed", s.Name, show, "the last task of schedule %s failed, due %s ago", s.Name, f.age(s.LastAt))
-	case s.LastState != "" && !s.LastState.Finished() && s.Skipped > 0 && s.Overlap == jobs.OverlapSkip:
-		f.add("schedule_skips", s.Name, task, "schedule %s has skipped %s; its task %d, due %s ago, is %s", s.Name,
-			humanize.Plural(int(s.Skipped), "tick"), s.LastTaskID, f.age(s.LastAt), s.LastState)
+	case c.LastState == jobs.Failed:
+		add("schedule_failed", "the last task of schedule %s failed, due %s ago", c.Name, s.age(c.LastAt))
+	case c.LastState != "" && !c.LastState.Finished() && c.Skipped > 0 && c.Overlap == jobs.OverlapSkip:
+		s.add("schedule_skips", c.Name, fmt.Sprintf("runner show %d", c.LastTaskID),
+			"schedule %s has skipped %s; its task %d, due %s ago, is %s", c.Name,
+			humanize.Plural(int(c.Skipped), "tick"), c.LastTaskID, s.age(c.LastAt), c.LastState)
 	}
 }
 
-func (f *finder) paused() {
-	all, everything := f.Holds.Pauses[runner.AllQueues]
+func (s *Status) findPauses() {
+	all, everything := s.Holds.Pauses[runner.AllQueues]
 	pending := 0
-	for _, q := range f.Queues {
+	for _, q := range s.Queues {
 		pending += q.Counts[jobs.Pending]
-		if own, ok := f.Holds.Pauses[q.Queue]; ok && !everything {
-			f.pause(q.Queue, q.Queue+" has", "-q "+q.Queue, own, q.Counts[jobs.Pending])
+		if own, ok := s.Holds.Pauses[q.Queue]; ok && !everything {
+			s.addPause(q.Queue, q.Queue+" has", "-q "+q.Queue, own, q.Counts[jobs.Pending])
 		}
 	}
-
 	if everything {
-		f.pause("", "all queues have", "--all", all, pending)
+		s.addPause("", "all queues have", "--all", all, pending)
 	}
-
-	if pause, ok := f.Holds.Pauses[runner.DeletionPause]; ok {
-		f.add("deletion_paused", "", "runner resume --deletion", "workers delete no old tasks for an hour: %s", pause.Reason)
+	if pause, ok := s.Holds.Pauses[runner.DeletionPause]; ok {
+		s.add("deletion_paused", "", "runner resume --deletion",
+			"workers delete no old tasks for an hour: %s", pause.Reason)
 	}
 }
 
 // maxReason is how many bytes of a reason a message shows.
 const maxReason = 200
 
-func (f *finder) pause(queue, has, target string, p runner.Pause, pending int) {
-	text := fmt.Sprintf("%s been paused for %s with %s waiting", has, f.age(p.At), humanize.Plural(pending, "task"))
+func (s *Status) addPause(queue, has, target string, p runner.Pause, pending int) {
+	text := fmt.Sprintf("%s been paused for %s with %s waiting", has, s.age(p.At),
+		humanize.Plural(pending, "task"))
 	if !p.Until.IsZero() {
-		text += ", until " + humanize.Clock(p.Until, f.Now)
+		text += ", until " + humanize.Clock(p.Until, s.Now)
 	}
 	if p.Reason != "" {
 		text += ": " + humanize.Safe(humanize.Cut(p.Reason, maxReason))
 	}
-	f.add("paused", queue, "runner resume "+target, "%s", text)
+	s.add("paused", queue, "runner resume "+target, "%s", text)
 }
 
 // cursorBehind is how long a cursor may need to report the end of a task.
@@ -197,42 +195,35 @@ const cursorBehind = time.Hour
 
 // readProblems adds the problems that need a look at the database.
 func (s *Status) readProblems(ctx context.Context, r *runner.Runner) error {
-	f := finder{Status: s}
 	running, err := r.List(ctx, jobs.Filter{States: []jobs.State{jobs.Running}}, runner.Page{Oldest: true})
 	if err != nil {
 		return err
 	}
-
 	var stuck []int64
 	for i := range running {
 		t := &running[i]
 		live := func(w runner.Worker) bool { return w.ID == t.WorkerID && w.State != admin.WorkerLost }
-		if _, is := taskspec.Stuck(t, f.Now); is && slices.ContainsFunc(f.Workers, live) {
+		if _, is := taskspec.Stuck(t, s.Now); is && slices.ContainsFunc(s.Workers, live) {
 			stuck = append(stuck, t.ID)
 		}
 	}
-
 	if len(stuck) > 0 {
 		what := fmt.Sprintf("task %d ignores its timeout or a request to stop", stuck[0])
 		if len(stuck) > 1 {
-			what = fmt.Sprintf("%s ignore their timeout or a request to stop, such as task %d", humanize.Plural(len(stuck), "task"),
-				stuck[0])
+			what = fmt.Sprintf("%s ignore their timeout or a request to stop, such as task %d",
+				humanize.Plural(len(stuck), "task"), stuck[0])
 		}
-		f.add("stuck", "", fmt.Sprintf("runner show %d", stuck[0]), "%s", what)
+		s.add("stuck", "", fmt.Sprintf("runner show %d", stuck[0]), "%s", what)
 	}
 
 	cursors, err := admin.Store(r).Cursors(ctx)
-	if err != nil {
-		return err
-	}
-
 	for _, c := range cursors {
-		if !c.Since.IsZero() && f.Now.Sub(c.Since) > cursorBehind {
-			f.add("cursor_behind", c.Name, "runner delete --cursor "+shellescape.Quote(c.Name),
-				"cursor %s has not delivered the ends of %s, the first since %s", c.Name, humanize.Plural(c.Behind, "task"), f.age(c.Since))
+		if !c.Since.IsZero() && s.Now.Sub(c.Since) > cursorBehind {
+			s.add("cursor_behind", c.Name, "runner delete --cursor "+shellescape.Quote(c.Name),
+				"cursor %s has not delivered the ends of %s, the first since %s", c.Name,
+				humanize.Plural(c.Behind, "task"), s.age(c.Since))
 		}
 	}
-
 	s.sort()
-	return nil
+	return err
 }

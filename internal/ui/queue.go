@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -85,11 +86,11 @@ func pauseText(pause runner.Pause, pending int, now time.Time) string {
 // they have no tasks, and no schedule or worker names them. A script could
 // otherwise take "no tasks" for "all done".
 func WarnUnknown(ctx context.Context, r *runner.Runner, p *Printer, f jobs.Filter) error {
-	queues, jobNames, err := knownNames(ctx, r)
+	s, err := ReadStatus(ctx, r, p.Now(), nil)
 	if err != nil {
 		return err
 	}
-
+	queues, jobNames := s.names()
 	warn := func(kind, name string, known []string, filter jobs.Filter) error {
 		if slices.Contains(known, name) {
 			return nil
@@ -107,51 +108,29 @@ func WarnUnknown(ctx context.Context, r *runner.Runner, p *Printer, f jobs.Filte
 	}
 
 	for _, name := range f.Queues {
-		if err := warn("queue", name, queues, jobs.Filter{Queues: []string{name}}); err != nil {
-			return err
-		}
+		err = cmp.Or(err, warn("queue", name, queues, jobs.Filter{Queues: []string{name}}))
 	}
-
 	for _, name := range f.Jobs {
-		if err := warn("job", name, jobNames, jobs.Filter{Jobs: []string{name}}); err != nil {
-			return err
-		}
+		err = cmp.Or(err, warn("job", name, jobNames, jobs.Filter{Jobs: []string{name}}))
 	}
-	return nil
+	return err
 }
 
-// knownNames returns the queues that have tasks, and the queues and jobs that
-// workers and schedules name.
-func knownNames(ctx context.Context, r *runner.Runner) (queues, jobNames []string, err error) {
-	counted, err := r.Queues(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	workers, err := r.Workers(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	schedules, err := r.Schedules(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	for _, q := range counted {
+// names returns the queues that have tasks, and the queues and jobs that workers
+// and schedules name.
+func (s *Status) names() (queues, jobNames []string) {
+	jobNames = []string{jobs.CommandJob}
+	for _, q := range s.Queues {
 		queues = append(queues, q.Queue)
 	}
-
-	jobNames = append(jobNames, jobs.CommandJob)
-	for _, w := range workers {
+	for _, w := range s.Workers {
 		jobNames = append(jobNames, w.Jobs...)
 		for _, q := range w.Queues {
 			queues = append(queues, q.Queue)
 		}
 	}
-
-	for _, s := range schedules {
-		queues, jobNames = append(queues, s.Spec.Queue), append(jobNames, s.Spec.Job)
+	for _, one := range s.Schedules {
+		queues, jobNames = append(queues, one.Spec.Queue), append(jobNames, one.Spec.Job)
 	}
-	return queues, jobNames, nil
+	return queues, jobNames
 }

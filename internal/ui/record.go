@@ -61,27 +61,16 @@ func (r Record) Only(keys ...string) Record {
 	return some
 }
 
-// Set replaces the value of a key.
-func (r Record) Set(key string, value any) { r[r.index(key)].Value = value }
-
 func (r Record) index(key string) int {
 	return slices.IndexFunc(r, func(m Member) bool { return m.Key == key || m.Name == key })
 }
 
-// Get returns the value of a key.
-func (r Record) Get(key string) any { return r[r.index(key)].Value }
-
-// Values returns the values of these keys, and the texts of these columns.
-// Without names it returns the values of all keys.
+// Values returns the values of these keys or columns; without names, those of all
+// keys.
 func (r Record) Values(names ...string) (values []any) {
 	for _, name := range names {
-		if m := r[r.index(name)]; m.Key == name {
-			values = append(values, m.Value)
-		} else {
-			values = append(values, m.text())
-		}
+		values = append(values, r[r.index(name)].Value)
 	}
-
 	for _, m := range r {
 		if len(names) == 0 && m.Key != "" {
 			values = append(values, m.Value)

@@ -116,6 +116,6 @@ func TestDurationOfRunningTaskIsItsRunningTime(t *testing.T) {
 func TestTextsOfRecord(t *testing.T) {
 	r := ui.NewTask(jobs.Task{ID: 7, Label: "a\tb\x1b", Args: json.RawMessage(`["<","\\"]`), Priority: 5}, noonCET)
 	for key, want := range map[string]string{"id": "7", "job": "", "args": `["<","\\"]`, "label": "a\tb\x1b", "lane": ""} {
-		testkit.Equal(t, key, ui.Text(r.Get(key)), want)
+		testkit.Equal(t, key, ui.Text(r.Values(key)[0]), want)
 	}
 }

@@ -32,8 +32,8 @@ func NewSchedule(s jobs.Schedule, now time.Time, reveal bool) Record {
 		"last_at", Stamp(s.LastAt), "last_task_id", Known(s.LastTaskID),
 		Member{Key: "last_state", Value: Known(s.LastState), Name: "LAST", Text: lastText(s, now), Drop: 4, Paint: lastColour},
 		took,
-		"last_success", Stamp(s.LastSuccess), "skipped", s.Skipped,
-		Member{Key: "task", Value: task, Name: "JOB", Text: specText(s.Spec)},
+		"last_success", Stamp(s.LastSuccess), "skipped", s.Skipped, "task", task,
+		Member{Name: "JOB", Value: specText(s.Spec)},
 		"created_at", Stamp(s.CreatedAt), "updated_at", Stamp(s.UpdatedAt))
 }
 

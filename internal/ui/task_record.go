@@ -69,7 +69,7 @@ func durationOf(t jobs.Task, now time.Time) any {
 // Reveal returns the record with the data for --reveal: the values of the
 // variables in env, and the input as base64.
 func Reveal(r Record, env map[string]string, input []byte) Record {
-	r.Set("env", (*taskspec.Texts)(&env))
+	r[r.index("env")].Value = (*taskspec.Texts)(&env)
 	return r.With("input", input)
 }
 
