@@ -219,21 +219,21 @@ func (a *actionRequest) schedule(context.Context) (*plan, error) {
 	return p, nil
 }
 
-// asked is how long the answer to a question about the tasks of a search
+// answerTime is how long the answer to a question about the tasks of a search
 // counts.
-const asked = 15 * time.Minute
+const answerTime = 15 * time.Minute
 
-// keepAsked keeps the tasks of a question, and returns the key of this set.
-func (h *handler) keepAsked(ids []int64) string {
+// keepQuestion keeps the tasks of a question, and returns the key of this set.
+func (h *handler) keepQuestion(ids []int64) string {
 	key := rand.Text()
-	_, _ = h.asked.get(key, func() ([]int64, time.Duration, error) { return ids, asked, nil })
+	_, _ = h.questions.get(key, func() ([]int64, time.Duration, error) { return ids, answerTime, nil })
 	return key
 }
 
-// stillAsked returns those of the ids that the question with a key named. If
+// limitToQuestion returns those of the ids that the question with a key named. If
 // the server doesn't know the question, it returns all ids and false.
-func (h *handler) stillAsked(key string, ids []int64) (named []int64, isKnown bool) {
-	set, _ := h.asked.get(key, func() ([]int64, time.Duration, error) { return nil, 0, nil })
+func (h *handler) limitToQuestion(key string, ids []int64) (named []int64, isKnown bool) {
+	set, _ := h.questions.get(key, func() ([]int64, time.Duration, error) { return nil, 0, nil })
 	if set == nil {
 		return ids, false
 	}

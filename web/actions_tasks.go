@@ -67,9 +67,9 @@ func (a *actionRequest) tasks(ctx context.Context) (*plan, error) {
 // planIDs returns a plan for tasks with these ids. Its command line names the
 // first of them.
 func (a *actionRequest) planIDs(ids []int64) *plan {
-	const most = 20
+	const limit = 20
 	args := a.command()
-	for _, id := range ids[:min(len(ids), most)] {
+	for _, id := range ids[:min(len(ids), limit)] {
 		args = append(args, strconv.FormatInt(id, 10))
 	}
 	object := humanize.Plural(len(ids), "task")
@@ -77,7 +77,7 @@ func (a *actionRequest) planIDs(ids []int64) *plan {
 		object = fmt.Sprint("task ", ids[0])
 	}
 	p := a.newPlan(object, args...)
-	if len(ids) > most {
+	if len(ids) > limit {
 		p.CLI += " …"
 	}
 	return p
@@ -100,7 +100,7 @@ func (a *actionRequest) searchedTasks(ctx context.Context, text string) (*plan, 
 	}
 
 	var ids []int64
-	if filter, ok := q.only(search.Verb(a.name)); ok {
+	if filter, ok := q.restrict(search.Verb(a.name)); ok {
 		if ids, err = a.h.r.IDs(ctx, filter, runner.Page{}); err != nil {
 			return nil, err
 		}
@@ -108,7 +108,7 @@ func (a *actionRequest) searchedTasks(ctx context.Context, text string) (*plan, 
 
 	known := false
 	if a.confirmed() {
-		ids, known = a.h.stillAsked(a.form.Get("set"), ids)
+		ids, known = a.h.limitToQuestion(a.form.Get("set"), ids)
 	}
 	p := a.planSearch(q, len(ids))
 	p.run = func(ctx context.Context) (string, error) {
@@ -123,7 +123,7 @@ func (a *actionRequest) searchedTasks(ctx context.Context, text string) (*plan, 
 	if a.confirmed() {
 		p.Changed = "Nothing was changed: this question is too old. Here it is again."
 	}
-	p.Fields = append(p.Fields, field{"query", search.JoinTerms(q.terms)}, field{"set", a.h.keepAsked(ids)})
+	p.Fields = append(p.Fields, field{"query", search.JoinTerms(q.terms)}, field{"set", a.h.keepQuestion(ids)})
 	return p, nil
 }
 
@@ -220,10 +220,10 @@ func (a *actionRequest) summary(results []runner.ActionResult) string {
 		parts = append(parts, humanize.Does(stopping, "task", "is stopping", "are stopping"))
 	}
 	if n := len(refused); n > 0 {
-		const most = 3
-		text := fmt.Sprintf("%s not %s (%s", humanize.Plural(n, "task"), a.past, strings.Join(refused[:min(most, n)], "; "))
-		if n > most {
-			text += fmt.Sprintf("; and %d more", n-most)
+		const limit = 3
+		text := fmt.Sprintf("%s not %s (%s", humanize.Plural(n, "task"), a.past, strings.Join(refused[:min(limit, n)], "; "))
+		if n > limit {
+			text += fmt.Sprintf("; and %d more", n-limit)
 		}
 		parts = append(parts, text+")")
 	}

@@ -101,9 +101,9 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 // apiOrder returns the order of the tasks of a response. It returns an error if
 // the tasks of this search cannot have the requested order.
 func apiOrder(req *http.Request, filter jobs.Filter) (string, error) {
-	asked := cmp.Or(req.FormValue("sort"), sortByID)
-	order, _ := sortOf(asked, filter.States)
-	if order != asked || order == sortByCause {
+	choice := cmp.Or(req.FormValue("sort"), sortByID)
+	order, _ := sortOf(choice, filter.States)
+	if order != choice || order == sortByCause {
 		return "", &jobs.FieldError{Field: "sort",
 			Msg: "invalid order; use id, or ended for a search of finished tasks, or due for state:scheduled,retrying"}
 	}
@@ -157,7 +157,7 @@ func writeCSV(w http.ResponseWriter, req *http.Request, list apiTasks) {
 	for _, task := range list.Tasks {
 		line := make([]string, len(task))
 		for i, m := range task {
-			line[i] = harmless(ui.Text(m.Value))
+			line[i] = escapeFormula(ui.Text(m.Value))
 		}
 		_ = out.Write(line)
 	}
@@ -165,10 +165,10 @@ func writeCSV(w http.ResponseWriter, req *http.Request, list apiTasks) {
 	send(w, req, http.StatusOK, "text/csv; charset=utf-8", text.String())
 }
 
-// harmless puts an apostrophe before a text that a spreadsheet would run as a
+// escapeFormula puts an apostrophe before a text that a spreadsheet would run as a
 // formula: people open the CSV there, and a label or an error line may come
 // from anybody. A negative number keeps its sign.
-func harmless(text string) string {
+func escapeFormula(text string) string {
 	if text == "" || !strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return text
 	}

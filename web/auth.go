@@ -77,18 +77,18 @@ func (a *authenticator) hasToken(req *http.Request) bool {
 		return true
 	}
 	if bearer, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer "); ok {
-		return equal(bearer, a.token)
+		return isEqual(bearer, a.token)
 	}
 	cookie, err := req.Cookie(a.cookieName())
-	return err == nil && equal(cookie.Value, a.cookieValue())
+	return err == nil && isEqual(cookie.Value, a.cookieValue())
 }
 
-// equal compares two strings in constant time.
-func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+// isEqual compares two strings in constant time.
+func isEqual(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// secure reports whether the browser uses TLS, to this server or to a proxy in
+// isSecure reports whether the browser uses TLS, to this server or to a proxy in
 // front of it.
-func (a *authenticator) secure(req *http.Request) bool {
+func (a *authenticator) isSecure(req *http.Request) bool {
 	return req.TLS != nil || a.public != nil && a.public.Scheme == "https"
 }
 
@@ -97,7 +97,7 @@ const sessionLength = 30 * 24 * time.Hour
 
 // login sets the cookie if the form contains the token.
 func (h *handler) login(w http.ResponseWriter, req *http.Request) {
-	if !equal(strings.TrimSpace(req.PostFormValue("token")), h.o.auth.token) {
+	if !isEqual(strings.TrimSpace(req.PostFormValue("token")), h.o.auth.token) {
 		h.loginPage(w, req, http.StatusUnauthorized, "The token is wrong.")
 		return
 	}
@@ -109,7 +109,7 @@ func (h *handler) login(w http.ResponseWriter, req *http.Request) {
 		MaxAge:   int(sessionLength / time.Second),
 		HttpOnly: true,
 		SameSite: http.SameSiteStrictMode,
-		Secure:   a.secure(req),
+		Secure:   a.isSecure(req),
 	})
 	http.Redirect(w, req, h.localPath(req.PostFormValue("next")), http.StatusSeeOther)
 }

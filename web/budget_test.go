@@ -41,12 +41,12 @@ func TestEmbeddedFilesAreSmallAndComplete(t *testing.T) {
 		})
 		testkit.NoError(t, err)
 	}
-	const mostAll, mostScript = 80, 20 // kB
-	if all > mostAll*1000 || script > mostScript*1000 {
-		t.Errorf("got %d embedded bytes, %d of them scripts; want at most %d kB and %d kB", all, script, mostAll, mostScript)
+	const maxAll, maxScript = 80, 20 // kB
+	if all > maxAll*1000 || script > maxScript*1000 {
+		t.Errorf("got %d embedded bytes, %d of them scripts; want at most %d kB and %d kB", all, script, maxAll, maxScript)
 	}
 	page, err := os.ReadFile("../docs/dashboard.md")
 	testkit.NoError(t, err)
-	testkit.Contains(t, string(page), fmt.Sprintf("less than %d kB, of which less than %d kB are scripts", mostAll, mostScript))
+	testkit.Contains(t, string(page), fmt.Sprintf("less than %d kB, of which less than %d kB are scripts", maxAll, maxScript))
 	t.Logf("%d bytes are embedded, %d of them scripts", all, script)
 }

@@ -104,13 +104,13 @@ func (c *chart) draw() plot {
 		},
 		Ticks: timeMarks(steps[0].At.In(c.Now.Location()), c.Span.length, c.Span.ticks),
 	}
-	add := func(i int, state jobs.State, top, size, most int, below float64) float64 {
+	add := func(i int, state jobs.State, top, size, scale int, below float64) float64 {
 		n := steps[i].Ended[state]
 		if n == 0 {
 			return below
 		}
 
-		height := max(float64(n)/float64(most)*float64(size), 1)
+		height := max(float64(n)/float64(scale)*float64(size), 1)
 		text := fmt.Sprintf("%s: %s %s", c.period(steps[i].At), c.Count(n), state)
 		b := column(i, len(steps), string(state), c.Link(steps[i], string(state)), text, float64(top), float64(size), below, height)
 		if below > 0 {
@@ -153,15 +153,15 @@ func (c *chart) period(at time.Time) string {
 
 // spark draws values as small bars.
 func spark(values []float64, class string) template.HTML {
-	most := 0.0
+	largest := 0.0
 	for _, v := range values {
-		most = max(most, v)
+		largest = max(largest, v)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="spark %s" viewBox="0 0 %d 20" preserveAspectRatio="none" aria-hidden="true">`, class, len(values)*3)
 	for i, v := range values {
 		if v > 0 {
-			height := max(v/most*20, 1.5)
+			height := max(v/largest*20, 1.5)
 			fmt.Fprintf(&b, `<rect x="%d" y="%.1f" width="2" height="%.1f"/>`, i*3, 20-height, height)
 		}
 	}

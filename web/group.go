@@ -24,7 +24,7 @@ type groupView struct {
 // readFailures returns the tasks of a filter that failed last.
 func (h *handler) readFailures(ctx context.Context, filter jobs.Filter, limit int) ([]jobs.Task, error) {
 	list, err := admin.Failures(ctx, h.r, filter, limit)
-	return h.allShown(list), err
+	return h.redactAll(list), err
 }
 
 // failureGroups returns the groups of the failed tasks that a filter selects.

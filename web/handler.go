@@ -71,7 +71,7 @@ type handler struct {
 	workerRuns cache[workerRuns]  // by name of the span
 	counts     cache[[]runner.Queue]
 	clicks     cache[string]  // what the last runs of schedules did, by name
-	asked      cache[[]int64] // ids of the tasks that a question has named
+	questions  cache[[]int64] // ids of the tasks that a question has named
 }
 
 //go:embed static
@@ -174,7 +174,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	inner := req.Clone(req.Context())
 	inner.URL.Path, inner.URL.RawPath = rest, ""
 	inner.Body = http.MaxBytesReader(w, req.Body, maxBody)
-	if !h.allowed(w, inner) {
+	if !h.authorize(w, inner) {
 		return
 	}
 	if err := h.cross.Check(inner); err != nil {
@@ -189,9 +189,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	h.mux.ServeHTTP(w, inner)
 }
 
-// allowed reports whether a request is authorized. If the request is not
-// authorized, allowed sends the response.
-func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
+// authorize reports whether a request is authorized. If the request is not
+// authorized, authorize sends the response.
+func (h *handler) authorize(w http.ResponseWriter, req *http.Request) bool {
 	if needsNoToken(req.URL.Path) {
 		return true
 	}

@@ -23,16 +23,16 @@ const heartbeatTimeout = 30 * time.Second
 func (h *handler) readyz(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := readContext(req)
 	defer cancel()
-	if why := h.unready(ctx); why != "" {
+	if why := h.unreadyReason(ctx); why != "" {
 		http.Error(w, why, http.StatusServiceUnavailable)
 		return
 	}
 	io.WriteString(w, "ok\n")
 }
 
-// unready returns the reason why no worker would run a new task, or "" if a
+// unreadyReason returns the reason why no worker would run a new task, or "" if a
 // worker would run it.
-func (h *handler) unready(ctx context.Context) string {
+func (h *handler) unreadyReason(ctx context.Context) string {
 	workers, err := h.r.Workers(ctx)
 	switch {
 	case err != nil:

@@ -47,7 +47,7 @@ func TestRequestsAreLimited(t *testing.T) {
 func TestStreamsAreLimited(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, webOptions)
-	const most = 500
+	const limit = 500
 	ask := func() int {
 		t.Helper()
 		conn := dial(t, s)
@@ -57,13 +57,13 @@ func TestStreamsAreLimited(t *testing.T) {
 		testkit.NoError(t, err)
 		return res.StatusCode
 	}
-	for range most {
+	for range limit {
 		if status := ask(); status != http.StatusOK {
 			t.Fatalf("got status %d, want 200", status)
 		}
 	}
 	if status := ask(); status != http.StatusServiceUnavailable {
-		t.Errorf("stream %d: got status %d, want 503", most+1, status)
+		t.Errorf("stream %d: got status %d, want 503", limit+1, status)
 	}
 	s.page("/") // the limit for streams does not apply to pages
 }
@@ -82,9 +82,9 @@ func TestConnectionsBeyondLimitAreClosed(t *testing.T) {
 		return conn, err
 	}
 
-	const most = 1000
+	const limit = 1000
 	var open []net.Conn
-	for range most {
+	for range limit {
 		conn, err := ask()
 		if err != nil {
 			t.Fatalf("connection %d: got error %v, want an answer", len(open)+1, err)
@@ -92,7 +92,7 @@ func TestConnectionsBeyondLimitAreClosed(t *testing.T) {
 		open = append(open, conn)
 	}
 	if _, err := ask(); err == nil {
-		t.Errorf("connection %d: got an answer, want it closed", most+1)
+		t.Errorf("connection %d: got an answer, want it closed", limit+1)
 	}
 
 	open[0].Close()

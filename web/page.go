@@ -162,11 +162,11 @@ func (p page) search(terms ...search.Term) string {
 	if len(terms) == 0 {
 		return p.Base + "/tasks"
 	}
-	return p.Base + "/tasks?q=" + escaped(search.JoinTerms(terms))
+	return p.Base + "/tasks?q=" + escape(search.JoinTerms(terms))
 }
 
-// escaped escapes a text for the query of a URL.
-func escaped(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
+// escape escapes a text for the query of a URL.
+func escape(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
 // Find returns the URL of the task list for a query. The arguments are
 // alternately a key and a value of the query.
@@ -184,7 +184,7 @@ func (p page) Find(pairs ...string) string {
 func (p page) taskLink(id int64, state jobs.State, terms []search.Term) string {
 	link := fmt.Sprintf("%s/tasks/%d", p.Base, id)
 	if state == jobs.Failed && len(terms) > 0 {
-		link += "?q=" + escaped(search.JoinTerms(terms))
+		link += "?q=" + escape(search.JoinTerms(terms))
 	}
 	return link
 }
@@ -192,9 +192,9 @@ func (p page) taskLink(id int64, state jobs.State, terms []search.Term) string {
 // JobPage returns the URL of the page of a task's label or job.
 func (p page) JobPage(t jobs.Task) string {
 	if t.Label != "" {
-		return p.Base + "/jobs?label=" + escaped(t.Label)
+		return p.Base + "/jobs?label=" + escape(t.Label)
 	}
-	return p.Base + "/jobs?job=" + escaped(t.Job)
+	return p.Base + "/jobs?job=" + escape(t.Job)
 }
 
 // ShortJob returns a short name for a task: its label if it has one, or else
@@ -213,10 +213,10 @@ func (p page) ShortJob(t jobs.Task) string {
 	return humanize.Safe(cmp.Or(name, argv[0]))
 }
 
-// shown returns a task as the pages may show it: with HideArgs, without its
+// redact returns a task as the pages may show it: with HideArgs, without its
 // arguments, its result, and texts that the task chose. Whoever reads tasks
 // calls it.
-func (h *handler) shown(t jobs.Task) jobs.Task {
+func (h *handler) redact(t jobs.Task) jobs.Task {
 	if !h.o.HideArgs {
 		return t
 	}
@@ -229,10 +229,10 @@ func (h *handler) shown(t jobs.Task) jobs.Task {
 	return t
 }
 
-// allShown is shown for a list, which it changes.
-func (h *handler) allShown(list []jobs.Task) []jobs.Task {
+// redactAll is redact for a list, which it changes.
+func (h *handler) redactAll(list []jobs.Task) []jobs.Task {
 	for i, t := range list {
-		list[i] = h.shown(t)
+		list[i] = h.redact(t)
 	}
 	return list
 }

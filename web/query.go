@@ -62,14 +62,14 @@ func (q query) causeText() string {
 	return humanize.Safe(humanize.Cut(q.group.Cause(), maxErrorText))
 }
 
-// only restricts the search to tasks that the action can change, even if it
+// restrict limits the search to tasks that the action can change, even if it
 // names ids: the ids of a cause are no selection by hand.
-func (q query) only(verb search.Verb) (jobs.Filter, bool) {
+func (q query) restrict(verb search.Verb) (jobs.Filter, bool) {
 	ids := q.filter.IDs
 	q.filter.IDs = nil
-	only, ok := verb.Filter(q.filter)
-	only.IDs = ids
-	return only, ok
+	f, ok := verb.Filter(q.filter)
+	f.IDs = ids
+	return f, ok
 }
 
 // idText matches a search for a task by its id. Quotes make it a search for the

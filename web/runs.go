@@ -45,7 +45,7 @@ func (h *handler) newRuns(ctx context.Context, p page, list []jobs.Task) (*runs,
 		return nil, nil
 	}
 
-	h.allShown(list)
+	h.redactAll(list)
 	before, err := admin.FailedBefore(ctx, h.r, list)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (h *handler) setErrors(ctx context.Context, v *runs, list []jobs.Task, befo
 		case t.State == jobs.Failed:
 			v.Errors = append(v.Errors, runError{t, errorLine(t)})
 		case before[t.ID]:
-			failed, err := h.failedFirst(ctx, t)
+			failed, err := h.lastFailure(ctx, t)
 			if err != nil {
 				return err
 			}
@@ -95,9 +95,9 @@ func (h *handler) setErrors(ctx context.Context, v *runs, list []jobs.Task, befo
 	return nil
 }
 
-// failedFirst returns a task as it was after its last failed attempt: a retry
+// lastFailure returns a task as it was after its last failed attempt: a retry
 // must not hide that a backup failed for two nights.
-func (h *handler) failedFirst(ctx context.Context, t jobs.Task) (jobs.Task, error) {
+func (h *handler) lastFailure(ctx context.Context, t jobs.Task) (jobs.Task, error) {
 	attempts, err := h.r.Attempts(ctx, t)
 	for _, a := range attempts {
 		if a.State == jobs.Failed {
@@ -105,7 +105,7 @@ func (h *handler) failedFirst(ctx context.Context, t jobs.Task) (jobs.Task, erro
 			t.State, t.FinishedAt = jobs.Failed, a.FinishedAt
 		}
 	}
-	return h.shown(t), err
+	return h.redact(t), err
 }
 
 // setStrip draws the durations of the last tasks as bars.
@@ -158,7 +158,7 @@ func (h *handler) job(ctx context.Context, req *http.Request) (view, error) {
 
 	v.Title = v.Kind + " " + v.Name
 	v.Tasks = v.Find(v.Kind, v.Name)
-	list, more, err := h.started(ctx, filter)
+	list, more, err := h.readStarted(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -171,10 +171,10 @@ func (h *handler) job(ctx context.Context, req *http.Request) (view, error) {
 // Looked is how many ended tasks the page looks at.
 func (v *jobView) Looked() int { return lookTasks }
 
-// started returns the running tasks of a filter and those that ended last, the
+// readStarted returns the running tasks of a filter and those that ended last, the
 // latest first, and whether there may be more. There is no index of the tasks
 // by job, so it looks at a limited number of ended tasks.
-func (h *handler) started(ctx context.Context, filter jobs.Filter) (list []jobs.Task, more bool, err error) {
+func (h *handler) readStarted(ctx context.Context, filter jobs.Filter) (list []jobs.Task, more bool, err error) {
 	filter.States = []jobs.State{jobs.Running}
 	if list, err = h.r.List(ctx, filter, runner.Page{Limit: maxRuns}); err != nil {
 		return nil, false, err

@@ -47,7 +47,7 @@ func newSlotDrawing(w admin.WorkerRuns, rows int, runs workerRuns, s span) *slot
 		if slot < 0 {
 			slot = slices.Index(free, slices.MinFunc(free, time.Time.Compare))
 		}
-		free[slot] = later(free[slot], d.end(r))
+		free[slot] = maxTime(free[slot], d.end(r))
 		if slot < rows {
 			d.rows[slot] = append(d.rows[slot], r)
 		} else {
@@ -57,7 +57,7 @@ func newSlotDrawing(w admin.WorkerRuns, rows int, runs workerRuns, s span) *slot
 	return d
 }
 
-func later(a, b time.Time) time.Time {
+func maxTime(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
@@ -94,7 +94,7 @@ func (d *slotDrawing) group(cells int) {
 				d.bars = append(d.bars, last)
 			}
 			last.runs = append(last.runs, r)
-			last.To = later(last.To, d.end(r))
+			last.To = maxTime(last.To, d.end(r))
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (d *slotDrawing) draw(p page, names map[int64]jobs.Task) {
 	}
 	// The drawing knows nothing of the time before its worker started, and
 	// after it ended.
-	known := d.x(later(d.from, d.worker.StartedAt))
+	known := d.x(maxTime(d.from, d.worker.StartedAt))
 	d.Plot.Off = []rect{{"off", 0, plotTop, known, float64(bottom - plotTop)}}
 	if !d.worker.EndedAt.IsZero() {
 		until := d.x(d.worker.EndedAt)

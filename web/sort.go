@@ -24,7 +24,7 @@ const (
 // sortOf returns the order of a list, and the orders that the list can have.
 // Without an order in the URL, failed tasks are ordered by the time of their
 // ends, and scheduled and retrying tasks by their due times.
-func sortOf(asked string, states []jobs.State) (order string, orders []string) {
+func sortOf(choice string, states []jobs.State) (order string, orders []string) {
 	all := func(of ...jobs.State) bool {
 		isOther := func(s jobs.State) bool { return !slices.Contains(of, s) }
 		return len(states) > 0 && !slices.ContainsFunc(states, isOther)
@@ -39,8 +39,8 @@ func sortOf(asked string, states []jobs.State) (order string, orders []string) {
 			order, orders = sortByEnd, []string{sortByEnd, sortByCause, sortByID}
 		}
 	}
-	if slices.Contains(orders, asked) {
-		order = asked
+	if slices.Contains(orders, choice) {
+		order = choice
 	}
 	return order, orders
 }
@@ -57,7 +57,7 @@ var sortNames = map[string]string{
 func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, q query) (tasks []jobs.Task, err error) {
 	filter := q.filter
 	order, orders := sortOf(req.FormValue("sort"), filter.States)
-	first := v.Base + "/tasks?q=" + escaped(v.Query)
+	first := v.Base + "/tasks?q=" + escape(v.Query)
 	if len(orders) > 1 {
 		for _, name := range orders {
 			v.Sorts = append(v.Sorts, tab{Name: sortNames[name], Link: first + "&sort=" + name, Selected: name == order})
@@ -102,7 +102,7 @@ func (h *handler) part(ctx context.Context, filter jobs.Filter, order, from stri
 	var rest admin.Mark
 	p.tasks, rest, err = admin.Store(h.r).ListPart(ctx, filter,
 		admin.Part{Sort: sorts[order], After: after, Limit: limit + 1, Look: look})
-	h.allShown(p.tasks)
+	h.redactAll(p.tasks)
 	switch {
 	case rest.ID > 0:
 		p.next, p.looked = markText(order, rest), look

@@ -88,7 +88,7 @@ func (h *handler) getTask(ctx context.Context, req *http.Request) (jobs.Task, er
 		return jobs.Task{}, &jobs.Error{Kind: jobs.ErrNotFound, What: "there is no task " + req.PathValue("id")}
 	}
 	t, err := h.r.Get(ctx, id)
-	return h.shown(t), err
+	return h.redact(t), err
 }
 
 func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
@@ -134,7 +134,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 		return nil, err
 	}
 	if v.Cause = h.cause(v.page, t, v.Search); v.Search != "" {
-		v.From = "&q=" + escaped(v.Search)
+		v.From = "&q=" + escape(v.Search)
 	}
 	if v.Changes, err = h.changes(ctx, id); err != nil {
 		return nil, err

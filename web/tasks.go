@@ -67,7 +67,7 @@ type taskRow struct {
 
 // API returns the URL of the same search as JSON.
 func (v *tasksView) API() string {
-	link := v.Base + "/api/v1/tasks?q=" + escaped(v.Query)
+	link := v.Base + "/api/v1/tasks?q=" + escape(v.Query)
 	if v.order == sortByEnd || v.order == sortByDue {
 		link += "&sort=" + v.order
 	}
@@ -130,7 +130,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (view, error) {
 	}
 	if query != "" { // else one click would act on all tasks
 		v.Actions = verbs(func(verb search.Verb) bool {
-			_, ok := found.only(verb)
+			_, ok := found.restrict(verb)
 			return ok && (len(filter.States) > 0 || verb != search.VerbDelete)
 		})
 	}

@@ -79,7 +79,7 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (view, err
 	v.All = v.Base + "/workers?span=" + s.Name
 	link := v.Base + "/workers?"
 	if v.Only != "" {
-		link += "worker=" + escaped(v.Only) + "&"
+		link += "worker=" + escape(v.Only) + "&"
 	}
 	v.Spans = spanTabs(spans, s, link+"span=")
 	runs, err := h.runsIn(ctx, s, v.Now)
