@@ -177,22 +177,13 @@ func (c cursor) String() string {
 	return fmt.Sprintf("%d.%d.%d.%d", c[0].seq, c[0].skip, c[1].seq, c[1].skip)
 }
 
-// parseCursor returns the cursor in a text that String has written. It reports
-// whether the text contains a cursor.
+// parseCursor parses what String writes, and reports whether text is a cursor.
 func parseCursor(text string) (c cursor, ok bool) {
-	parts := strings.Split(text, ".")
-	if len(parts) != 4 {
-		return c, false
+	_, err := fmt.Sscanf(text, "%d.%d.%d.%d", &c[0].seq, &c[0].skip, &c[1].seq, &c[1].skip)
+	if err != nil || c.String() != text || strings.Contains(text, "-") {
+		return cursor{}, false
 	}
-
-	var n [4]int64
-	for i, part := range parts {
-		var err error
-		if n[i], err = strconv.ParseInt(part, 10, 64); err != nil || n[i] < 0 || n[i] > math.MaxInt32 {
-			return c, false
-		}
-	}
-	return cursor{{n[0], int(n[1])}, {n[2], int(n[3])}}, true
+	return c, true
 }
 
 // lastSent returns the number of the last chunk of which a client with this

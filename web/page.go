@@ -237,6 +237,12 @@ func (h *handler) redactAll(list []jobs.Task) []jobs.Task {
 	return list
 }
 
+// canChange reports whether an action can change a task in this state.
+func canChange(verb search.Verb, s jobs.State) bool {
+	_, ok := verb.Filter(jobs.Filter{States: []jobs.State{s}})
+	return ok || verb == search.VerbRetry && s == jobs.Completed
+}
+
 // maxErrorText is the largest length of an error in a list, in bytes.
 const maxErrorText = 300
 

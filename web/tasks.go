@@ -189,12 +189,6 @@ func verbs(isPossible func(search.Verb) bool) (list []string) {
 	return list
 }
 
-// canChange reports whether an action can change a task in this state.
-func canChange(verb search.Verb, s jobs.State) bool {
-	_, ok := verb.Filter(jobs.Filter{States: []jobs.State{s}})
-	return ok || verb == search.VerbRetry && s == jobs.Completed
-}
-
 func (h *handler) taskRow(p page, t jobs.Task, holds admin.Holds) taskRow {
 	row := taskRow{Task: t, AttemptText: ui.Attempts(t), When: t.FinishedAt,
 		Note: humanize.Safe(ui.Note(t, holds, p.Now)),

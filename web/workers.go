@@ -38,7 +38,8 @@ type workersPage struct {
 	More    int // number of workers that the page leaves out
 }
 
-func (v *workersPage) Most() int { return maxEnds }
+// MaxEnds is how many ended attempts the page reads.
+func (v *workersPage) MaxEnds() int { return maxEnds }
 
 // workerStrip is a worker with a drawing of its slots over time.
 type workerStrip struct {
