@@ -147,7 +147,7 @@ func (f *rowFuzz) views() {
 	}
 }
 
-// newest returns the highest id among the tasks that are not in the queue "canary".
+// newest returns the highest id among the tasks that are not in the queue canary.
 func (f *rowFuzz) newest() (id int64) {
 	if err := f.raw.QueryRowContext(f.Context(), `SELECT coalesce(max(id), 1) FROM tasks WHERE queue <> 'canary'`).Scan(&id); err != nil {
 		f.Fatal(err)
