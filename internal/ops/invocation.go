@@ -37,11 +37,11 @@ func Current(getenv func(string) string) (Invocation, error) {
 
 // Absolute makes a path absolute that is relative to the caller's directory. An
 // empty path stays empty.
-func (c Invocation) Absolute(path string) string { return within(c.Dir, path) }
+func (c Invocation) Absolute(path string) string { return resolve(c.Dir, path) }
 
-// within makes a path absolute that is relative to dir. It keeps "..", because
+// resolve makes a path absolute that is relative to dir. It keeps "..", because
 // after a symbolic link that leads to another directory than the text suggests.
-func within(dir, path string) string {
+func resolve(dir, path string) string {
 	switch {
 	case path == "" || filepath.IsAbs(path):
 		return path
@@ -62,7 +62,7 @@ const (
 // 126 or 127.
 func (c Invocation) Find(name, cwd string) (string, *ui.Error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, os.PathSeparator) {
-		path := within(cwd, name)
+		path := resolve(cwd, name)
 		found, err := exec.LookPath(path)
 		if err != nil {
 			return "", c.noFile(name, path, err)

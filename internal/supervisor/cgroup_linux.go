@@ -74,7 +74,6 @@ func (g *guardian) makeCgroup() {
 	}
 }
 
-// closeCgroup removes the cgroup of a guardian.
 func (g *guardian) closeCgroup() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -87,7 +86,6 @@ func (g *guardian) closeCgroup() {
 	g.cgroupDir, g.cgroupSpent = "", false
 }
 
-// killCgroup kills all processes of a cgroup and of the cgroups below it.
 func killCgroup(dir string) {
 	_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) // the cgroup may have been removed
 }

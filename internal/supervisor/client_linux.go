@@ -245,7 +245,7 @@ func (g *Guardian) handle(r reply) bool {
 	return true
 }
 
-// endChild ends the guardian's command. The caller holds the mutex.
+// The caller holds the mutex.
 func (g *Guardian) endChild() {
 	close(g.child.ended)
 	g.child = nil

@@ -199,7 +199,6 @@ type request struct {
 	Resources
 }
 
-// words splits the parts of a command.
 func (r *request) words() (path, dir string, argv, env []string) {
 	words := strings.Split(string(r.Words), "\x00")
 	return words[0], words[1], words[2 : 2+r.Args], words[2+r.Args:]

@@ -108,7 +108,6 @@ func setCloseOnExec() {
 	}
 }
 
-// guardian is the state of a guardian process.
 type guardian struct {
 	worker      string
 	slot        int // of its record in the lock file
@@ -266,7 +265,6 @@ func (g *guardian) renew(k Key, deadline int64) {
 	}
 }
 
-// expire kills a command whose deadline has passed.
 func (g *guardian) expire() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -287,7 +285,6 @@ func (g *guardian) expire() {
 	g.killAll()
 }
 
-// kill sends the signal of a kill request.
 func (g *guardian) kill(r request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

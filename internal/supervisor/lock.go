@@ -35,7 +35,6 @@ type Lock struct {
 	cgroups string // prefix of the paths of the guardians' cgroups; empty if they have none
 }
 
-// lockOf returns the lock in an open file.
 func lockOf(file *os.File, path string) *Lock {
 	head := make([]byte, headSize)
 	_, _ = file.ReadAt(head, 0) // zeros if the file can't be read
@@ -164,7 +163,6 @@ func (l *Lock) records() (list []record, err error) {
 	return list, nil
 }
 
-// keyIn returns the key at the start of a record.
 func keyIn(text []byte) (k Key) {
 	_, _ = binary.Decode(text, binary.LittleEndian, &k)
 	return k

@@ -22,7 +22,6 @@ func processes() []int {
 	return numbers(names)
 }
 
-// numbers returns the words that are numbers.
 func numbers(words []string) []int {
 	list := make([]int, 0, len(words))
 	for _, word := range words {

@@ -109,7 +109,6 @@ func (r Resources) cgroupLimits() (list []cgroupLimit) {
 	return list
 }
 
-// applyLimits sets the limits of the guardian's cgroup.
 func (g *guardian) applyLimits(r Resources) error {
 	for _, limit := range r.cgroupLimits() {
 		g.mu.Lock()

@@ -99,7 +99,6 @@ type Usage struct {
 	Read, Written int64         // bytes that the processes read from disks and wrote to disks
 }
 
-// add adds the usage of another process.
 func (u *Usage) add(o Usage) {
 	u.User += o.User
 	u.System += o.System

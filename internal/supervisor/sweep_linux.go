@@ -230,7 +230,6 @@ func ResumeGuardians(worker string, pid int) (found bool) {
 	return found
 }
 
-// isGuardianOf reports whether a process is a guardian of the worker.
 func isGuardianOf(pid int, worker string) bool {
 	line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	words := bytes.Split(line, []byte{0})
