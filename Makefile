@@ -106,7 +106,7 @@ screenshots: ## pictures of every page at four widths in both themes; DIR=dist/s
 	RUNNER_SCREENSHOTS=$(abspath $(or $(DIR),dist/screenshots)) go test -count=1 -run 'InBrowser|ListHolds|FromAlert' -v ./web
 
 docs: ## rewrite the generated parts of docs/ and contrib/
-	UPDATE_DOCS=1 go test -count=1 -run 'TestStatesAreDocumented' ./internal/taskspec
+	UPDATE_DOCS=1 go test -count=1 -run 'TestStatesAreDocumented' ./test/testkit/transitions
 	UPDATE_DOCS=1 go test -count=1 -run 'TestManualPageIsHelp' .
 	UPDATE_DOCS=1 go test -count=1 -run 'TestPicture|TestOptionTables|TestErrorKinds' ./test
 

@@ -32,6 +32,7 @@ var layers = []layer{
 		others: []string{"al.essio.dev/pkg/shellescape"},
 		not:    []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/search", ours: []string{"internal/humanize", "jobs", "internal/taskspec"}},
+	{path: "test/testkit/transitions", ours: []string{"jobs"}}, // only tests import this package
 	{path: "test/testkit/sample", ours: []string{"internal/taskspec",
 		"jobs"}}, // only tests import this package
 	{path: "internal/errcode"},
@@ -65,7 +66,7 @@ var layers = []layer{
 	{path: "test/pgserver"}, // only tests import this package
 	{path: "test/testkit"},  // only tests import this package
 	{path: "db/dbtest", ours: []string{"db", "internal/usercode", "internal/taskspec", "jobs",
-		"test/testkit/sample", "db/pgdriver", "test/testkit"}},
+		"test/testkit/sample", "test/testkit/transitions", "db/pgdriver", "test/testkit"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import this package
 	{path: "runner/internal/cron", ours: []string{"internal/taskspec", "internal/humanize", "jobs"},
 		not: []string{"os", "time.Now("}},
@@ -122,7 +123,7 @@ var layers = []layer{
 			"github.com/coreos/go-systemd/v22"},
 		not: []string{"database/sql"}},
 	// The harness must not use the code that it checks.
-	{path: "test/selftest/harness", ours: []string{"internal/taskspec", "jobs", "test/pgserver"},
+	{path: "test/selftest/harness", ours: []string{"jobs", "test/testkit/transitions", "test/pgserver"},
 		others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
 	{path: "test/selftest", ours: []string{"internal/ui", "jobs", "runner", "runner/postgres",
 		"test/selftest/harness", "web"}},

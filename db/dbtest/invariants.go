@@ -3,8 +3,8 @@ package dbtest
 import (
 	"fmt"
 
-	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit/transitions"
 )
 
 // violations returns the changes of a history that violate an invariant.
@@ -17,7 +17,7 @@ func violations(history []change) []string {
 		}
 		moved := c.oldState != c.state
 		revoked := !moved && c.state == jobs.Running && c.lease.Int64 == 0 && c.oldLease.Int64 != 0
-		if moved && !taskspec.CanMove(c.oldState, c.state) {
+		if moved && !transitions.Allowed(c.oldState, c.state) {
 			wrong("I8: no such move")
 		}
 		// A new owner always comes with a change of the state, because a task becomes pending before another worker claims it.

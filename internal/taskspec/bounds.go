@@ -1,10 +1,14 @@
 package taskspec
 
-import "time"
+import (
+	"time"
 
-// These are limits for the fields of a task. The database schema checks them, too.
+	"example.com/runner/jobs"
+)
+
+// These are the limits of a task's fields. The database schema checks them, too.
 const (
-	MaxText         = 200       // bytes of a short text: lane, unique key, label, user name, name of a step, text of a progress report
+	MaxText         = 200       // bytes of a short text, such as a lane, label or name of a step
 	MaxArgs         = 1 << 20   // bytes of the arguments as JSON
 	MaxInput        = 16 << 20  // bytes of standard input
 	MaxEnv          = 128 << 10 // bytes of the environment as JSON
@@ -19,8 +23,23 @@ const (
 	MaxDelay        = 10 * 365 * 24 * time.Hour
 )
 
-// These are limits for the fields of a schedule.
+// defaultSpec contains the defaults of all options.
+var defaultSpec = jobs.NewSpec("")
+
+// These are the defaults of retention. A worker can have other times.
 const (
-	maxCron  = 1000 // bytes of a cron expression
-	MinEvery = time.Second
+	DefaultKeep       = 7 * 24 * time.Hour  // time after which a worker deletes completed and cancelled tasks
+	DefaultKeepFailed = 30 * 24 * time.Hour // time after which a worker deletes failed tasks
 )
+
+// These are defaults of a task's fields. Package jobs defines them.
+var (
+	DefaultPriority    = defaultSpec.Priority
+	DefaultOutputLimit = defaultSpec.OutputLimit
+	CommandAttempts    = jobs.Command{}.With().MaxAttempts
+	FuncAttempts       = jobs.Define[struct{}]("").With(struct{}{}).MaxAttempts
+)
+
+// HeadSize returns how many bytes a worker keeps from the start of an output that
+// exceeds its limit. It also keeps the end, and drops the middle.
+func HeadSize(limit int64) int64 { return min(64<<10, limit/2) }

@@ -4,14 +4,18 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"al.essio.dev/pkg/shellescape"
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
 
-// ScheduleChanges compares two definitions of a schedule, as Changes does for a task.
+// ScheduleChanges compares two definitions of a schedule, as Changes does for a
+// task.
 func ScheduleChanges(was, is *jobs.Schedule) (list []string) {
 	for _, field := range []struct {
 		name    string
@@ -34,24 +38,21 @@ func ScheduleChanges(was, is *jobs.Schedule) (list []string) {
 	return append(list, Changes(&was.Spec, &is.Spec)...)
 }
 
-// Changes compares two definitions of a task. It returns a text such as "priority 5 → 9" for each option that differs. The texts do not
-// contain the input and the values of variables.
+// Changes returns a text such as "priority 5 → 9" for each option that differs.
+// The texts contain neither the input nor values of variables.
 func Changes(was, is *jobs.Spec) (list []string) {
 	if !bytes.Equal(was.Args, is.Args) {
 		list = append(list, difference("command", argsText(was), argsText(is)))
 	}
 	for _, o := range Options {
-		if o.Same(was, is) {
-			continue
-		}
-		name := strings.ReplaceAll(o.Key, "_", " ")
-		switch o.Key {
-		case "env":
+		switch {
+		case o.Same(was, is):
+		case o.Key == "env":
 			list = append(list, "env "+strings.Join(changedNames(was.Env, is.Env), " "))
-		case "input":
+		case o.Key == "input":
 			list = append(list, "input "+o.Field(is).String())
 		default:
-			list = append(list, difference(name, valueText(o, was), valueText(o, is)))
+			list = append(list, difference(o.name(), o.text(was, false), o.text(is, false)))
 		}
 	}
 	return list
@@ -61,42 +62,76 @@ func difference(name, was, is string) string {
 	return name + " " + cmp.Or(was, "–") + " → " + cmp.Or(is, "–")
 }
 
-// valueText returns the value of an option, or its default, as text.
-func valueText(o *OptionInfo, s *jobs.Spec) string {
-	if o.IsDefault(s) {
-		return o.DefaultText()
-	}
-	if byKey, ok := o.Field(s).(*Texts); ok {
-		return texts(*byKey, !o.Secret)
-	}
-	return o.Field(s).String()
-}
-
-// argsText returns the words of a command, or the arguments of a function. It cuts a long text to fit into a line.
+// argsText returns the words of a command, or the arguments of a function, cut to
+// fit into a line.
 func argsText(s *jobs.Spec) string {
 	text := string(s.Args)
 	if argv, err := Argv(s.Args); err == nil && s.Job == jobs.CommandJob {
 		text = strings.Join(argv, " ")
 	}
-	const most = 200
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
+	if len(text) > MaxText {
+		text = strings.ToValidUTF8(text[:MaxText], "") + "…"
 	}
 	return humanize.Safe(text)
 }
 
 // changedNames returns the names of the variables whose values differ.
-func changedNames(was, is map[string]string) (names []string) {
+func changedNames(was, is map[string]string) []string {
+	names := map[string]bool{}
 	for name, value := range is {
 		if old, ok := was[name]; !ok || old != value {
-			names = append(names, name)
+			names[name] = true
 		}
 	}
 	for name := range was {
 		if _, ok := is[name]; !ok {
-			names = append(names, name)
+			names[name] = true
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return slices.Sorted(maps.Keys(names))
+}
+
+// placement lists the options that Chosen leaves out: the views of a task show
+// them in other places.
+var placement = []string{"label", "queue", "priority", "lane", "unique_key", "after", "after_any", "run_at",
+	"expires_in", "path", "cwd"}
+
+// Chosen returns the options in s that don't have their defaults, as texts such
+// as "max losses 2". Without reveal it hides the values of variables.
+func Chosen(s *jobs.Spec, reveal bool) (list []string) {
+	for _, o := range Options {
+		if slices.Contains(placement, o.Key) || o.IsDefault(s) {
+			continue
+		}
+		text := o.name()
+		if _, isFlag := o.Field(s).(*Flag); !isFlag { // a flag that is chosen is on
+			text += " " + o.text(s, reveal)
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+// name returns the name of the option in a sentence.
+func (o *OptionInfo) name() string { return strings.ReplaceAll(o.Key, "_", " ") }
+
+// text returns the value of the option, or its default, for people. Without reveal
+// it writes ••• in place of secret values.
+func (o *OptionInfo) text(s *jobs.Spec, reveal bool) string {
+	if o.IsDefault(s) {
+		return o.DefaultText()
+	}
+	byKey, isTexts := o.Field(s).(*Texts)
+	if !isTexts {
+		return o.Field(s).String()
+	}
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(*byKey)) {
+		value := "•••"
+		if reveal || !o.Secret {
+			value = shellescape.Quote((*byKey)[key])
+		}
+		list = append(list, key+"="+value)
+	}
+	return strings.Join(list, " ")
 }

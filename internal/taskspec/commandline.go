@@ -1,6 +1,7 @@
 package taskspec
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,12 +13,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// SpecOf returns a Spec with which a user can enqueue a copy of task t. The Spec has the due time of t only if t is scheduled. It does
-// not have the input of t.
+// SpecOf returns the Spec of a copy of task t, without its input. It has the due
+// time of t only if t is scheduled.
 func SpecOf(t *jobs.Task) jobs.Spec {
-	s := jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, After: t.After, AfterAny: t.AfterAny,
-		Lane:      t.Lane,
-		UniqueKey: t.UniqueKey, MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses, Options: t.Options}
+	s := jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, After: t.After,
+		AfterAny: t.AfterAny, Lane: t.Lane, UniqueKey: t.UniqueKey, MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses,
+		Options: t.Options}
 	if t.State == jobs.Scheduled {
 		s.RunAt = t.RunAt
 	}
@@ -25,15 +26,15 @@ func SpecOf(t *jobs.Task) jobs.Spec {
 	case t.ExpiresAt.After(t.RunAt):
 		s.ExpiresIn = min(t.ExpiresAt.Sub(t.RunAt), MaxDelay)
 	case !t.ExpiresAt.IsZero():
-		// A retry or a snooze has moved the due time past the expiry. So ExpiresIn becomes the time from the creation to the expiry.
+		// a retry or a snooze has moved the due time past the expiry
 		s.ExpiresIn = max(t.ExpiresAt.Sub(t.CreatedAt), time.Millisecond)
 	}
 	return s
 }
 
-// Command returns a command line that enqueues a copy of task t. If reveal is false, the command line contains only the names of the
-// variables in env; enqueue then takes their values from the shell. The user must pass the input of the task on stdin. Command returns ""
-// if the arguments of t are not a valid command.
+// Command returns a command line that enqueues a copy of task t, whose input must
+// be on stdin. Without reveal it has only the names of variables, whose values
+// enqueue takes from the shell. It returns "" if t has no valid command.
 func Command(t *jobs.Task, now time.Time, reveal bool) string {
 	s := SpecOf(t)
 	if !s.RunAt.After(now) {
@@ -67,15 +68,15 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 	return Quote(append(append(words, "--"), argv...))
 }
 
-// flags returns the words that set an option to its value in s. It returns nil if the option has no flag, or if enqueue uses the same value
-// without the flag.
+// flags returns the words that set an option to its value in s, or nil if enqueue
+// uses this value without a flag.
 func flags(o *OptionInfo, s *jobs.Spec, reveal bool) []string {
 	usual := o.IsDefault(s)
 	switch o.Key {
 	case "max_attempts":
 		usual = usual || s.Job == jobs.CommandJob && s.MaxAttempts == CommandAttempts
 	case "backoff_max":
-		// Without --backoff-max, enqueue never uses a maximum below the delay. So a task whose maximum is below its delay needs the flag.
+		// without --backoff-max, enqueue raises the maximum to the delay
 		usual = usual && s.Backoff.Delay <= s.Backoff.Max
 	}
 	if o.Flag == "" || usual {
@@ -99,7 +100,6 @@ func flags(o *OptionInfo, s *jobs.Spec, reveal bool) []string {
 	return words
 }
 
-// flag returns an option and its value as words of a command line.
 func flag(o *OptionInfo, value string) []string {
 	switch {
 	case strings.HasPrefix(value, "-"):
@@ -110,38 +110,48 @@ func flag(o *OptionInfo, value string) []string {
 	return []string{"--" + o.Flag, value}
 }
 
-// placement lists the options that Chosen leaves out. The views of a task show these options in other places.
-var placement = []string{"label", "queue", "priority", "lane", "unique_key", "after", "after_any", "run_at", "expires_in", "path", "cwd"}
-
-// Chosen returns the options in s that do not have their defaults, as texts such as "max losses 2". It leaves out the options in placement.
-// If reveal is false, it hides the values of the variables in env.
-func Chosen(s *jobs.Spec, reveal bool) (list []string) {
-	for _, o := range Options {
-		if slices.Contains(placement, o.Key) || o.IsDefault(s) {
-			continue
-		}
-		field, name := o.Field(s), strings.ReplaceAll(o.Key, "_", " ")
-		switch value := field.(type) {
-		case *Flag: // the value is true, because the default is false and the loop skips defaults
-			list = append(list, name)
-		case *Texts:
-			list = append(list, name+" "+texts(*value, reveal || !o.Secret))
-		default:
-			list = append(list, name+" "+field.String())
+// Describe returns a line that says what a task runs: a command, quoted for a
+// shell, or the name of a job and its arguments. Escape its control characters
+// before you print it on a terminal.
+func Describe(t jobs.Task) string {
+	if t.Job == jobs.CommandJob {
+		if argv, err := Argv(t.Args); err == nil {
+			return Quote(argv)
 		}
 	}
-	return list
+	return strings.TrimSpace(t.Job + " " + string(t.Args))
 }
 
-// texts returns a map as KEY=TEXT KEY=TEXT. If reveal is false, it writes ••• in place of each text.
-func texts(byKey map[string]string, reveal bool) string {
-	var list []string
-	for _, key := range slices.Sorted(maps.Keys(byKey)) {
-		text := "•••"
-		if reveal {
-			text = shellescape.Quote(byKey[key])
+// Quote returns a command for a shell. A word with single quotes gets double
+// quotes, which are easier to read, unless it has a character that is special
+// there. A word that isn't UTF-8 becomes $'...', which bash, zsh and ksh understand.
+func Quote(argv []string) string {
+	words := make([]string, len(argv))
+	for i, word := range argv {
+		switch {
+		case !utf8.ValidString(word):
+			words[i] = quoteBytes(word)
+		case strings.Contains(word, "'") && !strings.ContainsAny(word, "\"$`\\!"):
+			words[i] = `"` + word + `"`
+		default:
+			words[i] = shellescape.Quote(word)
 		}
-		list = append(list, key+"="+text)
 	}
-	return strings.Join(list, " ")
+	return strings.Join(words, " ")
+}
+
+func quoteBytes(word string) string {
+	var b strings.Builder
+	b.WriteString("$'")
+	for i := range len(word) {
+		switch c := word[i]; {
+		case c == '\\' || c == '\'':
+			b.WriteString(`\` + string(c))
+		case c < ' ' || c > '~':
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String() + "'"
 }

@@ -12,14 +12,28 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The task that runs a hook has these options, not the options of the task that has ended.
+// Hooks report these events, in jobs.Options.Event and in the variable
+// RUNNER_EVENT.
 const (
-	HookLines    = 50          // maximum number of lines of output that the hook gets on its stdin
-	hookPriority = 1000        // minimum priority of a hook, so that it starts before other tasks of its queue
-	hookAttempts = 10          // maximum number of attempts
-	hookTimeout  = time.Minute // maximum duration of an attempt
-	maxHookText  = 4 << 10     // maximum bytes of the output, and of the command, in the environment of the hook
-	maxHookInput = 64 << 10    // maximum bytes of output that the hook gets on its stdin
+	EventFailed    = "failed"    // the task has failed for the last time
+	EventCompleted = "completed" // the task has completed
+	EventLate      = "late"      // no task of the schedule has completed for longer than AlertAfter
+	EventRecovered = "recovered" // the task has completed after the previous one with its Subject had failed
+	EventOutput    = "output"    // the task has completed or failed, and has printed something
+)
+
+// Events lists all events.
+var Events = []string{EventFailed, EventCompleted, EventRecovered, EventOutput, EventLate}
+
+// The task that runs a hook has these options, not those of the task that has
+// ended.
+const (
+	HookLines    = 50       // lines of output that the hook gets on its stdin
+	maxHookInput = 64 << 10 // and their bytes
+	maxHookText  = 4 << 10  // bytes of the output, and of the command, in the hook's environment
+	hookPriority = 1000     // at least; a hook starts before other tasks of its queue
+	hookAttempts = 10
+	hookTimeout  = time.Minute
 )
 
 // Hook is a command to run after an event.
@@ -28,14 +42,19 @@ type Hook struct {
 	Command string
 }
 
-// HooksWithDefaults returns the hooks in h. Where h has no command, it takes the command from defaults.
+// HooksWithDefaults returns h with its empty fields taken from defaults.
 func HooksWithDefaults(h, defaults jobs.Hooks) jobs.Hooks {
-	return jobs.Hooks{OnFailure: cmp.Or(h.OnFailure, defaults.OnFailure), OnSuccess: cmp.Or(h.OnSuccess, defaults.OnSuccess),
-		OnRecovery: cmp.Or(h.OnRecovery, defaults.OnRecovery), OnOutput: cmp.Or(h.OnOutput, defaults.OnOutput)}
+	return jobs.Hooks{
+		OnFailure:  cmp.Or(h.OnFailure, defaults.OnFailure),
+		OnSuccess:  cmp.Or(h.OnSuccess, defaults.OnSuccess),
+		OnRecovery: cmp.Or(h.OnRecovery, defaults.OnRecovery),
+		OnOutput:   cmp.Or(h.OnOutput, defaults.OnOutput),
+	}
 }
 
-// Subject returns a text that is equal for all tasks of a schedule, or for all tasks with a unique key. OnRecovery runs if a task completes
-// and the previous task with the same text had failed. Subject returns an empty text if the task has neither a schedule nor a unique key.
+// Subject returns a text that the tasks of a schedule, or those with the same
+// unique key, have in common: OnRecovery runs if a task completes and the previous
+// task with its subject had failed. It is empty for other tasks.
 func Subject(t *jobs.Task) string {
 	switch {
 	case t.Schedule != "":
@@ -46,13 +65,13 @@ func Subject(t *jobs.Task) string {
 	return ""
 }
 
-// SubjectOf returns the subject that Subject returns for each task of a schedule.
+// SubjectOf returns the subject of a schedule's tasks.
 func SubjectOf(schedule string) string { return "schedule " + schedule }
 
-// HooksOf returns the hooks to run after an attempt of task t. The parameter h has the hooks of the task and their defaults, o is the
-// outcome of the attempt, and state is the new state of the task. If the task is itself a hook, the result is empty. The result may contain
-// OnRecovery, with the event EventRecovered. HooksOf does not know whether the previous task with the same Subject failed. The caller must
-// check that, and must run OnRecovery only if that task failed.
+// HooksOf returns the hooks to run after an attempt of task t with outcome o,
+// where h is its hooks and state its new state. A hook has no hooks itself. Run
+// OnRecovery only if the previous task with the same Subject failed; HooksOf
+// doesn't know.
 func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []Hook) {
 	if *h == (jobs.Hooks{}) || t.Event != "" || state != jobs.Failed && state != jobs.Completed {
 		return nil
@@ -77,14 +96,18 @@ func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []
 }
 
 // hookFlags maps an event to the flag that sets its hook.
-var hookFlags = map[string]string{EventFailed: "on-failure", EventCompleted: "on-success",
-	EventOutput: "on-output", EventRecovered: "on-recovery",
-	EventLate: "on-failure"}
+var hookFlags = map[string]string{
+	EventFailed:    "on-failure",
+	EventCompleted: "on-success",
+	EventOutput:    "on-output",
+	EventRecovered: "on-recovery",
+	EventLate:      "on-failure",
+}
 
-// HookSpec returns the task that runs a hook. The parameter t is the task that has ended, o is the outcome of its last attempt, and c is
-// its new state and error. The parameter "output" has the last lines that the task printed. The hook gets the metadata of the task that has
-// ended. It does not get the environment file and the working directory of that task, because the task may have failed just because one of
-// these is missing.
+// HookSpec returns the task that runs a hook after the attempt of t with outcome
+// o and change c. output is the last lines that t printed. The hook gets the
+// variables and the metadata of t, but neither its environment file nor its
+// directory: t may have failed because one of them is missing.
 func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec {
 	output = output[max(len(output)-maxHookInput, 0):]
 	s := jobs.Shell(plainText(h.Command)).With(jobs.Queue(t.Queue), jobs.Priority(max(t.Priority, hookPriority)),
@@ -100,9 +123,9 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 	if o.Signal != 0 {
 		signal = strconv.Itoa(o.Signal)
 	}
-	id := strconv.FormatInt(t.ID, 10)
-	if h.Event == EventLate { // the event is about the schedule and not about its last task, so give no task id
-		id = ""
+	id := ""
+	if h.Event != EventLate { // which is about the schedule, not about its last task
+		id = strconv.FormatInt(t.ID, 10)
 	}
 	described := plainText(Describe(t))
 	s.Env = map[string]string{}
@@ -139,9 +162,9 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 	return s
 }
 
-// eventTitle describes an event in a line, which can be the subject of a mail: "task 12 (nightly) failed: exit status 3: no space left".
-// The parameter "text" is the error, and last is the last line that the command printed.
-func eventTitle(event string, t *jobs.Task, text, last string) string {
+// eventTitle describes an event in a line, fit for the subject of a mail: "task 12
+// (nightly) failed: exit status 3: no space left".
+func eventTitle(event string, t *jobs.Task, problem, lastLine string) string {
 	title := fmt.Sprintf("task %d", t.ID)
 	if name := cmp.Or(t.Label, t.Schedule); name != "" {
 		title += " (" + name + ")"
@@ -154,22 +177,24 @@ func eventTitle(event string, t *jobs.Task, text, last string) string {
 	default:
 		title += " " + event
 	}
-	if text != "" && event != EventOutput {
-		line, _, _ := strings.Cut(text, "\n")
+	if problem != "" && event != EventOutput {
+		line, _, _ := strings.Cut(problem, "\n")
 		title += ": " + line
-		if last != "" && event == EventFailed {
-			title += ": " + last
+		if lastLine != "" && event == EventFailed {
+			title += ": " + lastLine
 		}
 	}
 	return title
 }
 
-// plainText makes a text fit for an environment variable and for JSON: it replaces NUL and invalid UTF-8.
+// plainText makes a text fit for a variable and for JSON, without NUL and invalid
+// UTF-8.
 func plainText(text string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\ufffd"), "\ufffd")
 }
 
-// lastText returns the end of an output, at most maxHookText bytes. The text begins at the start of a line if possible.
+// lastText returns the end of an output, at most maxHookText bytes, from the start
+// of a line if possible.
 func lastText(output []byte) string {
 	text := strings.TrimRight(plainText(string(output)), "\n")
 	if len(text) <= maxHookText {

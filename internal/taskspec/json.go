@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"example.com/runner/internal/usercode"
+	"example.com/runner/jobs"
 )
 
 // Short returns JSON for an error message, cut to 40 bytes.
@@ -66,4 +69,29 @@ func isPlainArgv(args []byte) bool {
 		}
 	}
 	return args[len(args)-1] == ']'
+}
+
+// ProgressJSON returns the progress as JSON for the database: an object with
+// done, total and text, where null means unknown. It returns nil for nil.
+func ProgressJSON(p *jobs.Progress) json.RawMessage {
+	if p == nil {
+		return nil
+	}
+	text, err := usercode.Marshal(struct {
+		Done  int64   `json:"done"`
+		Total *int64  `json:"total"`
+		Text  *string `json:"text"`
+	}{p.Done, known(&p.Total), known(&p.Text)})
+	if err != nil {
+		panic(err) // cannot happen: JSON can represent all numbers and texts
+	}
+	return text
+}
+
+// known returns nil for a pointer to a zero value.
+func known[T comparable](v *T) *T {
+	if *v == *new(T) {
+		return nil
+	}
+	return v
 }

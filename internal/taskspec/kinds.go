@@ -2,6 +2,7 @@ package taskspec
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,7 @@ import (
 // Value is the value of a task option: a pointer to a field of a Spec. Its type
 // is the kind of the option.
 type Value interface {
-	// Parse reads what a user typed behind the flag. A list or a map grows by it.
+	// Parse reads what a user typed behind the flag. Lists and maps grow by it.
 	Parse(text string, now time.Time) error
 
 	// String returns the value as people read it, and as Parse does.
@@ -66,6 +67,7 @@ func (v *Text) UnmarshalJSON(raw []byte) error { return decode(raw, (*string)(v)
 
 func (v *Text) check(o *OptionInfo) error {
 	switch {
+	case v.Zero() && o.Default().Zero():
 	case o.check != nil:
 		return o.check(o.Key, string(*v))
 	case o.Words != nil && !slices.Contains(o.Words, string(*v)):
@@ -95,8 +97,8 @@ func (v *Number) UnmarshalJSON(raw []byte) error {
 }
 
 func (v *Number) check(o *OptionInfo) error {
-	if n := int64(*v); n < o.Min && n != 0 || n > o.most() {
-		return invalid(o.Key, "%d is out of range (%d to %d)", n, o.Min, o.most())
+	if n := int64(*v); n < o.Min && n != 0 || n > o.limit() {
+		return invalid(o.Key, "%d is out of range (%d to %d)", n, o.Min, o.limit())
 	}
 	return nil
 }
@@ -271,7 +273,24 @@ func (v *Texts) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-func (v *Texts) check(o *OptionInfo) error { return o.validTexts(*v) }
+func (v *Texts) check(o *OptionInfo) error {
+	if len(*v) == 0 {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(*v)) {
+		if err := cmp.Or(o.check(o.Key, key), validText(o.Key, (*v)[key], int(o.Max))); err != nil {
+			return err
+		}
+	}
+	if o.MaxKeys > 0 && len(*v) > o.MaxKeys {
+		return invalid(o.Key, "%d keys; at most %d", len(*v), o.MaxKeys)
+	}
+	// The limit also applies to the whole map as JSON, where some characters take six bytes.
+	if object, err := usercode.Marshal(*v); err != nil || int64(len(object)) > o.Max {
+		return invalid(o.Key, "%d bytes as JSON; at most %d", len(object), o.Max)
+	}
+	return nil
+}
 
 // String returns only the size: the data may be long and secret.
 func (v *Data) String() string                       { return humanize.Size(int64(len(*v))) }
@@ -316,7 +335,6 @@ func (v *Flag) Parse(text string, _ time.Time) error {
 	return nil
 }
 
-// decode decodes JSON. The error is the text in wrong.
 func decode[T any](raw []byte, to *T, wrong string) error {
 	if json.Unmarshal(raw, to) != nil {
 		return errors.New(wrong)

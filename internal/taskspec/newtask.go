@@ -1,24 +1,31 @@
 package taskspec
 
 import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"time"
 
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 )
 
-// Ordered reports whether a new task may have to wait for another task or for a user: because it is paused, or has a lane or dependencies.
+// Ordered reports whether a new task may have to wait for another task or for a
+// user.
 func Ordered(s *jobs.Spec) bool {
 	return s.Paused || s.Lane != "" || len(s.After)+len(s.AfterAny)+len(s.Earlier)+len(s.EarlierAny) > 0
 }
 
-// NewTask makes a task from a Spec. The task has no id yet. The parameter "now" is the time at which the task is enqueued. NewTask does not
-// validate the Spec.
+// NewTask makes the task, still without an id, that a valid Spec enqueues at now.
 func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	now = stored(now)
-	t := jobs.Task{GenerationID: 1, Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, State: jobs.Pending, Priority: s.Priority,
-		Lane: s.Lane, RunAt: stored(now.Add(s.In)), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Options: s.Options,
-		InputBytes: int64(len(s.Input)), Schedule: s.Schedule, Tick: stored(s.Tick), Batch: max(s.Batch, 0), CreatedAt: now,
-		CreatedBy: s.CreatedBy, UpdatedAt: now}
+	t := jobs.Task{GenerationID: 1, Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, State: jobs.Pending,
+		Priority: s.Priority, Lane: s.Lane, UniqueKey: uniqueKey(s), RunAt: stored(now.Add(s.In)),
+		MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Options: s.Options, InputBytes: int64(len(s.Input)),
+		Schedule: s.Schedule, Tick: stored(s.Tick), Batch: max(s.Batch, 0),
+		CreatedAt: now, CreatedBy: s.CreatedBy, UpdatedAt: now}
 	if !s.RunAt.IsZero() {
 		t.RunAt = stored(s.RunAt)
 	}
@@ -27,7 +34,6 @@ func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	} else if t.Tick.IsZero() { // the task of a missed tick has a RunAt in the past, because ExpiresIn counts from it
 		t.RunAt = now
 	}
-	t.UniqueKey = uniqueKey(s)
 	if s.ExpiresIn > 0 {
 		t.ExpiresAt = stored(t.RunAt.Add(s.ExpiresIn))
 	}
@@ -44,4 +50,45 @@ func stored(t time.Time) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(t.UnixMilli()).UTC()
+}
+
+// uniqueKey returns the unique key of a Spec's task. With UniqueArgs it contains a
+// hash of the job and its arguments.
+func uniqueKey(s *jobs.Spec) string {
+	if !s.UniqueArgs {
+		return s.UniqueKey
+	}
+	hash := sha256.New()
+	hash.Write([]byte(s.Job))
+	hash.Write([]byte{0})
+	hash.Write(canonical(s.Args))
+	return cmp.Or(s.UniqueKey, s.Job) + ":" + hex.EncodeToString(hash.Sum(nil)[:16])
+}
+
+// ResolveUniqueArgs replaces UniqueArgs by the key that follows from the
+// arguments, which stays the same if somebody changes the arguments later.
+func ResolveUniqueArgs(s *jobs.Spec) {
+	s.UniqueKey, s.UniqueArgs = uniqueKey(s), false
+}
+
+// canonical returns JSON without white space, with the keys of each object sorted
+// and numbers spelled as they are.
+func canonical(text json.RawMessage) []byte {
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		return text // the text is empty, because the task has no arguments
+	}
+	sorted, err := usercode.Marshal(value)
+	if err != nil {
+		return text // an error is impossible, because value comes from JSON
+	}
+	return sorted
+}
+
+// DeletedTask returns what Enqueue returns if the Spec's unique key still belongs
+// to a deleted task with this id.
+func DeletedTask(id int64, s *jobs.Spec, now time.Time) jobs.Task {
+	return jobs.Task{ID: id, UniqueKey: NewTask(s, now).UniqueKey, Kept: true}
 }

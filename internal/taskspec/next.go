@@ -2,29 +2,31 @@ package taskspec
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 
 	"example.com/runner/jobs"
 )
 
-// Change says what happens to a task after an attempt: the new state of the task, and how to record the attempt.
+// Change says what happens to a task after an attempt, and how to record the
+// attempt.
 type Change struct {
 	State  jobs.State
 	Reason jobs.Reason
 	Error  string
 	Result json.RawMessage
-	RunAt  time.Time // time of the next start; only set if State is retrying or scheduled
+	RunAt  time.Time // next start; only set if State is retrying or scheduled
 
 	Attempt int // number of attempts after the change
 	Losses  int // number of losses after the change
 
-	AttemptState jobs.State // state in the record of the attempt; Snoozed if the function returned jobs.Snooze
+	AttemptState jobs.State // of the attempt; Snoozed if the function returned jobs.Snooze
 	Counted      bool       // whether the attempt counts against MaxAttempts
 }
 
-// The function Next decides what happens after an attempt has ended; no other code decides that. The parameter t is the running task, o is
-// the outcome of the attempt, and now is the time at which it ended. If somebody has asked to cancel the task, t.CancelRequestedAt is not
-// zero. Next is a pure function, without a clock, I/O or randomness.
+// Next decides what happens to the running task t after an attempt that ended at
+// now with outcome o; no other code decides that. A cancel that somebody has asked
+// for is in t.CancelRequestedAt.
 func Next(t jobs.Task, o Outcome, now time.Time) Change {
 	asked := !t.CancelRequestedAt.IsZero()
 	c := Change{Reason: o.Reason, Error: o.Error, Result: o.Result, Attempt: t.Attempt, Losses: t.Losses, Counted: true}
@@ -34,9 +36,7 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 		}
 		return c.end(jobs.Cancelled, jobs.ReasonCancelled)
 	}
-	// The function "again" returns the change after which the task can start again. If somebody has asked to cancel the task, it returns
-	// the change that cancels the task.
-	again := func(to jobs.State, in time.Duration) Change {
+	restart := func(to jobs.State, in time.Duration) Change {
 		if asked {
 			return cancelled()
 		}
@@ -53,18 +53,18 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 		if c.Losses > t.MaxLosses && !asked {
 			return c.end(jobs.Failed, jobs.ReasonLost)
 		}
-		return again(jobs.Pending, 0)
+		return restart(jobs.Pending, 0)
 	case o.Reason == jobs.ReasonShutdown: // the attempt counts neither against MaxAttempts nor against MaxLosses
 		c.AttemptState, c.Counted = jobs.Failed, false
 		c.Attempt = max(t.Attempt-1, 0)
 		if t.MaxLosses == 0 && !asked { // MaxLosses 0 means that the task must not start twice
 			return c.end(jobs.Failed, jobs.ReasonShutdown)
 		}
-		return again(jobs.Pending, 0)
+		return restart(jobs.Pending, 0)
 	case o.snooze != nil && o.Reason == "": // a reason such as timeout has precedence over the snooze
 		c.AttemptState, c.Counted = jobs.Snoozed, false
 		c.Attempt = max(t.Attempt-1, 0)
-		return again(jobs.Scheduled, *o.snooze)
+		return restart(jobs.Scheduled, *o.snooze)
 	case o.Reason == jobs.ReasonCancelled:
 		c.AttemptState = jobs.Cancelled
 		return cancelled()
@@ -78,20 +78,45 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 		o.Reason == jobs.ReasonExit && o.ExitCode != nil && !HasCode(t.RetryOn, *o.ExitCode):
 		return c.end(jobs.Failed, o.Reason)
 	case o.retryIn != nil:
-		return again(jobs.Retrying, *o.retryIn)
+		return restart(jobs.Retrying, *o.retryIn)
 	default:
-		return again(jobs.Retrying, Delay(t.Backoff, t.ID, t.Attempt))
+		return restart(jobs.Retrying, Delay(t.Backoff, t.ID, t.Attempt))
 	}
 }
-
-// Suspect reports whether the task may be the reason why its workers died. If MaxLosses is at most 2, a task is a suspect after its first
-// loss. If MaxLosses is higher, a task is a suspect after MaxLosses-1 losses.
-//
-// A worker runs a suspect alone, so a suspect that kills its worker causes no loss of another task. Tasks that were lost only because they
-// ran beside the suspect can then complete.
-func Suspect(t jobs.Task) bool { return t.Losses >= 1 && t.Losses >= t.MaxLosses-1 }
 
 func (c Change) end(state jobs.State, reason jobs.Reason) Change {
 	c.State, c.Reason = state, reason
 	return c
+}
+
+// Suspect reports whether the task may be the one that killed its workers: after
+// its first loss if MaxLosses is at most 2, otherwise after MaxLosses-1 losses. A
+// worker runs a suspect alone, so that it can't take other tasks with it, and
+// tasks that were lost only beside it complete.
+func Suspect(t jobs.Task) bool { return t.Losses >= 1 && t.Losses >= t.MaxLosses-1 }
+
+// Delay returns how long a task waits after attempt n, counted from 1: at
+// most Max, plus or minus up to 10 % of jitter. The jitter is a hash of id and n,
+// so the retries of many tasks spread out.
+func Delay(b jobs.Backoff, id int64, n int) time.Duration {
+	n = max(n, 1)
+	d := float64(b.Delay)
+	switch b.Strategy {
+	case jobs.Fixed:
+	case jobs.Linear:
+		d *= float64(n)
+	default:
+		d = math.Ldexp(d, min(n-1, 1000))
+	}
+	d = max(min(d, float64(b.Max), math.MaxInt64/2), 0) // a user may have written any number with SQL
+	return time.Duration(d * (0.9 + 0.2*chance(uint64(id), uint64(n))))
+}
+
+// chance maps two numbers to one in [0, 1) that looks random, with the last step
+// of splitmix64 (Steele, Lea, Flood, 2014).
+func chance(a, b uint64) float64 {
+	z := a*0x9e3779b97f4a7c15 + b*0xd1342543de82ef95
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return float64((z^z>>31)>>11) / (1 << 53)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit/transitions"
 )
 
 var at = time.Date(2026, 1, 31, 13, 0, 0, 0, time.UTC)
@@ -97,7 +98,7 @@ func checkChange(t *testing.T, task jobs.Task, o Outcome, c Change) {
 		t.Errorf("attempt %d of %d, %d of %d losses, an end with reason %q: %s", task.Attempt, task.MaxAttempts, task.Losses,
 			task.MaxLosses, o.Reason, fmt.Sprintf(format, args...))
 	}
-	if !CanMove(jobs.Running, c.State) {
+	if !transitions.Allowed(jobs.Running, c.State) {
 		wrong("got state %s, want one that a running task can change to", c.State)
 	}
 	if c.RunAt.IsZero() != (c.State != jobs.Retrying && c.State != jobs.Scheduled) || c.RunAt.Before(at) && !c.RunAt.IsZero() {

@@ -13,8 +13,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// OptionInfo defines one option of a task. The flags of enqueue, the keys of a batch, the JSON records, the options in the database, the
-// help, the web pages and some tables in the docs agree with these definitions: some are generated from them, and tests check the others.
+// OptionInfo defines an option of a task, for flags, help, the keys of a batch,
+// JSON records, the database, the pages and the tables of the docs.
 type OptionInfo struct {
 	Key      string   // key in JSON, and name of the column in the view enqueue
 	Flag     string   // name of the flag; empty if there is none
@@ -23,38 +23,42 @@ type OptionInfo struct {
 	Group    string   // heading above the flag in the help
 	Help     string   // description for the help in one line, without the default
 	Zero     string   // what the help shows for a default that is 0 or empty, such as "never"
-	Doc      string   // description in the tables of the docs; empty if it is the same as Help
-	Min      int64    // minimum of a number other than 0; 0 is always valid
-	Max      int64    // maximum of a number (0 for the maximum of its type), or maximum size of a map as JSON, in bytes
-	Words    []string // valid values, if the option is one of a few words
-	MaxKeys  int      // maximum number of keys of a map; 0 for no maximum
+	Doc      string   // description in the docs; empty if it is the same as Help
+	Min      int64    // minimum of a number other than 0, which is always valid
+	Max      int64    // maximum of a number, or bytes of a map as JSON; 0 for the maximum of its type
+	Words    []string // valid values, if there are only a few
+	MaxKeys  int      // of a map; 0 for no maximum
 	Secret   bool     // whether the values of a map are hidden until the user asks for them
-	OneTask  bool     // whether the option is not allowed for tasks of schedules
-	Commands bool     // whether only commands have the option, and functions do not
+	OneTask  bool     // whether tasks of schedules can't have the option
+	Commands bool     // whether functions can't have the option
 
-	column func(*jobs.Spec) Value       // returns a pointer to the field of Spec; nil if the database has no column for the option
-	stored func(*jobs.Options) Value    // returns a pointer to the field of Options; nil if the database has a column for the option
-	check  func(key, text string) error // checks a text, or a key of a map
+	column func(*jobs.Spec) Value       // pointer to the field, if the database has a column for it
+	stored func(*jobs.Options) Value    // pointer to the field otherwise
+	check  func(key, text string) error // of a text, or of a map's key
 }
 
 // Options lists all task options, in the order of the help and of the JSON
 // records.
 var Options = []*OptionInfo{
-	{Key: "label", Group: "What to run", Flag: "label", Value: "TEXT", Help: "name that lists show before the command",
+	{Key: "label", Group: "What to run", Flag: "label", Value: "TEXT",
+		Help:   "name that lists show before the command",
 		column: func(s *jobs.Spec) Value { return (*Text)(&s.Label) }, check: validKey},
 	{Key: "queue", Group: "Order", Flag: "queue", Letter: "q", Value: "NAME", Help: "queue of the task",
-		column: func(s *jobs.Spec) Value { return (*Text)(&s.Queue) }, check: func(_, text string) error { return ValidQueue(text) }},
+		column: func(s *jobs.Spec) Value { return (*Text)(&s.Queue) },
+		check:  func(_, text string) error { return ValidQueue(text) }},
 	{Key: "priority", Group: "Order", Flag: "priority", Letter: "p", Value: "N", Min: math.MinInt32,
 		Help:   "tasks of a higher priority start first",
 		column: func(s *jobs.Spec) Value { return (*Number)(&s.Priority) }},
-	{Key: "lane", Group: "Order", Flag: "lane", Value: "KEY", Help: "tasks with the same key run one at a time, in order",
+	{Key: "lane", Group: "Order", Flag: "lane", Value: "KEY",
+		Help:   "tasks with the same key run one at a time, in order",
 		column: func(s *jobs.Spec) Value { return (*Text)(&s.Lane) }, check: validKey},
 	{Key: "unique_key", Group: "Order", Flag: "unique", Value: "KEY",
 		Help:    "at most one unfinished task can have this key; a second enqueue adds no task and prints the id of the first task",
 		OneTask: true,
 		Doc:     "at most one unfinished task has this key",
 		column:  func(s *jobs.Spec) Value { return (*Text)(&s.UniqueKey) }, check: validKey},
-	{Key: "unique_args", Group: "Order", Flag: "unique-args", Help: "derive the unique key from the job and its arguments", OneTask: true,
+	{Key: "unique_args", Group: "Order", Flag: "unique-args",
+		Help: "derive the unique key from the job and its arguments", OneTask: true,
 		column: func(s *jobs.Spec) Value { return (*Flag)(&s.UniqueArgs) }},
 	{Key: "after", Group: "When", Flag: "after", Value: "IDS",
 		Help:    "start after these tasks complete; cancel this task if one does not; repeatable",
@@ -67,43 +71,54 @@ var Options = []*OptionInfo{
 		column: func(s *jobs.Spec) Value { return (*IDs)(&s.AfterAny) }},
 	{Key: "in", Group: "When", Flag: "in", Value: "DUR", Help: "start after this delay", OneTask: true,
 		column: func(s *jobs.Spec) Value { return (*Duration)(&s.In) }},
-	{Key: "run_at", Group: "When", Flag: "at", Value: "TIME", Help: "start at TIME or later", Zero: "now", OneTask: true,
+	{Key: "run_at", Group: "When", Flag: "at", Value: "TIME", Help: "start at TIME or later",
+		Zero: "now", OneTask: true,
 		Doc:    "earliest time at which the task may start",
 		column: func(s *jobs.Spec) Value { return (*Moment)(&s.RunAt) }},
 	{Key: "expires_in", Group: "When", Flag: "expires-in", Value: "DUR",
 		Help:   "cancel the task if it has not started within this time after it became due",
 		Zero:   "never",
 		column: func(s *jobs.Spec) Value { return (*Duration)(&s.ExpiresIn) }},
-	{Key: "expires_at", Help: "time at which runner cancels the task if it has not started", Zero: "never", OneTask: true,
+	{Key: "expires_at", Help: "time at which runner cancels the task if it has not started",
+		Zero: "never", OneTask: true,
 		column: func(s *jobs.Spec) Value { return (*Moment)(&s.ExpiresAt) }},
-	{Key: "max_attempts", Group: "Retry", Flag: "max-attempts", Value: "N", Help: "maximum number of attempts",
+	{Key: "max_attempts", Group: "Retry", Flag: "max-attempts", Value: "N",
+		Help: "maximum number of attempts",
 		Zero: "1 for a command, 10 for a function", Min: 1,
 		Doc:    "maximum number of attempts; null means the maximum of the job, which is stored when the task first starts",
 		column: func(s *jobs.Spec) Value { return (*Number)(&s.MaxAttempts) }},
-	{Key: "max_losses", Group: "Retry", Flag: "max-losses", Value: "N", Help: "maximum number of restarts after the task lost its worker",
+	{Key: "max_losses", Group: "Retry", Flag: "max-losses", Value: "N",
+		Help: "maximum number of restarts after the task lost its worker",
 		Doc: "maximum number of restarts after the task lost its worker. If `max_losses` is 0 and `max_attempts` is 1, " +
 			"the task starts at most once",
 		column: func(s *jobs.Spec) Value { return (*Number)(&s.MaxLosses) }},
 
 	{Key: "unique_for", Group: "Order", Flag: "unique-for", Value: "DUR",
-		Help: "keep the unique key for at least this time after the enqueue", Zero: "until the task finishes", OneTask: true,
+		Help: "keep the unique key for at least this time after the enqueue",
+		Zero: "until the task finishes", OneTask: true,
 		Doc:    "time after the enqueue for which the task holds its unique key, even if it has finished; null for none",
 		stored: func(o *jobs.Options) Value { return (*Duration)(&o.UniqueFor) }},
 	{Key: "unique_states", Group: "Order", Flag: "unique-states", Value: "STATE,...",
-		Help: "also hold the unique key after the task has finished in one of these states", Zero: "none", OneTask: true,
-		Doc:    "finished states in which the task holds its unique key, as in `completed,failed`; null for none",
-		stored: func(o *jobs.Options) Value { return (*Text)(&o.UniqueStates) }, check: validFinished},
-	{Key: "timeout", Group: "Retry", Flag: "timeout", Value: "DUR", Help: "time limit of an attempt", Zero: "none",
-		Doc: "time limit of one attempt; null for none", stored: func(o *jobs.Options) Value { return (*Duration)(&o.Timeout) }},
-	{Key: "kill_after", Group: "Retry", Flag: "kill-after", Value: "DUR", Help: "time between SIGTERM and SIGKILL",
+		Help: "also hold the unique key after the task has finished in one of these states", Zero: "none",
+		OneTask: true,
+		Doc:     "finished states in which the task holds its unique key, as in `completed,failed`; null for none",
+		stored:  func(o *jobs.Options) Value { return (*Text)(&o.UniqueStates) }, check: validFinished},
+	{Key: "timeout", Group: "Retry", Flag: "timeout", Value: "DUR", Help: "time limit of an attempt",
+		Zero:   "none",
+		Doc:    "time limit of one attempt; null for none",
+		stored: func(o *jobs.Options) Value { return (*Duration)(&o.Timeout) }},
+	{Key: "kill_after", Group: "Retry", Flag: "kill-after", Value: "DUR",
+		Help:   "time between SIGTERM and SIGKILL",
 		Doc:    "when runner stops the command, time between the signals SIGTERM and SIGKILL",
 		stored: func(o *jobs.Options) Value { return (*Duration)(&o.KillAfter) }},
 	{Key: "backoff", Group: "Retry", Flag: "backoff", Help: "how the delay between attempts grows",
 		Words:  []string{string(jobs.Fixed), string(jobs.Linear), string(jobs.Exponential)},
 		stored: func(o *jobs.Options) Value { return (*Text)(&o.Backoff.Strategy) }},
-	{Key: "backoff_delay", Group: "Retry", Flag: "backoff-delay", Value: "DUR", Help: "delay before the second attempt, ±10 %",
+	{Key: "backoff_delay", Group: "Retry", Flag: "backoff-delay", Value: "DUR",
+		Help:   "delay before the second attempt, ±10 %",
 		stored: func(o *jobs.Options) Value { return (*Duration)(&o.Backoff.Delay) }},
-	{Key: "backoff_max", Group: "Retry", Flag: "backoff-max", Value: "DUR", Help: "longest delay between attempts",
+	{Key: "backoff_max", Group: "Retry", Flag: "backoff-max", Value: "DUR",
+		Help:   "longest delay between attempts",
 		stored: func(o *jobs.Options) Value { return (*Duration)(&o.Backoff.Max) }},
 	{Key: "retry_on", Group: "Retry", Flag: "retry-on", Value: "CODES",
 		Help: "exit codes that allow another attempt, such as 75,100-111", Zero: "any",
@@ -124,7 +139,8 @@ var Options = []*OptionInfo{
 		Help: "working directory of the command", Zero: "the current directory", Commands: true,
 		Doc:    "absolute path of the command's working directory; null for the working directory of the worker",
 		stored: func(o *jobs.Options) Value { return (*Text)(&o.Cwd) }, check: validPath},
-	{Key: "env", Group: "Environment", Flag: "env", Letter: "e", Value: "NAME[=VALUE]", Max: MaxEnv, Secret: true, check: validVariable,
+	{Key: "env", Group: "Environment", Flag: "env", Letter: "e", Value: "NAME[=VALUE]",
+		Max: MaxEnv, Secret: true, check: validVariable,
 		Help: "set a variable; NAME alone copies it from this shell; repeatable", Commands: true,
 		Doc: "object of variables that the command gets in addition to the environment of the worker. Without `--reveal`, JSON output " +
 			"has null in place of each value",
@@ -133,11 +149,13 @@ var Options = []*OptionInfo{
 		Help: "file with NAME=VALUE lines, read at each start; values are literal", Commands: true,
 		Doc:    "absolute path of a file of NAME=VALUE lines, read at the start of each attempt: a regular file of at most 1 MiB",
 		stored: func(o *jobs.Options) Value { return (*Text)(&o.EnvFile) }, check: validPath},
-	{Key: "user", Group: "Resources", Flag: "user", Value: "NAME", Help: "user that runs the command; the worker must run as root",
+	{Key: "user", Group: "Resources", Flag: "user", Value: "NAME",
+		Help: "user that runs the command; the worker must run as root",
 		Zero: "the user of the worker", Commands: true,
 		Doc:    "name or id of the user as whom the command runs; null for the user of the worker",
 		stored: func(o *jobs.Options) Value { return (*Text)(&o.User) }, check: validUser},
-	{Key: "nice", Group: "Resources", Flag: "nice", Value: "N", Help: "niceness of the command, from -20 to 19", Min: -20, Max: 19,
+	{Key: "nice", Group: "Resources", Flag: "nice", Value: "N",
+		Help: "niceness of the command, from -20 to 19", Min: -20, Max: 19,
 		Commands: true, Doc: "niceness of the command, from -20 to 19; 0 for the niceness of the worker",
 		stored: func(o *jobs.Options) Value { return (*Number)(&o.Nice) }},
 	{Key: "ionice", Group: "Resources", Flag: "ionice", Value: "CLASS[:N]",
@@ -150,7 +168,8 @@ var Options = []*OptionInfo{
 		Zero: "no limit", Min: MinMemory, Commands: true,
 		Doc:    "bytes of memory and swap that all processes of the command may use together; null for no limit",
 		stored: func(o *jobs.Options) Value { return (*Size)(&o.Memory) }},
-	{Key: "cpu", Group: "Resources", Flag: "cpu", Value: "PERCENT", Help: "CPU time of the command: 50% is half of one CPU, 200% is two",
+	{Key: "cpu", Group: "Resources", Flag: "cpu", Value: "PERCENT",
+		Help: "CPU time of the command: 50% is half of one CPU, 200% is two",
 		Zero: "no limit", Commands: true,
 		Doc:    "limit of the CPU time of the command as a part of one CPU, such as `50%`, or `200%` for two CPUs; null for no limit",
 		stored: func(o *jobs.Options) Value { return (*Text)(&o.CPU) }, check: validCPU},
@@ -169,7 +188,8 @@ var Options = []*OptionInfo{
 		Help:   "run CMD as a task if this task fails and is not retried",
 		Doc:    "command for `/bin/sh -c` that runs as a task of its own if the task fails and is not retried",
 		stored: func(o *jobs.Options) Value { return (*Text)(&o.OnFailure) }, check: validHook},
-	{Key: "on_success", Group: "Hooks", Flag: "on-success", Value: "CMD", Help: "run CMD as a task when this task completes",
+	{Key: "on_success", Group: "Hooks", Flag: "on-success", Value: "CMD",
+		Help:   "run CMD as a task when this task completes",
 		Doc:    "command that runs as a task of its own if the task completes",
 		stored: func(o *jobs.Options) Value { return (*Text)(&o.OnSuccess) }, check: validHook},
 	{Key: "on_recovery", Group: "Hooks", Flag: "on-recovery", Value: "CMD",
@@ -186,6 +206,14 @@ var Options = []*OptionInfo{
 		stored: func(o *jobs.Options) Value { return (*Text)(&o.Event) }, check: validEvent},
 }
 
+// optionOf returns the option with a key, or nil.
+func optionOf(key string) *OptionInfo {
+	if i := slices.IndexFunc(Options, func(o *OptionInfo) bool { return o.Key == key }); i >= 0 {
+		return Options[i]
+	}
+	return nil
+}
+
 // Field returns the value of the option in s.
 func (o *OptionInfo) Field(s *jobs.Spec) Value {
 	if o.stored != nil {
@@ -194,17 +222,18 @@ func (o *OptionInfo) Field(s *jobs.Spec) Value {
 	return o.column(s)
 }
 
-// Stored reports whether the option is a field of jobs.Options. The database stores these options together in one column.
+// Stored reports whether the option is a field of jobs.Options, all of which the
+// database stores in one column.
 func (o *OptionInfo) Stored() bool { return o.stored != nil }
 
 // Hint returns the placeholder of the value in the help.
 func (o *OptionInfo) Hint() string { return cmp.Or(o.Value, strings.Join(o.Words, "|")) }
 
-// Check returns an error if a value that a user wrote is invalid.
+// Check returns an error if a value that a user wrote is invalid. It is stricter
+// than Validate: in a Spec, 0 and an empty lane stand for the default.
 func (o *OptionInfo) Check(v Value) error {
-	// In a Spec, 0 and an empty lane stand for the default.
 	if n, ok := v.(*Number); ok && int64(*n) < o.Min {
-		return invalid(o.Key, "%d is out of range (%d to %d)", *n, o.Min, o.most())
+		return invalid(o.Key, "%d is out of range (%d to %d)", *n, o.Min, o.limit())
 	}
 	if o.Key == "lane" && v.Zero() {
 		return invalid(o.Key, "is empty")
@@ -212,10 +241,11 @@ func (o *OptionInfo) Check(v Value) error {
 	return v.check(o)
 }
 
-// most returns the maximum of a number.
-func (o *OptionInfo) most() int64 { return cmp.Or(o.Max, math.MaxInt32) }
+// limit returns the maximum of a number.
+func (o *OptionInfo) limit() int64 { return cmp.Or(o.Max, math.MaxInt32) }
 
-// CheckKnown returns an error if a task has options that this version does not know. The error names them.
+// CheckKnown returns an error if a task has options that this version doesn't
+// know.
 func CheckKnown(o *jobs.Options) error {
 	if len(o.Unknown) == 0 {
 		return nil
@@ -223,8 +253,8 @@ func CheckKnown(o *jobs.Options) error {
 	if _, unreadable := o.Unknown[""]; unreadable {
 		return errors.New("the options of this task cannot be read: runner has not written them")
 	}
-	return fmt.Errorf("unknown option %s: a newer version of runner enqueued this task", strings.Join(slices.Sorted(maps.Keys(o.Unknown)),
-		", "))
+	names := strings.Join(slices.Sorted(maps.Keys(o.Unknown)), ", ")
+	return fmt.Errorf("unknown option %s: a newer version of runner enqueued this task", names)
 }
 
 // Default returns the default of the option. The caller must not change it.
@@ -251,4 +281,32 @@ func (o *OptionInfo) DefaultText() string {
 		return o.Zero
 	}
 	return v.String()
+}
+
+// FlagText returns the text of an error for a person who typed flags: it names
+// flags where the error names fields.
+func FlagText(err *jobs.FieldError) string {
+	field := flagOf(err.Field)
+	switch err.Field {
+	case "args": // the arguments may be words after --, so --args could mislead
+	case "created_by", "name", "target":
+		field = strings.ReplaceAll(err.Field, "_", " ")
+	default:
+		field = "--" + field
+	}
+	text := err.Msg
+	for _, o := range Options { // a key without _, such as in or label, may be a word of English
+		if strings.Contains(o.Key, "_") {
+			text = strings.ReplaceAll(text, o.Key, "--"+flagOf(o.Key))
+		}
+	}
+	return field + ": " + text
+}
+
+// flagOf returns the name of the flag that sets a field.
+func flagOf(field string) string {
+	if o := optionOf(field); o != nil && o.Flag != "" {
+		return o.Flag
+	}
+	return strings.ReplaceAll(field, "_", "-")
 }

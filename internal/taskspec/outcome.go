@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"example.com/runner/internal/humanize"
@@ -17,33 +18,34 @@ type Outcome struct {
 	Reason    jobs.Reason     // empty for a success
 	Error     string          // error message, at most MaxError bytes
 	ErrorLine string          // last line that the failed command printed, at most 200 bytes
-	Result    json.RawMessage // result of the attempt; may be set together with Error
-	ExitCode  *int            // exit status of a command; nil if there is none, for example because a signal killed the command
+	Result    json.RawMessage // may be set together with Error
+	ExitCode  *int            // of a command; nil if a signal killed it, for example
 	Signal    int             // signal that killed the command; 0 if none did
 
-	// Started and Finished are wall clock times. Duration is measured with the monotonic clock.
-	Started, Finished time.Time
-	Duration          time.Duration
+	Started  time.Time // by the wall clock, like Finished
+	Finished time.Time
+	Duration time.Duration // by the monotonic clock
 
-	OutputBytes     int64 // number of bytes that the attempt printed, including those that were not stored
+	OutputBytes     int64 // bytes that the attempt printed, stored or not
 	OutputTruncated bool  // whether some of the output was not stored
 	Usage           jobs.Usage
-	ChildrenKilled  int // number of processes that the command left behind and that the worker killed
-	ChildrenLeft    int // number of processes that the command left behind and that still run
+	ChildrenKilled  int // processes that the command left behind and the worker killed
+	ChildrenLeft    int // processes that the command left behind and that still run
 
-	retryIn *time.Duration // delay from jobs.RetryIn, which replaces the backoff; nil without RetryIn
-	fails   bool           // whether the function returned jobs.Fail, so that there is no further attempt
-	snooze  *time.Duration // delay from jobs.Snooze until the next start; nil without Snooze
+	retryIn *time.Duration // delay of jobs.RetryIn, in place of the backoff
+	fails   bool           // whether the function returned jobs.Fail: no further attempt
+	snooze  *time.Duration // delay of jobs.Snooze until the next start
 }
 
-// Failing reports whether the reason means that the attempt itself failed. It returns false for a success, and for an attempt that was
-// cancelled, shut down or lost.
+// Failing reports whether the attempt itself failed. It returns false for a
+// success, and for an attempt that was cancelled, shut down or lost.
 func Failing(reason jobs.Reason) bool {
 	return reason != "" && reason != jobs.ReasonCancelled && reason != jobs.ReasonShutdown && reason != jobs.ReasonLost
 }
 
-// OutcomeOf converts what a handler has returned to an Outcome. It finds the errors of RetryIn, Snooze, Fail, Cancel and AttemptError even
-// if other errors wrap them. It drops an invalid result; an attempt with such a result is not a success.
+// OutcomeOf returns the Outcome of what a handler has returned. Other errors may
+// wrap those of RetryIn, Snooze, Fail, Cancel and AttemptError. An attempt with an
+// invalid result, which is dropped, is not a success.
 func OutcomeOf(result json.RawMessage, err error) Outcome {
 	if result != nil {
 		if bad := usercode.ValidResult(result); bad != nil {
@@ -66,7 +68,7 @@ func (o *Outcome) setError(err error) {
 	o.Reason, o.Error = jobs.ReasonError, CutError(err.Error())
 	if attempt, ok := errors.AsType[*jobs.AttemptError](err); ok {
 		o.ExitCode, o.Signal = attempt.ExitCode, attempt.Signal
-		if ofAttempt(attempt.Reason) {
+		if slices.Contains(attemptReasons, attempt.Reason) {
 			o.Reason = attempt.Reason
 		}
 	}
@@ -78,7 +80,7 @@ func (o *Outcome) setError(err error) {
 	switch {
 	case errors.As(err, &snooze):
 		d := snooze.SnoozeFor()
-		if d < 0 { // such as that of time.Until with a time that has passed: a retry has a backoff and an end, a snooze has neither
+		if d < 0 { // of time.Until with a time that has passed: a retry has a backoff and an end, a snooze has neither
 			o.Reason, o.Error = jobs.ReasonError, CutError(fmt.Sprintf("snoozed for the negative time %v", d))
 			return
 		}
@@ -95,8 +97,7 @@ func (o *Outcome) setError(err error) {
 	}
 }
 
-// Snoozed returns the delay of jobs.Snooze, and whether the attempt ended with
-// it.
+// Snoozed returns the delay of jobs.Snooze if the attempt ended with it.
 func (o *Outcome) Snoozed() (time.Duration, bool) {
 	if o.snooze == nil || o.Reason != "" {
 		return 0, false
@@ -107,18 +108,13 @@ func (o *Outcome) Snoozed() (time.Duration, bool) {
 // SetSnooze sets the delay of an outcome that is Snoozed.
 func (o *Outcome) SetSnooze(d time.Duration) { o.snooze = new(d) }
 
-// ofAttempt reports whether an AttemptError may have a reason. The others are
-// for the worker to find, and one that nobody knows would be stored as it is.
-func ofAttempt(reason jobs.Reason) bool {
-	switch reason {
-	case jobs.ReasonExit, jobs.ReasonSignal, jobs.ReasonTimeout, jobs.ReasonError, jobs.ReasonPanic, jobs.ReasonStart, jobs.ReasonMemory:
-		return true
-	}
-	return false
-}
+// attemptReasons are the reasons that an AttemptError may have. The others are for
+// the worker to find, and one that nobody knows would be stored as it is.
+var attemptReasons = []jobs.Reason{jobs.ReasonExit, jobs.ReasonSignal, jobs.ReasonTimeout, jobs.ReasonError,
+	jobs.ReasonPanic, jobs.ReasonStart, jobs.ReasonMemory}
 
-// CutError converts a text to the form in which the database stores errors: valid UTF-8 of at most MaxError bytes. If the text is longer,
-// CutError cuts off its end.
+// CutError returns a text as the database stores errors: valid UTF-8, cut to
+// MaxError bytes.
 func CutError(text string) string {
 	return humanize.Cut(plainText(text), MaxError)
 }

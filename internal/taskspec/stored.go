@@ -3,6 +3,7 @@ package taskspec
 import (
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -12,8 +13,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// EncodeOptions encodes options for the database: as a JSON object, or as nil if all options have their defaults. The object leaves out
-// options with their defaults. Durations are in milliseconds.
+// EncodeOptions encodes options for the database: as a JSON object without those
+// that have their defaults, or as nil if all do. Durations are in milliseconds.
 func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 	if hasDefaults(o) {
 		return nil, nil
@@ -57,11 +58,11 @@ func hasDefaults(o *jobs.Options) bool {
 
 // appendValue appends an option's value as JSON for the database.
 func appendValue(text []byte, value Value) ([]byte, error) {
-	switch v := value.(type) {
-	case *Duration:
-		return strconv.AppendInt(text, millis(time.Duration(*v)), 10), nil
-	case *Text: // the most frequent kind; as fast as this it costs EnqueueAll nothing
-		return appendText(text, string(*v))
+	if d, ok := value.(*Duration); ok {
+		return strconv.AppendInt(text, millis(time.Duration(*d)), 10), nil
+	}
+	if t, ok := value.(*Text); ok { // the most frequent kind; as fast as this it costs EnqueueAll nothing
+		return appendText(text, string(*t))
 	}
 	more, err := json.Marshal(value)
 	return append(text, more...), err
@@ -78,50 +79,35 @@ func appendText(to []byte, text string) ([]byte, error) {
 	return append(append(append(to, '"'), text...), '"'), nil
 }
 
-// DecodeOptions decodes the options that the database has stored. A nil text means that all options have their defaults. The options that
-// this version does not know go into the field Unknown. If the text is invalid, because somebody has written it with SQL, the whole text
-// goes into Unknown under the empty key.
+// DecodeOptions decodes stored options. Those that this version doesn't know go
+// into the field Unknown. If the text is invalid, because somebody has written it
+// with SQL, the whole text goes there under the empty key.
 func DecodeOptions(text []byte) jobs.Options {
 	o := defaultSpec.Options
 	if len(text) == 0 {
 		return o
 	}
-	unreadable := func() jobs.Options {
-		o := defaultSpec.Options
-		o.Unknown = map[string]json.RawMessage{"": text}
-		return o
-	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(text, &members) != nil || members == nil {
-		return unreadable()
-	}
+	var members, unknown map[string]json.RawMessage
+	valid := json.Unmarshal(text, &members) == nil && members != nil
 	for key, value := range members {
-		option := storedOption(key)
-		switch {
-		case option != nil && !decodeValue(value, option.stored(&o)):
-			return unreadable()
-		case option == nil && o.Unknown == nil:
-			o.Unknown = map[string]json.RawMessage{}
-			fallthrough
-		case option == nil:
-			o.Unknown[key] = value
+		switch option := optionOf(key); {
+		case option != nil && option.Stored():
+			valid = valid && decodeValue(value, option.stored(&o))
+		case unknown == nil:
+			unknown = map[string]json.RawMessage{key: value}
+		default:
+			unknown[key] = value
 		}
 	}
+	if !valid {
+		o, unknown = defaultSpec.Options, map[string]json.RawMessage{"": text}
+	}
+	o.Unknown = unknown
 	return o
 }
 
-// storedOption returns the option with this key. It returns nil if no option in jobs.Options has this key.
-func storedOption(key string) *OptionInfo {
-	for _, option := range Options {
-		if option.stored != nil && option.Key == key {
-			return option
-		}
-	}
-	return nil
-}
-
-// decodeValue decodes the stored value of an option. It returns false if the text is invalid. It accepts null if the default of the option
-// is 0 or empty.
+// decodeValue decodes the stored value of an option, and returns false if it is
+// invalid. It accepts null if the option's default is 0 or empty.
 func decodeValue(raw []byte, value Value) bool {
 	if raw[0] == 'n' {
 		return value.Zero()
@@ -135,12 +121,11 @@ func decodeValue(raw []byte, value Value) bool {
 	return value.UnmarshalJSON(raw) == nil
 }
 
-// millis converts a duration to milliseconds. It rounds up, because a duration above 0 must not become 0.
+// millis rounds up, because a duration above 0 must not become 0.
 func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-// duration converts milliseconds to a duration. A number that is out of range becomes the nearest valid duration; a user may write any
+// duration clips milliseconds to the range of durations: a user may write any
 // number with SQL.
 func duration(ms int64) time.Duration {
-	const most = int64(1<<63-1) / int64(time.Millisecond)
-	return time.Duration(min(max(ms, 0), most)) * time.Millisecond
+	return time.Duration(min(max(ms, 0), math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }

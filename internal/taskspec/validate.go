@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,21 +14,16 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Validate returns the first error that it finds in the Spec. If Spec.Err is set, it returns that error. Otherwise the error is a
-// *FieldError.
+// Validate returns Spec.Err, or the first error that it finds in the Spec, a
+// *jobs.FieldError.
 func Validate(s *jobs.Spec) error {
 	if s.Err != nil {
 		return s.Err
 	}
-	if err := ValidJob(s.Job); err != nil {
+	if err := cmp.Or(ValidJob(s.Job), validKey("created_by", s.CreatedBy), validArgs(s)); err != nil {
 		return err
 	}
-	if err := validKey("created_by", s.CreatedBy); err != nil {
-		return err
-	}
-	if err := validateArgs(s); err != nil {
-		return err
-	}
+
 	defaults := hasDefaults(&s.Options)
 	for _, option := range Options {
 		if defaults && option.stored != nil {
@@ -45,6 +39,21 @@ func Validate(s *jobs.Spec) error {
 	return validateTogether(s)
 }
 
+// CheckCommand validates the options of a task that runs a command, but not the
+// command itself. A worker calls it because nobody has called Validate for a task
+// that was added with SQL.
+func CheckCommand(t *jobs.Task) error {
+	s := jobs.Spec{Job: t.Job, Options: t.Options}
+	for _, option := range Options {
+		if option.Commands || option.Key == "retry_on" {
+			if err := option.Field(&s).check(option); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // validateTogether checks options that may contradict each other.
 func validateTogether(s *jobs.Spec) error {
 	keyed := s.UniqueKey != "" || s.UniqueArgs
@@ -57,8 +66,8 @@ func validateTogether(s *jobs.Spec) error {
 		return invalid("unique_for", "needs unique_key or unique_args")
 	case s.UniqueStates != "" && !keyed:
 		return invalid("unique_states", "needs unique_key or unique_args")
-	case len(s.UniqueKey) > maxKey(s):
-		return invalid("unique_key", "%d bytes; at most %d with unique_args", len(s.UniqueKey), maxKey(s))
+	case s.UniqueArgs && len(s.UniqueKey) > maxKeyWithArgs:
+		return invalid("unique_key", "%d bytes; at most %d with unique_args", len(s.UniqueKey), maxKeyWithArgs)
 	case !s.RunAt.IsZero() && s.In != 0:
 		return invalid("run_at", "give a time or a delay, not both")
 	case !s.ExpiresAt.IsZero() && s.ExpiresIn != 0:
@@ -67,14 +76,10 @@ func validateTogether(s *jobs.Spec) error {
 		return invalid("batch", "%d is not the id of a batch", s.Batch)
 	case s.RetryOn != "" && s.MaxAttempts < 2:
 		return invalid("retry_on", "needs max_attempts above 1")
-	}
-	return cmp.Or(fewEnough("after", len(s.After)+len(s.Earlier)), fewEnough("after_any", len(s.AfterAny)+len(s.EarlierAny)))
-}
-
-// fewEnough checks the number of tasks that a task waits for.
-func fewEnough(field string, n int) error {
-	if n > MaxAfter {
-		return invalid(field, "%d tasks; at most %d", n, MaxAfter)
+	case len(s.After)+len(s.Earlier) > MaxAfter:
+		return invalid("after", "%d tasks; at most %d", len(s.After)+len(s.Earlier), MaxAfter)
+	case len(s.AfterAny)+len(s.EarlierAny) > MaxAfter:
+		return invalid("after_any", "%d tasks; at most %d", len(s.AfterAny)+len(s.EarlierAny), MaxAfter)
 	}
 	return nil
 }
@@ -87,20 +92,11 @@ func validKey(field, text string) error {
 	return nil
 }
 
-// maxKey returns the maximum length of UniqueKey in a Spec. It leaves room for the hash that UniqueArgs appends to the key.
-func maxKey(s *jobs.Spec) int {
-	most := MaxText
-	if s.UniqueArgs {
-		most -= len(":") + 32
-	}
-	return most
-}
+// maxKeyWithArgs leaves room for the hash that UniqueArgs appends to a key.
+const maxKeyWithArgs = MaxText - len(":") - 32
 
-// validFinished checks a list of states that are separated by commas. All of them must be states of finished tasks.
+// validFinished checks a list of final states, separated by commas.
 func validFinished(field, text string) error {
-	if text == "" {
-		return nil
-	}
 	for name := range strings.SplitSeq(text, ",") {
 		if !jobs.State(name).Finished() {
 			return invalid(field, "%q is not completed, failed or cancelled; a task always holds its key until it finishes", name)
@@ -109,7 +105,7 @@ func validFinished(field, text string) error {
 	return nil
 }
 
-// ValidCursor returns an error unless name is valid as the name of a cursor of OnFinished in package runner.
+// ValidCursor checks the name of a cursor of OnFinished in package runner.
 func ValidCursor(name string) error {
 	if name == "" {
 		return invalid("cursor", "the name is empty")
@@ -117,7 +113,7 @@ func ValidCursor(name string) error {
 	return validKey("cursor", name)
 }
 
-func validateArgs(s *jobs.Spec) error {
+func validArgs(s *jobs.Spec) error {
 	switch {
 	case len(s.Args) > MaxArgs:
 		return invalid("args", "%d bytes; at most %d", len(s.Args), MaxArgs)
@@ -135,49 +131,25 @@ func validateArgs(s *jobs.Spec) error {
 	return nil
 }
 
-// validPath checks an absolute path.
 func validPath(field, path string) error {
 	if err := validText(field, path, MaxPath); err != nil {
 		return err
 	}
-	if path != "" && !filepath.IsAbs(path) {
+	if !filepath.IsAbs(path) {
 		return invalid(field, "%q is not absolute", path)
 	}
 	return nil
 }
 
-// validHook checks the command of a hook.
 func validHook(field, command string) error { return validText(field, command, MaxPath) }
 
-// validEvent checks the event that a hook reports.
 func validEvent(field, event string) error {
-	if event != "" && !slices.Contains(Events, event) {
+	if !slices.Contains(Events, event) {
 		return invalid(field, "invalid value %q; use one of %s", event, strings.Join(Events, ", "))
 	}
 	return nil
 }
 
-// validTexts checks an option that is a map: the variables of a command, or metadata.
-func (o *OptionInfo) validTexts(texts map[string]string) error {
-	if len(texts) == 0 {
-		return nil
-	}
-	for _, key := range slices.Sorted(maps.Keys(texts)) {
-		if err := cmp.Or(o.check(o.Key, key), validText(o.Key, texts[key], int(o.Max))); err != nil {
-			return err
-		}
-	}
-	if o.MaxKeys > 0 && len(texts) > o.MaxKeys {
-		return invalid(o.Key, "%d keys; at most %d", len(texts), o.MaxKeys)
-	}
-	// The limit also applies to the whole map as JSON, where some characters take six bytes.
-	if object, err := usercode.Marshal(texts); err != nil || int64(len(object)) > o.Max {
-		return invalid(o.Key, "%d bytes as JSON; at most %d", len(object), o.Max)
-	}
-	return nil
-}
-
-// validVariable checks the name of an environment variable.
 func validVariable(field, name string) error {
 	if name == "" || strings.Contains(name, "=") {
 		return invalid(field, "invalid variable name %q", name)
@@ -185,16 +157,15 @@ func validVariable(field, name string) error {
 	return validText(field, name, MaxEnv)
 }
 
-// validMetadataKey checks a key of metadata. The rules are the same as for the name of a job.
-func validMetadataKey(field, key string) error { return validName(field, key, jobMarks) }
-
-// ValidMetadataKey returns an error unless key is a valid key of metadata.
+// ValidMetadataKey checks a key of metadata, which has the form of a job's name.
 func ValidMetadataKey(key string) error { return validMetadataKey("metadata", key) }
 
-func validText(field, text string, most int) error {
+func validMetadataKey(field, key string) error { return validName(field, key, jobMarks) }
+
+func validText(field, text string, limit int) error {
 	switch {
-	case len(text) > most:
-		return invalid(field, "%d bytes; at most %d", len(text), most)
+	case len(text) > limit:
+		return invalid(field, "%d bytes; at most %d", len(text), limit)
 	case !utf8.ValidString(text):
 		return invalid(field, "%q is not UTF-8", text)
 	case strings.IndexByte(text, 0) >= 0:
@@ -203,13 +174,13 @@ func validText(field, text string, most int) error {
 	return nil
 }
 
-// ValidQueue returns an error unless name is a valid name of a queue: [A-Za-z0-9][A-Za-z0-9._-]{0,99}.
+// ValidQueue checks the name of a queue: [A-Za-z0-9][A-Za-z0-9._-]{0,99}.
 func ValidQueue(name string) error { return validName("queue", name, "._-") }
 
-// ValidJob returns an error unless name is a valid name of a job: [A-Za-z0-9][A-Za-z0-9._:/-]{0,99}.
+// ValidJob checks the name of a job: [A-Za-z0-9][A-Za-z0-9._:/-]{0,99}.
 func ValidJob(name string) error { return validName("job", name, jobMarks) }
 
-// jobMarks are the characters, besides letters and digits, that the name of a job may contain.
+// jobMarks are what a job's name may contain besides letters and digits.
 const jobMarks = "._-:/"
 
 func validName(field, name, marks string) error {

@@ -5,8 +5,8 @@ import (
 	"iter"
 	"slices"
 
-	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/test/testkit/transitions"
 )
 
 // replay goes through the history in commit order and checks each event against
@@ -281,7 +281,7 @@ func (r *replay) update(e event, rest []event) {
 		r.revoke(ran, e)
 	case from == jobs.Running && to == jobs.Running && (e.worker != e.oldWorker || e.generation != e.oldGeneration):
 		r.violation("I3", e.id, "taken from worker %s by worker %s while it was running", e.oldWorker, e.worker)
-	case from != to && !taskspec.CanMove(from, to):
+	case from != to && !transitions.Allowed(from, to):
 		r.violation("I8", e.id, "changed from %s to %s, which is not allowed", from, to)
 	}
 	t.generation, t.attempt, t.losses, t.reason = e.generation, e.attempt, e.losses, e.reason

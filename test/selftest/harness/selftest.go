@@ -7,8 +7,8 @@
 // the notes.
 //
 // The checks don't use the code that they check, except for the list of valid
-// changes of state (taskspec.CanMove). This package opens the database with the
-// SQL driver, and it imports only the packages jobs and taskspec of runner. It
+// changes of state (transitions.Allowed). This package opens the database with the
+// SQL driver, and it imports only the package jobs of runner. It
 // uses the rest of runner only by starting programs: runner with the command
 // lines of users, and a program with roles that embed runner (see RoleCommand).
 package harness

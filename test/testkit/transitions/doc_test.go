@@ -1,4 +1,4 @@
-package taskspec
+package transitions
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ var meanings = map[jobs.State]string{
 	jobs.Cancelled: "finished: stopped on request, expired, or its dependency failed",
 }
 
-const statesHead = `<!-- Generated from internal/taskspec/transition.go. To update it: UPDATE_DOCS=1 go test ./internal/taskspec -->
+const statesHead = `<!-- Generated from test/testkit/transitions. To update it: UPDATE_DOCS=1 go test ./test/testkit/transitions -->
 
 # States
 
@@ -75,14 +75,14 @@ func TestStatesAreDocumented(t *testing.T) {
 	}
 	text.WriteString(statesTail)
 
-	const path = "../../docs/states.md"
+	const path = "../../../docs/states.md"
 	if os.Getenv("UPDATE_DOCS") != "" {
 		if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != text.String() {
-		t.Errorf("%s (error %v) differs from the transitions of transition.go; to update it: UPDATE_DOCS=1 go test ./internal/taskspec",
+		t.Errorf("%s (error %v) differs from the transitions; to update it: UPDATE_DOCS=1 go test ./test/testkit/transitions",
 			path, err)
 	}
 }

