@@ -44,8 +44,8 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 // functions of package runner.
 //
 // A batch takes one slot of the worker until the function returns. When a worker claims
-// a task of the job, it claims up to n-1 more tasks of the job in the same queue, in the usual order. The parameter "tasks" of the function
-// has the same order. The worker takes only tasks that are due, and does not wait for a full batch. So a task starts at once while a slot
+// a task of the job, it claims up to n-1 more tasks of the job in the same queue, in the usual order. The function gets
+// them in this order. The worker takes only tasks that are due, and does not wait for a full batch. So a task starts at once while a slot
 // is free. If all slots are taken, more tasks become due until a slot is free, so the next batch is larger. With Handler.WaitToFill the
 // worker waits for a full batch. A task whose worker has
 // died several times runs in a batch of its own (see MaxLosses).

@@ -59,7 +59,7 @@ type Worker struct {
 	Slots     int        // greatest number of attempts that the worker runs at once; the attempts of a batch count as one
 	Queues    []QueueMax // queues that the worker serves; nil for all queues
 	Jobs      []string   // names of the jobs whose tasks the worker takes; none in runner run
-	// State is the state of the worker when Workers was called. In this table, "it" is the worker:
+	// State is the worker's state when Workers was called:
 	//
 	//	ready:      it starts tasks.
 	//	draining:   it starts no more tasks.

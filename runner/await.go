@@ -36,8 +36,9 @@ func (r *Runner) Await(ctx context.Context, id int64) (task jobs.Task, err error
 	return task, err
 }
 
-// Changes calls the function "check" immediately, then again after each commit of any process, and at least every second. Changes returns
-// when the function "check" returns true or an error, or when ctx ends. It returns jobs.ErrReplaced if another file has replaced the
+// Changes calls check at once, then after each commit of any process, and at
+// least every second. It returns when check returns true or an error, or when
+// ctx ends. The error is jobs.ErrReplaced if another file has replaced the
 // database file, and jobs.ErrInvalid if check is nil.
 func (r *Runner) Changes(ctx context.Context, check func() (done bool, err error)) error {
 	if check == nil {

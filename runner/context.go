@@ -42,7 +42,9 @@ func Progress(ctx context.Context, done, total int64, text string) {
 	engine.Progress(ctx, done, total, text)
 }
 
-// Upstream returns the tasks that the current task has waited for (jobs.After, jobs.AfterAny), in the order of their ids, with their states
-// and results. The parameter "ctx" is the context of the handler. The method ResultFunc.Result decodes a result. The list does not contain
-// tasks that were deleted in the meantime. Outside of an attempt the error is of kind jobs.ErrInvalid.
+// Upstream returns the tasks that the current task has waited for (jobs.After,
+// jobs.AfterAny), in the order of their ids, with their states and results;
+// ResultFunc.Result decodes a result. ctx is the handler's context. Tasks that
+// were deleted in the meantime are missing. Outside of an attempt the error is
+// of kind jobs.ErrInvalid.
 func Upstream(ctx context.Context) ([]jobs.Task, error) { return engine.Upstream(ctx) }

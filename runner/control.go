@@ -20,12 +20,12 @@ type CancelOptions struct {
 // Cancel cancels tasks. It cancels a waiting task at once. A running task is stopped by its worker. Cancel does not wait for the worker, so
 // the result of a running task has the state running; call Await to wait for its end. Cancel does not change a finished task.
 func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions) ([]ActionResult, error) {
-	results, err := r.store.Apply(ctx, ids, r.cancelling(options))
+	results, err := r.store.Apply(ctx, ids, r.cancelAction(options))
 	r.store.Notify()
 	return results, err
 }
 
-func (r *Runner) cancelling(options CancelOptions) db.Action {
+func (r *Runner) cancelAction(options CancelOptions) db.Action {
 	text := "by " + db.CurrentUser()
 	if options.Reason != "" {
 		text += ": " + options.Reason
@@ -33,28 +33,33 @@ func (r *Runner) cancelling(options CancelOptions) db.Action {
 	return db.Cancel(text, options.Now, now())
 }
 
-// Retry makes finished tasks due again after a delay, as if they were new. The parameter "in" is the delay. Retry sets the counts of
-// attempts and losses to 0 and clears the expiry. The records and the output of the past attempts stay. Retry also keeps the steps of a
-// task that failed or was cancelled. A task that completed does all of its steps again. A scheduled or retrying task becomes due after the
-// same delay and keeps its counts of attempts and losses. Retry does not change a running task. The task does not wait for its dependencies
-// again, even if they are retried, too. The error is jobs.ErrInvalid for a negative delay.
-func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
-	return r.retry(in, false, func(act db.Action) ([]ActionResult, error) { return r.store.Apply(ctx, ids, act) })
+// Retry makes finished tasks due again after d, as if they were new: it sets
+// the counts of attempts and losses to 0 and clears the expiry. The records and
+// the output of past attempts stay. So do the steps of a task that failed or
+// was cancelled; one that completed does all of its steps again.
+//
+// A scheduled or retrying task becomes due after d, too, and keeps its counts.
+// Retry doesn't change a running task. The task doesn't wait for its
+// dependencies again, even if they are retried, too. The error is
+// jobs.ErrInvalid for a negative d.
+func (r *Runner) Retry(ctx context.Context, ids []int64, d time.Duration) ([]ActionResult, error) {
+	return r.retry(d, false, func(act db.Action) ([]ActionResult, error) { return r.store.Apply(ctx, ids, act) })
 }
 
-// RetryWithDependents retries tasks as Retry does. It also retries the tasks that depend on them, directly or through other tasks, and that
-// were cancelled with the reason dependency. The results contain these dependent tasks, too, each one after the task that it depends on.
-// The error is jobs.ErrInvalid for a negative delay.
-func (r *Runner) RetryWithDependents(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
-	return r.retry(in, true, func(act db.Action) ([]ActionResult, error) { return r.store.Apply(ctx, ids, act) })
+// RetryWithDependents retries tasks as Retry does, and the tasks that depend on
+// them, directly or through others, and were cancelled with the reason
+// dependency. The results contain these, too, each after the task that it
+// depends on.
+func (r *Runner) RetryWithDependents(ctx context.Context, ids []int64, d time.Duration) ([]ActionResult, error) {
+	return r.retry(d, true, func(act db.Action) ([]ActionResult, error) { return r.store.Apply(ctx, ids, act) })
 }
 
-func (r *Runner) retry(in time.Duration, dependents bool, apply func(db.Action) ([]ActionResult, error)) ([]ActionResult, error) {
-	if in < 0 {
-		return nil, invalidValue("0 for now, or a positive duration", "the delay of the retry is negative: %v", in)
+func (r *Runner) retry(d time.Duration, dependents bool, apply func(db.Action) ([]ActionResult, error)) ([]ActionResult, error) {
+	if d < 0 {
+		return nil, invalidValue("0 for now, or a positive duration", "the delay of the retry is negative: %v", d)
 	}
 	at := now()
-	results, err := apply(db.Retry(at.Add(in), at, dependents))
+	results, err := apply(db.Retry(at.Add(d), at, dependents))
 	r.store.Notify()
 	return results, err
 }

@@ -27,7 +27,7 @@ const (
 	maxRetryPause    = 2 * time.Second
 )
 
-// OnFinished calls the function "handle" for each task that finishes, in the order in which the tasks finish. It covers every job, queue
+// OnFinished calls handle for each task that finishes, in the order in which the tasks finish. It covers every job, queue
 // and process. It also covers tasks that finish without an attempt: because their worker died, they expired, a dependency failed, or a
 // person cancelled them. The task has its final State, Reason and Error. If a finished task is retried, OnFinished calls handle again when
 // the task has finished again.
@@ -133,7 +133,7 @@ type consumer struct {
 	handle func(context.Context, jobs.Task) error
 }
 
-// handleError is an error of the function handle.
+// handleError is what handle has returned.
 type handleError struct {
 	task int64
 	err  error
@@ -168,8 +168,8 @@ func (c *consumer) deliver(ctx context.Context) error {
 	}
 }
 
-// batch calls handle for the next tasks in the list of finished tasks. The parameter seq is the number of the last entry that the cursor
-// has passed. When batch begins, this consumer owns the cursor. When batch returns, the consumer does not own the cursor any more.
+// batch calls handle for the next finished tasks, those after seq. The consumer
+// owns the cursor when batch begins, and not when it returns.
 func (c *consumer) batch(ctx context.Context, seq int64) error {
 	store := c.r.store
 	write, cancel := engine.Outlive(ctx, endWait)
@@ -203,8 +203,8 @@ func (c *consumer) batch(ctx context.Context, seq int64) error {
 	return nil
 }
 
-// call calls the function of the program. Its error and its panic become a
-// Panic or an error without methods of the program.
+// call calls the program's function. Its error and its panic become a Panic or
+// an error without methods of the program.
 func (c *consumer) call(ctx context.Context, task jobs.Task) (err error) {
 	if p := usercode.Call(func() { err = c.handle(ctx, task) }); p != nil {
 		return p
@@ -212,8 +212,8 @@ func (c *consumer) call(ctx context.Context, task jobs.Task) (err error) {
 	return usercode.Flat("the function handle", err)
 }
 
-// renew renews the lease of the cursor until ctx ends. If no renewal succeeds for too long, renew calls the function "lost" with
-// jobs.ErrLost.
+// renew renews the cursor's lease until ctx ends. If no renewal succeeds for
+// too long, it calls lost with jobs.ErrLost.
 func (c *consumer) renew(ctx context.Context, lost context.CancelCauseFunc) {
 	ticker := time.NewTicker(cursorLease / 6)
 	defer ticker.Stop()

@@ -56,39 +56,46 @@ func (r *Runner) List(ctx context.Context, filter jobs.Filter, page Page) ([]job
 // allPage is the number of tasks that All reads with one query.
 const allPage = 500
 
-// All iterates over the tasks that a filter selects, in the order of List. During the iteration it reads the tasks in pages of at most 500,
-// so each task is as it was when All read its page. An error ends the iteration and is its last element: an error of the database, the
-// cause of ctx, or an error of the selection as in List.
+// All iterates over the tasks that a filter selects, in the order of List. It
+// reads them in pages of at most 500, so each task is as it was when its page was
+// read. An error ends the iteration and is its last element: an error of the
+// database, the cause of ctx, or an error of the selection as in List.
 func (r *Runner) All(ctx context.Context, filter jobs.Filter, page Page) iter.Seq2[jobs.Task, error] {
 	return func(yield func(jobs.Task, error) bool) {
-		filter, left := filter, page.Limit
-		if err := validSelection(filter, page); err != nil {
+		if err := r.each(ctx, filter, page, func(task jobs.Task) bool { return yield(task, nil) }); err != nil {
 			yield(jobs.Task{}, err)
-			return
 		}
-		for {
-			part := db.Page{Limit: allPage, Oldest: page.Oldest}
-			if page.Limit > 0 {
-				part.Limit = min(allPage, left)
+	}
+}
+
+// each calls visit for the selected tasks until it returns false.
+func (r *Runner) each(ctx context.Context, filter jobs.Filter, page Page, visit func(jobs.Task) bool) error {
+	if err := validSelection(filter, page); err != nil {
+		return err
+	}
+	for left := page.Limit; ; {
+		part := Page{Limit: allPage, Oldest: page.Oldest}
+		if page.Limit > 0 {
+			part.Limit = min(allPage, left)
+		}
+		tasks, err := r.store.List(ctx, filter, part)
+		if err != nil {
+			return err
+		}
+
+		for _, task := range tasks {
+			if !visit(task) {
+				return nil
 			}
-			tasks, err := r.store.List(ctx, filter, part)
-			if err != nil {
-				yield(jobs.Task{}, err)
-				return
-			}
-			for _, task := range tasks {
-				if !yield(task, nil) {
-					return
-				}
-			}
-			if left -= len(tasks); len(tasks) < part.Limit || left == 0 {
-				return
-			}
-			if last := tasks[len(tasks)-1].ID; page.Oldest {
-				filter.After = last
-			} else {
-				filter.Before = last
-			}
+		}
+		if left -= len(tasks); len(tasks) < part.Limit || left == 0 {
+			return nil
+		}
+
+		if last := tasks[len(tasks)-1].ID; page.Oldest {
+			filter.After = last
+		} else {
+			filter.Before = last
 		}
 	}
 }
@@ -123,8 +130,7 @@ func (r *Runner) CountByState(ctx context.Context, filter jobs.Filter) (map[jobs
 // running.
 func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, error) {
 	attempts, err := r.store.Attempts(ctx, task.ID)
-	// ended reports whether attempt a is the one that was running when the caller read the task. The variable "attempts" has only attempts
-	// that have ended. So if it has this attempt, the attempt has ended since.
+	// the store has only attempts that have ended: if the running one is among them, it has ended since the caller read the task
 	ended := func(a jobs.Attempt) bool { return a.GenerationID == task.GenerationID }
 	if err == nil && task.State == jobs.Running && !slices.ContainsFunc(attempts, ended) {
 		attempts = append(attempts, jobs.Attempt{TaskID: task.ID, GenerationID: task.GenerationID, Attempt: task.Attempt,

@@ -43,8 +43,9 @@ func (r *Runner) Limits(ctx context.Context) ([]LimitStatus, error) {
 // Dependency is a dependency between a given task and another task.
 type Dependency = jobs.Dependency
 
-// Dependencies returns two lists: the tasks that a task waits for or has waited for, and the tasks that wait or have waited for this task.
-// Both lists are in the order of ids. The parameter "most" limits the length of each list; 0 means all tasks.
-func (r *Runner) Dependencies(ctx context.Context, id int64, most int) (on, by []Dependency, err error) {
-	return r.store.Dependencies(ctx, id, most)
+// Dependencies returns the tasks that a task waits for or has waited for, and
+// those that wait or have waited for it. Both lists are in the order of ids and
+// have at most limit entries; 0 means all.
+func (r *Runner) Dependencies(ctx context.Context, id int64, limit int) (on, by []Dependency, err error) {
+	return r.store.Dependencies(ctx, id, limit)
 }

@@ -10,12 +10,16 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Middleware wraps the execution of functions and commands. The goroutine that executes an attempt calls the middleware in place of the
-// function or command. The middleware calls the function "next" once, with a task and with ctx or a context made from ctx. The wrapped
-// function gets the task of this call, so a middleware can decrypt Task.Args. TaskFrom and the worker still use the task in the database.
-// The result and error of the middleware are the outcome of the attempt. An error fails the attempt, and an error of a function such as
-// jobs.Cancel has its usual meaning. A panic of the middleware counts as a panic of the function. Many goroutines call the middleware at
-// the same time.
+// Middleware wraps the execution of functions and commands. The goroutine that
+// executes an attempt calls the middleware in their place. It calls next once,
+// with a task and with ctx or a context made from ctx. The wrapped function
+// gets the task of this call, so a middleware can decrypt Task.Args. TaskFrom
+// and the worker still use the task in the database.
+//
+// The result and error of the middleware are the attempt's outcome. An error
+// fails the attempt, and one such as jobs.Cancel has its usual meaning. A panic
+// of the middleware counts as a panic of the function. Many goroutines call the
+// middleware at the same time.
 type Middleware func(ctx context.Context, task jobs.Task, next func(context.Context, jobs.Task) (json.RawMessage, error)) (
 	json.RawMessage, error)
 

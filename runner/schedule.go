@@ -45,50 +45,22 @@ type Applied struct {
 func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o ApplyOptions) ([]Applied, error) {
 	at := now()
 	list = slices.Clone(list)
-	var bad []error
-	before := make(map[string]bool, len(list))
-	for i := range list {
-		err := prepareSchedule(&list[i], before, at)
-		if err == nil && !list[i].OnTick && r.tickFunc(list[i].Name) != nil {
-			err = &jobs.FieldError{Field: "on_tick", Msg: "a function is registered for the schedule, so its definition must say so"}
-		}
-		if err != nil {
-			bad = append(bad, &SpecError{Index: i, Err: err})
-		}
-		if s := &list[i]; !s.PausedAt.IsZero() {
-			s.PausedAt, s.PausedBy = at, db.CurrentUser()
-		}
+	if err := r.prepareSchedules(list, at); err != nil {
+		return nil, err
 	}
-	if len(bad) > 0 {
-		return nil, errors.Join(bad...)
-	}
+
 	var done []Applied
 	err := r.store.ChangeSchedules(ctx, engine.BootID(), at, func(have []jobs.Schedule) (put []jobs.Schedule, remove []string, err error) {
-		done, bad = nil, nil
-		old := make(map[string]*jobs.Schedule, len(have))
-		for i := range have {
-			old[have[i].Name] = &have[i]
+		if done, err = applyAll(list, have, o); err != nil || o.DryRun {
+			return nil, nil, err
 		}
-		for i, s := range list {
-			applied, err := apply(s, old[s.Name], o)
-			if err != nil {
-				bad = append(bad, &SpecError{Index: i, Err: err})
-				continue
+		for _, a := range done {
+			switch a.Did {
+			case "added", "changed":
+				put = append(put, a.Schedule)
+			case "removed":
+				remove = append(remove, a.Schedule.Name)
 			}
-			if done = append(done, applied); applied.Did != "unchanged" {
-				put = append(put, applied.Schedule)
-			}
-		}
-		if len(bad) > 0 {
-			return nil, nil, errors.Join(bad...)
-		}
-		for _, old := range have {
-			if o.Prune && !before[old.Name] {
-				remove, done = append(remove, old.Name), append(done, Applied{old, "removed"})
-			}
-		}
-		if o.DryRun {
-			return nil, nil, nil
 		}
 		return put, remove, nil
 	})
@@ -98,9 +70,59 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 	return done, err
 }
 
-// prepareSchedule validates a definition and fills in its defaults and its next tick. The parameter "before" has the names of the valid
-// definitions that come earlier in the list. If this definition is valid, prepareSchedule adds its name.
-func prepareSchedule(s *jobs.Schedule, before map[string]bool, at time.Time) error {
+// prepareSchedules prepares the definitions in place. Its error joins those of
+// the invalid ones.
+func (r *Runner) prepareSchedules(list []jobs.Schedule, at time.Time) error {
+	var bad []error
+	names := make(map[string]bool, len(list))
+	for i := range list {
+		s := &list[i]
+		err := prepareSchedule(s, names, at)
+		if err == nil && !s.OnTick && r.tickFunc(s.Name) != nil {
+			err = &jobs.FieldError{Field: "on_tick", Msg: "a function is registered for the schedule, so its definition must say so"}
+		}
+		if err != nil {
+			bad = append(bad, &SpecError{Index: i, Err: err})
+		}
+		if !s.PausedAt.IsZero() {
+			s.PausedAt, s.PausedBy = at, db.CurrentUser()
+		}
+	}
+	return errors.Join(bad...)
+}
+
+// applyAll returns what the definitions of a list change about the schedules
+// that exist.
+func applyAll(list, have []jobs.Schedule, o ApplyOptions) (done []Applied, err error) {
+	old := make(map[string]*jobs.Schedule, len(have))
+	for i := range have {
+		old[have[i].Name] = &have[i]
+	}
+
+	var bad []error
+	for i, s := range list {
+		applied, err := apply(s, old[s.Name], o)
+		if err != nil {
+			bad = append(bad, &SpecError{Index: i, Err: err})
+		}
+		done = append(done, applied)
+		delete(old, s.Name)
+	}
+	for _, s := range have {
+		if o.Prune && old[s.Name] != nil {
+			done = append(done, Applied{s, "removed"})
+		}
+	}
+	if len(bad) > 0 {
+		return nil, errors.Join(bad...)
+	}
+	return done, nil
+}
+
+// prepareSchedule validates a definition and fills in its defaults and its next
+// tick. names are those of the valid definitions earlier in the list; it adds
+// this one's.
+func prepareSchedule(s *jobs.Schedule, names map[string]bool, at time.Time) error {
 	*s = taskspec.WithDefaults(*s)
 	if err := taskspec.ValidateSchedule(s); err != nil {
 		return err
@@ -113,16 +135,16 @@ func prepareSchedule(s *jobs.Schedule, before map[string]bool, at time.Time) err
 		return &jobs.FieldError{Field: "cron", Msg: "@reboot needs Linux, because this system has no id of a boot; " +
 			"let a service manager start the command at boot"}
 	}
-	if before[s.Name] {
+	if names[s.Name] {
 		return &jobs.FieldError{Field: "name", Msg: fmt.Sprintf("%q appears twice", s.Name)}
 	}
-	before[s.Name] = true
+	names[s.Name] = true
 	s.NextAt, s.CreatedAt, s.UpdatedAt = expression.Next(at), at, at
 	return nil
 }
 
-// apply returns the change that a definition makes to the existing schedule with the same name. The parameter "old" is nil if there is no
-// such schedule.
+// apply returns the change that a definition makes to the schedule old of the
+// same name, which may be nil.
 func apply(s jobs.Schedule, old *jobs.Schedule, o ApplyOptions) (Applied, error) {
 	if old == nil {
 		if !s.PausedAt.IsZero() {
@@ -141,9 +163,10 @@ func apply(s jobs.Schedule, old *jobs.Schedule, o ApplyOptions) (Applied, error)
 	return Applied{redefined(*old, s), "changed"}, nil
 }
 
-// redefined returns the definition s with the history and the pause of the existing schedule "old". It also keeps the next tick of "old" if
-// the cron expression and the zone are unchanged, if the schedule is paused, or if the tick is due: a change of the times must not lose a
-// tick that no worker has seen yet.
+// redefined returns the definition s with the history and the pause of the
+// existing schedule. It also keeps the next tick if the cron expression and the
+// zone are unchanged, if the schedule is paused, or if the tick is due: a
+// change of the times must not lose a tick that no worker has seen yet.
 func redefined(old, s jobs.Schedule) jobs.Schedule {
 	next := s.NextAt
 	missed := !old.NextAt.IsZero() && !old.NextAt.After(s.UpdatedAt) && !taskspec.AtBoot(s.Cron)

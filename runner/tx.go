@@ -52,13 +52,13 @@ func (r *Runner) AddTx(ctx context.Context, tx *sql.Tx, specs ...jobs.Spec) ([]E
 // CancelTx cancels tasks as part of a transaction of the caller, as Cancel does. If a task runs, its worker stops it after the commit. If
 // tx is rolled back, no task is cancelled. EnqueueTx documents the requirements of tx and the errors jobs.ErrInvalid and jobs.ErrBusy.
 func (r *Runner) CancelTx(ctx context.Context, tx *sql.Tx, ids []int64, options CancelOptions) ([]ActionResult, error) {
-	return r.store.ApplyTx(ctx, tx, ids, r.cancelling(options))
+	return r.store.ApplyTx(ctx, tx, ids, r.cancelAction(options))
 }
 
 // RetryTx makes finished tasks due again as part of a transaction of the caller, as Retry does. EnqueueTx documents the requirements of tx
 // and the errors jobs.ErrInvalid and jobs.ErrBusy.
-func (r *Runner) RetryTx(ctx context.Context, tx *sql.Tx, ids []int64, in time.Duration) ([]ActionResult, error) {
-	return r.retry(in, false, func(act db.Action) ([]ActionResult, error) { return r.store.ApplyTx(ctx, tx, ids, act) })
+func (r *Runner) RetryTx(ctx context.Context, tx *sql.Tx, ids []int64, d time.Duration) ([]ActionResult, error) {
+	return r.retry(d, false, func(act db.Action) ([]ActionResult, error) { return r.store.ApplyTx(ctx, tx, ids, act) })
 }
 
 // GetTx returns a task as a transaction of the caller sees it, with the earlier changes of tx. In a file, tx does not see later changes by

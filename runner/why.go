@@ -10,8 +10,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Wait explains why an unfinished task does not run yet, or where it runs. The field Reason decides which of the other fields are set. In
-// this table of reasons, "it" is the task, and words with a capital letter are fields of Wait or of the task:
+// Wait explains why an unfinished task doesn't run yet, or where it runs. Reason
+// decides which of the other fields are set. Words with a capital letter are
+// fields of Wait or of the task:
 //
 //	"":           the task has finished.
 //	running:      Worker has run it since its StartedAt.

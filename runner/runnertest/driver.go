@@ -152,8 +152,9 @@ func (t transaction) Commit() error {
 	return err
 }
 
-// commit calls the function "do", which commits a transaction. For a commit that FailBeforeCommit has chosen, it returns ErrInjected
-// without that call. For one that FailAfterCommit has chosen, it returns ErrInjected after a successful call.
+// commit calls do, which commits a transaction. For a commit that
+// FailBeforeCommit has chosen, it returns ErrInjected without that call; for
+// one of FailAfterCommit, after a successful call.
 func commit(path string, do func() (driver.Result, error)) (driver.Result, error) {
 	before, fails := take(path)
 	if fails && before {

@@ -79,8 +79,9 @@ func Lose(ctx context.Context, r *runner.Runner) error {
 	})
 }
 
-// withWorker registers a new worker on the file of r and calls the function "do" with this worker. The record of the new worker has an old
-// boot id. So all other workers conclude that its machine has rebooted and that the new worker is dead.
+// withWorker calls do with a new worker on the file of r. The worker's record
+// has an old boot id, so all others conclude that its machine has rebooted and
+// that it's dead.
 func withWorker(r *runner.Runner, do func(*db.Worker) error) error {
 	store, err := db.Open(context.Background(), r.Path(), db.Options{Normal: true})
 	if err != nil {
@@ -144,8 +145,8 @@ func forget(path string) {
 	delete(faults.next, path)
 }
 
-// take counts a commit of the file at path. The result "fails" reports whether this commit must fail, and the result "before" reports
-// whether the commit must fail before it takes effect.
+// take counts a commit of the file at path. It reports whether this commit must
+// fail, and whether it must do so before it takes effect.
 func take(path string) (before, fails bool) {
 	faults.mu.Lock()
 	defer faults.mu.Unlock()

@@ -45,7 +45,8 @@ func (x *Expression) matchesDay(day time.Time) bool {
 	return byDate && byWeekday
 }
 
-// firstIn returns the smallest value of a set that is not below the parameter "low". It returns 64 or more if there is no such value.
+// firstIn returns the smallest value of a set from low on, or 64 or more if
+// there is none.
 func firstIn(set uint64, low int) int {
 	return low + bits.TrailingZeros64(set>>low)
 }

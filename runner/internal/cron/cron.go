@@ -30,7 +30,7 @@ type Expression struct {
 
 	values    [5]uint64 // sets of values, one per field: bit n is set if the field allows n; Sunday is bit 0
 	eitherDay bool      // whether one matching day field is enough, because neither day field begins with *
-	often     bool      // whether ticks follow real time, because the field "hour" begins with *
+	often     bool      // whether ticks follow real time, because the hour begins with *
 	zone      *time.Location
 }
 

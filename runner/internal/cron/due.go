@@ -33,46 +33,50 @@ func Due(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err e
 // in the future.
 const realignFrom = time.Minute
 
-// realign returns the first tick after now. The parameter "at" is the next tick that was computed earlier and stored. The two ticks differ
-// if the clock was set back, or if the rules of the zone have changed, since the stored tick was computed. The schedule does not repeat a
-// tick that already has a task.
+// realign returns the first tick after now, in place of the stored one. They
+// differ if the clock was set back, or the rules of the zone have changed,
+// since the stored tick was computed. A tick that already has a task isn't
+// repeated.
 //
-// Ticks of @every have no fixed moments, so realign keeps the stored tick unless it is too far in the future. The parameter "now" may be a
-// bit old: a worker reads its clock and then waits for the write lock. Meanwhile another worker may enqueue the task of the stored tick and
-// store the tick after it. So realign accepts a stored tick that is up to one interval plus realignFrom after now.
-func (x *Expression) realign(at, now time.Time) time.Time {
+// Ticks of @every have no fixed moments, so realign keeps the stored tick
+// unless it's too far in the future. now may be a bit old: a worker reads its
+// clock and then waits for the write lock, while another may enqueue the task
+// of the stored tick and store the next. So a stored tick may be up to one
+// interval plus realignFrom after now.
+func (x *Expression) realign(stored, now time.Time) time.Time {
 	next := x.Next(now)
-	if x.every > 0 && at.Sub(next) < realignFrom {
-		return at
+	if x.every > 0 && stored.Sub(next) < realignFrom {
+		return stored
 	}
 	return next
 }
 
-// newest returns the last n ticks from the time "from" to the time "to", both included, oldest first. If there are fewer than n, it returns
-// all of them. Only @every uses the parameter "first", which is a tick that is not after "from": all ticks of @every are counted from it.
-func (x *Expression) newest(first, from, to time.Time, n int) []time.Time {
+// newest returns the last n ticks in the span from start to end, both included,
+// oldest first; fewer if there are fewer. The ticks of @every are counted from
+// first, a tick that isn't after start.
+func (x *Expression) newest(first, start, end time.Time, n int) []time.Time {
 	if x.every > 0 {
-		last := to.Sub(first) / x.every
+		last := end.Sub(first) / x.every
 		var list []time.Time
 		for i := max(last-time.Duration(n)+1, 0); i <= last; i++ {
-			if tick := first.Add(i * x.every); !tick.Before(from) {
+			if tick := first.Add(i * x.every); !tick.Before(start) {
 				list = append(list, tick)
 			}
 		}
 		return list
 	}
-	// A day may have thousands of ticks, and the last tick may be years ago. So the loop searches the last hour before the parameter "to",
-	// and then longer and longer spans of time.
+	// A day may have thousands of ticks, and the last tick may be years ago. So we
+	// search the last hour before end, and then longer and longer spans.
 	for span := time.Hour; ; span *= 6 {
-		start := to.Add(-span)
-		if span > 100*365*24*time.Hour || start.Before(from) {
-			start = from
+		from := end.Add(-span)
+		if span > 100*365*24*time.Hour || from.Before(start) {
+			from = start
 		}
 		var list []time.Time
-		for tick := x.Next(start.Add(-time.Millisecond)); !tick.IsZero() && !tick.After(to); tick = x.Next(tick) {
+		for tick := x.Next(from.Add(-time.Millisecond)); !tick.IsZero() && !tick.After(end); tick = x.Next(tick) {
 			list = append(list, tick)
 		}
-		if len(list) >= n || start.Equal(from) {
+		if len(list) >= n || from.Equal(start) {
 			return list[max(len(list)-n, 0):]
 		}
 	}

@@ -41,8 +41,8 @@ func (x *Expression) nextOften(after time.Time) time.Time {
 		if end.IsZero() || tick.Before(end) {
 			return tick
 		}
-		// The moment in "end", at which the offset of the zone changes, may be a tick. onClock finds only times after its argument, so here
-		// its argument is one second before that moment.
+		// The moment at which the offset changes may be a tick. onClock finds only
+		// times after its argument, so we begin one second earlier.
 		_, offset = end.Zone()
 		if wall, ok = x.onClock(wallTime(end, x.zone).Add(-time.Second)); ok {
 			if tick = wall.Add(-time.Duration(offset) * time.Second); tick.Equal(end) {
@@ -66,9 +66,9 @@ func moment(wall time.Time, zone *time.Location) time.Time {
 	at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, zone)
 	start, end := at.ZoneBounds()
 	switch shown := wallTime(at, zone); {
-	case shown.Before(wall): // the clock skips the time in "wall", and the moment in "at" is before the jump
+	case shown.Before(wall): // the clock skips wall, and at is before the jump
 		return end.UTC()
-	case shown.After(wall): // the clock skips the time in "wall", and the moment in "at" is after the jump
+	case shown.After(wall): // the clock skips wall, and at is after the jump
 		return start.UTC()
 	}
 	if !start.IsZero() {

@@ -138,7 +138,8 @@ func (a *attempt) withTimeout(began time.Time) (ctx context.Context, unwatch, ca
 	}, cancel
 }
 
-// RunCommand runs the command of the attempt that ctx belongs to. The parameter "pages" is the URL of the web pages, or empty.
+// RunCommand runs the command of the attempt that ctx belongs to. pages is the
+// URL of the web pages, or empty.
 func RunCommand(ctx context.Context, task jobs.Task, tee func(task jobs.Task, stream string, data []byte), pages string) (json.RawMessage,
 	error) {
 	a := attemptFrom(ctx)

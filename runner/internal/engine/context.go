@@ -94,8 +94,8 @@ func Upstream(ctx context.Context) ([]jobs.Task, error) {
 	return tasks, err
 }
 
-// Outlive returns a context that ends when the time d has passed after the end of ctx. Its cause is that of ctx. The function "cancel" ends
-// the new context early.
+// Outlive returns a context that ends d after ctx, with the same cause. cancel
+// ends it early.
 func Outlive(ctx context.Context, d time.Duration) (later context.Context, cancel context.CancelFunc) {
 	later, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -239,14 +239,14 @@ func (e *Engine) add(claimed []jobs.Task, sent time.Time) []*attempt {
 	return attempts
 }
 
-// deadline returns the time at which the processes of an attempt must be dead. The parameter "sent" is the time of the write that claimed
-// the task or renewed its lease.
+// deadline returns when the processes of an attempt must be dead, if its task
+// was claimed or its lease renewed by a write of the time sent.
 func (e *Engine) deadline(sent time.Time) time.Time {
 	return sent.Add(e.o.Lease - e.o.beatEvery())
 }
 
-// forget removes an attempt from this process. The parameter "done" is nil if another worker took the task over before this worker could
-// write the outcome.
+// forget removes an attempt from this process. done is nil if another worker
+// took the task over before this worker could write the outcome.
 func (e *Engine) forget(a *attempt, done *db.Finished) {
 	e.mu.Lock()
 	delete(e.running, a.claim)

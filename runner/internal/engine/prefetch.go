@@ -41,7 +41,8 @@ const (
 	prefetchPause  = time.Second            // time without prefetching, after a task has waited for too long
 )
 
-// prefetch returns how many tasks a cycle may prefetch. The parameter "ends" has the outcomes that this cycle writes.
+// prefetch returns how many tasks a cycle may prefetch that writes the outcomes
+// ends.
 func (e *Engine) prefetch(ends []db.Finish, at time.Time) int {
 	if !e.prefetches || len(ends) < e.o.Concurrency || at.Before(e.noPrefetchUntil) {
 		return 0
@@ -129,8 +130,9 @@ func (e *Engine) releasePrefetched() {
 	}
 }
 
-// release removes the waiting tasks for which the function "give" returns true. The next cycle returns these tasks to their queues. release
-// reports whether it removed any task. The caller holds e.mu.
+// release gives the waiting tasks for which give returns true back to their
+// queues, with the next cycle. It reports whether there was one. The caller
+// holds e.mu.
 func (e *Engine) release(give func(*attempt) bool) bool {
 	before := len(e.unwritten)
 	e.prefetched = slices.DeleteFunc(e.prefetched, func(a *attempt) bool {

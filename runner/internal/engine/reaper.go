@@ -38,11 +38,11 @@ const (
 // reaper that has just started waits at least the length of a lease, and a heartbeat in that time saves the task. Time in which the reaper
 // itself was suspended does not count, because the other workers may have been suspended, too.
 type reaper struct {
-	e        *Engine
-	seen     map[db.Lease]time.Duration // leases of other workers, and the time for which each was seen unchanged
-	lookedAt time.Time                  // time of the last update of the field "seen"
-	cost     time.Duration              // time that the last read of workers and leases took
-	again    bool                       // whether to check again soon, because the guardians of a dead worker are about to end
+	e      *Engine
+	seen   map[db.Lease]time.Duration // leases of other workers, and the time for which each was seen unchanged
+	seenAt time.Time                  // time of the last update of seen
+	cost   time.Duration              // time that the last read of workers and leases took
+	again  bool                       // whether to check again soon, because the guardians of a dead worker are about to end
 	// for workers whose processes this reaper cannot see: the time at which it first found their lock free
 	freeSince map[string]time.Time
 }
@@ -223,8 +223,8 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 	at := now()
 	p.cost += at.Sub(began)
 	var lost []db.Lease
-	p.seen, lost = p.expired(leases, at.Sub(p.lookedAt))
-	p.lookedAt = at
+	p.seen, lost = p.expired(leases, at.Sub(p.seenAt))
+	p.seenAt = at
 	if len(lost) == 0 {
 		return
 	}
@@ -250,15 +250,16 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 	}
 }
 
-// expired compares the given leases with those of the last check. It returns for how long each lease has not changed, and the leases that
-// have expired. The parameter "passed" is the time since the last check.
+// expired compares leases with those of the last check, which is passed ago. It
+// returns for how long each has not changed, and those that have expired.
 //
-// Checks are a sixth of a lease apart. If a check comes much later, this process was suspended, and maybe the other workers, too. So
-// expired counts at most a third of a lease per check. The other workers then have time to renew their leases before a reaper takes their
-// tasks away.
+// Checks are a sixth of a lease apart. If one comes much later, this process
+// was suspended, and maybe the other workers, too. So a check counts at most a
+// third of a lease, and the other workers have time to renew theirs.
 //
-// If two checks in a row find the same revoked claim, its lease has expired, too. The reaper that revoked the claim should have recorded
-// the loss before the second check. It did not, so it is dead or hangs.
+// A revoked claim that two checks in a row find has expired, too: the reaper
+// that revoked it should have recorded the loss in between, so it's dead or
+// hangs.
 func (p *reaper) expired(leases []db.Lease, passed time.Duration) (map[db.Lease]time.Duration, []db.Lease) {
 	next := make(map[db.Lease]time.Duration, len(leases))
 	var lost []db.Lease

@@ -17,10 +17,12 @@ const (
 	keepWorkers    = 30 * 24 * time.Hour   // records of workers are kept at least this long, because lists of tasks name the workers
 )
 
-// retain deletes old records at intervals until the loop ends: finished tasks, records of workers that ended long ago, and counters. It
-// sums up counters by the hour before it deletes them. It deletes tasks in small transactions. After each transaction it pauses for at
-// least as long as the transaction took, so that others can write. While no task runs, it returns free space of the file to the system. It
-// begins at once, so even a worker that runs for a short time deletes old tasks.
+// retain deletes old records at intervals until the loop ends: finished tasks,
+// records of workers that ended long ago, and counters, after adding them up by
+// the hour. It does so in small transactions, and pauses for as long as each of
+// them took, so that others can write. While no task runs, it returns free space
+// of the file to the system. It begins at once, so even a worker that runs for a
+// short time deletes old tasks.
 func (e *Engine) retain() {
 	ctx := context.Background()
 	var upkeep time.Time
@@ -33,31 +35,11 @@ func (e *Engine) retain() {
 			upkeep, kinds[0].From, kinds[1].From = at, time.Time{}, time.Time{}
 			e.upkeep(ctx, at)
 		}
-		failed := false
-		if !asOf.IsZero() {
-			for i, keep := range []time.Duration{e.o.Keep, e.o.KeepFailed} {
-				if p := &kinds[i]; keep > 0 && !e.repeat("cannot delete old tasks", func() (bool, error) {
-					p.Before = asOf.Add(-keep)
-					done, err := e.store.Prune(ctx, *p)
-					one := err != nil && done.Tasks == 0 // one bad row does not keep the others
-					p.From, failed = done.From, failed || one
-					return done.More && !one, err
-				}) {
-					return
-				}
-			}
-			if !e.repeat("cannot delete old unique keys", func() (bool, error) { return e.store.PruneKeys(ctx, asOf) }) {
+
+		for _, deletion := range e.deletions(ctx, kinds, asOf) {
+			if !e.repeat(deletion) {
 				return
 			}
-		}
-		if !failed && !e.repeat("cannot return free space", func() (bool, error) {
-			if e.used() > 0 {
-				return false, nil
-			}
-			more, err := e.store.Vacuum(ctx)
-			return more && err == nil, err
-		}) {
-			return
 		}
 		if !e.waitFor(e.o.retainEvery()) {
 			return
@@ -65,16 +47,47 @@ func (e *Engine) retain() {
 	}
 }
 
-// repeat calls step until it has nothing more to do. It returns false if the loop
-// ends before. It pauses for at least as long as a step took. It calls step at
-// least once, so that a short-lived worker deletes something, too. The text is
-// the log record of an error.
-func (e *Engine) repeat(text string, step func() (more bool, err error)) bool {
+// deletion is a part of what retain does. Its step is one transaction.
+type deletion struct {
+	failed string // log record of an error
+	step   func() (more bool, err error)
+}
+
+// deletions returns what to do with the records that are old at asOf, which is
+// zero while nothing may be deleted. kinds remember where to go on.
+func (e *Engine) deletions(ctx context.Context, kinds []db.Prune, asOf time.Time) (list []deletion) {
+	for i, keep := range []time.Duration{e.o.Keep, e.o.KeepFailed} {
+		if asOf.IsZero() || keep <= 0 {
+			continue
+		}
+		list = append(list, deletion{"cannot delete old tasks", func() (bool, error) {
+			kinds[i].Before = asOf.Add(-keep)
+			done, err := e.store.Prune(ctx, kinds[i])
+			kinds[i].From = done.From
+			return done.More && (err == nil || done.Tasks > 0), err // one bad row doesn't keep the others
+		}})
+	}
+	if !asOf.IsZero() {
+		list = append(list, deletion{"cannot delete old unique keys", func() (bool, error) { return e.store.PruneKeys(ctx, asOf) }})
+	}
+	return append(list, deletion{"cannot return free space", func() (bool, error) {
+		if e.used() > 0 {
+			return false, nil
+		}
+		more, err := e.store.Vacuum(ctx)
+		return more && err == nil, err
+	}})
+}
+
+// repeat calls the step until it has nothing more to do. It returns false if the
+// loop ends before. It pauses for at least as long as a step took. It calls the
+// step at least once, so that a short-lived worker deletes something, too.
+func (e *Engine) repeat(d deletion) bool {
 	for {
 		began := now()
-		more, err := step()
+		more, err := d.step()
 		if err != nil {
-			e.log.Warn(text, "err", err)
+			e.log.Warn(d.failed, "err", err)
 		}
 		if !more {
 			return true

@@ -26,16 +26,16 @@ const (
 func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 	notices, unsubscribe := e.store.SubscribeWorker(ctx)
 	defer unsubscribe()
-	looked := now()
-	realigned := looked
+	checked := now()
+	realigned := checked
 	e.alert(write)
-	alerted := looked
+	alerted := checked
 	for {
-		if e.waitForTick(ctx, notices, next, looked); ctx.Err() != nil {
+		if e.waitForTick(ctx, notices, next, checked); ctx.Err() != nil {
 			return
 		}
 		at := now()
-		elapsed, shown := at.Sub(looked), at.Round(0).Sub(looked.Round(0)) // Round(0) removes the monotonic part of a time
+		elapsed, shown := at.Sub(checked), at.Round(0).Sub(checked.Round(0)) // Round(0) removes the monotonic part of a time
 		back := shown < elapsed-minSetBack
 		if back {
 			e.setBack(write, at)
@@ -49,14 +49,15 @@ func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 			alerted = at
 			e.alert(write)
 		}
-		looked = at
+		checked = at
 	}
 }
 
-// waitForTick waits for the next tick, for a notice, or for the end of ctx, but at most for the interval of heartbeats. The parameter
-// "next" is the time of the next tick, or zero if there is none. The parameter "looked" is the time of the last check for ticks. After a
-// notice, waitForTick still waits until minTickPause has passed since that check, but not beyond the next tick.
-func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next, looked time.Time) {
+// waitForTick waits for the next tick (zero for none), for a notice, or for the
+// end of ctx, but at most for the interval of heartbeats. After a notice it
+// still waits until minTickPause has passed since the last check for ticks, but
+// not beyond the next tick.
+func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next, checked time.Time) {
 	wait := e.o.beatEvery()
 	if !next.IsZero() {
 		wait = min(max(next.Sub(now()), 0)+time.Millisecond, wait)
@@ -67,7 +68,7 @@ func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next,
 	case <-ctx.Done():
 	case <-timer.C:
 	case <-notices:
-		timer.Reset(max(min(wait, looked.Add(minTickPause).Sub(now())), 0))
+		timer.Reset(max(min(wait, checked.Add(minTickPause).Sub(now())), 0))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
@@ -75,8 +76,9 @@ func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next,
 	}
 }
 
-// tick enqueues the tasks of all due ticks. It returns the time of its next call, or the zero time if no schedule has a next tick. If the
-// parameter "all" is true, it also computes the next ticks of all schedules again.
+// tick enqueues the tasks of all due ticks; with all, it also computes the next
+// ticks of all schedules again. It returns the time of its next call, or zero
+// if no schedule has a next tick.
 func (e *Engine) tick(ctx context.Context, all bool) time.Time {
 	e.schedulerMu.Lock()
 	defer e.schedulerMu.Unlock()

@@ -30,7 +30,7 @@ type steps struct {
 }
 
 // Step returns the value of a step of the handler with the context ctx. The
-// value comes from an earlier attempt, or else from a call of the function "do".
+// value comes from an earlier attempt, or else from a call of do.
 //
 // With a tx, Step stores the value in that transaction of the program. After an
 // error the caller rolls tx back. Nobody tells the engine when tx ends, and

@@ -12,8 +12,9 @@ import (
 
 var errNotRegular = errors.New("not a regular file")
 
-// readRegular returns the content of a regular file, but at most limit+1 bytes. The parameter "flags" has additional flags for open.
-// readRegular never waits for the writer of a FIFO. It never opens a device, because opening has side effects on some devices.
+// readRegular returns the content of a regular file, but at most limit+1 bytes.
+// flags are more flags for open. It never waits for a FIFO's writer, and never
+// opens a device, because that has side effects on some.
 func readRegular(ctx context.Context, path string, flags, limit int) ([]byte, error) {
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -42,9 +43,10 @@ const (
 // fileCalls is a semaphore for the system calls of touchFile. A system call that never returns keeps its slot and its thread.
 var fileCalls = make(chan struct{}, maxFileCalls)
 
-// touchFile calls the function "touch" and returns its result. touch uses a file whose path comes from a task. Such a file may be on a
-// network filesystem that never answers, and a system call cannot be interrupted. So touchFile returns an error when ctx ends or after
-// fileTimeout, and lets the call of touch continue in its goroutine.
+// touchFile returns the result of touch, which uses a file whose path comes
+// from a task. The file may be on a network filesystem that never answers, and
+// nothing interrupts a system call. So touchFile returns an error when ctx ends
+// or after fileTimeout, and lets touch continue in its goroutine.
 func touchFile[T any](ctx context.Context, touch func(context.Context) (T, error)) (result T, err error) {
 	ctx, stop := context.WithTimeoutCause(ctx, fileTimeout, fmt.Errorf("no answer within %v", fileTimeout))
 	defer stop()

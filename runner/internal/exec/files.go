@@ -53,10 +53,12 @@ func (c *Command) stdin() (*os.File, error) {
 	return r, nil
 }
 
-// makeFiles lets a command that runs as another user read and write the files that it shares with the worker. Only the user of the worker
-// can read the usual directory, Store.Dir(). So makeFiles makes a directory for this command, which others can enter but not change. It
-// puts an empty file for the result into that directory, and makes the user of the command the owner of the file. For other commands
-// makeFiles does nothing. The function "remove" deletes the directory, and is never nil.
+// makeFiles lets a command that runs as another user read and write the files
+// that it shares with the worker. Only the worker's user can read the usual
+// directory, Store.Dir(). So the command gets a directory of its own, which
+// others can enter but not change, with an empty file for the result that
+// belongs to its user. For other commands makeFiles does nothing. remove
+// deletes the directory, and is never nil.
 func (c *Command) makeFiles() (remove func(), err error) {
 	if c.account == nil || os.Geteuid() != 0 {
 		return func() {}, nil
@@ -103,8 +105,9 @@ func (c *Command) resultPath() string {
 	return filepath.Join(c.filesDir(), fmt.Sprintf("result-%d-%d.json", c.Task.ID, c.Task.GenerationID))
 }
 
-// result reads and removes the file of $RUNNER_RESULT. The file may be missing or empty; otherwise it must contain JSON. The method
-// "result" does not follow links and does not wait for the writer of a FIFO.
+// result reads and removes the file of $RUNNER_RESULT. The file may be missing
+// or empty; otherwise it must contain JSON. Links aren't followed, and nothing
+// waits for a FIFO's writer.
 func (c *Command) result() (json.RawMessage, error) {
 	path := c.resultPath()
 	text, err := readRegular(context.Background(), path, openNoFollow, usercode.MaxResult)
@@ -126,8 +129,10 @@ func (c *Command) upstreamPath() string {
 	return filepath.Join(c.filesDir(), fmt.Sprintf("upstream-%d-%d.json", c.Task.ID, c.Task.GenerationID))
 }
 
-// writeUpstream writes the results of the tasks that this task waited for to a file: a JSON object whose keys are the ids of the tasks. It
-// writes one row at a time, because the results may be too large for the memory. The function "remove" deletes the file, and is never nil.
+// writeUpstream writes the results of the tasks that this task waited for to a
+// file: a JSON object whose keys are the ids of the tasks. It writes one row at
+// a time, because the results may be too large for the memory. remove deletes
+// the file, and is never nil.
 func (c *Command) writeUpstream() (remove func(), err error) {
 	if !c.Task.Depends {
 		return func() {}, nil

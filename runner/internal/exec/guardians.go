@@ -17,8 +17,8 @@ func Guardian(version string) bool {
 	return supervisor.Guard(version)
 }
 
-// CheckGuardian returns an error if this program cannot guard commands. The parameter "path" is the program of the guardians; it is empty
-// for this program.
+// CheckGuardian returns an error if this program can't guard commands. path is
+// the guardians' program; empty for this one.
 func CheckGuardian(path string) error {
 	if supervisor.HasGuardians && !guardianCalled.Load() && path == "" {
 		return &jobs.Error{Kind: jobs.ErrInvalid, What: "commands cannot run unguarded",
