@@ -52,7 +52,7 @@ func TestTimes(t *testing.T) {
 		t.Skip(err)
 	}
 	now := time.Date(2026, 1, 31, 14, 0, 0, 0, berlin)
-	// The field "at" is the result of ParseTime. The field "when" is the result of ParseWhen. The text "-" means an error.
+	// at is for ParseTime, and when for ParseWhen; - means an error.
 	for _, test := range []struct{ text, at, when string }{
 		{"15:04", "2026-01-31T15:04:00+01:00", "2026-01-30T15:04:00+01:00"},
 		{"14:00", "2026-02-01T14:00:00+01:00", "2026-01-31T14:00:00+01:00"},

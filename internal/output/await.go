@@ -32,11 +32,7 @@ func Limit(ctx context.Context, timeout time.Duration) (context.Context, context
 // Stopped returns the error of a wait that a signal, --timeout or an error has
 // ended. left is the number of unfinished tasks.
 func Stopped(p *ui.Printer, err error, ids []int64, left int) error {
-	goesOn := fmt.Sprintf("; %s tasks go on", humanize.Count(int64(left)))
-	if left == 1 {
-		goesOn = "; 1 task goes on"
-	}
-
+	goesOn := "; " + humanize.Does(left, "task", "goes on", "go on")
 	if len(ids) == 1 {
 		goesOn = fmt.Sprintf("; task %d goes on (runner cancel %[1]d)", ids[0])
 	}
@@ -119,9 +115,12 @@ const (
 func Changes(ctx context.Context, r *runner.Runner, poll func() (done bool, err error)) error {
 	var next time.Time // time before which poll must not be called again
 	err := r.Changes(ctx, func() (bool, error) {
-		if err := sleepUntil(ctx, next); err != nil {
-			return false, err
+		select {
+		case <-time.After(time.Until(next)):
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
 		}
+
 		began := time.Now()
 		done, err := poll()
 		now := time.Now()
@@ -132,19 +131,4 @@ func Changes(ctx context.Context, r *runner.Runner, poll func() (done bool, err 
 		return context.Cause(ctx)
 	}
 	return err
-}
-
-func sleepUntil(ctx context.Context, at time.Time) error {
-	pause := time.Until(at)
-	if pause <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

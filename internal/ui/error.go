@@ -98,16 +98,12 @@ func Report(p *Printer, err error) {
 
 	p.Flush()
 	f := Explain(err)
-	if p.JSON {
-		_ = WriteJSON(p.Stderr, NewRecord("error", ErrorRecord(f))) // an error of writing to stderr cannot be reported anywhere
-		return
+	switch {
+	case p.JSON:
+		_ = WriteJSON(p.Stderr, NewRecord("error", ErrorRecord(f))) // nowhere to report a failed write to stderr
+	case !f.Told:
+		io.WriteString(p.Stderr, f.Text(p.Verbose))
 	}
-
-	if f.Told {
-		return
-	}
-
-	io.WriteString(p.Stderr, f.Text(p.Verbose))
 }
 
 // ErrorRecord returns the error as a record.

@@ -3,7 +3,7 @@ package ui
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -87,19 +87,17 @@ func causeOf(line string) string {
 // GroupFailures groups failed tasks by their cause, largest group first. The
 // tasks must be sorted, latest failure first.
 func GroupFailures(tasks []jobs.Task) []FailureGroup {
-	type cause struct{ job, ending, pattern string }
-	at := map[cause]int{}
+	at := map[string]int{} // index of a group by its cause
 	var groups []FailureGroup
 	for _, t := range tasks {
-		line := ErrorLine(t)
-		key := cause{t.Job, Ending(t.Reason, t.ExitCode, t.Signal), causeOf(line)}
-		i, ok := at[key]
+		line, ending := ErrorLine(t), Ending(t.Reason, t.ExitCode, t.Signal)
+		cause := t.Job + "\x00" + ending + "\x00" + causeOf(line)
+		i, ok := at[cause]
 		if !ok {
-			sum := sha256.Sum256([]byte(strings.Join([]string{key.job, key.ending, key.pattern}, "\x00")))
 			i = len(groups)
-			at[key] = i
-			groups = append(groups, FailureGroup{Key: hex.EncodeToString(sum[:5]), Job: key.job, Ending: key.ending, Line: line,
-				Last: t.FinishedAt})
+			at[cause] = i
+			key := fmt.Sprintf("%x", sha256.Sum256([]byte(cause)))[:10]
+			groups = append(groups, FailureGroup{Key: key, Job: t.Job, Ending: ending, Line: line, Last: t.FinishedAt})
 		}
 
 		g := &groups[i]

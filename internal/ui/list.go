@@ -57,7 +57,7 @@ func listRow(t jobs.Task, held admin.Holds, now time.Time, wide bool) Record {
 		{Key: "id", Value: t.ID, Name: "ID", Right: true},
 		{Key: "state", Value: t.State, Name: "STATE", Text: string(t.State), Paint: StateColour},
 		{Key: "queue", Value: t.Queue, Name: "QUEUE", Drop: 5},
-		{Name: "PRI", Text: strconv.Itoa(t.Priority), Right: true, Drop: 2, Usual: usual},
+		{Name: "PRI", Value: t.Priority, Right: true, Drop: 2, Usual: usual},
 		{Name: lane, Text: t.Lane, Drop: 1},
 		{Name: "TRY", Value: Attempts(t), Drop: 3},
 		{Key: "created_at", Value: Stamp(t.CreatedAt), Name: "AGE", Text: humanize.Age(now.Sub(t.CreatedAt)), Right: true, Drop: 6},

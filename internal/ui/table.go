@@ -46,6 +46,9 @@ func (p *Printer) section(lead string, records []Record) {
 
 func newColumns(records []Record, width int) (columns []column) {
 	for i, m := range records[0] {
+		if m.Name == "" {
+			continue
+		}
 		usual := true
 		c := column{Member: m, texts: []string{strings.TrimRight(m.Name, " ")}}
 		for _, r := range records {
@@ -56,7 +59,7 @@ func newColumns(records []Record, width int) (columns []column) {
 			usual = usual && text == m.Usual
 			c.texts = append(c.texts, text)
 		}
-		if m.Name != "" && !usual {
+		if !usual {
 			c.width = Cells(slices.MaxFunc(c.texts, func(a, b string) int { return Cells(a) - Cells(b) }))
 			columns = append(columns, c)
 		}
