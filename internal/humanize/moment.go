@@ -60,46 +60,47 @@ func parse(text string, now time.Time, zone *time.Location, direction int, inval
 		}
 	}
 
-	if text == "" {
+	switch {
+	case text == "":
 		return time.Time{}, invalid
-	}
-
-	switch rest := text[1:]; text[0] {
-	case '+', '-':
-		d, err := ParseDuration(rest)
-		if err == nil && text[0] == '-' {
+	case text[0] == '+' || text[0] == '-':
+		d, err := ParseDuration(text[1:])
+		if text[0] == '-' {
 			d = -d
 		}
 		return now.Add(d), err
-	case '@':
-		seconds, err := strconv.ParseInt(rest, 10, 64)
+	case text[0] == '@':
+		seconds, err := strconv.ParseInt(text[1:], 10, 64)
 		if t := time.Unix(seconds, 0); err == nil && 0 <= seconds && t.UTC().Year() <= 9999 {
 			return t, nil
 		}
 		return time.Time{}, invalid
 	}
 
-	if t, ok := parseClock(text); ok {
-		at := onDay(now.In(zone), 0, t, zone)
+	if clock, ok := parseClock(text); ok {
+		at := onDay(now.In(zone), 0, clock, zone)
 		if at.After(now) != (direction > 0) {
-			at = onDay(now.In(zone), direction, t, zone)
+			at = onDay(now.In(zone), direction, clock, zone)
 		}
 		return at, nil
 	}
+	return parseDay(text, now.In(zone), zone, direction, invalid)
+}
 
-	day, clock, found := strings.Cut(text, " ")
-	days, relative := map[string]int{"yesterday": -1, "today": 0, "tomorrow": 1}[day]
+// parseDay parses a day and a time of day. The past also knows a day alone.
+func parseDay(text string, now time.Time, zone *time.Location, direction int, invalid error) (time.Time, error) {
+	day, rest, timed := strings.Cut(text, " ")
+	clock, ok := parseClock(rest)
 	date, err := time.ParseInLocation(time.DateOnly, day, zone)
-	t, ok := parseClock(clock)
+	days, relative := map[string]int{"yesterday": -1, "today": 0, "tomorrow": 1}[day]
+	if relative {
+		date, err = now, nil
+	}
 	switch {
-	case relative && !found && direction < 0 && days <= 0:
-		return onDay(now.In(zone), days, time.Time{}, zone), nil
-	case relative && !found:
+	case relative && !timed && (direction > 0 || days > 0):
 		return time.Time{}, errDay
-	case relative && ok:
-		return onDay(now.In(zone), days, t, zone), nil
-	case err == nil && ok:
-		return onDay(date, 0, t, zone), nil
+	case err == nil && (ok || relative && !timed):
+		return onDay(date, days, clock, zone), nil
 	}
 	return time.Time{}, invalid
 }

@@ -57,31 +57,34 @@ func CutEscape(line string) (sgr string, colours bool, rest string) {
 	if len(line) < 2 {
 		return "", false, line[1:]
 	}
-
-	switch c := line[1]; {
+	switch c, text := line[1], line[2:]; {
 	case c == '[':
-		for i := 2; i < len(line); i++ {
-			if b := line[i]; b >= 0x40 && b <= 0x7e {
-				return line[2:i], b == 'm' && strings.Trim(line[2:i], "0123456789;:") == "", line[i+1:]
-			} else if b < 0x20 || b > 0x7e {
-				break
-			}
+		end := strings.IndexFunc(text, func(r rune) bool { return r < 0x20 || r > 0x3f })
+		if end < 0 || text[end] < 0x40 || text[end] > 0x7e {
+			return "", false, text
 		}
-		return "", false, line[2:]
-	case c == ']' || c == 'P' || c == '_' || c == '^' || c == 'X': // these sequences contain a text, which ends with BEL or ST
-		for i := 2; i < len(line); i++ {
-			if line[i] == 7 {
-				return "", false, line[i+1:]
-			}
-			if line[i] == 0x1b && i+1 < len(line) && line[i+1] == '\\' {
-				return "", false, line[i+2:]
-			}
-		}
-		return "", false, ""
+		sgr = text[:end]
+		return sgr, text[end] == 'm' && strings.Trim(sgr, "0123456789;:") == "", text[end+1:]
+	case strings.IndexByte("]P_^X", c) >= 0:
+		return "", false, afterText(text)
 	case c >= 0x20 && c <= 0x2f && len(line) > 2:
 		return "", false, line[3:]
 	case c >= 0x30 && c <= 0x7e:
-		return "", false, line[2:]
+		return "", false, text
 	}
 	return "", false, line[1:]
+}
+
+// afterText returns what follows the text of an escape sequence. The text ends
+// with BEL or ST.
+func afterText(text string) string {
+	for i := range len(text) {
+		if text[i] == 7 {
+			return text[i+1:]
+		}
+		if rest, ok := strings.CutPrefix(text[i:], "\x1b\\"); ok {
+			return rest
+		}
+	}
+	return ""
 }

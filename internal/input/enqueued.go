@@ -31,15 +31,13 @@ func PrintEnqueued(ctx context.Context, r *runner.Runner, p *ui.Printer, added [
 		}
 		for _, one := range part {
 			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == one.ID })
-			if i < 0 && one.Kept { // nothing was added: an older task, which was deleted, has the unique key
-				if err := p.Record(ui.NewRecord("id", one.ID, "enqueued", ui.WasKept)); err != nil {
-					return err
-				}
+			switch {
+			case i >= 0:
+				err = p.Record(EnqueuedRecord(tasks[i], one, p.Now()))
+			case one.Kept: // an older task, which was deleted, has the unique key
+				err = p.Record(ui.NewRecord("id", one.ID, "enqueued", ui.WasKept))
 			}
-			if i < 0 {
-				continue // the task is no longer in the database
-			}
-			if err := p.Record(EnqueuedRecord(tasks[i], one, p.Now())); err != nil {
+			if err != nil {
 				return err
 			}
 		}

@@ -59,46 +59,53 @@ func Stopped(p *ui.Printer, err error, ids []int64, left int) error {
 // state. If ended returns more = false, Each returns at once. It calls polled
 // each time it has read the tasks, unless all of them have ended. If ctx ends,
 // Each returns the cause.
-func Each(ctx context.Context, r *runner.Runner, ids []int64, polled func(), ended func(jobs.Task) (more bool, err error)) error {
+func Each(ctx context.Context, r *runner.Runner, ids []int64, polled func(),
+	ended func(jobs.Task) (more bool, err error)) error {
+	if len(ids) == 0 {
+		return nil
+	}
 	left := slices.Clone(ids)
 	return Changes(ctx, r, func() (bool, error) {
-		if len(left) == 0 {
-			return true, nil
-		}
-		existing, err := r.IDs(ctx, jobs.Filter{IDs: left}, runner.Page{Oldest: true})
+		tasks, err := readEnded(ctx, r, left)
 		if err != nil {
 			return false, err
 		}
-		var finished []jobs.Task
-		if len(existing) > 0 {
-			if finished, err = r.List(ctx, jobs.Filter{IDs: existing, States: jobs.Finished()}, runner.Page{}); err != nil {
-				return false, err
-			}
-		}
-		slices.SortFunc(finished, func(a, b jobs.Task) int { return cmp.Or(a.FinishedAt.Compare(b.FinishedAt), cmp.Compare(a.ID, b.ID)) })
-		if len(existing) < len(left) {
-			for _, id := range left {
-				if _, found := slices.BinarySearch(existing, id); !found {
-					finished = append(finished, jobs.Task{ID: id})
-				}
-			}
-		}
-		if len(finished) == 0 {
-			polled()
-			return false, nil
-		}
-		reported := make(map[int64]bool, len(finished))
-		for _, t := range finished {
+		reported := make(map[int64]bool, len(tasks))
+		for _, t := range tasks {
 			if more, err := ended(t); err != nil || !more {
 				return true, err
 			}
 			reported[t.ID] = true
 		}
-		if left = slices.DeleteFunc(left, func(id int64) bool { return reported[id] }); len(left) > 0 {
+
+		left = slices.DeleteFunc(left, func(id int64) bool { return reported[id] })
+		if len(left) > 0 {
 			polled()
 		}
 		return len(left) == 0, nil
 	})
+}
+
+// readEnded returns the tasks that have finished, in the order of their ends, and
+// then those that were deleted.
+func readEnded(ctx context.Context, r *runner.Runner, ids []int64) (ended []jobs.Task, err error) {
+	existing, err := r.IDs(ctx, jobs.Filter{IDs: ids}, runner.Page{Oldest: true})
+	if err == nil && len(existing) > 0 { // a filter without ids selects all tasks
+		ended, err = r.List(ctx, jobs.Filter{IDs: existing, States: jobs.Finished()}, runner.Page{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(ended, func(a, b jobs.Task) int {
+		return cmp.Or(a.FinishedAt.Compare(b.FinishedAt), cmp.Compare(a.ID, b.ID))
+	})
+
+	for _, id := range ids {
+		if _, found := slices.BinarySearch(existing, id); !found {
+			ended = append(ended, jobs.Task{ID: id})
+		}
+	}
+	return ended, nil
 }
 
 // These are the shortest and the longest pause between two polls.

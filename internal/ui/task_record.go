@@ -16,7 +16,7 @@ import (
 // its start to now. It names the variables in env, but Reveal adds their
 // values.
 func NewTask(t jobs.Task, now time.Time) Record {
-	r := NewRecord("id", t.ID, "job", t.Job, "args", Raw(t.Args), "label", Known(t.Label),
+	r := make(Record, 0, 80).With("id", t.ID, "job", t.Job, "args", Raw(t.Args), "label", Known(t.Label),
 		"queue", t.Queue, "state", t.State, "reason", Known(t.Reason), "priority", t.Priority,
 		"lane", Known(t.Lane), "unique_key", Known(t.UniqueKey),
 		"after", append([]int64{}, t.After...), "after_any", append([]int64{}, t.AfterAny...),

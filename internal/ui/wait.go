@@ -37,10 +37,7 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 	case "task_paused":
 		return Pause(runner.Pause{At: t.PausedAt, By: t.PausedBy, Reason: t.PausedReason}, now)
 	case "dependency":
-		if more := len(w.Tasks) - 1; more > 0 {
-			return fmt.Sprintf("waits for task %d and %s more", w.Tasks[0], humanize.Count(int64(more)))
-		}
-		return fmt.Sprintf("waits for task %d", w.Tasks[0])
+		return "waits for " + firstTask(w.Tasks)
 	case "lane":
 		if len(w.Tasks) > 1 {
 			return fmt.Sprintf("lane %s is held by %s, such as %d", t.Lane, humanize.Plural(len(w.Tasks), "task"), w.Tasks[0])
@@ -65,20 +62,31 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 	case "no_job":
 		return "no worker has job " + t.Job
 	case "slots":
-		ahead := humanize.Plural(w.Ahead, "task")
-		if w.Ahead > maxAhead {
-			ahead = "more than " + humanize.Plural(maxAhead, "task")
-		}
-		text := fmt.Sprintf("behind %s, %d/%d slots busy", ahead, w.Busy, w.Slots)
-		if w.Ahead == 0 && w.Busy >= w.Slots && len(w.Tasks) > 0 {
-			text += fmt.Sprintf(" with task %d", w.Tasks[0])
-			if more := len(w.Tasks) - 1; more > 0 {
-				text += fmt.Sprintf(" and %s more", humanize.Count(int64(more)))
-			}
-		}
-		return text
+		return slotsWait(w)
 	}
 	return w.Reason
+}
+
+// firstTask names a task, and how many there are beside it.
+func firstTask(ids []int64) string {
+	text := fmt.Sprintf("task %d", ids[0])
+	if more := len(ids) - 1; more > 0 {
+		text += fmt.Sprintf(" and %s more", humanize.Count(int64(more)))
+	}
+	return text
+}
+
+// slotsWait says what is ahead of a task that waits for a slot.
+func slotsWait(w runner.Wait) string {
+	ahead := humanize.Plural(w.Ahead, "task")
+	if w.Ahead > maxAhead {
+		ahead = "more than " + humanize.Plural(maxAhead, "task")
+	}
+	text := fmt.Sprintf("behind %s, %d/%d slots busy", ahead, w.Busy, w.Slots)
+	if w.Ahead == 0 && w.Busy >= w.Slots && len(w.Tasks) > 0 {
+		text += " with " + firstTask(w.Tasks)
+	}
+	return text
 }
 
 // Pause says when a pause began, who asked for it, when it ends and why.
