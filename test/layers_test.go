@@ -168,7 +168,7 @@ func TestPackagesImportOnlyLowerLayers(t *testing.T) {
 		l.check(t, p)
 	}
 	for path := range packages {
-		t.Errorf("package %s: got no row in layers (test/layers_test.go), want one, and a paragraph in docs/design.md", path)
+		t.Errorf("package %s: got no row in layers (test/layers_test.go), want one, and a row in docs/design.md", path)
 	}
 }
 

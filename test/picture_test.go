@@ -76,20 +76,20 @@ func TestPictureOfPackagesIsUpToDate(t *testing.T) {
 	}
 }
 
-// TestDesignDescribesEachPackage checks that docs/design.md has a paragraph for each package. The paragraph must begin with the name of
-// the package.
+// TestDesignDescribesEachPackage checks that the table of packages in docs/design.md has a row for each package.
 func TestDesignDescribesEachPackage(t *testing.T) {
 	text := readFile(t, "docs/design.md")
 	imports := ofTheProgram(t)
 	for name := range imports {
-		if !strings.Contains(text, "\n**"+name+"** ") {
-			t.Errorf("docs/design.md: got no paragraph that begins with **%s**, want one", name)
+		if !strings.Contains(text, "\n| **"+name+"** | ") {
+			t.Errorf("docs/design.md: got no row of package %s, want one", name)
 		}
 	}
 	for line := range strings.Lines(text) {
-		name, _, ok := strings.Cut(strings.TrimPrefix(line, "**"), "** ")
-		if _, known := imports[name]; ok && strings.HasPrefix(line, "**") && !known {
-			t.Errorf("docs/design.md: got a paragraph of %s, want only packages of the program", name)
+		name, isRow := strings.CutPrefix(line, "| **")
+		name, _, _ = strings.Cut(name, "**")
+		if _, known := imports[name]; isRow && !known {
+			t.Errorf("docs/design.md: got a row of package %s, want only packages of the program", name)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func Validate(s *jobs.Spec) error {
 			return err
 		}
 	}
-	return validateTogether(s)
+	return validCombination(s)
 }
 
 // CheckCommand validates the options of a task that runs a command, but not the
@@ -54,8 +54,8 @@ func CheckCommand(t *jobs.Task) error {
 	return nil
 }
 
-// validateTogether checks options that may contradict each other.
-func validateTogether(s *jobs.Spec) error {
+// validCombination checks options that may contradict each other.
+func validCombination(s *jobs.Spec) error {
 	keyed := s.UniqueKey != "" || s.UniqueArgs
 	switch {
 	case s.Replace && !keyed:
