@@ -97,24 +97,18 @@ func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 		return nil, err
 	}
 
-	id := t.ID
-	v := &taskView{page: h.newPage(req, ""), Task: t, Link: fmt.Sprintf("%s/tasks/%d", h.base, id)}
-	v.Title = fmt.Sprintf("%s %d %s", symbols[t.State], id, v.ShortJob(t))
+	v := &taskView{page: h.newPage(req, ""), Task: t, Link: fmt.Sprintf("%s/tasks/%d", h.base, t.ID)}
+	s := ui.Task{Task: t, Now: v.page.Now}
+	if err := s.ReadHistory(ctx, h.r); err != nil {
+		return nil, err
+	}
+
+	v.Title = fmt.Sprintf("%s %d %s", symbols[t.State], t.ID, v.ShortJob(t))
 	v.Headline = humanize.Safe(ui.Headline(t, v.page.Now))
 	v.Progress = humanize.Safe(ui.Progress(t.Progress))
 	v.JobText = v.jobText(t)
-	wait, err := h.r.Why(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-
-	v.Why = humanize.Safe(ui.Wait(wait, t, v.page.Now))
+	v.Why = humanize.Safe(s.Why)
 	v.Processes = ui.LeftBehind(&t)
-	attempts, err := h.r.Attempts(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-
 	v.addSettings(t)
 	if !h.o.HideArgs {
 		// Leave out a command line of more than maxDocument bytes, because
@@ -136,25 +130,15 @@ func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 	if v.Cause = h.cause(v.page, t, v.Search); v.Search != "" {
 		v.From = "&q=" + escape(v.Search)
 	}
-	if v.Changes, err = h.changes(ctx, id); err != nil {
-		return nil, err
-	}
-
-	v.Stopping = t.State == jobs.Running && !t.CancelRequestedAt.IsZero()
-	return v, h.attempts(ctx, v, attempts, req)
-}
-
-// changes returns the last changes of a task by users. With HideArgs it leaves
-// out the changed values.
-func (h *handler) changes(ctx context.Context, id int64) ([]admin.TaskChange, error) {
-	list, err := admin.Store(h.r).TaskChanges(ctx, id)
-	for i := range list {
-		list[i].By, list[i].Text = humanize.Safe(list[i].By), humanize.Safe(list[i].Text)
+	for _, c := range s.Changes {
 		if h.o.HideArgs {
-			list[i].Text = ""
+			c.Text = ""
 		}
+		c.By, c.Text = humanize.Safe(c.By), humanize.Safe(c.Text)
+		v.Changes = append(v.Changes, c)
 	}
-	return list, err
+	v.Stopping = t.State == jobs.Running && !t.CancelRequestedAt.IsZero()
+	return v, h.attempts(ctx, v, s.Attempts, req)
 }
 
 // attempts adds the list of attempts to the page, and the output of one

@@ -33,15 +33,11 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 	}
 
 	s := Task{Task: t, Reveal: reveal, Now: now}
+	if err := s.ReadHistory(ctx, r); err != nil {
+		return s, err
+	}
+
 	if s.on, s.by, err = r.Dependencies(ctx, id, 0); err != nil {
-		return s, err
-	}
-
-	if s.Attempts, err = r.Attempts(ctx, t); err != nil {
-		return s, err
-	}
-
-	if s.Changes, err = admin.Store(r).TaskChanges(ctx, id); err != nil {
 		return s, err
 	}
 
@@ -62,14 +58,25 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 	}
 
 	if reveal {
-		if s.Input, err = ReadInput(ctx, r, t); err != nil {
-			return s, err
-		}
+		s.Input, err = ReadInput(ctx, r, t)
+	}
+	return s, err
+}
+
+// ReadHistory reads the attempts of the task, the changes that users made, and
+// why it waits: what show and the page of the task have in common.
+func (s *Task) ReadHistory(ctx context.Context, r *runner.Runner) (err error) {
+	if s.Attempts, err = r.Attempts(ctx, s.Task); err != nil {
+		return err
 	}
 
-	wait, err := r.Why(ctx, t)
-	s.Why = Wait(wait, t, s.Now)
-	return s, err
+	if s.Changes, err = admin.Store(r).TaskChanges(ctx, s.Task.ID); err != nil {
+		return err
+	}
+
+	wait, err := r.Why(ctx, s.Task)
+	s.Why = Wait(wait, s.Task, s.Now)
+	return err
 }
 
 // lastEnded returns the last attempt that has ended, or nil.
