@@ -178,7 +178,9 @@ func (t *tx) retry(id int64, due, now time.Time) (jobs.ActionResult, error) {
 		if state == jobs.Retrying && to == jobs.Scheduled {
 			to = state // keep the state retrying, so that the task keeps its attempts and its lane
 		}
-		n, err = 1, t.move(id, generation, move{to: to, runAt: due}, now)
+		if n, err = t.exec(setDue, due.UnixMilli(), id, generation); n == 1 {
+			err = t.move(id, generation, move{to: to}, now)
+		}
 	}
 	if err != nil || n == 0 {
 		return refused, err

@@ -209,9 +209,8 @@ type Cursor struct {
 // Cursors lists the cursors by name.
 func (d *DB) Cursors(ctx context.Context) ([]Cursor, error) {
 	type row struct {
-		Name   string `db:"name"`
-		Behind int    `db:"behind"`
-		Since  number `db:"since"`
+		Cursor
+		Since number
 	}
-	return readAs(ctx, d, func(r *row) Cursor { return Cursor{Name: r.Name, Behind: r.Behind, Since: r.Since.time()} }, selectCursors)
+	return readAs(ctx, d, func(r *row) Cursor { return Cursor{r.Name, r.Behind, r.Since.time()} }, selectCursors)
 }

@@ -124,11 +124,10 @@ func (t *tx) startHolder(r *row, now time.Time) error {
 		holders = countUnstarted(list)
 	}
 
-	m := move{to: jobs.Pending}
 	if next := limit.nextStart(holders, now); !next.IsZero() {
-		m = move{to: jobs.State(r.State), runAt: next}
+		return t.execOne(setDue, next.UnixMilli(), r.ID, r.GenerationID)
 	}
-	return t.move(r.ID, r.GenerationID, m, now)
+	return t.move(r.ID, r.GenerationID, move{to: jobs.Pending}, now)
 }
 
 // laneTaken reports whether a due task has to wait for its lane.

@@ -34,14 +34,17 @@ var deleteOutput = command(`DELETE FROM {output} WHERE task_id = ? AND generatio
 var cutOutput = command(`UPDATE {output} SET data = substr(data, ? + 1), dropped_bytes = ? WHERE task_id = ? AND generation_id = ?
 	AND seq = ?`)
 
+const outputColumns = `task_id AS taskid, generation_id AS generationid, seq, attempt, stream, at, data,
+	dropped_bytes AS droppedbytes FROM {output}`
+
 // selectOutput lists up to [4] chunks of task [1], generation [2], after chunk
 // [3].
-var selectOutput = query(`SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM {output}
+var selectOutput = query(`SELECT ` + outputColumns + `
 WHERE task_id = ? AND generation_id = ? AND seq > ? ORDER BY seq LIMIT 0 + ?`)
 
 // selectLastOutput lists the last [4] chunks of task [1], generation [2],
 // before chunk [3], newest first.
-var selectLastOutput = query(`SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM {output}
+var selectLastOutput = query(`SELECT ` + outputColumns + `
 WHERE task_id = ? AND generation_id = ? AND seq < ? ORDER BY seq DESC LIMIT 0 + ?`)
 
 // Output is a change to the stored output of an attempt.
@@ -136,17 +139,13 @@ func (d *DB) output(ctx context.Context, pieces *statement, args ...any) ([]jobs
 }
 
 type outputRow struct {
-	TaskID       int64  `db:"task_id"`
-	GenerationID int64  `db:"generation_id"`
-	Seq          int64  `db:"seq"`
-	Attempt      int    `db:"attempt"`
-	Stream       int    `db:"stream"`
-	At           number `db:"at"`
-	Data         []byte `db:"data"`
-	Dropped      int64  `db:"dropped_bytes"`
+	jobs.Chunk
+	Stream int
+	At     number
 }
 
 func (r *outputRow) chunk() jobs.Chunk {
-	return jobs.Chunk{TaskID: r.TaskID, GenerationID: r.GenerationID, Seq: r.Seq, Attempt: r.Attempt,
-		Stream: streams[min(max(r.Stream, 1), 2)], At: r.At.time(), Data: r.Data, DroppedBytes: r.Dropped}
+	c := r.Chunk
+	c.Stream, c.At = streams[min(max(r.Stream, 1), 2)], r.At.time()
+	return c
 }

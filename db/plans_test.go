@@ -163,6 +163,7 @@ var plans = statementtest.Plans{
 
 	"cancelWaiting": {Text: cancelWaiting, By: []string{byID}},
 	"moveWaiting":   {Text: moveWaiting, By: []string{byID}},
+	"setDue":        {Text: setDue, By: []string{byID}},
 	"requestCancel": {Text: requestCancel, By: []string{byID}},
 	"retryFinished": {Text: retryFinished, By: []string{byID, "other USING INDEX tasks_unique (unique_key=?)", byKey, byHolder}},
 	"selectState":   {Text: selectState, By: []string{byID}},

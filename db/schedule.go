@@ -156,11 +156,8 @@ func decodeTask(text string, input []byte) (spec jobs.Spec, onTick bool, err err
 }
 
 type scheduleRow struct {
+	jobs.Schedule
 	Boot          text   `db:"boot"`
-	Name          string `db:"name"`
-	Cron          string `db:"cron"`
-	Zone          string `db:"zone"`
-	Overlap       string `db:"overlap"`
 	CatchUp       string `db:"catch_up"`
 	CatchUpWindow number `db:"catch_up_window"`
 	Jitter        number `db:"jitter"`
@@ -179,7 +176,6 @@ type scheduleRow struct {
 	LastAt        number `db:"last_at"`
 	LastTaskID    number `db:"last_task_id"`
 	LastState     text   `db:"last_state"`
-	Skipped       int64  `db:"skipped"`
 	Task          string `db:"task"`
 	Input         []byte `db:"input"`
 	CreatedAt     number `db:"created_at"`
@@ -195,12 +191,13 @@ func (r *scheduleRow) schedule() (jobs.Schedule, error) {
 	if err != nil {
 		return jobs.Schedule{}, fmt.Errorf("schedule %s: %w", r.Name, err)
 	}
-	return jobs.Schedule{Name: r.Name, Cron: r.Cron, Zone: r.Zone, Spec: spec, Overlap: jobs.Overlap(r.Overlap),
-		CatchUp:       jobs.CatchUp(r.CatchUp),
-		CatchUpWindow: r.CatchUpWindow.duration(), Jitter: r.Jitter.duration(), PausedAt: r.PausedAt.time(), PausedBy: string(r.PausedBy),
-		NextAt: r.NextAt.time(), LastAt: r.LastAt.time(), LastTaskID: int64(r.LastTaskID), LastState: jobs.State(r.LastState),
-		AlertAfter: r.AlertAfter.duration(), AlertedAt: r.AlertedAt.time(), OnTick: onTick, LastSuccess: r.LastSuccess.time(),
-		LastDuration: lasted, Skipped: r.Skipped, CreatedAt: r.CreatedAt.time(), UpdatedAt: r.UpdatedAt.time()}, nil
+	s := r.Schedule
+	s.Spec, s.OnTick, s.CatchUp, s.CatchUpWindow, s.Jitter = spec, onTick, jobs.CatchUp(r.CatchUp), r.CatchUpWindow.duration(), r.Jitter.duration()
+	s.PausedAt, s.PausedBy, s.NextAt, s.CreatedAt, s.UpdatedAt = r.PausedAt.time(), string(r.PausedBy), r.NextAt.time(), r.CreatedAt.time(),
+		r.UpdatedAt.time()
+	s.LastAt, s.LastTaskID, s.LastState, s.LastDuration = r.LastAt.time(), int64(r.LastTaskID), jobs.State(r.LastState), lasted
+	s.AlertAfter, s.AlertedAt, s.LastSuccess = r.AlertAfter.duration(), r.AlertedAt.time(), r.LastSuccess.time()
+	return s, nil
 }
 
 func schedulesOf(rows []scheduleRow) ([]jobs.Schedule, error) {

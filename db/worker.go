@@ -38,7 +38,7 @@ WHERE number IN (SELECT worker FROM {tasks} WHERE state = 'running' AND worker <
 
 // selectWorkers lists the workers that have not ended and whose last heartbeat
 // is not older than [1]. Index: workers_live.
-var selectWorkers = query(`SELECT id, name, host, boot_id, pid, pid_namespace, "user", uid, version, slots, queues, jobs, state,
+var selectWorkers = query(`SELECT id, name, host, boot_id AS bootid, pid, pid_namespace AS namespace, "user", uid, version, slots, queues, jobs, state,
 	lease, started_at, beat_at,
 	(SELECT {json_list}(id) FROM (SELECT id FROM {tasks} WHERE worker = workers.number AND state = 'running'
 	ORDER BY id) AS claims) AS running
@@ -149,29 +149,18 @@ func (w *Worker) Owners(ctx context.Context) ([]Owner, error) {
 // or after since.
 func (d *DB) Workers(ctx context.Context, since time.Time) ([]WorkerInfo, error) {
 	type row struct {
-		ID        string `db:"id"`
-		Name      string `db:"name"`
-		Host      string `db:"host"`
-		BootID    string `db:"boot_id"`
-		PID       int    `db:"pid"`
-		Namespace string `db:"pid_namespace"`
-		User      string `db:"user"`
-		UID       int    `db:"uid"`
-		Version   string `db:"version"`
-		Slots     int    `db:"slots"`
-		Queues    text   `db:"queues"`
-		Jobs      text   `db:"jobs"`
-		State     string `db:"state"`
-		Lease     number `db:"lease"`
+		WorkerInfo
+		Queues    text
+		Jobs      text
+		Lease     number
 		StartedAt number `db:"started_at"`
 		BeatAt    number `db:"beat_at"`
-		Running   text   `db:"running"`
+		Running   text
 	}
 	var invalid error
 	workers, err := readAs(ctx, d, func(r *row) WorkerInfo {
-		w := WorkerInfo{ID: r.ID, Name: r.Name, Host: r.Host, BootID: r.BootID, PID: r.PID, Namespace: r.Namespace, User: r.User,
-			UID: r.UID, Version: r.Version, Slots: r.Slots, State: r.State, Lease: r.Lease.duration(),
-			StartedAt: r.StartedAt.time(), BeatAt: r.BeatAt.time()}
+		w := r.WorkerInfo
+		w.Lease, w.StartedAt, w.BeatAt = r.Lease.duration(), r.StartedAt.time(), r.BeatAt.time()
 		for _, part := range []struct {
 			text text
 			to   any
