@@ -28,8 +28,8 @@ import (
 // make failures sets the flag to 1, and each operation fails once.
 var stride = flag.Int("stride", 37, "take every so many points at which a disk can fail")
 
-// point makes one operation fail with an error code: the n-th of the operations for which counts(op) is true. If the parameter "ever" is
-// true, all later operations for which counts(op) is true fail, too.
+// point makes the n-th operation for which counts(op) is true fail with an
+// error code, and with ever all later ones, too.
 func point(disk *fault.Disk, n int, counts func(fault.Op) bool, code fault.Code, ever bool) (hit *bool) {
 	hit = new(bool)
 	disk.Decide(func(e fault.Event) fault.Code {
@@ -149,8 +149,8 @@ func everyFailure(t *testing.T, o Options) {
 	}
 }
 
-// The method "again" makes one operation fail, and repeats the step that has failed. At the end, the database must have the same state as
-// without the failure.
+// again makes one operation fail, and repeats the step that has failed. At the
+// end, the database must have the same state as without the failure.
 func (k *kit) again(t *testing.T, o Options, n int, counts func(fault.Op) bool, code fault.Code, want []string) {
 	t.Helper()
 	path := k.save(t, k.image)

@@ -52,14 +52,16 @@ func TestOnlyOwnerCanAccessFilesWithAnyUmask(t *testing.T) {
 	}
 }
 
-// asNobody makes a child process run as the user "nobody" if the test runs as root. File permissions do not apply to root.
+// asNobody makes a child process run as the user nobody if the test runs as
+// root. File permissions don't apply to root.
 func asNobody(c *exec.Cmd) {
 	if os.Getuid() == 0 {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
 }
 
-// worldWritableDir creates a directory that the user "nobody" may enter and write to.
+// worldWritableDir creates a directory that the user nobody may enter and write
+// to.
 func worldWritableDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -30,8 +30,8 @@ type scenario struct {
 	otherJoined bool           // whether the second worker, which loses its task, is registered
 	startedOnce bool           // whether Sync has confirmed that the claim of the at-most-once task is on the disk
 
-	// These fields are copies of the fields "inserted" and "finished", made at the last sync of the log. With Options.Flash, a power
-	// failure can undo all later writes.
+	// These are what was inserted and finished at the last sync of the log.
+	// With Options.Flash, a power failure can undo all later writes.
 	syncedInserts  []int64
 	syncedFinishes []ClaimID
 }
@@ -52,8 +52,8 @@ var steps = []func(*scenario) error{
 	(*scenario).claim, (*scenario).finish, (*scenario).delete, (*scenario).prune, (*scenario).end,
 }
 
-// run runs the steps one after another. It stops at the first error. If the parameter "again" is true, it repeats a failed step once before
-// it gives up.
+// run runs the steps one after another, and stops at the first error. With
+// again, it repeats a failed step once before it gives up.
 func (l *scenario) run(again bool) error {
 	for i, step := range steps {
 		err := step(l)

@@ -85,7 +85,7 @@ var newFileBeside = testkit.Template(func(path string) error {
 // group holds the tests of one part of the store. Each test gets a new database.
 type group map[string]func(s *store)
 
-// Run runs the suite. The function "open" opens a new database for each test.
+// Run runs the suite. open opens a new database for each test.
 func Run(t *testing.T, open func(testing.TB) *db.DB) {
 	for name, tests := range map[string]group{"insert": inserts, "claim": claims, "batch": batchTests, "fill": fillTests, "due": dues,
 		"finish": finishes, "lease": leases, "hooks": hookTests, "finished": finishedTests, "metadata": metadataTests, "alert": alertTests,

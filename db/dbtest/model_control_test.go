@@ -41,7 +41,7 @@ func (m *model) some(r *rapid.T) *jobs.Task {
 func (m *model) cancel(r *rapid.T) {
 	t := m.some(r)
 	was := t.State
-	moved := m.results(m.Apply(m.Context(), []int64{t.ID}, db.Cancel("asked", false, m.now)))[0]
+	moved := m.store.apply(db.Cancel("asked", false, m.now), t.ID)[0]
 	switch {
 	case was.Finished():
 	case was == jobs.Running:
@@ -58,7 +58,7 @@ func (m *model) cancel(r *rapid.T) {
 func (m *model) retry(r *rapid.T) {
 	t := m.some(r)
 	due := m.now.Add(time.Duration(rapid.IntRange(0, 1).Draw(r, "in")) * time.Minute)
-	moved := m.results(m.Apply(m.Context(), []int64{t.ID}, db.Retry(due, m.now, false)))[0]
+	moved := m.store.apply(db.Retry(due, m.now, false), t.ID)[0]
 	_, taken := m.keys[t.UniqueKey]
 	later := due.After(m.now)
 	switch {
@@ -90,7 +90,7 @@ func (m *model) retry(r *rapid.T) {
 
 func (m *model) delete(r *rapid.T) {
 	t := m.some(r)
-	moved := m.results(m.Apply(m.Context(), []int64{t.ID}, db.Delete()))[0]
+	moved := m.store.apply(db.Delete(), t.ID)[0]
 	if moved.Done != t.State.Finished() {
 		r.Fatalf("got %+v, want the model's task %+v", moved, *t)
 	}

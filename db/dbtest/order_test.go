@@ -89,13 +89,13 @@ func (m *orderModel) ids() []int64 {
 	return list
 }
 
-// drawIDs draws the ids of existing tasks. The argument "most" is the maximum number of ids.
-func (m *orderModel) drawIDs(t *rapid.T, name string, most int) []int64 {
+// drawIDs draws at most limit ids of existing tasks.
+func (m *orderModel) drawIDs(t *rapid.T, name string, limit int) []int64 {
 	all := m.ids()
 	if len(all) == 0 {
 		return nil
 	}
-	return rapid.SliceOfNDistinct(rapid.SampledFrom(all), 0, min(most, len(all)), rapid.ID).Draw(t, name)
+	return rapid.SliceOfNDistinct(rapid.SampledFrom(all), 0, min(limit, len(all)), rapid.ID).Draw(t, name)
 }
 
 func (m *orderModel) add(t *rapid.T) {

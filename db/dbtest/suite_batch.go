@@ -9,7 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// batchWorker registers a worker that runs up to 3 tasks of job "many" in one slot, and single tasks of job "one".
+// batchWorker registers a worker that runs up to 3 tasks of the job many in one
+// slot, and single tasks of the job one.
 func (s *store) batchWorker() *db.Worker {
 	s.Helper()
 	return must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now},
@@ -167,7 +168,7 @@ var batchTests = group{
 		wantNext(list, time.Time{})
 		s.sleep(time.Millisecond)
 		change(made)
-		wantNext(list, made.NextAt) // the schedule "made" has changed since list was read, so NextTick does not leave it out
+		wantNext(list, made.NextAt) // it has changed since list was read, so NextTick doesn't leave it out
 		refuse := errors.New("no function")
 		done := must(s.Tick(s.Context(), s.now, false, func(s jobs.Schedule) ([]time.Time, time.Time, error) {
 			return []time.Time{s.NextAt, s.NextAt.Add(1)}, s.NextAt.Add(time.Hour), nil

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// inParallel calls the function "do" n times in parallel and returns the errors.
+// inParallel calls do n times in parallel and returns the errors.
 func inParallel(n int, do func(i int) error) []error {
 	errs := make([]error, n)
 	var all sync.WaitGroup

@@ -57,7 +57,7 @@ var controls = group{
 			}
 		}
 		want("before the retry")
-		s.results(s.Apply(s.Context(), []int64{failedOnce, completed, retrying, again}, db.Retry(s.now, s.now, false)))
+		s.apply(db.Retry(s.now, s.now, false), failedOnce, completed, retrying, again)
 		want("after the retry", failedOnce, again)
 		w := s.worker("control.failed")
 		for _, t := range s.claim(w, 2) {
@@ -75,7 +75,7 @@ var controls = group{
 			id := s.inState(state)
 			before := s.get(id)
 			counted := s.counted()[jobs.Cancelled]
-			m := s.results(s.Apply(s.Context(), []int64{id}, db.Cancel("by ann", false, s.now)))[0]
+			m := s.apply(db.Cancel("by ann", false, s.now), id)[0]
 			got := s.get(id)
 			switch {
 			case state.Finished():
@@ -109,7 +109,7 @@ var controls = group{
 				id := s.inState(state, jobs.ExpiresIn(24*time.Hour))
 				before := s.get(id)
 				s.sleep(time.Second)
-				m := s.results(s.Apply(s.Context(), []int64{id}, db.Retry(s.now.Add(in), s.now, false)))[0]
+				m := s.apply(db.Retry(s.now.Add(in), s.now, false), id)[0]
 				got := s.get(id)
 				to := jobs.Pending
 				if in > 0 {
@@ -153,7 +153,7 @@ var controls = group{
 	"the completed attempt stays when the task is reset": func(s *store) {
 		for name, back := range map[string]func(id int64){
 			"retry": func(id int64) {
-				s.results(s.Apply(s.Context(), []int64{id}, db.Retry(s.now.Add(time.Hour), s.now, false)))
+				s.apply(db.Retry(s.now.Add(time.Hour), s.now, false), id)
 			},
 			"as docs/sql.md says": func(id int64) {
 				s.exec(`UPDATE OR IGNORE tasks SET state = 'scheduled', generation_id = generation_id + 1, attempt = 0, losses = 0,
@@ -176,7 +176,7 @@ var controls = group{
 	"delete in each state": func(s *store) {
 		for _, state := range jobs.States() {
 			id := s.inState(state)
-			m := s.results(s.Apply(s.Context(), []int64{id}, db.Delete()))[0]
+			m := s.apply(db.Delete(), id)[0]
 			got := s.get(id)
 			if state.Finished() && (m != (jobs.ActionResult{ID: id, Done: true}) || got.ID != 0 || len(s.attempts(id)) != 0) {
 				s.Errorf("%s: got %+v, task %+v; want the task deleted", state, m, got)
@@ -192,7 +192,7 @@ var controls = group{
 		claimed := s.claimOnly(w)
 		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, taskspec.Outcome{}),
 			Output: db.Output{Add: []jobs.Chunk{{Seq: 1, At: s.now, Data: []byte("x")}}}})
-		s.results(s.Apply(s.Context(), []int64{id}, db.Delete()))
+		s.apply(db.Delete(), id)
 		if n := s.number(`SELECT (SELECT count(*) FROM output) + (SELECT count(*) FROM attempts)`); n != 0 {
 			s.Errorf("got %d rows of output and attempts, want 0", n)
 		}
@@ -207,7 +207,7 @@ var controls = group{
 			},
 			"delete": func() ([]jobs.ActionResult, error) { return s.Apply(s.Context(), []int64{7}, db.Delete()) },
 		} {
-			if m := s.results(call()); len(m) != 1 || m[0] != (jobs.ActionResult{ID: 7}) {
+			if m := must(call())(s); len(m) != 1 || m[0] != (jobs.ActionResult{ID: 7}) {
 				s.Errorf("%s: got results %+v, want only %+v", name, m, jobs.ActionResult{ID: 7})
 			}
 		}
@@ -216,14 +216,14 @@ var controls = group{
 		id := s.inState(jobs.Failed, jobs.Unique("k"))
 		other := s.insert(functionSpec("f", jobs.Unique("k")))[0]
 		before := s.get(id)
-		if m := s.results(s.Apply(s.Context(), []int64{id}, db.Retry(s.now, s.now, false)))[0]; m !=
+		if m := s.apply(db.Retry(s.now, s.now, false), id)[0]; m !=
 			(jobs.ActionResult{ID: id, State: jobs.Failed,
 				Taken: true}) || !equal(before, s.get(id)) {
 			s.Errorf("got %+v, task %+v; want %+v, task %+v as before", m, s.get(id),
 				(jobs.ActionResult{ID: id, State: jobs.Failed, Taken: true}), before)
 		}
-		s.results(s.Apply(s.Context(), []int64{other}, db.Cancel("", false, s.now)))
-		if m := s.results(s.Apply(s.Context(), []int64{id}, db.Retry(s.now, s.now, false)))[0]; !m.Done || m.Taken {
+		s.apply(db.Cancel("", false, s.now), other)
+		if m := s.apply(db.Retry(s.now, s.now, false), id)[0]; !m.Done || m.Taken {
 			s.Errorf("got done %v, taken %v; want true, false", m.Done, m.Taken)
 		}
 	},
@@ -231,14 +231,14 @@ var controls = group{
 		id := s.insert(commandSpec())[0]
 		w := s.worker()
 		claimed := s.claimOnly(w)
-		s.results(s.Apply(s.Context(), []int64{id}, db.Cancel("by ann", false, s.now)))
+		s.apply(db.Cancel("by ann", false, s.now), id)
 		want := db.CancelRequest{ClaimID: claimsOf(claimed)[0], Text: "by ann"}
 		if got := must(w.CancelRequests(s.Context()))(s); len(got) != 1 || got[0] != want {
 			s.Errorf("got cancel requests %+v, want only %+v", got, want)
 		}
 		s.sleep(time.Second)
-		s.results(s.Apply(s.Context(), []int64{id}, db.Cancel("by bob", true, s.now)))
-		s.results(s.Apply(s.Context(), []int64{id}, db.Cancel("by bob", false, s.now)))
+		s.apply(db.Cancel("by bob", true, s.now), id)
+		s.apply(db.Cancel("by bob", false, s.now), id)
 		if got := s.get(id); !got.CancelNow || got.CancelText != "by ann" || !got.CancelRequestedAt.Equal(start) {
 			s.Errorf(`got cancel now %v, cancel text %q, cancel requested at %v; want true, "by ann", %v`, got.CancelNow,
 				got.CancelText, got.CancelRequestedAt, start)
@@ -253,7 +253,7 @@ var controls = group{
 	"a long or malformed text of a cancel is cut": func(s *store) {
 		for _, state := range []jobs.State{jobs.Pending, jobs.Running} {
 			id := s.inState(state)
-			s.results(s.Apply(s.Context(), []int64{id}, db.Cancel(strings.Repeat("\xff\x00é", taskspec.MaxError), false, s.now)))
+			s.apply(db.Cancel(strings.Repeat("\xff\x00é", taskspec.MaxError), false, s.now), id)
 			if got := s.get(id); len(got.Error)+len(got.CancelText) > taskspec.MaxError {
 				s.Errorf("%s: got %d bytes of text, want at most %d", state, len(got.Error)+len(got.CancelText), taskspec.MaxError)
 			}
@@ -265,14 +265,14 @@ var controls = group{
 			specs[i] = commandSpec()
 		}
 		all := s.insert(specs...)
-		m := s.results(s.Apply(s.Context(), append(all, 9999), db.Cancel("", false, s.now)))
+		m := s.apply(db.Cancel("", false, s.now), append(all, 9999)...)
 		if len(m) != 602 || m[600] != (jobs.ActionResult{ID: all[600], State: jobs.Cancelled, Done: true}) ||
 			m[601] != (jobs.ActionResult{ID: 9999}) || s.counted()[jobs.Cancelled] != 601 {
 			s.Errorf("got %d results that end with %+v, counts %v; want 602 that end with %+v and %+v, and 601 cancelled tasks",
 				len(m), m[max(0, len(m)-2):], s.counted(), jobs.ActionResult{ID: all[600], State: jobs.Cancelled, Done: true},
 				jobs.ActionResult{ID: 9999})
 		}
-		if m := s.results(s.Apply(s.Context(), nil, db.Retry(s.now, s.now, false))); len(m) != 0 {
+		if m := s.apply(db.Retry(s.now, s.now, false)); len(m) != 0 {
 			s.Errorf("got %v, want none", m)
 		}
 	},

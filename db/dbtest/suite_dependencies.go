@@ -185,7 +185,7 @@ func retryWithDependents(s *store) {
 	w.wantState(a, jobs.Pending)
 	w.wantState(b, jobs.Blocked)
 	w.wantState(c, jobs.Blocked)
-	w.wantState(both, jobs.Cancelled) // the task "both" stays cancelled, because its dependency "other" did not complete
+	w.wantState(both, jobs.Cancelled) // its other dependency did not complete
 	if _, err := w.Apply(t.Context(), []int64{other}, db.Retry(w.now, w.now, true)); err != nil {
 		t.Fatal(err)
 	}
@@ -210,9 +210,9 @@ func retryWithDependents(s *store) {
 	// Results of deleted tasks are missing.
 	for i, gone := range []int64{0, a} {
 		if i > 0 {
-			s.results(w.Apply(t.Context(), []int64{gone}, db.Delete()))
+			must(w.Apply(t.Context(), []int64{gone}, db.Delete()))(s)
 		}
-		moved := s.results(w.Apply(t.Context(), []int64{both}, db.Retry(w.now, w.now, false)))
+		moved := must(w.Apply(t.Context(), []int64{both}, db.Retry(w.now, w.now, false)))(s)
 		if want := (jobs.ActionResult{ID: both, State: jobs.Pending, Done: true, Without: gone}); moved[0] != want {
 			t.Fatalf("got %+v, want %+v", moved[0], want)
 		}

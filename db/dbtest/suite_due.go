@@ -8,7 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The method "look" runs a cycle that makes due tasks pending and claims nothing. It returns the next due time.
+// look runs a cycle that makes due tasks pending and claims nothing, and
+// returns the next due time.
 func (s *store) look(w *db.Worker) time.Time {
 	s.Helper()
 	return must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true}))(s).NextDue
@@ -191,7 +192,7 @@ var dues = group{
 		}
 
 		ended := s.insert(commandSpec(jobs.Queue("ended")))[0]
-		must(s.Apply(s.Context(), []int64{ended}, db.Cancel("enough", false, s.now)))(s)
+		s.apply(db.Cancel("enough", false, s.now), ended)
 
 		s.sleep(-ahead)
 		if n := must(s.SetBack(s.Context(), s.now))(s); n != 1 {
@@ -231,8 +232,8 @@ var dues = group{
 		edited, key := s.insert(commandSpec())[0], commandSpec(jobs.Unique("k"), jobs.UniqueFor(time.Hour))
 		s.insert(key)
 		again := s.insert(commandSpec(jobs.After(first)))[0]
-		must(s.Apply(s.Context(), []int64{again}, db.Cancel("", false, s.now)))(s)
-		must(s.Apply(s.Context(), []int64{again}, db.Retry(s.now, s.now, false)))(s)
+		s.apply(db.Cancel("", false, s.now), again)
+		s.apply(db.Retry(s.now, s.now, false), again)
 
 		s.sleep(-time.Hour)
 		must(s.SetBack(s.Context(), s.now))(s)
@@ -243,7 +244,7 @@ var dues = group{
 			return e, nil
 		}))(s)
 		s.wantTask(edited, jobs.Pending, "")
-		must(s.Apply(s.Context(), []int64{paused}, db.ResumeTask("me", s.now)))(s)
+		s.apply(db.ResumeTask("me", s.now), paused)
 		s.wantTask(paused, jobs.Pending, "")
 		for _, t := range s.claim(w, 9) {
 			s.finish(w, t, taskspec.Outcome{})

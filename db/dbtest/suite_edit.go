@@ -180,7 +180,7 @@ func changesOfPlainTasks(s *store) {
 		}
 	}
 	w.finish(w.get(on), errBad)
-	must(s.Apply(s.Context(), []int64{on}, db.Cancel("by ann", false, s.now)))(s)
+	s.apply(db.Cancel("by ann", false, s.now), on)
 	w.wantState(paused, jobs.Cancelled)
 	w.wantState(edited, jobs.Cancelled)
 	late := plain()

@@ -27,7 +27,7 @@ func wantFields[V any](s *store, records []V, except ...string) {
 
 // everyOption inserts a task for each option, with a value that isn't the default.
 func (s *store) everyOption() (tasks []jobs.Task) {
-	ids := s.insert(commandSpec(), commandSpec()) // the option "after" names these tasks
+	ids := s.insert(commandSpec(), commandSpec()) // for --after
 	for _, o := range taskspec.Options {
 		spec := commandSpec()
 		sample.Set(o, &spec, "/tmp")
@@ -70,13 +70,13 @@ var fieldTests = group{
 		if err := w.WriteProgress(s.Context(), []db.Report{{ClaimID: claimsOf(claimed)[0], Progress: []byte(`{"done":1}`)}}); err != nil {
 			s.Error(err)
 		}
-		must(s.Apply(s.Context(), []int64{id}, db.Cancel("by ann", true, s.now)))(s)
+		s.apply(db.Cancel("by ann", true, s.now), id)
 		tasks = append(tasks, s.get(id))
 		s.sleep(time.Second)
 		s.finish(w, claimed, ended)
 		other := s.insert(jobs.Spec{Job: "f", Queue: "f", Batch: jobs.NewBatch, Schedule: "backup", Tick: s.now, CreatedBy: "ann"},
 			functionSpec("f", jobs.Queue("paused")))
-		must(s.Apply(s.Context(), other[1:], db.PauseTask("ann", "later", s.now)))(s)
+		s.apply(db.PauseTask("ann", "later", s.now), other[1:]...)
 		lost := s.worker("f")
 		s.finish(lost, s.claimOnly(lost), taskspec.Outcome{Reason: jobs.ReasonLost})
 		tasks = append(tasks, s.get(id), s.get(other[0]), s.get(other[1]))

@@ -8,7 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// fillWorker registers a worker that runs 3 tasks of job "many" in one slot. The worker waits up to a minute for the third task.
+// fillWorker registers a worker that runs 3 tasks of the job many in one slot,
+// and waits up to a minute for the third.
 func (s *store) fillWorker() *db.Worker {
 	s.Helper()
 	return must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now},

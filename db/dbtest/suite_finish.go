@@ -144,7 +144,7 @@ var finishes = group{
 					s.Errorf("%s: got count %d, want %d as before", state, n, counted[state])
 				}
 			}
-			s.results(s.Apply(s.Context(), []int64{id}, db.Cancel("", false, s.now)))
+			s.apply(db.Cancel("", false, s.now), id)
 		}
 	},
 	"a cancel before the finish can change the outcome": func(s *store) {
@@ -162,7 +162,7 @@ var finishes = group{
 			id := s.insert(functionSpec("f", jobs.MaxAttempts(5)))[0]
 			w := s.worker("f")
 			claimed := s.claimOnly(w) // this copy of the task has no cancel request, because it is older than the request
-			s.results(s.Apply(s.Context(), []int64{id}, db.Cancel("by ann", false, s.now)))
+			s.apply(db.Cancel("by ann", false, s.now), id)
 			if done := s.finish(w, claimed, c.outcome); done.Fenced || done.Change.State != c.state {
 				s.Errorf("%s: got fenced %v, change state %v; want false, %v", name, done.Fenced, done.Change.State, c.state)
 			}
@@ -260,7 +260,7 @@ var finishes = group{
 			s.reap(reaper, s.leases(reaper)...)
 			claimed := s.claimOnly(w)
 			counted := s.counted()[jobs.Cancelled]
-			s.results(s.Apply(s.Context(), []int64{id}, db.Cancel("by ann", false, s.now)))
+			s.apply(db.Cancel("by ann", false, s.now), id)
 			if byID {
 				if err := w.Release(s.Context(), claimsOf(claimed), s.now); err != nil {
 					s.Error(err)

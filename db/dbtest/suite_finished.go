@@ -70,7 +70,8 @@ func checkEnds(s *store, changes []change) error {
 	return nil
 }
 
-// ends returns the entries of the list of ended tasks with numbers above the parameter "after", each as "id state reason".
+// ends returns the ended tasks with numbers above after, each as "id state
+// reason".
 func (s *store) ends(after int64) (list []string) {
 	s.Helper()
 	for _, e := range must(s.EndsAfter(s.Context(), after, 100))(s) {
@@ -147,7 +148,7 @@ var finishedTests = group{
 			s.Fatal(err)
 		}
 		s.finish(w, claimed[1], taskspec.Outcome{Reason: jobs.ReasonExit, Error: "bad"})
-		must(s.Apply(s.Context(), []int64{claimed[2].ID}, db.Cancel("by hand", false, s.now)))(s)
+		s.apply(db.Cancel("by hand", false, s.now), claimed[2].ID)
 		s.finish(w, claimed[2], taskspec.Outcome{Reason: jobs.ReasonCancelled, Error: "cancelled"})
 		s.reap(w, s.leases(w)...)
 		s.insert(commandSpec(jobs.After(ids[1])))
@@ -167,8 +168,8 @@ var finishedTests = group{
 		for _, task := range s.claim(w, 2) {
 			s.finish(w, task, taskspec.Outcome{Reason: jobs.ReasonExit, Error: "bad"})
 		}
-		must(s.Apply(s.Context(), ids[:1], db.Retry(s.now, s.now, false)))(s)
-		must(s.Apply(s.Context(), ids[1:], db.Delete()))(s)
+		s.apply(db.Retry(s.now, s.now, false), ids[:1]...)
+		s.apply(db.Delete(), ids[1:]...)
 		s.sleep(time.Minute)
 		s.finish(w, s.claimOnly(w), taskspec.Outcome{})
 		ends := must(s.EndsAfter(s.Context(), 0, 10))(s)

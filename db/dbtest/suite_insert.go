@@ -180,8 +180,8 @@ var inserts = group{
 	},
 	"ids grow in the order of the specs and are not reused": func(s *store) {
 		first := s.insert(commandSpec(), commandSpec(), commandSpec())
-		s.results(s.Apply(s.Context(), first, db.Cancel("", false, s.now)))
-		s.results(s.Apply(s.Context(), first, db.Delete()))
+		s.apply(db.Cancel("", false, s.now), first...)
+		s.apply(db.Delete(), first...)
 		second := s.insert(commandSpec())
 		if !(first[0] < first[1] && first[1] < first[2] && first[2] < second[0]) {
 			s.Errorf("got ids %v and then %v, want each id greater than the one before", first, second)
@@ -258,19 +258,16 @@ var inserts = group{
 		if n := s.number(`SELECT count(*) FROM inputs`); n != 1 || s.get(id).InputBytes != 1 {
 			s.Errorf("got %d inputs, %d input bytes; want 1, 1", n, s.get(id).InputBytes)
 		}
-		s.results(s.Apply(s.Context(), []int64{id}, db.Cancel("", false, s.now)))
-		s.results(s.Apply(s.Context(), []int64{id}, db.Delete()))
+		s.apply(db.Cancel("", false, s.now), id)
+		s.apply(db.Delete(), id)
 		if n := s.number(`SELECT count(*) FROM inputs`); n != 0 {
 			s.Errorf("got %d inputs after the delete, want 0", n)
 		}
 	},
 }
 
-// results returns the results of an action and ends the test if err is not nil.
-func (s *store) results(moved []jobs.ActionResult, err error) []jobs.ActionResult {
+// apply applies an action to tasks.
+func (s *store) apply(act db.Action, ids ...int64) []jobs.ActionResult {
 	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
-	return moved
+	return must(s.Apply(s.Context(), ids, act))(s)
 }

@@ -43,7 +43,7 @@ var leases = group{
 		s.insert(limited, commandSpec(), commandSpec())
 		w := s.worker()
 		claimed := s.claim(w, 3)
-		must(s.Apply(s.Context(), []int64{claimed[1].ID}, db.Cancel("", false, s.now)))(s)
+		s.apply(db.Cancel("", false, s.now), claimed[1].ID)
 		stuck := func(want ...int64) {
 			s.Helper()
 			var got []int64
@@ -171,7 +171,7 @@ var leases = group{
 		if got := s.wantTask(id, jobs.Failed, jobs.ReasonLost); got.Attempt != 0 || s.counted()[jobs.Failed] != 1 {
 			s.Errorf("got %+v, counts %v; want attempt 0 and one failed task counted", got, s.counted())
 		}
-		s.results(s.Apply(s.Context(), []int64{id}, db.Retry(s.now, s.now, false)))
+		s.apply(db.Retry(s.now, s.now, false), id)
 		if got := s.wantTask(id, jobs.Pending, ""); got.Losses != 0 {
 			s.Errorf("got losses %v, want 0", got.Losses)
 		}
@@ -228,7 +228,7 @@ var leases = group{
 		id := s.insert(commandSpec())[0]
 		w, reaper := s.worker(), s.worker()
 		s.claimOnly(w)
-		s.results(s.Apply(s.Context(), []int64{id}, db.Cancel("by ann", false, s.now)))
+		s.apply(db.Cancel("by ann", false, s.now), id)
 		s.reap(reaper, s.leases(reaper)...)
 		if got := s.wantTask(id, jobs.Cancelled, jobs.ReasonCancelled); got.Error != "by ann" || s.counted()[jobs.Cancelled] != 1 {
 			s.Errorf("got %+v, counts %v; want error \"by ann\" and one cancelled task counted", got, s.counted())

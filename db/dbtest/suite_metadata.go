@@ -21,7 +21,7 @@ func (s *store) addInEachWay() (ids []int64) {
 	ids = s.insert(functionSpec("f", tenant("a")))
 	ids = append(ids, s.insert(functionSpec("f", tenant("a")), functionSpec("f"), commandSpec(jobs.Lane("l"), tenant("a")))...)
 	ids = append(ids[:2], ids[3])
-	s.within(true, func(outer *sql.Tx) {
+	s.inTx(true, func(outer *sql.Tx) {
 		spec := functionSpec("f", tenant("a"))
 		ids = append(ids, must(s.InsertAllTx(s.Context(), outer, []jobs.Spec{spec}, s.now))(s)[0].ID)
 	})

@@ -12,15 +12,16 @@ import (
 	"example.com/runner/test/testkit/sample"
 )
 
-// notInSQL lists the task options that the view enqueue does not have as columns. Instead of the delays "in" and "expires_in", the view has
-// points in time. Instead of "unique_args", it has the unique key itself. The worker looks up the path of the program.
-// Only a hook has an event.
+// notInSQL lists the task options that the view enqueue has no columns for. It
+// has points in time instead of delays, and the unique key itself instead of
+// unique_args. The worker looks up the path of the program. Only a hook has an
+// event.
 var notInSQL = []string{"in", "expires_in", "path", "event", "unique_args"}
 
 // plainOptions inserts one task for each task option with plain SQL and compares the stored option with the
 // inserted value.
 func plainOptions(s *store) {
-	s.insert(commandSpec(), commandSpec()) // the option "after" names these tasks as dependencies
+	s.insert(commandSpec(), commandSpec()) // for after
 	for _, o := range taskspec.Options {
 		if slices.Contains(notInSQL, o.Key) {
 			continue

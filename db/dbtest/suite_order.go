@@ -72,7 +72,7 @@ func (w *orderStore) cycle(c db.Cycle) db.CycleResult {
 	return must(w.w.Cycle(w.Context(), c))(w)
 }
 
-// claim makes due tasks pending and claims at most as many tasks as the parameter "free" says.
+// claim makes due tasks pending and claims at most free tasks.
 func (w *orderStore) claim(free int) []jobs.Task { w.Helper(); return w.store.claim(w.w, free) }
 
 func (w *orderStore) finish(task jobs.Task, err error) db.Finished {

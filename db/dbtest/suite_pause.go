@@ -108,7 +108,7 @@ var pauses = group{
 	"a suspect in a paused queue does not block a busy worker": func(s *store) {
 		all := s.insert(commandSpec(jobs.Queue("a"), jobs.MaxLosses(2)), commandSpec(jobs.Queue("b")), commandSpec(jobs.Queue("b")))
 		dead, w := s.worker(), s.worker()
-		for s.claim(dead, 1)[0].ID != all[0] { // repeat until the worker "dead" claims the task of queue a
+		for s.claim(dead, 1)[0].ID != all[0] { // until this worker claims the task of queue a
 		}
 		if reaped := must(revokeAndReap(s.Context(), w, must(w.Leases(s.Context()))(s), s.now))(s); len(reaped) == 0 ||
 			!taskspec.Suspect(s.get(all[0])) {

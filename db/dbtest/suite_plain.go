@@ -257,7 +257,7 @@ var plains = group{
 				s.Errorf("got id %d, want %d", id, i+1)
 			}
 			s.finish(w, s.claimOnly(w), taskspec.Outcome{})
-			s.results(s.Apply(s.Context(), []int64{id}, db.Delete()))
+			s.apply(db.Delete(), id)
 		}
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('true'))`)
 		s.exec(`DELETE FROM tasks`)
@@ -376,7 +376,7 @@ func (s *store) tryInsertRow(columns string, values ...any) (sql.Result, error) 
 		values...)
 }
 
-// wantRejected inserts a row and fails the test unless the insert returns an error that contains the text in the parameter "why".
+// wantRejected inserts a row, and wants an error that contains why.
 func (s *store) wantRejected(row, why string) {
 	s.Helper()
 	if _, err := s.raw.ExecContext(s.Context(), s.statement(`INSERT INTO enqueue `+row)); err == nil {

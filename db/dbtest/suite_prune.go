@@ -136,12 +136,12 @@ var prunes = group{
 			s.Errorf("got steps %+v, want %+v", steps, []int{1, 0})
 		}
 		s.wantIDs(s.allIDs(), []int64{a, b, paused})
-		for i, m := range s.results(s.Apply(s.Context(), []int64{a, b, paused}, db.Delete())) {
+		for i, m := range s.apply(db.Delete(), a, b, paused) {
 			if m.Done || m.NeededBy != []int64{paused, paused, 0}[i] {
 				s.Errorf("got %+v, want that tasks %d and %d are needed by task %d", m, a, b, paused)
 			}
 		}
-		must(s.Apply(s.Context(), []int64{paused}, db.ResumeTask("me", s.now)))(s)
+		s.apply(db.ResumeTask("me", s.now), paused)
 		task := s.claimOnly(w)
 		if steps := s.pruneAll(all...); !slices.Equal(steps, []int{0, 0}) {
 			s.Errorf("while it runs: got steps %+v, want %+v", steps, []int{0, 0})
@@ -205,7 +205,7 @@ var prunes = group{
 		s.sleep(time.Hour)
 		cut := s.now
 		s.sleep(time.Minute)
-		s.results(s.Apply(s.Context(), []int64{id}, db.Retry(s.now, s.now, false)))
+		s.apply(db.Retry(s.now, s.now, false), id)
 		s.finish(w, s.claimOnly(w), taskspec.Outcome{})
 		if steps := s.pruneAll(bothBefore(cut)...); !slices.Equal(steps, []int{0, 0}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{0, 0})

@@ -134,7 +134,7 @@ var revocations = group{
 	},
 	"a revoked claim with a cancel request is cancelled": func(s *store) {
 		_, reaper, claimed, revoked := s.revoke()
-		s.results(s.Apply(s.Context(), []int64{claimed.ID}, db.Cancel("by ann", false, s.now)))
+		s.apply(db.Cancel("by ann", false, s.now), claimed.ID)
 		must(reaper.Reap(s.Context(), revoked, s.now))(s)
 		s.wantTask(claimed.ID, jobs.Cancelled, jobs.ReasonCancelled)
 	},

@@ -46,14 +46,14 @@ var steps = group{
 		s.finish(w, claimed, taskspec.Outcome{})
 		s.exec(`UPDATE tasks SET unique_key = 'k' WHERE id = ?`, claimed.ID)
 		s.insert(jobs.Command{Argv: []string{"true"}}.With(jobs.Unique("k"), jobs.In(lease)))
-		if m := s.results(s.Apply(s.Context(), []int64{claimed.ID}, db.Retry(s.now, s.now, false)))[0]; !m.Taken || m.Done {
+		if m := s.apply(db.Retry(s.now, s.now, false), claimed.ID)[0]; !m.Taken || m.Done {
 			s.Fatalf("got taken %v, done %v; want true, false", m.Taken, m.Done)
 		}
 		if n := len(s.steps(claimed.ID)); n != 1 {
 			s.Errorf("got %d steps, want 1", n)
 		}
 		s.exec(`DELETE FROM tasks WHERE unique_key = 'k' AND id <> ?`, claimed.ID)
-		m := s.results(s.Apply(s.Context(), []int64{claimed.ID}, db.Retry(s.now, s.now, false)))[0]
+		m := s.apply(db.Retry(s.now, s.now, false), claimed.ID)[0]
 		if !m.Done || len(s.steps(claimed.ID)) != 0 {
 			s.Errorf("got %+v, %d steps; want done, no steps", m, len(s.steps(claimed.ID)))
 		}
@@ -81,7 +81,7 @@ var steps = group{
 			}
 		}
 		again := func(want int) jobs.Task {
-			if moved := must(s.Apply(s.Context(), []int64{id}, db.Retry(s.now, s.now, false)))(s); !moved[0].Done {
+			if moved := s.apply(db.Retry(s.now, s.now, false), id); !moved[0].Done {
 				s.Fatalf("retry: got %+v, want done", moved[0])
 			}
 			if got := s.steps(id); len(got) != want {
@@ -94,7 +94,7 @@ var steps = group{
 		claimed = again(1)
 		s.finish(w, claimed, taskspec.Outcome{})
 		add(again(0))
-		if left := must(s.Apply(s.Context(), []int64{id}, db.Delete()))(s); left[0].Done {
+		if left := s.apply(db.Delete(), id); left[0].Done {
 			s.Errorf("delete of a running task: got %+v, want not done", left[0])
 		}
 	},

@@ -13,8 +13,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The method "within" calls the function "do" in a transaction of a caller. The transaction is committed or rolled back afterwards.
-func (s *store) within(commit bool, do func(outer *sql.Tx)) {
+// inTx calls do in a transaction of a caller, which is then committed or rolled
+// back.
+func (s *store) inTx(commit bool, do func(outer *sql.Tx)) {
 	s.Helper()
 	outer := must(s.begin())(s)
 	defer func() { _ = outer.Rollback() }()
@@ -48,19 +49,19 @@ var transactions = group{
 				s.exec(`DELETE FROM tasks`)
 				first, second := s.inState(state), s.inState(state)
 				if name == "resume" {
-					must(s.Apply(s.Context(), []int64{first, second}, db.PauseTask("bob", "", s.now)))(s)
+					s.apply(db.PauseTask("bob", "", s.now), first, second)
 				}
 				s.sleep(time.Second)
 				act := s.actions()[name]
 
-				want := must(s.Apply(s.Context(), []int64{first, 99}, act))(s)
+				want := s.apply(act, first, 99)
 				before := s.get(second)
-				s.within(false, func(outer *sql.Tx) { must(s.ApplyTx(s.Context(), outer, []int64{second, 99}, act))(s) })
+				s.inTx(false, func(outer *sql.Tx) { must(s.ApplyTx(s.Context(), outer, []int64{second, 99}, act))(s) })
 				if after := s.get(second); !equal(before, after) {
 					s.Errorf("%s, %s, rolled back: got %+v, want %+v as before", name, state, after, before)
 				}
 				var got []jobs.ActionResult
-				s.within(true, func(outer *sql.Tx) { got = must(s.ApplyTx(s.Context(), outer, []int64{second, 99}, act))(s) })
+				s.inTx(true, func(outer *sql.Tx) { got = must(s.ApplyTx(s.Context(), outer, []int64{second, 99}, act))(s) })
 				want[0].ID = second
 				if !slices.Equal(got, want) {
 					s.Errorf("%s, %s: got results %+v, want %+v", name, state, got, want)
@@ -79,8 +80,8 @@ var transactions = group{
 	},
 	"a worker sees the request to cancel its task after the commit": func(s *store) {
 		w, claimed := s.runningTask()
-		s.within(true, func(outer *sql.Tx) {
-			s.results(s.ApplyTx(s.Context(), outer, []int64{claimed.ID}, db.Cancel("by ann", false, s.now)))
+		s.inTx(true, func(outer *sql.Tx) {
+			must(s.ApplyTx(s.Context(), outer, []int64{claimed.ID}, db.Cancel("by ann", false, s.now)))(s)
 			if list := must(w.CancelRequests(s.Context()))(s); len(list) != 0 {
 				s.Errorf("got requests %+v before the commit, want none", list)
 			}
@@ -96,12 +97,12 @@ var transactions = group{
 		last := functionSpec("last")
 		last.Earlier = []int{0, 2}
 		specs = append(specs, last)
-		s.within(false, func(outer *sql.Tx) { must(s.InsertAllTx(s.Context(), outer, specs, s.now))(s) })
+		s.inTx(false, func(outer *sql.Tx) { must(s.InsertAllTx(s.Context(), outer, specs, s.now))(s) })
 		if n := len(s.list(jobs.Filter{})); n != 0 {
 			s.Fatalf("got %d tasks after the rollback, want 0", n)
 		}
 		var got []jobs.Enqueued
-		s.within(true, func(outer *sql.Tx) {
+		s.inTx(true, func(outer *sql.Tx) {
 			got = must(s.InsertAllTx(s.Context(), outer, specs[:4], s.now))(s)
 			got = append(got, must(s.InsertAllTx(s.Context(), outer, specs[4:7], s.now))(s)...)
 		})
@@ -114,7 +115,7 @@ var transactions = group{
 				s.Errorf("task %d: got %s of job %s, want %s of job %s", i, task.State, task.Job, want, specs[i].Job)
 			}
 		}
-		s.within(true, func(outer *sql.Tx) { got = must(s.InsertAllTx(s.Context(), outer, specs, s.now))(s) })
+		s.inTx(true, func(outer *sql.Tx) { got = must(s.InsertAllTx(s.Context(), outer, specs, s.now))(s) })
 		if task := s.get(got[7].ID); task.State != jobs.Blocked {
 			s.Errorf("got state %s of a task that waits for earlier tasks of its call, want %s", task.State, jobs.Blocked)
 		}
@@ -128,7 +129,7 @@ var transactions = group{
 		}
 		good, missing, refused := functionSpec("good"), functionSpec("missing"), functionSpec("refused")
 		missing.After, refused.Label = []int64{99}, "refused"
-		s.within(true, func(outer *sql.Tx) {
+		s.inTx(true, func(outer *sql.Tx) {
 			for _, bad := range []jobs.Spec{missing, refused} {
 				for _, specs := range [][]jobs.Spec{{good, bad, good}, {bad}} {
 					if _, err := s.InsertAllTx(s.Context(), outer, specs, s.now); err == nil {
@@ -150,7 +151,7 @@ var transactions = group{
 		old := s.insert(job.With("old", key, jobs.After(s.insert(functionSpec("first"))...)))[0]
 		want := s.get(old)
 		spec := job.With("new", key, jobs.After(s.insert(functionSpec("later"))...))
-		s.within(true, func(outer *sql.Tx) {
+		s.inTx(true, func(outer *sql.Tx) {
 			if _, err := s.InsertTx(s.Context(), outer, &spec, s.now); !errors.Is(err, jobs.ErrConflict) {
 				s.Errorf("got error %v, want %v", err, jobs.ErrConflict)
 			}
@@ -164,14 +165,14 @@ var transactions = group{
 		w := s.worker("f")
 		claimed := s.claimOnly(w)
 		for _, commit := range []bool{false, true} {
-			s.within(commit, func(outer *sql.Tx) {
+			s.inTx(commit, func(outer *sql.Tx) {
 				err := w.FinishTx(s.Context(), outer, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, taskspec.Outcome{})}, s.now)
 				if err != nil {
 					s.Fatal(err)
 				}
 			})
 			if commit {
-				must(s.Apply(s.Context(), []int64{claimed.ID}, db.Retry(s.now, s.now, false)))(s)
+				s.apply(db.Retry(s.now, s.now, false), claimed.ID)
 			}
 			if got := must(w.FinishedTx(s.Context(), claimsOf(claimed)[0], s.now))(s); got != commit {
 				s.Errorf("committed %v: got finished %v", commit, got)
@@ -180,7 +181,7 @@ var transactions = group{
 	},
 	"a transaction reads its own changes": func(s *store) {
 		id := s.insert(functionSpec("f"))[0]
-		s.within(false, func(outer *sql.Tx) {
+		s.inTx(false, func(outer *sql.Tx) {
 			read := func(id int64, want jobs.State) {
 				task, found, err := s.TaskTx(s.Context(), outer, id)
 				if err != nil || found != (want != "") || task.State != want {
@@ -188,9 +189,9 @@ var transactions = group{
 				}
 			}
 			read(id, jobs.Pending)
-			s.results(s.ApplyTx(s.Context(), outer, []int64{id}, db.Cancel("", false, s.now)))
+			must(s.ApplyTx(s.Context(), outer, []int64{id}, db.Cancel("", false, s.now)))(s)
 			read(id, jobs.Cancelled)
-			s.results(s.ApplyTx(s.Context(), outer, []int64{id}, db.Retry(s.now, s.now, false)))
+			must(s.ApplyTx(s.Context(), outer, []int64{id}, db.Retry(s.now, s.now, false)))(s)
 			read(id, jobs.Pending)
 			read(must(s.InsertAllTx(s.Context(), outer, []jobs.Spec{functionSpec("f")}, s.now))(s)[0].ID, jobs.Pending)
 			read(99, "")
@@ -208,7 +209,7 @@ var transactions = group{
 		if s.Server() == nil {
 			return // this test is only for servers: in a file, SQLite itself takes the write lock
 		}
-		s.within(true, func(outer *sql.Tx) {
+		s.inTx(true, func(outer *sql.Tx) {
 			locks := func() (n int) {
 				if err := outer.QueryRow(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()`).Scan(
 					&n); err != nil {

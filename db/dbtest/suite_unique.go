@@ -137,7 +137,7 @@ var uniques = group{
 	},
 	"Delete frees the key": func(s *store) {
 		id := s.inState(jobs.Completed, jobs.Unique("k"), jobs.UniqueFor(time.Hour))
-		s.results(s.Apply(s.Context(), []int64{id}, db.Delete()))
+		s.apply(db.Delete(), id)
 		s.wantAdded(jobs.Unique("k"))
 		if n := s.keyRows(); n != 0 {
 			s.Errorf("got %d rows of keys, want none", n)
@@ -190,7 +190,7 @@ var uniques = group{
 				s.Errorf("replacement %d: got %+v, want %+v", i, got, want)
 			}
 		}
-		s.results(s.Apply(s.Context(), []int64{id}, db.Cancel("", false, s.now)))
+		s.apply(db.Cancel("", false, s.now), id)
 		s.sleep(time.Hour)
 		s.wantKept(id, jobs.UniqueReplace("k"))
 		s.sleep(2 * time.Hour)
@@ -202,14 +202,14 @@ var uniques = group{
 		first := s.inState(jobs.Failed, options...)
 		second := s.inState(jobs.Completed, options...)
 		refused := jobs.ActionResult{ID: first, State: jobs.Failed, Taken: true}
-		if got := s.results(s.Apply(s.Context(), []int64{first}, db.Retry(s.now, s.now, false)))[0]; got != refused {
+		if got := s.apply(db.Retry(s.now, s.now, false), first)[0]; got != refused {
 			s.Errorf("got %+v, want %+v", got, refused)
 		}
-		if got := s.results(s.Apply(s.Context(), []int64{second}, db.Retry(s.now, s.now, false)))[0]; !got.Done {
+		if got := s.apply(db.Retry(s.now, s.now, false), second)[0]; !got.Done {
 			s.Errorf("a retry of the holder: got %+v, want it done", got)
 		}
-		s.results(s.Apply(s.Context(), []int64{second}, db.Cancel("", false, s.now)))
-		if got := s.results(s.Apply(s.Context(), []int64{first}, db.Retry(s.now, s.now, false)))[0]; !got.Done {
+		s.apply(db.Cancel("", false, s.now), second)
+		if got := s.apply(db.Retry(s.now, s.now, false), first)[0]; !got.Done {
 			s.Errorf("a retry when the key is free: got %+v, want it done", got)
 		}
 		s.finish(s.worker("control.failed"), s.claimOnly(s.worker("control.failed")), taskspec.Outcome{})
@@ -219,7 +219,7 @@ var uniques = group{
 		w := newOrderStore(s)
 		id := w.add(jobs.Unique("a"), jobs.UniqueFor(time.Hour))
 		done := w.add(jobs.Unique("b"), jobs.UniqueFor(time.Hour))
-		s.results(s.Apply(s.Context(), []int64{done}, db.Cancel("", false, s.now)))
+		s.apply(db.Cancel("", false, s.now), done)
 		_, err := s.Edit(s.Context(), id, "ann", s.now, func(t jobs.Task) (db.Edit, error) {
 			e := db.Edit{Spec: specOf(t)}
 			e.Spec.UniqueKey = "b"
@@ -229,7 +229,7 @@ var uniques = group{
 			s.Errorf("a key that a finished task holds: got error %v, want %v", err, jobs.ErrConflict)
 		}
 		w.edit(id, jobs.Unique("c"))
-		s.results(s.Apply(s.Context(), []int64{id}, db.Cancel("", false, s.now)))
+		s.apply(db.Cancel("", false, s.now), id)
 		s.wantKept(id, jobs.Unique("c"))
 		s.wantAdded(jobs.Unique("a"))
 	},
@@ -250,7 +250,7 @@ var uniques = group{
 		if len(tasks) != 3 || tasks[0].UniqueFor != time.Hour || tasks[2].UniqueStates != "cancelled,failed" || tasks[1].InputBytes != 1 {
 			s.Fatalf("got %+v, want tasks with the keys a, b and c", tasks)
 		}
-		s.results(s.Apply(s.Context(), ids(tasks), db.Cancel("", false, s.now)))
+		s.apply(db.Cancel("", false, s.now), ids(tasks)...)
 		s.wantKept(tasks[0].ID, jobs.Unique("a"))
 		s.wantAdded(jobs.Unique("b"))
 		s.wantKept(tasks[2].ID, jobs.Unique("c"))

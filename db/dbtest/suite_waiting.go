@@ -49,12 +49,12 @@ func (s *store) edit(id int64, options ...jobs.Option) jobs.ActionResult {
 
 func (s *store) pauseTasks(ids ...int64) []jobs.ActionResult {
 	s.Helper()
-	return must(s.Apply(s.Context(), ids, db.PauseTask("ann", "audit", s.now)))(s)
+	return s.apply(db.PauseTask("ann", "audit", s.now), ids...)
 }
 
 func (s *store) resumeTasks(ids ...int64) []jobs.ActionResult {
 	s.Helper()
-	return must(s.Apply(s.Context(), ids, db.ResumeTask("bob", s.now)))(s)
+	return s.apply(db.ResumeTask("bob", s.now), ids...)
 }
 
 // wantNoTaskPauses checks that no row of the table task_pauses is left.
@@ -169,7 +169,7 @@ func pausesEndWithTheirTasks(s *store) {
 	w := newOrderStore(s)
 	cancelled, expires := w.add(), w.add(jobs.ExpiresIn(time.Minute))
 	w.pauseTasks(cancelled, expires)
-	must(s.Apply(s.Context(), []int64{cancelled}, db.Cancel("by ann", false, s.now)))(s)
+	s.apply(db.Cancel("by ann", false, s.now), cancelled)
 	w.sleep(time.Hour)
 	w.claim(1)
 	w.wantState(cancelled, jobs.Cancelled)
@@ -177,10 +177,10 @@ func pausesEndWithTheirTasks(s *store) {
 		s.Errorf("got reason %q, want %q", got.Reason, jobs.ReasonExpired)
 	}
 	s.wantNoTaskPauses()
-	if m := must(s.Apply(s.Context(), []int64{cancelled}, db.Retry(s.now, s.now, false)))(s)[0]; m.State != jobs.Pending {
+	if m := s.apply(db.Retry(s.now, s.now, false), cancelled)[0]; m.State != jobs.Pending {
 		s.Errorf("retry after a pause: got %+v, want state pending", m)
 	}
-	must(s.Apply(s.Context(), []int64{expires}, db.Delete()))(s)
+	s.apply(db.Delete(), expires)
 	if got := must(s.TaskChanges(s.Context(), expires))(s); len(got) != 0 {
 		s.Errorf("changes of a deleted task: got %+v, want none", got)
 	}
