@@ -31,8 +31,9 @@ options, states, queues, schedules and recent task ids.`,
 	}
 }
 
-// completeCommand returns the command that the completion scripts call. Its arguments are -- and the words before the cursor, without the
-// word "runner". It prints one suggestion per line: the word, a tab and a description.
+// completeCommand is what the completion scripts call. Its arguments are -- and
+// the words up to the cursor, without runner itself. It prints a line for each
+// suggestion: the word, a tab and a description.
 func completeCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Hidden: true, Usage: "print suggestions for the completion scripts",

@@ -14,7 +14,8 @@ import (
 	"example.com/runner/internal/ui"
 )
 
-// The templates of the systemd units are files in contrib. The packages and "make install" install the same files.
+// The templates of the systemd units. The packages and make install use the same
+// files.
 var (
 	//go:embed contrib/systemd/runner.service
 	machineUnit []byte

@@ -220,13 +220,13 @@ func orNone[T int64 | time.Duration](parse func(string) (T, error)) func(string)
 
 // parseQueueMax parses NAME[=MAX].
 func parseQueueMax(text string) (runner.QueueMax, error) {
-	name, most, limited := strings.Cut(text, "=")
+	name, limit, limited := strings.Cut(text, "=")
 	q := runner.QueueMax{Queue: name}
 	if _, err := cli.ParseQueue(name); err != nil || !limited {
 		return q, err
 	}
 	var err error
-	q.Max, err = cli.ParseInt(most, 1)
+	q.Max, err = cli.ParseInt(limit, 1)
 	return q, err
 }
 

@@ -104,26 +104,8 @@ func (s *Bulk) Apply(ctx context.Context, r *runner.Runner, p *ui.Printer, chang
 	}
 	out := NewOutcomes(p, s.Verb, s.Done, ids)
 	for part := range slices.Chunk(ids, chunk) {
-		results, err := change.Apply(ctx, part)
-		if err != nil {
+		if err := change.apply(ctx, r, out, part); err != nil {
 			return err
-		}
-		changed := make([]int64, len(results)) // may have more than part: the dependents of retried tasks
-		for i, result := range results {
-			changed[i] = result.ID
-		}
-		tasks, err := TasksByID(ctx, r, changed)
-		if err != nil {
-			return err
-		}
-		for _, result := range results {
-			t, exists := tasks[result.ID]
-			t.ID = result.ID
-			if exists || result.Done && s.Verb == "delete" {
-				change.Print(out, result, t)
-			} else {
-				out.Missing = append(out.Missing, t.ID)
-			}
 		}
 	}
 	if change.After != nil {
@@ -131,11 +113,39 @@ func (s *Bulk) Apply(ctx context.Context, r *runner.Runner, p *ui.Printer, chang
 			return err
 		}
 	}
+
 	err = out.End()
 	if s.DryRun && out.lines > 0 {
 		p.Note("%s selected; nothing was changed", tasksText(out.lines))
 	}
 	return err
+}
+
+// apply changes the tasks with these ids, and prints them.
+func (c *Change) apply(ctx context.Context, r *runner.Runner, out *Outcomes, ids []int64) error {
+	results, err := c.Apply(ctx, ids)
+	if err != nil {
+		return err
+	}
+	changed := make([]int64, len(results)) // may have more than ids: the dependents of retried tasks
+	for i, result := range results {
+		changed[i] = result.ID
+	}
+	tasks, err := TasksByID(ctx, r, changed)
+	if err != nil {
+		return err
+	}
+
+	for _, result := range results {
+		t, exists := tasks[result.ID]
+		t.ID = result.ID
+		if exists || result.Done && out.verb == "delete" {
+			c.Print(out, result, t)
+		} else {
+			out.Missing = append(out.Missing, t.ID)
+		}
+	}
+	return nil
 }
 
 // preview is --dry-run: it prints the selected tasks and changes nothing.

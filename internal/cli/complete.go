@@ -45,7 +45,7 @@ func (a *App) suggestions(ctx context.Context, args []string) []suggestion {
 		slices.Contains(before, "--"))
 	switch {
 	case line.missingValue != nil:
-		return matching(word, a.optionValues(ctx, line, line.missingValue))
+		return filterTyped(word, a.optionValues(ctx, line, line.missingValue))
 	case inUserCommand: // the word is an argument of the command that the task will run
 		return nil
 	case strings.HasPrefix(word, "-") && slices.Contains(before, "--"):
@@ -55,21 +55,21 @@ func (a *App) suggestions(ctx context.Context, args []string) []suggestion {
 		if i < 0 {
 			return nil
 		}
-		return withPrefix(name+"=", matching(text, a.optionValues(ctx, line, line.options[i])))
+		return prepend(name+"=", filterTyped(text, a.optionValues(ctx, line, line.options[i])))
 	case strings.HasPrefix(word, "-"):
-		return matching(word, optionNames(line.options))
+		return filterTyped(word, optionNames(line.options))
 	case line.Command == nil || line.Command.Subcommands != nil:
 		if line.Command != nil {
 			list = line.Command.Subcommands
 		}
-		return matching(word, commandNames(list))
+		return filterTyped(word, commandNames(list))
 	}
-	return matching(word, a.arguments(ctx, line))
+	return filterTyped(word, a.arguments(ctx, line))
 }
 
-// matching returns the suggestions that begin with the typed text. In a list with
+// filterTyped returns the suggestions that begin with the typed text. In a list with
 // commas it completes the last entry.
-func matching(typed string, list []suggestion) []suggestion {
+func filterTyped(typed string, list []suggestion) []suggestion {
 	head := typed[:strings.LastIndexByte(typed, ',')+1]
 	typed = typed[len(head):]
 	var kept []suggestion
@@ -78,11 +78,11 @@ func matching(typed string, list []suggestion) []suggestion {
 			kept = append(kept, s)
 		}
 	}
-	return withPrefix(head, kept)
+	return prepend(head, kept)
 }
 
-// withPrefix puts head before each word.
-func withPrefix(head string, list []suggestion) []suggestion {
+// prepend puts head before each word.
+func prepend(head string, list []suggestion) []suggestion {
 	for i := range list {
 		list[i].Word = head + list[i].Word
 	}

@@ -88,13 +88,14 @@ func (d database) makeDir() error {
 	return nil
 }
 
-// describe returns the path of the database, and where it comes from unless it
-// is the standard path.
+// describe returns the path or address without the password, and where it comes
+// from unless it is the standard path.
 func (d database) describe() string {
-	if d.from == "" {
-		return d.displayPath()
+	text := admin.ParseAddress(d.Path).String()
+	if d.from != "" {
+		text += "   (from " + d.from + ")"
 	}
-	return d.displayPath() + "   (from " + d.from + ")"
+	return text
 }
 
 // FindDatabase finds the database for this user and environment; see
@@ -172,9 +173,6 @@ func (a *App) OtherService() string {
 func (d database) HasPassword() bool {
 	return admin.ParseAddress(d.Path).HasPassword()
 }
-
-// displayPath returns the path or the address without the password, for messages.
-func (d database) displayPath() string { return admin.ParseAddress(d.Path).String() }
 
 // ownsDirectory reports whether dir exists and belongs to this user. To root
 // belong all.

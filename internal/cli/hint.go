@@ -21,7 +21,7 @@ func (line *Line) commandHint(word string, args []string) string {
 		return hint
 	}
 	names := commandNamesOf(line.commands)
-	if near := cmp.Or(humanize.Nearest(word, names), beginning(word, names)); near != "" {
+	if near := cmp.Or(humanize.Nearest(word, names), onlyBeginning(word, names)); near != "" {
 		return line.name() + " " + near
 	}
 	if _, err := exec.LookPath(word); err == nil && line.Path == nil && len(args) > 0 {
@@ -30,9 +30,9 @@ func (line *Line) commandHint(word string, args []string) string {
 	return line.name() + " --help"
 }
 
-// beginning returns the only one of the names that begins with word, or an
+// onlyBeginning returns the only one of the names that begins with word, or an
 // empty string.
-func beginning(word string, names []string) string {
+func onlyBeginning(word string, names []string) string {
 	found := ""
 	for _, name := range names {
 		if strings.HasPrefix(name, word) && len(strings.Trim(word, "-")) > 1 {
@@ -65,8 +65,8 @@ func commandNamesOf(list []*Command) (names []string) {
 	return names
 }
 
-// The method "unknown" returns the error for an option that does not exist in the command.
-func (line *Line) unknown(name string) *ui.Error {
+// unknownOption returns the error for an option that the command does not have.
+func (line *Line) unknownOption(name string) *ui.Error {
 	f := ui.Usage("unknown option %s of %s", name, line.name())
 	if line.Command == nil {
 		f = ui.Usage("unknown option %s before the command", name)
@@ -91,7 +91,7 @@ func (line *Line) optionHint(name string) string {
 	for _, o := range line.options {
 		names = append(names, "--"+o.name)
 	}
-	return cmp.Or(humanize.Nearest(name, names), beginning(name, names), line.name()+" --help")
+	return cmp.Or(humanize.Nearest(name, names), onlyBeginning(name, names), line.name()+" --help")
 }
 
 // optionSynonym returns the hint for an option of another tool, or an empty string.

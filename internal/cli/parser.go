@@ -40,46 +40,57 @@ type givenOption struct {
 // --json in the rest decides the format of the error.
 func Parse(list []*Command, globals []*Option, args []string, getenv func(string) string) (Line, error) {
 	line := &Line{commands: list, globals: globals, options: globals}
-	all := args
-	for len(args) > 0 {
-		word := args[0]
-		args = args[1:]
+	rest := args
+	for len(rest) > 0 {
+		word := rest[0]
+		rest = rest[1:]
 		switch {
-		case word == "--" && line.Command != nil && line.Command.Subcommands == nil:
-			if strings.Join(line.Path, " ") == "edit" { // its words before "--" are ids
-				line.words = append(line.words, word)
-			}
-			if n := wordsBeforeCommand(line.Path); len(line.words) < n { // only "schedule add" needs a word before "--"
-				line.fail(ui.Usage("%s needs a NAME before --", strings.Join(line.Path, " ")).
-					Hint("runner schedule add NAME --cron EXPR -- COMMAND"))
-			}
-			line.words, args = append(line.words, args...), nil
+		case word == "--" && line.takesArguments():
+			line.endOptions(rest)
+			rest = nil
 		case word == "--": // before the name of the command, "--" has no meaning
 		case len(word) > 1 && word[0] == '-':
-			args = line.flag(word, args)
-		case line.Command == nil && line.err == nil:
-			line.enter(word, args)
-		case line.Command != nil && line.Command.Subcommands != nil:
-			line.enter(word, args)
+			rest = line.flag(word, rest)
+		case line.Command == nil && line.err == nil || line.Command != nil && !line.takesArguments():
+			line.enter(word, rest)
 		default:
 			line.words = append(line.words, word)
-			if stopsAt := wordsBeforeCommand(line.Path); stopsAt >= 0 && len(line.words) > stopsAt {
-				line.words, args = append(line.words, args...), nil
+			if n := wordsBeforeCommand(line.Path); n >= 0 && len(line.words) > n {
+				line.words, rest = append(line.words, rest...), nil
 			}
 		}
 	}
-	own := all // all arguments except the user's command, whose words need not be UTF-8
-	if n := wordsBeforeCommand(line.Path); n >= 0 {
-		own = all[:len(all)-max(len(line.words)-n, 0)]
-	}
-	for i, arg := range own {
-		if !utf8.ValidString(arg) {
-			line.err = ui.Usage("argument %d, %q, is not UTF-8", i+1, arg)
-			break
-		}
-	}
+	line.checkUTF8(args)
 	line.environment(getenv)
 	return *line, line.err
+}
+
+// takesArguments reports whether a command was named that isn't a group.
+func (line *Line) takesArguments() bool {
+	return line.Command != nil && line.Command.Subcommands == nil
+}
+
+// endOptions handles "--". args are the words after it.
+func (line *Line) endOptions(args []string) {
+	name := strings.Join(line.Path, " ")
+	if name == "edit" { // its words before "--" are ids
+		line.words = append(line.words, "--")
+	}
+	if len(line.words) < wordsBeforeCommand(line.Path) { // only "schedule add" needs a word before "--"
+		line.fail(ui.Usage("%s needs a NAME before --", name).Hint("runner schedule add NAME --cron EXPR -- COMMAND"))
+	}
+	line.words = append(line.words, args...)
+}
+
+// checkUTF8 checks all arguments except the user's command, whose words need not
+// be UTF-8.
+func (line *Line) checkUTF8(args []string) {
+	if n := wordsBeforeCommand(line.Path); n >= 0 {
+		args = args[:len(args)-max(len(line.words)-n, 0)]
+	}
+	if i := slices.IndexFunc(args, func(arg string) bool { return !utf8.ValidString(arg) }); i >= 0 {
+		line.err = ui.Usage("argument %d, %q, is not UTF-8", i+1, args[i])
+	}
 }
 
 // wordsBeforeCommand returns how many arguments stand before the command that a
@@ -128,13 +139,13 @@ func (line *Line) flag(word string, args []string) []string {
 		if len(name) == 2 || !isLong {
 			return line.letters(word, args)
 		}
-		line.fail(line.unknown(name))
+		line.fail(line.unknownOption(name))
 		return args
 	}
 	o := line.option(name)
 	switch {
 	case o == nil:
-		line.fail(line.unknown(name))
+		line.fail(line.unknownOption(name))
 	case hasText:
 		line.give(o, text)
 	case o.hint == "":
@@ -155,7 +166,7 @@ func (line *Line) letters(word string, args []string) []string {
 		switch {
 		case o == nil:
 			unknown, _, _ := strings.Cut(word, "=")
-			line.fail(line.unknown(unknown))
+			line.fail(line.unknownOption(unknown))
 			return args
 		case strings.HasPrefix(text, "="):
 			line.give(o, text[1:])

@@ -93,94 +93,95 @@ func FirstSet(c *Context, names ...string) string {
 // validate returns an error if flags contradict each other or the command is
 // missing.
 func (t *TaskFlags) validate(c *Context, words []string) error {
-	if err := t.validateForm(c, words); err != nil {
-		return err
-	}
-	keyless := FirstSet(c, "unique-for", "unique-states", "unique-mode")
-	if keyless != "" && t.Batch == "" && FirstSet(c, "unique", "unique-args") == "" {
-		return ui.Usage("--%s requires --unique or --unique-args", keyless).Hint("--unique KEY")
-	}
-	if len(t.typed("in")) > 0 && len(t.typed("run_at")) > 0 {
-		return ui.Exclusive("--in", "--at")
-	}
-	if t.job != "" && t.Batch == "" {
-		if name := FirstSet(c, "cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on"); name != "" {
-			return ui.Exclusive("--"+name, "--job").Because("--" + name + " applies to commands, not to functions")
-		}
-	}
-	if t.atMostOnce && len(t.typed("max_attempts"))+len(t.typed("max_losses")) > 0 {
-		return ui.Usage("--at-most-once means --max-attempts 1 --max-losses 0; leave these out")
-	}
-	return nil
+	return cmp.Or(t.checkPairs(c), t.checkForm(c, words), checkWords(words, script(c)), t.checkTexts(c))
 }
 
-// validateForm returns an error unless the command line has exactly one of
-// these: a command, --shell, --job or --batch. With --each it must have a command
-// or --shell.
-func (t *TaskFlags) validateForm(c *Context, words []string) error {
-	batch := c.IsSet("batch")
+// checkForm requires exactly one of these: a command, --shell, --job or --batch.
+// With --batch, --job is the default of the lines.
+func (t *TaskFlags) checkForm(c *Context, words []string) error {
 	var forms []string
 	if len(words) > 0 {
 		forms = append(forms, "a command")
 	}
 	for _, name := range []string{"shell", "job", "batch"} {
-		if c.IsSet(name) && (name != "job" || !batch) {
+		if c.IsSet(name) && (name != "job" || !c.IsSet("batch")) {
 			forms = append(forms, "--"+name)
 		}
 	}
-	if t.Each {
-		if other := FirstSet(c, "job", "batch", "unique"); other != "" {
-			f := ui.Exclusive("--each", "--"+other)
-			if other == "unique" {
-				f.Because("all tasks would have the same key").Hint("--batch, with a unique_key in each line")
-			}
-			return f
-		}
-	}
-
 	switch {
 	case len(forms) == 0 && c.Command.Name == "add":
 		return ui.Usage("missing command").Hint("%s -- backup.sh --full", Example(c))
 	case len(forms) == 0:
 		return ui.Usage("missing command").Hint("%s -- backup.sh --full      %s", Example(c), script(c))
+	case len(forms) > 1 && len(words) > 0:
+		return ui.Usage("%s cannot be used with a command; the command begins at %q", forms[1], words[0])
+	case len(forms) > 1:
+		return ui.Exclusive(forms[0], forms[1])
+	}
+	return nil
+}
+
+// checkWords checks the words of a command, if there are any.
+func checkWords(words []string, script string) error {
+	switch {
+	case len(words) > 0 && words[0] == "":
+		return ui.Usage("the command is empty")
 	case len(words) == 1 && words[0] == "-":
-		return ui.Usage("- is no command").Hint("%s", script(c))
+		return ui.Usage("- is no command").Hint("%s", script)
 	case usesColons(words):
 		i := slices.Index(words, ":::")
 		return ui.Usage("::: is an argument of GNU parallel; runner would pass it to %s", words[0]).
 			Hint("printf '%%s\\n' %s | runner enqueue --each -- %s",
 				shellescape.QuoteCommand(words[i+1:]), strings.ReplaceAll(shellescape.QuoteCommand(words[:i]), "'{}'", "{}"))
-	case len(forms) > 1 && forms[0] == "a command":
-		return ui.Usage("%s cannot be used with a command; the command begins at %q", forms[1], words[0])
-	case len(forms) > 1:
-		return ui.Exclusive(forms[0], forms[1])
-	case len(words) > 0 && words[0] == "":
-		return ui.Usage("the command is empty")
+	}
+	return nil
+}
+
+// checkTexts checks flags that are empty, or make no task, and that only one of
+// them reads stdin.
+func (t *TaskFlags) checkTexts(c *Context) error {
+	stdin := 0
+	for _, source := range []string{t.last("input"), t.args, t.Batch} {
+		if source == "-" {
+			stdin++
+		}
+	}
+	switch {
 	case c.IsSet("shell") && strings.TrimSpace(t.Shell) == "":
 		return ui.Usage("--shell is empty")
-	case batch && t.Batch == "":
+	case c.IsSet("batch") && t.Batch == "":
 		return ui.Usage("--batch is empty").Hint("--batch FILE, or --batch - for stdin")
-	case c.IsSet("args") && (t.job == "" || batch):
+	case c.IsSet("args") && (t.job == "" || t.Batch != ""):
 		return ui.Usage("--args requires --job").Hint("%s --job email.send --args '{}'", Example(c))
-	case t.job == jobs.CommandJob && !batch:
+	case t.job == jobs.CommandJob && t.Batch == "":
 		return ui.Usage("the job name %q is reserved", jobs.CommandJob).Hint("%s -- backup.sh --full", Example(c))
-	case t.readsStdin() > 1:
+	case stdin > 1 || stdin == 1 && t.Each:
 		return ui.Usage("only one of --input, --args, --batch and --each can read stdin")
 	}
 	return nil
 }
 
-// readsStdin counts the flags that read stdin.
-func (t *TaskFlags) readsStdin() (n int) {
-	for _, source := range []string{t.last("input"), t.args, t.Batch} {
-		if source == "-" {
-			n++
-		}
+// checkPairs checks flags that need or exclude others.
+func (t *TaskFlags) checkPairs(c *Context) error {
+	keyless := FirstSet(c, "unique-for", "unique-states", "unique-mode")
+	commandOnly := FirstSet(c, "cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on")
+	eachless := FirstSet(c, "job", "batch")
+	switch {
+	case t.Each && eachless != "":
+		return ui.Exclusive("--each", "--"+eachless)
+	case t.Each && c.IsSet("unique"):
+		return ui.Exclusive("--each", "--unique").Because("all tasks would have the same key").
+			Hint("--batch, with a unique_key in each line")
+	case keyless != "" && t.Batch == "" && FirstSet(c, "unique", "unique-args") == "":
+		return ui.Usage("--%s requires --unique or --unique-args", keyless).Hint("--unique KEY")
+	case c.IsSet("in") && c.IsSet("at"):
+		return ui.Exclusive("--in", "--at")
+	case commandOnly != "" && t.job != "" && t.Batch == "":
+		return ui.Exclusive("--"+commandOnly, "--job").Because("--" + commandOnly + " applies to commands, not to functions")
+	case t.atMostOnce && FirstSet(c, "max-attempts", "max-losses") != "":
+		return ui.Usage("--at-most-once means --max-attempts 1 --max-losses 0; leave these out")
 	}
-	if t.Each {
-		n++
-	}
-	return n
+	return nil
 }
 
 // script returns a command line that runs the script on stdin.

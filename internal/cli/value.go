@@ -9,7 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The functions below parse values of options. Their errors do not contain the option and the typed text, because the caller adds them.
+// The errors of these parsers leave out the option and the typed text, which the
+// caller adds.
 
 var ErrName = errors.New("invalid variable; use NAME or NAME=VALUE")
 

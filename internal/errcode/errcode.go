@@ -1,8 +1,9 @@
-// Package errcode lists the values of jobs.Error.Code that this module sets. The packages that return errors do not know the command line,
-// so package ui translates a code to advice that names commands and flags.
+// Package errcode lists the values of jobs.Error.Code. The packages that return
+// errors do not know the command line; package ui adds advice that names its
+// commands and flags.
 package errcode
 
-// These codes belong to package db. They are about the database file, the server and the files beside them.
+// Codes of package db: the file, the server and the files beside them.
 const (
 	BackupDirectory   = "backup_directory"    // the destination of a backup is a directory
 	BackupExists      = "backup_exists"       // the destination of a backup already exists
@@ -42,7 +43,7 @@ const (
 	ScheduleDiffers = "schedule_differs" // a schedule with this name has another definition
 )
 
-// Codes of package web. The field Subject is the address.
+// Codes of package web. Subject is the address.
 const (
 	ListenAddress = "listen_address" // the address is neither HOST:PORT nor unix:PATH
 	ListenFailed  = "listen_failed"  // the operating system does not let the process listen on this address

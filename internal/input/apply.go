@@ -7,7 +7,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// PrintApplied prints what the command "schedule apply" or "schedule import" did to each schedule.
+// PrintApplied prints what happened to each schedule of a file.
 func PrintApplied(p *ui.Printer, done []runner.Applied) error {
 	width := 0
 	for _, one := range done {

@@ -71,7 +71,7 @@ func Open(p *ui.Printer, o Options) (*Batch, error) {
 func (b *Batch) Close() {
 	if b.copied != nil {
 		b.copied.Close()
-		// On systems such as Windows the method "keep" could not remove the file while it was open. Elsewhere the file is already removed.
+		// keep could not remove the open file on Windows; elsewhere it is gone already.
 		os.Remove(b.copied.Name())
 	}
 	if b.opened != nil {
@@ -135,7 +135,7 @@ func (b *Batch) specs() iter.Seq[jobs.Spec] {
 	}
 }
 
-// spec makes the task of a line. The parameter n is its position in the batch.
+// spec makes the task of a line. n is its position in the batch.
 func (b *Batch) spec(l line, n int) (s jobs.Spec, err error) {
 	var names lineNames
 	switch {
@@ -152,10 +152,10 @@ func (b *Batch) spec(l line, n int) (s jobs.Spec, err error) {
 	if err != nil {
 		return s, err
 	}
-	if s.Earlier, err = b.earlier("after", names.after); err != nil {
+	if s.Earlier, err = b.positions("after", names.after); err != nil {
 		return s, err
 	}
-	if s.EarlierAny, err = b.earlier("after_any", names.afterAny); err != nil {
+	if s.EarlierAny, err = b.positions("after_any", names.afterAny); err != nil {
 		return s, err
 	}
 	if _, known := b.ids[names.id]; known {
@@ -169,8 +169,8 @@ func (b *Batch) spec(l line, n int) (s jobs.Spec, err error) {
 
 const ambiguous = -1 // the position for an id of two lines
 
-// earlier returns the positions of the tasks of earlier lines.
-func (b *Batch) earlier(field string, names []string) (positions []int, err error) {
+// positions returns where the tasks of earlier lines are.
+func (b *Batch) positions(field string, names []string) (list []int, err error) {
 	for _, name := range names {
 		at, known := b.ids[name]
 		switch {
@@ -179,9 +179,9 @@ func (b *Batch) earlier(field string, names []string) (positions []int, err erro
 		case at == ambiguous:
 			return nil, &jobs.FieldError{Field: field, Msg: taskspec.Short([]byte(name)) + " is the id of two earlier lines"}
 		}
-		positions = append(positions, at)
+		list = append(list, at)
 	}
-	return positions, nil
+	return list, nil
 }
 
 // ID returns the id of the batch that EnqueueAll has created, or 0 if it added

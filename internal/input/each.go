@@ -52,7 +52,7 @@ func NewEach(words []string, script string, null bool) (*Each, error) {
 	return e, nil
 }
 
-// These placeholders are replaced in the words of a command. They are the same as in GNU parallel.
+// placeholders are those of GNU parallel.
 var placeholders = []placeholder{
 	{"{}", func(line string) string { return line }},
 	{"{.}", withoutExtension},

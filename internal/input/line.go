@@ -32,8 +32,8 @@ func newLineReader(base jobs.Spec, caller ops.Invocation) *lineReader {
 	return &lineReader{base: base, caller: caller, keys: lineKeys(), paths: map[program]found{}}
 }
 
-// spec parses one line of JSON: an object, or an array with the words of a command. It does not validate the Spec. The caller may overwrite
-// text afterwards, because the Spec contains copies.
+// spec parses one line of JSON: an object, or an array with the words of a
+// command. It does not validate the Spec, which has copies of text.
 func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
 	v, err := newValues(text, l.keys)
 	if err != nil {
@@ -42,7 +42,8 @@ func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
 	return l.build(v)
 }
 
-// defaults returns the Spec of a line that sets nothing itself. The fields that only commands have are empty; complete sets them.
+// defaults returns the Spec of a line that sets nothing. What only commands have
+// is empty; complete sets it.
 func (l *lineReader) defaults() jobs.Spec {
 	s := l.base
 	s.Path, s.Cwd, s.Env, s.EnvFile, s.Input = "", "", nil, "", nil
@@ -58,7 +59,7 @@ func (l *lineReader) build(v *values) (jobs.Spec, lineNames, error) {
 		s.Job = jobs.CommandJob
 	}
 	v.args(&s)
-	names := v.names()
+	names := v.lineNames()
 	if v.has("run_at", "in") {
 		s.RunAt, s.In = time.Time{}, 0
 	}
@@ -68,7 +69,7 @@ func (l *lineReader) build(v *values) (jobs.Spec, lineNames, error) {
 	for _, o := range taskspec.Options {
 		switch {
 		case !v.has(o.Key):
-		case o.Key == "after": // it has names of lines, which Batch.earlier resolves
+		case o.Key == "after": // it has names of lines, which Batch.positions resolves
 			s.After = nil
 		case o.Key == "after_any":
 			s.AfterAny = nil
@@ -126,7 +127,7 @@ func (l *lineReader) complete(s *jobs.Spec) error {
 	return nil
 }
 
-// withDefaults returns a map with the entries of both maps. An entry of texts has precedence.
+// withDefaults returns the entries of both maps; those of texts have precedence.
 func withDefaults(texts, defaults map[string]string) map[string]string {
 	switch {
 	case len(texts) == 0:
@@ -139,16 +140,14 @@ func withDefaults(texts, defaults map[string]string) map[string]string {
 	return all
 }
 
-// A line of a batch may refer to earlier lines. The key "id" gives a line an id, and the keys "after" and "after_any" of a later line
-// contain such ids. The database gives the tasks other ids.
-
-// lineNames contains the id of a line, as JSON, and the ids of the lines that it waits for.
+// lineNames has the id of a line, as JSON, and the ids of earlier lines that it
+// waits for. The tasks get other ids from the database.
 type lineNames struct {
 	id              string // empty if the line has none
 	after, afterAny []string
 }
 
-func (v *values) names() lineNames {
+func (v *values) lineNames() lineNames {
 	n := lineNames{after: v.nameList("after"), afterAny: v.nameList("after_any")}
 	if v.has("id") {
 		n.id = string(v.members["id"])
@@ -159,7 +158,7 @@ func (v *values) names() lineNames {
 func (v *values) nameList(key string) (names []string) {
 	var list []json.RawMessage
 	if v.has(key) && json.Unmarshal(v.members[key], &list) != nil {
-		v.wrong(key, "must be an array of ids")
+		v.fail(key, "must be an array of ids")
 	}
 	for _, one := range list {
 		names = append(names, string(one))

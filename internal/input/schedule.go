@@ -11,8 +11,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ReadSchedule parses a schedule in the format of "schedule list --json". It ignores the keys that report what the
-// schedule has done, sets missing keys to their defaults and does not validate the result.
+// ReadSchedule parses a schedule as runner schedule list --json prints it. Keys
+// that report what the schedule has done are ignored. Missing keys get their
+// defaults. The result is not validated.
 func ReadSchedule(text []byte, caller ops.Invocation) (s jobs.Schedule, err error) {
 	v, err := newValues(text, keysOf(ui.NewFullSchedule(jobs.Schedule{}, time.Time{}, false, nil), "applied"))
 	if err != nil {
@@ -47,8 +48,9 @@ func ReadSchedule(text []byte, caller ops.Invocation) (s jobs.Schedule, err erro
 	return s, nil
 }
 
-// readScheduleTask parses the task of a schedule like a line of --batch. A null in the key "path" or "cwd" means that the worker chooses
-// the program or the directory. If the key is missing, the value of this process applies.
+// readScheduleTask parses a task like a line of --batch. A path or cwd of null
+// leaves the choice to the worker; without the key, this process looks up the
+// program, or gives its directory.
 func readScheduleTask(text json.RawMessage, caller ops.Invocation) (s jobs.Spec, err error) {
 	v, err := newValues(text, lineKeys())
 	if err != nil {

@@ -31,8 +31,8 @@ type ScheduleFile struct {
 	bad   []*LineError // lines that can't be read
 }
 
-// ReadScheduleFile reads a file, or stdin if the name is "-". The text in the parameter "unchanged" tells the user that the database is as
-// before. Later errors of the ScheduleFile end with this text.
+// ReadScheduleFile reads a file, or stdin for the name -. Errors in it will end
+// with the text unchanged, such as "nothing was imported".
 func ReadScheduleFile(name string, stdin io.Reader, unchanged string) (*ScheduleFile, error) {
 	text, err := ops.ReadSource("", name, maxScheduleFile, stdin)
 	if name == "-" {
@@ -70,8 +70,9 @@ func (f *ScheduleFile) add(line int, s jobs.Schedule, err error) {
 	f.Schedules, f.lines = append(f.Schedules, s), append(f.lines, line)
 }
 
-// ReadCrontab parses the file as a crontab. The names of the schedules begin with prefix. If system is set, the file is a system crontab,
-// whose entries name a user. Only root may import the entries of other users.
+// ReadCrontab parses the file as a crontab. The names of the schedules begin with
+// prefix. The entries of a system crontab name a user; only root may import those
+// of others.
 func (f *ScheduleFile) ReadCrontab(getenv func(string) string, prefix string, system bool) error {
 	home := getenv("HOME")
 	if home == "" {

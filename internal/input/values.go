@@ -50,7 +50,7 @@ func Keys() string {
 }
 
 // values are the members of a JSON object. For has and read, a null is like a
-// missing member. The field err is the first error.
+// missing member. err is the first error.
 type values struct {
 	members map[string]json.RawMessage
 	err     error
@@ -79,13 +79,13 @@ func newValues(text []byte, known map[string]bool) (*values, error) {
 	}
 	for key := range v.members {
 		if !known[key] {
-			return nil, unknown(key, known)
+			return nil, unknownKey(key, known)
 		}
 	}
 	return v, nil
 }
 
-func unknown(key string, known map[string]bool) error {
+func unknownKey(key string, known map[string]bool) error {
 	if near := humanize.Nearest(key, slices.Sorted(maps.Keys(known))); near != "" {
 		return fmt.Errorf("unknown field %q (%s?)", key, near)
 	}
@@ -97,7 +97,7 @@ func (v *values) has(keys ...string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { raw := v.members[key]; return raw != nil && raw[0] != 'n' })
 }
 
-func (v *values) wrong(key, format string, args ...any) {
+func (v *values) fail(key, format string, args ...any) {
 	if v.err == nil {
 		v.err = &jobs.FieldError{Field: key, Msg: fmt.Sprintf(format, args...)}
 	}
@@ -109,7 +109,7 @@ func (v *values) read(key string, to json.Unmarshaler) {
 		return
 	}
 	if err := to.UnmarshalJSON(v.members[key]); err != nil {
-		v.wrong(key, "%v", err)
+		v.fail(key, "%v", err)
 	}
 }
 
@@ -123,11 +123,11 @@ func (v *values) option(o *taskspec.OptionInfo, s *jobs.Spec) {
 	}
 }
 
-// args parses the arguments of the task. They are in the key "args". For a shell script they are in the key "shell".
+// args reads the arguments: the key args or, for a script of the shell, shell.
 func (v *values) args(s *jobs.Spec) {
 	switch {
 	case v.has("shell") && (v.has("args") || s.Job != jobs.CommandJob):
-		v.wrong("shell", "goes with neither args nor another job than %s", jobs.CommandJob)
+		v.fail("shell", "goes with neither args nor another job than %s", jobs.CommandJob)
 	case v.has("shell"):
 		script := ""
 		v.text("shell", &script)
@@ -138,11 +138,11 @@ func (v *values) args(s *jobs.Spec) {
 		_ = json.Compact(&compact, v.members["args"]) // it is valid
 		s.Args = compact.Bytes()
 	case s.Job == jobs.CommandJob:
-		v.wrong("args", "a command needs args or shell")
+		v.fail("args", "a command needs args or shell")
 	}
 }
 
-// hiddenInput sets an error if the line is a record that was printed without --reveal. Such a record lacks the input of the task.
+// hiddenInput refuses records printed without --reveal, which lack the input.
 func (v *values) hiddenInput(s *jobs.Spec) {
 	size := taskspec.Size(0)
 	if v.read("input_bytes", &size); v.err == nil && size != 0 && len(s.Input) == 0 {
@@ -153,7 +153,7 @@ func (v *values) hiddenInput(s *jobs.Spec) {
 // errFinished says that a line is the record of a finished task.
 var errFinished = errors.New("the task has finished")
 
-// refuse sets the error errFinished if the line is the record of a finished task.
+// refuse refuses the record of a finished task.
 func (v *values) refuse() {
 	state := ""
 	if v.text("state", &state); jobs.State(state).Finished() {

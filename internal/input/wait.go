@@ -13,7 +13,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// Wait waits until all tasks of a batch have ended. It returns exit status 1 if a task did not complete.
+// Wait waits for all tasks of a batch. It returns exit status 1 if one did not
+// complete.
 func Wait(ctx context.Context, r *runner.Runner, p *ui.Printer, added []runner.Enqueued, timeout time.Duration) error {
 	byID := make(map[int64]runner.Enqueued, len(added)) // added has the same id several times if lines have the same unique key
 	for _, one := range added {

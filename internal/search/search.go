@@ -1,5 +1,5 @@
-// Package search implements searches for tasks on the web pages and on the command line. It also says to which of the found tasks an action
-// applies.
+// Package search searches for tasks, on the pages and on the command line. It
+// also says to which of them an action applies.
 package search
 
 import (
@@ -16,7 +16,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Term is a part of a search. It is a selector and its value. If Key is empty, the value is a text to search for.
+// Term is a selector and its value. If Key is empty, the value is a text to search
+// for.
 type Term struct{ Key, Value string }
 
 // These are the selectors of a search. The options of the command line have the same names.
@@ -39,8 +40,9 @@ const (
 var termKeys = []string{KeyState, KeyQueue, KeyJob, KeyLabel, KeyLane, KeySchedule, KeyBatch, KeyWorker, KeyMeta, KeySince, KeyUntil,
 	KeyID, KeyCause}
 
-// ParseTerms parses a search such as state:failed queue:media "no space left". A word without a selector is a text to search for. Several
-// such words in a row are one text. Within double quotes, a word can contain spaces and colons, and after a backslash also a double quote.
+// ParseTerms parses a search such as state:failed queue:media "no space left".
+// Words without a selector are a text to search for. In double quotes, a word can
+// have spaces and colons, and after a backslash a double quote.
 func ParseTerms(text string) ([]Term, error) {
 	terms, err := splitTerms(text)
 	if err != nil {
@@ -61,7 +63,7 @@ func ParseTerms(text string) ([]Term, error) {
 	return terms, nil
 }
 
-// splitTerms splits a search into terms. It does not check whether they are valid.
+// splitTerms splits a search into terms, which may be invalid.
 func splitTerms(text string) ([]Term, error) {
 	var terms []Term
 	for rest := strings.TrimLeftFunc(text, unicode.IsSpace); rest != ""; rest = strings.TrimLeftFunc(rest, unicode.IsSpace) {
@@ -83,7 +85,7 @@ func splitTerms(text string) ([]Term, error) {
 	return terms, nil
 }
 
-// addText adds a word to a list of terms. If the last term is a text, the word becomes a part of it. Otherwise the word begins a new text.
+// addText adds a word to the text at the end of the terms, or begins a text.
 func addText(terms []Term, word string) []Term {
 	if n := len(terms); n > 0 && terms[n-1].Key == "" {
 		terms[n-1].Value += " " + word
@@ -92,8 +94,9 @@ func addText(terms []Term, word string) []Term {
 	return append(terms, Term{"", word})
 }
 
-// cutWord splits off the first word of a text and removes its quotes. The result "colon" is the position of the first colon in the word
-// that is not in quotes. It is -1 if the text before that colon cannot be a selector.
+// cutWord splits off the first word of a text and removes its quotes. colon is
+// where the first colon outside quotes is, or -1 if no selector can stand before
+// it.
 func cutWord(text string) (word string, colon int, rest string, err error) {
 	var b strings.Builder
 	colon = -1
@@ -120,8 +123,8 @@ func cutWord(text string) (word string, colon int, rest string, err error) {
 	return b.String(), colon, "", nil
 }
 
-// isKey reports whether a text can be a selector. A selector has only lower-case letters and underscores. So C:\tmp and 12:30 do not begin
-// with a selector.
+// isKey reports whether a text can be a selector: lower-case letters and
+// underscores. So C:\tmp and 12:30 do not begin with one.
 func isKey(text string) bool {
 	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz_") == ""
 }
@@ -148,9 +151,10 @@ func JoinTerms(terms []Term) string {
 	return strings.Join(list, " ")
 }
 
-// ParseFilter converts a search to a filter. Times are relative to now, and in the given zone. If the search has several states, a task
-// needs to have only one of them. The same is true for queues and for jobs. But a task must have all the metadata of the search. If another
-// selector occurs twice, the last value counts, as on the command line. The error is a *FieldError that names the selector.
+// ParseFilter converts a search to a filter. Times are relative to now, and in the
+// given zone. A task must have one of the states, queues and jobs, but all the
+// metadata. Of other selectors the last value counts, as on the command line. The
+// error is a *FieldError that names the selector.
 func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter, error) {
 	var f jobs.Filter
 	for _, t := range terms {
@@ -212,7 +216,8 @@ func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter,
 	return f, nil
 }
 
-// ParseStates parses states that are separated by commas. The words "unfinished" and "finished" each stand for several states.
+// ParseStates parses states with commas between them. The words unfinished and
+// finished stand for several.
 func ParseStates(text string) ([]jobs.State, error) {
 	var list []jobs.State
 	for word := range strings.SplitSeq(text, ",") {

@@ -10,11 +10,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// flags maps a selector to its option on the command line. It contains only selectors whose option has another name than the selector. For
-// any other selector the option is "--" and its name. The empty selector stands for a text to search for.
+// flags has the options of selectors that are not called like the selector. The
+// empty one stands for a text to search for.
 var flags = map[string]string{KeyState: "-s", KeyQueue: "-q", KeyJob: "-j", KeyCause: "--group", "": "--match"}
 
-// Flag returns the option of the command line that has the same effect as the term.
+// Flag returns the option with the same effect.
 func (t Term) Flag() string {
 	if flag, ok := flags[t.Key]; ok {
 		return flag
@@ -22,7 +22,8 @@ func (t Term) Flag() string {
 	return "--" + t.Key
 }
 
-// TermsOf converts a filter to a search. It leaves out IDs, FinishedBefore, Before and After, because there are no selectors for them.
+// TermsOf converts a filter to a search. There are no selectors for IDs,
+// FinishedBefore, Before and After.
 func TermsOf(f jobs.Filter) []Term {
 	var terms []Term
 	add := func(key, value string) {

@@ -9,7 +9,6 @@ import (
 // Verb is an action that a user can apply to tasks.
 type Verb string
 
-// These are the actions that a user can apply to tasks.
 const (
 	VerbCancel Verb = "cancel"
 	VerbRetry  Verb = "retry"
@@ -42,8 +41,8 @@ func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
 	return limitStates(f, []jobs.State{jobs.Failed}, []jobs.State{jobs.Failed, jobs.Cancelled, jobs.Retrying, jobs.Scheduled})
 }
 
-// limitStates restricts the states of a filter to those in the parameter "possible". If the filter has no states, it gets those in the
-// parameter "defaults". The result "ok" is false if no state remains. limitStates does not change a filter with ids.
+// limitStates limits the states of a filter without ids to possible ones; a filter
+// without states gets the defaults. ok is false if no state remains.
 func limitStates(f jobs.Filter, defaults, possible []jobs.State) (only jobs.Filter, ok bool) {
 	switch {
 	case len(f.IDs) > 0:
