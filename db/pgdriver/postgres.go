@@ -28,7 +28,7 @@ func Engine() *engine.Driver { return &engine.Driver{Connect: connect} }
 
 func connect(address string, lockTimeout time.Duration) (engine.Connectors, error) {
 	config, err := pgx.ParseConfig(address)
-	if err != nil { // replace this error, because its text may contain a part of the password
+	if err != nil { // its text may contain a part of the password
 		return engine.Connectors{}, &jobs.Error{Kind: jobs.ErrInvalid, What: "the address of the PostgreSQL server cannot be read",
 			Hint: "postgres://USER@HOST:PORT/DATABASE; the password in PGPASSWORD or ~/.pgpass"}
 	}
@@ -39,11 +39,12 @@ func connect(address string, lockTimeout time.Duration) (engine.Connectors, erro
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "runner"
 	}
+
 	set := settings(lockTimeout)
 	read := session(config, set, map[string]string{"default_transaction_read_only": "on", "synchronous_commit": "off"})
 	write := session(config, set, postgres.WriteSettings)
 	s.Write, s.Read = stdlib.GetConnector(*write), stdlib.GetConnector(*read)
-	s.Together = together
+	s.SendAll = sendAll
 	s.Listen = func(ctx context.Context, channel string, notify func(string)) error {
 		return listen(ctx, read, channel, notify)
 	}
@@ -59,8 +60,9 @@ func name(config *pgx.ConnConfig) string {
 	return "postgres://" + config.User + "@" + host + "/" + config.Database
 }
 
-// listen calls notify for each notification on a channel, with its payload. It also calls notify once with an empty text, as soon as the
-// connection can receive notifications. It returns when the connection fails or ctx ends.
+// listen calls notify with an empty text as soon as it can receive notifications on
+// a channel, and then with each one's payload. It returns when the connection fails
+// or ctx ends.
 func listen(ctx context.Context, config *pgx.ConnConfig, channel string, notify func(string)) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -70,6 +72,7 @@ func listen(ctx context.Context, config *pgx.ConnConfig, channel string, notify 
 	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
 		return err
 	}
+
 	notify("")
 	for {
 		notice, err := conn.WaitForNotification(ctx)

@@ -19,9 +19,10 @@ import (
 // settings returns the server settings that all sessions have.
 func settings(lockTimeout time.Duration) map[string]string {
 	return map[string]string{
-		"search_path":  "pg_catalog", // any value would do, because each statement names the schema of its tables
+		"search_path":  "pg_catalog", // any value would do: each statement names the schema of its tables
 		"lock_timeout": strconv.FormatInt(max(lockTimeout.Milliseconds(), 1), 10),
-		// The server ends the sessions of clients whose host died or whose process was stopped, and so releases their locks.
+		// The server ends the sessions of clients whose host died or whose process was
+		// stopped, and so releases their locks.
 		"idle_in_transaction_session_timeout": "60s",
 		"tcp_keepalives_idle":                 "5",
 		"tcp_keepalives_interval":             "2",
@@ -33,8 +34,9 @@ func settings(lockTimeout time.Duration) map[string]string {
 	}
 }
 
-// session returns a copy of config whose connections have the given settings. Each new connection sets them with SET statements. The
-// startup message does not contain them, because a connection pooler rejects a message with settings that it does not know.
+// session returns a copy of config whose connections have these settings. Each new
+// connection sets them with SET statements: a pooler rejects a startup message with
+// settings that it doesn't know.
 func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.ConnConfig {
 	config, settings = config.Copy(), maps.Clone(settings)
 	maps.Copy(settings, more)
@@ -44,23 +46,24 @@ func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.Conn
 		fmt.Fprintf(&text, "SET %s = '%s'; ", key, settings[key])
 	}
 	text.WriteString(postgres.SelectBackend)
+
 	plain := config.Config.Copy()
 	config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
 		pid, err := lastValue(ctx, conn, text.String())
 		if err != nil || pid == strconv.FormatUint(uint64(conn.PID()), 10) {
 			return err
 		}
-		// The process id that conn received is not that of its server process. So conn leads to a connection pooler, which invents process
-		// ids.
+		// conn leads to a pooler, which invents process ids
 		return checkPooling(ctx, conn, pid, plain)
 	}
 	return config
 }
 
-// errNoRow is the error of lastValue if the connection was closed, without an error, before a row arrived.
+// errNoRow means that the connection was closed, without an error, before a row
+// arrived.
 var errNoRow = errors.New("the server returned no row")
 
-// lastValue runs several statements. It returns the first value that the last statement returns.
+// lastValue runs statements, and returns the first value that the last one returns.
 func lastValue(ctx context.Context, conn *pgconn.PgConn, text string) (string, error) {
 	results, err := conn.Exec(ctx, text).ReadAll()
 	if err != nil {
@@ -72,10 +75,11 @@ func lastValue(ctx context.Context, conn *pgconn.PgConn, text string) (string, e
 	return "", errNoRow
 }
 
-// checkPooling returns an error if a connection pooler is in transaction mode. In that mode several clients share a session of the server,
-// so its settings and locks do not belong to one client. The parameter "pid" is the id of the server process that has just worked for conn.
-// checkPooling begins a transaction on another connection. In two cases the pooler is in transaction mode: if the process pid executes this
-// transaction, or if another server process executes the next statement of conn.
+// checkPooling returns an error if a pooler is in transaction mode, where clients
+// share a session of the server, so that its settings and locks belong to none of
+// them. pid is the server process that has just worked for conn. We begin a
+// transaction on another connection: the pooler is in that mode if pid executes it,
+// or if another process executes conn's next statement.
 func checkPooling(ctx context.Context, conn *pgconn.PgConn, pid string, config *pgconn.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // a pooler whose pool is full makes the client wait
 	defer cancel()
@@ -84,6 +88,7 @@ func checkPooling(ctx context.Context, conn *pgconn.PgConn, pid string, config *
 		return err
 	}
 	defer func() { _ = other.Close(context.WithoutCancel(ctx)) }()
+
 	theirs, err := lastValue(ctx, other, "BEGIN; "+postgres.SelectBackend)
 	ours := pid
 	if err == nil && theirs != pid {

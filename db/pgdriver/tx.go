@@ -15,12 +15,12 @@ import (
 // rollbackTimeout is how long a rollback waits for the server.
 const rollbackTimeout = 10 * time.Second
 
-// Tx makes a transaction of pgx usable as a *sql.Tx. See Tx of package runner/postgres.
+// Tx makes a transaction of pgx usable as a *sql.Tx; see package runner/postgres.
 func Tx(ctx context.Context, tx pgx.Tx) (*sql.Tx, error) {
 	pool := sql.OpenDB(txConnector{&txConn{ctx: ctx, tx: tx}})
-	defer func() { _ = pool.Close() }() // ends the goroutine that sql.OpenDB started; the transaction goes on
-	// The context of BeginTx must not end. If it ended, database/sql would roll back in another goroutine, while the owner of tx may be
-	// using it.
+	defer func() { _ = pool.Close() }() // ends the goroutine of sql.OpenDB; the transaction goes on
+	// If the context of BeginTx ended, database/sql would roll back in another
+	// goroutine, while the owner of tx may be using it.
 	return pool.BeginTx(context.WithoutCancel(ctx), nil)
 }
 
@@ -35,7 +35,7 @@ func (txConnector) Open(string) (driver.Conn, error) { return nil, errors.ErrUns
 
 // txConn is a connection of database/sql. Its only transaction is tx.
 type txConn struct {
-	ctx context.Context // context for Commit: when it ends, Commit stops waiting for the server
+	ctx context.Context // when it ends, Commit stops waiting for the server
 	tx  pgx.Tx
 }
 
@@ -63,7 +63,7 @@ func (c *txConn) Rollback() error {
 	return nil
 }
 
-// CheckNamedValue accepts every value, because pgx converts them itself.
+// CheckNamedValue accepts every value: pgx converts them itself.
 func (*txConn) CheckNamedValue(*driver.NamedValue) error { return nil }
 
 func (c *txConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
@@ -83,7 +83,7 @@ func (c *txConn) QueryContext(ctx context.Context, text string, args []driver.Na
 	return all, nil
 }
 
-// Prepare returns a statement that only holds the text; the server does not prepare it.
+// Prepare returns a statement that only holds its text.
 func (c *txConn) Prepare(text string) (driver.Stmt, error) {
 	return postgres.Text{Conn: c, Text: text}, nil
 }

@@ -115,16 +115,13 @@ func Columns() map[string]bool {
 // MaxPrefix is the largest length of a prefix in bytes.
 const MaxPrefix = 32
 
-// ValidPrefix reports whether prefix is valid: empty, or a letter or underscore and then at most 31 letters, digits or underscores. A
-// prefix that SQLite reserves is not valid.
+// ValidPrefix reports whether prefix is valid: empty, or a letter or underscore and
+// then at most 31 letters, digits or underscores, but not one of SQLite's own.
 func ValidPrefix(prefix string) bool {
-	ok := len(prefix) <= MaxPrefix && !reserved(prefix)
+	ok := len(prefix) <= MaxPrefix && !strings.HasPrefix(strings.ToLower(prefix), "sqlite_")
 	for i := range len(prefix) {
 		c := prefix[i]
 		ok = ok && (c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || i > 0 && '0' <= c && c <= '9')
 	}
 	return ok
 }
-
-// reserved reports whether SQLite reserves the names that begin with prefix for itself.
-func reserved(prefix string) bool { return strings.HasPrefix(strings.ToLower(prefix), "sqlite_") }

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 
@@ -23,7 +24,7 @@ var copied = []string{"tasks", "inputs", "cancel_requests", "progress_reports", 
 // sumCounters adds up the rows of each counter.
 const sumCounters = `(SELECT queue, state, minute, sum(n) AS n FROM {counters} GROUP BY queue, state, minute) AS counters`
 
-// parts returns the texts that replace the marks in the statements about a table.
+// parts are the texts for the marks in the statements about a table.
 func parts(table string) sqltext.Parts {
 	rows := "{" + table + "}"
 	if table == "counters" {
@@ -32,9 +33,11 @@ func parts(table string) sqltext.Parts {
 	return sqltext.Parts{"table": "{" + table + "}", "rows": rows}
 }
 
+// These are the limits for what is sent to a server before the move waits for the
+// results.
 const (
-	copyWaiting = 500     // number of statements that are sent to a server before the move waits for their results
-	copyBytes   = 1 << 20 // size in bytes of the statements that are sent to a server before the move waits for their results
+	copyWaiting = 500     // statements
+	copyBytes   = 1 << 20 // their size
 )
 
 // Each of these statements is for one table: {table} stands for its name and
@@ -49,11 +52,11 @@ var (
 // selectLastID returns the highest id of a task.
 var selectLastID = sqltext.Query(`SELECT coalesce(max(id), 0) FROM {tasks}`)
 
-// endWorkers records an end for each worker that has none: the time of its last heartbeat. These workers were killed, because no worker
-// runs during a move.
+// endWorkers records an end for each worker that has none: its last heartbeat. They
+// were killed, because no worker runs during a move.
 var endWorkers = sqltext.Command(`UPDATE {workers} SET ended_at = beat_at WHERE ended_at IS NULL`)
 
-// TableCount is the number of rows of a table. The move has checked that both databases have the same number.
+// TableCount is the number of rows of a table, the same in both databases.
 type TableCount struct {
 	Table string
 	Rows  int64
@@ -73,41 +76,29 @@ func count(q engine.Querier) ([]TableCount, error) {
 
 // copyRows copies the rows of a table from the source.
 func (m *move) copyRows(ctx context.Context, source, target engine.Querier, table string) error {
-	from, texts := m.from.Engine(), parts(table)
-	rows, err := from.Reader().QueryxContext(ctx, from.Dialect().Text(copyAll.With(texts)))
+	from := m.from.Engine()
+	rows, err := from.Reader().QueryxContext(ctx, from.Dialect().Text(copyAll.With(parts(table))))
 	if err != nil {
 		return from.Explain(err)
 	}
 	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		return err
-	}
 	types, err := rows.ColumnTypes()
 	if err != nil {
 		return err
 	}
 
-	texts["columns"] = `"` + strings.Join(columns, `", "`) + `"`
-	texts["values"] = strings.Repeat("?, ", len(columns)-1) + "?"
-	insert := copyRow.With(texts)
+	insert := insertInto(table, types)
 	waiting, bytes := 0, 0
 	for rows.Next() {
 		values, err := rows.SliceScan()
 		if err != nil {
 			return from.Explain(err)
 		}
-		for i, value := range values {
-			// convert JSON to a string, because the driver of a server returns it as bytes
-			if text, ok := value.([]byte); ok && types[i].DatabaseTypeName() == "JSON" {
-				values[i] = string(text)
-			}
-			bytes += width(value)
-		}
+		waiting, bytes = waiting+1, bytes+convert(values, types)
 		if err := target.Later(insert, values...); err != nil {
 			return err
 		}
-		if waiting++; waiting >= copyWaiting || bytes >= copyBytes {
+		if waiting >= copyWaiting || bytes >= copyBytes {
 			if err := m.settle(source, target, waiting); err != nil {
 				return err
 			}
@@ -118,6 +109,37 @@ func (m *move) copyRows(ctx context.Context, source, target engine.Querier, tabl
 		return from.Explain(err)
 	}
 	return m.settle(source, target, waiting)
+}
+
+// insertInto returns the statement that inserts a row with these columns.
+func insertInto(table string, columns []*sql.ColumnType) *sqltext.Statement {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = `"` + c.Name() + `"`
+	}
+	texts := parts(table)
+	texts["columns"] = strings.Join(names, ", ")
+	texts["values"] = strings.Repeat("?, ", len(names)-1) + "?"
+	return copyRow.With(texts)
+}
+
+// convert turns the values of a row into what the target accepts, and returns
+// their size in bytes.
+func convert(values []any, types []*sql.ColumnType) (size int) {
+	for i, value := range values {
+		switch value := value.(type) {
+		case string:
+			size += len(value)
+		case []byte:
+			size += len(value)
+			if types[i].DatabaseTypeName() == "JSON" { // the driver of a server returns it as bytes
+				values[i] = string(value)
+			}
+		default:
+			size += 8
+		}
+	}
+	return size
 }
 
 // settle waits until the target has run the last n statements. It also uses the
@@ -133,16 +155,6 @@ func (m *move) settle(source, target engine.Querier, n int) error {
 		m.progress(m.done, m.all)
 	}
 	return nil
-}
-
-func width(value any) int {
-	switch value := value.(type) {
-	case string:
-		return len(value)
-	case []byte:
-		return len(value)
-	}
-	return 8
 }
 
 // sameRows returns an error if a table of the target does not have as many rows

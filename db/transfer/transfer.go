@@ -1,4 +1,5 @@
-// Package transfer moves the whole content of a database to another database, such as from a file to a server.
+// Package transfer moves the whole content of a database to another one, such as
+// from a file to a server.
 package transfer
 
 import (
@@ -17,10 +18,10 @@ import (
 // selectClaimed reads the id of one running task. Index: tasks_running.
 var selectClaimed = sqltext.Query(`SELECT id FROM {tasks} WHERE state = 'running' LIMIT 1`)
 
-// selectSome returns 1 if the database has a task, schedule, limit or pause, and 0 otherwise. A move must not overwrite such rows.
-var selectSome = sqltext.Query(`SELECT CASE WHEN EXISTS (SELECT 1 FROM {tasks}) OR EXISTS (SELECT 1 FROM {schedules}) OR EXISTS (SELECT 1
-	FROM {limits})
-	OR EXISTS (SELECT 1 FROM {pauses}) THEN 1 ELSE 0 END`)
+// selectSome returns 1 if the database has a task, schedule, limit or pause, which a
+// move must not overwrite, and 0 otherwise.
+var selectSome = sqltext.Query(`SELECT CASE WHEN EXISTS (SELECT 1 FROM {tasks}) OR EXISTS (SELECT 1 FROM {schedules})
+	OR EXISTS (SELECT 1 FROM {limits}) OR EXISTS (SELECT 1 FROM {pauses}) THEN 1 ELSE 0 END`)
 
 // A move needs three commits, in this order:
 //
@@ -43,7 +44,8 @@ type move struct {
 	counts            []TableCount
 }
 
-// Check returns an error if a worker or a task of the database runs, so that it cannot be moved. It changes nothing.
+// Check returns an error if a worker or a task of the database runs, so that it
+// can't be moved. It changes nothing.
 func Check(ctx context.Context, d *db.DB, now time.Time) error {
 	q := engine.ReadingFrom(ctx, d.Engine())
 	frozen, err := engine.ReadFrozen(q, q.Dialect)
@@ -112,14 +114,15 @@ func (m *move) leave(ctx context.Context, q engine.Querier) error {
 	if err := idle(q, m.from, m.now); err != nil {
 		return err
 	}
-	// On a server, the triggers of the mark lock the tables against writers until this transaction ends, also those that use plain SQL.
+	// On a server, the triggers of the mark lock the tables until this transaction
+	// ends, also against plain SQL.
 	if err := engine.Freeze(q, m.from.Engine(), m.moved); err != nil {
 		return err
 	}
 	return m.to.UpdateAlone(ctx, func(target engine.Querier) error { return m.fill(ctx, q, target) })
 }
 
-// open removes the mark from the target. If somebody has done that before, open does nothing.
+// open removes the mark from the target, if it's still there.
 func (m *move) open(q engine.Querier) error {
 	is, err := engine.ReadFrozen(q, m.to.Engine().Dialect())
 	if err != nil || is != m.incomplete {
@@ -128,7 +131,8 @@ func (m *move) open(q engine.Querier) error {
 	return engine.Thaw(q, m.to.Engine())
 }
 
-// fill copies all rows to the target, compares both databases, and marks the target, in a transaction on the target.
+// fill copies all rows to the target, compares both databases, and marks the target,
+// in a transaction on the target.
 func (m *move) fill(ctx context.Context, source, target engine.Querier) error {
 	highest, err := m.from.Engine().HighestID(ctx)
 	if err != nil {
@@ -160,8 +164,8 @@ func (m *move) fill(ctx context.Context, source, target engine.Querier) error {
 	return engine.Freeze(target, m.to.Engine(), m.incomplete)
 }
 
-// empty removes what an earlier run of this move, or an earlier use of the target, has left: rows, or counters and workers. It returns an
-// error if the target is in use.
+// empty removes what an earlier run of this move, or an earlier use of the target,
+// has left: rows, or counters and workers. A target in use is an error.
 func (m *move) empty(q engine.Querier) error {
 	is, err := engine.ReadFrozen(q, m.to.Engine().Dialect())
 	switch {

@@ -15,7 +15,7 @@ import (
 // database/sql doesn't export.
 func IsPoolClosed(err error) bool { return err != nil && err.Error() == "sql: database is closed" }
 
-// FileError returns the *jobs.Error for a file or directory that cannot be used.
+// FileError returns the error of a file or directory that can't be used.
 func FileError(err error, path string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -42,7 +42,7 @@ func Damaged(path string, found []string) error {
 		Hint: "restore a backup; keep the file"}
 }
 
-// Newer returns the error of a database whose schema this program does not know.
+// Newer returns the error of a database whose schema this program doesn't know.
 func Newer(name, code string, have, want int, hint string) error {
 	return &jobs.Error{Kind: jobs.ErrSchema, Code: code, Subject: name, What: name + " was written by a newer runner", Hint: hint,
 		Why: []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)}}
@@ -55,7 +55,8 @@ func NotUpgraded(name string) error {
 		Why: []string{"it is opened for reading, and not upgraded"}}
 }
 
-// ErrReadOnly returns the error of a write to a database that was opened for reading. The parameter err is the cause, or nil.
+// ErrReadOnly returns the error of a write to a database that was opened for
+// reading. err is the cause, or nil.
 func ErrReadOnly(path string, err error) error {
 	return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot write " + path, Err: err,
 		Why: []string{"the database was opened with Options.ReadOnly"}, Hint: "open it without Options.ReadOnly"}

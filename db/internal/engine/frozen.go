@@ -14,23 +14,22 @@ import (
 // It exists only in a marked database. Its row and the triggers are always
 // written in the same transaction.
 
-// FrozenState is the role of a database in a move. A database with one of these roles rejects writes.
+// FrozenState is the role of a database in a move, for which it rejects writes.
 type FrozenState string
 
-// These are the roles of a frozen database in a move.
 const (
-	Moved      FrozenState = "moved"      // the database is the source
-	Incomplete FrozenState = "incomplete" // the database is the target of a move that has not ended
+	Moved      FrozenState = "moved"      // the source
+	Incomplete FrozenState = "incomplete" // the target of a move that has not ended
 )
 
-// Frozen is the reason why a database rejects writes. The zero Frozen means that the database accepts writes.
+// Frozen is why a database rejects writes. With the zero Frozen it accepts them.
 type Frozen struct {
 	State FrozenState
 	Other string // identity of the other database of the move
 }
 
-// FrozenTables are the tables that reject writes while a database is frozen. The other tables of runner need no triggers: they change only
-// in transactions that also change one of FrozenTables.
+// FrozenTables are the tables with triggers. The others need none: they change
+// only in transactions that also change one of these.
 var FrozenTables = []string{"tasks", "schedules", "limits", "pauses"}
 
 // Message returns the message with which the triggers reject writes.
@@ -41,8 +40,8 @@ func (f Frozen) Message() string {
 	return "this database is not complete: a move from " + f.Other + " has not ended"
 }
 
-// Error returns the error for a write to a frozen database. The parameter "name" is the name of the database, and err is the error of the
-// driver, or nil.
+// Error returns the error for a write to the frozen database name. err is that of
+// the driver, or nil.
 func (f Frozen) Error(name string, err error) *jobs.Error {
 	p := &jobs.Error{Kind: jobs.ErrConflict, What: f.Message(), Why: []string{"it is " + name, "nothing was changed"}, Err: err}
 	if p.Code, p.Hint = errcode.MoveIncomplete, "the same move again"; f.State == Moved {
@@ -51,23 +50,18 @@ func (f Frozen) Error(name string, err error) *jobs.Error {
 	return p
 }
 
-// hasState reports whether the table whose name is the parameter [1] exists. selectState and insertState read and write the row of
-// migration_state.
 var (
 	hasState    = sqltext.Query(`SELECT {table_exists}`)
 	selectState = &sqltext.Statement{Template: `SELECT state, other FROM {migration_state}`, Reads: true, Once: true}
 	insertState = &sqltext.Statement{Template: `INSERT INTO {migration_state} (state, other) VALUES (?, ?)`, Once: true}
-)
 
-// createState and dropState create and drop the table migration_state.
-var (
 	createState = sqltext.Definition(`CREATE TABLE {migration_state} (state TEXT NOT NULL, other TEXT NOT NULL)`).With(nil)
 	dropState   = sqltext.Definition(`DROP TABLE IF EXISTS {migration_state}`).With(nil)
 )
 
-// ReadFrozen returns the reason why the database rejects writes.
+// ReadFrozen returns why the database rejects writes.
 func ReadFrozen(q Querier, dialect *sqltext.Dialect) (f Frozen, err error) {
-	for range 2 { // try twice, because another process may drop the table after hasState has found it
+	for range 2 { // another process may drop the table after hasState has found it
 		var exists bool
 		if err = q.Scan(hasState, []any{dialect.Prefix + "migration_state"}, &exists); err != nil || !exists {
 			return Frozen{}, err
@@ -79,7 +73,7 @@ func ReadFrozen(q Querier, dialect *sqltext.Dialect) (f Frozen, err error) {
 	return Frozen{}, err
 }
 
-// Freeze makes the database reject later writes for the reason f. It must run in a transaction.
+// Freeze makes the database reject later writes. It must run in a transaction.
 func Freeze(q Querier, e Engine, f Frozen) error {
 	is, err := ReadFrozen(q, e.Dialect())
 	if err != nil || is == f {
@@ -90,6 +84,7 @@ func Freeze(q Querier, e Engine, f Frozen) error {
 			return err
 		}
 	}
+
 	if err := execAll(q, createState); err != nil {
 		return err
 	}
@@ -99,7 +94,7 @@ func Freeze(q Querier, e Engine, f Frozen) error {
 	return execAll(q, e.Freezing(f.Message())...)
 }
 
-// Thaw makes a frozen database accept writes again. It must run in a transaction.
+// Thaw makes a frozen database accept writes again, also in a transaction.
 func Thaw(q Querier, e Engine) error {
 	return execAll(q, append(e.Thawing(), dropState)...)
 }

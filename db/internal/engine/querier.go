@@ -16,8 +16,8 @@ import (
 type Querier interface {
 	// Exec returns the number of rows that a statement has changed.
 	Exec(s *sqltext.Statement, args ...any) (int64, error)
-	// Later does the same as Exec for a statement whose result is not needed at once. If that statement fails, the next one may return the
-	// error.
+	// Later does the same without a result. If the statement fails, the next one may
+	// return the error.
 	Later(s *sqltext.Statement, args ...any) error
 	// Scan reads the single row of a query. It returns sql.ErrNoRows if there is no row.
 	Scan(s *sqltext.Statement, args []any, dest ...any) error
@@ -38,7 +38,7 @@ type Direct struct {
 	Dialect *sqltext.Dialect
 }
 
-// ReadingFrom returns a Querier on the connections that cannot write.
+// ReadingFrom returns a Querier on the connections that can't write.
 func ReadingFrom(ctx context.Context, e Engine) Direct { return Direct{ctx, e.Reader(), e.Dialect()} }
 
 // Exec implements Querier.
@@ -74,18 +74,19 @@ func NoRow(err error) error {
 	return err
 }
 
-// SelectAtWork returns the name of a worker whose lease has not expired at [1], and the time at which the lease expires. Index:
-// workers_live.
+// SelectAtWork returns the name of a worker whose lease has not expired at [1], and
+// when it does. Index: workers_live.
 var SelectAtWork = sqltext.Query(`SELECT name, beat_at + lease FROM {workers} WHERE ended_at IS NULL AND beat_at + lease > ?
 	ORDER BY beat_at DESC LIMIT 1`)
 
-// OlderWorker returns an error if a worker is running. The transaction that upgrades the schema calls it. After the upgrade, a worker of
-// the older program might fail to write the results of its tasks, and would ignore new options of tasks. The parameter "name" is the name
-// of the database.
+// OlderWorker returns an error if a worker is running, for a transaction that
+// upgrades the schema of the database name. After that, a worker of the older
+// program might fail to write results, and would ignore new options of tasks.
 func OlderWorker(q Querier, name string) error {
 	var worker string
 	var until int64
-	if err := NoRow(q.Scan(SelectAtWork, []any{time.Now().UnixMilli()}, &worker, &until)); err != nil || until == 0 {
+	err := NoRow(q.Scan(SelectAtWork, []any{time.Now().UnixMilli()}, &worker, &until))
+	if err != nil || until == 0 {
 		return err
 	}
 	return &jobs.Error{Kind: jobs.ErrBusy, What: name + " is in use by an older runner",

@@ -8,7 +8,8 @@ import (
 	"strconv"
 )
 
-// UserName returns the name of the user with the number uid, or the number if the system does not know it.
+// UserName returns the name of the user uid, or the number if the system doesn't
+// know it.
 func UserName(uid int) string {
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
 		return u.Username
@@ -31,9 +32,9 @@ func Current() string {
 	return strconv.Itoa(os.Getuid())
 }
 
-// Exposed returns the reason why a file or directory is not safe for a process. The parameter "me" is the number of the user of the
-// process. Exposed also returns the command that makes the file safe. Both results are empty if the file is safe, or if the system does not
-// report owners. The parameter "mode" is the mode of the file. A caller can clear bits in it that Exposed must ignore.
+// Exposed returns why a file or directory isn't safe for a process of the user me,
+// and the command that makes it safe. Both are empty if it's safe, or if the system
+// doesn't report owners. mode is that of the file; a caller can clear bits in it.
 func Exposed(info fs.FileInfo, mode fs.FileMode, me int) (why, try string) {
 	uid, gid, ok := Of(info)
 	if !ok {
@@ -42,23 +43,24 @@ func Exposed(info fs.FileInfo, mode fs.FileMode, me int) (why, try string) {
 	return exposed(mode, uid, gid, me, sameName)
 }
 
-// exposed does the work of Exposed for a file of user uid and group gid. A group with the name of the owner counts as private, since many
-// systems create such a group for each user. The parameter "named" is a function that reports whether a group has the name of a user. The
-// sticky bit does not make a directory safe. It prevents other users from removing a database, but they can still create a file with the
-// name of its write-ahead log.
-func exposed(mode fs.FileMode, uid, gid, me int, named func(uid, gid int) bool) (why, try string) {
+// exposed does the work of Exposed for a file of user uid and group gid. A group
+// with the name of the owner (isNamed) counts as private, since many systems create
+// one for each user. The sticky bit doesn't make a directory safe: others can't
+// remove a database then, but they can create a file with the name of its WAL.
+func exposed(mode fs.FileMode, uid, gid, me int, isNamed func(uid, gid int) bool) (why, try string) {
 	switch {
 	case uid != 0 && uid != me:
 		return "belongs to " + UserName(uid), "chown " + UserName(me)
 	case mode.Perm()&0o002 != 0:
 		return "may be written by everyone", "chmod o-w"
-	case mode.Perm()&0o020 != 0 && !named(uid, gid):
+	case mode.Perm()&0o020 != 0 && !isNamed(uid, gid):
 		return "may be written by group " + groupText(gid), "chmod g-w"
 	}
 	return "", ""
 }
 
-// sameName reports whether a group has the name of a user. It compares the numbers if the system does not know one of the names.
+// sameName reports whether a group has the name of a user. It compares the numbers
+// if the system doesn't know one of the names.
 func sameName(uid, gid int) bool {
 	u, errUser := user.LookupId(strconv.Itoa(uid))
 	g, errGroup := user.LookupGroupId(strconv.Itoa(gid))
@@ -68,7 +70,6 @@ func sameName(uid, gid int) bool {
 	return u.Username == g.Name
 }
 
-// groupText returns the name of a group, or its number if the system does not know it.
 func groupText(gid int) string {
 	if g, err := user.LookupGroupId(strconv.Itoa(gid)); err == nil {
 		return g.Name

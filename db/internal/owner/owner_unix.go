@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// Of returns the user and the group that own a file. The result "ok" is false if the system does not report owners.
+// Of returns the user and the group that own a file. ok is false if the system
+// doesn't report owners.
 func Of(info fs.FileInfo) (uid, gid int, ok bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -24,7 +24,7 @@ func ParseURL(address string) URL {
 	return URL(strings.ToLower(scheme) + "://" + rest)
 }
 
-// password matches a password in an address. Group 1 or 2 of the match has the text before the password.
+// password matches a password in an address; group 1 or 2 is the text before it.
 var password = humanize.Lazy(`^([a-z]+://[^/?#@:]*):[^/?#]*@|([?&](?:ssl)?password=)[^&#]*`)
 
 // String returns the address without its password.
@@ -38,13 +38,13 @@ func (u URL) String() string {
 	})
 }
 
-// Absolute returns the address as it is, because no part of it depends on the working directory.
+// Absolute returns the address as it is: no part depends on the working directory.
 func (u URL) Absolute() (string, error) { return string(u), nil }
 
 // LocalFile returns false.
 func (URL) LocalFile() bool { return false }
 
-// CheckWriters returns nil, because the server checks the rights of its users itself.
+// CheckWriters returns nil: the server checks the rights of its users itself.
 func (URL) CheckWriters(int) error { return nil }
 
 // HasPassword reports whether the address includes a password.

@@ -15,24 +15,27 @@ import (
 
 // # Problem
 //
-// A transaction holds the write lock of the schema, and other writers wait for it. Such a transaction spends most of its time on round
-// trips to the server. Without the code in this file, BEGIN, the lock, each statement and COMMIT would each take one round trip.
+// A transaction holds the write lock of the schema while other writers wait, and
+// spends most of its time on round trips to the server. Without this file, BEGIN,
+// the lock, each statement and COMMIT would each take one.
 //
 // # Invariants
 //
-//   - If no code needs the result of a statement, the statement waits in the session. The session sends it with the next statement in one
-//     message. It sends the COMMIT with the last statement.
-//   - The server runs the statements of a message in order and stops at the first error. So the error of a message shows which statement
-//     failed. A beginError means that the transaction did not begin, so the caller may try again.
+//   - A statement whose result nobody needs waits in the session, which sends it
+//     with the next one in one message, and the COMMIT with the last one.
+//   - The server runs the statements of a message in order and stops at the first
+//     error, so the error shows which statement failed. A beginError means that the
+//     transaction did not begin, so the caller may try again.
 //   - A transaction without a statement sends nothing.
-//   - If a connection that only reads is lost, its query is repeated on another connection, because that is safe. A write is never
-//     repeated here.
+//   - If a connection that only reads is lost, its query is repeated on another one,
+//     which is safe. A write is never repeated here.
 //
 // # Alternatives
 //
-// The driver has batches, but package db would need a second API for them, so each statement would be written twice. Sending statements
-// without waiting for their results would need goroutines, and the order of errors would be lost. So the session wraps a connection of
-// database/sql, and package db sees an ordinary *sqlx.Conn.
+// The driver has batches, but package db would need a second API for them, and
+// write each statement twice. Sending statements without waiting for results would
+// need goroutines and lose the order of errors. So the session wraps a connection
+// of database/sql, and package db sees an ordinary *sqlx.Conn.
 
 // connector opens connections that can send several statements in one message.
 type connector struct {
@@ -49,8 +52,8 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &session{driverConn: conn.(driverConn), connector: c}, nil
 }
 
-// connectError is an error of the driver while it connects. For every such error, errors.Is(err, errNoServer) is true, even if servers
-// answer but none of them accepts writes.
+// connectError is an error of the driver while it connects. Each is errNoServer,
+// also if servers answer but none accepts writes.
 type connectError struct{ error }
 
 func (e connectError) Unwrap() []error { return []error{e.error, errNoServer} }
@@ -69,12 +72,12 @@ type driverConn interface {
 type session struct {
 	driverConn
 	connector *connector
-	waiting   []engine.Statement // statements that the session sends together with the next statement
+	waiting   []engine.Statement // to send along with the next statement
 	begun     bool               // whether the first waiting statement begins a transaction
-	commits   bool               // whether the next statement is the last one of the transaction
+	commits   bool               // whether the next statement is the transaction's last one
 }
 
-// beginError is the error of the BEGIN of a transaction. The first statement of the transaction returns it.
+// beginError is the error of a BEGIN. The transaction's first statement returns it.
 type beginError struct{ error }
 
 func (e beginError) Unwrap() error { return e.error }
@@ -95,20 +98,23 @@ func (c *session) begin(shared bool) {
 	c.begun = true
 }
 
-// send sends the waiting statements and then the given statement, in one message. The result has no rows unless that statement returns
-// some.
+// send sends the waiting statements and then this one, in one message. The result
+// has no rows unless this one returns some.
 func (c *session) send(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, int64, error) {
-	list, begun, commits := append(c.waiting, engine.Statement{Text: text, Args: args}), c.begun, c.commits
+	list := append(c.waiting, engine.Statement{Text: text, Args: args})
+	begun, commits := c.begun, c.commits
 	c.waiting, c.begun, c.commits = nil, false, false
+
 	switch {
-	case begun && (text == rollback || text == commit && len(list) == 3): // the transaction is empty, so nothing is sent
+	case begun && (text == rollback || text == commit && len(list) == 3): // an empty transaction
 		return nil, 0, nil
-	case text == rollback: // the waiting statements are not sent, because the server would roll them back
+	case text == rollback: // the server would roll the waiting ones back
 		list = list[len(list)-1:]
 	case commits:
 		list = append(list, engine.Statement{Text: commit})
 	}
-	rows, affected, err := c.connector.server.Together(ctx, c.driverConn, list)
+
+	rows, affected, err := c.connector.server.SendAll(ctx, c.driverConn, list)
 	if err != nil {
 		if begun && len(affected) < 2 {
 			err = beginError{err}
@@ -183,8 +189,8 @@ func (c *session) CheckNamedValue(value *driver.NamedValue) (err error) {
 	return err
 }
 
-// argument converts a value to one that the server accepts. Booleans become 0 and 1. The server rejects a NUL and invalid UTF-8 in a
-// string, so argument replaces both by U+FFFD.
+// argument converts a value to one that the server accepts: booleans become 0 and
+// 1, and U+FFFD replaces NUL and invalid UTF-8 in a string.
 func argument(value any) any {
 	switch value := value.(type) {
 	case bool:

@@ -19,13 +19,13 @@ var _ engine.Engine = (*Server)(nil)
 // Name returns the address without its password.
 func (s *Server) Name() string { return s.Connectors.Name }
 
-// Address returns the address with which the database was opened, including the password.
+// Address returns the address as it was opened, with the password.
 func (s *Server) Address() string { return s.address }
 
-// Identity returns the address with the schema, without its password.
+// Identity returns the address with the schema and without the password.
 func (s *Server) Identity() string { return s.Name() + "?search_path=" + s.Schema }
 
-// Dir returns the directory on this host for files that belong to the database.
+// Dir implements engine.Shared.
 func (s *Server) Dir() string { return s.dir }
 
 // MakeDir creates the directory Dir and its parents.
@@ -39,27 +39,42 @@ func (s *Server) MakeDir() error {
 // Created reports whether Open made the tables.
 func (s *Server) Created() bool { return s.created }
 
-// UpgradedFrom returns the version of the schema before Open upgraded it, or 0 if Open upgraded nothing.
+// UpgradedFrom implements engine.Shared.
 func (s *Server) UpgradedFrom() int { return s.upgradedFrom }
 
-// Reader returns the pool of connections that cannot write.
+// Reader returns the pool of connections that can't write.
 func (s *Server) Reader() *sqlx.DB { return s.read }
 
 // Dialect returns the dialect that renders statements.
 func (s *Server) Dialect() *sqltext.Dialect { return s.sql }
 
-// Traits returns the properties of a server. Each statement costs a round trip, so the writes of many tasks share a message.
+// Traits returns the properties of a server, where each statement costs a round
+// trip, so the writes of many tasks share a message.
 func (*Server) Traits() engine.Traits {
-	return engine.Traits{GivesIDs: true, InsertMost: 1000, InsertsArrays: true, CompletesAsJSON: true, Pipelines: true, FastPath: true,
-		OutlivedByClient: true}
+	return engine.Traits{
+		GivesIDs:         true,
+		InsertMost:       1000,
+		InsertsArrays:    true,
+		CompletesAsJSON:  true,
+		Pipelines:        true,
+		FastPath:         true,
+		OutlivedByClient: true,
+	}
 }
 
-// WriteSettings are the parameters of the sessions that write. A session plans each statement once and keeps the plan. So a plan that the
-// session made for a small table must also be good when the table is large. Without these parameters the planner would scan or hash a small
-// table as a whole. The session would then read the whole large table at each claim. The statements of these sessions find their rows by
-// indexes, so the parameters make the planner prefer an index to a scan, a hash or a sort.
-var WriteSettings = map[string]string{"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off",
-	"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_sort": "off"}
+// WriteSettings are the parameters of the sessions that write. A session plans each
+// statement once, so a plan made for a small table must be good for a large one,
+// too. By default the planner would scan or hash a small table as a whole, and the
+// session later read the whole large one at each claim. These statements find
+// their rows by indexes, so we make the planner prefer them.
+var WriteSettings = map[string]string{
+	"plan_cache_mode":   "force_generic_plan",
+	"enable_seqscan":    "off",
+	"enable_bitmapscan": "off",
+	"enable_hashjoin":   "off",
+	"enable_mergejoin":  "off",
+	"enable_sort":       "off",
+}
 
 // Values converts args to values that the server accepts.
 func (*Server) Values(args []any) []any {
@@ -95,7 +110,7 @@ func (*Server) Begin(conn *sqlx.Conn, shared bool, _ func() error) (waited bool,
 	return false, conn.Raw(func(c any) error { c.(*session).begin(shared); return nil })
 }
 
-// Later keeps a statement until the next statement is sent, and sends both in one message.
+// Later sends a statement along with the next one.
 func (*Server) Later(conn *sqlx.Conn, text string, args []any) error {
 	values := make([]driver.NamedValue, len(args))
 	for i, arg := range args {
@@ -104,8 +119,8 @@ func (*Server) Later(conn *sqlx.Conn, text string, args []any) error {
 	return conn.Raw(func(c any) error { c.(*session).queue(engine.Statement{Text: text, Args: values}); return nil })
 }
 
-// CommitWithNext makes the next statement also commit the transaction. That saves a round trip during which other writers would wait for
-// the lock.
+// CommitWithNext makes the next statement also commit the transaction, which saves
+// a round trip during which other writers would wait for the lock.
 func (*Server) CommitWithNext(conn *sqlx.Conn) bool {
 	return conn.Raw(func(c any) error { c.(*session).commits = true; return nil }) == nil
 }
@@ -120,7 +135,7 @@ func (*Server) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) erro
 	return err
 }
 
-// These methods do nothing, because their work is needed only for files. A server does such work itself.
+// These methods do nothing: only files need them, or the server does their work.
 
 func (*Server) Replaced() error                                   { return nil }
 func (*Server) Committed(bool) error                              { return nil }
@@ -134,17 +149,17 @@ func (*Server) CheckSchema(context.Context) error                 { return nil }
 
 // Size returns the size of runner's tables and their indexes.
 func (s *Server) Size() (file, wal int64) {
-	_ = s.read.Get(&file, s.sql.Text(serverSize), s.Schema) // ignore an error of this query: the size is then 0
+	_ = s.read.Get(&file, s.sql.Text(serverSize), s.Schema) // 0 after an error
 	return file, 0
 }
 
-// Backup returns an error, because the server has its own tools for backups.
+// Backup and BackupFile return an error: the server has its own tools for that.
+
 func (s *Server) Backup(context.Context, string, bool) (int64, error) { return 0, s.noBackup() }
+func (s *Server) BackupFile(context.Context) (string, error)          { return "", s.noBackup() }
 
-// BackupFile returns an error, because the server has its own tools for backups.
-func (s *Server) BackupFile(context.Context) (string, error) { return "", s.noBackup() }
-
-// These statements read and set the sequences of the server, which assign ids. The names of the tables are parameters.
+// These statements read and set the sequences that assign ids. The names of the
+// tables are parameters.
 var (
 	serverHighestID = sqltext.Query(`SELECT coalesce(pg_sequence_last_value(CAST(pg_get_serial_sequence(?, 'id') AS regclass)), 0)`)
 	serverSetID     = sqltext.Command(`SELECT setval(CAST(pg_get_serial_sequence(?2, 'id') AS regclass), CAST(?1 AS bigint))`)
@@ -158,8 +173,8 @@ func (s *Server) HighestID(ctx context.Context) (id int64, err error) {
 	return id, s.Explain(err)
 }
 
-// RaiseIDs makes the id of the next new task higher than last. It makes the number of the next new worker higher than all numbers in the
-// table workers.
+// RaiseIDs makes the id of the next task higher than last, and the number of the
+// next worker higher than all in the table workers.
 func (s *Server) RaiseIDs(ctx context.Context, q engine.Querier, last int64) error {
 	own, err := s.HighestID(ctx)
 	if err != nil {
@@ -174,7 +189,8 @@ func (s *Server) RaiseIDs(ctx context.Context, q engine.Querier, last int64) err
 	return q.Scan(serverSetWorker, []any{s.sql.Prefix + "workers"}, &set)
 }
 
-// These statements create and drop the triggers that reject writes while a migration has frozen the database.
+// These statements create and drop the triggers that reject writes to a frozen
+// database.
 var (
 	freezeFunction = sqltext.Definition(`CREATE FUNCTION {moving}() RETURNS trigger LANGUAGE plpgsql AS $moving$ BEGIN
 	RAISE EXCEPTION USING ERRCODE = '` + writesFrozen + `', MESSAGE = {message}; END $moving$`)
@@ -183,7 +199,7 @@ var (
 	thawFunction = sqltext.Definition(`DROP FUNCTION {moving}() CASCADE`).With(nil)
 )
 
-// Freezing returns the statements that create the triggers that reject writes.
+// Freezing returns the statements that create these triggers.
 func (*Server) Freezing(message string) []*sqltext.Statement {
 	list := []*sqltext.Statement{freezeFunction.With(sqltext.Parts{"message": sqltext.Literal(message)})}
 	for _, table := range engine.FrozenTables {
@@ -192,5 +208,5 @@ func (*Server) Freezing(message string) []*sqltext.Statement {
 	return list
 }
 
-// Thawing returns the statement that drops the triggers that Freezing creates.
+// Thawing returns the statement that drops them.
 func (*Server) Thawing() []*sqltext.Statement { return []*sqltext.Statement{thawFunction} }

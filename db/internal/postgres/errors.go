@@ -17,8 +17,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// These SQLSTATE codes identify errors of a server. The errors of every driver have such a code of five characters. isLost looks at
-// these codes, and also at the types of network errors.
+// SQLSTATE codes identify the errors of a server, with every driver.
 const (
 	lockNotAvailable      = "55P03"
 	undefinedTable        = "42P01"
@@ -31,7 +30,7 @@ const (
 	undefinedParameter    = "42704"
 	transactionTimeout    = "25P04" // transaction_timeout: the server ends the session
 	idleInTransaction     = "25P03"
-	writesFrozen          = "55000" // object_not_in_prerequisite_state: a migration has frozen the database, so a trigger rejects the write
+	writesFrozen          = "55000" // object_not_in_prerequisite_state: from the triggers of a frozen database
 )
 
 func sqlState(err error) string {
@@ -42,9 +41,9 @@ func sqlState(err error) string {
 	return ""
 }
 
-// isLost reports whether an error means that the connection to the server is lost or could not be made. sql.ErrConnDone also means a lost
-// connection: database/sql uses the bad connection of a prepared statement a second time, and then returns sql.ErrConnDone instead of the
-// cause.
+// isLost reports whether the connection to the server is lost or could not be made.
+// sql.ErrConnDone counts, too: database/sql uses the bad connection of a prepared
+// statement a second time, and then returns that in place of the cause.
 func isLost(err error) bool {
 	if err == nil {
 		return false
@@ -53,19 +52,22 @@ func isLost(err error) bool {
 		return strings.HasPrefix(state, "08") || strings.HasPrefix(state, "57P") || state == idleInTransaction ||
 			state == transactionTimeout || state == "53300"
 	}
+
+	lost := []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, errNoServer}
+	if slices.ContainsFunc(lost, func(cause error) bool { return errors.Is(err, cause) }) {
+		return true
+	}
 	var network net.Error
 	var retry interface{ SafeToRetry() bool } // only the connection errors of pgx have this method
-	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
-		errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, net.ErrClosed) || errors.Is(err, errNoServer) || !errors.Is(err, context.Canceled) &&
-		(errors.As(err, &network) || errors.As(err, &retry))
+	return !errors.Is(err, context.Canceled) && (errors.As(err, &network) || errors.As(err, &retry))
 }
 
-// Explain turns an error of the driver into an error that explains the problem to a user and gives a hint. It uses only the code of the
-// error and not its text. It returns other errors and nil unchanged.
+// Explain turns an error of the driver into one that explains the problem and gives
+// a hint, by its code and never by its text. It returns other errors and nil
+// unchanged.
 func (s *Server) Explain(err error) error {
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
-		return err // the error is already explained
+		return err
 	}
 	if engine.IsPoolClosed(err) {
 		return jobs.ErrClosed
@@ -73,6 +75,7 @@ func (s *Server) Explain(err error) error {
 	problem := func(kind error, what, hint string, why ...string) error {
 		return &jobs.Error{Kind: kind, What: what + " " + s.Name(), Why: why, Hint: hint, Err: err}
 	}
+
 	state := sqlState(err)
 	switch {
 	case err == nil || state == "" && !isLost(err):
@@ -89,7 +92,7 @@ func (s *Server) Explain(err error) error {
 			"PGPASSWORD, ~/.pgpass, or another user in the address", firstLine(err))
 	case state == "3D000":
 		return problem(jobs.ErrNoDatabase, "the server has no such database:", "createdb", firstLine(err))
-	case state == undefinedParameter: // a parameter of the address, or idle_session_timeout on a server older than PostgreSQL 14
+	case state == undefinedParameter: // of the address, or idle_session_timeout before PostgreSQL 14
 		return problem(jobs.ErrInvalid, "the server does not know a setting of this connection:",
 			"correct the parameters of the address; PostgreSQL 14 or later is needed", firstLine(err))
 	case strings.HasPrefix(state, "XX"):
@@ -105,10 +108,10 @@ func (s *Server) Explain(err error) error {
 			"the address of the primary server, or target_session_attrs=read-write", firstLine(err))
 	case state == "53100" || state == "53200":
 		return problem(jobs.ErrFull, "the disk of the server is full:", "free some space on its disk, then again", firstLine(err))
-	case state == "08P01" || state == "0A000": // PgBouncer returns 08P01 for a startup parameter that it does not support
+	case state == "08P01" || state == "0A000": // 08P01 is PgBouncer's, for a startup parameter that it doesn't know
 		return problem(jobs.ErrInvalid, "there is a pooler between this program and",
-			"the address of the server itself, or a pool in session mode",
-			firstLine(err), "locks, prepared statements and LISTEN need a connection to the server itself")
+			"the address of the server itself, or a pool in session mode", firstLine(err),
+			"locks, prepared statements and LISTEN need a connection to the server itself")
 	case isLost(err):
 		return problem(jobs.ErrBusy, "no connection to", "again: each call tries to connect", firstLine(err))
 	}
@@ -141,31 +144,33 @@ func (*Server) Busy(err error) bool { return sqlState(err) == lockNotAvailable }
 // Broken reports whether the connection is lost.
 func (*Server) Broken(err error) bool { return isLost(err) }
 
-// BeginFailed returns an error if the statement failed because its transaction did not begin. This error explains the problem to a user, as
-// the error of Explain does. BeginFailed returns nil for every other err.
+// BeginFailed implements engine.Errors, with an explained error.
 func (s *Server) BeginFailed(err error) error {
 	begun, ok := errors.AsType[beginError](err)
 	switch {
 	case !ok:
 		return nil
-	case s.Busy(begun): // the statement has waited for the lock as long as BusyTimeout allows
+	case s.Busy(begun): // it has waited for the lock for BusyTimeout
 		return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: s.Name(), What: "database is busy: " + s.Name(),
 			Err: begun,
-			Why: []string{fmt.Sprintf("another transaction has held the write lock for %v", s.options.BusyTimeout), "nothing was written"}}
+			Why: []string{
+				fmt.Sprintf("another transaction has held the write lock for %v", s.options.BusyTimeout),
+				"nothing was written",
+			}}
 	}
 	return s.Explain(begun)
 }
 
-// Refused reports whether a trigger rejected a write because a migration has frozen the database.
+// Refused reports whether a trigger of a frozen database rejected a write.
 func (*Server) Refused(err error) bool { return sqlState(err) == writesFrozen }
 
-// Asserted reports whether err means that an assertion in SQL failed. A failed assertion divides by zero.
+// Asserted reports whether an assertion in SQL failed.
 func (*Server) Asserted(err error) bool { return sqlState(err) == divisionByZero }
 
-// BusyRetries returns 0, because writers wait for the lock in a queue of the server.
+// BusyRetries returns 0: writers wait for the lock in a queue of the server.
 func (*Server) BusyRetries() int64 { return 0 }
 
-// Unanswered returns the error for a commit whose result is unknown because the connection was lost.
+// Unanswered returns the error of a commit whose connection was lost.
 func (s *Server) Unanswered(err error) error {
 	if !isLost(err) {
 		return err

@@ -9,29 +9,33 @@ import (
 	"example.com/runner/db/internal/sqltext"
 )
 
-// Processes learn of commits on a server by NOTIFY. A commit with a NOTIFY would take a lock on the whole server. So the NOTIFY is not
-// part of the committed transaction: a goroutine sends the notification later. It sends one notification for all commits since the last
-// one. A notification is lost if the process or the connection ends. So each waiting process also reads the database from time to time.
+// Processes learn of commits on a server by NOTIFY. A commit with a NOTIFY would
+// take a lock on the whole server. So a goroutine sends it later, one for all
+// commits since the last one. It is lost if the process or the connection ends, so
+// each waiting process also reads the database from time to time.
 
-// selectNotify sends the message [2] to all processes that listen on channel [1].
+// selectNotify sends the message [2] on channel [1].
 var selectNotify = sqltext.Query(`SELECT pg_notify(?, ?)`)
 
 const notifyTimeout = 2 * time.Second
 
-// endsOnly is the last part of a message about commits that have only completed or claimed tasks. Such a commit gives other workers nothing
-// to do, so the message does not wake workers. If it woke them, their own commits would wake all workers again, without end.
+// endsOnly ends a message about commits that have only completed or claimed tasks,
+// which don't wake workers. If they did, the woken workers' own commits would wake
+// all workers again, without end.
 const endsOnly = " ends"
 
-// notifyEvery is the shortest time between two notifications of a process. Each notification makes every other process read the database.
+// notifyEvery is the shortest time between two notifications of a process. Each
+// makes every other process read the database.
 const notifyEvery = 5 * time.Millisecond
 
 type notifier struct {
-	self    string // text that identifies the messages of this process
+	self    string // begins the messages of this process
 	sending sync.WaitGroup
+
 	mu      sync.Mutex
 	pending bool // whether a notification must be sent
-	wakeups bool // whether the next notification must also wake workers, and not only processes that wait for the end of a task
-	busy    bool // whether a goroutine is sending notifications
+	wakeups bool // whether it must also wake workers, and not only those who wait for the end of a task
+	busy    bool // whether a goroutine is sending
 }
 
 // channel returns the name of the channel for notifications of commits.
@@ -87,13 +91,13 @@ func (s *Server) sendNotification(message string) {
 	}
 }
 
-// listenPause is the pause before Watch connects again after a lost connection. At the end of each pause Watch calls notify, because
-// notifications may have been lost meanwhile.
+// listenPause is the pause before Watch connects again after a lost connection. At
+// its end Watch calls notify, because notifications may have been lost.
 const listenPause = time.Second
 
-// Watch implements engine.Shared. It listens for the notifications that other processes, and programs that use plain SQL, send for their
-// commits. It ignores its second parameter, the interval between two checks for commits. It needs no interval, because each process of
-// runner waits for the time notifyEvery between two notifications.
+// Watch implements engine.Shared. It listens for the notifications of other
+// processes, also those that use plain SQL. It needs no interval, because each
+// process waits for notifyEvery between two notifications.
 func (s *Server) Watch(ctx context.Context, _ time.Duration, notify func(wakeups bool)) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.life, cancel)
@@ -115,6 +119,5 @@ func (s *Server) Watch(ctx context.Context, _ time.Duration, notify func(wakeups
 	})
 }
 
-// WatchSlowly does nothing. A watch needs no slow pace, because each process of runner waits for the time notifyEvery between two
-// notifications.
+// WatchSlowly does nothing, for the same reason.
 func (*Server) WatchSlowly(bool) {}

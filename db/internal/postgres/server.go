@@ -22,16 +22,20 @@ import (
 	"example.com/runner/jobs"
 )
 
-// On a server the tables are in a schema of their own. Each such schema has one advisory lock, which replaces SQLite's single write lock.
-// Each transaction of runner takes this lock first. The server releases it at the end of the transaction or of the connection. So code
-// that reads and then writes (limits, lanes, dependencies, ticks) uses the same statements as in a file, and transactions of runner
-// cannot deadlock. Transactions without such code share the lock (fastpath.go of package db). Readers take no lock.
+// On a server the tables are in a schema of their own. Each such schema has one
+// advisory lock in place of SQLite's single write lock. Each transaction of runner
+// takes it first, and the server releases it at the end of the transaction or of
+// the connection. So code that reads and then writes (limits, lanes, dependencies,
+// ticks) uses the same statements as in a file, and transactions of runner can't
+// deadlock. Those without such code share the lock (fastpath.go of package db).
+// Readers take no lock.
 
-// SelectBackend returns the id of the server process of a connection.
+// SelectBackend returns the id of a connection's server process.
 const SelectBackend = `SELECT pg_backend_pid()`
 
-// serverVersion reads the version of the server, whether the table [1] exists, and the time of the server. selectOurs reads the version of
-// the tables and the id of the database. setVersion sets the version. hasSchema reports whether a schema exists.
+// serverVersion reads the version of the server, whether the table [1] exists, and
+// the server's time. selectOurs reads the version of the tables and the id of the
+// database.
 var (
 	serverVersion = sqltext.Query(`SELECT CAST(current_setting('server_version_num') AS bigint), to_regclass(?) IS NOT NULL,
 	CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)`)
@@ -40,25 +44,26 @@ var (
 	hasSchema  = sqltext.Query(`SELECT to_regnamespace(?) IS NOT NULL`)
 )
 
-// oldestVersion is the oldest version of PostgreSQL that is supported.
+// oldestVersion is the oldest version of PostgreSQL that we support.
 const oldestVersion = 140000
 
 // Server is a database on a PostgreSQL server. It implements engine.Engine.
 type Server struct {
 	engine.Connectors
-	options      engine.Options
-	address      string
-	lock         int64            // number of the advisory lock that all writers of the schema take
-	sql          *sqltext.Dialect // dialect that renders the statements
-	version      int64            // version of PostgreSQL, such as 150004
-	skew         time.Duration    // how far the clock of this host was ahead of the server's clock at the last connect
-	id           string           // id of the database, which does not change when the server gets another address
-	dir          string           // directory on this host for the files of the database
+	options engine.Options
+	address string
+	lock    int64 // number of the advisory lock that all writers of the schema take
+	sql     *sqltext.Dialect
+
+	version      int64         // of PostgreSQL, such as 150004
+	skew         time.Duration // how far this host's clock was ahead of the server's at the last connect
+	id           string        // of the database, which stays when the server gets another address
+	dir          string        // on this host, for the files of the database
 	created      bool
 	upgradedFrom int // version of the schema before Open upgraded it; 0 if Open upgraded nothing
 
-	write *sqlx.DB // two connections: one for the writer and one for the second writer
-	read  *sqlx.DB // connections that cannot write
+	write *sqlx.DB // two connections: for the writer and for the second writer
+	read  *sqlx.DB // connections that can't write
 
 	notifier notifier
 	watches  sync.WaitGroup
@@ -75,7 +80,7 @@ func (s *Server) takeLock(shared bool) string {
 	return "SELECT pg_advisory_xact_lock(" + strconv.FormatInt(s.lock, 10) + ")"
 }
 
-// New prepares a database on a server. It does not connect.
+// New prepares a database on a server, without connecting.
 func New(address string, o engine.Options) (*Server, error) {
 	if o.Engine == nil {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "this program has no driver for PostgreSQL",
@@ -85,6 +90,7 @@ func New(address string, o engine.Options) (*Server, error) {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "a prefix is for files: on a server the tables have a schema of their own",
 			Hint: "postgres://…?search_path=NAME"}
 	}
+
 	s := &Server{address: address, options: o}
 	s.life, s.quit = context.WithCancel(context.Background())
 	s.notifier.self = rand.Text()
@@ -96,6 +102,7 @@ func New(address string, o engine.Options) (*Server, error) {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("invalid schema %q", s.Schema),
 			Why: []string{"lower case letters, digits and _, at most 32"}}
 	}
+
 	s.sql = Dialect(s.Schema)
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte("runner " + s.Schema))
@@ -113,21 +120,22 @@ func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
 	}
 	defer func() {
 		if err != nil {
-			conn.Close() // closing the pool does not close a connection that is in use
+			conn.Close() // closing the pool doesn't close a connection in use
 		}
 	}()
+
 	have, err := s.connect(ctx, conn)
 	if err != nil || have == schema.Version(schema.Postgres) {
 		return conn, err
 	}
 	switch {
 	case have == 0 && !s.options.Create:
-		return nil, &jobs.Error{Kind: jobs.ErrNoDatabase, Code: errcode.NoTables, Subject: s.Name(), What: "no tables of runner in " +
-			s.Name(),
-			Why: []string{"it has no schema " + s.Schema + " with them"}}
+		return nil, &jobs.Error{Kind: jobs.ErrNoDatabase, Code: errcode.NoTables, Subject: s.Name(),
+			What: "no tables of runner in " + s.Name(), Why: []string{"it has no schema " + s.Schema + " with them"}}
 	case s.options.ReadOnly:
 		return nil, engine.NotUpgraded(s.Name())
 	}
+
 	s.created, s.upgradedFrom = have == 0, have
 	if err := s.migrate(ctx, conn); err != nil {
 		return nil, s.Explain(err)
@@ -136,7 +144,7 @@ func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
 	return conn, err
 }
 
-// connect checks a new connection. It returns the version of the schema, or 0 if there is none.
+// connect checks a new connection. It returns the version of the schema, or 0.
 func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err error) {
 	some, err := s.readServer(ctx, conn)
 	if err != nil {
@@ -152,6 +160,7 @@ func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err er
 	if !some {
 		return 0, nil
 	}
+
 	if have, err = s.tables(ctx, conn); err != nil {
 		return 0, err
 	}
@@ -161,7 +170,8 @@ func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err er
 	return have, err
 }
 
-// tables returns the version of the tables. It returns an error if they are not those that Open has found, or if a newer program made them.
+// tables returns the version of the tables. It returns an error if they aren't
+// those that Open has found, or if a newer program made them.
 func (s *Server) tables(ctx context.Context, conn *sqlx.Conn) (have int, err error) {
 	var id string
 	if err := conn.QueryRowxContext(ctx, s.sql.Text(selectOurs)).Scan(&have, &id); err != nil {
@@ -180,7 +190,8 @@ func (s *Server) tables(ctx context.Context, conn *sqlx.Conn) (have int, err err
 	return have, nil
 }
 
-// Reconnect opens a new connection. It returns an error if the address now leads to another database, or to a schema of another version.
+// Reconnect opens a new connection. It returns an error if the address now leads to
+// another database, or to a schema of another version.
 func (s *Server) Reconnect(ctx context.Context) (*sqlx.Conn, error) {
 	conn, err := s.write.Connx(ctx)
 	if err != nil {
@@ -202,13 +213,14 @@ func (s *Server) replaced() error {
 		Why: []string{"its tables are not those that were opened"}}
 }
 
-// migrate creates the schema or upgrades it to the present version, in one transaction. It does nothing if another process has done it
-// before.
+// migrate creates or upgrades the schema in one transaction. It does nothing if
+// another process has done that.
 func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 	if _, err := conn.ExecContext(ctx, "BEGIN; "+s.takeLock(false)); err != nil {
 		return err
 	}
-	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // after a COMMIT, a ROLLBACK only causes a warning
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // only a warning after a COMMIT
+
 	have, err := s.connect(ctx, conn)
 	if err != nil {
 		return err
@@ -232,6 +244,7 @@ func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 			return err
 		}
 	}
+
 	for _, m := range schema.MigrationsFrom(schema.Postgres, have) {
 		if err := script(ctx, conn, m.Text()); err != nil {
 			return fmt.Errorf("migration %s: %w", m.Name, err)
@@ -244,7 +257,7 @@ func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 	return err
 }
 
-// script sends several statements to the server as one text, without preparing them.
+// script sends several statements as one text, without preparing them.
 func script(ctx context.Context, conn *sqlx.Conn, text string) error {
 	return conn.Raw(func(conn any) error {
 		_, err := conn.(*session).driverConn.ExecContext(ctx, text, nil)
@@ -252,9 +265,9 @@ func script(ctx context.Context, conn *sqlx.Conn, text string) error {
 	})
 }
 
-// stateDir returns the directory on this host for files that belong to a database on a server. These files are results that are not stored
-// yet, and lock files. By the lock files, the workers of a host find out which other workers of this host are alive. stateDir does not
-// create the directory.
+// stateDir returns the directory on this host for the files of a database on a
+// server, without creating it: results that aren't stored yet, and the lock files
+// by which the workers of a host see which others are alive.
 func stateDir(dir, id string) (string, error) {
 	if dir != "" {
 		return filepath.Join(dir, id), nil
@@ -281,19 +294,21 @@ var errNoServer = errors.New("no connection to the server")
 var serverSize = sqltext.Query(`SELECT CAST(coalesce(sum(pg_total_relation_size(oid)), 0) AS bigint) FROM pg_class WHERE relkind = 'r'
 	AND relnamespace = to_regnamespace(?)`)
 
-// noBackup returns an error that tells the user how to back up a database on a server.
+// noBackup returns an error that says how to back up a database on a server.
 func (s *Server) noBackup() error {
 	return &jobs.Error{Kind: jobs.ErrInvalid, What: "a database on a server is backed up by the server's own tools",
 		Why: []string{s.Name()}, Hint: "pg_dump --schema=" + s.Schema}
 }
 
-// selectOuter runs in a transaction of the caller. It reads the id of the database that the transaction sees. If [1] is true, it takes the
-// write lock with the number [2]. If [3] is true, the commit sends an empty message on channel [4]. Every process that listens on the
-// channel handles this message. This process handles it, too: it ignores only messages that begin with the text notifier.self.
+// selectOuter runs in a transaction of the caller. It reads the id of the database
+// that the transaction sees. If [1] is true, it takes the write lock with the
+// number [2]. If [3] is true, the commit sends an empty message on channel [4],
+// which this process handles, too: it ignores only those that begin with
+// notifier.self.
 var selectOuter = sqltext.Query(`SELECT id, CASE WHEN ? = 1 THEN CAST(pg_advisory_xact_lock(?) AS text) END,
 	CASE WHEN ? = 1 THEN CAST(pg_notify(?, '') AS text) END FROM {runner_schema}`)
 
-// Within returns an error if the caller's transaction belongs to another database. It also prepares the transaction for the given use.
+// Within implements engine.Engine.
 func (s *Server) Within(q engine.Querier, use engine.Use) error {
 	var id string
 	var locked, notified sql.NullString

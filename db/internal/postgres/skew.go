@@ -10,14 +10,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Each host writes times by its own clock, and compares the due time of a task with its own clock. Several hosts can use one server, so
-// their clocks have to agree with the server's clock. If the clocks differ by some seconds, a task starts some seconds early or late. A
-// difference of more than maxSkew is an error. Leases do not depend on this difference, because no code for leases compares two clocks.
+// Each host writes times, and compares the due time of a task, by its own clock.
+// Several hosts can use one server, so their clocks have to agree with the server's:
+// if they differ by some seconds, a task starts some seconds early or late. Leases
+// don't depend on that, because no code for leases compares two clocks.
 
-// maxSkew is the largest accepted difference between the clock of a host and the server's clock.
+// maxSkew is the largest accepted difference from the server's clock.
 const maxSkew = time.Minute
 
-// readServer reads the version and the clock of the server, and whether the tables exist.
+// readServer reads the server's version and clock, and whether the tables exist.
 func (s *Server) readServer(ctx context.Context, conn *sqlx.Conn) (some bool, err error) {
 	var ms int64
 	sent := time.Now()
@@ -26,9 +27,9 @@ func (s *Server) readServer(ctx context.Context, conn *sqlx.Conn) (some bool, er
 	return some, err
 }
 
-// skew returns the time by which the clock of this host is ahead of the server's clock. The parameter "at" is a time of the server's clock.
-// The server read its clock at some moment between the times "sent" and "answered" of this host's clock. The exact moment is unknown, so
-// skew returns the smallest possible difference.
+// skew returns how far the clock of this host is ahead of the server's, which read
+// its clock (at) at some moment between sent and answered. Of the possible
+// differences it returns the smallest.
 func skew(at, sent, answered time.Time) time.Duration {
 	switch {
 	case at.Before(sent):
@@ -39,7 +40,6 @@ func skew(at, sent, answered time.Time) time.Duration {
 	return 0
 }
 
-// checkSkew returns an error if the clock differs from the server's clock by more than maxSkew.
 func checkSkew(by time.Duration, name string) error {
 	if by.Abs() <= maxSkew {
 		return nil
@@ -48,7 +48,7 @@ func checkSkew(by time.Duration, name string) error {
 	if by < 0 {
 		side = "behind"
 	}
-	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("the clock of this host is %v %s the server's",
-		by.Abs().Round(time.Second), side),
-		Why: []string{name, "tasks would start at the wrong time; nothing was changed"}, Hint: "timedatectl status"}
+	return &jobs.Error{Kind: jobs.ErrInvalid, Hint: "timedatectl status",
+		What: fmt.Sprintf("the clock of this host is %v %s the server's", by.Abs().Round(time.Second), side),
+		Why:  []string{name, "tasks would start at the wrong time; nothing was changed"}}
 }

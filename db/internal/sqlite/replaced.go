@@ -56,14 +56,14 @@ func statFile(path string) (stamp, error) {
 	return stamp{identify(info), info.Size()}, nil
 }
 
-// beside has the paths of the WAL and of the shared memory. SQLite does not
+// besideFiles are the paths of the WAL and of the shared memory. SQLite does not
 // remove these files as long as a process has the database open.
-func (d *File) beside() [2]string { return [2]string{d.logPath, d.sharedPath} }
+func (d *File) besideFiles() [2]string { return [2]string{d.logPath, d.sharedPath} }
 
 // recordFiles records the files that the connection has open beside the database.
 func (d *File) recordFiles() error {
 	var companions [2]fileID
-	for i, name := range d.beside() {
+	for i, name := range d.besideFiles() {
 		file, err := statFile(name)
 		if err != nil {
 			return d.lostFile(name, err)
@@ -91,7 +91,7 @@ func (d *File) Replaced() error {
 	if now.size == 0 { // whoever opens the empty file removes its log
 		return d.replacedError(d.path, "was emptied", "another program has truncated it", nil)
 	}
-	for i, name := range d.beside() {
+	for i, name := range d.besideFiles() {
 		if file, err := statFile(name); err != nil || file.id != companions[i] {
 			return d.lostFile(name, err)
 		}
@@ -163,7 +163,7 @@ func (d *File) mismatch() error {
 
 	use := usedBy(d.path)
 	if use.file {
-		for _, name := range d.beside() {
+		for _, name := range d.besideFiles() {
 			if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
 				return inUse(name+" is missing, though other processes have the database open: it was removed, or they use "+
 					"another path to the file", err)

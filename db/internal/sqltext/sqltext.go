@@ -1,22 +1,26 @@
-// Package sqltext holds the statements of package db as templates, and renders them for SQLite and PostgreSQL.
+// Package sqltext holds the statements of package db as templates, and renders them
+// for SQLite and PostgreSQL.
 //
-// A template is SQL with marks and parameters. A mark is a name in braces that stands for other text:
+// A template is SQL with marks and parameters. A mark is a name in braces that
+// stands for other text:
 //
-//	{tasks}     a table, view or sequence of runner's. If its name has a prefix, the mark becomes the name with an alias, such as
-//	            "my_tasks AS tasks", so that every template can write tasks.id. An alias in the template replaces this alias.
-//	{json_each} a fragment of the dialect, which the engine's package defines and documents
-//	{where}     a part of one statement, defined in the field Parts of the Statement
+//	{tasks}     a table, view or sequence of runner's. With a prefix it becomes the name
+//	            with an alias, as in my_tasks AS tasks, so that every template can write
+//	            tasks.id. An alias in the template replaces this one.
+//	{json_each} a fragment of the dialect, which the engine's package defines
+//	{where}     a part of one statement, from the field Parts of the Statement
 //
 // A parameter is a question mark, with or without a number:
 //
-//	?       the next parameter; for PostgreSQL the renderer writes $1, $2 and so on
+//	?       the next parameter; for PostgreSQL $1, $2 and so on
 //	?2      the second parameter
 //	?{last} the parameter whose number is the text of the mark {last}
 //
-// The renderer does not change text in quotes and comments.
+// Text in quotes and comments stays as it is.
 //
-// A database renders each statement once, when the statement is first used. Open renders nothing: all statements of package db take 0.5 ms
-// (BenchmarkRender in package db), a tenth of the time of one "runner enqueue", which uses only a few of them.
+// A database renders each statement once, when it's first used. Open renders none:
+// all statements of package db take 0.5 ms (BenchmarkRender in package db), a tenth
+// of one runner enqueue, which uses only a few of them.
 package sqltext
 
 import (
@@ -27,13 +31,14 @@ import (
 	"sync"
 )
 
-// Statement is an SQL statement. A connection stores its prepared statements by the pointer to the Statement.
+// Statement is an SQL statement. A connection keeps its prepared statements by the
+// pointer to the Statement.
 type Statement struct {
 	Template string
-	Parts    Parts // templates for the marks that only this statement uses
-	Reads    bool  // whether the statement only reads
-	Once     bool  // whether the statement was built for one use, so that no code stores its prepared or rendered form
-	NoAlias  bool  // whether names of tables are rendered without an alias; such a statement uses no Fragments of a Dialect
+	Parts    Parts // for the marks that only this statement uses
+	Reads    bool  // it only reads
+	Once     bool  // it's for one use, so nobody keeps its prepared or rendered form
+	NoAlias  bool  // names of tables get no alias, and Fragments of a Dialect aren't used
 }
 
 // Parts holds the template for each mark, by the name of the mark.
@@ -45,46 +50,53 @@ func Query(template string) *Statement { return &Statement{Template: template, R
 // Command returns a statement that may change rows.
 func Command(template string) *Statement { return &Statement{Template: template} }
 
-// Definition returns a statement that creates, drops or locks a table or a trigger. SQL allows no alias in such a statement.
+// Definition returns a statement that creates, drops or locks a table or a trigger,
+// in which SQL allows no alias.
 func Definition(template string) *Statement { return &Statement{Template: template, NoAlias: true} }
 
-// With returns a statement for one use, which has the template of s and the given parts.
+// With returns a statement for one use, with the template of s and other parts.
 func (s *Statement) With(parts Parts) *Statement {
 	return &Statement{Template: s.Template, Parts: parts, Reads: s.Reads, Once: true, NoAlias: s.NoAlias}
 }
 
-// Literal returns a text as a literal of SQL, for a part of a statement that accepts no parameter.
+// Literal returns a text as a literal of SQL, for where no parameter is allowed.
 func Literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// Series is a template for statements that repeat a part n times, such as a row of values.
+// Series is a template for statements that repeat a part, such as a row of values.
 type Series struct {
-	Template  string // {parts} stands for n repetitions of Part, and {after_parts} for the number of the next parameter
+	Template  string // {parts} are the repetitions of Part, and {after_parts} is the number of the next parameter
 	Part      string
-	Separator string // text between two repetitions of Part
-	Params    int    // number of parameters in Part; needed for {after_parts}
-	Parts     Parts  // templates for all marks in Template except {parts} and {after_parts}
-	Reads     bool   // whether the statements only read
+	Separator string // between two repetitions
+	Params    int    // in Part; needed for {after_parts}
+	Parts     Parts  // for the other marks in Template
+	Reads     bool   // the statements only read
 
-	statements sync.Map // maps n, the number of parts, to the *Statement that repeats the part n times
+	statements sync.Map // from a number of repetitions to its *Statement
 }
 
-// Of returns the statement that repeats the part n times. Calls with the same n return the same pointer.
+// Of returns the statement that repeats the part n times, for each n the same
+// pointer.
 func (s *Series) Of(n int) *Statement {
 	if known, ok := s.statements.Load(n); ok {
 		return known.(*Statement)
 	}
-	parts := Parts{"parts": strings.Join(slices.Repeat([]string{s.Part}, n), s.Separator), "after_parts": strconv.Itoa(n*s.Params + 1)}
+
+	parts := Parts{
+		"parts":       strings.Join(slices.Repeat([]string{s.Part}, n), s.Separator),
+		"after_parts": strconv.Itoa(n*s.Params + 1),
+	}
 	maps.Copy(parts, s.Parts)
 	known, _ := s.statements.LoadOrStore(n, &Statement{Template: s.Template, Parts: parts, Reads: s.Reads})
 	return known.(*Statement)
 }
 
-// Dialect holds the properties of a database that are needed to render statements.
+// Dialect renders statements for one database.
 type Dialect struct {
-	Prefix    string   // text before the names of runner's tables: the prefix in a file, or the schema and a dot on a server
-	Numbered  bool     // whether parameters are $1, $2 and so on
-	Fragments Parts    // templates for the marks that stand for different text on each engine
-	rendered  sync.Map // maps a *Statement to its text
+	Prefix    string // of the names of runner's tables: that of a file, or the schema and a dot on a server
+	Numbered  bool   // parameters are $1, $2 and so on
+	Fragments Parts  // for the marks whose text differs between the engines
+
+	rendered sync.Map // from a *Statement to its text
 }
 
 // Text returns the text of a statement.
@@ -92,6 +104,7 @@ func (d *Dialect) Text(s *Statement) string {
 	if text, ok := d.rendered.Load(s); ok {
 		return text.(string)
 	}
+
 	r := renderer{dialect: d, parts: s.Parts, noAlias: s.NoAlias}
 	r.out.Grow(len(s.Template) + 64)
 	r.render(s.Template)
@@ -101,14 +114,14 @@ func (d *Dialect) Text(s *Statement) string {
 	return r.out.String()
 }
 
-// renderer renders one template. A mark is a name in braces. It stands for another template or for the name of a table.
+// renderer renders one template.
 type renderer struct {
 	dialect *Dialect
 	parts   Parts
 	out     strings.Builder
-	params  int             // how many parameters the renderer has numbered; used only if dialect.Numbered is set
-	noAlias bool            // if true, the renderer adds no alias to a name, and does not use the fragments of the dialect
-	marks   map[string]bool // set of the names of all marks that were rendered; may be nil
+	params  int             // numbered so far, if the dialect numbers them
+	noAlias bool            // as in Statement
+	marks   map[string]bool // names of all marks that were rendered; may be nil
 }
 
 func (r *renderer) render(template string) {
@@ -143,8 +156,8 @@ func (r *renderer) render(template string) {
 	r.out.WriteString(template)
 }
 
-// copyUpTo copies the beginning of the parameter "text", up to and including the string "end", and returns the rest. Its search for this
-// string begins after the first byte, because the first byte may be an opening quote.
+// copyUpTo copies text up to and including end, and returns the rest. The search
+// begins after the first byte, which may be an opening quote.
 func (r *renderer) copyUpTo(text, end string) string {
 	n := strings.Index(text[1:], end)
 	if n < 0 {
@@ -154,8 +167,8 @@ func (r *renderer) copyUpTo(text, end string) string {
 	return text[n+2:]
 }
 
-// mark renders the text for which a mark stands: a fragment or the name of a table. The parameter "aliased" reports whether the template
-// itself gives the table an alias.
+// mark renders what a mark stands for: a fragment or the name of a table. aliased
+// says that the template itself gives the table an alias.
 func (r *renderer) mark(name string, aliased bool) {
 	if r.marks != nil {
 		r.marks[name] = true
@@ -176,7 +189,7 @@ func (r *renderer) mark(name string, aliased bool) {
 	}
 }
 
-// Marks returns the names that a script has in braces. It sorts the names and returns each name once.
+// Marks returns the names that a script has in braces, sorted, each once.
 func Marks(script string) []string {
 	r := renderer{dialect: &Dialect{}, noAlias: true, marks: map[string]bool{}}
 	r.render(script)

@@ -14,20 +14,17 @@ import (
 	"example.com/runner/db/internal/engine"
 )
 
-// together implements engine.Connectors.Together. It sends all statements in one
+// sendAll implements engine.Connectors.SendAll. It sends all statements in one
 // message and then reads all results, so it waits for the server only once.
-func together(ctx context.Context, conn driver.Conn, list []engine.Statement) (_ driver.Rows, affected []int64, err error) {
+func sendAll(ctx context.Context, conn driver.Conn, list []engine.Statement) (_ driver.Rows, affected []int64, err error) {
 	c := conn.(*stdlib.Conn).Conn()
 	if c.IsClosed() {
 		return nil, nil, driver.ErrBadConn
 	}
+
 	var batch pgx.Batch
 	for _, s := range list {
-		args := make([]any, len(s.Args))
-		for i, arg := range s.Args {
-			args[i] = arg.Value
-		}
-		batch.Queue(s.Text, args...)
+		batch.Queue(s.Text, valuesOfArgs(s.Args)...)
 	}
 	results := c.SendBatch(ctx, &batch)
 	defer func() {
@@ -35,7 +32,8 @@ func together(ctx context.Context, conn driver.Conn, list []engine.Statement) (_
 			err = e
 		}
 	}()
-	var last *rows
+
+	last := &rows{}
 	for range list {
 		result, err := results.Query()
 		if err != nil {
@@ -49,9 +47,6 @@ func together(ctx context.Context, conn driver.Conn, list []engine.Statement) (_
 		if len(r.columns) > 0 {
 			last = r
 		}
-	}
-	if last == nil {
-		last = &rows{}
 	}
 	return last, affected, nil
 }
@@ -68,20 +63,19 @@ func readAll(result pgx.Rows, types *pgtype.Map) (*rows, error) {
 		r.values = append(r.values, values)
 	}
 	result.Close()
-	// In some modes, pgx knows the columns only after the rows have been read.
-	r.columns = result.FieldDescriptions()
+	r.columns = result.FieldDescriptions() // in some modes, pgx knows them only after the rows
 	return r, result.Err()
 }
 
-// valuesOf returns the values of a row in the form in which drivers of database/sql return them: each integer is an int64, and JSON is
-// text.
+// valuesOf returns the values of a row as drivers of database/sql do: each integer
+// is an int64, and JSON is text.
 func valuesOf(result pgx.Rows, types *pgtype.Map) ([]driver.Value, error) {
 	columns := result.FieldDescriptions()
 	values := make([]driver.Value, len(columns))
 	for i, raw := range result.RawValues() {
 		column := &columns[i]
 		known, ok := types.TypeForOID(column.DataTypeOID)
-		if !ok { // a statement that takes a lock returns the type void, which pgx does not know
+		if !ok { // such as void, from a statement that takes a lock
 			values[i] = string(raw)
 			continue
 		}
