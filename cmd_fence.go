@@ -57,7 +57,7 @@ func (o *fenceOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer)
 	if err != nil && !errors.Is(err, jobs.ErrLost) && !errors.Is(err, jobs.ErrCancelled) {
 		return err
 	}
-	if writeErr := p.Only(ui.Fence(o.task, o.generation, err == nil)); writeErr != nil {
+	if writeErr := p.PrintRecord(ui.Fence(o.task, o.generation, err == nil)); writeErr != nil {
 		return writeErr
 	}
 	return err

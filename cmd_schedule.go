@@ -136,12 +136,12 @@ func (o *scheduleShowOptions) run(ctx context.Context, r *runner.Runner, p *ui.P
 		return err
 	}
 	full := ui.NewFullSchedule(s, p.Now(), o.reveal, next)
-	return p.Choose(func() ui.Record { return full }, func() {
+	return p.Show(func() ui.Record { return full }, func(p *ui.Printer) {
 		for _, m := range full {
 			p.Fields(m.Key, m.Value)
 		}
 		for _, t := range runs {
 			p.Fields("run", t.ID, t.State, ui.Stamp(ui.DueOf(t)))
 		}
-	}, func() { ui.DrawSchedule(p, s, next, runs, o.reveal) })
+	}, func(p *ui.Printer) { ui.DrawSchedule(p, s, next, runs, o.reveal) })
 }

@@ -79,7 +79,9 @@ func (o *showOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 		case o.command:
 			err = printCommand(p, s.Task, o.reveal)
 		default:
-			err = p.Choose(s.Record, func() { p.Print(between); s.Lines(p) }, func() { p.Print(between); s.Draw(p) })
+			err = p.Show(s.Record,
+				func(p *ui.Printer) { p.Print(between); s.Lines(p) },
+				func(p *ui.Printer) { p.Print(between); s.Draw(p) })
 		}
 		if err != nil {
 			return err

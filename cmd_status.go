@@ -76,5 +76,5 @@ func (o *statusOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer
 	if err != nil {
 		return err
 	}
-	return p.Choose(s.Record, func() { s.Lines(p) }, func() { s.Draw(p) })
+	return p.Show(s.Record, s.Lines, s.Draw)
 }

@@ -93,7 +93,7 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 		list.Next = ui.Known(h.base + req.URL.Path + "?" + query.Encode())
 	}
 	for _, t := range p.tasks {
-		list.Tasks = append(list.Tasks, ui.NewTask(t, time.Now()).Only(apiKeys...))
+		list.Tasks = append(list.Tasks, ui.NewTask(t, time.Now()).Pick(apiKeys...))
 	}
 	return list, nil
 }

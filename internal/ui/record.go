@@ -52,8 +52,8 @@ func (r Record) With(parts ...any) Record {
 	return r
 }
 
-// Only returns the members with these keys, in their order.
-func (r Record) Only(keys ...string) Record {
+// Pick returns the members with these keys, in their order.
+func (r Record) Pick(keys ...string) Record {
 	some := make(Record, len(keys))
 	for i, key := range keys {
 		some[i] = r[r.index(key)]

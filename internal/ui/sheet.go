@@ -2,26 +2,26 @@ package ui
 
 import "example.com/runner/jobs"
 
-// Choose prints an answer in the form that the user wants: its record with
-// --json or --format, text on a terminal, and lines with tabs elsewhere.
-func (p *Printer) Choose(record func() Record, lines, text func()) error {
+// Show prints an answer in the form that the user wants: its record with --json
+// or --format, a drawing on a terminal, and lines with tabs elsewhere.
+func (p *Printer) Show(record func() Record, lines, draw func(*Printer)) error {
 	switch {
 	case p.Format != nil:
 		return p.Format(record())
 	case p.JSON:
 		return p.Record(record())
 	case p.Stdout.TTY:
-		text()
+		draw(p)
 	default:
-		lines()
+		lines(p)
 	}
 	return nil
 }
 
-// Only prints a record with --json, and nothing otherwise.
-func (p *Printer) Only(record Record) error {
-	nothing := func() {}
-	return p.Choose(func() Record { return record }, nothing, nothing)
+// PrintRecord prints a record with --json, and nothing otherwise.
+func (p *Printer) PrintRecord(record Record) error {
+	nothing := func(*Printer) {}
+	return p.Show(func() Record { return record }, nothing, nothing)
 }
 
 // PrintEnd prints a finished task: its record with --json, or only its result.
@@ -32,7 +32,7 @@ func PrintEnd(p *Printer, t jobs.Task, result bool, r Record) error {
 	case result:
 		return WriteJSON(p, Raw(t.Result))
 	}
-	return p.Only(r)
+	return p.PrintRecord(r)
 }
 
 // Answer prints a record, or a text for people. line are the fields of the line
@@ -41,7 +41,9 @@ func (p *Printer) Answer(record Record, text string, line ...any) error {
 	if line == nil {
 		line = record.Values()
 	}
-	return p.Choose(func() Record { return record }, func() { p.Fields(line...) }, func() { p.Print(text) })
+	return p.Show(func() Record { return record },
+		func(p *Printer) { p.Fields(line...) },
+		func(p *Printer) { p.Print(text) })
 }
 
 // Sheet prints a list: a record, a line with tabs or a row of a table for each
@@ -72,9 +74,9 @@ func (s *Sheet[T]) Add(p *Printer, one T) error {
 	if record == nil {
 		record = s.Row
 	}
-	return p.Choose(func() Record { return record(one) },
-		func() { p.Fields(s.Row(one).Values(s.Line...)...) },
-		func() { s.rows = append(s.rows, s.Row(one)) })
+	return p.Show(func() Record { return record(one) },
+		func(p *Printer) { p.Fields(s.Row(one).Values(s.Line...)...) },
+		func(*Printer) { s.rows = append(s.rows, s.Row(one)) })
 }
 
 // End prints the table.

@@ -31,23 +31,23 @@ type Status struct {
 // maxPaused is the highest number of paused tasks that the status counts.
 const maxPaused = 100_000
 
-// ReadStatus reads the status of the given queues, or of all if only is nil.
-func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (Status, error) {
+// ReadStatus reads the status of the given queues, or of all if names is nil.
+func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, names []string) (Status, error) {
 	queues, err := r.Queues(ctx)
 	if err != nil {
 		return Status{}, err
 	}
-	if only != nil {
-		queues = slices.DeleteFunc(queues, func(q runner.Queue) bool { return !slices.Contains(only, q.Queue) })
+	if names != nil {
+		queues = slices.DeleteFunc(queues, func(q runner.Queue) bool { return !slices.Contains(names, q.Queue) })
 	}
-	s, err := StatusOf(ctx, r, now, queues, only)
+	s, err := StatusOf(ctx, r, now, queues, names)
 	s.DBSize, s.wal = admin.Store(r).Size()
 	return s, err
 }
 
 // StatusOf is like ReadStatus, but the caller has already read the queues. The
 // status has no sizes.
-func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []runner.Queue, only []string) (s Status, err error) {
+func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []runner.Queue, names []string) (s Status, err error) {
 	s = Status{Path: r.Path(), Now: now, Queues: queues}
 	if s.Holds, err = admin.ReadHolds(ctx, r); err != nil {
 		return s, err
@@ -61,7 +61,7 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 		return s, err
 	}
 
-	if s.PausedTasks, err = admin.Store(r).CountUpTo(ctx, jobs.Filter{Queues: only, Paused: true}, maxPaused); err != nil {
+	if s.PausedTasks, err = admin.Store(r).CountUpTo(ctx, jobs.Filter{Queues: names, Paused: true}, maxPaused); err != nil {
 		return s, err
 	}
 
@@ -121,7 +121,7 @@ func (s *Status) queues() []Record {
 
 // Lines prints the status as lines with tabs, for other programs.
 func (s *Status) Lines(p *Printer) {
-	for _, m := range s.Record().Only("queues", "workers", "schedules", "problems") {
+	for _, m := range s.Record().Pick("queues", "workers", "schedules", "problems") {
 		printRecords(p, strings.TrimSuffix(m.Key, "s"), m.Value.([]Record))
 	}
 }

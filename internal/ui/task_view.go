@@ -119,7 +119,7 @@ func (s *Task) Lines(p *Printer) {
 			p.Fields(m.Key, m.Value)
 		}
 	}
-	for _, m := range full.Only("steps", "changes", "history") {
+	for _, m := range full.Pick("steps", "changes", "history") {
 		printRecords(p, words[m.Key], m.Value.([]Record))
 	}
 }
