@@ -70,20 +70,26 @@ func (p *Guardians) startGuardian(slot int) (*Guardian, error) {
 	}
 
 	if err := g.hello(); err != nil {
-		_ = g.process.Kill() // a late signal doesn't change how a process has ended
-		state, failed := g.process.Wait()
+		state, failed := g.end()
 		killed := failed == nil && state.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
 		if errors.Is(err, io.EOF) && killed {
 			err = fmt.Errorf("%w: it was killed", ErrLost)
 		}
-		ownChildren.Delete(g.process.Pid)
 		g.removeCgroup()
-		_ = g.socket.Close()
 		return nil, fmt.Errorf("start the guardian: %w", err)
 	}
 
 	go g.receive()
 	return g, nil
+}
+
+// end kills the guardian, unless it has ended (a late signal doesn't change how),
+// and returns how it ended.
+func (g *Guardian) end() (*os.ProcessState, error) {
+	_ = g.process.Kill()
+	defer ownChildren.Delete(g.process.Pid)
+	defer func() { _ = g.socket.Close() }()
+	return g.process.Wait()
 }
 
 func (g *Guardian) launch() error {
@@ -163,10 +169,7 @@ func (g *Guardian) receive() {
 
 	// A guardian that still lives has sent an invalid message, so it must not
 	// start another command.
-	_ = g.process.Kill()
-	state, err := g.process.Wait()
-	ownChildren.Delete(g.process.Pid)
-	_ = g.socket.Close()
+	state, err := g.end()
 
 	g.pool.mu.Lock()
 	g.gone = true

@@ -232,10 +232,4 @@ const (
 	reasonLate     = "its deadline has passed"
 	reasonStopping = "the start was cancelled"
 	reasonExec     = "exec"
-
-	// These name the resource that couldn't be applied to the command.
-	reasonNice   = "nice"
-	reasonIONice = "ionice"
-	reasonMemory = "memory"
-	reasonCPU    = "cpu"
 )

@@ -68,13 +68,13 @@ func setPriorities(r Resources) error {
 	const whoProcess = 1 // IOPRIO_WHO_PROCESS; the id 0 is the calling thread
 	if r.Nice != 0 {
 		if err := unix.Setpriority(unix.PRIO_PROCESS, 0, r.Nice); err != nil {
-			return &ResourceError{reasonNice, err}
+			return &ResourceError{"nice", err}
 		}
 	}
 	if r.IOPriority != 0 {
 		_, _, errno := unix.Syscall(unix.SYS_IOPRIO_SET, whoProcess, 0, uintptr(r.IOPriority))
 		if errno != 0 {
-			return &ResourceError{reasonIONice, errno}
+			return &ResourceError{"ionice", errno}
 		}
 	}
 	return nil
@@ -98,13 +98,13 @@ type cgroupLimit struct {
 func (r Resources) cgroupLimits() (list []cgroupLimit) {
 	if r.Memory > 0 {
 		list = append(list,
-			cgroupLimit{reasonMemory, "memory.max", strconv.FormatInt(r.Memory, 10)},
-			cgroupLimit{reasonMemory, "memory.oom.group", "1"},
-			cgroupLimit{reasonMemory, swapFile, "0"})
+			cgroupLimit{"memory", "memory.max", strconv.FormatInt(r.Memory, 10)},
+			cgroupLimit{"memory", "memory.oom.group", "1"},
+			cgroupLimit{"memory", swapFile, "0"})
 	}
 	if r.CPU > 0 {
 		quota := fmt.Sprintf("%d %d", r.CPU*(cpuPeriod/100), cpuPeriod)
-		list = append(list, cgroupLimit{reasonCPU, "cpu.max", quota})
+		list = append(list, cgroupLimit{"cpu", "cpu.max", quota})
 	}
 	return list
 }

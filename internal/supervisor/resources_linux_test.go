@@ -83,7 +83,7 @@ func TestCommandOfAnotherUser(t *testing.T) {
 // applied. scripts/limits tests limits that can be applied.
 func TestCommandWithLimitThatCannotBeAppliedDoesNotRun(t *testing.T) {
 	g, _ := startGuardian(t)
-	for name, limit := range map[string]Resources{reasonMemory: {Memory: 1 << 30}, reasonCPU: {CPU: 50}} {
+	for name, limit := range map[string]Resources{"memory": {Memory: 1 << 30}, "cpu": {CPU: 50}} {
 		c := shell("echo ran >&2")
 		c.Resources = limit
 		_, err := g.start(c, Key{7, generation.Add(1)}, time.Now().Add(time.Hour))

@@ -221,17 +221,14 @@ func ResumeGuardians(worker string, pid int) (found bool) {
 	}
 
 	for _, pid := range processes() {
-		if state, _ := statOf(pid); state == 'T' && isGuardianOf(pid, worker) {
+		state, _ := statOf(pid)
+		line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		words := bytes.Split(line, []byte{0})
+		if state == 'T' && len(words) > 2 && string(words[1]) == guardianArg && string(words[2]) == worker {
 			found = true
 			_ = unix.Kill(pid, unix.SIGCONT) // fails for a guardian of another user
 		}
 	}
 
 	return found
-}
-
-func isGuardianOf(pid int, worker string) bool {
-	line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	words := bytes.Split(line, []byte{0})
-	return len(words) > 2 && string(words[1]) == guardianArg && string(words[2]) == worker
 }
