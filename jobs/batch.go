@@ -65,16 +65,14 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 //
 // BatchHandler panics if n is less than 1 or more than 1000, or if the function is nil.
 func (f Func[In]) BatchHandler(n int, call func(ctx context.Context, tasks []BatchTask[In]) error) Handler {
-	f.checkBatch(n, call == nil)
-	return f.batchHandler(n, func(ctx context.Context, members []*batchMember) error { return call(ctx, batchTasks[In](members)) })
+	return f.batchHandler(n, call == nil, func(ctx context.Context, members []*batchMember) error { return call(ctx, batchTasks[In](members)) })
 }
 
 // BatchHandler returns a Handler that calls the given function with up to n tasks at a time. The function returns one Out for each task, in
 // the order of the tasks. The Out is stored as the result of the task unless the function has ended the task with BatchTask.End. The
 // documentation of Func.BatchHandler also holds for this method.
 func (f ResultFunc[In, Out]) BatchHandler(n int, call func(ctx context.Context, tasks []BatchTask[In]) ([]Out, error)) Handler {
-	f.checkBatch(n, call == nil)
-	return f.batchHandler(n, func(ctx context.Context, members []*batchMember) error {
+	return f.batchHandler(n, call == nil, func(ctx context.Context, members []*batchMember) error {
 		results, err := call(ctx, batchTasks[In](members))
 		if err == nil && len(results) != len(members) {
 			err = fmt.Errorf("the function of %s returned %d results for %d tasks", f.job, len(results), len(members))
@@ -103,17 +101,11 @@ func (h Handler) WaitToFill(d time.Duration) Handler {
 	return h
 }
 
-func (f Func[In]) checkBatch(n int, missing bool) {
-	if missing {
-		panic("jobs: the handler of " + f.job + " is nil")
-	}
+func (f Func[In]) batchHandler(n int, isNil bool, call func(context.Context, []*batchMember) error) Handler {
+	h := f.handler(isNil, nil)
 	if n < 1 || n > maxBatch {
 		panic(fmt.Sprintf("jobs: %d tasks in a batch of %s; use 1 to %d", n, f.job, maxBatch))
 	}
-}
-
-func (f Func[In]) batchHandler(n int, call func(context.Context, []*batchMember) error) Handler {
-	h := f.handler(nil)
 	h.BatchSize = n
 	h.Run = func(ctx context.Context, task Task) (json.RawMessage, error) {
 		in, err := f.args(task)
@@ -159,7 +151,7 @@ type batchMember struct {
 func (m *batchMember) end(result json.RawMessage, err error) {
 	m.once.Do(func() {
 		m.result, m.err, m.inTime = result, err, m.ctx.Err() == nil
-		m.last = m.call.ended(m)
+		m.last = m.call.close(m)
 		close(m.ended)
 	})
 }
@@ -190,9 +182,9 @@ func (c *batchCall) add(m *batchMember) {
 	})
 }
 
-// ended closes a task of the call whose outcome is set, unless it is the last
+// close closes a task of the call whose outcome is set, unless it is the last
 // open one.
-func (c *batchCall) ended(m *batchMember) (last bool) {
+func (c *batchCall) close(m *batchMember) (last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open == 1 {
@@ -223,7 +215,8 @@ func batchTasks[In any](members []*batchMember) []BatchTask[In] {
 	return tasks
 }
 
-// runBatch calls the function of a batch. Then it ends the tasks that the function has not ended.
+// runBatch calls the function of a batch. Then it ends the tasks that the
+// function hasn't ended.
 func runBatch(members []*batchMember, call func(context.Context, []*batchMember) error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -231,15 +224,13 @@ func runBatch(members []*batchMember, call func(context.Context, []*batchMember)
 	for _, m := range members {
 		c.add(m)
 	}
-	err := error(usercode.Goexit())
-	defer func() {
-		if v := recover(); v != nil {
-			err = usercode.Recovered(v)
-		}
-		for _, m := range members {
-			m.end(nil, err)
-		}
-		close(c.returned)
-	}()
-	err = call(ctx, members)
+
+	var err error
+	if p := usercode.Call(func() { err = call(ctx, members) }); p != nil {
+		err = p
+	}
+	for _, m := range members {
+		m.end(nil, err)
+	}
+	close(c.returned)
 }

@@ -94,19 +94,13 @@ func (f Func[In]) args(task Task) (In, error) {
 // context of the function ends after the time Grace (see runner.Options). If the function then returns any error, such as ctx.Err(), the
 // task goes back to its queue, and the attempt does not count. Handler panics if the function is nil.
 func (f Func[In]) Handler(call func(context.Context, In) error) Handler {
-	if call == nil {
-		panic("jobs: the handler of " + f.job + " is nil")
-	}
-	return f.handler(func(ctx context.Context, in In) (json.RawMessage, error) { return nil, call(ctx, in) })
+	return f.handler(call == nil, func(ctx context.Context, in In) (json.RawMessage, error) { return nil, call(ctx, in) })
 }
 
 // Handler returns a Handler that calls the given function. Many goroutines call the function at the same time. The Out is stored as the
 // task's result if the error is nil. Handler panics if the function is nil.
 func (f ResultFunc[In, Out]) Handler(call func(context.Context, In) (Out, error)) Handler {
-	if call == nil {
-		panic("jobs: the handler of " + f.job + " is nil")
-	}
-	return f.handler(func(ctx context.Context, in In) (json.RawMessage, error) {
+	return f.handler(call == nil, func(ctx context.Context, in In) (json.RawMessage, error) {
 		out, err := call(ctx, in)
 		if err != nil {
 			return nil, err
@@ -115,7 +109,10 @@ func (f ResultFunc[In, Out]) Handler(call func(context.Context, In) (Out, error)
 	})
 }
 
-func (f Func[In]) handler(call func(context.Context, In) (json.RawMessage, error)) Handler {
+func (f Func[In]) handler(isNil bool, call func(context.Context, In) (json.RawMessage, error)) Handler {
+	if isNil {
+		panic("jobs: the handler of " + f.job + " is nil")
+	}
 	attempts := newSpec(f.job, []Option{MaxAttempts(funcAttempts)}, f.defaults).MaxAttempts
 	h := Handler{Job: f.job, MaxAttempts: attempts}
 	h.Run = func(ctx context.Context, task Task) (json.RawMessage, error) {

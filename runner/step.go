@@ -12,10 +12,13 @@ import (
 	"example.com/runner/runner/internal/engine"
 )
 
-// Step runs a part of a function once, even if the task has several attempts. Step calls do, which is this
-// part, and stores its value as JSON before it returns that value. If a later step fails or the worker dies, the next attempt runs the function
-// again. In that attempt Step returns the stored value and does not call the part. If the part returns an error, Step returns the same
-// error and stores nothing. The function may return that error, or handle it and continue. The next attempt calls the part again.
+// Step runs a part of a function once, even if the task has several attempts.
+// Step calls do, which is this part, and stores its value as JSON before it
+// returns that value. If a later step fails or the worker dies, the next
+// attempt runs the function again. In that attempt Step returns the stored
+// value and does not call the part. If the part returns an error, Step returns
+// the same error and stores nothing. The function may return that error, or
+// handle it and continue. The next attempt calls the part again.
 //
 // The name must be unique within the task and has at most 200 bytes. A stored step is found by its name. So a new version of the function
 // may add, remove and reorder steps. A renamed step is a new step and runs again. Steps must not be nested or concurrent, and a sleep must
@@ -40,9 +43,11 @@ func Step[T any](ctx context.Context, name string, do func(context.Context) (T, 
 	return step(ctx, nil, name, do)
 }
 
-// StepTx is Step for a part of a function whose effect is in the database itself: it stores the value of the step in a transaction of the
-// caller. do, which is this part, must write with tx. So its effect and the record of the step are committed together or not at
-// all, and the effect happens exactly once. Runner.EnqueueTx documents the requirements of tx.
+// StepTx is Step for a part of a function whose effect is in the database
+// itself: it stores the value of the step in a transaction of the caller. do,
+// which is this part, must write with tx. So its effect and the record of the
+// step are committed together or not at all, and the effect happens exactly
+// once. Runner.EnqueueTx documents the requirements of tx.
 //
 // The caller commits tx after StepTx. If an earlier attempt has committed the step, StepTx returns the stored value, does not call the
 // part, and does not change tx. If tx is rolled back, nothing is stored, and the function can begin another transaction and call StepTx
