@@ -35,7 +35,14 @@ func (s *Status) age(t time.Time) string { return humanize.Age(s.Now.Sub(t)) }
 func (s *Status) FindProblems() {
 	s.Problems = []Problem{}
 	ready := s.readyWorkers()
-	s.findUnserved(ready)
+	if len(ready) == 0 {
+		s.findIdleDatabase()
+	}
+	for _, q := range s.Queues {
+		if len(ready) > 0 && q.Counts[jobs.Pending] > 0 && !Paused(q) {
+			s.checkServed(q, ready)
+		}
+	}
 	for _, q := range s.Queues {
 		if q.Failed > 0 {
 			s.add("failed", q.Queue, "runner list -q "+q.Queue+" -s failed --since 1d",
@@ -75,52 +82,47 @@ func (s *Status) readyWorkers() (ready []runner.Worker) {
 	return ready
 }
 
-// findUnserved finds waiting tasks that no worker can run.
-func (s *Status) findUnserved(ready []runner.Worker) {
-	if len(ready) == 0 {
-		unfinished := 0
-		for _, q := range s.Queues {
-			for _, n := range q.Counts {
-				unfinished += n
-			}
+// findIdleDatabase finds work in a database without a worker.
+func (s *Status) findIdleDatabase() {
+	unfinished, ticking := 0, admin.Ticking(s.Schedules)
+	for _, q := range s.Queues {
+		for _, n := range q.Counts {
+			unfinished += n
 		}
-		what := humanize.Does(unfinished, "task", "is unfinished", "are unfinished")
-		n := admin.Ticking(s.Schedules)
-		if unfinished == 0 {
-			what = humanize.Does(n, "schedule", "ticks", "tick")
-		}
-		if unfinished > 0 || n > 0 {
-			s.add("no_worker", "", "runner work", "no worker runs, and %s", what)
-		}
+	}
+	switch {
+	case unfinished > 0:
+		s.add("no_worker", "", "runner work", "no worker runs, and %s",
+			humanize.Does(unfinished, "task", "is unfinished", "are unfinished"))
+	case ticking > 0:
+		s.add("no_worker", "", "runner work", "no worker runs, and %s",
+			humanize.Does(ticking, "schedule", "ticks", "tick"))
+	}
+}
+
+// checkServed finds pending tasks in a queue that no worker can run.
+func (s *Status) checkServed(q runner.Queue, ready []runner.Worker) {
+	try := "runner work -q " + q.Queue
+	serving := slices.DeleteFunc(slices.Clone(ready), func(w runner.Worker) bool {
+		serves := func(m runner.QueueMax) bool { return m.Queue == q.Queue }
+		return w.Queues != nil && !slices.ContainsFunc(w.Queues, serves)
+	})
+	if len(serving) == 0 {
+		s.add("no_queue", q.Queue, try, "no worker serves queue %s, and %s", q.Queue,
+			humanize.TasksWait(q.Counts[jobs.Pending]))
 		return
 	}
 
-	for _, q := range s.Queues {
-		if q.Counts[jobs.Pending] == 0 || Paused(q) {
+	for _, job := range slices.Sorted(maps.Keys(q.Jobs)) {
+		if slices.ContainsFunc(serving, func(w runner.Worker) bool { return slices.Contains(w.Jobs, job) }) {
 			continue
 		}
-		try := "runner work -q " + q.Queue
-		serving := slices.DeleteFunc(slices.Clone(ready), func(w runner.Worker) bool {
-			serves := func(m runner.QueueMax) bool { return m.Queue == q.Queue }
-			return w.Queues != nil && !slices.ContainsFunc(w.Queues, serves)
-		})
-		if len(serving) == 0 {
-			s.add("no_queue", q.Queue, try, "no worker serves queue %s, and %s", q.Queue,
-				humanize.TasksWait(q.Counts[jobs.Pending]))
-			continue
+		help := try
+		if job != jobs.CommandJob { // the program that runs this job is unknown
+			help = fmt.Sprintf("runner list -q %s -j %s -s pending", q.Queue, job)
 		}
-
-		for _, job := range slices.Sorted(maps.Keys(q.Jobs)) {
-			has := func(w runner.Worker) bool { return slices.Contains(w.Jobs, job) }
-			if slices.ContainsFunc(serving, has) {
-				continue
-			}
-			if job != jobs.CommandJob { // the program that runs this job is unknown
-				try = fmt.Sprintf("runner list -q %s -j %s -s pending", q.Queue, job)
-			}
-			s.add("no_job", q.Queue, try, "no worker of queue %s has job %s, and %s", q.Queue, job,
-				humanize.TasksWait(q.Jobs[job]))
-		}
+		s.add("no_job", q.Queue, help, "no worker of queue %s has job %s, and %s", q.Queue, job,
+			humanize.TasksWait(q.Jobs[job]))
 	}
 }
 

@@ -156,7 +156,7 @@ func Ending(reason jobs.Reason, exitCode *int, signal int) string {
 		return fmt.Sprintf("exit %d", *exitCode)
 	case reason == jobs.ReasonSignal:
 		return fmt.Sprintf("signal %d", signal)
-	case reason == jobs.ReasonStart && exitCode != nil && *exitCode == 127:
+	case reason == jobs.ReasonStart && exitCode != nil && *exitCode == notFound:
 		return "not found"
 	case reason == jobs.ReasonStart:
 		return "not started"

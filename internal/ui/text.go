@@ -29,7 +29,7 @@ func EscapeJSON(line string) string {
 
 // Cells returns how many cells a text takes on a terminal.
 func Cells(text string) int {
-	if isASCII(text) { // avoid package runewidth, because its first use is slow
+	if len(text) == utf8.RuneCountInString(text) { // ASCII; the first use of package runewidth is slow
 		return len(text)
 	}
 	return runewidth.StringWidth(text)
@@ -45,15 +45,6 @@ func Cut(text string, width int) string {
 		return text
 	}
 	return runewidth.Truncate(text, width, "…")
-}
-
-func isASCII(text string) bool {
-	for i := range len(text) {
-		if text[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 // CutLeft is Cut for the other end of a text.
