@@ -54,6 +54,11 @@ func TestQueuesAndWorkersHaveProblems(t *testing.T) {
 				"mail")}},
 		{[]runner.Queue{waits}, []runner.Worker{sender}, []ui.Problem{
 			problem("no_job", "no worker of queue mail has job command, and 1 task waits", "runner work -q mail", "mail")}},
+		{[]runner.Queue{queue("mail", map[jobs.State]int{jobs.Pending: 2}, map[string]int{"archive": 1, "command": 1})},
+			[]runner.Worker{sender}, []ui.Problem{
+				problem("no_job", "no worker of queue mail has job archive, and 1 task waits",
+					"runner list -q mail -j archive -s pending", "mail"),
+				problem("no_job", "no worker of queue mail has job command, and 1 task waits", "runner work -q mail", "mail")}},
 		{[]runner.Queue{waits}, []runner.Worker{sender, mail}, nil},
 		{[]runner.Queue{again}, []runner.Worker{command}, nil},
 		{[]runner.Queue{failed}, []runner.Worker{command}, []ui.Problem{
