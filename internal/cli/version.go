@@ -48,6 +48,7 @@ func Version() ui.Record {
 func PrintVersion(p *ui.Printer) error {
 	v := Version()
 	text := fmt.Sprintf("runner %s (commit %s, schema %d, sqlite %s, %s, %s/%s)", runner.Version,
-		cmp.Or(commit, builtFrom(), "unknown"), admin.SchemaVersion(), admin.EngineVersion(), v.Values("go")[0], runtime.GOOS, runtime.GOARCH)
+		cmp.Or(commit, builtFrom(), "unknown"), admin.SchemaVersion(), admin.EngineVersion(), v.Values("go")[0],
+		runtime.GOOS, runtime.GOARCH)
 	return p.Answer(v, text+"\n", text)
 }

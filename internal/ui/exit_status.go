@@ -30,21 +30,20 @@ func ExitCode(err error) int {
 // kinds says which code and exit status belong to an error of package jobs.
 var kinds = []struct {
 	kind error
-	code string
-	exit int
+	as   Error
 }{
-	{jobs.ErrInvalid, "usage", 2},
-	{jobs.ErrNotFound, "not_found", 3},
-	{jobs.ErrBusy, "busy", 75},
-	{jobs.ErrFull, "full", 75},
-	{jobs.ErrConflict, "conflict", 1},
-	{jobs.ErrLost, "conflict", 1},
-	{jobs.ErrCancelled, "conflict", 1},
-	{jobs.ErrCorrupt, "corrupt", 1},
-	{jobs.ErrReplaced, "replaced", 1},
-	{jobs.ErrNoDatabase, "no_database", 1},
-	{jobs.ErrPermission, "permission", 1},
-	{jobs.ErrSchema, "schema", 1},
+	{jobs.ErrInvalid, Error{Code: "usage", Exit: 2}},
+	{jobs.ErrNotFound, Error{Code: "not_found", Exit: 3}},
+	{jobs.ErrBusy, Error{Code: "busy", Exit: 75}},
+	{jobs.ErrFull, Error{Code: "full", Exit: 75}},
+	{jobs.ErrConflict, Error{Code: "conflict", Exit: 1}},
+	{jobs.ErrLost, Error{Code: "conflict", Exit: 1}},
+	{jobs.ErrCancelled, Error{Code: "conflict", Exit: 1}},
+	{jobs.ErrCorrupt, Error{Code: "corrupt", Exit: 1}},
+	{jobs.ErrReplaced, Error{Code: "replaced", Exit: 1}},
+	{jobs.ErrNoDatabase, Error{Code: "no_database", Exit: 1}},
+	{jobs.ErrPermission, Error{Code: "permission", Exit: 1}},
+	{jobs.ErrSchema, Error{Code: "schema", Exit: 1}},
 }
 
 // Explain converts any error to an Error.
@@ -56,7 +55,7 @@ func Explain(err error) *Error {
 	f := &Error{Code: "internal", Exit: 1, What: textOf(err), Cause: err}
 	for _, k := range kinds {
 		if errors.Is(err, k.kind) {
-			f.Code, f.Exit = k.code, k.exit
+			f.Code, f.Exit = k.as.Code, k.as.Exit
 			break
 		}
 	}
