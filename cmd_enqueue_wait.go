@@ -11,7 +11,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// addAndWait adds the task, shows its output, and waits for its end. The error that it returns contains the exit status of the task.
+// addAndWait adds the task, shows its output, and waits for its end. The error has
+// the task's exit status.
 func (o *enqueueOptions) addAndWait(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	ctx, release := ui.Until(ctx)
 	defer release()
@@ -42,8 +43,8 @@ func (o *enqueueOptions) addAndWait(ctx context.Context, r *runner.Runner, p *ui
 	ctx, stop := output.Limit(ctx, o.waitTimeout)
 	defer stop()
 	if shows {
-		// Print all attempts of a new task, because the first one may already have ended. Of an older task, print the latest attempt and
-		// those after it.
+		// Print all attempts of a new task: the first may have ended already. Of an
+		// older task, print the latest attempt and those after it.
 		which := output.Range{All: !added.Kept, Lines: -1}
 		if err := output.Follow(ctx, r, []int64{id}, which, to); err != nil {
 			return o.stopped(ctx, r, p, err, added)
@@ -61,7 +62,8 @@ func (o *enqueueOptions) addAndWait(ctx context.Context, r *runner.Runner, p *ui
 }
 
 // noteWait says what the wait is for, and what may keep it from its end.
-func (o *enqueueOptions) noteWait(ctx context.Context, r *runner.Runner, to *output.LogPrinter, added runner.Enqueued) (err error) {
+func (o *enqueueOptions) noteWait(ctx context.Context, r *runner.Runner, to *output.LogPrinter,
+	added runner.Enqueued) (err error) {
 	p := to.P
 	var state jobs.State // state of an older task with the unique key; empty for a new task
 	if added.Kept {
@@ -82,9 +84,10 @@ func (o *enqueueOptions) noteWait(ctx context.Context, r *runner.Runner, to *out
 	return err
 }
 
-// stopped handles a wait that ended early because of err, and returns the error to report. If this process added the task and runs it
-// itself, a signal also cancels the task.
-func (o *enqueueOptions) stopped(ctx context.Context, r *runner.Runner, p *ui.Printer, err error, added runner.Enqueued) error {
+// stopped returns the error to report when err ended a wait early. If this process
+// added the task and runs it, a signal also cancels the task.
+func (o *enqueueOptions) stopped(ctx context.Context, r *runner.Runner, p *ui.Printer, err error,
+	added runner.Enqueued) error {
 	if s, ok := errors.AsType[ui.Received](err); ok && o.here && !added.Kept {
 		if err := cancelHere(ctx, r, added.ID); err != nil {
 			return err

@@ -41,7 +41,7 @@ func (o *enqueueOptions) workHere(ctx context.Context, r *runner.Runner) (
 	}
 }
 
-// cancelHere cancels the task of an interrupted "runner run" and waits until the task has ended.
+// cancelHere cancels the task of an interrupted runner run, and waits for its end.
 func cancelHere(ctx context.Context, r *runner.Runner, id int64) error {
 	ctx = context.WithoutCancel(ctx)
 	if _, err := r.Cancel(ctx, []int64{id}, runner.CancelOptions{}); err != nil {

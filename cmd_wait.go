@@ -96,7 +96,9 @@ func (o *waitOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 	if len(w.IDs) == 0 {
 		return gone
 	}
-	// Handle signals before the first message is printed: a program that reads the message may send a signal at once.
+
+	// Handle signals before the first message is printed: a program that reads it may
+	// send a signal at once.
 	ctx, release := ui.Until(ctx)
 	defer release()
 	switch left, err := r.IDs(ctx, jobs.Filter{IDs: w.IDs, States: jobs.Unfinished()}, runner.Page{}); {

@@ -19,7 +19,7 @@ import (
 	"unicode/utf8"
 )
 
-// The method "canary" enqueues a canary, which is an ordinary task that must complete in time. It also checks the canaries that it has
+// canary enqueues an ordinary task that must complete in time. It also checks the canaries that it has
 // enqueued before.
 func (f *rowFuzz) canary() {
 	out, err := f.command("enqueue", "-q", "canary", "--", "true").CombinedOutput()
@@ -33,7 +33,7 @@ func (f *rowFuzz) canary() {
 	}
 }
 
-// The method "flags" runs "runner enqueue" with random options that have extreme values. It leaves out options that would make enqueue
+// flags runs runner enqueue with random options that have extreme values. It leaves out options that would make enqueue
 // itself read a file that never ends.
 func (f *rowFuzz) flags() {
 	options := []string{"--queue", "--priority", "--in", "--at", "--expires-in", "--after", "--after-any", "--lane", "--unique", "--label",
