@@ -59,8 +59,8 @@ func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 		}
 		queues = c.names
 	} else {
-		for queue, most := range ask.Limit {
-			if most > 0 {
+		for queue, limit := range ask.Limit {
+			if limit > 0 {
 				queues = append(queues, queue)
 			}
 		}

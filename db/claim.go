@@ -186,8 +186,8 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 			if pass == 0 {
 				free = (left + len(queues) - i - 1) / (len(queues) - i)
 			}
-			if most, ok := ask.Limit[queue]; ok {
-				free = min(free, most-taken[queue])
+			if limit, ok := ask.Limit[queue]; ok {
+				free = min(free, limit-taken[queue])
 			}
 			if free <= 0 {
 				continue
@@ -230,19 +230,19 @@ func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *admiss
 
 	s := slots{g: g, c: c, queue: queue, free: free, room: map[string]int{}}
 	for {
-		admitted, most, simple := s.admit()
-		if most == 0 {
+		admitted, limit, simple := s.admit()
+		if limit == 0 {
 			return claimed, free - s.free, nil
 		}
 		if simple { // one statement is a seventh faster than two
-			some, err := t.claimFirst(c, queue, most, admitted, ask.Lease, now)
+			some, err := t.claimFirst(c, queue, limit, admitted, ask.Lease, now)
 			for i := range some {
 				s.take(some[i].Job)
 			}
 			return append(claimed, some...), free - s.free, err
 		}
 		var first []candidate
-		if err := t.list(&first, c.peek, append(c.jobArgs(queue, admitted, 1), int64(most))...); err != nil {
+		if err := t.list(&first, c.peek, append(c.jobArgs(queue, admitted, 1), int64(limit))...); err != nil {
 			return nil, 0, err
 		}
 		all := len(first)
@@ -252,7 +252,7 @@ func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *admiss
 			return nil, 0, err
 		}
 		claimed = append(claimed, some...)
-		if all < most || len(some) == 0 {
+		if all < limit || len(some) == 0 {
 			return claimed, free - s.free, nil
 		}
 	}

@@ -72,7 +72,7 @@ type slots struct {
 // admit returns the jobs of which the claim may take tasks now, with empty
 // names in place of the others, and how many tasks it surely has slots for.
 // simple says that it may take the first ones, whatever their job.
-func (s *slots) admit() (admitted []ClaimJob, most int, simple bool) {
+func (s *slots) admit() (admitted []ClaimJob, limit int, simple bool) {
 	free := max(min(s.free, s.g.capacity(jobs.AllTarget, ""), s.g.capacity(jobs.QueueTarget, s.queue)), 0)
 	admitted = slices.Clone(s.c.jobs)
 	n, single, least := 0, true, math.MaxInt
@@ -83,20 +83,20 @@ func (s *slots) admit() (admitted []ClaimJob, most int, simple bool) {
 			admitted[i].Job = ""
 			continue
 		}
-		n, most = n+1, most+room
+		n, limit = n+1, limit+room
 		single = single && job.Batch <= 1
 		if begins {
 			least = min(least, max(job.Batch, 1))
 		}
 	}
 	if least < math.MaxInt {
-		most += free * least
+		limit += free * least
 	}
 	simple = single || n == 1 && !s.g.restricts
 	for _, job := range admitted {
-		simple = simple && (job.Job == "" || s.g.capacityOf(s.queue, job.Job) >= most)
+		simple = simple && (job.Job == "" || s.g.capacityOf(s.queue, job.Job) >= limit)
 	}
-	return admitted, most, simple
+	return admitted, limit, simple
 }
 
 // take gives a task a slot, or a place in the slot of its batch. It returns

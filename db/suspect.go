@@ -45,7 +45,7 @@ func (t *tx) findSuspects(c *claimer) error {
 // from other tasks.
 func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, now time.Time) (claimed []jobs.Task, over bool, err error) {
 	for _, queue := range queues {
-		if most, limited := ask.Limit[queue]; limited && most <= 0 {
+		if limit, limited := ask.Limit[queue]; limited && limit <= 0 {
 			continue
 		}
 		may := func(s suspect) bool { return s.Queue == queue && g.permits(queue, s.Job, false) }

@@ -1,11 +1,9 @@
 package dbtest
 
 import (
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -349,42 +347,4 @@ var plains = group{
 			s.Errorf("got id %v, attempt %v; want %v, 1", got.ID, got.Attempt, id)
 		}
 	},
-}
-
-// insertRow inserts a row directly into the table tasks. Other programs should use the view enqueue instead. Columns
-// that are not given get the defaults of the view enqueue.
-func (s *store) insertRow(columns string, values ...any) {
-	s.Helper()
-	if _, err := s.tryInsertRow(columns, values...); err != nil {
-		s.Errorf("%s = %v: got error %v, want none", columns, values, err)
-	}
-}
-
-func (s *store) tryInsertRow(columns string, values ...any) (sql.Result, error) {
-	given := strings.Split(columns, ", ")
-	for _, one := range []struct {
-		column string
-		value  any
-	}{{"generation_id", 1}, {"state", "pending"}, {"queue", "default"}, {"job", "command"}, {"priority", 5}, {"run_at", 1},
-		{"max_losses", 3}, {"created_at", 1}, {"updated_at", 1}} {
-		if !slices.Contains(given, one.column) {
-			given, values = append(given, one.column), append(values, one.value)
-		}
-	}
-	marks := strings.TrimSuffix(strings.Repeat("?, ", len(values)), ", ")
-	return s.raw.ExecContext(s.Context(), s.statement(`INSERT INTO tasks (`+strings.Join(given, ", ")+`) VALUES (`+marks+`)`),
-		values...)
-}
-
-// wantRejected inserts a row, and wants an error that contains why.
-func (s *store) wantRejected(row, why string) {
-	s.Helper()
-	if _, err := s.raw.ExecContext(s.Context(), s.statement(`INSERT INTO enqueue `+row)); err == nil {
-		s.Errorf("%.80s: got no error, want one", row)
-	} else if s.Server() != nil && (strings.Contains(row, "char(0)") || strings.Contains(row, `\u0000`) ||
-		strings.HasPrefix(row, "(input)")) {
-		return // a server itself rejects NUL characters, and input that is not a byte string
-	} else if !strings.Contains(err.Error(), why) {
-		s.Errorf("%.80s: got error %v, want one with %q", row, err, why)
-	}
 }
