@@ -65,7 +65,9 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 //
 // BatchHandler panics if n is less than 1 or more than 1000, or if the function is nil.
 func (f Func[In]) BatchHandler(n int, call func(ctx context.Context, tasks []BatchTask[In]) error) Handler {
-	return f.batchHandler(n, call == nil, func(ctx context.Context, members []*batchMember) error { return call(ctx, batchTasks[In](members)) })
+	return f.batchHandler(n, call == nil, func(ctx context.Context, members []*batchMember) error {
+		return call(ctx, batchTasks[In](members))
+	})
 }
 
 // BatchHandler returns a Handler that calls the given function with up to n tasks at a time. The function returns one Out for each task, in

@@ -96,16 +96,16 @@ func Upstream(ctx context.Context) ([]jobs.Task, error) {
 
 // Outlive returns a context that ends d after ctx, with the same cause. cancel
 // ends it early.
-func Outlive(ctx context.Context, d time.Duration) (later context.Context, cancel context.CancelFunc) {
-	later, end := context.WithCancelCause(context.WithoutCancel(ctx))
+func Outlive(ctx context.Context, d time.Duration) (longer context.Context, cancel context.CancelFunc) {
+	longer, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		select {
 		case <-time.After(d):
 			end(context.Cause(ctx))
-		case <-later.Done():
+		case <-longer.Done():
 		}
 	})
-	return later, func() {
+	return longer, func() {
 		stop()
 		end(nil)
 	}
