@@ -6,19 +6,21 @@ import (
 	"math"
 )
 
-// aim is a performance goal: a limit for a measured figure, or for the ratio of this figure to that of another system.
+// aim is a performance goal: a limit for a measured figure, or for the ratio of
+// this figure to that of another system.
 type aim struct {
 	text     string
 	workload *workload
 	system   string
-	than     string // name of the system to compare with, measured with the same workload; "" if the figure is not a ratio
+	than     string // name of the system to compare with, measured with the same workload; "" if the figure isn't a ratio
 	low      bool   // true if the figure must not be higher than the aim; false if it must not be lower
 	figure   float64
 	unit     string // unit of the figure; × if the figure is a ratio
 }
 
-// aims returns all performance goals. Goals in bytes are half of the bytes that an older version of runner sent to the disk, and 0.6 of the
-// size of its file. In that version, tasks had more columns.
+// aims returns all performance goals. Goals in bytes are half of the bytes that
+// an older version of runner sent to the disk, and 0.6 of the size of its file.
+// In that version, tasks had more columns.
 func aims() []aim {
 	ratio := func(text string, w *workload, system, than string, figure float64) aim {
 		return aim{text, w, system, than, w.low, figure, "×"}
@@ -80,20 +82,21 @@ func aims() []aim {
 	}
 }
 
-// reached is an aim and the value that was measured for it.
-type reached struct {
+// measuredAim is an aim and the value that was measured for it.
+type measuredAim struct {
 	aim
 	value float64
 }
 
-// reached returns those aims for which this run has measured a value.
-func (r *report) reached() (list []reached) {
+// measuredAims returns those aims for which this run has measured a value.
+func (r *report) measuredAims() (list []measuredAim) {
 	medians := map[string]float64{}
 	for _, t := range r.Tables {
 		for _, row := range t.Rows {
 			medians[t.Name+"/"+row.System] = row.Median
 		}
 	}
+
 	for _, a := range aims() {
 		value, there := medians[a.workload.name+"/"+a.system]
 		if a.than != "" {
@@ -101,16 +104,17 @@ func (r *report) reached() (list []reached) {
 			value, there = value/than, there && also
 		}
 		if there && !math.IsNaN(value) && !math.IsInf(value, 0) {
-			list = append(list, reached{a, value})
+			list = append(list, measuredAim{a, value})
 		}
 	}
+
 	return list
 }
 
 // aims prints a table of the aims and their measured values.
 func (r *report) aims(w *bufio.Writer) {
 	fmt.Fprint(w, "| figure | aim | measured | |\n|---|--:|--:|---|\n")
-	for _, a := range r.reached() {
+	for _, a := range r.measuredAims() {
 		sign, verdict := "≥", "reached"
 		if a.low {
 			sign = "≤"
@@ -120,5 +124,6 @@ func (r *report) aims(w *bufio.Writer) {
 		}
 		fmt.Fprintf(w, "| %s | %s %s | %s | %s |\n", a.text, sign, figure(a.figure, a.unit), figure(a.value, a.unit), verdict)
 	}
+
 	fmt.Fprintln(w)
 }

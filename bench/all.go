@@ -66,8 +66,8 @@ const (
 // normal and full are the two values of PRAGMA synchronous in this benchmark.
 const normal, full = "NORMAL", "FULL"
 
-// plan collects the measurements in the order of the report. All fields except the list "measurements" are systems that several
-// measurements use.
+// plan collects the measurements in the order of the report. All fields except
+// measurements are systems that several measurements use.
 type plan struct {
 	measurements                   []*measurement
 	mine, durable                  system
@@ -75,8 +75,9 @@ type plan struct {
 	lite, liteTuned, liteSynced    system
 }
 
-// The function "all" returns the measurements that this machine can run, in the order of the report.
-func all(e *env) ([]*measurement, error) {
+// measurements returns the measurements that this machine can run, in the order
+// of the report.
+func measurements(e *env) ([]*measurement, error) {
 	p := &plan{
 		mine: ours(own, runner.Normal), durable: ours(ownDurable, runner.Full),
 		river: riverSystem(riverOne, normal, 0), riverTuned: riverSystem(riverTuned, normal, time.Millisecond),
@@ -150,10 +151,10 @@ func (p *plan) addEnqueues() {
 	if havePlainjob() {
 		p.add(batches, plain, plainjob("batch", 100_000))
 	}
-	p.add(both, own, p.mine.both(20_000, 10))
-	p.add(both, ownDurable, p.durable.both(20_000, 10))
-	p.add(both, riverTuned, p.riverTuned.both(5000, 10))
-	p.add(both, liteTuned, p.liteTuned.both(2000, 10))
+	p.add(both, own, p.mine.mixed(20_000, 10))
+	p.add(both, ownDurable, p.durable.mixed(20_000, 10))
+	p.add(both, riverTuned, p.riverTuned.mixed(5000, 10))
+	p.add(both, liteTuned, p.liteTuned.mixed(2000, 10))
 }
 
 func (p *plan) addLatencies() {
@@ -174,14 +175,14 @@ func (p *plan) addLatencies() {
 		p.add(loadeds, riverTuned+", "+at.name, p.riverTuned.loaded(2000, at.p))
 		p.add(loadeds, liteTuned+", "+at.name, p.liteTuned.loaded(200, at.p))
 		p.add(across, own+", "+at.name, latencyAcross(300, at.p))
-		p.add(besides, own+", concurrency 10, "+at.name, beside(10, at.p))
-		p.add(besides, own+", concurrency 100, "+at.name, beside(100, at.p))
+		p.add(besides, own+", concurrency 10, "+at.name, enqueueBeside(10, at.p))
+		p.add(besides, own+", concurrency 100, "+at.name, enqueueBeside(100, at.p))
 	}
 }
 
 func (p *plan) addProcesses() {
-	p.add(keeps, own+", concurrency 10", kept(10))
-	p.add(keeps, own+", concurrency 100", kept(100))
+	p.add(keeps, own+", concurrency 10", keptSpeed(10))
+	p.add(keeps, own+", concurrency 100", keptSpeed(100))
 	p.add(idles, own, idle)
 	p.add(many, "1 process", manyProcesses(40_000, 1, false))
 	p.add(many, "8 processes", manyProcesses(40_000, 8, false))
@@ -199,6 +200,7 @@ func (p *plan) addCommands() {
 			p.add(commands, name, systems[name])
 		}
 	}
+
 	p.add(starts, "runner enqueue -- true", start(enqueueTrue, 40))
 	p.add(startSize, "runner enqueue -- true", startMemory(enqueueTrue, 20))
 	if have("sqlite3") {
@@ -213,7 +215,7 @@ func (p *plan) addCommands() {
 
 func (p *plan) addGrowthAndSizes() {
 	for _, pile := range piles {
-		p.add(growth, pile.name, pile.beside)
+		p.add(growth, pile.name, pile.perTask)
 	}
 	for _, c := range []struct{ tasks, concurrency int }{{2000, 1}, {20_000, 100}} {
 		at := fmt.Sprintf(", %d at a time", c.concurrency)
@@ -221,6 +223,7 @@ func (p *plan) addGrowthAndSizes() {
 		p.add(writes, riverSynced+at, p.riverSynced.written(c.tasks, c.concurrency))
 		p.add(writes, liteSynced+at, p.liteSynced.written(min(c.tasks, 200*c.concurrency), c.concurrency)) // fewer tasks: backlite is slow
 	}
+
 	p.add(sizes, own, p.mine.kept(20_000, "runner.db"))
 	p.add(sizes, riverTuned, p.riverTuned.kept(20_000, "river.db"))
 	p.add(sizes, liteTuned, p.liteTuned.kept(20_000, "backlite.db"))

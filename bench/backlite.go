@@ -9,14 +9,16 @@ import (
 	"github.com/mikestefanello/backlite"
 )
 
-// Config makes payload a task of backlite. Its settings keep completed tasks, as all systems in this benchmark do.
+// Config makes payload a task of backlite. Its settings keep completed tasks,
+// as all systems in this benchmark do.
 func (payload) Config() backlite.QueueConfig {
 	return backlite.QueueConfig{Name: "noop", MaxAttempts: 1, Timeout: time.Minute,
 		Retention: &backlite.Retention{Duration: time.Hour, Data: &backlite.RetainData{}}}
 }
 
-// backliteSystem returns the system that uses backlite. The argument "connections" is the maximum number of its connections to the
-// database. 0 means no limit, as in the README of backlite.
+// backliteSystem returns the system that uses backlite. connections is the
+// maximum number of its connections to the database. 0 means no limit, as in
+// the README of backlite.
 func backliteSystem(name, level string, connections int) system {
 	return system{name, func(ctx context.Context, e *env, concurrency int, handle func(payload)) (*queue, error) {
 		pool, err := sql.Open("sqlite", dsn(e.path("backlite.db"), level))

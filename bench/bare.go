@@ -11,8 +11,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// The bare loop shows the highest throughput that runner could reach. It runs prepared statements on one connection to runner's own tables,
-// in one goroutine, and uses no other part of runner.
+// The bare loop shows the highest throughput that runner could reach. It runs
+// prepared statements on one connection to runner's own tables, in one
+// goroutine, and uses no other part of runner.
 
 const (
 	bareClaim = `WITH next AS MATERIALIZED (SELECT id, generation_id FROM tasks
@@ -40,15 +41,18 @@ func openBare(ctx context.Context, path, level string) (*bare, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		pool.Close()
 		return nil, nil, err
 	}
+
 	return &bare{conn, map[string]*sql.Stmt{}}, func() { conn.Close(); pool.Close() }, nil
 }
 
-// dsn returns the data source name of an SQLite file. All systems in Go open their files with the settings in this name.
+// dsn returns the data source name of an SQLite file. All systems in Go open
+// their files with the settings in this name.
 func dsn(path, level string) string {
 	return "file:" + path + "?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(" + level + ")"
 }
@@ -74,25 +78,30 @@ func (b *bare) exec(ctx context.Context, text string, args ...any) error {
 
 type claimed struct{ id, generation int64 }
 
-// turn completes the tasks in the argument "batch" and claims up to k new tasks. It does both in one transaction.
+// turn completes the tasks in batch and claims up to k new tasks. It does both
+// in one transaction.
 func (b *bare) turn(ctx context.Context, batch []claimed, k int) (_ []claimed, err error) {
 	if err := b.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return nil, err
 	}
+
 	ms := time.Now().UnixMilli()
 	for _, c := range batch {
 		if err := b.exec(ctx, bareFinish, ms, ms, c.id, c.generation, bareWorker); err != nil {
 			return nil, err
 		}
 	}
+
 	stmt, err := b.stmt(ctx, bareClaim)
 	if err != nil {
 		return nil, err
 	}
+
 	rows, err := stmt.QueryContext(ctx, k, bareWorker, ms+60000, ms, ms)
 	if err != nil {
 		return nil, err
 	}
+
 	batch = batch[:0]
 	for rows.Next() {
 		var c claimed
@@ -102,13 +111,16 @@ func (b *bare) turn(ctx context.Context, batch []claimed, k int) (_ []claimed, e
 		}
 		batch = append(batch, c)
 	}
+
 	if err := rows.Close(); err != nil {
 		return nil, err
 	}
+
 	return batch, b.exec(ctx, "COMMIT")
 }
 
-// drain claims and completes all pending tasks. A transaction claims up to k tasks and completes the tasks of the previous transaction.
+// drain claims and completes all pending tasks. A transaction claims up to k
+// tasks and completes the tasks of the previous transaction.
 func (b *bare) drain(ctx context.Context, k int) error {
 	batch, err := b.turn(ctx, nil, k)
 	for len(batch) > 0 && err == nil {
@@ -117,10 +129,10 @@ func (b *bare) drain(ctx context.Context, k int) error {
 	return err
 }
 
-// insert adds n pending rows. The argument "together" is the number of rows that one transaction adds.
-func (b *bare) insert(ctx context.Context, n, together int) error {
+// insert adds n pending rows. A transaction adds perCommit rows.
+func (b *bare) insert(ctx context.Context, n, perCommit int) error {
 	for i := range n {
-		if i%together == 0 {
+		if i%perCommit == 0 {
 			if err := b.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 				return err
 			}
@@ -129,12 +141,13 @@ func (b *bare) insert(ctx context.Context, n, together int) error {
 		if err := b.exec(ctx, bareInsert, newPayload(i).json(), ms, ms, ms); err != nil {
 			return err
 		}
-		if (i+1)%together == 0 || i+1 == n {
+		if (i+1)%perCommit == 0 || i+1 == n {
 			if err := b.exec(ctx, "COMMIT"); err != nil {
 				return err
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -159,13 +172,13 @@ func bareDrain(level string, n, k int) func(context.Context, *env) (float64, err
 			return 0, err
 		}
 		took := time.Since(began)
-		return perSecond(n, took), errors.Join(q.holds(ctx, 0, n), q.inOrder(ctx))
+		return perSecond(n, took), errors.Join(q.hasCounts(ctx, 0, n), q.inOrder(ctx))
 	}
 }
 
-// bareEnqueue measures how fast the bare loop inserts n rows, in rows per second. The argument "together" is the number of rows that one
-// transaction adds.
-func bareEnqueue(level string, n, together int) func(context.Context, *env) (float64, error) {
+// bareEnqueue measures how fast the bare loop inserts n rows, in rows per
+// second. A transaction adds perCommit rows.
+func bareEnqueue(level string, n, perCommit int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
 		q, err := ours("", runner.Normal).open(ctx, e, 1, nil)
@@ -179,10 +192,10 @@ func bareEnqueue(level string, n, together int) func(context.Context, *env) (flo
 		}
 		defer done()
 		began := time.Now()
-		if err := b.insert(ctx, n, together); err != nil {
+		if err := b.insert(ctx, n, perCommit); err != nil {
 			return 0, err
 		}
 		took := time.Since(began)
-		return perSecond(n, took), q.holds(ctx, n, 0)
+		return perSecond(n, took), q.hasCounts(ctx, n, 0)
 	}
 }

@@ -12,8 +12,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// The workload "commands" runs /bin/true many times, two processes at a time. runner adds all commands in one transaction. It also stores
-// the exit status and the output of each command, which the other programs do not store.
+// commands runs /bin/true many times, two processes at a time. runner adds all
+// commands in one transaction. It also stores the exit status and the output of
+// each command, which the other programs don't store.
 
 const commandCount = 500
 
@@ -27,7 +28,8 @@ for i in $(seq %d); do tsp true >/dev/null; done; while tsp -l | grep -Eq 'queue
 	}
 }
 
-// shell measures how many commands per second a shell script runs. A %d in the script stands for the number of commands.
+// shell measures how many commands per second a shell script runs. A %d in the
+// script stands for the number of commands.
 func shell(script string) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(commandCount)
@@ -53,33 +55,36 @@ func ourCommands(ctx context.Context, e *env) (float64, error) {
 	if _, err := e.runner(ctx, "", "work", "--until-empty", "-c", "2"); err != nil {
 		return 0, err
 	}
+
 	took := time.Since(began)
-	return perSecond(n, took), e.holds(ctx, 0, n)
+	return perSecond(n, took), e.hasCounts(ctx, 0, n)
 }
 
-// The method "holds" returns an error unless the database has these numbers of waiting and completed tasks.
-func (e *env) holds(ctx context.Context, waiting, completed int) error {
+// hasCounts returns an error unless the database has these numbers of waiting
+// and completed tasks.
+func (e *env) hasCounts(ctx context.Context, waiting, completed int) error {
 	r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+
 	q := &queue{count: func(ctx context.Context) (int, int, error) { return ourCounts(ctx, r) }}
-	return q.holds(ctx, waiting, completed)
+	return q.hasCounts(ctx, waiting, completed)
 }
 
-// ran is the result of a process that has ended.
-type ran struct {
+// outcome is the result of a process that has ended.
+type outcome struct {
 	stdout []byte
 	took   time.Duration
 }
 
 // runner runs the runner binary on the measurement's database.
-func (e *env) runner(ctx context.Context, stdin string, args ...string) (ran, error) {
+func (e *env) runner(ctx context.Context, stdin string, args ...string) (outcome, error) {
 	return e.process(ctx, stdin, e.binary, args...)
 }
 
-func (e *env) process(ctx context.Context, stdin, name string, args ...string) (ran, error) {
+func (e *env) process(ctx context.Context, stdin, name string, args ...string) (outcome, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = e.dir
 	cmd.Env = append(os.Environ(), "RUNNER_DB="+e.path("runner.db"))
@@ -90,7 +95,8 @@ func (e *env) process(ctx context.Context, stdin, name string, args ...string) (
 	err := cmd.Run()
 	took := time.Since(began)
 	if err != nil {
-		return ran{}, fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, complaint.Bytes())
+		return outcome{}, fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, complaint.Bytes())
 	}
-	return ran{out.Bytes(), took}, nil
+
+	return outcome{out.Bytes(), took}, nil
 }

@@ -14,9 +14,12 @@ import (
 	"example.com/runner/runner"
 )
 
-// The measurements in this file show the cost of each part of the schema of tasks. They insert, claim and finish tasks in the bare loop of
-// bare.go, once with runner's schema and once with the same schema without that part. A transaction inserts a thousand tasks, or claims and
-// finishes a hundred. The figure is processor time, because other work on the machine changes it less than the elapsed time.
+// The measurements in this file show the cost of each part of the schema of
+// tasks. They insert, claim and finish tasks in the bare loop of bare.go, once
+// with runner's schema and once with the same schema without that part. A
+// transaction inserts a thousand tasks, or claims and finishes a hundred. The
+// figure is processor time, because other work on the machine changes it less
+// than the elapsed time.
 
 // part is a part of the schema that a measurement can leave out.
 type part struct {
@@ -24,24 +27,28 @@ type part struct {
 	drop func(schema []string) []string
 }
 
-// schemaOf returns the SQL statements that create the tables, indexes and triggers of a new database, tables first.
+// schemaOf returns the SQL statements that create the tables, indexes and
+// triggers of a new database, tables first.
 func schemaOf(ctx context.Context, e *env) ([]string, error) {
 	r, err := runner.Open(ctx, e.path("schema.db"), runner.Options{Sync: runner.Normal})
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
+
 	pool, err := sql.Open("sqlite", dsn(e.path("schema.db"), "NORMAL"))
 	if err != nil {
 		return nil, err
 	}
 	defer pool.Close()
+
 	rows, err := pool.QueryContext(ctx,
 		`SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite%' ORDER BY type <> 'table', rowid`)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
+
 	var schema []string
 	for rows.Next() {
 		var text string
@@ -50,6 +57,7 @@ func schemaOf(ctx context.Context, e *env) ([]string, error) {
 		}
 		schema = append(schema, text)
 	}
+
 	return schema, rows.Err()
 }
 
@@ -59,7 +67,8 @@ var (
 	tasksTable  = regexp.MustCompile(`(?i)^CREATE TABLE "?tasks"?\s*\(`)
 )
 
-// parts returns the parts of the schema of tasks: each index, each trigger, each CHECK, and some groups of them.
+// parts returns the parts of the schema of tasks: each index, each trigger,
+// each CHECK, and some groups of them.
 func parts(schema []string) []part {
 	list := []part{{whole, func(s []string) []string { return s }}}
 	without := func(text string) func([]string) []string {
@@ -81,6 +90,7 @@ func parts(schema []string) []part {
 			list = append(list, part{"trigger " + m[1], without(text)})
 		}
 	}
+
 	checks := func(name string, cut func(string) string) {
 		list = append(list, part{name, func(s []string) []string {
 			rest := make([]string, len(s))
@@ -98,6 +108,7 @@ func parts(schema []string) []part {
 			n = strings.Count(comment.ReplaceAllString(text, ""), "CHECK (")
 		}
 	}
+
 	for i := range n {
 		first := ""
 		for _, text := range schema {
@@ -107,6 +118,7 @@ func parts(schema []string) []part {
 		}
 		checks("CHECK of "+first, func(t string) string { return withoutChecks(t, i, 1) })
 	}
+
 	checks("all CHECKs", func(t string) string { return withoutChecks(t, 0, n) })
 	index := func(t string) bool {
 		m := indexName.FindStringSubmatch(t)
@@ -130,35 +142,40 @@ const (
 	unused = "all indexes and triggers that a plain task does not need"
 )
 
-// plainIndexes are the indexes in which each task has an entry at some time of its life.
+// plainIndexes are the indexes in which each task has an entry at some time of
+// its life.
 var plainIndexes = []string{"tasks_pending", "tasks_running", "tasks_finished"}
 
 var comment = regexp.MustCompile(`--[^\n]*`)
 
-// checkName returns the name of the column to which a CHECK of a CREATE TABLE belongs, or "the whole row". The parameter i is the number of
-// the CHECK in the statement, from 0.
+// checkName returns the name of the column to which a CHECK of a CREATE TABLE
+// belongs, or "the whole row". The parameter i is the number of the CHECK in
+// the statement, from 0.
 func checkName(text string, i int) string {
 	text = comment.ReplaceAllString(text, "")
 	for range i {
 		at := strings.Index(text, "CHECK (")
 		text = text[at+len("CHECK ("):]
 	}
+
 	line := text[:strings.Index(text, "CHECK (")]
 	line = line[max(strings.LastIndexAny(line, "\n,"), 0):]
 	name, _, _ := strings.Cut(strings.TrimLeft(line, "\n, "), " ")
 	if name == "" {
 		return "the whole row"
 	}
+
 	return name
 }
 
-// withoutChecks removes n CHECKs from a CREATE TABLE, and keeps the CHECKs before them. The argument "after" is the number of CHECKs to
-// keep. withoutChecks also removes all comments, because a comment may contain parentheses.
-func withoutChecks(text string, after, n int) string {
+// withoutChecks removes n CHECKs from a CREATE TABLE, and keeps the CHECKs
+// before them. kept is their number. withoutChecks also removes all comments,
+// because a comment may contain parentheses.
+func withoutChecks(text string, kept, n int) string {
 	text = comment.ReplaceAllString(text, "")
 	for range n {
 		at := 0
-		for range after {
+		for range kept {
 			at += strings.Index(text[at:], "CHECK (") + len("CHECK (")
 		}
 		at += strings.Index(text[at:], "CHECK (")
@@ -174,10 +191,12 @@ func withoutChecks(text string, after, n int) string {
 		}
 		text = text[:at] + text[end+1:]
 	}
+
 	return regexp.MustCompile(`,\s*(,|\))`).ReplaceAllString(text, "\n$1")
 }
 
-// life measures how much processor time a task needs from its insertion to its end, in microseconds, if the schema lacks one part.
+// life measures how much processor time a task needs from its insertion to its
+// end, in microseconds, if the schema lacks one part.
 func life(name string, n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -239,6 +258,7 @@ func costNames() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var names []string
 	for _, p := range parts(schema) {
 		names = append(names, p.name)

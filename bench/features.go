@@ -11,8 +11,10 @@ import (
 	"example.com/runner/runner"
 )
 
-// The measurements in this file show how much each feature costs a task that uses it. They enqueue and run tasks through the library with
-// that feature and without it. A call enqueues a thousand tasks, and the worker runs a hundred at a time.
+// The measurements in this file show how much each feature costs a task that
+// uses it. They enqueue and run tasks through the library with that feature and
+// without it. A call enqueues a thousand tasks, and the worker runs a hundred
+// at a time.
 
 // feature is a feature of the library, with tasks that use it.
 type feature struct {
@@ -58,7 +60,8 @@ func features() []feature {
 	}
 }
 
-// life measures how much processor time a task with the feature needs from its enqueue to its end, in microseconds.
+// life measures how much processor time a task with the feature needs from its
+// enqueue to its end, in microseconds.
 func (f feature) life(n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / 10 * 10

@@ -8,34 +8,40 @@ import (
 	"time"
 )
 
-// idle returns the processor time that an idle worker process uses, as a percentage of one processor. The measurement begins one second
-// after the start and takes five seconds.
+// idle returns the processor time that an idle worker process uses, as a
+// percentage of one processor. The measurement begins one second after the
+// start and takes five seconds.
 func idle(ctx context.Context, e *env) (float64, error) {
 	r, err := filled(ctx, e, 0)
 	if err != nil {
 		return 0, err
 	}
 	defer r.Close()
+
 	w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: 10})
 	if err != nil {
 		return 0, err
 	}
+
 	const span = 5 * time.Second
 	time.Sleep(time.Second)
 	before, err := onProcessor(w.cmd.Process.Pid)
 	if err != nil {
 		return 0, err
 	}
+
 	time.Sleep(span)
 	after, err := onProcessor(w.cmd.Process.Pid)
 	if err != nil {
 		return 0, err
 	}
+
 	_, err = w.end(true)
 	return 100 * (after - before).Seconds() / span.Seconds(), err
 }
 
-// onProcessor returns the processor time of a process. It adds the times of all threads, which the kernel counts in nanoseconds.
+// onProcessor returns the processor time of a process. It adds the times of all
+// threads, which the kernel counts in nanoseconds.
 func onProcessor(pid int) (time.Duration, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	var sum time.Duration
@@ -50,5 +56,6 @@ func onProcessor(pid int) (time.Duration, error) {
 		}
 		sum += time.Duration(ns)
 	}
+
 	return sum, err
 }

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// payload is the argument of every task of every system: about a hundred bytes of JSON.
+// payload is the argument of every task of every system: about a hundred bytes
+// of JSON.
 type payload struct {
 	N       int    `json:"n"`
 	To      string `json:"to"`

@@ -1,5 +1,7 @@
-// Command bench compares runner with other job systems on the same machine, on the same file system and with the same durability. In each
-// round it measures one system after the other. It also checks that every task ran exactly once. A run fails if this check fails.
+// Command bench compares runner with other job systems on the same machine, on
+// the same file system and with the same durability. In each round it measures
+// one system after the other. It also checks that every task ran exactly once.
+// A run fails if this check fails.
 //
 //	./run                 everything, five rounds, about 40 minutes
 //	./run -short          small sizes, one round; CI runs this
@@ -40,6 +42,7 @@ func main() {
 		}
 		return
 	}
+
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -49,6 +52,7 @@ func main() {
 		}
 		return
 	}
+
 	e := &env{short: *short, binary: *binary}
 	if *rounds == 0 {
 		if *rounds = 5; *short {
@@ -83,8 +87,8 @@ func (e *env) size(n int) int {
 // path returns the path of a file in the measurement's own directory.
 func (e *env) path(name string) string { return filepath.Join(e.dir, name) }
 
-// measurement is one cell of a table: a system and a workload. The function "run" measures the system and returns the figure in the unit of
-// the workload.
+// measurement is one cell of a table: a system and a workload. run measures the
+// system and returns the figure in the unit of the workload.
 type measurement struct {
 	workload *workload
 	system   string
@@ -105,19 +109,23 @@ func run(ctx context.Context, e *env, rounds int, only, dir string, to target) e
 	if err != nil {
 		return err
 	}
-	able, err := all(e)
+
+	able, err := measurements(e)
 	if err != nil {
 		return err
 	}
+
 	var list []*measurement
 	for _, m := range able {
 		if match.MatchString(m.workload.name + "/" + m.system) {
 			list = append(list, m)
 		}
 	}
+
 	if len(list) == 0 {
 		return fmt.Errorf("nothing matches %q", only)
 	}
+
 	root, err := os.MkdirTemp(dir, "bench-")
 	if err != nil {
 		return err
@@ -142,10 +150,12 @@ func run(ctx context.Context, e *env, rounds int, only, dir string, to target) e
 			}
 		}
 	}
+
 	return finish(os.Stdout, list, to)
 }
 
-// target says where to write the results, besides standard output. If a path is empty, the file is not written.
+// target says where to write the results, besides standard output. If a path is
+// empty, the file isn't written.
 type target struct {
 	dir  string // directory for results.json and the plots
 	page string // Markdown page whose tables bench replaces
@@ -175,6 +185,7 @@ func finish(w io.Writer, list []*measurement, to target) error {
 	if err := os.MkdirAll(to.dir, 0o755); err != nil {
 		return err
 	}
+
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
@@ -182,6 +193,7 @@ func finish(w io.Writer, list []*measurement, to target) error {
 	if err := os.WriteFile(filepath.Join(to.dir, "results.json"), append(text, '\n'), 0o644); err != nil {
 		return err
 	}
+
 	return r.plots(to.dir)
 }
 
@@ -194,7 +206,8 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// percentile returns the duration that a share p of all durations does not exceed. For the median p is 0.5.
+// percentile returns the duration that a share p of all durations doesn't
+// exceed. For the median p is 0.5.
 func percentile(sorted []time.Duration, p float64) time.Duration {
 	return sorted[min(int(p*float64(len(sorted))), len(sorted)-1)]
 }

@@ -10,18 +10,21 @@ import (
 	"syscall"
 )
 
-// Linux counts the memory of the parent process as memory of a new process until the new process executes its program. A large parent would
-// therefore spoil the measurement. So this program starts a copy of itself, which needs little memory, and the copy starts the measured
-// program.
+// Linux counts the memory of the parent process as memory of a new process
+// until the new process executes its program. A large parent would therefore
+// spoil the measurement. So this program starts a copy of itself, which needs
+// little memory, and the copy starts the measured program.
 
 const memoryVariable = "BENCH_MEMORY"
 
-// memory returns the peak memory of a program in bytes. The program uses the database of the measurement.
+// memory returns the peak memory of a program in bytes. The program uses the
+// database of the measurement.
 func (e *env) memory(ctx context.Context, words ...string) (int64, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, err
 	}
+
 	cmd := exec.CommandContext(ctx, self, words...)
 	cmd.Dir = e.dir
 	cmd.Env = append(os.Environ(), "RUNNER_DB="+e.path("runner.db"), memoryVariable+"=1")
@@ -30,6 +33,7 @@ func (e *env) memory(ctx context.Context, words ...string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", strings.Join(words, " "), err)
 	}
+
 	return strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
 }
 
@@ -40,11 +44,13 @@ func tellMemory(words []string) error {
 	if err := cmd.Run(); err != nil {
 		return err
 	}
+
 	_, err := fmt.Println(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10)
 	return err
 }
 
-// startMemory starts n processes that each enqueue a task. It returns the largest of their peak memories, in megabytes.
+// startMemory starts n processes that each enqueue a task. It returns the
+// largest of their peak memories, in megabytes.
 func startMemory(args func(e *env) []string, n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		r, err := filled(ctx, e, 0)

@@ -10,7 +10,8 @@ import (
 	"strconv"
 )
 
-// plainjob runs one measurement with plainjob/bench.mjs. That script itself checks that each job ran once.
+// plainjob runs one measurement with plainjob/bench.mjs. That script itself
+// checks that each job ran once.
 func plainjob(what string, n int, more ...string) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		args := append([]string{"bench.mjs", what, e.path("plainjob.db"), strconv.Itoa(e.size(n))}, more...)

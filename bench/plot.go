@@ -22,7 +22,8 @@ func (r *report) plots(dir string) error {
 	return nil
 }
 
-// plotted reports whether a table gets a bar chart: it must compare systems and have few rows.
+// plotted reports whether a table gets a bar chart: it must compare systems and
+// have few rows.
 func (t *table) plotted() bool { return len(t.Rows) > 1 && len(t.Rows) <= 16 }
 
 const (
@@ -32,7 +33,8 @@ const (
 	lineHigh  = 26
 )
 
-// svg draws a horizontal bar for each system. The colours are legible on a white and on a black page.
+// svg draws a horizontal bar for each system. The colours are legible on a
+// white and on a black page.
 func (t *table) svg() string {
 	most := 0.0
 	for _, row := range t.Rows {
@@ -65,6 +67,7 @@ func (t *table) svg() string {
 			labelEnd-8, y+14, html.EscapeString(row.System), class, labelEnd, y, width, lineHigh-8, labelEnd+width+6, y+14,
 			number(row.Median))
 	}
+
 	b.WriteString("</svg>\n")
 	return b.String()
 }

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -16,140 +12,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// The measurements in this file use several processes. To start a worker process, this program starts itself again with the parameters in
-// the environment.
-
-const childVariable = "BENCH_CHILD"
-
-// child holds the parameters of a worker process.
-type child struct {
-	Path        string
-	Concurrency int
-	UntilEmpty  bool
-	Held        bool // if true, the worker begins only after the parent has called the method "let"
-}
-
-// childReport is the report that a worker process prints when it ends.
-type childReport struct {
-	Ran     int
-	Longest time.Duration // longest time between two starts of tasks
-}
-
-// beChild runs tasks until it receives an interrupt, its parent ends, or no task is left.
-func beChild(ctx context.Context, text string) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var c child
-	if err := json.Unmarshal([]byte(text), &c); err != nil {
-		return err
-	}
-	let := make(chan struct{})
-	go func() {
-		if c.Held {
-			_, _ = os.Stdin.Read(make([]byte, 1))
-		}
-		close(let)
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		stop()
-	}()
-	r, err := runner.Open(ctx, c.Path, runner.Options{Sync: runner.Normal, Concurrency: c.Concurrency})
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	var report childReport
-	starts := make(chan time.Time, 1000)
-	counted := make(chan struct{})
-	go func() {
-		last := time.Time{}
-		for at := range starts {
-			if report.Ran++; !last.IsZero() {
-				report.Longest = max(report.Longest, at.Sub(last))
-			}
-			last = at
-		}
-		close(counted)
-	}()
-	r.Register(noop.Handler(func(context.Context, payload) error { starts <- time.Now(); return nil }))
-	r.Register(probe.Handler(func(_ context.Context, began int64) (time.Duration, error) {
-		return time.Since(time.Unix(0, began)), nil
-	}))
-	fmt.Println("ready")
-	<-let
-	work := r.Work
-	if c.UntilEmpty {
-		work = r.WorkUntilEmpty
-	}
-	if err := work(ctx); err != nil {
-		return err
-	}
-	close(starts)
-	<-counted
-	return json.NewEncoder(os.Stdout).Encode(report)
-}
-
-// probe is a job whose argument is a time. Its result is the duration from that time to the start of the task.
-var probe = jobs.DefineResult[int64, time.Duration]("probe")
-
-// worker is a running worker process.
-type worker struct {
-	cmd *exec.Cmd
-	in  io.Writer // standard input of the worker; it stays open as long as this process lives
-	out *bufio.Scanner
-}
-
-// The method "let" tells a worker to begin. Only a worker that was started with child.Held waits for this call.
-func (w *worker) let() error {
-	_, err := w.in.Write([]byte{'\n'})
-	return err
-}
-
-func startWorker(ctx context.Context, c child) (*worker, error) {
-	text, err := json.Marshal(c)
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	w := &worker{cmd, in, bufio.NewScanner(out)}
-	if !w.out.Scan() {
-		return nil, fmt.Errorf("the worker did not start: %w", cmd.Wait())
-	}
-	return w, nil
-}
-
-// end waits for the end of the worker and returns its report. If the argument "interrupt" is set, it interrupts the worker first.
-func (w *worker) end(interrupt bool) (childReport, error) {
-	if interrupt {
-		if err := w.cmd.Process.Signal(os.Interrupt); err != nil {
-			return childReport{}, err
-		}
-	}
-	var report childReport
-	if !w.out.Scan() {
-		return report, fmt.Errorf("no report: %w", w.cmd.Wait())
-	}
-	if err := json.Unmarshal(w.out.Bytes(), &report); err != nil {
-		return report, err
-	}
-	return report, w.cmd.Wait()
-}
+// The measurements in this file use several processes; see child.go.
 
 // filled creates a database and adds n pending tasks.
 func filled(ctx context.Context, e *env, n int) (*runner.Runner, error) {
@@ -161,9 +24,10 @@ func filled(ctx context.Context, e *env, n int) (*runner.Runner, error) {
 	return r, err
 }
 
-// manyProcesses measures how fast several processes drain one file, in tasks per second. Each process runs ten tasks at a time. If the
-// argument "starved" is set, manyProcesses instead measures the longest time that a process waits for its next task, in milliseconds. The
-// wait for the first task does not count.
+// manyProcesses measures how fast several processes drain one file, in tasks
+// per second. Each process runs ten tasks at a time. If starved is set,
+// manyProcesses instead measures the longest time that a process waits for its
+// next task, in milliseconds. The wait for the first task doesn't count.
 func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -182,7 +46,7 @@ func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (
 		}
 		began := time.Now() // start the clock when all workers are ready: in practice a worker starts once and runs for a long time
 		for _, w := range workers {
-			if err := w.let(); err != nil {
+			if err := w.begin(); err != nil {
 				return 0, err
 			}
 		}
@@ -210,9 +74,11 @@ func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (
 	}
 }
 
-// kept measures how much a worker slows down while this process enqueues a task every 5 ms. The result is the speed of the worker during
-// these enqueues, in percent of its speed without them. Periods with and without enqueues alternate.
-func kept(concurrency int) func(context.Context, *env) (float64, error) {
+// keptSpeed measures how much a worker slows down while this process enqueues a
+// task every 5 ms. The result is the speed of the worker during these enqueues,
+// in percent of its speed without them. Periods with and without enqueues
+// alternate.
+func keptSpeed(concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		r, err := filled(ctx, e, e.size(200_000))
 		if err != nil {
@@ -262,9 +128,10 @@ func kept(concurrency int) func(context.Context, *env) (float64, error) {
 	}
 }
 
-// The function "beside" measures how long this process needs to enqueue a task while another process drains at full speed. The result is
-// percentile p, in milliseconds.
-func beside(concurrency int, p float64) func(context.Context, *env) (float64, error) {
+// enqueueBeside measures how long this process needs to enqueue a task while
+// another process drains at full speed. The result is percentile p, in
+// milliseconds.
+func enqueueBeside(concurrency int, p float64) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		r, err := filled(ctx, e, e.size(100_000))
 		if err != nil {
@@ -299,8 +166,8 @@ func beside(concurrency int, p float64) func(context.Context, *env) (float64, er
 	}
 }
 
-// latencyAcross measures the time from an enqueue in this process to the start of the task in another process. The result is percentile p,
-// in milliseconds.
+// latencyAcross measures the time from an enqueue in this process to the start
+// of the task in another process. The result is percentile p, in milliseconds.
 func latencyAcross(n int, p float64) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -335,8 +202,9 @@ func latencyAcross(n int, p float64) func(context.Context, *env) (float64, error
 	}
 }
 
-// start measures how long a new process needs to enqueue one task while an idle worker uses the same file. The result is the median of n
-// processes, in milliseconds.
+// start measures how long a new process needs to enqueue one task while an idle
+// worker uses the same file. The result is the median of n processes, in
+// milliseconds.
 func start(args func(e *env) []string, n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		r, err := filled(ctx, e, 0)
@@ -369,8 +237,9 @@ func start(args func(e *env) []string, n int) func(context.Context, *env) (float
 	}
 }
 
-// batchLines measures how fast the command line enqueues a file of n lines, in lines per second. If the argument "memory" is set, it
-// measures the peak memory of the process instead, in megabytes.
+// batchLines measures how fast the command line enqueues a file of n lines, in
+// lines per second. If memory is set, it measures the peak memory of the
+// process instead, in megabytes.
 func batchLines(n int, memory bool) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -386,13 +255,13 @@ func batchLines(n int, memory bool) func(context.Context, *env) (float64, error)
 			if err != nil {
 				return 0, err
 			}
-			return float64(most) / 1e6, e.holds(ctx, n, 0)
+			return float64(most) / 1e6, e.hasCounts(ctx, n, 0)
 		}
 		p, err := e.runner(ctx, "", "enqueue", "--batch", e.path("lines"))
 		if err != nil {
 			return 0, err
 		}
-		return perSecond(n, p.took), e.holds(ctx, n, 0)
+		return perSecond(n, p.took), e.hasCounts(ctx, n, 0)
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// queue is an open queue of one of the compared systems, on a new file. Its functions are the operations that the workloads need.
+// queue is an open queue of one of the compared systems, on a new file. Its
+// functions are the operations that the workloads need.
 type queue struct {
 	add       func(context.Context, payload) error   // adds a task and returns after the commit
 	addMany   func(context.Context, []payload) error // adds all tasks in one transaction
@@ -21,13 +22,15 @@ type queue struct {
 	close     func() error
 }
 
-// system is a job system. The field "open" is a function that opens a queue. Each task of this queue calls the function "handle".
+// system is a job system. open is a function that opens a queue. Each task of
+// this queue calls handle.
 type system struct {
 	name string
 	open func(ctx context.Context, e *env, concurrency int, handle func(payload)) (*queue, error)
 }
 
-// run runs the tasks of a ledger and returns how long they took. The time includes the last writes of their results.
+// run runs the tasks of a ledger and returns how long they took. The time
+// includes the last writes of their results.
 func (q *queue) run(ctx context.Context, l *ledger) (time.Duration, error) {
 	began := time.Now()
 	if err := q.start(ctx); err != nil {
@@ -39,11 +42,13 @@ func (q *queue) run(ctx context.Context, l *ledger) (time.Duration, error) {
 	if err := q.stop(ctx); err != nil {
 		return 0, err
 	}
+
 	return time.Since(began), l.check()
 }
 
-// drain measures how fast workers run n tasks that are in the file already, in tasks per second. The clock stops when the file says that
-// all tasks are completed.
+// drain measures how fast workers run n tasks that are in the file already, in
+// tasks per second. The clock stops when the file says that all tasks are
+// completed.
 func (s system) drain(n, concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -62,11 +67,12 @@ func (s system) drain(n, concurrency int) func(context.Context, *env) (float64, 
 		if err != nil {
 			return 0, err
 		}
-		return perSecond(n, took), errors.Join(q.holds(ctx, 0, n), q.inOrder(ctx))
+		return perSecond(n, took), errors.Join(q.hasCounts(ctx, 0, n), q.inOrder(ctx))
 	}
 }
 
-// enqueue measures how fast goroutines add n tasks one by one, in tasks per second. Each goroutine waits for its commit.
+// enqueue measures how fast goroutines add n tasks one by one, in tasks per
+// second. Each goroutine waits for its commit.
 func (s system) enqueue(n, callers int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / callers * callers
@@ -80,11 +86,12 @@ func (s system) enqueue(n, callers int) func(context.Context, *env) (float64, er
 			return 0, err
 		}
 		took := time.Since(began)
-		return perSecond(n, took), q.holds(ctx, n, 0)
+		return perSecond(n, took), q.hasCounts(ctx, n, 0)
 	}
 }
 
-// batch measures how fast a system adds n tasks in transactions of 1000, in tasks per second.
+// batch measures how fast a system adds n tasks in transactions of 1000, in
+// tasks per second.
 func (s system) batch(n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -100,13 +107,15 @@ func (s system) batch(n int) func(context.Context, *env) (float64, error) {
 			}
 		}
 		took := time.Since(began)
-		return perSecond(n, took), q.holds(ctx, n, 0)
+		return perSecond(n, took), q.hasCounts(ctx, n, 0)
 	}
 }
 
-// The method "both" measures the system under two loads at the same time: goroutines enqueue tasks while workers run them. The figure is in
-// tasks per second. The argument "concurrency" is the number of these goroutines, and also the number of tasks that run at the same time.
-func (s system) both(n, concurrency int) func(context.Context, *env) (float64, error) {
+// mixed measures the system under two loads at the same time: goroutines
+// enqueue tasks while workers run them. The figure is in tasks per second.
+// concurrency is the number of these goroutines, and also the number of tasks
+// that run at the same time.
+func (s system) mixed(n, concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / concurrency * concurrency
 		l := newLedger(n)
@@ -132,12 +141,14 @@ func (s system) both(n, concurrency int) func(context.Context, *env) (float64, e
 		if err := l.check(); err != nil {
 			return 0, err
 		}
-		return perSecond(n, took), q.holds(ctx, 0, n)
+		return perSecond(n, took), q.hasCounts(ctx, 0, n)
 	}
 }
 
-// loaded measures the time from an enqueue call to the start of the task. Four goroutines enqueue n tasks in total, each of
-// them at most 250 per second, so the queue is never idle and never grows. The result is percentile p, in milliseconds.
+// loaded measures the time from an enqueue call to the start of the task. Four
+// goroutines enqueue n tasks in total, each of them at most 250 per second, so
+// the queue is never idle and never grows. The result is percentile p, in
+// milliseconds.
 func (s system) loaded(n int, p float64) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		const callers = 4
@@ -169,11 +180,12 @@ func (s system) loaded(n int, p float64) func(context.Context, *env) (float64, e
 			return 0, err
 		}
 		slices.Sort(took)
-		return ms(percentile(took, p)), q.holds(ctx, 0, n)
+		return ms(percentile(took, p)), q.hasCounts(ctx, 0, n)
 	}
 }
 
-// latency measures the time from an enqueue call to the start of the task on an idle queue. The result is percentile p, in milliseconds.
+// latency measures the time from an enqueue call to the start of the task on an
+// idle queue. The result is percentile p, in milliseconds.
 func (s system) latency(n int, p float64) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -201,11 +213,11 @@ func (s system) latency(n int, p float64) func(context.Context, *env) (float64, 
 			return 0, err
 		}
 		slices.Sort(took)
-		return float64(percentile(took, p)) / float64(time.Millisecond), q.holds(ctx, 0, n+5)
+		return float64(percentile(took, p)) / float64(time.Millisecond), q.hasCounts(ctx, 0, n+5)
 	}
 }
 
-func (q *queue) holds(ctx context.Context, waiting, completed int) error {
+func (q *queue) hasCounts(ctx context.Context, waiting, completed int) error {
 	w, c, err := q.count(ctx)
 	if err == nil && (w != waiting || c != completed) {
 		err = fmt.Errorf("the file holds %d waiting and %d completed tasks, not %d and %d", w, c, waiting, completed)
@@ -217,6 +229,7 @@ func (q *queue) inOrder(ctx context.Context) error {
 	if q.misplaced == nil {
 		return nil
 	}
+
 	n, err := q.misplaced(ctx)
 	if err == nil && n > 0 {
 		err = fmt.Errorf("%d tasks were taken before an older one", n)
@@ -224,7 +237,8 @@ func (q *queue) inOrder(ctx context.Context) error {
 	return err
 }
 
-// misplaced sorts the rows of a table by id. It counts the rows whose time is earlier than the time of the previous row.
+// misplaced sorts the rows of a table by id. It counts the rows whose time is
+// earlier than the time of the previous row.
 func misplaced(ctx context.Context, pool *sql.DB, table, column string) (n int, err error) {
 	err = pool.QueryRowContext(ctx,
 		`SELECT count(*) FROM (SELECT `+column+` AS at, lag(`+column+`) OVER (ORDER BY id) AS before FROM `+
@@ -240,8 +254,8 @@ func payloads(from, n int) []payload {
 	return list
 }
 
-// callersDo calls do(0), do(1), and so on to do(n-1). The parameter "callers" is the number of goroutines that make these calls. callersDo
-// returns the first error.
+// callersDo calls do(0), do(1), and so on to do(n-1). callers is the number of
+// goroutines that make these calls. callersDo returns the first error.
 func callersDo(n, callers int, do func(int) error) error {
 	var wg sync.WaitGroup
 	errs := make(chan error, callers)
@@ -255,6 +269,7 @@ func callersDo(n, callers int, do func(int) error) error {
 			}
 		})
 	}
+
 	wg.Wait()
 	close(errs)
 	return <-errs

@@ -33,8 +33,9 @@ type table struct {
 	Rows  []tally `json:"rows"`
 }
 
-// tally is the row of one system in a table. The field Median is the median of all rounds. The field Ratio compares the first system of the
-// table with this system: it is 2 if the first system is twice as good.
+// tally is the row of one system in a table. The field Median is the median of
+// all rounds. The field Ratio compares the first system of the table with this
+// system: it is 2 if the first system is twice as good.
 type tally struct {
 	System string    `json:"system"`
 	Median float64   `json:"median"`
@@ -62,6 +63,7 @@ func newReport(list []*measurement) *report {
 		}
 		t.Rows = append(t.Rows, row)
 	}
+
 	return r
 }
 
@@ -74,18 +76,20 @@ func (r *report) markdown(to io.Writer) error {
 	return w.Flush()
 }
 
-// rewrite replaces the tables in a page. The parameter "dir" is the directory of the plots.
+// rewrite replaces the tables in a page. dir is the directory of the plots.
 func (r *report) rewrite(page, dir string) error {
 	old, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
+
 	const begin, end = "<!-- measured -->\n", "<!-- end -->"
 	before, rest, found := strings.Cut(string(old), begin)
 	_, after, also := strings.Cut(rest, end)
 	if !found || !also {
 		return fmt.Errorf("%s lacks a line %q or %q", page, strings.TrimSpace(begin), end)
 	}
+
 	var text bytes.Buffer
 	w := bufio.NewWriter(&text)
 	fmt.Fprintf(w, "%s%s\n%s, %s. ", before, begin, r.Machine, r.At.Format("2 January 2006"))
@@ -99,10 +103,12 @@ func (r *report) rewrite(page, dir string) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+
 	return os.WriteFile(page, text.Bytes(), 0o644)
 }
 
-// tables prints the tables. If dir is not empty, it also prints links to their plots in dir.
+// tables prints the tables. If dir isn't empty, it also prints links to their
+// plots in dir.
 func (r *report) tables(w io.Writer, dir string) {
 	for _, t := range r.Tables {
 		fmt.Fprintf(w, "### %s\n\n", t.Title)
@@ -136,7 +142,8 @@ func figure(value float64, unit string) string {
 	return number(value) + " " + unit
 }
 
-// number formats a value with three significant digits, and with commas between thousands.
+// number formats a value with three significant digits, and with commas between
+// thousands.
 func number(value float64) string {
 	switch {
 	case value >= 999.5:
@@ -184,5 +191,6 @@ func versions() map[string]string {
 			list[tool], _, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
 		}
 	}
+
 	return list
 }

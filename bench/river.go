@@ -24,8 +24,10 @@ func (w *riverWorker) Work(_ context.Context, job *river.Job[payload]) error {
 	return nil
 }
 
-// riverSystem returns the system that uses River with its SQLite driver. It has one connection, because River's documentation requires
-// that. The argument "wait" is River's cooldown and poll interval. 0 means River's defaults, which are 100 ms and 1 s.
+// riverSystem returns the system that uses River with its SQLite driver. It has
+// one connection, because River's documentation requires that. wait is River's
+// cooldown and poll interval. 0 means River's defaults, which are 100 ms and 1
+// s.
 func riverSystem(name, level string, wait time.Duration) system {
 	return system{name, func(ctx context.Context, e *env, concurrency int, handle func(payload)) (*queue, error) {
 		pool, err := sql.Open("sqlite", dsn(e.path("river.db"), level))

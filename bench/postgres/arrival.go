@@ -6,8 +6,10 @@ import (
 	"sync"
 )
 
-// arrival measures how fast processes run tasks that arrive while the processes work, in tasks per second. Each process has 25 slots. The
-// tasks arrive in transactions of the given size. If the size is 1, sixteen callers add tasks. For any other size, one caller adds tasks.
+// arrival measures how fast processes run tasks that arrive while the processes
+// work, in tasks per second. Each process has 25 slots. The tasks arrive in
+// transactions of the given size. If the size is 1, sixteen callers add tasks.
+// For any other size, one caller adds tasks.
 func (s system) arrival(n, processes, size int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / size * size
@@ -21,7 +23,7 @@ func (s system) arrival(n, processes, size int) func(context.Context, *env) (flo
 		if err != nil {
 			return 0, err
 		}
-		return float64(n) / took.Seconds(), q.holds(ctx, 0, n)
+		return float64(n) / took.Seconds(), q.hasCounts(ctx, 0, n)
 	}
 }
 
@@ -44,6 +46,7 @@ func (q *queue) feed(ctx context.Context, n, size int) error {
 			}
 		})
 	}
+
 	wg.Wait()
 	return errors.Join(errs...)
 }

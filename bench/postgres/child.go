@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Each worker is a process of its own. To start a worker, this program starts itself again with the parameters of the worker in the
-// environment.
+// Each worker is a process of its own. To start a worker, this program starts
+// itself again with the parameters of the worker in the environment.
 
 const childVariable = "BENCH_POSTGRES_CHILD"
 
@@ -24,8 +24,8 @@ type child struct {
 	Concurrency     int
 }
 
-// childSays is a line that a child process prints. It says that the child is ready, how many tasks it has run, or at the end which tasks it
-// has run.
+// childSays is a line that a child process prints. It says that the child is
+// ready, how many tasks it has run, or at the end which tasks it has run.
 type childSays struct {
 	Ready bool
 	Ran   int
@@ -35,12 +35,14 @@ type childSays struct {
 
 const tellEvery = 5 * time.Millisecond
 
-// beChild opens the queue, waits for a line, works until its standard input ends, and prints the tasks that it has run.
+// beChild opens the queue, waits for a line, works until its standard input
+// ends, and prints the tasks that it has run.
 func beChild(ctx context.Context, text string) error {
 	var c child
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err
 	}
+
 	i := slices.IndexFunc(systems, func(s system) bool { return s.name == c.System })
 	var mu sync.Mutex
 	var which []int
@@ -59,6 +61,7 @@ func beChild(ctx context.Context, text string) error {
 	if err := out.Encode(childSays{Ready: true}); err != nil {
 		return err
 	}
+
 	in := bufio.NewReader(os.Stdin)
 	if _, err := in.ReadString('\n'); err != nil {
 		return err
@@ -66,6 +69,7 @@ func beChild(ctx context.Context, text string) error {
 	if err := q.start(ctx); err != nil {
 		return err
 	}
+
 	over := make(chan struct{})
 	go func() { _, _ = io.Copy(io.Discard, in); close(over) }()
 	for told := int64(0); ; {
@@ -102,7 +106,8 @@ type line struct {
 	err error
 }
 
-// work starts the processes, and returns the time that the tasks took. It returns an error unless each task ran exactly once.
+// work starts the processes, and returns the time that the tasks took. It
+// returns an error unless each task ran exactly once.
 func (w crew) work(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -116,33 +121,40 @@ func (w crew) work(ctx context.Context) (time.Duration, error) {
 		}
 		inputs, commands = append(inputs, in), append(commands, cmd)
 	}
+
 	took, times, err := w.collect(ctx, lines, inputs)
 	if err != nil {
 		return 0, err
 	}
+
 	for _, cmd := range commands {
 		if err := cmd.Wait(); err != nil {
 			return 0, err
 		}
 	}
+
 	for i, times := range times {
 		if times != 1 {
 			return 0, fmt.Errorf("task %d ran %d times", i, times)
 		}
 	}
+
 	return took, nil
 }
 
-// start starts process i, and sends the lines that it prints to the channel. The process waits for a line on the returned writer.
+// start starts process i, and sends the lines that it prints to the channel.
+// The process waits for a line on the returned writer.
 func (w crew) start(ctx context.Context, i int, lines chan<- line) (io.WriteCloser, *exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, err
 	}
+
 	text, err := json.Marshal(child{w.system, w.addresses[i%len(w.addresses)], w.concurrency})
 	if err != nil {
 		return nil, nil, err
 	}
+
 	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
 	cmd.Stderr = os.Stderr
@@ -150,6 +162,7 @@ func (w crew) start(ctx context.Context, i int, lines chan<- line) (io.WriteClos
 	if err != nil {
 		return nil, nil, err
 	}
+
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, nil, err
@@ -157,6 +170,7 @@ func (w crew) start(ctx context.Context, i int, lines chan<- line) (io.WriteClos
 	if err := cmd.Start(); err != nil {
 		return nil, nil, err
 	}
+
 	go func() {
 		for decoder := json.NewDecoder(out); ; {
 			l := line{who: i}
@@ -176,8 +190,9 @@ func (w crew) start(ctx context.Context, i int, lines chan<- line) (io.WriteClos
 	return in, cmd, nil
 }
 
-// collect tells the processes to begin when all of them are ready, and closes their inputs when all tasks have run. It returns the time
-// from the start of the work to the end of the last process, and how often each task ran.
+// collect tells the processes to begin when all of them are ready, and closes
+// their inputs when all tasks have run. It returns the time from the start of
+// the work to the end of the last process, and how often each task ran.
 func (w crew) collect(ctx context.Context, lines <-chan line, inputs []io.WriteCloser) (time.Duration, []int, error) {
 	ready, ended, ran := 0, 0, make([]int, w.processes)
 	times := make([]int, w.n)
@@ -220,10 +235,12 @@ func (w crew) collect(ctx context.Context, lines <-chan line, inputs []io.WriteC
 			}
 		}
 	}
+
 	return time.Since(began), times, nil
 }
 
-// begin tells each process to start working, and starts to add the tasks unless the database has them already.
+// begin tells each process to start working, and starts to add the tasks unless
+// the database has them already.
 func (w crew) begin(ctx context.Context, inputs []io.WriteCloser, fed chan<- error) error {
 	for _, in := range inputs {
 		if _, err := io.WriteString(in, "go\n"); err != nil {

@@ -10,12 +10,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// churnKeep is how long the method churn keeps completed tasks. It is short, so workers delete most of the tasks while churn runs.
+// churnKeep is how long the method churn keeps completed tasks. It is short, so
+// workers delete most of the tasks while churn runs.
 const churnKeep = 10 * time.Second
 
-// churn adds and runs tasks until n of them have started, while workers delete the completed ones. After each tenth of the tasks it prints
-// a line with the times of these tasks and the sizes of the table of tasks. If vacuum does its work, the sizes and p99 stay the same from
-// the third line on.
+// churn adds and runs tasks until n of them have started, while workers delete
+// the completed ones. After each tenth of the tasks it prints a line with the
+// times of these tasks and the sizes of the table of tasks. If vacuum does its
+// work, the sizes and p99 stay the same from the third line on.
 func (r snapshotRun) churn(ctx context.Context, address string, n int) error {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
@@ -43,6 +45,7 @@ func (r snapshotRun) churn(ctx context.Context, address string, n int) error {
 	if err != nil {
 		return err
 	}
+
 	return w.Flush()
 }
 

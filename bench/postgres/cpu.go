@@ -12,12 +12,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// measure runs a crew. If the crew adds no tasks, measure also sets e.cpu to the processor time of the server and the workers per task.
+// measure runs a crew. If the crew adds no tasks, measure also sets e.cpu to
+// the processor time of the server and the workers per task.
 func (e *env) measure(ctx context.Context, w crew) (time.Duration, error) {
 	server, err := serverPID(ctx, e.address)
 	if err != nil {
 		return 0, err
 	}
+
 	before := treeTime(server) + treeTime(os.Getpid())
 	took, err := w.work(ctx)
 	if err == nil && w.feed == nil {
@@ -26,7 +28,8 @@ func (e *env) measure(ctx context.Context, w crew) (time.Duration, error) {
 	return took, err
 }
 
-// serverPID returns the process id of the server, or 0 if the server is on another host.
+// serverPID returns the process id of the server, or 0 if the server is on
+// another host.
 func serverPID(ctx context.Context, address string) (pid int, err error) {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
@@ -40,7 +43,8 @@ func serverPID(ctx context.Context, address string) (pid int, err error) {
 // tick is the unit of the times in /proc.
 const tick = 10 * time.Millisecond
 
-// treeTime returns the processor time of a process, of its running children and of its ended children.
+// treeTime returns the processor time of a process, of its running children and
+// of its ended children.
 func treeTime(pid int) (sum time.Duration) {
 	all, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range all {
@@ -57,5 +61,6 @@ func treeTime(pid int) (sum time.Duration) {
 			sum += time.Duration(number(14)+number(15)) * tick
 		}
 	}
+
 	return sum
 }

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// away is the delay in each direction between a client and a server whose round trip time is 1 ms.
+// away is the delay in each direction between a client and a server whose round
+// trip time is 1 ms.
 const away = 500 * time.Microsecond
 
 // far does the same as drain with a server whose round trip time is 1 ms.
@@ -26,22 +27,26 @@ func (s system) far(n, processes, concurrency int) func(context.Context, *env) (
 	}
 }
 
-// delayed starts a proxy that delays all data between clients and the server, and returns its address.
+// delayed starts a proxy that delays all data between clients and the server,
+// and returns its address.
 func delayed(address string) (_ string, stop func(), err error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return "", nil, err
 	}
+
 	query := u.Query()
 	server := filepath.Join(query.Get("host"), ".s.PGSQL.5432")
 	dir, err := os.MkdirTemp("/tmp", "far")
 	if err != nil {
 		return "", nil, err
 	}
+
 	l, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
 	if err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
+
 	go func() {
 		for {
 			client, err := l.Accept()
@@ -83,12 +88,14 @@ func delay(to io.WriteCloser, from io.Reader) {
 		}
 	}()
 	defer to.Close()
+
 	for p := range pieces {
 		time.Sleep(time.Until(p.due))
 		if _, err := to.Write(p.data); err != nil {
 			break
 		}
 	}
+
 	for range pieces { // receive the remaining pieces, so that the goroutine that sends them can end
 	}
 }

@@ -14,16 +14,19 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// finishedDays is a number of days before the measurement. The ends of the completed tasks are spread over these days. finishedStages is
-// the number of measurements with retention. During each of them, retention deletes the tasks that ended on one of these days.
+// finishedDays is a number of days before the measurement. The ends of the
+// completed tasks are spread over these days. finishedStages is the number of
+// measurements with retention. During each of them, retention deletes the tasks
+// that ended on one of these days.
 const (
 	finishedDays   = 50
 	finishedStages = 3
 	day            = 24 * time.Hour
-	forever        = -1 // value of the parameter "keep" of besideFinished if no task is to be deleted
+	forever        = -1 // value of keep of besideFinished if no task is to be deleted
 )
 
-// fillCompleted inserts the completed tasks $1 to $2 of job $3. The ends of the tasks are spread over the time from $4 to $5, in ms.
+// fillCompleted inserts the completed tasks $1 to $2 of job $3. The ends of the
+// tasks are spread over the time from $4 to $5, in ms.
 const fillCompleted = `INSERT INTO runner.tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses,
 	attempt, worker, started_at, finished_at, created_at, updated_at)
 SELECT 3, $3, '{"n":' || i || ',"to":"someone@example.com","subject":"a payload of about one hundred bytes, as tasks have"}', 'default',
@@ -31,10 +34,13 @@ SELECT 3, $3, '{"n":' || i || ',"to":"someone@example.com","subject":"a payload 
 FROM generate_series($1::bigint, $2::bigint) AS i,
 	LATERAL (SELECT $4::bigint + (($5::bigint - $4::bigint) * (i - $1) / ($2 - $1 + 1))::bigint AS at) AS ended`
 
-// finished measures the rate of tasks that arrive one by one. It measures an empty database, then a database with n completed tasks. Then
-// it measures several times while retention deletes the completed tasks of one day. After each measurement it prints the sizes of the table
-// of tasks. If all rates are equal, the cost of a claim does not depend on the number of completed tasks. If retention deletes as many
-// tasks as arrive and the sizes do not grow, the space of deleted tasks is used again.
+// finished measures the rate of tasks that arrive one by one. It measures an
+// empty database, then a database with n completed tasks. Then it measures
+// several times while retention deletes the completed tasks of one day. After
+// each measurement it prints the sizes of the table of tasks. If all rates are
+// equal, the cost of a claim doesn't depend on the number of completed tasks.
+// If retention deletes as many tasks as arrive and the sizes don't grow, the
+// space of deleted tasks is used again.
 func (r snapshotRun) finished(ctx context.Context, address string, n int) error {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
@@ -59,26 +65,33 @@ func (r snapshotRun) finished(ctx context.Context, address string, n int) error 
 	if err := measure("empty database", forever); err != nil {
 		return err
 	}
+
 	began := time.Now()
 	if err := fillFinished(ctx, conn, began, n); err != nil {
 		return err
 	}
+
 	log.Printf("filled and vacuumed in %s", time.Since(began).Round(time.Second))
 	if err := measure(fmt.Sprintf("%d completed tasks", n), forever); err != nil {
 		return err
 	}
+
 	for i := range finishedStages {
 		if err := measure(fmt.Sprintf("day %d is deleted", i+1), time.Duration(finishedDays-1-i)*day+time.Since(began)); err != nil {
 			return err
 		}
 	}
+
 	return w.Flush()
 }
 
-// besideFinished measures tasks that arrive one by one, and returns the results as the cells of a table row. The measurement lasts at least
-// for the time r.measured. It also lasts until the workers have deleted the old tasks: the tasks that, at its start, had ended longer ago
-// than the parameter "keep". It does not wait for tasks that became old in the last minute before its start, because the workers may find
-// such tasks later. If keep is the constant "forever", the workers delete nothing.
+// besideFinished measures tasks that arrive one by one, and returns the results
+// as the cells of a table row. The measurement lasts at least for the time
+// r.measured. It also lasts until the workers have deleted the old tasks: the
+// tasks that, at its start, had ended longer ago than keep. It doesn't wait for
+// tasks that became old in the last minute before its start, because the
+// workers may find such tasks later. If keep is the constant "forever", the
+// workers delete nothing.
 func (r snapshotRun) besideFinished(ctx context.Context, conn *pgx.Conn, address string, n int, keep time.Duration) (string, error) {
 	var got phaseResult
 	var took time.Duration
@@ -109,6 +122,7 @@ func (r snapshotRun) besideFinished(ctx context.Context, conn *pgx.Conn, address
 	if err != nil {
 		return "", err
 	}
+
 	deleted := 0.0
 	if keep != forever {
 		deleted = float64(n) / finishedDays / took.Seconds()
@@ -117,7 +131,8 @@ func (r snapshotRun) besideFinished(ctx context.Context, conn *pgx.Conn, address
 		milliseconds(got.p99), deleted, size.tasks, size.table, size.indexes, size.dead), nil
 }
 
-// fillFinished inserts n completed tasks. Their ends are spread over the last 50 days (finishedDays) before the time now.
+// fillFinished inserts n completed tasks. Their ends are spread over the last
+// 50 days (finishedDays) before the time now.
 func fillFinished(ctx context.Context, conn *pgx.Conn, now time.Time, n int) error {
 	const part = 500_000
 	oldest, span := now.Add(-finishedDays*day).UnixMilli(), (finishedDays * day).Milliseconds()
@@ -128,6 +143,7 @@ func fillFinished(ctx context.Context, conn *pgx.Conn, now time.Time, n int) err
 			return err
 		}
 	}
+
 	_, err := conn.Exec(ctx, "VACUUM (ANALYZE) runner.tasks")
 	return err
 }

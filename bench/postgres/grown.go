@@ -15,8 +15,9 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// fill inserts tasks $1 to $2 of job $3 in one statement, half of them pending and half completed. The row of a completed task has the same
-// values as if a worker had run the task.
+// fill inserts tasks $1 to $2 of job $3 in one statement, half of them pending
+// and half completed. The row of a completed task has the same values as if a
+// worker had run the task.
 const fill = `INSERT INTO runner.tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses,
 	attempt, worker, started_at, finished_at, created_at, updated_at)
 SELECT CASE WHEN done THEN 3 ELSE 1 END, $3, '{"n":' || i ||
@@ -25,15 +26,18 @@ SELECT CASE WHEN done THEN 3 ELSE 1 END, $3, '{"n":' || i ||
 	CASE WHEN done THEN at END, CASE WHEN done THEN at END, at, at
 FROM generate_series($1::bigint, $2::bigint) AS i, LATERAL (SELECT i % 2 = 0 AS done, $4::bigint AS at) AS how`
 
-// grown fills a database step by step, half with pending and half with completed tasks. After each step it prints the cost of running
-// further tasks in this database, ten at a time and a hundred at a time. The cost includes all work of the worker. grown also prints the
-// times of an enqueue and of a list.
+// grown fills a database step by step, half with pending and half with
+// completed tasks. After each step it prints the cost of running further tasks
+// in this database, ten at a time and a hundred at a time. The cost includes
+// all work of the worker. grown also prints the times of an enqueue and of a
+// list.
 func grown(ctx context.Context, e *env, rows int) error {
 	r, err := runner.Open(ctx, e.address, runner.Options{Engine: postgres.Engine()})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+
 	conn, err := pgx.Connect(ctx, e.address)
 	if err != nil {
 		return err
@@ -80,6 +84,7 @@ func grown(ctx context.Context, e *env, rows int) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -102,6 +107,7 @@ func workSome(ctx context.Context, address string, concurrency, n int) (float64,
 	if err := q.start(ctx); err != nil {
 		return 0, err
 	}
+
 	for i := range n {
 		select {
 		case <-ran:
@@ -109,6 +115,7 @@ func workSome(ctx context.Context, address string, concurrency, n int) (float64,
 			return 0, fmt.Errorf("%d of %d tasks have run: %w", i, n, context.Cause(ctx))
 		}
 	}
+
 	took := time.Since(began)
 	return float64(took.Microseconds()) / float64(n), q.stop(ctx)
 }

@@ -1,6 +1,8 @@
-// Command postgres compares runner with River on one PostgreSQL server, which it starts itself. In each round it measures one system after
-// the other. Every commit is on the disk, because fsync and synchronous_commit are on. The command also checks that every task ran exactly
-// once. A run fails if this check fails.
+// Command postgres compares runner with River on one PostgreSQL server, which
+// it starts itself. In each round it measures one system after the other. Every
+// commit is on the disk, because fsync and synchronous_commit are on. The
+// command also checks that every task ran exactly once. A run fails if this
+// check fails.
 //
 //	go run .                 all comparisons, three rounds; takes some minutes
 //	go run . -short          small sizes, one round; CI runs this
@@ -40,6 +42,7 @@ func main() {
 		}
 		return
 	}
+
 	short := flag.Bool("short", false, "small sizes, one round")
 	rounds := flag.Int("rounds", 3, "how often each measurement is repeated, all of them in turns")
 	only := flag.String("only", "^[^m]", "regular expression: measurements whose `workload/system` it matches")
@@ -65,7 +68,8 @@ func main() {
 type env struct {
 	address string // address of an empty database
 	short   bool
-	// Each of the next four fields selects a special measurement, which runs in place of all others. A field that is 0 selects none.
+	// Each of the next four fields selects a special measurement, which runs in
+	// place of all others. A field that is 0 selects none.
 	rows     int
 	churn    int
 	finished int
@@ -81,8 +85,9 @@ func (e *env) size(n int) int {
 	return n
 }
 
-// settings are the settings of the server. A commit returns only when its data is on the disk. Checkpoints are rare, because a checkpoint
-// would slow down only some of the measurements.
+// settings are the settings of the server. A commit returns only when its data
+// is on the disk. Checkpoints are rare, because a checkpoint would slow down
+// only some of the measurements.
 var settings = []string{"fsync=on", "synchronous_commit=on", "full_page_writes=on", "shared_buffers=256MB", "max_wal_size=8GB",
 	"checkpoint_timeout=30min"}
 
@@ -91,7 +96,7 @@ type measurement struct {
 	workload, unit, system string
 	run                    func(context.Context, *env) (float64, error)
 	values                 []float64
-	cpu                    []float64 // values of env.cpu after each round; empty if the workload does not measure it
+	cpu                    []float64 // values of env.cpu after each round; empty if the workload doesn't measure it
 }
 
 func run(ctx context.Context, e *env, rounds int, only string) error {
@@ -99,6 +104,7 @@ func run(ctx context.Context, e *env, rounds int, only string) error {
 	if err != nil {
 		return err
 	}
+
 	renew := func() error { return empty(ctx, e.address) }
 	if e.address == "" {
 		server, err := pgserver.Start(ctx, settings...)
@@ -112,6 +118,7 @@ func run(ctx context.Context, e *env, rounds int, only string) error {
 	if err := renew(); err != nil {
 		return err
 	}
+
 	switch {
 	case e.rows > 0:
 		return grown(ctx, e, e.rows)
@@ -122,10 +129,11 @@ func run(ctx context.Context, e *env, rounds int, only string) error {
 	case e.snapshot.held > 0:
 		return e.snapshot.snapshot(ctx, e, renew)
 	}
-	list := slices.DeleteFunc(all(), func(m *measurement) bool { return !match.MatchString(m.workload + "/" + m.system) })
+	list := slices.DeleteFunc(measurements(), func(m *measurement) bool { return !match.MatchString(m.workload + "/" + m.system) })
 	if len(list) == 0 {
 		return fmt.Errorf("nothing matches %q", only)
 	}
+
 	began := time.Now()
 	for round := range rounds {
 		for _, m := range list {
@@ -142,12 +150,14 @@ func run(ctx context.Context, e *env, rounds int, only string) error {
 				value, m.unit, e.cpu)
 		}
 	}
+
 	report(list)
 	return nil
 }
 
-// report prints the median of each measurement. runner is the first system of each workload. For each other system, report also prints
-// a ratio: 2 means that runner is twice as fast as that system.
+// report prints the median of each measurement. runner is the first system of
+// each workload. For each other system, report also prints a ratio: 2 means
+// that runner is twice as fast as that system.
 func report(list []*measurement) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\n%s, %d processors\nworkload\tsystem\tmedian\tunit\tleast\tmost\tratio\tcpu µs\tof it\n",
@@ -175,6 +185,7 @@ func report(list []*measurement) {
 		fmt.Fprintf(w, "%s\t%s\t%.2f\t%s\t%.2f\t%.2f\t%s\t%s\t%s\n", m.workload, m.system, median, m.unit, m.values[0],
 			m.values[len(m.values)-1], ratio, cpu, part)
 	}
+
 	w.Flush()
 	fmt.Println("\nratio: how often as quick runner is; of it: the part of the other system's processor time that runner takes")
 }
@@ -191,10 +202,12 @@ func recreate(ctx context.Context, address, name string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// empty removes the tables of a measurement from the database that the flag -address names.
+// empty removes the tables of a measurement from the database that the flag
+// -address names.
 func empty(ctx context.Context, address string) error {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
@@ -211,6 +224,7 @@ func empty(ctx context.Context, address string) error {
 			return fmt.Errorf("the database has a table %s: it is not for this", table)
 		}
 	}
+
 	if err == nil {
 		_, err = conn.Exec(ctx, "DROP SCHEMA IF EXISTS runner CASCADE; DROP SCHEMA public CASCADE; CREATE SCHEMA public")
 	}

@@ -12,7 +12,8 @@ import (
 
 var noop = jobs.Define[payload]("noop", jobs.MaxAttempts(1))
 
-// ours returns the system that uses runner as a library. Completed tasks are kept for so long.
+// ours returns the system that uses runner as a library. Completed tasks are
+// kept for so long.
 func ours(name string, keep time.Duration) system {
 	return system{name, func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error) {
 		r, err := runner.Open(ctx, address, runner.Options{Engine: postgres.Engine(), Concurrency: concurrency, Keep: keep})

@@ -21,8 +21,9 @@ func (w *riverWorker) Work(_ context.Context, job *riverqueue.Job[payload]) erro
 	return nil
 }
 
-// river returns the system that uses River with its pgx driver. The argument "wait" is River's cooldown and poll interval. 0 means River's
-// defaults, which are 100 ms and 1 s.
+// river returns the system that uses River with its pgx driver. wait is River's
+// cooldown and poll interval. 0 means River's defaults, which are 100 ms and 1
+// s.
 func river(name string, wait time.Duration) system {
 	return system{name, func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error) {
 		config, err := pgxpool.ParseConfig(address)

@@ -14,10 +14,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// snapshotRun is a measurement of tasks that arrive one by one while another session holds a snapshot.
+// snapshotRun is a measurement of tasks that arrive one by one while another
+// session holds a snapshot.
 type snapshotRun struct {
 	held     time.Duration // how long the session holds its snapshot
-	measured time.Duration // length of each of the three phases; see the method "snapshot"
+	measured time.Duration // length of each of the three phases; see snapshot
 	workers  int           // clients that run tasks, each with 25 slots
 	callers  int           // goroutines that add tasks; each waits for the start of its task before it adds the next one
 }
@@ -30,10 +31,13 @@ type phaseResult struct {
 
 var phaseNames = []string{"before", "held", "after"}
 
-// snapshot measures runner, and then River with short pauses between its fetches ("River, tuned"). It measures both on the same server and
-// in three phases. In the first phase no session holds a snapshot. The second phase is the last part of the time in which a session holds a
-// snapshot. The third phase begins when the session has ended. For each phase, snapshot prints the rate of the tasks, and the time from the
-// call that adds a task to the start of the task.
+// snapshot measures runner, and then River with short pauses between its
+// fetches ("River, tuned"). It measures both on the same server and in three
+// phases. In the first phase no session holds a snapshot. The second phase is
+// the last part of the time in which a session holds a snapshot. The third
+// phase begins when the session has ended. For each phase, snapshot prints the
+// rate of the tasks, and the time from the call that adds a task to the start
+// of the task.
 func (r snapshotRun) snapshot(ctx context.Context, e *env, renew func() error) error {
 	of := []system{systems[0], systems[2]}
 	results := make([][]phaseResult, len(of))
@@ -46,6 +50,7 @@ func (r snapshotRun) snapshot(ctx context.Context, e *env, renew func() error) e
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
+
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\n%d callers, %d workers, snapshot held for %s\nsystem\tphase\trate /s\tp50 ms\tp99 ms\trate to before\t"+
 		"p99 to before\trate to River\n", r.callers, r.workers, r.held)
@@ -56,6 +61,7 @@ func (r snapshotRun) snapshot(ctx context.Context, e *env, renew func() error) e
 				milliseconds(got.p99), got.rate/before.rate, float64(got.p99)/float64(before.p99), got.rate/results[1][k].rate)
 		}
 	}
+
 	return w.Flush()
 }
 
@@ -72,8 +78,8 @@ func (r snapshotRun) measure(ctx context.Context, address string, s system) (res
 	return results, err
 }
 
-// arrive starts workers and callers: the callers add tasks one by one, and the workers run them. Meanwhile arrive calls the function
-// "during".
+// arrive starts workers and callers: the callers add tasks one by one, and the
+// workers run them. Meanwhile arrive calls during.
 func (r snapshotRun) arrive(ctx context.Context, address string, s system, during func(*arrivals) error) (err error) {
 	a := &arrivals{started: make([]chan struct{}, r.callers)}
 	for i := range a.started {
@@ -99,6 +105,7 @@ func (r snapshotRun) arrive(ctx context.Context, address string, s system, durin
 			}
 		}()
 	}
+
 	feeding, stop := context.WithCancel(ctx)
 	defer stop()
 	var wg sync.WaitGroup
@@ -110,6 +117,7 @@ func (r snapshotRun) arrive(ctx context.Context, address string, s system, durin
 	if _, err := a.phase(ctx, r.measured/4); err != nil { // the tasks of this phase only warm up the system
 		return err
 	}
+
 	return during(a)
 }
 
@@ -125,12 +133,14 @@ func (r snapshotRun) phases(ctx context.Context, address string, s system, a *ar
 	if err := one(phaseNames[0], r.measured); err != nil {
 		return nil, err
 	}
+
 	holder, err := holdSnapshot(ctx, address)
 	if err != nil {
 		return nil, err
 	}
 	defer holder.Close(ctx)
-	// Measure again and again until the time r.held has passed. Only the last of these measurements stays in "results".
+	// Measure again and again until the time r.held has passed. Only the last
+	// of these measurements stays in "results".
 	for rest := r.held; rest > 0; rest -= r.measured {
 		if len(results) > 1 {
 			results = results[:1]
@@ -139,13 +149,16 @@ func (r snapshotRun) phases(ctx context.Context, address string, s system, a *ar
 			return nil, err
 		}
 	}
+
 	if err := holder.Close(ctx); err != nil {
 		return nil, err
 	}
+
 	return results, one(phaseNames[2], r.measured)
 }
 
-// holdSnapshot opens a session that holds a snapshot until the caller closes it.
+// holdSnapshot opens a session that holds a snapshot until the caller closes
+// it.
 func holdSnapshot(ctx context.Context, address string) (*pgx.Conn, error) {
 	conn, err := pgx.Connect(ctx, address)
 	if err == nil {
@@ -163,7 +176,8 @@ type arrivals struct {
 	err  error
 }
 
-// feed adds tasks for one caller until the context "feeding" ends. It adds the next task when the previous one has started.
+// feed adds tasks for one caller until feeding ends. It adds the next task when
+// the previous one has started.
 func (a *arrivals) feed(feeding, ctx context.Context, q *queue, caller int) {
 	for feeding.Err() == nil {
 		began := time.Now()
@@ -187,7 +201,8 @@ func (a *arrivals) feed(feeding, ctx context.Context, q *queue, caller int) {
 	}
 }
 
-// phase waits for the given time, and returns the result of the tasks that have started during this time.
+// phase waits for the given time, and returns the result of the tasks that have
+// started during this time.
 func (a *arrivals) phase(ctx context.Context, length time.Duration) (phaseResult, error) {
 	a.begin()
 	select {
@@ -198,7 +213,8 @@ func (a *arrivals) phase(ctx context.Context, length time.Duration) (phaseResult
 	return a.end(length)
 }
 
-// count waits until n more tasks have started, and returns the result of these tasks.
+// count waits until n more tasks have started, and returns the result of these
+// tasks.
 func (a *arrivals) count(ctx context.Context, n int) (phaseResult, error) {
 	a.begin()
 	began := time.Now()
@@ -218,8 +234,8 @@ func (a *arrivals) begin() {
 	a.took = nil
 }
 
-// n returns the number of tasks that have started since the last call of begin. After an error it returns a huge number, so that nobody
-// waits for more tasks.
+// n returns the number of tasks that have started since the last call of begin.
+// After an error it returns a huge number, so that nobody waits for more tasks.
 func (a *arrivals) n() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -229,14 +245,17 @@ func (a *arrivals) n() int {
 	return len(a.took)
 }
 
-// end returns the result of the tasks that have started since the last call of begin. The parameter "length" is the time since that call.
+// end returns the result of the tasks that have started since the last call of
+// begin. length is the time since that call.
 func (a *arrivals) end(length time.Duration) (phaseResult, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	n := len(a.took)
 	if a.err != nil || n == 0 {
 		return phaseResult{}, fmt.Errorf("%d tasks have started: %w", n, a.err)
 	}
+
 	slices.Sort(a.took)
 	return phaseResult{rate: float64(n) / length.Seconds(), p50: a.took[n/2], p99: a.took[n*99/100]}, nil
 }

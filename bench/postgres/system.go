@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// payload is the argument of every task of every system: about a hundred bytes of JSON.
+// payload is the argument of every task of every system: about a hundred bytes
+// of JSON.
 type payload struct {
 	N       int    `json:"n"`
 	To      string `json:"to"`
@@ -41,7 +42,7 @@ type queue struct {
 	close   func() error
 }
 
-func (q *queue) holds(ctx context.Context, waiting, completed int) error {
+func (q *queue) hasCounts(ctx context.Context, waiting, completed int) error {
 	w, c, err := q.count(ctx)
 	if err == nil && (w != waiting || c != completed) {
 		err = fmt.Errorf("there are %d waiting and %d completed tasks, not %d and %d", w, c, waiting, completed)
@@ -49,7 +50,8 @@ func (q *queue) holds(ctx context.Context, waiting, completed int) error {
 	return err
 }
 
-// system is a job system. The field "open" opens a queue. Each task of the queue calls "handle".
+// system is a job system. open opens a queue. Each task of the queue calls
+// handle.
 type system struct {
 	name string
 	open func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error)
@@ -57,8 +59,9 @@ type system struct {
 
 var systems = []system{ours("runner", 0), river("River, default", 0), river("River, tuned", time.Millisecond)}
 
-// The function "all" returns the measurements, in the order of the report. The first system of each workload is runner.
-func all() (list []*measurement) {
+// measurements returns the measurements, in the order of the report. The first
+// system of each workload is runner.
+func measurements() (list []*measurement) {
 	add := func(workload, unit string, of []system, run func(system) func(context.Context, *env) (float64, error)) {
 		for _, s := range of {
 			list = append(list, &measurement{workload: workload, unit: unit, system: s.name, run: run(s)})
@@ -74,12 +77,14 @@ func all() (list []*measurement) {
 			return s.drain(n, processes, 100)
 		})
 	}
+
 	add("drain-10x1", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.drain(10_000, 1, 10) })
 	for _, processes := range []int{1, 4} {
 		add(fmt.Sprintf("drain-25x%d", processes), "/s", tuned, func(s system) func(context.Context, *env) (float64, error) {
 			return s.drain(20_000, processes, 25)
 		})
 	}
+
 	add("far-100x1", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.far(20_000, 1, 100) })
 	add("arrival-100", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.arrival(20_000, 4, 100) })
 	add("arrival-1", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.arrival(8000, 4, 1) })
@@ -93,6 +98,7 @@ func all() (list []*measurement) {
 			return s.latency(200, p)
 		})
 	}
+
 	for _, processes := range []int{1, 2, 4, 8} {
 		for _, concurrency := range []int{1, 10, 100} {
 			add(fmt.Sprintf("many-%dx%d", concurrency, processes), "/s", systems[:1],
@@ -101,18 +107,22 @@ func all() (list []*measurement) {
 				})
 		}
 	}
+
 	for _, schemas := range [][]string{{"one"}, {"one", "two"}, {"one", "two", "three", "four"}} {
 		add(fmt.Sprintf("many-schemas-%d", len(schemas)), "/s", systems[:1],
 			func(s system) func(context.Context, *env) (float64, error) {
 				return s.drain(40_000, 4, 100, schemas...)
 			})
 	}
+
 	return list
 }
 
-// drain measures how fast processes run n tasks that are in the database already, in tasks per second. The measurement begins when all
-// processes begin. It ends when they have stored the ends of all tasks and stopped. drain distributes the tasks and the processes among the
-// given schemas. Without schemas it uses the standard schema.
+// drain measures how fast processes run n tasks that are in the database
+// already, in tasks per second. The measurement begins when all processes
+// begin. It ends when they have stored the ends of all tasks and stopped. drain
+// distributes the tasks and the processes among the given schemas. Without
+// schemas it uses the standard schema.
 func (s system) drain(n, processes, concurrency int, schemas ...string) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -145,7 +155,7 @@ func (s system) drain(n, processes, concurrency int, schemas ...string) func(con
 			return 0, err
 		}
 		for _, q := range queues {
-			if err := q.holds(ctx, 0, n/len(schemas)); err != nil {
+			if err := q.hasCounts(ctx, 0, n/len(schemas)); err != nil {
 				return 0, err
 			}
 		}
@@ -153,7 +163,8 @@ func (s system) drain(n, processes, concurrency int, schemas ...string) func(con
 	}
 }
 
-// enqueue measures how fast goroutines add n tasks one by one, in tasks per second. Each goroutine waits for its commit.
+// enqueue measures how fast goroutines add n tasks one by one, in tasks per
+// second. Each goroutine waits for its commit.
 func (s system) enqueue(n, callers int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / callers * callers
@@ -182,11 +193,12 @@ func (s system) enqueue(n, callers int) func(context.Context, *env) (float64, er
 		if err := failed.Load(); err != nil {
 			return 0, *err
 		}
-		return float64(n) / took.Seconds(), q.holds(ctx, n+1, 0)
+		return float64(n) / took.Seconds(), q.hasCounts(ctx, n+1, 0)
 	}
 }
 
-// batch measures how fast a caller adds n tasks in transactions of the given size, in tasks per second.
+// batch measures how fast a caller adds n tasks in transactions of the given
+// size, in tasks per second.
 func (s system) batch(n, size int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -202,12 +214,13 @@ func (s system) batch(n, size int) func(context.Context, *env) (float64, error) 
 			}
 		}
 		took := time.Since(began)
-		return float64(n) / took.Seconds(), q.holds(ctx, n, 0)
+		return float64(n) / took.Seconds(), q.hasCounts(ctx, n, 0)
 	}
 }
 
-// latency measures percentile p of the time from an enqueue call to the start of its task, on an idle queue, in milliseconds. The worker
-// and the caller have separate clients, as they would have in separate processes.
+// latency measures percentile p of the time from an enqueue call to the start
+// of its task, on an idle queue, in milliseconds. The worker and the caller
+// have separate clients, as they would have in separate processes.
 func (s system) latency(n, p int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -246,6 +259,6 @@ func (s system) latency(n, p int) func(context.Context, *env) (float64, error) {
 		}
 		slices.Sort(took)
 		at := took[min(len(took)*p/100, len(took)-1)]
-		return float64(at) / float64(time.Millisecond), caller.holds(ctx, 0, n+5)
+		return float64(at) / float64(time.Millisecond), caller.hasCounts(ctx, 0, n+5)
 	}
 }

@@ -20,7 +20,8 @@ import (
 	"time"
 )
 
-// build builds the programs of a library and measures their source and their size.
+// build builds the programs of a library and measures their source and their
+// size.
 func build(ctx context.Context, dir, library string) (*figures, error) {
 	f := &figures{lines: map[string]int{}, binary: map[string]int{}}
 	for _, program := range []string{"mail", "photos", "collector"} {
@@ -40,6 +41,7 @@ func build(ctx context.Context, dir, library string) (*figures, error) {
 			return nil, err
 		}
 	}
+
 	return f, nil
 }
 
@@ -55,11 +57,13 @@ func newBench(dir, library, program string) (bench, error) {
 	if err != nil || library != "asynq" {
 		return b, err
 	}
+
 	// Redis appends each change to a file and syncs it once a second.
 	b.redis = exec.Command("redis-server", "--port", "0", "--unixsocket", b.socket(), "--dir", b.dir, "--appendonly", "yes", "--save", "")
 	if err := b.redis.Start(); err != nil {
 		return b, fmt.Errorf("asynq needs redis-server: %w", err)
 	}
+
 	return b, wait(10*time.Second, func() bool { _, err := os.Stat(b.socket()); return err == nil })
 }
 
@@ -72,7 +76,7 @@ func (b bench) close() error {
 	return errors.Join(b.redis.Process.Signal(syscall.SIGTERM), b.redis.Wait())
 }
 
-// start starts the program and passes the argument "what" to it.
+// start starts the program and passes what to it.
 func (b bench) start(what string) (*exec.Cmd, io.WriteCloser, error) {
 	p := exec.Command(b.binary, b.dir, what)
 	p.Env = append(os.Environ(), "REDIS_SOCKET="+b.socket())
@@ -81,11 +85,13 @@ func (b bench) start(what string) (*exec.Cmd, io.WriteCloser, error) {
 		return nil, nil, err
 	}
 	defer log.Close()
+
 	p.Stdout, p.Stderr = log, log
 	in, err := p.StdinPipe()
 	if err != nil {
 		return nil, nil, err
 	}
+
 	return p, in, p.Start()
 }
 
@@ -99,7 +105,8 @@ func (b bench) end(p *exec.Cmd) error {
 	return err
 }
 
-// processes returns the ids of the processes whose resources count: the program, and Redis if the library needs it.
+// processes returns the ids of the processes whose resources count: the
+// program, and Redis if the library needs it.
 func (b bench) processes(p *exec.Cmd) []int {
 	if b.redis == nil {
 		return []int{p.Process.Pid}
@@ -129,7 +136,8 @@ func ran(pids []int) (sum time.Duration) {
 	return sum
 }
 
-// field reads the number that follows a name in a file. It returns 0 if the name is missing.
+// field reads the number that follows a name in a file. It returns 0 if the
+// name is missing.
 func field(path, name string) float64 {
 	text, _ := os.ReadFile(path)
 	_, after, _ := strings.Cut("\n"+string(text), "\n"+name)
@@ -137,7 +145,7 @@ func field(path, name string) float64 {
 	return value
 }
 
-// wait calls the function "done" until it returns true, or until the limit has passed.
+// wait calls done until it returns true, or until the limit has passed.
 func wait(limit time.Duration, done func() bool) error {
 	for began := time.Now(); !done(); time.Sleep(20 * time.Millisecond) {
 		if time.Since(began) > limit {
@@ -176,7 +184,8 @@ func newReceiver(refuse func(body string, tries int) bool) *receiver {
 	return r
 }
 
-// got returns the number of different bodies, and how often a body arrived that had arrived before.
+// got returns the number of different bodies, and how often a body arrived that
+// had arrived before.
 func (r *receiver) got() (different, again int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -191,6 +200,7 @@ func writeImages(dir string, n int) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
+
 	for i := range n {
 		file, err := os.Create(filepath.Join(dir, fmt.Sprintf("%03d.png", i)))
 		if err == nil {
@@ -200,5 +210,6 @@ func writeImages(dir string, n int) error {
 			return err
 		}
 	}
+
 	return nil
 }

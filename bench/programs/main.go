@@ -1,5 +1,6 @@
-// Programs compares three small programs, each written with runner, River, backlite and asynq. It builds and runs them, checks that they do
-// the same, and prints a table. README.md describes the programs.
+// Programs compares three small programs, each written with runner, River,
+// backlite and asynq. It builds and runs them, checks that they do the same,
+// and prints a table. README.md describes the programs.
 package main
 
 import (
@@ -82,6 +83,7 @@ func compare(ctx context.Context, s sizes, names []string) (map[string]*figures,
 			return nil, err
 		}
 	}
+
 	var (
 		group sync.WaitGroup
 		mu    sync.Mutex
@@ -103,6 +105,7 @@ func compare(ctx context.Context, s sizes, names []string) (map[string]*figures,
 			})
 		}
 	}
+
 	group.Wait()
 	return all, errors.Join(errs...)
 }
@@ -141,7 +144,8 @@ func table(all map[string]*figures, s sizes) string {
 	return text.String()
 }
 
-// thousands formats a number of bytes. It rounds to hundreds and separates thousands with commas.
+// thousands formats a number of bytes. It rounds to hundreds and separates
+// thousands with commas.
 func thousands(bytes float64) string {
 	n := 100 * int(math.Round(bytes/100))
 	if n < 1000 {
@@ -156,7 +160,8 @@ const (
 	tableEnd   = "<!-- table: end -->\n"
 )
 
-// splitPage splits the page of the comparison: the text before its table, the table, and the text after the table.
+// splitPage splits the page of the comparison: the text before its table, the
+// table, and the text after the table.
 func splitPage(text string) (before, table, after string, err error) {
 	before, rest, found := strings.Cut(text, tableBegin)
 	table, after, ended := strings.Cut(rest, tableEnd)
@@ -172,10 +177,12 @@ func write(table string) error {
 	if err != nil {
 		return err
 	}
+
 	before, _, after, err := splitPage(string(text))
 	if err != nil {
 		return err
 	}
+
 	return os.WriteFile(page, []byte(before+tableBegin+table+tableEnd+after), 0o644)
 }
 

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestProgramsDoSame runs each program with each library. It leaves out asynq if there is no Redis.
+// TestProgramsDoSame runs each program with each library. It leaves out asynq
+// if there is no Redis.
 func TestProgramsDoSame(t *testing.T) {
 	names := libraries
 	if _, err := exec.LookPath("redis-server"); err != nil {
@@ -19,16 +20,19 @@ func TestProgramsDoSame(t *testing.T) {
 	}
 }
 
-// TestPageHasRowsOfProgram checks that the table in the docs has the column titles and row labels that this program prints.
+// TestPageHasRowsOfProgram checks that the table in the docs has the column
+// titles and row labels that this program prints.
 func TestPageHasRowsOfProgram(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, published, _, err := splitPage(string(text))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	labels := func(table string) (list []string) {
 		for i, line := range strings.Split(strings.TrimSpace(table), "\n") {
 			if i == 0 {

@@ -12,14 +12,17 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// mail runs the outbox mail service. The mail server refuses each tenth mail once. Each new user must get the mail.
+// mail runs the outbox mail service. The mail server refuses each tenth mail
+// once. Each new user must get the mail.
 func mail(ctx context.Context, b bench, s sizes, f *figures) error {
 	server := newReceiver(func(body string, tries int) bool { return tries == 1 && strings.Contains(body, "0@") })
 	defer server.Close()
+
 	p, in, err := b.start(server.URL)
 	if err != nil {
 		return err
 	}
+
 	pids := b.processes(p)
 	time.Sleep(2 * time.Second) // wait until the program has created its tables
 	before := written(pids)
@@ -29,6 +32,7 @@ func mail(ctx context.Context, b bench, s sizes, f *figures) error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+
 	err = wait(time.Minute, func() bool { n, _ := server.got(); return n == s.mails })
 	time.Sleep(time.Second)
 	f.mailBytes = (written(pids) - before) / float64(s.mails)
@@ -49,12 +53,14 @@ func mail(ctx context.Context, b bench, s sizes, f *figures) error {
 	return errors.Join(err, b.end(p))
 }
 
-// photos runs the thumbnailer, kills it, and starts it again. In the end there must be a thumbnail of each image.
+// photos runs the thumbnailer, kills it, and starts it again. In the end there
+// must be a thumbnail of each image.
 func photos(_ context.Context, b bench, s sizes, f *figures) error {
 	source := filepath.Join(b.dir, "photos")
 	if err := writeImages(source, s.photos); err != nil {
 		return err
 	}
+
 	count := func() int {
 		files, _ := filepath.Glob(filepath.Join(b.dir, "thumbs", "*.png"))
 		return len(files)
@@ -63,24 +69,29 @@ func photos(_ context.Context, b bench, s sizes, f *figures) error {
 	if err != nil {
 		return err
 	}
+
 	err = wait(time.Minute, func() bool { return count() >= s.photos/3 })
 	if err := errors.Join(err, p.Process.Kill()); err != nil {
 		return err
 	}
+
 	_ = p.Wait() // Wait returns an error because the process was killed
 	if n := count(); n == s.photos {
 		return errors.New("the program was done before it was killed")
 	}
+
 	began := time.Now()
 	if p, _, err = b.start(source); err != nil {
 		return err
 	}
+
 	err = wait(4*time.Minute, func() bool { return count() == s.photos })
 	f.recovered = time.Since(began)
 	return errors.Join(err, b.end(p))
 }
 
-// collector runs the edge collector. Each reading in its table must arrive at the server.
+// collector runs the edge collector. Each reading in its table must arrive at
+// the server.
 func collector(_ context.Context, b bench, s sizes, f *figures) error {
 	began := time.Now()
 	server := newReceiver(func(string, int) bool {
@@ -88,10 +99,12 @@ func collector(_ context.Context, b bench, s sizes, f *figures) error {
 		return s.outage && passed > 3*time.Second && passed < 6*time.Second
 	})
 	defer server.Close()
+
 	p, _, err := b.start(server.URL)
 	if err != nil {
 		return err
 	}
+
 	pids := b.processes(p)
 	time.Sleep(2 * time.Second)
 	before := written(pids)

@@ -48,12 +48,14 @@ func sendAll(ctx context.Context, conn driver.Conn, list []engine.Statement) (_ 
 			last = r
 		}
 	}
+
 	return last, affected, nil
 }
 
 // readAll reads all rows of a result, and closes the result.
 func readAll(result pgx.Rows, types *pgtype.Map) (*rows, error) {
 	defer result.Close()
+
 	r := &rows{}
 	for result.Next() {
 		values, err := valuesOf(result, types)
@@ -62,13 +64,14 @@ func readAll(result pgx.Rows, types *pgtype.Map) (*rows, error) {
 		}
 		r.values = append(r.values, values)
 	}
+
 	result.Close()
 	r.columns = result.FieldDescriptions() // in some modes, pgx knows them only after the rows
 	return r, result.Err()
 }
 
-// valuesOf returns the values of a row as drivers of database/sql do: each integer
-// is an int64, and JSON is text.
+// valuesOf returns the values of a row as drivers of database/sql do: each
+// integer is an int64, and JSON is text.
 func valuesOf(result pgx.Rows, types *pgtype.Map) ([]driver.Value, error) {
 	columns := result.FieldDescriptions()
 	values := make([]driver.Value, len(columns))
@@ -84,6 +87,7 @@ func valuesOf(result pgx.Rows, types *pgtype.Map) ([]driver.Value, error) {
 			return nil, fmt.Errorf("column %s: %w", column.Name, err)
 		}
 	}
+
 	return values, nil
 }
 

@@ -1,6 +1,6 @@
 // Package pgdriver connects package db to PostgreSQL servers, with pgx. Only
 // runner/postgres, tests and benchmarks import it, so a program that uses no
-// server does not contain pgx.
+// server doesn't contain pgx.
 package pgdriver
 
 import (
@@ -60,9 +60,9 @@ func name(config *pgx.ConnConfig) string {
 	return "postgres://" + config.User + "@" + host + "/" + config.Database
 }
 
-// listen calls notify with an empty text as soon as it can receive notifications on
-// a channel, and then with each one's payload. It returns when the connection fails
-// or ctx ends.
+// listen calls notify with an empty text as soon as it can receive
+// notifications on a channel, and then with each one's payload. It returns when
+// the connection fails or ctx ends.
 func listen(ctx context.Context, config *pgx.ConnConfig, channel string, notify func(string)) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {

@@ -21,8 +21,8 @@ func settings(lockTimeout time.Duration) map[string]string {
 	return map[string]string{
 		"search_path":  "pg_catalog", // any value would do: each statement names the schema of its tables
 		"lock_timeout": strconv.FormatInt(max(lockTimeout.Milliseconds(), 1), 10),
-		// The server ends the sessions of clients whose host died or whose process was
-		// stopped, and so releases their locks.
+		// The server ends the sessions of clients whose host died or whose
+		// process was stopped, and so releases their locks.
 		"idle_in_transaction_session_timeout": "60s",
 		"tcp_keepalives_idle":                 "5",
 		"tcp_keepalives_interval":             "2",
@@ -34,9 +34,9 @@ func settings(lockTimeout time.Duration) map[string]string {
 	}
 }
 
-// session returns a copy of config whose connections have these settings. Each new
-// connection sets them with SET statements: a pooler rejects a startup message with
-// settings that it doesn't know.
+// session returns a copy of config whose connections have these settings. Each
+// new connection sets them with SET statements: a pooler rejects a startup
+// message with settings that it doesn't know.
 func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.ConnConfig {
 	config, settings = config.Copy(), maps.Clone(settings)
 	maps.Copy(settings, more)
@@ -45,6 +45,7 @@ func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.Conn
 		delete(config.RuntimeParams, key)
 		fmt.Fprintf(&text, "SET %s = '%s'; ", key, settings[key])
 	}
+
 	text.WriteString(postgres.SelectBackend)
 
 	plain := config.Config.Copy()
@@ -63,7 +64,8 @@ func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.Conn
 // arrived.
 var errNoRow = errors.New("the server returned no row")
 
-// lastValue runs statements, and returns the first value that the last one returns.
+// lastValue runs statements, and returns the first value that the last one
+// returns.
 func lastValue(ctx context.Context, conn *pgconn.PgConn, text string) (string, error) {
 	results, err := conn.Exec(ctx, text).ReadAll()
 	if err != nil {
@@ -75,11 +77,11 @@ func lastValue(ctx context.Context, conn *pgconn.PgConn, text string) (string, e
 	return "", errNoRow
 }
 
-// checkPooling returns an error if a pooler is in transaction mode, where clients
-// share a session of the server, so that its settings and locks belong to none of
-// them. pid is the server process that has just worked for conn. We begin a
-// transaction on another connection: the pooler is in that mode if pid executes it,
-// or if another process executes conn's next statement.
+// checkPooling returns an error if a pooler is in transaction mode, where
+// clients share a session of the server, so that its settings and locks belong
+// to none of them. pid is the server process that has just worked for conn. We
+// begin a transaction on another connection: the pooler is in that mode if pid
+// executes it, or if another process executes conn's next statement.
 func checkPooling(ctx context.Context, conn *pgconn.PgConn, pid string, config *pgconn.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // a pooler whose pool is full makes the client wait
 	defer cancel()

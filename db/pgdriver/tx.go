@@ -15,7 +15,8 @@ import (
 // rollbackTimeout is how long a rollback waits for the server.
 const rollbackTimeout = 10 * time.Second
 
-// Tx makes a transaction of pgx usable as a *sql.Tx; see package runner/postgres.
+// Tx makes a transaction of pgx usable as a *sql.Tx; see package
+// runner/postgres.
 func Tx(ctx context.Context, tx pgx.Tx) (*sql.Tx, error) {
 	pool := sql.OpenDB(txConnector{&txConn{ctx: ctx, tx: tx}})
 	defer func() { _ = pool.Close() }() // ends the goroutine of sql.OpenDB; the transaction goes on
@@ -76,10 +77,12 @@ func (c *txConn) QueryContext(ctx context.Context, text string, args []driver.Na
 	if err != nil {
 		return nil, err
 	}
+
 	all, err := readAll(result, c.tx.Conn().TypeMap())
 	if err != nil {
 		return nil, err
 	}
+
 	return all, nil
 }
 

@@ -39,14 +39,16 @@ type Migration struct {
 	folder  string
 }
 
-// Text returns the statements of a migration. The names of tables are in braces.
+// Text returns the statements of a migration. The names of tables are in
+// braces.
 func (m Migration) Text() string {
 	if m.SQL != "" {
 		return m.SQL
 	}
+
 	text, err := files.ReadFile(path.Join(m.folder, m.Name))
 	if err != nil {
-		panic(err) // cannot happen, because the file is embedded
+		panic(err) // can't happen, because the file is embedded
 	}
 	return string(text)
 }
@@ -60,13 +62,16 @@ func Migrations(folder string) []Migration {
 		err = errors.Join(err, invalid)
 		list[i] = Migration{Version: version, Name: path.Base(name), folder: folder}
 	}
+
 	if err != nil || len(list) == 0 {
-		panic(fmt.Sprint("db: schema: ", err)) // cannot happen, because the files are embedded
+		panic(fmt.Sprint("db: schema: ", err)) // can't happen, because the files are embedded
 	}
+
 	for _, m := range Added[folder] {
 		m.folder = folder
 		list = append(list, m)
 	}
+
 	return list
 }
 
@@ -109,14 +114,16 @@ func Columns() map[string]bool {
 			}
 		}
 	}
+
 	return all
 }
 
 // MaxPrefix is the largest length of a prefix in bytes.
 const MaxPrefix = 32
 
-// ValidPrefix reports whether prefix is valid: empty, or a letter or underscore and
-// then at most 31 letters, digits or underscores, but not one of SQLite's own.
+// ValidPrefix reports whether prefix is valid: empty, or a letter or underscore
+// and then at most 31 letters, digits or underscores, but not one of SQLite's
+// own.
 func ValidPrefix(prefix string) bool {
 	ok := len(prefix) <= MaxPrefix && !strings.HasPrefix(strings.ToLower(prefix), "sqlite_")
 	for i := range len(prefix) {

@@ -11,9 +11,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A move copies one table after the other, and at the end compares the number of
-// rows in both databases. A row has the same columns and values on both engines,
-// except that a server has several rows for a counter; see schema/postgres.
+// A move copies one table after the other, and at the end compares the number
+// of rows in both databases. A row has the same columns and values on both
+// engines, except that a server has several rows for a counter; see
+// schema/postgres.
 
 // copied are the tables that a move copies. A table comes after those that its
 // rows and triggers refer to.
@@ -33,8 +34,8 @@ func parts(table string) sqltext.Parts {
 	return sqltext.Parts{"table": "{" + table + "}", "rows": rows}
 }
 
-// These are the limits for what is sent to a server before the move waits for the
-// results.
+// These are the limits for what is sent to a server before the move waits for
+// the results.
 const (
 	copyWaiting = 500     // statements
 	copyBytes   = 1 << 20 // their size
@@ -52,8 +53,8 @@ var (
 // selectLastID returns the highest id of a task.
 var selectLastID = sqltext.Query(`SELECT coalesce(max(id), 0) FROM {tasks}`)
 
-// endWorkers records an end for each worker that has none: its last heartbeat. They
-// were killed, because no worker runs during a move.
+// endWorkers records an end for each worker that has none: its last heartbeat.
+// They were killed, because no worker runs during a move.
 var endWorkers = sqltext.Command(`UPDATE {workers} SET ended_at = beat_at WHERE ended_at IS NULL`)
 
 // TableCount is the number of rows of a table, the same in both databases.
@@ -82,6 +83,7 @@ func (m *move) copyRows(ctx context.Context, source, target engine.Querier, tabl
 		return from.Explain(err)
 	}
 	defer rows.Close()
+
 	types, err := rows.ColumnTypes()
 	if err != nil {
 		return err
@@ -105,9 +107,11 @@ func (m *move) copyRows(ctx context.Context, source, target engine.Querier, tabl
 			waiting, bytes = 0, 0
 		}
 	}
+
 	if err := rows.Err(); err != nil {
 		return from.Explain(err)
 	}
+
 	return m.settle(source, target, waiting)
 }
 
@@ -139,6 +143,7 @@ func convert(values []any, types []*sql.ColumnType) (size int) {
 			size += 8
 		}
 	}
+
 	return size
 }
 
@@ -157,13 +162,14 @@ func (m *move) settle(source, target engine.Querier, n int) error {
 	return nil
 }
 
-// sameRows returns an error if a table of the target does not have as many rows
+// sameRows returns an error if a table of the target doesn't have as many rows
 // as that of the source had.
 func (m *move) sameRows(target engine.Querier) error {
 	here, err := count(target)
 	if err != nil {
 		return err
 	}
+
 	for i, c := range m.counts {
 		if c != here[i] {
 			return &jobs.Error{Kind: jobs.ErrConflict, What: "the databases differ in the table " + c.Table,
@@ -171,5 +177,6 @@ func (m *move) sameRows(target engine.Querier) error {
 					"nothing was changed"}}
 		}
 	}
+
 	return nil
 }

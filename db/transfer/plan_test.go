@@ -11,7 +11,8 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// plans holds the expected query plans of the statements of this package, by the names of the statements.
+// plans holds the expected query plans of the statements of this package, by
+// the names of the statements.
 var plans = statementtest.Plans{
 	"selectLastID": {Text: selectLastID, Allow: []string{"SEARCH tasks", "SCAN tasks"}}, // reads one row from the end of the table
 	"copyAll":      {Text: copyAll.With(parts("counters")), Allow: []string{"SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},

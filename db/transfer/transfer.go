@@ -1,5 +1,5 @@
-// Package transfer moves the whole content of a database to another one, such as
-// from a file to a server.
+// Package transfer moves the whole content of a database to another one, such
+// as from a file to a server.
 package transfer
 
 import (
@@ -18,8 +18,8 @@ import (
 // selectClaimed reads the id of one running task. Index: tasks_running.
 var selectClaimed = sqltext.Query(`SELECT id FROM {tasks} WHERE state = 'running' LIMIT 1`)
 
-// selectSome returns 1 if the database has a task, schedule, limit or pause, which a
-// move must not overwrite, and 0 otherwise.
+// selectSome returns 1 if the database has a task, schedule, limit or pause,
+// which a move must not overwrite, and 0 otherwise.
 var selectSome = sqltext.Query(`SELECT CASE WHEN EXISTS (SELECT 1 FROM {tasks}) OR EXISTS (SELECT 1 FROM {schedules})
 	OR EXISTS (SELECT 1 FROM {limits}) OR EXISTS (SELECT 1 FROM {pauses}) THEN 1 ELSE 0 END`)
 
@@ -55,6 +55,7 @@ func Check(ctx context.Context, d *db.DB, now time.Time) error {
 	if frozen != (engine.Frozen{}) {
 		return nil // Move decides what to do
 	}
+
 	return idle(q, d, now)
 }
 
@@ -82,21 +83,25 @@ func idle(q engine.Querier, d *db.DB, now time.Time) error {
 	return nil
 }
 
-// Move copies all rows to another database, and makes the source refuse writes from then on. It returns the number of rows of each table,
-// or nil if the source was moved there before. It returns an error of kind ErrConflict, and changes nothing, if one of the databases has a
-// worker or a running task, one is part of another move, or the target is not empty. progress gets the number of copied rows and of all
-// rows.
+// Move copies all rows to another database, and makes the source refuse writes
+// from then on. It returns the number of rows of each table, or nil if the
+// source was moved there before. It returns an error of kind ErrConflict, and
+// changes nothing, if one of the databases has a worker or a running task, one
+// is part of another move, or the target isn't empty. progress gets the number
+// of copied rows and of all rows.
 func Move(ctx context.Context, from, to *db.DB, now time.Time, progress func(done, of int)) ([]TableCount, error) {
 	source, target := from.Engine().Identity(), to.Engine().Identity()
 	if source == target {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "both are the same database: " + from.Path()}
 	}
+
 	m := &move{from: from, to: to, moved: engine.Frozen{State: engine.Moved, Other: target},
 		incomplete: engine.Frozen{State: engine.Incomplete, Other: source}, now: now, progress: progress}
 
 	if err := from.UpdateAlone(ctx, func(q engine.Querier) error { return m.leave(ctx, q) }); err != nil {
 		return nil, err
 	}
+
 	return m.counts, to.UpdateAlone(ctx, m.open)
 }
 
@@ -114,11 +119,13 @@ func (m *move) leave(ctx context.Context, q engine.Querier) error {
 	if err := idle(q, m.from, m.now); err != nil {
 		return err
 	}
-	// On a server, the triggers of the mark lock the tables until this transaction
-	// ends, also against plain SQL.
+
+	// On a server, the triggers of the mark lock the tables until this
+	// transaction ends, also against plain SQL.
 	if err := engine.Freeze(q, m.from.Engine(), m.moved); err != nil {
 		return err
 	}
+
 	return m.to.UpdateAlone(ctx, func(target engine.Querier) error { return m.fill(ctx, q, target) })
 }
 
@@ -131,8 +138,8 @@ func (m *move) open(q engine.Querier) error {
 	return engine.Thaw(q, m.to.Engine())
 }
 
-// fill copies all rows to the target, compares both databases, and marks the target,
-// in a transaction on the target.
+// fill copies all rows to the target, compares both databases, and marks the
+// target, in a transaction on the target.
 func (m *move) fill(ctx context.Context, source, target engine.Querier) error {
 	highest, err := m.from.Engine().HighestID(ctx)
 	if err != nil {
@@ -144,6 +151,7 @@ func (m *move) fill(ctx context.Context, source, target engine.Querier) error {
 	if m.counts, err = count(source); err != nil {
 		return err
 	}
+
 	for _, c := range m.counts {
 		m.all += int(c.Rows)
 	}
@@ -152,6 +160,7 @@ func (m *move) fill(ctx context.Context, source, target engine.Querier) error {
 			return err
 		}
 	}
+
 	if err := m.sameRows(target); err != nil {
 		return err
 	}
@@ -161,11 +170,12 @@ func (m *move) fill(ctx context.Context, source, target engine.Querier) error {
 	if err := m.to.Engine().RaiseIDs(ctx, target, highest); err != nil {
 		return err
 	}
+
 	return engine.Freeze(target, m.to.Engine(), m.incomplete)
 }
 
-// empty removes what an earlier run of this move, or an earlier use of the target,
-// has left: rows, or counters and workers. A target in use is an error.
+// empty removes what an earlier run of this move, or an earlier use of the
+// target, has left: rows, or counters and workers. A target in use is an error.
 func (m *move) empty(q engine.Querier) error {
 	is, err := engine.ReadFrozen(q, m.to.Engine().Dialect())
 	switch {
@@ -196,5 +206,6 @@ func (m *move) empty(q engine.Querier) error {
 			return err
 		}
 	}
+
 	return nil
 }

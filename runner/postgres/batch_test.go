@@ -15,8 +15,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// TestBatchRunsOnServer checks batches that wait until they are full, their outcomes, and a rate limit that counts each batch as one
-// start.
+// TestBatchRunsOnServer checks batches that wait until they are full, their
+// outcomes, and a rate limit that counts each batch as one start.
 func TestBatchRunsOnServer(t *testing.T) {
 	r := open(t, pgkit.Shared(t).Address("postgres", "search_path="+pgkit.NewSchema()), runner.Options{Concurrency: 2})
 	var mu sync.Mutex
@@ -43,6 +43,7 @@ func TestBatchRunsOnServer(t *testing.T) {
 			last = task
 		}
 	}
+
 	_, err := r.Await(t.Context(), last.ID)
 	testkit.NoError(t, err)
 	stop()
@@ -54,8 +55,9 @@ func TestBatchRunsOnServer(t *testing.T) {
 	}
 }
 
-// TestFunctionMakesTaskOfTickOnServer runs two programs: one has registered the function of a schedule, and the other has not. Only
-// the first program may handle the ticks.
+// TestFunctionMakesTaskOfTickOnServer runs two programs: one has registered the
+// function of a schedule, and the other hasn't. Only the first program may
+// handle the ticks.
 func TestFunctionMakesTaskOfTickOnServer(t *testing.T) {
 	address := pgkit.Shared(t).Address("postgres", "search_path="+pgkit.NewSchema())
 	other, r := open(t, address, runner.Options{}), open(t, address, runner.Options{})
@@ -83,6 +85,7 @@ func TestFunctionMakesTaskOfTickOnServer(t *testing.T) {
 			t.Fatal("got no task, want one of a tick")
 		}
 	}
+
 	_, err := other.RunSchedule(t.Context(), "counts")
 	testkit.ErrorIs(t, err, jobs.ErrConflict)
 }

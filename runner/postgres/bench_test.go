@@ -14,7 +14,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// durable starts a server whose commits survive a power failure, and returns the address of a database on it.
+// durable starts a server whose commits survive a power failure, and returns
+// the address of a database on it.
 func durable(b *testing.B) string {
 	b.Helper()
 	return pgkit.Start(b, "fsync=on", "shared_buffers=256MB").Address("postgres")
@@ -26,7 +27,8 @@ func runnerOn(b *testing.B, at string, concurrency int) *runner.Runner {
 	return runnerkit.OpenAt(b, at, runner.Options{Engine: postgres.Engine(), Dir: b.TempDir(), Concurrency: concurrency})
 }
 
-// BenchmarkDrain measures how fast a worker with 100 slots runs tasks whose functions do nothing.
+// BenchmarkDrain measures how fast a worker with 100 slots runs tasks whose
+// functions do nothing.
 func BenchmarkDrain(b *testing.B) {
 	r := runnerOn(b, durable(b), 100)
 	r.Register(count.Handler(func(context.Context, int) error { return nil }))
@@ -59,7 +61,8 @@ func BenchmarkEnqueue(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
 }
 
-// BenchmarkLatency measures the time from an enqueue by one handle until another handle runs the function.
+// BenchmarkLatency measures the time from an enqueue by one handle until
+// another handle runs the function.
 func BenchmarkLatency(b *testing.B) {
 	at := durable(b)
 	worker, client := runnerOn(b, at, 10), runnerOn(b, at, 1)
@@ -80,6 +83,7 @@ func BenchmarkLatency(b *testing.B) {
 		}
 		times = append(times, <-ran)
 	}
+
 	cancel()
 	<-done
 	slices.Sort(times)

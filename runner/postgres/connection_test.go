@@ -9,7 +9,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// connection opens a connection that runs some statements and stays open until the end of the test.
+// connection opens a connection that runs some statements and stays open until
+// the end of the test.
 func connection(t *testing.T, address string, statements ...string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), address)

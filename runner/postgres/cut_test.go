@@ -12,8 +12,9 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// TestConnectionThatIsCutBeforeCommitIsReplaced cuts a connection just before the commit is sent through it. The error only says that
-// the connection is closed. The next write must use another connection.
+// TestConnectionThatIsCutBeforeCommitIsReplaced cuts a connection just before
+// the commit is sent through it. The error only says that the connection is
+// closed. The next write must use another connection.
 func TestConnectionThatIsCutBeforeCommitIsReplaced(t *testing.T) {
 	schema := pgkit.NewSchema()
 	at := pgkit.Shared(t).Address("postgres", "search_path="+schema)
@@ -27,6 +28,7 @@ func TestConnectionThatIsCutBeforeCommitIsReplaced(t *testing.T) {
 	if _, err := r.EnqueueAll(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
+
 	_, err = r.EnqueueAll(t.Context(), func(yield func(jobs.Spec) bool) {
 		yield(count.With(1, jobs.Unique("sent at once")))
 		var ended int

@@ -10,7 +10,8 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// A transaction of pgx writes the row of a program and its task, so neither exists without the other.
+// A transaction of pgx writes the row of a program and its task, so neither
+// exists without the other.
 func ExampleTx() {
 	order := func(ctx context.Context, r *runner.Runner, conn *pgx.Conn, item string) error {
 		native, err := conn.Begin(ctx)
@@ -37,6 +38,7 @@ func ExampleTx() {
 		log.Fatal(err)
 	}
 	defer r.Close()
+
 	conn, err := pgx.Connect(ctx, "postgres://user@host/app")
 	if err != nil {
 		log.Fatal(err)

@@ -16,14 +16,17 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// TestStandbyTakesOver kills a server under load, and a standby takes its place. With synchronous replication the standby has every
-// confirmed write, and every task completes once. Workers and clients have an address with both servers, and continue without a restart.
+// TestStandbyTakesOver kills a server under load, and a standby takes its
+// place. With synchronous replication the standby has every confirmed write,
+// and every task completes once. Workers and clients have an address with both
+// servers, and continue without a restart.
 func TestStandbyTakesOver(t *testing.T) {
 	first := pgkit.Start(t, "fsync=off")
 	second, err := first.Standby(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := second.Close(); err != nil {
 			t.Error(err)
@@ -33,11 +36,13 @@ func TestStandbyTakesOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, text := range []string{"ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"} {
 		if _, err := conn.Exec(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	testkit.Within(t, patience, "the standby is a synchronous one", func() bool {
 		var is bool
 		err := conn.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync')").Scan(&is)
@@ -46,6 +51,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	if err := conn.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	at := "postgres://postgres@/postgres?" + url.Values{"host": {first.Dir + "," + second.Dir}, "port": {"5432,5432"},
 		"target_session_attrs": {"read-write"}}.Encode()
 	dir := t.TempDir()
@@ -56,6 +62,7 @@ func TestStandbyTakesOver(t *testing.T) {
 		r.Register(count.Handler(seen.handle))
 		stops = append(stops, work(t, r))
 	}
+
 	client := open(t, at, runner.Options{})
 	joined(t, client, 2)
 	var answered []int64
@@ -74,10 +81,12 @@ func TestStandbyTakesOver(t *testing.T) {
 	if err := first.Kill(); err != nil {
 		t.Fatal(err)
 	}
+
 	enqueue(150) // returns an error, because no server takes writes
 	if err := second.Promote(); err != nil {
 		t.Fatal(err)
 	}
+
 	back := time.Now()
 	before := seen.completed.Load() // no worker has completed a task on the new server yet
 	n := 151
@@ -86,6 +95,7 @@ func TestStandbyTakesOver(t *testing.T) {
 		n++
 		enqueue(n)
 	}
+
 	testkit.Within(t, patience, "work goes on", func() bool { return seen.completed.Load() > before })
 	t.Logf("work went on %v after the standby was promoted", time.Since(back).Round(time.Millisecond))
 	ranOnce(t, client, &seen, answered, stops)

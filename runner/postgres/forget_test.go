@@ -10,8 +10,9 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// TestKilledServerKnowsItsWorkers checks that a killed server still knows a worker that registered just before the kill. Otherwise no
-// worker could take over the later claims of that worker.
+// TestKilledServerKnowsItsWorkers checks that a killed server still knows a
+// worker that registered just before the kill. Otherwise no worker could take
+// over the later claims of that worker.
 func TestKilledServerKnowsItsWorkers(t *testing.T) {
 	s := pgkit.Start(t, "fsync=off", "wal_writer_delay=10s") // the log writer sleeps for 10 s, so only commits flush the write-ahead log
 	r := open(t, s.Address("postgres"), runner.Options{})
@@ -30,6 +31,7 @@ func TestKilledServerKnowsItsWorkers(t *testing.T) {
 	if err := s.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	testkit.Within(t, patience, "a task is enqueued", func() bool { _, err := r.Enqueue(t.Context(), count.With(1)); return err == nil })
 	task := <-ran
 	list, err := r.Workers(t.Context())

@@ -13,9 +13,11 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// TestOnlyAsynchronousStandbyLosesConfirmedTasks promotes a standby that has not received the last task. While the replication is
-// synchronous, this task is not confirmed. When the administrator turns synchronous replication off, the server confirms the task, and the
-// promotion loses it. Then the worker ends the attempt of the lost task.
+// TestOnlyAsynchronousStandbyLosesConfirmedTasks promotes a standby that hasn't
+// received the last task. While the replication is synchronous, this task isn't
+// confirmed. When the administrator turns synchronous replication off, the
+// server confirms the task, and the promotion loses it. Then the worker ends
+// the attempt of the lost task.
 func TestOnlyAsynchronousStandbyLosesConfirmedTasks(t *testing.T) {
 	first := pgkit.Start(t, "fsync=off")
 	second, err := first.Standby(t.Context())

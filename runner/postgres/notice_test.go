@@ -15,8 +15,9 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// TestWorkersDoNotKeepEachOtherBusy checks that busy workers do not notify each other, and that idle workers send no notices. Otherwise
-// each search for tasks by one worker would cause a search by the other worker.
+// TestWorkersDoNotKeepEachOtherBusy checks that busy workers don't notify each
+// other, and that idle workers send no notices. Otherwise each search for tasks
+// by one worker would cause a search by the other worker.
 func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 	at := pgkit.Address(t)
 	client := open(t, at, runner.Options{})
@@ -25,6 +26,7 @@ func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 		r.Register(count.Handler(func(context.Context, int) error { return nil }))
 		defer work(t, r)()
 	}
+
 	joined(t, client, 2)
 	conn := listener(t, at)
 	specs := make([]jobs.Spec, 3000)
@@ -34,6 +36,7 @@ func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 	if _, err := client.EnqueueAll(t.Context(), slices.Values(specs)); err != nil {
 		t.Fatal(err)
 	}
+
 	testkit.Within(t, patience, "all is done", func() bool {
 		n, err := client.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
 		return err == nil && n == len(specs)
@@ -52,6 +55,7 @@ func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 			news++
 		}
 	}
+
 	if news >= 1000 || news > ends {
 		t.Errorf("got %d notices for workers and %d of ends, want at most one for workers per end and fewer than 1000", news, ends)
 	}
@@ -64,19 +68,24 @@ func listener(t *testing.T, address string) *pgx.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	if _, err := conn.Exec(t.Context(), "LISTEN runner_"+config.RuntimeParams["search_path"]); err != nil {
 		t.Fatal(err)
 	}
+
 	return conn
 }
 
-// TestNoticeIsSentAgainAfterItsConnectionWasCut cuts the connection that sends a notice. The client then sends the notice through another
-// connection. The enqueue is confirmed by then, but without the notice the worker would find the task minutes later.
+// TestNoticeIsSentAgainAfterItsConnectionWasCut cuts the connection that sends
+// a notice. The client then sends the notice through another connection. The
+// enqueue is confirmed by then, but without the notice the worker would find
+// the task minutes later.
 func TestNoticeIsSentAgainAfterItsConnectionWasCut(t *testing.T) {
 	at, through, p := proxied(t)
 	worker := open(t, at, runner.Options{Lease: time.Hour}) // without notices, the worker looks for tasks every ten minutes
@@ -89,9 +98,11 @@ func TestNoticeIsSentAgainAfterItsConnectionWasCut(t *testing.T) {
 	if _, err := client.Enqueue(t.Context(), count.With(1)); err != nil {
 		t.Fatal(err)
 	}
+
 	testkit.Within(t, patience, "it runs", func() bool { return seen.completed.Load() == 1 })
-	// Wait until the proxy has cut the connection that sends the notice. The run of the task does not show this: a worker also looks for
-	// tasks when it starts, so the task may run before the cut.
+	// Wait until the proxy has cut the connection that sends the notice. The
+	// run of the task doesn't show this: a worker also looks for tasks when it
+	// starts, so the task may run before the cut.
 	testkit.Within(t, patience, "the notice is cut", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -99,7 +110,8 @@ func TestNoticeIsSentAgainAfterItsConnectionWasCut(t *testing.T) {
 	})
 }
 
-// TestReadIsRepeatedAfterItsConnectionWasCut cuts the connection of a read. The client then repeats the read on another connection.
+// TestReadIsRepeatedAfterItsConnectionWasCut cuts the connection of a read. The
+// client then repeats the read on another connection.
 func TestReadIsRepeatedAfterItsConnectionWasCut(t *testing.T) {
 	at, through, p := proxied(t)
 	open(t, at, runner.Options{}) // creates the tables

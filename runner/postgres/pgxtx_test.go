@@ -16,32 +16,38 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// connect returns a connection of pgx to the database at the address, with a new table named effects.
+// connect returns a connection of pgx to the database at the address, with a
+// new table named effects.
 func connect(t *testing.T, address string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	if _, err := conn.Exec(t.Context(), `CREATE TABLE effects (id BIGINT)`); err != nil {
 		t.Fatal(err)
 	}
+
 	return conn
 }
 
-// inPgx begins a transaction of pgx, and calls the function "do" with its handle of pgx and its handle of database/sql. It rolls the
-// transaction back unless that function has committed it.
+// inPgx begins a transaction of pgx, and calls do with its handle of pgx and
+// its handle of database/sql. It rolls the transaction back unless that
+// function has committed it.
 func inPgx(t *testing.T, conn *pgx.Conn, do func(native pgx.Tx, tx *sql.Tx)) {
 	t.Helper()
 	native, err := conn.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	tx, err := postgres.Tx(t.Context(), native)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	do(native, tx)
 	if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
 		t.Errorf("rollback: got error %v, want none or sql.ErrTxDone", err)
@@ -102,8 +108,9 @@ func TestTransactionOfPgxHasAllCalls(t *testing.T) {
 	}
 }
 
-// TestErrorInTransactionOfPgxRollsItBack makes a step, a statement or an enqueue fail in a transaction of pgx. After a failed step or
-// statement, pgx must not commit this transaction.
+// TestErrorInTransactionOfPgxRollsItBack makes a step, a statement or an
+// enqueue fail in a transaction of pgx. After a failed step or statement, pgx
+// must not commit this transaction.
 func TestErrorInTransactionOfPgxRollsItBack(t *testing.T) {
 	at := pgkit.Address(t)
 	r := open(t, at, runner.Options{})

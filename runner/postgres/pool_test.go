@@ -14,7 +14,8 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// pooled starts a server and a connection pooler in front of it, for one test. It returns the address of the pooler.
+// pooled starts a server and a connection pooler in front of it, for one test.
+// It returns the address of the pooler.
 func pooled(t *testing.T, mode string) string {
 	t.Helper()
 	address, stop, err := pgkit.Start(t).Pool(t.Context(), mode, "postgres")
@@ -24,6 +25,7 @@ func pooled(t *testing.T, mode string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(stop)
 	return address
 }
@@ -39,13 +41,15 @@ func TestPoolerInSessionModeWorks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	<-ran
 	done, err := r.Await(t.Context(), task.ID)
 	testkit.NoError(t, err)
 	testkit.Equal(t, "state", done.State, jobs.Completed)
 }
 
-// TestPoolerThatRejectsParameterIsNamed opens an address with a parameter that PgBouncer does not accept in the startup message.
+// TestPoolerThatRejectsParameterIsNamed opens an address with a parameter that
+// PgBouncer doesn't accept in the startup message.
 func TestPoolerThatRejectsParameterIsNamed(t *testing.T) {
 	address := pooled(t, "session") + "&geqo=off"
 	r, err := runner.Open(t.Context(), address, runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})

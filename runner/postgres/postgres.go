@@ -1,5 +1,5 @@
-// Package postgres lets package runner work on databases on PostgreSQL servers, version 14 or later. Many machines can enqueue and work on
-// such a database:
+// Package postgres lets package runner work on databases on PostgreSQL servers,
+// version 14 or later. Many machines can enqueue and work on such a database:
 //
 //	package main
 //
@@ -30,11 +30,14 @@
 //		log.Println(task.ID, err, r.WorkUntilEmpty(ctx))
 //	}
 //
-// The tables are in the schema runner of that database, or in the schema that ?search_path=NAME of the address names. Package postgres is
-// separate from package runner, so that programs without a server do not link the PostgreSQL driver.
+// The tables are in the schema runner of that database, or in the schema that
+// ?search_path=NAME of the address names. Package postgres is separate from
+// package runner, so that programs without a server don't link the PostgreSQL
+// driver.
 //
-// The functions and the code that enqueues are the same with a file and with a server. So you can test both without a server: package
-// runnertest gives the test a file and a fake clock.
+// The functions and the code that enqueues are the same with a file and with a
+// server. So you can test both without a server: package runnertest gives the
+// test a file and a fake clock.
 //
 //	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 //		r.Register(Greet.Handler(greet))

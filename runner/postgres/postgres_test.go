@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// proxied returns two addresses of a new schema. The first address is that of the server, and the second one is that of a proxy to the
-// server.
+// proxied returns two addresses of a new schema. The first address is that of
+// the server, and the second one is that of a proxy to the server.
 func proxied(t *testing.T) (direct, through string, p *proxy) {
 	t.Helper()
 	server, schema := pgkit.Shared(t), pgkit.NewSchema()
@@ -80,7 +80,8 @@ const patience = 2 * time.Minute
 
 var count = jobs.Define[int]("count")
 
-// runs counts the runs of each task. It also counts the cases in which two attempts of one task ran at the same time.
+// runs counts the runs of each task. It also counts the cases in which two
+// attempts of one task ran at the same time.
 type runs struct {
 	mu        sync.Mutex
 	running   map[int]int
@@ -107,8 +108,9 @@ func (s *runs) handle(_ context.Context, n int) error {
 	return nil
 }
 
-// TestWorkContinuesAfterRestartOfServer kills a server under load, twice. No confirmed enqueue is lost. Every task completes once and
-// never runs twice at the same time. The workers continue without a restart.
+// TestWorkContinuesAfterRestartOfServer kills a server under load, twice. No
+// confirmed enqueue is lost. Every task completes once and never runs twice at
+// the same time. The workers continue without a restart.
 func TestWorkContinuesAfterRestartOfServer(t *testing.T) {
 	for name, end := range map[string]func(*pgserver.Server) error{"killed": (*pgserver.Server).Kill, "crashed": (*pgserver.Server).Crash} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +144,7 @@ func TestWorkContinuesAfterRestartOfServer(t *testing.T) {
 				if err := end(s); err != nil {
 					t.Fatal(err)
 				}
-				enqueue(2) // returns an error, because the server does not run
+				enqueue(2) // returns an error, because the server doesn't run
 				if err := s.Run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -155,8 +157,9 @@ func TestWorkContinuesAfterRestartOfServer(t *testing.T) {
 	}
 }
 
-// joined waits until n workers have registered on the server. A worker that cannot reach the server at its start ends, so tests call
-// joined before they stop the server.
+// joined waits until n workers have registered on the server. A worker that
+// can't reach the server at its start ends, so tests call joined before they
+// stop the server.
 func joined(t *testing.T, client *runner.Runner, n int) {
 	t.Helper()
 	testkit.Within(t, patience, "the workers have joined", func() bool {
@@ -165,7 +168,8 @@ func joined(t *testing.T, client *runner.Runner, n int) {
 	})
 }
 
-// ranOnce waits for the end of all tasks and stops the workers. It checks that each confirmed task ran exactly once.
+// ranOnce waits for the end of all tasks and stops the workers. It checks that
+// each confirmed task ran exactly once.
 func ranOnce(t *testing.T, client *runner.Runner, seen *runs, answered []int64, stops []func()) {
 	t.Helper()
 	testkit.Within(t, patience, "every task has ended", func() bool {
@@ -181,6 +185,7 @@ func ranOnce(t *testing.T, client *runner.Runner, seen *runs, answered []int64, 
 			t.Errorf("task %d: got %s (%s %s), error %v; want completed", id, task.State, task.Reason, task.Error, err)
 		}
 	}
+
 	testkit.Equal(t, "overlaps of attempts", seen.overlaps, 0)
 	for n, times := range seen.finished {
 		if times > 1 {
@@ -189,11 +194,12 @@ func ranOnce(t *testing.T, client *runner.Runner, seen *runs, answered []int64, 
 	}
 }
 
-// TestCutConnectionsLoseAndDuplicateNoTask cuts connections again and again, sometimes in the middle of a commit. Every confirmed
-// task exists once and ends once.
+// TestCutConnectionsLoseAndDuplicateNoTask cuts connections again and again,
+// sometimes in the middle of a commit. Every confirmed task exists once and
+// ends once.
 func TestCutConnectionsLoseAndDuplicateNoTask(t *testing.T) {
 	at, through, p := proxied(t)
-	sure := open(t, at, runner.Options{}) // this Runner does not use the proxy, so its connections are not cut
+	sure := open(t, at, runner.Options{}) // this Runner doesn't use the proxy, so its connections aren't cut
 	worker, client := open(t, through, runner.Options{Concurrency: 5}), open(t, through, runner.Options{})
 	var seen runs
 	worker.Register(count.Handler(seen.handle))
@@ -203,7 +209,9 @@ func TestCutConnectionsLoseAndDuplicateNoTask(t *testing.T) {
 	if _, err := sure.Enqueue(t.Context(), count.With(-1)); err != nil {
 		t.Fatal(err)
 	}
-	// Wait for the worker before connections are cut, because Work returns an error if it cannot reach the server at its start.
+
+	// Wait for the worker before connections are cut, because Work returns an
+	// error if it can't reach the server at its start.
 	testkit.Within(t, patience, "the worker works", func() bool { return seen.completed.Load() == 1 })
 	done := make(chan struct{})
 	var cutter sync.WaitGroup
@@ -231,6 +239,7 @@ func TestCutConnectionsLoseAndDuplicateNoTask(t *testing.T) {
 			}
 		}
 	}
+
 	close(done)
 	cutter.Wait()
 	testkit.Within(t, patience, "every task has ended", func() bool {
@@ -243,6 +252,7 @@ func TestCutConnectionsLoseAndDuplicateNoTask(t *testing.T) {
 		testkit.NoError(t, err)
 		testkit.Equal(t, "state", task.State, jobs.Completed)
 	}
+
 	testkit.Equal(t, "overlaps of attempts", seen.overlaps, 0)
 	t.Logf("the answers of %d commits were lost", unknown)
 }
@@ -258,6 +268,7 @@ func TestTransactionOfCallerEnqueuesAndFinishes(t *testing.T) {
 	if _, err := app.Exec(`CREATE SCHEMA IF NOT EXISTS app; CREATE TABLE IF NOT EXISTS app.orders (id BIGINT)`); err != nil {
 		t.Fatal(err)
 	}
+
 	within := func(commit bool, do func(*sql.Tx) error) {
 		t.Helper()
 		tx, err := app.BeginTx(t.Context(), nil)
@@ -314,8 +325,8 @@ func TestTransactionOfCallerEnqueuesAndFinishes(t *testing.T) {
 	})
 }
 
-// TestWorkerFindsNewTasksAtOnce checks that a worker immediately finds a task that a program commits by plain SQL or that another process
-// enqueues.
+// TestWorkerFindsNewTasksAtOnce checks that a worker immediately finds a task
+// that a program commits by plain SQL or that another process enqueues.
 func TestWorkerFindsNewTasksAtOnce(t *testing.T) {
 	at := pgkit.Address(t)
 	r, client := open(t, at, runner.Options{}), open(t, at, runner.Options{})
@@ -333,12 +344,15 @@ func TestWorkerFindsNewTasksAtOnce(t *testing.T) {
 		}
 		t.Log(time.Since(began))
 	}
+
 	server, err := pgdriver.Engine().Connect(at, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	raw := sql.OpenDB(server.Write)
 	defer raw.Close()
+
 	const look = 10 * time.Second // without notices, a worker would look for tasks at this interval
 	least := look
 	for i := range 3 {
@@ -352,6 +366,7 @@ func TestWorkerFindsNewTasksAtOnce(t *testing.T) {
 		testkit.NoError(t, err)
 		least = min(least, time.Since(began))
 	}
+
 	if least > look/2 {
 		t.Errorf("plain SQL: got the end after %v, want it within %v", least, look/2)
 	}

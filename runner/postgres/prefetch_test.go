@@ -12,9 +12,9 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// onBothEngines runs a test on a file, where time is fake, and on a server: with
-// a worker that prefetches, and with one that doesn't, because it names its
-// queues. most is the greatest number of prefetched tasks.
+// onBothEngines runs a test on a file, where time is fake, and on a server:
+// with a worker that prefetches, and with one that doesn't, because it names
+// its queues. most is the greatest number of prefetched tasks.
 func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, most int)) {
 	t.Helper()
 	for name, c := range map[string]struct {
@@ -33,8 +33,8 @@ func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, most 
 	}
 }
 
-// recordStarts registers a function for the job "count". The function appends the id of its task to the list "started", and then calls the
-// function "each" with this id.
+// recordStarts registers a function for the job "count". The function appends
+// the id of its task to started, and then calls each with this id.
 func recordStarts(r *runner.Runner, each func(id int64)) (started *[]int64) {
 	started = new([]int64)
 	r.Register(count.Handler(func(ctx context.Context, _ int) error {
@@ -92,7 +92,8 @@ func TestWorkerThatStopsGivesTasksBackThatItHasPrefetched(t *testing.T) {
 		})
 		enqueueAll(t, r, 300, func(int) int { return 0 })
 		testkit.NoError(t, r.Work(ctx))
-		// a worker that does not prefetch has at most two claimed tasks: one that runs, and one whose outcome is not written yet
+		// a worker that doesn't prefetch has at most two claimed tasks: one
+		// that runs, and one whose outcome isn't written yet
 		if got := claimed > 2; got != (most > 0) {
 			t.Errorf("got at most %d tasks claimed at once, want more than two: %v", claimed, most > 0)
 		}

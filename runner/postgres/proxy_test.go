@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// proxy forwards connections to a server, and can cut them in the middle of a message.
+// proxy forwards connections to a server, and can cut them in the middle of a
+// message.
 type proxy struct {
 	net.Listener
 	to string // socket of the server
@@ -24,6 +25,7 @@ func newProxy(t *testing.T, to string) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p := &proxy{Listener: l, to: to}
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -56,8 +58,8 @@ func newProxy(t *testing.T, to string) *proxy {
 	return p
 }
 
-// listening is one end of a connection through a proxy. Write forwards a message, but returns an error if the message contains the text
-// in p.at.
+// listening is one end of a connection through a proxy. Write forwards a
+// message, but returns an error if the message contains the text in p.at.
 type listening struct {
 	net.Conn
 	p *proxy
@@ -73,6 +75,7 @@ func (l listening) Write(data []byte) (int, error) {
 	if cut {
 		return 0, io.ErrClosedPipe
 	}
+
 	return l.Conn.Write(data)
 }
 

@@ -30,7 +30,8 @@ import (
 // secret is the password of the user ann.
 const secret = "s3cret-of-ann"
 
-// strict starts a server that asks every user except postgres for a password. The user bob has the right to connect, and no other rights.
+// strict starts a server that asks every user except postgres for a password.
+// The user bob has the right to connect, and no other rights.
 func strict(t *testing.T) *pgserver.Server {
 	t.Helper()
 	s := pgkit.Start(t)
@@ -38,6 +39,7 @@ func strict(t *testing.T) *pgserver.Server {
 	if err := os.WriteFile(filepath.Join(s.Dir, "data", "pg_hba.conf"), []byte(rules), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	raw := handle(t, s.Address("postgres"))
 	for _, text := range []string{"CREATE ROLE ann LOGIN PASSWORD '" + secret + "'", "CREATE ROLE bob LOGIN PASSWORD 'of-bob'",
 		"GRANT CREATE ON DATABASE postgres TO ann", "SELECT pg_reload_conf()"} {
@@ -45,6 +47,7 @@ func strict(t *testing.T) *pgserver.Server {
 			t.Fatal(err)
 		}
 	}
+
 	testkit.Within(t, patience, "the server asks for passwords", func() bool {
 		other, err := sql.Open("pgx", as(t, s.Address("postgres"), "bob", ""))
 		if err != nil {
@@ -62,11 +65,13 @@ func handle(t *testing.T, address string) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { raw.Close() })
 	return raw
 }
 
-// The function "as" returns the address with the given user and password in place of its own user and password.
+// as returns the address with the given user and password in place of its own
+// user and password.
 func as(t *testing.T, address, user, password string) string {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -106,7 +111,8 @@ func TestErrorOfRejectedUserNamesReason(t *testing.T) {
 			if !errors.Is(err, c.kind) || !strings.Contains(fmt.Sprint(err), c.says) {
 				t.Fatalf("%v, want one of kind %v that says %q", err, c.kind, c.says)
 			}
-			// No error of the chain may contain the password, because --verbose prints all of them.
+			// No error of the chain may contain the password, because --verbose
+			// prints all of them.
 			for e := err; e != nil; e = errors.Unwrap(e) {
 				text := fmt.Sprintf("%v %+v", e, e)
 				testkit.ContainsNone(t, text, secret)
@@ -124,6 +130,7 @@ func TestErrorOfRejectedUserNamesReason(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	reader := open(t, as(t, address, "bob", "of-bob"), runner.Options{})
 	_, err := reader.List(t.Context(), jobs.Filter{}, runner.Page{})
 	testkit.NoError(t, err)
@@ -156,7 +163,7 @@ func (c olderConn) QueryContext(ctx context.Context, text string, args []driver.
 	return c.Conn.QueryContext(ctx, strings.Replace(text, "current_setting('server_version_num')", "'130022'", 1), args)
 }
 
-// TestTablesThatAreNotRunnersAreRejected checks that Open does not change tables
+// TestTablesThatAreNotRunnersAreRejected checks that Open doesn't change tables
 // of a newer program, and names a missing column.
 func TestTablesThatAreNotRunnersAreRejected(t *testing.T) {
 	at := pgkit.Address(t)
@@ -165,8 +172,10 @@ func TestTablesThatAreNotRunnersAreRejected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	raw := sql.OpenDB(server.Write)
 	defer raw.Close()
+
 	// The missing column comes last: nothing can be read without it.
 	changes := []struct{ change, says string }{
 		{"UPDATE runner_schema SET version = 1000", "was written by a newer runner"},
@@ -201,13 +210,16 @@ func TestOldServerIsRejected(t *testing.T) {
 	testkit.ErrorIs(t, err, jobs.ErrSchema, "PostgreSQL 13 is too old")
 }
 
-// silent is a server that ends each query without an error and without an answer.
+// silent is a server that ends each query without an error and without an
+// answer.
 func silent(conn net.Conn) {
 	defer conn.Close()
+
 	server := pgproto3.NewBackend(conn, conn)
 	if _, err := server.ReceiveStartupMessage(); err != nil {
 		return
 	}
+
 	server.Send(&pgproto3.AuthenticationOk{})
 	for {
 		server.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
@@ -227,6 +239,7 @@ func TestServerThatDoesNotAnswerIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
+
 	go func() {
 		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
 			go silent(conn)

@@ -12,7 +12,8 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// roles are the statements of docs/postgres.md that create three roles: one that owns the tables, one that works and one that only reads.
+// roles are the statements of docs/postgres.md that create three roles: one
+// that owns the tables, one that works and one that only reads.
 var roles = []string{
 	"CREATE ROLE runner_owner LOGIN", "CREATE ROLE runner_work LOGIN", "CREATE ROLE runner_read LOGIN",
 	"CREATE SCHEMA runner AUTHORIZATION runner_owner",

@@ -13,7 +13,8 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// TestTwoInstallationsInOneDatabaseDoNotSeeEachOther uses two schemas of one database.
+// TestTwoInstallationsInOneDatabaseDoNotSeeEachOther uses two schemas of one
+// database.
 func TestTwoInstallationsInOneDatabaseDoNotSeeEachOther(t *testing.T) {
 	first, second := pgkit.Address(t), pgkit.Address(t)
 	a, b := open(t, first, runner.Options{}), open(t, second, runner.Options{BusyTimeout: time.Minute})
@@ -21,7 +22,8 @@ func TestTwoInstallationsInOneDatabaseDoNotSeeEachOther(t *testing.T) {
 	testkit.NoError(t, a.SetLimit(t.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.AllTarget}, Running: 1}))
 	testkit.NoError(t, a.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: count.With(2)}))
 
-	// This open transaction holds the write lock of the first schema. The worker of the second schema must not wait for that lock.
+	// This open transaction holds the write lock of the first schema. The
+	// worker of the second schema must not wait for that lock.
 	tx, err := handle(t, first).BeginTx(t.Context(), nil)
 	testkit.NoError(t, err)
 	defer func() { _ = tx.Rollback() }()
@@ -48,7 +50,8 @@ func TestTwoInstallationsInOneDatabaseDoNotSeeEachOther(t *testing.T) {
 	testkit.Equal(t, "schedules of the second schema", len(schedules), 0)
 }
 
-// TestCommitNotifiesOnlyItsSchema counts the notifications that a process receives from another process on each of two schemas.
+// TestCommitNotifiesOnlyItsSchema counts the notifications that a process
+// receives from another process on each of two schemas.
 func TestCommitNotifiesOnlyItsSchema(t *testing.T) {
 	first, second := pgkit.Address(t), pgkit.Address(t)
 	open(t, first, runner.Options{})
@@ -62,11 +65,13 @@ func TestCommitNotifiesOnlyItsSchema(t *testing.T) {
 		testkit.NoError(t, err)
 		testkit.NoError(t, other.Close()) // Close waits until the notification is sent
 	}
+
 	testkit.Within(t, patience, "the notification of the own schema", func() bool { return notified.Load() > 1 })
 	testkit.Equal(t, "notifications", notified.Load(), 2)
 }
 
-// TestSchemaIsDumpedAndRestored deletes a schema and restores it with the tools of the server, beside another schema that stays as it is.
+// TestSchemaIsDumpedAndRestored deletes a schema and restores it with the tools
+// of the server, beside another schema that stays as it is.
 func TestSchemaIsDumpedAndRestored(t *testing.T) {
 	server, name := pgkit.Shared(t), pgkit.NewSchema()
 	at := server.Address("postgres", "search_path="+name)
@@ -94,9 +99,10 @@ func TestSchemaIsDumpedAndRestored(t *testing.T) {
 	}
 }
 
-// TestOlderWorkerEndsWhenItReconnectsAfterUpgrade upgrades the tables while a worker has no connection, and so no heartbeat. The
-// worker must not write to the tables of the newer program. Work returns an error, so that the process ends and the service manager starts
-// the newer program.
+// TestOlderWorkerEndsWhenItReconnectsAfterUpgrade upgrades the tables while a
+// worker has no connection, and so no heartbeat. The worker must not write to
+// the tables of the newer program. Work returns an error, so that the process
+// ends and the service manager starts the newer program.
 func TestOlderWorkerEndsWhenItReconnectsAfterUpgrade(t *testing.T) {
 	name := pgkit.NewSchema()
 	at := pgkit.Shared(t).Address("postgres", "search_path="+name)

@@ -11,8 +11,10 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// TestWorkContinuesWithTimeoutsOfServer sets timeouts for the role of a worker and of a client, as an administrator may do. Another
-// transaction holds the write lock for longer than these timeouts. Then the client gets ErrBusy, nothing is lost, and the worker continues.
+// TestWorkContinuesWithTimeoutsOfServer sets timeouts for the role of a worker
+// and of a client, as an administrator may do. Another transaction holds the
+// write lock for longer than these timeouts. Then the client gets ErrBusy,
+// nothing is lost, and the worker continues.
 func TestWorkContinuesWithTimeoutsOfServer(t *testing.T) {
 	for _, setting := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout"} {
 		t.Run(setting, func(t *testing.T) {

@@ -10,16 +10,21 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Tx returns a handle of database/sql to a transaction of pgx, for runner.FinishTx, runner.StepTx and the methods of a Runner whose names
-// end in Tx, such as EnqueueTx. Both handles stand for the same transaction: tx sees what these calls have written, and a commit of tx
-// commits their changes.
+// Tx returns a handle of database/sql to a transaction of pgx, for
+// runner.FinishTx, runner.StepTx and the methods of a Runner whose names end in
+// Tx, such as EnqueueTx. Both handles stand for the same transaction: tx sees
+// what these calls have written, and a commit of tx commits their changes.
 //
-// The transaction ends when either handle commits it or rolls it back. A FinishTx or StepTx that fails rolls the transaction back, so a
-// later tx.Commit returns pgx.ErrTxClosed. Call Rollback of the returned handle in any case, such as by defer. After the end of the
-// transaction, Rollback only releases the handle. Do not use both handles at the same time. If ctx ends while a Commit of the returned
-// handle waits for the server, Commit returns. The end of ctx does not roll back the transaction.
+// The transaction ends when either handle commits it or rolls it back. A
+// FinishTx or StepTx that fails rolls the transaction back, so a later
+// tx.Commit returns pgx.ErrTxClosed. Call Rollback of the returned handle in
+// any case, such as by defer. After the end of the transaction, Rollback only
+// releases the handle. Don't use both handles at the same time. If ctx ends
+// while a Commit of the returned handle waits for the server, Commit returns.
+// The end of ctx doesn't roll back the transaction.
 //
-// The error is jobs.ErrInvalid if tx is nil, or the cause of ctx if ctx has ended.
+// The error is jobs.ErrInvalid if tx is nil, or the cause of ctx if ctx has
+// ended.
 func Tx(ctx context.Context, tx pgx.Tx) (*sql.Tx, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

@@ -12,8 +12,9 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// TestWorkersNoticeCommitOfCaller commits tasks, and then their cancellation, in transactions of the caller. Without notices the worker
-// would look for new tasks and for cancel requests only every ten minutes.
+// TestWorkersNoticeCommitOfCaller commits tasks, and then their cancellation,
+// in transactions of the caller. Without notices the worker would look for new
+// tasks and for cancel requests only every ten minutes.
 func TestWorkersNoticeCommitOfCaller(t *testing.T) {
 	at := pgkit.Address(t)
 	r := open(t, at, runner.Options{Lease: time.Hour})
@@ -22,6 +23,7 @@ func TestWorkersNoticeCommitOfCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer app.Close()
+
 	within := func(do func(tx *sql.Tx) error) {
 		t.Helper()
 		tx, err := app.BeginTx(t.Context(), nil)

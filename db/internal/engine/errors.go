@@ -48,8 +48,8 @@ func Newer(name, code string, have, want int, hint string) error {
 		Why: []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)}}
 }
 
-// NotUpgraded returns the error of a database with an older schema that is opened
-// for reading.
+// NotUpgraded returns the error of a database with an older schema that is
+// opened for reading.
 func NotUpgraded(name string) error {
 	return &jobs.Error{Kind: jobs.ErrSchema, What: name + " has an older schema",
 		Why: []string{"it is opened for reading, and not upgraded"}}

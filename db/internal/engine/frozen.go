@@ -10,19 +10,20 @@ import (
 // refuses writes: triggers reject every write to the tables that users and
 // workers change, also by a process that opened the database before, an older
 // program, and plain SQL. So no task of a marked database can start, and nobody
-// can add a task that would never run. The table migration_state holds the mark.
-// It exists only in a marked database. Its row and the triggers are always
-// written in the same transaction.
+// can add a task that would never run. The table migration_state holds the
+// mark. It exists only in a marked database. Its row and the triggers are
+// always written in the same transaction.
 
 // FrozenState is the role of a database in a move, for which it rejects writes.
 type FrozenState string
 
 const (
 	Moved      FrozenState = "moved"      // the source
-	Incomplete FrozenState = "incomplete" // the target of a move that has not ended
+	Incomplete FrozenState = "incomplete" // the target of a move that hasn't ended
 )
 
-// Frozen is why a database rejects writes. With the zero Frozen it accepts them.
+// Frozen is why a database rejects writes. With the zero Frozen it accepts
+// them.
 type Frozen struct {
 	State FrozenState
 	Other string // identity of the other database of the move
@@ -40,8 +41,8 @@ func (f Frozen) Message() string {
 	return "this database is not complete: a move from " + f.Other + " has not ended"
 }
 
-// Error returns the error for a write to the frozen database name. err is that of
-// the driver, or nil.
+// Error returns the error for a write to the frozen database name. err is that
+// of the driver, or nil.
 func (f Frozen) Error(name string, err error) *jobs.Error {
 	p := &jobs.Error{Kind: jobs.ErrConflict, What: f.Message(), Why: []string{"it is " + name, "nothing was changed"}, Err: err}
 	if p.Code, p.Hint = errcode.MoveIncomplete, "the same move again"; f.State == Moved {
@@ -91,6 +92,7 @@ func Freeze(q Querier, e Engine, f Frozen) error {
 	if _, err := q.Exec(insertState, string(f.State), f.Other); err != nil {
 		return err
 	}
+
 	return execAll(q, e.Freezing(f.Message())...)
 }
 

@@ -16,10 +16,11 @@ import (
 type Querier interface {
 	// Exec returns the number of rows that a statement has changed.
 	Exec(s *sqltext.Statement, args ...any) (int64, error)
-	// Later does the same without a result. If the statement fails, the next one may
-	// return the error.
+	// Later does the same without a result. If the statement fails, the next
+	// one may return the error.
 	Later(s *sqltext.Statement, args ...any) error
-	// Scan reads the single row of a query. It returns sql.ErrNoRows if there is no row.
+	// Scan reads the single row of a query. It returns sql.ErrNoRows if there
+	// is no row.
 	Scan(s *sqltext.Statement, args []any, dest ...any) error
 	// List reads the rows of a query into a slice.
 	List(dest any, s *sqltext.Statement, args ...any) error
@@ -74,8 +75,8 @@ func NoRow(err error) error {
 	return err
 }
 
-// SelectAtWork returns the name of a worker whose lease has not expired at [1], and
-// when it does. Index: workers_live.
+// SelectAtWork returns the name of a worker whose lease hasn't expired at [1],
+// and when it does. Index: workers_live.
 var SelectAtWork = sqltext.Query(`SELECT name, beat_at + lease FROM {workers} WHERE ended_at IS NULL AND beat_at + lease > ?
 	ORDER BY beat_at DESC LIMIT 1`)
 
@@ -89,6 +90,7 @@ func OlderWorker(q Querier, name string) error {
 	if err != nil || until == 0 {
 		return err
 	}
+
 	return &jobs.Error{Kind: jobs.ErrBusy, What: name + " is in use by an older runner",
 		Why:  []string{"its worker " + worker + " is running", "it does not know the tasks of the new schema"},
 		Hint: "again when that worker has stopped"}

@@ -1,4 +1,5 @@
-// Package owner tells which user owns a file, and whether other users may write it.
+// Package owner tells which user owns a file, and whether other users may write
+// it.
 package owner
 
 import (
@@ -8,8 +9,8 @@ import (
 	"strconv"
 )
 
-// UserName returns the name of the user uid, or the number if the system doesn't
-// know it.
+// UserName returns the name of the user uid, or the number if the system
+// doesn't know it.
 func UserName(uid int) string {
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
 		return u.Username
@@ -29,12 +30,14 @@ func Current() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
 	}
+
 	return strconv.Itoa(os.Getuid())
 }
 
-// Exposed returns why a file or directory isn't safe for a process of the user me,
-// and the command that makes it safe. Both are empty if it's safe, or if the system
-// doesn't report owners. mode is that of the file; a caller can clear bits in it.
+// Exposed returns why a file or directory isn't safe for a process of the user
+// me, and the command that makes it safe. Both are empty if it's safe, or if
+// the system doesn't report owners. mode is that of the file; a caller can
+// clear bits in it.
 func Exposed(info fs.FileInfo, mode fs.FileMode, me int) (why, try string) {
 	uid, gid, ok := Of(info)
 	if !ok {
@@ -43,10 +46,11 @@ func Exposed(info fs.FileInfo, mode fs.FileMode, me int) (why, try string) {
 	return exposed(mode, uid, gid, me, sameName)
 }
 
-// exposed does the work of Exposed for a file of user uid and group gid. A group
-// with the name of the owner (isNamed) counts as private, since many systems create
-// one for each user. The sticky bit doesn't make a directory safe: others can't
-// remove a database then, but they can create a file with the name of its WAL.
+// exposed does the work of Exposed for a file of user uid and group gid. A
+// group with the name of the owner (isNamed) counts as private, since many
+// systems create one for each user. The sticky bit doesn't make a directory
+// safe: others can't remove a database then, but they can create a file with
+// the name of its WAL.
 func exposed(mode fs.FileMode, uid, gid, me int, isNamed func(uid, gid int) bool) (why, try string) {
 	switch {
 	case uid != 0 && uid != me:
@@ -59,8 +63,8 @@ func exposed(mode fs.FileMode, uid, gid, me int, isNamed func(uid, gid int) bool
 	return "", ""
 }
 
-// sameName reports whether a group has the name of a user. It compares the numbers
-// if the system doesn't know one of the names.
+// sameName reports whether a group has the name of a user. It compares the
+// numbers if the system doesn't know one of the names.
 func sameName(uid, gid int) bool {
 	u, errUser := user.LookupId(strconv.Itoa(uid))
 	g, errGroup := user.LookupGroupId(strconv.Itoa(gid))

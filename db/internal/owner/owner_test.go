@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestExposedForEveryOwnerAndMode tries every combination of owner, group, mode and user of the worker. In this test, uid 0 is root, uid 7
-// is the worker's user, and uid 9 is another user.
+// TestExposedForEveryOwnerAndMode tries every combination of owner, group, mode
+// and user of the worker. In this test, uid 0 is root, uid 7 is the worker's
+// user, and uid 9 is another user.
 func TestExposedForEveryOwnerAndMode(t *testing.T) {
 	named := func(uid, gid int) bool { return uid == gid }
 	for _, me := range []int{0, 7} {
@@ -23,6 +24,7 @@ func TestExposedForEveryOwnerAndMode(t *testing.T) {
 			}
 		}
 	}
+
 	if why, _ := exposed(0o777|fs.ModeSticky|fs.ModeDir, 0, 0, 7, named); why == "" {
 		t.Error("mode 1777: got no reason, want one, because the sticky bit does not protect the file")
 	}

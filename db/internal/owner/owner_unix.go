@@ -20,5 +20,5 @@ func Of(info fs.FileInfo) (uid, gid int, ok bool) {
 // NoFollow is the flag of open that rejects a symbolic link.
 const NoFollow = syscall.O_NOFOLLOW
 
-// NoBlock is the flag of open that does not wait for the other end of a FIFO.
+// NoBlock is the flag of open that doesn't wait for the other end of a FIFO.
 const NoBlock = syscall.O_NONBLOCK

@@ -24,7 +24,8 @@ func ParseURL(address string) URL {
 	return URL(strings.ToLower(scheme) + "://" + rest)
 }
 
-// password matches a password in an address; group 1 or 2 is the text before it.
+// password matches a password in an address; group 1 or 2 is the text before
+// it.
 var password = humanize.Lazy(`^([a-z]+://[^/?#@:]*):[^/?#]*@|([?&](?:ssl)?password=)[^&#]*`)
 
 // String returns the address without its password.
@@ -38,7 +39,8 @@ func (u URL) String() string {
 	})
 }
 
-// Absolute returns the address as it is: no part depends on the working directory.
+// Absolute returns the address as it is: no part depends on the working
+// directory.
 func (u URL) Absolute() (string, error) { return string(u), nil }
 
 // LocalFile returns false.
@@ -50,5 +52,5 @@ func (URL) CheckWriters(int) error { return nil }
 // HasPassword reports whether the address includes a password.
 func (u URL) HasPassword() bool { return password().MatchString(string(u)) }
 
-// Engine prepares a database on the server. It does not connect.
+// Engine prepares a database on the server. It doesn't connect.
 func (u URL) Engine(o engine.Options) (engine.Engine, error) { return New(string(u), o) }

@@ -15,27 +15,27 @@ import (
 
 // # Problem
 //
-// A transaction holds the write lock of the schema while other writers wait, and
-// spends most of its time on round trips to the server. Without this file, BEGIN,
-// the lock, each statement and COMMIT would each take one.
+// A transaction holds the write lock of the schema while other writers wait,
+// and spends most of its time on round trips to the server. Without this file,
+// BEGIN, the lock, each statement and COMMIT would each take one.
 //
 // # Invariants
 //
-//   - A statement whose result nobody needs waits in the session, which sends it
-//     with the next one in one message, and the COMMIT with the last one.
-//   - The server runs the statements of a message in order and stops at the first
-//     error, so the error shows which statement failed. A beginError means that the
-//     transaction did not begin, so the caller may try again.
+//   - A statement whose result nobody needs waits in the session, which sends
+//     it with the next one in one message, and the COMMIT with the last one.
+//   - The server runs the statements of a message in order and stops at the
+//     first error, so the error shows which statement failed. A beginError
+//     means that the transaction didn't begin, so the caller may try again.
 //   - A transaction without a statement sends nothing.
-//   - If a connection that only reads is lost, its query is repeated on another one,
-//     which is safe. A write is never repeated here.
+//   - If a connection that only reads is lost, its query is repeated on another
+//     one, which is safe. A write is never repeated here.
 //
 // # Alternatives
 //
 // The driver has batches, but package db would need a second API for them, and
-// write each statement twice. Sending statements without waiting for results would
-// need goroutines and lose the order of errors. So the session wraps a connection
-// of database/sql, and package db sees an ordinary *sqlx.Conn.
+// write each statement twice. Sending statements without waiting for results
+// would need goroutines and lose the order of errors. So the session wraps a
+// connection of database/sql, and package db sees an ordinary *sqlx.Conn.
 
 // connector opens connections that can send several statements in one message.
 type connector struct {
@@ -52,8 +52,8 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &session{driverConn: conn.(driverConn), connector: c}, nil
 }
 
-// connectError is an error of the driver while it connects. Each is errNoServer,
-// also if servers answer but none accepts writes.
+// connectError is an error of the driver while it connects. Each is
+// errNoServer, also if servers answer but none accepts writes.
 type connectError struct{ error }
 
 func (e connectError) Unwrap() []error { return []error{e.error, errNoServer} }
@@ -77,7 +77,8 @@ type session struct {
 	commits   bool               // whether the next statement is the transaction's last one
 }
 
-// beginError is the error of a BEGIN. The transaction's first statement returns it.
+// beginError is the error of a BEGIN. The transaction's first statement returns
+// it.
 type beginError struct{ error }
 
 func (e beginError) Unwrap() error { return e.error }
@@ -98,8 +99,8 @@ func (c *session) begin(shared bool) {
 	c.begun = true
 }
 
-// send sends the waiting statements and then this one, in one message. The result
-// has no rows unless this one returns some.
+// send sends the waiting statements and then this one, in one message. The
+// result has no rows unless this one returns some.
 func (c *session) send(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, int64, error) {
 	list := append(c.waiting, engine.Statement{Text: text, Args: args})
 	begun, commits := c.begun, c.commits
@@ -144,15 +145,17 @@ func (c *session) QueryContext(ctx context.Context, text string, args []driver.N
 		rows, _, err := c.send(ctx, text, args)
 		return rows, err
 	}
+
 	rows, err := c.driverConn.QueryContext(ctx, text, args)
 	if c.connector.reads && ctx.Err() == nil && isLost(err) {
 		return nil, driver.ErrBadConn
 	}
+
 	return rows, err
 }
 
-// Prepare returns a statement that sends nothing: pgx prepares each text itself,
-// once per connection, when it's first used.
+// Prepare returns a statement that sends nothing: pgx prepares each text
+// itself, once per connection, when it's first used.
 func (c *session) Prepare(text string) (driver.Stmt, error) { return Text{c, text}, nil }
 
 // Text is a prepared statement of database/sql that only holds its text.
@@ -189,8 +192,8 @@ func (c *session) CheckNamedValue(value *driver.NamedValue) (err error) {
 	return err
 }
 
-// argument converts a value to one that the server accepts: booleans become 0 and
-// 1, and U+FFFD replaces NUL and invalid UTF-8 in a string.
+// argument converts a value to one that the server accepts: booleans become 0
+// and 1, and U+FFFD replaces NUL and invalid UTF-8 in a string.
 func argument(value any) any {
 	switch value := value.(type) {
 	case bool:

@@ -1,33 +1,35 @@
-// Package postgres implements the engine for databases on PostgreSQL servers. The
-// driver is in package db/pgdriver, so that programs that use only files don't
-// link it.
+// Package postgres implements the engine for databases on PostgreSQL servers.
+// The driver is in package db/pgdriver, so that programs that use only files
+// don't link it.
 package postgres
 
 import "example.com/runner/db/internal/sqltext"
 
-// fragments are PostgreSQL's versions of the fragments that package sqlite explains.
+// fragments are PostgreSQL's versions of the fragments that package sqlite
+// explains.
 var fragments = sqltext.Parts{
 	"json_each": "jsonb_array_elements(CAST(? AS jsonb)) AS json_each (value)",
 	"json_list": "json_agg",
-	// A UNION can't lock rows. So the SELECT of each job locks what it selects, at most
-	// as many tasks as the claim may take, and skips what another transaction locked.
+	// A UNION can't lock rows. So the SELECT of each job locks what it selects,
+	// at most as many tasks as the claim may take, and skips what another
+	// transaction locked.
 	"claim_job": "SELECT * FROM ({tasks_of_job} ORDER BY priority DESC, id LIMIT ?{after_parts} FOR UPDATE SKIP LOCKED) AS job",
 
-	// The claim has locked the row, so its address stays valid and finds it without an
-	// index.
+	// The claim has locked the row, so its address stays valid and finds it
+	// without an index.
 	"row_address": ", tasks.ctid AS next_ctid",
 	"same_row":    "tasks.ctid = next_ctid",
 	// A session may have prepared the statement while the table was small. With
-	// tasks.id = next_id the planner would then compare all tasks with the claimed ids.
-	// With ANY it must use the index.
+	// tasks.id = next_id the planner would then compare all tasks with the
+	// claimed ids. With ANY it must use the index.
 	"same_id": "tasks.id = ANY (ARRAY[next_id])",
 
-	// With priority = ?3 the planner would drop priority from the ORDER BY, and read the
-	// tasks of all states in the order of the ids.
+	// With priority = ?3 the planner would drop priority from the ORDER BY, and
+	// read the tasks of all states in the order of the ids.
 	"priority_3": "priority BETWEEN ?3 AND ?3",
 
-	// Each session adds to one of a counter's 16 rows, so that few wait for the same
-	// row's lock.
+	// Each session adds to one of a counter's 16 rows, so that few wait for the
+	// same row's lock.
 	"shard_column": "shard, ",
 	"shard":        "pg_backend_pid() % 16, ",
 
@@ -43,7 +45,8 @@ var fragments = sqltext.Parts{
 	"cancelled_outcome": `CAST(coalesce(CAST(outcome AS jsonb), '{"duration":0}') ||
 		jsonb_build_object('reason', CAST(? AS text), 'error', CAST(? AS text)) AS json)`,
 
-	// The server assigns ids. Only a copy of a row from another database gives one.
+	// The server assigns ids. Only a copy of a row from another database gives
+	// one.
 	"id_column":    "",
 	"id_param":     "",
 	"returning_id": " RETURNING id",
@@ -53,8 +56,8 @@ var fragments = sqltext.Parts{
 	"completions": `json_to_recordset(CAST(? AS json)) AS d (id bigint, generation_id bigint, outcome json, result text, started_at bigint,
 	finished_at bigint)`,
 	"same_completion": "tasks.id = ANY (ARRAY[d.id])",
-	// In the FROM clause, the server would first store the rows of unnest: 0.7 µs more
-	// for each task.
+	// In the FROM clause, the server would first store the rows of unnest: 0.7
+	// µs more for each task.
 	"plain_arrays": `unnest(CAST(? AS text[])), unnest(CAST(? AS text[])), unnest(CAST(? AS text[])), unnest(CAST(? AS text[])),
 	unnest(CAST(? AS text[])), unnest(CAST(? AS bigint[])), unnest(CAST(? AS bigint[])), unnest(CAST(? AS bigint[])),
 	unnest(CAST(? AS bigint[])), unnest(CAST(? AS bigint[])), unnest(CAST(? AS json[])), unnest(CAST(? AS bigint[])),

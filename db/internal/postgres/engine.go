@@ -62,11 +62,11 @@ func (*Server) Traits() engine.Traits {
 	}
 }
 
-// WriteSettings are the parameters of the sessions that write. A session plans each
-// statement once, so a plan made for a small table must be good for a large one,
-// too. By default the planner would scan or hash a small table as a whole, and the
-// session later read the whole large one at each claim. These statements find
-// their rows by indexes, so we make the planner prefer them.
+// WriteSettings are the parameters of the sessions that write. A session plans
+// each statement once, so a plan made for a small table must be good for a
+// large one, too. By default the planner would scan or hash a small table as a
+// whole, and the session later read the whole large one at each claim. These
+// statements find their rows by indexes, so we make the planner prefer them.
 var WriteSettings = map[string]string{
 	"plan_cache_mode":   "force_generic_plan",
 	"enable_seqscan":    "off",
@@ -119,8 +119,8 @@ func (*Server) Later(conn *sqlx.Conn, text string, args []any) error {
 	return conn.Raw(func(c any) error { c.(*session).queue(engine.Statement{Text: text, Args: values}); return nil })
 }
 
-// CommitWithNext makes the next statement also commit the transaction, which saves
-// a round trip during which other writers would wait for the lock.
+// CommitWithNext makes the next statement also commit the transaction, which
+// saves a round trip during which other writers would wait for the lock.
 func (*Server) CommitWithNext(conn *sqlx.Conn) bool {
 	return conn.Raw(func(c any) error { c.(*session).commits = true; return nil }) == nil
 }
@@ -135,7 +135,8 @@ func (*Server) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) erro
 	return err
 }
 
-// These methods do nothing: only files need them, or the server does their work.
+// These methods do nothing: only files need them, or the server does their
+// work.
 
 func (*Server) Replaced() error                                   { return nil }
 func (*Server) Committed(bool) error                              { return nil }
@@ -173,13 +174,14 @@ func (s *Server) HighestID(ctx context.Context) (id int64, err error) {
 	return id, s.Explain(err)
 }
 
-// RaiseIDs makes the id of the next task higher than last, and the number of the
-// next worker higher than all in the table workers.
+// RaiseIDs makes the id of the next task higher than last, and the number of
+// the next worker higher than all in the table workers.
 func (s *Server) RaiseIDs(ctx context.Context, q engine.Querier, last int64) error {
 	own, err := s.HighestID(ctx)
 	if err != nil {
 		return err
 	}
+
 	var set int64
 	if own < last {
 		if err := q.Scan(serverSetID, []any{last, s.sql.Prefix + "tasks"}, &set); err != nil {

@@ -41,9 +41,10 @@ func sqlState(err error) string {
 	return ""
 }
 
-// isLost reports whether the connection to the server is lost or could not be made.
-// sql.ErrConnDone counts, too: database/sql uses the bad connection of a prepared
-// statement a second time, and then returns that in place of the cause.
+// isLost reports whether the connection to the server is lost or couldn't be
+// made. sql.ErrConnDone counts, too: database/sql uses the bad connection of a
+// prepared statement a second time, and then returns that in place of the
+// cause.
 func isLost(err error) bool {
 	if err == nil {
 		return false
@@ -57,14 +58,15 @@ func isLost(err error) bool {
 	if slices.ContainsFunc(lost, func(cause error) bool { return errors.Is(err, cause) }) {
 		return true
 	}
+
 	var network net.Error
 	var retry interface{ SafeToRetry() bool } // only the connection errors of pgx have this method
 	return !errors.Is(err, context.Canceled) && (errors.As(err, &network) || errors.As(err, &retry))
 }
 
-// Explain turns an error of the driver into one that explains the problem and gives
-// a hint, by its code and never by its text. It returns other errors and nil
-// unchanged.
+// Explain turns an error of the driver into one that explains the problem and
+// gives a hint, by its code and never by its text. It returns other errors and
+// nil unchanged.
 func (s *Server) Explain(err error) error {
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
 		return err
@@ -72,6 +74,7 @@ func (s *Server) Explain(err error) error {
 	if engine.IsPoolClosed(err) {
 		return jobs.ErrClosed
 	}
+
 	problem := func(kind error, what, hint string, why ...string) error {
 		return &jobs.Error{Kind: kind, What: what + " " + s.Name(), Why: why, Hint: hint, Err: err}
 	}
@@ -119,10 +122,10 @@ func (s *Server) Explain(err error) error {
 }
 
 // firstLine returns the line of an error's text that names the cause. With
-// sslmode=prefer, the default, the driver tries to connect with TLS and without,
-// and the text has a line for each try: an answer of the server counts more than
-// a failed TLS handshake. The text names the server and the user, but never has
-// a password.
+// sslmode=prefer, the default, the driver tries to connect with TLS and
+// without, and the text has a line for each try: an answer of the server counts
+// more than a failed TLS handshake. The text names the server and the user, but
+// never has a password.
 func firstLine(err error) string {
 	var lines []string
 	for line := range strings.Lines(err.Error()) {
@@ -130,11 +133,13 @@ func firstLine(err error) string {
 			lines = append(lines, line)
 		}
 	}
+
 	for _, line := range slices.Backward(lines) {
 		if !strings.Contains(line, "tls error") {
 			return line
 		}
 	}
+
 	return strings.Join(lines, "; ")
 }
 

@@ -9,19 +9,19 @@ import (
 	"example.com/runner/db/internal/sqltext"
 )
 
-// Processes learn of commits on a server by NOTIFY. A commit with a NOTIFY would
-// take a lock on the whole server. So a goroutine sends it later, one for all
-// commits since the last one. It is lost if the process or the connection ends, so
-// each waiting process also reads the database from time to time.
+// Processes learn of commits on a server by NOTIFY. A commit with a NOTIFY
+// would take a lock on the whole server. So a goroutine sends it later, one for
+// all commits since the last one. It is lost if the process or the connection
+// ends, so each waiting process also reads the database from time to time.
 
 // selectNotify sends the message [2] on channel [1].
 var selectNotify = sqltext.Query(`SELECT pg_notify(?, ?)`)
 
 const notifyTimeout = 2 * time.Second
 
-// endsOnly ends a message about commits that have only completed or claimed tasks,
-// which don't wake workers. If they did, the woken workers' own commits would wake
-// all workers again, without end.
+// endsOnly ends a message about commits that have only completed or claimed
+// tasks, which don't wake workers. If they did, the woken workers' own commits
+// would wake all workers again, without end.
 const endsOnly = " ends"
 
 // notifyEvery is the shortest time between two notifications of a process. Each
@@ -47,6 +47,7 @@ func (s *Server) Notify(wakeups bool) {
 	n := &s.notifier
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	n.pending, n.wakeups = true, n.wakeups || wakeups
 	if !n.busy {
 		n.busy = true
@@ -58,6 +59,7 @@ func (s *Server) sendNotifications() {
 	n := &s.notifier
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	for n.pending {
 		message := n.self
 		if !n.wakeups {
@@ -68,6 +70,7 @@ func (s *Server) sendNotifications() {
 		s.sendNotification(message)
 		n.mu.Lock()
 	}
+
 	n.busy = false
 }
 
@@ -91,8 +94,8 @@ func (s *Server) sendNotification(message string) {
 	}
 }
 
-// listenPause is the pause before Watch connects again after a lost connection. At
-// its end Watch calls notify, because notifications may have been lost.
+// listenPause is the pause before Watch connects again after a lost connection.
+// At its end Watch calls notify, because notifications may have been lost.
 const listenPause = time.Second
 
 // Watch implements engine.Shared. It listens for the notifications of other

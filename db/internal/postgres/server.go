@@ -23,19 +23,19 @@ import (
 )
 
 // On a server the tables are in a schema of their own. Each such schema has one
-// advisory lock in place of SQLite's single write lock. Each transaction of runner
-// takes it first, and the server releases it at the end of the transaction or of
-// the connection. So code that reads and then writes (limits, lanes, dependencies,
-// ticks) uses the same statements as in a file, and transactions of runner can't
-// deadlock. Those without such code share the lock (fastpath.go of package db).
-// Readers take no lock.
+// advisory lock in place of SQLite's single write lock. Each transaction of
+// runner takes it first, and the server releases it at the end of the
+// transaction or of the connection. So code that reads and then writes (limits,
+// lanes, dependencies, ticks) uses the same statements as in a file, and
+// transactions of runner can't deadlock. Those without such code share the lock
+// (fastpath.go of package db). Readers take no lock.
 
 // SelectBackend returns the id of a connection's server process.
 const SelectBackend = `SELECT pg_backend_pid()`
 
-// serverVersion reads the version of the server, whether the table [1] exists, and
-// the server's time. selectOurs reads the version of the tables and the id of the
-// database.
+// serverVersion reads the version of the server, whether the table [1] exists,
+// and the server's time. selectOurs reads the version of the tables and the id
+// of the database.
 var (
 	serverVersion = sqltext.Query(`SELECT CAST(current_setting('server_version_num') AS bigint), to_regclass(?) IS NOT NULL,
 	CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)`)
@@ -110,7 +110,8 @@ func New(address string, o engine.Options) (*Server, error) {
 	return s, nil
 }
 
-// Open opens the pools, and creates or upgrades the tables if the options say so.
+// Open opens the pools, and creates or upgrades the tables if the options say
+// so.
 func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
 	s.write = s.pool(s.Write, 2, false)
 	s.read = s.pool(s.Read, 4, true)
@@ -128,6 +129,7 @@ func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
 	if err != nil || have == schema.Version(schema.Postgres) {
 		return conn, err
 	}
+
 	switch {
 	case have == 0 && !s.options.Create:
 		return nil, &jobs.Error{Kind: jobs.ErrNoDatabase, Code: errcode.NoTables, Subject: s.Name(),
@@ -140,6 +142,7 @@ func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
 	if err := s.migrate(ctx, conn); err != nil {
 		return nil, s.Explain(err)
 	}
+
 	_, err = s.connect(ctx, conn)
 	return conn, err
 }
@@ -190,13 +193,14 @@ func (s *Server) tables(ctx context.Context, conn *sqlx.Conn) (have int, err err
 	return have, nil
 }
 
-// Reconnect opens a new connection. It returns an error if the address now leads to
-// another database, or to a schema of another version.
+// Reconnect opens a new connection. It returns an error if the address now
+// leads to another database, or to a schema of another version.
 func (s *Server) Reconnect(ctx context.Context) (*sqlx.Conn, error) {
 	conn, err := s.write.Connx(ctx)
 	if err != nil {
 		return nil, s.Explain(err)
 	}
+
 	have, err := s.tables(ctx, conn)
 	if err == nil && have != schema.Version(schema.Postgres) {
 		err = s.replaced()
@@ -205,6 +209,7 @@ func (s *Server) Reconnect(ctx context.Context) (*sqlx.Conn, error) {
 		conn.Close()
 		return nil, err
 	}
+
 	return conn, nil
 }
 
@@ -250,9 +255,11 @@ func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 			return fmt.Errorf("migration %s: %w", m.Name, err)
 		}
 	}
+
 	if _, err := conn.ExecContext(ctx, s.sql.Text(setVersion), schema.Version(schema.Postgres)); err != nil {
 		return err
 	}
+
 	_, err = conn.ExecContext(ctx, "COMMIT")
 	return err
 }
@@ -266,8 +273,8 @@ func script(ctx context.Context, conn *sqlx.Conn, text string) error {
 }
 
 // stateDir returns the directory on this host for the files of a database on a
-// server, without creating it: results that aren't stored yet, and the lock files
-// by which the workers of a host see which others are alive.
+// server, without creating it: results that aren't stored yet, and the lock
+// files by which the workers of a host see which others are alive.
 func stateDir(dir, id string) (string, error) {
 	if dir != "" {
 		return filepath.Join(dir, id), nil
@@ -275,6 +282,7 @@ func stateDir(dir, id string) (string, error) {
 	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
 		return filepath.Join(state, "runner", id), nil
 	}
+
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return "", &jobs.Error{Kind: jobs.ErrInvalid, What: "no directory for what belongs to the database on this host", Err: err,
@@ -300,11 +308,11 @@ func (s *Server) noBackup() error {
 		Why: []string{s.Name()}, Hint: "pg_dump --schema=" + s.Schema}
 }
 
-// selectOuter runs in a transaction of the caller. It reads the id of the database
-// that the transaction sees. If [1] is true, it takes the write lock with the
-// number [2]. If [3] is true, the commit sends an empty message on channel [4],
-// which this process handles, too: it ignores only those that begin with
-// notifier.self.
+// selectOuter runs in a transaction of the caller. It reads the id of the
+// database that the transaction sees. If [1] is true, it takes the write lock
+// with the number [2]. If [3] is true, the commit sends an empty message on
+// channel [4], which this process handles, too: it ignores only those that
+// begin with notifier.self.
 var selectOuter = sqltext.Query(`SELECT id, CASE WHEN ? = 1 THEN CAST(pg_advisory_xact_lock(?) AS text) END,
 	CASE WHEN ? = 1 THEN CAST(pg_notify(?, '') AS text) END FROM {runner_schema}`)
 

@@ -8,8 +8,9 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// TestPostgreSQLPreparesEveryStatementOfPackage prepares the statements of this package on a server. A test of package db does the
-// same for the statements of package db.
+// TestPostgreSQLPreparesEveryStatementOfPackage prepares the statements of this
+// package on a server. A test of package db does the same for the statements of
+// package db.
 func TestPostgreSQLPreparesEveryStatementOfPackage(t *testing.T) {
 	dialect := Dialect("ours")
 	texts := map[string]string{}

@@ -10,13 +10,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// CheckWriters checks who may write the file, its directory, and PATH.d beside it.
-// Without owners and modes, as on Windows, it returns nil.
+// CheckWriters checks who may write the file, its directory, and PATH.d beside
+// it. Without owners and modes, as on Windows, it returns nil.
 func (p Path) CheckWriters(uid int) error {
 	path, err := Resolve(string(p))
 	if err != nil {
 		return err
 	}
+
 	for _, name := range []string{filepath.Dir(path), path, path + ".d"} {
 		info, err := os.Stat(name)
 		if err != nil {
@@ -24,7 +25,8 @@ func (p Path) CheckWriters(uid int) error {
 		}
 		if why, try := owner.Exposed(info, info.Mode(), uid); why != "" {
 			hint := try + " " + name
-			// Whoever owns the file itself works with it, and a chown would lock them out.
+			// Whoever owns the file itself works with it, and a chown would
+			// lock them out.
 			if user, ok := foreignOwner(path, uid); ok {
 				hint = "run the worker as " + user
 			}
@@ -35,6 +37,7 @@ func (p Path) CheckWriters(uid int) error {
 				Why: []string{"whoever may write the database may run commands as the worker's user"}, Hint: hint}
 		}
 	}
+
 	return nil
 }
 

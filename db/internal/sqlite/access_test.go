@@ -10,11 +10,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestCheckWritersChecksFileAndBothDirectories changes the mode of the file, of its directory, and of the directory beside it.
+// TestCheckWritersChecksFileAndBothDirectories changes the mode of the file, of
+// its directory, and of the directory beside it.
 func TestCheckWritersChecksFileAndBothDirectories(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // Windows has no file modes
 	}
+
 	for _, part := range []string{"", "/x.db", "/x.db.d"} {
 		for mode, safe := range map[os.FileMode]bool{0o700: true, 0o755: true, 0o702: false, 0o777: false, 0o707: false} {
 			dir := t.TempDir()
@@ -43,6 +45,7 @@ func TestCheckWritersChecksFileAndBothDirectories(t *testing.T) {
 			}
 		}
 	}
+
 	if err := Path(filepath.Join(t.TempDir(), "none", "x.db")).CheckWriters(os.Geteuid()); err != nil {
 		t.Errorf("a file that does not exist: got error %v, want none", err)
 	}
@@ -52,6 +55,7 @@ func TestCheckWritersFollowsLinks(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return
 	}
+
 	open, closed := t.TempDir(), t.TempDir()
 	if err := os.Chmod(open, 0o777); err != nil {
 		t.Fatal(err)
@@ -59,6 +63,7 @@ func TestCheckWritersFollowsLinks(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(open, "x.db"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	link := filepath.Join(closed, "x.db")
 	if err := os.Symlink(filepath.Join(open, "x.db"), link); err != nil {
 		t.Fatal(err)

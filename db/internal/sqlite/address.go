@@ -27,8 +27,8 @@ func (p Path) Absolute() (string, error) {
 	return filepath.Abs(string(p))
 }
 
-// LocalFile returns true: the processes that use a file share memory, so all must
-// be on one host.
+// LocalFile returns true: the processes that use a file share memory, so all
+// must be on one host.
 func (Path) LocalFile() bool { return true }
 
 // HasPassword returns false.
@@ -41,16 +41,16 @@ var (
 	// uriPrefix matches the beginning of a URI, also in quotes that a file of
 	// variables kept. Group 1 of the match is the name that it begins with.
 	uriPrefix = humanize.Lazy(`(?i)^[\s"']*(?:([a-z][a-z0-9+.:-]*:)//|(file:|sqlite3?:|postgres:|postgresql:|mysql:|jdbc:|:memory:))`)
-	// keywords matches the lists that libpq, psql and ADO.NET accept, and a variable
-	// of libpq.
+	// keywords matches the lists that libpq, psql and ADO.NET accept, and a
+	// variable of libpq.
 	keywords = humanize.Lazy(`(?i)^[\s"']*(host|hostaddr|port|dbname|database|user|user id|uid|` +
 		`password|pwd|passfile|service|sslmode|server|data source|pg[a-z]+)\s*=`)
 )
 
 // NotPath returns an error for a text that other programs read as the address
 // of a database, such as file:x, :memory: or host=… password=…. We would create
-// a file of that name. The text may hold a password, so the error doesn't repeat
-// it.
+// a file of that name. The text may hold a password, so the error doesn't
+// repeat it.
 func NotPath(text string) error {
 	what := "the address of a server is a URL, and not a list such as host=… user=…"
 	if m := uriPrefix().FindStringSubmatch(text); m != nil {

@@ -19,14 +19,15 @@ const (
 	applicationIdle     = 8                // idle connections
 )
 
-// OpenApplication opens a handle for an application that has tables of its own in
-// the file at path. It creates the file if it's missing, and switches it to WAL
-// mode. A transaction takes the write lock when it begins, unless it's read-only.
-// driver is that of Options.Driver.
+// OpenApplication opens a handle for an application that has tables of its own
+// in the file at path. It creates the file if it's missing, and switches it to
+// WAL mode. A transaction takes the write lock when it begins, unless it's
+// read-only. driver is that of Options.Driver.
 func OpenApplication(ctx context.Context, path, driver string) (*sql.DB, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+
 	d, err := New(path, engine.Options{Create: true, BusyTimeout: applicationPatience})
 	if err != nil {
 		return nil, err
@@ -67,5 +68,6 @@ func (d *File) startLog(ctx context.Context) error {
 	if err != nil || mode == "wal" {
 		return err
 	}
+
 	return d.initialiseAlone(ctx, func() error { return d.walMode(ctx, pool) }) // pool has one connection
 }

@@ -17,8 +17,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// vacuumInto writes a consistent copy of the database to the empty file [1]. The
-// copy holds everything that was committed before the statement began, and
+// vacuumInto writes a consistent copy of the database to the empty file [1].
+// The copy holds everything that was committed before the statement began, and
 // nothing that's committed later. Writers go on during the copy, but SQLite
 // can't restart the WAL until it's done.
 const vacuumInto = `VACUUM INTO ?`
@@ -66,11 +66,13 @@ func (d *File) BackupFile(ctx context.Context) (string, error) {
 	if err := d.MakeDir(); err != nil {
 		return "", err
 	}
+
 	part := newPart(d.Dir(), "backup-")
 	if _, err := d.copyTo(ctx, part, part); err != nil {
 		removeCopy(part)
 		return "", writeError(err, part)
 	}
+
 	return part, nil
 }
 
@@ -96,19 +98,22 @@ func (d *File) mayBackup(to string, replace bool) error {
 				Hint: "another name"}
 		}
 	}
+
 	return nil
 }
 
-// copyTo writes a copy of the database to the new file part, with mode 0600 from
-// the beginning, and syncs it. Errors name the path to, which the user knows.
+// copyTo writes a copy of the database to the new file part, with mode 0600
+// from the beginning, and syncs it. Errors name the path to, which the user
+// knows.
 func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 	file, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return 0, err
 	}
+
 	file.Close() // now: closing it after SQLite has opened it would drop SQLite's locks
-	// A connection of its own: those of the read pool can't write, and a copy can
-	// take seconds and must not block the writer.
+	// A connection of its own: those of the read pool can't write, and a copy
+	// can take seconds and must not block the writer.
 	from, err := Connect(d.path, "rw", "busy_timeout(5000)")
 	if err != nil {
 		return 0, err
@@ -117,6 +122,7 @@ func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 	if _, err := from.ExecContext(ctx, vacuumInto, part); err != nil {
 		return 0, explain(err, to)
 	}
+
 	return sealCopy(ctx, part, to)
 }
 
@@ -127,6 +133,7 @@ func sealCopy(ctx context.Context, part, to string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	var busy bool
 	var pages, moved int
 	if _, err = copied.ExecContext(ctx, copyMode); err == nil {
@@ -139,15 +146,18 @@ func sealCopy(ctx context.Context, part, to string) (int64, error) {
 	if log, err := os.Stat(part + "-wal"); busy || err == nil && log.Size() > 0 {
 		return 0, &jobs.Error{Kind: jobs.ErrBusy, What: "another program uses the unfinished copy " + part, Hint: "again"}
 	}
+
 	file, err := os.OpenFile(part, os.O_RDWR, 0)
 	if err != nil {
 		return 0, err
 	}
 	defer file.Close()
+
 	info, err := file.Stat()
 	if err != nil {
 		return 0, err
 	}
+
 	return info.Size(), file.Sync()
 }
 
@@ -169,6 +179,7 @@ func newPart(dir, prefix string) string {
 			removeCopy(filepath.Join(dir, name))
 		}
 	}
+
 	return filepath.Join(dir, prefix+rand.Text()[:random]+end)
 }
 

@@ -10,8 +10,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestBackupKeepsFileThatAppearsDuringCopy checks the last step of a backup, which renames the copy to its final name. This step must
-// not replace a FIFO that was created during the copy.
+// TestBackupKeepsFileThatAppearsDuringCopy checks the last step of a backup,
+// which renames the copy to its final name. This step must not replace a FIFO
+// that was created during the copy.
 func TestBackupKeepsFileThatAppearsDuringCopy(t *testing.T) {
 	dir := t.TempDir()
 	part, to := filepath.Join(dir, "part"), filepath.Join(dir, "fifo")

@@ -15,11 +15,13 @@ func TestNewCopyRemovesAllThatKilledOneLeft(t *testing.T) {
 	if err := os.Mkdir(left+".d", 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, end := range []string{"", "-wal", "-shm", ".d/init.lock"} {
 		if err := os.WriteFile(left+end, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	old := time.Now().Add(-2 * minPartAge)
 	if err := os.Chtimes(left, old, old); err != nil {
 		t.Fatal(err)

@@ -10,8 +10,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// On a full disk SQLite can't even delete rows. So package db enqueues and claims
-// no tasks while little space is left: that's for the results of running tasks.
+// On a full disk SQLite can't even delete rows. So package db enqueues and
+// claims no tasks while little space is left: that's for the results of running
+// tasks.
 
 const (
 	maxReserve = 64 << 20 // bytes that stay free on a large disk
@@ -37,6 +38,7 @@ func (r room) check(path string) error {
 	if r.total == 0 || r.free >= r.reserve() {
 		return nil
 	}
+
 	return &jobs.Error{Kind: jobs.ErrFull, What: "the disk is nearly full: " + path,
 		Why: []string{
 			fmt.Sprintf("%d MiB are free, and %d MiB are kept for the results of what runs", r.free>>20, r.reserve()>>20),
@@ -66,7 +68,7 @@ type Disk struct {
 	NoInodes    bool   // whether it holds as many files as it can
 }
 
-// DiskOf describes the filesystem of the database at path, which need not exist.
+// DiskOf describes the filesystem of the database at path, which needn't exist.
 func DiskOf(path string) Disk {
 	dir := filepath.Dir(path)
 	r, network := space(dir), networkFS(dir)

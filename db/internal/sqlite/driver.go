@@ -14,12 +14,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A program can link several drivers for SQLite. Each has its own copy of SQLite,
-// and two copies in one process break each other's locks: neither knows the locks
-// of the other, nor the memory that the other shares with other processes. A
-// worker then fails with an I/O error, or the file is damaged. So we refuse
-// handles and transactions of other drivers where we can. database/sql hides the
-// driver of a transaction, so we compare how the copies of SQLite were built.
+// A program can link several drivers for SQLite. Each has its own copy of
+// SQLite, and two copies in one process break each other's locks: neither knows
+// the locks of the other, nor the memory that the other shares with other
+// processes. A worker then fails with an I/O error, or the file is damaged. So
+// we refuse handles and transactions of other drivers where we can.
+// database/sql hides the driver of a transaction, so we compare how the copies
+// of SQLite were built.
 
 // build is an SQL expression that identifies the build of a copy of SQLite: its
 // version and the first of its compile options, which name the compiler and
@@ -28,8 +29,8 @@ import (
 const build = `sqlite_source_id() || (SELECT group_concat(coalesce(sqlite_compileoption_get(value), ''))
 	FROM json_each('[0,1,2,3,4,5,6,7]'))`
 
-// selectOuter returns the path of a connection's main database, and the build of
-// its SQLite.
+// selectOuter returns the path of a connection's main database, and the build
+// of its SQLite.
 var selectOuter = sqltext.Query(`SELECT file, ` + build + ` FROM pragma_database_list WHERE name = 'main'`)
 
 // ownBuild returns the build of this program's SQLite.

@@ -30,7 +30,7 @@ type File struct {
 	options             engine.Options
 
 	id            fileID
-	companions    atomic.Pointer[[2]fileID] // of the files beside; nil while the file is not open in WAL mode
+	companions    atomic.Pointer[[2]fileID] // of the files beside; nil while the file isn't open in WAL mode
 	logSizeBefore int64                     // of the WAL before Open opened the file
 	created       bool
 	upgradedFrom  int // version of the schema before Open upgraded it; 0 if Open upgraded nothing
@@ -49,12 +49,13 @@ type File struct {
 	quit        chan struct{} // closed by Quit, which ends the watches
 }
 
-// New prepares a database in the file at path. It does not open the file.
+// New prepares a database in the file at path. It doesn't open the file.
 func New(path string, o engine.Options) (*File, error) {
 	path, err := Resolve(path)
 	if err != nil {
 		return nil, err
 	}
+
 	setDriver() // before the first connection: the checks of the files in use need OFD locks
 
 	d := &File{
@@ -69,7 +70,8 @@ func New(path string, o engine.Options) (*File, error) {
 	return d, nil
 }
 
-// Name, Address and Identity return the absolute path of the file, symlinks resolved.
+// Name, Address and Identity return the absolute path of the file, symlinks
+// resolved.
 
 func (d *File) Name() string     { return d.path }
 func (d *File) Address() string  { return d.path }
@@ -95,9 +97,9 @@ func (*File) Traits() engine.Traits {
 // selectMain returns the file of the main database of a connection.
 var selectMain = sqltext.Query(`SELECT file FROM pragma_database_list WHERE name = 'main'`)
 
-// Within returns an error if the caller's transaction belongs to another file or
-// driver. There's nothing to prepare: the transaction's first write takes the
-// write lock, and workers watch the file for commits.
+// Within returns an error if the caller's transaction belongs to another file
+// or driver. There's nothing to prepare: the transaction's first write takes
+// the write lock, and workers watch the file for commits.
 func (d *File) Within(q engine.Querier, _ engine.Use) error {
 	var file, build string
 	if err := q.Scan(selectOuter, nil, &file, &build); err != nil {
@@ -129,8 +131,8 @@ func (d *File) Open(ctx context.Context) (*sqlx.Conn, error) {
 	return d.conn, nil
 }
 
-// Reconnect opens the file again after an I/O error. The new descriptor may work
-// although the old one failed.
+// Reconnect opens the file again after an I/O error. The new descriptor may
+// work although the old one failed.
 func (d *File) Reconnect(ctx context.Context) (*sqlx.Conn, error) {
 	d.companions.Store(nil) // SQLite removes these files at the last close, and the next open creates new ones
 	if err := d.write.Close(); err != nil {
@@ -160,7 +162,8 @@ func (d *File) Quit() {
 	d.watches.Wait()
 }
 
-// BeforeClose keeps SQLite from removing the WAL of a replaced file; see keepLog.
+// BeforeClose keeps SQLite from removing the WAL of a replaced file; see
+// keepLog.
 func (d *File) BeforeClose() (release func()) {
 	if d.Replaced() != nil {
 		return d.keepLog()
@@ -190,9 +193,9 @@ func (d *File) Begin(_ *sqlx.Conn, _ bool, begin func() error) (waited bool, err
 	return tries > 1, err
 }
 
-// SetLevel sets whether the following commits survive a power failure. The pragma
-// is no prepared statement: SQLite runs it when it prepares it, and not at each
-// execution.
+// SetLevel sets whether the following commits survive a power failure. The
+// pragma is no prepared statement: SQLite runs it when it prepares it, and not
+// at each execution.
 func (d *File) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error {
 	d.logSync.setLevel(durable)
 	text := "PRAGMA synchronous = NORMAL"
@@ -203,15 +206,16 @@ func (d *File) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) erro
 	return err
 }
 
-// Rest leaves the lock to other processes. It looks for them once (25 µs), since
-// a busy writer asks again after some milliseconds.
+// Rest leaves the lock to other processes. It looks for them once (25 µs),
+// since a busy writer asks again after some milliseconds.
 func (d *File) Rest(pause time.Duration) {
 	if d.othersSeen(1) {
 		time.Sleep(pause)
 	}
 }
 
-// Space returns an error of kind ErrFull if the disk has no space for another task.
+// Space returns an error of kind ErrFull if the disk has no space for another
+// task.
 func (d *File) Space() error {
 	return space(filepath.Dir(d.path)).check(d.path)
 }
@@ -228,6 +232,7 @@ func (d *File) Explain(err error) error {
 	if d.options.ReadOnly && ok && failure.Code() == sqlite3.SQLITE_READONLY {
 		return engine.ErrReadOnly(d.path, err)
 	}
+
 	return explain(err, d.path)
 }
 
@@ -283,13 +288,13 @@ func (d *File) Integrity(ctx context.Context, thorough bool) (found []string, er
 	return found, d.Explain(err)
 }
 
-// selectPages returns the numbers of the file's pages and of its free pages. The
-// second one is 0 if the file can't return free pages to the filesystem.
+// selectPages returns the numbers of the file's pages and of its free pages.
+// The second one is 0 if the file can't return free pages to the filesystem.
 const selectPages = `SELECT page_count, iif(auto_vacuum = 2, freelist_count, 0) FROM pragma_page_count,
 	pragma_freelist_count, pragma_auto_vacuum`
 
-// vacuumPages returns up to 256 free pages, usually 1 MiB, to the filesystem. It
-// returns a row for each page.
+// vacuumPages returns up to 256 free pages, usually 1 MiB, to the filesystem.
+// It returns a row for each page.
 const vacuumPages = `PRAGMA incremental_vacuum(256)`
 
 // Vacuum returns some free pages to the filesystem. It keeps a twentieth of the
@@ -299,11 +304,13 @@ func (d *File) Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err erro
 	if err := conn.QueryRowxContext(ctx, selectPages).Scan(&pages, &free); err != nil || free <= pages/20+256 {
 		return false, err
 	}
+
 	rows, err := conn.QueryContext(ctx, vacuumPages) // Exec would run one step of the pragma, which returns one page
 	if err != nil {
 		return true, err
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 	}
 	return true, rows.Err()

@@ -28,8 +28,8 @@ func isBusy(err error) bool {
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
 }
 
-// isDamage reports whether an error, explained or not, comes from the file or its
-// disk, and not from the statement.
+// isDamage reports whether an error, explained or not, comes from the file or
+// its disk, and not from the statement.
 func isDamage(err error) bool {
 	switch code(err) {
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
@@ -38,8 +38,8 @@ func isDamage(err error) bool {
 	return false
 }
 
-// explain turns an error of the driver into a *jobs.Error, by its code and never
-// by its text. It returns other errors and nil unchanged.
+// explain turns an error of the driver into a *jobs.Error, by its code and
+// never by its text. It returns other errors and nil unchanged.
 func explain(err error, file string) error {
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
 		return err
@@ -47,10 +47,12 @@ func explain(err error, file string) error {
 	if engine.IsPoolClosed(err) || errors.Is(err, sql.ErrConnDone) {
 		return jobs.ErrClosed
 	}
+
 	failure, ok := errors.AsType[*driver.Error](err)
 	if !ok {
 		return err
 	}
+
 	return explainCode(failure.Code(), space(filepath.Dir(file)), err, file)
 }
 

@@ -73,11 +73,13 @@ func TestExplainedErrorStaysErrorOfDisk(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Repeat("text\n", 2000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	pool, err := Connect(path, "rw")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pool.Close()
+
 	err = pool.Ping()
 	explained := explain(err, path)
 	if d := new(File); !d.Broken(err) || !d.Broken(explained) || !errors.Is(explained, jobs.ErrSchema) {

@@ -20,6 +20,7 @@ func Resolve(path string) (string, error) {
 	if err := NotPath(path); err != nil {
 		return "", err
 	}
+
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", engine.FileError(err, path)
@@ -27,9 +28,10 @@ func Resolve(path string) (string, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real, nil
 	}
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil { // the file does not exist yet
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil { // the file doesn't exist yet
 		return filepath.Join(dir, filepath.Base(path)), nil
 	}
+
 	return path, nil
 }
 
@@ -39,6 +41,7 @@ func (d *File) find() error {
 	if err := d.checkFilesystem(); err != nil {
 		return err
 	}
+
 	info, err := os.Stat(d.path)
 	missing := errors.Is(err, fs.ErrNotExist)
 	switch to, _ := os.Readlink(d.path); {
@@ -96,6 +99,7 @@ func (d *File) create() (fs.FileInfo, error) {
 	if err := d.checkDir(false); err != nil {
 		return nil, err
 	}
+
 	file, err := os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err == nil {
 		d.created = true
@@ -108,6 +112,7 @@ func (d *File) create() (fs.FileInfo, error) {
 	if err != nil {
 		return nil, engine.FileError(err, d.path)
 	}
+
 	return info, nil
 }
 
@@ -123,7 +128,7 @@ func (d *File) checkFilesystem() error {
 		Hint: "a path on a local disk"}
 }
 
-// dangling returns the error of a symlink to a file that does not exist.
+// dangling returns the error of a symlink to a file that doesn't exist.
 func dangling(path, to string) error {
 	if !filepath.IsAbs(to) {
 		to = filepath.Join(filepath.Dir(path), to)

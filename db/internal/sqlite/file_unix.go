@@ -27,8 +27,8 @@ func links(info fs.FileInfo) uint64 {
 	return uint64(stat.Nlink)
 }
 
-// syncDir syncs a directory, so that new, renamed and removed names survive a power
-// failure.
+// syncDir syncs a directory, so that new, renamed and removed names survive a
+// power failure.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -38,8 +38,8 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// writable returns EACCES, EPERM or EROFS if this process may not write to a file
-// or directory.
+// writable returns EACCES, EPERM or EROFS if this process may not write to a
+// file or directory.
 func writable(path string) error {
 	switch err := unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK, unix.AT_EACCESS); err {
 	case unix.EACCES, unix.EPERM, unix.EROFS:
@@ -54,6 +54,7 @@ func space(path string) room {
 	if err := unix.Statfs(path, &fs); err != nil {
 		return room{}
 	}
+
 	return room{ // the types of the fields differ between systems
 		free:      int64(fs.Bavail) * int64(fs.Bsize),
 		total:     int64(fs.Blocks) * int64(fs.Bsize),

@@ -18,14 +18,15 @@ const selectColumns = `SELECT coalesce(group_concat(t.name || '.' || c.name, cha
 	FROM sqlite_schema AS t, pragma_table_info(t.name) AS c WHERE t.type = 'table'`
 
 // checkColumns returns an error unless the file has every column of runner's
-// tables. Another program, or a build between two releases, may have written the
-// same numbers into the file's header. Without this check, commands would fail
-// in the middle of their work.
+// tables. Another program, or a build between two releases, may have written
+// the same numbers into the file's header. Without this check, commands would
+// fail in the middle of their work.
 func (d *File) checkColumns(ctx context.Context) error {
 	var all string
 	if err := d.conn.GetContext(ctx, &all, selectColumns); err != nil {
 		return d.Explain(err)
 	}
+
 	missing := schema.Columns()
 	for column := range strings.SplitSeq(all, "\n") {
 		delete(missing, strings.TrimPrefix(column, d.sql.Prefix))
@@ -38,14 +39,14 @@ func (d *File) checkColumns(ctx context.Context) error {
 	return nil
 }
 
-// selectObjects lists the tables, indexes, triggers and views of a file, without
-// the indexes that SQLite makes for constraints.
+// selectObjects lists the tables, indexes, triggers and views of a file,
+// without the indexes that SQLite makes for constraints.
 const selectObjects = `SELECT type, name, tbl_name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name`
 
-// CheckSchema returns an error of kind ErrSchema if somebody has added a trigger
-// or an index to one of runner's tables, because each write of a worker would
-// run it, or has removed one of runner's own. Other tables, views and triggers
-// in the same file are allowed.
+// CheckSchema returns an error of kind ErrSchema if somebody has added a
+// trigger or an index to one of runner's tables, because each write of a worker
+// would run it, or has removed one of runner's own. Other tables, views and
+// triggers in the same file are allowed.
 func (d *File) CheckSchema(ctx context.Context) error {
 	var all []struct {
 		Type  string `db:"type"`
@@ -55,6 +56,7 @@ func (d *File) CheckSchema(ctx context.Context) error {
 	if err := d.read.SelectContext(ctx, &all, selectObjects); err != nil {
 		return d.Explain(err)
 	}
+
 	problem := func(code, what, hint string) error {
 		return &jobs.Error{Kind: jobs.ErrSchema, Code: code, Subject: d.path, What: d.path + " " + what, Hint: hint,
 			Why: []string{"whoever did that controls what workers run; nothing was changed"}}
@@ -70,10 +72,12 @@ func (d *File) CheckSchema(ctx context.Context) error {
 		}
 		delete(missing, o.Name)
 	}
+
 	if len(missing) > 0 {
 		name := slices.Min(slices.Collect(maps.Keys(missing)))
 		return problem(errcode.NotRunner, "lacks runner's "+name, "another file")
 	}
+
 	return nil
 }
 
@@ -84,8 +88,8 @@ func article(kind string) string {
 	return "a " + kind
 }
 
-// maxUncleanSize is the greatest size of a file that is checked after a crash: the
-// check takes half a second.
+// maxUncleanSize is the greatest size of a file that is checked after a crash:
+// the check takes half a second.
 const maxUncleanSize = 100 << 20
 
 // Unclean implements engine.Shared.

@@ -29,7 +29,7 @@ type lock struct {
 func (l lock) isOthers() bool { return l.pid != os.Getpid() }
 
 // locks lists the wanted locks on the file at path. It reads /proc/locks, which
-// Linux shows to every user, and finds none on other systems. It does not open
+// Linux shows to every user, and finds none on other systems. It doesn't open
 // the file, since closing it would drop the locks of this process.
 //
 // The kernel returns the list page by page and may miss a lock while others
@@ -40,6 +40,7 @@ func locks(path string, reads int, wanted func(lock) bool) (found []lock) {
 	if err != nil {
 		return nil
 	}
+
 	inode := ":" + strconv.FormatUint(file.id.inode, 10)
 	for i := 0; i < reads && len(found) == 0; i++ {
 		text, err := os.ReadFile("/proc/locks")
@@ -47,7 +48,8 @@ func locks(path string, reads int, wanted func(lock) bool) (found []lock) {
 			return nil
 		}
 		for line := range strings.Lines(string(text)) {
-			// A line looks like this: 1: POSIX ADVISORY WRITE 4411 fe:01:1234 120 120
+			// A line looks like this: 1: POSIX ADVISORY WRITE 4411 fe:01:1234
+			// 120 120
 			field := strings.Fields(line)
 			if len(field) != 8 || !strings.HasSuffix(field[5], inode) {
 				continue
@@ -59,6 +61,7 @@ func locks(path string, reads int, wanted func(lock) bool) (found []lock) {
 			}
 		}
 	}
+
 	return found
 }
 

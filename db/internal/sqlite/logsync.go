@@ -40,8 +40,10 @@ func (l *logSync) committed(changed bool) error {
 	if l.delay == 0 || !changed {
 		return nil
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	switch {
 	case l.durable:
 		l.stop()
@@ -89,6 +91,7 @@ func (l *logSync) close() error {
 	if planned {
 		return l.sync()
 	}
+
 	return l.failed
 }
 
@@ -106,5 +109,6 @@ func (d *File) syncLog() error {
 	if err != nil {
 		return engine.FileError(err, d.logPath)
 	}
+
 	return nil
 }

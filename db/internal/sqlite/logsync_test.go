@@ -13,7 +13,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// TestLogIsSyncedAfterDelay checks when the write-ahead log is synced while commits do no fsync.
+// TestLogIsSyncedAfterDelay checks when the write-ahead log is synced while
+// commits do no fsync.
 func TestLogIsSyncedAfterDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -61,7 +62,7 @@ func TestLogIsSyncedAfterDelay(t *testing.T) {
 		if err := l.close(); !errors.Is(err, fail) {
 			t.Errorf("got error %v from close, want %v", err, fail)
 		}
-		expect(10*time.Second, 15*time.Second, 38*time.Second, 43*time.Second) // close does not wait for the delay
+		expect(10*time.Second, 15*time.Second, 38*time.Second, 43*time.Second) // close doesn't wait for the delay
 	})
 }
 

@@ -22,7 +22,8 @@ const ApplicationID = 0x52756e72
 const readVersion = `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
 	FROM pragma_application_id, pragma_user_version`
 
-// setOwnVersion marks a file as one of runner and sets the version of its schema.
+// setOwnVersion marks a file as one of runner and sets the version of its
+// schema.
 var setOwnVersion = sqltext.Command(`PRAGMA application_id = {id}; PRAGMA user_version = {version}`)
 
 // These statements are about the table runner_schema in a database of another
@@ -38,8 +39,8 @@ const (
 	ON CONFLICT (prefix) DO UPDATE SET version = excluded.version`
 )
 
-// selectUsedNames lists those of the names [1], a JSON array, that a table, index,
-// trigger or view of the file has.
+// selectUsedNames lists those of the names [1], a JSON array, that a table,
+// index, trigger or view of the file has.
 const selectUsedNames = `SELECT name FROM sqlite_schema WHERE lower(name) IN (SELECT lower(value) FROM json_each(?)) ORDER BY name LIMIT 3`
 
 // version returns the version of the file's schema (0 if it has none) and the
@@ -50,6 +51,7 @@ func (d *File) version(ctx context.Context) (have int, prefix string, err error)
 	if err := d.conn.QueryRowxContext(ctx, readVersion).Scan(&id, &have, &tables); err != nil {
 		return 0, "", d.Explain(err)
 	}
+
 	switch {
 	case id == ApplicationID && d.options.Prefix != "":
 		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, What: "the tables of " + d.path + " have no prefix",
@@ -65,6 +67,7 @@ func (d *File) version(ctx context.Context) (have int, prefix string, err error)
 	if want := schema.Version(schema.SQLite); have > want {
 		return 0, "", engine.Newer(d.path, errcode.NewerSchema, have, want, "upgrade this program, or use another file")
 	}
+
 	return have, prefix, nil
 }
 
@@ -142,8 +145,9 @@ func (d *File) migrate(ctx context.Context) error {
 	return d.Explain(err)
 }
 
-// runMigrations runs the files of the schema after the version have, and records
-// the new version. Meanwhile the database accepts writes, even if it's frozen.
+// runMigrations runs the files of the schema after the version have, and
+// records the new version. Meanwhile the database accepts writes, even if it's
+// frozen.
 func (d *File) runMigrations(q engine.Direct, have int) error {
 	frozen, err := engine.ReadFrozen(q, d.sql)
 	if err != nil {
@@ -175,8 +179,8 @@ func (d *File) runMigrations(q engine.Direct, have int) error {
 	return err
 }
 
-// checkNames returns an error if a table or index of the other program has a name
-// that runner needs.
+// checkNames returns an error if a table or index of the other program has a
+// name that runner needs.
 func (d *File) checkNames(ctx context.Context) error {
 	names := schema.Names()
 	for i := range names {
@@ -187,6 +191,7 @@ func (d *File) checkNames(ctx context.Context) error {
 	if err := d.conn.SelectContext(ctx, &used, selectUsedNames, `["`+strings.Join(names, `","`)+`"]`); err != nil || len(used) == 0 {
 		return d.Explain(err)
 	}
+
 	return &jobs.Error{Kind: jobs.ErrConflict, What: d.path + " has a table or index " + strings.Join(used, ", ") + " already",
 		Why: []string{"it is not runner's; nothing was changed"}, Hint: "another Options.Prefix"}
 }

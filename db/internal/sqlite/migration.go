@@ -35,7 +35,8 @@ var (
 	thawRows   = sqltext.Definition(`DROP TRIGGER IF EXISTS {trigger}`)
 )
 
-// Freezing and Thawing return the statements that create and drop these triggers.
+// Freezing and Thawing return the statements that create and drop these
+// triggers.
 
 func (*File) Freezing(message string) []*sqltext.Statement { return eachWrite(freezeRows, message) }
 func (*File) Thawing() []*sqltext.Statement                { return eachWrite(thawRows, "") }
@@ -53,5 +54,6 @@ func eachWrite(s *sqltext.Statement, message string) (list []*sqltext.Statement)
 			}))
 		}
 	}
+
 	return list
 }

@@ -13,21 +13,21 @@ import (
 	"example.com/runner/jobs"
 )
 
-// In a database of another program, runner's tables, indexes, views and triggers
-// have a prefix, so that their names differ from that program's. The templates of
-// statements and of the schema have runner's names in braces, and package sqltext
-// inserts the prefix.
+// In a database of another program, runner's tables, indexes, views and
+// triggers have a prefix, so that their names differ from that program's. The
+// templates of statements and of the schema have runner's names in braces, and
+// package sqltext inserts the prefix.
 //
 // The table runner_schema holds the prefix and the version of the schema, since
 // application_id and user_version belong to the other program. So every process
 // that opens the file finds runner's tables, the command line too.
 //
-// Runner's tables can't be in a second file that is attached to the connection: a
-// transaction must be able to change them together with the other program's, and
-// in WAL mode a transaction over two files isn't atomic.
+// Runner's tables can't be in a second file that is attached to the connection:
+// a transaction must be able to change them together with the other program's,
+// and in WAL mode a transaction over two files isn't atomic.
 
-// DefaultPrefix is the default prefix of runner's tables in a database of another
-// program.
+// DefaultPrefix is the default prefix of runner's tables in a database of
+// another program.
 const DefaultPrefix = "runner_"
 
 // ValidPrefix returns an error unless prefix is valid; see schema.ValidPrefix.
@@ -39,8 +39,8 @@ func ValidPrefix(prefix string) error {
 		prefix, schema.MaxPrefix-1)}
 }
 
-// PathOf returns the path of the file that a handle has open. The handle must use
-// our driver: two copies of SQLite in one process break each other's locks.
+// PathOf returns the path of the file that a handle has open. The handle must
+// use our driver: two copies of SQLite in one process break each other's locks.
 func PathOf(ctx context.Context, handle *sql.DB) (string, error) {
 	if handle == nil {
 		return "", &jobs.Error{Kind: jobs.ErrInvalid, What: "the handle is nil", Hint: `sql.Open("sqlite", …) of modernc.org/sqlite`}
@@ -48,6 +48,7 @@ func PathOf(ctx context.Context, handle *sql.DB) (string, error) {
 	if _, ok := handle.Driver().(*driver.Driver); !ok {
 		return "", otherDriver(fmt.Sprintf("the handle, a %T,", handle.Driver()), nil)
 	}
+
 	var file string
 	if err := handle.QueryRowContext(ctx, selectMain.Template).Scan(&file); err != nil {
 		if code(err) == sqlite3.SQLITE_CANTOPEN {
@@ -59,5 +60,6 @@ func PathOf(ctx context.Context, handle *sql.DB) (string, error) {
 	if file == "" {
 		return "", &jobs.Error{Kind: jobs.ErrInvalid, What: "the handle's database is in memory", Hint: "a database in a file"}
 	}
+
 	return file, nil
 }

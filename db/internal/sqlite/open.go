@@ -39,7 +39,8 @@ var setDriver = sync.OnceFunc(func() {
 func Version() string { return sqlite3.SQLITE_VERSION }
 
 // uri returns the data source name of the file at path with the settings of
-// query. The path goes through url.URL, so that ?, # and % stay part of the name.
+// query. The path goes through url.URL, so that ?, # and % stay part of the
+// name.
 func uri(path string, query url.Values) string {
 	if len(path) > 2 && path[1] == ':' { // C:\dir\file becomes /C:/dir/file
 		path = "/" + strings.ReplaceAll(path, `\`, "/")
@@ -52,16 +53,16 @@ const driverName = "sqlite"
 // logLimit makes SQLite cut the WAL to 64 MiB whenever it begins the WAL anew.
 const logLimit = "journal_size_limit(67108864)"
 
-// Connect opens a pool of one connection to a file, with pragmas. mode is a mode
-// of SQLite's URIs: rw, rwc or ro.
+// Connect opens a pool of one connection to a file, with pragmas. mode is a
+// mode of SQLite's URIs: rw, rwc or ro.
 func Connect(path, mode string, pragmas ...string) (*sqlx.DB, error) {
 	setDriver()
 	return connectBy(driverName, path, mode, 1, pragmas...)
 }
 
 // connectBy does the same with any driver of database/sql and up to limit
-// connections. Pragmas are part of the address: one that's sent with Exec reaches
-// only one connection of a pool.
+// connections. Pragmas are part of the address: one that's sent with Exec
+// reaches only one connection of a pool.
 func connectBy(name, path, mode string, limit int, pragmas ...string) (*sqlx.DB, error) {
 	pragmas = append(pragmas, "cache_size(-8000)", "foreign_keys(1)", "trusted_schema(0)", "cell_size_check(1)")
 	source := uri(path, url.Values{
@@ -75,6 +76,7 @@ func connectBy(name, path, mode string, limit int, pragmas ...string) (*sqlx.DB,
 	if err != nil {
 		return nil, err
 	}
+
 	named.Close() // it was only asked for its driver
 
 	pool := sqlx.NewDb(sql.OpenDB(connector{named.Driver(), path, source}), name)
@@ -94,7 +96,7 @@ type connector struct {
 func (c connector) Driver() sqldriver.Driver { return c.driver }
 
 // Connect opens a connection. The error is of kind ErrReplaced if the file was
-// removed or emptied, and its log was not.
+// removed or emptied, and its log wasn't.
 func (c connector) Connect(context.Context) (sqldriver.Conn, error) {
 	if err := checkLeftLog(c.path); err != nil {
 		return nil, err
@@ -109,10 +111,12 @@ func (d *File) open(ctx context.Context) error {
 	if err := d.find(); err != nil {
 		return err
 	}
+
 	have, prefix, err := d.connectWriter(ctx)
 	if err != nil {
 		return err
 	}
+
 	d.sql = Dialect(prefix)
 	if d.read, err = connectBy(driverName, d.path, "rw", 4, "busy_timeout(5000)", "query_only(1)"); err != nil {
 		return err
@@ -136,15 +140,16 @@ func (d *File) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return d.recordFiles()
 }
 
 // With Options.Flash, a new file has pages of 1 KiB in place of 4 KiB. Each
 // commit writes whole pages to the WAL, so smaller pages write less: 4.9 KB for
 // each task with pages of 512 bytes, 6.5 KB with 1024, 9.6 KB with 2048 and
-// 16.1 KB with 4096, at one task per second (BenchmarkBytesWritten). Below 1 KiB a
-// large value would be spread over too many pages. A checkpoint starts after four
-// times as many pages, so the WAL grows to the same size.
+// 16.1 KB with 4096, at one task per second (BenchmarkBytesWritten). Below 1
+// KiB a large value would be spread over too many pages. A checkpoint starts
+// after four times as many pages, so the WAL grows to the same size.
 const (
 	flashPageSize   = "PRAGMA page_size = 1024"
 	flashCheckpoint = "wal_autocheckpoint(4000)"
@@ -203,9 +208,9 @@ func (d *File) initialise(ctx context.Context) error {
 }
 
 // initialiseAlone calls do, and calls it again while other connections lock the
-// file. The switch to WAL mode ignores SQLite's busy handler, so a lock file lets
-// only one process at a time do it: without that, 1 of 96 processes failed, of
-// which eight at a time opened a new file.
+// file. The switch to WAL mode ignores SQLite's busy handler, so a lock file
+// lets only one process at a time do it: without that, 1 of 96 processes
+// failed, of which eight at a time opened a new file.
 func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 	if err := cmp.Or(d.MakeDir(), d.checkDir(false), d.checkBeside()); err != nil {
 		return err
@@ -213,6 +218,7 @@ func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 
 	lock := flock.New(d.initLock(), flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|owner.NoFollow|owner.NoBlock))
 	defer lock.Close()
+
 	ok, err := lock.TryLock() // takes a free lock however short the busy timeout is
 	if !ok && err == nil {
 		waiting, cancel := context.WithTimeout(ctx, d.options.BusyTimeout)
@@ -243,6 +249,7 @@ func (d *File) walMode(ctx context.Context, on engine.Connection) error {
 	if _, err := on.ExecContext(ctx, "PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
 		return d.Explain(err)
 	}
+
 	var mode string
 	if err := on.QueryRowxContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
 		return d.Explain(err)
@@ -283,8 +290,8 @@ func (d *File) retryBusy(do func() error) error {
 // process was stopped for a while or the machine slept.
 const maxRound = 100 * time.Millisecond
 
-// repeat calls do until it succeeds or its error is not to be tried again, or the
-// busy timeout has passed. It returns the last error.
+// repeat calls do until it succeeds or its error isn't to be tried again, or
+// the busy timeout has passed. It returns the last error.
 func (d *File) repeat(do func() error, isTemporary func(error) bool, pause func(waited time.Duration)) error {
 	waited := time.Duration(0)
 	for {
@@ -298,8 +305,8 @@ func (d *File) repeat(do func() error, isTemporary func(error) bool, pause func(
 	}
 }
 
-// busyReason says why a write got no turn within the busy timeout. holder is the
-// process that has the lock now, or zero if the system doesn't show it.
+// busyReason says why a write got no turn within the busy timeout. holder is
+// the process that has the lock now, or zero if the system doesn't show it.
 func busyReason(timeout time.Duration, holder engine.Process) string {
 	switch holder.PID {
 	case 0:

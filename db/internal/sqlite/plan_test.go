@@ -12,17 +12,20 @@ import (
 	"example.com/runner/db/internal/statementtest"
 )
 
-// openFile opens a new database and returns it with the connection of its writer. Both are closed when the test ends.
+// openFile opens a new database and returns it with the connection of its
+// writer. Both are closed when the test ends.
 func openFile(t *testing.T) (*File, *sqlx.Conn) {
 	t.Helper()
 	d, err := New(filepath.Join(t.TempDir(), "test.db"), engine.Options{Create: true, BusyTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	conn, err := d.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := errors.Join(conn.Close(), d.Close()); err != nil {
 			t.Errorf("close the database: %v", err)
@@ -31,13 +34,15 @@ func openFile(t *testing.T) (*File, *sqlx.Conn) {
 	return d, conn
 }
 
-// TestStatementsOfPackageUseIndexes checks that the statements of this package scan only short tables. The tests of package db check
-// the statements of package db.
+// TestStatementsOfPackageUseIndexes checks that the statements of this package
+// scan only short tables. The tests of package db check the statements of
+// package db.
 func TestStatementsOfPackageUseIndexes(t *testing.T) {
 	d, conn := openFile(t)
 	if _, err := conn.ExecContext(t.Context(), CreateSchemaTable); err != nil { // this table exists only in databases of other programs
 		t.Fatal(err)
 	}
+
 	for text, allow := range map[string][]string{
 		readVersion:             {"SCAN pragma_application_id", "SCAN pragma_user_version", "SCAN sqlite_master"},
 		selectObjects:           {"SCAN sqlite_schema", "USE TEMP B-TREE FOR ORDER BY"},

@@ -19,25 +19,26 @@ import (
 //
 // # Invariants
 //
-//   - After each commit the writer checks that the paths still lead to the files
-//     that this process has open, and confirms the write only if they do. It
-//     also checks before it writes, unless it did within the last millisecond.
+//   - After each commit the writer checks that the paths still lead to the
+//     files that this process has open, and confirms the write only if they do.
+//     It also checks before it writes, unless it did within the last
+//     millisecond.
 //   - A program that copies another file over the database keeps its inode, and
 //     nothing documented tells a copy from a checkpoint. The check notices only
 //     that the file is empty.
-//   - A process doesn't open a database if other processes have other files open
-//     under the same names (checkFilesInUse).
-//   - The last process that closes a replaced database doesn't remove the WAL of
-//     the new one (keepLog).
+//   - A process doesn't open a database if other processes have other files
+//     open under the same names (checkFilesInUse).
+//   - The last process that closes a replaced database doesn't remove the WAL
+//     of the new one (keepLog).
 //
 // A check costs three calls of stat (4 µs of processor time). All writes of a
 // group share one.
 //
 // # Alternatives
 //
-// inotify reports a replacement only after some time, so the writer could confirm
-// a write before the report. A check could also open the files, but closing them
-// would drop the locks of this process.
+// inotify reports a replacement only after some time, so the writer could
+// confirm a write before the report. A check could also open the files, but
+// closing them would drop the locks of this process.
 
 // fileID identifies a file independently of its name. It's zero on Windows.
 type fileID struct{ device, inode uint64 }
@@ -56,11 +57,12 @@ func statFile(path string) (stamp, error) {
 	return stamp{identify(info), info.Size()}, nil
 }
 
-// besideFiles are the paths of the WAL and of the shared memory. SQLite does not
+// besideFiles are the paths of the WAL and of the shared memory. SQLite doesn't
 // remove these files as long as a process has the database open.
 func (d *File) besideFiles() [2]string { return [2]string{d.logPath, d.sharedPath} }
 
-// recordFiles records the files that the connection has open beside the database.
+// recordFiles records the files that the connection has open beside the
+// database.
 func (d *File) recordFiles() error {
 	var companions [2]fileID
 	for i, name := range d.besideFiles() {
@@ -83,6 +85,7 @@ func (d *File) Replaced() error {
 	if err != nil || now.id != d.id {
 		return d.lostFile(d.path, err)
 	}
+
 	companions := d.companions.Load()
 	if companions == nil {
 		return nil
@@ -91,11 +94,13 @@ func (d *File) Replaced() error {
 	if now.size == 0 { // whoever opens the empty file removes its log
 		return d.replacedError(d.path, "was emptied", "another program has truncated it", nil)
 	}
+
 	for i, name := range d.besideFiles() {
 		if file, err := statFile(name); err != nil || file.id != companions[i] {
 			return d.lostFile(name, err)
 		}
 	}
+
 	return nil
 }
 
@@ -123,8 +128,8 @@ func (d *File) replacedError(name, what, why string, err error) error {
 }
 
 // Committed does the checks of Replaced after a commit. With Options.Flash it
-// returns the error of the last failed sync, too. changed says whether the commit
-// has changed the database.
+// returns the error of the last failed sync, too. changed says whether the
+// commit has changed the database.
 func (d *File) Committed(changed bool) error {
 	if err := d.Replaced(); err != nil {
 		return err
@@ -132,8 +137,8 @@ func (d *File) Committed(changed bool) error {
 	return d.logSync.committed(changed)
 }
 
-// opening has a mutex for each path. Open holds it while it checks and opens the
-// database; see usedBy.
+// opening has a mutex for each path. Open holds it while it checks and opens
+// the database; see usedBy.
 var opening sync.Map
 
 func (d *File) lockOpening() (unlock func()) {
@@ -173,6 +178,7 @@ func (d *File) mismatch() error {
 	if use.shared {
 		return inUse("other processes have a database open that was here before: it was removed, moved or replaced", nil)
 	}
+
 	return nil
 }
 
@@ -192,10 +198,10 @@ func checkLeftLog(path string) error {
 	return nil
 }
 
-// keepLog keeps the WAL of a replaced database. When the last connection closes,
-// SQLite copies the WAL into the file and removes it, but after a replacement it
-// may hold tasks of other processes. A shared lock on the file keeps SQLite from
-// the exclusive one that it needs for that.
+// keepLog keeps the WAL of a replaced database. When the last connection
+// closes, SQLite copies the WAL into the file and removes it, but after a
+// replacement it may hold tasks of other processes. A shared lock on the file
+// keeps SQLite from the exclusive one that it needs for that.
 func (d *File) keepLog() (release func()) {
 	file, err := os.Open(d.path)
 	if err != nil {

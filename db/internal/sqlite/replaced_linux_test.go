@@ -10,8 +10,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestCheckpointsAreNotTakenForReplacedFiles changes the database file by checkpoints of another connection. After some of these
-// checkpoints SQLite also writes the log from its beginning. No check may report a replaced file.
+// TestCheckpointsAreNotTakenForReplacedFiles changes the database file by
+// checkpoints of another connection. After some of these checkpoints SQLite
+// also writes the log from its beginning. No check may report a replaced file.
 func TestCheckpointsAreNotTakenForReplacedFiles(t *testing.T) {
 	d, conn := openFile(t)
 	other, err := Connect(d.path, "rw")
@@ -19,6 +20,7 @@ func TestCheckpointsAreNotTakenForReplacedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
+
 	for i := range 40 {
 		if _, err := conn.ExecContext(t.Context(), "INSERT INTO last_ids (id) VALUES (?)", i+1); err != nil {
 			t.Fatalf("write %d: %v", i, err)
@@ -60,6 +62,7 @@ func TestNewConnectionKeepsLogOfEmptiedFile(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), "INSERT INTO last_ids (id) VALUES (1)"); err != nil {
 		t.Fatal(err)
 	}
+
 	held, err := d.read.Connx(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +72,7 @@ func TestNewConnectionKeepsLogOfEmptiedFile(t *testing.T) {
 	if err := os.Truncate(d.path, 0); err != nil {
 		t.Fatal(err)
 	}
+
 	var ids []int64
 	err = d.read.Select(&ids, "SELECT id FROM last_ids")
 

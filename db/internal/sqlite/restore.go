@@ -34,8 +34,8 @@ import (
 //     first name.
 //
 // Killed in step 3, the old file has two names. Open refuses such a file, and
-// another restore takes the step back and begins anew. SQLite can't do step 1 in
-// a damaged file; its WAL then gets the second name, too.
+// another restore takes the step back and begins anew. SQLite can't do step 1
+// in a damaged file; its WAL then gets the second name, too.
 
 // Restored is the result of Restore.
 type Restored struct {
@@ -56,7 +56,7 @@ var (
 )
 
 // Restore puts a copy of the backup at from in the place of the database at
-// path, which need not exist. A database that is there keeps its content under
+// path, which needn't exist. A database that is there keeps its content under
 // another name.
 func Restore(ctx context.Context, path, from string, o engine.Options, now time.Time) (Restored, error) {
 	d, err := New(path, o)
@@ -81,6 +81,7 @@ func (d *File) restore(ctx context.Context, from string, now time.Time) (Restore
 	if err := d.takeBack(old); err != nil {
 		return Restored{}, err
 	}
+
 	release, err := d.takeOver(old)
 	if err != nil {
 		return Restored{}, err
@@ -126,7 +127,8 @@ func (d *File) checkBackup(from string) error {
 	return nil
 }
 
-// oldFile returns the file at the path of the database, or nil if there is none.
+// oldFile returns the file at the path of the database, or nil if there is
+// none.
 func (d *File) oldFile() (fs.FileInfo, error) {
 	info, err := os.Lstat(d.path)
 	switch {
@@ -140,8 +142,8 @@ func (d *File) oldFile() (fs.FileInfo, error) {
 	return info, d.checkBeside()
 }
 
-// takeOver makes step 1. SQLite would remove the WAL of an empty file, so such a
-// file keeps it.
+// takeOver makes step 1. SQLite would remove the WAL of an empty file, so such
+// a file keeps it.
 func (d *File) takeOver(old fs.FileInfo) (release func(), err error) {
 	release, ok := keepOut(d.path)
 	if ok && old != nil && old.Size() > 0 {
@@ -155,6 +157,7 @@ func (d *File) takeOver(old fs.FileInfo) (release func(), err error) {
 	if ok {
 		return release, nil
 	}
+
 	e := &jobs.Error{Kind: jobs.ErrConflict, What: "database is in use: " + d.path,
 		Hint: "stop the workers and every other program that uses it, then again"}
 	for _, p := range d.users() {
@@ -169,11 +172,13 @@ func (d *File) prepare(ctx context.Context, part, from string, old fs.FileInfo) 
 	if err := copyFile(ctx, part, from); err != nil {
 		return 0, err
 	}
+
 	for _, end := range logEnds {
 		if err := ignoreMissing(copyFile(ctx, part+end, from+end)); err != nil {
 			return 0, err
 		}
 	}
+
 	if err := d.checkCopy(ctx, part); err != nil {
 		return 0, d.aboutCopy(err, part, from)
 	}
@@ -192,6 +197,7 @@ func (d *File) aboutCopy(err error, part, from string) error {
 	if !ok {
 		return err
 	}
+
 	named, name := *e, from
 	if errors.Is(e.Kind, jobs.ErrCorrupt) || errors.Is(e.Kind, jobs.ErrReplaced) {
 		named.Hint = "an older backup"
@@ -213,6 +219,7 @@ func copyFile(ctx context.Context, to, from string) error {
 	if err != nil {
 		return err
 	}
+
 	_, err = io.Copy(out, in)
 	err = errors.Join(err, out.Close())
 	if errors.Is(err, syscall.EIO) { // the kernel copies, and doesn't say which disk failed
@@ -222,8 +229,8 @@ func copyFile(ctx context.Context, to, from string) error {
 	return err
 }
 
-// checkCopy opens the copy, which upgrades it, and returns an error unless it is
-// an undamaged database of runner.
+// checkCopy opens the copy, which upgrades it, and returns an error unless it
+// is an undamaged database of runner.
 func (d *File) checkCopy(ctx context.Context, part string) error {
 	// alone: the worker that ran at the time of the backup doesn't use the copy
 	c, err := New(part, engine.Options{BusyTimeout: d.options.BusyTimeout, UnsafeFS: d.options.UnsafeFS, Alone: true})
@@ -235,6 +242,7 @@ func (d *File) checkCopy(ctx context.Context, part string) error {
 	if err != nil {
 		return err
 	}
+
 	found, err := c.Integrity(ctx, false)
 	_ = conn.Close()
 	return cmp.Or(err, engine.Damaged(part, found))
@@ -291,6 +299,7 @@ func (d *File) takeBack(old fs.FileInfo) error {
 	if err != nil {
 		return err
 	}
+
 	for _, entry := range entries {
 		kept := dir + entry.Name()
 		info, err := os.Lstat(kept)
@@ -307,6 +316,7 @@ func (d *File) takeBack(old fs.FileInfo) error {
 			return err
 		}
 	}
+
 	return nil
 }
 

@@ -31,10 +31,12 @@ func TestNobodyElseHasCopyOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
+
 	lock := &unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: inUseByte, Len: 1}
 	if err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, lock); err != nil { // shown as of no process
 		t.Fatal(err)
 	}
+
 	for _, alone := range []bool{false, true} {
 		d.options.Alone = alone
 		if got := d.othersOpen(); got == alone {

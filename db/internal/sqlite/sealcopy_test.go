@@ -18,12 +18,14 @@ func partWithLog(t *testing.T) string {
 	if _, err := conn.ExecContext(t.Context(), "INSERT INTO last_ids (id) VALUES (1)"); err != nil {
 		t.Fatal(err)
 	}
+
 	part := filepath.Join(t.TempDir(), "copy.part")
 	for _, end := range []string{"", "-wal"} {
 		if err := copyFile(t.Context(), part+end, d.path+end); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	return part
 }
 
@@ -70,11 +72,13 @@ func TestCopyIsNotSealedWhileAnotherProgramReadsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
+
 	for _, text := range []string{"BEGIN", "SELECT id FROM last_ids"} {
 		if _, err := other.Exec(text); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if n, err := sealCopy(t.Context(), part, part); !errors.Is(err, jobs.ErrBusy) {
 		t.Errorf("got a copy of %d bytes and error %v, want one that is %v", n, err, jobs.ErrBusy)
 	}
@@ -86,6 +90,7 @@ func TestSealedCopyIsOneFile(t *testing.T) {
 	if _, err := sealCopy(t.Context(), part, part); err != nil {
 		t.Fatal(err)
 	}
+
 	names, err := filepath.Glob(part + "*")
 	if err != nil || len(names) != 1 {
 		t.Errorf("got files %q and error %v, want one", names, err)

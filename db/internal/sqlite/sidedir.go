@@ -57,6 +57,7 @@ func (d *File) checkDir(shared bool) error {
 	if why == "" {
 		return nil
 	}
+
 	return &jobs.Error{Kind: jobs.ErrPermission, What: dir + " " + why,
 		Why:  []string{"another user could put a link there, and runner would write to the file that it leads to"},
 		Hint: try + " " + dir}

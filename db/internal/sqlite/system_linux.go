@@ -22,12 +22,12 @@ import (
 // a process that closes a file loses all its POSIX locks on it. On the database
 // file, SQLite has OFD locks, which stay.
 
-// A connection in WAL mode has a shared lock on these bytes of the database file,
-// in the page that SQLite reserves for locks.
+// A connection in WAL mode has a shared lock on these bytes of the database
+// file, in the page that SQLite reserves for locks.
 const sharedFirst, sharedSize = 0x40000000 + 2, 510
 
-// inUse says which files of a database are in use, by other processes or by other
-// handles of this one.
+// inUse says which files of a database are in use, by other processes or by
+// other handles of this one.
 type inUse struct {
 	file   bool // a connection in WAL mode has the database file open
 	shared bool // a process uses the shared memory, and nobody the file
@@ -81,20 +81,23 @@ func keepOut(path string) (release func(), ok bool) {
 	if use := usedBy(path); use.file || use.shared {
 		return nil, false
 	}
+
 	file, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil || !driver.OFDLockingEnabled() {
 		return func() {}, true // no file, or one that only a rename can replace
 	}
+
 	err = unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, connectionLock(unix.F_WRLCK))
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 		file.Close()
 		return nil, false
 	}
+
 	return func() { file.Close() }, true
 }
 
-// The locks and shared memory of these filesystems depend on a remote server, and
-// are unreliable. networkMagic has them by the magic number of statfs, and
+// The locks and shared memory of these filesystems depend on a remote server,
+// and are unreliable. networkMagic has them by the magic number of statfs, and
 // networkNames those that use FUSE by their name in the mount table.
 var (
 	networkMagic = map[int64]string{
@@ -110,8 +113,8 @@ var (
 	networkNames = []string{"virtiofs", "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs", "fuse.rclone", "fuse.davfs2", "fuse.cephfs"}
 )
 
-// networkFS returns the name of path's network filesystem, empty if it's local or
-// unknown.
+// networkFS returns the name of path's network filesystem, empty if it's local
+// or unknown.
 func networkFS(path string) string {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {
@@ -123,6 +126,7 @@ func networkFS(path string) string {
 	if name := filesystem(path); slices.Contains(networkNames, name) {
 		return name
 	}
+
 	return ""
 }
 
@@ -159,18 +163,20 @@ const checkEvery = time.Second
 // walEvents sends an event when a process writes to the database's WAL; several
 // writes may cause only one. It watches the directory with inotify, because
 // SQLite creates and removes the WAL, and opens no descriptor of the WAL
-// (measured: 0.15 ms p50, 0.02 % of a core while idle). Without inotify there are
-// no events, and only the regular checks of the watch find commits.
+// (measured: 0.15 ms p50, 0.02 % of a core while idle). Without inotify there
+// are no events, and only the regular checks of the watch find commits.
 func walEvents(path string) (events <-chan struct{}, stop func()) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, func() {}
 	}
+
 	file := os.NewFile(uintptr(fd), "inotify") // non-blocking, so that the Go runtime waits in its poller and needs no thread
 	if _, err := unix.InotifyAddWatch(fd, filepath.Dir(path), unix.IN_MODIFY|unix.IN_CREATE); err != nil {
 		file.Close()
 		return nil, func() {}
 	}
+
 	name := []byte(filepath.Base(path) + "-wal")
 	out, done := make(chan struct{}, 1), make(chan struct{})
 	go func() {
@@ -201,7 +207,8 @@ func walEvents(path string) (events <-chan struct{}, stop func()) {
 
 const burst = 2 * time.Millisecond
 
-// mentions reports whether one of the events in buffer concerns the file with this name.
+// mentions reports whether one of the events in buffer concerns the file with
+// this name.
 func mentions(buffer, name []byte) bool {
 	for len(buffer) >= unix.SizeofInotifyEvent {
 		mask := binary.NativeEndian.Uint32(buffer[4:])

@@ -8,10 +8,10 @@ import (
 )
 
 // A program that commits without a pause leaves the write lock free for some
-// microseconds at a time, and a writer that tries at intervals misses them. So a
-// writer that finds the lock taken sleeps in the kernel, which wakes it when the
-// lock is released. It waits for an open file description lock on the byte of
-// the -shm file that SQLite documents as the writer's lock
+// microseconds at a time, and a writer that tries at intervals misses them. So
+// a writer that finds the lock taken sleeps in the kernel, which wakes it when
+// the lock is released. It waits for an open file description lock on the byte
+// of the -shm file that SQLite documents as the writer's lock
 // (https://sqlite.org/walformat.html). Nothing in the file is read or mapped.
 
 // turns is a descriptor of a -shm file, through which this process waits.
@@ -57,6 +57,7 @@ func awaitTurn(shared string, longest time.Duration) bool {
 func turnsOf(path string) *turns {
 	openTurns.mu.Lock()
 	defer openTurns.mu.Unlock()
+
 	found, err := statFile(path)
 	if err != nil {
 		return nil
@@ -70,10 +71,12 @@ func turnsOf(path string) *turns {
 	if err != nil {
 		return nil
 	}
+
 	var stat unix.Stat_t
 	if unix.Fstat(fd, &stat) != nil {
 		return nil
 	}
+
 	x := &turns{fd: fd, users: 1, granted: make(chan bool, 1)}
 	openTurns.all[fileID{uint64(stat.Dev), uint64(stat.Ino)}] = x
 	return x
@@ -89,6 +92,7 @@ func (x *turns) leave() {
 func closeTurns() {
 	openTurns.mu.Lock()
 	defer openTurns.mu.Unlock()
+
 	for id, x := range openTurns.all {
 		x.mu.Lock()
 		idle := x.users == 0 && !x.active
@@ -124,6 +128,7 @@ func (x *turns) await(longest time.Duration) (locked, over bool) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+
 	select {
 	case locked = <-x.granted:
 		return locked, false
@@ -142,6 +147,7 @@ func (x *turns) block() {
 		x.mu.Unlock()
 		return
 	}
+
 	x.mu.Unlock()
 	x.release()
 }

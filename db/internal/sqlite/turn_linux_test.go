@@ -21,6 +21,7 @@ func walClient(t *testing.T) (path string, run func(statement string) error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		pool.Close()
 		closeTurns()
@@ -34,6 +35,7 @@ func walClient(t *testing.T) (path string, run func(statement string) error) {
 			t.Fatal(err)
 		}
 	}
+
 	return path, run
 }
 
@@ -54,6 +56,7 @@ func TestWriterIsWokenWhenLockIsReleased(t *testing.T) {
 	if _, over := x.await(time.Microsecond); !over {
 		t.Fatal("got the lock, want none while another connection has it")
 	}
+
 	for range 3 {
 		woken := make(chan bool)
 		go func() {
@@ -80,6 +83,7 @@ func TestWriterIsWokenWhenLockIsReleased(t *testing.T) {
 		active = x.active
 		x.mu.Unlock()
 	}
+
 	want("BEGIN IMMEDIATE", false)
 }
 
@@ -131,11 +135,13 @@ func TestLockIsFoundBesideManyThatChange(t *testing.T) {
 	if err := run("BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
 	}
+
 	other, err := os.Create(filepath.Join(t.TempDir(), "other"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
+
 	var changes sync.WaitGroup
 	var done atomic.Bool
 	changes.Go(func() {

@@ -9,10 +9,10 @@ import (
 
 // # Problem
 //
-// A worker that waits for tasks, and a program that waits for the end of a task,
-// must learn of the commits of other processes: within a millisecond, without
-// load while nobody writes, and without delays for a busy database. SQLite sends
-// no messages between processes.
+// A worker that waits for tasks, and a program that waits for the end of a
+// task, must learn of the commits of other processes: within a millisecond,
+// without load while nobody writes, and without delays for a busy database.
+// SQLite sends no messages between processes.
 //
 // # Invariants
 //
@@ -30,20 +30,22 @@ import (
 // PRAGMA data_version on a connection of its own. A watch with an interval
 // doesn't use inotify and only compares once per interval, for two reasons:
 // `runner work --until-empty` must end at once, without waiting for inotify to
-// close, and the cost of the web pages must not grow with the number of commits.
+// close, and the cost of the web pages must not grow with the number of
+// commits.
 //
 // # Alternatives
 //
-// A check every few milliseconds costs 3 % of a core while the database is idle.
-// The module fsnotify would add a dependency and a goroutine for one watch on one
-// directory. kqueue would have to open the WAL.
+// A check every few milliseconds costs 3 % of a core while the database is
+// idle. The module fsnotify would add a dependency and a goroutine for one
+// watch on one directory. kqueue would have to open the WAL.
 
 // dataVersion changes when any other connection of any process has committed
 // (measured: 7 µs).
 const dataVersion = `PRAGMA data_version`
 
 // Watch implements engine.Shared. A watch with inotify (every is 0) keeps the
-// process from ending for up to 20 ms, the kernel's time to close the descriptor.
+// process from ending for up to 20 ms, the kernel's time to close the
+// descriptor.
 func (d *File) Watch(ctx context.Context, every time.Duration, notify func(wakeups bool)) {
 	w := &watch{db: d, notify: func(bool) {}, every: every}
 	events, stop := (<-chan struct{})(nil), func() {}
@@ -162,6 +164,7 @@ func (w *watch) connect() (err error) {
 	if err := w.db.Replaced(); err != nil {
 		return err
 	}
+
 	w.conn, err = Connect(w.db.path, "rw", "busy_timeout(5000)", "query_only(1)")
 	if err == nil {
 		err = w.conn.Ping()

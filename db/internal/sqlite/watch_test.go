@@ -9,9 +9,11 @@ import (
 	"time"
 )
 
-// TestWatchFindsCommitThatComesAfterItsEvent checks that after an event the watch continues to look for commits, even if it has found one.
-// The commit that it found may be an earlier one. A process writes to the log, which causes the event, and then waits for an fsync. Only
-// then is the commit visible, possibly milliseconds after the event.
+// TestWatchFindsCommitThatComesAfterItsEvent checks that after an event the
+// watch continues to look for commits, even if it has found one. The commit
+// that it found may be an earlier one. A process writes to the log, which
+// causes the event, and then waits for an fsync. Only then is the commit
+// visible, possibly milliseconds after the event.
 func TestWatchFindsCommitThatComesAfterItsEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "test.db")
@@ -57,10 +59,12 @@ func TestWatchKeepsNoConnectionThatReadsNothing(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	file, err := statFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	notices := 0
 	w := &watch{db: &File{path: path, id: file.id}, notify: func(bool) { notices++ }}
 

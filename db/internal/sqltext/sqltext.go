@@ -1,5 +1,5 @@
-// Package sqltext holds the statements of package db as templates, and renders them
-// for SQLite and PostgreSQL.
+// Package sqltext holds the statements of package db as templates, and renders
+// them for SQLite and PostgreSQL.
 //
 // A template is SQL with marks and parameters. A mark is a name in braces that
 // stands for other text:
@@ -18,9 +18,9 @@
 //
 // Text in quotes and comments stays as it is.
 //
-// A database renders each statement once, when it's first used. Open renders none:
-// all statements of package db take 0.5 ms (BenchmarkRender in package db), a tenth
-// of one runner enqueue, which uses only a few of them.
+// A database renders each statement once, when it's first used. Open renders
+// none: all statements of package db take 0.5 ms (BenchmarkRender in package
+// db), a tenth of one runner enqueue, which uses only a few of them.
 package sqltext
 
 import (
@@ -31,8 +31,8 @@ import (
 	"sync"
 )
 
-// Statement is an SQL statement. A connection keeps its prepared statements by the
-// pointer to the Statement.
+// Statement is an SQL statement. A connection keeps its prepared statements by
+// the pointer to the Statement.
 type Statement struct {
 	Template string
 	Parts    Parts // for the marks that only this statement uses
@@ -50,8 +50,8 @@ func Query(template string) *Statement { return &Statement{Template: template, R
 // Command returns a statement that may change rows.
 func Command(template string) *Statement { return &Statement{Template: template} }
 
-// Definition returns a statement that creates, drops or locks a table or a trigger,
-// in which SQL allows no alias.
+// Definition returns a statement that creates, drops or locks a table or a
+// trigger, in which SQL allows no alias.
 func Definition(template string) *Statement { return &Statement{Template: template, NoAlias: true} }
 
 // With returns a statement for one use, with the template of s and other parts.
@@ -59,10 +59,12 @@ func (s *Statement) With(parts Parts) *Statement {
 	return &Statement{Template: s.Template, Parts: parts, Reads: s.Reads, Once: true, NoAlias: s.NoAlias}
 }
 
-// Literal returns a text as a literal of SQL, for where no parameter is allowed.
+// Literal returns a text as a literal of SQL, for where no parameter is
+// allowed.
 func Literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// Series is a template for statements that repeat a part, such as a row of values.
+// Series is a template for statements that repeat a part, such as a row of
+// values.
 type Series struct {
 	Template  string // {parts} are the repetitions of Part, and {after_parts} is the number of the next parameter
 	Part      string
@@ -153,11 +155,12 @@ func (r *renderer) render(template string) {
 			template = template[1:]
 		}
 	}
+
 	r.out.WriteString(template)
 }
 
-// copyUpTo copies text up to and including end, and returns the rest. The search
-// begins after the first byte, which may be an opening quote.
+// copyUpTo copies text up to and including end, and returns the rest. The
+// search begins after the first byte, which may be an opening quote.
 func (r *renderer) copyUpTo(text, end string) string {
 	n := strings.Index(text[1:], end)
 	if n < 0 {
@@ -167,8 +170,8 @@ func (r *renderer) copyUpTo(text, end string) string {
 	return text[n+2:]
 }
 
-// mark renders what a mark stands for: a fragment or the name of a table. aliased
-// says that the template itself gives the table an alias.
+// mark renders what a mark stands for: a fragment or the name of a table.
+// aliased says that the template itself gives the table an alias.
 func (r *renderer) mark(name string, aliased bool) {
 	if r.marks != nil {
 		r.marks[name] = true
@@ -181,6 +184,7 @@ func (r *renderer) mark(name string, aliased bool) {
 		r.render(part)
 		return
 	}
+
 	r.out.WriteString(r.dialect.Prefix)
 	r.out.WriteString(name)
 	if r.dialect.Prefix != "" && !aliased && !r.noAlias {

@@ -7,7 +7,8 @@ import (
 
 func TestTextRendersTemplate(t *testing.T) {
 	fragments := map[string]string{"list": "array(?)", "plus": "", "open": "SELECT 1 FROM {tasks} WHERE id = ?"}
-	// each template has three texts: for a file without a prefix, for a file with a prefix, and for a server
+	// each template has three texts: for a file without a prefix, for a file
+	// with a prefix, and for a server
 	for template, want := range map[string][3]string{
 		"SELECT 1": {"SELECT 1", "SELECT 1", "SELECT 1"},
 		"SELECT tasks.id FROM {tasks} WHERE state = 'tasks {tasks} ?'": {"SELECT tasks.id FROM tasks WHERE state = 'tasks {tasks} ?'",
@@ -48,6 +49,7 @@ func TestStatementHasPartsOfItsOwn(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
+
 	if s := list.With(parts); !s.Reads || !s.Once {
 		t.Errorf("got reads %v, once %v; want true, true", s.Reads, s.Once)
 	}

@@ -20,9 +20,11 @@ var (
 	planless = regexp.MustCompile(`^(PRAGMA|BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b`)
 )
 
-// Complete checks that the plans cover all statements of the package in the working directory. It reports an error in three cases: a
-// declared statement has no plan, a plan has no declared statement, or the text of a statement stands outside of a declaration. The
-// parameter "others" lists declarations that need no plan: templates that several statements share, and statements for servers.
+// Complete checks that the plans cover all statements of the package in the
+// working directory. It reports an error in three cases: a declared statement
+// has no plan, a plan has no declared statement, or the text of a statement
+// stands outside of a declaration. others lists declarations that need no plan:
+// templates that several statements share, and statements for servers.
 func (p Plans) Complete(t *testing.T, others ...string) {
 	t.Helper()
 	known := maps.Clone(p)
@@ -33,6 +35,7 @@ func (p Plans) Complete(t *testing.T, others ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
@@ -55,6 +58,7 @@ func (p Plans) Complete(t *testing.T, others ...string) {
 			return true
 		})
 	}
+
 	for name := range known {
 		if !strings.Contains(name, " ") {
 			t.Errorf("there is no statement %s", name)
@@ -62,8 +66,10 @@ func (p Plans) Complete(t *testing.T, others ...string) {
 	}
 }
 
-// declared finds the statements that a file declares, and calls the function "found" with the name of each. It returns the string literals
-// with which the templates of these statements begin. So Complete knows that these literals belong to a declaration.
+// declared finds the statements that a file declares, and calls found with the
+// name of each. It returns the string literals with which the templates of
+// these statements begin. So Complete knows that these literals belong to a
+// declaration.
 func (p Plans) declared(file *ast.File, others []string, found func(name string)) map[ast.Node]bool {
 	first := map[ast.Node]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -94,8 +100,9 @@ func (p Plans) declared(file *ast.File, others []string, found func(name string)
 	return first
 }
 
-// has reports whether the plans contain a variant of a statement with the template "text". The map key of a variant is the name of the
-// statement, a space and a description of the variant.
+// has reports whether the plans contain a variant of a statement with the
+// template "text". The map key of a variant is the name of the statement, a
+// space and a description of the variant.
 func (p Plans) has(text string) bool {
 	for name, plan := range p {
 		if strings.Contains(name, " ") && plan.Statement().Template == text {
@@ -105,8 +112,9 @@ func (p Plans) has(text string) bool {
 	return false
 }
 
-// templateIn returns the template in an expression: the argument of a call of query or command, or the field Template of a sqltext.Series.
-// It returns any other expression unchanged.
+// templateIn returns the template in an expression: the argument of a call of
+// query or command, or the field Template of a sqltext.Series. It returns any
+// other expression unchanged.
 func templateIn(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.CallExpr:

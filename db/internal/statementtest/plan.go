@@ -1,5 +1,6 @@
-// Package statementtest helps tests to check SQL statements. Each statement must have an expected query plan, and this plan must find
-// rows by indexes in SQLite.
+// Package statementtest helps tests to check SQL statements. Each statement
+// must have an expected query plan, and this plan must find rows by indexes in
+// SQLite.
 package statementtest
 
 import (
@@ -14,16 +15,18 @@ import (
 	"example.com/runner/db/internal/sqltext"
 )
 
-// Plan is a statement with its expected query plan. The output of EXPLAIN QUERY PLAN must contain the texts in By. A line with a scan or
-// a sort must begin with a text in Allow.
+// Plan is a statement with its expected query plan. The output of EXPLAIN QUERY
+// PLAN must contain the texts in By. A line with a scan or a sort must begin
+// with a text in Allow.
 type Plan struct {
 	Text  any // a *sqltext.Statement or a template
 	By    []string
 	Allow []string
 }
 
-// Plans maps the name of each statement of a package to its plan. The key of a variant of a statement is the name of the statement, a space
-// and a description of the variant.
+// Plans maps the name of each statement of a package to its plan. The key of a
+// variant of a statement is the name of the statement, a space and a
+// description of the variant.
 type Plans map[string]Plan
 
 // Statement returns the statement of a plan.
@@ -42,7 +45,8 @@ func (p Plans) Check(t *testing.T, read *sqlx.DB, dialect *sqltext.Dialect) {
 	}
 }
 
-// Check reports expected texts that are missing in the lines of a plan, and scans and sorts that are not allowed.
+// Check reports expected texts that are missing in the lines of a plan, and
+// scans and sorts that aren't allowed.
 func (p Plan) Check(t *testing.T, name string, lines []string) {
 	t.Helper()
 	whole := strings.Join(lines, "\n\t")
@@ -51,6 +55,7 @@ func (p Plan) Check(t *testing.T, name string, lines []string) {
 			t.Errorf("%s does not find its rows by %q:\n\t%s", name, by, whole)
 		}
 	}
+
 	for _, line := range lines {
 		if !strings.HasPrefix(line, "SCAN ") && !strings.HasPrefix(line, "USE TEMP B-TREE") {
 			continue
@@ -68,6 +73,7 @@ func Explain(t *testing.T, read *sqlx.DB, text string) []string {
 	if err := read.Select(&steps, "EXPLAIN QUERY PLAN "+text, AnyArgs(text)...); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
+
 	lines := make([]string, len(steps))
 	for i, step := range steps {
 		lines[i] = step.Detail
@@ -77,7 +83,8 @@ func Explain(t *testing.T, read *sqlx.DB, text string) []string {
 
 var numbered = regexp.MustCompile(`\?([0-9]+)`)
 
-// AnyArgs returns arguments for a statement. Their values are arbitrary, because they do not change the plan.
+// AnyArgs returns arguments for a statement. Their values are arbitrary,
+// because they don't change the plan.
 func AnyArgs(text string) []any {
 	args := make([]any, strings.Count(text, "?"))
 	if all := numbered.FindAllStringSubmatch(text, -1); all != nil {

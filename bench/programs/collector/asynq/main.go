@@ -1,4 +1,5 @@
-// This program is the edge collector with asynq; see README.md of bench/programs.
+// This program is the edge collector with asynq; see README.md of
+// bench/programs.
 package main
 
 import (
@@ -41,9 +42,11 @@ func run(ctx context.Context, dir, url string) error {
 		return err
 	}
 	defer db.Close()
+
 	redis := asynq.RedisClientOpt{Network: "unix", Addr: os.Getenv("REDIS_SOCKET")}
 	client := asynq.NewClient(redis)
 	defer client.Close()
+
 	server := asynq.NewServer(redis, asynq.Config{Concurrency: 10, RetryDelayFunc: func(int, error, *asynq.Task) time.Duration {
 		return time.Second
 	}})
@@ -54,8 +57,10 @@ func run(ctx context.Context, dir, url string) error {
 	if err := server.Start(mux); err != nil {
 		return err
 	}
+
 	go sample(ctx, func(reading Reading) error {
-		// A crash between the INSERT and the enqueue loses the upload, because no transaction covers both SQLite and Redis.
+		// A crash between the INSERT and the enqueue loses the upload, because
+		// no transaction covers both SQLite and Redis.
 		if _, err := db.ExecContext(ctx, "INSERT INTO readings VALUES (?, ?)", reading.Seq, reading.Value); err != nil {
 			return err
 		}
@@ -85,10 +90,12 @@ func post(ctx context.Context, url string, body any) error {
 	if err != nil {
 		return err
 	}
+
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
+
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
@@ -97,10 +104,11 @@ func post(ctx context.Context, url string, body any) error {
 	if answer.StatusCode != http.StatusOK {
 		return errors.New(answer.Status)
 	}
+
 	return nil
 }
 
-// sample calls the function "add" once a second with a reading.
+// sample calls add once a second with a reading.
 func sample(ctx context.Context, add func(Reading) error) {
 	for tick := time.Tick(time.Second); ; {
 		select {

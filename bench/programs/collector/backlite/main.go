@@ -1,4 +1,5 @@
-// This program is the edge collector with backlite; see README.md of bench/programs.
+// This program is the edge collector with backlite; see README.md of
+// bench/programs.
 package main
 
 import (
@@ -46,6 +47,7 @@ func run(ctx context.Context, dir, url string) error {
 		return err
 	}
 	defer db.Close()
+
 	client, err := backlite.NewClient(backlite.ClientConfig{DB: db, NumWorkers: 10, ReleaseAfter: time.Minute, CleanupInterval: time.Hour})
 	if err != nil {
 		return err
@@ -53,6 +55,7 @@ func run(ctx context.Context, dir, url string) error {
 	if err := client.Install(); err != nil {
 		return err
 	}
+
 	client.Register(backlite.NewQueue(func(ctx context.Context, in Reading) error { return post(ctx, url, in) }))
 	client.Start(ctx)
 	go sample(ctx, func(reading Reading) error {
@@ -92,10 +95,12 @@ func post(ctx context.Context, url string, body any) error {
 	if err != nil {
 		return err
 	}
+
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
+
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
@@ -104,10 +109,11 @@ func post(ctx context.Context, url string, body any) error {
 	if answer.StatusCode != http.StatusOK {
 		return errors.New(answer.Status)
 	}
+
 	return nil
 }
 
-// sample calls the function "add" once a second with a reading.
+// sample calls add once a second with a reading.
 func sample(ctx context.Context, add func(Reading) error) {
 	for tick := time.Tick(time.Second); ; {
 		select {

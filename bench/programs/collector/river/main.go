@@ -1,4 +1,5 @@
-// This program is the edge collector with River; see README.md of bench/programs.
+// This program is the edge collector with River; see README.md of
+// bench/programs.
 package main
 
 import (
@@ -58,6 +59,7 @@ func run(ctx context.Context, dir, url string) error {
 		return err
 	}
 	defer db.Close()
+
 	migrator, err := rivermigrate.New(riversqlite.New(db), nil)
 	if err != nil {
 		return err
@@ -65,6 +67,7 @@ func run(ctx context.Context, dir, url string) error {
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return err
 	}
+
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &deliverer{url: url})
 	client, err := river.NewClient(riversqlite.New(db), &river.Config{Workers: workers, MaxAttempts: math.MaxInt16,
@@ -75,6 +78,7 @@ func run(ctx context.Context, dir, url string) error {
 	if err := client.Start(ctx); err != nil {
 		return err
 	}
+
 	go sample(ctx, func(reading Reading) error {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
@@ -99,6 +103,7 @@ func open(ctx context.Context, path, schema string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	db.SetMaxOpenConns(1) // the documentation of the driver requires one connection
 	_, err = db.ExecContext(ctx, schema)
 	return db, err
@@ -109,10 +114,12 @@ func post(ctx context.Context, url string, body any) error {
 	if err != nil {
 		return err
 	}
+
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
+
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
@@ -121,10 +128,11 @@ func post(ctx context.Context, url string, body any) error {
 	if answer.StatusCode != http.StatusOK {
 		return errors.New(answer.Status)
 	}
+
 	return nil
 }
 
-// sample calls the function "add" once a second with a reading.
+// sample calls add once a second with a reading.
 func sample(ctx context.Context, add func(Reading) error) {
 	for tick := time.Tick(time.Second); ; {
 		select {

@@ -1,4 +1,5 @@
-// This program is the edge collector with runner; see README.md of bench/programs.
+// This program is the edge collector with runner; see README.md of
+// bench/programs.
 package main
 
 import (
@@ -42,6 +43,7 @@ func run(ctx context.Context, dir, url string) error {
 		return err
 	}
 	defer r.Close()
+
 	db, err := runner.OpenDB(ctx, r.Path())
 	if err != nil {
 		return err
@@ -50,6 +52,7 @@ func run(ctx context.Context, dir, url string) error {
 	if _, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS readings (seq INTEGER PRIMARY KEY, value REAL NOT NULL)`); err != nil {
 		return err
 	}
+
 	r.Register(deliver.Handler(func(ctx context.Context, in Reading) error { return post(ctx, url, in) }))
 	go sample(ctx, func(reading Reading) error {
 		tx, err := db.BeginTx(ctx, nil)
@@ -73,10 +76,12 @@ func post(ctx context.Context, url string, body any) error {
 	if err != nil {
 		return err
 	}
+
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
+
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
@@ -85,10 +90,11 @@ func post(ctx context.Context, url string, body any) error {
 	if answer.StatusCode != http.StatusOK {
 		return errors.New(answer.Status)
 	}
+
 	return nil
 }
 
-// sample calls the function "add" once a second with a reading.
+// sample calls add once a second with a reading.
 func sample(ctx context.Context, add func(Reading) error) {
 	for tick := time.Tick(time.Second); ; {
 		select {

@@ -1,4 +1,5 @@
-// This program is the outbox mail service with asynq; see README.md of bench/programs.
+// This program is the outbox mail service with asynq; see README.md of
+// bench/programs.
 package main
 
 import (
@@ -37,9 +38,11 @@ func run(ctx context.Context, dir, url string) error {
 		return err
 	}
 	defer db.Close()
+
 	redis := asynq.RedisClientOpt{Network: "unix", Addr: os.Getenv("REDIS_SOCKET")}
 	client := asynq.NewClient(redis)
 	defer client.Close()
+
 	server := asynq.NewServer(redis, asynq.Config{Concurrency: 10, RetryDelayFunc: func(int, error, *asynq.Task) time.Duration {
 		return 200 * time.Millisecond
 	}})
@@ -50,8 +53,10 @@ func run(ctx context.Context, dir, url string) error {
 	if err := server.Start(mux); err != nil {
 		return err
 	}
+
 	go signups(func(to string) error {
-		// A crash between the INSERT and the enqueue loses the mail, because no transaction covers both SQLite and Redis.
+		// A crash between the INSERT and the enqueue loses the mail, because no
+		// transaction covers both SQLite and Redis.
 		if _, err := db.ExecContext(ctx, "INSERT INTO users VALUES (?)", to); err != nil {
 			return err
 		}
@@ -81,10 +86,12 @@ func post(ctx context.Context, url string, body any) error {
 	if err != nil {
 		return err
 	}
+
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
+
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
@@ -93,10 +100,11 @@ func post(ctx context.Context, url string, body any) error {
 	if answer.StatusCode != http.StatusOK {
 		return errors.New(answer.Status)
 	}
+
 	return nil
 }
 
-// signups calls the function "add" with each address that it reads from stdin.
+// signups calls add with each address that it reads from stdin.
 func signups(add func(to string) error) {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		if err := add(lines.Text()); err != nil {

@@ -1,4 +1,5 @@
-// This program is the outbox mail service with backlite; see README.md of bench/programs.
+// This program is the outbox mail service with backlite; see README.md of
+// bench/programs.
 package main
 
 import (
@@ -42,6 +43,7 @@ func run(ctx context.Context, dir, url string) error {
 		return err
 	}
 	defer db.Close()
+
 	client, err := backlite.NewClient(backlite.ClientConfig{DB: db, NumWorkers: 10, ReleaseAfter: time.Minute, CleanupInterval: time.Hour})
 	if err != nil {
 		return err
@@ -49,6 +51,7 @@ func run(ctx context.Context, dir, url string) error {
 	if err := client.Install(); err != nil {
 		return err
 	}
+
 	client.Register(backlite.NewQueue(func(ctx context.Context, in Mail) error { return post(ctx, url, in) }))
 	client.Start(ctx)
 	go signups(func(to string) error {
@@ -88,10 +91,12 @@ func post(ctx context.Context, url string, body any) error {
 	if err != nil {
 		return err
 	}
+
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
+
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
@@ -100,10 +105,11 @@ func post(ctx context.Context, url string, body any) error {
 	if answer.StatusCode != http.StatusOK {
 		return errors.New(answer.Status)
 	}
+
 	return nil
 }
 
-// signups calls the function "add" with each address that it reads from stdin.
+// signups calls add with each address that it reads from stdin.
 func signups(add func(to string) error) {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		if err := add(lines.Text()); err != nil {

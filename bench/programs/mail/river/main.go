@@ -1,4 +1,5 @@
-// This program is the outbox mail service with River; see README.md of bench/programs.
+// This program is the outbox mail service with River; see README.md of
+// bench/programs.
 package main
 
 import (
@@ -55,6 +56,7 @@ func run(ctx context.Context, dir, url string) error {
 		return err
 	}
 	defer db.Close()
+
 	migrator, err := rivermigrate.New(riversqlite.New(db), nil)
 	if err != nil {
 		return err
@@ -62,6 +64,7 @@ func run(ctx context.Context, dir, url string) error {
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return err
 	}
+
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &deliverer{url: url})
 	client, err := river.NewClient(riversqlite.New(db), &river.Config{Workers: workers, MaxAttempts: 20, JobTimeout: 10 * time.Second,
@@ -72,6 +75,7 @@ func run(ctx context.Context, dir, url string) error {
 	if err := client.Start(ctx); err != nil {
 		return err
 	}
+
 	go signups(func(to string) error {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
@@ -96,6 +100,7 @@ func open(ctx context.Context, path, schema string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	db.SetMaxOpenConns(1) // the documentation of the driver requires one connection
 	_, err = db.ExecContext(ctx, schema)
 	return db, err
@@ -106,10 +111,12 @@ func post(ctx context.Context, url string, body any) error {
 	if err != nil {
 		return err
 	}
+
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
+
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
@@ -118,10 +125,11 @@ func post(ctx context.Context, url string, body any) error {
 	if answer.StatusCode != http.StatusOK {
 		return errors.New(answer.Status)
 	}
+
 	return nil
 }
 
-// signups calls the function "add" with each address that it reads from stdin.
+// signups calls add with each address that it reads from stdin.
 func signups(add func(to string) error) {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		if err := add(lines.Text()); err != nil {

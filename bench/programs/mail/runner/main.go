@@ -1,4 +1,5 @@
-// This program is the outbox mail service with runner; see README.md of bench/programs.
+// This program is the outbox mail service with runner; see README.md of
+// bench/programs.
 package main
 
 import (
@@ -39,6 +40,7 @@ func run(ctx context.Context, dir, url string) error {
 		return err
 	}
 	defer r.Close()
+
 	db, err := runner.OpenDB(ctx, r.Path())
 	if err != nil {
 		return err
@@ -47,6 +49,7 @@ func run(ctx context.Context, dir, url string) error {
 	if _, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS users (address TEXT PRIMARY KEY)`); err != nil {
 		return err
 	}
+
 	r.Register(deliver.Handler(func(ctx context.Context, in Mail) error { return post(ctx, url, in) }))
 	go signups(func(to string) error {
 		tx, err := db.BeginTx(ctx, nil)
@@ -70,10 +73,12 @@ func post(ctx context.Context, url string, body any) error {
 	if err != nil {
 		return err
 	}
+
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
+
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
@@ -82,10 +87,11 @@ func post(ctx context.Context, url string, body any) error {
 	if answer.StatusCode != http.StatusOK {
 		return errors.New(answer.Status)
 	}
+
 	return nil
 }
 
-// signups calls the function "add" with each address that it reads from stdin.
+// signups calls add with each address that it reads from stdin.
 func signups(add func(to string) error) {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		if err := add(lines.Text()); err != nil {

@@ -1,4 +1,5 @@
-// This program is the photo thumbnailer with asynq; see README.md of bench/programs.
+// This program is the photo thumbnailer with asynq; see README.md of
+// bench/programs.
 package main
 
 import (
@@ -33,9 +34,11 @@ func run(ctx context.Context, dir, photos string) error {
 	if err := os.MkdirAll(thumbs, 0o700); err != nil {
 		return err
 	}
+
 	redis := asynq.RedisClientOpt{Network: "unix", Addr: os.Getenv("REDIS_SOCKET")}
 	client := asynq.NewClient(redis)
 	defer client.Close()
+
 	server := asynq.NewServer(redis, asynq.Config{Concurrency: 4})
 	mux := asynq.NewServeMux()
 	mux.HandleFunc("photo.shrink", func(_ context.Context, task *asynq.Task) error {
@@ -48,10 +51,12 @@ func run(ctx context.Context, dir, photos string) error {
 	if err := server.Start(mux); err != nil {
 		return err
 	}
+
 	paths, err := filepath.Glob(filepath.Join(photos, "*.png"))
 	if err != nil {
 		return err
 	}
+
 	for _, path := range paths {
 		if _, err := os.Stat(filepath.Join(thumbs, filepath.Base(path))); err == nil {
 			continue
@@ -65,22 +70,26 @@ func run(ctx context.Context, dir, photos string) error {
 			return err
 		}
 	}
+
 	<-ctx.Done()
 	server.Shutdown()
 	return nil
 }
 
-// thumbnail writes a small copy of an image. It writes a temporary file and renames it, so a second call for the same image does no harm.
+// thumbnail writes a small copy of an image. It writes a temporary file and
+// renames it, so a second call for the same image does no harm.
 func thumbnail(from, dir string) error {
 	file, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
+
 	source, err := png.Decode(file)
 	if err != nil {
 		return err
 	}
+
 	time.Sleep(200 * time.Millisecond) // stands for the time that a large image would take
 	small := image.NewRGBA(image.Rect(0, 0, 32, 32))
 	size := source.Bounds().Size()
@@ -89,6 +98,7 @@ func thumbnail(from, dir string) error {
 			small.Set(x, y, source.At(x*size.X/32, y*size.Y/32))
 		}
 	}
+
 	to, err := os.CreateTemp(dir, "*.tmp")
 	if err != nil {
 		return err
@@ -97,5 +107,6 @@ func thumbnail(from, dir string) error {
 	if err := png.Encode(to, small); err != nil {
 		return err
 	}
+
 	return os.Rename(to.Name(), filepath.Join(dir, filepath.Base(from)))
 }

@@ -1,4 +1,5 @@
-// This program is the photo thumbnailer with runner; see README.md of bench/programs.
+// This program is the photo thumbnailer with runner; see README.md of
+// bench/programs.
 package main
 
 import (
@@ -34,16 +35,19 @@ func run(ctx context.Context, dir, photos string) error {
 	if err := os.MkdirAll(thumbs, 0o700); err != nil {
 		return err
 	}
+
 	r, err := runner.Open(ctx, filepath.Join(dir, "photos.db"), runner.Options{Concurrency: 4})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+
 	r.Register(shrink.Handler(func(_ context.Context, p Photo) error { return thumbnail(p.Path, thumbs) }))
 	paths, err := filepath.Glob(filepath.Join(photos, "*.png"))
 	if err != nil {
 		return err
 	}
+
 	for _, path := range paths {
 		if _, err := os.Stat(filepath.Join(thumbs, filepath.Base(path))); err == nil {
 			continue
@@ -52,20 +56,24 @@ func run(ctx context.Context, dir, photos string) error {
 			return err
 		}
 	}
+
 	return r.Work(ctx)
 }
 
-// thumbnail writes a small copy of an image. It writes a temporary file and renames it, so a second call for the same image does no harm.
+// thumbnail writes a small copy of an image. It writes a temporary file and
+// renames it, so a second call for the same image does no harm.
 func thumbnail(from, dir string) error {
 	file, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
+
 	source, err := png.Decode(file)
 	if err != nil {
 		return err
 	}
+
 	time.Sleep(200 * time.Millisecond) // stands for the time that a large image would take
 	small := image.NewRGBA(image.Rect(0, 0, 32, 32))
 	size := source.Bounds().Size()
@@ -74,6 +82,7 @@ func thumbnail(from, dir string) error {
 			small.Set(x, y, source.At(x*size.X/32, y*size.Y/32))
 		}
 	}
+
 	to, err := os.CreateTemp(dir, "*.tmp")
 	if err != nil {
 		return err
@@ -82,5 +91,6 @@ func thumbnail(from, dir string) error {
 	if err := png.Encode(to, small); err != nil {
 		return err
 	}
+
 	return os.Rename(to.Name(), filepath.Join(dir, filepath.Base(from)))
 }
