@@ -110,7 +110,8 @@ func Columns() map[string]bool {
 			} else if strings.HasPrefix(line, ")") {
 				table = ""
 			} else if table != "" && 'a' <= line[2] && line[2] <= 'z' {
-				all[table+"."+strings.Fields(line)[0]] = true
+				column, _, _ := strings.Cut(line[2:], " ")
+				all[table+"."+column] = true
 			}
 		}
 	}
