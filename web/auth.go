@@ -54,6 +54,53 @@ func (a *authenticator) isOwnHost(req *http.Request) bool {
 	return ok && ip != nil && ip.Equal(address.IP)
 }
 
+// authorize reports whether a request is authorized. If the request is not
+// authorized, authorize sends the response.
+func (h *handler) authorize(w http.ResponseWriter, req *http.Request) bool {
+	if needsNoToken(req.URL.Path) {
+		return true
+	}
+
+	if a := h.o.auth; a != nil {
+		if a.hasToken(req) || req.URL.Path == "/login" || strings.HasPrefix(req.URL.Path, "/static/") {
+			return true
+		}
+
+		w.Header().Set("WWW-Authenticate", `Bearer realm="runner"`)
+		if isAPI(req) {
+			h.writeError(w, req, http.StatusUnauthorized, "the request has no valid token")
+			return false
+		}
+
+		h.loginPage(w, req, http.StatusUnauthorized, "")
+		return false
+	}
+
+	switch {
+	case h.o.Authorize == nil:
+		h.deny(w, req, "access denied, because web.Options.Authorize is not set")
+		return false
+	case h.o.Authorize(req) != nil:
+		h.deny(w, req, "access denied")
+		return false
+	}
+	return true
+}
+
+// deny responds with 403 to a client that may not see the pages: with JSON for
+// the API, and plain text otherwise.
+func (h *handler) deny(w http.ResponseWriter, req *http.Request, text string) {
+	if isAPI(req) {
+		h.writeError(w, req, http.StatusForbidden, text)
+		return
+	}
+	http.Error(w, "403: "+text, http.StatusForbidden)
+}
+
+// needsNoToken reports whether a path is public. Public paths reveal nothing
+// about tasks.
+func needsNoToken(path string) bool { return path == "/healthz" || path == "/readyz" }
+
 // cookieName returns the name of the cookie, which depends on the token.
 // Browsers share cookies between all ports of a host, so two servers on one
 // host need different names.

@@ -2,9 +2,12 @@ package web
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"fmt"
 	"html/template"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"slices"
@@ -68,6 +71,19 @@ func (p page) Nav() string {
 // Asset returns the URL of an embedded file. The URL changes when an embedded
 // file changes, so browsers may cache the file for ever.
 func (p page) Asset(name string) string { return p.Base + "/static/" + name + "?v=" + assetVersion() }
+
+// assetVersion returns a hash of the embedded files.
+var assetVersion = sync.OnceValue(func() string {
+	sum := sha256.New()
+	_ = fs.WalkDir(static, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			text, _ := fs.ReadFile(static, name) // the file is embedded, so there is no error
+			sum.Write(text)
+		}
+		return err
+	})
+	return hex.EncodeToString(sum.Sum(nil)[:5])
+})
 
 func (p page) Version() string             { return runner.Version }
 func (p page) Took(d time.Duration) string { return humanize.Took(d) }

@@ -3,8 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -299,16 +297,3 @@ func limitConnections() func(net.Conn, http.ConnState) {
 		}
 	}
 }
-
-// assetVersion returns a hash of the embedded files.
-var assetVersion = sync.OnceValue(func() string {
-	sum := sha256.New()
-	_ = fs.WalkDir(static, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			text, _ := fs.ReadFile(static, name) // the file is embedded, so there is no error
-			sum.Write(text)
-		}
-		return err
-	})
-	return hex.EncodeToString(sum.Sum(nil)[:5])
-})
