@@ -158,7 +158,7 @@ func ExactSize(bytes int64) string {
 func ParseSize(text string) (int64, error) {
 	number, unit := text, int64(1)
 	for shift, name := range map[int]string{10: "K", 20: "M", 30: "G"} {
-		if rest, ok := strings.CutSuffix(strings.TrimSuffix(text, "iB"), name); ok { // K is KiB, as in systemd and docker
+		if rest, ok := strings.CutSuffix(strings.TrimSuffix(text, "iB"), name); ok { // K is KiB, as in docker
 			number, unit = rest, 1<<shift
 		}
 	}

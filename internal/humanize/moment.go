@@ -21,9 +21,10 @@ const Help = `TIMES
 
 // Callers put the typed text before these errors.
 var (
-	errTime = errors.New("invalid time; use 15:04, 5pm, tomorrow 03:00, 2026-01-31 [15:04], 2026-01-31T15:04:05Z, +10m or @1790000000")
-	errWhen = errors.New("invalid time; use 90m (ago), 15:04, 5pm, yesterday 03:00, 2026-01-31 [15:04], 2026-01-31T15:04:05Z " +
-		"or @1790000000")
+	errTime = errors.New("invalid time; use 15:04, 5pm, tomorrow 03:00, 2026-01-31 [15:04], " +
+		"2026-01-31T15:04:05Z, +10m or @1790000000")
+	errWhen = errors.New("invalid time; use 90m (ago), 15:04, 5pm, yesterday 03:00, 2026-01-31 [15:04], " +
+		"2026-01-31T15:04:05Z or @1790000000")
 	errSign = errors.New("invalid time; use + before a duration from now")
 	errDay  = errors.New("missing time of day; use a time such as 03:00 after the day")
 )

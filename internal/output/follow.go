@@ -44,12 +44,12 @@ func (w Range) shows(a jobs.Attempt) bool {
 // Cursor says which output of a task is already printed.
 type Cursor struct {
 	Range      Range
-	generation int64          // generation of the task when Advance read its attempts last; 0 before the first time
+	generation int64          // the task's, when Advance read its attempts last; 0 at first
 	attempts   []jobs.Attempt // attempts whose output is not completely printed
 	shown      int64          // generation of the last completely printed attempt
 	reading    int64          // generation of the attempt that is being printed
 	seq        int64          // number of the last printed piece of the attempt that is being printed
-	bytes      int64          // number of printed or missing bytes of the attempt that is being printed; too low after readLast
+	bytes      int64          // printed or missing bytes of this attempt; too low after readLast
 	any        bool           // whether at least one attempt was printed
 }
 

@@ -105,7 +105,8 @@ func NoteWorkers(ctx context.Context, r *runner.Runner, p *ui.Printer, service, 
 	if service == "" {
 		p.Note("no worker is running on this database")
 	} else {
-		p.Tell("no worker runs on %s; the service of this machine uses %s: sudo -u runner runner %s …", r.Path(), service, command)
+		p.Tell("no worker runs on %s; the service of this machine uses %s: sudo -u runner runner %s …",
+			r.Path(), service, command)
 	}
 	return nil
 }

@@ -108,8 +108,8 @@ func Report(p *Printer, err error) {
 
 // ErrorRecord returns the error as a record.
 func ErrorRecord(f *Error) Record {
-	return NewRecord("code", f.Code, "message", f.What, "why", Known(strings.Join(f.Why, "\n")), "try", Known(f.Try),
-		"exit", f.Exit)
+	return NewRecord("code", f.Code, "message", f.What, "why", Known(strings.Join(f.Why, "\n")),
+		"try", Known(f.Try), "exit", f.Exit)
 }
 
 // Text returns the lines for stderr. With verbose, they include the wrapped

@@ -42,7 +42,8 @@ func NewFailureGroup(g FailureGroup, try string, now time.Time) Record {
 	return NewRecord(
 		Member{Key: "key", Value: g.Key, Name: "KEY"},
 		Member{Key: "tasks", Value: tasks, Name: "TASKS", Text: humanize.Count(int64(tasks)), Right: true},
-		Member{Key: "first", Value: Stamp(g.First), Name: "FIRST", Text: humanize.Age(now.Sub(g.First)), Right: true, Drop: 1},
+		Member{Key: "first", Value: Stamp(g.First), Name: "FIRST", Text: humanize.Age(now.Sub(g.First)),
+			Right: true, Drop: 1},
 		Member{Key: "last", Value: Stamp(g.Last), Name: "LAST", Text: humanize.Age(now.Sub(g.Last)), Right: true, Drop: 4},
 		"queues", g.Queues,
 		Member{Name: "QUEUES", Value: strings.Join(g.Queues, ","), Drop: 2},

@@ -25,9 +25,11 @@ func NewFormat(p *Printer, text string) (func(Record) error, error) {
 		if strings.Contains(text, "json") {
 			try = "--json"
 		}
-		return nil, Usage("--format %q is no template", text).Because("it would print this text for each record").Hint("%s", try)
+		return nil, Usage("--format %q is no template", text).
+			Because("it would print this text for each record").Hint("%s", try)
 	}
-	t, err := template.New("--format").Option("missingkey=error").Funcs(template.FuncMap{"json": templateJSON}).Parse(unescape(text))
+	t, err := template.New("--format").Option("missingkey=error").
+		Funcs(template.FuncMap{"json": templateJSON}).Parse(unescape(text))
 	if err != nil {
 		return nil, Usage("--format: %s", templateError(err)).Hint(`--format '{{.id}}\t{{.state}}'`)
 	}

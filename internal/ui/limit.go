@@ -21,10 +21,12 @@ func Limits(now time.Time) Sheet[runner.LimitStatus] {
 func NewLimit(l runner.LimitStatus, now time.Time) Record {
 	return NewRecord(
 		Member{Key: "target", Value: l.Target.String(), Name: "TARGET"},
-		Member{Key: "running", Value: Known(l.Running), Name: "RUNNING", Text: cmp.Or(LimitRunning(l), "–"), Right: true, Drop: 2},
+		Member{Key: "running", Value: Known(l.Running), Name: "RUNNING", Text: cmp.Or(LimitRunning(l), "–"),
+			Right: true, Drop: 2},
 		Member{Key: "rate", Value: Known(l.Rate), Name: "RATE", Text: cmp.Or(LimitRate(l), "–")},
 		"per", Known(Seconds(l.Per)),
-		Member{Key: "burst", Value: Known(l.Burst), Name: "BURST", Text: cmp.Or(Text(Known(l.Burst)), "–"), Right: true, Drop: 1},
+		Member{Key: "burst", Value: Known(l.Burst), Name: "BURST", Text: cmp.Or(Text(Known(l.Burst)), "–"),
+			Right: true, Drop: 1},
 		"in_use", l.InUse,
 		Member{Key: "next_at", Value: Stamp(l.NextAt), Name: "NEXT START", Text: nextStart(l, now), Drop: 3},
 		"updated_at", Stamp(l.UpdatedAt))

@@ -13,7 +13,8 @@ import (
 // failureText returns ErrorLine's line. It leaves out the error of a command
 // without an error line if NOTE already says how the command ended.
 func failureText(t jobs.Task) string {
-	informs := t.Reason == jobs.ReasonStart && (t.ExitCode == nil || *t.ExitCode != notFound) || t.Reason == jobs.ReasonError
+	informs := t.Reason == jobs.ReasonError ||
+		t.Reason == jobs.ReasonStart && (t.ExitCode == nil || *t.ExitCode != notFound)
 	if t.Job == jobs.CommandJob && t.ErrorLine == "" && !informs {
 		return ""
 	}
@@ -60,7 +61,8 @@ func listRow(t jobs.Task, held admin.Holds, now time.Time, wide bool) Record {
 		{Name: "PRI", Value: t.Priority, Right: true, Drop: 2, Usual: usual},
 		{Name: lane, Text: t.Lane, Drop: 1},
 		{Name: "TRY", Value: Attempts(t), Drop: 3},
-		{Key: "created_at", Value: Stamp(t.CreatedAt), Name: "AGE", Text: humanize.Age(now.Sub(t.CreatedAt)), Right: true, Drop: 6},
+		{Key: "created_at", Value: Stamp(t.CreatedAt), Name: "AGE", Text: humanize.Age(now.Sub(t.CreatedAt)),
+			Right: true, Drop: 6},
 		{Key: "duration", Value: durationOf(t, now)},
 		{Name: "TIME", Text: lasted, Right: true, Drop: 7},
 		{Name: cpu, Text: CPU(t.Usage), Right: true, Drop: 1},

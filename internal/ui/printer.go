@@ -22,7 +22,7 @@ type Printer struct {
 	Stdout, Stderr Stream
 	buffered       *bufio.Writer // buffer for Stdout; Flush empties it
 	in             *bufio.Reader
-	CanAsk         bool               // whether stdin and stderr are terminals, so that a user can answer Confirm
+	CanAsk         bool               // whether stdin and stderr are terminals: a user can answer Confirm
 	JSON           bool               // whether --json was given
 	Format         func(Record) error // prints a record with the template of --format; nil if it was not given
 	Verbose        bool               // whether --verbose was given

@@ -47,7 +47,8 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, names []st
 
 // StatusOf is like ReadStatus, but the caller has already read the queues. The
 // status has no sizes.
-func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []runner.Queue, names []string) (s Status, err error) {
+func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []runner.Queue,
+	names []string) (s Status, err error) {
 	s = Status{Path: r.Path(), Now: now, Queues: queues}
 	if s.Holds, err = admin.ReadHolds(ctx, r); err != nil {
 		return s, err
@@ -61,7 +62,8 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 		return s, err
 	}
 
-	if s.PausedTasks, err = admin.Store(r).CountUpTo(ctx, jobs.Filter{Queues: names, Paused: true}, maxPaused); err != nil {
+	paused := jobs.Filter{Queues: names, Paused: true}
+	if s.PausedTasks, err = admin.Store(r).CountUpTo(ctx, paused, maxPaused); err != nil {
 		return s, err
 	}
 
@@ -107,7 +109,7 @@ func (s *Status) Record() Record {
 		"version", runner.Version, "paused", admin.AllPaused(s.Holds.Pauses), "paused_tasks", s.PausedTasks,
 		"workers", s.workers(),
 		"queues", s.queues(),
-		"schedules", Records(s.Schedules, func(schedule jobs.Schedule) Record { return NewSchedule(schedule, s.Now, false) }),
+		"schedules", Records(s.Schedules, func(c jobs.Schedule) Record { return NewSchedule(c, s.Now, false) }),
 		"problems", Records(s.Problems, NewProblem))
 }
 

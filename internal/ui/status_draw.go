@@ -63,7 +63,8 @@ func scheduleSummary(list []jobs.Schedule, now time.Time) string {
 // firstLine returns the number of workers, and the path of the database on a
 // line of its own.
 func (s *Status) firstLine(to Stream) string {
-	mark, paint, words := "●", Green, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.Alive, "worker"), s.Busy, s.Slots)
+	mark, paint := "●", Green
+	words := fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.Alive, "worker"), s.Busy, s.Slots)
 	if s.Alive == 0 {
 		mark, paint, words = "✗", Red, "no worker"
 	}

@@ -18,7 +18,7 @@ func EscapeJSON(line string) string {
 	}
 	var b strings.Builder
 	for _, r := range line {
-		if humanize.IsControl(r) && r != utf8.RuneError && r != '\n' { // JSON has no other newline than the last one
+		if humanize.IsControl(r) && r != utf8.RuneError && r != '\n' { // the only newline is the last one
 			fmt.Fprintf(&b, `\u%04x`, r)
 		} else {
 			b.WriteRune(r)

@@ -24,7 +24,8 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 		}
 		return text
 	case "stuck":
-		return fmt.Sprintf("stuck on %s: it ignores that it should have stopped %s ago", w.Worker, humanize.Age(now.Sub(w.StuckSince)))
+		return fmt.Sprintf("stuck on %s: it ignores that it should have stopped %s ago", w.Worker,
+			humanize.Age(now.Sub(w.StuckSince)))
 	case "worker_gone":
 		return w.Worker + " is gone; another worker will take over"
 	case "no_successor":
