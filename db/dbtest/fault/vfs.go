@@ -55,7 +55,7 @@ func lasting[T any](value T) uintptr {
 	return address
 }
 
-// The function "at" converts an address from C code to a pointer to a value.
+// at converts an address from C code to a pointer to a value.
 func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
 
 // pointer returns the address of a declared Go function for C code. The helper function() converts an address back to a
