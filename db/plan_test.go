@@ -72,7 +72,9 @@ func TestClaimReadsPendingTasksOnly(t *testing.T) {
 // A trigger makes SQLite prepare to undo the whole statement, even if its WHEN is false. That costs a tenth of the time of a task.
 func TestClaimsAndCompletionsRunNoTrigger(t *testing.T) {
 	d := openTest(t)
-	for s, want := range map[*statement]bool{claimTasks.Of(1): false, claimThese: false, completeTask: false, moveWaiting: false, retryFinished: true} {
+	for s, want := range map[*statement]bool{
+		claimTasks.Of(1): false, claimThese: false, completeTask: false, moveWaiting: false, retryFinished: true,
+	} {
 		text := d.sql.Text(s)
 		rows, err := d.read.Queryx("EXPLAIN "+text, statementtest.AnyArgs(text)...)
 		if err != nil {

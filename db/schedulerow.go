@@ -84,7 +84,8 @@ func (r *scheduleRow) schedule() (jobs.Schedule, error) {
 		return jobs.Schedule{}, fmt.Errorf("schedule %s: %w", r.Name, err)
 	}
 	s := r.Schedule
-	s.Spec, s.OnTick, s.CatchUp, s.CatchUpWindow, s.Jitter = spec, onTick, jobs.CatchUp(r.CatchUp), r.CatchUpWindow.duration(), r.Jitter.duration()
+	s.Spec, s.OnTick, s.CatchUp = spec, onTick, jobs.CatchUp(r.CatchUp)
+	s.CatchUpWindow, s.Jitter = r.CatchUpWindow.duration(), r.Jitter.duration()
 	s.PausedAt, s.PausedBy, s.NextAt, s.CreatedAt, s.UpdatedAt = r.PausedAt.time(), string(r.PausedBy), r.NextAt.time(), r.CreatedAt.time(),
 		r.UpdatedAt.time()
 	s.LastAt, s.LastTaskID, s.LastState, s.LastDuration = r.LastAt.time(), int64(r.LastTaskID), jobs.State(r.LastState), lasted

@@ -38,8 +38,8 @@ WHERE number IN (SELECT worker FROM {tasks} WHERE state = 'running' AND worker <
 
 // selectWorkers lists the workers that have not ended and whose last heartbeat
 // is not older than [1]. Index: workers_live.
-var selectWorkers = query(`SELECT id, name, host, boot_id AS bootid, pid, pid_namespace AS namespace, "user", uid, version, slots, queues, jobs, state,
-	lease, started_at, beat_at,
+var selectWorkers = query(`SELECT id, name, host, boot_id AS bootid, pid, pid_namespace AS namespace, "user", uid, version,
+	slots, queues, jobs, state, lease, started_at, beat_at,
 	(SELECT {json_list}(id) FROM (SELECT id FROM {tasks} WHERE worker = workers.number AND state = 'running'
 	ORDER BY id) AS claims) AS running
 FROM {workers} WHERE ended_at IS NULL AND beat_at >= ? ORDER BY started_at, id`)

@@ -49,7 +49,7 @@ func (r *Runner) Retry(ctx context.Context, ids []int64, d time.Duration) ([]Act
 // RetryWithDependents retries tasks as Retry does, and the tasks that depend on
 // them, directly or through others, and were cancelled with the reason
 // dependency. The results contain these, too, each after the task that it
-// depends on.
+// depends on. The error is jobs.ErrInvalid for a negative d.
 func (r *Runner) RetryWithDependents(ctx context.Context, ids []int64, d time.Duration) ([]ActionResult, error) {
 	return r.retry(d, true, func(act db.Action) ([]ActionResult, error) { return r.store.Apply(ctx, ids, act) })
 }

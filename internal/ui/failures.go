@@ -66,7 +66,8 @@ func (g FailureGroup) Cause() string {
 // hashes), or a word that mixes letters and digits. Quoted names stay: the name
 // in `exec: "pg_dump": not found` is the cause.
 var varying = humanize.Lazy(`[\w.+%-]+@[\w.-]+|(?:[\w.~-]*/)+[\w.@%+-]*|` +
-	`\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b(?:0x)?[0-9a-fA-F]{7,}\b|\b\w*(?:[a-zA-Z]\w*[0-9]|[0-9]\w*[a-zA-Z])\w*\b|[0-9]+(?:[.:][0-9]+)*`)
+	`\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b(?:0x)?[0-9a-fA-F]{7,}\b|` +
+	`\b\w*(?:[a-zA-Z]\w*[0-9]|[0-9]\w*[a-zA-Z])\w*\b|[0-9]+(?:[.:][0-9]+)*`)
 
 // shortWord matches a word like v2 and i386, which is too short for an id:
 // only their digits vary.
