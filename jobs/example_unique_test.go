@@ -11,7 +11,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// temp opens a database in a temporary directory. The function "remove" closes the database and deletes the directory.
+// temp opens a database in a temporary directory. remove closes the database and deletes the directory.
 func temp() (r *runner.Runner, remove func()) {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {

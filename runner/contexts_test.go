@@ -347,7 +347,7 @@ func lockFile(t *testing.T, r *runner.Runner) (release func()) {
 	}
 }
 
-// inDeferredTx calls the function "do" with a transaction that has not taken the write lock, because it is deferred.
+// inDeferredTx calls do with a transaction that has not taken the write lock, because it is deferred.
 func inDeferredTx(r *runner.Runner, do func(tx *sql.Tx) error) error {
 	handle, err := runner.OpenDB(context.Background(), r.Path())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// orders opens a database with a table of orders. The function "remove" closes the database and deletes it.
+// orders opens a database with a table of orders. remove closes the database and deletes it.
 func orders(ctx context.Context) (r *runner.Runner, app *sql.DB, remove func()) {
 	r, removeRunner := temp()
 	app, err := runner.OpenDB(ctx, r.Path())

@@ -40,7 +40,7 @@ func resize(_ context.Context, image Image) (Thumb, error) {
 	return Thumb{"small " + image.Name}, nil
 }
 
-// temp opens a database in a temporary directory. The function "remove" closes the database and deletes the directory.
+// temp opens a database in a temporary directory. remove closes the database and deletes the directory.
 func temp() (r *runner.Runner, remove func()) {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {

@@ -26,7 +26,7 @@ type fakeTimeTest struct {
 	*Runner
 	disk  *fault.Disk
 	began time.Time
-	calls sync.WaitGroup // goroutines started by the method "after"
+	calls sync.WaitGroup // goroutines started by after
 
 	mu   sync.Mutex
 	runs []run
@@ -44,7 +44,7 @@ var work = jobs.DefineResult[string, string]("work", jobs.MaxAttempts(3),
 // workFunc is the function that the job "work" calls.
 type workFunc func(ctx context.Context, f *fakeTimeTest, in string) (string, error)
 
-// onFakeTime runs a test on fake time. The job "work" calls the parameter "do", or does nothing if this parameter is nil.
+// onFakeTime runs a test on fake time. The job "work" calls do, or does nothing if this parameter is nil.
 func onFakeTime(t *testing.T, options Options, do workFunc, test func(f *fakeTimeTest)) {
 	t.Helper()
 	runOnFakeTime(t, nil, options, do, test)

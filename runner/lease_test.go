@@ -31,7 +31,7 @@ func (f *fakeTimeTest) claimWithOtherWorker(lease time.Duration) (*db.Worker, jo
 
 func claimID(t jobs.Task) db.ClaimID { return db.ClaimID{ID: t.ID, GenerationID: t.GenerationID} }
 
-// wantOneRun checks that the function of the job "work" was called once, at the time in the parameter "since" or at most two seconds later.
+// wantOneRun checks that the function of the job "work" was called once, at the time in since or at most two seconds later.
 func (f *fakeTimeTest) wantOneRun(since time.Duration) run {
 	f.Helper()
 	f.mu.Lock()

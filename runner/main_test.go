@@ -134,7 +134,7 @@ func startWorker(t *testing.T, r *runner.Runner, slots int, lease time.Duration)
 	return worker.Process
 }
 
-// until waits until the function "done" returns true. It calls this function after each change of the database.
+// until waits until done returns true. It calls this function after each change of the database.
 func until(t *testing.T, r *runner.Runner, done func() bool) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), testkit.Patience)

@@ -47,7 +47,7 @@ func (a *prefetchTest) do(ctx context.Context, f *fakeTimeTest, in string) (stri
 	}
 }
 
-// The function "short" adds n tasks that run for a millisecond each.
+// short adds n tasks that run for a millisecond each.
 func short(f *fakeTimeTest, n int, options ...jobs.Option) {
 	f.Helper()
 	for range n {

@@ -17,11 +17,11 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// shopVariable is an environment variable. If it is set, the test program runs the function "shop" and no tests. Its value is the path of a
+// shopVariable is an environment variable. If it is set, the test program runs shop and no tests. Its value is the path of a
 // database and the point at which the worker of "shop" kills itself.
 const shopVariable = "RUNNER_TEST_SHOP"
 
-// shop runs a worker until no task is due. The worker kills itself at the point that the parameter "how" names. The jobs order and invoice
+// shop runs a worker until no task is due. The worker kills itself at the point that how names. The jobs order and invoice
 // have steps that write rows. A task of the job ship writes a row and enqueues a task of the job mail, which writes a row, too.
 func shop(path string, how []string) error {
 	point := strings.Join(how, " ")
@@ -93,7 +93,7 @@ var (
 	invoice = jobs.Define[any]("invoice")
 )
 
-// startShop starts the function "shop" in a separate process.
+// startShop starts shop in a separate process.
 func startShop(t *testing.T, path, point string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -140,7 +140,7 @@ func TestEffectsHappenOnceWhereverWorkerIsKilled(t *testing.T) {
 	})
 }
 
-// testShop enqueues n tasks. The function "killed" then starts workers and kills them. At the end testShop runs a worker until no task is
+// testShop enqueues n tasks. killed then starts workers and kills them. At the end testShop runs a worker until no task is
 // left.
 func testShop(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
 	path := filepath.Join(t.TempDir(), "shop.db")

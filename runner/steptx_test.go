@@ -12,7 +12,7 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// effectInStep runs a step that writes a row in a transaction. At each point where a process could die, it calls the function "at" with the
+// effectInStep runs a step that writes a row in a transaction. At each point where a process could die, it calls at with the
 // name of the point. If that function returns an error, effectInStep returns the error and rolls back a transaction that has not ended.
 func effectInStep(ctx context.Context, handle *sql.DB, name string, effect int64, at func(point string) error) error {
 	tx, err := handle.BeginTx(ctx, nil)

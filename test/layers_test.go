@@ -141,7 +141,7 @@ type listed struct {
 	Imports, GoFiles []string
 }
 
-// TestPackagesImportOnlyLowerLayers compares the imports of all packages with the list in the variable "layers".
+// TestPackagesImportOnlyLowerLayers compares the imports of all packages with the list in layers.
 func TestPackagesImportOnlyLowerLayers(t *testing.T) {
 	packages := map[string]listed{}
 	decoder := json.NewDecoder(strings.NewReader(goOutput(t, "list", "-json=ImportPath,Dir,Imports,GoFiles", "./...")))

@@ -54,7 +54,7 @@ func TestOptionTables(t *testing.T) {
 	}
 }
 
-// setRow replaces the row of a key in a table. If there is no such row, it inserts one below the row of the key in the argument "previous".
+// setRow replaces the row of a key in a table. If there is no such row, it inserts one below the row of the key in previous.
 func setRow(table, key, previous, row string) string {
 	old := regexp.MustCompile("(?m)^\\| `" + key + "` \\|.*$")
 	if old.MatchString(table) {

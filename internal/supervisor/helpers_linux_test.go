@@ -148,7 +148,7 @@ func line(t testing.TB, r *bufio.Reader) int {
 	return n
 }
 
-// newRelease returns a line for a script. At that line the script waits until the test calls the function "release". Without this wait, the
+// newRelease returns a line for a script. At that line the script waits until the test calls release. Without this wait, the
 // guardian could kill the processes of the script before the script has printed their pids.
 func newRelease(t testing.TB) (line string, release func()) {
 	t.Helper()

@@ -39,7 +39,7 @@ func unprivilegedWorker(path string) {
 	fmt.Println("closed:", g.close())
 }
 
-// anotherUser starts a child and exits before the child. The child changes to another user. If the parameter "words" is empty, this
+// anotherUser starts a child and exits before the child. The child changes to another user. If words is empty, this
 // process is the child.
 func anotherUser(words []string) {
 	if len(words) == 0 {

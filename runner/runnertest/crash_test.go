@@ -30,7 +30,7 @@ func sentEmails(t *testing.T, app *sql.DB) (n int) {
 	return n
 }
 
-// sendTx inserts a row into the table "sent", calls the function "end" with the same transaction, and commits.
+// sendTx inserts a row into the table "sent", calls end with the same transaction, and commits.
 func sendTx(ctx context.Context, app *sql.DB, addr string, end func(*sql.Tx) error) error {
 	tx, err := app.BeginTx(ctx, nil)
 	if err != nil {

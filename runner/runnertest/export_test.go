@@ -7,7 +7,7 @@ import (
 )
 
 // FailCommit makes the n-th commit from now return ErrInjected. If before is true, that commit fails before it takes effect, and otherwise
-// after it. The function "failed" reports whether that commit has failed.
+// after it. failed reports whether that commit has failed.
 func FailCommit(t testing.TB, r *runner.Runner, n int, before bool) (failed func() bool) {
 	t.Helper()
 	inject(t, r, n, before)

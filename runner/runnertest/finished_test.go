@@ -30,11 +30,11 @@ func runOutcome(_ context.Context, how string) error {
 	return nil
 }
 
-// collector collects the finished tasks that OnFinished passes to the method "handle".
+// collector collects the finished tasks that OnFinished passes to handle.
 type collector struct {
 	mu   sync.Mutex
 	ends []jobs.Task
-	err  error // error that the method "handle" returns
+	err  error // error that handle returns
 }
 
 func (c *collector) handle(_ context.Context, task jobs.Task) error {

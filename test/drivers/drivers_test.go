@@ -75,8 +75,8 @@ func TestTransactionOfAnotherDriverIsRefused(t *testing.T) {
 	}
 }
 
-// refuses begins a transaction on a database that another driver opened, and passes this transaction to the function "call". It fails the
-// test unless that function returns an error of kind jobs.ErrInvalid with the code other_driver. The argument "name" is the name of the
+// refuses begins a transaction on a database that another driver opened, and passes this transaction to call. It fails the
+// test unless that function returns an error of kind jobs.ErrInvalid with the code other_driver. name is the name of the
 // tested call in the failure message.
 func refuses(t *testing.T, other *sql.DB, name string, call func(tx *sql.Tx) error) {
 	t.Helper()

@@ -16,7 +16,7 @@ func TestJumpOfClockPausesDeletions(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour
 	for name, test := range map[string]struct {
 		jump time.Duration
-		// The function "after" runs when the clock has jumped. It may change the pause, and returns an engine. The test then checks whether
+		// after runs when the clock has jumped. It may change the pause, and returns an engine. The test then checks whether
 		// this engine deletes tasks.
 		after   func(t *testing.T, e *Engine) *Engine
 		later   time.Duration // time from the jump to the check of deletions, on the clock that never jumps

@@ -8,7 +8,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// historyBuilder builds a history by hand. The field "now" is the current time of the wall clock in ms. The clock of the notes counts µs,
+// historyBuilder builds a history by hand. now is the current time of the wall clock in ms. The clock of the notes counts µs,
 // so it shows 1000 times the number in "now".
 type historyBuilder struct {
 	evidence

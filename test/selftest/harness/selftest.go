@@ -1,16 +1,8 @@
-// Package harness checks the guarantees of docs/reliability.md on the machine
-// it runs on. It starts real worker processes with a demanding workload.
-// Meanwhile the nemesis, the type that injects faults, kills, stops and starves
-// these processes. After the run the method "judge" of the type evidence
-// compares two independent histories with the invariants. Triggers in the
-// database write the first history. Clients and commands write the second one,
-// the notes.
-//
-// The checks don't use the code that they check, except for the list of valid
-// changes of state (transitions.Allowed). This package opens the database with the
-// SQL driver, and it imports only the package jobs of runner. It
-// uses the rest of runner only by starting programs: runner with the command
-// lines of users, and a program with roles that embed runner (see RoleCommand).
+// Package harness checks the guarantees of docs/reliability.md on the machine it
+// runs on. It starts real worker processes with a demanding workload. Meanwhile
+// the nemesis, which injects faults, kills, stops and starves them. After the run,
+// evidence.judge compares two independent histories with the invariants: one that
+// triggers in the database write, and the notes of clients and commands.
 package harness
 
 import (
