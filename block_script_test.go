@@ -9,8 +9,9 @@ import (
 	"example.com/runner/test/codeblock"
 )
 
-// writeBlock implements the command "block PAGE LANG N FILE" of the test scripts. It copies a code block from a page to a file. N counts
-// only the blocks of language LANG, from 1.
+// writeBlock implements the command "block PAGE LANG N FILE" of the test
+// scripts. It copies a code block from a page to a file. N counts only the
+// blocks of language LANG, from 1.
 func writeBlock(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: block PAGE LANG N FILE")

@@ -49,6 +49,7 @@ func (o *backupOptions) read(c *cli.Context, a *cli.App) error {
 	case o.file == "-" && a.Printer.Stdout.TTY:
 		return ui.Usage("stdout is a terminal; backup - writes binary data").Hint("runner backup - >runner.db")
 	}
+
 	return nil
 }
 
@@ -67,5 +68,6 @@ func (o *backupOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer
 	if err = ui.Interrupted(ctx, err); err != nil || o.file == "-" {
 		return err
 	}
+
 	return p.Answer(ui.Backup(o.file, n), "copied "+humanize.Size(n)+" in "+humanize.Took(p.Now().Sub(began))+"\n")
 }

@@ -73,7 +73,8 @@ func (o *cancelOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer
 	})
 }
 
-// isStopping reports whether a task is still running after a request to cancel it.
+// isStopping reports whether a task is still running after a request to cancel
+// it.
 func isStopping(t jobs.Task) bool { return t.State == jobs.Running && !t.CancelRequestedAt.IsZero() }
 
 // awaitStop waits until the tasks have stopped, or until no worker is left that
@@ -91,6 +92,7 @@ func awaitStop(ctx context.Context, r *runner.Runner, out *cli.Outcomes, ids []i
 	if err != nil {
 		return err
 	}
+
 	for _, id := range ids {
 		switch t, exists := tasks[id]; {
 		case !exists: // another process has deleted it
@@ -101,5 +103,6 @@ func awaitStop(ctx context.Context, r *runner.Runner, out *cli.Outcomes, ids []i
 			out.Line(t, t.State, "")
 		}
 	}
+
 	return nil
 }

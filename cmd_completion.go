@@ -48,6 +48,7 @@ func completeCommand(a *cli.App) *cli.Command {
 					a.Printer.Print(s.Word + "\t" + humanize.Safe(s.About) + "\n")
 				}
 			}
+
 			return nil
 		},
 	}

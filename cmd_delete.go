@@ -55,6 +55,7 @@ func (o *deleteOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer
 	if o.cursor != "" {
 		return r.RemoveCursor(ctx, o.cursor)
 	}
+
 	selected := len(o.Selection.Filter.IDs) == 0 // and not typed: it's no error if a task stays
 	return o.Apply(ctx, r, p, cli.Change{
 		Apply: r.Delete,

@@ -52,6 +52,7 @@ backup.`,
 			if err == nil {
 				defer r.Close()
 			}
+
 			o := ops.Doctor{Runner: r, Now: a.Now(), Full: full, Path: d.Path, OpenError: err}
 			return runDoctor(c.Context, a.Printer, &o, quiet)
 		},
@@ -74,5 +75,6 @@ func runDoctor(ctx context.Context, p *ui.Printer, d *ops.Doctor, quiet bool) er
 	if err == nil && failed {
 		return ui.ExitStatus(1)
 	}
+
 	return err
 }

@@ -73,6 +73,7 @@ func (o *editOptions) read(c *cli.Context, a *cli.App) (err error) {
 	case command != nil || !a.Alone(c, "first"):
 		return ui.Usage("--first cannot be used with other changes").Hint("runner edit %d --first", o.ids[0])
 	}
+
 	return nil
 }
 
@@ -83,12 +84,14 @@ func (o *editOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 			return admin.PutFirst(ctx, r, ids)
 		})
 	}
+
 	out := cli.NewOutcomes(p, "edit", "edited", o.ids)
 	for _, id := range o.ids {
 		if err := o.editTask(ctx, r, out, id); err != nil {
 			return err
 		}
 	}
+
 	return out.End()
 }
 
@@ -107,11 +110,13 @@ func (o *editOptions) editTask(ctx context.Context, r *runner.Runner, out *cli.O
 	if err != nil {
 		return err
 	}
+
 	done, err := admin.Edit(ctx, r, id, change)
 	refused := errors.Is(err, jobs.ErrInvalid) || errors.Is(err, jobs.ErrConflict)
 	if err != nil && !refused {
 		return err
 	}
+
 	why := ""
 	if refused {
 		why = ui.Explain(err).What
@@ -131,5 +136,6 @@ func (o *editOptions) editTask(ctx context.Context, r *runner.Runner, out *cli.O
 	default:
 		out.Line(t, done.State, done.Text)
 	}
+
 	return nil
 }

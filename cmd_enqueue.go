@@ -144,7 +144,8 @@ EXIT STATUS with --wait
   126, 127          the command cannot be executed, or was not found
   128+n             signal n killed the command, or ended the waiting`
 
-// enqueueOptions describe the tasks of enqueue and run, and how to wait for them.
+// enqueueOptions describe the tasks of enqueue and run, and how to wait for
+// them.
 type enqueueOptions struct {
 	task    cli.TaskFlags
 	spec    jobs.Spec // the task; with --batch or --each, the defaults of all lines
@@ -173,11 +174,12 @@ func (o *enqueueOptions) read(c *cli.Context, a *cli.App) (err error) {
 			return err
 		}
 	}
+
 	return o.validate(c, a.Printer.JSON)
 }
 
-// validate returns an error if options of enqueue alone contradict each other, or
-// if one requires another that is missing.
+// validate returns an error if options of enqueue alone contradict each other,
+// or if one requires another that is missing.
 func (o *enqueueOptions) validate(c *cli.Context, json bool) error {
 	switch {
 	case o.each == nil && o.null:
@@ -210,6 +212,7 @@ func (o *enqueueOptions) enqueue(c *cli.Context, a *cli.App) error {
 	case o.task.Wait:
 		return o.addAndWait(c.Context, r, a.Printer)
 	}
+
 	return o.add(c.Context, r, a.Printer)
 }
 
@@ -247,6 +250,7 @@ func (o *enqueueOptions) add(ctx context.Context, r *runner.Runner, p *ui.Printe
 	if err := o.notePause(ctx, r, p); err != nil {
 		return err
 	}
+
 	return output.NoteWorkers(ctx, r, p, o.service, "enqueue")
 }
 
@@ -257,11 +261,13 @@ func (o *enqueueOptions) addMany(ctx context.Context, r *runner.Runner, p *ui.Pr
 		return err
 	}
 	defer b.Close()
+
 	if o.task.Wait {
 		var stop func()
 		ctx, stop = ui.Until(ctx)
 		defer stop()
 	}
+
 	added, err := b.Add(ctx, r)
 	if err != nil || len(added) == 0 {
 		return sayIfStopped(p, err)
@@ -278,6 +284,7 @@ func (o *enqueueOptions) addMany(ctx context.Context, r *runner.Runner, p *ui.Pr
 	if !o.task.Wait {
 		return output.NoteWorkers(ctx, r, p, o.service, "enqueue")
 	}
+
 	return input.Wait(ctx, r, p, added, o.waitTimeout)
 }
 
@@ -319,6 +326,7 @@ func noteKept(ctx context.Context, r *runner.Runner, p *ui.Printer, id int64) (j
 	default:
 		say("task %d has %s and holds this key: nothing was added; details: runner show %[1]d", id, t.State)
 	}
+
 	return t.State, nil
 }
 
@@ -327,6 +335,7 @@ func (o *enqueueOptions) notePause(ctx context.Context, r *runner.Runner, p *ui.
 	if !p.Interactive() {
 		return nil
 	}
+
 	pauses, err := r.Pauses(ctx)
 	if pause, ok := pauses.Of(o.spec.Queue); ok {
 		what := "queue " + o.spec.Queue + " is"
@@ -335,5 +344,6 @@ func (o *enqueueOptions) notePause(ctx context.Context, r *runner.Runner, p *ui.
 		}
 		p.Note("%s paused by %s; details: runner status", what, pause.By)
 	}
+
 	return err
 }

@@ -11,11 +11,12 @@ import (
 	"example.com/runner/runner"
 )
 
-// addAndWait adds the task, shows its output, and waits for its end. The error has
-// the task's exit status.
+// addAndWait adds the task, shows its output, and waits for its end. The error
+// has the task's exit status.
 func (o *enqueueOptions) addAndWait(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	ctx, release := ui.Until(ctx)
 	defer release()
+
 	to := &output.LogPrinter{P: p, Follow: true}
 	shows := !p.JSON && !o.result
 	var added runner.Enqueued
@@ -36,20 +37,24 @@ func (o *enqueueOptions) addAndWait(ctx context.Context, r *runner.Runner, p *ui
 	if err != nil {
 		return sayIfStopped(p, err)
 	}
+
 	id := added.ID
 	if err := to.Alone(func() error { return o.noteWait(ctx, r, to, added) }); err != nil {
 		return err
 	}
+
 	ctx, stop := output.Limit(ctx, o.waitTimeout)
 	defer stop()
+
 	if shows {
-		// Print all attempts of a new task: the first may have ended already. Of an
-		// older task, print the latest attempt and those after it.
+		// Print all attempts of a new task: the first may have ended already.
+		// Of an older task, print the latest attempt and those after it.
 		which := output.Range{All: !added.Kept, Lines: -1}
 		if err := output.Follow(ctx, r, []int64{id}, which, to); err != nil {
 			return o.stopped(ctx, r, p, err, added)
 		}
 	}
+
 	var end error
 	err = output.Each(ctx, r, []int64{id}, func() { to.Obstacles.Look(ctx) }, func(t jobs.Task) (bool, error) {
 		end = output.Finish(p, t)
@@ -58,6 +63,7 @@ func (o *enqueueOptions) addAndWait(ctx context.Context, r *runner.Runner, p *ui
 	if err != nil {
 		return o.stopped(ctx, r, p, err, added)
 	}
+
 	return to.Complete(end)
 }
 
@@ -81,11 +87,12 @@ func (o *enqueueOptions) noteWait(ctx context.Context, r *runner.Runner, to *out
 		}
 		to.Obstacles = output.NoteObstacles(ctx, r, p, []int64{added.ID}, option, o.here)
 	}
+
 	return err
 }
 
-// stopped returns the error to report when err ended a wait early. If this process
-// added the task and runs it, a signal also cancels the task.
+// stopped returns the error to report when err ended a wait early. If this
+// process added the task and runs it, a signal also cancels the task.
 func (o *enqueueOptions) stopped(ctx context.Context, r *runner.Runner, p *ui.Printer, err error,
 	added runner.Enqueued) error {
 	if s, ok := errors.AsType[ui.Received](err); ok && o.here && !added.Kept {

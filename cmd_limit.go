@@ -104,10 +104,12 @@ func (o *limitTargets) read(c *cli.Context, _ *cli.App) error {
 			*o = append(*o, target)
 		}
 	}
+
 	if len(*o) == 0 {
 		return ui.Usage("limit %s needs a target: queue:NAME, job:NAME, lane:KEY or all", c.Command.Name).
 			Hint("runner limit %s queue:media", c.Command.Name)
 	}
+
 	return nil
 }
 
@@ -155,6 +157,7 @@ func (o *limitSetOptions) withRate(text string) (l jobs.Limit, err error) {
 	if err != nil {
 		return l, fmt.Errorf("%s %w", dur, err)
 	}
+
 	return l, nil
 }
 
@@ -168,12 +171,14 @@ func (o *limitSetOptions) read(c *cli.Context, a *cli.App) error {
 	case !c.IsSet("running") && o.limit.Rate == 0:
 		return ui.Usage("limit set needs --running or --rate").Hint("runner limit set %s --running 2", o.limitTargets[0])
 	}
+
 	for _, target := range o.limitTargets {
 		o.limit.Target = target
 		if err := taskspec.ValidateLimit(o.limit); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 

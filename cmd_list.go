@@ -69,6 +69,7 @@ func (o *listOptions) read(c *cli.Context, a *cli.App) error {
 	if err := o.selection.Read(c, a); err != nil {
 		return err
 	}
+
 	o.Filter = o.selection.Filter
 	if o.ByDue = o.sort == "due"; o.ByDue {
 		if name := cli.FirstSet(c, "before", "reverse", "state"); name != "" {
@@ -82,11 +83,12 @@ func (o *listOptions) read(c *cli.Context, a *cli.App) error {
 	if o.group {
 		return o.onlyFailed(c)
 	}
+
 	return nil
 }
 
-// onlyFailed returns an error for options that don't apply to groups, which have
-// failed tasks only.
+// onlyFailed returns an error for options that don't apply to groups, which
+// have failed tasks only.
 func (o *listOptions) onlyFailed(c *cli.Context) error {
 	if name := cli.FirstSet(c, "before", "reverse", "sort", "paused", "reveal"); name != "" {
 		return ui.Exclusive("--group", "--"+name)

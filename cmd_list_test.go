@@ -12,7 +12,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// TestUpgradeIsReported checks that a command upgrades a file with an older schema and tells the user so.
+// TestUpgradeIsReported checks that a command upgrades a file with an older
+// schema and tells the user so.
 func TestUpgradeIsReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "old.db")
 	runner := func(want string, args ...string) {

@@ -96,5 +96,6 @@ func (o *logsOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 	if finishErr := to.Finish(); err == nil {
 		err = finishErr
 	}
+
 	return err
 }

@@ -45,6 +45,7 @@ In a pipe, each line is the name of a table, a tab and its number of rows.`,
 				return err
 			}
 			defer r.Close()
+
 			return o.run(c.Context, r, a.Printer)
 		},
 	}
@@ -63,6 +64,7 @@ func (o *moveOptions) read(c *cli.Context, a *cli.App) error {
 	case len(named) != 2:
 		return ui.Usage("move needs two databases").Hint("runner move runner.db postgres://…")
 	}
+
 	for i, to := range []*string{&o.from, &o.to} {
 		if named[i] == "" {
 			return ui.Usage("the name of the database is empty")
@@ -73,6 +75,7 @@ func (o *moveOptions) read(c *cli.Context, a *cli.App) error {
 		}
 		*to = d.Path
 	}
+
 	o.options = runner.Options{
 		MustExist:   true,
 		BusyTimeout: a.BusyTimeout,
@@ -97,11 +100,13 @@ func (o *moveOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 	} else {
 		p.Note("%s rejects writes from now on; start workers on %s", r.Path(), moved.To)
 	}
+
 	for _, c := range moved.Rows {
 		text := fmt.Sprintf("%-16s %s\n", c.Table, humanize.Count(c.Rows))
 		if err := p.Answer(ui.Moved(c.Table, c.Rows), text); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }

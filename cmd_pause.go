@@ -118,6 +118,7 @@ func (o *pauseOptions) readPause(c *cli.Context, a *cli.App) error {
 	case c.IsSet("for") && o.queues == nil:
 		return ui.Usage("--for is for queues; a task stays paused until resume").Hint("runner pause -q media --for 2h")
 	}
+
 	return nil
 }
 
@@ -151,6 +152,7 @@ func (o *pauseOptions) read(c *cli.Context, a *cli.App) error {
 		return ui.Usage("%s needs task ids or a queue", verb).
 			Hint("runner %s 1042      runner %[1]s -q media      runner %[1]s --all", verb)
 	}
+
 	return o.tasks.OnlyFitting()
 }
 
@@ -175,6 +177,7 @@ func (o *pauseOptions) pause(ctx context.Context, r *runner.Runner, p *ui.Printe
 	if err != nil {
 		return err
 	}
+
 	return ui.PrintQueues(ctx, r, p, o.queues)
 }
 
@@ -194,9 +197,11 @@ func (o *pauseOptions) resume(ctx context.Context, r *runner.Runner, p *ui.Print
 	if err := ui.PrintQueues(ctx, r, p, o.queues); err != nil {
 		return err
 	}
+
 	pauses, err := r.Pauses(ctx)
 	if err == nil && admin.AllPaused(pauses) && !slices.Contains(o.queues, runner.AllQueues) {
 		err = (&ui.Error{Code: "conflict", Exit: 1, What: "the whole database is paused"}).Hint("runner resume --all")
 	}
+
 	return err
 }

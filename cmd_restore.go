@@ -58,9 +58,11 @@ func runRestore(ctx context.Context, p *ui.Printer, path, file string, unsafeFS 
 	if err = ui.Interrupted(ctx, err); err != nil {
 		return err
 	}
+
 	text := "restored " + humanize.Size(done.Bytes) + " in " + humanize.Took(p.Now().Sub(began)) + "\n"
 	if done.Kept != "" {
 		text += "the database from before is kept as " + done.Kept + "\n"
 	}
+
 	return p.Answer(ui.Restore(done.Path, done.Bytes, done.Kept), text)
 }

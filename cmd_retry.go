@@ -55,6 +55,7 @@ func (o *retryOptions) read(c *cli.Context, a *cli.App) error {
 	if err := o.Read(c, a); err != nil {
 		return err
 	}
+
 	switch {
 	case o.in > taskspec.MaxDelay:
 		return ui.Usage("--in %s is too long; use at most 10 years", humanize.WriteDuration(o.in))
@@ -63,6 +64,7 @@ func (o *retryOptions) read(c *cli.Context, a *cli.App) error {
 	case o.Group != "" && c.IsSet("state"):
 		return ui.Exclusive("--group", "--state")
 	}
+
 	return nil
 }
 
@@ -71,6 +73,7 @@ func (o *retryOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer)
 	if o.dependents {
 		retry = r.RetryWithDependents
 	}
+
 	return o.Apply(ctx, r, p, cli.Change{
 		Apply: func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) { return retry(ctx, ids, o.in) },
 		Print: func(out *cli.Outcomes, result runner.ActionResult, t jobs.Task) {

@@ -68,12 +68,14 @@ func (o *enqueueOptions) runHere(c *cli.Context, a *cli.App) (err error) {
 	if err := a.RequireSafeDatabase(false); err != nil {
 		return err
 	}
+
 	r, err := a.Open(c, true, runner.Options{Concurrency: 1, Queues: []runner.QueueMax{{Queue: o.spec.Queue, Max: 1}},
 		OwnProcess: true, Log: logOf(a.Printer)})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+
 	return o.addAndWait(c.Context, r, a.Printer)
 }
 

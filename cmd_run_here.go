@@ -17,6 +17,7 @@ func (o *enqueueOptions) workHere(ctx context.Context, r *runner.Runner) (
 	committed, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
+
 		err := admin.AddAndWork(working, r, admin.OneTask{Adding: ctx, Spec: o.spec, Stdin: o.stdin,
 			Added: func(a runner.Enqueued) {
 				added = a
@@ -41,7 +42,8 @@ func (o *enqueueOptions) workHere(ctx context.Context, r *runner.Runner) (
 	}
 }
 
-// cancelHere cancels the task of an interrupted runner run, and waits for its end.
+// cancelHere cancels the task of an interrupted runner run, and waits for its
+// end.
 func cancelHere(ctx context.Context, r *runner.Runner, id int64) error {
 	ctx = context.WithoutCancel(ctx)
 	if _, err := r.Cancel(ctx, []int64{id}, runner.CancelOptions{}); err != nil {

@@ -108,9 +108,11 @@ func (o *scheduleNames) read(c *cli.Context, _ *cli.App) error {
 			*o = append(*o, name)
 		}
 	}
+
 	if len(*o) == 0 {
 		return ui.Usage("schedule %s needs a name", c.Command.Name).Hint("runner schedule list")
 	}
+
 	return nil
 }
 
@@ -127,14 +129,17 @@ func (o *scheduleShowOptions) run(ctx context.Context, r *runner.Runner, p *ui.P
 	if err != nil {
 		return err
 	}
+
 	next, err := admin.NextTicks(s, o.rows)
 	if err != nil {
 		return err
 	}
+
 	runs, err := admin.ScheduleRuns(ctx, r, s.Name, o.rows)
 	if err != nil {
 		return err
 	}
+
 	full := ui.NewFullSchedule(s, p.Now(), o.reveal, next)
 	return p.Show(func() ui.Record { return full }, func(p *ui.Printer) {
 		for _, m := range full {

@@ -108,6 +108,7 @@ func (o *scheduleAddOptions) read(c *cli.Context, a *cli.App) (err error) {
 				Hint("--zone %s --cron '%s'", zone, strings.Join(times[1:], " "))
 		}
 	}
+
 	s.Cron = strings.Join(times, " ")
 	switch {
 	case c.IsSet("catch-up-window") && s.CatchUp != jobs.CatchUpAll:
@@ -115,6 +116,7 @@ func (o *scheduleAddOptions) read(c *cli.Context, a *cli.App) (err error) {
 	case s.CatchUpWindow == 0:
 		return ui.Usage("--catch-up-window 0: too short; no tick would get a task").Hint("--catch-up skip")
 	}
+
 	o.service = a.OtherService()
 	return nil
 }
@@ -141,13 +143,16 @@ func (o *scheduleAddOptions) run(ctx context.Context, r *runner.Runner, p *ui.Pr
 	if err != nil {
 		return err
 	}
+
 	zone, err := time.LoadLocation(s.Zone)
 	if err != nil {
 		return err
 	}
+
 	for i, tick := range next {
 		p.Tell("%s %s   in %s", []string{"next", "then"}[min(i, 1)], tick.In(zone).Format("Mon 2006-01-02 15:04:05 MST"),
 			humanize.Age(tick.Sub(p.Now())))
 	}
+
 	return output.NoteWorkers(ctx, r, p, o.service, "schedule add")
 }

@@ -51,6 +51,7 @@ unchanged or removed. In a pipe, a tab separates the name and the word.`,
 				return ui.Usage("%s has no schedule, so --prune would remove all schedules", f.Name).
 					Hint("runner schedule remove NAME...")
 			}
+
 			return applySchedules(c, a, f, how)
 		},
 	}
@@ -105,8 +106,8 @@ except with --update. It removes no schedule whose line is gone.`,
 	}
 }
 
-// readScheduleFile reads the file that the argument names. Errors in it end with
-// the text unchanged, such as "nothing was changed".
+// readScheduleFile reads the file that the argument names. Errors in it end
+// with the text unchanged, such as "nothing was changed".
 func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*input.ScheduleFile, error) {
 	verb, words := c.Command.Name, c.Args().Slice()
 	switch {
@@ -115,6 +116,7 @@ func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*input.Sche
 	case len(words) > 1:
 		return nil, ui.Usage("schedule %s takes one file; unexpected argument %q", verb, words[1])
 	}
+
 	return input.ReadScheduleFile(words[0], a.Stdin, unchanged)
 }
 
@@ -146,5 +148,6 @@ func applySchedules(c *cli.Context, a *cli.App, f *input.ScheduleFile, how runne
 	if how.DryRun {
 		a.Printer.Note("%s", f.Unchanged)
 	}
+
 	return nil
 }

@@ -83,6 +83,7 @@ func (o *scheduleChange) run(ctx context.Context, r *runner.Runner, p *ui.Printe
 		if err := o.do(r, ctx, name); err != nil {
 			return err
 		}
+
 		changed := ui.RemovedSchedule(name)
 		if !o.gone {
 			s, err := r.GetSchedule(ctx, name)
@@ -91,6 +92,7 @@ func (o *scheduleChange) run(ctx context.Context, r *runner.Runner, p *ui.Printe
 			}
 			changed = ui.NewSchedule(s, p.Now(), false)
 		}
+
 		return p.Answer(changed, name+ui.Gap+o.word+"\n", name, o.word)
 	})
 }

@@ -62,10 +62,11 @@ func (o *serveOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer)
 		return err
 	}
 
-	// Handle signals before the address is printed: a program that reads it may send
-	// a signal at once.
+	// Handle signals before the address is printed: a program that reads it may
+	// send a signal at once.
 	ctx, release := ui.Until(ctx)
 	defer release()
+
 	url, hidden := cli.ShownURL(s, &p.Stdout, o.PrintToken)
 	if err := errors.Join(p.Answer(ui.Serve(url, s.TokenFile()), url+"\n", url), p.Flush()); err != nil {
 		return err
@@ -73,6 +74,7 @@ func (o *serveOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer)
 	if hidden != "" {
 		p.Tell("%s", hidden)
 	}
+
 	p.Note("press ^C to stop")
 	if o.open {
 		file, err := cli.OpenBrowser(ctx, s.URL())
@@ -81,5 +83,6 @@ func (o *serveOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer)
 		}
 		defer os.Remove(file)
 	}
+
 	return s.Serve(ctx)
 }

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// interruptOnAddress sends INT to this process when the address of the pages is printed.
+// interruptOnAddress sends INT to this process when the address of the pages is
+// printed.
 type interruptOnAddress struct {
 	printed bytes.Buffer
 	sent    bool
@@ -28,8 +29,9 @@ func (w *interruptOnAddress) Write(text []byte) (int, error) {
 	return w.printed.Write(text)
 }
 
-// TestSignalAfterAddressStopsCommand sends a signal as soon as the address is printed, as a program that reads the address could do.
-// If the command did not handle signals yet, the signal would end this test process.
+// TestSignalAfterAddressStopsCommand sends a signal as soon as the address is
+// printed, as a program that reads the address could do. If the command did not
+// handle signals yet, the signal would end this test process.
 func TestSignalAfterAddressStopsCommand(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "runner.db")
 	for _, command := range [][]string{

@@ -14,8 +14,8 @@ import (
 	"example.com/runner/internal/ui"
 )
 
-// The templates of the systemd units. The packages and make install use the same
-// files.
+// The templates of the systemd units. The packages and make install use the
+// same files.
 var (
 	//go:embed contrib/systemd/runner.service
 	machineUnit []byte
@@ -146,14 +146,17 @@ func checkUnit(c *cli.Context, a *cli.App, u *ops.Unit) error {
 		return (&ui.Error{Code: "permission", Exit: 1, What: "only root changes services of the machine"}).
 			Hint("sudo runner service %s, or runner service %[1]s --user", c.Command.Name)
 	}
+
 	config := a.Getenv("XDG_CONFIG_HOME")
 	if !filepath.IsAbs(config) {
 		config = filepath.Join(a.Getenv("HOME"), ".config")
 	}
+
 	u.Template = machineUnit
 	if u.PerUser {
 		u.Template = userUnit
 	}
+
 	u.Dir = ops.Directory(u.PerUser, config)
 	return nil
 }
@@ -173,6 +176,7 @@ func installService(c *cli.Context, a *cli.App, u ops.Unit) error {
 	if err != nil {
 		return err
 	}
+
 	database := d.Path
 	switch {
 	case d.HasPassword():
@@ -183,13 +187,16 @@ func installService(c *cli.Context, a *cli.App, u ops.Unit) error {
 	case !u.PerUser:
 		database = "/var/lib/" + u.StateDirectory() + "/runner.db"
 	}
+
 	if u.Program, err = ops.OwnProgram(); err != nil {
 		return err
 	}
+
 	result, err := u.Install(c.Context)
 	if err != nil {
 		return u.Explain(c.Context, "install", err)
 	}
+
 	unit, changed := u.Name+".service", map[bool]string{true: "changed", false: "unchanged"}[result.Changed]
 	return a.Printer.Answer(ui.Service(unit, result.File, result.Changed, database), serviceText(u, result, database), unit,
 		result.File, changed, database)
@@ -205,6 +212,7 @@ func serviceText(u ops.Unit, result ops.Result, database string) string {
 	if result.Changed {
 		done = "written"
 	}
+
 	text := "unit       " + humanize.Safe(result.File) + ", " + done + "\n" +
 		"database   " + humanize.Safe(database) + "\n" +
 		"service    " + u.Name + ".service is enabled and runs\n" +
@@ -217,6 +225,7 @@ func serviceText(u ops.Unit, result ops.Result, database string) string {
 	if u.PerUser {
 		text += "The service ends when you log out. To keep it: loginctl enable-linger\n"
 	}
+
 	return text
 }
 
@@ -224,10 +233,12 @@ func uninstallService(c *cli.Context, a *cli.App, u ops.Unit) error {
 	if err := checkUnit(c, a, &u); err != nil {
 		return err
 	}
+
 	result, err := u.Uninstall(c.Context)
 	if err != nil {
 		return u.Explain(c.Context, "uninstall", err)
 	}
+
 	text := humanize.Safe(result.File) + " does not exist\n"
 	if result.Changed {
 		text = "removed " + humanize.Safe(result.File) + "; the database stays\n"

@@ -64,6 +64,7 @@ func (o *showOptions) read(c *cli.Context, a *cli.App) (err error) {
 	case o.command && (c.IsSet("format") || a.Printer.JSON):
 		return ui.Usage("--command cannot be used with --format or --json")
 	}
+
 	return nil
 }
 
@@ -83,11 +84,14 @@ func (o *showOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 				func(p *ui.Printer) { p.Print(between); s.Lines(p) },
 				func(p *ui.Printer) { p.Print(between); s.Draw(p) })
 		}
+
 		if err != nil {
 			return err
 		}
+
 		between = "\n"
 	}
+
 	return ui.MissingTasks(ctx, r, o.ids)
 }
 

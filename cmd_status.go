@@ -72,6 +72,7 @@ func (o *statusOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer
 		}
 		return ui.Follow(ctx, r, p, o.queues)
 	}
+
 	s, err := ui.ReadStatus(ctx, r, p.Now(), o.queues)
 	if err != nil {
 		return err

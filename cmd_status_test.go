@@ -16,7 +16,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// TestStatusWithFollowDrawsAtOnceAndStops checks that --follow draws the status immediately and stops when its context ends.
+// TestStatusWithFollowDrawsAtOnceAndStops checks that --follow draws the status
+// immediately and stops when its context ends.
 func TestStatusWithFollowDrawsAtOnceAndStops(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	ctx, cancel := context.WithCancel(t.Context())

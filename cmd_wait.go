@@ -79,6 +79,7 @@ func (o *waitOptions) read(c *cli.Context, a *cli.App) error {
 	case o.result && a.Printer.JSON:
 		return ui.Exclusive("--result", "--json").Because("the record has the result")
 	}
+
 	return o.selection.Require("wait")
 }
 
@@ -92,15 +93,17 @@ func (o *waitOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 	case len(w.IDs) == 0 && len(w.Missing) == 0:
 		return ui.WarnUnknown(ctx, r, p, o.selection.Filter)
 	}
+
 	gone := w.Gone(p)
 	if len(w.IDs) == 0 {
 		return gone
 	}
 
-	// Handle signals before the first message is printed: a program that reads it may
-	// send a signal at once.
+	// Handle signals before the first message is printed: a program that reads
+	// it may send a signal at once.
 	ctx, release := ui.Until(ctx)
 	defer release()
+
 	switch left, err := r.IDs(ctx, jobs.Filter{IDs: w.IDs, States: jobs.Unfinished()}, runner.Page{}); {
 	case err != nil:
 		return err
@@ -109,15 +112,18 @@ func (o *waitOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 	case len(left) > 1:
 		p.Note("waiting for %s tasks", humanize.Count(int64(len(left))))
 	}
+
 	w.Obstacles = output.NoteObstacles(ctx, r, p, w.IDs, "--timeout", false)
 	ctx, stop := output.Limit(ctx, o.timeout)
 	defer stop()
+
 	to := &output.LogPrinter{P: p, Named: len(w.IDs) > 1, Follow: true, Obstacles: w.Obstacles}
 	if o.output {
 		if err := output.Follow(ctx, r, w.IDs, output.Range{Lines: -1}, to); err != nil {
 			return output.Stopped(p, err, w.IDs, len(w.IDs))
 		}
 	}
+
 	show := func(t jobs.Task) error { return ui.PrintEnd(p, t, o.result, ui.NewTask(t, p.Now())) }
 	var end error
 	if o.any || len(w.IDs)+len(w.Missing) == 1 && o.selection.Filter.Batch == 0 {
@@ -129,5 +135,6 @@ func (o *waitOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 	if err != nil {
 		return err
 	}
+
 	return to.Complete(end)
 }

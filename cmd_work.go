@@ -66,11 +66,13 @@ SIGNALS
 			if err := a.RequireSafeDatabase(o.engine.InsecurePerms); err != nil {
 				return err
 			}
+
 			r, err := a.Open(c, true, o.engine)
 			if err != nil {
 				return err
 			}
 			defer r.Close()
+
 			return o.run(c.Context, r, a.Printer)
 		},
 	}
@@ -90,8 +92,8 @@ type workOptions struct {
 	pageFlags  []cli.Flag
 }
 
-// options returns the options, each with its environment variable, and sets their
-// defaults.
+// options returns the options, each with its environment variable, and sets
+// their defaults.
 func (o *workOptions) options() []cli.Flag {
 	e := &o.engine
 	*e = runner.Options{
@@ -166,6 +168,7 @@ func (o *workOptions) read(c *cli.Context, a *cli.App) (err error) {
 	if err := o.readSync(c); err != nil {
 		return err
 	}
+
 	for i, q := range o.engine.Queues {
 		if slices.ContainsFunc(o.engine.Queues[:i], func(other runner.QueueMax) bool { return other.Queue == q.Queue }) {
 			return ui.Usage("--queue %s is repeated", q.Queue)
@@ -176,6 +179,7 @@ func (o *workOptions) read(c *cli.Context, a *cli.App) (err error) {
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
 		return err
 	}
+
 	o.engine.Log = ops.NewLog(p.Stderr, ops.StyleFor(o.logFormat, p.Stderr), level)
 	o.pages.Log = o.engine.Log
 	if o.tee {
@@ -187,6 +191,7 @@ func (o *workOptions) read(c *cli.Context, a *cli.App) (err error) {
 	if o.notifier = ops.NewNotifier(a.Getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
 		o.engine.Liveness, o.engine.LivenessEvery = o.notifier.Report, o.notifier.Every
 	}
+
 	return nil
 }
 
@@ -199,9 +204,11 @@ func (o *workOptions) readSync(c *cli.Context) error {
 		o.engine.Sync = runner.Flash
 		return nil
 	}
+
 	if c.IsSet("write-every") {
 		return ui.Usage("--write-every requires --sync flash").Hint("runner work --sync flash")
 	}
+
 	o.engine.WriteEvery = 0
 	return nil
 }
@@ -254,6 +261,7 @@ func (o *workOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 	// reads it may send a signal at once.
 	working, stop := ui.HandleWorker(ctx, r, o.engine.Log, o.terminal)
 	defer stop()
+
 	if o.pages.Listen != "" {
 		stop, err := cli.ServeBeside(ctx, r, p, &o.pages)
 		if err != nil {
@@ -264,10 +272,12 @@ func (o *workOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 
 	r.Register(runner.Commands(o.commands))
 	defer o.notifier.Stop()
+
 	work := r.Work
 	if o.untilEmpty {
 		work = r.WorkUntilEmpty
 	}
+
 	err := work(working)
 	switch {
 	case errors.Is(err, jobs.ErrShutdown): // the log already contains the error
@@ -275,5 +285,6 @@ func (o *workOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 	case working.Err() != nil && errors.Is(err, context.Canceled): // a signal came before the worker started
 		return nil
 	}
+
 	return err
 }

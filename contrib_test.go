@@ -16,7 +16,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// TestUnitsCallWork checks that runner accepts the command lines in the systemd units, and that these command lines run "runner work".
+// TestUnitsCallWork checks that runner accepts the command lines in the systemd
+// units, and that these command lines run "runner work".
 func TestUnitsCallWork(t *testing.T) {
 	start := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/runner (.*)$`)
 	for _, file := range []string{"runner.service", "runner@.service", "user/runner.service"} {
@@ -39,8 +40,8 @@ func TestUnitsCallWork(t *testing.T) {
 // manFile is the manual page.
 const manFile = "contrib/man/runner.1"
 
-// TestManualPageIsHelp checks that the manual page consists of the help texts. To write the page: UPDATE_DOCS=1 go test -run
-// TestManualPage .
+// TestManualPageIsHelp checks that the manual page consists of the help texts.
+// To write the page: UPDATE_DOCS=1 go test -run TestManualPage .
 func TestManualPageIsHelp(t *testing.T) {
 	a := &cli.App{Stdin: strings.NewReader(""), Stderr: io.Discard, Getenv: func(string) string { return "" }, Commands: commands}
 	help := func(args ...string) string {
@@ -65,10 +66,12 @@ func TestManualPageIsHelp(t *testing.T) {
 	}
 }
 
-// globalOptions matches the lines in a help text that tell the reader where the global options are described.
+// globalOptions matches the lines in a help text that tell the reader where the
+// global options are described.
 var globalOptions = regexp.MustCompile(`\nglobal options .*\n  .*\n\n`)
 
-// manualPage returns the manual page in roff format. It contains the unchanged help texts.
+// manualPage returns the manual page in roff format. It contains the unchanged
+// help texts.
 func manualPage(list []*cli.Command, help func(...string) string) string {
 	var b strings.Builder
 	b.WriteString(`.\" Made of the help texts by a test (TestManualPage): do not edit.
@@ -124,8 +127,9 @@ settings of the service, as in RUNNER_CONCURRENCY=8
 	return b.String()
 }
 
-// manualText writes text in such a way that roff prints the same lines. It escapes what has a meaning in roff: a backslash, a hyphen, a
-// quote, and a dot or quote at the start of a line.
+// manualText writes text in such a way that roff prints the same lines. It
+// escapes what has a meaning in roff: a backslash, a hyphen, a quote, and a dot
+// or quote at the start of a line.
 func manualText(b *strings.Builder, text string) {
 	escape := strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", "\\(ga", "^", `\(ha`, "~", `\(ti`)
 	b.WriteString(".nf\n")

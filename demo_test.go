@@ -33,8 +33,9 @@ var (
 	demoEmail   = jobs.DefineResult[demoLetter, string]("email.send")
 )
 
-// demo is the program "runnerdemo [forever]", which the test scripts start. It runs the tasks of its jobs, such as demo.add, from the
-// database at $RUNNER_DB. It ends when no task is due, or, with "forever", at a signal.
+// demo is the program "runnerdemo [forever]", which the test scripts start. It
+// runs the tasks of its jobs, such as demo.add, from the database at
+// $RUNNER_DB. It ends when no task is due, or, with "forever", at a signal.
 func demo() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -69,8 +70,9 @@ func runDemo(ctx context.Context, forever bool) error {
 	return r.WorkUntilEmpty(ctx)
 }
 
-// sleepUntilStopped writes "begun" to a file and waits until its context ends. Then it replaces the content of the file with the reason why
-// the context ended.
+// sleepUntilStopped writes "begun" to a file and waits until its context ends.
+// Then it replaces the content of the file with the reason why the context
+// ended.
 func sleepUntilStopped(ctx context.Context, file string) error {
 	if err := os.WriteFile(file, []byte("begun\n"), 0o600); err != nil {
 		return err
@@ -82,8 +84,8 @@ func sleepUntilStopped(ctx context.Context, file string) error {
 	return context.Cause(ctx)
 }
 
-// once returns err when it is called with a marker for the first time, and nil later. The marker is the path of a file, which the first
-// call creates.
+// once returns err when it is called with a marker for the first time, and nil
+// later. The marker is the path of a file, which the first call creates.
 func once(marker string, err error) error {
 	if _, stat := os.Stat(marker); stat == nil {
 		return nil

@@ -1,6 +1,7 @@
 //go:build !race
 
-// The test in this file measures memory. The race detector needs additional memory, so the test runs only without it.
+// The test in this file measures memory. The race detector needs additional
+// memory, so the test runs only without it.
 
 package main
 
@@ -15,8 +16,9 @@ import (
 	"testing"
 )
 
-// numbers is an io.Reader whose text is the numbers n.next to n.last, one per line, as the command seq prints them. It generates the text
-// while a test reads it, so it needs little memory.
+// numbers is an io.Reader whose text is the numbers n.next to n.last, one per
+// line, as the command seq prints them. It generates the text while a test
+// reads it, so it needs little memory.
 type numbers struct {
 	next, last int64
 	left       []byte
@@ -35,7 +37,8 @@ func (n *numbers) Read(to []byte) (int, error) {
 	return size, nil
 }
 
-// differs compares two streams in blocks of 64 KiB. It returns the offset of the first block that differs, or -1 if the streams are equal.
+// differs compares two streams in blocks of 64 KiB. It returns the offset of
+// the first block that differs, or -1 if the streams are equal.
 func differs(got, want io.Reader) (at int64) {
 	g, w := make([]byte, 64<<10), make([]byte, 64<<10)
 	for {

@@ -13,7 +13,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// visible returns the commands and subcommands that the help lists, by their full names.
+// visible returns the commands and subcommands that the help lists, by their
+// full names.
 func visible() map[string]*cli.Command {
 	list := map[string]*cli.Command{}
 	for _, c := range (&cli.App{Commands: commands}).AllCommands() {
@@ -39,7 +40,8 @@ func helpOf(t *testing.T, name string, c *cli.Command) string {
 	return out.String()
 }
 
-// TestHelpHasItsPartsInOrder checks that each help screen has the same parts in the same order, and at most 80 columns.
+// TestHelpHasItsPartsInOrder checks that each help screen has the same parts in
+// the same order, and at most 80 columns.
 func TestHelpHasItsPartsInOrder(t *testing.T) {
 	parts := regexp.MustCompile(`(?s)^runner [a-z ]+ - [^\n]+\n\nEXAMPLES\n  .*\n\nusage: runner .*\nglobal options .*\nEXIT STATUS`)
 	for name, c := range visible() {
@@ -58,8 +60,8 @@ func TestHelpHasItsPartsInOrder(t *testing.T) {
 	}
 }
 
-// TestExamplesOfHelpParse checks that every command has at least two examples that runner accepts. A shell splits the examples into
-// words.
+// TestExamplesOfHelpParse checks that every command has at least two examples
+// that runner accepts. A shell splits the examples into words.
 func TestExamplesOfHelpParse(t *testing.T) {
 	shell := testkit.Program(t, "sh")
 	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }}
@@ -92,8 +94,9 @@ func TestExamplesOfHelpParse(t *testing.T) {
 
 var startOfCall = regexp.MustCompile(`(?m)(?:^ *|\(|\| |sudo )runner `)
 
-// runnerCommands finds the calls of runner in lines of shell, and returns the arguments of each call. A call ends at an unquoted operator,
-// comment or newline.
+// runnerCommands finds the calls of runner in lines of shell, and returns the
+// arguments of each call. A call ends at an unquoted operator, comment or
+// newline.
 func runnerCommands(text string) (list []string) {
 	for _, at := range startOfCall.FindAllStringIndex(text, -1) {
 		call, quote := text[at[1]:], rune(0)

@@ -25,8 +25,10 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// TestMain makes the test binary act as the programs that the scripts in testdata/script call. Each call is a process of its own. Under the
-// name "runner", the binary calls main of this package. Under the name "runnerdemo", it is a user's program with registered functions.
+// TestMain makes the test binary act as the programs that the scripts in
+// testdata/script call. Each call is a process of its own. Under the name
+// "runner", the binary calls main of this package. Under the name "runnerdemo",
+// it is a user's program with registered functions.
 func TestMain(m *testing.M) {
 	if runner.Guardian() { // workers in this process start the test binary as their guardian
 		return
@@ -41,15 +43,19 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"runner": main, "runnerdemo": demo, "notifysink": notifySink})
 }
 
-// TestScript runs the scripts in testdata/script, which specify the command line of runner. A script starts in an empty directory with its
-// own HOME, and with RUNNER_DB set to a file there. So no script uses a real database, such as the one in /var/lib/runner for root. Of the
-// environment variables of the test, a script gets only PATH and NODE_PATH.
+// TestScript runs the scripts in testdata/script, which specify the command
+// line of runner. A script starts in an empty directory with its own HOME, and
+// with RUNNER_DB set to a file there. So no script uses a real database, such
+// as the one in /var/lib/runner for root. Of the environment variables of the
+// test, a script gets only PATH and NODE_PATH.
 //
 // To rewrite the golden files: UPDATE_SCRIPTS=1 go test -run TestScript .
 func TestScript(t *testing.T) {
 	t.Parallel()
-	// Under nohup, this process ignores HUP. The test must not ignore it, so catch HUP. TestMain cannot do this, because TestMain also runs
-	// in each "runner" that a script starts, and some scripts want "runner" to ignore HUP.
+	// Under nohup, this process ignores HUP. The test must not ignore it, so
+	// catch HUP. TestMain cannot do this, because TestMain also runs in each
+	// "runner" that a script starts, and some scripts want "runner" to ignore
+	// HUP.
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
@@ -95,12 +101,14 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// server returns the PostgreSQL server that all scripts share. Each script has a schema of its own.
+// server returns the PostgreSQL server that all scripts share. Each script has
+// a schema of its own.
 var server = sync.OnceValues(func() (*pgserver.Server, error) { return pgserver.Start(context.Background()) })
 
 var serverDatabases atomic.Int64
 
-// useServer implements the script command "onserver": it sets RUNNER_DB to a new schema on a PostgreSQL server.
+// useServer implements the script command "onserver": it sets RUNNER_DB to a
+// new schema on a PostgreSQL server.
 func useServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: onserver")
@@ -111,8 +119,9 @@ func useServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("SERVER", s.Dir)
 }
 
-// expectStatus implements the script command "status N program [args...]". It runs the program and checks its exit status. As with exec,
-// the script can then check stdout and stderr.
+// expectStatus implements the script command "status N program [args...]". It
+// runs the program and checks its exit status. As with exec, the script can
+// then check stdout and stderr.
 func expectStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: status N program [args...]")
@@ -131,7 +140,8 @@ func expectStatus(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// awaitText implements the script command "await FILE REGEXP". It waits until the file exists and has a line that matches REGEXP.
+// awaitText implements the script command "await FILE REGEXP". It waits until
+// the file exists and has a line that matches REGEXP.
 func awaitText(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: await FILE REGEXP")
@@ -172,8 +182,10 @@ func awaitWorkers(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("got %d workers after a minute, want %d", len(workers), want)
 }
 
-// expectGone implements the script command "gone FILE...". Each file contains the id of a process. The command fails if one of these
-// processes still runs. A process that has exited does not count, even if its parent has not waited for it yet.
+// expectGone implements the script command "gone FILE...". Each file contains
+// the id of a process. The command fails if one of these processes still runs.
+// A process that has exited does not count, even if its parent has not waited
+// for it yet.
 func expectGone(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range args {
 		pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(name)))

@@ -13,8 +13,10 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// answerTo runs a command line of runner and returns its exit status and the hint in its error message. If there is no hint, it returns the
-// whole message. Valid command lines do nothing, because the context has ended before they open the database.
+// answerTo runs a command line of runner and returns its exit status and the
+// hint in its error message. If there is no hint, it returns the whole message.
+// Valid command lines do nothing, because the context has ended before they
+// open the database.
 func answerTo(t *testing.T, shell, text string) (status int, hint string) {
 	t.Helper()
 	words, err := exec.CommandContext(t.Context(), shell, "-c", `printf '%s\0' runner `+text).Output()
@@ -35,8 +37,10 @@ func answerTo(t *testing.T, shell, text string) (status int, hint string) {
 	return status, strings.TrimSpace(hint)
 }
 
-// TestNewcomersFindCommand tries command lines that new users may type. At least 90 % of them must work or get the right hint. No hint
-// may be wrong. If no command of runner does what the user wants, the hint must be a page of the help.
+// TestNewcomersFindCommand tries command lines that new users may type. At
+// least 90 % of them must work or get the right hint. No hint may be wrong. If
+// no command of runner does what the user wants, the hint must be a page of the
+// help.
 func TestNewcomersFindCommand(t *testing.T) {
 	shell := testkit.Program(t, "sh")
 	list, err := os.ReadFile("testdata/newcomers.txt")
@@ -74,8 +78,9 @@ func TestNewcomersFindCommand(t *testing.T) {
 	}
 }
 
-// TestSynonymsNameWhatRunnerHas checks the hints for commands and options of other tools. Each hint must be a command line or an option of
-// runner. A name that gets a hint must not itself be a command or option of runner.
+// TestSynonymsNameWhatRunnerHas checks the hints for commands and options of
+// other tools. Each hint must be a command line or an option of runner. A name
+// that gets a hint must not itself be a command or option of runner.
 func TestSynonymsNameWhatRunnerHas(t *testing.T) {
 	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }}
 	parse := func(text string) error {

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// notifySink is the program "notifysink SOCKET FILE", which the scripts start. It receives messages on a socket, as systemd does. It writes
-// each message to the file as a block of lines, with the milliseconds since the previous message. It exits when it has received STOPPING
-// twice.
+// notifySink is the program "notifysink SOCKET FILE", which the scripts start.
+// It receives messages on a socket, as systemd does. It writes each message to
+// the file as a block of lines, with the milliseconds since the previous
+// message. It exits when it has received STOPPING twice.
 func notifySink() {
 	socket, file := os.Args[1], os.Args[2]
 	listener, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})

@@ -10,8 +10,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// checkWindow implements the script command "window N DURATION". The stdout of the previous command must have one time per line. The
-// command fails if there is a period of length DURATION with more than N of these times.
+// checkWindow implements the script command "window N DURATION". The stdout of
+// the previous command must have one time per line. The command fails if there
+// is a period of length DURATION with more than N of these times.
 func checkWindow(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: window N DURATION")
@@ -37,7 +38,8 @@ func checkWindow(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// useGo implements the script command "usego". After it, the script can run the go command, which then uses the build cache of this test.
+// useGo implements the script command "usego". After it, the script can run the
+// go command, which then uses the build cache of this test.
 func useGo(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range []string{"GOROOT", "GOCACHE"} {
 		value, err := exec.Command("go", "env", name).Output()
@@ -46,7 +48,8 @@ func useGo(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// checkOrder implements the script command "order IDS ID". It checks that task ID started after all tasks in IDS had finished.
+// checkOrder implements the script command "order IDS ID". It checks that task
+// ID started after all tasks in IDS had finished.
 func checkOrder(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: order IDS ID")

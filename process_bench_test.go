@@ -28,8 +28,8 @@ func buildRunner(b *testing.B) string {
 	return path
 }
 
-// BenchmarkEnqueueProcess measures how long a new process of "runner enqueue" takes. Meanwhile this process keeps the database open, as a
-// worker would.
+// BenchmarkEnqueueProcess measures how long a new process of "runner enqueue"
+// takes. Meanwhile this process keeps the database open, as a worker would.
 func BenchmarkEnqueueProcess(b *testing.B) {
 	b.StopTimer()
 	program := buildRunner(b)
@@ -67,7 +67,8 @@ func BenchmarkEnqueueProcess(b *testing.B) {
 	b.ReportMetric(float64(peak)/1024, "MB")
 }
 
-// BenchmarkEnqueueBatch adds b.N tasks with one call of "runner enqueue --batch". For comparison it also adds them with EnqueueAll.
+// BenchmarkEnqueueBatch adds b.N tasks with one call of "runner enqueue
+// --batch". For comparison it also adds them with EnqueueAll.
 func BenchmarkEnqueueBatch(b *testing.B) {
 	b.StopTimer()
 	program := buildRunner(b)

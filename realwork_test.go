@@ -16,17 +16,19 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The script commands below belong to a test with real work: its tasks compute checksums of Go's own source files with sha256sum.
+// The script commands below belong to a test with real work: its tasks compute
+// checksums of Go's own source files with sha256sum.
 
-// sumDirs are directories of Go's source, and the priorities of the tasks for their files. The tasks with the higher priority are added
-// last, but must run first.
+// sumDirs are directories of Go's source, and the priorities of the tasks for
+// their files. The tasks with the higher priority are added last, but must run
+// first.
 var sumDirs = []struct {
 	dir      string
 	priority int
 }{{"net", 3}, {"encoding", 8}}
 
-// makeSumBatch implements the script command "sumbatch FILE". For each source file it writes a line to FILE, which the script passes to
-// "enqueue --batch".
+// makeSumBatch implements the script command "sumbatch FILE". For each source
+// file it writes a line to FILE, which the script passes to "enqueue --batch".
 func makeSumBatch(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: sumbatch FILE")
@@ -52,8 +54,10 @@ func makeSumBatch(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Logf("%d files", n)
 }
 
-// checkSums implements the script command "sumcheck BATCH LIST SHOW LOGS". BATCH is the file that the script command sumbatch has written.
-// The other files contain the output of "list --json", "show --json" and "logs" for its tasks.
+// checkSums implements the script command "sumcheck BATCH LIST SHOW LOGS".
+// BATCH is the file that the script command sumbatch has written. The other
+// files contain the output of "list --json", "show --json" and "logs" for its
+// tasks.
 func checkSums(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: sumcheck BATCH LIST SHOW LOGS")

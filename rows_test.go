@@ -33,11 +33,14 @@ var (
 	rowsSeed = flag.Uint64("rows-seed", 0, "seed of the random choices; 0 for a new one")
 )
 
-// canaryWithin is how soon an ordinary task must complete while TestRowsOfPlainSQL writes rows.
+// canaryWithin is how soon an ordinary task must complete while
+// TestRowsOfPlainSQL writes rows.
 const canaryWithin = 2 * time.Minute
 
-// TestRowsOfPlainSQL writes rows with extreme values into the tables with SQL, as any program with access to the database could. Meanwhile
-// a worker must still complete ordinary tasks, and all commands and pages must still be able to show the rows.
+// TestRowsOfPlainSQL writes rows with extreme values into the tables with SQL,
+// as any program with access to the database could. Meanwhile a worker must
+// still complete ordinary tasks, and all commands and pages must still be able
+// to show the rows.
 func TestRowsOfPlainSQL(t *testing.T) {
 	t.Parallel()
 	seed := *rowsSeed
@@ -68,8 +71,8 @@ func TestRowsOfPlainSQL(t *testing.T) {
 	}
 }
 
-// extremeFiles creates special files, and returns paths that the test uses as values. Most of these files cannot be read, or a read of them
-// never ends.
+// extremeFiles creates special files, and returns paths that the test uses as
+// values. Most of these files cannot be read, or a read of them never ends.
 func extremeFiles(t *testing.T, dir string) []any {
 	fifo, large := filepath.Join(dir, "fifo"), filepath.Join(dir, "large")
 	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(large, bytes.Repeat([]byte("#\n"), 1<<20), 0o600),
@@ -82,7 +85,8 @@ func extremeFiles(t *testing.T, dir string) []any {
 		"/no/such", "/\x00", "/\xff", "/" + strings.Repeat("d/", 2047), strings.Repeat("x", 5000), "/bin/true"}
 }
 
-// rowFuzz is the state of TestRowsOfPlainSQL: a database with extreme rows, and a worker.
+// rowFuzz is the state of TestRowsOfPlainSQL: a database with extreme rows, and
+// a worker.
 type rowFuzz struct {
 	*testing.T
 	values       rowValues
@@ -96,14 +100,16 @@ type rowFuzz struct {
 	rejected     map[string]int // number of rejected rows for each error; the key is the start of the error message
 }
 
-// canary is an ordinary task that the worker must complete in spite of the extreme rows.
+// canary is an ordinary task that the worker must complete in spite of the
+// extreme rows.
 type canary struct {
 	id   int64
 	from time.Time
 }
 
-// rowTables lists the tables and views that the test writes to, with a weight. A greater weight means that the test chooses the table more
-// often. Only the view enqueue is meant for writes by other programs.
+// rowTables lists the tables and views that the test writes to, with a weight.
+// A greater weight means that the test chooses the table more often. Only the
+// view enqueue is meant for writes by other programs.
 var rowTables = []struct {
 	name string
 	n    int
@@ -111,7 +117,8 @@ var rowTables = []struct {
 	{"schedule_inputs", 2},
 	{"steps", 2}, {"output", 2}, {"attempts", 4}, {"cancel_requests", 4}, {"progress_reports", 4}, {"last_ids", 1}}
 
-// run writes rows while a worker runs, until the time for the test is over. Then it stops the worker.
+// run writes rows while a worker runs, until the time for the test is over.
+// Then it stops the worker.
 func (f *rowFuzz) run() {
 	f.open()
 	worker := f.work()
@@ -210,7 +217,8 @@ func (f *rowFuzz) work() *exec.Cmd {
 	return c
 }
 
-// log returns the last lines of the worker's log. It leaves out lines about failed tasks, because these are normal here.
+// log returns the last lines of the worker's log. It leaves out lines about
+// failed tasks, because these are normal here.
 func (f *rowFuzz) log() string {
 	text, _ := os.ReadFile(filepath.Join(f.dir, "log"))
 	var lines []string

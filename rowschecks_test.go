@@ -19,8 +19,8 @@ import (
 	"unicode/utf8"
 )
 
-// canary enqueues an ordinary task that must complete in time. It also checks the canaries that it has
-// enqueued before.
+// canary enqueues an ordinary task that must complete in time. It also checks
+// the canaries that it has enqueued before.
 func (f *rowFuzz) canary() {
 	out, err := f.command("enqueue", "-q", "canary", "--", "true").CombinedOutput()
 	id, _ := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
@@ -33,8 +33,9 @@ func (f *rowFuzz) canary() {
 	}
 }
 
-// flags runs runner enqueue with random options that have extreme values. It leaves out options that would make enqueue
-// itself read a file that never ends.
+// flags runs runner enqueue with random options that have extreme values. It
+// leaves out options that would make enqueue itself read a file that never
+// ends.
 func (f *rowFuzz) flags() {
 	options := []string{"--queue", "--priority", "--in", "--at", "--expires-in", "--after", "--after-any", "--lane", "--unique", "--label",
 		"--cwd", "--env", "--env-file", "--timeout",
@@ -147,7 +148,8 @@ func (f *rowFuzz) views() {
 	}
 }
 
-// newest returns the highest id among the tasks that are not in the queue canary.
+// newest returns the highest id among the tasks that are not in the queue
+// canary.
 func (f *rowFuzz) newest() (id int64) {
 	if err := f.raw.QueryRowContext(f.Context(), `SELECT coalesce(max(id), 1) FROM tasks WHERE queue <> 'canary'`).Scan(&id); err != nil {
 		f.Fatal(err)
@@ -155,7 +157,8 @@ func (f *rowFuzz) newest() (id int64) {
 	return id
 }
 
-// wantJSON checks that a line is JSON in UTF-8, and that the times in it are in RFC 3339.
+// wantJSON checks that a line is JSON in UTF-8, and that the times in it are in
+// RFC 3339.
 func (f *rowFuzz) wantJSON(words string, line []byte) {
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(line))

@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// These are values that a program may write with SQL, by mistake or to do damage: the extreme values of each type, and values with which
-// careless code fails. The long ones are made when they're needed, because this
-// program also starts as each runner of a script.
+// These are values that a program may write with SQL, by mistake or to do
+// damage: the extreme values of each type, and values with which careless code
+// fails. The long ones are made when they're needed, because this program also
+// starts as each runner of a script.
 
 var extremeNumbers = []any{int64(math.MinInt64), int64(math.MinInt64 + 1), int64(-62167219200001), int64(-1 << 53), int64(-1 << 31),
 	int64(-1000), int64(-1), int64(0),
@@ -58,7 +59,8 @@ var extremeJSON = sync.OnceValue(func() []any {
 		`{"job":"command","args":["true"],"queue":"q1","max_losses":3,"options":[1],"expires_in":-9223372036854775808}`}
 })
 
-// extremeObjects are values for the columns options and outcome, which contain JSON objects.
+// extremeObjects are values for the columns options and outcome, which contain
+// JSON objects.
 var extremeObjects = []any{`{}`, `{"timeout":1}`, `{"timeout":0}`, `{"timeout":-1}`, `{"timeout":9223372036854775807}`, `{"timeout":1e999}`,
 	`{"timeout":"x"}`,
 	`{"kill_after":null}`, `{"kill_after":1.5}`, `{"backoff":1}`, `{"backoff":"never","backoff_delay":-5}`,
@@ -116,9 +118,9 @@ func (v *rowValues) of(column string) any {
 	return v.from(extremeNumbers)
 }
 
-// large is a size near the limit of bytes, and above that of every other column.
-// (A page reads some columns again and again: with 16 MB in each it would need
-// more than its two seconds on a busy machine.)
+// large is a size near the limit of bytes, and above that of every other
+// column. (A page reads some columns again and again: with 16 MB in each it
+// would need more than its two seconds on a busy machine.)
 func large(column string) int {
 	if column == "data" || column == "input" {
 		return 16 << 20

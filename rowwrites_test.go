@@ -40,7 +40,8 @@ func (f *rowFuzz) write() {
 	f.exec(fmt.Sprintf(`INSERT INTO %s (%s) VALUES (%s)`, table, strings.Join(names, ", "), f.marks(len(row))), row...)
 }
 
-// row returns a random row for a table: some of its columns, and values for them.
+// row returns a random row for a table: some of its columns, and values for
+// them.
 func (f *rowFuzz) row(table string) (names []string, row []any) {
 	large := table == "enqueue" || table == "tasks"
 	for _, column := range f.columns[table] {
@@ -74,8 +75,9 @@ type columnValue struct {
 	value  any
 }
 
-// stateValues returns columns that put a task into a random state, with the values that the state requires. Most often the state is
-// pending, which requires no columns.
+// stateValues returns columns that put a task into a random state, with the
+// values that the state requires. Most often the state is pending, which
+// requires no columns.
 func (f *rowFuzz) stateValues() []columnValue {
 	finished := []columnValue{{"attempt", int64(1)}, {"max_attempts", int64(1)}, {"worker", int64(1)},
 		{"started_at", f.value("tasks", "started_at")},
@@ -99,8 +101,9 @@ func (f *rowFuzz) stateValues() []columnValue {
 	return nil
 }
 
-// value returns a random value for a column. It never returns values that pause or limit all tasks, because the worker must be able to run
-// the ordinary tasks of the test (see type canary).
+// value returns a random value for a column. It never returns values that pause
+// or limit all tasks, because the worker must be able to run the ordinary tasks
+// of the test (see type canary).
 func (f *rowFuzz) value(table, column string) any {
 	for {
 		value := f.values.of(column)
@@ -108,8 +111,9 @@ func (f *rowFuzz) value(table, column string) any {
 		if (table == "pauses" || table == "limits") && (column == "queue" || column == "name") && (text == "" || text == "command") {
 			continue
 		}
-		// A row in cancel_requests cancels a task, but nothing may cancel a canary (see type canary). So the value is the id of an existing
-		// task. A greater id could become the id of a later canary.
+		// A row in cancel_requests cancels a task, but nothing may cancel a
+		// canary (see type canary). So the value is the id of an existing task.
+		// A greater id could become the id of a later canary.
 		if table == "cancel_requests" && column == "task_id" {
 			if value = f.newest(); value == int64(1) {
 				value = int64(0)
@@ -123,7 +127,8 @@ func (f *rowFuzz) value(table, column string) any {
 	}
 }
 
-// update changes some columns of one row. It does not change the tasks that the worker must complete (see type canary).
+// update changes some columns of one row. It does not change the tasks that the
+// worker must complete (see type canary).
 func (f *rowFuzz) update(table string) {
 	columns := f.columns[table]
 	var sets []string
@@ -165,7 +170,8 @@ func (f *rowFuzz) marks(n int) string {
 	return strings.Join(marks, ", ")
 }
 
-// exec runs a statement. It accepts an error, because the database should reject some of the values.
+// exec runs a statement. It accepts an error, because the database should
+// reject some of the values.
 func (f *rowFuzz) exec(text string, row ...any) {
 	result, err := f.raw.ExecContext(f.Context(), text, row...)
 	if err != nil {

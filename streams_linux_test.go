@@ -21,8 +21,10 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// TestTenThousandEventStreamsCostLittleMemory lets 10,000 clients request the stream of events at the same time. The server must need
-// little memory for them, and must still answer other users. It must release the memory after the clients have closed their connections.
+// TestTenThousandEventStreamsCostLittleMemory lets 10,000 clients request the
+// stream of events at the same time. The server must need little memory for
+// them, and must still answer other users. It must release the memory after the
+// clients have closed their connections.
 func TestTenThousandEventStreamsCostLittleMemory(t *testing.T) {
 	const (
 		clients = 10_000

@@ -21,8 +21,9 @@ import (
 	"example.com/runner/test/testkit/sample"
 )
 
-// setSample sets an option to a value that is not its default. It leaves two options empty: the path, because enqueue would replace it, and
-// the event, because no flag sets it.
+// setSample sets an option to a value that is not its default. It leaves two
+// options empty: the path, because enqueue would replace it, and the event,
+// because no flag sets it.
 func setSample(o *taskspec.OptionInfo, s *jobs.Spec) {
 	switch sample.Set(o, s, os.TempDir()); o.Key {
 	case "path":
@@ -32,8 +33,9 @@ func setSample(o *taskspec.OptionInfo, s *jobs.Spec) {
 	}
 }
 
-// commandTest checks the command line that runner shows for a task. It enqueues a task, runs the command line that runner shows for it, and
-// compares the two tasks.
+// commandTest checks the command line that runner shows for a task. It enqueues
+// a task, runs the command line that runner shows for it, and compares the two
+// tasks.
 type commandTest struct {
 	*testing.T
 	dir  string
@@ -92,7 +94,8 @@ func (c *commandTest) add(r *runner.Runner, s jobs.Spec) int64 {
 	return added[0].ID
 }
 
-// compare enqueues a Spec, runs the command line that runner shows for this task, and compares the two tasks.
+// compare enqueues a Spec, runs the command line that runner shows for this
+// task, and compares the two tasks.
 func (c *commandTest) compare(name string, s jobs.Spec, reveal bool) {
 	c.Helper()
 	get := func(r *runner.Runner, id int64) (jobs.Task, jobs.Spec) {
@@ -148,7 +151,8 @@ func TestCommandOfTaskEnqueuesSameTask(t *testing.T) {
 		s := c.base.With()
 		setSample(o, &s)
 		c.compare(o.Key, s, false)
-		// leave out the options "in" and "expires_at", which contradict "run_at" and "expires_in"
+		// leave out the options "in" and "expires_at", which contradict
+		// "run_at" and "expires_in"
 		if o.Key != "in" && o.Key != "expires_at" {
 			setSample(o, &all)
 		}

@@ -11,10 +11,12 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// mayMount implements the script condition "mount". It is true if this user may mount filesystems, which usually means root.
+// mayMount implements the script condition "mount". It is true if this user may
+// mount filesystems, which usually means root.
 func mayMount() bool { return os.Getuid() == 0 }
 
-// mountTmpfs implements the script command "tmpfs DIR SIZE". It mounts a tmpfs of that size on DIR until the script ends.
+// mountTmpfs implements the script command "tmpfs DIR SIZE". It mounts a tmpfs
+// of that size on DIR until the script ends.
 func mountTmpfs(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: tmpfs DIR SIZE")
@@ -25,7 +27,8 @@ func mountTmpfs(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 }
 
-// remount implements the script command "remount DIR ro|rw". It makes the filesystem on DIR read-only or writable.
+// remount implements the script command "remount DIR ro|rw". It makes the
+// filesystem on DIR read-only or writable.
 func remount(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: remount DIR ro|rw")

@@ -92,14 +92,17 @@ func measurements(e *env) ([]*measurement, error) {
 	if e.binary != "" {
 		p.addCommands()
 	}
+
 	p.addGrowthAndSizes()
 	names, err := costNames()
 	for _, name := range names {
 		p.add(costs, name, life(name, 10_000))
 	}
+
 	for _, f := range features() {
 		p.add(inUse, f.name, f.life(10_000))
 	}
+
 	return p.measurements, err
 }
 
@@ -113,6 +116,7 @@ func (p *plan) addDrains() {
 		if c == 1 {
 			n = 20_000
 		}
+
 		p.add(drains[c], own, p.mine.drain(n, c))
 		p.add(drains[c], limit, bareDrain(normal, n, c))
 		p.add(drains[c], ownDurable, p.durable.drain(n, c))
@@ -120,10 +124,12 @@ func (p *plan) addDrains() {
 		if c > 1 {
 			p.add(drains[c], riverOne, p.river.drain(slow, c))
 		}
+
 		p.add(drains[c], riverTuned, p.riverTuned.drain(n/10, c))
 		if c > 1 {
 			p.add(drains[c], liteOne, p.lite.drain(slow, c))
 		}
+
 		p.add(drains[c], liteTuned, p.liteTuned.drain(slow*c/10+slow/20, c))
 		if havePlainjob() && c == 100 {
 			p.add(drains[c], plainOne, plainjob("drain", 2*n/5))
@@ -140,6 +146,7 @@ func (p *plan) addEnqueues() {
 	if havePlainjob() {
 		p.add(enqueueOne, plain, plainjob("enqueue", 20_000))
 	}
+
 	p.add(enqueueMany, ownDurable, p.durable.enqueue(50_000, 100))
 	p.add(enqueueMany, own, p.mine.enqueue(50_000, 100))
 	p.add(enqueueMany, riverTuned, p.riverTuned.enqueue(5000, 100))
@@ -151,6 +158,7 @@ func (p *plan) addEnqueues() {
 	if havePlainjob() {
 		p.add(batches, plain, plainjob("batch", 100_000))
 	}
+
 	p.add(both, own, p.mine.mixed(20_000, 10))
 	p.add(both, ownDurable, p.durable.mixed(20_000, 10))
 	p.add(both, riverTuned, p.riverTuned.mixed(5000, 10))
@@ -170,6 +178,7 @@ func (p *plan) addLatencies() {
 			p.add(latencies, plain+" polling each ms, "+at.name, plainjob("latency", 300, map[float64]string{0.5: "0.5",
 				0.99: "0.99"}[at.p], "1"))
 		}
+
 		p.add(loadeds, own+", "+at.name, p.mine.loaded(2000, at.p))
 		p.add(loadeds, ownDurable+", "+at.name, p.durable.loaded(2000, at.p))
 		p.add(loadeds, riverTuned+", "+at.name, p.riverTuned.loaded(2000, at.p))
@@ -209,6 +218,7 @@ func (p *plan) addCommands() {
 				`INSERT INTO enqueue (job, args, queue) VALUES ('command', '["true"]', 'other')`}
 		}, 40))
 	}
+
 	p.add(cli, own, batchLines(1_000_000, false))
 	p.add(cliMemory, own, batchLines(1_000_000, true))
 }
@@ -217,6 +227,7 @@ func (p *plan) addGrowthAndSizes() {
 	for _, pile := range piles {
 		p.add(growth, pile.name, pile.perTask)
 	}
+
 	for _, c := range []struct{ tasks, concurrency int }{{2000, 1}, {20_000, 100}} {
 		at := fmt.Sprintf(", %d at a time", c.concurrency)
 		p.add(writes, ownDurable+at, p.durable.written(c.tasks, c.concurrency))

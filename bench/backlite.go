@@ -25,16 +25,19 @@ func backliteSystem(name, level string, connections int) system {
 		if err != nil {
 			return nil, err
 		}
+
 		pool.SetMaxOpenConns(connections)
 		client, err := backlite.NewClient(backlite.ClientConfig{DB: pool, NumWorkers: concurrency, ReleaseAfter: 10 * time.Minute,
 			CleanupInterval: time.Hour})
 		if err != nil {
 			return nil, err
 		}
+
 		client.Register(backlite.NewQueue(func(_ context.Context, p payload) error { handle(p); return nil }))
 		if err := client.Install(); err != nil {
 			return nil, err
 		}
+
 		return &queue{
 			add: func(ctx context.Context, p payload) error { _, err := client.Add(p).Ctx(ctx).Save(); return err },
 			addMany: func(ctx context.Context, list []payload) error {

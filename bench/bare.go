@@ -137,6 +137,7 @@ func (b *bare) insert(ctx context.Context, n, perCommit int) error {
 				return err
 			}
 		}
+
 		ms := time.Now().UnixMilli()
 		if err := b.exec(ctx, bareInsert, newPayload(i).json(), ms, ms, ms); err != nil {
 			return err
@@ -159,18 +160,22 @@ func bareDrain(level string, n, k int) func(context.Context, *env) (float64, err
 			return 0, err
 		}
 		defer q.close()
+
 		if err := q.addMany(ctx, payloads(0, n)); err != nil {
 			return 0, err
 		}
+
 		b, done, err := openBare(ctx, e.path("runner.db"), level)
 		if err != nil {
 			return 0, err
 		}
 		defer done()
+
 		began := time.Now()
 		if err := b.drain(ctx, k); err != nil {
 			return 0, err
 		}
+
 		took := time.Since(began)
 		return perSecond(n, took), errors.Join(q.hasCounts(ctx, 0, n), q.inOrder(ctx))
 	}
@@ -186,15 +191,18 @@ func bareEnqueue(level string, n, perCommit int) func(context.Context, *env) (fl
 			return 0, err
 		}
 		defer q.close()
+
 		b, done, err := openBare(ctx, e.path("runner.db"), level)
 		if err != nil {
 			return 0, err
 		}
 		defer done()
+
 		began := time.Now()
 		if err := b.insert(ctx, n, perCommit); err != nil {
 			return 0, err
 		}
+
 		took := time.Since(began)
 		return perSecond(n, took), q.hasCounts(ctx, n, 0)
 	}

@@ -39,6 +39,7 @@ type childReport struct {
 func beChild(ctx context.Context, text string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+
 	var c child
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err
@@ -70,6 +71,7 @@ func beChild(ctx context.Context, text string) error {
 			}
 			last = at
 		}
+
 		close(counted)
 	}()
 	r.Register(noop.Handler(func(context.Context, payload) error { starts <- time.Now(); return nil }))
@@ -152,6 +154,7 @@ func (w *worker) end(interrupt bool) (childReport, error) {
 			return childReport{}, err
 		}
 	}
+
 	var report childReport
 	if !w.out.Scan() {
 		return report, fmt.Errorf("no report: %w", w.cmd.Wait())

@@ -134,6 +134,7 @@ func parts(schema []string) []part {
 	} {
 		list = append(list, part{p.name, func(s []string) []string { return slices.DeleteFunc(slices.Clone(s), p.cut) }})
 	}
+
 	return list
 }
 
@@ -178,6 +179,7 @@ func withoutChecks(text string, kept, n int) string {
 		for range kept {
 			at += strings.Index(text[at:], "CHECK (") + len("CHECK (")
 		}
+
 		at += strings.Index(text[at:], "CHECK (")
 		end, depth := at+len("CHECK "), 0
 		for ; ; end++ {
@@ -189,6 +191,7 @@ func withoutChecks(text string, kept, n int) string {
 				}
 			}
 		}
+
 		text = text[:at] + text[end+1:]
 	}
 
@@ -204,21 +207,25 @@ func life(name string, n int) func(context.Context, *env) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
+
 		for _, p := range parts(schema) {
 			if p.name == name {
 				schema = p.drop(schema)
 			}
 		}
+
 		b, done, err := openBare(ctx, e.path("life.db"), "NORMAL")
 		if err != nil {
 			return 0, err
 		}
 		defer done()
+
 		for _, text := range schema {
 			if _, err := b.conn.ExecContext(ctx, text); err != nil {
 				return 0, fmt.Errorf("%w: %s", err, text)
 			}
 		}
+
 		before := processorTime()
 		if err := b.insert(ctx, n, 1000); err != nil {
 			return 0, err
@@ -226,6 +233,7 @@ func life(name string, n int) func(context.Context, *env) (float64, error) {
 		if err := b.drain(ctx, 100); err != nil {
 			return 0, err
 		}
+
 		used := processorTime() - before
 		var completed int
 		if err := b.conn.QueryRowContext(ctx, `SELECT count(*) FROM tasks WHERE state = 'completed'`).Scan(&completed); err != nil {
@@ -234,6 +242,7 @@ func life(name string, n int) func(context.Context, *env) (float64, error) {
 		if completed != n {
 			return 0, fmt.Errorf("%d of %d rows completed", completed, n)
 		}
+
 		return float64(used.Nanoseconds()) / 1000 / float64(n), nil
 	}
 }
@@ -254,6 +263,7 @@ func costNames() ([]string, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
+
 	schema, err := schemaOf(context.Background(), &env{dir: dir})
 	if err != nil {
 		return nil, err
@@ -263,5 +273,6 @@ func costNames() ([]string, error) {
 	for _, p := range parts(schema) {
 		names = append(names, p.name)
 	}
+
 	return names, nil
 }

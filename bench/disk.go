@@ -73,10 +73,12 @@ func (s system) kept(n int, name string) func(context.Context, *env) (float64, e
 		if err := q.close(); err != nil {
 			return 0, err
 		}
+
 		empty, err := os.Stat(e.path(name))
 		if err != nil {
 			return 0, err
 		}
+
 		q, _, err = s.life(ctx, e, n, 100)
 		if q != nil {
 			err = errors.Join(err, q.close())
@@ -84,10 +86,12 @@ func (s system) kept(n int, name string) func(context.Context, *env) (float64, e
 		if err != nil {
 			return 0, err
 		}
+
 		full, err := os.Stat(e.path(name))
 		if err != nil {
 			return 0, err
 		}
+
 		return float64(full.Size()-empty.Size()) / float64(n), nil
 	}
 }
@@ -106,5 +110,6 @@ func diskBytes() (int64, error) {
 			return strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 		}
 	}
+
 	return 0, errors.New("/proc/self/io has no write_bytes")
 }

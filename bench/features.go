@@ -70,6 +70,7 @@ func (f feature) life(n int) func(context.Context, *env) (float64, error) {
 			return 0, err
 		}
 		defer r.Close()
+
 		l := newLedger(n)
 		seen := make([]atomic.Bool, n)
 		r.Register(noop.Handler(func(ctx context.Context, p payload) error {
@@ -89,8 +90,10 @@ func (f feature) life(n int) func(context.Context, *env) (float64, error) {
 				return 0, err
 			}
 		}
+
 		ctx, halt := context.WithCancel(ctx)
 		defer halt()
+
 		before := processorTime()
 		if _, err := r.EnqueueAll(ctx, func(yield func(jobs.Spec) bool) {
 			for i := range n {
@@ -98,6 +101,7 @@ func (f feature) life(n int) func(context.Context, *env) (float64, error) {
 				if f.options != nil {
 					options = f.options(i)
 				}
+
 				spec := noop.With(newPayload(i), options...)
 				if f.after && i%10 > 0 {
 					spec.Earlier = []int{i - 1}
@@ -109,23 +113,28 @@ func (f feature) life(n int) func(context.Context, *env) (float64, error) {
 		}); err != nil {
 			return 0, err
 		}
+
 		ended := make(chan error, 1)
 		go func() { ended <- r.Work(ctx) }()
 		if err := l.wait(ctx); err != nil {
 			return 0, err
 		}
+
 		halt()
 		if err := <-ended; err != nil {
 			return 0, err
 		}
+
 		used := processorTime() - before
 		if err := l.check(); err != nil {
 			return 0, err
 		}
+
 		_, completed, err := ourCounts(context.WithoutCancel(ctx), r)
 		if err == nil && completed != n {
 			err = fmt.Errorf("%d of %d tasks are completed in the file", completed, n)
 		}
+
 		return float64(used.Nanoseconds()) / 1000 / float64(n), err
 	}
 }

@@ -56,11 +56,13 @@ func (p pile) perTask(ctx context.Context, e *env) (float64, error) {
 		return 0, err
 	}
 	defer q.close()
+
 	pool, err := sql.Open("sqlite", dsn(e.path("runner.db"), "NORMAL"))
 	if err != nil {
 		return 0, err
 	}
 	defer pool.Close()
+
 	if _, err := pool.ExecContext(ctx, addPile, p.state, p.job, e.size(p.rows)); err != nil {
 		return 0, err
 	}

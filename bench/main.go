@@ -46,6 +46,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+
 	if text := os.Getenv(childVariable); text != "" {
 		if err := beChild(ctx, text); err != nil {
 			log.Fatal("bench worker: ", err)
@@ -131,6 +132,7 @@ func run(ctx context.Context, e *env, rounds int, only, dir string, to target) e
 		return err
 	}
 	defer os.RemoveAll(root)
+
 	began := time.Now()
 	for round := range rounds {
 		for i, m := range list {
@@ -138,10 +140,12 @@ func run(ctx context.Context, e *env, rounds int, only, dir string, to target) e
 			if err := os.Mkdir(e.dir, 0o700); err != nil {
 				return err
 			}
+
 			value, err := m.run(ctx, e)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", m.workload.name, m.system, err)
 			}
+
 			m.values = append(m.values, value)
 			log.Printf("%s  round %d  %-28s %-36s %s", time.Since(began).Round(time.Second), round+1, m.workload.name, m.system,
 				figure(value, m.workload.unit))

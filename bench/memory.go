@@ -58,6 +58,7 @@ func startMemory(args func(e *env) []string, n int) func(context.Context, *env) 
 			return 0, err
 		}
 		defer r.Close()
+
 		var most int64
 		for range e.size(n) {
 			one, err := e.memory(ctx, args(e)...)
@@ -66,6 +67,7 @@ func startMemory(args func(e *env) []string, n int) func(context.Context, *env) 
 			}
 			most = max(most, one)
 		}
+
 		return float64(most) / 1e6, nil
 	}
 }

@@ -23,6 +23,7 @@ func plainjob(what string, n int, more ...string) func(context.Context, *env) (f
 		if err != nil {
 			return 0, fmt.Errorf("%w: %s", err, complaint.Bytes())
 		}
+
 		var answer struct{ Value float64 }
 		return answer.Value, json.Unmarshal(out, &answer)
 	}

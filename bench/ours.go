@@ -18,6 +18,7 @@ func ours(name string, level runner.Sync) system {
 		if err != nil {
 			return nil, err
 		}
+
 		r.Register(noop.Handler(func(_ context.Context, p payload) error { handle(p); return nil }))
 		ended := make(chan error, 1)
 		var halt context.CancelFunc

@@ -40,6 +40,7 @@ func (t *table) svg() string {
 	for _, row := range t.Rows {
 		most = math.Max(most, row.Median)
 	}
+
 	high := 44 + lineHigh*len(t.Rows)
 	var b strings.Builder
 	fmt.Fprintf(&b,
@@ -50,6 +51,7 @@ func (t *table) svg() string {
 	if t.Low {
 		direction = "less is better"
 	}
+
 	b.WriteString(`<style>text{fill:#57606a}.bar{fill:#8c959f}.own{fill:#0969da}` +
 		`@media (prefers-color-scheme:dark){text{fill:#adbac7}.own{fill:#539bf5}}</style>` + "\n")
 	fmt.Fprintf(&b, `<text x="8" y="20" font-weight="600">%s</text><text x="%d" y="20" text-anchor="end" font-size="12">%s; %s</text>`+"\n",
@@ -60,6 +62,7 @@ func (t *table) svg() string {
 		if strings.HasPrefix(row.System, own) {
 			class = "own"
 		}
+
 		width := math.Max(1, row.Median/most*(barEnd-labelEnd))
 		fmt.Fprintf(&b,
 			`<text x="%d" y="%d" text-anchor="end">%s</text>`+

@@ -36,6 +36,7 @@ func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (
 			return 0, err
 		}
 		defer r.Close()
+
 		var workers []*worker
 		for range processes {
 			w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: 10, UntilEmpty: true, Held: true})
@@ -44,12 +45,14 @@ func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (
 			}
 			workers = append(workers, w)
 		}
+
 		began := time.Now() // start the clock when all workers are ready: in practice a worker starts once and runs for a long time
 		for _, w := range workers {
 			if err := w.begin(); err != nil {
 				return 0, err
 			}
 		}
+
 		ran, longest := 0, time.Duration(0)
 		for _, w := range workers {
 			report, err := w.end(false)
@@ -59,10 +62,12 @@ func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (
 			ran += report.Ran
 			longest = max(longest, report.Longest)
 		}
+
 		took := time.Since(began)
 		if ran != n {
 			return 0, fmt.Errorf("%d tasks were run %d times", n, ran)
 		}
+
 		_, completed, err := ourCounts(ctx, r)
 		if err == nil && completed != n {
 			err = fmt.Errorf("%d of %d tasks are completed in the file", completed, n)
@@ -70,6 +75,7 @@ func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (
 		if starved {
 			return ms(longest), err
 		}
+
 		return perSecond(n, took), err
 	}
 }
@@ -85,16 +91,19 @@ func keptSpeed(concurrency int) func(context.Context, *env) (float64, error) {
 			return 0, err
 		}
 		defer r.Close()
+
 		w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: concurrency})
 		if err != nil {
 			return 0, err
 		}
+
 		stretch := time.Duration(e.size(600)) * time.Millisecond
 		var rates [2]float64
 		_, done, err := ourCounts(ctx, r)
 		if err != nil {
 			return 0, err
 		}
+
 		for i := range 6 {
 			began := time.Now()
 			for time.Since(began) < stretch {
@@ -105,6 +114,7 @@ func keptSpeed(concurrency int) func(context.Context, *env) (float64, error) {
 				}
 				time.Sleep(5 * time.Millisecond)
 			}
+
 			took := time.Since(began)
 			waiting, now, err := ourCounts(ctx, r)
 			if err != nil {
@@ -113,17 +123,20 @@ func keptSpeed(concurrency int) func(context.Context, *env) (float64, error) {
 			if waiting == 0 && !e.short {
 				return 0, fmt.Errorf("the drain was over before the enqueueing")
 			}
+
 			rates[i%2] += perSecond(now-done, took)
 			if _, done, err = ourCounts(ctx, r); err != nil { // count again, because tasks have completed during the first count
 				return 0, err
 			}
 		}
+
 		if _, err := w.end(true); err != nil {
 			return 0, err
 		}
 		if rates[0] == 0 {
 			return 0, fmt.Errorf("nothing was drained")
 		}
+
 		return 100 * rates[1] / rates[0], nil
 	}
 }
@@ -138,10 +151,12 @@ func enqueueBeside(concurrency int, p float64) func(context.Context, *env) (floa
 			return 0, err
 		}
 		defer r.Close()
+
 		w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: concurrency})
 		if err != nil {
 			return 0, err
 		}
+
 		var took []time.Duration
 		for i := range e.size(200) {
 			began := time.Now()
@@ -151,6 +166,7 @@ func enqueueBeside(concurrency int, p float64) func(context.Context, *env) (floa
 			took = append(took, time.Since(began))
 			time.Sleep(5 * time.Millisecond)
 		}
+
 		waiting, _, err := ourCounts(ctx, r)
 		if err != nil {
 			return 0, err
@@ -158,10 +174,12 @@ func enqueueBeside(concurrency int, p float64) func(context.Context, *env) (floa
 		if waiting == 0 && !e.short {
 			return 0, fmt.Errorf("the drain was over before the enqueueing")
 		}
+
 		slices.Sort(took)
 		if _, err := w.end(true); err != nil {
 			return 0, err
 		}
+
 		return ms(percentile(took, p)), nil
 	}
 }
@@ -176,10 +194,12 @@ func latencyAcross(n int, p float64) func(context.Context, *env) (float64, error
 			return 0, err
 		}
 		defer r.Close()
+
 		w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: 10})
 		if err != nil {
 			return 0, err
 		}
+
 		var took []time.Duration
 		for i := range n {
 			time.Sleep(time.Duration(5+i%7) * time.Millisecond)
@@ -188,15 +208,18 @@ func latencyAcross(n int, p float64) func(context.Context, *env) (float64, error
 			if err != nil {
 				return 0, err
 			}
+
 			late, err := probe.Result(r.Await(ctx, task.ID))
 			if err != nil {
 				return 0, err
 			}
 			took = append(took, late)
 		}
+
 		if _, err := w.end(true); err != nil {
 			return 0, err
 		}
+
 		slices.Sort(took)
 		return ms(percentile(took, p)), nil
 	}
@@ -212,10 +235,12 @@ func start(args func(e *env) []string, n int) func(context.Context, *env) (float
 			return 0, err
 		}
 		defer r.Close()
+
 		w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: 1})
 		if err != nil {
 			return 0, err
 		}
+
 		words := args(e)
 		var took []time.Duration
 		for range e.size(n) {
@@ -225,14 +250,17 @@ func start(args func(e *env) []string, n int) func(context.Context, *env) (float
 			}
 			took = append(took, p.took)
 		}
+
 		if _, err := w.end(true); err != nil {
 			return 0, err
 		}
+
 		slices.Sort(took)
 		there, err := r.Count(ctx, jobs.Filter{})
 		if err == nil && there != len(took) {
 			err = fmt.Errorf("%d of %d tasks are there", there, len(took))
 		}
+
 		return ms(percentile(took, 0.5)), err
 	}
 }
@@ -247,6 +275,7 @@ func batchLines(n int, memory bool) func(context.Context, *env) (float64, error)
 		for i := range n {
 			fmt.Fprintf(&text, `{"args":["echo","line %d of a batch"],"priority":%d,"label":"line"}`+"\n", i, i%10)
 		}
+
 		if err := os.WriteFile(e.path("lines"), []byte(text.String()), 0o600); err != nil {
 			return 0, err
 		}
@@ -257,10 +286,12 @@ func batchLines(n int, memory bool) func(context.Context, *env) (float64, error)
 			}
 			return float64(most) / 1e6, e.hasCounts(ctx, n, 0)
 		}
+
 		p, err := e.runner(ctx, "", "enqueue", "--batch", e.path("lines"))
 		if err != nil {
 			return 0, err
 		}
+
 		return perSecond(n, p.took), e.hasCounts(ctx, n, 0)
 	}
 }

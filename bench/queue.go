@@ -58,15 +58,18 @@ func (s system) drain(n, concurrency int) func(context.Context, *env) (float64, 
 			return 0, err
 		}
 		defer q.close()
+
 		for from := 0; from < n; from += 1000 {
 			if err := q.addMany(ctx, payloads(from, min(1000, n-from))); err != nil {
 				return 0, err
 			}
 		}
+
 		took, err := q.run(ctx, l)
 		if err != nil {
 			return 0, err
 		}
+
 		return perSecond(n, took), errors.Join(q.hasCounts(ctx, 0, n), q.inOrder(ctx))
 	}
 }
@@ -81,10 +84,12 @@ func (s system) enqueue(n, callers int) func(context.Context, *env) (float64, er
 			return 0, err
 		}
 		defer q.close()
+
 		began := time.Now()
 		if err := callersDo(n, callers, func(i int) error { return q.add(ctx, newPayload(i)) }); err != nil {
 			return 0, err
 		}
+
 		took := time.Since(began)
 		return perSecond(n, took), q.hasCounts(ctx, n, 0)
 	}
@@ -100,12 +105,14 @@ func (s system) batch(n int) func(context.Context, *env) (float64, error) {
 			return 0, err
 		}
 		defer q.close()
+
 		began := time.Now()
 		for from := 0; from < n; from += 1000 {
 			if err := q.addMany(ctx, payloads(from, min(1000, n-from))); err != nil {
 				return 0, err
 			}
 		}
+
 		took := time.Since(began)
 		return perSecond(n, took), q.hasCounts(ctx, n, 0)
 	}
@@ -124,9 +131,11 @@ func (s system) mixed(n, concurrency int) func(context.Context, *env) (float64, 
 			return 0, err
 		}
 		defer q.close()
+
 		if err := q.start(ctx); err != nil {
 			return 0, err
 		}
+
 		began := time.Now()
 		if err := callersDo(n, concurrency, func(i int) error { return q.add(ctx, newPayload(i)) }); err != nil {
 			return 0, err
@@ -137,10 +146,12 @@ func (s system) mixed(n, concurrency int) func(context.Context, *env) (float64, 
 		if err := q.stop(ctx); err != nil {
 			return 0, err
 		}
+
 		took := time.Since(began)
 		if err := l.check(); err != nil {
 			return 0, err
 		}
+
 		return perSecond(n, took), q.hasCounts(ctx, 0, n)
 	}
 }
@@ -160,6 +171,7 @@ func (s system) loaded(n int, p float64) func(context.Context, *env) (float64, e
 			return 0, err
 		}
 		defer q.close()
+
 		if err := q.start(ctx); err != nil {
 			return 0, err
 		}
@@ -179,6 +191,7 @@ func (s system) loaded(n int, p float64) func(context.Context, *env) (float64, e
 		if err := l.check(); err != nil {
 			return 0, err
 		}
+
 		slices.Sort(took)
 		return ms(percentile(took, p)), q.hasCounts(ctx, 0, n)
 	}
@@ -195,9 +208,11 @@ func (s system) latency(n int, p float64) func(context.Context, *env) (float64, 
 			return 0, err
 		}
 		defer q.close()
+
 		if err := q.start(ctx); err != nil {
 			return 0, err
 		}
+
 		took := make([]time.Duration, 0, n)
 		for i := range n + 5 {
 			time.Sleep(time.Duration(5+i%7) * time.Millisecond) // let the queue become idle; the time varies to avoid a fixed period
@@ -209,9 +224,11 @@ func (s system) latency(n int, p float64) func(context.Context, *env) (float64, 
 				took = append(took, at.Sub(began))
 			}
 		}
+
 		if err := q.stop(ctx); err != nil {
 			return 0, err
 		}
+
 		slices.Sort(took)
 		return float64(percentile(took, p)) / float64(time.Millisecond), q.hasCounts(ctx, 0, n+5)
 	}

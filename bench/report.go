@@ -53,6 +53,7 @@ func newReport(list []*measurement) *report {
 			tables[m.workload] = t
 			r.Tables = append(r.Tables, t)
 		}
+
 		row := tally{System: m.system, Median: median(m.values), Values: m.values}
 		first := row.Median
 		if len(t.Rows) > 0 {
@@ -61,6 +62,7 @@ func newReport(list []*measurement) *report {
 		if row.Ratio = first / row.Median; t.Low {
 			row.Ratio = row.Median / first
 		}
+
 		t.Rows = append(t.Rows, row)
 	}
 
@@ -97,6 +99,7 @@ func (r *report) rewrite(page, dir string) error {
 	for i, name := range names {
 		fmt.Fprintf(w, "%s %s%s", name, r.Versions[name], map[bool]string{true: ".\n\n", false: ", "}[i == len(names)-1])
 	}
+
 	r.aims(w)
 	r.tables(w, filepath.Base(dir))
 	fmt.Fprint(w, end, after)
@@ -115,6 +118,7 @@ func (r *report) tables(w io.Writer, dir string) {
 		if dir != "" && t.plotted() {
 			fmt.Fprintf(w, "![%s](%s/%s.svg)\n\n", t.Title, dir, t.Name)
 		}
+
 		fmt.Fprintf(w, "| | %s | compared with the first row |\n|---|--:|--:|\n", t.unit())
 		for i, row := range t.Rows {
 			ratio := ""
@@ -123,6 +127,7 @@ func (r *report) tables(w io.Writer, dir string) {
 			}
 			fmt.Fprintf(w, "| %s | %s | %s |\n", row.System, number(row.Median), ratio)
 		}
+
 		fmt.Fprintln(w)
 	}
 }
@@ -167,6 +172,7 @@ func machine() string {
 			}
 		}
 	}
+
 	text, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	kernel, _, _ := strings.Cut(strings.TrimSpace(string(text)), "-")
 	return fmt.Sprintf("%d × %s, %s %s, %s", runtime.NumCPU(), model, runtime.GOOS, kernel, runtime.Version())
@@ -185,6 +191,7 @@ func versions() map[string]string {
 	if havePlainjob() {
 		list["plainjob"] = "0.0.14 on better-sqlite3 12.11.1"
 	}
+
 	for tool, args := range map[string][]string{"node": {"--version"}, "tsp": {"-V"}, "parallel": {"--minversion", "0"},
 		"sqlite3": {"--version"}, "xargs": {"--version"}} {
 		if out, err := exec.Command(tool, args...).Output(); err == nil {

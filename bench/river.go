@@ -34,6 +34,7 @@ func riverSystem(name, level string, wait time.Duration) system {
 		if err != nil {
 			return nil, err
 		}
+
 		pool.SetMaxOpenConns(1)
 		migrator, err := rivermigrate.New(riversqlite.New(pool), nil)
 		if err != nil {
@@ -42,6 +43,7 @@ func riverSystem(name, level string, wait time.Duration) system {
 		if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 			return nil, err
 		}
+
 		workers := river.NewWorkers()
 		river.AddWorker(workers, &riverWorker{handle: handle})
 		client, err := river.NewClient(riversqlite.New(pool), &river.Config{
@@ -51,6 +53,7 @@ func riverSystem(name, level string, wait time.Duration) system {
 		if err != nil {
 			return nil, err
 		}
+
 		return &queue{
 			add: func(ctx context.Context, p payload) error { _, err := client.Insert(ctx, p, nil); return err },
 			addMany: func(ctx context.Context, list []payload) error {

@@ -71,6 +71,7 @@ func limitStates(rows []limitRow, running []countRow, now time.Time) map[jobs.Ta
 		s.starts, s.NextAt = s.bucket.starts(s.Limit, now)
 		states[s.Target] = s
 	}
+
 	for _, r := range running {
 		for _, target := range targetsOf(r.Queue, r.Job) {
 			if s := states[target]; s != nil {
@@ -78,6 +79,7 @@ func limitStates(rows []limitRow, running []countRow, now time.Time) map[jobs.Ta
 			}
 		}
 	}
+
 	return states
 }
 
@@ -109,6 +111,7 @@ func (t *tx) readAdmission(now time.Time) (*admission, error) {
 	if features.limits {
 		err = t.readLimits(g, now)
 	}
+
 	return g, err
 }
 
@@ -117,11 +120,13 @@ func (t *tx) readLimits(g *admission, now time.Time) error {
 	if err := t.list(&rows, selectAdmission); err != nil {
 		return err
 	}
+
 	var running []countRow
 	var err error
 	if slices.ContainsFunc(rows, func(r limitRow) bool { return r.Running > 0 }) {
 		err = t.list(&running, countStarted)
 	}
+
 	g.limits = limitStates(rows, running, now)
 	return err
 }
@@ -148,6 +153,7 @@ func (g *admission) permits(queue, job string, joins bool) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -211,6 +217,7 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 	if g.limits == nil {
 		return next, nil
 	}
+
 	for target, p := range g.limits {
 		if p.Rate == 0 {
 			continue
@@ -225,6 +232,7 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 		if p.NextAt.IsZero() || !next.IsZero() && !p.NextAt.Before(next) {
 			continue
 		}
+
 		waits, err := t.waitsAt(target, g, c, queues)
 		if err != nil {
 			return next, err
@@ -233,6 +241,7 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 			next = p.NextAt
 		}
 	}
+
 	for i := range claimed {
 		if lane := claimed[i].Lane; lane != "" {
 			if err := t.takeLaneRate(lane, now); err != nil {
@@ -240,6 +249,7 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 			}
 		}
 	}
+
 	return next, nil
 }
 
@@ -257,6 +267,7 @@ func (t *tx) waitsAt(target jobs.Target, g *admission, c *claimer, queues []stri
 			}
 			text, args = somePendingJob, []any{queue, target.Name}
 		}
+
 		var some bool
 		if err := t.scan(text, args, &some); err != nil || some {
 			return some, err

@@ -29,6 +29,7 @@ func (w *Worker) Alert(ctx context.Context, now time.Time) (alerted []jobs.Sched
 	if err != nil {
 		return nil, err
 	}
+
 	for i := range rows {
 		s, err := rows[i].schedule()
 		if err != nil {
@@ -37,6 +38,7 @@ func (w *Worker) Alert(ctx context.Context, now time.Time) (alerted []jobs.Sched
 		if since, late := taskspec.Late(&s, now); !late || s.AlertedAt.After(since) {
 			continue
 		}
+
 		recorded, err := w.alert(ctx, &s, int64(rows[i].AlertedAt), now)
 		if err != nil {
 			return alerted, err
@@ -45,6 +47,7 @@ func (w *Worker) Alert(ctx context.Context, now time.Time) (alerted []jobs.Sched
 			alerted = append(alerted, s)
 		}
 	}
+
 	return alerted, nil
 }
 
@@ -56,16 +59,19 @@ func (w *Worker) alert(ctx context.Context, s *jobs.Schedule, was int64, now tim
 		if err != nil || n == 0 {
 			return false, err
 		}
+
 		hooks := taskspec.HooksWithDefaults(s.Spec.Hooks, t.hooks)
 		if hooks.OnRecovery != "" {
 			if err := t.run(openFailure, taskspec.SubjectOf(s.Name), now.UnixMilli()); err != nil {
 				return true, err
 			}
 		}
+
 		spec, ok := taskspec.AlertSpec(s, hooks, now)
 		if ok {
 			err = t.addHook(&spec, now)
 		}
+
 		return true, err
 	})
 }

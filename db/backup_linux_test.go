@@ -30,7 +30,8 @@ func TestBackupReplacesRegularFilesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	special := []string{"fifo", "socket", "dir", "to-fifo", "to-nothing", "to-itself"}
-	// The test makes its own copy of /dev/null, because a bug could replace the real device.
+	// The test makes its own copy of /dev/null, because a bug could replace the
+	// real device.
 	if err := syscall.Mknod(at("null"), syscall.S_IFCHR|0o600, 1<<8|3); err == nil {
 		special = append(special, "null", "to-null")
 	} else if os.Getuid() == 0 {

@@ -18,8 +18,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestBackupUnderLoadHasEveryEarlierTask starts a backup while other goroutines add and finish tasks. The backup must have every task
-// whose insert returned before the backup began.
+// TestBackupUnderLoadHasEveryEarlierTask starts a backup while other goroutines
+// add and finish tasks. The backup must have every task whose insert returned
+// before the backup began.
 func TestBackupUnderLoadHasEveryEarlierTask(t *testing.T) {
 	d := dbtest.OpenAt(t, filepath.Join(t.TempDir(), "a.db"), db.Options{Create: true, Normal: true})
 	spec := jobs.Command{Argv: []string{"true"}, Input: make([]byte, 4<<10)}.With()

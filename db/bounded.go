@@ -57,10 +57,12 @@ func (d *DB) ListPart(ctx context.Context, f jobs.Filter, p Part) (tasks []jobs.
 	if p.sorts && p.Limit > 0 {
 		template = listSorted
 	}
+
 	s, args := p.statement(template, f)
 	if tasks, err = readAs(ctx, d, (*row).task, s, args...); len(tasks) < p.Limit {
 		rest = p.end
 	}
+
 	return tasks, rest, err
 }
 
@@ -71,6 +73,7 @@ func (d *DB) partEnd(ctx context.Context, f jobs.Filter, p Part) (Mark, error) {
 	if p.Sort == ByEnd && selectsFailed(f) {
 		index.States = f.States
 	}
+
 	skipped := p.Look - 1
 	p.Limit = 1
 	s, args := p.statement(partEnd, index)
@@ -81,6 +84,7 @@ func (d *DB) partEnd(ctx context.Context, f jobs.Filter, p Part) (Mark, error) {
 	if err != nil || len(marks) == 0 {
 		return Mark{}, err
 	}
+
 	return Mark{marks[0].At.time(), marks[0].ID}, nil
 }
 
@@ -95,6 +99,7 @@ func (p Part) scans(f jobs.Filter) bool {
 	case p.Sort == ByDue || p.Sort == ByEnd && selectsFailed(f): // an index has these tasks in this order
 		return compares
 	}
+
 	return compares || len(f.States) > 0 || !f.FinishedBefore.IsZero()
 }
 
@@ -144,5 +149,6 @@ func (p Part) statement(template *statement, f jobs.Filter) (*statement, []any) 
 	if p.Limit > 0 {
 		order += " LIMIT " + strconv.Itoa(p.Limit)
 	}
+
 	return template.With(sqltext.Parts{"where": c.template(), "by": by, "direction": direction, "order": order}), c.args
 }

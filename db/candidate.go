@@ -66,6 +66,7 @@ func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 		}
 		slices.Sort(queues)
 	}
+
 	next, found := slices.BinarySearch(queues, c.last)
 	if found {
 		next++
@@ -73,6 +74,7 @@ func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 	if next >= len(queues) {
 		return queues, nil
 	}
+
 	return slices.Concat(queues[next:], queues[:next]), nil
 }
 
@@ -97,6 +99,7 @@ func (t *tx) claimThese(c *claimer, chosen []candidate, lease time.Duration, now
 	for i, one := range chosen {
 		rows[i] = [3]int64{one.ID, one.Generation, int64(max(c.job(one.Job).MaxAttempts, 1))}
 	}
+
 	ms := now.UnixMilli()
 	return t.take(c, claimThese, []any{jsonText(rows), c.worker, now.Add(lease).UnixMilli(), ms, ms}, len(rows), lease, now)
 }

@@ -66,6 +66,7 @@ func (t *tx) changeable(id int64, now time.Time) (taskStatus, error) {
 	if err != nil || s.Generation != 0 || !bool(s.Depends) || !canMove(s.State) {
 		return s, err
 	}
+
 	_, broken, err := t.link(id, now)
 	if err == nil {
 		err = t.afterEnd(broken, now)

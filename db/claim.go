@@ -136,10 +136,12 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 			}
 		}()
 	}
+
 	queues, err := t.queues(c, ask)
 	if err != nil || len(queues) == 0 {
 		return nil, next, err
 	}
+
 	g, err := t.readAdmission(now)
 	if err != nil {
 		return nil, next, err
@@ -147,6 +149,7 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 	if g.restricts {
 		ask.Free -= ask.Prefetch
 	}
+
 	// the limit of the whole database may allow fewer starts than Free; the
 	// queues share this smaller number
 	ask.Free = min(ask.Free, g.capacity(jobs.AllTarget, ""))
@@ -163,6 +166,7 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 	if next.IsZero() || !full.IsZero() && full.Before(next) {
 		next = full
 	}
+
 	return claimed, next, err
 }
 
@@ -177,6 +181,7 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 			return claimed, err
 		}
 	}
+
 	var claimed []jobs.Task
 	left := ask.Free
 	taken := map[string]int{}
@@ -192,10 +197,12 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 			if free <= 0 {
 				continue
 			}
+
 			some, used, err := t.claimQueue(c, queue, free, ask, g, len(queues) == 1, now)
 			if err != nil {
 				return nil, err
 			}
+
 			taken[queue] += used
 			left -= used
 			if claimed == nil {
@@ -208,9 +215,11 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 			break
 		}
 	}
+
 	if left > 0 {
 		c.names = nil
 	}
+
 	return claimed, nil
 }
 
@@ -241,16 +250,19 @@ func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *admiss
 			}
 			return append(claimed, some...), free - s.free, err
 		}
+
 		var first []candidate
 		if err := t.list(&first, c.peek, append(c.jobArgs(queue, admitted, 1), int64(limit))...); err != nil {
 			return nil, 0, err
 		}
+
 		all := len(first)
 		first = slices.DeleteFunc(first, func(one candidate) bool { return !s.take(one.Job) })
 		some, err := t.claimThese(c, first, ask.Lease, now)
 		if err != nil {
 			return nil, 0, err
 		}
+
 		claimed = append(claimed, some...)
 		if all < limit || len(some) == 0 {
 			return claimed, free - s.free, nil
@@ -283,13 +295,14 @@ func (c *claimer) jobArgs(queue string, list []ClaimJob, more int) []any {
 }
 
 // take runs a claim and returns at most limit tasks, in the order in which they
-// start. It scans by position, since scanning by name takes a fifth of a worker's
-// time.
+// start. It scans by position, since scanning by name takes a fifth of a
+// worker's time.
 func (t *tx) take(c *claimer, text *statement, args []any, limit int, lease time.Duration, now time.Time) ([]jobs.Task, error) {
 	stmt, err := t.stmt(text)
 	if err != nil {
 		return nil, err
 	}
+
 	rows, err := stmt.QueryContext(t.ctx, args...)
 	if err != nil {
 		return nil, err
@@ -307,10 +320,12 @@ func (t *tx) take(c *claimer, text *statement, args []any, limit int, lease time
 		if claimed == nil { // append would copy each task about twice while the slice grows, and tasks are large
 			claimed = make([]jobs.Task, 0, min(limit, 100))
 		}
+
 		claimed = append(claimed, r.task())
 		task := &claimed[len(claimed)-1]
 		task.State, task.WorkerID, task.LeaseExpiresAt, task.StartedAt, task.UpdatedAt = jobs.Running, c.id, now.Add(lease), now, now
 	}
+
 	t.changed = t.changed || len(claimed) > 0 // a claim that finds nothing sends no notification to other processes
 	slices.SortFunc(claimed, func(a, b jobs.Task) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))

@@ -68,11 +68,13 @@ func (d *DB) SetBack(ctx context.Context, now time.Time) (int64, error) {
 				return 0, err
 			}
 		}
+
 		for _, text := range []*statement{setBackNew, setBackEnds, setBackWorkers} {
 			if err := t.run(text, now.UnixMilli(), now.Add(24*time.Hour).UnixMilli()); err != nil {
 				return 0, err
 			}
 		}
+
 		return t.exec(setBackTasks, now.UnixMilli())
 	})
 }

@@ -107,6 +107,7 @@ func (w *writer) stop() {
 	for w.closed = true; w.leading; {
 		w.idle.Wait()
 	}
+
 	w.mu.Unlock()
 	w.closeConn()
 }
@@ -126,6 +127,7 @@ func (w *writer) lead(r *request) {
 			runtime.Gosched()
 		}
 	}
+
 	group := w.take(r)
 	var rest []*request
 	defer func() { // also if the code of a request that runs alone panics
@@ -139,6 +141,7 @@ func (w *writer) lead(r *request) {
 			w.waiting[0].lead <- struct{}{}
 			return
 		}
+
 		w.leading = false
 		w.idle.Broadcast()
 	}()
@@ -196,6 +199,7 @@ func (w *writer) begin(t *tx, group []*request, leader *request) error {
 	if err == nil && waited {
 		w.busySince = time.Now() // other processes had the lock, so a new series of writes begins here
 	}
+
 	return err
 }
 
@@ -212,11 +216,13 @@ func (w *writer) commit(group []*request, leader *request) (rest []*request) {
 				rest = append(rest, r)
 			}
 		}
+
 		if len(rest) > 0 && leader.ctx.Err() == nil {
 			return w.commit(rest, leader)
 		}
 		return rest
 	}
+
 	failed, ok := errors.AsType[*memberError](err)
 	if ok && len(group) > 1 {
 		for _, r := range group { // one by one, so that only the member that fails gets its error
@@ -227,9 +233,11 @@ func (w *writer) commit(group []*request, leader *request) (rest []*request) {
 	if ok {
 		err = failed.err
 	}
+
 	for _, r := range group {
 		r.done <- err
 	}
+
 	return nil
 }
 

@@ -14,7 +14,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// blockWrites starts a write that does not return until the test calls release. Other writes wait for it.
+// blockWrites starts a write that does not return until the test calls release.
+// Other writes wait for it.
 func blockWrites(t *testing.T, d *DB) (release func()) {
 	t.Helper()
 	began, released, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -120,16 +121,18 @@ func TestFailedWriteIsRepeatedAloneAndOthersToo(t *testing.T) {
 		if want := map[bool]error{true: bad}[i == 4]; err != want {
 			t.Errorf("write %d: got error %v, want %v", i, err, want)
 		}
-		// Write 4 fails, so the transaction of its group is rolled back. The members then run one by one: writes 0 to 4 for the second
-		// time, and the later writes for the first time.
+		// Write 4 fails, so the transaction of its group is rolled back. The
+		// members then run one by one: writes 0 to 4 for the second time, and
+		// the later writes for the first time.
 		if want := map[bool]int{true: 2, false: 1}[i <= 4]; calls[i] != want {
 			t.Errorf("write %d: got %d calls, want %d", i, calls[i], want)
 		}
 	}
 }
 
-// TestCallerGivesUpWhenItsContextEnds lets several callers wait for the lock of another process, and ends the context of one of them. That
-// caller must return at once and write nothing. The other callers must still write.
+// TestCallerGivesUpWhenItsContextEnds lets several callers wait for the lock of
+// another process, and ends the context of one of them. That caller must return
+// at once and write nothing. The other callers must still write.
 func TestCallerGivesUpWhenItsContextEnds(t *testing.T) {
 	const callers = 6
 	for givesUp := range callers { // caller 0 is the leader and waits for the lock; the other callers wait in the queue

@@ -66,6 +66,7 @@ func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) []completi
 			f.Output.Cut != (Cut{}) {
 			continue
 		}
+
 		c := taskspec.Next(f.Task, f.Outcome, now)
 		if c.State != jobs.Completed {
 			continue
@@ -73,6 +74,7 @@ func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) []completi
 		if hooks := taskspec.HooksWithDefaults(f.Task.Hooks, defaults); taskspec.HooksOf(&f.Task, &hooks, &f.Outcome, c.State) != nil {
 			continue
 		}
+
 		o := f.Outcome
 		row := completion{ID: f.Task.ID, GenerationID: f.Task.GenerationID, StartedAt: o.Started.UnixMilli(),
 			FinishedAt: o.Finished.UnixMilli(), at: i, change: c}
@@ -82,8 +84,10 @@ func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) []completi
 		if len(c.Result) > 0 {
 			row.Result = new(string(c.Result))
 		}
+
 		all = append(all, row)
 	}
+
 	return all
 }
 
@@ -101,6 +105,7 @@ func (t *tx) completeMany(worker int64, list []Finish, now time.Time) ([]complet
 	if t.db.traits.CompletesAsJSON && len(all) > 1 {
 		together = []int{len(all)}
 	}
+
 	from := 0
 	for _, rows := range together {
 		for ; len(all)-from >= rows; from += rows {
@@ -113,6 +118,7 @@ func (t *tx) completeMany(worker int64, list []Finish, now time.Time) ([]complet
 			}
 		}
 	}
+
 	return all[:from], nil
 }
 
@@ -125,6 +131,7 @@ func (t *tx) complete(worker int64, rows []completion, now time.Time) (int64, er
 	for _, row := range rows {
 		args = append(args, row.ID, row.GenerationID, nullText(row.Outcome), row.result(), row.StartedAt, row.FinishedAt)
 	}
+
 	return t.exec(completeSome.Of(len(rows)), append(args, now.UnixMilli(), worker)...)
 }
 

@@ -113,10 +113,12 @@ func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (jobs.Actio
 	case !errors.Is(err, sql.ErrNoRows):
 		return jobs.ActionResult{}, err
 	}
+
 	n, err := t.exec(requestCancel, id, now.UnixMilli(), hard, text)
 	if err != nil || n == 1 {
 		return jobs.ActionResult{ID: id, State: jobs.Running, Done: true}, err
 	}
+
 	state, err := t.state(id)
 	return jobs.ActionResult{ID: id, State: state, Done: state.Finished()}, err
 }
@@ -141,6 +143,7 @@ func (t *tx) retry(id int64, due, now time.Time) (jobs.ActionResult, error) {
 	if err != nil || s.State == "" {
 		return jobs.ActionResult{ID: id}, err
 	}
+
 	state, generation, lane := s.State, s.Generation, string(s.Lane)
 	refused := jobs.ActionResult{ID: id, State: state, Done: state == jobs.Pending}
 	var n, waits, gone int64
@@ -182,6 +185,7 @@ func (t *tx) retry(id int64, due, now time.Time) (jobs.ActionResult, error) {
 			err = t.move(id, generation, move{to: to}, now)
 		}
 	}
+
 	if err != nil || n == 0 {
 		return refused, err
 	}
@@ -191,6 +195,7 @@ func (t *tx) retry(id int64, due, now time.Time) (jobs.ActionResult, error) {
 		}
 		to, err = t.state(id)
 	}
+
 	return jobs.ActionResult{ID: id, State: to, Done: true, Without: gone}, err
 }
 
@@ -202,6 +207,7 @@ func (t *tx) revive(id int64, now time.Time) error {
 		if err := t.list(&list, selectRevivable, again[0]); err != nil {
 			return err
 		}
+
 		for _, dependent := range list {
 			m, err := t.retry(dependent, now, now)
 			if err != nil {
@@ -229,6 +235,7 @@ func Delete() Action {
 		if err == nil && key != "" {
 			err = t.run(freeKey, key, id)
 		}
+
 		m.Done, t.deleted = true, append(t.deleted, id)
 		return m, err
 	}
@@ -247,6 +254,7 @@ func (d *DB) Apply(ctx context.Context, ids []int64, act Action) ([]jobs.ActionR
 		}
 		results = append(results, done...)
 	}
+
 	return results, nil
 }
 
@@ -275,6 +283,7 @@ func (t *tx) apply(ids []int64, act Action) (done []jobs.ActionResult, err error
 		}
 		done = append(append(done, m), t.revived...)
 	}
+
 	return done, t.forget(t.deleted)
 }
 

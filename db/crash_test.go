@@ -18,14 +18,18 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// These tests use the method of SQLite's own tests. A test repeats the same steps many times. In the first run the first operation on the
-// disk fails, in the second run the second operation, and so on, until a run ends without a failure. The kinds of failures are a held lock,
-// a full disk, an I/O error, an error after the commit, the death of the process and a power cut. After each run the test opens the file
-// again. The file must be undamaged and must have every confirmed write, and a worker must be able to finish all tasks.
+// These tests use the method of SQLite's own tests. A test repeats the same
+// steps many times. In the first run the first operation on the disk fails, in
+// the second run the second operation, and so on, until a run ends without a
+// failure. The kinds of failures are a held lock, a full disk, an I/O error, an
+// error after the commit, the death of the process and a power cut. After each
+// run the test opens the file again. The file must be undamaged and must have
+// every confirmed write, and a worker must be able to finish all tasks.
 
-// stride is the distance between two operations that a test makes fail. Failures
-// of neighbouring operations mostly have the same effect, so a few suffice here:
-// make failures sets the flag to 1, and each operation fails once.
+// stride is the distance between two operations that a test makes fail.
+// Failures of neighbouring operations mostly have the same effect, so a few
+// suffice here: make failures sets the flag to 1, and each operation fails
+// once.
 var stride = flag.Int("stride", 37, "take every so many points at which a disk can fail")
 
 // point makes the n-th operation for which counts(op) is true fail with an
@@ -110,7 +114,8 @@ func everyFailure(t *testing.T, o Options) {
 			t.Parallel()
 			k := newKit(t, o)
 			points, every := 0, *stride
-			// The stride is shorter for these two failures: they can hit only about thirty operations, and each hit has a different effect.
+			// The stride is shorter for these two failures: they can hit only
+			// about thirty operations, and each hit has a different effect.
 			rare := name == "an error after a commit" || name == "the lock is held"
 			if rare {
 				every = max(every/5, 1)
@@ -126,7 +131,8 @@ func everyFailure(t *testing.T, o Options) {
 						l.d = d
 						err = l.run(false)
 					}
-					// with "an error of the disk", err may be nil, because SQLite may ignore a failed read or truncation
+					// with "an error of the disk", err may be nil, because
+					// SQLite may ignore a failed read or truncation
 					if err == nil && *hit && ever && name != "an error of the disk" {
 						t.Errorf("point %d: got no error, want one, because all operations from there on fail", n)
 					}
@@ -175,13 +181,17 @@ func (k *kit) again(t *testing.T, o Options, n int, counts func(fault.Op) bool, 
 	}
 }
 
-// TestScenarioSurvivesKillsAndPowerCuts saves the files before each change of a file, in two forms: as a kill would leave them, with all
-// data, and as a power cut would leave them, with the synced data only. Then it checks each saved state.
+// TestScenarioSurvivesKillsAndPowerCuts saves the files before each change of a
+// file, in two forms: as a kill would leave them, with all data, and as a power
+// cut would leave them, with the synced data only. Then it checks each saved
+// state.
 func TestScenarioSurvivesKillsAndPowerCuts(t *testing.T) { killsAndPowerCuts(t, Options{}) }
 
-// TestScenarioOnFlashSurvivesKillsAndPowerCuts repeats TestScenarioSurvivesKillsAndPowerCuts with Options.Flash. A power cut may then
-// undo the writes since the last sync, although their calls have returned. The syncs that Options.Flash makes do not go through SQLite, so
-// this test does not see them.
+// TestScenarioOnFlashSurvivesKillsAndPowerCuts repeats
+// TestScenarioSurvivesKillsAndPowerCuts with Options.Flash. A power cut may
+// then undo the writes since the last sync, although their calls have returned.
+// The syncs that Options.Flash makes do not go through SQLite, so this test
+// does not see them.
 func TestScenarioOnFlashSurvivesKillsAndPowerCuts(t *testing.T) { killsAndPowerCuts(t, onFlash) }
 
 func killsAndPowerCuts(t *testing.T, o Options) {
@@ -244,8 +254,8 @@ func killsAndPowerCuts(t *testing.T, o Options) {
 	}
 }
 
-// check opens a database after a failure. It checks that the file is undamaged, that it has every confirmed write, and that a worker can
-// finish every task.
+// check opens a database after a failure. It checks that the file is undamaged,
+// that it has every confirmed write, and that a worker can finish every task.
 func check(t *testing.T, name, path string, l *scenario) {
 	t.Helper()
 	fault.Under(t, path) // the simulated disk does not sync the real one, so the test is faster
@@ -293,7 +303,8 @@ func check(t *testing.T, name, path string, l *scenario) {
 	drain(t, name, d)
 }
 
-// drain does the work of the next worker: it takes over the tasks of dead workers and runs all tasks.
+// drain does the work of the next worker: it takes over the tasks of dead
+// workers and runs all tasks.
 func drain(t *testing.T, name string, d *DB) {
 	t.Helper()
 	ctx, at := context.Background(), now().Add(24*time.Hour)

@@ -46,6 +46,7 @@ func (w *Worker) Cycle(ctx context.Context, c Cycle) (CycleResult, error) {
 	if w.db.traits.FastPath && (c.Claim.Free > 0 || c.Look) {
 		w.look(ctx, c.Now)
 	}
+
 	finishes := c.Finish
 	var fast CycleResult // what fastCycle has done; w.cycle does the rest
 	if ends, ok := w.fastPath(c); ok {
@@ -60,6 +61,7 @@ func (w *Worker) Cycle(ctx context.Context, c Cycle) (CycleResult, error) {
 			}
 			return fast, err
 		}
+
 		if fast.Claimed != nil {
 			c.Claim.Free = 0
 		}
@@ -67,10 +69,12 @@ func (w *Worker) Cycle(ctx context.Context, c Cycle) (CycleResult, error) {
 			c.Finish = nil
 		}
 	}
+
 	to := normal
 	if len(c.Finish) > 0 {
 		to = synced
 	}
+
 	done, err := w.cycle(ctx, c, to, true)
 	if errors.Is(err, errRefusedTogether) {
 		done, err = w.cycle(ctx, c, to, false)
@@ -84,6 +88,7 @@ func (w *Worker) Cycle(ctx context.Context, c Cycle) (CycleResult, error) {
 			done.Claimed = append(fast.Claimed, done.Claimed...)
 		}
 	}
+
 	return done, err
 }
 
@@ -94,6 +99,7 @@ func (w *Worker) cycle(ctx context.Context, c Cycle, to level, together bool) (d
 		if done.Finished, err = t.finish(w.number, c.Finish, together, c.Now); err != nil {
 			return fmt.Errorf("finish tasks: %w", err)
 		}
+
 		done.Released = t.released
 		// A task that is retried without a delay becomes pending before the
 		// claim, so it keeps its place before later tasks.
@@ -110,6 +116,7 @@ func (w *Worker) cycle(ctx context.Context, c Cycle, to level, together bool) (d
 				return fmt.Errorf("look for suspects: %w", err)
 			}
 		}
+
 		w.claimer.above = w.claimer.floors.slow && !t.released && !again
 		if c.Claim.Free > 0 {
 			if done.DiskFull = t.checkSpace(); done.DiskFull != nil {
@@ -119,6 +126,7 @@ func (w *Worker) cycle(ctx context.Context, c Cycle, to level, together bool) (d
 		if done.Claimed, done.NextStart, err = t.claim(w.claimer, c.Claim, c.Now); err != nil {
 			return fmt.Errorf("claim tasks: %w", err)
 		}
+
 		done.Full = t.full
 		t.wakeups = t.released || len(c.Finish) > 0 && t.used.limits || slices.ContainsFunc(done.Finished, func(f Finished) bool {
 			return f.Fenced || f.Change.State != jobs.Completed

@@ -86,8 +86,8 @@ type DB struct {
 
 	notices
 
-	// Fenced counts the results and heartbeats of this process that the database
-	// refused, because a newer attempt owned the task.
+	// Fenced counts the results and heartbeats of this process that the
+	// database refused, because a newer attempt owned the task.
 	Fenced atomic.Int64
 
 	watching sync.RWMutex // held while a watch begins, so that Close waits for all of them
@@ -103,17 +103,20 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	if options.BusyTimeout == 0 {
 		options.BusyTimeout = 5 * time.Second
 	}
+
 	d := &DB{options: options}
 	var err error
 	if d.engine, err = ParseAddress(path).Engine(options); err != nil {
 		return nil, err
 	}
+
 	d.Shared, d.path, d.traits = d.engine, d.engine.Name(), d.engine.Traits()
 	if d.conn, err = d.engine.Open(ctx); err != nil {
 		d.engine.Quit()
 		_ = d.engine.Close()
 		return nil, err
 	}
+
 	d.sql, d.read = d.engine.Dialect(), d.engine.Reader()
 	d.writer.start(d)
 	d.claims.start(d)
@@ -144,6 +147,7 @@ func (d *DB) UpdateAlone(ctx context.Context, run func(engine.Querier) error) er
 func (d *DB) Watch(ctx context.Context, every time.Duration, notify func(wakeups bool)) error {
 	d.watching.RLock()
 	defer d.watching.RUnlock()
+
 	if d.quit {
 		return jobs.ErrClosed
 	}
@@ -177,6 +181,7 @@ func (d *DB) Close() error {
 		d.engine.Quit()
 		d.claims.stop()
 		defer d.engine.BeforeClose()()
+
 		d.writer.stop()
 		err = d.engine.Close()
 	})

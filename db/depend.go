@@ -109,6 +109,7 @@ func (t *tx) waitsFor(after, afterAny []int64) (waiting, error) {
 		if _, double := w.open[id]; double {
 			continue
 		}
+
 		state, err := t.state(id)
 		switch {
 		case err != nil:
@@ -117,16 +118,19 @@ func (t *tx) waitsFor(after, afterAny []int64) (waiting, error) {
 			return w, &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoTask, Subject: fmt.Sprint(id),
 				What: fmt.Sprintf("no task %d", id), Why: []string{"nothing was enqueued"}}
 		}
+
 		w.open[id] = !state.Finished()
 		if state.Finished() && !taskspec.Releases(state, i >= len(after)) && w.broken == "" {
 			w.broken = brokenText(id, state)
 		}
 	}
+
 	if w.broken != "" {
 		for id := range w.open {
 			w.open[id] = false
 		}
 	}
+
 	return w, nil
 }
 
@@ -147,6 +151,7 @@ func (t *tx) addDependencies(id int64, w waiting) error {
 		if !left {
 			continue
 		}
+
 		delete(w.open, on)
 		if open {
 			t.used.dependencies = true
@@ -181,12 +186,14 @@ func (t *tx) link(id int64, now time.Time) (waits bool, broken []end, err error)
 	case engine.NoRow(err) != nil:
 		return false, nil, err
 	}
+
 	if err := t.run(closeEnded, id); err != nil {
 		return false, nil, err
 	}
 	if err := t.scan(waitsForTasks, []any{id}, &waits); err != nil {
 		return false, nil, err
 	}
+
 	return waits, nil, t.move(id, 0, move{to: jobs.Blocked, waits: waits}, now)
 }
 
@@ -208,6 +215,7 @@ func (d *DB) Upstream(ctx context.Context, id int64, each func(jobs.Task) error)
 		return d.explainRead(ctx, err)
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var r row
 		if err := rows.StructScan(&r); err != nil {
@@ -217,5 +225,6 @@ func (d *DB) Upstream(ctx context.Context, id int64, each func(jobs.Task) error)
 			return err
 		}
 	}
+
 	return d.explainRead(ctx, rows.Err())
 }

@@ -17,13 +17,16 @@ import (
 // onlySQLite lists the statements that run only on SQLite.
 var onlySQLite = []string{"completeSome", "insertOne"}
 
-// smallNumbers lists the statements in which a parameter may have 32 bits. The values of these parameters are always small: the length of a
-// task's arguments, a number of tasks in one transaction, or a number of bytes of output.
+// smallNumbers lists the statements in which a parameter may have 32 bits. The
+// values of these parameters are always small: the length of a task's
+// arguments, a number of tasks in one transaction, or a number of bytes of
+// output.
 var smallNumbers = []string{"addCount", "cutOutput"}
 
-// TestPostgreSQLPreparesEveryStatement prepares every statement of this package on a server, which checks its names and types. PostgreSQL
-// derives the type of a parameter from its first use. If that use is next to a small constant, the type is a 32-bit integer, so large
-// values would fail.
+// TestPostgreSQLPreparesEveryStatement prepares every statement of this package
+// on a server, which checks its names and types. PostgreSQL derives the type of
+// a parameter from its first use. If that use is next to a small constant, the
+// type is a 32-bit integer, so large values would fail.
 func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
 	statements := map[string]*statement{"completeTasks": completeTasks, "selectAtWork": engine.SelectAtWork, "assertUnused": assertUnused,
 		"assertCompleted": assertCompleted, "insertArrays": insertArrays,
@@ -58,8 +61,10 @@ func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
 	}
 }
 
-// TestKeptPlansFindTheirTasksByIndex checks the plans of frequent statements on a server. A session may plan a statement while the tables
-// are empty and keep the plan when the tables have grown. So the plan must use an index even for an empty table.
+// TestKeptPlansFindTheirTasksByIndex checks the plans of frequent statements on
+// a server. A session may plan a statement while the tables are empty and keep
+// the plan when the tables have grown. So the plan must use an index even for
+// an empty table.
 func TestKeptPlansFindTheirTasksByIndex(t *testing.T) {
 	dialect := postgres.Dialect("ours")
 	texts := map[string]string{}
@@ -76,7 +81,8 @@ func TestKeptPlansFindTheirTasksByIndex(t *testing.T) {
 		lines := strings.Split(plan, "\n")
 		for i, line := range lines {
 			if scan.MatchString(line) && !strings.Contains(line, "tasks_lost") && !strings.Contains(lines[i+1], "Cond: ") &&
-				// A scan under a Limit of the plan needs no condition, because it ends after the first entry of the index.
+				// A scan under a Limit of the plan needs no condition, because
+				// it ends after the first entry of the index.
 				!strings.Contains(lines[max(i-1, 0)], "->  Limit") {
 				t.Errorf("%s: got the plan line %q without a condition on the index, want one\n%s", name, line, plan)
 			}
@@ -93,8 +99,9 @@ func TestClaimOnServerLocksTasksOfEachJob(t *testing.T) {
 	testkit.Contains(t, got, "LIMIT 0 + $7", "worker = $8", "CAST($4 AS bigint) AS most")
 }
 
-// TestReadingStatementsChangeNothing checks the field Reads of each statement. The writer notifies other processes only if a commit may
-// have changed rows, and it decides that by this field.
+// TestReadingStatementsChangeNothing checks the field Reads of each statement.
+// The writer notifies other processes only if a commit may have changed rows,
+// and it decides that by this field.
 func TestReadingStatementsChangeNothing(t *testing.T) {
 	writes := regexp.MustCompile(`\b(INSERT INTO|DELETE FROM|UPDATE) |FOR UPDATE`)
 	for name, p := range plans {

@@ -68,6 +68,7 @@ func (t *tx) handleDue(now time.Time) (next, lane time.Time, err error) {
 		if err := t.scan(selectDue, nil, &times.task, &times.expiry, &times.lane, &times.pause); err != nil {
 			return next, lane, err
 		}
+
 		acted := false
 		for _, one := range []struct {
 			at  sql.NullInt64
@@ -82,9 +83,11 @@ func (t *tx) handleDue(now time.Time) (next, lane time.Time, err error) {
 				acted = true
 			}
 		}
+
 		if !acted {
 			return number(times.next().Int64).time(), number(times.lane.Int64).time(), nil
 		}
+
 		t.released = true
 	}
 	return now, lane, nil // more tasks may be due, so the caller must call due again at once
@@ -100,6 +103,7 @@ func (t *tx) expire(now time.Time) error {
 	if err := t.list(&rows, expireTasks, ms, ms, ms); err != nil {
 		return err
 	}
+
 	ends := make([]end, len(rows))
 	for i, r := range rows {
 		ends[i] = end{id: r.ID, queue: r.Queue, lane: string(r.Lane), state: jobs.Cancelled}
@@ -108,6 +112,7 @@ func (t *tx) expire(now time.Time) error {
 			return err
 		}
 	}
+
 	return t.afterEnd(ends, now)
 }
 
@@ -141,12 +146,15 @@ func (t *tx) promoteOrdered(rows []row, now time.Time) error {
 			lanes.add(string(r.Lane))
 			err = t.move(r.ID, r.GenerationID, move{to: jobs.Blocked}, now)
 		}
+
 		if err != nil {
 			return fmt.Errorf("task %d: %w", r.ID, err)
 		}
 	}
+
 	if err := t.afterEnd(ends, now); err != nil {
 		return err
 	}
+
 	return t.freeLanes(lanes, now)
 }

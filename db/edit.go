@@ -64,10 +64,12 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	if err != nil || !canMove(s.State) {
 		return m, err
 	}
+
 	var rows []row
 	if err := t.list(&rows, selectTask, id); err != nil {
 		return m, err
 	}
+
 	was := rows[0].task()
 	e, err := decide(was)
 	if err != nil || e.None {
@@ -77,12 +79,14 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	if err := errors.Join(t.checkSpace(), t.checkKey(&e, was, now)); err != nil {
 		return m, err
 	}
+
 	to := editedTask(was, &e, now)
 	keepsLane := to.Lane == was.Lane && taskspec.HoldsLane(was.State)
 	due := to.RunAt
 	if !e.Due && (was.State == jobs.Pending || was.State == jobs.Blocked && !was.Waits) {
 		due = now // it was due before the edit, whatever the clock says now
 	}
+
 	to.State = taskspec.InitialState(due, now, was.Waits, to.Lane != "" && !keepsLane)
 	if was.State == jobs.Retrying && to.State == jobs.Scheduled && to.Lane == was.Lane {
 		to.State = was.State // keep the state retrying: a scheduled task would lose its lane
@@ -101,12 +105,14 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	if err := errors.Join(t.changeKey(&was, &to), t.record(id, TaskChange{At: now, By: by, Action: ActionEdit, Text: e.Text})); err != nil {
 		return m, err
 	}
+
 	var lanes laneSet
 	lanes.add(was.Lane)
 	lanes.add(to.Lane)
 	if err := t.freeLanes(lanes, now); err != nil {
 		return m, err
 	}
+
 	m.Done = true
 	m.State, err = t.state(id)
 	return m, err
@@ -186,10 +192,12 @@ func (t *tx) putFirst(id int64, by string, now time.Time) (jobs.ActionResult, er
 	if err != nil || !m.Done {
 		return m, err
 	}
+
 	var rivals *int64
 	if err := t.scan(selectRivals, []any{id, s.Queue, nullText(s.Lane)}, &rivals); err != nil || rivals == nil || s.Priority > *rivals {
 		return m, err
 	}
+
 	to := min(*rivals+1, math.MaxInt32)
 	if to == s.Priority {
 		return m, nil
@@ -197,5 +205,6 @@ func (t *tx) putFirst(id int64, by string, now time.Time) (jobs.ActionResult, er
 	if err := t.execOne(raiseTask, to, id, s.Generation); err != nil {
 		return m, err
 	}
+
 	return m, t.record(id, TaskChange{At: now, By: by, Action: ActionFirst, Text: fmt.Sprintf("priority %d", to)})
 }

@@ -59,10 +59,12 @@ func (t *tx) afterEnd(ends []end, now time.Time) error {
 	if len(ends) == 0 {
 		return nil
 	}
+
 	features, err := t.features()
 	if err != nil {
 		return err
 	}
+
 	counts := map[count]int{}
 	var lanes laneSet
 	var finished []int64
@@ -72,17 +74,21 @@ func (t *tx) afterEnd(ends []end, now time.Time) error {
 		if !e.state.Finished() {
 			continue
 		}
+
 		counts[count{e.queue, e.state}]++
 		finished = append(finished, e.id)
 		if !features.dependencies {
 			continue
 		}
+
 		more, err := t.endFollowers(e, &lanes, now)
 		if err != nil {
 			return err
 		}
+
 		ends = append(ends, more...)
 	}
+
 	if err := t.count(counts, now); err != nil {
 		return err
 	}
@@ -91,6 +97,7 @@ func (t *tx) afterEnd(ends []end, now time.Time) error {
 			return err
 		}
 	}
+
 	return t.freeLanes(lanes, now)
 }
 
@@ -104,6 +111,7 @@ func (t *tx) endFollowers(e end, lanes *laneSet, now time.Time) ([]end, error) {
 	if _, err := t.exec(closeOn, e.id); err != nil {
 		return nil, err
 	}
+
 	var cancelled []end
 	for _, f := range followers {
 		if !taskspec.Releases(e.state, bool(f.AnyOutcome)) {
@@ -121,6 +129,7 @@ func (t *tx) endFollowers(e end, lanes *laneSet, now time.Time) ([]end, error) {
 			return nil, err
 		}
 	}
+
 	return cancelled, nil
 }
 

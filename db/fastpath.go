@@ -99,11 +99,13 @@ func (w *Worker) fastCycle(ctx context.Context, c Cycle, ends []completion) (don
 			done.Finished[i].Change = ends[i].change
 		}
 	}
+
 	claiming.Wait()
 	done.Looked = c.Look
 	if claim != nil { // the claims may be committed despite the error; the worker later finds them by Owned
 		done.Claimed = nil
 	}
+
 	return done, cmp.Or(finish, claim)
 }
 
@@ -120,10 +122,12 @@ func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
 	if err := t.scan(text, nil, &times.task, &times.expiry, &times.lane, &times.pause, &suspects, &queues); err != nil {
 		return next, lane, err
 	}
+
 	first := times.next()
 	if suspects || first.Valid && first.Int64 <= now.UnixMilli() {
 		return next, lane, errDue
 	}
+
 	c.names = []string{} // nil would mean that the names are unknown
 	switch {
 	case c.above:
@@ -131,6 +135,7 @@ func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
 	case queues != nil:
 		err = json.Unmarshal(queues, &c.names)
 	}
+
 	return number(first.Int64).time(), number(times.lane.Int64).time(), err
 }
 
@@ -156,5 +161,6 @@ func (t *tx) completeFast(worker int64, c Cycle, ends []completion) error {
 		task := &c.Finish[i].Task
 		list[i] = end{id: task.ID, queue: task.Queue, state: jobs.Completed}
 	}
+
 	return t.afterEnd(list, c.Now)
 }

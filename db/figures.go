@@ -45,9 +45,11 @@ func throughput[K ~string](ctx context.Context, d *DB, key string, since time.Ti
 	for i := range periods {
 		periods[i] = map[K]int{}
 	}
+
 	for _, c := range counts {
 		periods[min(max(c.Period, 0), n-1)][c.Key] += c.N
 	}
+
 	return periods, err
 }
 
@@ -62,6 +64,7 @@ func (d *DB) Times(ctx context.Context, since time.Time, limit int) (waits, runs
 	for _, r := range rows {
 		waits, runs = append(waits, max(r.Wait.duration(), 0)), append(runs, r.Duration.duration())
 	}
+
 	slices.Sort(waits)
 	slices.Sort(runs)
 	return waits, runs, err

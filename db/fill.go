@@ -29,20 +29,24 @@ func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, n
 		if job.Wait <= 0 || job.Batch <= 1 {
 			continue
 		}
+
 		one := make([]ClaimJob, len(c.jobs)) // the other names are empty
 		one[i] = job
 		for _, queue := range queues {
 			if g.isPaused(queue) {
 				continue
 			}
+
 			var first []candidate
 			if err := t.list(&first, c.peek, append(c.jobArgs(queue, one, 1), int64(ask.Free*job.Batch))...); err != nil {
 				return next, err
 			}
+
 			rest := first[len(first)-len(first)%job.Batch:]
 			if len(rest) == 0 {
 				continue
 			}
+
 			oldest := slices.MinFunc(rest, func(a, b candidate) int { return cmp.Compare(a.RunAt, b.RunAt) })
 			until := time.UnixMilli(oldest.RunAt).Add(job.Wait)
 			if !until.After(now) {
@@ -51,6 +55,7 @@ func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, n
 			if g.filling == nil {
 				g.restricts, g.filling = true, map[part]int{}
 			}
+
 			g.filling[part{queue, job.Job}] = len(first) - len(rest)
 			if next.IsZero() || until.Before(next) {
 				next = until
@@ -83,19 +88,23 @@ func (s *slots) admit() (admitted []ClaimJob, limit int, simple bool) {
 			admitted[i].Job = ""
 			continue
 		}
+
 		n, limit = n+1, limit+room
 		single = single && job.Batch <= 1
 		if begins {
 			least = min(least, max(job.Batch, 1))
 		}
 	}
+
 	if least < math.MaxInt {
 		limit += free * least
 	}
+
 	simple = single || n == 1 && !s.g.restricts
 	for _, job := range admitted {
 		simple = simple && (job.Job == "" || s.g.capacityOf(s.queue, job.Job) >= limit)
 	}
+
 	return admitted, limit, simple
 }
 
@@ -112,6 +121,7 @@ func (s *slots) take(job string) bool {
 		s.free--
 		s.room[job] = max(s.c.job(job).Batch, 1) - 1
 	}
+
 	s.g.count(s.queue, job, joins)
 	return true
 }

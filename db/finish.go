@@ -122,6 +122,7 @@ func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) (
 	if len(list) == 0 {
 		return nil, nil
 	}
+
 	done := make([]Finished, len(list))
 	ends := make([]end, 0, len(list))
 	var completed []completion
@@ -131,6 +132,7 @@ func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) (
 			return nil, err
 		}
 	}
+
 	for i := range list {
 		if len(completed) > 0 && completed[0].at == i {
 			task := &list[i].Task
@@ -139,11 +141,13 @@ func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) (
 			completed = completed[1:]
 			continue
 		}
+
 		var err error
 		if done[i], ends, err = t.finishOne(worker, &list[i], ends, now); err != nil {
 			return nil, err
 		}
 	}
+
 	return done, t.afterEnd(ends, now)
 }
 
@@ -181,6 +185,7 @@ func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finishe
 				return done, false, err
 			}
 		}
+
 		var state, cancelText string
 		var generation, owner int64
 		var cancelAt number
@@ -225,10 +230,12 @@ func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (
 		}
 		o = taskspec.Outcome{Reason: jobs.ReasonCancelled, Started: now, Finished: now}
 	}
+
 	c := taskspec.Next(task, o, now)
 	if f.Release {
 		c.Attempt = max(task.Attempt-1, 0) // a released claim counts as no attempt, so the task gets the count that it had before the claim
 	}
+
 	n, err := t.writeEnd(worker, task, o, c, now)
 	if err != nil || n == 0 || f.Release {
 		return c, n == 1, err
@@ -244,10 +251,12 @@ func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (
 	if c.State == jobs.Completed {
 		return c, true, nil
 	}
+
 	claimed := task.GenerationID
 	if f.revoked {
 		claimed--
 	}
+
 	_, err = t.exec(insertAttempt, task.ID, claimed, int64(task.Attempt), string(c.AttemptState), c.Counted, worker, o.Started.UnixMilli(),
 		o.Finished.UnixMilli(), encodeOutcome(o, o.Reason, o.Error, true))
 	return c, true, err
@@ -258,6 +267,7 @@ func (t *tx) writeEnd(worker int64, task jobs.Task, o taskspec.Outcome, c tasksp
 		return t.exec(completeTask, encodeOutcome(o, "", "", true), nullText(c.Result), o.Started.UnixMilli(), o.Finished.UnixMilli(),
 			now.UnixMilli(), task.ID, task.GenerationID, worker)
 	}
+
 	var finishedAt any
 	if c.State.Finished() {
 		finishedAt = o.Finished.UnixMilli()

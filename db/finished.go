@@ -92,6 +92,7 @@ func (t *tx) recordEnds(ids []int64) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -174,14 +175,17 @@ func (d *DB) EndsAfter(ctx context.Context, seq int64, n int) ([]End, error) {
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
+
 	ids := make([]int64, len(rows))
 	for i := range rows {
 		ids[i] = rows[i].ID
 	}
+
 	now, err := d.ByID(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
+
 	ends := make([]End, len(rows))
 	for i, r := range rows {
 		t, kept := now[r.ID]
@@ -194,8 +198,10 @@ func (d *DB) EndsAfter(ctx context.Context, seq int64, n int) ([]End, error) {
 			t.WorkerID, t.Worker, t.LeaseExpiresAt, t.Progress = "", "", time.Time{}, nil
 			r.Outcome.outcome(r.StartedAt, r.FinishedAt).fill(&t)
 		}
+
 		ends[i] = End{Seq: r.Seq, Task: t}
 	}
+
 	return ends, nil
 }
 

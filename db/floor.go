@@ -113,22 +113,27 @@ func (w *Worker) look(ctx context.Context, now time.Time) {
 	if now.Sub(f.looked).Abs() < f.every {
 		return
 	}
+
 	f.looked, f.every = now, floorEvery
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
+
 	first, queues, cost, err := w.firstTasks(ctx)
 	if err != nil { // without looks, claims would never find what is below a floor
 		f.slow, f.queues, f.of = false, nil, nil
 		return
 	}
+
 	f.every = max(floorEvery, 2*floorShare*cost) // the server also takes about this time to list the queues
 	for _, queue := range queues {
 		f.know(queue)
 	}
+
 	if f.slow = cost > floorCost && len(f.queues) <= floorQueues && len(w.claimer.jobs) <= floorJobs; !f.slow {
 		f.queues, f.of = nil, nil
 		return
 	}
+
 	f.each(func(p part, one *floor) {
 		for _, task := range first {
 			if (part{task.Queue, task.Job}) == p && task.Priority == one.priority && task.ID <= one.seen {
@@ -152,15 +157,18 @@ func (w *Worker) firstTasks(ctx context.Context) (first []firstTask, queues []st
 	if queues, err = readRows[string](ctx, w.db, selectQueues); err != nil {
 		return nil, nil, 0, err
 	}
+
 	var pairs [][2]string
 	for _, queue := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(queues, w.claimer.floors.queues)))) {
 		for _, job := range w.claimer.jobs {
 			pairs = append(pairs, [2]string{queue, job.Job})
 		}
 	}
+
 	if first, err = readRows[firstTask](ctx, w.db, selectFirsts, jsonText(pairs)); err != nil {
 		return nil, nil, 0, err
 	}
+
 	last := len(first) - 1
 	return first[:last], queues, time.Duration(first[last].ID) * time.Microsecond, nil
 }
@@ -230,9 +238,11 @@ func (c *claimer) aboveArgs(queue string, list []ClaimJob) (args []any, text *st
 			n++
 		}
 	}
+
 	for ; n&(n-1) != 0; n++ {
 		arm(ClaimJob{}, nil, idRange{})
 		arm(ClaimJob{}, nil, idRange{})
 	}
+
 	return args, claimAbove.Of(n)
 }

@@ -22,6 +22,7 @@ func (t *tx) forget(ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
+
 	list := jsonText(ids)
 	for _, of := range []*statement{forgetAttempts, forgetOutputs, forgetInputs, forgetRequests, forgetProgress, forgetWaiting, forgetSteps,
 		forgetChanges, forgetTaskPauses} {
@@ -29,5 +30,6 @@ func (t *tx) forget(ids []int64) error {
 			return err
 		}
 	}
+
 	return nil
 }

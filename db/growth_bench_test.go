@@ -14,7 +14,8 @@ const fillTasks = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM
 INSERT INTO tasks (generation_id, queue, job, state, priority, run_at, max_attempts, max_losses, finished_at, created_at, updated_at)
 SELECT 1, 'default', ?1, ?2, ?4, ?5, 10, 3, CASE WHEN ?2 = 'completed' THEN ?5 END, ?5, ?5 FROM n`
 
-// claimAndRelease claims n tasks in one cycle and releases them in the next cycle.
+// claimAndRelease claims n tasks in one cycle and releases them in the next
+// cycle.
 func claimAndRelease(b *testing.B, w *Worker, n int, look bool) {
 	b.Helper()
 	result, err := w.Cycle(b.Context(), Cycle{Now: time.Now(), Look: look, Claim: Claim{Free: n, Lease: time.Hour}})
@@ -30,8 +31,10 @@ func claimAndRelease(b *testing.B, w *Worker, n int, look bool) {
 	}
 }
 
-// BenchmarkClaim claims ten tasks in one cycle and releases them in the next cycle. The table also has a million other rows, which must not
-// slow the claim down. The benchmark divides the time of each case by the time of the first case, which has a small table.
+// BenchmarkClaim claims ten tasks in one cycle and releases them in the next
+// cycle. The table also has a million other rows, which must not slow the claim
+// down. The benchmark divides the time of each case by the time of the first
+// case, which has a small table.
 func BenchmarkClaim(b *testing.B) {
 	const million = 1_000_000
 	week := 7 * 24 * time.Hour
@@ -94,7 +97,8 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
-// BenchmarkClaimJobs claims one task for a worker with 1, 5 and 30 registered jobs. A claim has one SELECT for each job.
+// BenchmarkClaimJobs claims one task for a worker with 1, 5 and 30 registered
+// jobs. A claim has one SELECT for each job.
 func BenchmarkClaimJobs(b *testing.B) {
 	for _, n := range []int{1, 5, 30} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -126,8 +130,9 @@ func BenchmarkClaimJobs(b *testing.B) {
 	}
 }
 
-// BenchmarkTick measures the ticks of a schedule: first without other unfinished tasks of the schedule, then with 10,000 of them. These
-// tasks must not slow a tick down.
+// BenchmarkTick measures the ticks of a schedule: first without other
+// unfinished tasks of the schedule, then with 10,000 of them. These tasks must
+// not slow a tick down.
 func BenchmarkTick(b *testing.B) {
 	for _, unfinished := range []int{0, 10_000} {
 		b.Run(fmt.Sprint(unfinished), func(b *testing.B) {

@@ -33,6 +33,7 @@ func (t *tx) addHooks(f *Finish, c taskspec.Change, now time.Time) error {
 	if f.Task.Event != "" || c.State != jobs.Failed && c.State != jobs.Completed {
 		return nil
 	}
+
 	hooks := taskspec.HooksWithDefaults(f.Task.Hooks, t.hooks)
 	if subject := taskspec.Subject(&f.Task); hooks.OnRecovery != "" && subject != "" {
 		var err error
@@ -45,24 +46,29 @@ func (t *tx) addHooks(f *Finish, c taskspec.Change, now time.Time) error {
 			return err
 		}
 	}
+
 	list := taskspec.HooksOf(&f.Task, &hooks, &f.Outcome, c.State)
 	if len(list) == 0 {
 		return nil
 	}
+
 	claim := ClaimID{ID: f.Task.ID, GenerationID: f.Task.GenerationID}
 	if f.revoked {
 		claim.GenerationID--
 	}
+
 	output, err := t.lastLines(claim)
 	if err != nil {
 		return err
 	}
+
 	for _, hook := range list {
 		spec := taskspec.HookSpec(hook, f.Task, f.Outcome, c, output)
 		if err := t.addHook(&spec, now); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -86,15 +92,18 @@ func (t *tx) lastLines(claim ClaimID) ([]byte, error) {
 	if err := t.list(&rows, selectLastOutput, claim.ID, claim.GenerationID, int64(math.MaxInt64), taskspec.HookLines+4); err != nil {
 		return nil, err
 	}
+
 	chunks := make([]jobs.Chunk, len(rows))
 	for i := range rows {
 		chunks[i] = rows[i].chunk()
 	}
+
 	slices.Reverse(chunks)
 	last, _ := humanize.Last(chunks, taskspec.HookLines)
 	var text bytes.Buffer
 	for _, c := range last {
 		text.Write(c.Data)
 	}
+
 	return text.Bytes(), nil
 }

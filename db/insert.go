@@ -68,10 +68,12 @@ func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]jo
 			return err
 		}
 	}
+
 	err := d.submit(ctx, r, false)
 	if err != nil {
 		return nil, err
 	}
+
 	return of.added[from : from+len(specs) : from+len(specs)], nil
 }
 
@@ -85,6 +87,7 @@ func (t *tx) insertAll(specs []jobs.Spec, now time.Time) (of *inserter, from int
 			return of, from, err
 		}
 	}
+
 	return of, from, nil
 }
 
@@ -106,11 +109,13 @@ func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], n
 				return err
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	return of.added, nil
 }
 
@@ -138,11 +143,13 @@ func (t *tx) insertOnce(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (
 	if err := t.checkSpace(); err != nil {
 		return jobs.Enqueued{}, err
 	}
+
 	task := taskspec.NewTask(spec, now)
 	held, err := t.heldBy(spec, task.UniqueKey, now)
 	if err != nil || held != 0 && !spec.Replace {
 		return jobs.Enqueued{ID: held, Kept: true}, err
 	}
+
 	o, err := t.orderingOf(spec, added)
 	if err != nil {
 		return jobs.Enqueued{}, err
@@ -162,6 +169,7 @@ func (t *tx) insertOnce(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (
 	if err == nil && spec.Batch == jobs.NewBatch {
 		err = t.execOne(startBatch, id, id)
 	}
+
 	return jobs.Enqueued{ID: id}, err
 }
 
@@ -171,15 +179,18 @@ func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 	if err := t.checkSpace(); err != nil {
 		return 0, err
 	}
+
 	task := taskspec.NewTask(spec, now)
 	values, err := appendPlain(make([]any, 0, plainValues-1), &task)
 	if err != nil {
 		return 0, err
 	}
+
 	result, err := t.do(insertOne, values)
 	if err != nil {
 		return 0, err
 	}
+
 	return result.LastInsertId()
 }
 
@@ -205,6 +216,7 @@ func (t *tx) insert(task *jobs.Task, s settings) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	values = append(values, s.values(task)...)
 	values = append(values, nullText(task.Schedule), nullTime(task.Tick), s.finishedAt, s.outcome)
 	var ids [1]int64
@@ -281,6 +293,7 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 	if err != nil {
 		return 0, err
 	}
+
 	waits := o.waits() || o.paused
 	state := taskspec.InitialState(task.RunAt, now, waits, taken)
 	with := settings{depends: o.hasDependencies()}
@@ -288,11 +301,13 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 		state, with.finishedAt = jobs.Cancelled, now.UnixMilli()
 		with.outcome = jsonText(outcome{Reason: jobs.ReasonDependency, Error: o.broken})
 	}
+
 	task.State, with.waits = state, waitsValue(state, waits)
 	id, err := t.insert(task, with)
 	if err == nil {
 		err = t.addDependencies(id, o.waiting)
 	}
+
 	switch {
 	case err != nil:
 	case state == jobs.Cancelled:
@@ -304,6 +319,7 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 	case state == jobs.Blocked && !waits && t.used.limits:
 		err = t.freeLane(task.Lane, now)
 	}
+
 	return id, err
 }
 

@@ -11,8 +11,9 @@ import (
 
 var commandTrue = []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}
 
-// insertByOneStatement adds tasks until Insert has added one with the statement insertOne, and returns the id of this last task. Insert
-// uses insertOne only if it checked the files of the database less than 1 ms ago (lookAgain).
+// insertByOneStatement adds tasks until Insert has added one with the statement
+// insertOne, and returns the id of this last task. Insert uses insertOne only
+// if it checked the files of the database less than 1 ms ago (lookAgain).
 func insertByOneStatement(t *testing.T, d *DB) int64 {
 	t.Helper()
 	for range 1000 {
@@ -34,7 +35,8 @@ func TestInsertByOneStatementWritesSameRow(t *testing.T) {
 	specs := []jobs.Spec{jobs.Define[int]("job").With(7, jobs.Queue("media"), jobs.Label("label"), jobs.In(time.Hour), jobs.MaxAttempts(3))}
 	specs[0].CreatedBy, specs[0].ExpiresIn, specs[0].Timeout = "ann", 2*time.Hour, time.Minute
 	at := now()
-	// The first write of a writer checks the files, and so does not use insertOne.
+	// The first write of a writer checks the files, and so does not use
+	// insertOne.
 	added, err := d.Insert(t.Context(), specs, at)
 	if err != nil {
 		t.Fatal(err)

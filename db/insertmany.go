@@ -102,6 +102,7 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	if err := in.t.checkSpace(); err != nil {
 		return err
 	}
+
 	in.task = taskspec.NewTask(spec, now)
 	values, err := in.t.appendID(in.waits)
 	if err == nil {
@@ -110,11 +111,13 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	if err != nil {
 		return err
 	}
+
 	in.waits, in.added = values, append(in.added, jobs.Enqueued{})
 	in.bytes += len(in.task.Args)
 	if len(in.waits) == in.limit*in.t.plainValues() || in.bytes >= maxWaitingBytes {
 		return in.flush(false)
 	}
+
 	return nil
 }
 
@@ -124,6 +127,7 @@ func (in *inserter) flush(last bool) error {
 	if in == nil {
 		return nil
 	}
+
 	each := in.t.plainValues()
 	values, waiting := in.waits, in.added[len(in.added)-len(in.waits)/each:]
 	in.waits, in.bytes = in.waits[:0], 0
@@ -132,19 +136,24 @@ func (in *inserter) flush(last bool) error {
 		if last && len(waiting) == n {
 			in.t.commitNext()
 		}
+
 		insert, args := insertPlain.Of(min(n, maxRowsPerInsert)), values[:n*each]
 		if in.t.db.traits.InsertsArrays && n > 1 {
 			insert, args = insertArrays, arraysOf(args, each)
 		}
+
 		in.ids = slices.Grow(in.ids[:0], n)[:n]
 		if err := in.t.insertRows(insert, in.ids, args); err != nil {
 			return err
 		}
+
 		for k, id := range in.ids {
 			waiting[k].ID = id
 		}
+
 		waiting, values = waiting[n:], values[n*each:]
 	}
+
 	return nil
 }
 
@@ -176,8 +185,10 @@ func arraysOf(values []any, each int) []any {
 				text = append(text, "NULL"...)
 			}
 		}
+
 		arrays[column] = string(append(text, '}'))
 	}
+
 	return arrays
 }
 

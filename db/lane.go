@@ -62,14 +62,17 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 	if err != nil {
 		return err
 	}
+
 	holders, err := t.holders(lane)
 	if err != nil {
 		return err
 	}
+
 	taken := make(map[int64]bool, len(holders))
 	for _, h := range holders {
 		taken[h.Slot] = true
 	}
+
 	var slot int64 // all slots of the lane with a number below this one are taken
 	for held, others := len(holders), countUnstarted(holders); held < limit.slots(); held, others = held+1, others+1 {
 		var next, generation int64
@@ -81,14 +84,18 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 		if open, err := t.laneOpen(limit, waits, others, now); err != nil || !open || !waits {
 			return err
 		}
+
 		for taken[slot] {
 			slot++
 		}
+
 		if err := t.move(next, generation, move{to: jobs.Pending, slot: slot}, now); err != nil {
 			return err
 		}
+
 		slot++
 	}
+
 	return nil
 }
 
@@ -115,6 +122,7 @@ func (t *tx) startHolder(r *row, now time.Time) error {
 	if err != nil {
 		return err
 	}
+
 	holders := 0 // holders of the lane that have not started yet
 	if limit.slots() > 1 {
 		list, err := t.holders(string(r.Lane))
@@ -127,6 +135,7 @@ func (t *tx) startHolder(r *row, now time.Time) error {
 	if next := limit.nextStart(holders, now); !next.IsZero() {
 		return t.execOne(setDue, next.UnixMilli(), r.ID, r.GenerationID)
 	}
+
 	return t.move(r.ID, r.GenerationID, move{to: jobs.Pending}, now)
 }
 
@@ -135,12 +144,14 @@ func (t *tx) laneTaken(lane string) (bool, error) {
 	if lane == "" {
 		return false, nil
 	}
+
 	features, err := t.features()
 	// with limits the lane may have one: block the task, and let freeLane
 	// decide
 	if err != nil || features.limits {
 		return true, err
 	}
+
 	var held bool
 	err = t.scan(laneHeld, []any{lane}, &held)
 	return held, err

@@ -103,6 +103,7 @@ func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duratio
 	for i, c := range running {
 		pairs[i] = [2]int64{c.ID, c.GenerationID}
 	}
+
 	err = w.attemptCounter.write(func(run func(*tx) error) error { return w.db.beat(ctx, run) }, func(t *tx) error {
 		owned = nil
 		if len(running) > 0 {
@@ -115,6 +116,7 @@ func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duratio
 	if err != nil {
 		return nil, fmt.Errorf("heartbeat: %w", err)
 	}
+
 	return owned, nil
 }
 
@@ -137,6 +139,7 @@ func (w *Worker) Release(ctx context.Context, claims []ClaimID, now time.Time) e
 				list = append(list, Finish{Task: rows[i].task(), Release: true})
 			}
 		}
+
 		_, err := t.finish(w.number, list, false, now)
 		return err
 	})
@@ -205,6 +208,7 @@ func (w *Worker) Revoke(ctx context.Context, expired []Lease) ([]Lease, error) {
 				revoked = append(revoked, l)
 				continue
 			}
+
 			n, err := t.exec(revokeClaim, l.ID, l.GenerationID, l.Worker, l.ExpiresAt)
 			if err != nil {
 				return nil, err
@@ -232,6 +236,7 @@ func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) ([]Re
 			}
 			reaped = append(reaped, some...)
 		}
+
 		return reaped, nil
 	})
 	w.countLost(reaped, err)
@@ -269,6 +274,7 @@ func (t *tx) lose(worker int64, now time.Time, claims *statement, args ...any) (
 	if err := t.list(&rows, claims, args...); err != nil {
 		return nil, err
 	}
+
 	list := make([]Finish, len(rows))
 	for i := range rows {
 		task := rows[i].task()
@@ -276,13 +282,16 @@ func (t *tx) lose(worker int64, now time.Time, claims *statement, args ...any) (
 			Error:   "its worker was lost",
 			Started: task.StartedAt, Finished: now, Duration: max(now.Sub(task.StartedAt), 0)}}
 	}
+
 	done, err := t.finish(worker, list, false, now)
 	if err != nil {
 		return nil, err
 	}
+
 	reaped := make([]Reaped, len(list))
 	for i := range list {
 		reaped[i] = Reaped{list[i].Task, done[i].Change}
 	}
+
 	return reaped, nil
 }

@@ -114,6 +114,7 @@ func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool,
 	if r == nil {
 		return true, nil
 	}
+
 	next := time.Time{}
 	if waits {
 		next = r.nextStart(others, now)
@@ -121,6 +122,7 @@ func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool,
 	if r.DueAt.time().Equal(next) {
 		return next.IsZero(), nil
 	}
+
 	t.released = true // so that the worker reads the new time of the next start
 	err := t.run(setLaneDue, nullTime(next), r.Name)
 	r.DueAt = 0 // wrong if a time was stored, but then the caller doesn't use r again
@@ -144,6 +146,7 @@ func (t *tx) freeDueLanes(now time.Time) error {
 	if err := t.list(&lanes, selectFreeLanes, now.UnixMilli()); err != nil {
 		return err
 	}
+
 	for _, lane := range lanes {
 		if err := t.run(clearLaneDue, now.UnixMilli(), lane); err != nil {
 			return err
@@ -152,6 +155,7 @@ func (t *tx) freeDueLanes(now time.Time) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -163,6 +167,7 @@ func (d *DB) SetLimit(ctx context.Context, l jobs.Limit, now time.Time) error {
 		if err != nil || old != nil && old.limit() == l {
 			return err
 		}
+
 		t.used.known = false
 		err = t.run(setLimit, l.Kind, l.Name, nullNumber(l.Running), nullNumber(l.Rate), nullNumber(millis(l.Per)), nullNumber(l.Burst),
 			fullBucket(l, now).level, now.UnixMilli(), now.UnixMilli())
@@ -191,10 +196,12 @@ func (d *DB) Limits(ctx context.Context, now time.Time) ([]jobs.LimitStatus, err
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
+
 	running, err := readRows[countRow](ctx, d, countStarted)
 	if err != nil {
 		return nil, err
 	}
+
 	states := limitStates(rows, running, now)
 	list := make([]jobs.LimitStatus, len(rows))
 	for i := range rows {
@@ -207,6 +214,7 @@ func (d *DB) Limits(ctx context.Context, now time.Time) ([]jobs.LimitStatus, err
 			return nil, err
 		}
 	}
+
 	return list, nil
 }
 

@@ -10,8 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// fillBehind adds [1] tasks of job [2] in queue [3], with state [4] and lane [5]. [6] is the value of the column tasks.waits, and [7] is
-// the current time.
+// fillBehind adds [1] tasks of job [2] in queue [3], with state [4] and lane
+// [5]. [6] is the value of the column tasks.waits, and [7] is the current time.
 const fillBehind = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
 INSERT INTO tasks (generation_id, job, queue, state, priority, run_at, max_attempts, max_losses, created_at, updated_at, lane, waits)
 SELECT 1, ?2, ?3, ?4, 9, ?7, 10, 3, ?7, ?7, ?5, ?6 FROM n`
@@ -24,9 +24,11 @@ type waitingTasks struct {
 	rate             bool        // whether the limit is a rate; otherwise it limits running tasks
 }
 
-// BenchmarkClaimBeside measures how much slower a claim is beside tasks that cannot start. A worker with two jobs claims tasks and releases
-// them, while the table also has a million tasks of a higher priority that a limit or a lane blocks. The result x_empty is a ratio: the
-// lower quartile of the times, divided by the lower quartile of the first case, which has no blocked tasks.
+// BenchmarkClaimBeside measures how much slower a claim is beside tasks that
+// cannot start. A worker with two jobs claims tasks and releases them, while
+// the table also has a million tasks of a higher priority that a limit or a
+// lane blocks. The result x_empty is a ratio: the lower quartile of the times,
+// divided by the lower quartile of the first case, which has no blocked tasks.
 func BenchmarkClaimBeside(b *testing.B) {
 	cases := []waitingTasks{
 		{name: "nothing"},
@@ -71,8 +73,9 @@ func BenchmarkClaimBeside(b *testing.B) {
 	}
 }
 
-// add first claims one task, which then holds the lane or uses up the limit. Then it adds the million tasks that have to wait, and a
-// thousand tasks that can start.
+// add first claims one task, which then holds the lane or uses up the limit.
+// Then it adds the million tasks that have to wait, and a thousand tasks that
+// can start.
 func (c waitingTasks) add(b *testing.B, d *DB, worker *Worker) {
 	b.Helper()
 	at := time.Now()

@@ -96,6 +96,7 @@ func where(f jobs.Filter) *condition {
 			}
 			words[i] = "tasks.state = '" + string(state) + "'"
 		}
+
 		c.add("(" + strings.Join(words, " OR ") + ")")
 	}
 	if len(f.Queues) > 0 {
@@ -104,11 +105,13 @@ func where(f jobs.Filter) *condition {
 	if len(f.Jobs) > 0 {
 		texts("tasks.job", f.Jobs)
 	}
+
 	for _, is := range [][2]string{{"label", f.Label}, {"schedule", f.Schedule}, {"lane", f.Lane}} {
 		if is[1] != "" {
 			c.add("tasks."+is[0]+" = ?", is[1])
 		}
 	}
+
 	if f.Batch != 0 {
 		c.add("tasks.batch = ?", f.Batch)
 	}
@@ -127,6 +130,7 @@ func where(f jobs.Filter) *condition {
 	if len(f.Metadata) > 0 {
 		c.metadata(f.Metadata)
 	}
+
 	at := "coalesce(tasks.finished_at, tasks.created_at)"
 	if selectsFinished(f) {
 		at = "tasks.finished_at" // finished_at has an index
@@ -146,6 +150,7 @@ func where(f jobs.Filter) *condition {
 	if f.After > 0 {
 		c.add("tasks.id > ?", f.After)
 	}
+
 	return c
 }
 
@@ -160,6 +165,7 @@ func (c *condition) metadata(texts map[string]string) {
 		c.add("1 = 0")
 		return
 	}
+
 	for _, key := range keys {
 		c.add("tasks.options -> 'metadata' ->> CAST(? AS text) = CAST(? AS text)", key, replaceNUL(texts[key]))
 	}
@@ -186,10 +192,12 @@ func (d *DB) sorts(ctx context.Context, f jobs.Filter) (bool, error) {
 	if selectsFinished(f) {
 		counted.Since = f.Since
 	}
+
 	big := slices.Contains(f.States, jobs.Completed) || slices.Contains(f.States, jobs.Cancelled) // no index has these states
 	if len(f.States) == 0 || f.IDs != nil || big && counted.Since.IsZero() {
 		return f.Schedule != "", nil // the index of the tasks of a schedule is ordered by tick, and not by id
 	}
+
 	rows := 0
 	for _, state := range f.States { // one by one, because only a condition with one state reads the index of that state
 		counted.States = []jobs.State{state}
@@ -201,6 +209,7 @@ func (d *DB) sorts(ctx context.Context, f jobs.Filter) (bool, error) {
 			return f.Schedule != "", nil
 		}
 	}
+
 	return true, nil
 }
 
@@ -221,6 +230,7 @@ func (d *DB) ByID(ctx context.Context, ids []int64) (map[int64]jobs.Task, error)
 	for _, t := range list {
 		tasks[t.ID] = t
 	}
+
 	return tasks, err
 }
 
@@ -253,6 +263,7 @@ func (d *DB) CountByState(ctx context.Context, f jobs.Filter) (map[jobs.State]in
 	for _, r := range rows {
 		counts[r.State] = r.N
 	}
+
 	return counts, err
 }
 

@@ -17,8 +17,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// childVariable is the environment variable that makes this test binary a child process. The child runs the childCommand in the
-// variable and exits.
+// childVariable is the environment variable that makes this test binary a child
+// process. The child runs the childCommand in the variable and exits.
 const childVariable = "RUNNER_DB_TEST_CHILD"
 
 // childCommand describes the operation of a child process on a file.
@@ -137,7 +137,8 @@ func start(t *testing.T, e childCommand, change func(*exec.Cmd)) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// another user can execute the test binary by this path, even if the binary is in a private directory
+	// another user can execute the test binary by this path, even if the binary
+	// is in a private directory
 	c := &child{Cmd: exec.Command("/proc/self/exe")}
 	if self, err := os.Executable(); err == nil && change == nil {
 		c.Path = self

@@ -14,7 +14,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// otherProgramFile makes a database of another program, runs the given statements on it, and returns its path.
+// otherProgramFile makes a database of another program, runs the given
+// statements on it, and returns its path.
 func otherProgramFile(t *testing.T, texts ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.db")
@@ -75,7 +76,8 @@ func TestOpenFindsRunnersTablesInAnotherProgramsFile(t *testing.T) {
 			t.Errorf("options %+v: got tasks %v and error %v, want task %d", options, tasks, err, added[0].ID)
 		}
 	}
-	// another library in the same program has tables with a prefix of its own in the file
+	// another library in the same program has tables with a prefix of its own
+	// in the file
 	if _, err := open(Options{Create: true, Beside: true, Prefix: "other_"}); err != nil {
 		t.Fatal(err)
 	}

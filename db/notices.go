@@ -46,9 +46,9 @@ func (d *DB) Subscribe(ctx context.Context) (changed <-chan struct{}, stop func(
 	return d.subscribe(ctx, true)
 }
 
-// SubscribeWorker is Subscribe without the changes that don't matter to workers:
-// heartbeats, and the claims and outcomes of other workers, as far as the watch
-// can tell them apart.
+// SubscribeWorker is Subscribe without the changes that don't matter to
+// workers: heartbeats, and the claims and outcomes of other workers, as far as
+// the watch can tell them apart.
 func (d *DB) SubscribeWorker(ctx context.Context) (changed <-chan struct{}, stop func()) {
 	return d.subscribe(ctx, false)
 }
@@ -61,6 +61,7 @@ func (d *DB) subscribe(ctx context.Context, all bool) (changed <-chan struct{}, 
 	if d.subscribers == nil {
 		d.subscribers = map[chan struct{}]bool{}
 	}
+
 	d.subscribers[c] = all
 	d.setPace()
 
@@ -92,13 +93,14 @@ func (d *DB) SetBusy(busy bool) {
 	d.setPace()
 }
 
-// setPace makes the watch check less often while no subscriber needs each notice
-// at once. The caller holds the mutex.
+// setPace makes the watch check less often while no subscriber needs each
+// notice at once. The caller holds the mutex.
 func (d *DB) setPace() {
 	slow := d.busy
 	for _, all := range d.subscribers {
 		slow = slow && !all
 	}
+
 	if slow != d.slow {
 		d.slow = slow
 		d.WatchSlowly(slow)
@@ -116,6 +118,7 @@ func (d *DB) TasksEnded() { d.notify(false) }
 func (d *DB) notify(forWorkers bool) {
 	d.noticesMu.Lock()
 	defer d.noticesMu.Unlock()
+
 	for c, all := range d.subscribers {
 		if !forWorkers && !all {
 			continue

@@ -275,8 +275,10 @@ func TestRegisterCreatesMissingDirectory(t *testing.T) {
 	}
 }
 
-// TestWriterMakesNoTemporaryFiles checks that SQLite keeps temporary data in memory. A claim of a hundred tasks has more than 64 KiB of
-// undo data, for which SQLite would otherwise need a temporary file. The claim would then fail on a system where SQLite cannot create one.
+// TestWriterMakesNoTemporaryFiles checks that SQLite keeps temporary data in
+// memory. A claim of a hundred tasks has more than 64 KiB of undo data, for
+// which SQLite would otherwise need a temporary file. The claim would then fail
+// on a system where SQLite cannot create one.
 func TestWriterMakesNoTemporaryFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new.db")
 	for _, name := range []string{"a new database", "an existing database"} {

@@ -207,8 +207,8 @@ func TestOpenReportsMissingPermissionsAndChangesNothing(t *testing.T) {
 	}
 }
 
-// TestOpenRejectsReadOnlyFile checks that Open with Create reports a read-only file. SQLite itself opens such a
-// file and fails at the first write.
+// TestOpenRejectsReadOnlyFile checks that Open with Create reports a read-only
+// file. SQLite itself opens such a file and fails at the first write.
 func TestOpenRejectsReadOnlyFile(t *testing.T) {
 	dir := worldWritableDir(t)
 	path := filepath.Join(dir, "x.db")

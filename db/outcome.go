@@ -48,6 +48,7 @@ func encodeOutcome(o taskspec.Outcome, reason jobs.Reason, text string, ended bo
 	if stored == (outcome{}) {
 		return nil
 	}
+
 	return jsonText(stored)
 }
 

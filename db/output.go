@@ -89,6 +89,7 @@ func (t *tx) writeOutput(insert *statement, task jobs.Task, out Output) (fenced 
 			return n == 0, err
 		}
 	}
+
 	// without a new chunk, no INSERT has checked whether the claim is still
 	// running
 	if len(out.Add) == 0 && insert == insertOutput {
@@ -105,6 +106,7 @@ func (t *tx) writeOutput(insert *statement, task jobs.Task, out Output) (fenced 
 	if out.Cut.Seq != 0 {
 		err = t.run(cutOutput, out.Cut.Skip, out.Cut.Dropped, task.ID, task.GenerationID, out.Cut.Seq)
 	}
+
 	return false, err
 }
 

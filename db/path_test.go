@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzPath opens databases with arbitrary file names, and checks that Open creates the named file and no other file.
+// FuzzPath opens databases with arbitrary file names, and checks that Open
+// creates the named file and no other file.
 func FuzzPath(f *testing.F) {
 	for _, name := range []string{"x.db", "a b", "?", "#", "%", "%41", "%00", "x.db?_pragma=journal_mode(delete)", "x?mode=memory", "x#y",
 		"&", "=", ";", "file:x", "file::memory:",

@@ -37,7 +37,8 @@ func openTest(t *testing.T) *DB {
 
 func TestEachStatementFindsItsRowsByIndex(t *testing.T) {
 	d := openTest(t)
-	// this connection adds the table runner_schema, which normally only a database of another program has
+	// this connection adds the table runner_schema, which normally only a
+	// database of another program has
 	raw, err := sqlite.Connect(d.Path(), "rw")
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +70,8 @@ func TestClaimReadsPendingTasksOnly(t *testing.T) {
 	}
 }
 
-// A trigger makes SQLite prepare to undo the whole statement, even if its WHEN is false. That costs a tenth of the time of a task.
+// A trigger makes SQLite prepare to undo the whole statement, even if its WHEN
+// is false. That costs a tenth of the time of a task.
 func TestClaimsAndCompletionsRunNoTrigger(t *testing.T) {
 	d := openTest(t)
 	for s, want := range map[*statement]bool{

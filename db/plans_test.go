@@ -19,10 +19,12 @@ const (
 // byNeed is how a statement finds the unfinished dependents of a task.
 var byNeed = []string{"COVERING INDEX dependencies_on (on_id=?)", "dependent USING INTEGER PRIMARY KEY (rowid=?)"}
 
-// listed allows a plan to scan the JSON array of ids that the statement gets as a parameter.
+// listed allows a plan to scan the JSON array of ids that the statement gets as
+// a parameter.
 var listed = []string{"SCAN json_each"}
 
-// plans holds the expected query plans of the statements of this package, by the names of the statements.
+// plans holds the expected query plans of the statements of this package, by
+// the names of the statements.
 var plans = statementtest.Plans{
 	"insertTask":       {Text: insertTask},
 	"insertOne":        {Text: insertOne},
@@ -101,7 +103,8 @@ var plans = statementtest.Plans{
 	"selectClaims":  {Text: selectClaims, By: []string{"INDEX tasks_running (worker=?)"}},
 	"selectOwners": {Text: selectOwners,
 		By: []string{"COVERING INDEX tasks_running (worker=?)", "workers USING INTEGER PRIMARY KEY (rowid=?)"},
-		// The two scanned indexes have few entries: the workers that have not ended, and the running tasks.
+		// The two scanned indexes have few entries: the workers that have not
+		// ended, and the running tasks.
 		Allow: []string{"SCAN workers USING INDEX workers_live", "SCAN tasks USING COVERING INDEX tasks_running"}},
 	"drainWorker": {Text: drainWorker, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"endWorker":   {Text: endWorker, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
@@ -188,7 +191,8 @@ var plans = statementtest.Plans{
 	"selectChanges": {Text: selectChanges, By: []string{"task_changes USING PRIMARY KEY (task_id=?)"}},
 	"deleteInput":   {Text: deleteInput, By: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
 
-	// These scans read one row from the beginning or the end of an index or table.
+	// These scans read one row from the beginning or the end of an index or
+	// table.
 	"selectMaxTimestamp": {Text: selectMaxTimestamp, By: []string{"COVERING INDEX tasks_finished"},
 		Allow: []string{"SCAN workers", "SCAN tasks", "SCAN CONSTANT ROW"}},
 	"selectLastHeartbeat": {Text: selectLastHeartbeat, Allow: []string{"SCAN workers"}},
@@ -236,8 +240,8 @@ var plans = statementtest.Plans{
 	"selectLastOutput": {Text: selectLastOutput, By: []string{byOutput}},
 	"selectRunning":    {Text: selectRunning, By: []string{byID}, Allow: []string{"SCAN CONSTANT ROW"}},
 
-	// See TestListsReadEndOfTableOrIndex for the plans with filters, and TestCountsUpToLimitReadIndex for the plans of counts
-	// with states.
+	// See TestListsReadEndOfTableOrIndex for the plans with filters, and
+	// TestCountsUpToLimitReadIndex for the plans of counts with states.
 	"selectTasks": {Text: selectTasks, Allow: []string{"SCAN tasks"}},
 	"listTasks":   {Text: listOf(Part{}, listTasks, jobs.Filter{}), Allow: []string{"SCAN tasks"}},
 	"listTasks by end": {Text: listOf(Part{Sort: ByEnd, Limit: 5}, listTasks, jobs.Filter{}),
@@ -322,7 +326,8 @@ var plans = statementtest.Plans{
 var sharedTemplates = []string{"completeAll", "claimed", "claimJobs", "pendingQueues", "aboveArm", "belowArm",
 	"aboveAndBelow"}
 
-// roundTrips are statements that run only on servers, where each statement costs a round trip. They have no plan in this file, because it
-// has only plans of SQLite. TestPostgreSQLPreparesEveryStatement prepares them.
+// roundTrips are statements that run only on servers, where each statement
+// costs a round trip. They have no plan in this file, because it has only plans
+// of SQLite. TestPostgreSQLPreparesEveryStatement prepares them.
 var roundTrips = []string{"assertUnused", "assertCompleted", "completeTasks", "insertArrays", "selectLookAbove",
 	"selectFirsts", "claimAbove"}

@@ -93,6 +93,7 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	if p.Failed {
 		text = selectOldFailed
 	}
+
 	list, err := readRows[oldTask](ctx, d, text, max(p.From.UnixMilli(), 0), p.Before.UnixMilli(), maxPruned)
 	if err != nil {
 		return Pruned{From: p.From}, err
@@ -102,6 +103,7 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	if len(list) == 0 {
 		return done, nil
 	}
+
 	left := int64(maxPrunedBytes)
 	for i := range list {
 		if left -= list[i].Bytes; left < 0 && i > 0 {
@@ -109,6 +111,7 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 			break
 		}
 	}
+
 	if done.More {
 		// More tasks may have ended in the same millisecond as the last of
 		// these.
@@ -119,6 +122,7 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	if err != nil && ctx.Err() == nil && len(list) > 1 {
 		done.Tasks, err = d.pruneEach(ctx, list, p.Before)
 	}
+
 	done.More = done.More && done.Tasks > 0
 	return done, err
 }
@@ -151,6 +155,7 @@ func (t *tx) prune(list []oldTask, before time.Time) (int, error) {
 	for i, task := range list {
 		ids[i] = task.ID
 	}
+
 	var pruned []struct {
 		ID        int64 `db:"id"`
 		UniqueKey text  `db:"unique_key"`
@@ -158,6 +163,7 @@ func (t *tx) prune(list []oldTask, before time.Time) (int, error) {
 	if err := t.list(&pruned, pruneTasks, jsonText(ids), before.UnixMilli()); err != nil {
 		return 0, err
 	}
+
 	ids = ids[:0]
 	for _, task := range pruned {
 		ids = append(ids, task.ID)
@@ -167,6 +173,7 @@ func (t *tx) prune(list []oldTask, before time.Time) (int, error) {
 			}
 		}
 	}
+
 	return len(ids), t.forget(ids)
 }
 

@@ -39,6 +39,7 @@ func readAs[R, T any](ctx context.Context, d *DB, convert func(*R) T, s *stateme
 	for i := range rows {
 		list[i] = convert(&rows[i])
 	}
+
 	return list, nil
 }
 

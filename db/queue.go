@@ -47,6 +47,7 @@ func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {
 		if err := t.endPauses(p.At); err != nil {
 			return err
 		}
+
 		for _, queue := range queues {
 			if queue == DeletionPause { // its start says which clock has made it
 				if err := t.run(deletePause, queue); err != nil {
@@ -57,6 +58,7 @@ func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {
 				return err
 			}
 		}
+
 		return nil
 	})
 }
@@ -80,6 +82,7 @@ func (d *DB) Resume(ctx context.Context, queues []string) error {
 				return err
 			}
 		}
+
 		return nil
 	})
 }
@@ -103,5 +106,6 @@ func (d *DB) Pauses(ctx context.Context, now time.Time) (map[string]Pause, error
 			pauses[r.Queue] = Pause{At: r.At.time(), By: r.By, Reason: string(r.Reason), Until: until}
 		}
 	}
+
 	return pauses, err
 }

@@ -66,8 +66,8 @@ func TestQueueOfManyFailuresHidesNoOthers(t *testing.T) {
 	testkit.Equal(t, "failed tasks of the other queue", list["noisy"].Failed, maxFailed)
 }
 
-// TestTimesAreThoseOfTasksThatRan cancels tasks before their start, after others
-// have run.
+// TestTimesAreThoseOfTasksThatRan cancels tasks before their start, after
+// others have run.
 func TestTimesAreThoseOfTasksThatRan(t *testing.T) {
 	d, at := openTest(t), int64(3_600_000)
 	insertEnded(t, d, 3, "q", jobs.Completed, at, true)

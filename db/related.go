@@ -57,10 +57,12 @@ func (d *DB) byDistance(ctx context.Context, s *statement, id int64, limit int) 
 		if len(seen) > limit+1 {
 			return list, true, nil
 		}
+
 		found, err := readRows[int64](ctx, d, s, jsonText(last), limit*rowsPerTask)
 		if err != nil {
 			return nil, false, err
 		}
+
 		more = more || len(found) == limit*rowsPerTask
 		slices.Sort(found)
 		last = nil
@@ -70,6 +72,7 @@ func (d *DB) byDistance(ctx context.Context, s *statement, id int64, limit int) 
 				last = append(last, other)
 			}
 		}
+
 		if excess := len(seen) - 1 - limit; excess > 0 {
 			last, more = last[:len(last)-excess], true
 		}
@@ -102,5 +105,6 @@ func (d *DB) Names(ctx context.Context, ids []int64) (map[int64]jobs.Task, error
 		t.Job, t.Label, t.Args = r.Job, string(r.Label), r.Args.json()
 		named[r.ID] = t
 	}
+
 	return named, err
 }

@@ -6,8 +6,10 @@ import (
 	"example.com/runner/db/internal/sqlite"
 )
 
-// BenchmarkRender measures two costs: to render all statements of this package, and to render only the three statements of an enqueue. Open
-// renders nothing, because each statement is rendered when it is first used. So Open saves the first cost.
+// BenchmarkRender measures two costs: to render all statements of this package,
+// and to render only the three statements of an enqueue. Open renders nothing,
+// because each statement is rendered when it is first used. So Open saves the
+// first cost.
 func BenchmarkRender(b *testing.B) {
 	var all []*statement
 	for _, p := range plans {

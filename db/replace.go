@@ -16,6 +16,7 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 	if err != nil || !canMove(s.State) || bool(s.Started) {
 		return jobs.Enqueued{ID: id, Kept: true}, err
 	}
+
 	for on := range o.open {
 		if on >= id { // so that no tasks wait for each other
 			return jobs.Enqueued{}, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.UniqueKeyHolder, Subject: fmt.Sprint(id),
@@ -24,6 +25,7 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 				Hint: "cancel task " + fmt.Sprint(id)}
 		}
 	}
+
 	lane := string(s.Lane)
 	keepsLane := s.State == jobs.Pending && lane == task.Lane
 	waits := o.waits() || o.broken != "" || bool(s.Paused) || o.paused
@@ -35,6 +37,7 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 	if err := t.setInput(id, spec.Input); err != nil {
 		return jobs.Enqueued{}, err
 	}
+
 	one := jobs.Enqueued{ID: id, Replaced: true}
 	task.ID = id
 	if err := t.holdKey(&task); err != nil {
@@ -51,6 +54,7 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 	if err := t.addDependencies(id, o.waiting); err != nil {
 		return one, err
 	}
+
 	var lanes laneSet
 	lanes.add(lane)
 	lanes.add(task.Lane)
@@ -63,5 +67,6 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 			return one, err
 		}
 	}
+
 	return one, t.freeLanes(lanes, now)
 }

@@ -14,7 +14,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// damages holds functions that damage the files of an open database, by the name of the damage.
+// damages holds functions that damage the files of an open database, by the
+// name of the damage.
 var damages = map[string]func(path string) error{
 	"file removed":          os.Remove,
 	"file moved":            func(path string) error { return os.Rename(path, path+".old") },
@@ -77,10 +78,12 @@ func TestWritesToReplacedFilesFail(t *testing.T) {
 	}
 }
 
-// TestCloseKeepsLogOfReplacedDatabase removes the shared memory of an open database, so that the database counts as replaced. Close
-// must not change the write-ahead log, because the log may contain tasks of other processes. Without the function keepLog, SQLite would
-// copy into the file only the part of the log that this process knows. Then SQLite would delete the log with the tasks of the other
-// processes.
+// TestCloseKeepsLogOfReplacedDatabase removes the shared memory of an open
+// database, so that the database counts as replaced. Close must not change the
+// write-ahead log, because the log may contain tasks of other processes.
+// Without the function keepLog, SQLite would copy into the file only the part
+// of the log that this process knows. Then SQLite would delete the log with the
+// tasks of the other processes.
 func TestCloseKeepsLogOfReplacedDatabase(t *testing.T) {
 	d := openTest(t)
 	if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
@@ -121,7 +124,8 @@ func TestOpenFailsIfFilesOfOpenDatabaseAreMissing(t *testing.T) {
 	}
 }
 
-// TestOpenRejectsFileThatIsMountPoint checks that Open rejects a file that is mounted without its directory, for example by docker run -v
+// TestOpenRejectsFileThatIsMountPoint checks that Open rejects a file that is
+// mounted without its directory, for example by docker run -v
 // ./q.db:/data/q.db. The log of such a file would be outside the mount.
 func TestOpenRejectsFileThatIsMountPoint(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -170,7 +174,8 @@ func TestOpenRejectsFileThatIsMountPoint(t *testing.T) {
 	}
 }
 
-// BenchmarkLookForReplacedFiles measures how long a transaction takes to check whether the files of the database were replaced.
+// BenchmarkLookForReplacedFiles measures how long a transaction takes to check
+// whether the files of the database were replaced.
 func BenchmarkLookForReplacedFiles(b *testing.B) {
 	d, err := Open(b.Context(), filepath.Join(b.TempDir(), "test.db"), Options{Create: true, Normal: true})
 	if err != nil {

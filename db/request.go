@@ -62,6 +62,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+
 	switch {
 	case w.db.options.Normal, w.db.options.Flash > 0 && r.level < synced && !w.db.traits.OutlivedByClient:
 		r.level = normal
@@ -70,6 +71,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 	case w.db.traits.OutlivedByClient && !first:
 		r.level = full
 	}
+
 	r.level = min(r.level, full)
 	r.ctx, r.done, r.lead = ctx, make(chan error, 1), make(chan struct{}, 1)
 	w.mu.Lock()
@@ -86,6 +88,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 		w.leading = true
 		r.lead <- struct{}{}
 	}
+
 	w.mu.Unlock()
 
 	return w.await(ctx, r)
@@ -97,14 +100,17 @@ func (w *writer) await(ctx context.Context, r *request) error {
 	if r.alone {
 		patience = time.Duration(math.MaxInt64)
 	}
+
 	select {
 	case <-r.lead:
 		w.lead(r)
 		return <-r.done
 	default:
 	}
+
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
+
 	ended := ctx.Done()
 	for {
 		select {
@@ -121,11 +127,13 @@ func (w *writer) await(ctx context.Context, r *request) error {
 			continue
 		case <-timer.C:
 		}
+
 		if w.withdraw(r) {
 			return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: w.db.path, What: "database is busy: " + w.db.path,
 				Why: []string{fmt.Sprintf("earlier writes of this program have taken %v", patience),
 					"nothing was written; it is safe to try again"}}
 		}
+
 		go func() { // this caller may still become the leader, and must then commit the writes of the other callers
 			select {
 			case <-r.done:
@@ -142,6 +150,7 @@ func (w *writer) await(ctx context.Context, r *request) error {
 func (w *writer) withdraw(r *request) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	i := slices.Index(w.waiting, r)
 	if i < 0 || len(r.lead) > 0 {
 		return false

@@ -92,10 +92,12 @@ func (t *tx) claimOnly(c *claimer, ask Claim, now time.Time) (claimed []jobs.Tas
 	if task[0].State != string(jobs.Pending) {
 		return nil, next, nil
 	}
+
 	g, err := t.readAdmission(now)
 	if err != nil {
 		return nil, next, err
 	}
+
 	queue, job := task[0].Queue, task[0].Job
 	if g.admits(queue, job, false) {
 		if claimed, err = t.claimThese(c, []candidate{task[0].candidate}, ask.Lease, now); err != nil {
@@ -103,6 +105,7 @@ func (t *tx) claimOnly(c *claimer, ask Claim, now time.Time) (claimed []jobs.Tas
 		}
 		g.count(queue, job, false)
 	}
+
 	next, err = t.saveAdmission(g, c, []string{queue}, claimed, now)
 	return claimed, next, err
 }

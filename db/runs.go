@@ -59,6 +59,7 @@ func (d *DB) RunsByWorker(ctx context.Context, since time.Time, limit int) (work
 	if err != nil {
 		return nil, since, err
 	}
+
 	running, err := readRows[row](ctx, d, selectAtWorkers, limit)
 	if err != nil {
 		return nil, since, err
@@ -67,6 +68,7 @@ func (d *DB) RunsByWorker(ctx context.Context, since time.Time, limit int) (work
 	if from = since; len(ended) == limit {
 		from = ended[limit-1].FinishedAt.time()
 	}
+
 	byWorker := map[int64][]Run{}
 	for _, r := range append(running, ended...) {
 		if r.Worker != 0 && r.StartedAt != 0 {
@@ -74,6 +76,7 @@ func (d *DB) RunsByWorker(ctx context.Context, since time.Time, limit int) (work
 				StartedAt: r.StartedAt.time(), FinishedAt: r.FinishedAt.time()})
 		}
 	}
+
 	workers, err = d.workersOf(ctx, byWorker)
 	return workers, from, err
 }
@@ -84,6 +87,7 @@ func (d *DB) workersOf(ctx context.Context, runs map[int64][]Run) ([]WorkerRuns,
 	if len(runs) == 0 {
 		return nil, nil
 	}
+
 	type worker struct {
 		Number    int64  `db:"number"`
 		ID        string `db:"id"`

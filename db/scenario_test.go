@@ -13,9 +13,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// scenario runs some tasks from their insert to their deletion. Its steps enqueue, claim, finish, lose, cancel, retry and delete tasks.
-// Each step makes a few calls, as a worker or a command would make them. After an error, a test can repeat the failed step, as a worker or
-// a command repeats its calls.
+// scenario runs some tasks from their insert to their deletion. Its steps
+// enqueue, claim, finish, lose, cancel, retry and delete tasks. Each step makes
+// a few calls, as a worker or a command would make them. After an error, a test
+// can repeat the failed step, as a worker or a command repeats its calls.
 type scenario struct {
 	d    *DB
 	at   time.Time
@@ -36,7 +37,8 @@ type scenario struct {
 	syncedFinishes []ClaimID
 }
 
-// synced records that a power failure can undo none of the writes that were confirmed so far.
+// synced records that a power failure can undo none of the writes that were
+// confirmed so far.
 func (l *scenario) synced() {
 	l.syncedInserts, l.syncedFinishes = slices.Clone(l.inserted), slices.Clone(l.finished)
 }
@@ -95,7 +97,8 @@ func (l *scenario) register() (err error) {
 	return err
 }
 
-// claim first releases the claims of an earlier call whose reply was lost. Then it claims two tasks.
+// claim first releases the claims of an earlier call whose reply was lost. Then
+// it claims two tasks.
 func (l *scenario) claim() error {
 	owned, err := l.w.Owned(context.Background())
 	if err != nil {
@@ -145,8 +148,9 @@ func (l *scenario) print() error {
 	return nil
 }
 
-// finish ends the attempts of the claims that the worker knows. The first attempt of task 1 fails, tasks with a cancel request are
-// cancelled, and all other tasks complete. If the call is repeated, it writes the same outcomes.
+// finish ends the attempts of the claims that the worker knows. The first
+// attempt of task 1 fails, tasks with a cancel request are cancelled, and all
+// other tasks complete. If the call is repeated, it writes the same outcomes.
 func (l *scenario) finish() error {
 	if l.finishing == nil {
 		requests, err := l.w.CancelRequests(context.Background())
@@ -196,7 +200,8 @@ func (l *scenario) cancel() error {
 	return err
 }
 
-// lose registers a second worker, which tries to claim a task and then counts as dead. The first worker records the loss.
+// lose registers a second worker, which tries to claim a task and then counts
+// as dead. The first worker records the loss.
 func (l *scenario) lose() error {
 	ctx := context.Background()
 	if !l.otherJoined {
@@ -276,7 +281,8 @@ func TestScenarioWithoutFailures(t *testing.T) {
 	t.Log(strings.Join(summary(t, d), "\n"))
 }
 
-// summary describes the tasks of a database, without values that differ from run to run.
+// summary describes the tasks of a database, without values that differ from
+// run to run.
 func summary(t *testing.T, d *DB) (list []string) {
 	t.Helper()
 	tasks, err := d.List(t.Context(), jobs.Filter{}, Page{Oldest: true})

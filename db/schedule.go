@@ -153,24 +153,29 @@ func (d *DB) ChangeSchedules(ctx context.Context, boot string, now time.Time, ch
 		if err := t.list(&rows, selectByName); err != nil {
 			return err
 		}
+
 		have, err := schedulesOf(rows)
 		if err != nil {
 			return err
 		}
+
 		put, remove, err := change(have)
 		if err != nil {
 			return err
 		}
+
 		for _, name := range remove {
 			if err := t.run(deleteSchedule, name); err != nil {
 				return err
 			}
 		}
+
 		for i := range put {
 			if err := t.putSchedule(&put[i], boot, now); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 }
@@ -191,6 +196,7 @@ func (t *tx) putSchedule(s *jobs.Schedule, boot string, now time.Time) error {
 	if err := t.run(deleteScheduleInput, s.Name); err != nil || len(s.Spec.Input) == 0 {
 		return err
 	}
+
 	return t.run(insertScheduleInput, s.Name, s.Spec.Input)
 }
 
@@ -222,6 +228,7 @@ func (d *DB) RunSchedule(ctx context.Context, name, by string, now time.Time, pr
 				return err
 			}
 		}
+
 		added, err := t.insertSpec(&spec, nil, now)
 		if id = added.ID; err != nil {
 			return err

@@ -83,6 +83,7 @@ func (r *scheduleRow) schedule() (jobs.Schedule, error) {
 	if err != nil {
 		return jobs.Schedule{}, fmt.Errorf("schedule %s: %w", r.Name, err)
 	}
+
 	s := r.Schedule
 	s.Spec, s.OnTick, s.CatchUp = spec, onTick, jobs.CatchUp(r.CatchUp)
 	s.CatchUpWindow, s.Jitter = r.CatchUpWindow.duration(), r.Jitter.duration()
@@ -101,5 +102,6 @@ func schedulesOf(rows []scheduleRow) ([]jobs.Schedule, error) {
 			return nil, err
 		}
 	}
+
 	return list, nil
 }

@@ -110,8 +110,9 @@ func TestLimitsOfPlainSQLMatchPackageJobs(t *testing.T) {
 	}
 }
 
-// TestMaxDepthMatchesSQLite checks that MaxDepth is the greatest depth of JSON that SQLite accepts. SQLite's documentation calls this
-// depth a detail of the implementation, so the test asks SQLite itself.
+// TestMaxDepthMatchesSQLite checks that MaxDepth is the greatest depth of JSON
+// that SQLite accepts. SQLite's documentation calls this depth a detail of the
+// implementation, so the test asks SQLite itself.
 func TestMaxDepthMatchesSQLite(t *testing.T) {
 	d := openTest(t)
 	for depth, want := range map[int]bool{usercode.MaxDepth: true, usercode.MaxDepth + 1: false} {
@@ -143,7 +144,8 @@ func TestEveryTableIsStrictAndEveryColumnAndIndexIsExplained(t *testing.T) {
 			}
 			table = ""
 		case table == "tasks" && regexp.MustCompile(`^  [a-z_]+ +(INTEGER|TEXT|BLOB)`).MatchString(line):
-			// Only the table tasks must explain each column, because a column of the same name has the same meaning in the other tables.
+			// Only the table tasks must explain each column, because a column
+			// of the same name has the same meaning in the other tables.
 			if column := strings.Fields(line)[0]; !strings.Contains(line, "-- ") && !slices.Contains(obvious, column) {
 				t.Errorf("column %s.%s: got no comment, want one", table, column)
 			}
@@ -158,7 +160,8 @@ func TestEveryTableIsStrictAndEveryColumnAndIndexIsExplained(t *testing.T) {
 	}
 }
 
-// obvious lists the columns that need no comment, because their names and CHECKs explain them.
+// obvious lists the columns that need no comment, because their names and
+// CHECKs explain them.
 var obvious = []string{"queue", "created_at"}
 
 func TestNoPredicateUsesIN(t *testing.T) {

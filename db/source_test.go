@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// sources calls a function for each Go file of the module, except tests. It skips directories with a go.mod of their own.
+// sources calls a function for each Go file of the module, except tests. It
+// skips directories with a go.mod of their own.
 func sources(t *testing.T, look func(name string, file *ast.File, position func(ast.Node) token.Position)) {
 	t.Helper()
 	seen := 0
@@ -51,12 +52,14 @@ func sources(t *testing.T, look func(name string, file *ast.File, position func(
 }
 
 func TestOnlyPackageDbHasSQL(t *testing.T) {
-	// These files contain SQL, but do not run it on the tables of runner: they show statements and rights to the administrator of a server,
-	// or recognize a statement of package db.
+	// These files contain SQL, but do not run it on the tables of runner: they
+	// show statements and rights to the administrator of a server, or recognize
+	// a statement of package db.
 	showSQL := []string{"internal/ui/server.go", "internal/ops/doctor_server.go", "runner/runnertest/driver.go"}
 	verb := regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE TABLE|PRAGMA)\s`)
 	sources(t, func(name string, file *ast.File, position func(ast.Node) token.Position) {
-		// test/selftest checks package db from outside, so it contains SQL of its own
+		// test/selftest checks package db from outside, so it contains SQL of
+		// its own
 		if strings.HasPrefix(name, "db/") || strings.HasPrefix(name, "test/selftest/") ||
 			strings.HasPrefix(name, "test/testkit/") || slices.Contains(showSQL, name) {
 			return
@@ -72,7 +75,8 @@ func TestOnlyPackageDbHasSQL(t *testing.T) {
 
 func TestClockIsReadInOnePlace(t *testing.T) {
 	clocks := []string{"Now", "Since", "Until"}
-	// The code in these files measures durations only. It never stores the current time.
+	// The code in these files measures durations only. It never stores the
+	// current time.
 	mayWait := []string{"db/commit.go", "db/internal/sqlite/open.go", "db/internal/sqlite/watch.go", "db/internal/sqlite/system_linux.go",
 		"db/internal/sqlite/backup.go",  // this file compares the age of a file that a killed backup left
 		"db/internal/postgres/skew.go",  // this file compares the clock of this host with the clock of the server

@@ -73,6 +73,7 @@ func (t *tx) count(counts map[count]int, now time.Time) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -90,6 +91,7 @@ func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*jobs
 	if err != nil {
 		return nil, err
 	}
+
 	stats := map[string]*jobs.QueueStatus{}
 	of := func(queue string) *jobs.QueueStatus {
 		if stats[queue] == nil {
@@ -108,24 +110,29 @@ func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*jobs
 			of(r.Queue).Jobs[r.Job] = r.N
 		}
 	}
+
 	if err := d.countFailed(ctx, stats, since); err != nil {
 		return nil, err
 	}
+
 	pauses, err := d.Pauses(ctx, now)
 	if err != nil {
 		return nil, err
 	}
+
 	for queue := range pauses {
 		if queue != AllQueues && queue != DeletionPause {
 			of(queue)
 		}
 	}
+
 	for _, stat := range stats {
 		stat.Pause = pauses[AllQueues]
 		if pause, ok := pauses[stat.Queue]; ok && !EndsBefore(pause, stat.Pause) {
 			stat.Pause = pause
 		}
 	}
+
 	return stats, d.findOldest(ctx, stats)
 }
 
@@ -137,6 +144,7 @@ func (d *DB) countFailed(ctx context.Context, stats map[string]*jobs.QueueStatus
 	if err != nil {
 		return err
 	}
+
 	left := maxFailed
 	for _, r := range rows {
 		left -= r.N
@@ -144,11 +152,13 @@ func (d *DB) countFailed(ctx context.Context, stats map[string]*jobs.QueueStatus
 			stat.Failed = r.N
 		}
 	}
+
 	for _, stat := range stats {
 		if left == 0 && stat.Failed == 0 {
 			stat.Failed = stat.Ended[jobs.Failed]
 		}
 	}
+
 	return nil
 }
 
@@ -161,9 +171,11 @@ func (d *DB) findOldest(ctx context.Context, stats map[string]*jobs.QueueStatus)
 			pairs = append(pairs, [2]string{stat.Queue, job})
 		}
 	}
+
 	if len(pairs) == 0 {
 		return nil
 	}
+
 	type head struct {
 		Queue string `db:"queue"`
 		Due   number `db:"due"`
@@ -174,5 +186,6 @@ func (d *DB) findOldest(ctx context.Context, stats map[string]*jobs.QueueStatus)
 			stat.Oldest = h.Due.time()
 		}
 	}
+
 	return err
 }

@@ -37,10 +37,12 @@ func (w *Worker) AddStep(ctx context.Context, outer *sql.Tx, claim ClaimID, seq 
 	if outer == nil {
 		return w.db.update(ctx, full, add)
 	}
+
 	t, err := w.db.joinTx(ctx, outer, engine.Finish)
 	if err == nil {
 		err = w.db.refused(add(t))
 	}
+
 	return err
 }
 
@@ -68,13 +70,16 @@ func (d *DB) StepsTx(ctx context.Context, outer *sql.Tx, id int64) ([]jobs.Step,
 	if err != nil {
 		return nil, err
 	}
+
 	var rows []stepRow
 	if err := t.list(&rows, selectSteps, id); err != nil {
 		return nil, d.explain(err)
 	}
+
 	steps := make([]jobs.Step, len(rows))
 	for i := range rows {
 		steps[i] = rows[i].step()
 	}
+
 	return steps, nil
 }

@@ -48,6 +48,7 @@ func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, 
 		if limit, limited := ask.Limit[queue]; limited && limit <= 0 {
 			continue
 		}
+
 		may := func(s suspect) bool { return s.Queue == queue && g.permits(queue, s.Job, false) }
 		switch {
 		case !slices.ContainsFunc(c.suspects, may):
@@ -58,6 +59,7 @@ func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, 
 			})
 			continue
 		}
+
 		for i := slices.IndexFunc(c.suspects, may); i >= 0; i = slices.IndexFunc(c.suspects, may) {
 			claimed, err = t.claimThese(c, []candidate{c.suspects[i].candidate}, ask.Lease, now)
 			if len(claimed) > 0 || err != nil {

@@ -52,10 +52,12 @@ func TestSuspectsRunAlone(t *testing.T) {
 			t.Fatalf("got claims %v, want %v", got, want)
 		}
 	}
-	// Before a suspect has waited for suspectPatience, a busy worker still claims a task. It claims a task that is not a suspect.
+	// Before a suspect has waited for suspectPatience, a busy worker still
+	// claims a task. It claims a task that is not a suspect.
 	wantClaims(now, 1, false, true, 1)
 	wantClaims(now.Add(31*time.Second), 1, false, true) // after suspectPatience a busy worker claims nothing
-	// an idle worker claims only one task: the suspect with the highest priority
+	// an idle worker claims only one task: the suspect with the highest
+	// priority
 	wantClaims(now.Add(31*time.Second), 4, true, true, 4)
 	wantClaims(now.Add(31*time.Second), 4, true, false, 3)      // in its next claim the idle worker claims the next suspect
 	wantClaims(now.Add(31*time.Second), 4, true, true, 2, 6, 7) // a suspect of an unknown job does not block other tasks

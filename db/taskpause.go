@@ -49,6 +49,7 @@ func (t *tx) pauseTask(id int64, c TaskChange) (jobs.ActionResult, error) {
 	if s.Lane != "" && taskspec.HoldsLane(s.State) {
 		err = t.freeLane(string(s.Lane), c.At)
 	}
+
 	return jobs.ActionResult{ID: id, State: jobs.Blocked, Done: true}, err
 }
 
@@ -81,10 +82,12 @@ func (t *tx) resumeTask(id int64, c TaskChange) (jobs.ActionResult, error) {
 	if err := t.record(id, c); err != nil {
 		return m, err
 	}
+
 	var waits bool
 	if err := t.scan(waitsForTasks, []any{id}, &waits); err != nil || waits {
 		return m, err
 	}
+
 	var lanes laneSet
 	if err := t.release(s.waitingTask, &lanes, c.At); err != nil {
 		return m, err
@@ -92,6 +95,7 @@ func (t *tx) resumeTask(id int64, c TaskChange) (jobs.ActionResult, error) {
 	if err := t.freeLanes(lanes, c.At); err != nil {
 		return m, err
 	}
+
 	m.State, err = t.state(id)
 	return m, err
 }

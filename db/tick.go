@@ -47,11 +47,13 @@ func (d *DB) Tick(ctx context.Context, now time.Time, all bool, plan func(jobs.S
 	if all {
 		text, args = selectByName, nil
 	}
+
 	return updateAs(ctx, d, full, func(t *tx) (done []Ticked, err error) {
 		var rows []scheduleRow
 		if err := t.list(&rows, text, args...); err != nil {
 			return nil, err
 		}
+
 		for i := range rows {
 			s, err := rows[i].schedule()
 			switch {
@@ -61,12 +63,15 @@ func (d *DB) Tick(ctx context.Context, now time.Time, all bool, plan func(jobs.S
 			case !s.PausedAt.IsZero():
 				continue
 			}
+
 			one, err := t.tick(s, now, plan, prepare)
 			if err != nil {
 				return nil, fmt.Errorf("schedule %s: %w", s.Name, err)
 			}
+
 			done = append(done, one)
 		}
+
 		return done, nil
 	})
 }
@@ -79,10 +84,12 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 	if one.Err != nil {
 		return one, nil
 	}
+
 	due, err := t.withoutTask(s, due)
 	if err != nil {
 		return one, err
 	}
+
 	var open []openTask
 	if len(due) > 0 && s.Overlap != jobs.OverlapAllow {
 		if err := t.list(&open, selectOpen, s.Name); err != nil {
@@ -93,6 +100,7 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 		one.Skipped = len(due)
 		due, open = nil, nil
 	}
+
 	var specs []jobs.Spec
 	wanted := len(due)
 	if specs, due, one.Err = tickSpecs(&s, due, prepare); one.Err != nil {
@@ -108,6 +116,7 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 		one.Next = s.NextAt
 		return one, nil
 	}
+
 	for i, at := range due {
 		added, err := t.insertSpec(&specs[i], nil, now)
 		if err != nil {
@@ -118,9 +127,11 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 		}
 		one.Added = append(one.Added, Tick{at, added.ID})
 	}
+
 	if one.Next.Equal(s.NextAt) && one.Skipped == 0 {
 		return one, nil
 	}
+
 	err = t.run(moveTick, nullTime(one.Next), one.Skipped, s.Name)
 	return one, err
 }
@@ -159,6 +170,7 @@ func (t *tx) replaceOpen(s *jobs.Schedule, open []openTask, now time.Time) (wait
 			waiting = append(waiting, task.ID)
 			continue
 		}
+
 		result, err := t.cancel(task.ID, "replaced by the next run of schedule "+s.Name, false, now)
 		if err != nil {
 			return nil, err
@@ -183,5 +195,6 @@ func (t *tx) withoutTask(s jobs.Schedule, ticks []time.Time) ([]time.Time, error
 			left = append(left, at)
 		}
 	}
+
 	return left, nil
 }

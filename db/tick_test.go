@@ -15,8 +15,9 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// TestOneTaskPerTick calls Tick on four handles at the same time, for each of several ticks. The handles act as four processes. Each tick
-// must get exactly one task.
+// TestOneTaskPerTick calls Tick on four handles at the same time, for each of
+// several ticks. The handles act as four processes. Each tick must get exactly
+// one task.
 func TestOneTaskPerTick(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	var handles []*db.DB
@@ -80,7 +81,8 @@ func TestOneTaskPerTick(t *testing.T) {
 	}
 }
 
-// TestEveryFieldOfScheduleIsStored stores every field of a schedule and reads it back.
+// TestEveryFieldOfScheduleIsStored stores every field of a schedule and reads
+// it back.
 func TestEveryFieldOfScheduleIsStored(t *testing.T) {
 	d := dbtest.Open(t)
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -120,7 +122,8 @@ func putSchedule(t *testing.T, d *db.DB, s jobs.Schedule, at time.Time) {
 	}
 }
 
-// TestScheduleKeepsItsLastRunWhenTaskIsDeleted deletes the last task of a schedule, and checks that the schedule keeps its state.
+// TestScheduleKeepsItsLastRunWhenTaskIsDeleted deletes the last task of a
+// schedule, and checks that the schedule keeps its state.
 func TestScheduleKeepsItsLastRunWhenTaskIsDeleted(t *testing.T) {
 	d := dbtest.Open(t)
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

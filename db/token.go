@@ -43,6 +43,7 @@ func (d *DB) Token(path string) (string, error) {
 		}
 		token, err = readToken(path)
 	}
+
 	return token, err
 }
 
@@ -62,6 +63,7 @@ func makeToken(path string) error {
 	if err := os.Link(file.Name(), path); !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+
 	return nil
 }
 
@@ -74,6 +76,7 @@ func checkTokenDir(path string) error {
 	if err != nil {
 		return tokenProblem(path, err)
 	}
+
 	mode := info.Mode()
 	if mode&fs.ModeSticky != 0 {
 		mode &^= 0o022
@@ -83,6 +86,7 @@ func checkTokenDir(path string) error {
 			What: "the directory of the token file " + path + " " + why,
 			Why:  []string{"another user could put a token there that they know"}, Hint: try + " " + dir}
 	}
+
 	return nil
 }
 
@@ -105,6 +109,7 @@ func readToken(path string) (string, error) {
 	if err != nil {
 		return "", tokenProblem(path, err)
 	}
+
 	uid, _, known := owner.Of(info)
 	foreign := known && uid != os.Geteuid() && uid != 0
 	if shared := known && info.Mode().Perm()&0o077 != 0; foreign || shared || !info.Mode().IsRegular() {
@@ -115,12 +120,14 @@ func readToken(path string) (string, error) {
 	if err != nil {
 		return "", tokenProblem(path, err)
 	}
+
 	token := strings.TrimSpace(string(text))
 	if len(token) < tokenLength || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", &jobs.Error{Kind: jobs.ErrInvalid, What: "the token file " + path + " holds no token",
 			Why:  []string{fmt.Sprintf("a token is at least %d printable characters", tokenLength)},
 			Hint: "rm " + path + ", for a new token"}
 	}
+
 	return token, nil
 }
 

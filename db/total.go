@@ -32,6 +32,7 @@ type attemptCounter struct {
 func (y *attemptCounter) add(task jobs.Task, reason jobs.Reason) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
+
 	if y.ended == nil {
 		y.ended = map[Total]int64{}
 	}
@@ -77,6 +78,7 @@ func (y *attemptCounter) write(update func(func(*tx) error) error, rest func(*tx
 		}
 		y.ended = taken
 	}
+
 	return err
 }
 

@@ -51,19 +51,23 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 			return err
 		}
 	}
+
 	committing := false
 	defer func() {
 		if w.broken = w.db.engine.Broken(err); w.broken && committing {
 			err = w.db.engine.Unanswered(err)
 		}
 	}()
+
 	to := normal
 	for _, r := range group {
 		to = max(to, r.level)
 	}
+
 	if err := w.setLevel(ctx, to); err != nil {
 		return w.db.explain(err)
 	}
+
 	t := &tx{w: w, ctx: ctx, db: w.db}
 	if len(group) == 1 && group[0].single != nil && w.db.traits.SingleStatements && !w.mustLook() {
 		if done, err := w.runSingle(t, group[0]); done {
@@ -79,6 +83,7 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 		w.rollback(t)
 		return err
 	}
+
 	wakeups := false
 	for i, r := range group {
 		t.last, t.wakeups = i == len(group)-1, true
@@ -100,8 +105,10 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 			}
 			return &memberError{w.db.refused(err)}
 		}
+
 		wakeups = wakeups || t.wakeups
 	}
+
 	committing = true
 	if err := w.end(t); err != nil {
 		return err
@@ -112,6 +119,7 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 	if t.changed {
 		w.db.engine.Notify(wakeups)
 	}
+
 	return nil
 }
 
@@ -127,6 +135,7 @@ func (w *writer) runSingle(t *tx, r *request) (done bool, err error) {
 	case w.db.engine.Busy(err):
 		return false, nil
 	}
+
 	return true, &memberError{w.db.refused(err)}
 }
 
@@ -149,11 +158,13 @@ func (w *writer) reopen(ctx context.Context) error {
 	if err := d.Replaced(); err != nil {
 		return err
 	}
+
 	w.closeConn()
 	conn, err := d.engine.Reconnect(ctx)
 	if err != nil {
 		return err
 	}
+
 	w.open(conn)
 	w.broken = false
 	return nil
@@ -163,6 +174,7 @@ func (w *writer) closeConn() {
 	for _, stmt := range w.stmts {
 		stmt.Close()
 	}
+
 	clear(w.stmts)
 	if w.conn != nil {
 		w.conn.Close()
@@ -259,6 +271,7 @@ func (t *tx) do(s *statement, args []any) (result sql.Result, err error) {
 			result, err = stmt.ExecContext(t.ctx, args...)
 		}
 	}
+
 	t.changed = t.changed || err == nil && hasChanged(s, result)
 	return result, err
 }
@@ -302,10 +315,12 @@ func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
 		}
 		return err
 	}
+
 	_, err := t.do(s, values)
 	for i := range ids {
 		ids[i] = values[i*len(values)/len(ids)].(int64)
 	}
+
 	return err
 }
 
@@ -318,6 +333,7 @@ func (t *tx) scan(s *statement, args []any, dest ...any) error {
 	case s.Once:
 		return t.w.conn.QueryRowxContext(t.ctx, t.db.sql.Text(s), args...).Scan(dest...)
 	}
+
 	stmt, err := t.stmt(s)
 	if err != nil {
 		return err
@@ -335,6 +351,7 @@ func (t *tx) list(dest any, s *statement, args ...any) error {
 	case s.Once:
 		return t.w.conn.SelectContext(t.ctx, dest, t.db.sql.Text(s), args...)
 	}
+
 	stmt, err := t.stmt(s)
 	if err != nil {
 		return err

@@ -44,6 +44,7 @@ func (d *DB) joinTx(ctx context.Context, outer *sql.Tx, use engine.Use) (*tx, er
 	if d.options.ReadOnly && use != engine.Read {
 		return nil, engine.ErrReadOnly(d.path, nil)
 	}
+
 	t := &tx{ctx: context.WithoutCancel(ctx), outer: &sqlx.Tx{Tx: outer, Mapper: d.read.Mapper}, db: d}
 	now := outerTx{weak.Make(outer), use}
 	if last := d.lastTx.Load(); last != nil && last.tx == now.tx && last.use >= use {
@@ -55,6 +56,7 @@ func (d *DB) joinTx(ctx context.Context, outer *sql.Tx, use engine.Use) (*tx, er
 	if err := d.engine.Within(querier{t}, use); err != nil {
 		return nil, err
 	}
+
 	d.lastTx.Store(&now)
 	return t, nil
 }
@@ -114,6 +116,7 @@ func (d *DB) InsertAllTx(ctx context.Context, outer *sql.Tx, specs []jobs.Spec, 
 	if err := t.run(savepoint); err != nil {
 		return nil, fmt.Errorf("enqueue: %w", d.refused(err))
 	}
+
 	of, from, err := t.insertAll(specs, now)
 	if err == nil {
 		err = of.flush(false)
@@ -126,6 +129,7 @@ func (d *DB) InsertAllTx(ctx context.Context, outer *sql.Tx, specs []jobs.Spec, 
 		}
 		return nil, fmt.Errorf("enqueue: %w", d.refused(err))
 	}
+
 	return of.added[from:], t.run(freeSavepoint)
 }
 
@@ -168,6 +172,7 @@ func (w *Worker) FinishTx(ctx context.Context, outer *sql.Tx, f Finish, now time
 		}
 		return fmt.Errorf("finish task %d: %w", f.Task.ID, w.db.explain(err))
 	}
+
 	return nil
 }
 

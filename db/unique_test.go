@@ -26,7 +26,8 @@ func TestReplaceChangesEverySettingOfTaskThatHasNotStarted(t *testing.T) {
 		jobs.KillAfter(0), jobs.Retry(jobs.Backoff{Strategy: jobs.Linear, Delay: time.Second, Max: time.Hour}), jobs.RetryOn("75"),
 		jobs.OutputLimit(9))
 	var before jobs.Enqueued
-	// The task becomes pending, then scheduled. It stays scheduled, and then becomes pending again.
+	// The task becomes pending, then scheduled. It stays scheduled, and then
+	// becomes pending again.
 	for i, spec := range []jobs.Spec{first, second, second, first} {
 		later := at.Add(time.Duration(i) * time.Second)
 		done, err := d.Insert(t.Context(), []jobs.Spec{spec}, later)

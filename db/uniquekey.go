@@ -66,10 +66,12 @@ func (t *tx) heldBy(spec *jobs.Spec, key string, now time.Time) (int64, error) {
 	if key == "" {
 		return 0, nil
 	}
+
 	id, err := t.holder(key, now)
 	if err != nil || id == 0 || !spec.UntilStart {
 		return id, err
 	}
+
 	n, err := t.exec(releaseKey, id, key, now.UnixMilli())
 	if n == 1 {
 		id = 0

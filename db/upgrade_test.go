@@ -17,8 +17,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// secondStep adds a migration after the schema: a column, a table that gets a row
-// for each task, and another view.
+// secondStep adds a migration after the schema: a column, a table that gets a
+// row for each task, and another view.
 const secondStep = `ALTER TABLE {tasks} ADD COLUMN extra INTEGER;
 CREATE TABLE {extra} (
   task_id INTEGER PRIMARY KEY
@@ -39,7 +39,8 @@ func addedStep(text string) map[string][]schema.Migration {
 	return map[string][]schema.Migration{schema.SQLite: {{Version: SchemaVersion() + 1, Name: "added.sql", SQL: text}}}
 }
 
-// before is a file of the schema before the second step. The scenario has filled it.
+// before is a file of the schema before the second step. The scenario has
+// filled it.
 type before struct {
 	path    string
 	options Options
@@ -148,8 +149,8 @@ func TestUpgradeKeepsEverythingAndRunsOnce(t *testing.T) {
 }
 
 // TestUpgradeWaitsForWorkersOfOlderProgram checks that Open fails while a
-// worker of the older program is alive. It would ignore new options of tasks, or
-// could not write at all.
+// worker of the older program is alive. It would ignore new options of tasks,
+// or could not write at all.
 func TestUpgradeWaitsForWorkersOfOlderProgram(t *testing.T) {
 	b := fileBefore(t, filepath.Join(t.TempDir(), "x.db"), Options{})
 	change(t, b.path, fmt.Sprintf("UPDATE workers SET ended_at = NULL, name = 'busy', beat_at = %d WHERE name = 'w'",

@@ -79,12 +79,14 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, list []ClaimJob) (*W
 	if err := d.MakeDir(); err != nil {
 		return nil, err
 	}
+
 	id := cmp.Or(info.ID, NewWorkerID())
 	w := &Worker{db: d, id: id, claimer: newClaimer(id, list)}
 	var queues any
 	if info.Queues != nil {
 		queues = jsonText(info.Queues)
 	}
+
 	names := slices.Concat([]string{}, info.Jobs) // never nil
 	at := info.StartedAt.UnixMilli()
 	return w, d.update(ctx, normal, func(t *tx) error {
@@ -169,6 +171,7 @@ func (d *DB) Workers(ctx context.Context, since time.Time) ([]WorkerInfo, error)
 				invalid = cmp.Or(invalid, json.Unmarshal([]byte(part.text), part.to))
 			}
 		}
+
 		return w
 	}, selectWorkers, since.UnixMilli())
 	return workers, cmp.Or(err, invalid)

@@ -13,11 +13,14 @@ import (
 // maxBatch is the greatest number of tasks in one call of a batch function.
 const maxBatch = 1000
 
-// BatchTask is one of the tasks that a batch function gets in a call. See Func.BatchHandler.
+// BatchTask is one of the tasks that a batch function gets in a call. See
+// Func.BatchHandler.
 type BatchTask[In any] struct {
-	// Context is the context of this task. It ends when the task times out, is cancelled or has passed to another worker, and when this
-	// worker shuts down. context.Cause returns the cause. To act on this task, pass this context to the functions of package runner, such
-	// as Logger, Progress, Step and FinishTx.
+	// Context is the context of this task. It ends when the task times out, is
+	// cancelled or has passed to another worker, and when this worker shuts
+	// down. context.Cause returns the cause. To act on this task, pass this
+	// context to the functions of package runner, such as Logger, Progress,
+	// Step and FinishTx.
 	Context context.Context
 	Task    Task // the task as the worker claimed it, and as middleware has changed it since
 	Input   In
@@ -25,54 +28,76 @@ type BatchTask[In any] struct {
 	member *batchMember
 }
 
-// End ends this task with an error, or completes it with nil, before the function returns. The errors of RetryIn, Snooze and Cancel have
-// their usual meanings. The worker writes the outcome to the database soon after the call, so that a later crash does not repeat this task.
-// The outcome of the last open task of a call waits until the function returns.
-// After the call the function must not work on the task any more, because the next attempt of the task may start at once. Only the first
-// call has an effect. Many goroutines may call End at the same time.
+// End ends this task with an error, or completes it with nil, before the
+// function returns. The errors of RetryIn, Snooze and Cancel have their usual
+// meanings. The worker writes the outcome to the database soon after the call,
+// so that a later crash does not repeat this task. The outcome of the last open
+// task of a call waits until the function returns. After the call the function
+// must not work on the task any more, because the next attempt of the task may
+// start at once. Only the first call has an effect. Many goroutines may call
+// End at the same time.
 func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 
-// BatchHandler returns a Handler that calls the given function with up to n tasks of the job at a time, and at least one. Use it if the
-// effect of many tasks costs little more than that of one, such as a bulk insert or a request that takes a list.
+// BatchHandler returns a Handler that calls the given function with up to n
+// tasks of the job at a time, and at least one. Use it if the effect of many
+// tasks costs little more than that of one, such as a bulk insert or a request
+// that takes a list.
 //
-// The function can end single tasks with BatchTask.End. The result of the function is the outcome of all tasks that it has not ended: nil
-// completes them, and an error or a panic is the error of each of them. Each task has its own attempt, result, error, log, timeout and
-// retries. A timeout or a cancellation of one task ends only the context of that task. The function should then stop its work on that task
-// and call End. When the context of Work ends, the worker stops, and the context ctx of the function ends after the time Grace (see
-// runner.Options). The context ctx also ends when the contexts of all remaining tasks have ended; a task remains until the function calls
-// End for it, and the last one until the function returns. The context ctx belongs to no task, so pass BatchTask.Context, not ctx, to the
-// functions of package runner.
+// The function can end single tasks with BatchTask.End. The result of the
+// function is the outcome of all tasks that it has not ended: nil completes
+// them, and an error or a panic is the error of each of them. Each task has its
+// own attempt, result, error, log, timeout and retries. A timeout or a
+// cancellation of one task ends only the context of that task. The function
+// should then stop its work on that task and call End. When the context of Work
+// ends, the worker stops, and the context ctx of the function ends after the
+// time Grace (see runner.Options). The context ctx also ends when the contexts
+// of all remaining tasks have ended; a task remains until the function calls
+// End for it, and the last one until the function returns. The context ctx
+// belongs to no task, so pass BatchTask.Context, not ctx, to the functions of
+// package runner.
 //
-// A batch takes one slot of the worker until the function returns. When a worker claims
-// a task of the job, it claims up to n-1 more tasks of the job in the same queue, in the usual order. The function gets
-// them in this order. The worker takes only tasks that are due, and does not wait for a full batch. So a task starts at once while a slot
-// is free. If all slots are taken, more tasks become due until a slot is free, so the next batch is larger. With Handler.WaitToFill the
-// worker waits for a full batch. A task whose worker has
+// A batch takes one slot of the worker until the function returns. When a
+// worker claims a task of the job, it claims up to n-1 more tasks of the job in
+// the same queue, in the usual order. The function gets them in this order. The
+// worker takes only tasks that are due, and does not wait for a full batch. So
+// a task starts at once while a slot is free. If all slots are taken, more
+// tasks become due until a slot is free, so the next batch is larger. With
+// Handler.WaitToFill the worker waits for a full batch. A task whose worker has
 // died several times runs in a batch of its own (see MaxLosses).
 //
-// The rate of a Limit counts a call of the function as one start, however many tasks the call has. So a rate of five a second with batches
-// of 100 allows five requests of up to 100 tasks each. Limit.Running, lanes and pauses apply to each task. A batch has at most one task of
-// a lane.
+// The rate of a Limit counts a call of the function as one start, however many
+// tasks the call has. So a rate of five a second with batches of 100 allows
+// five requests of up to 100 tasks each. Limit.Running, lanes and pauses apply
+// to each task. A batch has at most one task of a lane.
 //
-// A task that failed waits until its next attempt is due. Tasks that were enqueued later may start before that. To keep the order of all
-// tasks of a queue, run one batch at a time (Options.Concurrency or a QueueMax of 1, in one worker). If the function sends the tasks to a
-// server and the request fails, do not return: wait in the function and send the request again. Each return of the function ends an attempt
-// of each task. If ctx ends while the function waits, return RetryIn(0, err): the next batch then begins with the same tasks. To keep the
-// order only among the tasks of one device or account, use single tasks with a Lane.
+// A task that failed waits until its next attempt is due. Tasks that were
+// enqueued later may start before that. To keep the order of all tasks of a
+// queue, run one batch at a time (Options.Concurrency or a QueueMax of 1, in
+// one worker). If the function sends the tasks to a server and the request
+// fails, do not return: wait in the function and send the request again. Each
+// return of the function ends an attempt of each task. If ctx ends while the
+// function waits, return RetryIn(0, err): the next batch then begins with the
+// same tasks. To keep the order only among the tasks of one device or account,
+// use single tasks with a Lane.
 //
-// Middleware runs for each task, on a goroutine of its own. The function starts when the middleware of all tasks has called next. If that
-// takes longer than a second, the function starts with the tasks whose middleware has called next, and a further call gets the other tasks.
+// Middleware runs for each task, on a goroutine of its own. The function starts
+// when the middleware of all tasks has called next. If that takes longer than a
+// second, the function starts with the tasks whose middleware has called next,
+// and a further call gets the other tasks.
 //
-// BatchHandler panics if n is less than 1 or more than 1000, or if the function is nil.
+// BatchHandler panics if n is less than 1 or more than 1000, or if the function
+// is nil.
 func (f Func[In]) BatchHandler(n int, call func(ctx context.Context, tasks []BatchTask[In]) error) Handler {
 	return f.batchHandler(n, call == nil, func(ctx context.Context, members []*batchMember) error {
 		return call(ctx, batchTasks[In](members))
 	})
 }
 
-// BatchHandler returns a Handler that calls the given function with up to n tasks at a time. The function returns one Out for each task, in
-// the order of the tasks. The Out is stored as the result of the task unless the function has ended the task with BatchTask.End. The
-// documentation of Func.BatchHandler also holds for this method.
+// BatchHandler returns a Handler that calls the given function with up to n
+// tasks at a time. The function returns one Out for each task, in the order of
+// the tasks. The Out is stored as the result of the task unless the function
+// has ended the task with BatchTask.End. The documentation of Func.BatchHandler
+// also holds for this method.
 func (f ResultFunc[In, Out]) BatchHandler(n int, call func(ctx context.Context, tasks []BatchTask[In]) ([]Out, error)) Handler {
 	return f.batchHandler(n, call == nil, func(ctx context.Context, members []*batchMember) error {
 		results, err := call(ctx, batchTasks[In](members))
@@ -82,19 +107,23 @@ func (f ResultFunc[In, Out]) BatchHandler(n int, call func(ctx context.Context, 
 		if err != nil {
 			return err
 		}
+
 		for i, m := range members {
 			if p := usercode.Call(func() { m.end(usercode.MarshalResult(results[i])) }); p != nil {
 				m.end(nil, p) // the MarshalJSON of this result concerns no other task
 			}
 		}
+
 		return nil
 	})
 }
 
-// WaitToFill returns a Handler that waits until a batch is full, but not longer than d after the first task of the batch was due. Call it
-// on a Handler from BatchHandler. Without WaitToFill, a Handler from BatchHandler does not wait. A task that waits for a full batch is
-// pending and takes no slot. A suspect, which is a task that may have killed its workers, does not wait. WaitToFill panics if d is
-// negative, or if the Handler does not come from BatchHandler.
+// WaitToFill returns a Handler that waits until a batch is full, but not longer
+// than d after the first task of the batch was due. Call it on a Handler from
+// BatchHandler. Without WaitToFill, a Handler from BatchHandler does not wait.
+// A task that waits for a full batch is pending and takes no slot. A suspect,
+// which is a task that may have killed its workers, does not wait. WaitToFill
+// panics if d is negative, or if the Handler does not come from BatchHandler.
 func (h Handler) WaitToFill(d time.Duration) Handler {
 	if d < 0 || h.BatchSize == 0 {
 		panic(fmt.Sprintf("jobs: WaitToFill(%v) of %s; use a positive time and a Handler of BatchHandler", d, h.Job))
@@ -108,16 +137,19 @@ func (f Func[In]) batchHandler(n int, isNil bool, call func(context.Context, []*
 	if n < 1 || n > maxBatch {
 		panic(fmt.Sprintf("jobs: %d tasks in a batch of %s; use 1 to %d", n, f.job, maxBatch))
 	}
+
 	h.BatchSize = n
 	h.Run = func(ctx context.Context, task Task) (json.RawMessage, error) {
 		in, err := f.args(task)
 		if err != nil {
 			return nil, err
 		}
+
 		m := &batchMember{ctx: ctx, task: task, input: in, ended: make(chan struct{})}
 		if all := usercode.Join(ctx, m); all != nil {
 			go runBatch(all, call)
 		}
+
 		<-m.ended
 		if m.last {
 			<-m.call.returned
@@ -128,6 +160,7 @@ func (f Func[In]) batchHandler(n int, isNil bool, call func(context.Context, []*
 		if m.inTime && m.err != nil && m.ctx.Err() != nil {
 			return m.result, usercode.Decided{Err: m.err}
 		}
+
 		return m.result, m.err
 	}
 	return h
@@ -189,18 +222,21 @@ func (c *batchCall) add(m *batchMember) {
 func (c *batchCall) close(m *batchMember) (last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.open == 1 {
 		return true
 	}
 	if m.detach() {
 		c.live--
 	}
+
 	c.open--
 	c.check()
 	return false
 }
 
-// check ends the context of the function if the contexts of all open tasks have ended.
+// check ends the context of the function if the contexts of all open tasks have
+// ended.
 func (c *batchCall) check() {
 	if c.live == 0 {
 		c.cancel(c.cause)
@@ -211,7 +247,8 @@ func batchTasks[In any](members []*batchMember) []BatchTask[In] {
 	tasks := make([]BatchTask[In], len(members))
 	for i, m := range members {
 		tasks[i] = BatchTask[In]{Context: m.ctx, Task: m.task, member: m}
-		// Without the second result this would panic if m.input is nil. It may be nil if In is an interface.
+		// Without the second result this would panic if m.input is nil. It may
+		// be nil if In is an interface.
 		tasks[i].Input, _ = m.input.(In)
 	}
 	return tasks
@@ -222,6 +259,7 @@ func batchTasks[In any](members []*batchMember) []BatchTask[In] {
 func runBatch(members []*batchMember, call func(context.Context, []*batchMember) error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
+
 	c := &batchCall{cancel: cancel, returned: make(chan struct{}), open: len(members), live: len(members)}
 	for _, m := range members {
 		c.add(m)
@@ -231,8 +269,10 @@ func runBatch(members []*batchMember, call func(context.Context, []*batchMember)
 	if p := usercode.Call(func() { err = call(ctx, members) }); p != nil {
 		err = p
 	}
+
 	for _, m := range members {
 		m.end(nil, err)
 	}
+
 	close(c.returned)
 }

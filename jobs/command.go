@@ -10,9 +10,11 @@ import (
 	"example.com/runner/internal/usercode"
 )
 
-// Command is a program with its arguments. A task runs either a command or a registered function. A command runs without a shell, and its
-// arguments are passed unchanged. Shell makes a command that uses a shell. A task stores the argv in its Args, as a JSON array of strings.
-// An argument that is not UTF-8 is an object with its bytes as base64, such as {"base64": "YQ//"}.
+// Command is a program with its arguments. A task runs either a command or a
+// registered function. A command runs without a shell, and its arguments are
+// passed unchanged. Shell makes a command that uses a shell. A task stores the
+// argv in its Args, as a JSON array of strings. An argument that is not UTF-8
+// is an object with its bytes as base64, such as {"base64": "YQ//"}.
 type Command struct {
 	Argv    []string
 	Path    string            // absolute path of the program; if empty, the worker looks up Argv[0] in its PATH
@@ -22,7 +24,8 @@ type Command struct {
 	Input   []byte            // standard input; if nil, /dev/null
 }
 
-// Shell returns a command that runs a script in the system's shell: /bin/sh -c, or cmd.exe on Windows.
+// Shell returns a command that runs a script in the system's shell: /bin/sh -c,
+// or cmd.exe on Windows.
 func Shell(script string) Command {
 	if runtime.GOOS == "windows" {
 		return Command{Argv: []string{"cmd.exe", "/d", "/s", "/c", script}}
@@ -30,8 +33,9 @@ func Shell(script string) Command {
 	return Command{Argv: []string{"/bin/sh", "-c", script}, Path: "/bin/sh"}
 }
 
-// With returns the Spec of a task that runs the command. MaxAttempts defaults to 1. With does not fail: if the command is invalid,
-// Spec.Err is set, and Enqueue returns it.
+// With returns the Spec of a task that runs the command. MaxAttempts defaults
+// to 1. With does not fail: if the command is invalid, Spec.Err is set, and
+// Enqueue returns it.
 func (c Command) With(options ...Option) Spec {
 	s := newSpec(CommandJob, []Option{MaxAttempts(commandAttempts)}, options)
 	s.Path, s.Cwd, s.Env, s.EnvFile, s.Input = c.Path, c.Dir, c.Env, c.EnvFile, c.Input
@@ -41,6 +45,7 @@ func (c Command) With(options ...Option) Spec {
 			return s
 		}
 	}
+
 	args, err := marshalArgv(c.Argv)
 	s.setArgs(args, err)
 	return s
@@ -60,5 +65,6 @@ func marshalArgv(argv []string) (json.RawMessage, error) {
 			words[i] = map[string][]byte{"base64": []byte(word)}
 		}
 	}
+
 	return usercode.Marshal(words)
 }

@@ -9,7 +9,8 @@ import (
 	"example.com/runner/internal/usercode"
 )
 
-// Handler runs the tasks of one job in a worker. Make one with Func.Handler or ResultFunc.Handler.
+// Handler runs the tasks of one job in a worker. Make one with Func.Handler or
+// ResultFunc.Handler.
 type Handler struct {
 	Job         string
 	MaxAttempts int // default of Task.MaxAttempts; a task without MaxAttempts gets this value at its first start
@@ -17,14 +18,17 @@ type Handler struct {
 
 	BatchWait time.Duration // longest time that a due task waits until a batch is full; see WaitToFill
 
-	// Run executes one attempt. The result is JSON or nil. The errors of RetryIn, Snooze, Cancel and AttemptError have special meanings,
-	// which their documentation explains. Many goroutines call Run at the same time. The context ends on a timeout, a cancellation, the
-	// loss of the lease and a shutdown; context.Cause returns the cause.
+	// Run executes one attempt. The result is JSON or nil. The errors of
+	// RetryIn, Snooze, Cancel and AttemptError have special meanings, which
+	// their documentation explains. Many goroutines call Run at the same time.
+	// The context ends on a timeout, a cancellation, the loss of the lease and
+	// a shutdown; context.Cause returns the cause.
 	Run func(ctx context.Context, task Task) (json.RawMessage, error)
 }
 
-// Func is a job that is a Go function from In to an error. Make it once with Define, and use it both to enqueue tasks and to register
-// the function with a worker.
+// Func is a job that is a Go function from In to an error. Make it once with
+// Define, and use it both to enqueue tasks and to register the function with a
+// worker.
 type Func[In any] struct {
 	job      string
 	defaults []Option
@@ -33,12 +37,14 @@ type Func[In any] struct {
 // ResultFunc is a job that is a Go function from In to Out or an error.
 type ResultFunc[In, Out any] struct{ Func[In] }
 
-// Define defines a job whose tasks store an In as JSON. The options are the defaults of its tasks.
+// Define defines a job whose tasks store an In as JSON. The options are the
+// defaults of its tasks.
 func Define[In any](job string, defaults ...Option) Func[In] {
 	return Func[In]{job: job, defaults: defaults}
 }
 
-// DefineResult defines a job whose tasks store an In as arguments and an Out as result, both as JSON.
+// DefineResult defines a job whose tasks store an In as arguments and an Out as
+// result, both as JSON.
 func DefineResult[In, Out any](job string, defaults ...Option) ResultFunc[In, Out] {
 	return ResultFunc[In, Out]{Define[In](job, defaults...)}
 }
@@ -46,8 +52,9 @@ func DefineResult[In, Out any](job string, defaults ...Option) ResultFunc[In, Ou
 // Job returns the name given to Define.
 func (f Func[In]) Job() string { return f.job }
 
-// With returns the Spec of a task that calls the function with the given input. With does not fail. If it cannot encode the input as JSON,
-// it sets Spec.Err, and Enqueue returns that error.
+// With returns the Spec of a task that calls the function with the given input.
+// With does not fail. If it cannot encode the input as JSON, it sets Spec.Err,
+// and Enqueue returns that error.
 func (f Func[In]) With(in In, options ...Option) Spec {
 	s := newSpec(f.job, []Option{MaxAttempts(funcAttempts)}, f.defaults, options)
 	if f.job == CommandJob {
@@ -90,15 +97,18 @@ func (f Func[In]) args(task Task) (In, error) {
 	return in, nil
 }
 
-// Handler returns a Handler that calls the given function. Many goroutines call the function at the same time. When the worker stops, the
-// context of the function ends after the time Grace (see runner.Options). If the function then returns any error, such as ctx.Err(), the
-// task goes back to its queue, and the attempt does not count. Handler panics if the function is nil.
+// Handler returns a Handler that calls the given function. Many goroutines call
+// the function at the same time. When the worker stops, the context of the
+// function ends after the time Grace (see runner.Options). If the function then
+// returns any error, such as ctx.Err(), the task goes back to its queue, and
+// the attempt does not count. Handler panics if the function is nil.
 func (f Func[In]) Handler(call func(context.Context, In) error) Handler {
 	return f.handler(call == nil, func(ctx context.Context, in In) (json.RawMessage, error) { return nil, call(ctx, in) })
 }
 
-// Handler returns a Handler that calls the given function. Many goroutines call the function at the same time. The Out is stored as the
-// task's result if the error is nil. Handler panics if the function is nil.
+// Handler returns a Handler that calls the given function. Many goroutines call
+// the function at the same time. The Out is stored as the task's result if the
+// error is nil. Handler panics if the function is nil.
 func (f ResultFunc[In, Out]) Handler(call func(context.Context, In) (Out, error)) Handler {
 	return f.handler(call == nil, func(ctx context.Context, in In) (json.RawMessage, error) {
 		out, err := call(ctx, in)
@@ -113,6 +123,7 @@ func (f Func[In]) handler(isNil bool, call func(context.Context, In) (json.RawMe
 	if isNil {
 		panic("jobs: the handler of " + f.job + " is nil")
 	}
+
 	attempts := newSpec(f.job, []Option{MaxAttempts(funcAttempts)}, f.defaults).MaxAttempts
 	h := Handler{Job: f.job, MaxAttempts: attempts}
 	h.Run = func(ctx context.Context, task Task) (json.RawMessage, error) {
@@ -140,8 +151,10 @@ func (f ResultFunc[In, Out]) Result(task Task, err error) (Out, error) {
 	case len(task.Result) == 0:
 		return out, nil
 	}
+
 	if err := json.Unmarshal(task.Result, &out); err != nil {
 		return out, fmt.Errorf("result of task %d: %w", task.ID, err)
 	}
+
 	return out, nil
 }

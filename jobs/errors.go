@@ -28,21 +28,26 @@ var (
 
 // Errors of attempts.
 var (
-	// ErrLost means that the attempt does not own its task any more: the task has a newer generation. The database refuses the result of
-	// the attempt.
+	// ErrLost means that the attempt does not own its task any more: the task
+	// has a newer generation. The database refuses the result of the attempt.
 	ErrLost = errors.New("the attempt has lost its task")
-	// ErrCancelled is the cause of a context that ends because someone cancelled the task.
+	// ErrCancelled is the cause of a context that ends because someone
+	// cancelled the task.
 	ErrCancelled = errors.New("cancelled")
-	// ErrShutdown is the cause of a context that ends because its worker shuts down.
+	// ErrShutdown is the cause of a context that ends because its worker shuts
+	// down.
 	ErrShutdown = errors.New("shutdown")
 	// ErrStep means that a step of a function is invalid: see runner.Step.
 	ErrStep = errors.New("step")
-	// ErrTimeout is the cause of a context that ends because the attempt ran for longer than its timeout.
+	// ErrTimeout is the cause of a context that ends because the attempt ran
+	// for longer than its timeout.
 	ErrTimeout = errors.New("timeout")
 )
 
-// Error is an error with an explanation: the problem, the reasons and a hint. errors.Is finds the errors in the fields Kind and Err.
-// errors.AsType[*Error] finds the Error itself, with its fields. The texts do not mention flags of the command line.
+// Error is an error with an explanation: the problem, the reasons and a hint.
+// errors.Is finds the errors in the fields Kind and Err. errors.AsType[*Error]
+// finds the Error itself, with its fields. The texts do not mention flags of
+// the command line.
 type Error struct {
 	Kind    error    // one of the variables above, such as ErrBusy
 	Code    string   // name of the exact problem, such as network_filesystem; empty if Kind is exact enough
@@ -87,7 +92,8 @@ func invalid(field, format string, args ...any) error {
 	return &FieldError{Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
-// FailedError means that a task has failed or was cancelled. ResultFunc.Result returns it for such a task.
+// FailedError means that a task has failed or was cancelled. ResultFunc.Result
+// returns it for such a task.
 type FailedError struct {
 	ID     int64
 	State  State

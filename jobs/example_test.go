@@ -31,7 +31,8 @@ var (
 	MakeInvoice = jobs.DefineResult[Invoice, File]("invoice.make", jobs.Timeout(time.Minute))
 )
 
-// A job is defined once. The code that enqueues and the code that works use the same value.
+// A job is defined once. The code that enqueues and the code that works use the
+// same value.
 func Example() {
 	spec := SendEmail.With(Email{To: "ann@example.com"}, jobs.In(time.Hour), jobs.Label("welcome"))
 	fmt.Println(spec.Job, string(spec.Args))
@@ -53,7 +54,8 @@ func ExampleDefine() {
 	// 9 1m0s
 }
 
-// Result decodes the result of a task. For a task that did not complete, it returns a FailedError.
+// Result decodes the result of a task. For a task that did not complete, it
+// returns a FailedError.
 func ExampleResultFunc_Result() {
 	done := jobs.Task{ID: 7, State: jobs.Completed, Result: json.RawMessage(`{"Name":"invoice-7.pdf"}`)}
 	file, err := MakeInvoice.Result(done, nil)
@@ -75,14 +77,16 @@ func ExampleFunc_Args() {
 	// Output: ann@example.com <nil>
 }
 
-// A command is a program with its arguments. No shell reads the arguments, so a space in an argument does no harm.
+// A command is a program with its arguments. No shell reads the arguments, so a
+// space in an argument does no harm.
 func ExampleCommand() {
 	spec := jobs.Command{Argv: []string{"convert", "my photo.png", "small.jpg"}, Dir: "/srv/photos"}.With(jobs.Timeout(time.Minute))
 	fmt.Println(spec.Job, string(spec.Args), spec.Cwd, spec.MaxAttempts)
 	// Output: command ["convert","my photo.png","small.jpg"] /srv/photos 1
 }
 
-// NewSpec makes a task of a job that another program, or another language, runs.
+// NewSpec makes a task of a job that another program, or another language,
+// runs.
 func ExampleNewSpec() {
 	spec := jobs.NewSpec("resize", jobs.Queue("images"))
 	spec.Args = json.RawMessage(`{"file":"sea.png"}`)
@@ -90,7 +94,8 @@ func ExampleNewSpec() {
 	// Output: resize images {"file":"sea.png"}
 }
 
-// The second attempt follows after 1 s, the third after 2 s, then 4 s, and so on up to a minute.
+// The second attempt follows after 1 s, the third after 2 s, then 4 s, and so
+// on up to a minute.
 func ExampleRetry() {
 	spec := SendEmail.With(Email{}, jobs.MaxAttempts(20), jobs.Retry(jobs.Backoff{Delay: time.Second, Max: time.Minute}))
 	fmt.Println(spec.Backoff.Strategy, spec.Backoff.Delay, spec.Backoff.Max)
@@ -105,15 +110,16 @@ func ExampleRetryOn() {
 	// Output: 5 10-12,30,35
 }
 
-// Until the task with the unique key has finished, no other task with this key is added.
+// Until the task with the unique key has finished, no other task with this key
+// is added.
 func ExampleUnique() {
 	spec := SendEmail.With(Email{To: "ann@example.com"}, jobs.Unique("welcome ann"))
 	fmt.Println(spec.UniqueKey)
 	// Output: welcome ann
 }
 
-// The error of a handler decides what follows. After an error without a special meaning, the task starts again after its backoff, while
-// attempts are left.
+// The error of a handler decides what follows. After an error without a special
+// meaning, the task starts again after its backoff, while attempts are left.
 func ExampleSnooze() {
 	handle := func(number int) error {
 		switch number {
@@ -149,7 +155,8 @@ func ExampleState_Finished() {
 	// cancelled true
 }
 
-// errors.Is finds the kind of an error. errors.As finds the jobs.Error, which has the hint and other details.
+// errors.Is finds the kind of an error. errors.As finds the jobs.Error, which
+// has the hint and other details.
 func ExampleError() {
 	var err error = &jobs.Error{Kind: jobs.ErrBusy, What: "the database is busy", Why: []string{"another process writes"},
 		Hint: "try again"}
@@ -174,7 +181,8 @@ func ExampleFieldError() {
 	// unique_key: it is empty
 }
 
-// At most two tasks of the queue run at once. After a time without starts ten tasks may start at once, and then one every six seconds.
+// At most two tasks of the queue run at once. After a time without starts ten
+// tasks may start at once, and then one every six seconds.
 func ExampleLimit() {
 	limit := jobs.Limit{Target: jobs.Target{Kind: jobs.QueueTarget, Name: "mail"}, Running: 2, Rate: 10, Per: time.Minute}
 	fmt.Println(limit.Target, limit.Running, limit.Rate, limit.Per)
@@ -189,8 +197,9 @@ func ExampleSchedule() {
 	// Output: newsletter 0 6 * * MON Europe/Berlin
 }
 
-// A function gets up to 100 tasks of its job in one call, and each task has its own outcome. In place of the Println, a real program sends
-// all mails with one request.
+// A function gets up to 100 tasks of its job in one call, and each task has its
+// own outcome. In place of the Println, a real program sends all mails with one
+// request.
 func ExampleFunc_BatchHandler() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example")

@@ -11,7 +11,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// temp opens a database in a temporary directory. remove closes the database and deletes the directory.
+// temp opens a database in a temporary directory. remove closes the database
+// and deletes the directory.
 func temp() (r *runner.Runner, remove func()) {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -39,8 +40,8 @@ func ExampleOnEnd() {
 	// mail -s 'the backup works again' root
 }
 
-// A completed task holds its key until it is deleted, so Ann gets one mail. A failed task frees its key, so the same mail can be enqueued
-// again.
+// A completed task holds its key until it is deleted, so Ann gets one mail. A
+// failed task frees its key, so the same mail can be enqueued again.
 func ExampleUniqueStates() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -63,7 +64,8 @@ func ExampleUniqueStates() {
 	// 1 completed true <nil>
 }
 
-// While a task waits or runs, another task of its job with the same arguments is not added.
+// While a task waits or runs, another task of its job with the same arguments
+// is not added.
 func ExampleUniqueArgs() {
 	ctx := context.Background()
 	r, remove := temp()

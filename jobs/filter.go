@@ -2,8 +2,9 @@ package jobs
 
 import "time"
 
-// Filter selects the tasks that match all of its fields. If a field is a list, a task matches if it matches one of the entries. An empty
-// field matches every task. So the zero Filter selects all tasks.
+// Filter selects the tasks that match all of its fields. If a field is a list,
+// a task matches if it matches one of the entries. An empty field matches every
+// task. So the zero Filter selects all tasks.
 type Filter struct {
 	IDs      []int64
 	Queues   []string
@@ -17,11 +18,13 @@ type Filter struct {
 	Paused   bool   // whether only paused tasks match
 	Match    string // text in the label, job, args or error; ASCII case is ignored
 
-	// Metadata holds texts by key. A task matches if its metadata has all of them.
+	// Metadata holds texts by key. A task matches if its metadata has all of
+	// them.
 	Metadata map[string]string
 
-	// Since and Until are bounds for the time at which a finished task ended, or
-	// at which an unfinished task was created: from Since on, and before Until.
+	// Since and Until are bounds for the time at which a finished task ended,
+	// or at which an unfinished task was created: from Since on, and before
+	// Until.
 	Since, Until time.Time
 	// FinishedBefore selects tasks that finished before this time.
 	FinishedBefore time.Time

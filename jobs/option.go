@@ -17,8 +17,9 @@ func Priority(n int) Option { return func(s *Spec) { s.Priority = n } }
 // Label sets a text that lists show in front of the job.
 func Label(text string) Option { return func(s *Spec) { s.Label = text } }
 
-// Metadata adds texts by key, such as the trace or the tenant of the task. A key that the task has already, for example from Define, gets
-// the new text. Metadata copies the map. Options.Metadata documents the limits.
+// Metadata adds texts by key, such as the trace or the tenant of the task. A
+// key that the task has already, for example from Define, gets the new text.
+// Metadata copies the map. Options.Metadata documents the limits.
 func Metadata(texts map[string]string) Option {
 	texts = maps.Clone(texts)
 	return func(s *Spec) {
@@ -35,44 +36,55 @@ func In(d time.Duration) Option { return func(s *Spec) { s.In, s.RunAt = d, time
 // At makes the task due at t. If t is in the past, the task is due at once.
 func At(t time.Time) Option { return func(s *Spec) { s.RunAt, s.In = t, 0 } }
 
-// ExpiresIn cancels the task if its first attempt has not started within d after
-// its due time. The due time is that of At or In, or else the time at which the
-// task was added. The task also expires while it is paused, or waits for other
-// tasks, its lane, a limit or a full batch. A task that has started once does
-// not expire. The reason is ReasonExpired. By default a task does not expire.
+// ExpiresIn cancels the task if its first attempt has not started within d
+// after its due time. The due time is that of At or In, or else the time at
+// which the task was added. The task also expires while it is paused, or waits
+// for other tasks, its lane, a limit or a full batch. A task that has started
+// once does not expire. The reason is ReasonExpired. By default a task does not
+// expire.
 func ExpiresIn(d time.Duration) Option { return func(s *Spec) { s.ExpiresIn = d } }
 
-// After lets the task start when all of these tasks have completed. If one of them fails or is cancelled, even before this task is added,
-// this task is cancelled with ReasonDependency. The tasks must exist.
+// After lets the task start when all of these tasks have completed. If one of
+// them fails or is cancelled, even before this task is added, this task is
+// cancelled with ReasonDependency. The tasks must exist.
 func After(ids ...int64) Option { return func(s *Spec) { s.After = ids } }
 
-// AfterAny lets the task start when all of these tasks have finished, in whatever state. The tasks must exist.
+// AfterAny lets the task start when all of these tasks have finished, in
+// whatever state. The tasks must exist.
 func AfterAny(ids ...int64) Option { return func(s *Spec) { s.AfterAny = ids } }
 
-// Paused lets the task start only after somebody has resumed it. The task is blocked until then.
+// Paused lets the task start only after somebody has resumed it. The task is
+// blocked until then.
 func Paused() Option { return func(s *Spec) { s.Paused = true } }
 
-// Lane sets the task's lane key. Tasks with the same key run one at a time, even in different workers and queues; a Limit of the lane
-// allows more. Higher priorities run first, and tasks of the same priority run in the order of their ids.
+// Lane sets the task's lane key. Tasks with the same key run one at a time,
+// even in different workers and queues; a Limit of the lane allows more. Higher
+// priorities run first, and tasks of the same priority run in the order of
+// their ids.
 func Lane(key string) Option { return func(s *Spec) { s.Lane = key } }
 
-// MaxAttempts sets how often the task may start; losses do not count. The default is 1 for commands and 10 for functions.
+// MaxAttempts sets how often the task may start; losses do not count. The
+// default is 1 for commands and 10 for functions.
 func MaxAttempts(n int) Option { return func(s *Spec) { s.MaxAttempts = n } }
 
-// MaxLosses sets how often the task may start again after its worker died or lost its lease. The default is 3.
+// MaxLosses sets how often the task may start again after its worker died or
+// lost its lease. The default is 3.
 func MaxLosses(n int) Option { return func(s *Spec) { s.MaxLosses = n } }
 
-// AtMostOnce lets the task start only once: it sets MaxAttempts to 1 and MaxLosses to 0.
+// AtMostOnce lets the task start only once: it sets MaxAttempts to 1 and
+// MaxLosses to 0.
 func AtMostOnce() Option { return func(s *Spec) { s.MaxAttempts, s.MaxLosses = 1, 0 } }
 
 // Timeout sets how long one attempt may run. By default there is no limit.
 func Timeout(d time.Duration) Option { return func(s *Spec) { s.Timeout = d } }
 
-// KillAfter sets the time between SIGTERM and SIGKILL when a command is stopped. The default is 10 s.
+// KillAfter sets the time between SIGTERM and SIGKILL when a command is
+// stopped. The default is 10 s.
 func KillAfter(d time.Duration) Option { return func(s *Spec) { s.KillAfter = d } }
 
-// Retry sets the delay between attempts. By default it is 10 s after the first attempt, and doubles up to an hour. If b has no Strategy or
-// no Max, they are Exponential and an hour. With a Delay of 0 the next attempt starts at once.
+// Retry sets the delay between attempts. By default it is 10 s after the first
+// attempt, and doubles up to an hour. If b has no Strategy or no Max, they are
+// Exponential and an hour. With a Delay of 0 the next attempt starts at once.
 func Retry(b Backoff) Option {
 	return func(s *Spec) {
 		if b.Strategy == "" {
@@ -85,16 +97,21 @@ func Retry(b Backoff) Option {
 	}
 }
 
-// RetryOn sets the exit codes after which a command is retried. Any other exit code fails the task at once. Commands that die by a
-// signal, time out or cannot be started are always retried. By default every exit code is retried.
+// RetryOn sets the exit codes after which a command is retried. Any other exit
+// code fails the task at once. Commands that die by a signal, time out or
+// cannot be started are always retried. By default every exit code is retried.
 func RetryOn(codes Codes) Option { return func(s *Spec) { s.RetryOn = codes } }
 
-// OutputLimit sets how many bytes of an attempt's output are stored. If the output is longer, its start and its end are stored. The start
-// has half of the limit, but at most 64 KiB, and the end has the rest. The default is 1 MiB; 0 stores no output.
+// OutputLimit sets how many bytes of an attempt's output are stored. If the
+// output is longer, its start and its end are stored. The start has half of the
+// limit, but at most 64 KiB, and the end has the rest. The default is 1 MiB; 0
+// stores no output.
 func OutputLimit(bytes int64) Option { return func(s *Spec) { s.OutputLimit = bytes } }
 
-// LeaveChildren lets processes that the command has started, such as a daemon, live on after the command has exited by itself. By default
-// these processes are killed. A timeout, a cancellation and the loss of the worker kill the processes in any case.
+// LeaveChildren lets processes that the command has started, such as a daemon,
+// live on after the command has exited by itself. By default these processes
+// are killed. A timeout, a cancellation and the loss of the worker kill the
+// processes in any case.
 func LeaveChildren() Option { return func(s *Spec) { s.LeaveChildren = true } }
 
 // WithResources sets the user and the resources of a command.

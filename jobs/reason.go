@@ -6,12 +6,15 @@ import (
 	"time"
 )
 
-// Reason is the reason why an attempt or a task did not complete. It is empty if nothing went wrong.
+// Reason is the reason why an attempt or a task did not complete. It is empty
+// if nothing went wrong.
 type Reason string
 
-// An attempt, a failed task or a retrying task has one of the reasons from ReasonExit to ReasonShutdown. A pending task has ReasonLost if
-// its worker died or lost its lease, and ReasonShutdown if its worker shut down and gave it back. A cancelled task has ReasonCancelled,
-// ReasonExpired or ReasonDependency.
+// An attempt, a failed task or a retrying task has one of the reasons from
+// ReasonExit to ReasonShutdown. A pending task has ReasonLost if its worker
+// died or lost its lease, and ReasonShutdown if its worker shut down and gave
+// it back. A cancelled task has ReasonCancelled, ReasonExpired or
+// ReasonDependency.
 const (
 	ReasonExit       Reason = "exit"       // the command exited with a status other than 0
 	ReasonSignal     Reason = "signal"     // the command was killed by a signal
@@ -27,7 +30,8 @@ const (
 	ReasonDependency Reason = "dependency" // a task that this task depends on did not complete
 )
 
-// AttemptError is an error with a reason. The handler of commands returns it. Any other error has the reason ReasonError.
+// AttemptError is an error with a reason. The handler of commands returns it.
+// Any other error has the reason ReasonError.
 type AttemptError struct {
 	Reason   Reason
 	ExitCode *int // exit status of a command; nil if it was killed by a signal
@@ -53,15 +57,17 @@ func (e wrapped) Error() string      { return e.err.Error() }
 func (e wrapped) Unwrap() error      { return e.err }
 func (e *snoozeError) Error() string { return fmt.Sprintf("snoozed for %v", e.in) }
 
-// By these methods, taskspec.OutcomeOf recognises the errors of RetryIn, Snooze, Cancel and Fail.
+// By these methods, taskspec.OutcomeOf recognises the errors of RetryIn,
+// Snooze, Cancel and Fail.
 func (e *retryError) RetryIn() time.Duration    { return e.in }
 func (e *snoozeError) SnoozeFor() time.Duration { return e.in }
 func (e *cancelError) CancelsTask()             {}
 func (e *failError) FailsTask()                 {}
 
-// RetryIn wraps an error that a function returns. The next attempt then starts after d instead of after the backoff. With a d of 0 the task
-// keeps its place in the queue: it is due again before the worker takes a later task. The attempt counts as usual, so the task fails if no
-// attempts are left.
+// RetryIn wraps an error that a function returns. The next attempt then starts
+// after d instead of after the backoff. With a d of 0 the task keeps its place
+// in the queue: it is due again before the worker takes a later task. The
+// attempt counts as usual, so the task fails if no attempts are left.
 func RetryIn(d time.Duration, err error) error {
 	return &retryError{wrap(err, "retry"), max(d, 0)}
 }
@@ -69,20 +75,22 @@ func RetryIn(d time.Duration, err error) error {
 // Snooze returns an error with which a function delays its task. The task
 // starts again after d, and the attempt does not count. With a d of 0 the task
 // keeps its place in the queue, as with RetryIn. A negative d is an error of
-// the attempt. A task that snoozes for less than 100 ms more than ten times in a
-// row waits 100 ms from then on, and the worker logs a warning.
+// the attempt. A task that snoozes for less than 100 ms more than ten times in
+// a row waits 100 ms from then on, and the worker logs a warning.
 //
 // To give a reason, wrap the error. The task shows the text of that error until
 // the next attempt. Middleware recognises the error by its method
 // SnoozeFor() time.Duration, with errors.AsType or errors.As.
 func Snooze(d time.Duration) error { return &snoozeError{d} }
 
-// Fail wraps an error that a function returns. The task then fails with this error, even if attempts are left. Fail is for an error that
-// another attempt cannot fix, such as an invalid address. A person can still retry the task.
+// Fail wraps an error that a function returns. The task then fails with this
+// error, even if attempts are left. Fail is for an error that another attempt
+// cannot fix, such as an invalid address. A person can still retry the task.
 func Fail(err error) error { return &failError{wrap(err, "failed by its function")} }
 
-// Cancel wraps an error that a function returns. The task is then cancelled with this error, even if attempts are left. Cancel is for a
-// task that is not needed any more.
+// Cancel wraps an error that a function returns. The task is then cancelled
+// with this error, even if attempts are left. Cancel is for a task that is not
+// needed any more.
 func Cancel(err error) error { return &cancelError{wrap(err, "by its function")} }
 
 // wrap wraps an error. The text stands for a missing one.

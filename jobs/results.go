@@ -16,8 +16,8 @@ type ActionResult struct {
 	Done  bool  // whether the task is now in the requested state, because of this call or an earlier change
 	Taken bool  // only for a retry: whether another task holds the unique key of this task
 
-	// Without is only for a retry: a deleted task that this task depended on, so
-	// that its result is missing in the next attempt. 0 means none.
+	// Without is only for a retry: a deleted task that this task depended on,
+	// so that its result is missing in the next attempt. 0 means none.
 	Without int64
 	// NeededBy is only for a deletion: an unfinished task that depends on this
 	// finished task, which therefore stays. 0 means none.
@@ -78,8 +78,9 @@ type QueueStatus struct {
 	Counts map[State]int  // numbers of unfinished tasks by state
 	Jobs   map[string]int // numbers of pending tasks by job
 	Ended  map[State]int  // numbers of tasks that ended in the last 24 hours, by state; a task that ended twice counts twice
-	// Failed is how many of the failed tasks in Ended are still failed, because they were neither retried nor deleted since. It counts the
-	// latest 10,000 failed tasks of all queues.
+	// Failed is how many of the failed tasks in Ended are still failed, because
+	// they were neither retried nor deleted since. It counts the latest 10,000
+	// failed tasks of all queues.
 	Failed int
 	Pause  Pause     // pause of this queue or of all queues, which keeps its tasks from starting; zero if there is none
 	Oldest time.Time // due time of the pending task that waits longest; zero if no task waits
@@ -99,7 +100,8 @@ type Page struct {
 	Oldest bool // whether the oldest entry comes first; by default the newest one does
 }
 
-// Liveness is a report of Work. It shows that the loop of Work is alive and has just used the database.
+// Liveness is a report of Work. It shows that the loop of Work is alive and has
+// just used the database.
 type Liveness struct {
 	Running  int  // number of running attempts; a batch counts as one
 	Draining bool // whether Work starts nothing more

@@ -4,8 +4,10 @@ import (
 	"time"
 )
 
-// Schedule enqueues a task at each tick. The ticks are the times that match its cron expression. Name, Cron and Spec are required, and the
-// other fields of the definition have defaults. The database sets the fields from PausedAt on, which describe the state of the schedule.
+// Schedule enqueues a task at each tick. The ticks are the times that match its
+// cron expression. Name, Cron and Spec are required, and the other fields of
+// the definition have defaults. The database sets the fields from PausedAt on,
+// which describe the state of the schedule.
 type Schedule struct {
 	Name string // name with the same characters as a queue's name
 	Cron string // five fields, a word such as @hourly, or "@every 90s"
@@ -17,11 +19,13 @@ type Schedule struct {
 	CatchUpWindow time.Duration // with CatchUpAll: the greatest age of a missed tick that still gets a task; default 24 h
 	Jitter        time.Duration // greatest delay of a task after its tick; default 0
 	// AlertAfter is the longest time that may pass without a completed task of
-	// the schedule. If more time passes, the schedule has a problem, and a worker
-	// runs the command OnFailure of the task. With 0 there are no alerts.
+	// the schedule. If more time passes, the schedule has a problem, and a
+	// worker runs the command OnFailure of the task. With 0 there are no
+	// alerts.
 	AlertAfter time.Duration
-	// OnTick reports whether a function of a program makes the Spec of each tick; see Runner.OnTick of package runner. Workers without the
-	// function leave the ticks to workers that have it.
+	// OnTick reports whether a function of a program makes the Spec of each
+	// tick; see Runner.OnTick of package runner. Workers without the function
+	// leave the ticks to workers that have it.
 	OnTick bool
 
 	// State.
@@ -39,7 +43,8 @@ type Schedule struct {
 	UpdatedAt    time.Time // time of the last change of the definition, or of the last pause or resume
 }
 
-// Overlap is the rule for a tick that comes while an earlier task of the schedule is unfinished.
+// Overlap is the rule for a tick that comes while an earlier task of the
+// schedule is unfinished.
 type Overlap string
 
 // The values of Schedule.Overlap.
@@ -49,10 +54,12 @@ const (
 	OverlapReplace Overlap = "replace" // cancel the earlier task, and add the new task when the earlier one has ended
 )
 
-// CatchUp is the rule for missed ticks, and for several ticks that are due at once. A tick is missed if it is more than a minute old when a
-// worker sees it. With CatchUpOne and CatchUpSkip, all ticks that are due at once get at most one task, even if the ticks are seconds
-// apart. If each tick needs its own task, such as a reading each second, use CatchUpAll, and set CatchUpWindow to the age of the oldest
-// tick that is still of use.
+// CatchUp is the rule for missed ticks, and for several ticks that are due at
+// once. A tick is missed if it is more than a minute old when a worker sees it.
+// With CatchUpOne and CatchUpSkip, all ticks that are due at once get at most
+// one task, even if the ticks are seconds apart. If each tick needs its own
+// task, such as a reading each second, use CatchUpAll, and set CatchUpWindow to
+// the age of the oldest tick that is still of use.
 type CatchUp string
 
 // The values of Schedule.CatchUp.

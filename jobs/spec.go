@@ -24,8 +24,9 @@ const CommandJob = "command"
 // NewBatch is the value of Spec.Batch that begins a batch.
 const NewBatch = -1
 
-// Spec describes a task to enqueue. Make one with Command.With or Func.With; the zero Spec is not valid. Fields that also
-// exist in Task have the same meaning as in Task.
+// Spec describes a task to enqueue. Make one with Command.With or Func.With;
+// the zero Spec is not valid. Fields that also exist in Task have the same
+// meaning as in Task.
 type Spec struct {
 	Job         string
 	Args        json.RawMessage
@@ -49,15 +50,19 @@ type Spec struct {
 	Options
 	Input []byte // standard input of the command
 
-	// Earlier and EarlierAny are like After and AfterAny, for tasks that the same call of EnqueueAll or Add adds. Their values are the
-	// positions, from 0, of earlier Specs in that call. If an existing task already holds the unique key of an earlier Spec, the position
-	// of that Spec stands for the existing task.
+	// Earlier and EarlierAny are like After and AfterAny, for tasks that the
+	// same call of EnqueueAll or Add adds. Their values are the positions, from
+	// 0, of earlier Specs in that call. If an existing task already holds the
+	// unique key of an earlier Spec, the position of that Spec stands for the
+	// existing task.
 	Earlier    []int
 	EarlierAny []int
 
-	// Batch groups the tasks that one call adds, so that a Filter selects them. All tasks with the value NewBatch in one call form a new
-	// batch. A positive value is the id of an existing batch, which the task joins. 0 means no batch. If an existing task already holds the
-	// unique key of the Spec, that task keeps its own batch.
+	// Batch groups the tasks that one call adds, so that a Filter selects them.
+	// All tasks with the value NewBatch in one call form a new batch. A
+	// positive value is the id of an existing batch, which the task joins. 0
+	// means no batch. If an existing task already holds the unique key of the
+	// Spec, that task keeps its own batch.
 	Batch int64
 
 	Schedule  string    // name of the schedule that enqueues the task; the Runner sets Schedule, Tick and CreatedBy
@@ -66,8 +71,9 @@ type Spec struct {
 	Err       error     // error that the method With has found; Enqueue returns it
 }
 
-// NewSpec returns the Spec of a task without arguments. Options that are not given have their defaults. Use NewSpec for a job that another
-// program defines.
+// NewSpec returns the Spec of a task without arguments. Options that are not
+// given have their defaults. Use NewSpec for a job that another program
+// defines.
 func NewSpec(job string, options ...Option) Spec { return newSpec(job, options) }
 
 func newSpec(job string, options ...[]Option) Spec {
@@ -82,6 +88,7 @@ func newSpec(job string, options ...[]Option) Spec {
 			option(&s)
 		}
 	}
+
 	return s
 }
 

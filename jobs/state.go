@@ -2,10 +2,12 @@ package jobs
 
 import "slices"
 
-// State is the state of a task. The database, JSON and the command line use the same words.
+// State is the state of a task. The database, JSON and the command line use the
+// same words.
 type State string
 
-// The states of a task. The first five are unfinished: the task will start, or is running.
+// The states of a task. The first five are unfinished: the task will start, or
+// is running.
 const (
 	Scheduled State = "scheduled" // waits for its start time
 	Pending   State = "pending"   // may start now
@@ -17,12 +19,14 @@ const (
 	Cancelled State = "cancelled" // stopped on request, expired, or not started because a dependency did not complete
 )
 
-// Snoozed is the state of an attempt whose function returned Snooze. No task is ever in this state.
+// Snoozed is the state of an attempt whose function returned Snooze. No task is
+// ever in this state.
 const Snoozed State = "snoozed"
 
 var states = []State{Scheduled, Pending, Blocked, Running, Retrying, Completed, Failed, Cancelled}
 
-// States returns all states: the unfinished ones first, in the order of a task's life.
+// States returns all states: the unfinished ones first, in the order of a
+// task's life.
 func States() []State { return slices.Clone(states) }
 
 // Unfinished returns the states in which a task will start or is running.

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Step is the record of a step that has ended, or of a sleep. A later attempt of the task does not run the step again.
+// Step is the record of a step that has ended, or of a sleep. A later attempt
+// of the task does not run the step again.
 type Step struct {
 	Name         string
 	GenerationID int64           // generation of the task in the attempt that ran the step

@@ -5,8 +5,10 @@ import (
 	"time"
 )
 
-// Task is a copy of one row of the database. A change of the copy does not change the row. Zero times, empty strings and zero durations
-// mean "none" unless stated otherwise. The fields from StartedAt on describe the current or the last attempt.
+// Task is a copy of one row of the database. A change of the copy does not
+// change the row. Zero times, empty strings and zero durations mean "none"
+// unless stated otherwise. The fields from StartedAt on describe the current or
+// the last attempt.
 type Task struct {
 	ID           int64 // id; later tasks have greater ids, with gaps, and no id is used again
 	GenerationID int64 // fencing token; grows with every change of state or owner
@@ -97,15 +99,17 @@ type Attempt struct {
 	ChildrenLeft    int // number of left-over processes of the command that live on; see LeaveChildren
 }
 
-// Usage is the amount of resources that the processes of a command used in one attempt. It is zero if it is not known: for a function, a
-// lost attempt and an attempt that runs. Systems other than Linux report only the CPU time.
+// Usage is the amount of resources that the processes of a command used in one
+// attempt. It is zero if it is not known: for a function, a lost attempt and an
+// attempt that runs. Systems other than Linux report only the CPU time.
 type Usage struct {
 	User, System  time.Duration // CPU time of all processes
 	MaxRSS        int64         // largest resident set of one process, in bytes
 	Read, Written int64         // bytes read from disks and written to disks
 }
 
-// Chunk is a part of the output of an attempt, in the order in which it was printed.
+// Chunk is a part of the output of an attempt, in the order in which it was
+// printed.
 type Chunk struct {
 	TaskID       int64
 	Attempt      int

@@ -10,8 +10,9 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// TestApplySchedulesReportsEveryInvalidDefinition checks that one call returns the errors of all definitions. A user who imports many
-// definitions can then correct all errors at once.
+// TestApplySchedulesReportsEveryInvalidDefinition checks that one call returns
+// the errors of all definitions. A user who imports many definitions can then
+// correct all errors at once.
 func TestApplySchedulesReportsEveryInvalidDefinition(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	schedule := func(name, expression string) jobs.Schedule {

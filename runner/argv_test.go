@@ -16,7 +16,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// hardWords are words that shells, templates, formats, JSON or SQL interpret as syntax.
+// hardWords are words that shells, templates, formats, JSON or SQL interpret as
+// syntax.
 var hardWords = []string{"", " ", "a b", "\t", "\n", "\r\n", "'", `"`, "`id`", "$(id)", "$HOME", "${HOME}", "~", "*", "?", "[a-z]",
 	"{a,b}", "!", "!!", "#", ";", "&&", "|",
 	"> x", "<", "\\", `\\`, `\n`, `\0`, "%s", "%d%n", "{{.id}}", "{{", "}}", "<script>", "&amp;", "--", "-", "-rf", "--help", "=", "a=b",

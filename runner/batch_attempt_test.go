@@ -55,7 +55,8 @@ func TestFunctionsOfAttemptTakeContextOfTaskOfBatch(t *testing.T) {
 	})
 }
 
-// TestOneTransactionEndsSeveralTasksOfBatch finishes several tasks of a batch in the same transaction as their effects.
+// TestOneTransactionEndsSeveralTasksOfBatch finishes several tasks of a batch
+// in the same transaction as their effects.
 func TestOneTransactionEndsSeveralTasksOfBatch(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Concurrency: 2})
 	handle := app(t, r)
@@ -100,7 +101,8 @@ func TestOneTransactionEndsSeveralTasksOfBatch(t *testing.T) {
 // taskKey is the key of a value that a middleware adds to a context.
 type taskKey struct{}
 
-// TestMiddlewareRunsForEachTaskOfBatch uses middleware that works as a semaphore of size one: only one task at a time can pass it.
+// TestMiddlewareRunsForEachTaskOfBatch uses middleware that works as a
+// semaphore of size one: only one task at a time can pass it.
 func TestMiddlewareRunsForEachTaskOfBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		one := make(chan struct{}, 1)

@@ -14,7 +14,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// callLog lists the calls of a batch function: the time since the start of the test, and the inputs.
+// callLog lists the calls of a batch function: the time since the start of the
+// test, and the inputs.
 type callLog struct {
 	began time.Time
 	calls []string
@@ -34,7 +35,8 @@ func TestBatchWaitsUntilItIsFullOrItsFirstTaskHasWaited(t *testing.T) {
 			return nil
 		}).WaitToFill(2 * time.Second))
 		stop := runnerkit.Work(t, r)
-		// A task is due every 500 ms. The third task fills a batch at 1 s. The fourth task starts after 2 s of waiting, at 3.5 s.
+		// A task is due every 500 ms. The third task fills a batch at 1 s. The
+		// fourth task starts after 2 s of waiting, at 3.5 s.
 		for n := range 5 {
 			runnerkit.Enqueue(t, r, bulk.With(n))
 			time.Sleep(500 * time.Millisecond)
@@ -47,8 +49,8 @@ func TestBatchWaitsUntilItIsFullOrItsFirstTaskHasWaited(t *testing.T) {
 	}, runner.Options{Concurrency: 4})
 }
 
-// TestRateLimitsCallsOfBatchFunction limits the calls of a batch function to two a second, like a mail provider that allows two
-// requests a second.
+// TestRateLimitsCallsOfBatchFunction limits the calls of a batch function to
+// two a second, like a mail provider that allows two requests a second.
 func TestRateLimitsCallsOfBatchFunction(t *testing.T) {
 	for name, test := range map[string]struct {
 		options runner.Options
@@ -80,8 +82,9 @@ func TestRateLimitsCallsOfBatchFunction(t *testing.T) {
 	}
 }
 
-// TestFunctionThatWaitsForItsServerKeepsOrder sends readings in order to a server that is away for some hours. The function waits for
-// the server, so the tasks have one attempt each.
+// TestFunctionThatWaitsForItsServerKeepsOrder sends readings in order to a
+// server that is away for some hours. The function waits for the server, so the
+// tasks have one attempt each.
 func TestFunctionThatWaitsForItsServerKeepsOrder(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var sent []int
@@ -115,8 +118,9 @@ func TestFunctionThatWaitsForItsServerKeepsOrder(t *testing.T) {
 	}, runner.Options{Concurrency: 1, Sync: runner.Flash})
 }
 
-// TestTaskThatIsTriedAgainWithoutDelayKeepsItsPlace sends readings in order to a server that often fails. A reading whose request failed
-// must be sent again before later readings.
+// TestTaskThatIsTriedAgainWithoutDelayKeepsItsPlace sends readings in order to
+// a server that often fails. A reading whose request failed must be sent again
+// before later readings.
 func TestTaskThatIsTriedAgainWithoutDelayKeepsItsPlace(t *testing.T) {
 	away := errors.New("the server is not there")
 	for name, again := range map[string]error{"RetryIn": jobs.RetryIn(0, away), "Snooze": jobs.Snooze(0)} {

@@ -16,12 +16,15 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// batchVariable is an environment variable that makes the test program a worker with batches. Its value is the path of a database and the
-// point at which the worker kills itself.
+// batchVariable is an environment variable that makes the test program a worker
+// with batches. Its value is the path of a database and the point at which the
+// worker kills itself.
 const batchVariable = "RUNNER_TEST_BATCH"
 
-// batchWorker runs a worker until no task is due. For each batch, the worker first ends the tasks with odd inputs one by one; these tasks
-// have no effects. Then, in one transaction, it commits the effects of the tasks with even inputs and finishes these tasks.
+// batchWorker runs a worker until no task is due. For each batch, the worker
+// first ends the tasks with odd inputs one by one; these tasks have no effects.
+// Then, in one transaction, it commits the effects of the tasks with even
+// inputs and finishes these tasks.
 func batchWorker(path string, how []string) error {
 	r, err := runner.Open(context.Background(), path, runner.Options{Concurrency: 2, Lease: runner.MinLease})
 	if err != nil {
@@ -108,7 +111,8 @@ func TestEffectsOfBatchesHappenOnceWhereverWorkerIsKilled(t *testing.T) {
 	}
 }
 
-// TestBatchSurvivesFaultAtAnyCommit lets each write fail once, before or after it takes effect.
+// TestBatchSurvivesFaultAtAnyCommit lets each write fail once, before or after
+// it takes effect.
 func TestBatchSurvivesFaultAtAnyCommit(t *testing.T) {
 	for name, inject := range map[string]func(testing.TB, *runner.Runner){"before": runnertest.FailBeforeCommit,
 		"after": runnertest.FailAfterCommit} {

@@ -55,8 +55,9 @@ func TestSlotIsTakenUntilBatchFunctionReturns(t *testing.T) {
 	}
 }
 
-// TestShutdownEndsBatchFunctionThatHasEndedItsTasks checks two functions that have ended all tasks of their batch: one waits for its
-// context, and the other ignores its context.
+// TestShutdownEndsBatchFunctionThatHasEndedItsTasks checks two functions that
+// have ended all tasks of their batch: one waits for its context, and the other
+// ignores its context.
 func TestShutdownEndsBatchFunctionThatHasEndedItsTasks(t *testing.T) {
 	for name, test := range map[string]struct {
 		ignores bool

@@ -187,8 +187,9 @@ func TestBatchWithResultsStoresThemByTask(t *testing.T) {
 	})
 }
 
-// TestOneTaskOfBatchEndsByItsTimeoutAndAnotherByItsCancellation checks when the contexts of the two tasks end, and that the context of the
-// batch does not end at these times.
+// TestOneTaskOfBatchEndsByItsTimeoutAndAnotherByItsCancellation checks when the
+// contexts of the two tasks end, and that the context of the batch does not end
+// at these times.
 func TestOneTaskOfBatchEndsByItsTimeoutAndAnotherByItsCancellation(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		began := make(chan struct{})

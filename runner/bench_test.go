@@ -20,8 +20,10 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// The benchmarks print the ratio of their speed to that of a bare loop. The bare loop is one goroutine that executes prepared statements on
-// the same tables, without this package. It is the fastest possible program with these tables and this driver.
+// The benchmarks print the ratio of their speed to that of a bare loop. The
+// bare loop is one goroutine that executes prepared statements on the same
+// tables, without this package. It is the fastest possible program with these
+// tables and this driver.
 
 var noop = jobs.Define[string]("noop", jobs.MaxAttempts(1))
 
@@ -51,7 +53,8 @@ func repeat(spec jobs.Spec, n int) iter.Seq[jobs.Spec] {
 	}
 }
 
-// bareDB is a connection for the bare loop, which only executes prepared statements. The benchmarks compare the Runner with this loop.
+// bareDB is a connection for the bare loop, which only executes prepared
+// statements. The benchmarks compare the Runner with this loop.
 type bareDB struct {
 	b     *testing.B
 	conn  *sql.Conn
@@ -104,7 +107,8 @@ WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'`
 	updated_at) VALUES (1, ?, ?, 'default', 'pending', 5, ?, 1, 3, ?, ?)`
 )
 
-// drain claims and finishes n tasks, k tasks at a time. Each transaction finishes k tasks and claims the next k.
+// drain claims and finishes n tasks, k tasks at a time. Each transaction
+// finishes k tasks and claims the next k.
 func (d *bareDB) drain(n, k int) {
 	type claim struct{ id, generation int64 }
 	const worker = 1
@@ -143,7 +147,8 @@ var levels = []struct {
 	sync         runner.Sync
 }{{"normal", "NORMAL", runner.Normal}, {"durable", "FULL", runner.Full}}
 
-// BenchmarkDrain measures tasks whose functions do nothing, from the claim to the end.
+// BenchmarkDrain measures tasks whose functions do nothing, from the claim to
+// the end.
 func BenchmarkDrain(b *testing.B) {
 	for _, level := range levels {
 		for _, concurrency := range []int{1, 10, 100} {
@@ -179,7 +184,8 @@ func report(b *testing.B, n int, took, limit time.Duration) {
 	b.ReportMetric(limit.Seconds()/took.Seconds(), "ratio")
 }
 
-// BenchmarkEnqueue adds tasks one by one from several goroutines. Each call waits for its commit.
+// BenchmarkEnqueue adds tasks one by one from several goroutines. Each call
+// waits for its commit.
 func BenchmarkEnqueue(b *testing.B) {
 	for _, level := range levels {
 		for _, callers := range []int{1, 10, 100} {

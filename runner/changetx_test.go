@@ -12,8 +12,9 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// TestCancelInTransactionStopsHandlerAfterCommit cancels a running task in two transactions. The first one is rolled back, so only
-// the commit of the second one stops the handler.
+// TestCancelInTransactionStopsHandlerAfterCommit cancels a running task in two
+// transactions. The first one is rolled back, so only the commit of the second
+// one stops the handler.
 func TestCancelInTransactionStopsHandlerAfterCommit(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
@@ -49,8 +50,9 @@ func TestCancelInTransactionStopsHandlerAfterCommit(t *testing.T) {
 	testkit.Equal(t, "state", done.State, jobs.Cancelled)
 }
 
-// TestCallsOfTransactionBelongTogether makes one call of each kind in a single transaction. After a rollback none of them has an
-// effect; after a commit all of them have.
+// TestCallsOfTransactionBelongTogether makes one call of each kind in a single
+// transaction. After a rollback none of them has an effect; after a commit all
+// of them have.
 func TestCallsOfTransactionBelongTogether(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
@@ -113,8 +115,9 @@ func TestCallsOfTransactionReportTheirErrors(t *testing.T) {
 	testkit.Equal(t, "tasks", n, 0)
 }
 
-// TestTransactionWithoutWriteLockIsBusy starts a transaction without the write lock, while another transaction holds that lock. A call
-// in the first transaction fails because the database is busy.
+// TestTransactionWithoutWriteLockIsBusy starts a transaction without the write
+// lock, while another transaction holds that lock. A call in the first
+// transaction fails because the database is busy.
 func TestTransactionWithoutWriteLockIsBusy(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	plain, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(1)")

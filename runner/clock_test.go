@@ -17,14 +17,17 @@ func (f *fakeTimeTest) taskCount() int {
 	return len(tasks)
 }
 
-// TestWorkerThatStartsDaysLaterDeletesNothingForHour starts a worker a day after the last heartbeat of any worker. The new worker cannot
-// know whether the machine was off or whether its clock is wrong, so it waits before it deletes old tasks.
+// TestWorkerThatStartsDaysLaterDeletesNothingForHour starts a worker a day
+// after the last heartbeat of any worker. The new worker cannot know whether
+// the machine was off or whether its clock is wrong, so it waits before it
+// deletes old tasks.
 func TestWorkerThatStartsDaysLaterDeletesNothingForHour(t *testing.T) {
 	onFakeTime(t, Options{Keep: time.Hour}, nil, func(f *fakeTimeTest) {
 		f.enqueue(work.With("x"))
 		f.work(time.Minute)
 		time.Sleep(25 * time.Hour)
-		// The hour without deletions has begun with the first run. The restart before the second run does not begin another hour.
+		// The hour without deletions has begun with the first run. The restart
+		// before the second run does not begin another hour.
 		for range 2 {
 			f.work(20 * time.Minute)
 			if got := f.taskCount(); got != 1 {
@@ -38,8 +41,9 @@ func TestWorkerThatStartsDaysLaterDeletesNothingForHour(t *testing.T) {
 	})
 }
 
-// TestWorkerThatRunsWeeklyDeletesOneWeekLater runs a worker for some minutes every week. Each run deletes the tasks that were already old
-// enough at the previous run.
+// TestWorkerThatRunsWeeklyDeletesOneWeekLater runs a worker for some minutes
+// every week. Each run deletes the tasks that were already old enough at the
+// previous run.
 func TestWorkerThatRunsWeeklyDeletesOneWeekLater(t *testing.T) {
 	onFakeTime(t, Options{Keep: time.Hour}, nil, func(f *fakeTimeTest) {
 		for week, want := range []int{1, 2, 2, 2} {

@@ -20,10 +20,12 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// contextCall calls a method with a context. If the method writes, it waits for the write lock.
+// contextCall calls a method with a context. If the method writes, it waits for
+// the write lock.
 type contextCall func(ctx context.Context, r *runner.Runner) error
 
-// contextCalls has a call of each method of Runner that takes a context, and of the functions that open a database.
+// contextCalls has a call of each method of Runner that takes a context, and of
+// the functions that open a database.
 func contextCalls(t *testing.T) map[string]contextCall {
 	all := map[string]contextCall{}
 	for _, calls := range []map[string]contextCall{handleCalls(t), readCalls(t), writeCalls()} {
@@ -32,7 +34,8 @@ func contextCalls(t *testing.T) map[string]contextCall {
 	return all
 }
 
-// handleCalls has the calls that open a database, and the calls that run in a transaction of the caller.
+// handleCalls has the calls that open a database, and the calls that run in a
+// transaction of the caller.
 func handleCalls(t *testing.T) map[string]contextCall {
 	one := []int64{1}
 	return map[string]contextCall{
@@ -208,8 +211,8 @@ func TestTableOfContextsIsComplete(t *testing.T) {
 	}
 }
 
-// A call that doesn't notice the end of its context waits for lockedFor. One that
-// notices it returns within slowEnd, even on a very busy machine.
+// A call that doesn't notice the end of its context waits for lockedFor. One
+// that notices it returns within slowEnd, even on a very busy machine.
 const (
 	lockedFor = time.Hour
 	slowEnd   = time.Minute
@@ -234,8 +237,9 @@ func TestCallsWithEndedContextReturnItsCause(t *testing.T) {
 	}
 }
 
-// TestNoCallOutlastsItsContext ends the context of each call while another process holds the write lock. Each call must return soon. Reads
-// do not wait for the lock, so they return no error.
+// TestNoCallOutlastsItsContext ends the context of each call while another
+// process holds the write lock. Each call must return soon. Reads do not wait
+// for the lock, so they return no error.
 func TestNoCallOutlastsItsContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the caller gave up")
@@ -271,7 +275,8 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 	}
 }
 
-// attemptCalls has a call of each function of this package that needs the context of an attempt and returns an error.
+// attemptCalls has a call of each function of this package that needs the
+// context of an attempt and returns an error.
 func attemptCalls() map[string]contextCall {
 	one := func(context.Context) (int, error) { return 1, nil }
 	return map[string]contextCall{
@@ -290,8 +295,9 @@ func attemptCalls() map[string]contextCall {
 	}
 }
 
-// TestNoCallOfHandlerOutlastsItsContext makes the calls in an attempt: with a context that has ended, and with one that ends while another
-// process holds the write lock. Upstream only reads, so it does not wait for the lock.
+// TestNoCallOfHandlerOutlastsItsContext makes the calls in an attempt: with a
+// context that has ended, and with one that ends while another process holds
+// the write lock. Upstream only reads, so it does not wait for the lock.
 func TestNoCallOfHandlerOutlastsItsContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the caller gave up")
@@ -321,7 +327,8 @@ func TestNoCallOfHandlerOutlastsItsContext(t *testing.T) {
 				if took > slowEnd {
 					t.Errorf("took %v (%v), want less than %v", took, err, slowEnd)
 				}
-				// A call in a transaction may return ErrBusy, because the transaction uses a database handle with a busy timeout of its
+				// A call in a transaction may return ErrBusy, because the
+				// transaction uses a database handle with a busy timeout of its
 				// own.
 				busy := strings.HasSuffix(name, "Tx") && errors.Is(err, jobs.ErrBusy)
 				if !errors.Is(err, cause) && !(during && (busy || name == "Upstream" && err == nil)) {
@@ -332,7 +339,8 @@ func TestNoCallOfHandlerOutlastsItsContext(t *testing.T) {
 	}
 }
 
-// lockFile takes the write lock of the file as another process does. It returns a function that releases the lock.
+// lockFile takes the write lock of the file as another process does. It returns
+// a function that releases the lock.
 func lockFile(t *testing.T, r *runner.Runner) (release func()) {
 	t.Helper()
 	other, err := sql.Open("sqlite", r.Path())
@@ -347,7 +355,8 @@ func lockFile(t *testing.T, r *runner.Runner) (release func()) {
 	}
 }
 
-// inDeferredTx calls do with a transaction that has not taken the write lock, because it is deferred.
+// inDeferredTx calls do with a transaction that has not taken the write lock,
+// because it is deferred.
 func inDeferredTx(r *runner.Runner, do func(tx *sql.Tx) error) error {
 	handle, err := runner.OpenDB(context.Background(), r.Path())
 	if err != nil {

@@ -17,8 +17,10 @@ type CancelOptions struct {
 	Reason string // text that becomes part of the task's error
 }
 
-// Cancel cancels tasks. It cancels a waiting task at once. A running task is stopped by its worker. Cancel does not wait for the worker, so
-// the result of a running task has the state running; call Await to wait for its end. Cancel does not change a finished task.
+// Cancel cancels tasks. It cancels a waiting task at once. A running task is
+// stopped by its worker. Cancel does not wait for the worker, so the result of
+// a running task has the state running; call Await to wait for its end. Cancel
+// does not change a finished task.
 func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions) ([]ActionResult, error) {
 	results, err := r.store.Apply(ctx, ids, r.cancelAction(options))
 	r.store.Notify()
@@ -64,8 +66,9 @@ func (r *Runner) retry(d time.Duration, dependents bool, apply func(db.Action) (
 	return results, err
 }
 
-// Delete deletes finished tasks with their attempts and output. It leaves unfinished tasks, and finished ones that an
-// unfinished task depends on: that task will read their results.
+// Delete deletes finished tasks with their attempts and output. It leaves
+// unfinished tasks, and finished ones that an unfinished task depends on: that
+// task will read their results.
 func (r *Runner) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
 	return r.store.Apply(ctx, ids, db.Delete())
 }

@@ -15,8 +15,9 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// ImportCrontab reads a crontab as schedules, as runner schedule import does. The
-// tests of package runner_test set it, because package input imports this one.
+// ImportCrontab reads a crontab as schedules, as runner schedule import does.
+// The tests of package runner_test set it, because package input imports this
+// one.
 var ImportCrontab func(text string) ([]jobs.Schedule, error)
 
 // spelledOut maps nicknames such as @hourly to five fields, because package
@@ -40,7 +41,8 @@ func TestCrontabOverClockChangesAndOutage(t *testing.T) {
 	testkit.Len(t, "entries", schedules, 20)
 	testSchedules(t, func(c *scheduleTest) {
 		command := jobs.Handler{Job: jobs.CommandJob, MaxAttempts: 1, Run: doNothing}
-		// The clocks change on March 26 in Berlin and on Lord Howe, and on April 2 in New York.
+		// The clocks change on March 26 in Berlin and on Lord Howe, and on
+		// April 2 in New York.
 		from := time.Date(2000, 3, 24, 10, 2, 30, 0, time.UTC)
 		day := func(small, large int) time.Time { return from.AddDate(0, 0, testkit.Size(small, large)) }
 		offAt := day(3, 4).Truncate(time.Hour).Add(12*time.Hour + time.Minute)
@@ -91,9 +93,9 @@ func TestCrontabOverClockChangesAndOutage(t *testing.T) {
 	})
 }
 
-// wantedTicks returns the ticks between two times for which a schedule enqueues a
-// task, and how many of these are late. No worker runs between offAt and onAt;
-// only the last tick in that time gets a task.
+// wantedTicks returns the ticks between two times for which a schedule enqueues
+// a task, and how many of these are late. No worker runs between offAt and
+// onAt; only the last tick in that time gets a task.
 func wantedTicks(t *testing.T, s jobs.Schedule, from, to, offAt, onAt time.Time) (want []time.Time, caughtUp int) {
 	t.Helper()
 	expr := s.Cron

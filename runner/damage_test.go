@@ -15,7 +15,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// failCommit makes the n-th commit from now return an error to its caller, although the commit reaches the disk.
+// failCommit makes the n-th commit from now return an error to its caller,
+// although the commit reaches the disk.
 func (f *fakeTimeTest) failCommit(n int) {
 	f.disk.Decide(func(e fault.Event) fault.Code {
 		if e.Op == fault.Committed {
@@ -61,7 +62,8 @@ func TestClaimWithLostConfirmationIsReleasedAtNextHeartbeat(t *testing.T) {
 		testkit.Len(f.T, "tasks", tasks, 1)
 		got := f.want(tasks[0].ID, jobs.Completed, "")
 		attempts, err := f.Attempts(f.Context(), got)
-		// Four changes have increased the generation to 5: the task was claimed, given back, claimed again and finished.
+		// Four changes have increased the generation to 5: the task was
+		// claimed, given back, claimed again and finished.
 		testkit.NoError(f.T, err)
 		testkit.Len(f.T, "attempts", attempts, 1)
 		testkit.Equal(f.T, "losses", got.Losses, 0)
@@ -74,8 +76,9 @@ func TestClaimWithLostConfirmationIsReleasedAtNextHeartbeat(t *testing.T) {
 	})
 }
 
-// TestEnqueueWithLostConfirmationCanBeRepeatedWithUniqueFor calls Enqueue again after a call that returned an error, and once more after
-// the task has completed. With jobs.Unique alone, the last call would add a second task.
+// TestEnqueueWithLostConfirmationCanBeRepeatedWithUniqueFor calls Enqueue again
+// after a call that returned an error, and once more after the task has
+// completed. With jobs.Unique alone, the last call would add a second task.
 func TestEnqueueWithLostConfirmationCanBeRepeatedWithUniqueFor(t *testing.T) {
 	onFakeTimeAndDisk(t, nil, func(f *fakeTimeTest) {
 		spec := work.With("x", jobs.Unique("k"), jobs.UniqueFor(time.Hour))
@@ -94,13 +97,15 @@ func TestEnqueueWithLostConfirmationCanBeRepeatedWithUniqueFor(t *testing.T) {
 	})
 }
 
-// isUnusable reports whether err says that the database cannot be used any more. Work ends with such an error.
+// isUnusable reports whether err says that the database cannot be used any
+// more. Work ends with such an error.
 func isUnusable(err error) bool {
 	return errors.Is(err, jobs.ErrCorrupt) || errors.Is(err, jobs.ErrPermission) || errors.Is(err, jobs.ErrReplaced)
 }
 
-// TestWorkEndsWhenDiskFails makes every file lock fail. The worker then opens the database again, which fails, too. So the worker
-// cancels its attempts and ends.
+// TestWorkEndsWhenDiskFails makes every file lock fail. The worker then opens
+// the database again, which fails, too. So the worker cancels its attempts and
+// ends.
 func TestWorkEndsWhenDiskFails(t *testing.T) {
 	for _, code := range []fault.Code{fault.IOErr, fault.Corrupt, fault.ReadOnly} {
 		onFakeTimeAndDisk(t, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {

@@ -1,5 +1,7 @@
-// Package runner is a durable job runner in one SQLite file. A program opens the file, registers its jobs, enqueues tasks and calls Work.
-// No server is needed: the file is the queue, and every process that opens it can enqueue and work.
+// Package runner is a durable job runner in one SQLite file. A program opens
+// the file, registers its jobs, enqueues tasks and calls Work. No server is
+// needed: the file is the queue, and every process that opens it can enqueue
+// and work.
 //
 //	package main
 //
@@ -38,19 +40,24 @@
 //
 // # What it promises
 //
-// When Enqueue returns, the task is on the disk. A task runs in at most one worker at a time, and never again after it has completed. If
-// the worker dies, another attempt follows, so a function may run more than once for one task. Step stores the results of the parts of a
-// function, and FinishTx commits the effect of a function together with the end of its task. docs/reliability.md has all promises, their
-// limits and their tests.
+// When Enqueue returns, the task is on the disk. A task runs in at most one
+// worker at a time, and never again after it has completed. If the worker dies,
+// another attempt follows, so a function may run more than once for one task.
+// Step stores the results of the parts of a function, and FinishTx commits the
+// effect of a function together with the end of its task. docs/reliability.md
+// has all promises, their limits and their tests.
 //
 // # Transactions
 //
-// EnqueueTx adds a task in a transaction of the program. So one transaction can add the row of an order and the task that ships the order:
-// the database gets either both or neither. New puts the tables of runner into the program's own database.
+// EnqueueTx adds a task in a transaction of the program. So one transaction can
+// add the row of an order and the task that ships the order: the database gets
+// either both or neither. New puts the tables of runner into the program's own
+// database.
 //
 // # Tests
 //
-// Package runnertest gives a test a real database in a temporary directory and a fake clock. It also simulates crashes:
+// Package runnertest gives a test a real database in a temporary directory and
+// a fake clock. It also simulates crashes:
 //
 //	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 //		r.Register(SendEmail.Handler(send))
@@ -61,11 +68,15 @@
 //
 // # Concurrency and errors
 //
-// All methods of a Runner are safe for use by many goroutines. Register and Use come before Work. A call whose context ends returns the
-// cause of the context. Other errors match one of the sentinels of package jobs, such as jobs.ErrBusy.
+// All methods of a Runner are safe for use by many goroutines. Register and Use
+// come before Work. A call whose context ends returns the cause of the context.
+// Other errors match one of the sentinels of package jobs, such as
+// jobs.ErrBusy.
 //
 // # Commands
 //
-// A program that registers Commands also runs the commands that others enqueue. It begins its main with Guardian, because Work starts the
-// program again as the guardian of its commands. A program that registers only functions needs no guardian.
+// A program that registers Commands also runs the commands that others enqueue.
+// It begins its main with Guardian, because Work starts the program again as
+// the guardian of its commands. A program that registers only functions needs
+// no guardian.
 package runner

@@ -17,11 +17,14 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// rounds is the number of rounds of a test with random times. The target "make storm" sets it to 200.
+// rounds is the number of rounds of a test with random times. The target "make
+// storm" sets it to 200.
 var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
 
-// TestWorkerThatStopsAtAnyTimeReleasesItsTasks stops a worker at random times. Afterwards no process of a command may be alive. Each task
-// must be finished, or must be pending as if it had never started. A task may have failed only if it must not run twice.
+// TestWorkerThatStopsAtAnyTimeReleasesItsTasks stops a worker at random times.
+// Afterwards no process of a command may be alive. Each task must be finished,
+// or must be pending as if it had never started. A task may have failed only if
+// it must not run twice.
 func TestWorkerThatStopsAtAnyTimeReleasesItsTasks(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Grace: -1, Concurrency: 4})
@@ -67,8 +70,10 @@ func TestWorkerThatStopsAtAnyTimeReleasesItsTasks(t *testing.T) {
 	}
 }
 
-// TestTaskIsReleasedWithPausesWhileDescriptorsAreMissing checks a task whose guardian has no free file descriptor, so its command cannot
-// start. The worker gives the task back without counting an attempt. It claims the task again after a pause, until the command can start.
+// TestTaskIsReleasedWithPausesWhileDescriptorsAreMissing checks a task whose
+// guardian has no free file descriptor, so its command cannot start. The worker
+// gives the task back without counting an attempt. It claims the task again
+// after a pause, until the command can start.
 func TestTaskIsReleasedWithPausesWhileDescriptorsAreMissing(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})

@@ -20,11 +20,13 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// The tests in this file check what a worker costs on a small machine and inside another program: its memory, and how often it wakes up.
-// They also check that a closed Runner leaves no goroutine and no file behind.
+// The tests in this file check what a worker costs on a small machine and
+// inside another program: its memory, and how often it wakes up. They also
+// check that a closed Runner leaves no goroutine and no file behind.
 
-// edgeVariable is an environment variable that makes the test program a program with an embedded worker. Its value is the path of the
-// database. The worker runs the job "noop", and ends when its standard input ends.
+// edgeVariable is an environment variable that makes the test program a program
+// with an embedded worker. Its value is the path of the database. The worker
+// runs the job "noop", and ends when its standard input ends.
 const edgeVariable = "RUNNER_TEST_EDGE"
 
 func init() {
@@ -51,7 +53,8 @@ func init() {
 	os.Exit(0)
 }
 
-// startEmbedded starts the program with the embedded worker on the file of r, and returns when the worker runs.
+// startEmbedded starts the program with the embedded worker on the file of r,
+// and returns when the worker runs.
 func startEmbedded(t testing.TB, r *runner.Runner, environ ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -96,7 +99,8 @@ func status(t testing.TB, pid int, name string) float64 {
 	return kb / 1024
 }
 
-// usage returns the number of times that the threads of a process went to sleep voluntarily, and their total run time.
+// usage returns the number of times that the threads of a process went to sleep
+// voluntarily, and their total run time.
 func usage(t testing.TB, pid int) (wakeups float64, ran time.Duration) {
 	t.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
@@ -123,7 +127,8 @@ func usage(t testing.TB, pid int) (wakeups float64, ran time.Duration) {
 	return wakeups, ran
 }
 
-// BenchmarkIdle measures the cost of an idle embedded worker over 5 s. The database has pending tasks that this worker cannot run.
+// BenchmarkIdle measures the cost of an idle embedded worker over 5 s. The
+// database has pending tasks that this worker cannot run.
 func BenchmarkIdle(b *testing.B) {
 	for _, pending := range []int{0, 100_000} {
 		b.Run(fmt.Sprint("pending=", pending), func(b *testing.B) {
@@ -147,7 +152,8 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// TestWorkerRunsWith24MiBOfMemory runs a worker with a Go memory limit (GOMEMLIMIT) of 24 MiB, as on a small machine.
+// TestWorkerRunsWith24MiBOfMemory runs a worker with a Go memory limit
+// (GOMEMLIMIT) of 24 MiB, as on a small machine.
 func TestWorkerRunsWith24MiBOfMemory(t *testing.T) {
 	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), runner.Options{Sync: runner.Normal})
 	if err != nil {
@@ -173,7 +179,8 @@ func TestWorkerRunsWith24MiBOfMemory(t *testing.T) {
 	t.Logf("%d tasks with %d bytes of arguments: peak of memory %.1f MiB", tasks, len(args), status(t, p.Process.Pid, "VmHWM"))
 }
 
-// moduleGoroutines returns the stacks of the goroutines of this module and of database/sql.
+// moduleGoroutines returns the stacks of the goroutines of this module and of
+// database/sql.
 func moduleGoroutines(t *testing.T) []string {
 	t.Helper()
 	var stacks bytes.Buffer
@@ -185,14 +192,16 @@ func moduleGoroutines(t *testing.T) []string {
 	})
 }
 
-// idOf returns the words with which a stack trace begins: the id of its goroutine, such as "goroutine 17".
+// idOf returns the words with which a stack trace begins: the id of its
+// goroutine, such as "goroutine 17".
 func idOf(stack string) string {
 	head, _, _ := strings.Cut(stack, " [")
 	return head
 }
 
-// TestCloseLeavesNoGoroutineAndNoOpenFile checks that a closed Runner leaves no goroutine and no open file, and that the only other file
-// beside the database is init.lock, in the directory test.db.d.
+// TestCloseLeavesNoGoroutineAndNoOpenFile checks that a closed Runner leaves no
+// goroutine and no open file, and that the only other file beside the database
+// is init.lock, in the directory test.db.d.
 func TestCloseLeavesNoGoroutineAndNoOpenFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "test.db")

@@ -18,14 +18,20 @@ import (
 // Enqueued is the result of enqueuing a Spec.
 type Enqueued = jobs.Enqueued
 
-// Enqueue adds a task, and returns it when the task is on the disk. If another task holds the unique key of the Spec (see jobs.Unique),
-// Enqueue adds nothing and returns that task with Kept set. If retention has deleted that task, only ID, UniqueKey and Kept are set.
+// Enqueue adds a task, and returns it when the task is on the disk. If another
+// task holds the unique key of the Spec (see jobs.Unique), Enqueue adds nothing
+// and returns that task with Kept set. If retention has deleted that task, only
+// ID, UniqueKey and Kept are set.
 //
-// The error is jobs.ErrInvalid for an invalid Spec, jobs.ErrNotFound if the Spec waits for a task that does not exist, and jobs.ErrConflict
-// if the Spec would replace a task that it waits for. While other processes hold the write lock of the file, the error is jobs.ErrBusy, or
-// the cause of ctx if ctx ends. After these errors Enqueue has added no task. After any other error the task may exist nevertheless, and it
-// may even have finished. To repeat such a call safely, give the Spec a unique key and jobs.UniqueFor with a time that is longer than all
-// your repetitions take. Then all calls together add one task. With jobs.Unique alone, a repeated call adds a second task if the first one
+// The error is jobs.ErrInvalid for an invalid Spec, jobs.ErrNotFound if the
+// Spec waits for a task that does not exist, and jobs.ErrConflict if the Spec
+// would replace a task that it waits for. While other processes hold the write
+// lock of the file, the error is jobs.ErrBusy, or the cause of ctx if ctx ends.
+// After these errors Enqueue has added no task. After any other error the task
+// may exist nevertheless, and it may even have finished. To repeat such a call
+// safely, give the Spec a unique key and jobs.UniqueFor with a time that is
+// longer than all your repetitions take. Then all calls together add one task.
+// With jobs.Unique alone, a repeated call adds a second task if the first one
 // has finished.
 func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error) {
 	at := now()
@@ -51,17 +57,20 @@ func enqueued(spec *jobs.Spec, at time.Time, done Enqueued, get func(id int64) (
 		}
 		return task, nil
 	}
+
 	task, err := get(done.ID)
 	if done.Kept && errors.Is(err, jobs.ErrNotFound) { // retention has deleted it, but its unique key is still held
 		return taskspec.DeletedTask(done.ID, spec, at), nil
 	}
+
 	task.Kept = done.Kept && err == nil
 	return task, err
 }
 
 // Add adds a few tasks in one transaction: either all of them or none. The
 // results are in the order of the specs. The error of an invalid spec is a
-// *SpecError of kind jobs.ErrInvalid. The errors jobs.ErrNotFound and jobs.ErrConflict have the reasons that Enqueue documents.
+// *SpecError of kind jobs.ErrInvalid. The errors jobs.ErrNotFound and
+// jobs.ErrConflict have the reasons that Enqueue documents.
 func (r *Runner) Add(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error) {
 	specs = slices.Clone(specs)
 	if err := r.prepareAll(ctx, specs); err != nil {
@@ -93,13 +102,17 @@ func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([
 	return done, err
 }
 
-// EnqueueAll adds any number of tasks in one transaction: either all of them or none. It iterates over the specs once, and no other process
-// can write meanwhile. So the specs should come from memory or from a file, not from a pipe, which may be slow. The error of an invalid
-// spec is a *SpecError of kind jobs.ErrInvalid. The errors jobs.ErrNotFound and jobs.ErrConflict have the reasons that Enqueue documents.
+// EnqueueAll adds any number of tasks in one transaction: either all of them or
+// none. It iterates over the specs once, and no other process can write
+// meanwhile. So the specs should come from memory or from a file, not from a
+// pipe, which may be slow. The error of an invalid spec is a *SpecError of kind
+// jobs.ErrInvalid. The errors jobs.ErrNotFound and jobs.ErrConflict have the
+// reasons that Enqueue documents.
 func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]Enqueued, error) {
 	if specs == nil {
 		return nil, invalidValue("such as slices.Values(list)", "the sequence of specs is nil")
 	}
+
 	n := 0
 	var refused error
 	done, err := r.store.InsertSeq(ctx, func(yield func(jobs.Spec, error) bool) {
@@ -120,6 +133,7 @@ func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]E
 	if err == nil {
 		r.store.Notify()
 	}
+
 	return done, err
 }
 

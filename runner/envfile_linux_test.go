@@ -26,7 +26,8 @@ func withEnvFile(file, script string, options ...jobs.Option) jobs.Spec {
 	return command.With(options...)
 }
 
-// workEmpty runs all tasks of r in one slot. A task that holds the slot for a minute fails the test.
+// workEmpty runs all tasks of r in one slot. A task that holds the slot for a
+// minute fails the test.
 func workEmpty(t *testing.T, r *runner.Runner) {
 	t.Helper()
 	r.Register(runner.Commands(runner.CommandOptions{}))
@@ -135,7 +136,8 @@ func TestHungFilesystemDelaysOnlyTaskThatUsesIt(t *testing.T) {
 	wantEnd(t, r, neighbour, jobs.Completed, "", "")
 }
 
-// hungFilesystem mounts a filesystem whose server never answers, like a network filesystem without its server. It returns the directory.
+// hungFilesystem mounts a filesystem whose server never answers, like a network
+// filesystem without its server. It returns the directory.
 func hungFilesystem(t *testing.T) string {
 	t.Helper()
 	fuse, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)

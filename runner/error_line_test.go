@@ -36,7 +36,8 @@ func TestFailedCommandKeepsItsLastLine(t *testing.T) {
 		testkit.Equal(t, c.script+": attempt", attempts[0].ErrorLine, c.want)
 	}
 
-	// A busy machine may need longer than the timeout until the command prints its line.
+	// A busy machine may need longer than the timeout until the command prints
+	// its line.
 	for timeout := 300 * time.Millisecond; ; timeout *= 4 {
 		task := runnerkit.Enqueue(t, r, jobs.Shell("echo begun; sleep 600").With(jobs.Timeout(timeout), jobs.MaxAttempts(1)))
 		runnerkit.Drain(t, r)

@@ -12,7 +12,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// orders opens a database with a table of orders. remove closes the database and deletes it.
+// orders opens a database with a table of orders. remove closes the database
+// and deletes it.
 func orders(ctx context.Context) (r *runner.Runner, app *sql.DB, remove func()) {
 	r, removeRunner := temp()
 	app, err := runner.OpenDB(ctx, r.Path())
@@ -28,7 +29,8 @@ func orders(ctx context.Context) (r *runner.Runner, app *sql.DB, remove func()) 
 	}
 }
 
-// inTx calls a function in a transaction. It commits the transaction if the function returns nil, and rolls it back otherwise.
+// inTx calls a function in a transaction. It commits the transaction if the
+// function returns nil, and rolls it back otherwise.
 func inTx(ctx context.Context, app *sql.DB, do func(tx *sql.Tx) error) error {
 	tx, err := app.BeginTx(ctx, nil)
 	if err != nil {
@@ -41,7 +43,8 @@ func inTx(ctx context.Context, app *sql.DB, do func(tx *sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// One transaction adds an order and all of its tasks. After an error the database has neither the order nor any of the tasks.
+// One transaction adds an order and all of its tasks. After an error the
+// database has neither the order nor any of the tasks.
 func ExampleRunner_AddTx() {
 	ctx := context.Background()
 	r, app, remove := orders(ctx)
@@ -68,7 +71,8 @@ func ExampleRunner_AddTx() {
 	// <nil>
 }
 
-// A customer cancels an order. The same transaction cancels the task of the order. If the transaction fails, the order keeps its task.
+// A customer cancels an order. The same transaction cancels the task of the
+// order. If the transaction fails, the order keeps its task.
 func ExampleRunner_CancelTx() {
 	ctx := context.Background()
 	r, app, remove := orders(ctx)
@@ -99,7 +103,8 @@ func ExampleRunner_CancelTx() {
 	// <nil>
 }
 
-// A task has failed because an address was wrong. One transaction corrects the address and retries the task.
+// A task has failed because an address was wrong. One transaction corrects the
+// address and retries the task.
 func ExampleRunner_RetryTx() {
 	ctx := context.Background()
 	r, app, remove := orders(ctx)
@@ -128,8 +133,9 @@ func ExampleRunner_RetryTx() {
 	// <nil>
 }
 
-// A transaction reads a task and decides by the state of the task what to do. The state cannot change before the commit, because the
-// transaction holds the write lock.
+// A transaction reads a task and decides by the state of the task what to do.
+// The state cannot change before the commit, because the transaction holds the
+// write lock.
 func ExampleRunner_GetTx() {
 	ctx := context.Background()
 	r, app, remove := orders(ctx)
@@ -156,8 +162,9 @@ func ExampleRunner_GetTx() {
 	// <nil>
 }
 
-// Each step writes to the same database. StepTx records the step in the transaction of this write. So after a crash no write is repeated
-// and none is missing.
+// Each step writes to the same database. StepTx records the step in the
+// transaction of this write. So after a crash no write is repeated and none is
+// missing.
 func ExampleStepTx() {
 	ctx := context.Background()
 	r, app, remove := orders(ctx)

@@ -14,7 +14,8 @@ import (
 
 var Order = jobs.Define[int]("order", jobs.Retry(jobs.Backoff{})) // failed attempts are retried at once
 
-// A step returns its stored value after a retry or a crash. A sleeping task uses no slot.
+// A step returns its stored value after a retry or a crash. A sleeping task
+// uses no slot.
 func ExampleStep() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -66,7 +67,8 @@ func ExampleStep() {
 	// <nil>
 }
 
-// The error that a function returns decides what happens next. The progress of the function is visible while it runs.
+// The error that a function returns decides what happens next. The progress of
+// the function is visible while it runs.
 func ExampleProgress() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -130,8 +132,9 @@ func ExampleRunner_Use() {
 
 type tenantKey struct{}
 
-// The middleware given to UseEnqueue stores the tenant in the metadata of each new task. The middleware given to Use puts this tenant into
-// the context of the function that runs the task.
+// The middleware given to UseEnqueue stores the tenant in the metadata of each
+// new task. The middleware given to Use puts this tenant into the context of
+// the function that runs the task.
 func ExampleRunner_UseEnqueue() {
 	ctx := context.Background()
 	r, remove := temp()

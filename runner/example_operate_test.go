@@ -74,7 +74,8 @@ func ExampleRunner_Retry() {
 	// completed 1  <nil>
 }
 
-// While a queue is paused, its running tasks continue, but no other task of the queue starts. Why gives the pause as the reason.
+// While a queue is paused, its running tasks continue, but no other task of the
+// queue starts. Why gives the pause as the reason.
 func ExampleRunner_Pause() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -117,7 +118,8 @@ func ExampleRunner_SetLimit() {
 	// Output: queue:mail 2 at once, 10 a 1m0s <nil>
 }
 
-// A task can wait for other tasks, and read their results. The field Earlier names another task of the same call by its position.
+// A task can wait for other tasks, and read their results. The field Earlier
+// names another task of the same call by its position.
 func ExampleRunner_Add() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -149,7 +151,8 @@ func ExampleRunner_Add() {
 	// <nil>
 }
 
-// At each start, a program applies the list of schedules that it needs. A plan shows the changes without making them.
+// At each start, a program applies the list of schedules that it needs. A plan
+// shows the changes without making them.
 func ExampleRunner_ApplySchedules() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -188,7 +191,8 @@ func ExampleRunner_Backup() {
 	// Output: 1 <nil>
 }
 
-// Logger writes to the output of the task. A program can read this output like the output of a command.
+// Logger writes to the output of the task. A program can read this output like
+// the output of a command.
 func ExampleLogger() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -233,7 +237,8 @@ func ExampleRunner_Queues() {
 	// Output: mail 1 pending, 1 scheduled <nil>
 }
 
-// The function given to OnFinished prints each failed task of any job and process. It also prints tasks that failed without an attempt.
+// The function given to OnFinished prints each failed task of any job and
+// process. It also prints tasks that failed without an attempt.
 func ExampleRunner_OnFinished() {
 	ctx, stop := context.WithCancel(context.Background()) // in a real program, the context ends with the program
 	r, remove := temp()
@@ -259,8 +264,9 @@ func ExampleRunner_OnFinished() {
 	// context canceled
 }
 
-// AddCursor stores the cursor before the goroutine of OnFinished starts. So OnFinished misses no task that finishes after AddCursor, even
-// if the goroutine starts late or the program is down when the task finishes.
+// AddCursor stores the cursor before the goroutine of OnFinished starts. So
+// OnFinished misses no task that finishes after AddCursor, even if the
+// goroutine starts late or the program is down when the task finishes.
 func ExampleRunner_AddCursor() {
 	ctx, stop := context.WithCancel(context.Background())
 	r, remove := temp()
@@ -286,7 +292,8 @@ func ExampleRunner_AddCursor() {
 	// context canceled
 }
 
-// A call of Enqueue that returned an error may nevertheless have added the task. With UniqueFor a program can safely repeat the call.
+// A call of Enqueue that returned an error may nevertheless have added the
+// task. With UniqueFor a program can safely repeat the call.
 func ExampleRunner_Enqueue_repeated() {
 	ctx := context.Background()
 	r, remove := temp()

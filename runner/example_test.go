@@ -25,7 +25,8 @@ type (
 	Thumb struct{ Name string }
 )
 
-// These options are the defaults of the jobs. Options given to With override them.
+// These options are the defaults of the jobs. Options given to With override
+// them.
 var (
 	SendEmail = jobs.Define[Email]("email.send", jobs.MaxAttempts(8), jobs.Timeout(30*time.Second))
 	MakeThumb = jobs.DefineResult[Image, Thumb]("image.thumb", jobs.Queue("media"))
@@ -40,7 +41,8 @@ func resize(_ context.Context, image Image) (Thumb, error) {
 	return Thumb{"small " + image.Name}, nil
 }
 
-// temp opens a database in a temporary directory. remove closes the database and deletes the directory.
+// temp opens a database in a temporary directory. remove closes the database
+// and deletes the directory.
 func temp() (r *runner.Runner, remove func()) {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -55,8 +57,9 @@ func temp() (r *runner.Runner, remove func()) {
 	}
 }
 
-// This example opens a file, registers functions, enqueues a task, and runs tasks until no task is due. A real program calls Work, which
-// runs until its context ends.
+// This example opens a file, registers functions, enqueues a task, and runs
+// tasks until no task is due. A real program calls Work, which runs until its
+// context ends.
 func Example() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -116,7 +119,8 @@ func ExampleRunner_EnqueueAll() {
 	// <nil>
 }
 
-// Await can be called in any process. Result decodes the result of the function.
+// Await can be called in any process. Result decodes the result of the
+// function.
 func ExampleRunner_Await() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute) // the timeout ends only this wait; the task continues
 	defer stop()
@@ -150,7 +154,8 @@ func ExampleRunner_Await() {
 	// <nil>
 }
 
-// All yields the tasks that a filter selects, the newest first, without holding all of them in memory.
+// All yields the tasks that a filter selects, the newest first, without holding
+// all of them in memory.
 func ExampleRunner_All() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -172,7 +177,8 @@ func ExampleRunner_All() {
 	// 1 ann <nil>
 }
 
-// A schedule can be read from the JSON that "runner schedule list --json" prints. Applying the same definition again changes nothing.
+// A schedule can be read from the JSON that "runner schedule list --json"
+// prints. Applying the same definition again changes nothing.
 func ExampleRunner_Schedule() {
 	ctx := context.Background()
 	r, remove := temp()

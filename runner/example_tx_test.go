@@ -11,8 +11,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// One transaction writes a row of the application and enqueues a task, so neither exists without the other. Workers notice the commit
-// without a call.
+// One transaction writes a row of the application and enqueues a task, so
+// neither exists without the other. Workers notice the commit without a call.
 func ExampleRunner_EnqueueTx() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -48,7 +48,8 @@ func ExampleRunner_EnqueueTx() {
 	// <nil>
 }
 
-// One transaction commits the effect of a task and finishes the task. So the effect happens exactly once, even if a process dies.
+// One transaction commits the effect of a task and finishes the task. So the
+// effect happens exactly once, even if a process dies.
 func ExampleFinishTx() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -92,7 +93,8 @@ func ExampleFinishTx() {
 	// completed <nil>
 }
 
-// OpenDB opens a database for an application. Its transactions can read first and write later, while workers write to the same file.
+// OpenDB opens a database for an application. Its transactions can read first
+// and write later, while workers write to the same file.
 func ExampleOpenDB() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example")
@@ -130,7 +132,8 @@ func ExampleOpenDB() {
 	// Output: <nil> <nil> out of stock
 }
 
-// New uses the database of the application. The names of runner's tables have a prefix, so the tables of the application stay as they are.
+// New uses the database of the application. The names of runner's tables have a
+// prefix, so the tables of the application stay as they are.
 func ExampleNew() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example")

@@ -10,7 +10,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// Why returns the reason why a task waits. This task waits for another task, whose id is in Tasks.
+// Why returns the reason why a task waits. This task waits for another task,
+// whose id is in Tasks.
 func ExampleRunner_Why() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -25,8 +26,8 @@ func ExampleRunner_Why() {
 	// Output: blocked [1] <nil>
 }
 
-// Workers lists the workers of all processes. Here the function of a task calls Workers, so the list contains the worker that runs this
-// task.
+// Workers lists the workers of all processes. Here the function of a task calls
+// Workers, so the list contains the worker that runs this task.
 func ExampleRunner_Workers() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -45,8 +46,9 @@ func ExampleRunner_Workers() {
 	// <nil>
 }
 
-// Sleep returns an error, which the function returns. The task becomes scheduled and uses no slot. When its time has come, the function
-// runs again, and Sleep returns nil.
+// Sleep returns an error, which the function returns. The task becomes
+// scheduled and uses no slot. When its time has come, the function runs again,
+// and Sleep returns nil.
 func ExampleSleep() {
 	ctx, stop := context.WithCancel(context.Background())
 	r, remove := temp()

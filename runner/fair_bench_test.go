@@ -14,14 +14,17 @@ import (
 	"example.com/runner/runner"
 )
 
-// flood is a job that runs for a millisecond and then enqueues another task of the same job. So the number of waiting flood tasks stays the
-// same.
+// flood is a job that runs for a millisecond and then enqueues another task of
+// the same job. So the number of waiting flood tasks stays the same.
 var flood = jobs.Define[string]("flood", jobs.MaxAttempts(1), jobs.Priority(9))
 
-// BenchmarkFair enqueues a single task every 5 ms and measures how long these tasks wait until a worker with ten slots starts them. In the
-// first case there are no other tasks. In the second case, the worker also runs tasks of the job flood in another queue. In the third
-// case, the flood tasks are in the same queue and have a higher priority: a single task starts only when too few flood tasks are pending
-// to fill the slots. The benchmark prints p50 and p99 of the wait, and the share of the flood tasks in all starts.
+// BenchmarkFair enqueues a single task every 5 ms and measures how long these
+// tasks wait until a worker with ten slots starts them. In the first case there
+// are no other tasks. In the second case, the worker also runs tasks of the job
+// flood in another queue. In the third case, the flood tasks are in the same
+// queue and have a higher priority: a single task starts only when too few
+// flood tasks are pending to fill the slots. The benchmark prints p50 and p99
+// of the wait, and the share of the flood tasks in all starts.
 func BenchmarkFair(b *testing.B) {
 	for _, c := range []struct {
 		name  string

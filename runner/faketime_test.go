@@ -17,10 +17,13 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// The tests on fake time use bubbles of package testing/synctest. The clock of a bubble stands still while any of its goroutines runs, and
-// jumps forward when all of them wait. So the tests can check exact times, and an hour takes milliseconds.
+// The tests on fake time use bubbles of package testing/synctest. The clock of
+// a bubble stands still while any of its goroutines runs, and jumps forward
+// when all of them wait. So the tests can check exact times, and an hour takes
+// milliseconds.
 
-// fakeTimeTest is a test on fake time. It has a Runner in a bubble, and records the calls of the function of the job "work".
+// fakeTimeTest is a test on fake time. It has a Runner in a bubble, and records
+// the calls of the function of the job "work".
 type fakeTimeTest struct {
 	*testing.T
 	*Runner
@@ -44,13 +47,15 @@ var work = jobs.DefineResult[string, string]("work", jobs.MaxAttempts(3),
 // workFunc is the function that the job "work" calls.
 type workFunc func(ctx context.Context, f *fakeTimeTest, in string) (string, error)
 
-// onFakeTime runs a test on fake time. The job "work" calls do, or does nothing if this parameter is nil.
+// onFakeTime runs a test on fake time. The job "work" calls do, or does nothing
+// if this parameter is nil.
 func onFakeTime(t *testing.T, options Options, do workFunc, test func(f *fakeTimeTest)) {
 	t.Helper()
 	runOnFakeTime(t, nil, options, do, test)
 }
 
-// onFakeTimeAndDisk does the same as onFakeTime, on a simulated disk whose operations the test can make fail.
+// onFakeTimeAndDisk does the same as onFakeTime, on a simulated disk whose
+// operations the test can make fail.
 func onFakeTimeAndDisk(t *testing.T, do workFunc, test func(f *fakeTimeTest)) {
 	t.Helper()
 	runOnFakeTime(t, fault.Under, Options{}, do, test)
@@ -99,7 +104,8 @@ func (f *fakeTimeTest) enqueue(spec jobs.Spec) int64 {
 	return task.ID
 }
 
-// work runs the worker for the duration d, and then waits until the worker has stopped.
+// work runs the worker for the duration d, and then waits until the worker has
+// stopped.
 func (f *fakeTimeTest) work(d time.Duration) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), d)
@@ -109,7 +115,8 @@ func (f *fakeTimeTest) work(d time.Duration) {
 	}
 }
 
-// after starts a goroutine that calls a function at time d after the start of the test. The test waits for the goroutine at its end.
+// after starts a goroutine that calls a function at time d after the start of
+// the test. The test waits for the goroutine at its end.
 func (f *fakeTimeTest) after(d time.Duration, call func()) {
 	f.calls.Go(func() {
 		time.Sleep(d - time.Since(f.began))
@@ -128,8 +135,9 @@ func (f *fakeTimeTest) want(id int64, state jobs.State, reason jobs.Reason) jobs
 	return task
 }
 
-// wantRuns checks the times at which the function of the job "work" was called. A call may be up to two milliseconds late, because times
-// in the file are whole milliseconds.
+// wantRuns checks the times at which the function of the job "work" was called.
+// A call may be up to two milliseconds late, because times in the file are
+// whole milliseconds.
 func (f *fakeTimeTest) wantRuns(times ...time.Duration) {
 	f.Helper()
 	f.mu.Lock()
@@ -271,8 +279,9 @@ func TestTaskExpiresOnTimeWhenNoWorkerRunsItsJob(t *testing.T) {
 	})
 }
 
-// TestBusyWorkerHandlesDueAndExpiredTasksOnTime checks a worker without free slots. The worker makes due tasks pending and cancels expired
-// tasks in time, and its loop does not spin.
+// TestBusyWorkerHandlesDueAndExpiredTasksOnTime checks a worker without free
+// slots. The worker makes due tasks pending and cancels expired tasks in time,
+// and its loop does not spin.
 func TestBusyWorkerHandlesDueAndExpiredTasksOnTime(t *testing.T) {
 	onFakeTime(t, Options{Concurrency: 1}, func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 		if in == "long" {

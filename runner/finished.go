@@ -27,32 +27,45 @@ const (
 	maxRetryPause    = 2 * time.Second
 )
 
-// OnFinished calls handle for each task that finishes, in the order in which the tasks finish. It covers every job, queue
-// and process. It also covers tasks that finish without an attempt: because their worker died, they expired, a dependency failed, or a
-// person cancelled them. The task has its final State, Reason and Error. If a finished task is retried, OnFinished calls handle again when
-// the task has finished again.
+// OnFinished calls handle for each task that finishes, in the order in which
+// the tasks finish. It covers every job, queue and process. It also covers
+// tasks that finish without an attempt: because their worker died, they
+// expired, a dependency failed, or a person cancelled them. The task has its
+// final State, Reason and Error. If a finished task is retried, OnFinished
+// calls handle again when the task has finished again.
 //
-// The cursor is a name of up to 200 bytes. The first call with a name stores the cursor in the database and begins with the next task that
-// finishes. A program that calls OnFinished in a goroutine cannot know when the cursor is stored. So call AddCursor first. When AddCursor
-// returns, the cursor is stored, and OnFinished misses no task that finishes later. Later calls of OnFinished continue after the last task
-// for which handle returned nil, also in another process and after a restart. OnFinished may call handle more than once for the same end of
-// a task. The pair of Task.ID and Task.GenerationID identifies the end, so handle can detect a repeated call. If handle returns an error
-// or panics, OnFinished logs a warning and calls handle again for the same task
-// after 1 s. After each further error the pause doubles, up to one minute. The
-// cursor does not move past this task before handle returns nil, so let handle
-// return nil for a task that it can never accept.
+// The cursor is a name of up to 200 bytes. The first call with a name stores
+// the cursor in the database and begins with the next task that finishes. A
+// program that calls OnFinished in a goroutine cannot know when the cursor is
+// stored. So call AddCursor first. When AddCursor returns, the cursor is
+// stored, and OnFinished misses no task that finishes later. Later calls of
+// OnFinished continue after the last task for which handle returned nil, also
+// in another process and after a restart. OnFinished may call handle more than
+// once for the same end of a task. The pair of Task.ID and Task.GenerationID
+// identifies the end, so handle can detect a repeated call. If handle returns
+// an error or panics, OnFinished logs a warning and calls handle again for the
+// same task after 1 s. After each further error the pause doubles, up to one
+// minute. The cursor does not move past this task before handle returns nil, so
+// let handle return nil for a task that it can never accept.
 //
-// Several processes may call OnFinished with the same cursor. Only one of them calls handle. When OnFinished returns in that process,
-// another process takes over. If that process dies, another process takes over after 30 s. If a process is suspended for longer than 30 s
-// during a call of handle, another process may handle the same task meanwhile; the context of the suspended call then ends with the cause
-// jobs.ErrLost. Different cursors do not affect each other.
+// Several processes may call OnFinished with the same cursor. Only one of them
+// calls handle. When OnFinished returns in that process, another process takes
+// over. If that process dies, another process takes over after 30 s. If a
+// process is suspended for longer than 30 s during a call of handle, another
+// process may handle the same task meanwhile; the context of the suspended call
+// then ends with the cause jobs.ErrLost. Different cursors do not affect each
+// other.
 //
-// The database keeps a record of each finished task until all cursors have passed it, so remove a cursor that is no longer used with
-// RemoveCursor. If a task is deleted before handle gets it, handle gets a Task with the ID, Job, Queue, Label, Schedule, outcome and times,
-// but without Args and Result. A database without a cursor stores no such records.
+// The database keeps a record of each finished task until all cursors have
+// passed it, so remove a cursor that is no longer used with RemoveCursor. If a
+// task is deleted before handle gets it, handle gets a Task with the ID, Job,
+// Queue, Label, Schedule, outcome and times, but without Args and Result. A
+// database without a cursor stores no such records.
 //
-// OnFinished blocks until ctx ends and then returns context.Cause(ctx). It returns jobs.ErrClosed after Close, jobs.ErrNotFound after
-// RemoveCursor, jobs.ErrInvalid for an invalid name, and another error when the database can no longer be used.
+// OnFinished blocks until ctx ends and then returns context.Cause(ctx). It
+// returns jobs.ErrClosed after Close, jobs.ErrNotFound after RemoveCursor,
+// jobs.ErrInvalid for an invalid name, and another error when the database can
+// no longer be used.
 func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx context.Context, task jobs.Task) error) error {
 	if handle == nil {
 		return invalidValue("a function that handles a task", "the function handle is nil")
@@ -60,8 +73,10 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	if err := taskspec.ValidCursor(cursor); err != nil {
 		return err
 	}
+
 	notices, stop := r.store.Subscribe(ctx)
 	defer stop()
+
 	c := &consumer{r: r, cursor: cursor, owner: db.NewWorkerID(), handle: handle}
 	again := false // whether an unexpected error came after the last success; another one then ends OnFinished
 	var pause time.Duration
@@ -90,6 +105,7 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 			again, wait, wake = true, maxRetryPause, nil
 			r.log.Error("cannot deliver ends, will try once more", "cursor", cursor, "err", err)
 		}
+
 		if gone := r.store.Replaced(); gone != nil {
 			return gone
 		}
@@ -99,9 +115,12 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	}
 }
 
-// AddCursor stores a cursor of OnFinished, which then begins with the first task that finishes after this call. The cursor is in the
-// database when AddCursor returns, so a test can enqueue tasks at once. AddCursor does nothing if the cursor exists, so a program may call
-// it at each start. The error is jobs.ErrInvalid for an invalid name. It can also be jobs.ErrBusy or the cause of ctx.
+// AddCursor stores a cursor of OnFinished, which then begins with the first
+// task that finishes after this call. The cursor is in the database when
+// AddCursor returns, so a test can enqueue tasks at once. AddCursor does
+// nothing if the cursor exists, so a program may call it at each start. The
+// error is jobs.ErrInvalid for an invalid name. It can also be jobs.ErrBusy or
+// the cause of ctx.
 func (r *Runner) AddCursor(ctx context.Context, cursor string) error {
 	if err := taskspec.ValidCursor(cursor); err != nil {
 		return err
@@ -109,8 +128,10 @@ func (r *Runner) AddCursor(ctx context.Context, cursor string) error {
 	return r.store.MakeCursor(ctx, cursor, now())
 }
 
-// RemoveCursor deletes a cursor of OnFinished, and the records of finished tasks that only this cursor needs. A running OnFinished with
-// this cursor then returns jobs.ErrNotFound. RemoveCursor returns jobs.ErrNotFound if there is no such cursor.
+// RemoveCursor deletes a cursor of OnFinished, and the records of finished
+// tasks that only this cursor needs. A running OnFinished with this cursor then
+// returns jobs.ErrNotFound. RemoveCursor returns jobs.ErrNotFound if there is
+// no such cursor.
 func (r *Runner) RemoveCursor(ctx context.Context, cursor string) error {
 	removed, err := r.store.RemoveCursor(ctx, cursor)
 	if err == nil && !removed {
@@ -141,7 +162,8 @@ type handleError struct {
 
 func (e *handleError) Error() string { return e.err.Error() }
 
-// deliver calls handle for all finished tasks that the cursor has not passed, unless another process owns the cursor.
+// deliver calls handle for all finished tasks that the cursor has not passed,
+// unless another process owns the cursor.
 func (c *consumer) deliver(ctx context.Context) error {
 	store := c.r.store
 	if !c.made {
@@ -150,11 +172,13 @@ func (c *consumer) deliver(ctx context.Context) error {
 		}
 		c.made = true
 	}
+
 	for {
 		waits, err := store.CursorWaits(ctx, c.cursor, c.owner, now())
 		if err != nil || !waits {
 			return err
 		}
+
 		seq, err := store.TakeCursor(ctx, c.cursor, c.owner, cursorLease, now())
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil // another process owns the cursor, or the cursor was removed; the next call of CursorWaits detects both cases
@@ -174,8 +198,10 @@ func (c *consumer) batch(ctx context.Context, seq int64) error {
 	store := c.r.store
 	write, cancel := engine.Outlive(ctx, endWait)
 	defer cancel()
+
 	handling, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
+
 	renewing, stop := context.WithCancel(handling)
 	var renewal sync.WaitGroup
 	renewal.Go(func() { c.renew(renewing, lost) })
@@ -184,10 +210,12 @@ func (c *consumer) batch(ctx context.Context, seq int64) error {
 		renewal.Wait()                                 // a renewal after FreeCursor would take the cursor again
 		_ = store.FreeCursor(write, c.cursor, c.owner) // if this fails, the cursor is free when its lease ends
 	}()
+
 	ends, err := store.EndsAfter(ctx, seq, cursorBatch)
 	if err != nil {
 		return err
 	}
+
 	for _, end := range ends {
 		err := c.call(handling, end.Task)
 		if handling.Err() != nil && ctx.Err() == nil {
@@ -200,6 +228,7 @@ func (c *consumer) batch(ctx context.Context, seq int64) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -217,6 +246,7 @@ func (c *consumer) call(ctx context.Context, task jobs.Task) (err error) {
 func (c *consumer) renew(ctx context.Context, lost context.CancelCauseFunc) {
 	ticker := time.NewTicker(cursorLease / 6)
 	defer ticker.Stop()
+
 	renewed := now()
 	for {
 		select {
@@ -224,6 +254,7 @@ func (c *consumer) renew(ctx context.Context, lost context.CancelCauseFunc) {
 			return
 		case <-ticker.C:
 		}
+
 		at := now()
 		_, err := c.r.store.TakeCursor(ctx, c.cursor, c.owner, cursorLease, at)
 		switch {

@@ -16,15 +16,17 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// finishedVariable is an environment variable that makes the test program call OnFinished. Its value is the path of a database and the
-// point at which the program kills itself.
+// finishedVariable is an environment variable that makes the test program call
+// OnFinished. Its value is the path of a database and the point at which the
+// program kills itself.
 const finishedVariable = "RUNNER_TEST_FINISHED"
 
 // ending is a job whose input says how its attempt ends.
 var ending = jobs.Define[string]("ending", jobs.MaxAttempts(1), jobs.MaxLosses(0))
 
-// registerEnding registers the function of the job "ending". For the input "last", the function calls die("running"). This call kills the
-// program if the test wants that.
+// registerEnding registers the function of the job "ending". For the input
+// "last", the function calls die("running"). This call kills the program if the
+// test wants that.
 func registerEnding(r *runner.Runner, die func(at string)) {
 	r.Register(ending.Handler(func(_ context.Context, how string) error {
 		if how == "fail" {
@@ -37,8 +39,10 @@ func registerEnding(r *runner.Runner, die func(at string)) {
 	}))
 }
 
-// recordEnds calls OnFinished with a function that appends a line for each finished task to a file. For task 2, the function calls
-// die("handling") before it writes the line, and die("handled") after it. Each call kills the program if the test wants that.
+// recordEnds calls OnFinished with a function that appends a line for each
+// finished task to a file. For task 2, the function calls die("handling")
+// before it writes the line, and die("handled") after it. Each call kills the
+// program if the test wants that.
 func recordEnds(ctx context.Context, r *runner.Runner, die func(at string)) error {
 	file, err := os.OpenFile(r.Path()+".ends", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -90,9 +94,10 @@ func finishedProgram(path string, how []string) error {
 	return recordEnds(ctx, r, die)
 }
 
-// TestKilledConsumerMissesNoEnd kills a program before OnFinished has called handle for all finished tasks. In the next program,
-// OnFinished continues in order and misses no task. It calls handle a second time only for the task whose line handle had already written
-// when the program was killed.
+// TestKilledConsumerMissesNoEnd kills a program before OnFinished has called
+// handle for all finished tasks. In the next program, OnFinished continues in
+// order and misses no task. It calls handle a second time only for the task
+// whose line handle had already written when the program was killed.
 func TestKilledConsumerMissesNoEnd(t *testing.T) {
 	const first, middle, last = "1 completed \n", "2 failed error\n3 cancelled dependency\n", "4 completed \n"
 	for point, want := range map[string]string{

@@ -14,8 +14,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// writtenBytes returns how many bytes this process has written to the disk, according to Linux. Linux counts a page only once if a process
-// changes it several times between two syncs.
+// writtenBytes returns how many bytes this process has written to the disk,
+// according to Linux. Linux counts a page only once if a process changes it
+// several times between two syncs.
 func writtenBytes(b *testing.B) float64 {
 	b.Helper()
 	text, err := os.ReadFile("/proc/self/io")
@@ -30,9 +31,12 @@ func writtenBytes(b *testing.B) float64 {
 	return n
 }
 
-// BenchmarkBytesWritten measures how many bytes a process writes to the disk for each task, from its enqueue to its end. The process
-// enqueues and runs a task every 20 ms. The benchmark simulates one task a second at 50 times the speed, so WriteEvery is 100 ms instead of
-// 5 s. In the cases with a batch, the tasks have metadata, and one call of a batch handler runs several of them. TMPDIR must be on a disk.
+// BenchmarkBytesWritten measures how many bytes a process writes to the disk
+// for each task, from its enqueue to its end. The process enqueues and runs a
+// task every 20 ms. The benchmark simulates one task a second at 50 times the
+// speed, so WriteEvery is 100 ms instead of 5 s. In the cases with a batch, the
+// tasks have metadata, and one call of a batch handler runs several of them.
+// TMPDIR must be on a disk.
 func BenchmarkBytesWritten(b *testing.B) {
 	const pace = 20 * time.Millisecond
 	for _, c := range []struct {

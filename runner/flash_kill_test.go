@@ -18,7 +18,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// flashVariable is an environment variable that makes the test program a worker with Flash. Its value is the path of a database.
+// flashVariable is an environment variable that makes the test program a worker
+// with Flash. Its value is the path of a database.
 const flashVariable = "RUNNER_TEST_FLASH"
 
 var (
@@ -41,8 +42,9 @@ func recordRuns(r *runner.Runner, path string) error {
 	return nil
 }
 
-// flashProgram runs a worker, and enqueues tasks without a pause. It prints "added ID" when a task is confirmed, and "ended ID GENERATION"
-// when another connection can see that the task has completed.
+// flashProgram runs a worker, and enqueues tasks without a pause. It prints
+// "added ID" when a task is confirmed, and "ended ID GENERATION" when another
+// connection can see that the task has completed.
 func flashProgram(path string, _ []string) error {
 	ctx := context.Background()
 	r, err := runner.Open(ctx, path, runner.Options{Sync: runner.Flash, WriteEvery: 50 * time.Millisecond, Concurrency: 8})
@@ -80,8 +82,10 @@ func flashProgram(path string, _ []string) error {
 	return <-failed
 }
 
-// TestKilledFlashWorkersLoseNoConfirmedTask kills a worker with Flash at random times. Each confirmed task must run. A task must not run
-// again after its end was visible. Each repeated run must follow a loss, and a task that must not run twice has no repeated run.
+// TestKilledFlashWorkersLoseNoConfirmedTask kills a worker with Flash at random
+// times. Each confirmed task must run. A task must not run again after its end
+// was visible. Each repeated run must follow a loss, and a task that must not
+// run twice has no repeated run.
 func TestKilledFlashWorkersLoseNoConfirmedTask(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")

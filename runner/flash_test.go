@@ -10,8 +10,10 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// TestFlashCollectsWrites checks that a worker with Flash claims at most once per WriteEvery, and that it writes the outcomes of attempts
-// in the same transaction. The worker of this test has been idle before, so it claims the first task at once.
+// TestFlashCollectsWrites checks that a worker with Flash claims at most once
+// per WriteEvery, and that it writes the outcomes of attempts in the same
+// transaction. The worker of this test has been idle before, so it claims the
+// first task at once.
 func TestFlashCollectsWrites(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash, Concurrency: 10}, nil, func(f *fakeTimeTest) {
 		const second = time.Second
@@ -26,8 +28,8 @@ func TestFlashCollectsWrites(t *testing.T) {
 	})
 }
 
-// TestFlashWritesAtOnceWhenItStops checks that a worker that stops writes the outcomes of its attempts at once, without waiting for
-// WriteEvery.
+// TestFlashWritesAtOnceWhenItStops checks that a worker that stops writes the
+// outcomes of its attempts at once, without waiting for WriteEvery.
 func TestFlashWritesAtOnceWhenItStops(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
@@ -41,9 +43,11 @@ func TestFlashWritesAtOnceWhenItStops(t *testing.T) {
 	})
 }
 
-// TestFlashDoesNotDelayBacklog checks that a worker with Flash writes at once while tasks wait for a slot or because of a limit. With
-// tasks of one lane, the worker delays only the write that ends the first task. After this write the worker knows that tasks wait for the
-// lane, so it writes each further end at once.
+// TestFlashDoesNotDelayBacklog checks that a worker with Flash writes at once
+// while tasks wait for a slot or because of a limit. With tasks of one lane,
+// the worker delays only the write that ends the first task. After this write
+// the worker knows that tasks wait for the lane, so it writes each further end
+// at once.
 func TestFlashDoesNotDelayBacklog(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash, Concurrency: 2}, nil, func(f *fakeTimeTest) {
 		for range 7 {
@@ -76,8 +80,9 @@ func TestFlashDoesNotDelayBacklog(t *testing.T) {
 	})
 }
 
-// TestFlashWritesEndOfAtMostOnceTaskAtOnce checks a task that must not run twice. If its worker died before it wrote the outcome, the
-// task would fail, so the worker does not delay this write.
+// TestFlashWritesEndOfAtMostOnceTaskAtOnce checks a task that must not run
+// twice. If its worker died before it wrote the outcome, the task would fail,
+// so the worker does not delay this write.
 func TestFlashWritesEndOfAtMostOnceTaskAtOnce(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.AtMostOnce()))
@@ -86,8 +91,9 @@ func TestFlashWritesEndOfAtMostOnceTaskAtOnce(t *testing.T) {
 	})
 }
 
-// TestFlashRenewsLeasesOfEndedAttempts checks an attempt that has ended while its worker delays the write of the outcome. No worker may
-// treat the task as lost during this delay.
+// TestFlashRenewsLeasesOfEndedAttempts checks an attempt that has ended while
+// its worker delays the write of the outcome. No worker may treat the task as
+// lost during this delay.
 func TestFlashRenewsLeasesOfEndedAttempts(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash, Lease: 10 * time.Second, WriteEvery: 5 * time.Second}, func(ctx context.Context, f *fakeTimeTest,
 		in string) (string, error) {

@@ -76,8 +76,9 @@ func TestStoppedWorkerLosesItsTasksAndResults(t *testing.T) {
 		t.Errorf("got a start of the retry at %v, want one after the end of the lease at %v", again.StartedAt, lease)
 	}
 	signal(t, worker.Pid, syscall.SIGCONT)
-	// After the lease has expired, any worker may run the task, even the stopped worker when it continues. But the database rejects writes
-	// for the old claim.
+	// After the lease has expired, any worker may run the task, even the
+	// stopped worker when it continues. But the database rejects writes for the
+	// old claim.
 	next := runnerkit.Enqueue(t, r, quick.With(nil))
 	until(t, r, func() bool { return runnerkit.Get(t, r, next.ID).State == jobs.Completed })
 	got := runnerkit.Get(t, r, task.ID)
@@ -85,14 +86,16 @@ func TestStoppedWorkerLosesItsTasksAndResults(t *testing.T) {
 	testkit.Equal(t, "state", got.State, jobs.Running)
 }
 
-// TestOnlyWorkerContinuesItsTasksAfterStop stops a worker for longer than its lease, as ^Z or a frozen container does. There is no
-// other worker that could take over the tasks, so the worker then continues them.
+// TestOnlyWorkerContinuesItsTasksAfterStop stops a worker for longer than its
+// lease, as ^Z or a frozen container does. There is no other worker that could
+// take over the tasks, so the worker then continues them.
 func TestOnlyWorkerContinuesItsTasksAfterStop(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
 	task := runnerkit.Enqueue(t, r, hang.With(nil))
 	worker := startWorker(t, r, 2, runner.MinLease)
-	// The test waits until the function runs, because a worker that stops gives back a task that it has claimed and not started.
+	// The test waits until the function runs, because a worker that stops gives
+	// back a task that it has claimed and not started.
 	until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).Progress != nil })
 	stopOutsideTransaction(t, r, worker.Pid)
 	before := runnerkit.Get(t, r, task.ID)
@@ -129,8 +132,9 @@ func TestCommandsOfStoppedWorkerAndGuardianAreKilledAfterLease(t *testing.T) {
 	testkit.Eventually(t, "the guardian's end", func() bool { return !alive(guardian) })
 }
 
-// TestKilledGuardianEndsOnlyItsOwnCommand kills guardians that have started a command, again and again. Each kill ends only the command
-// of that guardian, and the worker continues.
+// TestKilledGuardianEndsOnlyItsOwnCommand kills guardians that have started a
+// command, again and again. Each kill ends only the command of that guardian,
+// and the worker continues.
 func TestKilledGuardianEndsOnlyItsOwnCommand(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
@@ -173,7 +177,8 @@ func TestKilledGuardianEndsOnlyItsOwnCommand(t *testing.T) {
 	testkit.Equal(t, "the neighbour: worker ID", got.WorkerID, worker)
 }
 
-// TestGuardiansThatDieAtOnceEndWork checks that a worker ends if its guardians die before they have started a command.
+// TestGuardiansThatDieAtOnceEndWork checks that a worker ends if its guardians
+// die before they have started a command.
 func TestGuardiansThatDieAtOnceEndWork(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "guardian")
@@ -234,7 +239,8 @@ func TestCommandsNeedCallOfGuardianInMain(t *testing.T) {
 	if err == nil {
 		t.Error("got no error from a program without a guardian, want one")
 	}
-	// The program /bin/true prints nothing, like a program whose main does not call Guardian.
+	// The program /bin/true prints nothing, like a program whose main does not
+	// call Guardian.
 	out, err = program("/bin/true")
 	testkit.Contains(t, out, "no hello")
 	if err == nil {
@@ -244,7 +250,8 @@ func TestCommandsNeedCallOfGuardianInMain(t *testing.T) {
 	testkit.Equal(t, "state", got.State, jobs.Pending)
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 	testkit.Equal(t, "losses", got.Losses, 0)
-	// The guardian of this worker is the test program. Its environment lacks unhookedVariable, so its TestMain calls Guardian.
+	// The guardian of this worker is the test program. Its environment lacks
+	// unhookedVariable, so its TestMain calls Guardian.
 	if out, err := program(self); err != nil {
 		t.Errorf("got output %q and error %v, want no error", out, err)
 	}
@@ -263,7 +270,8 @@ func TestFunctionsNeedNoGuardian(t *testing.T) {
 	testkit.Len(t, "guardians of this process", guardians, 0)
 }
 
-// TestGuardianThatIsKilledWhileItStartsIsReplaced kills the first guardian of a worker during its start. The worker starts another one.
+// TestGuardianThatIsKilledWhileItStartsIsReplaced kills the first guardian of a
+// worker during its start. The worker starts another one.
 func TestGuardianThatIsKilledWhileItStartsIsReplaced(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

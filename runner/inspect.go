@@ -30,7 +30,8 @@ func notFound(id int64) error {
 	return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoTask, Subject: fmt.Sprint(id), What: fmt.Sprintf("no task %d", id)}
 }
 
-// validSelection returns a *jobs.Error of kind jobs.ErrInvalid for a filter with an unknown state and for a page with a negative limit.
+// validSelection returns a *jobs.Error of kind jobs.ErrInvalid for a filter
+// with an unknown state and for a page with a negative limit.
 func validSelection(filter jobs.Filter, page Page) error {
 	for _, state := range filter.States {
 		if !slices.Contains(jobs.States(), state) {
@@ -38,14 +39,16 @@ func validSelection(filter jobs.Filter, page Page) error {
 				Hint: "one of jobs.States"}
 		}
 	}
+
 	if page.Limit < 0 {
 		return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("page limit %d is negative", page.Limit), Hint: "0 for all entries"}
 	}
 	return nil
 }
 
-// List returns the tasks that a filter selects, newest first unless the page says otherwise. The error is jobs.ErrInvalid for an unknown
-// state or a negative limit.
+// List returns the tasks that a filter selects, newest first unless the page
+// says otherwise. The error is jobs.ErrInvalid for an unknown state or a
+// negative limit.
 func (r *Runner) List(ctx context.Context, filter jobs.Filter, page Page) ([]jobs.Task, error) {
 	if err := validSelection(filter, page); err != nil {
 		return nil, err
@@ -57,9 +60,9 @@ func (r *Runner) List(ctx context.Context, filter jobs.Filter, page Page) ([]job
 const allPage = 500
 
 // All iterates over the tasks that a filter selects, in the order of List. It
-// reads them in pages of at most 500, so each task is as it was when its page was
-// read. An error ends the iteration and is its last element: an error of the
-// database, the cause of ctx, or an error of the selection as in List.
+// reads them in pages of at most 500, so each task is as it was when its page
+// was read. An error ends the iteration and is its last element: an error of
+// the database, the cause of ctx, or an error of the selection as in List.
 func (r *Runner) All(ctx context.Context, filter jobs.Filter, page Page) iter.Seq2[jobs.Task, error] {
 	return func(yield func(jobs.Task, error) bool) {
 		if err := r.each(ctx, filter, page, func(task jobs.Task) bool { return yield(task, nil) }); err != nil {
@@ -78,6 +81,7 @@ func (r *Runner) each(ctx context.Context, filter jobs.Filter, page Page, visit 
 		if page.Limit > 0 {
 			part.Limit = min(allPage, left)
 		}
+
 		tasks, err := r.store.List(ctx, filter, part)
 		if err != nil {
 			return err
@@ -88,6 +92,7 @@ func (r *Runner) each(ctx context.Context, filter jobs.Filter, page Page, visit 
 				return nil
 			}
 		}
+
 		if left -= len(tasks); len(tasks) < part.Limit || left == 0 {
 			return nil
 		}
@@ -100,8 +105,8 @@ func (r *Runner) each(ctx context.Context, filter jobs.Filter, page Page, visit 
 	}
 }
 
-// IDs returns the ids of the tasks that a filter selects, in the order of List. The error is jobs.ErrInvalid for an unknown state or a
-// negative limit.
+// IDs returns the ids of the tasks that a filter selects, in the order of List.
+// The error is jobs.ErrInvalid for an unknown state or a negative limit.
 func (r *Runner) IDs(ctx context.Context, filter jobs.Filter, page Page) ([]int64, error) {
 	if err := validSelection(filter, page); err != nil {
 		return nil, err
@@ -109,7 +114,8 @@ func (r *Runner) IDs(ctx context.Context, filter jobs.Filter, page Page) ([]int6
 	return r.store.IDs(ctx, filter, page)
 }
 
-// Count counts the tasks that a filter selects. It may have to read each of them. The error is jobs.ErrInvalid for an unknown state.
+// Count counts the tasks that a filter selects. It may have to read each of
+// them. The error is jobs.ErrInvalid for an unknown state.
 func (r *Runner) Count(ctx context.Context, filter jobs.Filter) (int, error) {
 	if err := validSelection(filter, Page{}); err != nil {
 		return 0, err
@@ -117,8 +123,10 @@ func (r *Runner) Count(ctx context.Context, filter jobs.Filter) (int, error) {
 	return r.store.Count(ctx, filter)
 }
 
-// CountByState counts the tasks that a filter selects by their states. A state without a task is not in the result. CountByState may have
-// to read each task, and all counts are of the same moment. The error is jobs.ErrInvalid for an unknown state.
+// CountByState counts the tasks that a filter selects by their states. A state
+// without a task is not in the result. CountByState may have to read each task,
+// and all counts are of the same moment. The error is jobs.ErrInvalid for an
+// unknown state.
 func (r *Runner) CountByState(ctx context.Context, filter jobs.Filter) (map[jobs.State]int, error) {
 	if err := validSelection(filter, Page{}); err != nil {
 		return nil, err
@@ -126,11 +134,12 @@ func (r *Runner) CountByState(ctx context.Context, filter jobs.Filter) (map[jobs
 	return r.store.CountByState(ctx, filter)
 }
 
-// Attempts returns the attempts of a task, oldest first. If the task is running, the last element is the attempt in progress, in state
-// running.
+// Attempts returns the attempts of a task, oldest first. If the task is
+// running, the last element is the attempt in progress, in state running.
 func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, error) {
 	attempts, err := r.store.Attempts(ctx, task.ID)
-	// the store has only attempts that have ended: if the running one is among them, it has ended since the caller read the task
+	// the store has only attempts that have ended: if the running one is among
+	// them, it has ended since the caller read the task
 	ended := func(a jobs.Attempt) bool { return a.GenerationID == task.GenerationID }
 	if err == nil && task.State == jobs.Running && !slices.ContainsFunc(attempts, ended) {
 		attempts = append(attempts, jobs.Attempt{TaskID: task.ID, GenerationID: task.GenerationID, Attempt: task.Attempt,
@@ -140,8 +149,9 @@ func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, 
 	return attempts, err
 }
 
-// Output returns up to limit pieces of the output that an attempt has printed so far, in order. It skips the pieces with numbers up to
-// seq. A seq of 0 skips none.
+// Output returns up to limit pieces of the output that an attempt has printed
+// so far, in order. It skips the pieces with numbers up to seq. A seq of 0
+// skips none.
 func (r *Runner) Output(ctx context.Context, attempt jobs.Attempt, seq int64, limit int) ([]jobs.Chunk, error) {
 	return r.store.Output(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
 }

@@ -19,15 +19,18 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// errorKinds has the kinds of errors that kindCalls causes. The key is the name of the kind.
+// errorKinds has the kinds of errors that kindCalls causes. The key is the name
+// of the kind.
 var errorKinds = map[string]error{"ErrInvalid": jobs.ErrInvalid, "ErrNotFound": jobs.ErrNotFound, "ErrConflict": jobs.ErrConflict,
 	"ErrNoDatabase": jobs.ErrNoDatabase, "ErrSchema": jobs.ErrSchema, "ErrStep": jobs.ErrStep, "ErrPermission": jobs.ErrPermission}
 
-// causedElsewhere lists the errors of the table in docs/embedding.md that kindCalls does not cause, because they need other programs, other
-// users or two calls at a time. Other tests cause these errors.
+// causedElsewhere lists the errors of the table in docs/embedding.md that
+// kindCalls does not cause, because they need other programs, other users or
+// two calls at a time. Other tests cause these errors.
 var causedElsewhere = []string{"New ErrPermission", "Open ErrPermission", "OpenDB ErrPermission"}
 
-// documentedKinds returns the table of docs/embedding.md as a map from the name of a call to the kinds of its errors.
+// documentedKinds returns the table of docs/embedding.md as a map from the name
+// of a call to the kinds of its errors.
 func documentedKinds(t *testing.T) map[string][]string {
 	page, err := os.ReadFile("../docs/embedding.md")
 	testkit.NoError(t, err)
@@ -38,9 +41,11 @@ func documentedKinds(t *testing.T) map[string][]string {
 	return kinds
 }
 
-// TestCallsReturnTheirKindsOfErrors compares the errors of calls with the table in docs/embedding.md. For each error of the table whose
-// kind is in errorKinds, kindCalls must have a call that causes it. The errors in causedElsewhere are exempt. No call may return an error
-// of a kind that the table does not name for this call.
+// TestCallsReturnTheirKindsOfErrors compares the errors of calls with the table
+// in docs/embedding.md. For each error of the table whose kind is in
+// errorKinds, kindCalls must have a call that causes it. The errors in
+// causedElsewhere are exempt. No call may return an error of a kind that the
+// table does not name for this call.
 func TestCallsReturnTheirKindsOfErrors(t *testing.T) {
 	calls, table := kindCalls(t), documentedKinds(t)
 	var documented []string
@@ -68,7 +73,8 @@ func TestCallsReturnTheirKindsOfErrors(t *testing.T) {
 	}
 }
 
-// TestWritesOfReadOnlyRunnerReturnErrPermission makes each call of writeCalls that writes to the database.
+// TestWritesOfReadOnlyRunnerReturnErrPermission makes each call of writeCalls
+// that writes to the database.
 func TestWritesOfReadOnlyRunnerReturnErrPermission(t *testing.T) {
 	t.Parallel() // OnFinished tries again after a second
 	writer := contextRunner(t)
@@ -88,7 +94,8 @@ func TestWritesOfReadOnlyRunnerReturnErrPermission(t *testing.T) {
 	}
 }
 
-// kindCalls has a call for each error in the table of docs/embedding.md. The key is the name of the call and the kind of the error.
+// kindCalls has a call for each error in the table of docs/embedding.md. The
+// key is the name of the call and the kind of the error.
 func kindCalls(t *testing.T) map[string]func() error {
 	ctx := t.Context()
 	r := runnerkit.Open(t, runner.Options{})
@@ -169,7 +176,8 @@ func sqlTx(t *testing.T, r *runner.Runner) (*sql.Tx, error) {
 	return handle.Begin()
 }
 
-// removedCursor removes a cursor while OnFinished runs with this cursor. It returns the error of OnFinished.
+// removedCursor removes a cursor while OnFinished runs with this cursor. It
+// returns the error of OnFinished.
 func removedCursor(ctx context.Context, r *runner.Runner) error {
 	started := make(chan error, 1)
 	go func() {
@@ -258,7 +266,8 @@ func openKinds(t *testing.T, r *runner.Runner) map[string]func() error {
 	}
 }
 
-// attemptKinds returns, by name, calls that a handler makes during an attempt, and calls of Runner.Work. Each call returns its error.
+// attemptKinds returns, by name, calls that a handler makes during an attempt,
+// and calls of Runner.Work. Each call returns its error.
 func attemptKinds(t *testing.T) map[string]func() error {
 	inAttempt := func(do func(ctx context.Context, r *runner.Runner) error) (err error) {
 		r := runnerkit.Open(t, runner.Options{})

@@ -20,13 +20,17 @@ import (
 	"example.com/runner/runner"
 )
 
-// stamp is a job whose input is the time of its enqueue on the wall clock, in ns.
+// stamp is a job whose input is the time of its enqueue on the wall clock, in
+// ns.
 var stamp = jobs.Define[int64]("stamp", jobs.MaxAttempts(1))
 
-// A benchmark runs this test binary again as a second process, and sets RUNNER_BENCH_CHILD for it. In that process, this function enqueues
-// tasks of the job "stamp", with a pause before each one. It prints the duration of each enqueue.
+// A benchmark runs this test binary again as a second process, and sets
+// RUNNER_BENCH_CHILD for it. In that process, this function enqueues tasks of
+// the job "stamp", with a pause before each one. It prints the duration of each
+// enqueue.
 func init() {
-	// the variable has three words: the path of the database (without spaces), the number of tasks, and the pause
+	// the variable has three words: the path of the database (without spaces),
+	// the number of tasks, and the pause
 	words := strings.Fields(os.Getenv("RUNNER_BENCH_CHILD"))
 	if len(words) != 3 {
 		return
@@ -81,8 +85,9 @@ func startChild(b *testing.B, path string, n int, pause time.Duration) (finish f
 	}
 }
 
-// BenchmarkLatency measures the time from the start of an enqueue to the start of the function. The worker is idle, and Options.Sync has
-// its default. The benchmark also measures the CPU time of the idle worker.
+// BenchmarkLatency measures the time from the start of an enqueue to the start
+// of the function. The worker is idle, and Options.Sync has its default. The
+// benchmark also measures the CPU time of the idle worker.
 func BenchmarkLatency(b *testing.B) {
 	for _, other := range []bool{false, true} {
 		name := map[bool]string{false: "same_process", true: "other_process"}[other]
@@ -124,7 +129,8 @@ func BenchmarkLatency(b *testing.B) {
 	}
 }
 
-// idleCPU returns the share of one core that this process uses while it does nothing for the duration d.
+// idleCPU returns the share of one core that this process uses while it does
+// nothing for the duration d.
 func idleCPU(d time.Duration) float64 {
 	used := func() time.Duration {
 		var u syscall.Rusage
@@ -139,8 +145,9 @@ func idleCPU(d time.Duration) float64 {
 	return (used() - before).Seconds() / d.Seconds()
 }
 
-// BenchmarkBeside measures how long an enqueue by another process takes while this process runs tasks at full speed. It also measures by
-// how much these enqueues slow this process down.
+// BenchmarkBeside measures how long an enqueue by another process takes while
+// this process runs tasks at full speed. It also measures by how much these
+// enqueues slow this process down.
 func BenchmarkBeside(b *testing.B) {
 	for _, concurrency := range []int{10, 100} {
 		b.Run(fmt.Sprintf("c=%d", concurrency), func(b *testing.B) {

@@ -14,8 +14,9 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// claimWithOtherWorker registers a second worker in the same file, and claims a task for it. The second worker has no process: the test
-// makes all calls for it.
+// claimWithOtherWorker registers a second worker in the same file, and claims a
+// task for it. The second worker has no process: the test makes all calls for
+// it.
 func (f *fakeTimeTest) claimWithOtherWorker(lease time.Duration) (*db.Worker, jobs.Task) {
 	f.Helper()
 	w, err := f.store.Register(f.Context(), db.WorkerInfo{Name: "other", Lease: lease, StartedAt: now()},
@@ -31,7 +32,8 @@ func (f *fakeTimeTest) claimWithOtherWorker(lease time.Duration) (*db.Worker, jo
 
 func claimID(t jobs.Task) db.ClaimID { return db.ClaimID{ID: t.ID, GenerationID: t.GenerationID} }
 
-// wantOneRun checks that the function of the job "work" was called once, at the time in since or at most two seconds later.
+// wantOneRun checks that the function of the job "work" was called once, at the
+// time in since or at most two seconds later.
 func (f *fakeTimeTest) wantOneRun(since time.Duration) run {
 	f.Helper()
 	f.mu.Lock()
@@ -42,8 +44,8 @@ func (f *fakeTimeTest) wantOneRun(since time.Duration) run {
 }
 
 func TestTaskOfSilentWorkerIsTakenOverAfterItsLease(t *testing.T) {
-	// The task runs again when the lease of the worker that claimed it expires. The lease length of the worker that takes the task over
-	// does not matter.
+	// The task runs again when the lease of the worker that claimed it expires.
+	// The lease length of the worker that takes the task over does not matter.
 	for _, lease := range []time.Duration{20 * time.Second, 5 * time.Minute} {
 		onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 			id := f.enqueue(work.With("x"))
@@ -142,7 +144,8 @@ func TestAttemptThatLostItsTaskIsStoppedAndItsResultIsRejected(t *testing.T) {
 	})
 }
 
-// holdWriteLock holds the write lock between two times of the test, while Work runs. It uses a separate connection.
+// holdWriteLock holds the write lock between two times of the test, while Work
+// runs. It uses a separate connection.
 func (f *fakeTimeTest) holdWriteLock(from, until time.Duration) {
 	raw, err := sql.Open("sqlite", "file:"+f.Path()+"?_pragma=busy_timeout(0)")
 	if err != nil {

@@ -21,8 +21,9 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// leftOverVariable is an environment variable that makes the test program start a process, leave it behind, and print its pid. The value
-// selects how the process escapes.
+// leftOverVariable is an environment variable that makes the test program start
+// a process, leave it behind, and print its pid. The value selects how the
+// process escapes.
 const leftOverVariable = "RUNNER_TEST_LEFT_OVER"
 
 func init() {
@@ -59,10 +60,12 @@ func init() {
 
 const workerUID, otherUID = 54321, 54322
 
-// leaving is a script that leaves four processes behind, and then fails. Each of them tries to escape in its own way. For each argument,
-// the script leaves one more process behind, with the argument as the value of the environment variable leftOverVariable. The script adds
-// the pids of all these processes to the file $0.pids. If processes of an earlier attempt are still alive, it adds their pids to the file
-// $0.beside.
+// leaving is a script that leaves four processes behind, and then fails. Each
+// of them tries to escape in its own way. For each argument, the script leaves
+// one more process behind, with the argument as the value of the environment
+// variable leftOverVariable. The script adds the pids of all these processes to
+// the file $0.pids. If processes of an earlier attempt are still alive, it adds
+// their pids to the file $0.beside.
 const leaving = `
 for p in $(cat "$0.pids" 2>/dev/null); do
 	case $(cut -d" " -f3 /proc/$p/stat 2>/dev/null) in
@@ -82,7 +85,8 @@ done
 until test $(wc -l <"$0.pids") -ge $((n + 3)); do sleep 0.02; done
 exit 1`
 
-// programCopy copies the test program to a directory in which every user may execute it.
+// programCopy copies the test program to a directory in which every user may
+// execute it.
 func programCopy(t *testing.T, dir string) string {
 	t.Helper()
 	from, err := os.Open("/proc/self/exe")
@@ -104,8 +108,9 @@ func programCopy(t *testing.T, dir string) string {
 	return path
 }
 
-// readableDirs makes directories that every user may enter, for the database of another user. It returns the test directory and the
-// directory of the database.
+// readableDirs makes directories that every user may enter, for the database of
+// another user. It returns the test directory and the directory of the
+// database.
 func readableDirs(t *testing.T) (dir, home string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -121,7 +126,8 @@ func readableDirs(t *testing.T) (dir, home string) {
 	return dir, home
 }
 
-// startWorkerOf starts a worker as another user, and makes that user the owner of all files in dir.
+// startWorkerOf starts a worker as another user, and makes that user the owner
+// of all files in dir.
 func startWorkerOf(t *testing.T, r *runner.Runner, dir string, uid int, caps ...uintptr) {
 	t.Helper()
 	if err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error { return os.Lchown(path, uid, uid) }); err != nil {
@@ -140,8 +146,9 @@ func startWorkerOf(t *testing.T, r *runner.Runner, dir string, uid int, caps ...
 	})
 }
 
-// TestProcessesOfAttemptAreDeadBeforeItsRetry checks that all processes of an attempt are dead before the next attempt starts, even if
-// they tried to escape. A task in another slot runs meanwhile.
+// TestProcessesOfAttemptAreDeadBeforeItsRetry checks that all processes of an
+// attempt are dead before the next attempt starts, even if they tried to
+// escape. A task in another slot runs meanwhile.
 func TestProcessesOfAttemptAreDeadBeforeItsRetry(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may become others")
@@ -176,8 +183,8 @@ func TestProcessesOfAttemptAreDeadBeforeItsRetry(t *testing.T) {
 	}
 }
 
-// TestProcessThatCannotBeKilledIsReported checks a process that a worker has no right to kill. The worker logs the process, and does not
-// wait for its end.
+// TestProcessThatCannotBeKilledIsReported checks a process that a worker has no
+// right to kill. The worker logs the process, and does not wait for its end.
 func TestProcessThatCannotBeKilledIsReported(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may become others")
@@ -209,8 +216,8 @@ func TestProcessThatCannotBeKilledIsReported(t *testing.T) {
 	}
 }
 
-// TestLeftOverProcessesDoNotDelayOtherTasks checks that a task that leaves processes behind again and again does not delay the end of other
-// tasks.
+// TestLeftOverProcessesDoNotDelayOtherTasks checks that a task that leaves
+// processes behind again and again does not delay the end of other tasks.
 func TestLeftOverProcessesDoNotDelayOtherTasks(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 2})

@@ -12,9 +12,12 @@ import (
 // LimitStatus is a limit and its use.
 type LimitStatus = jobs.LimitStatus
 
-// SetLimit limits how many tasks of a queue, job or lane, or of the whole database, run at once, and how often they start. A lane without a
-// limit runs one task at a time. The limit holds for all workers together. SetLimit replaces the whole limit of its target, and it is
-// idempotent. The limit applies to the next start and stops no running task. It returns jobs.ErrInvalid for an invalid limit.
+// SetLimit limits how many tasks of a queue, job or lane, or of the whole
+// database, run at once, and how often they start. A lane without a limit runs
+// one task at a time. The limit holds for all workers together. SetLimit
+// replaces the whole limit of its target, and it is idempotent. The limit
+// applies to the next start and stops no running task. It returns
+// jobs.ErrInvalid for an invalid limit.
 func (r *Runner) SetLimit(ctx context.Context, limit jobs.Limit) error {
 	if err := taskspec.ValidateLimit(limit); err != nil {
 		return err

@@ -10,7 +10,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// livenessReports records the calls of Options.Liveness. It needs no lock, because the loop of Work makes these calls one after the other.
+// livenessReports records the calls of Options.Liveness. It needs no lock,
+// because the loop of Work makes these calls one after the other.
 type livenessReports struct {
 	began time.Time
 	at    []time.Duration
@@ -49,7 +50,8 @@ func TestLivenessIsReportedWhileIdleAndWhileBusy(t *testing.T) {
 	}
 }
 
-// TestLivenessIsNotReportedWithoutDatabase checks that a worker does not report itself alive while it cannot read the database.
+// TestLivenessIsNotReportedWithoutDatabase checks that a worker does not report
+// itself alive while it cannot read the database.
 func TestLivenessIsNotReportedWithoutDatabase(t *testing.T) {
 	var reports livenessReports
 	nap := func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {

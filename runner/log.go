@@ -20,8 +20,8 @@ func logger(log *slog.Logger) *slog.Logger {
 }
 
 // guardedLog calls a slog.Handler of the program. It stops panics only:
-// runtime.Goexit would need a goroutine for each line. Nothing calls WithAttrs or
-// WithGroup, so these need no guard.
+// runtime.Goexit would need a goroutine for each line. Nothing calls WithAttrs
+// or WithGroup, so these need no guard.
 type guardedLog struct {
 	slog.Handler
 	reported *sync.Once

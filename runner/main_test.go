@@ -18,8 +18,9 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// workerVariable is an environment variable that makes the test program a worker, for tests that kill a worker. Its value is the path of a
-// database, the number of slots and the lease.
+// workerVariable is an environment variable that makes the test program a
+// worker, for tests that kill a worker. Its value is the path of a database,
+// the number of slots and the lease.
 const workerVariable = "RUNNER_TEST_WORKER"
 
 func TestMain(m *testing.M) {
@@ -74,8 +75,9 @@ func handlers(r *runner.Runner) {
 		quick.Handler(func(context.Context, any) error { return nil }))
 }
 
-// unhookedVariable is an environment variable that makes the test program act like a program that does not call Guardian. Its value is the
-// path of a database.
+// unhookedVariable is an environment variable that makes the test program act
+// like a program that does not call Guardian. Its value is the path of a
+// database.
 const unhookedVariable = "RUNNER_TEST_UNHOOKED"
 
 func unhooked() int {
@@ -110,8 +112,8 @@ func testWorker(path string, how []string) error {
 	return r.Work(context.Background())
 }
 
-// longLease is longer than any test. So if a task of a dead worker runs again during the test, the next worker has not waited until the
-// lease expired.
+// longLease is longer than any test. So if a task of a dead worker runs again
+// during the test, the next worker has not waited until the lease expired.
 const longLease = time.Hour
 
 // startWorker starts a worker in another process.
@@ -134,7 +136,8 @@ func startWorker(t *testing.T, r *runner.Runner, slots int, lease time.Duration)
 	return worker.Process
 }
 
-// until waits until done returns true. It calls this function after each change of the database.
+// until waits until done returns true. It calls this function after each change
+// of the database.
 func until(t *testing.T, r *runner.Runner, done func() bool) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), testkit.Patience)

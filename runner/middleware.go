@@ -23,8 +23,9 @@ import (
 type Middleware func(ctx context.Context, task jobs.Task, next func(context.Context, jobs.Task) (json.RawMessage, error)) (
 	json.RawMessage, error)
 
-// Use adds middleware around every execution, including those of jobs that are registered later. The first middleware is the outermost.
-// Use panics if a middleware is nil, or while Work runs.
+// Use adds middleware around every execution, including those of jobs that are
+// registered later. The first middleware is the outermost. Use panics if a
+// middleware is nil, or while Work runs.
 func (r *Runner) Use(middleware ...Middleware) {
 	defer r.beforeWork("Use")()
 	for _, m := range middleware {
@@ -35,29 +36,40 @@ func (r *Runner) Use(middleware ...Middleware) {
 	r.middleware = append(r.middleware, middleware...)
 }
 
-// EnqueueMiddleware changes the Spec of a new task, or refuses the task with an error. The middleware gets the context of the call that
-// adds the task, and runs before the Spec is checked. If the middleware makes the Spec invalid, the error of the call is of kind
-// jobs.ErrInvalid. The middleware may set fields of spec and change spec.Metadata, which is a copy and never nil. It must not change what
-// other fields of spec refer to, such as the bytes of Args, but may set these fields to new values. If the middleware returns an error, the
-// call that adds the task returns this error and adds none of its tasks.
+// EnqueueMiddleware changes the Spec of a new task, or refuses the task with an
+// error. The middleware gets the context of the call that adds the task, and
+// runs before the Spec is checked. If the middleware makes the Spec invalid,
+// the error of the call is of kind jobs.ErrInvalid. The middleware may set
+// fields of spec and change spec.Metadata, which is a copy and never nil. It
+// must not change what other fields of spec refer to, such as the bytes of
+// Args, but may set these fields to new values. If the middleware returns an
+// error, the call that adds the task returns this error and adds none of its
+// tasks.
 type EnqueueMiddleware func(ctx context.Context, spec *jobs.Spec) error
 
-// UseEnqueue adds middleware that runs for each task that this Runner adds, in the order of the middleware: in Enqueue, Add, EnqueueAll,
-// EnqueueTx, AddTx, RunSchedule and at the ticks of schedules in Work. It also runs for a task that the call then does not add, because
-// another task holds the unique key. jobs.UniqueArgs uses the arguments as they were before the middleware changed them. The middleware
-// does not run for tasks that other processes add, for hooks, and for retries.
+// UseEnqueue adds middleware that runs for each task that this Runner adds, in
+// the order of the middleware: in Enqueue, Add, EnqueueAll, EnqueueTx, AddTx,
+// RunSchedule and at the ticks of schedules in Work. It also runs for a task
+// that the call then does not add, because another task holds the unique key.
+// jobs.UniqueArgs uses the arguments as they were before the middleware changed
+// them. The middleware does not run for tasks that other processes add, for
+// hooks, and for retries.
 //
-// At ticks, and in RunSchedule and EnqueueAll, the middleware runs while the Runner holds the write lock of the database. So it must be
-// quick, and must not call methods of the Runner that write. If the middleware returns an error at a tick, the tick stays due, and Work
-// tries again after a second. Call UseEnqueue before other goroutines use the Runner. UseEnqueue panics if a middleware is nil, or while
-// Work runs.
+// At ticks, and in RunSchedule and EnqueueAll, the middleware runs while the
+// Runner holds the write lock of the database. So it must be quick, and must
+// not call methods of the Runner that write. If the middleware returns an error
+// at a tick, the tick stays due, and Work tries again after a second. Call
+// UseEnqueue before other goroutines use the Runner. UseEnqueue panics if a
+// middleware is nil, or while Work runs.
 func (r *Runner) UseEnqueue(middleware ...EnqueueMiddleware) {
 	defer r.beforeWork("UseEnqueue")()
+
 	for _, m := range middleware {
 		if m == nil {
 			panic("runner: a middleware is nil")
 		}
 	}
+
 	// The copy leaves the list alone that a concurrent call of Enqueue reads.
 	r.enqueueMiddleware = slices.Concat(r.enqueueMiddleware, middleware)
 }
@@ -71,7 +83,9 @@ func (r *Runner) runEnqueueMiddleware(ctx context.Context, spec *jobs.Spec) erro
 	if len(list) == 0 || spec.Err != nil {
 		return nil
 	}
-	// compute the unique key from the original arguments: middleware that encrypts them may return another text each time
+
+	// compute the unique key from the original arguments: middleware that
+	// encrypts them may return another text each time
 	taskspec.ResolveUniqueArgs(spec)
 	metadata := make(map[string]string, len(spec.Metadata)+1)
 	maps.Copy(metadata, spec.Metadata)
@@ -81,9 +95,11 @@ func (r *Runner) runEnqueueMiddleware(ctx context.Context, spec *jobs.Spec) erro
 			return err
 		}
 	}
+
 	if len(spec.Metadata) == 0 {
 		spec.Metadata = nil
 	}
+
 	return taskspec.Validate(spec)
 }
 
@@ -110,5 +126,6 @@ func (r *Runner) wrapped() map[string]jobs.Handler {
 		}
 		all[job] = h
 	}
+
 	return all
 }

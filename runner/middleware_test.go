@@ -15,7 +15,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// tag stores the tenant of the context in the metadata of new tasks, and puts the task into the queue of its tenant.
+// tag stores the tenant of the context in the metadata of new tasks, and puts
+// the task into the queue of its tenant.
 func tag(ctx context.Context, spec *jobs.Spec) error {
 	tenant, ok := ctx.Value(tenantKey{}).(string)
 	if !ok {
@@ -110,7 +111,8 @@ func TestEnqueueMiddlewareRefusesTasks(t *testing.T) {
 	testkit.Equal(t, "tasks", n, 0)
 }
 
-// TestMiddlewareEncryptsAndDecryptsArguments reverses the arguments instead of encrypting them.
+// TestMiddlewareEncryptsAndDecryptsArguments reverses the arguments instead of
+// encrypting them.
 func TestMiddlewareEncryptsAndDecryptsArguments(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	reversed := func(args json.RawMessage) []byte {

@@ -16,7 +16,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// TestInvalidValuesAreRefusedAtOnce checks that calls reject values that can only be mistakes of the program.
+// TestInvalidValuesAreRefusedAtOnce checks that calls reject values that can
+// only be mistakes of the program.
 func TestInvalidValuesAreRefusedAtOnce(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	for name, call := range map[string]func() error{
@@ -111,7 +112,8 @@ func TestInvalidOptionsAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// TestURIsAreNoPaths checks that Open and OpenDB reject names that other programs read as an address, and keep a password to themselves.
+// TestURIsAreNoPaths checks that Open and OpenDB reject names that other
+// programs read as an address, and keep a password to themselves.
 func TestURIsAreNoPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, path := range []string{"file::memory:", "file:x?mode=memory", "file:x.db?cache=shared", "file:x.db", ":memory:?cache=shared",

@@ -14,7 +14,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// todo returns a handle to the database of an application, which has a table named tasks.
+// todo returns a handle to the database of an application, which has a table
+// named tasks.
 func todo(t *testing.T) *sql.DB {
 	t.Helper()
 	handle, err := openApp(filepath.Join(t.TempDir(), "todo.db"))

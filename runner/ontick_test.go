@@ -20,7 +20,8 @@ import (
 
 var reportJob = jobs.Define[string]("report")
 
-// hourly is a schedule with an hourly tick. A function of the program makes its tasks.
+// hourly is a schedule with an hourly tick. A function of the program makes its
+// tasks.
 func hourly(options ...jobs.Option) jobs.Schedule {
 	return jobs.Schedule{Name: "report", Cron: "0 * * * *", OnTick: true, Spec: reportJob.With("fixed", options...)}
 }
@@ -30,8 +31,8 @@ func hourOf(_ context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error
 	return reportJob.With(tick.UTC().Format("15:04"), jobs.Label(spec.Label), jobs.Queue(spec.Queue)), nil
 }
 
-// tickTest runs a test with a schedule and the function that makes its tasks. The test gets a list with the arguments of the tasks that
-// have run.
+// tickTest runs a test with a schedule and the function that makes its tasks.
+// The test gets a list with the arguments of the tasks that have run.
 func tickTest(t *testing.T, schedule jobs.Schedule, function tickFunc, test func(t *testing.T, r *runner.Runner, ran *[]string)) {
 	t.Helper()
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
@@ -149,8 +150,9 @@ func TestFailingTickFunctionIsCalledAgain(t *testing.T) {
 	}
 }
 
-// TestFailingTickFunctionIsNotCalledForEachDueTick has a schedule with a tick each second, whose function fails for a minute. Work calls
-// the function about once a second, and not once for each due tick. Later each tick gets its task.
+// TestFailingTickFunctionIsNotCalledForEachDueTick has a schedule with a tick
+// each second, whose function fails for a minute. Work calls the function about
+// once a second, and not once for each due tick. Later each tick gets its task.
 func TestFailingTickFunctionIsNotCalledForEachDueTick(t *testing.T) {
 	each := hourly()
 	each.Cron, each.CatchUp, each.Overlap = "@every 1s", jobs.CatchUpAll, jobs.OverlapAllow
@@ -177,8 +179,10 @@ func TestFailingTickFunctionIsNotCalledForEachDueTick(t *testing.T) {
 	})
 }
 
-// TestHangingTickFunctionHoldsUpNothing lets the function of a schedule hang, also after its context has ended. Other schedules go on
-// after half a minute, Work returns after its context has ended, and the function is not called again before it has returned.
+// TestHangingTickFunctionHoldsUpNothing lets the function of a schedule hang,
+// also after its context has ended. Other schedules go on after half a minute,
+// Work returns after its context has ended, and the function is not called
+// again before it has returned.
 func TestHangingTickFunctionHoldsUpNothing(t *testing.T) {
 	var calls atomic.Int64
 	var release chan struct{}
@@ -189,8 +193,9 @@ func TestHangingTickFunctionHoldsUpNothing(t *testing.T) {
 		return hourOf(ctx, tick, spec)
 	}
 	tickTest(t, hourly(), hang, func(t *testing.T, r *runner.Runner, ran *[]string) {
-		// Make the channel here, inside the test on fake time. While a goroutine waits for a channel that was made outside of this test,
-		// the fake clock stands still.
+		// Make the channel here, inside the test on fake time. While a
+		// goroutine waits for a channel that was made outside of this test, the
+		// fake clock stands still.
 		release = make(chan struct{})
 		testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "other", Cron: "* * * * *", Spec: reportJob.With("other")}))
 		stop := runnerkit.Work(t, r)
@@ -212,8 +217,9 @@ func TestHangingTickFunctionHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// TestWorkerWithoutFunctionLeavesTick runs a worker that has not registered the function of a schedule, and later a worker that has.
-// Only the second worker handles the tick.
+// TestWorkerWithoutFunctionLeavesTick runs a worker that has not registered the
+// function of a schedule, and later a worker that has. Only the second worker
+// handles the tick.
 func TestWorkerWithoutFunctionLeavesTick(t *testing.T) {
 	tickTest(t, hourly(), nil, func(t *testing.T, r *runner.Runner, ran *[]string) {
 		other := hourly()
@@ -279,7 +285,8 @@ func TestScheduleWithFunctionMustSaySo(t *testing.T) {
 	}
 }
 
-// TestTwoWorkersMakeOneTaskOfTick runs two workers with the same function. Only one of them makes the task of a tick.
+// TestTwoWorkersMakeOneTaskOfTick runs two workers with the same function. Only
+// one of them makes the task of a tick.
 func TestTwoWorkersMakeOneTaskOfTick(t *testing.T) {
 	t.Parallel() // the test waits for three seconds of the clock
 	path := runnerkit.Open(t, runner.Options{}).Path()

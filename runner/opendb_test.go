@@ -31,8 +31,9 @@ func opened(t testing.TB, path string) *sql.DB {
 	return handle
 }
 
-// readThenWrite adds 1 to the only number in the table "numbers". Its transaction first reads the number, then calls the function
-// "between", and then writes the number.
+// readThenWrite adds 1 to the only number in the table "numbers". Its
+// transaction first reads the number, then calls the function "between", and
+// then writes the number.
 func readThenWrite(ctx context.Context, handle *sql.DB, between func()) error {
 	tx, err := handle.BeginTx(ctx, nil)
 	if err != nil {
@@ -50,9 +51,10 @@ func readThenWrite(ctx context.Context, handle *sql.DB, between func()) error {
 	return tx.Commit()
 }
 
-// TestTransactionOfOpenDBIsNeverRefusedBecauseItHasRead enqueues a task between the read and the write of a transaction. On an ordinary
-// handle of sql.Open, SQLite then rejects the write. A transaction of OpenDB holds the write lock from its beginning, so the enqueue waits
-// instead.
+// TestTransactionOfOpenDBIsNeverRefusedBecauseItHasRead enqueues a task between
+// the read and the write of a transaction. On an ordinary handle of sql.Open,
+// SQLite then rejects the write. A transaction of OpenDB holds the write lock
+// from its beginning, so the enqueue waits instead.
 func TestTransactionOfOpenDBIsNeverRefusedBecauseItHasRead(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	plain, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(10000)")
@@ -80,8 +82,9 @@ func TestTransactionOfOpenDBIsNeverRefusedBecauseItHasRead(t *testing.T) {
 	testkit.Equal(t, "number", count(t, handle, `SELECT n FROM numbers`), 1)
 }
 
-// TestTransactionsOfOpenDBAreNotBusyBesideWorker runs transactions that read and then write, from several goroutines, while a worker and
-// other goroutines write.
+// TestTransactionsOfOpenDBAreNotBusyBesideWorker runs transactions that read
+// and then write, from several goroutines, while a worker and other goroutines
+// write.
 func TestTransactionsOfOpenDBAreNotBusyBesideWorker(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Concurrency: 4})
 	handle := opened(t, r.Path())
@@ -111,8 +114,8 @@ func TestTransactionsOfOpenDBAreNotBusyBesideWorker(t *testing.T) {
 	testkit.Equal(t, "committed transactions", count(t, handle, `SELECT n FROM numbers`), 200)
 }
 
-// TestOpenDBCreatesFileOfApplication checks that New and Open accept a file that OpenDB made, before and after the application has
-// tables in it.
+// TestOpenDBCreatesFileOfApplication checks that New and Open accept a file
+// that OpenDB made, before and after the application has tables in it.
 func TestOpenDBCreatesFileOfApplication(t *testing.T) {
 	handle := opened(t, filepath.Join(t.TempDir(), "a file?#%.db"))
 	if _, err := handle.Exec(`CREATE TABLE users (id INTEGER PRIMARY KEY); CREATE TABLE mails (to_id REFERENCES users)`); err != nil {
@@ -144,7 +147,8 @@ func TestOpenDBCreatesFileOfApplication(t *testing.T) {
 	testkit.NoError(t, empty.Close())
 }
 
-// TestManyProgramsCreateFileWithOpenDB opens new files from several goroutines at once.
+// TestManyProgramsCreateFileWithOpenDB opens new files from several goroutines
+// at once.
 func TestManyProgramsCreateFileWithOpenDB(t *testing.T) {
 	for range 12 {
 		path := filepath.Join(t.TempDir(), "new.db")

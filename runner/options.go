@@ -23,101 +23,142 @@ const (
 
 // Options configure a Runner. The zero Options has all defaults.
 type Options struct {
-	// MustExist makes Open fail with jobs.ErrNoDatabase instead of creating the file. Defaults to false.
+	// MustExist makes Open fail with jobs.ErrNoDatabase instead of creating the
+	// file. Defaults to false.
 	MustExist bool
-	// ReadOnly keeps Open from creating or upgrading the file, and makes every write fail. Defaults to false.
+	// ReadOnly keeps Open from creating or upgrading the file, and makes every
+	// write fail. Defaults to false.
 	ReadOnly bool
-	// BusyTimeout is how long a write waits while other processes hold the write lock of the file. Defaults to 5 s.
+	// BusyTimeout is how long a write waits while other processes hold the
+	// write lock of the file. Defaults to 5 s.
 	BusyTimeout time.Duration
-	// UnsafeFS accepts a database on a network filesystem, where locks are not reliable. Defaults to false.
+	// UnsafeFS accepts a database on a network filesystem, where locks are not
+	// reliable. Defaults to false.
 	UnsafeFS bool
-	// Prefix is the start of the names of runner's tables, indexes, views and triggers, for a file that has other tables, too. It is a
-	// letter or underscore, followed by at most 31 letters, digits or underscores. The file stores its prefix. Defaults to the stored
-	// prefix. In a new file, New uses "runner_" by default and Open uses no prefix. Without a Prefix, Open refuses the file of another
-	// program.
+	// Prefix is the start of the names of runner's tables, indexes, views and
+	// triggers, for a file that has other tables, too. It is a letter or
+	// underscore, followed by at most 31 letters, digits or underscores. The
+	// file stores its prefix. Defaults to the stored prefix. In a new file, New
+	// uses "runner_" by default and Open uses no prefix. Without a Prefix, Open
+	// refuses the file of another program.
 	Prefix string
-	// Sync sets whether a commit must be on the disk before a call returns. Defaults to Full.
+	// Sync sets whether a commit must be on the disk before a call returns.
+	// Defaults to Full.
 	//
-	// Flash is for flash storage that writes wear out, such as SD cards. Its commits survive the death of any process. The write-ahead log
-	// is synced at most WriteEvery after a commit, so a power failure undoes at most the commits of that time. Work collects the outcomes
-	// of attempts and the claims of more tasks, and writes them together at intervals of WriteEvery. Work writes at once if no slot is
-	// free, if a task must not run twice (jobs.MaxLosses(0)), and when it stops. So if a worker has just written, a new task starts up to
-	// WriteEvery later, and an outcome is visible up to WriteEvery later. If the process dies, the attempts whose outcomes are not written
-	// yet count as lost, and their tasks run again. A new file gets pages of 1 KiB; the size of the pages of an existing file stays. On a
-	// server, commits survive a power failure as with Full, but Work collects its writes.
+	// Flash is for flash storage that writes wear out, such as SD cards. Its
+	// commits survive the death of any process. The write-ahead log is synced
+	// at most WriteEvery after a commit, so a power failure undoes at most the
+	// commits of that time. Work collects the outcomes of attempts and the
+	// claims of more tasks, and writes them together at intervals of
+	// WriteEvery. Work writes at once if no slot is free, if a task must not
+	// run twice (jobs.MaxLosses(0)), and when it stops. So if a worker has just
+	// written, a new task starts up to WriteEvery later, and an outcome is
+	// visible up to WriteEvery later. If the process dies, the attempts whose
+	// outcomes are not written yet count as lost, and their tasks run again. A
+	// new file gets pages of 1 KiB; the size of the pages of an existing file
+	// stays. On a server, commits survive a power failure as with Full, but
+	// Work collects its writes.
 	Sync Sync
-	// WriteEvery is, with Flash, how long Work collects its writes, and how long a commit stays without a sync. Defaults to 5 s.
+	// WriteEvery is, with Flash, how long Work collects its writes, and how
+	// long a commit stays without a sync. Defaults to 5 s.
 	WriteEvery time.Duration
-	// Log receives the log records of the worker. A failed attempt is a warning. Defaults to no log.
+	// Log receives the log records of the worker. A failed attempt is a
+	// warning. Defaults to no log.
 	Log *slog.Logger
 
-	// Concurrency is how many attempts Work runs at once; the attempts of a batch count as one. Defaults to runtime.GOMAXPROCS(0).
+	// Concurrency is how many attempts Work runs at once; the attempts of a
+	// batch count as one. Defaults to runtime.GOMAXPROCS(0).
 	Concurrency int
-	// Queues are the queues whose tasks Work runs. Work takes tasks from them in turn. Defaults to all queues.
+	// Queues are the queues whose tasks Work runs. Work takes tasks from them
+	// in turn. Defaults to all queues.
 	Queues []QueueMax
-	// Grace is how long Work lets running attempts continue after its context has ended. A negative value means no time. Defaults to 30 s.
+	// Grace is how long Work lets running attempts continue after its context
+	// has ended. A negative value means no time. Defaults to 30 s.
 	Grace time.Duration
-	// Lease is how long a task stays with this worker without a heartbeat. The worker sends six heartbeats in that time. With a lease below
-	// 5 s, other workers may treat a live worker on a busy machine as a hung one. So use such a lease in tests only. The shortest lease is
-	// 100 ms. Defaults to 60 s, and with Flash to 5 minutes.
+	// Lease is how long a task stays with this worker without a heartbeat. The
+	// worker sends six heartbeats in that time. With a lease below 5 s, other
+	// workers may treat a live worker on a busy machine as a hung one. So use
+	// such a lease in tests only. The shortest lease is 100 ms. Defaults to 60
+	// s, and with Flash to 5 minutes.
 	Lease time.Duration
-	// Timeout limits attempts of commands that have no timeout of their own. Defaults to no limit.
+	// Timeout limits attempts of commands that have no timeout of their own.
+	// Defaults to no limit.
 	Timeout time.Duration
-	// LeaveChildren sets jobs.LeaveChildren for all commands: if a command exits by itself, the processes that it leaves behind live on.
-	// Defaults to false.
+	// LeaveChildren sets jobs.LeaveChildren for all commands: if a command
+	// exits by itself, the processes that it leaves behind live on. Defaults to
+	// false.
 	LeaveChildren bool
-	// OutputLimit is how many bytes of an attempt's output are stored for tasks with the default limit. A negative value means that no
-	// output is stored. Defaults to 1 MiB.
+	// OutputLimit is how many bytes of an attempt's output are stored for tasks
+	// with the default limit. A negative value means that no output is stored.
+	// Defaults to 1 MiB.
 	OutputLimit int64
 	// Name is the name of the worker in lists and logs. Defaults to HOST:PID.
 	Name string
-	// Keep is how long Work keeps tasks that completed or were cancelled, with their attempts and output. KeepFailed is the same for tasks
-	// that failed. Every worker deletes by its own values, so the shortest time of all workers of a database counts. A negative value keeps
-	// the tasks for ever. Keep defaults to 7 days, and KeepFailed to 30 days.
+	// Keep is how long Work keeps tasks that completed or were cancelled, with
+	// their attempts and output. KeepFailed is the same for tasks that failed.
+	// Every worker deletes by its own values, so the shortest time of all
+	// workers of a database counts. A negative value keeps the tasks for ever.
+	// Keep defaults to 7 days, and KeepFailed to 30 days.
 	Keep, KeepFailed time.Duration
-	// Hooks are the commands that run when a task without its own hooks ends in Work. They are tasks of the job "command", so a program
-	// that sets Hooks must register Commands. Defaults to none.
+	// Hooks are the commands that run when a task without its own hooks ends in
+	// Work. They are tasks of the job "command", so a program that sets Hooks
+	// must register Commands. Defaults to none.
 	Hooks jobs.Hooks
-	// Liveness is a callback for a watchdog. Work calls it after the first claim, when Work begins to stop, and at intervals of at most
-	// LivenessEvery. Work uses the database before each call, so a call shows that the database works. Liveness must return at once.
-	// Defaults to no function.
+	// Liveness is a callback for a watchdog. Work calls it after the first
+	// claim, when Work begins to stop, and at intervals of at most
+	// LivenessEvery. Work uses the database before each call, so a call shows
+	// that the database works. Liveness must return at once. Defaults to no
+	// function.
 	Liveness func(Liveness)
-	// LivenessEvery is the longest time between two calls of Liveness. Defaults to a sixth of Lease.
+	// LivenessEvery is the longest time between two calls of Liveness. Defaults
+	// to a sixth of Lease.
 	LivenessEvery time.Duration
-	// InsecurePerms lets Work run commands even if a user other than the one who runs Work may write the database. Whoever can write the
-	// database can run commands as the user of Work. Defaults to false.
+	// InsecurePerms lets Work run commands even if a user other than the one
+	// who runs Work may write the database. Whoever can write the database can
+	// run commands as the user of Work. Defaults to false.
 	InsecurePerms bool
-	// ForeignTriggers lets Work use a database in which someone has added triggers or indexes to runner's own tables. Such triggers and
-	// indexes take effect in each write of a worker. Tables of an application, and triggers on those tables, need no ForeignTriggers.
-	// Defaults to false.
+	// ForeignTriggers lets Work use a database in which someone has added
+	// triggers or indexes to runner's own tables. Such triggers and indexes
+	// take effect in each write of a worker. Tables of an application, and
+	// triggers on those tables, need no ForeignTriggers. Defaults to false.
 	ForeignTriggers bool
 
-	// GuardianPath is the path of an installed program whose main begins with a call of Guardian, such as runner itself. It must have the
-	// same version as this package. Work starts this program, instead of its own, as the guardian of commands. Defaults to this program,
-	// which must call Guardian.
+	// GuardianPath is the path of an installed program whose main begins with a
+	// call of Guardian, such as runner itself. It must have the same version as
+	// this package. Work starts this program, instead of its own, as the
+	// guardian of commands. Defaults to this program, which must call Guardian.
 	GuardianPath string
-	// OwnProcess declares that this process does nothing but Work. Work then changes the process: it adopts processes that outlive their
-	// parents, and commands cannot read its memory. Linux only. Defaults to false.
+	// OwnProcess declares that this process does nothing but Work. Work then
+	// changes the process: it adopts processes that outlive their parents, and
+	// commands cannot read its memory. Linux only. Defaults to false.
 	OwnProcess bool
 
-	// Alone declares that no other process writes the file while it is open. The Runner then does not watch the file. So it notices late
-	// all changes that it does not make itself, such as those that this process commits in the program's own transactions (EnqueueTx,
-	// CancelTx and so on). Tests on fake time need Alone, because a watch waits in a system call, and the fake clock stands still during
-	// this wait. In such tests, a handle of runnertest.OpenDB tells the Runner of its commits. Defaults to false.
+	// Alone declares that no other process writes the file while it is open.
+	// The Runner then does not watch the file. So it notices late all changes
+	// that it does not make itself, such as those that this process commits in
+	// the program's own transactions (EnqueueTx, CancelTx and so on). Tests on
+	// fake time need Alone, because a watch waits in a system call, and the
+	// fake clock stands still during this wait. In such tests, a handle of
+	// runnertest.OpenDB tells the Runner of its commits. Defaults to false.
 	Alone bool
-	// Engine lets Open take the address of a PostgreSQL server, such as postgres://user@host/app; see package runner/postgres. The
-	// documentation of the database file does not apply to a server; docs/postgres.md documents the differences. Defaults to no engine.
+	// Engine lets Open take the address of a PostgreSQL server, such as
+	// postgres://user@host/app; see package runner/postgres. The documentation
+	// of the database file does not apply to a server; docs/postgres.md
+	// documents the differences. Defaults to no engine.
 	Engine Engine
-	// Dir is a directory on this host for the local files of databases on a server. Each database has a subdirectory with the results of
-	// running commands and the liveness locks of the workers of this host. Defaults to a directory in the user's state directory.
+	// Dir is a directory on this host for the local files of databases on a
+	// server. Each database has a subdirectory with the results of running
+	// commands and the liveness locks of the workers of this host. Defaults to
+	// a directory in the user's state directory.
 	Dir string
-	// Driver is the name of a database/sql driver for the connection that writes. It must wrap the driver of modernc.org/sqlite,
-	// which is the default.
+	// Driver is the name of a database/sql driver for the connection that
+	// writes. It must wrap the driver of modernc.org/sqlite, which is the
+	// default.
 	Driver string
 }
 
-// Engine connects to databases on a server. Package runner/postgres has one. The
-// zero Engine connects to none.
+// Engine connects to databases on a server. Package runner/postgres has one.
+// The zero Engine connects to none.
 type Engine = engine.Server
 
 const (
@@ -133,6 +174,7 @@ func (o Options) withDefaults() Options {
 	if o.Sync == Flash {
 		lease, write = flashLease, cmp.Or(o.WriteEvery, defaultWrite)
 	}
+
 	o.Log = logger(o.Log)
 	o.Concurrency = cmp.Or(o.Concurrency, runtime.GOMAXPROCS(0))
 	o.Grace = cmp.Or(o.Grace, defaultGrace)

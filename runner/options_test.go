@@ -9,8 +9,9 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// TestTaskWithOptionsOfNewerVersionIsPostponed checks that a worker does not run a task with options that it does not know, and does not
-// change these options. A worker of a newer version can run the task later.
+// TestTaskWithOptionsOfNewerVersionIsPostponed checks that a worker does not
+// run a task with options that it does not know, and does not change these
+// options. A worker of a newer version can run the task later.
 func TestTaskWithOptionsOfNewerVersionIsPostponed(t *testing.T) {
 	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		spec := work.With("x")

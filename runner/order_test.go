@@ -18,7 +18,8 @@ func TestWorkerWakesWhenRateLimitAllowsNextStart(t *testing.T) {
 		for range 4 {
 			f.enqueue(work.With("x"))
 		}
-		// The test removes the limit after two and a half hours. Tasks then start without a delay.
+		// The test removes the limit after two and a half hours. Tasks then
+		// start without a delay.
 		f.after(150*time.Minute, func() {
 			if err := f.RemoveLimit(f.Context(), l.Target); err != nil {
 				f.Error(err)
@@ -39,7 +40,8 @@ func TestWorkerWakesWhenRateLimitOfLaneAllowsNextStart(t *testing.T) {
 		for range 3 {
 			f.enqueue(work.With("x", jobs.Lane("l")))
 		}
-		// WorkUntilEmpty waits for these tasks although they need hours, because they are already due
+		// WorkUntilEmpty waits for these tasks although they need hours,
+		// because they are already due
 		if err := f.WorkUntilEmpty(f.Context()); err != nil {
 			f.Fatal(err)
 		}

@@ -14,7 +14,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// startOrphan starts a process that is marked as belonging to a claim. The process has no guardian that would kill it.
+// startOrphan starts a process that is marked as belonging to a claim. The
+// process has no guardian that would kill it.
 func startOrphan(t *testing.T, task jobs.Task, generation int64) int {
 	t.Helper()
 	p := exec.Command("sleep", "300")

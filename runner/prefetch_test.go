@@ -14,8 +14,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// prefetchTest is a test of a worker that claims more tasks than it has free slots. The input of a task says how long
-// its function runs.
+// prefetchTest is a test of a worker that claims more tasks than it has free
+// slots. The input of a task says how long its function runs.
 type prefetchTest struct {
 	running, most atomic.Int64 // number of functions that run now, and the greatest number so far
 	claimed       atomic.Int64 // greatest number of running tasks that a function saw in the database
@@ -55,8 +55,9 @@ func short(f *fakeTimeTest, n int, options ...jobs.Option) {
 	}
 }
 
-// wantPrefetch checks whether the worker claimed more tasks than it has slots. want says whether it should have.
-// wantPrefetch also checks that the worker used all slots, and never ran more tasks at once than it has slots.
+// wantPrefetch checks whether the worker claimed more tasks than it has slots.
+// want says whether it should have. wantPrefetch also checks that the worker
+// used all slots, and never ran more tasks at once than it has slots.
 func (a *prefetchTest) wantPrefetch(t *testing.T, slots int64, want bool) {
 	t.Helper()
 	testkit.Equal(t, "functions at once", a.most.Load(), slots)
@@ -113,7 +114,8 @@ func TestLaterTaskOfHigherPriorityOvertakesPrefetchedTasks(t *testing.T) {
 		short(f, 100)
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 		at := slices.IndexFunc(f.runs, func(r run) bool { return r.task.ID == 101 })
-		// The places count from 0, so task 20 has place 19. The urgent task starts next, or after one or two other tasks.
+		// The places count from 0, so task 20 has place 19. The urgent task
+		// starts next, or after one or two other tasks.
 		testkit.Between(t, "place of the urgent task", at, 20, 22)
 		slices.SortStableFunc(f.runs, func(x, y run) int { return y.task.Priority - x.task.Priority })
 		if !slices.IsSortedFunc(f.runs[1:], func(x, y run) int { return int(x.task.ID - y.task.ID) }) {
@@ -139,8 +141,10 @@ func TestQueuesTakeTurnsAmongPrefetchedTasks(t *testing.T) {
 	a.wantPrefetch(t, 1, true)
 }
 
-// TestPrefetchedTasksGoBackToOtherWorkers runs short tasks, a long task, and short tasks again. When the long task starts, the worker has
-// already claimed some of the tasks after it. The worker must give them back, so that another worker can run them.
+// TestPrefetchedTasksGoBackToOtherWorkers runs short tasks, a long task, and
+// short tasks again. When the long task starts, the worker has already claimed
+// some of the tasks after it. The worker must give them back, so that another
+// worker can run them.
 func TestPrefetchedTasksGoBackToOtherWorkers(t *testing.T) {
 	var a prefetchTest
 	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
@@ -264,8 +268,9 @@ func TestTasksWithLargeArgumentsAreHardlyPrefetched(t *testing.T) {
 	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // it would be 3 if the arguments were small
 }
 
-// TestTaskThatMustNotRunTwiceIsNotPrefetchedForLong checks a task that must not run twice. If the worker has claimed such a task and has
-// no free slot for it, the worker gives the task back immediately.
+// TestTaskThatMustNotRunTwiceIsNotPrefetchedForLong checks a task that must not
+// run twice. If the worker has claimed such a task and has no free slot for it,
+// the worker gives the task back immediately.
 func TestTaskThatMustNotRunTwiceIsNotPrefetchedForLong(t *testing.T) {
 	var a prefetchTest
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
@@ -296,7 +301,8 @@ func TestAtMostHundredTasksWait(t *testing.T) {
 	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 160)
 }
 
-// TestCommandsAreNotPrefetched registers a function as the handler of commands, because a real command does not run on fake time.
+// TestCommandsAreNotPrefetched registers a function as the handler of commands,
+// because a real command does not run on fake time.
 func TestCommandsAreNotPrefetched(t *testing.T) {
 	var a prefetchTest
 	onFakeTime(t, Options{Concurrency: 1, InsecurePerms: true}, nil, func(f *fakeTimeTest) {
@@ -313,8 +319,10 @@ func TestCommandsAreNotPrefetched(t *testing.T) {
 	a.wantPrefetch(t, 1, false)
 }
 
-// TestTaskThatWaitsBeyondItsLeaseDoesNotStart makes the heartbeats fail while a task waits for a slot. When the slot becomes free, the
-// lease of the task has expired. Another worker may own the task by then, so this worker must not start it.
+// TestTaskThatWaitsBeyondItsLeaseDoesNotStart makes the heartbeats fail while a
+// task waits for a slot. When the slot becomes free, the lease of the task has
+// expired. Another worker may own the task by then, so this worker must not
+// start it.
 func TestTaskThatWaitsBeyondItsLeaseDoesNotStart(t *testing.T) {
 	var a prefetchTest
 	const lease, locked = shortestLease, 2 * time.Second

@@ -19,7 +19,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// pids returns the ids of the living processes whose file /proc/PID/name contains the text.
+// pids returns the ids of the living processes whose file /proc/PID/name
+// contains the text.
 func pids(name, text string) []int {
 	var found []int
 	files, _ := filepath.Glob("/proc/[0-9]*/" + name)
@@ -47,7 +48,8 @@ func alive(pid int) bool {
 	return state != 0 && state != 'Z' && state != 'X'
 }
 
-// stateOf returns the state letter of a process as in ps, or 0 if the process does not exist.
+// stateOf returns the state letter of a process as in ps, or 0 if the process
+// does not exist.
 func stateOf(pid int) byte {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -56,13 +58,15 @@ func stateOf(pid int) byte {
 	return stat[bytes.LastIndexByte(stat, ')')+2]
 }
 
-// parentOf returns the id of the parent of a process, or 0 if the process has ended.
+// parentOf returns the id of the parent of a process, or 0 if the process has
+// ended.
 func parentOf(pid int) int {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
-	// after the name in parentheses, the first field is the state and the second field is the parent
+	// after the name in parentheses, the first field is the state and the
+	// second field is the parent
 	field := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	parent, _ := strconv.Atoi(field[1])
 	return parent
@@ -89,7 +93,8 @@ func signal(t *testing.T, pid int, s syscall.Signal) {
 	testkit.NoError(t, syscall.Kill(pid, s))
 }
 
-// freeze stops a process with SIGSTOP. It waits until all threads of the process have stopped, which happens some time after the signal.
+// freeze stops a process with SIGSTOP. It waits until all threads of the
+// process have stopped, which happens some time after the signal.
 func freeze(t *testing.T, pid int) {
 	t.Helper()
 	signal(t, pid, syscall.SIGSTOP)
@@ -102,8 +107,9 @@ func freeze(t *testing.T, pid int) {
 	})
 }
 
-// stopOutsideTransaction stops a worker with SIGSTOP while the worker has no open transaction. A worker that stops in a transaction keeps
-// the write lock, so no other process could write.
+// stopOutsideTransaction stops a worker with SIGSTOP while the worker has no
+// open transaction. A worker that stops in a transaction keeps the write lock,
+// so no other process could write.
 func stopOutsideTransaction(t *testing.T, r *runner.Runner, pid int) {
 	t.Helper()
 	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(200)")
@@ -124,10 +130,10 @@ func stopOutsideTransaction(t *testing.T, r *runner.Runner, pid int) {
 }
 
 // processTree returns a command that starts one process for each way to escape
-// from a process group. It also returns the path of a file to which each process
-// adds its pid. The command itself keeps running, too. Without a cgroup nothing
-// finds a process without an environment after its guardian's death, so then all
-// of them keep theirs.
+// from a process group. It also returns the path of a file to which each
+// process adds its pid. The command itself keeps running, too. Without a cgroup
+// nothing finds a process without an environment after its guardian's death, so
+// then all of them keep theirs.
 func processTree(dir string) (spec jobs.Spec, file string) {
 	file = filepath.Join(dir, "pids")
 	script := `note='echo $$ >>"$0"; exec sleep 300'
@@ -166,7 +172,8 @@ func living(pids []int) (n int) {
 	return n
 }
 
-// startProcessTree enqueues the command of processTree and starts a worker for it in another process.
+// startProcessTree enqueues the command of processTree and starts a worker for
+// it in another process.
 func startProcessTree(t *testing.T, r *runner.Runner, lease time.Duration) (task jobs.Task, worker *os.Process, members []int) {
 	t.Helper()
 	spec, file := processTree(t.TempDir())

@@ -22,7 +22,8 @@ func lockFiles(t *testing.T, r *runner.Runner) []string {
 	return files
 }
 
-// startAndKillWorker enqueues a task, lets a worker in another process begin it, and kills that worker.
+// startAndKillWorker enqueues a task, lets a worker in another process begin
+// it, and kills that worker.
 func startAndKillWorker(t *testing.T, r *runner.Runner, lease time.Duration, spec jobs.Spec) jobs.Task {
 	t.Helper()
 	task := runnerkit.Enqueue(t, r, spec)
@@ -124,8 +125,8 @@ func TestStrayLockFilesAreRemovedWhenOld(t *testing.T) {
 	testkit.Len(t, "lock files after a clean end", lockFiles(t, r), 1)
 }
 
-// TestWorkerRecreatesRemovedDirectoryOfItsDatabase removes the directory beside the database. The worker makes it again, because
-// results and locks need it.
+// TestWorkerRecreatesRemovedDirectoryOfItsDatabase removes the directory beside
+// the database. The worker makes it again, because results and locks need it.
 func TestWorkerRecreatesRemovedDirectoryOfItsDatabase(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Lease: runner.MinLease})

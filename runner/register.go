@@ -9,8 +9,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Register sets which jobs this process can run, each under its name. It panics if a name is invalid or registered already,
-// or while Work runs, because these are programming errors.
+// Register sets which jobs this process can run, each under its name. It panics
+// if a name is invalid or registered already, or while Work runs, because these
+// are programming errors.
 func (r *Runner) Register(handlers ...jobs.Handler) {
 	defer r.beforeWork("Register")()
 	for _, h := range handlers {

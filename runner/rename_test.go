@@ -16,8 +16,10 @@ var (
 	newMail = jobs.Define[string]("mail.send", jobs.MaxAttempts(3))
 )
 
-// TestWorkerOfOldProgramLeavesTasksWithNewName runs the old and the new program at the same time during a rename. A worker of the
-// old program does not know the new name, and leaves the tasks with that name to workers of the new program.
+// TestWorkerOfOldProgramLeavesTasksWithNewName runs the old and the new program
+// at the same time during a rename. A worker of the old program does not know
+// the new name, and leaves the tasks with that name to workers of the new
+// program.
 func TestWorkerOfOldProgramLeavesTasksWithNewName(t *testing.T) {
 	before := runnerkit.Open(t, runner.Options{})
 	none := func(context.Context, string) error { return nil }

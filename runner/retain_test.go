@@ -67,7 +67,8 @@ func TestNegativeTimesKeepTasksForever(t *testing.T) {
 	}
 }
 
-// TestHistoryRemainsAfterTasksAreDeleted checks that the counts of ended tasks outlive the tasks.
+// TestHistoryRemainsAfterTasksAreDeleted checks that the counts of ended tasks
+// outlive the tasks.
 func TestHistoryRemainsAfterTasksAreDeleted(t *testing.T) {
 	onFakeTime(t, Options{Keep: time.Hour, Lease: time.Hour}, nil, func(f *fakeTimeTest) {
 		const days = 5

@@ -14,7 +14,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// enqueueSleepCommands enqueues commands that run until they are killed, with one attempt each.
+// enqueueSleepCommands enqueues commands that run until they are killed, with
+// one attempt each.
 func enqueueSleepCommands(t *testing.T, r *runner.Runner, n int, options ...jobs.Option) []jobs.Task {
 	t.Helper()
 	tasks := make([]jobs.Task, n)
@@ -24,7 +25,8 @@ func enqueueSleepCommands(t *testing.T, r *runner.Runner, n int, options ...jobs
 	return tasks
 }
 
-// lockWrites keeps every process from writing until the returned function is called.
+// lockWrites keeps every process from writing until the returned function is
+// called.
 func lockWrites(t *testing.T, r *runner.Runner) (unlock func()) {
 	t.Helper()
 	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(60000)")
@@ -41,8 +43,9 @@ func lockWrites(t *testing.T, r *runner.Runner) (unlock func()) {
 	}
 }
 
-// wantNoDeathBySignal checks that no attempt of the tasks ended with the reason "signal". Only runner has sent signals in this test, and an
-// attempt that runner itself kills must not end with that reason.
+// wantNoDeathBySignal checks that no attempt of the tasks ended with the reason
+// "signal". Only runner has sent signals in this test, and an attempt that
+// runner itself kills must not end with that reason.
 func wantNoDeathBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
 	t.Helper()
 	for _, task := range tasks {
@@ -61,9 +64,12 @@ func wantNoDeathBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
 	}
 }
 
-// TestTaskThatRunnerKilledIsLostAndNotFailed stops a worker and its guardian for longer than their lease. A second worker begins to take
-// over their tasks, but it cannot write and is stopped, too. When the first worker and its guardian continue, their commands must still be
-// alive. If the second worker had killed them, the first worker would report that a stranger killed its commands.
+// TestTaskThatRunnerKilledIsLostAndNotFailed stops a worker and its guardian
+// for longer than their lease. A second worker begins to take over their tasks,
+// but it cannot write and is stopped, too. When the first worker and its
+// guardian continue, their commands must still be alive. If the second worker
+// had killed them, the first worker would report that a stranger killed its
+// commands.
 func TestTaskThatRunnerKilledIsLostAndNotFailed(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
@@ -82,8 +88,9 @@ func TestTaskThatRunnerKilledIsLostAndNotFailed(t *testing.T) {
 		signal(t, pid, syscall.SIGSTOP)
 	}
 	unlock := lockWrites(t, r)
-	// The other worker finds the expired lease within a second, but cannot revoke the claims while this test holds the write lock. A worker
-	// with a bug would kill the commands before it has revoked the claims.
+	// The other worker finds the expired lease within a second, but cannot
+	// revoke the claims while this test holds the write lock. A worker with a
+	// bug would kill the commands before it has revoked the claims.
 	for end := time.Now().Add(runner.MinLease + 3*time.Second); living(commands) > 0 && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -109,8 +116,10 @@ func TestTaskThatRunnerKilledIsLostAndNotFailed(t *testing.T) {
 	signal(t, reaper.Pid, syscall.SIGCONT)
 }
 
-// TestReaperThatDiesAfterRevocationIsReplaced revokes the claims of a worker that hangs, and kills the reaper right after that. Another
-// reaper must kill the processes and record the loss. When the hanging worker continues, the database rejects its writes.
+// TestReaperThatDiesAfterRevocationIsReplaced revokes the claims of a worker
+// that hangs, and kills the reaper right after that. Another reaper must kill
+// the processes and record the loss. When the hanging worker continues, the
+// database rejects its writes.
 func TestReaperThatDiesAfterRevocationIsReplaced(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
@@ -164,9 +173,11 @@ func TestReaperThatDiesAfterRevocationIsReplaced(t *testing.T) {
 	}
 }
 
-// TestFrozenContainerFailsNoTask stops all workers and guardians for longer than their leases, as a frozen container does. When the
-// guardians continue, they kill their commands, because another worker could have started the same tasks. These tasks are lost. Functions
-// continue, because no reaper takes tasks from a worker that has not yet had the time to renew its leases.
+// TestFrozenContainerFailsNoTask stops all workers and guardians for longer
+// than their leases, as a frozen container does. When the guardians continue,
+// they kill their commands, because another worker could have started the same
+// tasks. These tasks are lost. Functions continue, because no reaper takes
+// tasks from a worker that has not yet had the time to renew its leases.
 func TestFrozenContainerFailsNoTask(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
@@ -190,8 +201,9 @@ func TestFrozenContainerFailsNoTask(t *testing.T) {
 	testkit.NoError(t, err)
 	testkit.Len(t, "workers", list, 2)
 	if functions[0] = runnerkit.Get(t, r, functions[0].ID); list[0].ID == functions[0].WorkerID {
-		// Make the worker of functions[0] the second one in the list. The first one continues earlier, and has time to check the lease of
-		// the second one.
+		// Make the worker of functions[0] the second one in the list. The first
+		// one continues earlier, and has time to check the lease of the second
+		// one.
 		slices.Reverse(list)
 	}
 	functions[1] = runnerkit.Get(t, r, functions[1].ID)
@@ -238,8 +250,10 @@ func TestFrozenContainerFailsNoTask(t *testing.T) {
 	}
 }
 
-// TestStoppedGuardianOfDeadWorkerIsContinued kills a worker while its guardian is stopped. The guardian still holds the liveness lock of
-// the worker. Another worker must send CONT to the guardian, so that it does not have to wait for the end of the lease.
+// TestStoppedGuardianOfDeadWorkerIsContinued kills a worker while its guardian
+// is stopped. The guardian still holds the liveness lock of the worker. Another
+// worker must send CONT to the guardian, so that it does not have to wait for
+// the end of the lease.
 func TestStoppedGuardianOfDeadWorkerIsContinued(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1})

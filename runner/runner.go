@@ -15,7 +15,8 @@ import (
 // Version is the version of this library and of the program built from it.
 const Version = "0.1.0"
 
-// Runner is an open database and the jobs that this process can run. Its methods are safe for use by many goroutines.
+// Runner is an open database and the jobs that this process can run. Its
+// methods are safe for use by many goroutines.
 type Runner struct {
 	store      *db.DB
 	options    Options
@@ -34,25 +35,35 @@ type Runner struct {
 	works   sync.WaitGroup // counts the running calls of Work (0 or 1); Close waits for 0
 }
 
-// Open opens the database file at path. With Options.Engine, the path can also be the address of a database on a server. It creates the
-// database unless the options say otherwise, and upgrades its schema. The directory of the file must exist. Errors are *jobs.Error of kind
-// jobs.ErrNoDatabase, ErrSchema, ErrPermission, ErrBusy, ErrCorrupt or ErrInvalid. After an error nothing has changed.
+// Open opens the database file at path. With Options.Engine, the path can also
+// be the address of a database on a server. It creates the database unless the
+// options say otherwise, and upgrades its schema. The directory of the file
+// must exist. Errors are *jobs.Error of kind jobs.ErrNoDatabase, ErrSchema,
+// ErrPermission, ErrBusy, ErrCorrupt or ErrInvalid. After an error nothing has
+// changed.
 func Open(ctx context.Context, path string, options Options) (*Runner, error) {
 	return open(ctx, path, options, options.Prefix != "")
 }
 
-// New opens a database file that an application has already opened: handle is the application's own handle to this file. The tables of
-// runner have names that begin with Options.Prefix. New switches the file to WAL mode and changes nothing else of the application:
-// migrations touch only the tables of runner, and application_id and user_version stay as they are. The table runner_schema has the prefix
-// and the version of runner's schema. So `runner --db FILE` finds the tasks with any prefix. New also accepts a database that Open made.
+// New opens a database file that an application has already opened: handle is
+// the application's own handle to this file. The tables of runner have names
+// that begin with Options.Prefix. New switches the file to WAL mode and changes
+// nothing else of the application: migrations touch only the tables of runner,
+// and application_id and user_version stay as they are. The table runner_schema
+// has the prefix and the version of runner's schema. So `runner --db FILE`
+// finds the tasks with any prefix. New also accepts a database that Open made.
 //
-// The handle must use the driver modernc.org/sqlite and have a file. New only reads the name of the file from the handle. The Runner opens
-// its own connections. So the Runner and the application do not wait for each other's connections, and their pragmas do not affect each
-// other. The application begins transactions for EnqueueTx and FinishTx on the handle. Close does not close the handle.
+// The handle must use the driver modernc.org/sqlite and have a file. New only
+// reads the name of the file from the handle. The Runner opens its own
+// connections. So the Runner and the application do not wait for each other's
+// connections, and their pragmas do not affect each other. The application
+// begins transactions for EnqueueTx and FinishTx on the handle. Close does not
+// close the handle.
 //
-// New returns the errors of Open: *jobs.Error of kind jobs.ErrSchema, ErrPermission, ErrBusy or ErrCorrupt. It also returns
-// jobs.ErrConflict if the application has a table with the name of one of runner's tables, and jobs.ErrInvalid for an invalid handle,
-// prefix or option.
+// New returns the errors of Open: *jobs.Error of kind jobs.ErrSchema,
+// ErrPermission, ErrBusy or ErrCorrupt. It also returns jobs.ErrConflict if the
+// application has a table with the name of one of runner's tables, and
+// jobs.ErrInvalid for an invalid handle, prefix or option.
 func New(ctx context.Context, handle *sql.DB, options Options) (*Runner, error) {
 	path, err := db.PathOf(ctx, handle)
 	if err != nil {
@@ -67,6 +78,7 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
+
 	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist && !options.ReadOnly, ReadOnly: options.ReadOnly,
 		Normal: options.Sync == Normal, Flash: options.WriteEvery, Beside: beside, Prefix: options.Prefix, UnsafeFS: options.UnsafeFS,
 		BusyTimeout: options.BusyTimeout, Alone: options.Alone, Driver: options.Driver, Engine: options.Engine.Driver, Dir: options.Dir})
@@ -77,9 +89,11 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 		closing: make(chan struct{})}, nil
 }
 
-// Close closes the database. If Work runs, Close first stops it in the same way as the end of its context would, and waits until it has
-// returned. The documentation of Work says how long that may take: usually at most Options.Grace and 5 s. A handler must not call Close,
-// because Close would wait for this handler. A second call does nothing.
+// Close closes the database. If Work runs, Close first stops it in the same way
+// as the end of its context would, and waits until it has returned. The
+// documentation of Work says how long that may take: usually at most
+// Options.Grace and 5 s. A handler must not call Close, because Close would
+// wait for this handler. A second call does nothing.
 func (r *Runner) Close() error {
 	r.mu.Lock()
 	if !r.closed {
@@ -89,6 +103,7 @@ func (r *Runner) Close() error {
 	if r.stop != nil {
 		r.stop()
 	}
+
 	r.mu.Unlock()
 	r.works.Wait()
 	return r.store.Close()
@@ -103,8 +118,8 @@ func (r *Runner) isClosed() bool {
 	}
 }
 
-// Path returns the absolute path of the database file with symlinks resolved. For a database on a server it returns the address, without
-// the password.
+// Path returns the absolute path of the database file with symlinks resolved.
+// For a database on a server it returns the address, without the password.
 func (r *Runner) Path() string { return r.store.Path() }
 
 func init() {

@@ -15,8 +15,10 @@ import (
 	"example.com/runner/runner/internal/engine"
 )
 
-// Schedule adds a schedule. If a schedule of that name exists, Schedule changes its definition and keeps its history and its pause. It is
-// idempotent, so a program may call it at each start. Errors of the definition are of kind jobs.ErrInvalid.
+// Schedule adds a schedule. If a schedule of that name exists, Schedule changes
+// its definition and keeps its history and its pause. It is idempotent, so a
+// program may call it at each start. Errors of the definition are of kind
+// jobs.ErrInvalid.
 func (r *Runner) Schedule(ctx context.Context, s jobs.Schedule) error {
 	_, err := r.ApplySchedules(ctx, []jobs.Schedule{s}, ApplyOptions{})
 	if bad, ok := errors.AsType[*SpecError](err); ok { // return the error without the index of the schedule, because the list has only one
@@ -25,7 +27,8 @@ func (r *Runner) Schedule(ctx context.Context, s jobs.Schedule) error {
 	return err
 }
 
-// ApplyOptions are the options of ApplySchedules for schedules that exist already.
+// ApplyOptions are the options of ApplySchedules for schedules that exist
+// already.
 type ApplyOptions struct {
 	Keep   bool // whether ApplySchedules fails (jobs.ErrConflict) instead of changing an existing schedule
 	Prune  bool // whether schedules that are not in the list are removed
@@ -38,10 +41,12 @@ type Applied struct {
 	Did      string        // "added", "changed", "unchanged" or "removed"
 }
 
-// ApplySchedules adds, changes or keeps each schedule of a list. All changes are in one transaction. The results are in the order of the
-// list, followed by the schedules that were removed. A new schedule with a PausedAt is paused. The error joins a *SpecError of kind
-// jobs.ErrInvalid for each invalid definition. With Keep it joins an error of kind jobs.ErrConflict for each existing schedule with another
-// definition.
+// ApplySchedules adds, changes or keeps each schedule of a list. All changes
+// are in one transaction. The results are in the order of the list, followed by
+// the schedules that were removed. A new schedule with a PausedAt is paused.
+// The error joins a *SpecError of kind jobs.ErrInvalid for each invalid
+// definition. With Keep it joins an error of kind jobs.ErrConflict for each
+// existing schedule with another definition.
 func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o ApplyOptions) ([]Applied, error) {
 	at := now()
 	list = slices.Clone(list)
@@ -54,6 +59,7 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 		if done, err = applyAll(list, have, o); err != nil || o.DryRun {
 			return nil, nil, err
 		}
+
 		for _, a := range done {
 			switch a.Did {
 			case "added", "changed":
@@ -62,11 +68,13 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 				remove = append(remove, a.Schedule.Name)
 			}
 		}
+
 		return put, remove, nil
 	})
 	if err == nil {
 		r.store.Notify()
 	}
+
 	return done, err
 }
 
@@ -88,6 +96,7 @@ func (r *Runner) prepareSchedules(list []jobs.Schedule, at time.Time) error {
 			s.PausedAt, s.PausedBy = at, db.CurrentUser()
 		}
 	}
+
 	return errors.Join(bad...)
 }
 
@@ -108,14 +117,17 @@ func applyAll(list, have []jobs.Schedule, o ApplyOptions) (done []Applied, err e
 		done = append(done, applied)
 		delete(old, s.Name)
 	}
+
 	for _, s := range have {
 		if o.Prune && old[s.Name] != nil {
 			done = append(done, Applied{s, "removed"})
 		}
 	}
+
 	if len(bad) > 0 {
 		return nil, errors.Join(bad...)
 	}
+
 	return done, nil
 }
 
@@ -127,6 +139,7 @@ func prepareSchedule(s *jobs.Schedule, names map[string]bool, at time.Time) erro
 	if err := taskspec.ValidateSchedule(s); err != nil {
 		return err
 	}
+
 	expression, err := cron.Parse(s.Cron, s.Zone)
 	if err != nil {
 		return err
@@ -138,6 +151,7 @@ func prepareSchedule(s *jobs.Schedule, names map[string]bool, at time.Time) erro
 	if names[s.Name] {
 		return &jobs.FieldError{Field: "name", Msg: fmt.Sprintf("%q appears twice", s.Name)}
 	}
+
 	names[s.Name] = true
 	s.NextAt, s.CreatedAt, s.UpdatedAt = expression.Next(at), at, at
 	return nil
@@ -152,6 +166,7 @@ func apply(s jobs.Schedule, old *jobs.Schedule, o ApplyOptions) (Applied, error)
 		}
 		return Applied{s, "added"}, nil
 	}
+
 	differences := taskspec.ScheduleChanges(old, &s)
 	switch {
 	case len(differences) == 0:
@@ -160,6 +175,7 @@ func apply(s jobs.Schedule, old *jobs.Schedule, o ApplyOptions) (Applied, error)
 		return Applied{}, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.ScheduleDiffers, Subject: s.Name,
 			What: "schedule " + s.Name + " exists with another definition", Why: differences}
 	}
+
 	return Applied{redefined(*old, s), "changed"}, nil
 }
 
@@ -201,15 +217,17 @@ func noSchedule(name string) error {
 	return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoSchedule, Subject: name, What: "no schedule " + name}
 }
 
-// PauseSchedule pauses a schedule. A paused schedule enqueues no tasks at its ticks, and does not catch up on these ticks later.
-// PauseSchedule is idempotent. It returns jobs.ErrNotFound if there is no such schedule.
+// PauseSchedule pauses a schedule. A paused schedule enqueues no tasks at its
+// ticks, and does not catch up on these ticks later. PauseSchedule is
+// idempotent. It returns jobs.ErrNotFound if there is no such schedule.
 func (r *Runner) PauseSchedule(ctx context.Context, name string) error {
 	found, err := r.store.PauseSchedule(ctx, name, db.CurrentUser(), now())
 	return r.named(name, found, err)
 }
 
-// ResumeSchedule ends the pause of a schedule. The next tick of the schedule is the first one after now. ResumeSchedule returns
-// jobs.ErrNotFound if there is no such schedule.
+// ResumeSchedule ends the pause of a schedule. The next tick of the schedule is
+// the first one after now. ResumeSchedule returns jobs.ErrNotFound if there is
+// no such schedule.
 func (r *Runner) ResumeSchedule(ctx context.Context, name string) error {
 	at := now()
 	found, err := r.store.ResumeSchedule(ctx, name, func(s jobs.Schedule) time.Time {
@@ -222,7 +240,8 @@ func (r *Runner) ResumeSchedule(ctx context.Context, name string) error {
 	return r.named(name, found, err)
 }
 
-// RemoveSchedule deletes a schedule. Its tasks stay. It returns jobs.ErrNotFound if there is no such schedule.
+// RemoveSchedule deletes a schedule. Its tasks stay. It returns
+// jobs.ErrNotFound if there is no such schedule.
 func (r *Runner) RemoveSchedule(ctx context.Context, name string) error {
 	found := false
 	err := r.store.ChangeSchedules(ctx, "", now(), func(have []jobs.Schedule) ([]jobs.Schedule, []string, error) {
@@ -232,14 +251,16 @@ func (r *Runner) RemoveSchedule(ctx context.Context, name string) error {
 	return r.named(name, found, err)
 }
 
-// RunSchedule enqueues a task of a schedule now, even if the schedule is paused or an earlier task is unfinished. It returns
-// jobs.ErrNotFound if there is no such schedule, and jobs.ErrConflict if the schedule has OnTick and this Runner does not have its
-// function.
+// RunSchedule enqueues a task of a schedule now, even if the schedule is paused
+// or an earlier task is unfinished. It returns jobs.ErrNotFound if there is no
+// such schedule, and jobs.ErrConflict if the schedule has OnTick and this
+// Runner does not have its function.
 func (r *Runner) RunSchedule(ctx context.Context, name string) (jobs.Task, error) {
 	made, err := r.madeSpec(ctx, name)
 	if err != nil {
 		return jobs.Task{}, err
 	}
+
 	var refused error
 	id, found, err := r.store.RunSchedule(ctx, name, db.CurrentUser(), now(), func(spec *jobs.Spec) error {
 		if made != nil {
@@ -257,6 +278,7 @@ func (r *Runner) RunSchedule(ctx context.Context, name string) (jobs.Task, error
 	if err := r.named(name, found, err); err != nil {
 		return jobs.Task{}, err
 	}
+
 	return r.Get(ctx, id)
 }
 
@@ -275,13 +297,16 @@ func nextTicks(s jobs.Schedule, n int) ([]time.Time, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var list []time.Time
 	next := s.NextAt
 	if next.IsZero() {
 		next = c.Next(now())
 	}
+
 	for ; len(list) < n && !next.IsZero(); next = c.Next(next) {
 		list = append(list, next)
 	}
+
 	return list, nil
 }

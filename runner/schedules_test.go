@@ -14,8 +14,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// scheduleTest is a test of schedules on fake time. It has a database and starts and stops workers. The test begins at midnight UTC on
-// 2000-01-01.
+// scheduleTest is a test of schedules on fake time. It has a database and
+// starts and stops workers. The test begins at midnight UTC on 2000-01-01.
 type scheduleTest struct {
 	*testing.T
 	path string
@@ -82,7 +82,8 @@ func (c *scheduleTest) work() {
 	}
 }
 
-// restartAfter stops the worker and closes the file, so nothing stays in memory. After the time d it starts a new worker.
+// restartAfter stops the worker and closes the file, so nothing stays in
+// memory. After the time d it starts a new worker.
 func (c *scheduleTest) restartAfter(d time.Duration) {
 	c.stop()
 	if err := c.r.Close(); err != nil {

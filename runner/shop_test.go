@@ -17,12 +17,15 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// shopVariable is an environment variable. If it is set, the test program runs shop and no tests. Its value is the path of a
-// database and the point at which the worker of "shop" kills itself.
+// shopVariable is an environment variable. If it is set, the test program runs
+// shop and no tests. Its value is the path of a database and the point at which
+// the worker of "shop" kills itself.
 const shopVariable = "RUNNER_TEST_SHOP"
 
-// shop runs a worker until no task is due. The worker kills itself at the point that how names. The jobs order and invoice
-// have steps that write rows. A task of the job ship writes a row and enqueues a task of the job mail, which writes a row, too.
+// shop runs a worker until no task is due. The worker kills itself at the point
+// that how names. The jobs order and invoice have steps that write rows. A task
+// of the job ship writes a row and enqueues a task of the job mail, which
+// writes a row, too.
 func shop(path string, how []string) error {
 	point := strings.Join(how, " ")
 	ctx := context.Background()
@@ -140,8 +143,8 @@ func TestEffectsHappenOnceWhereverWorkerIsKilled(t *testing.T) {
 	})
 }
 
-// testShop enqueues n tasks. killed then starts workers and kills them. At the end testShop runs a worker until no task is
-// left.
+// testShop enqueues n tasks. killed then starts workers and kills them. At the
+// end testShop runs a worker until no task is left.
 func testShop(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
 	path := filepath.Join(t.TempDir(), "shop.db")
 	r, err := runner.Open(t.Context(), path, runner.Options{})
@@ -178,8 +181,9 @@ func TestStepsRunOnceWhereverWorkerIsKilled(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			for kills := 0; ; {
-				// The worker may end without an error before it reaches the point, because no task is due while the task sleeps. Then start
-				// the next worker.
+				// The worker may end without an error before it reaches the
+				// point, because no task is due while the task sleeps. Then
+				// start the next worker.
 				if err := startShop(t, r.Path(), point).Wait(); err == nil {
 					task = runnerkit.Get(t, r, task.ID)
 					if task.State == jobs.Completed {

@@ -10,9 +10,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// BenchmarkStep runs tasks with a hundred steps each; the steps do nothing. For comparison it first runs a loop without package runner,
-// which commits a row for each step. The metric "again" is the time of a step whose result an earlier attempt has already stored. An
-// attempt reads the results of all steps of its task with one query.
+// BenchmarkStep runs tasks with a hundred steps each; the steps do nothing. For
+// comparison it first runs a loop without package runner, which commits a row
+// for each step. The metric "again" is the time of a step whose result an
+// earlier attempt has already stored. An attempt reads the results of all steps
+// of its task with one query.
 func BenchmarkStep(b *testing.B) {
 	for _, level := range levels {
 		b.Run(level.name, func(b *testing.B) {
@@ -62,8 +64,9 @@ func BenchmarkStep(b *testing.B) {
 
 const bareStep = `INSERT INTO steps (task_id, generation_id, seq, name, value, at) VALUES (1, 1, ? + 1, 'step', '1', ?)`
 
-// BenchmarkAwait measures the time from the end of a function to the return of an Await that was already waiting. Await is called on the
-// Runner of the worker, or on another Runner, as another process would do.
+// BenchmarkAwait measures the time from the end of a function to the return of
+// an Await that was already waiting. Await is called on the Runner of the
+// worker, or on another Runner, as another process would do.
 func BenchmarkAwait(b *testing.B) {
 	ended := jobs.DefineResult[any, int64]("ended", jobs.MaxAttempts(1))
 	for _, level := range levels {

@@ -71,7 +71,8 @@ func TestSleepReleasesSlot(t *testing.T) {
 		f.enqueue(work.With("other"))
 		f.after(time.Minute, func() {
 			f.want(id, jobs.Scheduled, "")
-			// Retry makes the task due during its sleep, but the next attempt then continues the same sleep
+			// Retry makes the task due during its sleep, but the next attempt
+			// then continues the same sleep
 			if _, err := f.Retry(f.Context(), []int64{id}, 0); err != nil {
 				f.Error(err)
 			}
@@ -151,8 +152,9 @@ func TestAttemptMayHaveOtherStepsThanOneBefore(t *testing.T) {
 	}
 }
 
-// TestFunctionMayHandleErrorOfStep checks a function that handles the error of a step and continues. The next attempt repeats the
-// failed step, but not the later steps.
+// TestFunctionMayHandleErrorOfStep checks a function that handles the error of
+// a step and continues. The next attempt repeats the failed step, but not the
+// later steps.
 func TestFunctionMayHandleErrorOfStep(t *testing.T) {
 	var calls []string
 	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {

@@ -12,8 +12,10 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// effectInStep runs a step that writes a row in a transaction. At each point where a process could die, it calls at with the
-// name of the point. If that function returns an error, effectInStep returns the error and rolls back a transaction that has not ended.
+// effectInStep runs a step that writes a row in a transaction. At each point
+// where a process could die, it calls at with the name of the point. If that
+// function returns an error, effectInStep returns the error and rolls back a
+// transaction that has not ended.
 func effectInStep(ctx context.Context, handle *sql.DB, name string, effect int64, at func(point string) error) error {
 	tx, err := handle.BeginTx(ctx, nil)
 	if err != nil {
@@ -46,8 +48,10 @@ func effectInStep(ctx context.Context, handle *sql.DB, name string, effect int64
 
 var stepPoints = []string{"begun", "written", "stored", "committed"}
 
-// TestStepAndItsEffectCommitTogether interrupts the function once, at each point of each step. The interruption is an error, a panic, or
-// an error after which the same attempt calls the step again. In the end the row of each step exists exactly once.
+// TestStepAndItsEffectCommitTogether interrupts the function once, at each
+// point of each step. The interruption is an error, a panic, or an error after
+// which the same attempt calls the step again. In the end the row of each step
+// exists exactly once.
 func TestStepAndItsEffectCommitTogether(t *testing.T) {
 	once := errors.New("once")
 	for _, step := range []string{"first", "second"} {
@@ -102,7 +106,8 @@ func TestStepAndItsEffectCommitTogether(t *testing.T) {
 	}
 }
 
-// TestStepAndItsEffectSurviveKillTogether kills the worker at each point of each step.
+// TestStepAndItsEffectSurviveKillTogether kills the worker at each point of
+// each step.
 func TestStepAndItsEffectSurviveKillTogether(t *testing.T) {
 	for _, step := range []string{"first", "second"} {
 		for _, point := range stepPoints {
@@ -126,8 +131,8 @@ func TestStepAndItsEffectSurviveKillTogether(t *testing.T) {
 	}
 }
 
-// TestStaleAttemptCannotCommitStep takes the task away from its attempt before the transaction of the step begins. StepTx must roll this
-// transaction back.
+// TestStaleAttemptCannotCommitStep takes the task away from its attempt before
+// the transaction of the step begins. StepTx must roll this transaction back.
 func TestStaleAttemptCannotCommitStep(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
@@ -138,7 +143,8 @@ func TestStaleAttemptCannotCommitStep(t *testing.T) {
 		if calls > 1 {
 			return effectInStep(ctx, handle, "step", 2, func(string) error { return nil })
 		}
-		// This statement does what the reaper of another worker does if it considers this worker dead.
+		// This statement does what the reaper of another worker does if it
+		// considers this worker dead.
 		if _, err := handle.Exec(`UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, attempt = 0, losses = 1,
 			lease_expires_at = NULL`); err != nil {
 			return err
@@ -159,7 +165,8 @@ func TestStaleAttemptCannotCommitStep(t *testing.T) {
 	testkit.Equal(t, "effect", count(t, handle, `SELECT sum(task_id) FROM effects`), 2)
 }
 
-// TestStepsInTransactionsFollowRulesOfSteps mixes steps with and without a transaction.
+// TestStepsInTransactionsFollowRulesOfSteps mixes steps with and without a
+// transaction.
 func TestStepsInTransactionsFollowRulesOfSteps(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)

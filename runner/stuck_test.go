@@ -9,7 +9,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// ignoreContext is a handler that ignores its context. Its input says how long it runs.
+// ignoreContext is a handler that ignores its context. Its input says how long
+// it runs.
 func ignoreContext(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 	d, err := time.ParseDuration(in)
 	time.Sleep(d)

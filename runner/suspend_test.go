@@ -10,8 +10,10 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// While a laptop is suspended, no process runs. After the resume, the wall clock has advanced, but timers have not. For a worker this looks
-// the same as if all times in its file had moved back. So the tests in this file move the times in the file while the worker runs.
+// While a laptop is suspended, no process runs. After the resume, the wall
+// clock has advanced, but timers have not. For a worker this looks the same as
+// if all times in its file had moved back. So the tests in this file move the
+// times in the file while the worker runs.
 
 const asleep = 8 * time.Hour
 

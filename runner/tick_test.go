@@ -37,8 +37,9 @@ func TestTickIsOnTime(t *testing.T) {
 	})
 }
 
-// TestTickThatMiddlewareRefusesStaysDue uses middleware that rejects the task of a tick for a minute. The overlap policy "replace" must
-// not cancel the earlier task before the new task can be added.
+// TestTickThatMiddlewareRefusesStaysDue uses middleware that rejects the task
+// of a tick for a minute. The overlap policy "replace" must not cancel the
+// earlier task before the new task can be added.
 func TestTickThatMiddlewareRefusesStaysDue(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		var refused atomic.Int64
@@ -89,7 +90,8 @@ func TestMissedTicksAreCaughtUpByTheirPolicy(t *testing.T) {
 		c.want("one: the last tick", c.ticked("one"), minutes(0, 1))
 		c.want("skip: a tick half a minute ago was not missed", c.ticked("skip"), minutes(0, 1))
 		c.want("all: the last hundred", c.ticked("all"), minutes(-99, 100))
-		// CatchUpWindow lets the schedule catch up on the ticks of the last 149 s: 23:59 and 00:00.
+		// CatchUpWindow lets the schedule catch up on the ticks of the last 149
+		// s: 23:59 and 00:00.
 		c.want("all within a window", c.ticked("window"), minutes(-1, 2))
 		c.want("skip: one of yesterday was", c.ticked("rare"), []string(nil))
 		stale := c.tasks("stale")
@@ -155,8 +157,10 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// TestOverlapCountsRetriedTasks checks that the overlap policy also counts a finished task that was retried. It also removes the schedule
-// and adds it again: an unfinished task of the removed schedule counts, and a task without a schedule does not.
+// TestOverlapCountsRetriedTasks checks that the overlap policy also counts a
+// finished task that was retried. It also removes the schedule and adds it
+// again: an unfinished task of the removed schedule counts, and a task without
+// a schedule does not.
 func TestOverlapCountsRetriedTasks(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"})
@@ -173,7 +177,8 @@ func TestOverlapCountsRetriedTasks(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.hold.Store(int64(10 * time.Minute))
-		// this task belongs to no schedule, so it must not keep the schedule from enqueueing
+		// this task belongs to no schedule, so it must not keep the schedule
+		// from enqueueing
 		if _, err := c.r.Enqueue(c.Context(), jobs.Define[struct{}]("note").With(struct{}{})); err != nil {
 			t.Fatal(err)
 		}
@@ -218,8 +223,8 @@ func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
 	})
 }
 
-// TestScheduleRecoversFromClockThatWasAhead begins with a schedule whose next tick lies years ahead, because a wrong clock has computed
-// it.
+// TestScheduleRecoversFromClockThatWasAhead begins with a schedule whose next
+// tick lies years ahead, because a wrong clock has computed it.
 func TestScheduleRecoversFromClockThatWasAhead(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "cron", Cron: "0 * * * *"})
@@ -227,8 +232,9 @@ func TestScheduleRecoversFromClockThatWasAhead(t *testing.T) {
 		c.work()
 		time.Sleep(61 * time.Minute)
 		c.stop()
-		// The test moves the next tick years ahead, as a wrong clock would do. Then it handles ticks at 00:59 on 2000-01-01, as if the
-		// clock had been corrected.
+		// The test moves the next tick years ahead, as a wrong clock would do.
+		// Then it handles ticks at 00:59 on 2000-01-01, as if the clock had
+		// been corrected.
 		future := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) {
 			return nil, future, nil
@@ -252,7 +258,8 @@ func TestScheduleRecoversFromClockThatWasAhead(t *testing.T) {
 	})
 }
 
-// TestRunningWorkerCorrectsTickThatIsYearsAhead moves the next tick of a schedule years ahead, like another process whose clock is wrong.
+// TestRunningWorkerCorrectsTickThatIsYearsAhead moves the next tick of a
+// schedule years ahead, like another process whose clock is wrong.
 func TestRunningWorkerCorrectsTickThatIsYearsAhead(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
@@ -270,8 +277,9 @@ func TestRunningWorkerCorrectsTickThatIsYearsAhead(t *testing.T) {
 	})
 }
 
-// TestNextWorkerSetsMissingNextTick starts with a schedule that has no next tick. This happens if a wrong clock shows the last year of
-// the calendar: the schedule then has no later tick.
+// TestNextWorkerSetsMissingNextTick starts with a schedule that has no next
+// tick. This happens if a wrong clock shows the last year of the calendar: the
+// schedule then has no later tick.
 func TestNextWorkerSetsMissingNextTick(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
@@ -287,8 +295,9 @@ func TestNextWorkerSetsMissingNextTick(t *testing.T) {
 	})
 }
 
-// TestRetryOfClockThatWasAheadStartsAfterItsDelay checks a retry whose start time was written by a clock that was years ahead. The retry
-// must start after its delay, and not years later.
+// TestRetryOfClockThatWasAheadStartsAfterItsDelay checks a retry whose start
+// time was written by a clock that was years ahead. The retry must start after
+// its delay, and not years later.
 func TestRetryOfClockThatWasAheadStartsAfterItsDelay(t *testing.T) {
 	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
@@ -315,8 +324,10 @@ func TestRetryOfClockThatWasAheadStartsAfterItsDelay(t *testing.T) {
 	})
 }
 
-// TestLateWorkerDoesNotMoveHandledTick checks that cron.Due keeps a next tick that is later than the time that the worker has read from
-// its clock. Another worker sets such a next tick if it handles a tick after this worker has read its clock.
+// TestLateWorkerDoesNotMoveHandledTick checks that cron.Due keeps a next tick
+// that is later than the time that the worker has read from its clock. Another
+// worker sets such a next tick if it handles a tick after this worker has read
+// its clock.
 func TestLateWorkerDoesNotMoveHandledTick(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 900e6, time.UTC)
 	for _, next := range []time.Duration{time.Second, 2 * time.Second, 30 * time.Second} {

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// BenchmarkEnqueueTx adds tasks in transactions of the caller, a hundred tasks in each. For comparison, it also
-// adds such rows with a plain INSERT, in transactions of the same size. It does not prepare this INSERT, because callers usually do not
-// prepare their statements either.
+// BenchmarkEnqueueTx adds tasks in transactions of the caller, a hundred tasks
+// in each. For comparison, it also adds such rows with a plain INSERT, in
+// transactions of the same size. It does not prepare this INSERT, because
+// callers usually do not prepare their statements either.
 func BenchmarkEnqueueTx(b *testing.B) {
 	b.StopTimer()
 	r := bench(b, levels[0].sync, 0, 1)

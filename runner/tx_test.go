@@ -23,7 +23,8 @@ func openApp(path string) (*sql.DB, error) {
 	return sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String())
 }
 
-// app returns the application's handle to the database of r, with a new table named effects.
+// app returns the application's handle to the database of r, with a new table
+// named effects.
 func app(t testing.TB, r *runner.Runner) *sql.DB {
 	t.Helper()
 	handle := opened(t, r.Path())
@@ -115,8 +116,9 @@ func TestTransactionOfAnotherFileIsRejected(t *testing.T) {
 	testkit.ErrorIs(t, runner.FinishTx(t.Context(), tx, nil), jobs.ErrInvalid)
 }
 
-// shipper returns a handler that writes a row and finishes its task in one transaction. At several points the handler calls the function
-// "around" with the name of the point.
+// shipper returns a handler that writes a row and finishes its task in one
+// transaction. At several points the handler calls the function "around" with
+// the name of the point.
 func shipper(handle *sql.DB, around func(ctx context.Context, point string, tx *sql.Tx) error) func(context.Context, any) error {
 	return func(ctx context.Context, _ any) error {
 		if err := around(ctx, "start", nil); err != nil {
@@ -149,7 +151,8 @@ func shipper(handle *sql.DB, around func(ctx context.Context, point string, tx *
 
 var ship = jobs.Define[any]("ship", jobs.Retry(jobs.Backoff{}), jobs.MaxAttempts(3))
 
-// runShipTask enqueues a task of the job ship, runs tasks until none is due, and returns the task.
+// runShipTask enqueues a task of the job ship, runs tasks until none is due,
+// and returns the task.
 func runShipTask(t *testing.T, around func(ctx context.Context, point string, tx *sql.Tx) error) (*runner.Runner, *sql.DB, jobs.Task) {
 	t.Helper()
 	r := runnerkit.Open(t, runner.Options{})
@@ -269,7 +272,8 @@ func TestStaleAttemptCannotCommit(t *testing.T) {
 			if calls++; calls > 1 {
 				return nil
 			}
-			// This statement does what the reaper of another worker does if it considers this worker dead.
+			// This statement does what the reaper of another worker does if it
+			// considers this worker dead.
 			_, err := handle.Exec(`UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, attempt = 0, losses = 1,
 				lease_expires_at = NULL`)
 			return err
@@ -294,8 +298,9 @@ func TestStaleAttemptCannotCommit(t *testing.T) {
 	testkit.Equal(t, "effects", count(t, handle, `SELECT count(*) FROM effects`), 1)
 }
 
-// TestResultOfTransactionalFinishCounts checks the event of a task that a transaction of the caller has finished. The event must
-// contain the result of the task.
+// TestResultOfTransactionalFinishCounts checks the event of a task that a
+// transaction of the caller has finished. The event must contain the result of
+// the task.
 func TestResultOfTransactionalFinishCounts(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
@@ -315,8 +320,9 @@ func TestResultOfTransactionalFinishCounts(t *testing.T) {
 	testkit.Equal(t, "result", string(runnerkit.Get(t, r, task.ID).Result), "8")
 }
 
-// TestTransactionReleasesDependentsOfItsTask checks that a transaction that finishes a task also releases the dependents of that task.
-// A task that a transaction enqueues can wait for other tasks like any other task.
+// TestTransactionReleasesDependentsOfItsTask checks that a transaction that
+// finishes a task also releases the dependents of that task. A task that a
+// transaction enqueues can wait for other tasks like any other task.
 func TestTransactionReleasesDependentsOfItsTask(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Concurrency: 4})
 	handle := app(t, r)

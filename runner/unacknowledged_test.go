@@ -18,8 +18,8 @@ func (f *fakeTimeTest) raw(statements ...string) {
 	defer raw.Close()
 	for _, text := range statements {
 		_, err := raw.Exec(text)
-		// The worker may hold the write lock. The busy timeout of SQLite would wait in real time, so this loop waits on the fake clock of
-		// the test.
+		// The worker may hold the write lock. The busy timeout of SQLite would
+		// wait in real time, so this loop waits on the fake clock of the test.
 		for range 1000 {
 			if err == nil {
 				break
@@ -31,8 +31,9 @@ func (f *fakeTimeTest) raw(statements ...string) {
 	}
 }
 
-// TestClaimWithLostConfirmationIsReleased checks a claim that was committed but returned an error. The task is then running according to
-// the database, but the worker does not run it. The worker must give the task back to its queue.
+// TestClaimWithLostConfirmationIsReleased checks a claim that was committed but
+// returned an error. The task is then running according to the database, but
+// the worker does not run it. The worker must give the task back to its queue.
 func TestClaimWithLostConfirmationIsReleased(t *testing.T) {
 	onFakeTime(t, Options{Lease: time.Minute}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.In(time.Hour)))
@@ -51,9 +52,11 @@ func TestClaimWithLostConfirmationIsReleased(t *testing.T) {
 	})
 }
 
-// TestAtMostOnceTaskStartsWhenItsClaimIsOnDisk checks a task that must never run twice. Claims of other tasks are not fsynced, so a
-// power failure may undo them. This task starts only when its claim is on the disk. In this test each fsync fails until the worker has
-// claimed the task and given it back ten times, with growing pauses.
+// TestAtMostOnceTaskStartsWhenItsClaimIsOnDisk checks a task that must never
+// run twice. Claims of other tasks are not fsynced, so a power failure may undo
+// them. This task starts only when its claim is on the disk. In this test each
+// fsync fails until the worker has claimed the task and given it back ten
+// times, with growing pauses.
 func TestAtMostOnceTaskStartsWhenItsClaimIsOnDisk(t *testing.T) {
 	onFakeTime(t, Options{Lease: time.Minute, ForeignTriggers: true}, nil, func(f *fakeTimeTest) {
 		f.raw(`CREATE TRIGGER no_sync BEFORE UPDATE OF beat_at ON workers

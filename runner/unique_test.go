@@ -17,7 +17,8 @@ func TestUniqueArgsUsesArgumentsBeforeMiddleware(t *testing.T) {
 	calls := 0
 	r.UseEnqueue(func(_ context.Context, spec *jobs.Spec) error {
 		calls++
-		// change the arguments to a different text in each call, like middleware that encrypts them
+		// change the arguments to a different text in each call, like
+		// middleware that encrypts them
 		spec.Args = []byte(`"` + strings.Repeat("x", calls) + `"`)
 		return nil
 	})
@@ -55,7 +56,8 @@ func TestOptionsOfUniqueKeysAreChecked(t *testing.T) {
 	}
 }
 
-// A function that enqueues itself under its own key goes on with UniqueUntilStart.
+// A function that enqueues itself under its own key goes on with
+// UniqueUntilStart.
 func TestFunctionEnqueuesItselfUnderItsOwnKey(t *testing.T) {
 	r := runnertest.New(t)
 	job := jobs.Define[int]("again")

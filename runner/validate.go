@@ -10,7 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// invalidValue returns the error of a value that can only be a mistake of the program.
+// invalidValue returns the error of a value that can only be a mistake of the
+// program.
 func invalidValue(hint, what string, args ...any) error {
 	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf(what, args...), Hint: hint}
 }
@@ -20,6 +21,7 @@ func (o *Options) validate() error {
 	if err := db.ValidPrefix(o.Prefix); err != nil {
 		return err
 	}
+
 	const off = "0 for the default, or a positive number"
 	switch {
 	case o.Concurrency < 0:
@@ -37,6 +39,7 @@ func (o *Options) validate() error {
 	case o.Driver != "" && !slices.Contains(sql.Drivers(), o.Driver):
 		return invalidValue("a name that the program has passed to sql.Register", "unknown Driver %q of database/sql", o.Driver)
 	}
+
 	return validQueueMax(o.Queues)
 }
 
@@ -53,7 +56,9 @@ func validQueueMax(queues []QueueMax) error {
 		case seen[q.Queue]:
 			return invalidValue("one entry for each queue", "queue %s comes twice in Queues", q.Queue)
 		}
+
 		seen[q.Queue] = true
 	}
+
 	return nil
 }

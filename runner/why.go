@@ -10,9 +10,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Wait explains why an unfinished task doesn't run yet, or where it runs. Reason
-// decides which of the other fields are set. Words with a capital letter are
-// fields of Wait or of the task:
+// Wait explains why an unfinished task doesn't run yet, or where it runs.
+// Reason decides which of the other fields are set. Words with a capital letter
+// are fields of Wait or of the task:
 //
 //	"":           the task has finished.
 //	running:      Worker has run it since its StartedAt.
@@ -46,7 +46,8 @@ type Wait struct {
 	Slots      int      // number of all slots of the workers that may run the task
 }
 
-// Why returns the reason why an unfinished task waits, or the worker that runs it.
+// Why returns the reason why an unfinished task waits, or the worker that runs
+// it.
 func (r *Runner) Why(ctx context.Context, t jobs.Task) (Wait, error) {
 	if t.State.Finished() {
 		return Wait{}, nil
@@ -55,7 +56,8 @@ func (r *Runner) Why(ctx context.Context, t jobs.Task) (Wait, error) {
 	return c.wait(t, now()), err
 }
 
-// waitContext has the data, besides the task itself, that decides when the task starts.
+// waitContext has the data, besides the task itself, that decides when the task
+// starts.
 type waitContext struct {
 	ahead    int     // number of tasks in the task's queue that start before it
 	holders  []int64 // ids of the tasks that hold the task's lane
@@ -65,7 +67,8 @@ type waitContext struct {
 	reserver string   // id of the live worker that has reserved the task (runner run)
 }
 
-// mostAhead is the largest number of earlier tasks that Why counts exactly. It limits the time of a call.
+// mostAhead is the largest number of earlier tasks that Why counts exactly. It
+// limits the time of a call.
 const mostAhead = 10_000
 
 func (r *Runner) waitContext(ctx context.Context, t jobs.Task) (c waitContext, err error) {
@@ -78,16 +81,19 @@ func (r *Runner) waitContext(ctx context.Context, t jobs.Task) (c waitContext, e
 	if c.pauses, err = r.Pauses(ctx); err != nil {
 		return c, err
 	}
+
 	limits, err := r.Limits(ctx)
 	if err != nil {
 		return c, err
 	}
+
 	c.limits = taskspec.LimitsOf(limits)
 	if t.State == jobs.Blocked && t.Lane != "" {
 		if c.holders, err = r.store.LaneHolders(ctx, t.Lane); err != nil {
 			return c, err
 		}
 	}
+
 	reserver, err := r.store.ReservedBy(ctx, t.ID)
 	if err != nil {
 		return c, err
@@ -95,10 +101,12 @@ func (r *Runner) waitContext(ctx context.Context, t jobs.Task) (c waitContext, e
 	if slices.ContainsFunc(c.workers, func(w Worker) bool { return w.ID == reserver && w.State != db.WorkerLost }) {
 		c.reserver = reserver
 	}
+
 	return c, nil
 }
 
-// wait returns the reason why an unfinished task waits, or the worker that runs it.
+// wait returns the reason why an unfinished task waits, or the worker that runs
+// it.
 func (c waitContext) wait(t jobs.Task, now time.Time) Wait {
 	switch {
 	case t.State.Finished():
@@ -112,9 +120,11 @@ func (c waitContext) wait(t jobs.Task, now time.Time) Wait {
 	case t.State == jobs.Blocked:
 		return c.blocked(t)
 	}
+
 	if pause, ok := c.pauses.Of(t.Queue); ok {
 		return Wait{Reason: "paused", Pause: pause, AllQueues: pause != c.pauses[t.Queue]}
 	}
+
 	return c.unserved(t)
 }
 
@@ -133,10 +143,12 @@ func (c waitContext) unserved(t jobs.Task) Wait {
 	if len(ready) == 0 {
 		return Wait{Reason: "no_worker", Draining: draining}
 	}
+
 	serving := slices.DeleteFunc(ready, func(w Worker) bool { return !serves(w, t.Queue) })
 	if len(serving) == 0 {
 		return Wait{Reason: "no_queue"}
 	}
+
 	able := slices.DeleteFunc(serving, func(w Worker) bool { return w.ID != c.reserver && !slices.Contains(w.Jobs, t.Job) })
 	if len(able) == 0 {
 		return Wait{Reason: "no_job"}
@@ -144,16 +156,19 @@ func (c waitContext) unserved(t jobs.Task) Wait {
 	if l, held := c.limits.Holding(&t); held {
 		return Wait{Reason: "limit", Limit: l}
 	}
+
 	w := Wait{Reason: "slots", Ahead: c.ahead}
 	for _, worker := range able {
 		w.Busy += min(len(worker.Running), worker.Slots) // Running may exceed Slots, because the tasks of a batch share a slot
 		w.Slots += worker.Slots
 		w.Tasks = append(w.Tasks, worker.Running...)
 	}
+
 	return w
 }
 
-// blocked returns the reason why a task is blocked: its own pause, the tasks that it waits for, or its lane.
+// blocked returns the reason why a task is blocked: its own pause, the tasks
+// that it waits for, or its lane.
 func (c waitContext) blocked(t jobs.Task) Wait {
 	if !t.PausedAt.IsZero() {
 		return Wait{Reason: "task_paused"}
@@ -161,6 +176,7 @@ func (c waitContext) blocked(t jobs.Task) Wait {
 	if tasks := slices.Concat(t.After, t.AfterAny); len(tasks) > 0 {
 		return Wait{Reason: "dependency", Tasks: tasks}
 	}
+
 	lane := c.limits[jobs.Target{Kind: jobs.LaneTarget, Name: t.Lane}]
 	if len(c.holders) >= max(lane.Running, 1) {
 		return Wait{Reason: "lane", Tasks: c.holders}
@@ -168,10 +184,12 @@ func (c waitContext) blocked(t jobs.Task) Wait {
 	if l, held := c.limits.Holding(&t); held {
 		return Wait{Reason: "limit", Limit: l}
 	}
+
 	return Wait{Reason: "lane_free"}
 }
 
-// running returns the worker that runs a task, or reports that this worker is gone.
+// running returns the worker that runs a task, or reports that this worker is
+// gone.
 func (c waitContext) running(t jobs.Task, now time.Time) Wait {
 	lost := func(w Worker) bool { return w.State == db.WorkerLost }
 	at := slices.IndexFunc(c.workers, func(w Worker) bool { return w.ID == t.WorkerID })
@@ -184,5 +202,6 @@ func (c waitContext) running(t jobs.Task, now time.Time) Wait {
 	} else if since, stuck := taskspec.Stuck(&t, now); stuck {
 		w.Reason, w.StuckSince = "stuck", since
 	}
+
 	return w
 }

@@ -13,19 +13,25 @@ import (
 	"example.com/runner/runner/internal/engine"
 )
 
-// Work runs tasks until ctx ends. Then it starts nothing more and gives the running attempts Options.Grace to end. Work stops attempts that
-// take longer. Their tasks go back to their queues, and these attempts do not count. Then Work returns nil. A handler that ignores the end
-// of its context delays Work by 5 s after Grace, and its goroutine outlives Work. A command that ignores SIGTERM delays Work by its
-// KillAfter and at most 5 s more. Work returns an error when the database can no longer be used, jobs.ErrShutdown when Abort ended the
-// work, and jobs.ErrInvalid when no job is registered. A Runner has at most one Work at a time: a second call returns jobs.ErrConflict.
+// Work runs tasks until ctx ends. Then it starts nothing more and gives the
+// running attempts Options.Grace to end. Work stops attempts that take longer.
+// Their tasks go back to their queues, and these attempts do not count. Then
+// Work returns nil. A handler that ignores the end of its context delays Work
+// by 5 s after Grace, and its goroutine outlives Work. A command that ignores
+// SIGTERM delays Work by its KillAfter and at most 5 s more. Work returns an
+// error when the database can no longer be used, jobs.ErrShutdown when Abort
+// ended the work, and jobs.ErrInvalid when no job is registered. A Runner has
+// at most one Work at a time: a second call returns jobs.ErrConflict.
 func (r *Runner) Work(ctx context.Context) error { return r.work(ctx, false, nil) }
 
-// WorkUntilEmpty does what Work does, but it also returns when nothing runs and no task is due. It also runs tasks that become due before
-// it returns. The errors are those of Work, such as jobs.ErrInvalid, jobs.ErrConflict and jobs.ErrShutdown.
+// WorkUntilEmpty does what Work does, but it also returns when nothing runs and
+// no task is due. It also runs tasks that become due before it returns. The
+// errors are those of Work, such as jobs.ErrInvalid, jobs.ErrConflict and
+// jobs.ErrShutdown.
 func (r *Runner) WorkUntilEmpty(ctx context.Context) error { return r.work(ctx, true, nil) }
 
-// Abort ends the current Work without a grace period. It kills the attempts, and their tasks go back to their queues. Work then returns
-// jobs.ErrShutdown.
+// Abort ends the current Work without a grace period. It kills the attempts,
+// and their tasks go back to their queues. Work then returns jobs.ErrShutdown.
 func (r *Runner) Abort() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,6 +45,7 @@ func (r *Runner) Abort() {
 func (r *Runner) work(ctx context.Context, untilEmpty bool, one *db.OneTask) error {
 	aborted, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
+
 	r.mu.Lock()
 	if len(r.handlers) == 0 {
 		r.mu.Unlock()
@@ -52,8 +59,10 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, one *db.OneTask) err
 		r.mu.Unlock()
 		return jobs.ErrClosed
 	}
+
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+
 	r.abort, r.stop = abort, stop
 	r.works.Add(1)
 	r.mu.Unlock()
@@ -63,26 +72,33 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, one *db.OneTask) err
 		r.abort, r.stop = nil, nil
 		r.works.Done()
 	}()
-	// While r.abort is set, nobody changes the handlers, the middleware and the functions of schedules: see beforeWork.
+
+	// While r.abort is set, nobody changes the handlers, the middleware and the
+	// functions of schedules: see beforeWork.
 	e, err := r.newEngine(ctx, aborted.Done(), untilEmpty, one)
 	if e == nil && ctx.Err() != nil {
 		return nil
 	} else if e == nil {
 		return err
 	}
+
 	r.store.SetBrief(untilEmpty)
 	if one == nil {
 		return e.Run(ctx, aborted)
 	}
+
 	added := r.addFor(e, one)
 	if added != nil {
 		stop() // Run then only signs the worker off
 	}
+
 	return cmp.Or(added, e.Run(ctx, aborted))
 }
 
-// mayWork returns an error if commands must not run, because a user other than the one who runs this process may write the database. It
-// also returns an error if someone has added triggers or indexes to runner's own tables, or if a crash has left the file damaged.
+// mayWork returns an error if commands must not run, because a user other than
+// the one who runs this process may write the database. It also returns an
+// error if someone has added triggers or indexes to runner's own tables, or if
+// a crash has left the file damaged.
 func (r *Runner) mayWork(ctx context.Context) error {
 	if _, commands := r.handlers[jobs.CommandJob]; commands && !r.options.InsecurePerms {
 		if err := db.Insecure(r.Path(), os.Geteuid()); err != nil {
@@ -97,6 +113,7 @@ func (r *Runner) mayWork(ctx context.Context) error {
 	if r.store.Unclean() {
 		return r.store.Damage(ctx)
 	}
+
 	return nil
 }
 
@@ -105,11 +122,13 @@ const (
 	maxStartPause   = 2 * time.Second
 )
 
-// newEngine makes the engine for a call of Work. While the disk is full, it waits for free space.
+// newEngine makes the engine for a call of Work. While the disk is full, it
+// waits for free space.
 func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEmpty bool, one *db.OneTask) (*engine.Engine, error) {
 	if err := r.mayWork(ctx); err != nil {
 		return nil, err
 	}
+
 	o := r.options
 	options := engine.Options{Owner: r, Store: r.store, Log: r.log, Version: Version,
 		Handlers: r.wrapped(), PrepareTick: r.prepareTick, OnTick: r.onTick, UntilEmpty: untilEmpty,
@@ -123,6 +142,7 @@ func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEm
 	if one != nil {
 		options.Only, options.Stdin = -1, one.Stdin
 	}
+
 	for pause := firstStartPause; ; pause = min(2*pause, maxStartPause) {
 		e, err := engine.New(ctx, options)
 		if !errors.Is(err, jobs.ErrFull) {
@@ -131,6 +151,7 @@ func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEm
 		if pause == firstStartPause {
 			r.log.Error("the disk is full: no task starts until there is free space", "err", err)
 		}
+
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()

@@ -138,8 +138,10 @@ func TestDrainReleasesTasksThatDoNotEnd(t *testing.T) {
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
-// TestCommandThatAnswersTermWithExitZero checks a command that exits with status 0 after SIGTERM. If the worker sent the signal because it
-// shuts down, the task is completed. If the worker sent the signal because of a timeout or a cancellation, the task is not completed.
+// TestCommandThatAnswersTermWithExitZero checks a command that exits with
+// status 0 after SIGTERM. If the worker sent the signal because it shuts down,
+// the task is completed. If the worker sent the signal because of a timeout or
+// a cancellation, the task is not completed.
 func TestCommandThatAnswersTermWithExitZero(t *testing.T) {
 	t.Parallel()
 	script := `trap 'echo "\"saved\"" >"$RUNNER_RESULT"; exit 0' TERM; touch "$0"; while :; do sleep 0.01; done`
@@ -209,8 +211,9 @@ func TestAbortKillsCommands(t *testing.T) {
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
-// TestWorkReportsAbortDuringDrain calls Abort just before the only attempt ends. So the loop of the worker gets two events at once: the
-// abort and the end of the attempt.
+// TestWorkReportsAbortDuringDrain calls Abort just before the only attempt
+// ends. So the loop of the worker gets two events at once: the abort and the
+// end of the attempt.
 func TestWorkReportsAbortDuringDrain(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	var stop context.CancelFunc
@@ -228,8 +231,8 @@ func TestWorkReportsAbortDuringDrain(t *testing.T) {
 	}
 }
 
-// TestAbortKillsWhileDatabaseIsLocked holds the write lock, so the worker waits in a write. Abort must kill the commands during this
-// wait.
+// TestAbortKillsWhileDatabaseIsLocked holds the write lock, so the worker waits
+// in a write. Abort must kill the commands during this wait.
 func TestAbortKillsWhileDatabaseIsLocked(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{BusyTimeout: 3 * time.Second})
 	r.Register(runner.Commands(runner.CommandOptions{}))
@@ -275,8 +278,9 @@ func TestAbortKillsWhileDatabaseIsLocked(t *testing.T) {
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
-// TestBusyWorkerFindsNewQueueOfAnotherProcess checks a worker whose slots are all in use. The worker claims from the queues that it
-// knows, and looks for new queues from time to time.
+// TestBusyWorkerFindsNewQueueOfAnotherProcess checks a worker whose slots are
+// all in use. The worker claims from the queues that it knows, and looks for
+// new queues from time to time.
 func TestBusyWorkerFindsNewQueueOfAnotherProcess(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})
 	other, err := runner.Open(t.Context(), r.Path(), runner.Options{Sync: runner.Normal})
@@ -316,7 +320,8 @@ func TestBusyWorkerFindsNewQueueOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestWorkUntilEmptyRunsTasksThatAnotherProcessAdds checks that WorkUntilEmpty notices the commits of other processes, too.
+// TestWorkUntilEmptyRunsTasksThatAnotherProcessAdds checks that WorkUntilEmpty
+// notices the commits of other processes, too.
 func TestWorkUntilEmptyRunsTasksThatAnotherProcessAdds(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Concurrency: 2})

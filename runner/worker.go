@@ -16,10 +16,12 @@ type Worker = jobs.Worker
 // QueueMax is a queue that a worker serves.
 type QueueMax = jobs.QueueMax
 
-// seenWithin limits the result of Workers to workers whose last heartbeat is at most this many leases old.
+// seenWithin limits the result of Workers to workers whose last heartbeat is at
+// most this many leases old.
 const seenWithin = 2
 
-// Workers returns the workers with a recent heartbeat, in the order of their starts.
+// Workers returns the workers with a recent heartbeat, in the order of their
+// starts.
 func (r *Runner) Workers(ctx context.Context) ([]Worker, error) {
 	at := now()
 	list, err := r.store.Workers(ctx, at.Add(-24*time.Hour))
@@ -30,6 +32,7 @@ func (r *Runner) Workers(ctx context.Context) ([]Worker, error) {
 			w.State = db.WorkerLost
 		}
 	}
+
 	return list, err
 }
 

@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/api.txt")
 
-// public lists the packages that other programs may import, and how many exported identifiers each may have. Fields of structs do not
-// count.
+// public lists the packages that other programs may import, and how many
+// exported identifiers each may have. Fields of structs do not count.
 var public = []struct {
 	path string
 	most int
@@ -30,8 +30,10 @@ var dbType = regexp.MustCompile(`\bdb\.`)
 
 const goldenAPI = "testdata/api.txt"
 
-// TestPublicAPI compares the exported identifiers of the public packages with the file testdata/api.txt, which has a line for each of them.
-// So a commit that changes the API must change this file. The flag -update rewrites the file.
+// TestPublicAPI compares the exported identifiers of the public packages with
+// the file testdata/api.txt, which has a line for each of them. So a commit
+// that changes the API must change this file. The flag -update rewrites the
+// file.
 func TestPublicAPI(t *testing.T) {
 	var got strings.Builder
 	for _, p := range public {
@@ -72,8 +74,8 @@ func TestPublicAPI(t *testing.T) {
 	t.Errorf("got another public API than in %s; to accept the change: go test ./test -run PublicAPI -update", goldenAPI)
 }
 
-// exported returns a sorted list with a line for each exported identifier of a package. It also returns how many of them are not fields of
-// structs.
+// exported returns a sorted list with a line for each exported identifier of a
+// package. It also returns how many of them are not fields of structs.
 func exported(t *testing.T, path string) (names int, lines []string) {
 	t.Helper()
 	for _, file := range parsePackage(t, path) {
@@ -90,7 +92,8 @@ func exported(t *testing.T, path string) (names int, lines []string) {
 	return names, lines
 }
 
-// parsePackage returns the syntax trees of the files of a package. It leaves out files that are not for this operating system.
+// parsePackage returns the syntax trees of the files of a package. It leaves
+// out files that are not for this operating system.
 func parsePackage(t *testing.T, dir string) (files []*ast.File) {
 	t.Helper()
 	pkg, err := build.ImportDir(dir, 0)

@@ -7,9 +7,11 @@ import (
 	"testing"
 )
 
-// contextTests lists the exported functions and methods that take a context, in the public packages except jobs. Each row names the test
-// that calls the function with a context that has ended. Functions of package runner that return no error have no row. The methods of
-// Runner are in a table of their own: see TestTableOfContextsIsComplete in package runner.
+// contextTests lists the exported functions and methods that take a context, in
+// the public packages except jobs. Each row names the test that calls the
+// function with a context that has ended. Functions of package runner that
+// return no error have no row. The methods of Runner are in a table of their
+// own: see TestTableOfContextsIsComplete in package runner.
 var contextTests = []struct{ path, call, file, test string }{
 	{"runner", "New(", "contexts_test.go", "TestNoCallOutlastsItsContext"},
 	{"runner", "Open(", "contexts_test.go", "TestNoCallOutlastsItsContext"},

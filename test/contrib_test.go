@@ -17,8 +17,9 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// TestSystemdAcceptsUnits checks the systemd units with systemd-analyze. This program requires that the program in ExecStart exists. So
-// the test checks copies of the units in which ExecStart is /bin/true.
+// TestSystemdAcceptsUnits checks the systemd units with systemd-analyze. This
+// program requires that the program in ExecStart exists. So the test checks
+// copies of the units in which ExecStart is /bin/true.
 func TestSystemdAcceptsUnits(t *testing.T) {
 	verify := testkit.Program(t, "systemd-analyze")
 	for _, unit := range []struct{ file, as, scope string }{
@@ -40,7 +41,8 @@ func TestSystemdAcceptsUnits(t *testing.T) {
 	}
 }
 
-// TestContainerfileHasVersionOfGo checks that the Containerfile uses the version of Go that go.mod names.
+// TestContainerfileHasVersionOfGo checks that the Containerfile uses the
+// version of Go that go.mod names.
 func TestContainerfileHasVersionOfGo(t *testing.T) {
 	got := regexp.MustCompile(`golang:([0-9]+\.[0-9]+) `).FindStringSubmatch(readFile(t, "contrib/Containerfile"))
 	want := regexp.MustCompile(`(?m)^go ([0-9]+\.[0-9]+)`).FindStringSubmatch(readFile(t, "go.mod"))
@@ -59,7 +61,8 @@ func TestLaunchdFileIsXML(t *testing.T) {
 	}
 }
 
-// TestManualPageIsWellFormed formats the manual page with groff, which must print no warning. All lines must be in the result.
+// TestManualPageIsWellFormed formats the manual page with groff, which must
+// print no warning. All lines must be in the result.
 func TestManualPageIsWellFormed(t *testing.T) {
 	command := exec.CommandContext(t.Context(), testkit.Program(t, "groff"), "-man", "-Tutf8", "-ww", "-P-cbou", "contrib/man/runner.1")
 	var messages bytes.Buffer

@@ -6,8 +6,10 @@ import (
 	"testing"
 )
 
-// TestExampleOfOptionIsCode compares the diff in CONTRIBUTING.md with the source. The files must contain the lines that the diff
-// adds or leaves as they are, and must not contain the lines that it removes. An ellipsis in the diff stands for any text.
+// TestExampleOfOptionIsCode compares the diff in CONTRIBUTING.md with the
+// source. The files must contain the lines that the diff adds or leaves as they
+// are, and must not contain the lines that it removes. An ellipsis in the diff
+// stands for any text.
 func TestExampleOfOptionIsCode(t *testing.T) {
 	_, diff, found := strings.Cut(readFile(t, "CONTRIBUTING.md"), "```diff\n")
 	diff, _, closed := strings.Cut(diff, "```\n")
@@ -34,5 +36,6 @@ func TestExampleOfOptionIsCode(t *testing.T) {
 	}
 }
 
-// spaces matches white space in a line. The test replaces it by one space, because gofmt may align the source differently.
+// spaces matches white space in a line. The test replaces it by one space,
+// because gofmt may align the source differently.
 var spaces = regexp.MustCompile(`[ \t]+`)

@@ -23,8 +23,9 @@ const (
 	mark        = "\n@@@ end of block\n"
 )
 
-// TestDocs checks the code blocks of README.md, CONTRIBUTING.md and the pages in docs. The first word after the fence is the type of the
-// block and says how the test checks the block:
+// TestDocs checks the code blocks of README.md, CONTRIBUTING.md and the pages
+// in docs. The first word after the fence is the type of the block and says how
+// the test checks the block:
 //
 //	sh:      Part of a shell script, which has all sh blocks of the page in order. It runs as a new user would type it: in a new
 //	         checkout, with an empty HOME, on an 80-column terminal, with bin in PATH.
@@ -115,7 +116,8 @@ func shellEnviron(t *testing.T, checkout string) []string {
 		"PATH="+filepath.Join(checkout, "bin")+":"+os.Getenv("PATH"))
 }
 
-// runShell runs the sh blocks of a page, and compares their output with the blocks that show it.
+// runShell runs the sh blocks of a page, and compares their output with the
+// blocks that show it.
 func runShell(t *testing.T, page string, list []codeblock.Block, checkout string, environ []string) {
 	script := "set -eu\nexec 2>&1\n"
 	var ran []codeblock.Block
@@ -154,8 +156,8 @@ func inCheckout(t *testing.T) *strings.Replacer {
 
 var loose = regexp.MustCompile(`…|\d\d:\d\d:\d\d|\b\d+(\\\.\d+)?(ms|s|m|h)\b`)
 
-// looksLike compares two texts word by word in each line. The number of spaces between words does not count, because it depends on the
-// widths of columns.
+// looksLike compares two texts word by word in each line. The number of spaces
+// between words does not count, because it depends on the widths of columns.
 func looksLike(got, want string) bool {
 	words := func(text string) string {
 		var lines []string

@@ -13,10 +13,12 @@ import (
 // variableName matches a text that may be the name of an environment variable.
 var variableName = regexp.MustCompile(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*=?$`)
 
-// ofLibraries lists environment variables that the libraries of runner read. The source of runner does not name them.
+// ofLibraries lists environment variables that the libraries of runner read.
+// The source of runner does not name them.
 var ofLibraries = []string{"PGPASSWORD", "WATCHDOG_USEC"}
 
-// TestEnvironmentVariablesAreDocumented compares the environment variables in the source with the page docs/environment.md.
+// TestEnvironmentVariablesAreDocumented compares the environment variables in
+// the source with the page docs/environment.md.
 func TestEnvironmentVariablesAreDocumented(t *testing.T) {
 	page, manual := readFile(t, "docs/environment.md"), readFile(t, "contrib/man/runner.1")
 	literal := map[string]bool{} // texts in the source that look like names of variables
@@ -43,7 +45,8 @@ func TestEnvironmentVariablesAreDocumented(t *testing.T) {
 			return true
 		})
 	}
-	// the manual page names the variables that set options of the commands work and serve
+	// the manual page names the variables that set options of the commands work
+	// and serve
 	for _, found := range regexp.MustCompile(`\$(RUNNER_[A-Z_]+)`).FindAllStringSubmatch(manual, -1) {
 		used[found[1]] = true
 	}
@@ -65,7 +68,8 @@ func TestEnvironmentVariablesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestTasksDoNotGetOptionsOfTheirWorker checks that a command does not get the environment variables that set the options of its worker.
+// TestTasksDoNotGetOptionsOfTheirWorker checks that a command does not get the
+// environment variables that set the options of its worker.
 func TestTasksDoNotGetOptionsOfTheirWorker(t *testing.T) {
 	hidden := readFile(t, "runner/internal/exec/environ.go")
 	manual := readFile(t, "contrib/man/runner.1")

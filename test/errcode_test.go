@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestErrorCodesAreDocumented checks that docs/embedding.md describes each error code in internal/errcode, and that a package uses the
-// code.
+// TestErrorCodesAreDocumented checks that docs/embedding.md describes each
+// error code in internal/errcode, and that a package uses the code.
 func TestErrorCodesAreDocumented(t *testing.T) {
 	page := readFile(t, "docs/embedding.md")
 	var source strings.Builder

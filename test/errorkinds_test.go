@@ -14,15 +14,18 @@ import (
 	"testing"
 )
 
-// errorKind matches the name of a kind of error, such as ErrNotFound, in a comment. If the words "the cause" are before the name, it
-// matches them, too. The test skips a name after these words, because it is the cause of a context and not an error of the call.
+// errorKind matches the name of a kind of error, such as ErrNotFound, in a
+// comment. If the words "the cause" are before the name, it matches them, too.
+// The test skips a name after these words, because it is the cause of a context
+// and not an error of the call.
 var errorKind = regexp.MustCompile(`(the cause )?\b(?:jobs\.)?(Err[A-Z]\w*)`)
 
 const kindsHeader = "| call | kinds of errors |\n|---|---|\n"
 
-// TestErrorKindsAreDocumented checks a table in docs/embedding.md. The table lists for each call the kinds of errors that the call may
-// return, and must agree with the comments of package runner. A test of that package, TestCallsReturnTheirKindsOfErrors, compares the table
-// with what the calls do.
+// TestErrorKindsAreDocumented checks a table in docs/embedding.md. The table
+// lists for each call the kinds of errors that the call may return, and must
+// agree with the comments of package runner. A test of that package,
+// TestCallsReturnTheirKindsOfErrors, compares the table with what the calls do.
 func TestErrorKindsAreDocumented(t *testing.T) {
 	files, err := filepath.Glob("runner/*.go")
 	if err != nil {
@@ -72,7 +75,8 @@ func TestErrorKindsAreDocumented(t *testing.T) {
 	}
 }
 
-// returnsError reports whether a function returns an error. Of the methods it considers only those of Runner.
+// returnsError reports whether a function returns an error. Of the methods it
+// considers only those of Runner.
 func returnsError(f *ast.FuncDecl) bool {
 	if f.Recv != nil {
 		of, ok := f.Recv.List[0].Type.(*ast.StarExpr)

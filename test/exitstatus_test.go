@@ -27,14 +27,16 @@ func statusRows(t *testing.T) (rows []statusRow) {
 	return rows
 }
 
-// covers reports whether a row describes this exit status of this command. A command is, for example, "limit set".
+// covers reports whether a row describes this exit status of this command. A
+// command is, for example, "limit set".
 func (r statusRow) covers(status, command string) bool {
 	parent, _, _ := strings.Cut(command, " ")
 	return r.status == status && (strings.HasPrefix(r.commands, "all") || strings.Contains(r.commands, "`"+command) ||
 		strings.Contains(r.commands, "`"+parent+"`"))
 }
 
-// TestExitStatusesAreDocumented compares the exit statuses in the source with the page docs/exit-status.md.
+// TestExitStatusesAreDocumented compares the exit statuses in the source with
+// the page docs/exit-status.md.
 func TestExitStatusesAreDocumented(t *testing.T) {
 	documented := map[int]bool{}
 	for _, row := range statusRows(t) {
@@ -69,7 +71,8 @@ func TestExitStatusesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestExitStatusesOfHelpAreDocumented checks that docs/exit-status.md contains all exit statuses that the help of a command names.
+// TestExitStatusesOfHelpAreDocumented checks that docs/exit-status.md contains
+// all exit statuses that the help of a command names.
 func TestExitStatusesOfHelpAreDocumented(t *testing.T) {
 	rows := statusRows(t)
 	line := regexp.MustCompile(`(?m)^  (\d+(?:, \d+)*|128\+n) +\S`)
@@ -94,7 +97,8 @@ func TestExitStatusesOfHelpAreDocumented(t *testing.T) {
 	}
 }
 
-// programFiles returns the source files of the program as syntax trees. It leaves out tests, and packages that only tests use.
+// programFiles returns the source files of the program as syntax trees. It
+// leaves out tests, and packages that only tests use.
 func programFiles(t *testing.T) (files []*ast.File) {
 	t.Helper()
 	paths := globbed(t, "*.go")
@@ -115,8 +119,9 @@ func programFiles(t *testing.T) (files []*ast.File) {
 	return files
 }
 
-// statusValues returns the expressions in a file that are exit statuses: the field Exit of ui.Error, the variable exit, the argument
-// of ExitStatus, and the results of functions that return a status.
+// statusValues returns the expressions in a file that are exit statuses: the
+// field Exit of ui.Error, the variable exit, the argument of ExitStatus, and
+// the results of functions that return a status.
 func statusValues(file *ast.File) (values []ast.Expr) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -19,8 +19,9 @@ import (
 	"example.com/runner/test/codeblock"
 )
 
-// TestFileFormatPageNamesEveryTable compares docs/file-format.md with the schema of a new file. The diagram and the list on the page
-// must contain exactly the tables of the schema.
+// TestFileFormatPageNamesEveryTable compares docs/file-format.md with the
+// schema of a new file. The diagram and the list on the page must contain
+// exactly the tables of the schema.
 func TestFileFormatPageNamesEveryTable(t *testing.T) {
 	t.Parallel()
 	page := readFile(t, "docs/file-format.md")
@@ -61,8 +62,8 @@ func TestFileFormatPageNamesEveryTable(t *testing.T) {
 	}
 }
 
-// TestViewsHaveKeysOfRecords compares the columns of the views with the keys of the JSON records. docs/sql.md promises that they
-// have the same names.
+// TestViewsHaveKeysOfRecords compares the columns of the views with the keys of
+// the JSON records. docs/sql.md promises that they have the same names.
 func TestViewsHaveKeysOfRecords(t *testing.T) {
 	t.Parallel()
 	pool := newFile(t)
@@ -89,7 +90,8 @@ func TestViewsHaveKeysOfRecords(t *testing.T) {
 	}
 }
 
-// TestSQLPageNamesEveryColumn checks that a table in docs/sql.md has a row for each column of the view enqueue.
+// TestSQLPageNamesEveryColumn checks that a table in docs/sql.md has a row for
+// each column of the view enqueue.
 func TestSQLPageNamesEveryColumn(t *testing.T) {
 	t.Parallel()
 	described := tableRows(readFile(t, "docs/sql.md"))
@@ -120,7 +122,8 @@ func tableRows(page string) string {
 	return rows.String()
 }
 
-// newFile creates a database with runner, closes it, and opens it with plain SQLite.
+// newFile creates a database with runner, closes it, and opens it with plain
+// SQLite.
 func newFile(t *testing.T) *sql.DB {
 	path := filepath.Join(t.TempDir(), "runner.db")
 	r, err := runner.Open(t.Context(), path, runner.Options{})

@@ -19,8 +19,9 @@ type layer struct {
 	not          []string // packages that the package must not import, and words that its source must not contain
 }
 
-// layers lists all packages of the module, from the lowest layer to the highest. A package may import only packages in earlier rows of this
-// list. Add a row for each new package.
+// layers lists all packages of the module, from the lowest layer to the
+// highest. A package may import only packages in earlier rows of this list. Add
+// a row for each new package.
 var layers = []layer{
 	{path: "internal/usercode", not: []string{"os"}},
 	// jobs defines types; it must not use a clock or I/O.
@@ -40,7 +41,8 @@ var layers = []layer{
 	{path: "db/internal/sqltext", not: []string{"os", "database/sql"}},
 	{path: "db/schema", ours: []string{"db/internal/sqltext", "internal/taskspec", "jobs"}},
 	{path: "db/internal/owner"},
-	// This is the interface between db and the drivers. It must not import a driver.
+	// This is the interface between db and the drivers. It must not import a
+	// driver.
 	{path: "db/internal/engine", ours: []string{"db/internal/sqltext", "internal/errcode",
 		"jobs"}, others: []string{"github.com/jmoiron/sqlx"}},
 	{path: "db/internal/sqlite", ours: []string{"db/internal/engine", "db/internal/owner",
@@ -141,7 +143,8 @@ type listed struct {
 	Imports, GoFiles []string
 }
 
-// TestPackagesImportOnlyLowerLayers compares the imports of all packages with the list in layers.
+// TestPackagesImportOnlyLowerLayers compares the imports of all packages with
+// the list in layers.
 func TestPackagesImportOnlyLowerLayers(t *testing.T) {
 	packages := map[string]listed{}
 	decoder := json.NewDecoder(strings.NewReader(goOutput(t, "list", "-json=ImportPath,Dir,Imports,GoFiles", "./...")))
@@ -200,7 +203,8 @@ func (l layer) check(t *testing.T, p listed) {
 	}
 }
 
-// TestDependenciesAreDocumented checks that docs/dependencies.md names the modules that the product needs, which are in go.mod.
+// TestDependenciesAreDocumented checks that docs/dependencies.md names the
+// modules that the product needs, which are in go.mod.
 func TestDependenciesAreDocumented(t *testing.T) {
 	var mod struct {
 		Require []struct {
@@ -235,7 +239,8 @@ func TestDependenciesAreDocumented(t *testing.T) {
 	}
 }
 
-// local returns the path of a package within this module. The path of package main, the command line, is empty.
+// local returns the path of a package within this module. The path of package
+// main, the command line, is empty.
 func local(path string) string { return strings.TrimPrefix(strings.TrimPrefix(path, module), "/") }
 
 func goOutput(t *testing.T, args ...string) string {
@@ -250,8 +255,9 @@ func goOutput(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// TestModuleHasNoOpenTelemetry checks that go.mod does not require OpenTelemetry, so that users of runner do not have to download it. Only
-// the separate module examples/tracing requires it.
+// TestModuleHasNoOpenTelemetry checks that go.mod does not require
+// OpenTelemetry, so that users of runner do not have to download it. Only the
+// separate module examples/tracing requires it.
 func TestModuleHasNoOpenTelemetry(t *testing.T) {
 	var mod struct{ Require []struct{ Path string } }
 	if err := json.Unmarshal([]byte(goOutput(t, "mod", "edit", "-json")), &mod); err != nil {

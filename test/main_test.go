@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestMain runs the tests in the root of the repository, because they name files relative to the root.
+// TestMain runs the tests in the root of the repository, because they name
+// files relative to the root.
 func TestMain(m *testing.M) {
 	if err := os.Chdir(".."); err != nil {
 		log.Fatal(err)

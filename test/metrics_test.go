@@ -10,7 +10,8 @@ import (
 // metricName matches the name of a metric in a dashboard or an alert rule.
 var metricName = regexp.MustCompile(`\brunner_[a-z_]+[a-z]\b`)
 
-// TestDashboardsUseExistingMetrics checks that /metrics has all metrics that the files in contrib use.
+// TestDashboardsUseExistingMetrics checks that /metrics has all metrics that
+// the files in contrib use.
 func TestDashboardsUseExistingMetrics(t *testing.T) {
 	source, err := os.ReadFile("web/metrics.go")
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"example.com/runner/internal/taskspec"
 )
 
-// TestOptionTables compares the tables of options in the docs with taskspec.Options. To write the rows: UPDATE_DOCS=1 go test ./test
-// -run TestOptionTables
+// TestOptionTables compares the tables of options in the docs with
+// taskspec.Options. To write the rows: UPDATE_DOCS=1 go test ./test -run
+// TestOptionTables
 func TestOptionTables(t *testing.T) {
 	for _, table := range []struct {
 		page, heading string
@@ -54,7 +55,8 @@ func TestOptionTables(t *testing.T) {
 	}
 }
 
-// setRow replaces the row of a key in a table. If there is no such row, it inserts one below the row of the key in previous.
+// setRow replaces the row of a key in a table. If there is no such row, it
+// inserts one below the row of the key in previous.
 func setRow(table, key, previous, row string) string {
 	old := regexp.MustCompile("(?m)^\\| `" + key + "` \\|.*$")
 	if old.MatchString(table) {
@@ -93,7 +95,8 @@ func columnRow(o *taskspec.OptionInfo) string {
 	return fmt.Sprintf("| `%s` | %s | %s |", o.Key, usual, meaning(o))
 }
 
-// storedRow returns the row for an option in the table of options that the database stores as JSON.
+// storedRow returns the row for an option in the table of options that the
+// database stores as JSON.
 func storedRow(o *taskspec.OptionInfo) string {
 	usual := storedDefault(o)
 	switch {
@@ -105,7 +108,8 @@ func storedRow(o *taskspec.OptionInfo) string {
 	return fmt.Sprintf("| `%s` | %s |", o.Key, usual)
 }
 
-// storedDefault returns the default of an option as the database stores it, or an empty string if there is none.
+// storedDefault returns the default of an option as the database stores it, or
+// an empty string if there is none.
 func storedDefault(o *taskspec.OptionInfo) string {
 	if d, ok := o.Default().(*taskspec.Duration); ok && o.Zero == "" {
 		return strconv.FormatInt(time.Duration(*d).Milliseconds(), 10)

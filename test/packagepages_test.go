@@ -11,11 +11,14 @@ import (
 	"testing"
 )
 
-// packagePages lists the packages whose package comment contains a whole program and shows how to test it.
+// packagePages lists the packages whose package comment contains a whole
+// program and shows how to test it.
 var packagePages = []string{"jobs", "runner", "runner/postgres", "runner/runnertest", "web"}
 
-// TestProgramsOfPackageCommentsCompile compiles the programs in package comments. It does so in a module of their own that requires this
-// module, as a reader would. Each of these comments must also show a test with package runnertest.
+// TestProgramsOfPackageCommentsCompile compiles the programs in package
+// comments. It does so in a module of their own that requires this module, as a
+// reader would. Each of these comments must also show a test with package
+// runnertest.
 func TestProgramsOfPackageCommentsCompile(t *testing.T) {
 	files := map[string]string{}
 	for _, pkg := range packagePages {
@@ -66,8 +69,8 @@ func packageComment(t *testing.T, pkg string) (comment string) {
 	return comment
 }
 
-// programsOf returns the programs in a package comment. A program consists of the indented lines from "package main" to the next line that
-// is not indented.
+// programsOf returns the programs in a package comment. A program consists of
+// the indented lines from "package main" to the next line that is not indented.
 func programsOf(comment string) (programs []string) {
 	var program strings.Builder
 	end := func() {

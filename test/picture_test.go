@@ -15,7 +15,8 @@ import (
 
 const pictureFile = "docs/pictures/packages.svg"
 
-// ofTheProgram returns the packages of the program. The value of a package is the list of the packages of this module that it imports.
+// ofTheProgram returns the packages of the program. The value of a package is
+// the list of the packages of this module that it imports.
 func ofTheProgram(t *testing.T) map[string][]string {
 	t.Setenv("GOOS", "linux") // always use Linux, because the imports depend on the operating system
 	imports := map[string][]string{}
@@ -31,7 +32,8 @@ func ofTheProgram(t *testing.T) map[string][]string {
 			continue
 		}
 		for _, name := range globbed(t, filepath.Join(p.Dir, "*.go")) {
-			// Stat makes go test notice a later change of the file. Then go test runs this test again, and uses no cached result.
+			// Stat makes go test notice a later change of the file. Then go
+			// test runs this test again, and uses no cached result.
 			if _, err := os.Stat(name); err != nil {
 				t.Error(err)
 			}
@@ -53,8 +55,9 @@ func pictureName(path string) string {
 	return local(path)
 }
 
-// TestPictureOfPackagesIsUpToDate compares the picture at the beginning of docs/design.md with the packages. UPDATE_DOCS=1 go test
-// -run TestPicture ./test writes the picture.
+// TestPictureOfPackagesIsUpToDate compares the picture at the beginning of
+// docs/design.md with the packages. UPDATE_DOCS=1 go test -run TestPicture
+// ./test writes the picture.
 func TestPictureOfPackagesIsUpToDate(t *testing.T) {
 	want := picture.SVG(ofTheProgram(t), func(name string) string {
 		switch {
@@ -76,7 +79,8 @@ func TestPictureOfPackagesIsUpToDate(t *testing.T) {
 	}
 }
 
-// TestDesignDescribesEachPackage checks that the table of packages in docs/design.md has a row for each package.
+// TestDesignDescribesEachPackage checks that the table of packages in
+// docs/design.md has a row for each package.
 func TestDesignDescribesEachPackage(t *testing.T) {
 	text := readFile(t, "docs/design.md")
 	imports := ofTheProgram(t)

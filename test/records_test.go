@@ -16,8 +16,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// records maps the headings in docs/json.md to the records that they describe. If a record contains another record, the page describes the
-// keys of the inner record only once, under its own heading.
+// records maps the headings in docs/json.md to the records that they describe.
+// If a record contains another record, the page describes the keys of the inner
+// record only once, under its own heading.
 var records = map[string]ui.Record{
 	"task":               ui.NewTask(jobs.Task{}, time.Now()),
 	"enqueued task":      more(input.EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, time.Now()), ui.NewTask(jobs.Task{}, time.Now())),
@@ -56,8 +57,8 @@ var records = map[string]ui.Record{
 	"error":            ui.ErrorRecord(&ui.Error{}),
 }
 
-// more returns what a record has after the keys of another record, with which it
-// begins.
+// more returns what a record has after the keys of another record, with which
+// it begins.
 func more(whole, first ui.Record) ui.Record { return whole[len(first):] }
 
 // keysOf returns the keys of a record.
@@ -70,8 +71,8 @@ func keysOf(r ui.Record) (keys []string) {
 	return keys
 }
 
-// TestRecordsAreDocumented checks that docs/json.md and the records have the same keys in the same order, and that each key has a
-// description.
+// TestRecordsAreDocumented checks that docs/json.md and the records have the
+// same keys in the same order, and that each key has a description.
 func TestRecordsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("docs/json.md")
 	if err != nil {

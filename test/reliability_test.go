@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestTestsNamedInDocsExist checks that all tests, scripts and mutants exist that docs/reliability.md and docs/dev/postgres-tests.md name.
+// TestTestsNamedInDocsExist checks that all tests, scripts and mutants exist
+// that docs/reliability.md and docs/dev/postgres-tests.md name.
 func TestTestsNamedInDocsExist(t *testing.T) {
 	proofsExist(t, "docs/reliability.md", 120)
 	proofsExist(t, "docs/dev/postgres-tests.md", 20)

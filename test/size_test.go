@@ -19,8 +19,9 @@ const (
 	maxColumns       = 140
 )
 
-// TestGoFilesAreShort checks the length of all Go files, functions and lines in all modules of the repository, also in tests. It does not
-// check other kinds of files, such as templates and scripts.
+// TestGoFilesAreShort checks the length of all Go files, functions and lines in
+// all modules of the repository, also in tests. It does not check other kinds
+// of files, such as templates and scripts.
 func TestGoFilesAreShort(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {

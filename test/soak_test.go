@@ -22,12 +22,14 @@ import (
 
 var soakFor = flag.Duration("soak", 5*time.Minute, "duration of TestSoak")
 
-// TestSoak runs three workers for some minutes, and replaces one of them every 20 s. The workers run the tasks of 50 schedules, some in
-// lanes and some in queues with limits. They also run chains of tasks and a steady number of batches. They delete tasks that are older than
-// 10 s.
+// TestSoak runs three workers for some minutes, and replaces one of them every
+// 20 s. The workers run the tasks of 50 schedules, some in lanes and some in
+// queues with limits. They also run chains of tasks and a steady number of
+// batches. They delete tasks that are older than 10 s.
 //
-// At the end, each tick must have had exactly one task. No two tasks of a lane, and no three tasks of a queue with the limit two, may have
-// run at once. The database must not have grown in the last quarter of the test.
+// At the end, each tick must have had exactly one task. No two tasks of a lane,
+// and no three tasks of a queue with the limit two, may have run at once. The
+// database must not have grown in the last quarter of the test.
 //
 // Run it with: make soak FOR=30m
 func TestSoak(t *testing.T) {
@@ -113,7 +115,8 @@ func (s *soak) work() *exec.Cmd {
 	return cmd
 }
 
-// stop sends a signal to a worker and waits until the worker has finished its tasks and exited.
+// stop sends a signal to a worker and waits until the worker has finished its
+// tasks and exited.
 func (s *soak) stop(worker *exec.Cmd) {
 	if err := worker.Process.Signal(syscall.SIGTERM); err != nil {
 		s.Fatal(err)
@@ -123,8 +126,9 @@ func (s *soak) stop(worker *exec.Cmd) {
 	}
 }
 
-// addSchedules adds schedules with intervals of 1 s to 5 s, and some with an interval of one minute in different time zones. Each of their
-// tasks writes its tick to a file.
+// addSchedules adds schedules with intervals of 1 s to 5 s, and some with an
+// interval of one minute in different time zones. Each of their tasks writes
+// its tick to a file.
 func (s *soak) addSchedules(n int) {
 	s.every = map[string]time.Duration{}
 	const noted = `echo $RUNNER_TASK_SCHEDULE $RUNNER_TASK_DUE $RUNNER_TASK_ID >>ticks`
@@ -156,8 +160,9 @@ func (s *soak) addSchedules(n int) {
 	}
 }
 
-// enqueue adds several tasks, and a task that depends on all of them. A chain of further tasks depends on that task, and one task of the
-// chain fails. enqueue also adds independent tasks.
+// enqueue adds several tasks, and a task that depends on all of them. A chain
+// of further tasks depends on that task, and one task of the chain fails.
+// enqueue also adds independent tasks.
 func (s *soak) enqueue() {
 	lines := `{"id":"a","args":["true"]}
 {"id":"b","args":["true"],"lane":"chain"}
@@ -185,7 +190,8 @@ func (s *soak) size() (bytes int64) {
 	return bytes
 }
 
-// checkTicks reads the file with the ticks of the tasks, and checks that each tick had exactly one task.
+// checkTicks reads the file with the ticks of the tasks, and checks that each
+// tick had exactly one task.
 func (s *soak) checkTicks(paused time.Time) {
 	text, err := os.ReadFile(filepath.Join(s.dir, "ticks"))
 	if err != nil {
@@ -229,8 +235,9 @@ func (s *soak) checkTicks(paused time.Time) {
 	s.Logf("%d ticks of %d schedules, each once", len(tasks), len(s.names))
 }
 
-// checkSizes checks that the database did not grow in the last quarter of the test. The largest size in this quarter may exceed the largest
-// size in the third quarter by 25 % and 1 MiB at most.
+// checkSizes checks that the database did not grow in the last quarter of the
+// test. The largest size in this quarter may exceed the largest size in the
+// third quarter by 25 % and 1 MiB at most.
 func (s *soak) checkSizes(sizes []int64) {
 	n := len(sizes)
 	if n < 120 {

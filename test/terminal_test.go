@@ -15,7 +15,8 @@ import (
 
 const terminalFile = "docs/pictures/terminal.svg"
 
-// terminalSession lists the commands in the picture of a terminal at the top of README.md.
+// terminalSession lists the commands in the picture of a terminal at the top of
+// README.md.
 var terminalSession = []string{
 	"runner run -- wc -w LICENSE",
 	"runner enqueue --max-attempts 5 --backoff-delay 1m --shell 'echo disk full; exit 75'",
@@ -25,8 +26,9 @@ var terminalSession = []string{
 	"runner logs 2",
 }
 
-// TestPictureOfTerminalIsUpToDate runs the commands in the picture and compares their output with the picture. Times and durations
-// may differ. To write the picture: UPDATE_DOCS=1 go test -run TestPicture ./test
+// TestPictureOfTerminalIsUpToDate runs the commands in the picture and compares
+// their output with the picture. Times and durations may differ. To write the
+// picture: UPDATE_DOCS=1 go test -run TestPicture ./test
 func TestPictureOfTerminalIsUpToDate(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -61,8 +63,9 @@ func TestPictureOfTerminalIsUpToDate(t *testing.T) {
 
 var times = regexp.MustCompile(`\d\d:\d\d:\d\d|\b\d+(\.\d+)?(ms|s|m|h)\b|viewBox="[^"]*"`)
 
-// withoutTimes replaces all times and durations by the same letter, so that they are equal. It also shortens the space between words,
-// because that depends on the widths of the times.
+// withoutTimes replaces all times and durations by the same letter, so that
+// they are equal. It also shortens the space between words, because that
+// depends on the widths of the times.
 func withoutTimes(text string) string {
 	return strings.Join(strings.Fields(times.ReplaceAllString(text, "T")), " ")
 }

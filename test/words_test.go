@@ -12,13 +12,15 @@ import (
 	"testing"
 )
 
-// commandWords matches words that only users of the command line understand: a flag, a command to type, an exit status.
+// commandWords matches words that only users of the command line understand: a
+// flag, a command to type, an exit status.
 var commandWords = regexp.MustCompile(`(^|[^\w-])--[a-z]|\btry: |exit status 75|\brunner (backup|cancel|delete|` +
 	`doctor|enqueue|fence|limit|list|logs|move|pause|resume|retry|` +
 	`schedule|serve|show|status|wait|work)\b`)
 
-// TestLibraryDoesNotMentionCommandLine checks that the texts in db, runner and jobs, and the errors in web, do not contain words of the
-// command line. The command line itself adds such words, with package ui.
+// TestLibraryDoesNotMentionCommandLine checks that the texts in db, runner and
+// jobs, and the errors in web, do not contain words of the command line. The
+// command line itself adds such words, with package ui.
 func TestLibraryDoesNotMentionCommandLine(t *testing.T) {
 	for _, text := range []string{"--db PATH", "or insist: --unsafe-fs", "try: again", "exit status 75 means", "runner resume --deletion"} {
 		if !commandWords.MatchString(text) {
@@ -46,7 +48,8 @@ func TestLibraryDoesNotMentionCommandLine(t *testing.T) {
 	}
 }
 
-// sourceFiles returns the Go files in a folder and its subfolders, without tests.
+// sourceFiles returns the Go files in a folder and its subfolders, without
+// tests.
 func sourceFiles(t *testing.T, dir string) (paths []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

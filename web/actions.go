@@ -79,6 +79,7 @@ var actions = map[string]action{
 func (h *handler) action(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := context.WithTimeout(req.Context(), actionTimeout)
 	defer cancel()
+
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actionTimeout + writeTimeout))
 	if err := req.ParseForm(); err != nil {
 		h.writeError(w, req, http.StatusBadRequest, "The form is too large or invalid.")
@@ -125,6 +126,7 @@ func (a *actionRequest) newPlan(object string, args ...string) *plan {
 	if reason != "" && a.takesReason {
 		args = append(args, "--reason", reason)
 	}
+
 	verb := a.name[strings.IndexByte(a.name, '-')+1:]
 	text := strings.ToUpper(verb[:1]) + verb[1:] + " " + object
 	return &plan{
@@ -176,6 +178,7 @@ func (a *actionRequest) queue(context.Context) (*plan, error) {
 	case lasts > 0:
 		to = append(to, "--for", until)
 	}
+
 	p := a.newPlan(object, append([]string{"pause"}, to...)...)
 	p.Fields = append(p.Fields, field{"queue", queue})
 	p.Lengths, p.For, p.ask = pauseLengths, until, !a.confirmed()
@@ -228,8 +231,8 @@ func (h *handler) keepQuestion(ids []int64) string {
 	return key
 }
 
-// limitToQuestion returns those of the ids that the question with a key named. If
-// the server doesn't know the question, it returns all ids and false.
+// limitToQuestion returns those of the ids that the question with a key named.
+// If the server doesn't know the question, it returns all ids and false.
 func (h *handler) limitToQuestion(key string, ids []int64) (named []int64, isKnown bool) {
 	set, _ := h.questions.get(key, func() ([]int64, time.Duration, error) { return nil, 0, nil })
 	if set == nil {
@@ -240,6 +243,7 @@ func (h *handler) limitToQuestion(key string, ids []int64) (named []int64, isKno
 	for _, id := range set {
 		inSet[id] = true
 	}
+
 	return slices.DeleteFunc(ids, func(id int64) bool { return !inSet[id] }), true
 }
 

@@ -48,6 +48,7 @@ func (a *actionRequest) tasks(ctx context.Context) (*plan, error) {
 	for _, id := range ids {
 		p.Fields = append(p.Fields, field{"id", strconv.FormatInt(id, 10)})
 	}
+
 	p.run = func(ctx context.Context) (string, error) { return a.changeAll(ctx, ids) }
 
 	// The user must always confirm a deletion, and that a running task is
@@ -61,6 +62,7 @@ func (a *actionRequest) tasks(ctx context.Context) (*plan, error) {
 		p.ask = p.ask || len(running) > 0
 		return p, err
 	}
+
 	return p, nil
 }
 
@@ -72,14 +74,17 @@ func (a *actionRequest) planIDs(ids []int64) *plan {
 	for _, id := range ids[:min(len(ids), limit)] {
 		args = append(args, strconv.FormatInt(id, 10))
 	}
+
 	object := humanize.Plural(len(ids), "task")
 	if len(ids) == 1 {
 		object = fmt.Sprint("task ", ids[0])
 	}
+
 	p := a.newPlan(object, args...)
 	if len(ids) > limit {
 		p.CLI += " …"
 	}
+
 	return p
 }
 
@@ -110,6 +115,7 @@ func (a *actionRequest) searchedTasks(ctx context.Context, text string) (*plan, 
 	if a.confirmed() {
 		ids, known = a.h.limitToQuestion(a.form.Get("set"), ids)
 	}
+
 	p := a.planSearch(q, len(ids))
 	p.run = func(ctx context.Context) (string, error) {
 		if len(ids) == 0 {
@@ -123,6 +129,7 @@ func (a *actionRequest) searchedTasks(ctx context.Context, text string) (*plan, 
 	if a.confirmed() {
 		p.Changed = "Nothing was changed: this question is too old. Here it is again."
 	}
+
 	p.Fields = append(p.Fields, field{"query", search.JoinTerms(q.terms)}, field{"set", a.h.keepQuestion(ids)})
 	return p, nil
 }
@@ -148,6 +155,7 @@ func (a *actionRequest) planSearch(q query, n int) *plan {
 	if grouped {
 		object = q.causeText()
 	}
+
 	p.Button = strings.ToUpper(a.name[:1]) + a.name[1:] + " " + tasks
 	p.Question = fmt.Sprintf("%s: %s?", p.Button, object)
 	return p
@@ -164,6 +172,7 @@ func (a *actionRequest) changeAll(ctx context.Context, ids []int64) (string, err
 
 		results = append(results, some...)
 	}
+
 	return a.summary(results), nil
 }
 
@@ -207,6 +216,7 @@ func (a *actionRequest) summary(results []runner.ActionResult) string {
 		case m.NeededBy != 0:
 			why = fmt.Sprintf("task %d needs its result", m.NeededBy)
 		}
+
 		refused = append(refused, fmt.Sprintf("%d: %s", m.ID, why))
 	}
 
@@ -227,5 +237,6 @@ func (a *actionRequest) summary(results []runner.ActionResult) string {
 		}
 		parts = append(parts, text+")")
 	}
+
 	return strings.Join(parts, ", ")
 }

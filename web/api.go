@@ -41,6 +41,7 @@ type apiTasks struct {
 func (h *handler) apiList(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := readContext(req)
 	defer cancel()
+
 	list, err := h.apiSearch(ctx, req)
 	if err != nil {
 		h.fail(w, req, err)
@@ -60,6 +61,7 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 			return apiTasks{}, &jobs.FieldError{Field: key, Msg: "unknown parameter; use " + strings.Join(apiParameters, ", ")}
 		}
 	}
+
 	if format := req.FormValue("format"); format != "" && format != "json" && format != "csv" {
 		return apiTasks{}, &jobs.FieldError{Field: "format", Msg: "unknown format; use json or csv"}
 	}
@@ -81,6 +83,7 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 			return apiTasks{}, &jobs.FieldError{Field: "limit", Msg: "invalid number of tasks; use 1 to 1000"}
 		}
 	}
+
 	p, err := h.part(ctx, filter, order, req.FormValue("from"), limit)
 	if err != nil {
 		return apiTasks{}, err
@@ -92,9 +95,11 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 		query.Set("from", p.next)
 		list.Next = ui.Known(h.base + req.URL.Path + "?" + query.Encode())
 	}
+
 	for _, t := range p.tasks {
 		list.Tasks = append(list.Tasks, ui.NewTask(t, time.Now()).Pick(apiKeys...))
 	}
+
 	return list, nil
 }
 
@@ -114,6 +119,7 @@ func apiOrder(req *http.Request, filter jobs.Filter) (string, error) {
 func (h *handler) apiGet(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := readContext(req)
 	defer cancel()
+
 	t, err := h.getTask(ctx, req)
 	if err != nil {
 		h.fail(w, req, err)
@@ -151,6 +157,7 @@ func writeCSV(w http.ResponseWriter, req *http.Request, list apiTasks) {
 	if list.Next != nil {
 		w.Header().Set("Link", "<"+*list.Next+`>; rel="next"`)
 	}
+
 	var text strings.Builder
 	out := csv.NewWriter(&text)
 	_ = out.Write(apiKeys)
@@ -161,13 +168,14 @@ func writeCSV(w http.ResponseWriter, req *http.Request, list apiTasks) {
 		}
 		_ = out.Write(line)
 	}
+
 	out.Flush()
 	send(w, req, http.StatusOK, "text/csv; charset=utf-8", text.String())
 }
 
-// escapeFormula puts an apostrophe before a text that a spreadsheet would run as a
-// formula: people open the CSV there, and a label or an error line may come
-// from anybody. A negative number keeps its sign.
+// escapeFormula puts an apostrophe before a text that a spreadsheet would run
+// as a formula: people open the CSV there, and a label or an error line may
+// come from anybody. A negative number keeps its sign.
 func escapeFormula(text string) string {
 	if text == "" || !strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return text

@@ -84,6 +84,7 @@ func (h *handler) authorize(w http.ResponseWriter, req *http.Request) bool {
 		h.deny(w, req, "access denied")
 		return false
 	}
+
 	return true
 }
 
@@ -133,8 +134,8 @@ func (a *authenticator) hasToken(req *http.Request) bool {
 // isEqual compares two strings in constant time.
 func isEqual(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// isSecure reports whether the browser uses TLS, to this server or to a proxy in
-// front of it.
+// isSecure reports whether the browser uses TLS, to this server or to a proxy
+// in front of it.
 func (a *authenticator) isSecure(req *http.Request) bool {
 	return req.TLS != nil || a.public != nil && a.public.Scheme == "https"
 }
@@ -148,6 +149,7 @@ func (h *handler) login(w http.ResponseWriter, req *http.Request) {
 		h.loginPage(w, req, http.StatusUnauthorized, "The token is wrong.")
 		return
 	}
+
 	a := h.o.auth
 	http.SetCookie(w, &http.Cookie{
 		Name:     a.cookieName(),

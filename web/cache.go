@@ -24,6 +24,7 @@ type cachedValue[V any] struct {
 func (c *cache[V]) get(key string, read func() (V, time.Duration, error)) (V, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if last, ok := c.values[key]; ok && time.Now().Before(last.until) {
 		return last.value, nil
 	}
@@ -35,6 +36,7 @@ func (c *cache[V]) get(key string, read func() (V, time.Duration, error)) (V, er
 	if c.values == nil {
 		c.values = map[string]cachedValue[V]{}
 	}
+
 	maps.DeleteFunc(c.values, func(_ string, old cachedValue[V]) bool { return !time.Now().Before(old.until) })
 	c.values[key] = cachedValue[V]{value, time.Now().Add(fresh)}
 	return value, nil

@@ -55,6 +55,7 @@ func newChart(p page, s span, whole admin.Trend) *chart {
 			c.Steps = append(c.Steps, step)
 		}
 	}
+
 	c.Summary = fmt.Sprintf("%s completed, %s failed, %s cancelled in the last %s", p.Number(whole.Ended, "completed"),
 		p.Number(whole.Ended, "failed"), p.Number(whole.Ended, "cancelled"), s.Name)
 	c.Plot = c.draw()
@@ -87,6 +88,7 @@ func (c *chart) draw() plot {
 		ended = max(ended, s.Ended[jobs.Completed]+s.Ended[jobs.Cancelled])
 		failed = max(failed, s.Ended[jobs.Failed])
 	}
+
 	ended, failed = roundUp(ended), roundUp(failed)
 	const middle, zero, bottom = plotTop + endedHeight/2, plotTop + endedHeight, failedTop + failedHeight
 	v := plot{
@@ -116,6 +118,7 @@ func (c *chart) draw() plot {
 		if below > 0 {
 			b.Rects = b.Rects[1:] // the column is the link of the bar below
 		}
+
 		v.Bars = append(v.Bars, b)
 		return below + height
 	}
@@ -123,9 +126,11 @@ func (c *chart) draw() plot {
 		below := add(i, jobs.Completed, plotTop, endedHeight, ended, 0)
 		add(i, jobs.Cancelled, plotTop, endedHeight, ended, below)
 	}
+
 	for i := range steps {
 		add(i, jobs.Failed, failedTop, failedHeight, failed, 0)
 	}
+
 	return v
 }
 
@@ -157,6 +162,7 @@ func spark(values []float64, class string) template.HTML {
 	for _, v := range values {
 		largest = max(largest, v)
 	}
+
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="spark %s" viewBox="0 0 %d 20" preserveAspectRatio="none" aria-hidden="true">`, class, len(values)*3)
 	for i, v := range values {
@@ -165,6 +171,7 @@ func spark(values []float64, class string) template.HTML {
 			fmt.Fprintf(&b, `<rect x="%d" y="%.1f" width="2" height="%.1f"/>`, i*3, 20-height, height)
 		}
 	}
+
 	b.WriteString(`</svg>`)
 	return template.HTML(b.String())
 }

@@ -14,8 +14,8 @@ import (
 	"example.com/runner/web"
 )
 
-// temp opens a database in a temporary directory. remove closes the database and
-// deletes the directory.
+// temp opens a database in a temporary directory. remove closes the database
+// and deletes the directory.
 func temp() (r *runner.Runner, dir string, remove func()) {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {

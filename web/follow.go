@@ -74,6 +74,7 @@ func (h *handler) download(ctx context.Context, s *stream, a jobs.Attempt) error
 			seq = c.Seq
 			b.Write(c.Data)
 		}
+
 		if err := s.write(b.Bytes()); err != nil || len(chunks) < maxChunks {
 			return err
 		}
@@ -85,6 +86,7 @@ func (h *handler) download(ctx context.Context, s *stream, a jobs.Attempt) error
 func (h *handler) attempt(req *http.Request) (a jobs.Attempt, n int, err error) {
 	ctx, cancel := readContext(req)
 	defer cancel()
+
 	t, err := h.getTask(ctx, req)
 	if err != nil {
 		return a, 0, err
@@ -103,6 +105,7 @@ func (h *handler) attempt(req *http.Request) (a jobs.Attempt, n int, err error) 
 	if n < 1 || n > len(attempts) {
 		return a, 0, &jobs.Error{Kind: jobs.ErrNotFound, What: fmt.Sprintf("task %d has no attempt %s", t.ID, number)}
 	}
+
 	return attempts[n-1], n, nil
 }
 
@@ -135,6 +138,7 @@ func (f *follower) sendAll(ctx context.Context) error {
 			f.seq = c.Seq
 			list = append(list, f.lines.add(c)...)
 		}
+
 		list = append(list, f.lines.unfinished()...)
 		f.sent = true
 		err = f.stream.write(fmt.Append(nil, htmlOf(list, f.zone), cursorMark, f.lines.from, separator))
@@ -157,6 +161,7 @@ func (f *follower) follow(ctx context.Context) error {
 			f.seq = chunks[0].Seq - 1
 		}
 	}
+
 	err := f.h.r.Changes(ctx, func() (bool, error) {
 		t, err := f.h.r.Get(ctx, f.attempt.TaskID)
 		if errors.Is(err, jobs.ErrNotFound) {
@@ -164,6 +169,7 @@ func (f *follower) follow(ctx context.Context) error {
 		} else if err != nil {
 			return false, err
 		}
+
 		over := t.State != jobs.Running || t.GenerationID != f.attempt.GenerationID
 		before := f.seq
 		if err := f.sendAll(ctx); err != nil {
@@ -177,10 +183,12 @@ func (f *follower) follow(ctx context.Context) error {
 			case <-ctx.Done():
 			}
 		}
+
 		return over, nil
 	})
 	if err == nil {
 		err = f.stream.write([]byte(cursorMark + "end" + separator))
 	}
+
 	return err
 }

@@ -63,6 +63,7 @@ func (h *handler) relatedOf(ctx context.Context, p page, t jobs.Task) (*relatedT
 	for _, id := range ids {
 		counts[v.StateOf(id)]++
 	}
+
 	v.NotDrawn, v.More = n+1-len(ids), more
 	v.Summary = fmt.Sprintf("%d tasks: %s", len(ids), stateCounts(counts))
 	v.Link = v.list(ids)
@@ -139,6 +140,7 @@ func (v *relatedTasks) newGraph(ids []int64, links []admin.DependencyLink) *grap
 		column[l.Task] = max(column[l.Task], column[l.On]+1)
 		dependencies[l.Task] = append(dependencies[l.Task], l.On)
 	}
+
 	var columns [][]int64
 	for _, id := range slices.Sorted(slices.Values(ids)) {
 		for len(columns) <= column[id] {
@@ -155,12 +157,15 @@ func (v *relatedTasks) newGraph(ids []int64, links []admin.DependencyLink) *grap
 				near[id] += float64(nodes[on].Y) / float64(len(dependencies[id]))
 			}
 		}
+
 		slices.SortStableFunc(list, func(a, b int64) int { return cmp.Compare(near[a], near[b]) })
 		g.addColumn(v, i, list, nodes)
 	}
+
 	for _, n := range g.Nodes {
 		n.Y += g.Height / 2
 	}
+
 	g.Width = len(columns)*(nodeWidth+columnGap) - columnGap + 2*graphMargin
 	g.connect(links, nodes)
 	return g
@@ -188,10 +193,12 @@ func (g *graph) addColumn(v *relatedTasks, column int, ids []int64, nodes map[in
 		if t, ok := v.names[id]; ok {
 			n.Name = v.ShortJob(t)
 		}
+
 		n.Short = humanize.Cut(fmt.Sprintf("%d %s", id, n.Name), nameInNode)
 		if i == maxColumn {
 			n.More, n.Link = len(ids)-maxColumn, v.list(ids[maxColumn:])
 		}
+
 		nodes[id] = n
 		g.Nodes = append(g.Nodes, n)
 	}
@@ -206,6 +213,7 @@ func (g *graph) connect(links []admin.DependencyLink, nodes map[int64]*node) {
 			g.Lines = append(g.Lines, one)
 		}
 	}
+
 	length := func(l line) int { return l.to.column - l.from.column }
 	slices.SortStableFunc(g.Lines, func(a, b line) int { return cmp.Compare(length(a), length(b)) })
 	g.Missing = max(len(g.Lines)-maxArrows, 0)

@@ -48,6 +48,7 @@ func (h *handler) causes(ctx context.Context, since time.Time) (map[string]strin
 	for _, f := range failures {
 		byQueue[f.Queue] = append(byQueue[f.Queue], f)
 	}
+
 	causes := map[string]string{}
 	for queue, list := range byQueue {
 		largest := ui.GroupFailures(list)[0]
@@ -60,6 +61,7 @@ func (h *handler) causes(ctx context.Context, since time.Time) (map[string]strin
 		}
 		causes[queue] = words + humanize.Safe(humanize.Cut(largest.Cause(), maxErrorText))
 	}
+
 	return causes, nil
 }
 
@@ -82,6 +84,7 @@ func (h *handler) cause(p page, t jobs.Task, origin string) *causeView {
 			{Key: search.KeyJob, Value: t.Job},
 		}
 	}
+
 	key := ui.GroupFailures([]jobs.Task{t})[0].Key
 	terms = append(terms, search.Term{Key: search.KeyCause, Value: key})
 	return &causeView{key, search.JoinTerms(terms), p.search(terms...)}
@@ -108,6 +111,7 @@ func (h *handler) groups(ctx context.Context, v *tasksView, q query) error {
 			humanize.Safe(strings.Join(g.Queues, ", ")), search.JoinTerms(terms), v.search(terms...),
 			v.taskLink(g.IDs[0], jobs.Failed, q.terms)})
 	}
+
 	v.Latest = v.Total >= ui.MaxGrouped
 	return err
 }

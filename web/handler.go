@@ -97,6 +97,7 @@ func newHandler(r *runner.Runner, o Options) *handler {
 	if h.logger == nil {
 		h.logger = slog.New(slog.DiscardHandler)
 	}
+
 	h.routes()
 	return h
 }
@@ -106,6 +107,7 @@ func (h *handler) routes() {
 	if err != nil {
 		panic(err) // the directory is embedded, so there is no error
 	}
+
 	files := http.StripPrefix("/static/", http.FileServerFS(assets))
 	h.mux.HandleFunc("GET /static/{file}", func(w http.ResponseWriter, req *http.Request) {
 		// the URL contains a version, so browsers may keep the file for ever
@@ -135,6 +137,7 @@ func (h *handler) routes() {
 		})
 		h.mux.HandleFunc("POST /login", h.login)
 	}
+
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
 		h.writeError(w, req, http.StatusNotFound, "This page does not exist.")
 	})
@@ -207,6 +210,7 @@ func (h *handler) page(name string, load loader) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		ctx, cancel := readContext(req)
 		defer cancel()
+
 		v, err := load(ctx, req)
 		if err != nil {
 			h.fail(w, req, err)
@@ -283,6 +287,7 @@ func send(w http.ResponseWriter, req *http.Request, status int, kind, text strin
 	w.WriteHeader(status)
 	zip := compressors.Get().(*gzip.Writer)
 	defer compressors.Put(zip)
+
 	zip.Reset(w)
 	_, _ = io.WriteString(zip, text)
 	_ = zip.Close()
@@ -316,6 +321,7 @@ func (h *handler) fail(w http.ResponseWriter, req *http.Request, err error) {
 	if p, ok := errors.AsType[*jobs.Error](err); ok {
 		text = p.Error() // without what a caller has put before it
 	}
+
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):
 		h.writeError(w, req, http.StatusNotFound, text)
@@ -324,11 +330,13 @@ func (h *handler) fail(w http.ResponseWriter, req *http.Request, err error) {
 		h.writeError(w, req, http.StatusBadRequest, text)
 		return
 	}
+
 	if req.Context().Err() == nil { // else the client is gone, or this server ends
 		h.logger.Warn("request failed", "path", req.URL.Path, "err", err)
 	}
 	if req.Method == http.MethodGet {
 		text = "The database does not answer in time. Try again in a moment, or add state: or since: to a search."
 	}
+
 	h.writeError(w, req, http.StatusServiceUnavailable, text)
 }

@@ -30,8 +30,8 @@ func (h *handler) readyz(w http.ResponseWriter, req *http.Request) {
 	io.WriteString(w, "ok\n")
 }
 
-// unreadyReason returns the reason why no worker would run a new task, or "" if a
-// worker would run it.
+// unreadyReason returns the reason why no worker would run a new task, or "" if
+// a worker would run it.
 func (h *handler) unreadyReason(ctx context.Context) string {
 	workers, err := h.r.Workers(ctx)
 	switch {
@@ -40,10 +40,12 @@ func (h *handler) unreadyReason(ctx context.Context) string {
 	case admin.Writable(h.r) != nil:
 		return "the database cannot be written"
 	}
+
 	for _, worker := range workers {
 		if !worker.Dead && time.Since(worker.BeatAt) <= max(heartbeatTimeout, worker.Lease/3) {
 			return ""
 		}
 	}
+
 	return "no worker was seen within " + heartbeatTimeout.String()
 }

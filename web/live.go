@@ -20,8 +20,9 @@ const (
 	maxStreams   = 500 // maximum number of open streams
 )
 
-// keepAliveInterval is the longest time between two events. The script of a page
-// reconnects after 14 s without one. It is a variable so that tests wait less.
+// keepAliveInterval is the longest time between two events. The script of a
+// page reconnects after 14 s without one. It is a variable so that tests wait
+// less.
 var keepAliveInterval = 10 * time.Second
 
 // live notifies the open pages of changes.
@@ -45,6 +46,7 @@ type poll struct {
 func (l *live) subscribe() *poll {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if l.pages >= maxStreams {
 		return nil
 	}
@@ -55,6 +57,7 @@ func (l *live) subscribe() *poll {
 		l.poll = &poll{stop, make(chan struct{}), make(chan struct{})}
 		go l.run(ctx, l.poll)
 	}
+
 	return l.poll
 }
 
@@ -63,6 +66,7 @@ func (l *live) subscribe() *poll {
 func (l *live) run(ctx context.Context, p *poll) {
 	defer close(p.ended)
 	defer p.stop()
+
 	_ = admin.Changes(ctx, l.r, pollInterval, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -71,6 +75,7 @@ func (l *live) run(ctx context.Context, p *poll) {
 	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if l.poll == p {
 		l.poll = nil
 	}
@@ -124,8 +129,8 @@ func (s *stream) write(text []byte) error {
 	return s.control.Flush()
 }
 
-// events sends a rev event to a page soon after it connects, and then after each
-// change, and alive events, so that the page notices a server that doesn't
+// events sends a rev event to a page soon after it connects, and then after
+// each change, and alive events, so that the page notices a server that doesn't
 // answer. (Browsers hide comments in the stream from scripts.)
 func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 	p := h.live.subscribe()
@@ -135,6 +140,7 @@ func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	defer h.live.unsubscribe()
+
 	s := newStream(w, "text/event-stream")
 	if s.write([]byte("retry: 3000\n\n")) != nil {
 		return
@@ -142,6 +148,7 @@ func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 
 	alive := time.NewTicker(keepAliveInterval)
 	defer alive.Stop()
+
 	first := time.After(pollInterval) // for changes between the load of the page and the subscription
 	changed := h.live.next(p)
 	for n := 1; ; n++ {
@@ -157,6 +164,7 @@ func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 		case <-alive.C:
 			kind = "alive"
 		}
+
 		if s.write(fmt.Appendf(nil, "event: %s\ndata: %d\n\n", kind, n)) != nil {
 			return
 		}

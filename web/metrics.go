@@ -44,6 +44,7 @@ func (f *family) add(value float64, pairs ...string) {
 		f.samples.WriteString(separator + pair[0] + `="` + labelEscapes.Replace(strings.ToValidUTF8(pair[1], "\ufffd")) + `"`)
 		separator = ","
 	}
+
 	if len(pairs) > 0 {
 		f.samples.WriteString("}")
 	}
@@ -63,6 +64,7 @@ var labelEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 func (h *handler) metrics(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := context.WithTimeout(req.Context(), slowTimeout)
 	defer cancel()
+
 	c, err := h.collect(ctx)
 	if err != nil {
 		h.logger.Warn("metrics", "err", err)
@@ -74,6 +76,7 @@ func (h *handler) metrics(w http.ResponseWriter, req *http.Request) {
 	for _, f := range c.list {
 		f.write(&text)
 	}
+
 	send(w, req, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", text.String())
 }
 
@@ -130,6 +133,7 @@ func (c *collection) tasks(queues []runner.Queue) {
 		for _, s := range jobs.Unfinished() {
 			tasks.add(float64(q.Counts[s]), "queue", q.Queue, "state", string(s))
 		}
+
 		age := 0.0
 		if !q.Oldest.IsZero() {
 			age = max(c.at.Sub(q.Oldest), 0).Seconds()
@@ -162,12 +166,14 @@ func (c *collection) attempts(totals []admin.Total, queues []runner.Queue) {
 	for _, q := range queues {
 		lost[q.Queue] = 0
 	}
+
 	for _, t := range totals {
 		attempts.add(float64(t.N), "queue", t.Queue, "job", t.Job, "result", t.Result)
 		if t.Result == string(jobs.ReasonLost) {
 			lost[t.Queue] += int(t.N)
 		}
 	}
+
 	for _, queue := range slices.Sorted(maps.Keys(lost)) {
 		losses.add(float64(lost[queue]), "queue", queue)
 	}

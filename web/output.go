@@ -55,6 +55,7 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 	for _, c := range chunks {
 		all = append(all, split.add(c)...)
 	}
+
 	all = append(all, split.unfinished()...)
 	list := all[max(len(all)-maxLines, 0):]
 	l.Cut = !whole || len(list) < len(all)
@@ -74,10 +75,12 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 			}
 		}
 	}
+
 	l.End = v.Attempts[n-1].Result + " after " + humanize.Took(a.Duration)
 	if a.Worker != "" {
 		l.End += " on " + humanize.Safe(a.Worker)
 	}
+
 	return l, nil
 }
 
@@ -98,6 +101,7 @@ func (h *handler) readTail(ctx context.Context, a jobs.Attempt) (chunks []jobs.C
 			bytes += len(c.Data)
 			found += strings.Count(string(c.Data), "\n")
 		}
+
 		if whole = len(part) < limit; whole || found > maxLines || bytes >= maxLogSize {
 			slices.Reverse(parts)
 			return slices.Concat(parts...), whole, nil
@@ -146,6 +150,7 @@ func (l logLine) html(b *strings.Builder, zone *time.Location) {
 	if l.stream == stderr {
 		b.WriteString(" e")
 	}
+
 	b.WriteString(`"><i>` + l.at.In(zone).Format(time.TimeOnly) + ` </i>` + string(l.text) + "\n</span>")
 }
 
@@ -216,10 +221,12 @@ func (s *lineSplitter) add(c jobs.Chunk) (list []logLine) {
 	case c.DroppedBytes > 0 && s.started:
 		list = append(list, logLine{dropped: c.DroppedBytes})
 	}
+
 	s.started = true
 	for _, l := range s.lines.Add(stream, c.At, data) {
 		list = append(list, newLogLine(stream, l, &s.styles[stream]))
 	}
+
 	for i := range streams {
 		switch p := s.lines.Partial(i); {
 		case p == nil && c.Seq < s.from[i].seq: // do nothing: the client already has later lines of this stream
@@ -229,6 +236,7 @@ func (s *lineSplitter) add(c jobs.Chunk) (list []logLine) {
 			s.from[i] = streamOffset{c.Seq, len(c.Data) - len(p.Text)}
 		}
 	}
+
 	return list
 }
 
@@ -271,11 +279,13 @@ func (k textStyle) class() string {
 	if k.bg > 0 {
 		list = append(list, "b"+strconv.Itoa(k.bg-1))
 	}
+
 	for i, on := range k.on {
 		if on {
 			list = append(list, styleClasses[i])
 		}
 	}
+
 	return strings.Join(list, " ")
 }
 
@@ -301,12 +311,14 @@ func (k *textStyle) set(parameters string) {
 		*k = textStyle{}
 		return
 	}
+
 	for i := 0; i < len(list); i++ {
 		n, _ := strconv.Atoi(list[i])
 		tens, digit, colour := n/10, n%10, &k.fg
 		if tens == 4 || tens == 10 {
 			colour = &k.bg
 		}
+
 		switch {
 		case n <= 0:
 			*k = textStyle{}
@@ -330,8 +342,8 @@ func (k *textStyle) set(parameters string) {
 	}
 }
 
-// html returns a line without its newline as HTML, and leaves the style as it is
-// at the end of the line, for the next one.
+// html returns a line without its newline as HTML, and leaves the style as it
+// is at the end of the line, for the next one.
 func (k *textStyle) html(line string) template.HTML {
 	line = strings.TrimRight(line, "\r")
 	line = line[strings.LastIndexByte(line, '\r')+1:] // a terminal overwrites the text before a carriage return

@@ -106,6 +106,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (view, error)
 				v.Queues = append(v.Queues, v.queue(q, s.Holds, hour))
 			}
 		}
+
 		v.Running += q.Counts[jobs.Running]
 		v.Waiting += q.Counts[jobs.Pending] + q.Counts[jobs.Blocked] + q.Counts[jobs.Retrying]
 		v.Failed += q.Ended[jobs.Failed]
@@ -115,6 +116,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (view, error)
 			v.Oldest = q.Oldest
 		}
 	}
+
 	if v.Workers, err = h.workers(ctx, s.Workers); err != nil {
 		return nil, err
 	}
@@ -125,6 +127,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (view, error)
 			return nil, err
 		}
 	}
+
 	v.AllProblems = len(s.Problems)
 	for _, p := range s.Problems[:min(v.AllProblems, maxProblems)] {
 		view := v.problem(p)
@@ -133,6 +136,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (view, error)
 		}
 		v.Problems = append(v.Problems, view)
 	}
+
 	if v.Chart, err = h.chart(ctx, v.page, v.Range); err != nil {
 		return nil, err
 	}
@@ -144,6 +148,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (view, error)
 
 		v.Empty = len(ids) == 0
 	}
+
 	v.Title = v.titleText()
 	return v, nil
 }
@@ -157,6 +162,7 @@ const manyPending = 100_000
 func (h *handler) queues(ctx context.Context) ([]runner.Queue, error) {
 	ctx, cancel := context.WithTimeout(ctx, slowTimeout)
 	defer cancel()
+
 	list, err := h.counts.get("", func() ([]runner.Queue, time.Duration, error) {
 		began := time.Now()
 		list, err := h.r.Queues(ctx)
@@ -164,6 +170,7 @@ func (h *handler) queues(ctx context.Context) ([]runner.Queue, error) {
 		for _, q := range list {
 			pending += q.Counts[jobs.Pending]
 		}
+
 		if pending < manyPending {
 			return list, 0, err
 		}
@@ -193,6 +200,7 @@ func (h *handler) chart(ctx context.Context, p page, name string) (*chart, error
 			return c, nil
 		}
 	}
+
 	return nil, nil
 }
 
@@ -235,6 +243,7 @@ func (v *overviewView) queue(q runner.Queue, holds admin.Holds, hour []map[strin
 	if l, ok := holds.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
 		view.Limit, view.Rate = ui.LimitRunning(l), ui.LimitRate(l)
 	}
+
 	view.Limited = holds.Limits.IsClosed(jobs.QueueTarget, q.Queue) || holds.Limits.IsClosed(jobs.AllTarget, "")
 	return view
 }
@@ -264,6 +273,7 @@ func (v *overviewView) problem(p ui.Problem) problemView {
 	case "schedule_failed", "schedule_skips", "schedule_late", "schedule_waits":
 		view.Link = v.Base + "/schedules/" + url.PathEscape(p.About)
 	}
+
 	return view
 }
 
@@ -273,6 +283,7 @@ func (h *handler) workers(ctx context.Context, list []runner.Worker) ([]workerVi
 	for _, w := range list {
 		ids = append(ids, w.Running[:min(len(w.Running), maxTasksShown)]...)
 	}
+
 	tasks, err := admin.Store(h.r).ByID(ctx, ids)
 	views := make([]workerView, len(list))
 	for i, w := range list {
@@ -283,7 +294,9 @@ func (h *handler) workers(ctx context.Context, list []runner.Worker) ([]workerVi
 				views[i].Tasks = append(views[i].Tasks, t)
 			}
 		}
+
 		views[i].More = len(w.Running) - len(views[i].Tasks)
 	}
+
 	return views, err
 }

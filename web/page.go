@@ -27,8 +27,8 @@ import (
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-// templates returns the templates of all pages, which the first call parses. (At
-// the start of the program that would cost every command a millisecond.)
+// templates returns the templates of all pages, which the first call parses.
+// (At the start of the program that would cost every command a millisecond.)
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Option("missingkey=error").ParseFS(templateFiles, "templates/*.html"))
 })

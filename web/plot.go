@@ -62,6 +62,7 @@ func timeMarks(begin time.Time, length, step time.Duration) (list []mark) {
 	if step >= 24*time.Hour {
 		format = "Mon 2"
 	}
+
 	for at := time.Date(begin.Year(), begin.Month(), begin.Day(), 0, 0, 0, 0, begin.Location()); ; at = at.Add(step) {
 		x := float64(at.Sub(begin)) / float64(length) * 100
 		switch {
@@ -70,6 +71,7 @@ func timeMarks(begin time.Time, length, step time.Duration) (list []mark) {
 		case x < 2:
 			continue
 		}
+
 		class := ""
 		if len(list)%2 == 1 {
 			class = "c5"

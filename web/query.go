@@ -33,6 +33,7 @@ func (h *handler) parse(ctx context.Context, text string, at time.Time) (q query
 	if err == nil && q.filter.Match != "" && h.o.HideArgs {
 		err = &jobs.FieldError{Field: "search", Msg: "a search for text is not possible, because arguments are hidden"}
 	}
+
 	i := slices.IndexFunc(q.terms, isCause)
 	if err != nil || i < 0 {
 		return q, err
@@ -45,6 +46,7 @@ func (h *handler) parse(ctx context.Context, text string, at time.Time) (q query
 			q.filter.IDs, q.group = g.IDs, &g
 		}
 	}
+
 	return q, err
 }
 
@@ -98,6 +100,7 @@ func (h *handler) jump(list http.HandlerFunc) http.HandlerFunc {
 
 		ctx, cancel := readContext(req)
 		defer cancel()
+
 		if _, err := h.r.Get(ctx, id); err != nil {
 			list(w, req)
 			return

@@ -65,12 +65,14 @@ func (h *handler) newRuns(ctx context.Context, p page, list []jobs.Task) (*runs,
 			took = append(took, t.Duration)
 		}
 	}
+
 	if all := v.N - v.Unfinished; all > 0 {
 		v.Rate = fmt.Sprintf("%.1f %%", float64(v.Failed)*100/float64(all))
 	}
 	if slices.Sort(took); len(took) > 0 {
 		v.P50, v.P95 = humanize.Took(admin.Rank(took, 50)), humanize.Took(admin.Rank(took, 95))
 	}
+
 	v.setStrip(p, list, before)
 	return v, h.setErrors(ctx, v, list, before)
 }
@@ -105,6 +107,7 @@ func (h *handler) lastFailure(ctx context.Context, t jobs.Task) (jobs.Task, erro
 			t.State, t.FinishedAt = jobs.Failed, a.FinishedAt
 		}
 	}
+
 	return h.redact(t), err
 }
 
@@ -116,11 +119,13 @@ func (v *runs) setStrip(p page, list []jobs.Task, before map[int64]bool) {
 		lasted, _ := ui.Lasted(t, p.Now)
 		longest = max(longest, lasted)
 	}
+
 	v.Longest = humanize.Took(longest)
 	v.Strip = plot{Label: "Duration of the last task", Height: stripHeight + 18, Lines: []int{plotTop, plotTop + stripHeight}}
 	if len(list) > 1 {
 		v.Strip.Label = fmt.Sprintf("Durations of the last %d tasks", len(list))
 	}
+
 	for _, t := range slices.Backward(list) {
 		lasted, _ := ui.Lasted(t, p.Now)
 		class, state := string(t.State), string(t.State)
@@ -171,9 +176,9 @@ func (h *handler) job(ctx context.Context, req *http.Request) (view, error) {
 // Looked is how many ended tasks the page looks at.
 func (v *jobView) Looked() int { return lookTasks }
 
-// readStarted returns the running tasks of a filter and those that ended last, the
-// latest first, and whether there may be more. There is no index of the tasks
-// by job, so it looks at a limited number of ended tasks.
+// readStarted returns the running tasks of a filter and those that ended last,
+// the latest first, and whether there may be more. There is no index of the
+// tasks by job, so it looks at a limited number of ended tasks.
 func (h *handler) readStarted(ctx context.Context, filter jobs.Filter) (list []jobs.Task, more bool, err error) {
 	filter.States = []jobs.State{jobs.Running}
 	if list, err = h.r.List(ctx, filter, runner.Page{Limit: maxRuns}); err != nil {

@@ -59,11 +59,14 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (view, error
 
 			slices.Reverse(view.Runs)
 		}
+
 		v.Schedules = append(v.Schedules, view)
 	}
+
 	if failed > 0 {
 		v.Title = "✗ " + humanize.Plural(failed, "schedule") + " failed"
 	}
+
 	return v, nil
 }
 
@@ -114,10 +117,12 @@ func (h *handler) schedule(ctx context.Context, req *http.Request) (view, error)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, at := range ticks {
 		there, here := at.In(v.Schedule.place()), at.In(v.Now.Location())
 		v.Ticks = append(v.Ticks, tickView{at, there.Format(format), here.Format(format)})
 	}
+
 	list, err := admin.ScheduleRuns(ctx, h.r, s.Name, maxSample)
 	if err != nil {
 		return nil, err
@@ -125,6 +130,7 @@ func (h *handler) schedule(ctx context.Context, req *http.Request) (view, error)
 	if s.LastState == jobs.Failed {
 		v.Title = "✗ " + v.Title
 	}
+
 	v.Runs, err = h.newRuns(ctx, v.page, list)
 	return v, err
 }

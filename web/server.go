@@ -101,6 +101,7 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 			return nil, err
 		}
 	}
+
 	public, err := o.publicURL()
 	if err != nil {
 		return nil, err
@@ -142,6 +143,7 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	default:
 		s.address = "http://" + s.listen.Addr().String() + s.handler.base + "/"
 	}
+
 	return s, nil
 }
 
@@ -165,6 +167,7 @@ func (o ServerOptions) checkAddress() error {
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
+
 	return &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.PlainText, Subject: o.Listen,
 		What: "other machines can reach " + o.Listen + ", and the token would travel there in the clear",
 		Hint: "a unix socket behind a proxy with TLS, or Options.Insecure"}
@@ -185,6 +188,7 @@ func listenUnix(path string) (net.Listener, error) {
 			return nil, err
 		}
 	}
+
 	// The socket is created in a private directory, so no process can connect
 	// to it before its mode is set.
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".runner-")
@@ -192,6 +196,7 @@ func listenUnix(path string) (net.Listener, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+
 	made := dir + "/s"
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
 	if err != nil {
@@ -243,6 +248,7 @@ func (s *Server) TokenFile() string { return s.file }
 func (s *Server) Serve(ctx context.Context) error {
 	stopped, stop := context.WithCancel(context.Background()) // stop ends the streams
 	defer stop()
+
 	server := &http.Server{
 		Handler:           s.handler,
 		ConnState:         limitConnections(),
@@ -255,17 +261,21 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	var closing sync.WaitGroup
 	defer closing.Wait()
+
 	served := make(chan struct{})
 	defer close(served)
+
 	closing.Go(func() {
 		select {
 		case <-ctx.Done():
 		case <-served:
 			return
 		}
+
 		stop()
 		shutdown, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 		defer cancel()
+
 		if server.Shutdown(shutdown) != nil {
 			_ = server.Close() // some requests have not finished in time
 		}
@@ -277,6 +287,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
+
 	return err
 }
 

@@ -54,6 +54,7 @@ func newSlotDrawing(w admin.WorkerRuns, rows int, runs workerRuns, s span) *slot
 			d.Hidden++
 		}
 	}
+
 	return d
 }
 
@@ -107,6 +108,7 @@ func (d *slotDrawing) draw(p page, names map[int64]jobs.Task) {
 	if len(d.worker.Runs) > 0 {
 		d.Summary += ": " + stateCounts(statesOf(d.worker.Runs))
 	}
+
 	bottom := plotTop + len(d.rows)*slotHeight
 	d.Plot = plot{
 		Class:      "slots",
@@ -124,11 +126,13 @@ func (d *slotDrawing) draw(p page, names map[int64]jobs.Task) {
 		until := d.x(d.worker.EndedAt)
 		d.Plot.Off = append(d.Plot.Off, rect{"off", until, plotTop, 100 - until, float64(bottom - plotTop)})
 	}
+
 	for row := range d.rows {
 		y := plotTop + (row+1)*slotHeight
 		d.Plot.Lines = append(d.Plot.Lines, y)
 		d.Plot.Scale = append(d.Plot.Scale, mark{Y: y - 8, Text: strconv.Itoa(row + 1)})
 	}
+
 	for _, b := range d.bars {
 		text := b.describe(p, d.worker.Name, names)
 		d.Plot.Bars = append(d.Plot.Bars, bar{b.Link, text, []rect{d.rect(b)}})
@@ -149,9 +153,11 @@ func (d *slotDrawing) rect(b *slotBar) rect {
 			class = string(s)
 		}
 	}
+
 	if len(b.runs) > 1 {
 		class += " some"
 	}
+
 	x, y := d.x(b.From), float64(plotTop+(b.Slot-1)*slotHeight+2)
 	width := max(d.x(b.To)-x, 0.25)
 	return rect{class, min(x, 100-width), y, width, slotHeight - 3}
@@ -183,6 +189,7 @@ func (b *slotBar) describe(p page, worker string, names map[int64]jobs.Task) str
 		b.Link = fmt.Sprintf("%s/tasks/%d", p.Base, id)
 		text = "task " + b.Name
 	}
+
 	return fmt.Sprintf("%s: %s, slot %d, %s–%s, %s", text, b.Result, b.Slot,
 		b.From.Format(time.TimeOnly), b.To.Format("15:04:05 MST"), b.Took())
 }

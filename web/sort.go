@@ -39,9 +39,11 @@ func sortOf(choice string, states []jobs.State) (order string, orders []string) 
 			order, orders = sortByEnd, []string{sortByEnd, sortByCause, sortByID}
 		}
 	}
+
 	if slices.Contains(orders, choice) {
 		order = choice
 	}
+
 	return order, orders
 }
 
@@ -78,9 +80,11 @@ func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, q q
 	case p.next != "":
 		v.Older = next
 	}
+
 	if req.FormValue("from") != "" {
 		v.Newest = first
 	}
+
 	return p.tasks, err
 }
 
@@ -110,6 +114,7 @@ func (h *handler) part(ctx context.Context, filter jobs.Filter, order, from stri
 		p.tasks = p.tasks[:limit]
 		p.next = markText(order, markOf(p.tasks[limit-1], order))
 	}
+
 	return p, err
 }
 
@@ -153,6 +158,7 @@ func parseMark(order, text string) (m admin.Mark, err error) {
 	if err != nil || m.ID < 1 || markText(order, m) != text {
 		return m, &jobs.FieldError{Field: "from", Msg: "invalid place in this list"}
 	}
+
 	return m, nil
 }
 

@@ -117,6 +117,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 			v.CommandLine = humanize.SafeLines(again)
 		}
 	}
+
 	v.Result = v.document("Result", t.Result)
 	if t.Job != jobs.CommandJob {
 		v.Args = v.document("Arguments", t.Args)
@@ -130,6 +131,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 	if v.Cause = h.cause(v.page, t, v.Search); v.Search != "" {
 		v.From = "&q=" + escape(v.Search)
 	}
+
 	for _, c := range s.Changes {
 		if h.o.HideArgs {
 			c.Text = ""
@@ -137,6 +139,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 		c.By, c.Text = humanize.Safe(c.By), humanize.Safe(c.Text)
 		v.Changes = append(v.Changes, c)
 	}
+
 	v.Stopping = t.State == jobs.Running && !t.CancelRequestedAt.IsZero()
 	return v, h.attempts(ctx, v, s.Attempts, req)
 }
@@ -148,6 +151,7 @@ func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Att
 	if n, err := strconv.Atoi(req.FormValue("attempt")); err == nil && 1 <= n && n <= len(attempts) {
 		shown = n
 	}
+
 	for i, a := range attempts {
 		view := attemptView{Attempt: a, N: i + 1, Result: string(a.State), Selected: i+1 == shown}
 		if a.State == jobs.Failed {
@@ -156,6 +160,7 @@ func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Att
 		view.Worker = humanize.Safe(a.Worker)
 		v.Attempts = append(v.Attempts, view)
 	}
+
 	if shown > 0 {
 		v.Used = ui.Used(attempts[shown-1].Usage)
 	}
@@ -184,10 +189,12 @@ func (v *taskView) addSettings(t jobs.Task) {
 		text := key + "=" + spec.Metadata[key]
 		v.Metadata = append(v.Metadata, termLink{humanize.Safe(humanize.Cut(text, maxErrorText)), v.Find(search.KeyMeta, text)})
 	}
+
 	spec.Metadata = nil
 	for _, text := range taskspec.Chosen(&spec, false) {
 		add(true, "%s", text)
 	}
+
 	add(t.InputBytes > 0, "input %s", humanize.Size(t.InputBytes))
 }
 
@@ -210,6 +217,7 @@ func (v *taskView) document(name string, text json.RawMessage) *document {
 		b.Reset()
 		b.Write(text)
 	}
+
 	d.Text = humanize.SafeLines(b.String())
 	return d
 }

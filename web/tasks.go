@@ -87,6 +87,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (view, error) {
 	if id := idIn(query); id > 0 {
 		v.NoTask = strconv.FormatInt(id, 10)
 	}
+
 	found, err := h.parse(ctx, query, v.Now)
 	terms, filter := found.terms, found.filter
 	v.Terms, v.Cause = v.searchTerms(terms), found.causeText()
@@ -109,11 +110,13 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (view, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, t := range tasks {
 		row := h.taskRow(v.page, t, holds)
 		row.Link = v.taskLink(t.ID, t.State, terms)
 		v.Rows = append(v.Rows, row)
 	}
+
 	if len(tasks) == 0 && len(others) < len(terms) {
 		v.AnyState = v.search(others...)
 	}
@@ -128,12 +131,14 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (view, error) {
 	case v.Older != "" || v.Newest != "":
 		v.Total = h.count(ctx, filter)
 	}
+
 	if query != "" { // else one click would act on all tasks
 		v.Actions = verbs(func(verb search.Verb) bool {
 			_, ok := found.restrict(verb)
 			return ok && (len(filter.States) > 0 || verb != search.VerbDelete)
 		})
 	}
+
 	v.Can = verbs(func(verb search.Verb) bool {
 		return slices.ContainsFunc(v.Rows, func(row taskRow) bool { return slices.Contains(row.Can, string(verb)) })
 	})
@@ -152,9 +157,9 @@ func (h *handler) count(ctx context.Context, filter jobs.Filter) int {
 	return n
 }
 
-// tabs adds a tab for each state, with the terms of the query that are not about
-// states. It counts the tasks of a state only if an index supports the count and
-// there are no such terms.
+// tabs adds a tab for each state, with the terms of the query that are not
+// about states. It counts the tasks of a state only if an index supports the
+// count and there are no such terms.
 func (h *handler) tabs(ctx context.Context, v *tasksView, others []search.Term, filter jobs.Filter) error {
 	for _, name := range []string{"all", "pending", "running", "retrying", "scheduled", "blocked", "failed",
 		"completed", "cancelled"} {
@@ -164,6 +169,7 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, others []search.Term, 
 			states = []jobs.State{jobs.State(name)}
 			link = append([]search.Term{{Key: search.KeyState, Value: name}}, others...)
 		}
+
 		t := tab{Name: name, Link: v.search(link...), Selected: slices.Equal(states, filter.States)}
 		isCounted := name != string(jobs.Completed) && name != string(jobs.Cancelled) && name != string(jobs.Blocked)
 		if isCounted && len(others) == 0 {
@@ -174,6 +180,7 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, others []search.Term, 
 
 			t.N = v.UpTo(n)
 		}
+
 		v.Tabs = append(v.Tabs, t)
 	}
 	return nil
@@ -199,11 +206,13 @@ func (h *handler) taskRow(p page, t jobs.Task, holds admin.Holds) taskRow {
 	case row.When.IsZero():
 		row.When = t.CreatedAt
 	}
+
 	if t.State == jobs.Running || t.State.Finished() {
 		row.Lasted, row.Ran = ui.Lasted(t, p.Now)
 	}
 	if t.State == jobs.Failed || t.State == jobs.Retrying {
 		row.Error = errorLine(t)
 	}
+
 	return row
 }

@@ -77,11 +77,13 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (view, err
 	if i := slices.IndexFunc(spans, func(s span) bool { return s.Name == req.FormValue("span") }); i >= 0 {
 		s = spans[i]
 	}
+
 	v.All = v.Base + "/workers?span=" + s.Name
 	link := v.Base + "/workers?"
 	if v.Only != "" {
 		link += "worker=" + escape(v.Only) + "&"
 	}
+
 	v.Spans = spanTabs(spans, s, link+"span=")
 	runs, err := h.runsIn(ctx, s, v.Now)
 	if err != nil {
@@ -92,6 +94,7 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (view, err
 	if runs.from.After(begin.Add(s.length / finestCells)) {
 		v.From = runs.from
 	}
+
 	v.Workers = v.strips(runs)
 	drawings := v.place(runs, s)
 	var ids []int64
@@ -100,13 +103,16 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (view, err
 			ids = append(ids, b.runs[0].TaskID)
 		}
 	}
+
 	names, err := admin.Store(h.r).Names(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, d := range drawings {
 		d.draw(v.page, names)
 	}
+
 	return v, nil
 }
 
@@ -131,6 +137,7 @@ func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 		}
 		add(strip, w.State, ui.ServedQueues(w, ", "))
 	}
+
 	for _, w := range slices.Backward(runs.list) {
 		switch {
 		case live[w.ID]:
@@ -140,6 +147,7 @@ func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 			add(w, "ended", "")
 		}
 	}
+
 	return list
 }
 
@@ -159,12 +167,14 @@ func (v *workersPage) place(runs workerRuns, s span) (drawings []*slotDrawing) {
 		w.Drawing = newSlotDrawing(w.worker, rows, runs, s)
 		drawings = append(drawings, w.Drawing)
 	}
+
 	for cells := finestCells; ; cells /= 2 {
 		n := 0
 		for _, d := range drawings {
 			d.group(cells)
 			n += len(d.bars)
 		}
+
 		if n <= maxBars || cells == 1 {
 			return drawings
 		}

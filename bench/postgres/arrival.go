@@ -18,6 +18,7 @@ func (s system) arrival(n, processes, size int) func(context.Context, *env) (flo
 			return 0, err
 		}
 		defer q.close()
+
 		took, err := e.measure(ctx, crew{system: s.name, addresses: []string{e.address}, n: n, processes: processes, concurrency: 25,
 			feed: func(ctx context.Context) error { return q.feed(ctx, n, size) }})
 		if err != nil {
@@ -33,6 +34,7 @@ func (q *queue) feed(ctx context.Context, n, size int) error {
 	if size == 1 {
 		callers = 16
 	}
+
 	errs := make([]error, callers)
 	var wg sync.WaitGroup
 	for c := range callers {

@@ -57,6 +57,7 @@ func beChild(ctx context.Context, text string) error {
 		return err
 	}
 	defer q.close()
+
 	out := json.NewEncoder(os.Stdout)
 	if err := out.Encode(childSays{Ready: true}); err != nil {
 		return err
@@ -99,7 +100,8 @@ type crew struct {
 	feed                   func(context.Context) error // adds the tasks while the processes work; nil if the database already has all tasks
 }
 
-// line is what one worker process of a crew has printed, or the reason why it cannot be read.
+// line is what one worker process of a crew has printed, or the reason why it
+// cannot be read.
 type line struct {
 	who int
 	childSays
@@ -111,6 +113,7 @@ type line struct {
 func (w crew) work(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
+
 	lines := make(chan line)
 	var inputs []io.WriteCloser
 	var commands []*exec.Cmd
@@ -177,11 +180,13 @@ func (w crew) start(ctx context.Context, i int, lines chan<- line) (io.WriteClos
 			if l.err = decoder.Decode(&l.childSays); l.err != nil {
 				l.err = fmt.Errorf("a worker has ended: %w", l.err)
 			}
+
 			select {
 			case lines <- l:
 			case <-ctx.Done():
 				return
 			}
+
 			if l.err != nil || l.Ended {
 				return
 			}
@@ -210,6 +215,7 @@ func (w crew) collect(ctx context.Context, lines <-chan line, inputs []io.WriteC
 		case <-ctx.Done():
 			return 0, nil, fmt.Errorf("%v of %d tasks have run: %w", ran, w.n, context.Cause(ctx))
 		}
+
 		switch {
 		case l.err != nil:
 			return 0, nil, l.err
@@ -228,6 +234,7 @@ func (w crew) collect(ctx context.Context, lines <-chan line, inputs []io.WriteC
 			}
 			continue
 		}
+
 		ran[l.who] = l.Ran
 		if sum(ran) == w.n {
 			for _, in := range inputs {
@@ -247,6 +254,7 @@ func (w crew) begin(ctx context.Context, inputs []io.WriteCloser, fed chan<- err
 			return err
 		}
 	}
+
 	if w.feed != nil {
 		go func() { fed <- w.feed(ctx) }()
 	}

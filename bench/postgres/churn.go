@@ -24,6 +24,7 @@ func (r snapshotRun) churn(ctx context.Context, address string, n int) error {
 		return err
 	}
 	defer conn.Close(ctx)
+
 	r.measured = 4 * time.Second
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\nstarted\trate /s\tp50 ms\tp99 ms\ttasks kept\ttable MB\tindexes MB\tdead rows\t\n")

@@ -52,6 +52,7 @@ func treeTime(pid int) (sum time.Duration) {
 		if err != nil { // an error means that the process has ended
 			continue
 		}
+
 		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // without fields 1 and 2: the id and the name
 		number := func(i int) (n int) { n, _ = strconv.Atoi(fields[i-3]); return n }
 		switch {

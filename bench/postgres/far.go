@@ -53,11 +53,13 @@ func delayed(address string) (_ string, stop func(), err error) {
 			if err != nil {
 				return
 			}
+
 			conn, err := net.Dial("unix", server)
 			if err != nil {
 				client.Close()
 				continue
 			}
+
 			go delay(conn, client)
 			go delay(client, conn)
 		}

@@ -47,6 +47,7 @@ func (r snapshotRun) finished(ctx context.Context, address string, n int) error 
 		return err
 	}
 	defer conn.Close(ctx)
+
 	r.measured = 20 * time.Second
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\nmeasured\ts\trate /s\tp50 ms\tp99 ms\tdeleted /s\ttasks\ttable MB\tindexes MB\tdead rows\t\n")
@@ -104,6 +105,7 @@ func (r snapshotRun) besideFinished(ctx context.Context, conn *pgx.Conn, address
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
+
 			if old = keep != forever; !old {
 				continue
 			}
@@ -112,12 +114,14 @@ func (r snapshotRun) besideFinished(ctx context.Context, conn *pgx.Conn, address
 				return err
 			}
 		}
+
 		took = time.Since(began)
 		got, err = a.end(took)
 		return err
 	}); err != nil {
 		return "", err
 	}
+
 	size, err := readSize(ctx, conn)
 	if err != nil {
 		return "", err
@@ -127,6 +131,7 @@ func (r snapshotRun) besideFinished(ctx context.Context, conn *pgx.Conn, address
 	if keep != forever {
 		deleted = float64(n) / finishedDays / took.Seconds()
 	}
+
 	return fmt.Sprintf("\t%.0f\t%.0f\t%.1f\t%.1f\t%.0f\t%d\t%.0f\t%.0f\t%d\t\n", took.Seconds(), got.rate, milliseconds(got.p50),
 		milliseconds(got.p99), deleted, size.tasks, size.table, size.indexes, size.dead), nil
 }

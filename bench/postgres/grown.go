@@ -43,6 +43,7 @@ func grown(ctx context.Context, e *env, rows int) error {
 		return err
 	}
 	defer conn.Close(ctx)
+
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "rows\tsize MB\tfilled in\t10 at a time, µs each\t100 at a time, µs each\tenqueue p50, ms\tlist, ms")
 	from := 0
@@ -55,30 +56,37 @@ func grown(ctx context.Context, e *env, rows int) error {
 			}
 			from = n
 		}
+
 		if _, err := conn.Exec(ctx, "ANALYZE runner.tasks"); err != nil {
 			return err
 		}
+
 		took := time.Since(began)
 		var megabytes float64
 		if err := conn.QueryRow(ctx, "SELECT pg_total_relation_size('runner.tasks') / 1e6::float8").Scan(&megabytes); err != nil {
 			return err
 		}
+
 		ten, err := workSome(ctx, e.address, 10, min(to/8, 2000))
 		if err != nil {
 			return err
 		}
+
 		hundred, err := workSome(ctx, e.address, 100, min(to/8, 10_000))
 		if err != nil {
 			return err
 		}
+
 		enqueue, err := middle(100, func() error { _, err := r.Enqueue(ctx, noop.With(newPayload(0), jobs.Queue("other"))); return err })
 		if err != nil {
 			return err
 		}
+
 		list, err := middle(20, func() error { _, err := r.List(ctx, jobs.Filter{}, runner.Page{Limit: 50}); return err })
 		if err != nil {
 			return err
 		}
+
 		fmt.Fprintf(w, "%d\t%.0f\t%s\t%.0f\t%.0f\t%.2f\t%.2f\n", to, megabytes, took.Round(time.Millisecond), ten, hundred, enqueue, list)
 		if err := w.Flush(); err != nil {
 			return err
@@ -92,6 +100,7 @@ func grown(ctx context.Context, e *env, rows int) error {
 func workSome(ctx context.Context, address string, concurrency, n int) (float64, error) {
 	ctx, stop := context.WithTimeout(ctx, 5*time.Minute)
 	defer stop()
+
 	ran := make(chan struct{}, n)
 	q, err := ours("", 0).open(ctx, address, concurrency, func(payload) {
 		select {
@@ -103,6 +112,7 @@ func workSome(ctx context.Context, address string, concurrency, n int) (float64,
 		return 0, err
 	}
 	defer q.close()
+
 	began := time.Now()
 	if err := q.start(ctx); err != nil {
 		return 0, err
@@ -130,6 +140,7 @@ func middle(n int, do func() error) (float64, error) {
 		}
 		took = append(took, time.Since(began))
 	}
+
 	slices.Sort(took)
 	return float64(took[n/2].Microseconds()) / 1000, nil
 }

@@ -36,6 +36,7 @@ func main() {
 	log.SetFlags(0)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+
 	if text := os.Getenv(childVariable); text != "" {
 		if err := beChild(ctx, text); err != nil {
 			log.Fatal("bench worker: ", err)
@@ -57,6 +58,7 @@ func main() {
 	if *short {
 		*rounds = 1
 	}
+
 	e := &env{address: *address, short: *short, rows: *rows, churn: *churn, finished: *finished,
 		snapshot: snapshotRun{held: *held, measured: min(20*time.Second, *held), workers: *workers, callers: *callers}}
 	if err := run(ctx, e, *rounds, *only); err != nil {
@@ -129,6 +131,7 @@ func run(ctx context.Context, e *env, rounds int, only string) error {
 	case e.snapshot.held > 0:
 		return e.snapshot.snapshot(ctx, e, renew)
 	}
+
 	list := slices.DeleteFunc(measurements(), func(m *measurement) bool { return !match.MatchString(m.workload + "/" + m.system) })
 	if len(list) == 0 {
 		return fmt.Errorf("nothing matches %q", only)
@@ -140,11 +143,13 @@ func run(ctx context.Context, e *env, rounds int, only string) error {
 			if err := renew(); err != nil {
 				return err
 			}
+
 			e.cpu = nil
 			value, err := m.run(ctx, e)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", m.workload, m.system, err)
 			}
+
 			m.values, m.cpu = append(m.values, value), append(m.cpu, e.cpu...)
 			log.Printf("%s  round %d  %-18s %-24s %10.2f %s  %.0f", time.Since(began).Round(time.Second), round+1, m.workload, m.system,
 				value, m.unit, e.cpu)
@@ -172,6 +177,7 @@ func report(list []*measurement) {
 		} else if ratio = fmt.Sprintf("%.2f", of/median); m.unit == "ms" {
 			ratio = fmt.Sprintf("%.2f", median/of)
 		}
+
 		cpu, part := "", ""
 		if slices.Sort(m.cpu); len(m.cpu) > 0 {
 			median := m.cpu[len(m.cpu)/2]
@@ -182,6 +188,7 @@ func report(list []*measurement) {
 				part = fmt.Sprintf("%.2f", of/median)
 			}
 		}
+
 		fmt.Fprintf(w, "%s\t%s\t%.2f\t%s\t%.2f\t%.2f\t%s\t%s\t%s\n", m.workload, m.system, median, m.unit, m.values[0],
 			m.values[len(m.values)-1], ratio, cpu, part)
 	}
@@ -197,6 +204,7 @@ func recreate(ctx context.Context, address, name string) error {
 		return err
 	}
 	defer conn.Close(ctx)
+
 	for _, text := range []string{"DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", "CREATE DATABASE " + name, "CHECKPOINT"} {
 		if _, err := conn.Exec(ctx, text); err != nil {
 			return err
@@ -214,11 +222,13 @@ func empty(ctx context.Context, address string) error {
 		return err
 	}
 	defer conn.Close(ctx)
+
 	var tables []string
 	rows, err := conn.Query(ctx, `SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public'`)
 	if err == nil {
 		tables, err = pgx.CollectRows(rows, pgx.RowTo[string])
 	}
+
 	for _, table := range tables {
 		if !strings.HasPrefix(table, "river_") {
 			return fmt.Errorf("the database has a table %s: it is not for this", table)
@@ -228,5 +238,6 @@ func empty(ctx context.Context, address string) error {
 	if err == nil {
 		_, err = conn.Exec(ctx, "DROP SCHEMA IF EXISTS runner CASCADE; DROP SCHEMA public CASCADE; CREATE SCHEMA public")
 	}
+
 	return err
 }

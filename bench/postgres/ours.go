@@ -20,6 +20,7 @@ func ours(name string, keep time.Duration) system {
 		if err != nil {
 			return nil, err
 		}
+
 		r.Register(noop.Handler(func(_ context.Context, p payload) error { handle(p); return nil }))
 		ended := make(chan error, 1)
 		var halt context.CancelFunc

@@ -30,11 +30,13 @@ func river(name string, wait time.Duration) system {
 		if err != nil {
 			return nil, err
 		}
+
 		config.MaxConns = 20 // the server allows 200 connections in total
 		pool, err := pgxpool.NewWithConfig(ctx, config)
 		if err != nil {
 			return nil, err
 		}
+
 		migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
 		if err != nil {
 			return nil, err
@@ -48,6 +50,7 @@ func river(name string, wait time.Duration) system {
 				return nil, err
 			}
 		}
+
 		workers := riverqueue.NewWorkers()
 		riverqueue.AddWorker(workers, &riverWorker{handle: handle})
 		options := &riverqueue.Config{Logger: slog.New(slog.DiscardHandler), Workers: workers}
@@ -55,10 +58,12 @@ func river(name string, wait time.Duration) system {
 			options.FetchCooldown, options.FetchPollInterval = wait, wait
 			options.Queues = map[string]riverqueue.QueueConfig{riverqueue.QueueDefault: {MaxWorkers: concurrency}}
 		}
+
 		client, err := riverqueue.NewClient(riverpgxv5.New(pool), options)
 		if err != nil {
 			return nil, err
 		}
+
 		return &queue{
 			add: func(ctx context.Context, p payload) error { _, err := client.Insert(ctx, p, nil); return err },
 			addMany: func(ctx context.Context, list []payload) error {

@@ -85,17 +85,20 @@ func (r snapshotRun) arrive(ctx context.Context, address string, s system, durin
 	for i := range a.started {
 		a.started[i] = make(chan struct{}, 1)
 	}
+
 	caller, err := s.open(ctx, address, 1, nil)
 	if err != nil {
 		return err
 	}
 	defer caller.close()
+
 	for range r.workers {
 		worker, err := s.open(ctx, address, 25, func(p payload) { a.started[p.N] <- struct{}{} })
 		if err != nil {
 			return err
 		}
 		defer worker.close()
+
 		if err := worker.start(ctx); err != nil {
 			return err
 		}
@@ -108,12 +111,16 @@ func (r snapshotRun) arrive(ctx context.Context, address string, s system, durin
 
 	feeding, stop := context.WithCancel(ctx)
 	defer stop()
+
 	var wg sync.WaitGroup
 	defer wg.Wait()
+
 	for c := range r.callers {
 		wg.Go(func() { a.feed(feeding, ctx, caller, c) })
 	}
+
 	defer stop()
+
 	if _, err := a.phase(ctx, r.measured/4); err != nil { // the tasks of this phase only warm up the system
 		return err
 	}
@@ -139,6 +146,7 @@ func (r snapshotRun) phases(ctx context.Context, address string, s system, a *ar
 		return nil, err
 	}
 	defer holder.Close(ctx)
+
 	// Measure again and again until the time r.held has passed. Only the last
 	// of these measurements stays in "results".
 	for rest := r.held; rest > 0; rest -= r.measured {
@@ -189,11 +197,13 @@ func (a *arrivals) feed(feeding, ctx context.Context, q *queue, caller int) {
 				err = context.Cause(ctx)
 			}
 		}
+
 		a.mu.Lock()
 		a.took = append(a.took, time.Since(began))
 		if err != nil {
 			a.err = err
 		}
+
 		a.mu.Unlock()
 		if err != nil {
 			return
@@ -225,6 +235,7 @@ func (a *arrivals) count(ctx context.Context, n int) (phaseResult, error) {
 			return phaseResult{}, context.Cause(ctx)
 		}
 	}
+
 	return a.end(time.Since(began))
 }
 

@@ -129,6 +129,7 @@ func (s system) drain(n, processes, concurrency int, schemas ...string) func(con
 		if schemas == nil {
 			schemas = []string{""}
 		}
+
 		n -= n % len(schemas)
 		var addresses []string
 		var queues []*queue
@@ -137,28 +138,34 @@ func (s system) drain(n, processes, concurrency int, schemas ...string) func(con
 			if schema != "" {
 				address += "&search_path=" + schema
 			}
+
 			q, err := s.open(ctx, address, 1, nil)
 			if err != nil {
 				return 0, err
 			}
 			defer q.close()
+
 			each := n / len(schemas)
 			for from := 0; from < each; from += 1000 {
 				if err := q.addMany(ctx, payloads(i*each+from, min(1000, each-from))); err != nil {
 					return 0, err
 				}
 			}
+
 			addresses, queues = append(addresses, address), append(queues, q)
 		}
+
 		took, err := e.measure(ctx, crew{system: s.name, addresses: addresses, n: n, processes: processes, concurrency: concurrency})
 		if err != nil {
 			return 0, err
 		}
+
 		for _, q := range queues {
 			if err := q.hasCounts(ctx, 0, n/len(schemas)); err != nil {
 				return 0, err
 			}
 		}
+
 		return float64(n) / took.Seconds(), nil
 	}
 }
@@ -173,9 +180,11 @@ func (s system) enqueue(n, callers int) func(context.Context, *env) (float64, er
 			return 0, err
 		}
 		defer q.close()
+
 		if err := q.add(ctx, newPayload(0)); err != nil { // the first call prepares statements and connections for all calls
 			return 0, err
 		}
+
 		began := time.Now()
 		var failed atomic.Pointer[error]
 		var wg sync.WaitGroup
@@ -188,11 +197,13 @@ func (s system) enqueue(n, callers int) func(context.Context, *env) (float64, er
 				}
 			})
 		}
+
 		wg.Wait()
 		took := time.Since(began)
 		if err := failed.Load(); err != nil {
 			return 0, *err
 		}
+
 		return float64(n) / took.Seconds(), q.hasCounts(ctx, n+1, 0)
 	}
 }
@@ -207,12 +218,14 @@ func (s system) batch(n, size int) func(context.Context, *env) (float64, error) 
 			return 0, err
 		}
 		defer q.close()
+
 		began := time.Now()
 		for from := 0; from < n; from += size {
 			if err := q.addMany(ctx, payloads(from, min(size, n-from))); err != nil {
 				return 0, err
 			}
 		}
+
 		took := time.Since(began)
 		return float64(n) / took.Seconds(), q.hasCounts(ctx, n, 0)
 	}
@@ -230,14 +243,17 @@ func (s system) latency(n, p int) func(context.Context, *env) (float64, error) {
 			return 0, err
 		}
 		defer worker.close()
+
 		caller, err := s.open(ctx, e.address, 1, nil) // a client of its own for the caller, as in another process
 		if err != nil {
 			return 0, err
 		}
 		defer caller.close()
+
 		if err := worker.start(ctx); err != nil {
 			return 0, err
 		}
+
 		took := make([]time.Duration, 0, n)
 		for i := range n + 5 {
 			time.Sleep(time.Duration(5+i%7) * time.Millisecond) // let the queue become idle; the time varies to avoid a fixed period
@@ -245,6 +261,7 @@ func (s system) latency(n, p int) func(context.Context, *env) (float64, error) {
 			if err := caller.add(ctx, newPayload(i)); err != nil {
 				return 0, err
 			}
+
 			select {
 			case at := <-started:
 				if i >= 5 { // the first tasks warm up the system
@@ -254,9 +271,11 @@ func (s system) latency(n, p int) func(context.Context, *env) (float64, error) {
 				return 0, context.Cause(ctx)
 			}
 		}
+
 		if err := worker.stop(ctx); err != nil {
 			return 0, err
 		}
+
 		slices.Sort(took)
 		at := took[min(len(took)*p/100, len(took)-1)]
 		return float64(at) / float64(time.Millisecond), caller.hasCounts(ctx, 0, n+5)

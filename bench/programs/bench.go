@@ -32,10 +32,12 @@ func build(ctx context.Context, dir, library string) (*figures, error) {
 		if out, err := command.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("build %s: %w: %s", source, err, out)
 		}
+
 		info, err := os.Stat(binary)
 		if err != nil {
 			return nil, err
 		}
+
 		f.binary[program] = int(info.Size())
 		if f.lines[program], err = countLines(source + "/main.go"); err != nil {
 			return nil, err
@@ -172,13 +174,16 @@ func newReceiver(refuse func(body string, tries int) bool) *receiver {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
+
 		r.mu.Lock()
 		defer r.mu.Unlock()
+
 		r.tries[string(body)]++
 		if r.refuse(string(body), r.tries[string(body)]) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
+
 		r.bodies[string(body)]++
 	}))
 	return r

@@ -51,16 +51,20 @@ func main() {
 	if *short && *toPage {
 		log.Fatal("-write needs the sizes of the page, so it excludes -short")
 	}
+
 	s := full
 	if *short {
 		s = sizes{mails: 20, photos: 8, readings: 8, outage: true}
 	}
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+
 	all, err := compare(ctx, s, libraries)
 	if err != nil {
 		log.Fatal(err)
 	}
+
 	text := table(all, s)
 	fmt.Print(text)
 	if *toPage {
@@ -77,6 +81,7 @@ func compare(ctx context.Context, s sizes, names []string) (map[string]*figures,
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
+
 	all := map[string]*figures{}
 	for _, name := range names {
 		if all[name], err = build(ctx, dir, name); err != nil {
@@ -124,11 +129,13 @@ func table(all map[string]*figures, s sizes) string {
 	for _, name := range libraries {
 		heads = append(heads, titles[name])
 	}
+
 	fmt.Fprintln(&text, "| |", strings.Join(heads, " | "), "|")
 	fmt.Fprintln(&text, "|---|"+strings.Repeat("--:|", len(heads)))
 	for _, program := range []string{"mail", "photos", "collector"} {
 		row("lines of code of the program "+program, func(f *figures) string { return fmt.Sprint(f.lines[program]) })
 	}
+
 	row("stripped binary of the program mail", func(f *figures) string { return fmt.Sprintf("%.1f MB", float64(f.binary["mail"])/1e6) })
 	row("memory after "+fmt.Sprint(s.mails)+" mails (RSS)", func(f *figures) string {
 		if f.redisRSS > 0 {

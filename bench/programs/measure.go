@@ -50,6 +50,7 @@ func mail(ctx context.Context, b bench, s sizes, f *figures) error {
 		}
 		f.idle = 100 * (ran(pids) - began).Seconds() / s.idle.Seconds()
 	}
+
 	return errors.Join(err, b.end(p))
 }
 

@@ -13,8 +13,8 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// TestRowsOfCounterOnServerAreAddedUp adds a second row to each counter, as if another session had ended the same number of tasks. The
-// counts must double.
+// TestRowsOfCounterOnServerAreAddedUp adds a second row to each counter, as if
+// another session had ended the same number of tasks. The counts must double.
 func TestRowsOfCounterOnServerAreAddedUp(t *testing.T) {
 	ctx := t.Context()
 	ended := func(t *testing.T, d *db.DB) (n int) {

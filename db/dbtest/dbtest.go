@@ -1,5 +1,6 @@
-// Package dbtest is the conformance suite of package db. Every test runs against a real database: a SQLite file, a
-// file that another program shares, or a PostgreSQL schema.
+// Package dbtest is the conformance suite of package db. Every test runs
+// against a real database: a SQLite file, a file that another program shares,
+// or a PostgreSQL schema.
 package dbtest
 
 import (
@@ -38,6 +39,7 @@ func OpenAt(t testing.TB, path string, options db.Options) *db.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -46,13 +48,15 @@ func OpenAt(t testing.TB, path string, options db.Options) *db.DB {
 	return d
 }
 
-// OpenBeside opens a new database in the file of another program. The other program has tables with the same names as runner's.
+// OpenBeside opens a new database in the file of another program. The other
+// program has tables with the same names as runner's.
 func OpenBeside(t testing.TB) *db.DB {
 	t.Helper()
 	path := newFileBeside(t)
 	t.Cleanup(func() { // this function runs after the database is closed
 		app := Raw(t, path)
 		defer app.Close()
+
 		var version, tasks int
 		if err := app.QueryRow(`SELECT user_version, (SELECT count(*) FROM tasks WHERE title = 'buy milk')
 			FROM pragma_user_version`).Scan(&version, &tasks); err != nil {
@@ -69,20 +73,24 @@ var newFileBeside = testkit.Template(func(path string) error {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		return err
 	}
+
 	app, err := sql.Open("sqlite", path)
 	if err != nil {
 		return err
 	}
 	defer app.Close()
+
 	if _, err := app.Exec(`PRAGMA auto_vacuum = INCREMENTAL; PRAGMA user_version = 42; CREATE TABLE tasks (title TEXT);
 		CREATE TABLE attempts (n); CREATE INDEX tasks_pending ON tasks (title);
 		INSERT INTO tasks VALUES ('buy milk')`); err != nil {
 		return err
 	}
+
 	return create(path, db.Options{Create: true, Beside: true, Normal: true})
 })
 
-// group holds the tests of one part of the store. Each test gets a new database.
+// group holds the tests of one part of the store. Each test gets a new
+// database.
 type group map[string]func(s *store)
 
 // Run runs the suite. open opens a new database for each test.
@@ -107,8 +115,8 @@ func Run(t *testing.T, open func(testing.TB) *db.DB) {
 	}
 }
 
-// start is the time at which every test begins. It has no fraction of a millisecond, because the database stores
-// milliseconds.
+// start is the time at which every test begins. It has no fraction of a
+// millisecond, because the database stores milliseconds.
 var start = time.Date(2026, 1, 31, 13, 0, 0, 0, time.UTC)
 
 const lease = time.Minute
@@ -121,14 +129,16 @@ type store struct {
 	raw *sql.DB
 }
 
-// stopper has the methods of testing.TB that the helper must() calls. A store does not implement testing.TB, because its method Output is
-// that of db.DB, which has another signature.
+// stopper has the methods of testing.TB that the helper must() calls. A store
+// does not implement testing.TB, because its method Output is that of db.DB,
+// which has another signature.
 type stopper interface {
 	Helper()
 	Fatal(...any)
 }
 
-// must returns a function that returns v, or ends the test if err is not nil. Tests use it for calls that should not fail.
+// must returns a function that returns v, or ends the test if err is not nil.
+// Tests use it for calls that should not fail.
 func must[V any](v V, err error) func(t stopper) V {
 	return func(t stopper) V {
 		t.Helper()
@@ -168,16 +178,19 @@ func (s *store) worker(names ...string) *db.Worker {
 	for i, name := range names {
 		list[i] = db.ClaimJob{Job: name, MaxAttempts: 3}
 	}
+
 	return must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now}, list))(s)
 }
 
-// claim runs a cycle of the worker w. The cycle makes due tasks pending and claims at most n tasks.
+// claim runs a cycle of the worker w. The cycle makes due tasks pending and
+// claims at most n tasks.
 func (s *store) claim(w *db.Worker, n int) []jobs.Task {
 	s.Helper()
 	return must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true, Claim: db.Claim{Free: n, Idle: true, Lease: lease}}))(s).Claimed
 }
 
-// claimOnly claims the only claimable task. It ends the test if the worker can claim no task or more than one.
+// claimOnly claims the only claimable task. It ends the test if the worker can
+// claim no task or more than one.
 func (s *store) claimOnly(w *db.Worker) jobs.Task {
 	s.Helper()
 	claimed := s.claim(w, 2)
@@ -221,7 +234,8 @@ func (s *store) wantTask(id int64, state jobs.State, reason jobs.Reason) jobs.Ta
 	return got
 }
 
-// counted returns how many tasks have finished in each state, according to the counters of the queues.
+// counted returns how many tasks have finished in each state, according to the
+// counters of the queues.
 func (s *store) counted() map[jobs.State]int {
 	s.Helper()
 	sum := map[jobs.State]int{}
@@ -230,6 +244,7 @@ func (s *store) counted() map[jobs.State]int {
 			sum[state] += n
 		}
 	}
+
 	return sum
 }
 

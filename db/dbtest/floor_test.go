@@ -12,8 +12,9 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// floorTest is a worker on a server. Another session holds an old snapshot, so the claims of the worker skip the entries of claimed tasks
-// in the index: they read only the ids above so-called floors (see db/floor.go).
+// floorTest is a worker on a server. Another session holds an old snapshot, so
+// the claims of the worker skip the entries of claimed tasks in the index: they
+// read only the ids above so-called floors (see db/floor.go).
 type floorTest struct {
 	*testing.T
 	d   *db.DB
@@ -121,8 +122,9 @@ func TestClaimWithFloorsTakesRetriedTaskFirst(t *testing.T) {
 	testkit.Equal(t, "next claim is known", done.NextStart.IsZero(), false)
 }
 
-// TestFullLookFindsTaskBelowFloors makes an old task pending with generation 1. Its id is below the floors, so claims find the task
-// only after the worker has looked at all pending tasks again.
+// TestFullLookFindsTaskBelowFloors makes an old task pending with generation 1.
+// Its id is below the floors, so claims find the task only after the worker has
+// looked at all pending tasks again.
 func TestFullLookFindsTaskBelowFloors(t *testing.T) {
 	f := newFloorTest(t)
 	f.exec(`SET search_path = ` + f.d.Server().Schema + `; UPDATE tasks SET state = 'pending', generation_id = 1, attempt = 0,

@@ -11,8 +11,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// In every test a trigger writes each change of a task into the table history. Writers run one at a time, so the rows are in the order of
-// the changes. After each test the suite checks the invariants of these changes.
+// In every test a trigger writes each change of a task into the table history.
+// Writers run one at a time, so the rows are in the order of the changes. After
+// each test the suite checks the invariants of these changes.
 
 const recorder = `
 CREATE TABLE history (seq INTEGER PRIMARY KEY AUTOINCREMENT, id, old_state, state, old_generation, generation, old_owner, owner,
@@ -35,7 +36,8 @@ type change struct {
 	maxAttempts                sql.NullInt64
 }
 
-// record opens a separate connection, and creates the table history and its trigger.
+// record opens a separate connection, and creates the table history and its
+// trigger.
 func (s *store) record() {
 	s.Helper()
 	if s.Server() != nil {
@@ -49,8 +51,9 @@ func (s *store) record() {
 	s.exec(recorder)
 }
 
-// rawBusyTimeout is how long a connection of a test that does not use package db waits for a lock. On a server, a statement that changes a
-// trigger also waits for the autovacuum process.
+// rawBusyTimeout is how long a connection of a test that does not use package
+// db waits for a lock. On a server, a statement that changes a trigger also
+// waits for the autovacuum process.
 const rawBusyTimeout = 10 * time.Second
 
 // Raw opens a database file with the SQL driver and without package db, as
@@ -94,6 +97,7 @@ func (s *store) history() []change {
 		s.Fatal(err)
 	}
 	defer rows.Close()
+
 	var all []change
 	for rows.Next() {
 		var c change
@@ -103,20 +107,23 @@ func (s *store) history() []change {
 		}
 		all = append(all, c)
 	}
+
 	if err := rows.Err(); err != nil {
 		s.Fatal(err)
 	}
+
 	return all
 }
 
-// checkHistory checks all changes of the test against the invariants I2 to I5, I7 and I8 of docs/reliability.md. It also checks the list of
-// ended tasks.
+// checkHistory checks all changes of the test against the invariants I2 to I5,
+// I7 and I8 of docs/reliability.md. It also checks the list of ended tasks.
 func (s *store) checkHistory() {
 	s.Helper()
 	changes := s.history()
 	for _, problem := range violations(changes) {
 		s.Error(problem)
 	}
+
 	if err := checkEnds(s, changes); err != nil {
 		s.Error(err)
 	}

@@ -20,12 +20,15 @@ func violations(history []change) []string {
 		if moved && !transitions.Allowed(c.oldState, c.state) {
 			wrong("I8: no such move")
 		}
-		// A new owner always comes with a change of the state, because a task becomes pending before another worker claims it.
-		// A negative number is a reservation for an owner.
+
+		// A new owner always comes with a change of the state, because a task
+		// becomes pending before another worker claims it. A negative number is
+		// a reservation for an owner.
 		reserves := c.state != jobs.Running && !c.state.Finished() && c.owner.Int64 < 0
 		if c.oldOwner != c.owner && !(moved && c.state == jobs.Running) && !reserves {
 			wrong("I3: another owner without a claim")
 		}
+
 		switch grown := c.generation - c.oldGeneration; {
 		case moved && grown != 1:
 			wrong("I4: the state changed, the generation grew by %d", grown)
@@ -34,6 +37,7 @@ func violations(history []change) []string {
 		case !moved && !revoked && grown != 0 && c.generation != 1: // plain SQL inserts generation 0; a worker sets it to 1
 			wrong("the generation grew by %d for nothing", grown)
 		}
+
 		if moved && c.state == jobs.Running {
 			key := [2]int64{c.id, c.generation}
 			if claimed[key] {
@@ -54,5 +58,6 @@ func violations(history []change) []string {
 			wrong("I7: a lease was shortened")
 		}
 	}
+
 	return found
 }

@@ -15,9 +15,10 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// TestLookDoesNotWaitForOtherWorkersOnServer runs a cycle while another session holds the write lock in shared mode, as another worker
-// does during its cycle. The cycle under test looks for due tasks and finds none, so it needs no exclusive lock. It must claim the pending
-// task without waiting.
+// TestLookDoesNotWaitForOtherWorkersOnServer runs a cycle while another session
+// holds the write lock in shared mode, as another worker does during its cycle.
+// The cycle under test looks for due tasks and finds none, so it needs no
+// exclusive lock. It must claim the pending task without waiting.
 func TestLookDoesNotWaitForOtherWorkersOnServer(t *testing.T) {
 	ctx := t.Context()
 	d := dbtest.OpenServer(t, pgkit.Address(t))
@@ -44,9 +45,10 @@ func TestLookDoesNotWaitForOtherWorkersOnServer(t *testing.T) {
 	testkit.Equal(t, "next due time", done.NextDue.UnixMilli(), moving.Add(time.Hour).UnixMilli())
 }
 
-// TestClaimThatFindsNothingSendsNoNotification claims while the queue has only a task of another job. It checks that idle workers do not
-// notify each other. If they did, each new task would cause as many notifications as there are idle workers, and each notification would go
-// to all of them.
+// TestClaimThatFindsNothingSendsNoNotification claims while the queue has only
+// a task of another job. It checks that idle workers do not notify each other.
+// If they did, each new task would cause as many notifications as there are
+// idle workers, and each notification would go to all of them.
 func TestClaimThatFindsNothingSendsNoNotification(t *testing.T) {
 	ctx, address := t.Context(), pgkit.Address(t)
 	d := dbtest.OpenServer(t, address)

@@ -14,9 +14,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestModel makes random calls of a store and compares each result with a model. The model keeps the expected tasks in maps. At the end the
-// test checks the history of all changes. The model uses taskspec.Next, as the store does, so the test does not check the decisions
-// themselves. It checks that the store applies each decision to the right task only, even if the call comes late.
+// TestModel makes random calls of a store and compares each result with a
+// model. The model keeps the expected tasks in maps. At the end the test checks
+// the history of all changes. The model uses taskspec.Next, as the store does,
+// so the test does not check the decisions themselves. It checks that the store
+// applies each decision to the right task only, even if the call comes late.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -176,7 +178,8 @@ func (m *model) cycle(r *rapid.T) {
 	m.held[i] = append(m.held[i], claimed...)
 }
 
-// takeClaim chooses one of the claims that a worker believes it has, and removes it from the list of the worker.
+// takeClaim chooses one of the claims that a worker believes it has, and
+// removes it from the list of the worker.
 func (m *model) takeClaim(r *rapid.T) (worker int, claimed jobs.Task) {
 	i := rapid.IntRange(0, len(m.workers)-1).Draw(r, "worker")
 	if len(m.held[i]) == 0 {
@@ -189,7 +192,8 @@ func (m *model) takeClaim(r *rapid.T) (worker int, claimed jobs.Task) {
 	return i, claimed
 }
 
-// owns returns the task of the model for a claim. It returns nil if the worker has lost the claim.
+// owns returns the task of the model for a claim. It returns nil if the worker
+// has lost the claim.
 func (m *model) owns(claimed jobs.Task) *jobs.Task {
 	t := m.tasks[claimed.ID]
 	if t == nil || t.State != jobs.Running || t.GenerationID != claimed.GenerationID {
@@ -222,7 +226,8 @@ func (m *model) finishSome(r *rapid.T) {
 	}
 }
 
-// oldFinish finishes a claim that is already finished, with another outcome and possibly by another worker.
+// oldFinish finishes a claim that is already finished, with another outcome and
+// possibly by another worker.
 func (m *model) oldFinish(r *rapid.T) {
 	if len(m.old) == 0 {
 		r.Skip("no claim has ended")
@@ -267,7 +272,8 @@ func (m *model) reapSome(r *rapid.T) {
 	}
 }
 
-// revokeSome revokes claims but does not record their loss, like a worker that dies between these two steps.
+// revokeSome revokes claims but does not record their loss, like a worker that
+// dies between these two steps.
 func (m *model) revokeSome(r *rapid.T) {
 	seen := m.leases(m.workers[rapid.IntRange(0, len(m.workers)-1).Draw(r, "reaper")])
 	slices.SortFunc(seen, func(a, b db.Lease) int { return int(a.ID - b.ID) })

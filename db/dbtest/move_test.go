@@ -44,7 +44,8 @@ func interruptMove(t *testing.T, from, to *db.DB) {
 	ctx := t.Context()
 	fill(t, from)
 
-	// Before the first commit, nobody else can write to the source, and both databases stay as they were.
+	// Before the first commit, nobody else can write to the source, and both
+	// databases stay as they were.
 	cancelled, cancel := context.WithCancel(ctx)
 	if _, err := transfer.Move(cancelled, from, to, moving, func(done, of int) {
 		if done >= of || of < movedTasks-1 {
@@ -232,7 +233,8 @@ func wantRejected(t *testing.T, d *db.DB, why string) {
 	}
 }
 
-// claimed returns all tasks that a worker can claim, or nil if the database rejects the claims.
+// claimed returns all tasks that a worker can claim, or nil if the database
+// rejects the claims.
 func claimed(t *testing.T, d *db.DB) []jobs.Task {
 	t.Helper()
 	w, err := d.Register(t.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: time.Minute, StartedAt: moving.Add(-time.Hour)},

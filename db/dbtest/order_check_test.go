@@ -81,11 +81,13 @@ func (m *orderModel) check() {
 	clear(m.retried)
 }
 
-// dueUnseen reports whether the rate of a lane permits a start now. A task may still wait for such a lane, because only the next cycle of a
-// worker gives the lane to the task.
+// dueUnseen reports whether the rate of a lane permits a start now. A task may
+// still wait for such a lane, because only the next cycle of a worker gives the
+// lane to the task.
 func (m *orderModel) dueUnseen(l jobs.LimitStatus) bool { return l.Rate > 0 && l.NextAt.IsZero() }
 
-// checkDependencies checks that the state of a task agrees with the states of its dependencies.
+// checkDependencies checks that the state of a task agrees with the states of
+// its dependencies.
 func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task) {
 	open := slices.Concat(task.After, task.AfterAny)
 	if task.Waits != (len(open) > 0 || !task.PausedAt.IsZero()) || task.Waits && task.State != jobs.Blocked {

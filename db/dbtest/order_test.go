@@ -15,9 +15,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestRandomOrders makes random calls of a store: enqueue, claim, finish, cancel, retry, limit, pause, loss and delete. After each call it
-// checks three rules. A lane never runs more tasks than its limit allows, and starts them in order. No task starts before its dependencies
-// have ended. Each blocked task has a reason for its state. At the end all tasks must finish.
+// TestRandomOrders makes random calls of a store: enqueue, claim, finish,
+// cancel, retry, limit, pause, loss and delete. After each call it checks three
+// rules. A lane never runs more tasks than its limit allows, and starts them in
+// order. No task starts before its dependencies have ended. Each blocked task
+// has a reason for its state. At the end all tasks must finish.
 func TestRandomOrders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

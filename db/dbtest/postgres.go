@@ -10,24 +10,28 @@ import (
 	"example.com/runner/db/pgdriver"
 )
 
-// OpenServer opens a new database on the server at address. The address names a schema that belongs to the test.
+// OpenServer opens a new database on the server at address. The address names a
+// schema that belongs to the test.
 func OpenServer(t testing.TB, address string) *db.DB {
 	t.Helper()
 	return OpenAt(t, address, db.Options{Create: true, Normal: true, Engine: pgdriver.Engine(), Dir: t.TempDir()})
 }
 
-// Empty deletes all rows of the database at the address and reports whether that succeeded. After a failed test it
-// deletes nothing and returns false.
+// Empty deletes all rows of the database at the address and reports whether
+// that succeeded. After a failed test it deletes nothing and returns false.
 func Empty(t testing.TB, address string) bool {
 	if t.Failed() {
 		return false
 	}
+
 	server, err := pgdriver.Engine().Connect(address, rawBusyTimeout)
 	if err != nil {
 		return false
 	}
+
 	raw := sql.OpenDB(server.Write)
 	defer raw.Close()
+
 	_, err = raw.Exec("SET search_path = " + server.Schema + `; DROP TABLE IF EXISTS users; DROP FUNCTION IF EXISTS welcome();
 		CREATE OR REPLACE TRIGGER history_update AFTER UPDATE ON tasks FOR EACH ROW EXECUTE FUNCTION history_update();
 		DELETE FROM tasks; DELETE FROM inputs; DELETE FROM attempts; DELETE FROM cancel_requests; DELETE FROM progress_reports;
@@ -41,7 +45,8 @@ func Empty(t testing.TB, address string) bool {
 	return err == nil
 }
 
-// RawOf opens a database with the SQL driver and without package db, as another program does.
+// RawOf opens a database with the SQL driver and without package db, as another
+// program does.
 func RawOf(t testing.TB, d *db.DB) *sql.DB {
 	t.Helper()
 	if d.Server() != nil {
@@ -50,7 +55,8 @@ func RawOf(t testing.TB, d *db.DB) *sql.DB {
 	return Raw(t, d.Path())
 }
 
-// rawServer opens the database on a server with the SQL driver and without package db.
+// rawServer opens the database on a server with the SQL driver and without
+// package db.
 func rawServer(t testing.TB, address string) *sql.DB {
 	t.Helper()
 	server, err := pgdriver.Engine().Connect(address, rawBusyTimeout)
@@ -72,7 +78,8 @@ func (s *store) open(options db.Options) *db.DB {
 	return OpenAt(s.T, s.Address(), options)
 }
 
-// serverSyntax translates the statements of tests from the syntax of SQLite to the syntax of PostgreSQL.
+// serverSyntax translates the statements of tests from the syntax of SQLite to
+// the syntax of PostgreSQL.
 var serverSyntax = strings.NewReplacer("json_array('", "dbtest_array('", "json_array(?", "dbtest_array(CAST(? AS bigint)",
 	"char(", "dbtest_char(", "x'00ff'", `'\x00ff'`, "UPDATE OR IGNORE", "UPDATE", "DROP TRIGGER history_update",
 	"DROP TRIGGER history_update ON tasks",

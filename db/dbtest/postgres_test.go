@@ -12,8 +12,8 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// free lists the addresses of empty schemas. Several tests use the same schema one after the other, because creating a schema takes longer
-// than most tests.
+// free lists the addresses of empty schemas. Several tests use the same schema
+// one after the other, because creating a schema takes longer than most tests.
 var free = struct {
 	sync.Mutex
 	addresses []string

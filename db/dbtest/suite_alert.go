@@ -37,6 +37,7 @@ func (s *store) wantAlerts(w *db.Worker, want ...string) {
 	for _, a := range must(w.Alert(s.Context(), s.now))(s) {
 		got = append(got, a.Name)
 	}
+
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		s.Errorf("got alerts %q, want %q", got, want)
 	}
@@ -57,10 +58,12 @@ var alertTests = group{
 		if got, want := hook.Env["RUNNER_EVENT_ERROR"], "no task of schedule backup has completed for 1h1m0s"; got != want {
 			s.Errorf("got RUNNER_EVENT_ERROR %q, want %q", got, want)
 		}
+
 		want := "schedule backup is late: no task of schedule backup has completed for 1h1m0s"
 		if got := hook.Env["RUNNER_EVENT_TITLE"]; got != want {
 			s.Errorf("got RUNNER_EVENT_TITLE %q, want %q", got, want)
 		}
+
 		s.finish(w, hook, taskspec.Outcome{})
 		s.finish(w, s.runScheduled(w), taskspec.Outcome{})
 		s.wantHooks("completed of 2: good", "late of : bad", "recovered of 2: well")

@@ -17,7 +17,8 @@ func (s *store) batchWorker() *db.Worker {
 		[]db.ClaimJob{{Job: "many", MaxAttempts: 3, Batch: 3}, {Job: "one", MaxAttempts: 3}}))(s)
 }
 
-// cycle runs a cycle with a claim for the given slots, and returns the ids of the claimed tasks.
+// cycle runs a cycle with a claim for the given slots, and returns the ids of
+// the claimed tasks.
 func (s *store) cycle(w *db.Worker, claim db.Claim) []int64 {
 	s.Helper()
 	claim.Lease = lease
@@ -61,11 +62,13 @@ var batchTests = group{
 			for _, task := range done.Claimed {
 				ends = append(ends, db.Finish{Task: task, Outcome: taskspec.OutcomeOf(nil, again)})
 			}
+
 			done = must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Finish: ends, Claim: db.Claim{Free: 1, Lease: lease}}))(s)
 			s.wantIDs(ids(done.Claimed), all[:3])
 			for _, task := range done.Claimed {
 				s.finish(w, task, taskspec.OutcomeOf(nil, jobs.RetryIn(0, errors.New("boom"))))
 			}
+
 			s.look(w)
 		}
 	},
@@ -83,6 +86,7 @@ var batchTests = group{
 			if err := s.SetLimit(s.Context(), jobs.Limit{Target: target, Running: 2}, s.now); err != nil {
 				s.Fatal(err)
 			}
+
 			s.wantIDs(s.cycle(w, db.Claim{Free: 4}), all[:2])
 			s.wantIDs(s.cycle(w, db.Claim{Free: 4}), nil)
 			must(s.RemoveLimit(s.Context(), target, s.now))(s)
@@ -100,6 +104,7 @@ var batchTests = group{
 			if err := s.SetLimit(s.Context(), jobs.Limit{Target: target, Rate: 2, Per: time.Minute, Burst: 2}, s.now); err != nil {
 				s.Fatal(err)
 			}
+
 			s.wantIDs(s.cycle(w, db.Claim{Free: 4}), append(all[:2:2], all[2:6]...))
 			s.wantIDs(s.cycle(w, db.Claim{Free: 4}), nil)
 			s.sleep(time.Minute / 2)
@@ -121,6 +126,7 @@ var batchTests = group{
 			s.now); err != nil {
 			s.Fatal(err)
 		}
+
 		claim := db.Claim{Free: 4, Lease: lease}
 		done := must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Claim: claim}))(s)
 		s.wantIDs(ids(done.Claimed), append(many, one[0]))
@@ -157,6 +163,7 @@ var batchTests = group{
 		if !list[0].OnTick || list[1].OnTick {
 			s.Errorf("got on tick %v and %v, want true and false", list[0].OnTick, list[1].OnTick)
 		}
+
 		wantNext := func(except []jobs.Schedule, want time.Time) {
 			s.Helper()
 			if next := must(s.NextTick(s.Context(), except))(s); !next.Equal(want) {
@@ -176,6 +183,7 @@ var batchTests = group{
 		if len(done) != 1 || !errors.Is(done[0].Err, refuse) || len(done[0].Added) > 0 {
 			s.Errorf("got %+v, want one schedule with the error %v and no tasks", done, refuse)
 		}
+
 		wantNext(nil, made.NextAt)
 	},
 	"a suspect runs alone": func(s *store) {

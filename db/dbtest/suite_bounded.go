@@ -15,6 +15,7 @@ var boundedLists = group{
 			s.inState(jobs.Failed, jobs.Label(fmt.Sprint("l", i%6)))
 			s.sleep(time.Minute)
 		}
+
 		want := s.list(jobs.Filter{Label: "l2"})
 		slices.Reverse(want)
 		for sort, f := range map[db.Sort]jobs.Filter{
@@ -31,10 +32,12 @@ var boundedLists = group{
 				}
 				found = append(found, ids(tasks)...)
 			}
+
 			s.wantIDs(found, want)
 			if parts != 3 {
 				s.Errorf("order %d: got %d parts of 5 of 12 tasks, want 3", sort, parts)
 			}
+
 			tasks, rest, err := s.ListPart(s.Context(), f, db.Part{Sort: sort, Limit: 1, Look: 11})
 			if err != nil || len(tasks) != 1 || rest.ID != 0 {
 				s.Errorf("order %d, a full part: got %v, rest %v, error %v; want one task and no rest", sort, ids(tasks), rest, err)

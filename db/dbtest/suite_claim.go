@@ -17,6 +17,7 @@ var claims = group{
 		for i := range 30 {
 			specs = append(specs, commandSpec(jobs.Priority(i%3)))
 		}
+
 		all := s.insert(specs...)
 		var want []int64
 		for _, p := range []int{2, 1, 0} {
@@ -26,6 +27,7 @@ var claims = group{
 				}
 			}
 		}
+
 		w := s.worker()
 		s.wantIDs(append(ids(s.claim(w, 7)), ids(s.claim(w, 100))...), want)
 	},
@@ -74,11 +76,13 @@ var claims = group{
 		if before := s.get(1); before.MaxAttempts != 0 {
 			s.Errorf("before the claim: got max attempts %d, want 0", before.MaxAttempts)
 		}
+
 		w := s.worker("f")
 		got := s.claimOnly(w)
 		if got.MaxAttempts != 3 || s.get(1).MaxAttempts != 3 {
 			s.Errorf("got max attempts %v in the claim, %v in the database; want 3, 3", got.MaxAttempts, s.get(1).MaxAttempts)
 		}
+
 		s.finish(w, got, taskspec.Outcome{Reason: jobs.ReasonShutdown})
 		other := must(s.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now},
 			[]db.ClaimJob{{Job: "f", MaxAttempts: 9}}))(s)
@@ -99,7 +103,8 @@ var claims = group{
 			s.Errorf("got %+v; want reason none, error none, exit code nil, output bytes 0, output truncated false, result nil, duration 0",
 				stored)
 		}
-		// The state has changed to retrying, pending and running, and each change adds 1 to the generation.
+		// The state has changed to retrying, pending and running, and each
+		// change adds 1 to the generation.
 		if second.Attempt != 2 || second.GenerationID != first.GenerationID+3 {
 			s.Errorf("got second attempt %v, second generation %v; want 2, %v", second.Attempt, second.GenerationID,
 				first.GenerationID+3)
@@ -110,6 +115,7 @@ var claims = group{
 		for range 40 {
 			specs = append(specs, commandSpec(jobs.Queue("flood"), jobs.Priority(9)))
 		}
+
 		specs = append(specs, commandSpec(jobs.Queue("a")), commandSpec(jobs.Queue("b")), commandSpec(jobs.Queue("z")))
 		s.insert(specs...)
 		w := s.worker()
@@ -119,6 +125,7 @@ var claims = group{
 				served = append(served, t.Queue)
 			}
 		}
+
 		for _, queue := range []string{"a", "b", "z"} {
 			if i := slices.Index(served, queue); i < 0 || i > 3 {
 				s.Errorf("got queues %v, want %s among the first four", served, queue)
@@ -132,12 +139,14 @@ var claims = group{
 				specs = append(specs, commandSpec(jobs.Queue(queue)))
 			}
 		}
+
 		specs = append(specs, commandSpec(jobs.Queue("few")))
 		s.insert(specs...)
 		count := map[string]int{}
 		for _, t := range s.claim(s.worker(), 16) {
 			count[t.Queue]++
 		}
+
 		if count["few"] != 1 || count["a"] < 4 || count["b"] < 4 || count["c"] < 4 || count["a"]+count["b"]+count["c"] != 15 {
 			s.Errorf("got claims per queue %v; want 1 of queue few, and 15 of a, b and c with at least 4 of each", count)
 		}
@@ -146,6 +155,7 @@ var claims = group{
 		for _, queue := range []string{"a", "b", "c"} {
 			s.insert(commandSpec(jobs.Queue(queue)), commandSpec(jobs.Queue(queue)), commandSpec(jobs.Queue(queue)))
 		}
+
 		w := s.worker()
 		claimed := func(limit map[string]int) map[string]int {
 			count := map[string]int{}
@@ -175,6 +185,7 @@ var claims = group{
 		if got := s.get(id).InputBytes; got != -1 {
 			s.Errorf("got %d bytes of input, want -1 for one that isn't stored", got)
 		}
+
 		last := s.insert(commandSpec())[0]
 		s.wantIDs(ids(s.claim(other, 9)), []int64{last})
 		s.wantIDs(s.cycle(other, db.Claim{Free: 1, Only: id}), nil)
@@ -193,6 +204,7 @@ var claims = group{
 		if err := mine.End(s.Context(), s.now); err != nil {
 			s.Fatal(err)
 		}
+
 		s.wantIDs(ids(s.claim(other, 9)), []int64{id})
 	},
 	"a claim without a free slot or without jobs is empty": func(s *store) {
@@ -211,8 +223,8 @@ var claims = group{
 	},
 }
 
-// claimsBeside lets handles empty three queues at the same time. Their workers run
-// commands and other jobs.
+// claimsBeside lets handles empty three queues at the same time. Their workers
+// run commands and other jobs.
 func (s *store) claimsBeside(handles int, others ...db.ClaimJob) {
 	s.Helper()
 	most := testkit.Size(1000, 4000)
@@ -220,6 +232,7 @@ func (s *store) claimsBeside(handles int, others ...db.ClaimJob) {
 	for i := range specs {
 		specs[i] = commandSpec(jobs.Queue([]string{"a", "b", "c"}[i%3]), jobs.Priority(i%5))
 	}
+
 	s.insert(specs...)
 	var mu sync.Mutex
 	owner := map[int64]int{}
@@ -237,14 +250,17 @@ func (s *store) claimsBeside(handles int, others ...db.ClaimJob) {
 					s.Error(err)
 					return
 				}
+
 				done = nil
 				for _, t := range result.Claimed {
 					done = append(done, db.Finish{Task: t, Outcome: s.withTimes(t, taskspec.Outcome{})})
 				}
+
 				mu.Lock()
 				for _, t := range result.Claimed {
 					owner[t.ID]++
 				}
+
 				mu.Unlock()
 				if len(result.Claimed) == 0 {
 					return
@@ -252,12 +268,14 @@ func (s *store) claimsBeside(handles int, others ...db.ClaimJob) {
 			}
 		})
 	}
+
 	all.Wait()
 	for id, times := range owner {
 		if times != 1 {
 			s.Errorf("task %d: got %d claims, want 1", id, times)
 		}
 	}
+
 	if len(owner) != most || s.counted()[jobs.Completed] != most {
 		s.Errorf("got %d claimed tasks, counted %v; want %d of both", len(owner), s.counted(), most)
 	}

@@ -23,7 +23,8 @@ func inParallel(n int, do func(i int) error) []error {
 	return errs
 }
 
-// lockWrites holds the write lock from another connection until the returned function is called.
+// lockWrites holds the write lock from another connection until the returned
+// function is called.
 func (s *store) lockWrites() (release func()) {
 	s.Helper()
 	conn, err := s.raw.Conn(s.Context())
@@ -33,6 +34,7 @@ func (s *store) lockWrites() (release func()) {
 	if _, err := conn.ExecContext(s.Context(), s.statement("BEGIN IMMEDIATE")); err != nil {
 		s.Fatal(err)
 	}
+
 	return func() {
 		if _, err := conn.ExecContext(s.Context(), "ROLLBACK"); err != nil {
 			s.Error(err)
@@ -69,6 +71,7 @@ var commits = group{
 				s.Errorf("member %d: got %d tasks, failed %v; want one task unless it failed", i, found, bad(i))
 			}
 		}
+
 		if n := s.number(`SELECT count(*) FROM tasks`); n != int64(want) {
 			s.Errorf("got %d tasks, want %d", n, want)
 		}
@@ -83,6 +86,7 @@ var commits = group{
 			for j := range specs {
 				specs[j] = commandSpec()
 			}
+
 			_, err := s.InsertSeq(s.Context(), specSeq(specs, nil), s.now)
 			return err
 		})
@@ -116,6 +120,7 @@ var commits = group{
 					err = fmt.Errorf("recovered %v", p)
 				}
 			}()
+
 			return errorOf(s.InsertSeq(s.Context(), func(yield func(jobs.Spec, error) bool) {
 				yield(commandSpec(), nil)
 				panic("boom")
@@ -132,6 +137,7 @@ var commits = group{
 			if i%5 != 0 {
 				return errorOf(s.Insert(s.Context(), []jobs.Spec{commandSpec()}, s.now))
 			}
+
 			exited := make(chan bool)
 			go func() {
 				returned := false
@@ -147,6 +153,7 @@ var commits = group{
 				ended++
 				mu.Unlock()
 			}
+
 			return nil
 		})
 		if err := errors.Join(errs...); err != nil || s.number(`SELECT count(*) FROM tasks`) != 16 || ended != 4 {
@@ -186,6 +193,7 @@ var commits = group{
 				s.Error(err)
 			}
 		}
+
 		for name, err := range map[string]error{
 			"insert":   errorOf(d.Insert(s.Context(), []jobs.Spec{commandSpec()}, s.now)),
 			"sequence": errorOf(d.InsertSeq(s.Context(), specSeq(nil, nil), s.now)),
@@ -219,6 +227,7 @@ var commits = group{
 		if err := d.Close(); err != nil {
 			s.Error(err)
 		}
+
 		stored := 0
 		for _, err := range <-done {
 			switch {
@@ -228,6 +237,7 @@ var commits = group{
 				s.Error(err)
 			}
 		}
+
 		if n := s.number(`SELECT count(*) FROM tasks`); n != int64(stored) {
 			s.Errorf("got %d tasks, want %d as inserts that succeeded", n, stored)
 		}
@@ -243,10 +253,12 @@ var commits = group{
 				s.Errorf("got %v, want error %v", err, jobs.ErrBusy)
 			}
 		}
+
 		release()
 		if n := must(d.Count(s.Context(), jobs.Filter{}))(s); n != 0 {
 			s.Errorf("got %v, want 0", n)
 		}
+
 		must(d.Insert(s.Context(), []jobs.Spec{commandSpec()}, s.now))(s)
 	},
 	"two handles write at the same time without errors": func(s *store) {
@@ -261,6 +273,7 @@ var commits = group{
 					return err
 				}
 			}
+
 			return nil
 		})
 		if err := errors.Join(errs...); err != nil || s.number(`SELECT count(*) FROM tasks`) != 400 {

@@ -13,7 +13,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// inState adds a task in a state and returns its id. The task has one attempt and one loss if the state permits it.
+// inState adds a task in a state and returns its id. The task has one attempt
+// and one loss if the state permits it.
 func (s *store) inState(state jobs.State, options ...jobs.Option) int64 {
 	s.Helper()
 	job := "control." + string(state)
@@ -38,9 +39,11 @@ func (s *store) inState(state jobs.State, options ...jobs.Option) int64 {
 	case jobs.Cancelled:
 		s.finish(w, s.claimOnly(w), taskspec.OutcomeOf(nil, jobs.Cancel(errors.New("no"))))
 	}
+
 	if got := s.get(id); got.State != state {
 		s.Fatalf("got state %v, want %v", got.State, state)
 	}
+
 	return id
 }
 
@@ -68,6 +71,7 @@ var controls = group{
 			}
 			s.finish(w, t, outcome)
 		}
+
 		want("at the end", failedOnce, again)
 	},
 	"cancel in each state": func(s *store) {
@@ -115,6 +119,7 @@ var controls = group{
 				if in > 0 {
 					to = jobs.Scheduled
 				}
+
 				switch state {
 				case jobs.Running, jobs.Blocked:
 					if m != (jobs.ActionResult{ID: id, State: state}) || !equal(before, got) {
@@ -222,6 +227,7 @@ var controls = group{
 			s.Errorf("got %+v, task %+v; want %+v, task %+v as before", m, s.get(id),
 				(jobs.ActionResult{ID: id, State: jobs.Failed, Taken: true}), before)
 		}
+
 		s.apply(db.Cancel("", false, s.now), other)
 		if m := s.apply(db.Retry(s.now, s.now, false), id)[0]; !m.Done || m.Taken {
 			s.Errorf("got done %v, taken %v; want true, false", m.Done, m.Taken)
@@ -236,6 +242,7 @@ var controls = group{
 		if got := must(w.CancelRequests(s.Context()))(s); len(got) != 1 || got[0] != want {
 			s.Errorf("got cancel requests %+v, want only %+v", got, want)
 		}
+
 		s.sleep(time.Second)
 		s.apply(db.Cancel("by bob", true, s.now), id)
 		s.apply(db.Cancel("by bob", false, s.now), id)
@@ -264,6 +271,7 @@ var controls = group{
 		for i := range specs {
 			specs[i] = commandSpec()
 		}
+
 		all := s.insert(specs...)
 		m := s.apply(db.Cancel("", false, s.now), append(all, 9999)...)
 		if len(m) != 602 || m[600] != (jobs.ActionResult{ID: all[600], State: jobs.Cancelled, Done: true}) ||

@@ -13,8 +13,9 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// endsDoNotNeedDependentsThatWait checks the ends of tasks whose dependents no longer wait, because plain SQL has made these dependents
-// pending. The ends must succeed all the same.
+// endsDoNotNeedDependentsThatWait checks the ends of tasks whose dependents no
+// longer wait, because plain SQL has made these dependents pending. The ends
+// must succeed all the same.
 func endsDoNotNeedDependentsThatWait(s *store) {
 	t, w := s.T, newOrderStore(s)
 	completes, fails := w.add(), w.add(jobs.MaxAttempts(1))
@@ -24,9 +25,11 @@ func endsDoNotNeedDependentsThatWait(s *store) {
 	if want := []int64{completes, fails, freed, spared}; !slices.Equal(ids(claimed), want) {
 		t.Fatalf("got %v, want %v", ids(claimed), want)
 	}
+
 	for i, err := range []error{nil, errBad, nil, nil} {
 		w.finish(claimed[i], err)
 	}
+
 	w.wantState(completes, jobs.Completed)
 	w.wantState(fails, jobs.Failed)
 	w.wantState(freed, jobs.Completed)
@@ -42,14 +45,17 @@ func afterStartsWhenAllHaveCompleted(s *store) {
 		t.Fatalf("got after %+v, after any %+v, depends %v; want %+v, %+v, true", task.After, task.AfterAny, task.Depends,
 			[]int64{a}, []int64{b})
 	}
+
 	claimed := w.claim(10)
 	if !slices.Equal(ids(claimed), []int64{a, b}) {
 		t.Fatalf("got %+v, want %+v", ids(claimed), []int64{a, b})
 	}
+
 	w.finish(claimed[0], nil)
 	if task := w.wantState(c, jobs.Blocked); len(task.After) != 0 || !slices.Equal(task.AfterAny, []int64{b}) {
 		t.Fatalf("got after %v, after any %v; want none, %v", task.After, task.AfterAny, []int64{b})
 	}
+
 	w.finish(claimed[1], jobs.Cancel(errBad))
 	w.wantState(c, jobs.Pending)
 	if claimed := w.claim(10); len(claimed) != 1 || !claimed[0].Depends || claimed[0].Waits {
@@ -72,6 +78,7 @@ func failureCancelsDownAChainInOneTransaction(s *store) {
 	if task := w.wantState(c, jobs.Cancelled); task.Error != fmt.Sprintf("task %d cancelled", b) {
 		t.Fatalf("got %q, want %q", task.Error, fmt.Sprintf("task %d cancelled", b))
 	}
+
 	w.wantState(d, jobs.Pending)
 	stats, err := w.Queues(t.Context(), w.now.Add(-time.Hour), w.now)
 	if err != nil || stats["default"].Ended[jobs.Cancelled] != 2 || stats["default"].Ended[jobs.Failed] != 1 {
@@ -93,6 +100,7 @@ func aFinishedDependencyCounts(s *store) {
 		t.Fatalf("got reason %v, error %q; want %v, %q", task.Reason, task.Error, jobs.ReasonDependency,
 			fmt.Sprintf("task %d failed", bad))
 	}
+
 	n, _ := w.Count(t.Context(), jobs.Filter{})
 	_, err := w.tryAdd(jobs.After(good, 999))
 	if !errors.Is(err, jobs.ErrNotFound) || !strings.Contains(err.Error(), "999") {
@@ -103,7 +111,8 @@ func aFinishedDependencyCounts(s *store) {
 	}
 }
 
-// everyEndReleases ends tasks without Finish, for example by a cancellation. Each of these ends must release the dependents, too.
+// everyEndReleases ends tasks without Finish, for example by a cancellation.
+// Each of these ends must release the dependents, too.
 func everyEndReleases(s *store) {
 	w := newOrderStore(s)
 	ends := map[string]func(w *orderStore, id int64){
@@ -151,6 +160,7 @@ func everyEndReleases(s *store) {
 		if state := w.get(first).State; !state.Finished() {
 			s.Fatalf("%s: got state %s, want a finished one", name, state)
 		}
+
 		w.wantState(next, jobs.Pending)
 		w.wantState(after, jobs.Cancelled)
 		w.wantState(any, jobs.Pending)
@@ -159,9 +169,11 @@ func everyEndReleases(s *store) {
 		if moved, err := w.Apply(w.Context(), []int64{first}, db.Delete()); err != nil || moved[0] != want {
 			s.Fatalf("%s: delete: got results %v and error %v, want that task %d needs it", name, moved, err, any)
 		}
+
 		for _, task := range w.claim(10) {
 			w.finish(task, nil)
 		}
+
 		if moved, err := w.Apply(w.Context(), []int64{first}, db.Delete()); err != nil || !moved[0].Done {
 			s.Fatalf("%s: delete: got results %v and error %v, want the task deleted", name, moved, err)
 		}
@@ -182,6 +194,7 @@ func retryWithDependents(s *store) {
 	if err != nil || len(moved) != 3 {
 		t.Fatalf("got %d retried tasks and error %v, want 3 tasks", len(moved), err)
 	}
+
 	w.wantState(a, jobs.Pending)
 	w.wantState(b, jobs.Blocked)
 	w.wantState(c, jobs.Blocked)
@@ -192,18 +205,22 @@ func retryWithDependents(s *store) {
 	if task := w.wantState(both, jobs.Blocked); !slices.Equal(task.After, []int64{a, other}) {
 		t.Fatalf("got %+v, want %+v", task.After, []int64{a, other})
 	}
+
 	for range 4 {
 		for _, task := range w.claim(10) {
 			w.finish(task, nil)
 		}
 	}
+
 	for _, id := range []int64{a, b, c, both} {
 		w.wantState(id, jobs.Completed)
 	}
+
 	// A retried task does not wait for dependencies that have finished.
 	if _, err := w.Apply(t.Context(), []int64{b}, db.Retry(w.now, w.now, false)); err != nil {
 		t.Fatal(err)
 	}
+
 	w.wantState(b, jobs.Pending)
 	w.finish(w.claim(1)[0], nil)
 
@@ -225,18 +242,22 @@ func manyDependenciesAndDependents(s *store) {
 	if raceDetector {
 		n /= 20 // the race detector makes SQLite about 20 times slower
 	}
+
 	specs := make([]jobs.Spec, n, n+1)
 	for i := range specs {
 		specs[i] = job.With("x")
 	}
+
 	last := job.With("last")
 	for i := range n {
 		last.Earlier = append(last.Earlier, i)
 	}
+
 	added, err := w.Insert(t.Context(), append(specs, last), w.now)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	end := added[n].ID
 	var slowest time.Duration
 	for done := 0; done < n; done += 100 {
@@ -246,21 +267,26 @@ func manyDependenciesAndDependents(s *store) {
 		for i, task := range claimed {
 			finish[i] = db.Finish{Task: task, Outcome: taskspec.Outcome{Started: w.now, Finished: w.now}}
 		}
+
 		began := time.Now()
 		w.cycle(db.Cycle{Finish: finish})
 		slowest = max(slowest, time.Since(began))
 	}
+
 	t.Logf("fan-in of %d: finishing 100 of them took %v at most", n, slowest)
 	for i := range specs {
 		specs[i].After = []int64{end}
 	}
+
 	if _, err := w.Insert(t.Context(), specs, w.now); err != nil {
 		t.Fatal(err)
 	}
+
 	task := w.claim(10)
 	if len(task) != 1 || task[0].ID != end {
 		t.Fatalf("got claims %v, want only %d", ids(task), end)
 	}
+
 	began := time.Now()
 	w.finish(task[0], nil)
 	t.Logf("fan-out of %d: finishing the one took %v", n, time.Since(began))

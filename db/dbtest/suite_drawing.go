@@ -30,6 +30,7 @@ var drawings = group{
 		for _, l := range links {
 			got[l] = true
 		}
+
 		for _, want := range []db.DependencyLink{{Task: b, On: a}, {Task: c, On: a, Any: true}, {Task: c, On: b}, {Task: e, On: c}} {
 			if !got[want] || len(links) != 4 {
 				s.Errorf("got links %v, want %v among 4", links, want)
@@ -43,12 +44,14 @@ var drawings = group{
 		for range 25 {
 			behind = append(behind, w.add(jobs.After(a)))
 		}
+
 		s.wantRelated(a, 25, nil, behind, false)
 		_, some, more, err := s.Related(s.Context(), a, 2)
 		if len(some) != 1 || len(some[0]) != 2 || !slices.Contains(behind, some[0][0]) || !slices.Contains(behind, some[0][1]) ||
 			!more || err != nil {
 			s.Errorf("got %v, more %v, error %v; want any two of %v, and that there are more", some, more, err, behind)
 		}
+
 		s.wantRelated(behind[3], 2, []int64{a}, nil, false)
 	},
 	"the names of tasks": func(s *store) {
@@ -108,8 +111,10 @@ func (s *store) wantRuns(since time.Time, most int, wantFrom time.Time, want str
 			}
 			runs = append(runs, text)
 		}
+
 		texts = append(texts, fmt.Sprintf("%s/%d: %s", w.Name, w.Slots, strings.Join(runs, ", ")))
 	}
+
 	if got := strings.Join(texts, "; "); err != nil || got != want || !from.Equal(wantFrom) {
 		s.Errorf("got %s from %v, error %v\nwant %s from %v", got, from, err, want, wantFrom)
 	}

@@ -22,15 +22,18 @@ var dues = group{
 		if next := s.look(w); !next.Equal(start.Add(time.Hour)) {
 			s.Errorf("got next due time %v, want %v", next, start.Add(time.Hour))
 		}
+
 		s.sleep(time.Hour - time.Millisecond)
 		if got := s.claim(w, 1); len(got) != 0 {
 			s.Fatalf("got %v before the due time, want none", ids(got))
 		}
+
 		s.wantTask(id, jobs.Scheduled, "")
 		s.sleep(time.Millisecond)
 		if next := s.look(w); !next.IsZero() {
 			s.Errorf("got next due time %v, want none", next)
 		}
+
 		s.wantTask(id, jobs.Pending, "")
 		s.claimOnly(w)
 	},
@@ -41,6 +44,7 @@ var dues = group{
 		if err := s.ChangeSchedules(s.Context(), "own", s.now, put); err != nil {
 			s.Fatal(err)
 		}
+
 		for _, step := range []struct {
 			boot string
 			due  bool
@@ -55,6 +59,7 @@ var dues = group{
 			}, nil))(s)
 			s.sleep(time.Minute)
 		}
+
 		must(0, s.ChangeSchedules(s.Context(), "", s.now, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
 			return nil, []string{"agent"}, nil
 		}))(s)
@@ -75,6 +80,7 @@ var dues = group{
 		for i, task := range running {
 			finishes[i] = db.Finish{Task: task, Outcome: s.withTimes(task, taskspec.Outcome{})}
 		}
+
 		got := must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true, Finish: finishes, Claim: db.Claim{Free: 2, Lease: lease}}))(s)
 		s.wantIDs(ids(got.Claimed), []int64{due})
 		for i, f := range got.Finished {
@@ -82,6 +88,7 @@ var dues = group{
 				s.Errorf("end of task %d: got %+v, want a completed task", running[i].ID, f)
 			}
 		}
+
 		if n := s.counted()[jobs.Completed]; n != 2 || len(got.Finished) != 2 {
 			s.Errorf("got %d counted tasks and %d results, want 2 and 2", n, len(got.Finished))
 		}
@@ -100,6 +107,7 @@ var dues = group{
 		for i := range specs {
 			specs[i] = commandSpec(jobs.In(time.Minute))
 		}
+
 		s.insert(specs...)
 		s.sleep(time.Minute)
 		w := s.worker()
@@ -123,6 +131,7 @@ var dues = group{
 				s.Fatalf("got next due time %v, want none or at most %v", next, s.now)
 			}
 		}
+
 		if n := s.number(`SELECT count(*) FROM tasks WHERE state = 'pending'`); n != most || looks != 2 {
 			s.Errorf("got %d pending tasks after %d looks, want %d after 2", n, looks, most)
 		}
@@ -132,6 +141,7 @@ var dues = group{
 		if next := s.look(w); !next.IsZero() {
 			s.Errorf("got %v, want none", next)
 		}
+
 		s.insert(commandSpec(jobs.In(3*time.Minute)), commandSpec(jobs.In(2*time.Minute)), commandSpec(jobs.ExpiresIn(time.Minute)))
 		for _, want := range []time.Duration{1, 2, 3} {
 			if next := s.look(w); !next.Equal(start.Add(want * time.Minute)) {
@@ -153,6 +163,7 @@ var dues = group{
 			s.Errorf("got finished at %v, error %q, %d attempts; want %v, an error text, no attempt", got.FinishedAt, got.Error,
 				len(s.attempts(waiting)), s.now)
 		}
+
 		s.wantTask(late, jobs.Scheduled, "")
 		s.sleep(2 * time.Hour)
 		s.claim(w, 2)
@@ -218,6 +229,7 @@ var dues = group{
 		if got := s.get(id).RunAt; !got.Equal(start.Add(wait)) {
 			s.Errorf("got the retry due at %v, want %v", got, start.Add(wait))
 		}
+
 		s.sleep(min(wait, time.Minute) - time.Millisecond)
 		s.wantIDs(ids(s.claim(w, 3)), nil)
 		s.sleep(wait + time.Minute)
@@ -249,6 +261,7 @@ var dues = group{
 		for _, t := range s.claim(w, 9) {
 			s.finish(w, t, taskspec.Outcome{})
 		}
+
 		s.wantTask(after, jobs.Pending, "")
 		s.wantTask(again, jobs.Pending, "")
 		s.wantTask(later, jobs.Scheduled, "") // it waits for a time, so it waits an hour longer
@@ -256,6 +269,7 @@ var dues = group{
 		if added := must(s.Insert(s.Context(), []jobs.Spec{key}, s.now))(s)[0]; !added.Kept {
 			s.Errorf("got %+v before the hour is over, want the key paused", added)
 		}
+
 		s.sleep(time.Minute)
 		if added := must(s.Insert(s.Context(), []jobs.Spec{key}, s.now))(s)[0]; added.Kept {
 			s.Errorf("got %+v after an hour, want a new task", added)

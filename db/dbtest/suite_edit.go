@@ -17,6 +17,7 @@ func editInEachState(s *store) {
 		if state == jobs.Blocked { // a task is blocked only if it waits for something, such as its resume; editMovesTasks tests such tasks
 			continue
 		}
+
 		id := s.inState(state, jobs.Unique("key "+string(state)), jobs.ExpiresIn(24*time.Hour))
 		before := s.get(id)
 		got := s.edit(id, jobs.Priority(9), jobs.Label("new"), jobs.Timeout(time.Minute))
@@ -27,6 +28,7 @@ func editInEachState(s *store) {
 		if got != (jobs.ActionResult{ID: id, State: state, Done: want.Priority == 9}) || !reflect.DeepEqual(after, want) {
 			s.Errorf("%s: got %+v, task %+v; want task %+v", state, got, after, want)
 		}
+
 		s.exec(`DELETE FROM tasks WHERE finished_at IS NULL`)
 	}
 	if got := s.edit(99); got != (jobs.ActionResult{ID: 99}) {
@@ -47,6 +49,7 @@ func editMovesTasks(s *store) {
 	if got := w.wantState(b, jobs.Scheduled); !got.RunAt.Equal(s.now.Add(time.Hour)) {
 		s.Errorf("got run_at %v, want %v", got.RunAt, s.now.Add(time.Hour))
 	}
+
 	w.edit(b, jobs.At(s.now))
 	w.wantState(b, jobs.Blocked)
 	w.edit(b, jobs.Lane("other"))
@@ -64,7 +67,8 @@ func editMovesTasks(s *store) {
 		s.Errorf("got %d attempts, want 1", got.Attempt)
 	}
 
-	// An edit does not unblock a task that waits for another task or for its resume.
+	// An edit does not unblock a task that waits for another task or for its
+	// resume.
 	c := w.add(jobs.After(a))
 	w.pauseTasks(b)
 	for _, id := range []int64{b, c} {
@@ -106,21 +110,25 @@ func firstGoesFirst(s *store) {
 			s.Errorf("got %+v, want a pending task", m)
 		}
 	}
+
 	for id, want := range map[int64]int{a: 8, b: 9, c: 10} {
 		if got := w.get(id).Priority; got != want {
 			s.Errorf("task %d: got priority %d, want %d", id, got, want)
 		}
 	}
+
 	must(s.PutFirst(s.Context(), []int64{c}, "ann", s.now))(s) // task c is already first in its queue, so it keeps its priority
 	if got := w.get(c).Priority; got != 10 {
 		s.Errorf("second call: got priority %d, want 10", got)
 	}
+
 	done := w.add()
 	w.edit(a, jobs.Priority(1<<31-1))
 	must(s.PutFirst(s.Context(), []int64{done}, "ann", s.now))(s)
 	if got := w.get(done).Priority; got != 1<<31-1 {
 		s.Errorf("beside the highest priority: got %d, want %d", got, 1<<31-1)
 	}
+
 	running := w.claim(10)[0].ID
 	if got := must(s.PutFirst(s.Context(), []int64{running, 99}, "ann", s.now))(s); got[0] != (jobs.ActionResult{ID: running,
 		State: jobs.Running}) || got[1] != (jobs.ActionResult{ID: 99}) {
@@ -149,6 +157,7 @@ func lastChangesAreKept(s *store) {
 			return db.Edit{Spec: specOf(t), Text: fmt.Sprint("edit ", i)}, nil
 		}))(s)
 	}
+
 	w.resumeTasks(id)
 	got := must(s.TaskChanges(s.Context(), id))(s)
 	last := db.TaskChange{At: s.now, By: "bob", Action: db.ActionResume}
@@ -159,7 +168,8 @@ func lastChangesAreKept(s *store) {
 	}
 }
 
-// changesOfPlainTasks changes tasks that plain SQL has inserted with dependencies, before a worker has read these dependencies.
+// changesOfPlainTasks changes tasks that plain SQL has inserted with
+// dependencies, before a worker has read these dependencies.
 func changesOfPlainTasks(s *store) {
 	w := newOrderStore(s)
 	on := w.add()
@@ -174,11 +184,13 @@ func changesOfPlainTasks(s *store) {
 	if got := ids(w.claim(10)); !slices.Equal(got, []int64{on}) {
 		s.Fatalf("got claims %v, want %v", got, []int64{on})
 	}
+
 	for _, id := range []int64{paused, edited} {
 		if got := w.wantState(id, jobs.Blocked); !slices.Equal(got.After, []int64{on}) {
 			s.Errorf("task %d: got dependencies %v, want %v", id, got.After, []int64{on})
 		}
 	}
+
 	w.finish(w.get(on), errBad)
 	s.apply(db.Cancel("by ann", false, s.now), on)
 	w.wantState(paused, jobs.Cancelled)
@@ -187,10 +199,12 @@ func changesOfPlainTasks(s *store) {
 	if got := w.pauseTasks(late)[0]; got.State != jobs.Cancelled || got.Done {
 		s.Errorf("pause of a task whose dependency was cancelled: got %+v, want cancelled", got)
 	}
+
 	s.wantNoTaskPauses()
 }
 
-// editsRaceWithClaims edits tasks while a worker claims them. Each task must run either with all old settings or with all new ones.
+// editsRaceWithClaims edits tasks while a worker claims them. Each task must
+// run either with all old settings or with all new ones.
 func editsRaceWithClaims(s *store) {
 	w := newOrderStore(s)
 	const n = 60
@@ -198,6 +212,7 @@ func editsRaceWithClaims(s *store) {
 	for i := range list {
 		list[i] = w.add()
 	}
+
 	edited := make([]bool, n)
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -217,6 +232,7 @@ func editsRaceWithClaims(s *store) {
 	for len(claimed) < n {
 		claimed = append(claimed, w.claim(2)...)
 	}
+
 	done.Wait()
 	for _, task := range claimed {
 		isNew := edited[slices.Index(list, task.ID)]

@@ -25,7 +25,8 @@ func wantFields[V any](s *store, records []V, except ...string) {
 	}
 }
 
-// everyOption inserts a task for each option, with a value that isn't the default.
+// everyOption inserts a task for each option, with a value that isn't the
+// default.
 func (s *store) everyOption() (tasks []jobs.Task) {
 	ids := s.insert(commandSpec(), commandSpec()) // for --after
 	for _, o := range taskspec.Options {
@@ -36,9 +37,11 @@ func (s *store) everyOption() (tasks []jobs.Task) {
 		}
 		ids = append(ids, s.insert(spec)...)
 	}
+
 	for _, id := range ids {
 		tasks = append(tasks, s.get(id))
 	}
+
 	return tasks
 }
 
@@ -59,6 +62,7 @@ var fieldTests = group{
 		if len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 			s.Errorf("got  %+v\nwant %+v", got, want)
 		}
+
 		wantFields(s, got, "Dead")
 		wantFields(s, must(s.worker().Owners(s.Context()))(s))
 	},
@@ -70,6 +74,7 @@ var fieldTests = group{
 		if err := w.WriteProgress(s.Context(), []db.Report{{ClaimID: claimsOf(claimed)[0], Progress: []byte(`{"done":1}`)}}); err != nil {
 			s.Error(err)
 		}
+
 		s.apply(db.Cancel("by ann", true, s.now), id)
 		tasks = append(tasks, s.get(id))
 		s.sleep(time.Second)

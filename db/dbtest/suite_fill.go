@@ -16,7 +16,8 @@ func (s *store) fillWorker() *db.Worker {
 		[]db.ClaimJob{{Job: "many", MaxAttempts: 3, Batch: 3, Wait: time.Minute}, {Job: "one", MaxAttempts: 3}}))(s)
 }
 
-// wantFill runs a cycle with a claim for the given slots, and checks the claimed tasks and the time until the next start.
+// wantFill runs a cycle with a claim for the given slots, and checks the
+// claimed tasks and the time until the next start.
 func (s *store) wantFill(w *db.Worker, claim db.Claim, want []int64, next time.Duration) {
 	s.Helper()
 	claim.Lease = lease
@@ -74,6 +75,7 @@ var fillTests = group{
 		if err := s.SetLimit(s.Context(), jobs.Limit{Target: target, Rate: 1, Per: time.Hour, Burst: 1}, s.now); err != nil {
 			s.Fatal(err)
 		}
+
 		all := s.insert(manySpecs(7)...)
 		s.wantFill(w, db.Claim{Free: 4}, all[:3], time.Minute) // the seventh task, alone in its batch, waits for a minute
 		s.sleep(time.Minute)

@@ -45,6 +45,7 @@ var finishes = group{
 			if done := s.finish(w, claimed, c.outcome); done.Fenced || done.Change.State != c.state {
 				s.Errorf("%s: got fenced %v, change state %v; want false, %v", c.name, done.Fenced, done.Change.State, c.state)
 			}
+
 			got := s.wantTask(claimed.ID, c.state, c.reason)
 			if got.Attempt != c.count || got.FinishedAt.IsZero() == c.state.Finished() || got.Duration != 1500*time.Millisecond ||
 				!got.LeaseExpiresAt.IsZero() ||
@@ -55,6 +56,7 @@ var finishes = group{
 					c.name, got, c.count, c.state.Finished(), 1500*time.Millisecond, claimed.GenerationID+1, c.outcome.Error,
 					string(c.outcome.Result))
 			}
+
 			records := s.attempts(claimed.ID)
 			if len(records) != 1 {
 				s.Fatalf("%s: got %d attempts, want 1", c.name, len(records))
@@ -69,6 +71,7 @@ var finishes = group{
 					1500*time.Millisecond)
 			}
 		}
+
 		if n := s.counted(); n[jobs.Completed] != 1 || n[jobs.Failed] != 1 || n[jobs.Cancelled] != 1 {
 			s.Errorf("got counts %v, want one completed, one failed and one cancelled", n)
 		}
@@ -103,11 +106,13 @@ var finishes = group{
 		if reaped := must(revokeAndReap(s.Context(), reaper, must(reaper.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
 			s.Fatalf("got reaped tasks %v, want 1", reaped)
 		}
+
 		for _, o := range []taskspec.Outcome{{}, failed} {
 			if done := s.finish(w, claimed, o); !done.Fenced {
 				s.Errorf("got fenced %v, want true", done.Fenced)
 			}
 		}
+
 		s.wantTask(id, jobs.Pending, jobs.ReasonLost)
 		if n := s.counted(); len(n) != 0 || len(s.attempts(id)) != 1 {
 			s.Errorf("got counts %v, %d attempts; want no counts and one attempt", n, len(s.attempts(id)))
@@ -139,11 +144,13 @@ var finishes = group{
 			if after := s.get(id); !equal(before, after) || len(s.attempts(id)) != 1 {
 				s.Errorf("got %+v, %d attempts; want %+v as before, 1 attempt", after, len(s.attempts(id)), before)
 			}
+
 			for state, n := range s.counted() {
 				if counted[state] != n {
 					s.Errorf("%s: got count %d, want %d as before", state, n, counted[state])
 				}
 			}
+
 			s.apply(db.Cancel("", false, s.now), id)
 		}
 	},
@@ -186,6 +193,7 @@ var finishes = group{
 		if done[0].Fenced || done[0].Change.State != jobs.Failed || !done[1].Fenced || done[2].Change.State != jobs.Completed {
 			s.Errorf("got results %+v; want the first %s, the second rejected, the third %s", done, jobs.Failed, jobs.Completed)
 		}
+
 		s.wantTask(all[0], jobs.Failed, jobs.ReasonError)
 		s.wantTask(all[2], jobs.Completed, "")
 	},
@@ -197,6 +205,7 @@ var finishes = group{
 		for i, task := range claimed {
 			ends[i] = db.Finish{Task: task, Outcome: s.withTimes(task, taskspec.Outcome{Result: fmt.Append(nil, i), ExitCode: new(i % 2)})}
 		}
+
 		s.finishAll(w, ends[20]) // this finish succeeds; the call below repeats it, as a worker does if it has not received the reply
 		ends[5].Task.GenerationID--
 		done := s.finishAll(w, ends...)
@@ -216,6 +225,7 @@ var finishes = group{
 					got, i, i%2)
 			}
 		}
+
 		if n := s.counted(); n[jobs.Completed] != 29 {
 			s.Errorf("got %d completions, want 29", n[jobs.Completed])
 		}
@@ -243,6 +253,7 @@ var finishes = group{
 			if done := s.finishAll(w, db.Finish{Task: claimed, Release: true})[0]; done.Fenced || done.Change.State != jobs.Pending {
 				s.Errorf("got fenced %v, change state %v; want false, %v", done.Fenced, done.Change.State, jobs.Pending)
 			}
+
 			got := s.get(id)
 			if got.State != jobs.Pending || got.Attempt != before.Attempt || got.Losses != before.Losses ||
 				!got.StartedAt.Equal(before.StartedAt) || len(s.attempts(id)) != 1 {
@@ -268,6 +279,7 @@ var finishes = group{
 			} else {
 				s.finishAll(w, db.Finish{Task: claimed, Release: true})
 			}
+
 			got := s.wantTask(id, jobs.Cancelled, jobs.ReasonCancelled)
 			if got.Attempt != 1 || got.Losses != 1 || got.Error != "by ann" || len(s.attempts(id)) != 2 {
 				s.Errorf("by id %v: got %+v, %d attempts; want attempt 1, one loss, error \"by ann\", 2 attempts", byID, got,
@@ -293,6 +305,7 @@ var finishes = group{
 		if err := other.Release(s.Context(), claimsOf(claimed), s.now); err != nil {
 			s.Error(err)
 		}
+
 		s.wantTask(id, jobs.Running, "")
 	},
 }

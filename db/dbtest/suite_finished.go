@@ -15,8 +15,10 @@ import (
 
 const testCursor = "test"
 
-// WithCursor returns a function that opens a database and adds a cursor: a mark of how far a reader has read the list of ended tasks. This
-// cursor never moves, so the list keeps every ended task, and the suite checks this list after each test.
+// WithCursor returns a function that opens a database and adds a cursor: a mark
+// of how far a reader has read the list of ended tasks. This cursor never
+// moves, so the list keeps every ended task, and the suite checks this list
+// after each test.
 func WithCursor(open func(testing.TB) *db.DB) func(testing.TB) *db.DB {
 	return func(t testing.TB) *db.DB {
 		d := open(t)
@@ -27,19 +29,23 @@ func WithCursor(open func(testing.TB) *db.DB) func(testing.TB) *db.DB {
 	}
 }
 
-// checkEnds compares the list of ended tasks with the changes of tasks. It does so only if the database has the cursor that WithCursor
-// adds. Each change to a final state must be in the list exactly once. The list also has tasks that were already final when they were
-// inserted, because a task that they depend on did not complete.
+// checkEnds compares the list of ended tasks with the changes of tasks. It does
+// so only if the database has the cursor that WithCursor adds. Each change to a
+// final state must be in the list exactly once. The list also has tasks that
+// were already final when they were inserted, because a task that they depend
+// on did not complete.
 func checkEnds(s *store, changes []change) error {
 	if s.number(`SELECT count(*) FROM cursors WHERE name = 'test' AND seq = 0`) == 0 {
 		return nil
 	}
+
 	type end struct{ id, generation int64 }
 	listed, updated := map[end]int{}, map[int64]bool{}
 	ends, err := s.EndsAfter(s.Context(), 0, 1_000_000)
 	if err != nil {
 		return err
 	}
+
 	last := map[int64]int64{}
 	for _, e := range ends {
 		listed[end{e.Task.ID, e.Task.GenerationID}]++
@@ -48,25 +54,30 @@ func checkEnds(s *store, changes []change) error {
 		}
 		last[e.Task.ID] = e.Task.GenerationID
 	}
+
 	for _, c := range changes {
 		if !updated[c.id] && c.oldState.Finished() { // the first known state is final, so the task was inserted in that state
 			delete(listed, end{c.id, c.oldGeneration})
 		}
+
 		updated[c.id] = true
 		if !c.state.Finished() || c.oldState == c.state {
 			continue
 		}
+
 		e := end{c.id, c.generation}
 		if listed[e] != 1 {
 			return fmt.Errorf("task %d of generation %d has become %s: got %d ends, want 1", c.id, c.generation, c.state, listed[e])
 		}
 		delete(listed, e)
 	}
+
 	for e := range listed {
 		if updated[e.id] {
 			return fmt.Errorf("got an end of task %d with generation %d, want none", e.id, e.generation)
 		}
 	}
+
 	return nil
 }
 
@@ -147,6 +158,7 @@ var finishedTests = group{
 		if err := tx.Commit(); err != nil {
 			s.Fatal(err)
 		}
+
 		s.finish(w, claimed[1], taskspec.Outcome{Reason: jobs.ReasonExit, Error: "bad"})
 		s.apply(db.Cancel("by hand", false, s.now), claimed[2].ID)
 		s.finish(w, claimed[2], taskspec.Outcome{Reason: jobs.ReasonCancelled, Error: "cancelled"})
@@ -168,6 +180,7 @@ var finishedTests = group{
 		for _, task := range s.claim(w, 2) {
 			s.finish(w, task, taskspec.Outcome{Reason: jobs.ReasonExit, Error: "bad"})
 		}
+
 		s.apply(db.Retry(s.now, s.now, false), ids[:1]...)
 		s.apply(db.Delete(), ids[1:]...)
 		s.sleep(time.Minute)
@@ -176,6 +189,7 @@ var finishedTests = group{
 		if len(ends) != 3 {
 			s.Fatalf("got %d ends, want 3", len(ends))
 		}
+
 		for i, want := range []jobs.Task{{ID: 1, State: jobs.Failed, Label: "retried", Queue: "default", FinishedAt: began, Error: "bad"},
 			{ID: 2, State: jobs.Failed, Label: "deleted", Queue: "q", FinishedAt: began, Error: "bad"},
 			{ID: 1, State: jobs.Completed, Label: "retried", Queue: "default", FinishedAt: s.now}} {
@@ -185,6 +199,7 @@ var finishedTests = group{
 				s.Errorf("end %d: got %+v, want %+v", i, t, want)
 			}
 		}
+
 		if args := ends[1].Task.Args; args != nil {
 			s.Errorf("got args %s of a deleted task, want none", args)
 		}
@@ -221,6 +236,7 @@ var finishedTests = group{
 		if err := s.FreeCursor(s.Context(), "mail", "b"); err != nil {
 			s.Error(err)
 		}
+
 		waits("a", false)
 		s.takeCursor("mail", "a", 1)
 		s.sleep(-time.Hour) // the clock is set back
@@ -228,6 +244,7 @@ var finishedTests = group{
 		if err := s.FreeCursor(s.Context(), "mail", "b"); err != nil {
 			s.Error(err)
 		}
+
 		s.takeCursor("mail", "a", 1)
 	},
 	"ends stay until all cursors have passed them": func(s *store) {
@@ -257,6 +274,7 @@ var finishedTests = group{
 		if !must(s.RemoveCursor(s.Context(), "a"))(s) || must(s.RemoveCursor(s.Context(), "a"))(s) {
 			s.Error("got another result of RemoveCursor, want true, then false")
 		}
+
 		s.wantEnds(0)
 		s.endOne(w)
 		s.wantEnds(0, "4 completed ")

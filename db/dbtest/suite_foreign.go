@@ -8,7 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The group foreigners writes rows with plain SQL into tables that only runner should write. None of these rows may stop a worker.
+// The group foreigners writes rows with plain SQL into tables that only runner
+// should write. None of these rows may stop a worker.
 var foreigners = group{
 	"an attempt without a start has no duration": func(s *store) {
 		id := s.insert(commandSpec())[0]
@@ -38,6 +39,7 @@ var foreigners = group{
 		if s.Server() != nil {
 			return // on a server, a constraint of the table rejects the extreme times of this test
 		}
+
 		s.insert(commandSpec(), commandSpec(), commandSpec())
 		const change = `UPDATE tasks SET state = 'scheduled', generation_id = 2, created_at = ?, run_at = ?, expires_at = ? WHERE id = ?`
 		year := s.now.Add(365 * 24 * time.Hour).UnixMilli()

@@ -11,7 +11,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// hooks returns the hooks in the database as "event of task: command", in the order of their ids.
+// hooks returns the hooks in the database as "event of task: command", in the
+// order of their ids.
 func (s *store) hooks() (list []string) {
 	s.Helper()
 	for _, t := range must(s.List(s.Context(), jobs.Filter{}, db.Page{}))(s) {
@@ -20,6 +21,7 @@ func (s *store) hooks() (list []string) {
 			list = append(list, fmt.Sprintf("%s of %s: %s", t.Event, t.Env["RUNNER_EVENT_TASK"], argv[len(argv)-1]))
 		}
 	}
+
 	slices.Sort(list)
 	return list
 }
@@ -48,12 +50,14 @@ var hookTests = group{
 		if len(done.Claimed) != 2 {
 			s.Fatalf("got %d claimed tasks, want the 2 hooks", len(done.Claimed))
 		}
+
 		hook := s.get(2)
 		if hook.Queue != "mail" || hook.Priority != 1000 || hook.Label != "on-failure of task 1" || hook.MaxAttempts != 10 ||
 			hook.Timeout != time.Minute || hook.Schedule != "" {
 			s.Errorf("got hook %+v; want queue mail, priority 1000, label \"on-failure of task 1\", 10 attempts of 1m and no schedule",
 				hook)
 		}
+
 		for name, want := range map[string]string{"RUNNER_EVENT": "failed", "RUNNER_EVENT_LABEL": "night", "RUNNER_EVENT_EXIT_CODE": "3",
 			"RUNNER_EVENT_COMMAND": "true", "RUNNER_EVENT_TITLE": "task 1 (night) failed: exit status 3",
 			"RUNNER_EVENT_STATE": "failed", "RUNNER_EVENT_REASON": "exit", "RUNNER_EVENT_METADATA": `{"tenant":"acme"}`} {
@@ -61,6 +65,7 @@ var hookTests = group{
 				s.Errorf("%s: got %q, want %q", name, got, want)
 			}
 		}
+
 		if got, want := string(must(s.Input(s.Context(), 2))(s)), strings.Repeat("line\n", 49)+"end\x00"; got != want {
 			s.Errorf("got input %q, want %q", got, want)
 		}
@@ -75,12 +80,14 @@ var hookTests = group{
 				specs[i] = commandSpec(jobs.OnEnd(allHooks))
 			}
 		}
+
 		s.insert(specs...)
 		w := s.worker()
 		var list []db.Finish
 		for _, task := range s.claim(w, 20) {
 			list = append(list, db.Finish{Task: task, Outcome: s.withTimes(task, taskspec.Outcome{})})
 		}
+
 		s.finishAll(w, list...)
 		s.finishAll(w, list...) // writing the same end again must not enqueue the hook a second time
 		s.wantHooks("completed of 14: good", "completed of 4: good")
@@ -134,6 +141,7 @@ var hookTests = group{
 		if reaped := must(reaper.ReapDead(s.Context(), w.Number(), s.now))(s); len(reaped) != 1 {
 			s.Fatalf("got %d reaped tasks, want 1", len(reaped))
 		}
+
 		s.wantHooks("failed of 1: bad")
 		if got, want := s.get(2).Env["RUNNER_EVENT_OUTPUT"], "last words"; got != want {
 			s.Errorf("got RUNNER_EVENT_OUTPUT %q, want %q", got, want)

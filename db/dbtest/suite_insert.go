@@ -18,7 +18,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// specSeq returns a sequence of specs. If end is not nil, the last element of the sequence is this error.
+// specSeq returns a sequence of specs. If end is not nil, the last element of
+// the sequence is this error.
 func specSeq(specs []jobs.Spec, end error) func(func(jobs.Spec, error) bool) {
 	return func(yield func(jobs.Spec, error) bool) {
 		for _, spec := range specs {
@@ -74,6 +75,7 @@ var inserts = group{
 				s.Errorf("task %d: got batch %d, want %d", c.id, got, c.batch)
 			}
 		}
+
 		want := []int64{first[1].ID, first[3].ID, first[4].ID, joined}
 		ids := must(s.IDs(s.Context(), jobs.Filter{Batch: first[1].ID}, db.Page{Oldest: true}))(s)
 		if !slices.Equal(ids, want) {
@@ -90,6 +92,7 @@ var inserts = group{
 				for i := range 1 + c%4 {
 					specs = append(specs, jobs.Define[int]("f").With(c, jobs.Label(fmt.Sprint(c, " ", i))))
 				}
+
 				switch c % 10 {
 				case 3: // the last task depends on the task before it, so it needs a statement of its own
 					last := &specs[len(specs)-1]
@@ -97,13 +100,16 @@ var inserts = group{
 				case 7:
 					specs[0].MaxLosses = -1 // a CHECK constraint rejects this value
 				}
+
 				added, err := s.Insert(s.Context(), specs, s.now)
 				if (err != nil) != (c%10 == 7) {
 					s.Errorf("caller %d: got error %v, want an error: %v", c, err, c%10 == 7)
 				}
+
 				results[c] = added
 			})
 		}
+
 		wg.Wait()
 		n := 0
 		for c, added := range results {
@@ -118,6 +124,7 @@ var inserts = group{
 				}
 			}
 		}
+
 		if all := must(s.Count(s.Context(), jobs.Filter{}))(s); all != n {
 			s.Errorf("got %d tasks, want %d as acknowledged", all, n)
 		}
@@ -131,6 +138,7 @@ var inserts = group{
 			}
 			specs = append(specs, jobs.Define[int]("f").With(i, options...))
 		}
+
 		one := must(s.Insert(s.Context(), specs[:40], s.now))(s)
 		for i, added := range append(one, must(s.InsertSeq(s.Context(), specSeq(specs[40:], nil), s.now))(s)...) {
 			want := taskspec.NewTask(&specs[i], s.now)
@@ -196,11 +204,13 @@ var inserts = group{
 			s.Errorf("got %+v and then %+v; want the second and the last insert to keep task %d, and the others to add tasks",
 				added, again, added[0].ID)
 		}
+
 		w := s.worker()
 		claimed := s.claim(w, 3)
 		if got := must(s.Insert(s.Context(), []jobs.Spec{commandSpec(jobs.Unique("k"))}, s.now))(s); !got[0].Kept {
 			s.Errorf("the key of a running task: got %+v, want the task kept", got[0])
 		}
+
 		s.finish(w, claimed[0], taskspec.Outcome{})
 		if got := must(s.Insert(s.Context(), []jobs.Spec{commandSpec(jobs.Unique("k"))}, s.now))(s); got[0].Kept ||
 			got[0].ID == added[0].ID {

@@ -22,7 +22,8 @@ func (s *store) reap(w *db.Worker, leases ...db.Lease) int {
 	return len(must(revokeAndReap(s.Context(), w, leases, s.now))(s))
 }
 
-// revokeAndReap revokes claims and records their loss, as a worker does after it has killed the processes of a dead worker.
+// revokeAndReap revokes claims and records their loss, as a worker does after
+// it has killed the processes of a dead worker.
 func revokeAndReap(ctx context.Context, w *db.Worker, leases []db.Lease, now time.Time) ([]db.Reaped, error) {
 	revoked, err := w.Revoke(ctx, leases)
 	if err != nil {
@@ -52,13 +53,15 @@ var leases = group{
 					got = append(got, t.ID)
 				}
 			}
+
 			if !slices.Equal(got, want) {
 				s.Errorf("at %v: got stuck tasks %v, want %v", s.now, got, want)
 			}
 		}
 		s.sleep(19 * time.Second)
 		stuck()
-		// A command gets SIGKILL 10 s after the request to cancel it. After 20 s its task counts as stuck.
+		// A command gets SIGKILL 10 s after the request to cancel it. After 20
+		// s its task counts as stuck.
 		s.sleep(2 * time.Second)
 		stuck(claimed[1].ID)
 		s.sleep(51 * time.Second)
@@ -143,6 +146,7 @@ var leases = group{
 		if n := s.reap(reaper, s.leases(reaper)...); n != 1 {
 			s.Errorf("got %v, want 1", n)
 		}
+
 		got := s.wantTask(id, jobs.Pending, jobs.ReasonLost)
 		if got.Losses != 1 || got.Attempt != 0 || got.WorkerID != w.ID() {
 			s.Errorf("got losses %v, attempt %v, worker id %v; want 1, 0, %v", got.Losses, got.Attempt, got.WorkerID, w.ID())
@@ -168,9 +172,11 @@ var leases = group{
 				s.Errorf("got losses %v, want %v", got.Losses, i+1)
 			}
 		}
+
 		if got := s.wantTask(id, jobs.Failed, jobs.ReasonLost); got.Attempt != 0 || s.counted()[jobs.Failed] != 1 {
 			s.Errorf("got %+v, counts %v; want attempt 0 and one failed task counted", got, s.counted())
 		}
+
 		s.apply(db.Retry(s.now, s.now, false), id)
 		if got := s.wantTask(id, jobs.Pending, ""); got.Losses != 0 {
 			s.Errorf("got losses %v, want 0", got.Losses)
@@ -244,6 +250,7 @@ var leases = group{
 				s.Error(err)
 			}
 		}
+
 		if got := s.wantTask(id, jobs.Pending, ""); got.Attempt != 0 || got.Losses != 0 || len(s.attempts(id)) != 0 {
 			s.Errorf("got attempt %d, %d losses, %d stored attempts; want 0 of each", got.Attempt, got.Losses,
 				len(s.attempts(id)))
@@ -261,6 +268,7 @@ var leases = group{
 				s.Error(err)
 			}
 		}
+
 		got := must(s.Workers(s.Context(), s.now))(s)
 		if len(got) != 1 || got[0].ID != w.ID() || got[0].Name != "web1:7" || got[0].PID != 7 || got[0].State != db.WorkerDraining ||
 			got[0].Lease != lease || len(got[0].Queues) != 2 ||

@@ -11,7 +11,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// oneOfEachState adds a task in each state, each with its own queue and label. It returns the ids by state.
+// oneOfEachState adds a task in each state, each with its own queue and label.
+// It returns the ids by state.
 func (s *store) oneOfEachState() map[jobs.State]int64 {
 	s.Helper()
 	all := map[jobs.State]int64{}
@@ -74,6 +75,7 @@ var lists = group{
 		for _, state := range jobs.States() {
 			every = append(every, all[state])
 		}
+
 		worker := s.get(all[jobs.Running]).WorkerID
 		for name, c := range map[string]struct {
 			filter jobs.Filter
@@ -139,10 +141,12 @@ var lists = group{
 		} {
 			s.wantIDs(s.list(jobs.Filter{Metadata: c.metadata}), c.want)
 		}
+
 		many := map[string]string{}
 		for i := range taskspec.MaxMetadataKeys + 1 {
 			many[fmt.Sprint(i)] = ""
 		}
+
 		s.wantIDs(s.list(jobs.Filter{Metadata: many}), nil)
 		// a row that runner did not write does not break the search
 		s.exec(`UPDATE tasks SET options = '{"metadata":["acme"]}' WHERE id = 1`)
@@ -153,6 +157,7 @@ var lists = group{
 		for _, label := range labels {
 			s.insert(functionSpec("f", jobs.Label(label)))
 		}
+
 		for _, label := range append(labels, `%`, `_`, `\`, `'`, `*`) {
 			var want []int64
 			for i, other := range labels {
@@ -160,6 +165,7 @@ var lists = group{
 					want = append(want, int64(i+1))
 				}
 			}
+
 			if got := s.list(jobs.Filter{Match: label}); !slices.Equal(got, want) {
 				s.Errorf("%q: %v, want %v", label, got, want)
 			}
@@ -180,6 +186,7 @@ var lists = group{
 				s.Errorf("%q: got %v, want none", odd, got)
 			}
 		}
+
 		s.wantIDs(s.list(jobs.Filter{}), []int64{1})
 	},
 	"the newest tasks come first unless Oldest is set": func(s *store) {
@@ -229,6 +236,7 @@ var lists = group{
 		for range ids {
 			s.finish(w, s.claimOne(w), failed)
 		}
+
 		stand := func(here, there int) {
 			got := must(s.Queues(s.Context(), start, s.now))(s)
 			if d, a := got["default"], got["a"]; d == nil || a == nil || d.Failed != here || a.Failed != there ||
@@ -247,6 +255,7 @@ var lists = group{
 		for i := range 12 {
 			specs = append(specs, commandSpec(jobs.Priority(i%3), jobs.Queue(fmt.Sprint("q", i%2))))
 		}
+
 		s.insert(specs...)
 		w := s.worker()
 		ahead := map[int64]int{}
@@ -256,6 +265,7 @@ var lists = group{
 				s.Errorf("task %d: got %d tasks ahead, want %d because 2 is the most to count", t.ID, got, want)
 			}
 		}
+
 		place := map[string]int{}
 		for _, t := range s.claim(w, 12) {
 			if ahead[t.ID] != place[t.Queue] {

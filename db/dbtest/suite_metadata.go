@@ -15,7 +15,8 @@ func (s *store) wantTenant(text string, want ...int64) {
 	s.wantIDs(s.list(jobs.Filter{Metadata: map[string]string{"tenant": text}}), want)
 }
 
-// addInEachWay adds six tasks of tenant a, each in a different way, and returns their ids.
+// addInEachWay adds six tasks of tenant a, each in a different way, and returns
+// their ids.
 func (s *store) addInEachWay() (ids []int64) {
 	s.Helper()
 	ids = s.insert(functionSpec("f", tenant("a")))
@@ -33,6 +34,7 @@ func (s *store) addInEachWay() (ids []int64) {
 	if !replaced.Replaced || replaced.ID != held[0] {
 		s.Fatalf("got %+v, want task %d replaced", replaced, held[0])
 	}
+
 	return append(ids, held[0])
 }
 
@@ -52,6 +54,7 @@ var metadataTests = group{
 		for _, texts := range []map[string]string{{"tenant": "a", "7": "x"}, {"7": "x"}, {"a.b/c": "1", "7": "x"}, {"a.b/c": "1"}} {
 			s.wantIDs(s.list(jobs.Filter{Metadata: texts}), []int64{4})
 		}
+
 		s.wantIDs(s.list(jobs.Filter{Metadata: map[string]string{"tenant": "a"}, States: []jobs.State{jobs.Completed}}), nil)
 	},
 	"an edit and a replacement change the metadata": func(s *store) {
@@ -69,6 +72,7 @@ var metadataTests = group{
 		for i := range 30 {
 			s.insert(functionSpec("f", tenant(fmt.Sprint(i%3))))
 		}
+
 		f := jobs.Filter{Metadata: map[string]string{"tenant": "1"}}
 		if n := must(s.Count(s.Context(), f))(s); n != 10 {
 			s.Errorf("got %d tasks, want 10", n)

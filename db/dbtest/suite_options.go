@@ -20,21 +20,24 @@ import (
 // event.
 var notInSQL = []string{"in", "expires_in", "path", "event", "unique_args"}
 
-// plainOptions inserts one task for each task option with plain SQL and compares the stored option with the
-// inserted value.
+// plainOptions inserts one task for each task option with plain SQL and
+// compares the stored option with the inserted value.
 func plainOptions(s *store) {
 	s.insert(commandSpec(), commandSpec()) // for after
 	for _, o := range taskspec.Options {
 		if slices.Contains(notInSQL, o.Key) {
 			continue
 		}
+
 		want := jobs.Command{}.With()
 		sample.Set(o, &want, "/tmp")
 		key := "unique_key"
 		if o.Key == key {
 			key = "label"
 		}
-		// The name of the column is in quotes, because PostgreSQL reserves the word user.
+
+		// The name of the column is in quotes, because PostgreSQL reserves the
+		// word user.
 		s.exec(fmt.Sprintf(`INSERT INTO enqueue (args, %s, "%s") VALUES (json_array('true'), '%[2]s', ?)`, key, o.Key),
 			plainValue(s, o.Field(&want)))
 		id := s.number(`SELECT max(id) FROM tasks`)
@@ -75,11 +78,13 @@ func plainValue(s *store, field any) any {
 	if err != nil {
 		s.Error(err)
 	}
+
 	return string(text)
 }
 
-// insertRow inserts a row directly into the table tasks. Other programs should use the view enqueue instead. Columns
-// that are not given get the defaults of the view enqueue.
+// insertRow inserts a row directly into the table tasks. Other programs should
+// use the view enqueue instead. Columns that are not given get the defaults of
+// the view enqueue.
 func (s *store) insertRow(columns string, values ...any) {
 	s.Helper()
 	if _, err := s.tryInsertRow(columns, values...); err != nil {
@@ -98,6 +103,7 @@ func (s *store) tryInsertRow(columns string, values ...any) (sql.Result, error) 
 			given, values = append(given, one.column), append(values, one.value)
 		}
 	}
+
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(values)), ", ")
 	return s.raw.ExecContext(s.Context(), s.statement(`INSERT INTO tasks (`+strings.Join(given, ", ")+`) VALUES (`+marks+`)`),
 		values...)

@@ -11,7 +11,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The group orders tests the rules by which the next task is chosen: dependencies, lanes, limits and age.
+// The group orders tests the rules by which the next task is chosen:
+// dependencies, lanes, limits and age.
 var orders = group{
 	"a replaced task waits, blocks and is blocked by its new options": replaceTask,
 	"a task starts when all its dependencies have completed":          afterStartsWhenAllHaveCompleted,
@@ -120,6 +121,7 @@ func replaceTask(s *store) {
 		s.Fatalf(`got after %v, after any %v, lane %q; want none, %v, "l"`, task.After, task.AfterAny, task.Lane,
 			[]int64{b})
 	}
+
 	follower := w.add(jobs.After(id))
 	for _, newer := range []int64{follower, id} {
 		before := w.get(id)
@@ -128,6 +130,7 @@ func replaceTask(s *store) {
 			s.Fatalf("got error %v, before %+v; want error %v, %+v", err, before, jobs.ErrConflict, w.get(id))
 		}
 	}
+
 	same(jobs.In(time.Hour), jobs.Lane("l"))
 	w.wantState(id, jobs.Scheduled)
 	same(jobs.Lane("l"))
@@ -135,6 +138,7 @@ func replaceTask(s *store) {
 	if _, err := w.Apply(w.Context(), []int64{a}, db.Cancel("x", false, w.now)); err != nil {
 		s.Fatal(err)
 	}
+
 	same(jobs.After(a))
 	s.wantTask(id, jobs.Cancelled, jobs.ReasonDependency)
 	s.wantTask(follower, jobs.Cancelled, jobs.ReasonDependency)

@@ -65,6 +65,7 @@ var outputs = group{
 				s.Errorf("got %s\nwant %s", g, w)
 			}
 		}
+
 		if len(got) != 3 {
 			s.Errorf("got %d chunks, want 3", len(got))
 		}
@@ -85,6 +86,7 @@ var outputs = group{
 		if got := must(s.Output(s.Context(), claim, 9, 2))(s); len(got) != 0 {
 			s.Errorf("got %v, want none", got)
 		}
+
 		claim.GenerationID++
 		if got := must(s.Output(s.Context(), claim, 0, 9))(s); len(got) != 0 {
 			s.Errorf("got output %q of another attempt, want none", textOf(got))
@@ -106,6 +108,7 @@ var outputs = group{
 		if got := textOf(s.output(claimed)); got != "1;2;6;7;8;9;" {
 			s.Errorf(`got %q, want "1;2;6;7;8;9;"`, got)
 		}
+
 		s.write(w, claimed, db.Output{Delete: db.Pieces{From: 6, To: 6}})
 		s.write(w, claimed, db.Output{Delete: db.Pieces{From: 9, To: 6}})
 		if got := textOf(s.output(claimed)); got != "1;2;6;7;8;9;" {
@@ -147,6 +150,7 @@ var outputs = group{
 				s.Errorf("%s: got %v, want error %v", name, err, jobs.ErrLost)
 			}
 		}
+
 		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, taskspec.Outcome{}), Output: db.Output{Add: chunks(4, 5)}})
 		if got := textOf(s.output(claimed)); got != "1;2;3;" {
 			s.Errorf(`got %q, want "1;2;3;"`, got)

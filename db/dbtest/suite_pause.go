@@ -53,6 +53,7 @@ var pauses = group{
 		if stats := must(s.Queues(s.Context(), s.now, s.now))(s); len(stats) != 1 || !stats["a"].Pause.At.IsZero() {
 			s.Errorf("got %+v, want the queue of the task, not paused", stats)
 		}
+
 		s.wantIDs(ids(s.claim(s.worker(), 9)), []int64{id})
 		err(s.Resume(s.Context(), deletion))
 		err(s.Resume(s.Context(), deletion)) // a second call has no effect
@@ -99,6 +100,7 @@ var pauses = group{
 		if done := s.finish(w, running, failed); done.Change.State != jobs.Retrying {
 			s.Errorf("got change state %v, want %v", done.Change.State, jobs.Retrying)
 		}
+
 		s.sleep(time.Minute)
 		s.wantIDs(ids(s.claim(w, 9)), nil)
 		s.wantTask(running.ID, jobs.Pending, jobs.ReasonError)
@@ -114,6 +116,7 @@ var pauses = group{
 			!taskspec.Suspect(s.get(all[0])) {
 			s.Fatalf("got reaped tasks %+v, want the first task among them as a suspect", reaped)
 		}
+
 		claimIDs := func(idle bool) []int64 {
 			return ids(must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true,
 				Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}))(s).Claimed)
@@ -135,6 +138,7 @@ var pauses = group{
 		if got, want := s.pauses(), map[string]db.Pause{"a": {At: first, By: "ann", Reason: "disk"}}; !maps.Equal(got, want) {
 			s.Errorf("got %v, want %v", got, want)
 		}
+
 		s.resume("a", "b") // to resume queue b, which is not paused, is no error
 		if got := s.pauses(); len(got) != 0 {
 			s.Errorf("got %v, want none", got)
@@ -150,6 +154,7 @@ var pauses = group{
 		if next := s.look(w); !next.Equal(s.now.Add(time.Hour)) {
 			s.Errorf("got next due time %v, want the first end of a pause", next)
 		}
+
 		s.wantIDs(ids(s.claim(w, 9)), nil)
 		s.sleep(time.Hour)
 		s.wantIDs(ids(s.claim(w, 9)), all[2:])
@@ -158,10 +163,12 @@ var pauses = group{
 		if got := s.pauses()["a"].Until; !got.Equal(until) {
 			s.Errorf("got end %v, want %v", got, until)
 		}
+
 		s.sleep(time.Millisecond)
 		if q := must(s.Queues(s.Context(), s.now, s.now))(s)["a"]; len(s.pauses()) != 1 || !q.Pause.At.IsZero() {
 			s.Errorf("without a worker, got pauses %v and queue %+v, want a pause of b only", s.pauses(), q)
 		}
+
 		s.wantIDs(ids(s.claim(w, 9)), all[:1])
 		if next := s.look(w); !next.IsZero() {
 			s.Errorf("got next due time %v, want none", next)
@@ -179,6 +186,7 @@ var pauses = group{
 		if got := s.pauses()["a"]; !got.At.Equal(first) || !got.Until.IsZero() {
 			s.Errorf("got %+v, want a pause since %v without an end", got, first)
 		}
+
 		s.sleep(time.Hour)
 		s.wantIDs(ids(s.claim(w, 9)), nil)
 		s.pauseUntil(s.now.Add(time.Hour), "a")
@@ -203,6 +211,7 @@ var pauses = group{
 		if got, want := s.pauses()["a"], (db.Pause{At: s.now, By: "ann", Until: s.now.Add(time.Hour)}); got != want {
 			s.Errorf("got %v, want %v", got, want)
 		}
+
 		s.wantIDs(ids(s.claim(w, 9)), nil)
 		s.sleep(time.Hour)
 		s.wantIDs(ids(s.claim(w, 9)), id)
@@ -213,10 +222,12 @@ var pauses = group{
 		if q := queues["idle"]; len(queues) != 1 || q == nil || !q.Pause.At.Equal(s.now) {
 			s.Errorf("got %+v, want queue idle, paused at %v", queues, s.now)
 		}
+
 		s.pauseUntil(s.now.Add(time.Hour), "idle")
 		if q := must(s.Queues(s.Context(), s.now, s.now))(s)["idle"]; !q.Pause.Until.IsZero() {
 			s.Errorf("got end %v, want none: the pause of all queues lasts longer", q.Pause.Until)
 		}
+
 		s.pauseUntil(s.now.Add(time.Minute), db.AllQueues)
 		if q := must(s.Queues(s.Context(), s.now, s.now))(s)["idle"]; !q.Pause.Until.Equal(s.now.Add(time.Hour)) {
 			s.Errorf("got end %v, want the own end of the queue", q.Pause.Until)

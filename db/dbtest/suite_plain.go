@@ -14,8 +14,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The group plains tests rows that other programs write correctly or by mistake. The table rejects a malformed row, or the task of that row
-// fails. A malformed row never stops other tasks.
+// The group plains tests rows that other programs write correctly or by
+// mistake. The table rejects a malformed row, or the task of that row fails. A
+// malformed row never stops other tasks.
 var plains = group{
 	"a row needs nothing but args": func(s *store) {
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('backup.sh', '--full'))`)
@@ -40,6 +41,7 @@ var plains = group{
 		if got := s.wantTask(2, jobs.Scheduled, ""); got.GenerationID != 1 || !got.RunAt.Equal(due) {
 			s.Errorf("got generation %v, run at %v; want 1, %v", got.GenerationID, got.RunAt, due)
 		}
+
 		s.now = time.Now()
 		w := s.worker()
 		if next := s.look(w); !next.Equal(due) {
@@ -52,6 +54,7 @@ var plains = group{
 		if _, err := tx.ExecContext(s.Context(), s.statement(`INSERT INTO enqueue (job, input) VALUES ('command', 'x')`)); err != nil {
 			s.Error(err)
 		}
+
 		var id int64
 		if err := tx.QueryRowContext(s.Context(), s.statement(`SELECT max(id) FROM tasks`)).Scan(&id); err != nil || id != 1 {
 			s.Errorf("got error %v, id %v; want nil, 1", err, id)
@@ -71,6 +74,7 @@ var plains = group{
 			FROM dependencies)`); n != 100 {
 			s.Errorf("got %d, want one task and nothing else", n)
 		}
+
 		s.exec(`INSERT INTO enqueue (unique_key, after) VALUES ('l', json_array(?))`, first)
 		s.exec(`INSERT INTO enqueue (unique_key, after) VALUES ('l', json_array(?))`, first)
 		if n := s.number(`SELECT (SELECT count(*) FROM tasks) * 100 + (SELECT count(*) FROM dependencies)`); n != 201 {
@@ -86,6 +90,7 @@ var plains = group{
 				s.Errorf("task %d: got %d bytes, input %q; want %d bytes, input %q", id, got.InputBytes, data, len(want), want)
 			}
 		}
+
 		if n := s.number(`SELECT count(*) FROM inputs`); n != 2 {
 			s.Errorf("got %d inputs, want 2: an empty input is not stored", n)
 		}
@@ -123,6 +128,7 @@ var plains = group{
 		if w := s.worker(); !s.look(w).IsZero() {
 			s.Error("got a next due time, want none: the tasks are due")
 		}
+
 		s.insertRow("run_at", int64(-5))
 		expiring := s.insert(functionSpec("f", jobs.ExpiresIn(time.Minute)))[0]
 		later := s.insert(commandSpec(jobs.In(time.Minute)))[0]
@@ -136,6 +142,7 @@ var plains = group{
 		if s.Server() != nil { // a server rejects times outside these limits, so that differences of times do not overflow
 			first, last = -62167219200000, 253402300799999
 		}
+
 		s.insertRow("run_at, options, max_attempts, max_losses, priority, expires_at", int64(1),
 			`{"timeout":9223372036854775807,"kill_after":9223372036854775807,"backoff_delay":9223372036854775807,`+
 				`"backoff_max":9223372036854775807,"output_limit":9007199254740992}`,
@@ -152,9 +159,11 @@ var plains = group{
 				"least 0, timeout at least %v",
 				t, 100*365*24*time.Hour)
 		}
+
 		for _, t := range claimed {
 			s.finish(w, t, failed)
 		}
+
 		s.wantTask(1, jobs.Retrying, jobs.ReasonError)
 	},
 	"rows that would block claims are rejected": func(s *store) {
@@ -228,6 +237,7 @@ var plains = group{
 		} {
 			s.wantRejected(row, why)
 		}
+
 		if n := s.number(`SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM inputs)`); n != 0 {
 			s.Errorf("got %d rows of rejected inserts, want none", n)
 		}
@@ -237,11 +247,13 @@ var plains = group{
 		for _, id := range []int64{math.MaxInt64, 1 << 53, 1<<53 + 1, 1 << 52, 0, -1, math.MinInt64} {
 			_, _ = s.tryInsertRow("id", id)
 		}
+
 		for _, set := range []string{"id = 9223372036854775807", "id = 2", "id = 0", "id = -1"} {
 			if _, err := s.raw.ExecContext(s.Context(), s.statement(`UPDATE tasks SET `+set)); err == nil {
 				s.Errorf("%s: got no error, want one", set)
 			}
 		}
+
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('true'))`)
 		if next := s.insert(commandSpec())[0]; next != first+2 {
 			s.Errorf("got next id %d, want %d", next, first+2)
@@ -257,6 +269,7 @@ var plains = group{
 			s.finish(w, s.claimOnly(w), taskspec.Outcome{})
 			s.apply(db.Delete(), id)
 		}
+
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('true'))`)
 		s.exec(`DELETE FROM tasks`)
 		if id := s.insert(commandSpec())[0]; id != 5 {
@@ -274,6 +287,7 @@ var plains = group{
 				}
 			}
 		}
+
 		for i, text := range []string{"", " ", "x", "{}", "[]", "null", "1", `"x"`, "{", `{"timeout":"x"}`,
 			`{"timeout":null,"kill_after":null}`, `{"duration":1e300}`, `{"duration":-1}`,
 			`{"exit_code":1e30}`, `{"reason":1}`, `{"env":[1]}`, `{"env":{"A":1}}`, `{"path":{"base64":"!"}}`, `{"backoff":"x"}`,
@@ -283,15 +297,18 @@ var plains = group{
 					fmt.Sprint(column, i)) // ignore errors: a server rejects malformed JSON and a second unique key
 			}
 		}
+
 		n := int(s.number(`SELECT count(*) FROM tasks`))
 		if got := len(s.list(jobs.Filter{})); got != n || n < 60 {
 			s.Errorf("got %d listed tasks, want %d and at least 60", got, n)
 		}
+
 		for _, t := range must(s.List(s.Context(), jobs.Filter{}, db.Page{}))(s) {
 			if len(t.Args) > 0 && !json.Valid(t.Args) || len(t.Result) > 0 && !json.Valid(t.Result) {
 				s.Errorf("got args %s, result %s; want valid JSON", t.Args, t.Result)
 			}
 		}
+
 		good := s.insert(commandSpec(jobs.Priority(9)))[0]
 		w := s.worker()
 		s.look(w)
@@ -323,11 +340,13 @@ var plains = group{
 				s.Errorf("%s: got no error, want one", bad)
 			}
 		}
+
 		claimed := w.claim(10)
 		s.wantIDs(ids(claimed), []int64{first, 3})
 		for _, id := range []int64{2, 4, 5} {
 			w.wantState(id, jobs.Blocked)
 		}
+
 		w.finish(claimed[0], jobs.Cancel(errBad))
 		s.wantTask(2, jobs.Cancelled, jobs.ReasonDependency)
 		w.wantState(4, jobs.Pending)

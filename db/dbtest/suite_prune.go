@@ -23,12 +23,14 @@ func (s *store) addFinished(w *db.Worker, n int, o taskspec.Outcome) []int64 {
 	for i := range specs {
 		specs[i] = commandSpec()
 	}
+
 	s.insert(specs...)
 	var list []db.Finish
 	for _, t := range s.claim(w, n) {
 		list = append(list, db.Finish{Task: t, Outcome: s.withTimes(t, o),
 			Output: db.Output{Add: []jobs.Chunk{{Seq: 1, Stream: "stdout", At: s.now, Data: []byte("x")}}}})
 	}
+
 	ids := make([]int64, 0, n)
 	for i, done := range s.finishAll(w, list...) {
 		if !done.Change.State.Finished() {
@@ -36,10 +38,12 @@ func (s *store) addFinished(w *db.Worker, n int, o taskspec.Outcome) []int64 {
 		}
 		ids = append(ids, list[i].Task.ID)
 	}
+
 	return ids
 }
 
-// pruneAll calls Prune for each kind of tasks until Prune deletes nothing. It returns the number of tasks that each transaction deleted.
+// pruneAll calls Prune for each kind of tasks until Prune deletes nothing. It
+// returns the number of tasks that each transaction deleted.
 func (s *store) pruneAll(p ...db.Prune) (steps []int) {
 	s.Helper()
 	for _, p := range p {
@@ -49,10 +53,12 @@ func (s *store) pruneAll(p ...db.Prune) (steps []int) {
 			p.From, more = done.From, done.More
 		}
 	}
+
 	return steps
 }
 
-// bothBefore says that all tasks that ended before a time are deleted, first those that did not fail.
+// bothBefore says that all tasks that ended before a time are deleted, first
+// those that did not fail.
 func bothBefore(at time.Time) []db.Prune { return []db.Prune{{Before: at}, {Failed: true, Before: at}} }
 
 func (s *store) allIDs() []int64 {
@@ -71,6 +77,7 @@ var prunes = group{
 		}); err != nil {
 			s.Fatal(err)
 		}
+
 		tick := func() {
 			s.Helper()
 			s.sleep(time.Second)
@@ -87,11 +94,13 @@ var prunes = group{
 		for range 50 {
 			tick()
 		}
+
 		want("50 unfinished tasks", 50)
 		var list []db.Finish
 		for _, t := range s.claim(w, 50) {
 			list = append(list, db.Finish{Task: t, Outcome: s.withTimes(t, taskspec.Outcome{})})
 		}
+
 		s.finishAll(w, list...)
 		tick()
 		want("a tick, which looks at 20 of them", 50-20+1)
@@ -111,17 +120,21 @@ var prunes = group{
 		if steps := s.pruneAll(db.Prune{Before: before}); !slices.Equal(steps, []int{3}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{3})
 		}
+
 		s.wantIDs(s.allIDs(), slices.Concat(oldFailed, young, waits))
-		// The rows belong to the two failed tasks and to the two tasks that have just completed. The table attempts has no row for a
-		// completed attempt.
+		// The rows belong to the two failed tasks and to the two tasks that
+		// have just completed. The table attempts has no row for a completed
+		// attempt.
 		for table, want := range map[string]int64{"attempts_view": 4, "attempts": 2, "output": 4} {
 			if n := s.number(`SELECT count(*) FROM ` + table); n != want {
 				s.Errorf("got %d rows of %s after %d tasks, want %d", n, table, len(old)+4, want)
 			}
 		}
+
 		if steps := s.pruneAll(db.Prune{Failed: true, Before: before}); !slices.Equal(steps, []int{2}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{2})
 		}
+
 		s.wantIDs(s.allIDs(), slices.Concat(young, waits))
 		s.finish(w, running[0], taskspec.Outcome{})
 	},
@@ -135,17 +148,20 @@ var prunes = group{
 		if steps := s.pruneAll(all...); !slices.Equal(steps, []int{1, 0}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{1, 0})
 		}
+
 		s.wantIDs(s.allIDs(), []int64{a, b, paused})
 		for i, m := range s.apply(db.Delete(), a, b, paused) {
 			if m.Done || m.NeededBy != []int64{paused, paused, 0}[i] {
 				s.Errorf("got %+v, want that tasks %d and %d are needed by task %d", m, a, b, paused)
 			}
 		}
+
 		s.apply(db.ResumeTask("me", s.now), paused)
 		task := s.claimOnly(w)
 		if steps := s.pruneAll(all...); !slices.Equal(steps, []int{0, 0}) {
 			s.Errorf("while it runs: got steps %+v, want %+v", steps, []int{0, 0})
 		}
+
 		var results []string
 		if err := s.Upstream(s.Context(), paused, func(t jobs.Task) error {
 			results = append(results, string(t.Result))
@@ -153,6 +169,7 @@ var prunes = group{
 		}); err != nil || !slices.Equal(results, []string{"7", ""}) {
 			s.Errorf("got upstream %q and error %v, want 7 and no result", results, err)
 		}
+
 		s.finish(w, task, taskspec.Outcome{})
 		if steps := s.pruneAll(all...); !slices.Equal(steps, []int{1, 1}) {
 			s.Errorf("after its end: got steps %+v, want %+v", steps, []int{1, 1})
@@ -168,6 +185,7 @@ var prunes = group{
 				tasks[1]))
 			tasks = slices.Delete(tasks, 1, 2)
 		}
+
 		done, err := s.Prune(s.Context(), db.Prune{Before: s.now})
 		if done.Tasks != len(tasks) || (err != nil) != (len(tasks) == 4) {
 			s.Errorf("got %d deleted tasks and error %v, want %d", done.Tasks, err, len(tasks))
@@ -193,6 +211,7 @@ var prunes = group{
 		if steps := s.pruneAll(bothBefore(s.now)...); !slices.Equal(steps, []int{500, 500, 200, 300}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{500, 500, 200, 300})
 		}
+
 		s.addFinished(w, 10, taskspec.Outcome{Result: json.RawMessage(`"` + strings.Repeat("x", usercode.MaxResult-2) + `"`)})
 		s.sleep(time.Hour)
 		if steps := s.pruneAll(db.Prune{Before: s.now}); !slices.Equal(steps, []int{7, 3}) {
@@ -235,6 +254,7 @@ var prunes = group{
 				s.Error(err)
 			}
 		}
+
 		if deleted.Load() != n {
 			s.Errorf("got %d deleted tasks, want %d", deleted.Load(), n)
 		}
@@ -249,6 +269,7 @@ var prunes = group{
 		if done.Tasks != 2 || done.More || !done.From.Equal(s.now) {
 			s.Errorf("got tasks %v, more %v, from %v; want 2, false, %v", done.Tasks, done.More, done.From, s.now)
 		}
+
 		s.addFinished(w, 1, taskspec.Outcome{})
 		s.sleep(time.Minute)
 		if done = must(s.Prune(s.Context(), db.Prune{From: done.From, Before: s.now}))(s); done.Tasks != 1 {
@@ -262,6 +283,7 @@ var prunes = group{
 		if err := gone.End(s.Context(), s.now); err != nil {
 			s.Fatal(err)
 		}
+
 		s.sleep(time.Hour)
 		s.worker()
 		if err := s.PruneWorkers(s.Context(), s.now.Add(-time.Minute)); err != nil {
@@ -284,10 +306,12 @@ var prunes = group{
 				s.Fatal(err)
 			}
 		}
+
 		got := must(s.Throughput(s.Context(), start, 24*time.Hour, 1))(s)[0]
 		if !maps.Equal(got, want) {
 			s.Errorf("got %v, want %v", got, want)
 		}
+
 		minutes, hours := s.number(`SELECT min(minute) FROM counters`), s.number(`SELECT max(hour) FROM counter_hours`)
 		if limit := s.now.Add(-2*time.Hour).Unix() / 3600; minutes/60 < limit || hours >= limit {
 			s.Errorf("got minutes from hour %d on and hours up to %d, want the change at hour %d", minutes/60, hours, limit)
@@ -309,6 +333,7 @@ var prunes = group{
 		for _, t := range s.claim(w, 2) {
 			s.finish(w, t, failed)
 		}
+
 		s.sleep(2 * time.Minute)
 		second := s.claimOnly(w)
 		s.sleep(5 * time.Second)
@@ -330,6 +355,7 @@ var prunes = group{
 		if s.Server() != nil {
 			return // PostgreSQL frees the space by itself (autovacuum)
 		}
+
 		w := s.worker()
 		var sizes []int64
 		for range 8 {
@@ -339,9 +365,11 @@ var prunes = group{
 			s.exec(`DELETE FROM history`) // the table history of the test would grow with each change
 			sizes = append(sizes, s.number(`SELECT page_count * 4096 FROM pragma_page_count`))
 		}
+
 		if sizes[7] > sizes[3]*21/20 {
 			s.Errorf("got a file of %d bytes after 8 rounds, want at most %d, 5 %% more than after 4", sizes[7], sizes[3]*21/20)
 		}
+
 		s.pruneAll(db.Prune{Before: s.now})
 		for must(s.Vacuum(s.Context()))(s) {
 		}

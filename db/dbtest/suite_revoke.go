@@ -11,7 +11,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// revoke adds a task. One worker claims the task, and another worker revokes the claim.
+// revoke adds a task. One worker claims the task, and another worker revokes
+// the claim.
 func (s *store) revoke() (w, reaper *db.Worker, claimed jobs.Task, revoked []db.Lease) {
 	s.Helper()
 	s.insert(commandSpec())
@@ -45,13 +46,16 @@ var revocations = group{
 				s.Errorf("%+v: got %+v, want fenced", o, done)
 			}
 		}
+
 		if done := s.finishAll(w, db.Finish{Task: claimed, Release: true}); !done[0].Fenced {
 			s.Errorf("a release: got %+v, want it rejected", done[0])
 		}
+
 		s.wantTask(claimed.ID, jobs.Running, "")
 		if reaped := must(reaper.Reap(s.Context(), revoked, s.now))(s); len(reaped) != 1 {
 			s.Errorf("got reaped tasks %+v, want one", reaped)
 		}
+
 		s.wantTask(claimed.ID, jobs.Pending, jobs.ReasonLost)
 	},
 	"a heartbeat, step, report and output after a revocation are rejected": func(s *store) {
@@ -66,6 +70,7 @@ var revocations = group{
 		if err := w.AddStep(s.Context(), nil, claim, 1, jobs.Step{Name: "late", At: s.now}); !errors.Is(err, jobs.ErrLost) {
 			s.Errorf("step: got error %v, want %v", err, jobs.ErrLost)
 		}
+
 		out := db.Output{Add: []jobs.Chunk{{Seq: 1, Stream: "stdout", At: s.now, Data: []byte("late")}}}
 		if err := w.WriteOutput(s.Context(), claimed, out); !errors.Is(err, jobs.ErrLost) {
 			s.Errorf("output: got error %v, want %v", err, jobs.ErrLost)
@@ -82,6 +87,7 @@ var revocations = group{
 		w, _, claimed, _ := s.revoke()
 		outer := must(s.begin())(s)
 		defer func() { _ = outer.Rollback() }()
+
 		err := w.FinishTx(s.Context(), outer, db.Finish{Task: claimed, Outcome: taskspec.Outcome{Started: s.now, Finished: s.now}}, s.now)
 		if !errors.Is(err, jobs.ErrLost) {
 			s.Errorf("got %v, want %v", err, jobs.ErrLost)
@@ -101,6 +107,7 @@ var revocations = group{
 		if n := len(must(other.Reap(s.Context(), seen, s.now))(s)) + len(must(reaper.Reap(s.Context(), seen, s.now))(s)); n != 1 {
 			s.Errorf("got %d reaped tasks, want 1", n)
 		}
+
 		got := s.wantTask(claimed.ID, jobs.Pending, jobs.ReasonLost)
 		if a := s.attempts(claimed.ID); got.Losses != 1 || len(a) != 1 || a[0].GenerationID != claimed.GenerationID ||
 			a[0].WorkerID != w.ID() {

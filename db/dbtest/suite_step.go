@@ -13,7 +13,8 @@ func (s *store) steps(id int64) []jobs.Step {
 	return must(s.Steps(s.Context(), id))(s)
 }
 
-// The group steps tests the steps and progress reports that a running attempt stores.
+// The group steps tests the steps and progress reports that a running attempt
+// stores.
 var steps = group{
 	"steps are read back in order and unchanged": func(s *store) {
 		w, claimed := s.runningTask()
@@ -26,10 +27,12 @@ var steps = group{
 				}
 			}
 		}
+
 		got := s.steps(claimed.ID)
 		if len(got) != len(want) {
 			s.Fatalf("got %d steps, want %d", len(got), len(want))
 		}
+
 		for i := range want {
 			if g, w := got[i], want[i]; g.Name != w.Name || g.GenerationID != w.GenerationID || string(g.Value) != string(w.Value) ||
 				!g.WakeAt.Equal(w.WakeAt) || !g.At.Equal(w.At) {
@@ -43,6 +46,7 @@ var steps = group{
 			jobs.Step{Name: "charge", Value: []byte("1"), At: s.now}); err != nil {
 			s.Fatal(err)
 		}
+
 		s.finish(w, claimed, taskspec.Outcome{})
 		s.exec(`UPDATE tasks SET unique_key = 'k' WHERE id = ?`, claimed.ID)
 		s.insert(jobs.Command{Argv: []string{"true"}}.With(jobs.Unique("k"), jobs.In(lease)))
@@ -52,6 +56,7 @@ var steps = group{
 		if n := len(s.steps(claimed.ID)); n != 1 {
 			s.Errorf("got %d steps, want 1", n)
 		}
+
 		s.exec(`DELETE FROM tasks WHERE unique_key = 'k' AND id <> ?`, claimed.ID)
 		m := s.apply(db.Retry(s.now, s.now, false), claimed.ID)[0]
 		if !m.Done || len(s.steps(claimed.ID)) != 0 {
@@ -110,6 +115,7 @@ var steps = group{
 			s.Errorf(`got progress %+v, generation %v, updated at %v; want 1 done, %v, %v`, got.Progress,
 				got.GenerationID, got.UpdatedAt, claimed.GenerationID, claimed.UpdatedAt)
 		}
+
 		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, taskspec.Outcome{}), Progress: []byte(`{"done":2}`)})
 		if got := s.get(claimed.ID); got.Progress == nil || *got.Progress != (jobs.Progress{Done: 2}) {
 			s.Errorf("got progress %+v, want 2 done", got.Progress)

@@ -19,6 +19,7 @@ func (s *store) inTx(commit bool, do func(outer *sql.Tx)) {
 	s.Helper()
 	outer := must(s.begin())(s)
 	defer func() { _ = outer.Rollback() }()
+
 	do(outer)
 	if !commit {
 		return
@@ -41,7 +42,8 @@ func (s *store) actions() map[string]db.Action {
 	}
 }
 
-// The group transactions tests the calls that write in a transaction of the caller.
+// The group transactions tests the calls that write in a transaction of the
+// caller.
 var transactions = group{
 	"an action in a transaction does what the action does alone": func(s *store) {
 		for name := range s.actions() {
@@ -51,6 +53,7 @@ var transactions = group{
 				if name == "resume" {
 					s.apply(db.PauseTask("bob", "", s.now), first, second)
 				}
+
 				s.sleep(time.Second)
 				act := s.actions()[name]
 
@@ -60,6 +63,7 @@ var transactions = group{
 				if after := s.get(second); !equal(before, after) {
 					s.Errorf("%s, %s, rolled back: got %+v, want %+v as before", name, state, after, before)
 				}
+
 				var got []jobs.ActionResult
 				s.inTx(true, func(outer *sql.Tx) { got = must(s.ApplyTx(s.Context(), outer, []int64{second, 99}, act))(s) })
 				want[0].ID = second
@@ -101,6 +105,7 @@ var transactions = group{
 		if n := len(s.list(jobs.Filter{})); n != 0 {
 			s.Fatalf("got %d tasks after the rollback, want 0", n)
 		}
+
 		var got []jobs.Enqueued
 		s.inTx(true, func(outer *sql.Tx) {
 			got = must(s.InsertAllTx(s.Context(), outer, specs[:4], s.now))(s)
@@ -109,12 +114,14 @@ var transactions = group{
 		if !got[3].Kept || got[3].ID != got[2].ID {
 			s.Errorf("got %+v for the second task of a key, want %+v and kept", got[3], got[2])
 		}
+
 		for i, want := range []jobs.State{jobs.Pending, jobs.Pending, jobs.Pending, jobs.Pending, jobs.Pending, jobs.Blocked,
 			jobs.Scheduled} {
 			if task := s.get(got[i].ID); task.State != want || task.Job != specs[i].Job {
 				s.Errorf("task %d: got %s of job %s, want %s of job %s", i, task.State, task.Job, want, specs[i].Job)
 			}
 		}
+
 		s.inTx(true, func(outer *sql.Tx) { got = must(s.InsertAllTx(s.Context(), outer, specs, s.now))(s) })
 		if task := s.get(got[7].ID); task.State != jobs.Blocked {
 			s.Errorf("got state %s of a task that waits for earlier tasks of its call, want %s", task.State, jobs.Blocked)
@@ -127,6 +134,7 @@ var transactions = group{
 			s.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$`)
 			s.exec(`CREATE TRIGGER refuse BEFORE INSERT ON tasks FOR EACH ROW WHEN (NEW.label = 'refused') EXECUTE FUNCTION refuse()`)
 		}
+
 		good, missing, refused := functionSpec("good"), functionSpec("missing"), functionSpec("refused")
 		missing.After, refused.Label = []int64{99}, "refused"
 		s.inTx(true, func(outer *sql.Tx) {
@@ -223,6 +231,7 @@ var transactions = group{
 			if n := locks(); n != 0 {
 				s.Errorf("got %d locks of a transaction that only reads, want 0", n)
 			}
+
 			must(s.InsertAllTx(s.Context(), outer, []jobs.Spec{functionSpec("f")}, s.now))(s)
 			if n := locks(); n != 1 {
 				s.Errorf("got %d locks of a transaction that writes, want 1", n)
@@ -234,6 +243,7 @@ var transactions = group{
 		cancel(jobs.ErrShutdown)
 		outer := must(s.begin())(s)
 		defer func() { _ = outer.Rollback() }()
+
 		for _, with := range []struct {
 			ctx   context.Context
 			outer *sql.Tx

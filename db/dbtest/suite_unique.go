@@ -11,13 +11,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// try inserts a task that runs the function f, at the current time of the store.
+// try inserts a task that runs the function f, at the current time of the
+// store.
 func (s *store) try(options ...jobs.Option) jobs.Enqueued {
 	s.Helper()
 	return must(s.Insert(s.Context(), []jobs.Spec{functionSpec("f", options...)}, s.now))(s)[0]
 }
 
-// wantKept checks that an insert with these options adds nothing, because task id holds the key.
+// wantKept checks that an insert with these options adds nothing, because task
+// id holds the key.
 func (s *store) wantKept(id int64, options ...jobs.Option) {
 	s.Helper()
 	if got, want := s.try(options...), (jobs.Enqueued{ID: id, Kept: true}); got != want {
@@ -25,7 +27,8 @@ func (s *store) wantKept(id int64, options ...jobs.Option) {
 	}
 }
 
-// wantAdded checks that an insert with these options adds a task, and returns its id.
+// wantAdded checks that an insert with these options adds a task, and returns
+// its id.
 func (s *store) wantAdded(options ...jobs.Option) int64 {
 	s.Helper()
 	got := s.try(options...)
@@ -38,7 +41,8 @@ func (s *store) wantAdded(options ...jobs.Option) int64 {
 // keyRows returns the number of rows in unique_keys.
 func (s *store) keyRows() int64 { return s.number(`SELECT count(*) FROM unique_keys`) }
 
-// pruneKeys deletes the unique keys that no task holds at the time of the test's clock.
+// pruneKeys deletes the unique keys that no task holds at the time of the
+// test's clock.
 func (s *store) pruneKeys() {
 	s.Helper()
 	for must(s.PruneKeys(s.Context(), s.now))(s) {
@@ -56,6 +60,7 @@ var uniques = group{
 		if got := s.get(id); got.ID != 0 {
 			s.Fatalf("got task %+v, want none", got)
 		}
+
 		s.wantKept(id, jobs.Unique("k"))
 		s.wantKept(id, jobs.UniqueReplace("k"))
 		s.wantAdded(jobs.Unique("other"))
@@ -85,6 +90,7 @@ var uniques = group{
 		if second.Kept || second.ID == first {
 			s.Errorf("got %+v, want a new task", second)
 		}
+
 		s.wantKept(second.ID, again)
 		s.wantKept(second.ID, jobs.Unique("k"))
 		s.finish(w, running, taskspec.Outcome{Reason: jobs.ReasonError, Error: "x"})
@@ -131,6 +137,7 @@ var uniques = group{
 		if done == id {
 			s.Fatalf("got task %d, want a new task after the time of the failed one", id)
 		}
+
 		s.sleep(time.Hour)
 		s.pruneKeys()
 		s.wantKept(done, options...)
@@ -153,6 +160,7 @@ var uniques = group{
 		if got := try("f", ` { "b": [{"y":null, "x":"\u003c"}], "a":1 }`); !got.Kept || got.ID != first.ID {
 			s.Errorf("the same arguments: got %+v, want task %d kept", got, first.ID)
 		}
+
 		for name, got := range map[string]jobs.Enqueued{"another job": try("g", `{"a":1,"b":[{"x":"<","y":null}]}`),
 			"other arguments": try("f", `{"a":1,"b":[{"x":"<","y":0}]}`), "a longer list": try("f", `[1,2]`), "list": try("f", `[1]`),
 			"a key": try("f", `{"a":1,"b":[{"x":"<","y":null}]}`, jobs.Unique("k")), "no arguments": try("f", ``)} {
@@ -160,6 +168,7 @@ var uniques = group{
 				s.Errorf("%s: got %+v, want a new task", name, got)
 			}
 		}
+
 		if got := try("f", `null`, jobs.Unique("k")); got.Kept {
 			s.Errorf("null with a key: got %+v, want a new task", got)
 		}
@@ -176,6 +185,7 @@ var uniques = group{
 		if got := s.get(added[3].ID).After; len(got) != 1 || got[0] != added[0].ID {
 			s.Errorf("got after %v, want the kept task %d", got, added[0].ID)
 		}
+
 		again := must(s.InsertSeq(s.Context(), specSeq([]jobs.Spec{spec, other, spec, follower}, nil), s.now))(s)
 		if again[0].ID != added[0].ID || !again[0].Kept || again[1].Kept || !again[2].Kept || again[3] != (jobs.Enqueued{ID: added[3].ID,
 			Kept: true}) {
@@ -190,6 +200,7 @@ var uniques = group{
 				s.Errorf("replacement %d: got %+v, want %+v", i, got, want)
 			}
 		}
+
 		s.apply(db.Cancel("", false, s.now), id)
 		s.sleep(time.Hour)
 		s.wantKept(id, jobs.UniqueReplace("k"))
@@ -208,10 +219,12 @@ var uniques = group{
 		if got := s.apply(db.Retry(s.now, s.now, false), second)[0]; !got.Done {
 			s.Errorf("a retry of the holder: got %+v, want it done", got)
 		}
+
 		s.apply(db.Cancel("", false, s.now), second)
 		if got := s.apply(db.Retry(s.now, s.now, false), first)[0]; !got.Done {
 			s.Errorf("a retry when the key is free: got %+v, want it done", got)
 		}
+
 		s.finish(s.worker("control.failed"), s.claimOnly(s.worker("control.failed")), taskspec.Outcome{})
 		s.wantKept(first, options...) // the retried task has taken its key back
 	},
@@ -228,6 +241,7 @@ var uniques = group{
 		if !errors.Is(err, jobs.ErrConflict) {
 			s.Errorf("a key that a finished task holds: got error %v, want %v", err, jobs.ErrConflict)
 		}
+
 		w.edit(id, jobs.Unique("c"))
 		s.apply(db.Cancel("", false, s.now), id)
 		s.wantKept(id, jobs.Unique("c"))
@@ -243,6 +257,7 @@ var uniques = group{
 		if n := s.number(`SELECT count(*) FROM tasks`) - before; n != 0 {
 			s.Errorf("got %d tasks more, want none: task %d holds the key", n, id)
 		}
+
 		s.exec(`INSERT INTO enqueue (args, unique_key, unique_for, input) VALUES (json_array('true'), 'a', 3600000, 'x'),
 			(json_array('true'), 'a', 3600000, 'x'), (json_array('true'), 'b', NULL, 'x')`)
 		s.exec(`INSERT INTO enqueue (args, unique_key, unique_states) VALUES (json_array('true'), 'c', 'cancelled,failed')`)
@@ -250,6 +265,7 @@ var uniques = group{
 		if len(tasks) != 3 || tasks[0].UniqueFor != time.Hour || tasks[2].UniqueStates != "cancelled,failed" || tasks[1].InputBytes != 1 {
 			s.Fatalf("got %+v, want tasks with the keys a, b and c", tasks)
 		}
+
 		s.apply(db.Cancel("", false, s.now), ids(tasks)...)
 		s.wantKept(tasks[0].ID, jobs.Unique("a"))
 		s.wantAdded(jobs.Unique("b"))
@@ -272,6 +288,7 @@ var uniques = group{
 					}
 				})
 			}
+
 			all.Go(func() { // the first task ends while the goroutines insert
 				for _, task := range s.claim(w, 1) {
 					s.finish(w, task, taskspec.Outcome{})
@@ -285,6 +302,7 @@ var uniques = group{
 					}
 				})
 			}
+
 			all.Wait()
 			if n := s.number(`SELECT count(*) FROM tasks WHERE unique_key = '` + key + `'`); n != 1 {
 				s.Errorf("key %q: got %d tasks, want 1", key, n)

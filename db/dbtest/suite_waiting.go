@@ -8,7 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The group waits tests the changes of waiting tasks by users: edit, first, pause and resume.
+// The group waits tests the changes of waiting tasks by users: edit, first,
+// pause and resume.
 var waits = group{
 	"pause in each state":                         pauseInEachState,
 	"a paused task does not start":                pausedTasksDoNotStart,
@@ -74,6 +75,7 @@ func pauseInEachState(s *store) {
 		if waits {
 			want = jobs.ActionResult{ID: id, State: jobs.Blocked, Done: true}
 		}
+
 		after := s.get(id)
 		if got != want || after.State != want.State || after.PausedAt.IsZero() == waits || after.Attempt != before.Attempt ||
 			!after.RunAt.Equal(before.RunAt) {
@@ -82,6 +84,7 @@ func pauseInEachState(s *store) {
 		if again := s.pauseTasks(id)[0]; again != want {
 			s.Errorf("second pause in state %s: got %+v, want %+v", state, again, want)
 		}
+
 		s.sleep(time.Minute)
 		got = s.resumeTasks(id)[0]
 		if got.Done != waits || s.get(id).State == jobs.Blocked && state != jobs.Blocked {
@@ -90,6 +93,7 @@ func pauseInEachState(s *store) {
 		if !waits && !equal(before, s.get(id)) {
 			s.Errorf("pause and resume in state %s: got task %+v, want %+v as before", state, s.get(id), before)
 		}
+
 		s.exec(`DELETE FROM tasks WHERE finished_at IS NULL`)
 	}
 	s.wantNoTaskPauses()
@@ -106,10 +110,12 @@ func pausedTasksDoNotStart(s *store) {
 	if got := ids(must(s.List(s.Context(), jobs.Filter{Paused: true}, db.Page{Oldest: true}))(s)); !slices.Equal(got, []int64{now, later}) {
 		s.Errorf("paused tasks: got %v, want %v", got, []int64{now, later})
 	}
+
 	paused := w.get(now)
 	if paused.PausedBy != "ann" || paused.PausedReason != "audit" || !paused.PausedAt.Equal(start) {
 		s.Errorf("got pause %q, %q, %v; want ann, audit, %v", paused.PausedBy, paused.PausedReason, paused.PausedAt, start)
 	}
+
 	w.resumeTasks(now, later)
 	if got := ids(w.claim(10)); !slices.Equal(got, []int64{now, later}) {
 		s.Errorf("after resume: got claims %v, want %v", got, []int64{now, later})
@@ -153,6 +159,7 @@ func dependenciesOfPausedTasksEnd(s *store) {
 		}
 		w.finish(task, err)
 	}
+
 	w.wantState(waits, jobs.Pending)
 	if got := w.wantState(paused, jobs.Blocked); len(got.After) != 0 || got.PausedAt.IsZero() {
 		s.Errorf("got open dependencies %v, paused since %v; want none and a time", got.After, got.PausedAt)
@@ -160,6 +167,7 @@ func dependenciesOfPausedTasksEnd(s *store) {
 	if got := w.wantState(broken, jobs.Cancelled); got.Reason != jobs.ReasonDependency {
 		s.Errorf("got reason %q, want %q", got.Reason, jobs.ReasonDependency)
 	}
+
 	w.resumeTasks(paused)
 	w.wantState(paused, jobs.Pending)
 	s.wantNoTaskPauses()
@@ -176,10 +184,12 @@ func pausesEndWithTheirTasks(s *store) {
 	if got := w.wantState(expires, jobs.Cancelled); got.Reason != jobs.ReasonExpired {
 		s.Errorf("got reason %q, want %q", got.Reason, jobs.ReasonExpired)
 	}
+
 	s.wantNoTaskPauses()
 	if m := s.apply(db.Retry(s.now, s.now, false), cancelled)[0]; m.State != jobs.Pending {
 		s.Errorf("retry after a pause: got %+v, want state pending", m)
 	}
+
 	s.apply(db.Delete(), expires)
 	if got := must(s.TaskChanges(s.Context(), expires))(s); len(got) != 0 {
 		s.Errorf("changes of a deleted task: got %+v, want none", got)
@@ -200,6 +210,7 @@ func pausedTasksGiveUpTheirLanes(s *store) {
 		}
 		w.finish(task[0], nil)
 	}
+
 	// A retrying task that is paused gives up its lane, but keeps its attempts.
 	retrying, next := w.add(jobs.Lane("l")), w.add(jobs.Lane("l"))
 	w.finish(w.claim(1)[0], errBad)
@@ -212,8 +223,9 @@ func pausedTasksGiveUpTheirLanes(s *store) {
 	}
 }
 
-// pausesOutliveTheirStates makes a paused task pending with plain SQL. The row of its pause stays, but has no effect. If the task is paused
-// again, it gets a new row.
+// pausesOutliveTheirStates makes a paused task pending with plain SQL. The row
+// of its pause stays, but has no effect. If the task is paused again, it gets a
+// new row.
 func pausesOutliveTheirStates(s *store) {
 	w := newOrderStore(s)
 	id := w.add()
@@ -222,11 +234,13 @@ func pausesOutliveTheirStates(s *store) {
 	if got := w.get(id); !got.PausedAt.IsZero() {
 		s.Errorf("got paused since %v, want none", got.PausedAt)
 	}
+
 	s.sleep(time.Minute)
 	w.pauseTasks(id)
 	if got := w.wantState(id, jobs.Blocked); !got.PausedAt.Equal(s.now) {
 		s.Errorf("got paused since %v, want %v", got.PausedAt, s.now)
 	}
+
 	w.resumeTasks(id)
 	w.wantState(id, jobs.Pending)
 	s.wantNoTaskPauses()
@@ -238,6 +252,7 @@ func enqueuePaused(s *store) {
 	if got := w.wantState(id, jobs.Blocked); got.PausedAt.IsZero() {
 		s.Errorf("got no pause")
 	}
+
 	done := w.add()
 	w.finish(w.claim(1)[0], jobs.Cancel(errBad))
 	w.wantState(w.add(jobs.Paused(), jobs.After(done)), jobs.Cancelled) // the dependency did not complete, so the task is cancelled at once
@@ -248,10 +263,12 @@ func enqueuePaused(s *store) {
 	if got := w.wantState(unique, jobs.Blocked); got.PausedAt.IsZero() {
 		s.Errorf("a task replaced by a paused one: got no pause")
 	}
+
 	w.add(jobs.UniqueReplace("key"), jobs.Priority(7))
 	if got := w.wantState(unique, jobs.Blocked); got.PausedAt.IsZero() || got.Priority != 7 {
 		s.Errorf("a replaced paused task: got paused since %v, priority %d; want a time, 7", got.PausedAt, got.Priority)
 	}
+
 	w.resumeTasks(unique)
 	w.wantState(unique, jobs.Pending)
 	s.wantNoTaskPauses()

@@ -10,14 +10,15 @@ import (
 	"example.com/runner/db"
 )
 
-// tableNames matches the names of runner's tables and views. It also matches quoted texts, so that Text can skip the names in them.
+// tableNames matches the names of runner's tables and views. It also matches
+// quoted texts, so that Text can skip the names in them.
 var tableNames = regexp.MustCompile(`'(?:[^']|'')*'|\b(?:attempts|attempts_view|cancel_requests|counter_hours|` +
 	`counters|cursors|dependencies|enqueue|finished|finished_seq|inputs|last_ids|limits|open_failures|output|` +
 	`pauses|progress_reports|schedule_inputs|schedule_open|schedules|schedules_view|steps|task_changes|task_pauses|tasks|tasks_view|` +
 	`totals|unique_keys|workers)\b`)
 
-// Text returns a statement in the syntax of the database: with the table prefix, and with $1 parameters on a
-// server.
+// Text returns a statement in the syntax of the database: with the table
+// prefix, and with $1 parameters on a server.
 func Text(d *db.DB, statement string) string {
 	if prefix := d.Prefix(); prefix != "" {
 		statement = tableNames.ReplaceAllStringFunc(statement, func(word string) string {
@@ -35,6 +36,7 @@ func Text(d *db.DB, statement string) string {
 		_, _ = lock.Write([]byte("runner " + d.Server().Schema))
 		return fmt.Sprintf("BEGIN; SELECT pg_advisory_xact_lock(%d)", int64(lock.Sum64()))
 	}
+
 	var out strings.Builder
 	for i, part := range strings.Split(statement, "?") {
 		if i > 0 {
@@ -45,5 +47,6 @@ func Text(d *db.DB, statement string) string {
 		}
 		out.WriteString(part)
 	}
+
 	return out.String()
 }

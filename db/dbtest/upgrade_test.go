@@ -12,8 +12,8 @@ import (
 	"example.com/runner/test/testkit/pgkit"
 )
 
-// TestUpgradeOnPostgreSQLKeepsEverything adds a migration after the schema.
-// The rows must stay. While a worker of the older program runs, nothing changes.
+// TestUpgradeOnPostgreSQLKeepsEverything adds a migration after the schema. The
+// rows must stay. While a worker of the older program runs, nothing changes.
 func TestUpgradeOnPostgreSQLKeepsEverything(t *testing.T) {
 	ctx := t.Context()
 	address := pgkit.Address(t)

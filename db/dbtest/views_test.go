@@ -49,7 +49,8 @@ var viewRows = []string{
 		VALUES ('t', '@hourly', 'UTC', 'skip', 'one', 1, 0, 1, 'ann', 99, 'failed', 250, 3, 4, '{}')`,
 }
 
-// TestReaderViewsAreEqualOnBothEngines compares the columns and values of the views that other programs may read.
+// TestReaderViewsAreEqualOnBothEngines compares the columns and values of the
+// views that other programs may read.
 func TestReaderViewsAreEqualOnBothEngines(t *testing.T) {
 	file, server := dbtest.Open(t), openOnServer(t)
 	for _, d := range []*db.DB{file, server} {
@@ -80,7 +81,8 @@ func TestReaderViewsAreEqualOnBothEngines(t *testing.T) {
 	}
 }
 
-// rowsOf reads a view. It converts values whose types differ between the engines: in SQLite, JSON is text and a boolean is a number.
+// rowsOf reads a view. It converts values whose types differ between the
+// engines: in SQLite, JSON is text and a boolean is a number.
 func rowsOf(t *testing.T, d *db.DB, view, order string) (columns []string, all [][]string) {
 	t.Helper()
 	rows, err := dbtest.RawOf(t, d).Query(dbtest.Text(d, "SELECT * FROM "+view+" ORDER BY "+order))
@@ -118,8 +120,9 @@ func rowsOf(t *testing.T, d *db.DB, view, order string) (columns []string, all [
 	return columns, all
 }
 
-// TestEnqueueOnPostgreSQLReturnsID checks that an INSERT into the view enqueue on a server returns the id of the task. It returns no
-// row if another task holds the unique key.
+// TestEnqueueOnPostgreSQLReturnsID checks that an INSERT into the view enqueue
+// on a server returns the id of the task. It returns no row if another task
+// holds the unique key.
 func TestEnqueueOnPostgreSQLReturnsID(t *testing.T) {
 	d := openOnServer(t)
 	raw := dbtest.RawOf(t, d)

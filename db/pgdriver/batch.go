@@ -26,6 +26,7 @@ func sendAll(ctx context.Context, conn driver.Conn, list []engine.Statement) (_ 
 	for _, s := range list {
 		batch.Queue(s.Text, valuesOfArgs(s.Args)...)
 	}
+
 	results := c.SendBatch(ctx, &batch)
 	defer func() {
 		if e := results.Close(); err == nil {
@@ -39,10 +40,12 @@ func sendAll(ctx context.Context, conn driver.Conn, list []engine.Statement) (_ 
 		if err != nil {
 			return nil, affected, err
 		}
+
 		r, err := readAll(result, c.TypeMap())
 		if err != nil {
 			return nil, affected, err
 		}
+
 		affected = append(affected, result.CommandTag().RowsAffected())
 		if len(r.columns) > 0 {
 			last = r

@@ -35,6 +35,7 @@ func connect(address string, lockTimeout time.Duration) (engine.Connectors, erro
 	if config.ConnectTimeout == 0 || config.ConnectTimeout > connectTimeout {
 		config.ConnectTimeout = connectTimeout
 	}
+
 	s := engine.Connectors{Name: name(config), Schema: cmp.Or(config.RuntimeParams["search_path"], defaultSchema)}
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "runner"
@@ -69,6 +70,7 @@ func listen(ctx context.Context, config *pgx.ConnConfig, channel string, notify 
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+
 	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
 		return err
 	}

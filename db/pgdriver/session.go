@@ -85,6 +85,7 @@ func lastValue(ctx context.Context, conn *pgconn.PgConn, text string) (string, e
 func checkPooling(ctx context.Context, conn *pgconn.PgConn, pid string, config *pgconn.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // a pooler whose pool is full makes the client wait
 	defer cancel()
+
 	other, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
@@ -99,5 +100,6 @@ func checkPooling(ctx context.Context, conn *pgconn.PgConn, pid string, config *
 	if err == nil && (theirs == pid || ours != pid) {
 		err = &pgconn.PgError{Severity: "FATAL", Code: "0A000", Message: "the pool is in transaction mode"}
 	}
+
 	return err
 }

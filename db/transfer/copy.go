@@ -72,6 +72,7 @@ func count(q engine.Querier) ([]TableCount, error) {
 			return nil, err
 		}
 	}
+
 	return counts, nil
 }
 
@@ -96,6 +97,7 @@ func (m *move) copyRows(ctx context.Context, source, target engine.Querier, tabl
 		if err != nil {
 			return from.Explain(err)
 		}
+
 		waiting, bytes = waiting+1, bytes+convert(values, types)
 		if err := target.Later(insert, values...); err != nil {
 			return err
@@ -121,6 +123,7 @@ func insertInto(table string, columns []*sql.ColumnType) *sqltext.Statement {
 	for i, c := range columns {
 		names[i] = `"` + c.Name() + `"`
 	}
+
 	texts := parts(table)
 	texts["columns"] = strings.Join(names, ", ")
 	texts["values"] = strings.Repeat("?, ", len(names)-1) + "?"
@@ -156,6 +159,7 @@ func (m *move) settle(source, target engine.Querier, n int) error {
 			return err
 		}
 	}
+
 	if m.done += n; m.progress != nil {
 		m.progress(m.done, m.all)
 	}

@@ -80,6 +80,7 @@ func idle(q engine.Querier, d *db.DB, now time.Time) error {
 			Hint: "pause all queues, then start a worker, which takes over what died",
 			Why:  []string{"its worker died, or cannot be reached", "nothing was changed"}}
 	}
+
 	return nil
 }
 
@@ -116,6 +117,7 @@ func (m *move) leave(ctx context.Context, q engine.Querier) error {
 	case is != engine.Frozen{}:
 		return is.Error(m.from.Path(), nil)
 	}
+
 	if err := idle(q, m.from, m.now); err != nil {
 		return err
 	}
@@ -155,6 +157,7 @@ func (m *move) fill(ctx context.Context, source, target engine.Querier) error {
 	for _, c := range m.counts {
 		m.all += int(c.Rows)
 	}
+
 	for _, table := range copied {
 		if err := m.copyRows(ctx, source, target, table); err != nil {
 			return err
@@ -201,6 +204,7 @@ func (m *move) empty(q engine.Querier) error {
 				Why:  []string{"a move keeps the ids of tasks", "nothing was changed"}}
 		}
 	}
+
 	for _, table := range slices.Backward(copied) {
 		if _, err := q.Exec(clearRows.With(parts(table))); err != nil {
 			return err

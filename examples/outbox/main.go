@@ -81,6 +81,7 @@ func open(ctx context.Context, path string, backoff time.Duration, log *slog.Log
 		_ = db.Close()
 		_ = r.Close()
 	}
+
 	return o, err
 }
 
@@ -107,6 +108,7 @@ func (o *outbox) record(ctx context.Context, device string, value float64) (Read
 		return r, err
 	}
 	defer func() { _ = tx.Rollback() }() // Rollback does nothing after the commit
+
 	err = tx.QueryRowContext(ctx, `INSERT INTO devices (name, seq) VALUES (?, 1)
 		ON CONFLICT (name) DO UPDATE SET seq = seq + 1 RETURNING seq`, device).Scan(&r.Seq)
 	if err != nil {
@@ -176,6 +178,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer o.close()
+
 	switch {
 	case flags.Arg(0) == "record" && flags.NArg() == 3:
 		value, err := strconv.ParseFloat(flags.Arg(2), 64)
@@ -191,5 +194,6 @@ func run(ctx context.Context, args []string) error {
 		o.deliverTo(flags.Arg(1))
 		return o.runner.Work(ctx)
 	}
+
 	return fmt.Errorf("usage: outbox [-db FILE] record DEVICE VALUE | deliver URL")
 }

@@ -21,7 +21,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestMain runs the program instead of the tests if OUTBOX_TEST is set. The tests start and kill such processes.
+// TestMain runs the program instead of the tests if OUTBOX_TEST is set. The
+// tests start and kill such processes.
 func TestMain(m *testing.M) {
 	if os.Getenv("OUTBOX_TEST") != "" {
 		main()
@@ -30,7 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// server is an HTTP server that fails often: sometimes before it has stored a reading, and sometimes after that.
+// server is an HTTP server that fails often: sometimes before it has stored a
+// reading, and sometimes after that.
 type server struct {
 	mu     sync.Mutex
 	stable bool // if true, the server does not fail
@@ -63,8 +65,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// check checks that the server has received all readings of all devices in order, although it failed at times. The method returns the
-// number of requests.
+// check checks that the server has received all readings of all devices in
+// order, although it failed at times. The method returns the number of
+// requests.
 func (s *server) check(t *testing.T, devices, readings int) (calls int) {
 	t.Helper()
 	s.mu.Lock()
@@ -97,7 +100,8 @@ func start(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// TestReadingsArriveOnceAndInOrder records readings, kills the sender repeatedly, and uses a server that fails half of the time.
+// TestReadingsArriveOnceAndInOrder records readings, kills the sender
+// repeatedly, and uses a server that fails half of the time.
 func TestReadingsArriveOnceAndInOrder(t *testing.T) {
 	const devices, readings, kills = 4, 25, 6
 	path := filepath.Join(t.TempDir(), "outbox.db")
@@ -166,7 +170,8 @@ func TestReadingsArriveOnceAndInOrder(t *testing.T) {
 	checkCommandLine(t, path, devices*readings)
 }
 
-// TestReadingSurvivesRepeatedKills checks that a reading is delivered although the sender is killed at each of the first attempts.
+// TestReadingSurvivesRepeatedKills checks that a reading is delivered although
+// the sender is killed at each of the first attempts.
 func TestReadingSurvivesRepeatedKills(t *testing.T) {
 	const kills = 5 // the worker is killed more often than the default max_losses of a task allows
 	path := filepath.Join(t.TempDir(), "outbox.db")
@@ -215,7 +220,8 @@ func TestReadingSurvivesRepeatedKills(t *testing.T) {
 	_ = sender.Wait()
 }
 
-// checkCommandLine checks with the command runner that the file has the right tasks.
+// checkCommandLine checks with the command runner that the file has the right
+// tasks.
 func checkCommandLine(t *testing.T, path string, want int) {
 	t.Helper()
 	command := filepath.Join(t.TempDir(), "runner")

@@ -15,8 +15,9 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// fakeServer answers requests without a network, because the fake clock stops while a goroutine waits for the network. It stores a reading
-// only once, even if it receives the same key twice.
+// fakeServer answers requests without a network, because the fake clock stops
+// while a goroutine waits for the network. It stores a reading only once, even
+// if it receives the same key twice.
 type fakeServer struct {
 	calls  []time.Time
 	stored []string
@@ -68,8 +69,9 @@ func wantStored(t *testing.T, s *fakeServer, want ...string) {
 	}
 }
 
-// TestOutageDelaysAllReadings checks that the readings of a device arrive in order after an outage of the server. The delay after each
-// failed attempt doubles, and the later readings wait for the first one.
+// TestOutageDelaysAllReadings checks that the readings of a device arrive in
+// order after an outage of the server. The delay after each failed attempt
+// doubles, and the later readings wait for the first one.
 func TestOutageDelaysAllReadings(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o *outbox, s *fakeServer) {
 		began := time.Now()
@@ -93,14 +95,16 @@ func TestOutageDelaysAllReadings(t *testing.T) {
 			t.Error(err)
 		}
 		wantStored(t, s, "boiler/1", "boiler/2", "boiler/3")
-		// Five calls are for the first reading, at 0, 1, 3, 7 and 15 minutes. There is one call for each later reading.
+		// Five calls are for the first reading, at 0, 1, 3, 7 and 15 minutes.
+		// There is one call for each later reading.
 		if got, want := len(s.calls), 7; got != want {
 			t.Errorf("got %d calls at %v, want %d", got, s.calls, want)
 		}
 	})
 }
 
-// TestFailedAttemptIsTriedAgainAfterBackoff checks that there is no attempt before the backoff has passed.
+// TestFailedAttemptIsTriedAgainAfterBackoff checks that there is no attempt
+// before the backoff has passed.
 func TestFailedAttemptIsTriedAgainAfterBackoff(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o *outbox, s *fakeServer) {
 		s.before = func(context.Context) error {
@@ -127,8 +131,9 @@ func TestFailedAttemptIsTriedAgainAfterBackoff(t *testing.T) {
 	})
 }
 
-// TestCrashAfterRequestSendsSameKey kills the sender after the server has stored the reading and before the sender has completed the
-// task. The sender must then send the same key again.
+// TestCrashAfterRequestSendsSameKey kills the sender after the server has
+// stored the reading and before the sender has completed the task. The sender
+// must then send the same key again.
 func TestCrashAfterRequestSendsSameKey(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o *outbox, s *fakeServer) {
 		s.after = func(ctx context.Context) {
@@ -148,8 +153,9 @@ func TestCrashAfterRequestSendsSameKey(t *testing.T) {
 	})
 }
 
-// TestCommitWithUnknownEndKeepsNumberAndTask checks a commit that returns an error. Afterwards the database must contain either both the
-// number and the task of the reading, or neither.
+// TestCommitWithUnknownEndKeepsNumberAndTask checks a commit that returns an
+// error. Afterwards the database must contain either both the number and the
+// task of the reading, or neither.
 func TestCommitWithUnknownEndKeepsNumberAndTask(t *testing.T) {
 	for want, fail := range map[string]func(testing.TB, *runner.Runner){
 		"[boiler/1]":          runnertest.FailBeforeCommit,

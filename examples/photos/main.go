@@ -75,6 +75,7 @@ func open(ctx context.Context, path string, log *slog.Logger) (*library, error) 
 		_ = db.Close()
 		_ = r.Close()
 	}
+
 	return l, err
 }
 
@@ -107,10 +108,12 @@ func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
 		if path, err = filepath.Abs(path); err != nil {
 			return err
 		}
+
 		var there bool
 		if err := l.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM photos WHERE path = ?)`, path).Scan(&there); err != nil || there {
 			return err
 		}
+
 		sum := sha256.Sum256([]byte(path)) // the unique key is a hash, because a path may be longer than a key can be
 		specs = append(specs, importPhoto.With(Photo{path}, jobs.Unique("photo:"+hex.EncodeToString(sum[:])),
 			jobs.Label(filepath.Base(path))))
@@ -158,6 +161,7 @@ func (l *library) importOne(ctx context.Context, p Photo) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+
 	if _, err := tx.ExecContext(ctx, `INSERT INTO photos (hash, path, width, height) VALUES (?, ?, ?, ?)`, hash, p.Path, dim.Width,
 		dim.Height); err != nil {
 		return err
@@ -217,6 +221,7 @@ func makeThumb(from, to string) (size, error) {
 		return size{}, err
 	}
 	defer func() { _ = os.Remove(part.Name()) }() // after the rename this file no longer exists, and the error does no harm
+
 	if err := errors.Join(png.Encode(part, small), part.Sync(), part.Close()); err != nil {
 		return size{}, err
 	}
@@ -238,6 +243,7 @@ func generate(dir string, n int) error {
 				picture.Set(x, y, color.RGBA{hue.R + uint8(x), hue.G + uint8(y), hue.B + uint8((x+at)*y/64), 255})
 			}
 		}
+
 		file, err := os.Create(filepath.Join(dir, fmt.Sprintf("photo-%04d.png", i)))
 		if err != nil {
 			return err
@@ -278,6 +284,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer l.close()
+
 	switch {
 	case flags.Arg(0) == "import" && flags.NArg() == 2:
 		added, err := l.enqueueFolder(ctx, flags.Arg(1))
@@ -289,6 +296,7 @@ func run(ctx context.Context, args []string) error {
 	case flags.Arg(0) == "list" && flags.NArg() == 1:
 		return l.list(ctx, os.Stdout)
 	}
+
 	return errors.New("usage: photos [-db FILE] import DIR | list; photos generate DIR N")
 }
 

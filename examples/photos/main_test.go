@@ -17,7 +17,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestMain runs the program instead of the tests if PHOTOS_TEST is set. The tests start and kill such processes.
+// TestMain runs the program instead of the tests if PHOTOS_TEST is set. The
+// tests start and kill such processes.
 func TestMain(m *testing.M) {
 	if os.Getenv("PHOTOS_TEST") != "" {
 		main()
@@ -38,7 +39,8 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// TestRepeatedKillsLeaveOneThumbnailPerPhoto kills the program at random moments and starts it again. The last start ends by itself.
+// TestRepeatedKillsLeaveOneThumbnailPerPhoto kills the program at random
+// moments and starts it again. The last start ends by itself.
 func TestRepeatedKillsLeaveOneThumbnailPerPhoto(t *testing.T) {
 	const photos, kills = 60, 10
 	dir := t.TempDir()
@@ -81,7 +83,8 @@ func TestRepeatedKillsLeaveOneThumbnailPerPhoto(t *testing.T) {
 		t.Fatalf("the last import: got error %v, want none: %s", err, out)
 	}
 
-	// Each photo must have exactly one thumbnail, one row and one completed task. Each thumbnail must be complete.
+	// Each photo must have exactly one thumbnail, one row and one completed
+	// task. Each thumbnail must be complete.
 	thumbs := countThumbnails(t, look.thumbs)
 	completed, err := look.runner.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
 	if err != nil {
@@ -107,7 +110,8 @@ func TestRepeatedKillsLeaveOneThumbnailPerPhoto(t *testing.T) {
 	checkCommandLine(t, path, photos)
 }
 
-// countThumbnails returns the number of thumbnails in a folder. Each must be a complete picture.
+// countThumbnails returns the number of thumbnails in a folder. Each must be a
+// complete picture.
 func countThumbnails(t *testing.T, folder string) (n int) {
 	t.Helper()
 	files, err := os.ReadDir(folder)
@@ -130,7 +134,8 @@ func countThumbnails(t *testing.T, folder string) (n int) {
 	return n
 }
 
-// checkCommandLine checks with the command runner that the file has the right tasks.
+// checkCommandLine checks with the command runner that the file has the right
+// tasks.
 func checkCommandLine(t *testing.T, path string, photos int) {
 	t.Helper()
 	command := filepath.Join(t.TempDir(), "runner")

@@ -12,7 +12,8 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// onFakeTime runs a test with a fake clock. The test gets a folder with one image.
+// onFakeTime runs a test with a fake clock. The test gets a folder with one
+// image.
 func onFakeTime(t *testing.T, test func(t *testing.T, l *library, folder string)) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		l, err := newLibrary(t.Context(), r, runnertest.OpenDB(t, r))
@@ -39,8 +40,9 @@ func (l *library) wantOne(t *testing.T) {
 	}
 }
 
-// TestCrashBetweenTwoStepsRepeatsNoStep kills the program after the step "hash". The next attempt uses the stored hash
-// and continues with the step "thumbnail".
+// TestCrashBetweenTwoStepsRepeatsNoStep kills the program after the step
+// "hash". The next attempt uses the stored hash and continues with the step
+// "thumbnail".
 func TestCrashBetweenTwoStepsRepeatsNoStep(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, l *library, folder string) {
 		hashes, crashed := 0, false
@@ -63,8 +65,9 @@ func TestCrashBetweenTwoStepsRepeatsNoStep(t *testing.T) {
 	})
 }
 
-// TestRetryAfterBackoffImportsPhoto makes the folder of thumbnails unavailable during the first attempt. The second attempt must
-// import the photo, after the backoff.
+// TestRetryAfterBackoffImportsPhoto makes the folder of thumbnails unavailable
+// during the first attempt. The second attempt must import the photo, after the
+// backoff.
 func TestRetryAfterBackoffImportsPhoto(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, l *library, folder string) {
 		if err := os.Remove(l.thumbs); err != nil {
@@ -96,8 +99,8 @@ func TestRetryAfterBackoffImportsPhoto(t *testing.T) {
 	})
 }
 
-// TestImportWithUnknownEndAddsOneTask repeats an import. The first import got an error although its commit succeeded, so the second one
-// must add nothing.
+// TestImportWithUnknownEndAddsOneTask repeats an import. The first import got
+// an error although its commit succeeded, so the second one must add nothing.
 func TestImportWithUnknownEndAddsOneTask(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, l *library, folder string) {
 		runnertest.FailAfterCommit(t, l.runner)
@@ -115,7 +118,8 @@ func TestImportWithUnknownEndAddsOneTask(t *testing.T) {
 	})
 }
 
-// TestCrashAfterClaimLosesNoPhoto kills a worker after it has claimed a task and before it calls the task's function.
+// TestCrashAfterClaimLosesNoPhoto kills a worker after it has claimed a task
+// and before it calls the task's function.
 func TestCrashAfterClaimLosesNoPhoto(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, l *library, folder string) {
 		if _, err := l.enqueueFolder(t.Context(), folder); err != nil {

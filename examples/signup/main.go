@@ -60,6 +60,7 @@ func open(ctx context.Context, path, smtp string, log *slog.Logger) (*app, error
 		_ = db.Close()
 		_ = r.Close()
 	}
+
 	return a, err
 }
 
@@ -92,6 +93,7 @@ func (a *app) signUp(ctx context.Context, address string) (task int64, err error
 		return 0, err
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+
 	added, err := tx.ExecContext(ctx, `INSERT INTO users (email) VALUES (?) ON CONFLICT DO NOTHING`, address)
 	if err != nil {
 		return 0, err
@@ -148,6 +150,7 @@ func (a *app) serveSignUp(w http.ResponseWriter, r *http.Request) {
 func (a *app) run(ctx context.Context, listener net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+
 	routes := http.NewServeMux()
 	routes.HandleFunc("POST /signup", a.serveSignUp)
 	server := &http.Server{Handler: routes, ReadHeaderTimeout: 5 * time.Second}
@@ -159,10 +162,12 @@ func (a *app) run(ctx context.Context, listener net.Listener) error {
 	err := a.runner.Work(ctx) // when ctx ends, Work lets running tasks continue for up to Options.Grace, and then returns
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
+
 	err = errors.Join(err, server.Shutdown(end))
 	if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
 		err = errors.Join(err, failed)
 	}
+
 	return err
 }
 
@@ -186,6 +191,7 @@ func serve(ctx context.Context, path, listen, smtp string) error {
 		return err
 	}
 	defer a.close()
+
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
 		return err

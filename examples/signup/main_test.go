@@ -22,7 +22,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestMain runs the program instead of the tests if SIGNUP_TEST is set. The tests start and kill such processes.
+// TestMain runs the program instead of the tests if SIGNUP_TEST is set. The
+// tests start and kill such processes.
 func TestMain(m *testing.M) {
 	if os.Getenv("SIGNUP_TEST") != "" {
 		main()
@@ -31,7 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// mailServer accepts letters and keeps their headers. It supports only the SMTP commands that the program uses.
+// mailServer accepts letters and keeps their headers. It supports only the SMTP
+// commands that the program uses.
 type mailServer struct {
 	address string
 
@@ -110,8 +112,9 @@ func post(base, email string) (int, string, error) {
 	return answer.StatusCode, string(text), err
 }
 
-// TestEachUserGetsOneMail starts the mail server only after users have signed up. Each user must then get one mail. An address that the
-// program rejects must get none.
+// TestEachUserGetsOneMail starts the mail server only after users have signed
+// up. Each user must then get one mail. An address that the program rejects
+// must get none.
 func TestEachUserGetsOneMail(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -166,7 +169,8 @@ func TestEachUserGetsOneMail(t *testing.T) {
 	checkCommandLine(t, path)
 }
 
-// checkCommandLine checks with the command runner that the file has the right tasks.
+// checkCommandLine checks with the command runner that the file has the right
+// tasks.
 func checkCommandLine(t *testing.T, path string) {
 	t.Helper()
 	command := filepath.Join(t.TempDir(), "runner")
@@ -185,8 +189,9 @@ func checkCommandLine(t *testing.T, path string) {
 	}
 }
 
-// TestKillingProcessLosesNoUser kills the process repeatedly while users sign up. Each user who got status 201 must be in the table.
-// Each user in the table must have one task and get a mail.
+// TestKillingProcessLosesNoUser kills the process repeatedly while users sign
+// up. Each user who got status 201 must be in the table. Each user in the table
+// must have one task and get a mail.
 func TestKillingProcessLosesNoUser(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	mail := startMail(t, "127.0.0.1:0")
@@ -225,7 +230,8 @@ func TestKillingProcessLosesNoUser(t *testing.T) {
 						}
 					}
 					mu.Lock()
-					// status 409 means that the user is in the table, because the process was killed before it could send the reply 201
+					// status 409 means that the user is in the table, because
+					// the process was killed before it could send the reply 201
 					if status == http.StatusCreated || status == http.StatusConflict {
 						confirmed[email] = true
 					}
@@ -261,8 +267,9 @@ func TestKillingProcessLosesNoUser(t *testing.T) {
 	t.Logf("%d users, %d letters", users, len(letters))
 }
 
-// checkUsers checks that each user in the table has a completed task and a letter, and returns the number of users. It removes each of
-// these users from the map confirmed.
+// checkUsers checks that each user in the table has a completed task and a
+// letter, and returns the number of users. It removes each of these users from
+// the map confirmed.
 func checkUsers(t *testing.T, a *app, letters map[string]int, confirmed map[string]bool) (users int) {
 	t.Helper()
 	rows, err := a.db.QueryContext(t.Context(), `SELECT users.email,

@@ -13,8 +13,8 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// onFakeTime runs a test with a fake clock. A function replaces the mail server, because the fake clock stops while a goroutine waits for
-// the network.
+// onFakeTime runs a test with a fake clock. A function replaces the mail
+// server, because the fake clock stops while a goroutine waits for the network.
 func onFakeTime(t *testing.T, test func(t *testing.T, a *app)) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		a, err := newApp(t.Context(), r, runnertest.OpenDB(t, r), "mail.example:25", slog.New(slog.DiscardHandler))
@@ -25,7 +25,8 @@ func onFakeTime(t *testing.T, test func(t *testing.T, a *app)) {
 	})
 }
 
-// TestOutageOfMailServerDelaysMail checks that the mail is sent once after an outage of two hours, and not before.
+// TestOutageOfMailServerDelaysMail checks that the mail is sent once after an
+// outage of two hours, and not before.
 func TestOutageOfMailServerDelaysMail(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, a *app) {
 		ends := time.Now().Add(2 * time.Hour)
@@ -59,8 +60,9 @@ func TestOutageOfMailServerDelaysMail(t *testing.T) {
 	})
 }
 
-// TestCrashAfterMailSendsSameMessageID kills the program after the mail server has accepted the mail and before the task is
-// completed. The next attempt must use the same Message-ID.
+// TestCrashAfterMailSendsSameMessageID kills the program after the mail server
+// has accepted the mail and before the task is completed. The next attempt must
+// use the same Message-ID.
 func TestCrashAfterMailSendsSameMessageID(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, a *app) {
 		ids := map[string]int{}
@@ -85,8 +87,8 @@ func TestCrashAfterMailSendsSameMessageID(t *testing.T) {
 	})
 }
 
-// TestSignUpWithUnknownEndAddsOneTask repeats a sign-up. The first one got an error although its commit succeeded, so the second one
-// must add nothing.
+// TestSignUpWithUnknownEndAddsOneTask repeats a sign-up. The first one got an
+// error although its commit succeeded, so the second one must add nothing.
 func TestSignUpWithUnknownEndAddsOneTask(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, a *app) {
 		runnertest.FailAfterCommit(t, a.runner)

@@ -38,6 +38,7 @@ func register(r *runner.Runner) {
 			case 2:
 				return errors.New("out of memory")
 			}
+
 			_, err := r.Enqueue(ctx, mail.With(name+" is ready")) // ctx contains the span, so the new task belongs to the same trace
 			return err
 		}),
@@ -65,6 +66,7 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
 	r, err := runner.Open(ctx, filepath.Join(dir, "app.db"), runner.Options{Concurrency: 1})
 	if err != nil {
 		return err

@@ -17,7 +17,8 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// traced runs a test with a fake clock. The test reads the ended spans from the exporter.
+// traced runs a test with a fake clock. The test reads the ended spans from the
+// exporter.
 func traced(t *testing.T, test func(t *testing.T, r *runner.Runner, spans *tracetest.InMemoryExporter, provider trace.TracerProvider)) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		spans := tracetest.NewInMemoryExporter()
@@ -28,7 +29,8 @@ func traced(t *testing.T, test func(t *testing.T, r *runner.Runner, spans *trace
 	})
 }
 
-// tree returns a line for each span, in the order in which the spans began: the name of the span and the names of its parents.
+// tree returns a line for each span, in the order in which the spans began: the
+// name of the span and the names of its parents.
 func tree(spans tracetest.SpanStubs) (paths []string) {
 	slices.SortStableFunc(spans, func(a, b tracetest.SpanStub) int { return a.StartTime.Compare(b.StartTime) })
 	byID := map[trace.SpanID]tracetest.SpanStub{}

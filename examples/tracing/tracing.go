@@ -60,6 +60,7 @@ func (t tracing) attempt(ctx context.Context, task jobs.Task, next func(context.
 		attribute.Int("runner.attempt", task.Attempt),
 	))
 	defer span.End() // runs even if the function panics
+
 	result, err := next(ctx, task)
 	if snooze, ok := errors.AsType[snoozed](err); ok {
 		span.AddEvent("snooze", trace.WithAttributes(attribute.String("for", snooze.SnoozeFor().String())))
@@ -67,5 +68,6 @@ func (t tracing) attempt(ctx context.Context, task jobs.Task, next func(context.
 		span.RecordError(err)
 		span.SetStatus(codes.Error, err.Error())
 	}
+
 	return result, err
 }

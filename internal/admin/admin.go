@@ -43,15 +43,16 @@ func Insecure(address string, uid int) error { return db.Insecure(address, uid) 
 // the operating system doesn't tell.
 func FileOwner(path string) (uid int, ok bool) { return db.FileOwner(path) }
 
-// UserName returns the name of a uid, or the number if the system doesn't know it.
+// UserName returns the name of a uid, or the number if the system doesn't know
+// it.
 func UserName(uid int) string { return db.UserName(uid) }
 
 // OneTask is a task that AddAndWork adds and runs.
 type OneTask = db.OneTask
 
-// AddAndWork adds one task and runs only this one, as Runner.Work does. No other
-// worker takes it while this one lives, not even between two attempts. Schedules
-// enqueue nothing meanwhile, and no old task is deleted.
+// AddAndWork adds one task and runs only this one, as Runner.Work does. No
+// other worker takes it while this one lives, not even between two attempts.
+// Schedules enqueue nothing meanwhile, and no old task is deleted.
 func AddAndWork(ctx context.Context, r *runner.Runner, one OneTask) error {
 	return db.WorkOne(ctx, r, one)
 }

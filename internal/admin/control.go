@@ -29,8 +29,8 @@ func Fence(ctx context.Context, r *runner.Runner, id, generation int64) error {
 	return taskspec.CheckOwner(task, generation)
 }
 
-// PauseTasks keeps waiting tasks from starting until ResumeTasks. Tasks that run
-// or have finished stay as they are.
+// PauseTasks keeps waiting tasks from starting until ResumeTasks. Tasks that
+// run or have finished stay as they are.
 func PauseTasks(
 	ctx context.Context, r *runner.Runner, ids []int64, reason string,
 ) ([]runner.ActionResult, error) {
@@ -49,8 +49,8 @@ func apply(ctx context.Context, r *runner.Runner, ids []int64, act db.Action) ([
 	return done, err
 }
 
-// PutFirst puts waiting tasks before all pending tasks of their queue. The first
-// id gets the highest priority.
+// PutFirst puts waiting tasks before all pending tasks of their queue. The
+// first id gets the highest priority.
 func PutFirst(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
 	done, err := Store(r).PutFirst(ctx, ids, db.CurrentUser(), time.Now())
 	Store(r).Notify()
@@ -64,8 +64,8 @@ type Edited struct {
 }
 
 // Edit changes the settings of a waiting task. change gets the task and its
-// settings, and modifies the Spec. It must be fast, because nobody else can write
-// to the database until it returns. Edit validates the new settings.
+// settings, and modifies the Spec. It must be fast, because nobody else can
+// write to the database until it returns. Edit validates the new settings.
 func Edit(
 	ctx context.Context, r *runner.Runner, id int64, change func(jobs.Task, *jobs.Spec) error,
 ) (Edited, error) {
@@ -100,9 +100,11 @@ func editOf(t jobs.Task, now time.Time, change func(jobs.Task, *jobs.Spec) error
 		return e, &jobs.FieldError{Field: "max_losses",
 			Msg: fmt.Sprintf("%d workers were lost; use %d or more", t.Losses, t.Losses)}
 	}
+
 	if s.In != 0 {
 		s.RunAt, s.In = now.Add(s.In).Round(time.Millisecond), 0
 	}
+
 	e.Due = !s.RunAt.Equal(was.RunAt)
 	e.Expiry = s.ExpiresIn != was.ExpiresIn || !s.ExpiresAt.IsZero() || e.Due && !t.ExpiresAt.IsZero()
 	e.Input = s.Input != nil
@@ -110,6 +112,7 @@ func editOf(t jobs.Task, now time.Time, change func(jobs.Task, *jobs.Spec) error
 	if e.Input && len(s.Input) == 0 {
 		changed = append(changed, "input –")
 	}
+
 	e.Text, e.None = strings.Join(changed, ", "), len(changed) == 0
 	return e, nil
 }

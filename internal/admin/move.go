@@ -15,18 +15,18 @@ type MoveResult struct {
 	Rows   []transfer.TableCount // of each table, the same in both databases; nil if Before is true
 }
 
-// Move copies all data to the database at address to: tasks under their ids with
-// attempts, output, inputs, results, steps and dependencies; schedules, limits,
-// pauses and counters. It opens that database with options and creates it if it
-// is missing. There must be no task, schedule, limit or pause in it. Neither
-// database may have a live worker, and no task may run. Otherwise Move changes
-// nothing and returns jobs.ErrConflict.
+// Move copies all data to the database at address to: tasks under their ids
+// with attempts, output, inputs, results, steps and dependencies; schedules,
+// limits, pauses and counters. It opens that database with options and creates
+// it if it is missing. There must be no task, schedule, limit or pause in it.
+// Neither database may have a live worker, and no task may run. Otherwise Move
+// changes nothing and returns jobs.ErrConflict.
 //
-// When Move returns without error, tasks may run there. The source stays readable
-// and refuses writes for ever. A move that fails or is killed leaves the source as
-// it was, or complete: call Move again with the same databases. While it runs,
-// other writes to the source wait or fail as busy. progress (which may be nil) gets
-// the number of rows copied so far, and of all rows.
+// When Move returns without error, tasks may run there. The source stays
+// readable and refuses writes for ever. A move that fails or is killed leaves
+// the source as it was, or complete: call Move again with the same databases.
+// While it runs, other writes to the source wait or fail as busy. progress
+// (which may be nil) gets the number of rows copied so far, and of all rows.
 func Move(
 	ctx context.Context, r *runner.Runner, to string, options runner.Options, progress func(done, of int),
 ) (MoveResult, error) {

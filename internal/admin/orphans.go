@@ -12,9 +12,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// OrphanProcess is a process of a task's command that should be dead, because its
-// attempt has ended (or should have), or its worker is dead. The task doesn't
-// start again while it lives, unless Unawaited is set.
+// OrphanProcess is a process of a task's command that should be dead, because
+// its attempt has ended (or should have), or its worker is dead. The task
+// doesn't start again while it lives, unless Unawaited is set.
 type OrphanProcess struct {
 	PID       int
 	Name      string
@@ -42,6 +42,7 @@ func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, er
 			return nil, context.Cause(ctx)
 		case <-time.After(orphanLook):
 		}
+
 		var again []OrphanProcess
 		again, err = orphans(ctx, r)
 		found = slices.DeleteFunc(found, func(s OrphanProcess) bool {
@@ -95,6 +96,7 @@ func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 	for _, w := range workers {
 		dead[w.ID] = isDead(r, w)
 	}
+
 	alone := !slices.ContainsFunc(workers, func(w db.WorkerInfo) bool { return !dead[w.ID] })
 	var found []OrphanProcess
 	for _, p := range marked {
@@ -111,14 +113,15 @@ func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 	return found, nil
 }
 
-// isDead reports whether a worker that hasn't recorded its end has died or hangs.
+// isDead reports whether a worker that hasn't recorded its end has died or
+// hangs.
 func isDead(r *runner.Runner, w db.WorkerInfo) bool {
 	return supervisor.Free(supervisor.LockPath(Store(r).Dir(), w.ID)) || time.Since(w.BeatAt) > w.Lease
 }
 
-// isOver reports whether a marked process's attempt has ended or should have, and
-// whether it has ended. known tells whether the worker in the mark belongs to this
-// database. If not, the process may belong to another database's task.
+// isOver reports whether a marked process's attempt has ended or should have,
+// and whether it has ended. known tells whether the worker in the mark belongs
+// to this database. If not, the process may belong to another database's task.
 func isOver(
 	ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool,
 ) (over, ended bool, err error) {
@@ -142,6 +145,7 @@ func isOver(
 		}
 		return over, over, nil
 	}
+
 	at, kill := time.Now(), task.KillAfter+stopWait
 	if asked := task.CancelRequestedAt; !asked.IsZero() && at.Sub(asked) > kill {
 		return true, false, nil

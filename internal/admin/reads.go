@@ -9,8 +9,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// FailedBefore returns the ids of those tasks that have failed for good and were
-// then retried. Their state tells only of the retry.
+// FailedBefore returns the ids of those tasks that have failed for good and
+// were then retried. Their state tells only of the retry.
 func FailedBefore(ctx context.Context, r *runner.Runner, list []jobs.Task) (map[int64]bool, error) {
 	ids := make([]int64, len(list))
 	for i, t := range list {
@@ -19,8 +19,8 @@ func FailedBefore(ctx context.Context, r *runner.Runner, list []jobs.Task) (map[
 	return Store(r).FailedBefore(ctx, ids)
 }
 
-// ScheduleRuns returns the last n tasks of a schedule that weren't deleted, newest
-// first.
+// ScheduleRuns returns the last n tasks of a schedule that weren't deleted,
+// newest first.
 func ScheduleRuns(ctx context.Context, r *runner.Runner, name string, n int) ([]jobs.Task, error) {
 	ids, err := Store(r).Runs(ctx, name, n)
 	if err != nil || len(ids) == 0 {
@@ -34,12 +34,14 @@ func ScheduleRuns(ctx context.Context, r *runner.Runner, name string, n int) ([]
 // invalid expression or time zone.
 func NextTicks(s jobs.Schedule, n int) ([]time.Time, error) { return db.NextTicks(s, n) }
 
-// Changes calls changed after commits of any process, but at most once in every.
-// It returns when ctx ends, or with jobs.ErrReplaced. Runner.Changes detects
-// commits earlier, but its work grows with the number of commits. This doesn't.
+// Changes calls changed after commits of any process, but at most once in
+// every. It returns when ctx ends, or with jobs.ErrReplaced. Runner.Changes
+// detects commits earlier, but its work grows with the number of commits. This
+// doesn't.
 func Changes(ctx context.Context, r *runner.Runner, every time.Duration, changed func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+
 	commits := make(chan struct{}, 1)
 	if err := Store(r).Watch(ctx, every, func(bool) {
 		select {
@@ -49,8 +51,10 @@ func Changes(ctx context.Context, r *runner.Runner, every time.Duration, changed
 	}); err != nil {
 		return err
 	}
+
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
+
 	for next := commits; ; {
 		select {
 		case <-next:
@@ -67,9 +71,9 @@ func Changes(ctx context.Context, r *runner.Runner, every time.Duration, changed
 	}
 }
 
-// OutputBefore returns at most limit pieces of an attempt's output that come just
-// before piece seq, in order (math.MaxInt64: the last pieces). The attempt may
-// still be running.
+// OutputBefore returns at most limit pieces of an attempt's output that come
+// just before piece seq, in order (math.MaxInt64: the last pieces). The attempt
+// may still be running.
 func OutputBefore(
 	ctx context.Context, r *runner.Runner, attempt jobs.Attempt, seq int64, limit int,
 ) ([]jobs.Chunk, error) {

@@ -58,8 +58,8 @@ func ReadTrend(ctx context.Context, r *runner.Runner, length time.Duration, n in
 	return t, err
 }
 
-// Rank returns a percentile of sorted values: the value at the nearest rank, or 0
-// if there are none.
+// Rank returns a percentile of sorted values: the value at the nearest rank, or
+// 0 if there are none.
 func Rank(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0

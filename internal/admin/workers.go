@@ -22,10 +22,10 @@ func Ticking(schedules []jobs.Schedule) (n int) {
 	return n
 }
 
-// LiveWorkers returns how many workers take tasks and aren't lost, and the sums of
-// their busy slots and of all their slots. A worker may run more tasks than it has
-// slots, because tasks that one call of a function handles together share a slot.
-// All its slots then count as busy.
+// LiveWorkers returns how many workers take tasks and aren't lost, and the sums
+// of their busy slots and of all their slots. A worker may run more tasks than
+// it has slots, because tasks that one call of a function handles together
+// share a slot. All its slots then count as busy.
 func LiveWorkers(workers []runner.Worker) (alive, busy, slots int) {
 	for _, w := range workers {
 		if w.State != WorkerLost && len(w.Jobs) > 0 {

@@ -76,6 +76,7 @@ func (a *App) Run(ctx context.Context, args []string) (status int) {
 	if err != nil {
 		ui.Report(a.Printer, err)
 	}
+
 	return ui.ExitCode(err)
 }
 
@@ -124,16 +125,19 @@ func (line Line) run(ctx context.Context) error {
 	if c.Subcommands != nil {
 		return ui.Usage("%s needs a command", name).Hint("runner %s --help", name)
 	}
+
 	c.HideHelp, c.HideHelpCommand = true, true
 	for _, o := range line.globals {
 		c.Flags = append(c.Flags, o)
 	}
+
 	c.HelpName = name
 
 	argv := []string{"runner", c.Name}
 	for _, g := range line.given {
 		argv = append(argv, "--"+g.option.name+"="+g.text)
 	}
+
 	return (&urfave.App{
 		Name: "runner", Commands: []*Command{c},
 		HideHelp: true, HideHelpCommand: true, HideVersion: true, DisableSliceFlagSeparator: true,
@@ -191,12 +195,13 @@ func (a *App) action(create bool, check func(*Context, *App) error, run Run) fun
 			return err
 		}
 		defer r.Close()
+
 		return run(c.Context, r, a.Printer)
 	}
 }
 
-// Reads is the Run of a command that reads a database. If the database was moved
-// to another place, it says so.
+// Reads is the Run of a command that reads a database. If the database was
+// moved to another place, it says so.
 func Reads(run Run) Run {
 	return func(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 		if err := ui.WarnFrozen(ctx, r, p); err != nil {

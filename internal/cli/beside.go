@@ -8,14 +8,15 @@ import (
 	"example.com/runner/web"
 )
 
-// ServeBeside serves the web pages while a worker in this process runs tasks. It
-// prints the address to stderr, because stdout may have the output of tasks
+// ServeBeside serves the web pages while a worker in this process runs tasks.
+// It prints the address to stderr, because stdout may have the output of tasks
 // (--tee).
 func ServeBeside(ctx context.Context, r *runner.Runner, p *ui.Printer, pages *Pages) (stop func(), err error) {
 	s, err := web.Listen(r, pages.Server())
 	if err != nil {
 		return nil, err
 	}
+
 	url, hidden := ShownURL(s, &p.Stderr, pages.PrintToken)
 	p.Say("%s", url)
 	if hidden != "" {

@@ -68,6 +68,7 @@ func (s *Bulk) ids(ctx context.Context, r *runner.Runner, p *ui.Printer) (ids []
 	default:
 		ids, err = r.IDs(ctx, f, runner.Page{})
 	}
+
 	switch {
 	case err != nil:
 	case len(ids) == 0:
@@ -79,6 +80,7 @@ func (s *Bulk) ids(ctx context.Context, r *runner.Runner, p *ui.Printer) (ids []
 		}
 		err = s.Selection.Confirm(p, s.yes, len(ids), question+"?")
 	}
+
 	return ids, err
 }
 
@@ -92,8 +94,8 @@ type Change struct {
 	After func(out *Outcomes) error
 }
 
-// Apply selects the tasks, asks for confirmation if necessary, changes the tasks
-// and prints a line for each of them. With --dry-run it only prints them.
+// Apply selects the tasks, asks for confirmation if necessary, changes the
+// tasks and prints a line for each of them. With --dry-run it only prints them.
 func (s *Bulk) Apply(ctx context.Context, r *runner.Runner, p *ui.Printer, change Change) error {
 	ids, err := s.ids(ctx, r, p)
 	if err != nil {
@@ -102,12 +104,14 @@ func (s *Bulk) Apply(ctx context.Context, r *runner.Runner, p *ui.Printer, chang
 	if s.DryRun {
 		change = preview
 	}
+
 	out := NewOutcomes(p, s.Verb, s.Done, ids)
 	for part := range slices.Chunk(ids, chunk) {
 		if err := change.apply(ctx, r, out, part); err != nil {
 			return err
 		}
 	}
+
 	if change.After != nil {
 		if err := change.After(out); err != nil {
 			return err
@@ -118,6 +122,7 @@ func (s *Bulk) Apply(ctx context.Context, r *runner.Runner, p *ui.Printer, chang
 	if s.DryRun && out.lines > 0 {
 		p.Note("%s selected; nothing was changed", tasksText(out.lines))
 	}
+
 	return err
 }
 
@@ -127,10 +132,12 @@ func (c *Change) apply(ctx context.Context, r *runner.Runner, out *Outcomes, ids
 	if err != nil {
 		return err
 	}
+
 	changed := make([]int64, len(results)) // may have more than ids: the dependents of retried tasks
 	for i, result := range results {
 		changed[i] = result.ID
 	}
+
 	tasks, err := TasksByID(ctx, r, changed)
 	if err != nil {
 		return err
@@ -145,6 +152,7 @@ func (c *Change) apply(ctx context.Context, r *runner.Runner, out *Outcomes, ids
 			out.Missing = append(out.Missing, t.ID)
 		}
 	}
+
 	return nil
 }
 

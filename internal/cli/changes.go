@@ -21,9 +21,11 @@ func (t *TaskFlags) changes(a *App, caller ops.Invocation) (list []jobs.Option, 
 		}
 		list = append(list, change)
 	}
+
 	if t.atMostOnce {
 		list = append(list, jobs.AtMostOnce())
 	}
+
 	return list, nil
 }
 
@@ -73,5 +75,6 @@ func (t *TaskFlags) change(a *App, caller ops.Invocation, o *taskspec.OptionInfo
 			}
 		}, nil
 	}
+
 	return set, nil
 }

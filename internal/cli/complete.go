@@ -24,10 +24,11 @@ const (
 	maxCompletedIDs   = 50
 )
 
-// Complete returns suggestions for the word at the cursor, the last of args. The
-// others are the words between "runner" and the cursor. Without suggestions, the
-// shell suggests file names. If the database had to be asked and gave no answer,
-// Complete returns one without a word: files are no names of the database.
+// Complete returns suggestions for the word at the cursor, the last of args.
+// The others are the words between "runner" and the cursor. Without
+// suggestions, the shell suggests file names. If the database had to be asked
+// and gave no answer, Complete returns one without a word: files are no names
+// of the database.
 func (a *App) Complete(ctx context.Context, args []string) []suggestion {
 	list := a.suggestions(ctx, args)
 	if len(list) == 0 && a.hasAsked {
@@ -64,11 +65,12 @@ func (a *App) suggestions(ctx context.Context, args []string) []suggestion {
 		}
 		return filterTyped(word, commandNames(list))
 	}
+
 	return filterTyped(word, a.arguments(ctx, line))
 }
 
-// filterTyped returns the suggestions that begin with the typed text. In a list with
-// commas it completes the last entry.
+// filterTyped returns the suggestions that begin with the typed text. In a list
+// with commas it completes the last entry.
 func filterTyped(typed string, list []suggestion) []suggestion {
 	head := typed[:strings.LastIndexByte(typed, ',')+1]
 	typed = typed[len(head):]
@@ -78,6 +80,7 @@ func filterTyped(typed string, list []suggestion) []suggestion {
 			kept = append(kept, s)
 		}
 	}
+
 	return prepend(head, kept)
 }
 
@@ -156,6 +159,7 @@ func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 	default:
 		return nil
 	}
+
 	return slices.DeleteFunc(a.query(ctx, line, read), func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
 }
 
@@ -167,17 +171,21 @@ func (a *App) query(ctx context.Context, line Line, read func(context.Context, *
 	if err != nil {
 		return nil
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
+
 	r, err := runner.Open(ctx, d.Path, runner.Options{ReadOnly: true, BusyTimeout: completionTimeout, Engine: postgres.Engine()})
 	if err != nil {
 		return nil
 	}
 	defer r.Close()
+
 	list, err := read(ctx, r)
 	if err != nil {
 		return nil
 	}
+
 	return list
 }
 

@@ -42,6 +42,7 @@ func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner
 	if err != nil {
 		return nil, err
 	}
+
 	a.Printer.Detail("database: %s", d.describe())
 	if create {
 		if err := d.makeDir(); err != nil {
@@ -55,6 +56,7 @@ func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner
 	if err != nil {
 		return nil, err
 	}
+
 	store := admin.Store(r)
 	if store.Created() {
 		a.Printer.Note("created %s", r.Path())
@@ -63,6 +65,7 @@ func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner
 		a.Printer.Say("upgraded %s from schema %d to %d; an older runner cannot open it any more", r.Path(), from,
 			admin.SchemaVersion())
 	}
+
 	return r, nil
 }
 
@@ -105,21 +108,24 @@ func (a *App) FindDatabase(flag string) (database, error) {
 	if err != nil {
 		return d, err
 	}
+
 	path, err := admin.ParseAddress(d.Path).Absolute()
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
 		return database{}, err
 	} else if err != nil {
 		return d, &ui.Error{Code: "no_database", Exit: 1, What: "no working directory for " + d.Path, Cause: err}
 	}
+
 	d.Path = path
 	return d, nil
 }
 
-// locateDatabase finds the path of the database. The first of these that applies
-// wins: --db, $RUNNER_DB, $STATE_DIRECTORY, the system directory, the user's
-// home. owner returns the uid of a directory's owner, and whether the directory
-// exists. An empty variable counts as unset. The working directory doesn't count:
-// commands in different directories would use different databases.
+// locateDatabase finds the path of the database. The first of these that
+// applies wins: --db, $RUNNER_DB, $STATE_DIRECTORY, the system directory, the
+// user's home. owner returns the uid of a directory's owner, and whether the
+// directory exists. An empty variable counts as unset. The working directory
+// doesn't count: commands in different directories would use different
+// databases.
 func locateDatabase(flag string, getenv func(string) string, uid int, goos string,
 	owner func(string) (int, bool)) (database, error) {
 	const system = "/var/lib/runner"
@@ -148,6 +154,7 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 	default:
 		return d, noDatabasePath("HOME")
 	}
+
 	if _, exists := owner(system); exists && d.from == "" && d.Path != system+"/runner.db" && goos != "windows" && goos != "darwin" {
 		d.service = system + "/runner.db"
 	}
@@ -156,10 +163,12 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 			Because("every user of this machine can read the command lines of others").
 			Hint("RUNNER_DB, PGPASSWORD or ~/.pgpass")
 	}
+
 	return d, nil
 }
 
-// Named reports whether an option or a variable named the database. Otherwise it is at a standard path.
+// Named reports whether an option or a variable named the database. Otherwise
+// it is at a standard path.
 func (d database) Named() bool { return d.from != "" }
 
 // OtherService returns the database of this machine's service, if this user's

@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// notEdited lists the flags of a new task that edit doesn't have. A task keeps its
-// job and its dependencies.
+// notEdited lists the flags of a new task that edit doesn't have. A task keeps
+// its job and its dependencies.
 var notEdited = []string{"job", "after", "after-any", "unique-mode", "unique-args", "inherit-env", "paused"}
 
 // Edit has the changes of the command edit.
@@ -35,6 +35,7 @@ func (e *Edit) Options(a *App) []Flag {
 			names = append(names, o.Flag)
 		}
 	}
+
 	unset := Values(&e.unset, "unset", "OPTION,...", "set these options to their defaults", func(text string) ([]string, error) {
 		list := strings.Split(text, ",")
 		for i, name := range list {
@@ -43,6 +44,7 @@ func (e *Edit) Options(a *App) []Flag {
 				return nil, fmt.Errorf("unknown option %q (%s)", list[i], strings.Join(names, ", "))
 			}
 		}
+
 		return list, nil
 	})
 	return append(Without(e.flags.Options(a), notEdited...), Group(What, unset)...)
@@ -59,6 +61,7 @@ func (e *Edit) Read(c *Context, a *App, words []string) (err error) {
 	if e.caller, err = e.flags.caller(c, a); err != nil {
 		return err
 	}
+
 	e.words, e.command.Argv = words, words
 	switch {
 	case c.IsSet("in") && c.IsSet("at"):
@@ -79,16 +82,19 @@ func (e *Edit) Read(c *Context, a *App, words []string) (err error) {
 	if err != nil {
 		return err
 	}
+
 	for _, o := range taskspec.Options {
 		if canUnset(o) && slices.Contains(e.unset, o.Flag) {
 			e.changes = append(e.changes, func(s *jobs.Spec) { unset(o, s) })
 		}
 	}
+
 	e.changes = append(e.changes, typed...)
 	if len(e.changes) == 0 && e.command.Argv == nil && e.args == nil {
 		return ui.Usage("edit needs an option or a command").
 			Hint("runner edit 1042 --priority 9      runner edit 1042 -- backup.sh")
 	}
+
 	return nil
 }
 
@@ -112,16 +118,19 @@ func (e *Edit) Prepare(t jobs.Task) (func(jobs.Task, *jobs.Spec) error, error) {
 		for _, change := range e.changes {
 			change(&moved)
 		}
+
 		var f *ui.Error
 		if path, f = resolve(e.caller, e.command, e.words, moved.Cwd); f != nil {
 			f.Exit = 1
 			return nil, f
 		}
 	}
+
 	return func(t jobs.Task, s *jobs.Spec) error {
 		for _, change := range e.changes {
 			change(s)
 		}
+
 		switch {
 		case e.command.Argv != nil && t.Job != jobs.CommandJob:
 			return &jobs.FieldError{Field: "args", Msg: "it calls the function " + t.Job + ", which has no command; use --args"}
@@ -132,6 +141,7 @@ func (e *Edit) Prepare(t jobs.Task) (func(jobs.Task, *jobs.Spec) error, error) {
 		case e.args != nil:
 			s.Args = e.args
 		}
+
 		return nil
 	}, nil
 }

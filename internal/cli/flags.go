@@ -39,8 +39,8 @@ const (
 // What is the heading of the flags that say what a task runs.
 const What = "What to run"
 
-// Options returns the flags, sorted by group, and within a group in the order of
-// taskspec.Options.
+// Options returns the flags, sorted by group, and within a group in the order
+// of taskspec.Options.
 func (t *TaskFlags) Options(a *App) []Flag {
 	t.texts = map[string]*[]string{}
 	list := Group(What,
@@ -56,11 +56,12 @@ func (t *TaskFlags) Options(a *App) []Flag {
 			}
 		}
 	}
+
 	return list
 }
 
-// OfOneTask returns the names of the flags that are valid for a single task, but
-// not for the tasks of a schedule.
+// OfOneTask returns the names of the flags that are valid for a single task,
+// but not for the tasks of a schedule.
 func OfOneTask() []string {
 	names := []string{"unique-mode", "paused"}
 	for _, o := range taskspec.Options {
@@ -117,6 +118,7 @@ func (t *TaskFlags) option(a *App, o *taskspec.OptionInfo) *Option {
 	if text := o.DefaultText(); text != "none" {
 		f.Default(text)
 	}
+
 	return f
 }
 

@@ -10,14 +10,15 @@ import (
 	"example.com/runner/internal/ui"
 )
 
-// rootHelp prints the help of runner, which lists all commands. Lines have at most
-// 80 columns.
+// rootHelp prints the help of runner, which lists all commands. Lines have at
+// most 80 columns.
 func (a *App) rootHelp(list []*Command, line Line) error {
 	p := a.Printer
 	d, err := a.FindDatabase(line.last("db"))
 	if ui.ExitCode(err) == 2 {
 		return err
 	}
+
 	p.Print("runner - a job runner in one file: one binary, one SQLite database\n" + `
   runner enqueue -- backup.sh --full      add a task; print its id
   runner run -- make test                 run it here; exit with its status
@@ -40,19 +41,21 @@ usage: runner COMMAND [OPTIONS] [ARGS]
 			}
 		}
 	}
+
 	p.Print("\nGLOBAL OPTIONS\n" + OptionHelp(a.globals) + "\n")
 	if err != nil {
 		p.Print("database: none   (" + ui.Explain(err).What + ")\n")
 	} else {
 		p.Print("database: " + humanize.Safe(d.describe()) + "\n")
 	}
+
 	p.Print("more: runner COMMAND --help   also: runner " + strings.Join(also, ", ") +
 		"\nterms such as lane, lease and suspect: docs/glossary.md\n")
 	return nil
 }
 
-// CommandHelp prints the help of a command: purpose, examples, usage, options by
-// group, and the rest of the description, whose first paragraph has the
+// CommandHelp prints the help of a command: purpose, examples, usage, options
+// by group, and the rest of the description, whose first paragraph has the
 // examples.
 func CommandHelp(p *ui.Printer, line Line, globals []*Option) error {
 	c := line.Command
@@ -62,6 +65,7 @@ func CommandHelp(p *ui.Printer, line Line, globals []*Option) error {
 	for i, form := range strings.Split(cmp.Or(c.UsageText, name+" [OPTIONS]"), "\n") {
 		p.Print([]string{"usage: ", "       "}[min(i, 1)] + form + "\n")
 	}
+
 	if len(c.Aliases) > 0 {
 		p.Print("alias: runner " + strings.Join(c.Aliases, ", ") + "\n")
 	}
@@ -71,6 +75,7 @@ func CommandHelp(p *ui.Printer, line Line, globals []*Option) error {
 			p.Print(fmt.Sprintf("  %-10s  %s\n", sub.Name, sub.Usage))
 		}
 	}
+
 	options := optionsOf(c)
 	p.Print(groupedHelp(options) + "\n")
 	if slices.ContainsFunc(options, func(o *Option) bool { return o.hint == hintTime || o.hint == hintWhen }) {
@@ -79,6 +84,7 @@ func CommandHelp(p *ui.Printer, line Line, globals []*Option) error {
 	if !strings.Contains(c.Description, "\nEXIT STATUS") {
 		text += exitStatus
 	}
+
 	p.Print(globalLine(globals) + "\n" + strings.TrimSpace(text) + "\n")
 	return nil
 }
@@ -107,9 +113,11 @@ func groupedHelp(list []*Option) string {
 				rest = append(rest, o)
 			}
 		}
+
 		text += "\n" + strings.ToUpper(cmp.Or(heading, "options")) + "\n" + OptionHelp(group)
 		list = rest
 	}
+
 	return text
 }
 
@@ -133,14 +141,17 @@ func OptionHelp(list []*Option) string {
 			b.WriteString(left + "\n")
 			left = ""
 		}
+
 		usage := o.description()
 		if o.env != "" && !strings.Contains(usage, "$"+o.env) {
 			usage += "; $" + o.env
 		}
+
 		for _, text := range ui.Wrap(usage, 80-indent) {
 			fmt.Fprintf(&b, "%-*s%s\n", indent, left, text)
 			left = ""
 		}
 	}
+
 	return b.String()
 }

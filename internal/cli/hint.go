@@ -20,6 +20,7 @@ func (line *Line) commandHint(word string, args []string) string {
 	if hint := synonym(CommandSynonyms, strings.Join(append(line.Path, word), " "), nil); hint != "" {
 		return hint
 	}
+
 	names := commandNamesOf(line.commands)
 	if near := cmp.Or(humanize.Nearest(word, names), onlyBeginning(word, names)); near != "" {
 		return line.name() + " " + near
@@ -42,6 +43,7 @@ func onlyBeginning(word string, names []string) string {
 			found = name
 		}
 	}
+
 	return found
 }
 
@@ -74,7 +76,8 @@ func (line *Line) unknownOption(name string) *ui.Error {
 	return f.Hint("%s", line.optionHint(name))
 }
 
-// optionHint returns what the user probably meant with an unknown option: another option or a command line.
+// optionHint returns what the user probably meant with an unknown option:
+// another option or a command line.
 func (line *Line) optionHint(name string) string {
 	if line.option("-"+name) != nil { // the user typed a long name after a single dash: -queue
 		return "-" + name
@@ -87,14 +90,17 @@ func (line *Line) optionHint(name string) string {
 			return "-s " + state
 		}
 	}
+
 	var names []string
 	for _, o := range line.options {
 		names = append(names, "--"+o.name)
 	}
+
 	return cmp.Or(humanize.Nearest(name, names), onlyBeginning(name, names), line.name()+" --help")
 }
 
-// optionSynonym returns the hint for an option of another tool, or an empty string.
+// optionSynonym returns the hint for an option of another tool, or an empty
+// string.
 func (line *Line) optionSynonym(name string) string {
 	name = strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-")
 	if letter := strings.TrimRight(name, "0123456789"); len(letter) == 1 && line.option("-"+letter) == nil { // -j4

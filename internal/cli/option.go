@@ -99,7 +99,8 @@ func Value[T any](to *T, names, hint, usage string, parse func(string) (T, error
 	return newOption(names, hint, usage, &setting[T]{to: to, parse: parse})
 }
 
-// Values returns an option that may be repeated: the variable gets all elements.
+// Values returns an option that may be repeated: the variable gets all
+// elements.
 func Values[T any](to *[]T, names, hint, usage string, parse func(string) ([]T, error)) *Option {
 	add := func(old, more []T) []T { return append(slices.Clip(old), more...) }
 	return newOption(names, hint, usage, &setting[[]T]{to: to, parse: parse, add: add})
@@ -129,6 +130,7 @@ func Choice[S ~string](to *S, names, usage string, words ...S) *Option {
 	for _, word := range words {
 		list = append(list, string(word))
 	}
+
 	return Value(to, names, strings.Join(list, "|"), usage, func(text string) (S, error) {
 		if !slices.Contains(list, text) {
 			return "", errors.New("invalid value; use one of " + strings.Join(list, ", "))
@@ -147,8 +149,8 @@ func Duration(to *time.Duration, names, usage string) *Option {
 	return Value(to, names, "DUR", usage, humanize.ParseDuration)
 }
 
-// If the help of a command contains one of these words for a time, it also lists
-// the formats of times.
+// If the help of a command contains one of these words for a time, it also
+// lists the formats of times.
 const (
 	hintTime = "TIME"
 	hintWhen = "WHEN"

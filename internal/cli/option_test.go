@@ -31,8 +31,8 @@ type parsed struct {
 	follow, tee bool
 }
 
-// parse parses a command line as App.Run does, but with a few small commands. It returns the options and arguments that the command
-// received.
+// parse parses a command line as App.Run does, but with a few small commands.
+// It returns the options and arguments that the command received.
 func parse(t *testing.T, env map[string]string, args ...string) (parsed, error) {
 	t.Helper()
 	a := &App{Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
@@ -77,8 +77,8 @@ func TestOptionsMayStandAnywhere(t *testing.T) {
 	}
 }
 
-// TestWordsAfterProgramBelongToItsCommand checks that "--" and the words after it stay in place. urfave/cli moves and loses them; see
-// its issue #1424.
+// TestWordsAfterProgramBelongToItsCommand checks that "--" and the words after
+// it stay in place. urfave/cli moves and loses them; see its issue #1424.
 func TestWordsAfterProgramBelongToItsCommand(t *testing.T) {
 	for line, want := range map[string]string{
 		"enqueue -- help":                          "help",
@@ -134,7 +134,8 @@ func TestEnvironment(t *testing.T) {
 	testkit.Equal(t, "busy timeout", got.app.BusyTimeout, 3*time.Second)
 	testkit.Equal(t, "tee", got.tee, true)
 	testkit.Equal(t, "write every is set", got.c.IsSet("write-every"), false)
-	// An option overrides its environment variable. The option may stand before or after the name of the command.
+	// An option overrides its environment variable. The option may stand before
+	// or after the name of the command.
 	for _, line := range []string{"--busy-timeout 1s work -c 2 -q z", "work --busy-timeout 1s -c 9 -q z -c 2"} {
 		got, err = parse(t, env, strings.Fields(line)...)
 		if err != nil || got.concurrency != 2 || got.app.BusyTimeout != time.Second ||

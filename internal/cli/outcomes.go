@@ -51,6 +51,7 @@ func (o *Outcomes) Line(t jobs.Task, state jobs.State, remark string) {
 	} else {
 		rec = ui.NewTask(t, o.p.Now())
 	}
+
 	o.lines++
 	text := ""
 	if o.lines <= ShownLines {
@@ -95,12 +96,14 @@ func (o *Outcomes) End() error {
 	if more := o.notes - ShownLines; more > 0 {
 		o.p.Say("and %s", humanize.Plural(more, "more note"))
 	}
+
 	switch {
 	case len(o.refused) == 0 && len(o.Missing) == 0:
 		return nil
 	case len(o.refused) == 0:
 		return ui.NoTasks(o.Missing)
 	}
+
 	first := o.refused[0]
 	f := &ui.Error{Code: "conflict", Exit: 1, What: fmt.Sprintf("task %d was not %s: %s", first.id, o.done, first.why)}
 	if n := len(o.refused); n > 1 {
@@ -112,12 +115,14 @@ func (o *Outcomes) End() error {
 	if len(o.Missing) > 0 {
 		f.Because(ui.NoTasks(o.Missing).What)
 	}
+
 	switch {
 	case first.why == WhyRunning, o.verb == "delete" && !first.state.Finished():
 		f.Hint("runner cancel %d", first.id)
 	case first.why == whyFinished:
 		f.Hint("runner retry %d", first.id)
 	}
+
 	return f
 }
 
@@ -151,8 +156,10 @@ func ForEach[T any](list []T, kind string, change func(T) error) error {
 			return err
 		}
 	}
+
 	if missing == nil {
 		return nil
 	}
+
 	return ui.NotFound("runner "+kind+" list", "no %s %s", kind, strings.Join(missing, ", "))
 }

@@ -42,9 +42,9 @@ func (s *Pages) Options() []Flag {
 	}
 }
 
-// ShownURL returns the address of the pages, to be printed to out. A log must not
-// have the token: unless out is a terminal, the address has none, and hidden
-// says where it is.
+// ShownURL returns the address of the pages, to be printed to out. A log must
+// not have the token: unless out is a terminal, the address has none, and
+// hidden says where it is.
 func ShownURL(s *web.Server, out *ui.Stream, printToken bool) (shown, hidden string) {
 	if out.TTY || printToken || s.TokenFile() == "" {
 		return s.URL(), ""
@@ -52,21 +52,25 @@ func ShownURL(s *web.Server, out *ui.Stream, printToken bool) (shown, hidden str
 	return s.Address(), "sign in with the token in " + s.TokenFile() + "; --print-token prints it here"
 }
 
-// OpenBrowser opens an address in the user's browser. The address has the token,
-// and other users can see the arguments of a process. So the browser gets a file
-// that only this user can read and that sends it on. The caller removes the file.
+// OpenBrowser opens an address in the user's browser. The address has the
+// token, and other users can see the arguments of a process. So the browser
+// gets a file that only this user can read and that sends it on. The caller
+// removes the file.
 func OpenBrowser(ctx context.Context, url string) (file string, err error) {
 	if !strings.HasPrefix(url, "http") {
 		return "", errors.New("a browser cannot open a unix socket")
 	}
+
 	made, err := os.CreateTemp("", "runner-*.html") // CreateTemp gives the file mode 0600
 	if err != nil {
 		return "", err
 	}
+
 	_, err = made.WriteString(`<!doctype html><meta http-equiv="refresh" content="0; url=` + url + `">`)
 	if err := errors.Join(err, made.Close()); err != nil {
 		return made.Name(), err
 	}
+
 	name, args := "xdg-open", []string{made.Name()}
 	switch runtime.GOOS {
 	case "darwin":
@@ -74,5 +78,6 @@ func OpenBrowser(ctx context.Context, url string) (file string, err error) {
 	case "windows":
 		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", made.Name()}
 	}
+
 	return made.Name(), exec.CommandContext(ctx, name, args...).Start()
 }

@@ -30,14 +30,14 @@ type givenOption struct {
 	text   string
 }
 
-// Parse parses the arguments after the program's name. Options may stand before,
-// between and after the other words, but not after "--". Global options may also
-// stand before the name of the command. If runner's command takes a command of
-// the user, options end at the first word of that one.
+// Parse parses the arguments after the program's name. Options may stand
+// before, between and after the other words, but not after "--". Global options
+// may also stand before the name of the command. If runner's command takes a
+// command of the user, options end at the first word of that one.
 //
-// If an option with a single value is repeated, the last value counts. An option
-// overrides its environment variable. Parse goes on after an error, because
-// --json in the rest decides the format of the error.
+// If an option with a single value is repeated, the last value counts. An
+// option overrides its environment variable. Parse goes on after an error,
+// because --json in the rest decides the format of the error.
 func Parse(list []*Command, globals []*Option, args []string, getenv func(string) string) (Line, error) {
 	line := &Line{commands: list, globals: globals, options: globals}
 	rest := args
@@ -60,6 +60,7 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 			}
 		}
 	}
+
 	line.checkUTF8(args)
 	line.environment(getenv)
 	return *line, line.err
@@ -82,8 +83,8 @@ func (line *Line) endOptions(args []string) {
 	line.words = append(line.words, args...)
 }
 
-// checkUTF8 checks all arguments except the user's command, whose words need not
-// be UTF-8.
+// checkUTF8 checks all arguments except the user's command, whose words need
+// not be UTF-8.
 func (line *Line) checkUTF8(args []string) {
 	if n := wordsBeforeCommand(line.Path); n >= 0 {
 		args = args[:len(args)-max(len(line.words)-n, 0)]
@@ -117,6 +118,7 @@ func (line *Line) enter(word string, args []string) {
 		line.options = append(slices.Clip(optionsOf(c)), line.globals...)
 		return
 	}
+
 	f := ui.Usage("unknown command %q", strings.Join(append(line.Path, word), " "))
 	line.fail(f.Hint("%s", line.commandHint(word, args)))
 }
@@ -130,8 +132,8 @@ func commandNamed(list []*Command, name string) *Command {
 	return nil
 }
 
-// flag reads an argument that begins with a dash, and perhaps the option's value
-// from the next argument. It returns the remaining arguments.
+// flag reads an argument that begins with a dash, and perhaps the option's
+// value from the next argument. It returns the remaining arguments.
 func (line *Line) flag(word string, args []string) []string {
 	name, text, hasText := strings.Cut(word, "=")
 	if !strings.HasPrefix(name, "--") {
@@ -142,6 +144,7 @@ func (line *Line) flag(word string, args []string) []string {
 		line.fail(line.unknownOption(name))
 		return args
 	}
+
 	o := line.option(name)
 	switch {
 	case o == nil:
@@ -153,6 +156,7 @@ func (line *Line) flag(word string, args []string) []string {
 	default:
 		return line.valueFrom(args, o, name)
 	}
+
 	return args
 }
 
@@ -220,6 +224,7 @@ func (line *Line) give(o *Option, text string) {
 	if strings.IndexByte(text, 0) >= 0 {
 		line.fail(ui.Usage("--%s %q: holds a NUL byte", o.name, text))
 	}
+
 	line.given = append(line.given, givenOption{o, text})
 }
 
@@ -230,10 +235,12 @@ func (line *Line) environment(getenv func(string) string) {
 		if o.env == "" || getenv(o.env) == "" || line.has(o.name) {
 			continue
 		}
+
 		texts := []string{getenv(o.env)}
 		if o.value.repeats() {
 			texts = strings.Split(texts[0], ",")
 		}
+
 		for _, text := range texts {
 			if err := o.value.check(text); err != nil {
 				line.fail(ui.Usage("$%s %q: %v", o.env, text, err))

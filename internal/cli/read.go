@@ -17,8 +17,8 @@ import (
 )
 
 // Read makes a task from the flags. words are the words of the command, without
-// the name that "schedule add" requires. Read also returns the directory and the
-// PATH in which it looked for the program.
+// the name that "schedule add" requires. Read also returns the directory and
+// the PATH in which it looked for the program.
 func (t *TaskFlags) Read(c *Context, a *App, words []string) (s jobs.Spec, caller ops.Invocation, err error) {
 	if err = t.validate(c, words); err != nil {
 		return s, caller, err
@@ -26,6 +26,7 @@ func (t *TaskFlags) Read(c *Context, a *App, words []string) (s jobs.Spec, calle
 	if caller, err = t.caller(c, a); err != nil {
 		return s, caller, err
 	}
+
 	list, err := t.changes(a, caller)
 	if err != nil {
 		return s, caller, err
@@ -45,9 +46,11 @@ func (t *TaskFlags) Read(c *Context, a *App, words []string) (s jobs.Spec, calle
 	default:
 		err = t.setCommand(c, caller, words, &s)
 	}
+
 	if err == nil {
 		err = taskspec.Validate(&s)
 	}
+
 	return s, caller, err
 }
 
@@ -96,18 +99,20 @@ func (t *TaskFlags) validate(c *Context, words []string) error {
 	return cmp.Or(t.checkPairs(c), t.checkForm(c, words), checkWords(words, script(c)), t.checkTexts(c))
 }
 
-// checkForm requires exactly one of these: a command, --shell, --job or --batch.
-// With --batch, --job is the default of the lines.
+// checkForm requires exactly one of these: a command, --shell, --job or
+// --batch. With --batch, --job is the default of the lines.
 func (t *TaskFlags) checkForm(c *Context, words []string) error {
 	var forms []string
 	if len(words) > 0 {
 		forms = append(forms, "a command")
 	}
+
 	for _, name := range []string{"shell", "job", "batch"} {
 		if c.IsSet(name) && (name != "job" || !c.IsSet("batch")) {
 			forms = append(forms, "--"+name)
 		}
 	}
+
 	switch {
 	case len(forms) == 0 && c.Command.Name == "add":
 		return ui.Usage("missing command").Hint("%s -- backup.sh --full", Example(c))
@@ -118,6 +123,7 @@ func (t *TaskFlags) checkForm(c *Context, words []string) error {
 	case len(forms) > 1:
 		return ui.Exclusive(forms[0], forms[1])
 	}
+
 	return nil
 }
 
@@ -146,6 +152,7 @@ func (t *TaskFlags) checkTexts(c *Context) error {
 			stdin++
 		}
 	}
+
 	switch {
 	case c.IsSet("shell") && strings.TrimSpace(t.Shell) == "":
 		return ui.Usage("--shell is empty")
@@ -158,6 +165,7 @@ func (t *TaskFlags) checkTexts(c *Context) error {
 	case stdin > 1 || stdin == 1 && t.Each:
 		return ui.Usage("only one of --input, --args, --batch and --each can read stdin")
 	}
+
 	return nil
 }
 
@@ -181,6 +189,7 @@ func (t *TaskFlags) checkPairs(c *Context) error {
 	case t.atMostOnce && FirstSet(c, "max-attempts", "max-losses") != "":
 		return ui.Usage("--at-most-once means --max-attempts 1 --max-losses 0; leave these out")
 	}
+
 	return nil
 }
 
@@ -208,11 +217,12 @@ func (t *TaskFlags) setCommand(c *Context, caller ops.Invocation, words []string
 	if t.Shell != "" {
 		command = jobs.Shell(t.Shell)
 	}
+
 	s.Cwd = cmp.Or(s.Cwd, caller.Dir)
 	path, f := resolve(caller, command, words, s.Cwd)
 	if f != nil {
-		// run and enqueue --wait exit with 126 or 127 if the program can't start, as
-		// the task itself would. Other commands exit with 1.
+		// run and enqueue --wait exit with 126 or 127 if the program can't
+		// start, as the task itself would. Other commands exit with 1.
 		if f.Code == "start" && !t.Wait && c.Command.Name != "run" {
 			f.Exit = 1
 		}
@@ -238,6 +248,7 @@ func resolve(caller ops.Invocation, command jobs.Command, words []string, dir st
 	if caller.Elsewhere {
 		return command.Path, nil
 	}
+
 	name := command.Argv[0]
 	path, f := caller.Find(name, dir)
 	switch {
@@ -255,6 +266,7 @@ func resolve(caller ops.Invocation, command jobs.Command, words []string, dir st
 	case len(words) == 0 && f.Exit == ops.StatusNotFound:
 		return "", ops.StartFailure(f.Exit, "shell %s not found", name)
 	}
+
 	return "", f
 }
 
@@ -263,10 +275,12 @@ func (t *TaskFlags) functionArgs(c *Context, a *App) (json.RawMessage, error) {
 	if !c.IsSet("args") {
 		return nil, nil
 	}
+
 	text, err := ops.ReadArgs(t.args, a.Stdin)
 	if err != nil {
 		return nil, err
 	}
+
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil {
 		return nil, ui.Usage("--args: invalid JSON: %v", err)

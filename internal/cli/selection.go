@@ -25,8 +25,8 @@ type Selection struct {
 	onlyQueues bool     // whether --queue is the only selector
 }
 
-// Options returns the options with which a user selects tasks, except those that
-// mean something else to the command.
+// Options returns the options with which a user selects tasks, except those
+// that mean something else to the command.
 func (s *Selection) Options(a *App, except ...string) []Flag {
 	f := &s.Filter
 	metadata := (*taskspec.Texts)(&f.Metadata)
@@ -58,6 +58,7 @@ func (s *Selection) Options(a *App, except ...string) []Flag {
 			s.selectors = append(s.selectors, name)
 		}
 	}
+
 	return list
 }
 
@@ -69,6 +70,7 @@ func (s *Selection) Read(c *Context, a *App) (err error) {
 	if c.IsSet("older-than") {
 		s.Filter.FinishedBefore = a.Now().Add(-s.olderThan)
 	}
+
 	others := FirstSet(c, s.selectors...) != ""
 	filtered := others || c.IsSet("queue")
 	switch {
@@ -112,6 +114,7 @@ func ReadIDs(words []string) ([]int64, error) {
 			}
 		}
 	}
+
 	return ids, nil
 }
 
@@ -126,8 +129,9 @@ func (s Selection) Require(verb string) error {
 }
 
 // Confirm asks the user before a command changes the n tasks that a filter
-// selects, unless there's only one or the user typed the ids. A question is, for
-// example, "Cancel 118 tasks in media?". Without a terminal, --yes is required.
+// selects, unless there's only one or the user typed the ids. A question is,
+// for example, "Cancel 118 tasks in media?". Without a terminal, --yes is
+// required.
 func (s Selection) Confirm(p *ui.Printer, yes bool, n int, question string) error {
 	switch {
 	case yes || n <= 1 || len(s.Filter.IDs) > 0:
@@ -138,6 +142,7 @@ func (s Selection) Confirm(p *ui.Printer, yes bool, n int, question string) erro
 	case p.Confirm("%s", question):
 		return nil
 	}
+
 	p.Say("nothing was changed")
 	return ui.ExitStatus(1)
 }

@@ -3,7 +3,8 @@ package cli
 // Shells lists the shells that have a completion script.
 var Shells = []string{"bash", "zsh", "fish"}
 
-// CompletionScripts has the completion script of each shell. The scripts call runner __complete.
+// CompletionScripts has the completion script of each shell. The scripts call
+// runner __complete.
 var CompletionScripts = map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}
 
 const bashScript = `# bash completion for runner; source <(runner completion bash)

@@ -44,7 +44,8 @@ var CommandSynonyms = []Synonym{
 }
 
 // OptionSynonyms lists options of other tools. A hint is for the commands that
-// have its option, or for the command that it begins with. The first one counts.
+// have its option, or for the command that it begins with. The first one
+// counts.
 var OptionSynonyms = []Synonym{
 	{"rm, it, t, i", "runner run -- COMMAND"},
 	{"detach, background", "runner enqueue -- COMMAND"},

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The errors of these parsers leave out the option and the typed text, which the
-// caller adds.
+// The errors of these parsers leave out the option and the typed text, which
+// the caller adds.
 
 var ErrName = errors.New("invalid variable; use NAME or NAME=VALUE")
 
@@ -36,6 +36,7 @@ func ParseInt(text string, low int) (int, error) {
 	case int(n) < low:
 		return 0, fmt.Errorf("too small; use %d or more", low)
 	}
+
 	return int(n), nil
 }
 

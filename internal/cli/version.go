@@ -19,17 +19,19 @@ const jsonVersion = 1
 // empty, Go's build information may have it.
 var commit string
 
-// builtFrom returns the source commit that go build has stored, with "-modified"
-// if files were changed after it.
+// builtFrom returns the source commit that go build has stored, with
+// "-modified" if files were changed after it.
 func builtFrom() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
 	}
+
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
+
 	if settings["vcs.modified"] == "true" {
 		return settings["vcs.revision"] + "-modified"
 	}

@@ -25,6 +25,7 @@ func escape(text, kept string) string {
 	if !strings.ContainsFunc(text, IsControl) {
 		return text
 	}
+
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
@@ -38,8 +39,10 @@ func escape(text, kept string) string {
 		default:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		}
+
 		i += size
 	}
+
 	return b.String()
 }
 
@@ -74,6 +77,7 @@ func Age(d time.Duration) string {
 	case d < 10*day && d%day >= time.Hour:
 		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
 	}
+
 	return fmt.Sprintf("%dd", d/day)
 }
 
@@ -171,6 +175,7 @@ func ParseSize(text string) (int64, error) {
 	if err != nil || n > math.MaxInt64/unit {
 		return 0, errors.New("too large")
 	}
+
 	return n * unit, nil
 }
 

@@ -50,6 +50,7 @@ func (s *Splitter[Source]) Add(source Source, at time.Time, data []byte) (comple
 			delete(s.partial, source)
 		}
 	}
+
 	return complete
 }
 
@@ -85,6 +86,7 @@ func Last(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 		if i == len(chunks)-1 {
 			end-- // skip a final newline, because no further line begins after it
 		}
+
 		for end >= 0 {
 			at := bytes.LastIndexByte(c.Data[:end], '\n')
 			if at < 0 {
@@ -97,9 +99,11 @@ func Last(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 				}
 				return last, true
 			}
+
 			end = at
 		}
 	}
+
 	return chunks, false
 }
 

@@ -85,6 +85,7 @@ func parse(text string, now time.Time, zone *time.Location, direction int, inval
 		}
 		return at, nil
 	}
+
 	return parseDay(text, now.In(zone), zone, direction, invalid)
 }
 
@@ -97,12 +98,14 @@ func parseDay(text string, now time.Time, zone *time.Location, direction int, in
 	if relative {
 		date, err = now, nil
 	}
+
 	switch {
 	case relative && !timed && (direction > 0 || days > 0):
 		return time.Time{}, errDay
 	case err == nil && (ok || relative && !timed):
 		return onDay(date, days, clock, zone), nil
 	}
+
 	return time.Time{}, invalid
 }
 

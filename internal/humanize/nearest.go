@@ -19,6 +19,7 @@ func Nearest(word string, candidates []string) string {
 			nearest, best = candidate, s
 		}
 	}
+
 	return nearest
 }
 

@@ -57,6 +57,7 @@ func CutEscape(line string) (sgr string, colours bool, rest string) {
 	if len(line) < 2 {
 		return "", false, line[1:]
 	}
+
 	switch c, text := line[1], line[2:]; {
 	case c == '[':
 		end := strings.IndexFunc(text, func(r rune) bool { return r < 0x20 || r > 0x3f })
@@ -72,6 +73,7 @@ func CutEscape(line string) (sgr string, colours bool, rest string) {
 	case c >= 0x30 && c <= 0x7e:
 		return "", false, text
 	}
+
 	return "", false, line[1:]
 }
 

@@ -27,6 +27,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	if _, err := strconv.ParseFloat(text, 64); err == nil && text != "0" {
 		return 0, errUnits
 	}
+
 	d, err := time.ParseDuration(longUnit().ReplaceAllStringFunc(text, inMilliseconds))
 	switch {
 	case err != nil || d < 0 || text[0] == '+' || text[0] == '-':
@@ -34,6 +35,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	case d%time.Millisecond != 0:
 		return 0, errFine
 	}
+
 	return d, nil
 }
 
@@ -59,6 +61,7 @@ func WriteDuration(d time.Duration) string {
 	if d <= 0 {
 		return "0"
 	}
+
 	text := ""
 	for _, u := range units {
 		if n := d / u.size; n > 0 {
@@ -66,5 +69,6 @@ func WriteDuration(d time.Duration) string {
 			d -= n * u.size
 		}
 	}
+
 	return cmp.Or(text, "0")
 }

@@ -94,7 +94,8 @@ func TestTimes(t *testing.T) {
 			}
 		}
 	}
-	// On the day on which summer time begins there is no 02:30. The next day has a 02:30.
+	// On the day on which summer time begins there is no 02:30. The next day
+	// has a 02:30.
 	night := time.Date(2026, 3, 29, 4, 0, 0, 0, berlin)
 	at, _ := ParseTime("02:30", night, berlin)
 	testkit.Equal(t, "time", at.Format(time.RFC3339), "2026-03-30T02:30:00+02:00")

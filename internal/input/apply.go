@@ -13,6 +13,7 @@ func PrintApplied(p *ui.Printer, done []runner.Applied) error {
 	for _, one := range done {
 		width = max(width, len(one.Schedule.Name))
 	}
+
 	for _, one := range done {
 		r := ui.NewAppliedSchedule(one.Schedule, p.Now(), one.Did)
 		if one.Did == "removed" {
@@ -23,5 +24,6 @@ func PrintApplied(p *ui.Printer, done []runner.Applied) error {
 			return err
 		}
 	}
+
 	return nil
 }

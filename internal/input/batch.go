@@ -18,8 +18,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// Options say where the lines of a batch come from, and what their tasks have in
-// common.
+// Options say where the lines of a batch come from, and what their tasks have
+// in common.
 type Options struct {
 	File   string // path of a file with JSON Lines, or - for stdin
 	Each   *Each  // the command of --each, whose lines come from stdin; nil for JSON Lines
@@ -59,11 +59,13 @@ func Open(p *ui.Printer, o Options) (*Batch, error) {
 		}
 		b.name, b.in, b.opened = o.File, file, file
 	}
+
 	b.bar = ui.NewBar(p, "enqueueing", filepath.Base(b.name))
 	if err := b.keep(); err != nil {
 		b.Close()
 		return nil, err
 	}
+
 	return b, nil
 }
 
@@ -71,7 +73,8 @@ func Open(p *ui.Printer, o Options) (*Batch, error) {
 func (b *Batch) Close() {
 	if b.copied != nil {
 		b.copied.Close()
-		// keep could not remove the open file on Windows; elsewhere it is gone already.
+		// keep could not remove the open file on Windows; elsewhere it is gone
+		// already.
 		os.Remove(b.copied.Name())
 	}
 	if b.opened != nil {
@@ -86,15 +89,18 @@ func (b *Batch) keep() error {
 			return nil
 		}
 	}
+
 	file, err := os.CreateTemp("", "runner-batch-*")
 	if err != nil {
 		return fmt.Errorf("keep the batch: %w", err)
 	}
+
 	os.Remove(file.Name()) // the open file stays usable, and the system deletes it when the process ends
 	b.copied = file
 	if _, err := io.Copy(file, b.in); err != nil {
 		return fmt.Errorf("keep the batch: %w", humanize.Reason(err))
 	}
+
 	b.in = file
 	_, err = file.Seek(0, io.SeekStart)
 	return err
@@ -120,6 +126,7 @@ func (b *Batch) specs() iter.Seq[jobs.Spec] {
 	if b.each != nil {
 		source = b.each.lines(b.in)
 	}
+
 	return func(yield func(jobs.Spec) bool) {
 		n := 0
 		for l := range source {
@@ -149,6 +156,7 @@ func (b *Batch) spec(l line, n int) (s jobs.Spec, err error) {
 	default:
 		s, names, err = b.lines.spec(l.text)
 	}
+
 	if err != nil {
 		return s, err
 	}
@@ -164,6 +172,7 @@ func (b *Batch) spec(l line, n int) (s jobs.Spec, err error) {
 	if names.id != "" {
 		b.ids[names.id] = n
 	}
+
 	return s, taskspec.Validate(&s)
 }
 
@@ -179,6 +188,7 @@ func (b *Batch) positions(field string, names []string) (list []int, err error) 
 		case at == ambiguous:
 			return nil, &jobs.FieldError{Field: field, Msg: taskspec.Short([]byte(name)) + " is the id of two earlier lines"}
 		}
+
 		list = append(list, at)
 	}
 	return list, nil
@@ -194,8 +204,9 @@ func ID(added []runner.Enqueued) int64 {
 	return added[i].ID
 }
 
-// Print prints the added tasks, in the order of the lines. With --each it prints
-// only the id of the batch, if it has one. Without records, --json prints nothing.
+// Print prints the added tasks, in the order of the lines. With --each it
+// prints only the id of the batch, if it has one. Without records, --json
+// prints nothing.
 func (b *Batch) Print(ctx context.Context, r *runner.Runner, added []runner.Enqueued, records bool) error {
 	ids := ui.Records(added, func(one runner.Enqueued) int64 { return one.ID })
 	if b.each != nil {
@@ -226,5 +237,6 @@ func (e *LineError) Failure(why ...string) *ui.Error {
 	case errors.Is(e.Err, errFinished):
 		f.Try = "runner list -s unfinished ..., or jq -c 'del(.state)'"
 	}
+
 	return f
 }

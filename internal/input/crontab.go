@@ -72,6 +72,7 @@ func (c Crontab) Parse(text string) (list []Entry) {
 			list = append(list, Entry{Line: n, Err: err})
 		}
 	}
+
 	return list
 }
 
@@ -79,8 +80,8 @@ var (
 	// setting matches NAME = value. The name may be in quotes, as the value.
 	setting = humanize.Lazy(`^["']?([A-Za-z_]\w*)["']?\s*=\s*(.*)$`)
 
-	// entry matches five fields or a word such as @daily, and a command. In cronie
-	// and SUSE's cron, - means: not in the log.
+	// entry matches five fields or a word such as @daily, and a command. In
+	// cronie and SUSE's cron, - means: not in the log.
 	entry = humanize.Lazy(`^-?(@\S+|\S+(?:\s+\S+){4})\s+(.*)$`)
 )
 
@@ -117,12 +118,13 @@ func (r *crontabReader) set(name, value string) error {
 		}
 		r.jitter = time.Duration(minutes) * time.Minute
 	}
+
 	r.env[name] = value
 	return nil
 }
 
-// isOfAddress reports whether a character is allowed in MAILTO. The addresses go
-// into a hook's shell script, so they can't have the shell's characters.
+// isOfAddress reports whether a character is allowed in MAILTO. The addresses
+// go into a hook's shell script, so they can't have the shell's characters.
 func isOfAddress(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("@.,_+-=: ", c)
 }
@@ -140,6 +142,7 @@ func (r *crontabReader) entry(line string) (s jobs.Schedule, err error) {
 	if !utf8.ValidString(line) || strings.IndexByte(line, 0) >= 0 {
 		return s, invalid("not UTF-8, or contains a NUL byte")
 	}
+
 	parts := entry().FindStringSubmatch(line)
 	if parts == nil {
 		return s, invalid("invalid entry %q; use five fields (or @daily and the like), then a command", line)
@@ -182,6 +185,7 @@ func (r *crontabReader) entry(line string) (s jobs.Schedule, err error) {
 	if len(r.env) > 0 {
 		command.Env = maps.Clone(r.env)
 	}
+
 	s = taskspec.WithDefaults(jobs.Schedule{
 		Name:   nameOf(r.Prefix, script),
 		Cron:   times,
@@ -200,6 +204,7 @@ func (r *crontabReader) entry(line string) (s jobs.Schedule, err error) {
 	for n := 2; r.names[s.Name]; n++ {
 		s.Name = base + "-" + strconv.Itoa(n)
 	}
+
 	r.names[s.Name] = true
 	return s, taskspec.ValidateSchedule(&s)
 }

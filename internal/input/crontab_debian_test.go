@@ -10,8 +10,8 @@ import (
 )
 
 // cronD has files in the shapes that packages put into /etc/cron.d. The text
-// want has the times, the first word of the command and the user for each entry,
-// or the line and the error.
+// want has the times, the first word of the command and the user for each
+// entry, or the line and the error.
 var cronD = []struct{ name, text, want string }{
 	{"crontab",
 		"SHELL=/bin/sh\nPATH=/usr/local/sbin:/usr/local/bin:/sbin:/bin:/usr/sbin:/usr/bin\n\n" +

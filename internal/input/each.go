@@ -47,6 +47,7 @@ func NewEach(words []string, script string, null bool) (*Each, error) {
 		return nil, ui.Usage("--shell has a placeholder; with --each the script gets the line as its parameter").
 			Hint(`"$1" in place of {}`)
 	}
+
 	shell := jobs.Shell(script)
 	e.fixed, e.words, e.path = append(shell.Argv, "sh"), []string{"{}"}, shell.Path
 	return e, nil
@@ -114,10 +115,12 @@ func (e *Each) fill(s *jobs.Spec, line string) error {
 	if strings.IndexByte(line, 0) >= 0 {
 		return ui.Usage("holds a NUL byte, which no argument can hold").Hint("-0, if NUL separates the names")
 	}
+
 	var pairs []string
 	for _, p := range placeholders {
 		pairs = append(pairs, p.text, p.value(line))
 	}
+
 	values := strings.NewReplacer(pairs...)
 	argv := slices.Clone(e.fixed)
 	for _, word := range e.words {

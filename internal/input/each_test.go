@@ -8,7 +8,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// BenchmarkEachLine measures how long it takes to make and to check the Spec of a line of "enqueue --each".
+// BenchmarkEachLine measures how long it takes to make and to check the Spec of
+// a line of "enqueue --each".
 func BenchmarkEachLine(b *testing.B) {
 	command, err := NewEach([]string{"convert.sh", "{}", "{.}.mp4"}, "", false)
 	testkit.NoError(b, err)
@@ -21,7 +22,8 @@ func BenchmarkEachLine(b *testing.B) {
 	}
 }
 
-// TestPlaceholdersAreThoseOfParallel compares the placeholders with the results of GNU parallel.
+// TestPlaceholdersAreThoseOfParallel compares the placeholders with the results
+// of GNU parallel.
 func TestPlaceholdersAreThoseOfParallel(t *testing.T) {
 	for line, want := range map[string]string{
 		"a b":          "a b|a b|a b|a b|.",

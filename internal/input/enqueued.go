@@ -11,8 +11,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// PrintEnqueued prints the ids, or with --json the records of the added tasks, in
-// order.
+// PrintEnqueued prints the ids, or with --json the records of the added tasks,
+// in order.
 func PrintEnqueued(ctx context.Context, r *runner.Runner, p *ui.Printer, added []runner.Enqueued, ids ...int64) error {
 	if !p.JSON {
 		for _, id := range ids {
@@ -20,15 +20,18 @@ func PrintEnqueued(ctx context.Context, r *runner.Runner, p *ui.Printer, added [
 		}
 		return p.Flush()
 	}
+
 	for part := range slices.Chunk(added, 500) {
 		ids := make([]int64, len(part))
 		for i, one := range part {
 			ids[i] = one.ID
 		}
+
 		tasks, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
 		if err != nil {
 			return err
 		}
+
 		for _, one := range part {
 			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == one.ID })
 			switch {
@@ -37,16 +40,18 @@ func PrintEnqueued(ctx context.Context, r *runner.Runner, p *ui.Printer, added [
 			case one.Kept: // an older task, which was deleted, has the unique key
 				err = p.Record(ui.NewRecord("id", one.ID, "enqueued", ui.WasKept))
 			}
+
 			if err != nil {
 				return err
 			}
 		}
 	}
+
 	return nil
 }
 
-// EnqueuedRecord returns the JSON record of a task. The record says whether the task is new, or what EnqueueAll did because of its unique
-// key.
+// EnqueuedRecord returns the JSON record of a task. The record says whether the
+// task is new, or what EnqueueAll did because of its unique key.
 func EnqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) ui.Record {
 	became := ui.WasCreated
 	switch {
@@ -55,5 +60,6 @@ func EnqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) ui.Record {
 	case one.Replaced:
 		became = ui.WasReplaced
 	}
+
 	return ui.NewTask(t, now).With("enqueued", became)
 }

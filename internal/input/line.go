@@ -42,15 +42,16 @@ func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
 	return l.build(v)
 }
 
-// defaults returns the Spec of a line that sets nothing. What only commands have
-// is empty; complete sets it.
+// defaults returns the Spec of a line that sets nothing. What only commands
+// have is empty; complete sets it.
 func (l *lineReader) defaults() jobs.Spec {
 	s := l.base
 	s.Path, s.Cwd, s.Env, s.EnvFile, s.Input = "", "", nil, "", nil
 	return s
 }
 
-// build returns the Spec of a line. The options of the command line are the defaults.
+// build returns the Spec of a line. The options of the command line are the
+// defaults.
 func (l *lineReader) build(v *values) (jobs.Spec, lineNames, error) {
 	s := l.defaults()
 	v.refuse()
@@ -58,6 +59,7 @@ func (l *lineReader) build(v *values) (jobs.Spec, lineNames, error) {
 	if s.Job == "" {
 		s.Job = jobs.CommandJob
 	}
+
 	v.args(&s)
 	names := v.lineNames()
 	if v.has("run_at", "in") {
@@ -66,6 +68,7 @@ func (l *lineReader) build(v *values) (jobs.Spec, lineNames, error) {
 	if v.has("expires_at", "expires_in") {
 		s.ExpiresIn = 0
 	}
+
 	for _, o := range taskspec.Options {
 		switch {
 		case !v.has(o.Key):
@@ -77,18 +80,22 @@ func (l *lineReader) build(v *values) (jobs.Spec, lineNames, error) {
 			v.option(o, &s)
 		}
 	}
+
 	s.Metadata = withDefaults(s.Metadata, l.base.Metadata)
 	if s.UniqueKey == "" && !s.UniqueArgs {
 		s.Replace, s.UntilStart = false, false
 	}
+
 	s.Paused = s.Paused || v.has("paused_at")
 	if !v.has("backoff_max") {
 		s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
 	}
+
 	v.hiddenInput(&s)
 	if v.err == nil && s.Job == jobs.CommandJob {
 		v.err = l.complete(&s)
 	}
+
 	return s, names, v.err
 }
 
@@ -106,14 +113,17 @@ func (l *lineReader) complete(s *jobs.Spec) error {
 	if s.Input == nil {
 		s.Input = l.base.Input
 	}
+
 	s.Env = withDefaults(s.Env, l.base.Env)
 	if s.Path != "" || l.caller.Elsewhere {
 		return nil
 	}
+
 	argv, err := taskspec.Argv(s.Args)
 	if err != nil {
 		return err
 	}
+
 	named := program{argv[0], s.Cwd}
 	one, known := l.paths[named]
 	if !known {
@@ -123,11 +133,13 @@ func (l *lineReader) complete(s *jobs.Spec) error {
 	if one.failure != nil {
 		return one.failure
 	}
+
 	s.Path = one.path
 	return nil
 }
 
-// withDefaults returns the entries of both maps; those of texts have precedence.
+// withDefaults returns the entries of both maps; those of texts have
+// precedence.
 func withDefaults(texts, defaults map[string]string) map[string]string {
 	switch {
 	case len(texts) == 0:
@@ -135,6 +147,7 @@ func withDefaults(texts, defaults map[string]string) map[string]string {
 	case len(defaults) == 0:
 		return texts
 	}
+
 	all := maps.Clone(defaults)
 	maps.Copy(all, texts)
 	return all
@@ -163,5 +176,6 @@ func (v *values) nameList(key string) (names []string) {
 	for _, one := range list {
 		names = append(names, string(one))
 	}
+
 	return names
 }

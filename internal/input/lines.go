@@ -23,8 +23,8 @@ type line struct {
 	err  error  // why there is no such line; no other line follows
 }
 
-// lines yields the lines of a file that trim doesn't make empty, each as soon as
-// its end is read. A line that the reader's error cuts off is left out.
+// lines yields the lines of a file that trim doesn't make empty, each as soon
+// as its end is read. A line that the reader's error cuts off is left out.
 func lines(in io.Reader, end byte, trim func([]byte) []byte) iter.Seq[line] {
 	return func(yield func(line) bool) {
 		r := bufio.NewReaderSize(in, 64<<10)
@@ -37,6 +37,7 @@ func lines(in io.Reader, end byte, trim func([]byte) []byte) iter.Seq[line] {
 				yield(line{n: n, err: humanize.Reason(err)})
 				return
 			}
+
 			text = trim(bytes.TrimSuffix(text, []byte{end}))
 			if len(text) > 0 && !yield(line{n: n, text: text}) {
 				return
@@ -50,6 +51,7 @@ func readLine(r *bufio.Reader, end byte) ([]byte, error) {
 	if !errors.Is(err, bufio.ErrBufferFull) {
 		return text, err
 	}
+
 	long := slices.Clone(text)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		text, err = r.ReadSlice(end)
@@ -57,11 +59,12 @@ func readLine(r *bufio.Reader, end byte) ([]byte, error) {
 			return nil, fmt.Errorf("is longer than %s", humanize.ExactSize(longestLine))
 		}
 	}
+
 	return long, err
 }
 
-// jsonLines yields the lines of a JSON Lines file, without spaces around them and
-// without the byte order mark that programs on Windows write.
+// jsonLines yields the lines of a JSON Lines file, without spaces around them
+// and without the byte order mark that programs on Windows write.
 func jsonLines(in io.Reader) iter.Seq[line] {
 	return lines(in, '\n', func(text []byte) []byte {
 		return bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\ufeff")))

@@ -19,6 +19,7 @@ func ReadSchedule(text []byte, caller ops.Invocation) (s jobs.Schedule, err erro
 	if err != nil {
 		return s, err
 	}
+
 	paused := taskspec.Flag(false)
 	v.text("name", &s.Name)
 	v.text("cron", &s.Cron)
@@ -35,16 +36,19 @@ func ReadSchedule(text []byte, caller ops.Invocation) (s jobs.Schedule, err erro
 			v.err = fmt.Errorf("%s is missing", key)
 		}
 	}
+
 	if v.err != nil {
 		return s, v.err
 	}
 	if paused {
 		s.PausedAt = time.Unix(0, 0) // a time that is not zero marks the schedule as paused; ApplySchedules replaces it by the current time
 	}
+
 	s.Spec, err = readScheduleTask(v.members["task"], caller)
 	if err != nil {
 		return s, fmt.Errorf("task: %w", err)
 	}
+
 	return s, nil
 }
 
@@ -56,15 +60,18 @@ func readScheduleTask(text json.RawMessage, caller ops.Invocation) (s jobs.Spec,
 	if err != nil {
 		return s, err
 	}
+
 	base := jobs.Command{}.With()
 	base.Args, base.Err = nil, nil
 	if v.members["cwd"] == nil {
 		base.Cwd = caller.Dir
 	}
+
 	caller.Elsewhere = v.members["path"] != nil
 	s, names, err := newLineReader(base, caller).build(v)
 	if err == nil && len(names.after)+len(names.afterAny) > 0 {
 		err = &jobs.FieldError{Field: "after", Msg: "the task of a schedule waits for no others"}
 	}
+
 	return s, err
 }

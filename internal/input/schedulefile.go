@@ -47,6 +47,7 @@ func (f *ScheduleFile) ReadLines(getenv func(string) string) error {
 	if err != nil {
 		return err
 	}
+
 	zone, zoneErr := ops.Zone(getenv)
 	for l := range jsonLines(bytes.NewReader(f.text)) {
 		s, err := jobs.Schedule{}, l.err
@@ -58,6 +59,7 @@ func (f *ScheduleFile) ReadLines(getenv func(string) string) error {
 		}
 		f.add(l.n, s, err)
 	}
+
 	return nil
 }
 
@@ -70,30 +72,35 @@ func (f *ScheduleFile) add(line int, s jobs.Schedule, err error) {
 	f.Schedules, f.lines = append(f.Schedules, s), append(f.lines, line)
 }
 
-// ReadCrontab parses the file as a crontab. The names of the schedules begin with
-// prefix. The entries of a system crontab name a user; only root may import those
-// of others.
+// ReadCrontab parses the file as a crontab. The names of the schedules begin
+// with prefix. The entries of a system crontab name a user; only root may
+// import those of others.
 func (f *ScheduleFile) ReadCrontab(getenv func(string) string, prefix string, system bool) error {
 	home := getenv("HOME")
 	if home == "" {
 		return ui.Usage("HOME is not set, so the working directory of the commands is unknown").
 			Hint("HOME=/home/ann runner schedule import ...")
 	}
+
 	zone, err := ops.Zone(getenv)
 	if err != nil {
 		return err
 	}
+
 	me, err := user.Current()
 	if err != nil && system {
 		return ui.Internal("the name of this user is unknown", err)
 	}
+
 	c := Crontab{Zone: zone, Home: home, Prefix: prefix, System: system, HomeOf: homeOf}
 	if err == nil {
 		c.User, c.Root = me.Username, me.Uid == "0"
 	}
+
 	for _, e := range c.Parse(string(f.text)) {
 		f.add(e.Line, e.Schedule, e.Err)
 	}
+
 	return nil
 }
 
@@ -114,8 +121,8 @@ func homeOf(name string) (home string, ok bool) {
 func (f *ScheduleFile) IsInvalid() bool { return len(f.bad) > 0 }
 
 // Failure returns an error that names all invalid lines: those that cannot be
-// read, and those that err, an error of ApplySchedules, is about. It returns nil
-// if all lines are valid.
+// read, and those that err, an error of ApplySchedules, is about. It returns
+// nil if all lines are valid.
 func (f *ScheduleFile) Failure(err error) error {
 	all := slices.Clone(f.bad)
 	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // ApplySchedules doesn't wrap the errors that it joins
@@ -133,10 +140,12 @@ func (f *ScheduleFile) Failure(err error) error {
 	if len(all) == 1 {
 		return all[0].Failure(f.Unchanged)
 	}
+
 	e := &ui.Error{Code: "usage", Exit: 1, What: fmt.Sprintf("%s: %s were refused", f.Name, humanize.Plural(len(all), "line"))}
 	for _, bad := range all {
 		e.Because(bad.Failure().Error())
 	}
+
 	e.Because(f.Unchanged)
 	return e
 }

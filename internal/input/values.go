@@ -17,8 +17,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// lineKeys returns the keys that a line may have: those of options, and those of
-// the records that commands print, of which a batch ignores what has happened.
+// lineKeys returns the keys that a line may have: those of options, and those
+// of the records that commands print, of which a batch ignores what has
+// happened.
 func lineKeys() map[string]bool {
 	keys := keysOf(ui.NewTask(jobs.Task{}, time.Time{}), "shell", "paused_at", "enqueued", "why", "dependencies", "dependents",
 		"steps", "history", "outlived", "paused_by", "paused_reason", "changes")
@@ -34,9 +35,11 @@ func keysOf(r ui.Record, more ...string) map[string]bool {
 	for _, member := range r {
 		keys[member.Key] = true
 	}
+
 	for _, key := range more {
 		keys[key] = true
 	}
+
 	return keys
 }
 
@@ -56,18 +59,20 @@ type values struct {
 	err     error
 }
 
-// newValues decodes a JSON object that may have only some keys, or an array with
-// the words of a command.
+// newValues decodes a JSON object that may have only some keys, or an array
+// with the words of a command.
 func newValues(text []byte, known map[string]bool) (*values, error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("is not UTF-8")
 	}
+
 	v := &values{}
 	var words json.RawMessage
 	to := any(&v.members)
 	if text[0] == '[' {
 		to, v.members = &words, map[string]json.RawMessage{}
 	}
+
 	err := json.Unmarshal(text, to)
 	switch _, wrong := errors.AsType[*json.SyntaxError](err); {
 	case wrong:
@@ -77,11 +82,13 @@ func newValues(text []byte, known map[string]bool) (*values, error) {
 	case words != nil:
 		v.members["args"] = words
 	}
+
 	for key := range v.members {
 		if !known[key] {
 			return nil, unknownKey(key, known)
 		}
 	}
+
 	return v, nil
 }
 

@@ -22,10 +22,12 @@ func Wait(ctx context.Context, r *runner.Runner, p *ui.Printer, added []runner.E
 			byID[one.ID] = one
 		}
 	}
+
 	w := output.Tasks{IDs: slices.Sorted(maps.Keys(byID))}
 	w.Obstacles = output.NoteObstacles(ctx, r, p, w.IDs, "--wait-timeout", false)
 	ctx, stop := output.Limit(ctx, timeout)
 	defer stop()
+
 	end, err := w.All(ctx, r, p, func(t jobs.Task) error {
 		return ui.PrintEnd(p, t, false, EnqueuedRecord(t, byID[t.ID], p.Now()))
 	})

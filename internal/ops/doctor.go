@@ -42,8 +42,8 @@ type Doctor struct {
 	status func() (ui.Status, error) // reads it once, so that all checks describe the same moment
 }
 
-// reportFunc prints a check's result. try is something that the user can type; it
-// may be empty.
+// reportFunc prints a check's result. try is something that the user can type;
+// it may be empty.
 type reportFunc func(status, message, try string)
 
 // check is one of the checks of doctor. The output shows its name.
@@ -84,6 +84,7 @@ func (d *Doctor) Run(ctx context.Context, print func(Check) error) error {
 		if check.open && d.Runner == nil {
 			continue
 		}
+
 		var printErr error
 		report := func(status, message, try string) {
 			if printErr == nil {
@@ -122,6 +123,7 @@ func (d *Doctor) filesystem(_ context.Context, report reportFunc) error {
 	if disk.Total > 0 {
 		words = append(words, humanize.Size(disk.Free)+" free")
 	}
+
 	message := strings.Join(words, ", ")
 	switch {
 	case disk.ReadOnly:
@@ -141,12 +143,13 @@ func (d *Doctor) filesystem(_ context.Context, report reportFunc) error {
 	default:
 		report(OK, message, "")
 	}
+
 	return nil
 }
 
-// permissions checks that only root and the worker's user may write the file. If
-// no worker runs on this host, the file's owner counts as that user. Who calls
-// doctor doesn't count: it may be root, or have only read access.
+// permissions checks that only root and the worker's user may write the file.
+// If no worker runs on this host, the file's owner counts as that user. Who
+// calls doctor doesn't count: it may be root, or have only read access.
 func (d *Doctor) permissions(ctx context.Context, report reportFunc) error {
 	users, err := d.workerUsers(ctx)
 	if err != nil {
@@ -172,6 +175,7 @@ func (d *Doctor) permissions(ctx context.Context, report reportFunc) error {
 	} else {
 		report(OK, "only "+writers+" can write the directory", "")
 	}
+
 	return nil
 }
 
@@ -204,6 +208,7 @@ func (d *Doctor) integrity(ctx context.Context, report reportFunc) error {
 	if d.Full {
 		name = "integrity_check"
 	}
+
 	began := time.Now()
 	damage, err := admin.Store(d.Runner).Integrity(ctx, d.Full)
 	if err != nil {
@@ -232,11 +237,13 @@ func (d *Doctor) wal(_ context.Context, report reportFunc) error {
 	for _, p := range admin.Store(d.Runner).Readers() {
 		names = append(names, fmt.Sprintf("pid %d (%s)", p.PID, p.Name))
 	}
+
 	message, try := humanize.Size(wal)+"; a process reads, or was reading, for long", ""
 	if len(names) > 0 {
 		message = humanize.Size(wal) + "; its reset waits for " + strings.Join(names, ", ")
 		try = "end the process or its transaction"
 	}
+
 	report(Warn, message, try)
 	return nil
 }
@@ -268,6 +275,7 @@ func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
 	for _, q := range s.Queues {
 		now += q.Counts[jobs.Pending] + q.Counts[jobs.Running]
 	}
+
 	absent := report
 	if now > 0 {
 		absent = func(_, message, try string) { report(Fail, message, try) }
@@ -277,6 +285,7 @@ func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
 	} else if !reportProblems(s.Problems, absent, "no_worker") {
 		report(Warn, "no worker runs; no task waits", "")
 	}
+
 	reportProblems(s.Problems, report, "lost_worker", "stuck", "cursor_behind")
 	oldPrograms(s.Workers, report)
 	return d.orphans(ctx, report)
@@ -327,8 +336,8 @@ func queuesText(s ui.Status) string {
 
 func schedulesText(s ui.Status) string { return humanize.Plural(len(s.Schedules), "schedule") }
 
-// reportProblems reports the problems whose codes begin with one of the prefixes,
-// and whether there was one.
+// reportProblems reports the problems whose codes begin with one of the
+// prefixes, and whether there was one.
 func reportProblems(problems []ui.Problem, report reportFunc, prefixes ...string) (found bool) {
 	for _, problem := range problems {
 		begins := func(prefix string) bool { return strings.HasPrefix(problem.Code, prefix) }

@@ -45,5 +45,6 @@ func (d *Doctor) backup(_ context.Context, report reportFunc) error {
 	default:
 		report(OK, "last backup "+humanize.Age(age)+" ago", "")
 	}
+
 	return nil
 }

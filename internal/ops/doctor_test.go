@@ -13,8 +13,10 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// TestPermissionsAreCheckedForUserOfWorker checks a database that does not belong to the user who runs doctor, such as the database
-// of a service. Only root can create such a database. If the test does not run as root, the database belongs to the user who runs the test.
+// TestPermissionsAreCheckedForUserOfWorker checks a database that does not
+// belong to the user who runs doctor, such as the database of a service. Only
+// root can create such a database. If the test does not run as root, the
+// database belongs to the user who runs the test.
 func TestPermissionsAreCheckedForUserOfWorker(t *testing.T) {
 	dir := t.TempDir()
 	testkit.NoError(t, os.Chmod(dir, 0o700))

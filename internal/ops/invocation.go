@@ -57,9 +57,9 @@ const (
 	StatusNotFound      = 127
 )
 
-// Find returns the absolute path of a program. A name with a slash is relative to
-// cwd; any other is looked up in the caller's PATH. The error has the exit status
-// 126 or 127.
+// Find returns the absolute path of a program. A name with a slash is relative
+// to cwd; any other is looked up in the caller's PATH. The error has the exit
+// status 126 or 127.
 func (c Invocation) Find(name, cwd string) (string, *ui.Error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, os.PathSeparator) {
 		path := resolve(cwd, name)
@@ -119,6 +119,7 @@ func (c Invocation) noFile(name, path string, err error) *ui.Error {
 	if f.Exit == statusCannotExecute && runtime.GOOS != "windows" {
 		f.Hint("chmod +x %s", path)
 	}
+
 	return f
 }
 
@@ -126,9 +127,9 @@ func StartFailure(exit int, format string, args ...any) *ui.Error {
 	return &ui.Error{Code: "start", Exit: exit, What: fmt.Sprintf(format, args...)}
 }
 
-// WorkDir returns a command's working directory: the value of --cwd, relative to
-// the caller's directory, or that directory. It must exist, unless the command may
-// run elsewhere.
+// WorkDir returns a command's working directory: the value of --cwd, relative
+// to the caller's directory, or that directory. It must exist, unless the
+// command may run elsewhere.
 func (c Invocation) WorkDir(dir string) (string, error) {
 	cwd := c.Absolute(dir)
 	if cwd == "" {
@@ -145,12 +146,13 @@ func (c Invocation) WorkDir(dir string) (string, error) {
 	case !info.IsDir():
 		return "", ui.Usage("--cwd %q: not a directory", dir)
 	}
+
 	return cwd, nil
 }
 
-// Environment returns the variables for the values of -e, which are NAME=VALUE or
-// only the NAME of one of the caller's variables. With all it also returns every
-// other variable of the caller. Errors never contain a variable's value.
+// Environment returns the variables for the values of -e, which are NAME=VALUE
+// or only the NAME of one of the caller's variables. With all it also returns
+// every other variable of the caller. Errors never contain a variable's value.
 func Environment(settings []string, all bool) (map[string]string, error) {
 	env := map[string]string{}
 	if all {
@@ -161,6 +163,7 @@ func Environment(settings []string, all bool) (map[string]string, error) {
 			}
 		}
 	}
+
 	for _, setting := range settings {
 		name, value, found := strings.Cut(setting, "=")
 		if !found {
@@ -195,6 +198,7 @@ func ReadSource(option, name string, limit int, stdin io.Reader) ([]byte, error)
 		defer file.Close()
 		in = file
 	}
+
 	text, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
 	switch {
 	case err != nil:
@@ -202,6 +206,7 @@ func ReadSource(option, name string, limit int, stdin io.Reader) ([]byte, error)
 	case len(text) > limit:
 		return nil, ui.Usage("%s%q: too large; at most %s", option, name, humanize.ExactSize(int64(limit)))
 	}
+
 	return text, nil
 }
 

@@ -38,6 +38,7 @@ func StyleFor(format string, to ui.Stream) Style {
 	case to.TTY:
 		return Terminal
 	}
+
 	if toJournal, _ := journal.StderrIsJournalStream(); toJournal && to.Writer == os.Stderr {
 		return Journal
 	}
@@ -45,8 +46,8 @@ func StyleFor(format string, to ui.Stream) Style {
 	return Plain
 }
 
-// NewLog returns a logger for a worker's log. Each record is one line, even if a
-// name or output contains newlines.
+// NewLog returns a logger for a worker's log. Each record is one line, even if
+// a name or output contains newlines.
 func NewLog(to ui.Stream, style Style, level slog.Level) *slog.Logger {
 	if style == JSON {
 		options := &slog.HandlerOptions{Level: level, ReplaceAttr: jsonLogValue}
@@ -104,6 +105,7 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	if attrs != "" {
 		text += " " + attrs
 	}
+
 	level := fmt.Sprintf("%-5s", r.Level)
 	switch l.style {
 	case Journal:
@@ -114,6 +116,7 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	default:
 		text = r.Time.Format(ui.StampLayout) + " " + level + " " + text
 	}
+
 	_, err := io.WriteString(l.to, text+"\n")
 	return err
 }

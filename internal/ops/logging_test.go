@@ -91,7 +91,8 @@ func TestLogTimesOfDayHaveNoDateOnTerminal(t *testing.T) {
 	}
 }
 
-// TestLogHandlerPassesSlogtest checks the handler with the package testing/slogtest. For that it parses the output of the style Plain.
+// TestLogHandlerPassesSlogtest checks the handler with the package
+// testing/slogtest. For that it parses the output of the style Plain.
 func TestLogHandlerPassesSlogtest(t *testing.T) {
 	var out bytes.Buffer
 	slogtest.Run(t, func(t *testing.T) slog.Handler {

@@ -11,8 +11,8 @@ import (
 )
 
 // OwnProgram returns the path of this program. If the runner in PATH is this
-// program, that is its path in PATH, even if it is a symbolic link: an upgrade may
-// replace the link's target, but the link keeps its path.
+// program, that is its path in PATH, even if it is a symbolic link: an upgrade
+// may replace the link's target, but the link keeps its path.
 func OwnProgram() (string, error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -28,6 +28,7 @@ func OwnProgram() (string, error) {
 			return named, nil
 		}
 	}
+
 	return own, nil
 }
 
@@ -58,9 +59,11 @@ func (u Unit) Explain(ctx context.Context, verb string, err error) error {
 	case errors.Is(err, ErrForeign):
 		return f.Because(u.File() + " was not written by this command").Hint("move the file away, or use --name NAME")
 	}
+
 	scope := ""
 	if u.PerUser {
 		scope = "--user "
 	}
+
 	return f.Because(err.Error()).Hint("journalctl %s-u %s -n 20", scope, u.Name)
 }

@@ -25,5 +25,6 @@ func Stdin(stdin io.Reader) *os.File {
 	case mode&(os.ModeNamedPipe|os.ModeSocket) != 0 && !hungUp(file):
 		return file
 	}
+
 	return nil
 }

@@ -50,6 +50,7 @@ func NewNotifier(socket string, log *slog.Logger) *Notifier {
 	if watchdog > 0 {
 		n.Every = min(n.Every, watchdog/3)
 	}
+
 	return n
 }
 
@@ -60,6 +61,7 @@ func (n *Notifier) Report(p runner.Liveness) {
 		n.ready = true
 		lines = append(lines, daemon.SdNotifyReady)
 	}
+
 	status := fmt.Sprintf("%d running", p.Running)
 	if p.Draining {
 		if !n.stopping {
@@ -69,6 +71,7 @@ func (n *Notifier) Report(p runner.Liveness) {
 		lines = append(lines, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", extendBy.Microseconds()))
 		status = "draining, " + status
 	}
+
 	n.send(append(lines, "STATUS="+status)...)
 }
 

@@ -13,8 +13,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestServiceManagerThatDoesNotReadStopsNothing fills the queue of the socket. A
-// report then must not wait for its reader, because the worker's loop sends it.
+// TestServiceManagerThatDoesNotReadStopsNothing fills the queue of the socket.
+// A report then must not wait for its reader, because the worker's loop sends
+// it.
 func TestServiceManagerThatDoesNotReadStopsNothing(t *testing.T) {
 	dir, err := os.MkdirTemp("", "notify") // t.TempDir may be too long for a socket
 	if err != nil {

@@ -61,9 +61,9 @@ func (u Unit) File() string { return filepath.Join(u.Dir, u.service()) }
 func (u Unit) service() string { return u.Name + ".service" }
 
 // StateDirectory returns the name of a directory in /var/lib, which systemd
-// creates for the machine's worker and gives to the worker's user. A service that
-// runs as another user than runner needs one of its own, or systemd would give
-// that user the directory of runner.
+// creates for the machine's worker and gives to the worker's user. A service
+// that runs as another user than runner needs one of its own, or systemd would
+// give that user the directory of runner.
 func (u Unit) StateDirectory() string {
 	if u.RunAs == systemUser {
 		return systemUser
@@ -94,8 +94,8 @@ func (u Unit) Text() []byte {
 	return b.Bytes()
 }
 
-// quote quotes a word of ExecStart=. systemd would expand % and $, so it escapes
-// them too.
+// quote quotes a word of ExecStart=. systemd would expand % and $, so it
+// escapes them too.
 func quote(word string) string {
 	word = strings.NewReplacer(`%`, `%%`, `$`, `$$`, `\`, `\\`, `"`, `\"`).Replace(word)
 	if strings.ContainsAny(word, " \t\"'\\;") {
@@ -104,8 +104,8 @@ func quote(word string) string {
 	return word
 }
 
-// Install writes the unit file, enables the unit and starts the worker. It writes
-// and restarts only if the file changes.
+// Install writes the unit file, enables the unit and starts the worker. It
+// writes and restarts only if the file changes.
 func (u Unit) Install(ctx context.Context) (Result, error) {
 	if err := u.requireManager(ctx); err != nil {
 		return Result{}, err
@@ -118,6 +118,7 @@ func (u Unit) Install(ctx context.Context) (Result, error) {
 			return Result{}, err
 		}
 	}
+
 	r, err := u.write()
 	if r.NewUser = newUser; err != nil {
 		return r, err
@@ -127,6 +128,7 @@ func (u Unit) Install(ctx context.Context) (Result, error) {
 	if r.Changed {
 		start = "restart"
 	}
+
 	for _, args := range [][]string{{"daemon-reload"}, {"enable", u.service()}, {start, u.service()}} {
 		if _, err := u.systemctl(ctx, args...); err != nil {
 			return r, err
@@ -148,6 +150,7 @@ func (u Unit) write() (Result, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return Result{}, err
 	}
+
 	if err := os.MkdirAll(u.Dir, 0o755); err != nil {
 		return Result{}, err
 	}
@@ -155,8 +158,8 @@ func (u Unit) write() (Result, error) {
 	return Result{File: u.File(), Changed: true}, os.WriteFile(u.File(), text, 0o644)
 }
 
-// Uninstall stops the worker, disables its unit and removes the file that Install
-// wrote. Database and user stay.
+// Uninstall stops the worker, disables its unit and removes the file that
+// Install wrote. Database and user stay.
 func (u Unit) Uninstall(ctx context.Context) (Result, error) {
 	if err := u.requireManager(ctx); err != nil {
 		return Result{}, err
@@ -172,6 +175,7 @@ func (u Unit) Uninstall(ctx context.Context) (Result, error) {
 	case !bytes.HasPrefix(own, []byte(header)):
 		return r, ErrForeign
 	}
+
 	if _, err := u.systemctl(ctx, "disable", "--now", u.service()); err != nil {
 		return r, err
 	}
@@ -188,8 +192,8 @@ func (u Unit) Uninstall(ctx context.Context) (Result, error) {
 // requireManager returns ErrNotRunning unless systemd runs for the machine or
 // the user.
 func (u Unit) requireManager(ctx context.Context) error {
-	// The state decides, not the error: is-system-running also fails while systemd
-	// runs, for example if a unit has failed.
+	// The state decides, not the error: is-system-running also fails while
+	// systemd runs, for example if a unit has failed.
 	state, err := u.systemctl(ctx, "is-system-running")
 	if state == "" || state == "offline" || state == "unknown" {
 		return errors.Join(ErrNotRunning, err)
@@ -216,8 +220,8 @@ func createUser(ctx context.Context, name string) (string, error) {
 	return name, err
 }
 
-// output runs a program and returns its stdout without the last newline. An error
-// contains its stderr.
+// output runs a program and returns its stdout without the last newline. An
+// error contains its stderr.
 func output(ctx context.Context, program string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, program, args...)
 	var stderr strings.Builder

@@ -19,8 +19,9 @@ import (
 // units are the unit files in contrib.
 const units = "../../contrib/systemd/"
 
-// fakeSystemctl puts a fake program "systemctl" into PATH. The program reports that systemd is running, and writes its arguments to a file.
-// fakeSystemctl returns the path of that file.
+// fakeSystemctl puts a fake program "systemctl" into PATH. The program reports
+// that systemd is running, and writes its arguments to a file. fakeSystemctl
+// returns the path of that file.
 func fakeSystemctl(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,7 +34,8 @@ func fakeSystemctl(t *testing.T) string {
 	return calls
 }
 
-// machineService returns the unit of the machine, with temporary directories. The user who runs the test also runs the worker.
+// machineService returns the unit of the machine, with temporary directories.
+// The user who runs the test also runs the worker.
 func machineService(t *testing.T) Unit {
 	t.Helper()
 	me, err := user.Current()
@@ -90,8 +92,8 @@ func TestForeignUnitsStay(t *testing.T) {
 	}
 }
 
-// TestTextIsTemplate checks that the text of a unit with default values equals the file in contrib. So packages and "service install"
-// install the same unit.
+// TestTextIsTemplate checks that the text of a unit with default values equals
+// the file in contrib. So packages and "service install" install the same unit.
 func TestTextIsTemplate(t *testing.T) {
 	for _, file := range []string{"runner.service", "user/runner.service"} {
 		u := Unit{Template: testkit.ReadFile(t, units+file), Program: "/usr/bin/runner"}
@@ -101,7 +103,8 @@ func TestTextIsTemplate(t *testing.T) {
 	}
 }
 
-// TestSystemdAcceptsUnit checks that systemd-analyze accepts the installed unit, even if it contains characters that systemd expands.
+// TestSystemdAcceptsUnit checks that systemd-analyze accepts the installed
+// unit, even if it contains characters that systemd expands.
 func TestSystemdAcceptsUnit(t *testing.T) {
 	verify := testkit.Program(t, "systemd-analyze")
 	fakeSystemctl(t)
@@ -129,8 +132,9 @@ func TestSystemdAcceptsUnit(t *testing.T) {
 	}
 }
 
-// TestServiceOfAnotherUserHasItsOwnDirectory checks StateDirectory= in the unit. All services of the user runner share one directory and
-// the database in it. A service of another user has a directory with the name of the service.
+// TestServiceOfAnotherUserHasItsOwnDirectory checks StateDirectory= in the
+// unit. All services of the user runner share one directory and the database in
+// it. A service of another user has a directory with the name of the service.
 func TestServiceOfAnotherUserHasItsOwnDirectory(t *testing.T) {
 	for _, c := range []struct{ name, runAs, want string }{
 		{"runner", "runner", "runner"}, {"runner", "reports", "runner"}, {"media", "runner", "runner"}, {"nightly", "reports", "nightly"},

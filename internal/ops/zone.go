@@ -11,8 +11,8 @@ import (
 	"example.com/runner/internal/ui"
 )
 
-// Zone returns the name of this machine's time zone. A schedule stores this name,
-// because what "local" means depends on the machine and the worker's TZ.
+// Zone returns the name of this machine's time zone. A schedule stores this
+// name, because what "local" means depends on the machine and the worker's TZ.
 func Zone(getenv func(string) string) (string, error) {
 	name, where := zoneOf(strings.TrimPrefix(getenv("TZ"), ":")), "TZ is "+getenv("TZ")
 	if getenv("TZ") == "" {
@@ -25,12 +25,12 @@ func Zone(getenv func(string) string) (string, error) {
 }
 
 // installedZone returns the time zone of the operating system. link is the zone
-// file that the C library uses, mostly a symbolic link into the zone database, and
-// file names the zone. Without either, the zone is UTC. The name is empty if it
-// can't be found; why then says the reason.
+// file that the C library uses, mostly a symbolic link into the zone database,
+// and file names the zone. Without either, the zone is UTC. The name is empty
+// if it can't be found; why then says the reason.
 //
-// In a container, the zone file may be the host's, and the name the image's. So a
-// name counts only if the zone file shows the same times.
+// In a container, the zone file may be the host's, and the name the image's. So
+// a name counts only if the zone file shows the same times.
 func installedZone(link, file string) (name, why string) {
 	data, err := os.ReadFile(link)
 	target, linkErr := filepath.EvalSymlinks(link)
@@ -43,6 +43,7 @@ func installedZone(link, file string) (name, why string) {
 	case err != nil:
 		return "UTC", ""
 	}
+
 	if name == "" {
 		return "", "this machine does not tell"
 	}
@@ -68,6 +69,7 @@ func shows(data []byte, name string) bool {
 			return true
 		}
 	}
+
 	now := time.Now()
 	for at := now.AddDate(-1, 0, 0); at.Before(now.AddDate(1, 0, 0)); at = at.Add(6 * time.Hour) {
 		_, a := at.In(file).Zone()

@@ -15,7 +15,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// TestLongWaitShowsItsProgress waits for four tasks, which end one after the other, one minute apart.
+// TestLongWaitShowsItsProgress waits for four tasks, which end one after the
+// other, one minute apart.
 func TestLongWaitShowsItsProgress(t *testing.T) {
 	for _, test := range []struct {
 		what    string
@@ -58,8 +59,8 @@ func TestLongWaitShowsItsProgress(t *testing.T) {
 	}
 }
 
-// TestWaitThatEndsEarlyRemovesBar checks that the message at the end of an interrupted wait does not follow the progress bar on the
-// same line.
+// TestWaitThatEndsEarlyRemovesBar checks that the message at the end of an
+// interrupted wait does not follow the progress bar on the same line.
 func TestWaitThatEndsEarlyRemovesBar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Alone: true})

@@ -64,12 +64,14 @@ func Each(ctx context.Context, r *runner.Runner, ids []int64, polled func(),
 	if len(ids) == 0 {
 		return nil
 	}
+
 	left := slices.Clone(ids)
 	return Changes(ctx, r, func() (bool, error) {
 		tasks, err := readEnded(ctx, r, left)
 		if err != nil {
 			return false, err
 		}
+
 		reported := make(map[int64]bool, len(tasks))
 		for _, t := range tasks {
 			if more, err := ended(t); err != nil || !more {
@@ -82,12 +84,13 @@ func Each(ctx context.Context, r *runner.Runner, ids []int64, polled func(),
 		if len(left) > 0 {
 			polled()
 		}
+
 		return len(left) == 0, nil
 	})
 }
 
-// readEnded returns the tasks that have finished, in the order of their ends, and
-// then those that were deleted.
+// readEnded returns the tasks that have finished, in the order of their ends,
+// and then those that were deleted.
 func readEnded(ctx context.Context, r *runner.Runner, ids []int64) (ended []jobs.Task, err error) {
 	existing, err := r.IDs(ctx, jobs.Filter{IDs: ids}, runner.Page{Oldest: true})
 	if err == nil && len(existing) > 0 { // a filter without ids selects all tasks
@@ -96,6 +99,7 @@ func readEnded(ctx context.Context, r *runner.Runner, ids []int64) (ended []jobs
 	if err != nil {
 		return nil, err
 	}
+
 	slices.SortFunc(ended, func(a, b jobs.Task) int {
 		return cmp.Or(a.FinishedAt.Compare(b.FinishedAt), cmp.Compare(a.ID, b.ID))
 	})
@@ -105,6 +109,7 @@ func readEnded(ctx context.Context, r *runner.Runner, ids []int64) (ended []jobs
 			ended = append(ended, jobs.Task{ID: id})
 		}
 	}
+
 	return ended, nil
 }
 
@@ -137,5 +142,6 @@ func Changes(ctx context.Context, r *runner.Runner, poll func() (done bool, err 
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+
 	return err
 }

@@ -61,12 +61,14 @@ func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to 
 		if err != nil {
 			return false, err
 		}
+
 		// If the task has changed since it was read, the list has the running
 		// attempt twice: keep the first, which is newer.
 		attempts = slices.CompactFunc(attempts, func(a, b jobs.Attempt) bool { return a.GenerationID == b.GenerationID })
 		if f.generation == 0 {
 			f.shown = f.Range.lastBefore(attempts)
 		}
+
 		f.attempts = slices.DeleteFunc(attempts, func(a jobs.Attempt) bool {
 			return a.GenerationID <= f.shown || a.GenerationID != f.reading && !f.Range.shows(a)
 		})
@@ -87,8 +89,10 @@ func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to 
 		if err := to.end(t, a, f.bytes, len(f.attempts) > 1 || !t.State.Finished()); err != nil {
 			return false, err
 		}
+
 		f.shown, f.attempts = a.GenerationID, f.attempts[1:]
 	}
+
 	return t.State.Finished() || f.Range.N > 0 && t.Attempt > f.Range.N, nil
 }
 
@@ -110,11 +114,13 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 		if err != nil || to.teed[a.GenerationID] {
 			return err
 		}
+
 		for _, c := range chunks {
 			if err := f.show(t, c, to); err != nil {
 				return err
 			}
 		}
+
 		if len(chunks) < pieces {
 			return nil
 		}
@@ -130,18 +136,22 @@ func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a 
 		if err != nil {
 			return err
 		}
+
 		last, enough := humanize.Last(chunks, f.Range.Lines)
 		if !enough && len(chunks) == limit {
 			continue
 		}
+
 		for _, c := range last {
 			if err := f.show(t, c, to); err != nil {
 				return err
 			}
 		}
+
 		if len(chunks) > 0 {
 			f.seq, f.bytes = chunks[len(chunks)-1].Seq, 1
 		}
+
 		return nil
 	}
 }
@@ -159,6 +169,7 @@ func (f *Cursor) show(t jobs.Task, c jobs.Chunk, to *LogPrinter) error {
 	case c.Seq > f.seq+1 && f.seq > 0:
 		missing = unknown // pieces before this one were deleted before this process could print them
 	}
+
 	f.seq = c.Seq
 	f.bytes += int64(len(c.Data)) + max(missing, 0)
 	return to.piece(t, c, missing)
@@ -177,6 +188,7 @@ func Follow(ctx context.Context, r *runner.Runner, ids []int64, which Range, to 
 		if err != nil {
 			return false, err
 		}
+
 		var left []int64
 		for _, t := range list {
 			done, err := to.advance(ctx, r, t, cursors[t.ID])
@@ -187,12 +199,14 @@ func Follow(ctx context.Context, r *runner.Runner, ids []int64, which Range, to 
 				left = append(left, t.ID)
 			}
 		}
+
 		ids = left
 		return len(left) == 0, nil
 	})
 	if err != nil {
 		return err
 	}
+
 	return to.Finish()
 }
 

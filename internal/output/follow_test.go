@@ -86,7 +86,8 @@ func TestLogPrinterPrefixesLines(t *testing.T) {
 	}
 }
 
-// TestLogPrinterCountsMissingBytes checks that the printer prints each byte or reports it as missing.
+// TestLogPrinterCountsMissingBytes checks that the printer prints each byte or
+// reports it as missing.
 func TestLogPrinterCountsMissingBytes(t *testing.T) {
 	p, out, talk := termtest.Printer(0)
 	s := &LogPrinter{P: p}

@@ -108,5 +108,6 @@ func NoteWorkers(ctx context.Context, r *runner.Runner, p *ui.Printer, service, 
 		p.Tell("no worker runs on %s; the service of this machine uses %s: sudo -u runner runner %s …",
 			r.Path(), service, command)
 	}
+
 	return nil
 }

@@ -37,8 +37,8 @@ func TestWaitSaysEachReasonOnce(t *testing.T) {
 	})
 }
 
-// What may be over in a moment, such as the end of a dependency, is no reason at
-// the first look.
+// What may be over in a moment, such as the end of a dependency, is no reason
+// at the first look.
 func TestWaitNamesDependencyAtSecondLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Alone: true})

@@ -65,6 +65,7 @@ func (s *LogPrinter) copy(t jobs.Task, stream string, data []byte) {
 	if s.err != nil {
 		return
 	}
+
 	var err error
 	if len(data) > 0 {
 		err = s.piece(t, jobs.Chunk{Stream: stream, Data: data}, 0)
@@ -102,6 +103,7 @@ func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -176,6 +178,7 @@ func (s *LogPrinter) Finish() error {
 			return err
 		}
 	}
+
 	return cmp.Or(s.endShield("stdout"), s.endShield("stderr"), s.P.Flush())
 }
 
@@ -211,6 +214,7 @@ func (s *LogPrinter) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) er
 		}
 		s.P.Note("attempt %d of %d of task %d failed: %s%s", a.Attempt, t.MaxAttempts, t.ID, FirstLine(a.Error), next)
 	}
+
 	return nil
 }
 

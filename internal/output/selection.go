@@ -35,11 +35,13 @@ func (o Selection) Show(ctx context.Context, r *runner.Runner, to *LogPrinter) e
 		if err != nil {
 			return err
 		}
+
 		for _, id := range part {
 			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == id })
 			if i < 0 {
 				continue // MissingTasks names it
 			}
+
 			one := Cursor{Range: o.Range}
 			if _, err := one.Advance(ctx, r, tasks[i], to); err != nil {
 				return err
@@ -52,6 +54,7 @@ func (o Selection) Show(ctx context.Context, r *runner.Runner, to *LogPrinter) e
 			}
 		}
 	}
+
 	return ui.MissingTasks(ctx, r, o.Filter.IDs)
 }
 
@@ -85,10 +88,12 @@ func (o Selection) matches(ctx context.Context, r *runner.Runner) ([]int64, erro
 		if states[0].Finished() {
 			f.Since = o.Since
 		}
+
 		more, err := r.IDs(ctx, f, runner.Page{})
 		if err != nil {
 			return nil, err
 		}
+
 		ids = append(ids, more...)
 	}
 
@@ -135,6 +140,7 @@ func (o Selection) FollowFilter(ctx context.Context, r *runner.Runner, to *LogPr
 		if err != nil {
 			return false, err
 		}
+
 		for _, t := range tasks {
 			if last, ok := shown[t.ID]; ok && last.GenerationID == t.GenerationID {
 				continue
@@ -142,6 +148,7 @@ func (o Selection) FollowFilter(ctx context.Context, r *runner.Runner, to *LogPr
 			if running[t.ID] == nil {
 				running[t.ID] = &Cursor{Range: which}
 			}
+
 			done, err := running[t.ID].Advance(ctx, r, t, to)
 			if err != nil {
 				return false, err
@@ -151,6 +158,7 @@ func (o Selection) FollowFilter(ctx context.Context, r *runner.Runner, to *LogPr
 				shown[t.ID] = t
 			}
 		}
+
 		which.Lines = -1 // print all lines of tasks that appear after the first poll
 		maps.DeleteFunc(shown, func(_ int64, t jobs.Task) bool { return t.FinishedAt.Before(from.Add(-overlap)) })
 		return false, p.Flush()

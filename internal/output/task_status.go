@@ -49,6 +49,7 @@ func ExitStatus(t jobs.Task) (status int, why string) {
 	case jobs.ReasonError, jobs.ReasonPanic:
 		return 1, what
 	}
+
 	return NoResult, what
 }
 
@@ -77,5 +78,6 @@ func Finish(p *ui.Printer, t jobs.Task) error {
 	case why != "":
 		p.Tell("runner: %s", why)
 	}
+
 	return ui.ExitStatus(status)
 }

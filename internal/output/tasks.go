@@ -30,9 +30,11 @@ func Select(ctx context.Context, r *runner.Runner, f jobs.Filter) (w Tasks, err 
 		case len(f.States) > 0:
 			states = slices.DeleteFunc(states, func(s jobs.State) bool { return !slices.Contains(f.States, s) })
 		}
+
 		if f.States = states; len(states) == 0 {
 			return w, nil
 		}
+
 		w.IDs, err = r.IDs(ctx, f, runner.Page{Oldest: true})
 		return w, err
 	}
@@ -45,6 +47,7 @@ func Select(ctx context.Context, r *runner.Runner, f jobs.Filter) (w Tasks, err 
 			w.Missing = append(w.Missing, id)
 		}
 	}
+
 	return w, err
 }
 
@@ -70,6 +73,7 @@ func (w Tasks) All(ctx context.Context, r *runner.Runner, p *ui.Printer, show fu
 	bar := ui.NewBar(p, "waiting", "")
 	bar.Total = len(w.IDs)
 	defer bar.Clear()
+
 	done, failed := 0, 0
 	polled := func() {
 		if w.Obstacles.due() {
@@ -95,12 +99,14 @@ func (w Tasks) All(ctx context.Context, r *runner.Runner, p *ui.Printer, show fu
 		if bad {
 			p.Tell("runner: %s", FailedText(t))
 		}
+
 		return true, p.Flush()
 	})
 	if err != nil {
 		bar.Clear()
 		return end, Stopped(p, err, w.IDs, len(w.IDs)-done)
 	}
+
 	return end, nil
 }
 

@@ -16,11 +16,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Term is a selector and its value. If Key is empty, the value is a text to search
-// for.
+// Term is a selector and its value. If Key is empty, the value is a text to
+// search for.
 type Term struct{ Key, Value string }
 
-// These are the selectors of a search. The options of the command line have the same names.
+// These are the selectors of a search. The options of the command line have the
+// same names.
 const (
 	KeyState    = "state"
 	KeyQueue    = "queue"
@@ -41,13 +42,14 @@ var termKeys = []string{KeyState, KeyQueue, KeyJob, KeyLabel, KeyLane, KeySchedu
 	KeyID, KeyCause}
 
 // ParseTerms parses a search such as state:failed queue:media "no space left".
-// Words without a selector are a text to search for. In double quotes, a word can
-// have spaces and colons, and after a backslash a double quote.
+// Words without a selector are a text to search for. In double quotes, a word
+// can have spaces and colons, and after a backslash a double quote.
 func ParseTerms(text string) ([]Term, error) {
 	terms, err := splitTerms(text)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, t := range terms {
 		near := humanize.Nearest(t.Key, termKeys)
 		switch {
@@ -60,6 +62,7 @@ func ParseTerms(text string) ([]Term, error) {
 			return nil, invalid("search", "unknown selector %q (%s); quote a text that has a colon", t.Key+":", strings.Join(termKeys, " "))
 		}
 	}
+
 	return terms, nil
 }
 
@@ -71,6 +74,7 @@ func splitTerms(text string) ([]Term, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		rest = after
 		switch {
 		case colon >= 0 && colon == len(word)-1 && !slices.Contains(termKeys, word[:colon]) &&
@@ -82,6 +86,7 @@ func splitTerms(text string) ([]Term, error) {
 			terms = addText(terms, word)
 		}
 	}
+
 	return terms, nil
 }
 
@@ -95,8 +100,8 @@ func addText(terms []Term, word string) []Term {
 }
 
 // cutWord splits off the first word of a text and removes its quotes. colon is
-// where the first colon outside quotes is, or -1 if no selector can stand before
-// it.
+// where the first colon outside quotes is, or -1 if no selector can stand
+// before it.
 func cutWord(text string) (word string, colon int, rest string, err error) {
 	var b strings.Builder
 	colon = -1
@@ -117,9 +122,11 @@ func cutWord(text string) (word string, colon int, rest string, err error) {
 			b.WriteByte(c)
 		}
 	}
+
 	if quoted {
 		return "", -1, "", invalid("search", "a quotation mark is missing at the end")
 	}
+
 	return b.String(), colon, "", nil
 }
 
@@ -151,10 +158,10 @@ func JoinTerms(terms []Term) string {
 	return strings.Join(list, " ")
 }
 
-// ParseFilter converts a search to a filter. Times are relative to now, and in the
-// given zone. A task must have one of the states, queues and jobs, but all the
-// metadata. Of other selectors the last value counts, as on the command line. The
-// error is a *FieldError that names the selector.
+// ParseFilter converts a search to a filter. Times are relative to now, and in
+// the given zone. A task must have one of the states, queues and jobs, but all
+// the metadata. Of other selectors the last value counts, as on the command
+// line. The error is a *FieldError that names the selector.
 func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter, error) {
 	var f jobs.Filter
 	for _, t := range terms {
@@ -205,12 +212,14 @@ func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter,
 		default:
 			err = fmt.Errorf("unknown selector")
 		}
+
 		if _, known := errors.AsType[*jobs.FieldError](err); err != nil && !known {
 			return jobs.Filter{}, invalid(t.Key, "%q: %v", t.Value, err)
 		} else if err != nil {
 			return jobs.Filter{}, err
 		}
 	}
+
 	slices.Sort(f.States)
 	f.States = slices.Compact(f.States)
 	return f, nil
@@ -235,6 +244,7 @@ func ParseStates(text string) ([]jobs.State, error) {
 			return nil, fmt.Errorf("unknown state %q (%s, unfinished or finished)", word, join(jobs.States()))
 		}
 	}
+
 	slices.Sort(list)
 	return slices.Compact(list), nil
 }

@@ -64,7 +64,8 @@ func TestParseFilter(t *testing.T) {
 	}
 }
 
-// TestFilterIsSameAfterWritingAndParsing converts a filter to a search and parses this search. The result must be the filter again.
+// TestFilterIsSameAfterWritingAndParsing converts a filter to a search and
+// parses this search. The result must be the filter again.
 func TestFilterIsSameAfterWritingAndParsing(t *testing.T) {
 	name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,8}`)
 	text := rapid.StringOf(rapid.RuneFrom([]rune(" \"\\:abcé\t-")))

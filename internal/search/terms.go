@@ -35,23 +35,28 @@ func TermsOf(f jobs.Filter) []Term {
 	for i, s := range f.States {
 		words[i] = string(s)
 	}
+
 	add(KeyState, strings.Join(words, ","))
 	for _, queue := range f.Queues {
 		add(KeyQueue, queue)
 	}
+
 	for _, job := range f.Jobs {
 		add(KeyJob, job)
 	}
+
 	add(KeyLabel, f.Label)
 	add(KeyLane, f.Lane)
 	add(KeySchedule, f.Schedule)
 	if f.Batch != 0 {
 		add(KeyBatch, strconv.FormatInt(f.Batch, 10))
 	}
+
 	add(KeyWorker, f.Worker)
 	for _, key := range slices.Sorted(maps.Keys(f.Metadata)) {
 		add(KeyMeta, key+"="+f.Metadata[key])
 	}
+
 	for _, t := range []struct {
 		key string
 		at  time.Time
@@ -60,6 +65,7 @@ func TermsOf(f jobs.Filter) []Term {
 			add(t.key, t.at.UTC().Format(time.RFC3339Nano))
 		}
 	}
+
 	add("", f.Match)
 	return terms
 }

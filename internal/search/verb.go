@@ -24,8 +24,8 @@ var waiting = []jobs.State{jobs.Scheduled, jobs.Pending, jobs.Blocked, jobs.Retr
 // Filter limits a filter to the tasks to which the verb applies. Cancel applies
 // to unfinished tasks, and delete to finished tasks. Pause and first apply to
 // waiting tasks, and resume to paused tasks. Retry applies to failed tasks,
-// unless f names other states; to completed tasks only if f has their ids. ok is
-// false if no task can match.
+// unless f names other states; to completed tasks only if f has their ids. ok
+// is false if no task can match.
 func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
 	switch verb {
 	case VerbCancel:
@@ -41,8 +41,8 @@ func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
 	return limitStates(f, []jobs.State{jobs.Failed}, []jobs.State{jobs.Failed, jobs.Cancelled, jobs.Retrying, jobs.Scheduled})
 }
 
-// limitStates limits the states of a filter without ids to possible ones; a filter
-// without states gets the defaults. ok is false if no state remains.
+// limitStates limits the states of a filter without ids to possible ones; a
+// filter without states gets the defaults. ok is false if no state remains.
 func limitStates(f jobs.Filter, defaults, possible []jobs.State) (only jobs.Filter, ok bool) {
 	switch {
 	case len(f.IDs) > 0:

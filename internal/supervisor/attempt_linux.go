@@ -76,6 +76,7 @@ func (g *guardian) runAttempt(a *attempt) (reusable bool) {
 	if exit.Left = g.leaveRemaining(a); exit.Left == 0 {
 		exit.Denied = g.killRemaining(a)
 	}
+
 	exit.OutOfMemory = a.Memory > 0 && oomKills(g.cgroupDir) > 0
 	if a.isStopped() || exit.OutOfMemory {
 		// Runner or the kernel has ended all processes of the command, so none
@@ -93,6 +94,7 @@ func (g *guardian) runAttempt(a *attempt) (reusable bool) {
 // reason, with an error number if there is one.
 func (g *guardian) startLeader(a *attempt) (why string, errno syscall.Errno) {
 	defer closeAll(a.files)
+
 	g.mu.Lock()
 	unwanted, late := a.killed || a.termSent || g.stopping, monotonic() >= a.Deadline
 	g.mu.Unlock()
@@ -126,6 +128,7 @@ func (g *guardian) startLeader(a *attempt) (why string, errno syscall.Errno) {
 	case a.termSent:
 		a.terminate()
 	}
+
 	g.mu.Unlock()
 	return "", 0
 }
@@ -174,6 +177,7 @@ func (g *guardian) spawn(a *attempt) (pid int, err error) {
 		// no processes.
 		attr.Sys.UseCgroupFD = false
 	}
+
 	return forkWith(a, fork)
 }
 
@@ -238,6 +242,7 @@ func (g *guardian) reap(a *attempt) (noChildren bool) {
 		if err != nil || pid == 0 {
 			return err != nil
 		}
+
 		leader := a != nil && !a.ended && pid == a.leader
 		if leader {
 			if a.Leave = a.Leave && code == exitedItself && !g.mayBeKilled(a); !a.Leave {
@@ -301,6 +306,7 @@ func (g *guardian) killRemaining(a *attempt) (denied []MarkedProcess) {
 		if !noChildren {
 			living, otherUsers = g.killAll()
 		}
+
 		waitLonger := a == nil && !g.stopping || monotonic()-began < int64(deniedGrace)
 		g.mu.Unlock()
 
@@ -317,6 +323,7 @@ func (g *guardian) killRemaining(a *attempt) (denied []MarkedProcess) {
 				return denied
 			}
 		}
+
 		time.Sleep(pause)
 	}
 }
@@ -341,6 +348,7 @@ func (g *guardian) killAll() (living int, denied []int) {
 			_ = signalGroup(a.leader, unix.SIGKILL)
 		}
 	}
+
 	for _, pid := range children() {
 		kill := func() error { return unix.Kill(pid, unix.SIGKILL) }
 		if starting {
@@ -350,6 +358,7 @@ func (g *guardian) killAll() (living int, denied []int) {
 			// (hidepid).
 			kill = func() error { return killIf(pid, func() bool { return parentOf(pid) == os.Getpid() }) }
 		}
+
 		switch err := kill(); {
 		case err == nil:
 			living++

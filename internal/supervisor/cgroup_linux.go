@@ -32,6 +32,7 @@ func ownCgroup() string {
 			}
 		}
 	}
+
 	return ""
 }
 
@@ -79,6 +80,7 @@ func (g *guardian) makeCgroup() {
 func (g *guardian) closeCgroup() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	if g.cgroupDir == "" {
 		return
 	}
@@ -137,6 +139,7 @@ func (g *guardian) leaveRemaining(a *attempt) int {
 	if g.cgroupDir != "" {
 		emptyCgroup(g.cgroupDir)
 	}
+
 	return max(left, 1) // not 0, because a worker that reads 0 gives this guardian another command
 }
 

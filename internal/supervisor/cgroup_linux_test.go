@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// TestCommandLivesAfterAnotherProcessHasKilledCgroup kills the cgroup of a guardian, as a worker that takes over or
-// an administrator may do. The next command must live, although the kernel kills every process that starts in a killed
-// cgroup.
+// TestCommandLivesAfterAnotherProcessHasKilledCgroup kills the cgroup of a
+// guardian, as a worker that takes over or an administrator may do. The next
+// command must live, although the kernel kills every process that starts in a
+// killed cgroup.
 func TestCommandLivesAfterAnotherProcessHasKilledCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
 	killed, _, _ := startScript(t, g, "exec sleep 300", time.Hour)
@@ -27,9 +28,11 @@ func TestCommandLivesAfterAnotherProcessHasKilledCgroup(t *testing.T) {
 	}
 }
 
-// TestSweepOfOneAttemptKeepsNextInCgroup has processes of two attempts in the cgroup of one guardian. This happens if a guardian
-// hangs, and continues with its next attempt while another worker kills the processes of the earlier attempt. The function Sweep must kill
-// only these processes. The next attempt must survive.
+// TestSweepOfOneAttemptKeepsNextInCgroup has processes of two attempts in the
+// cgroup of one guardian. This happens if a guardian hangs, and continues with
+// its next attempt while another worker kills the processes of the earlier
+// attempt. The function Sweep must kill only these processes. The next attempt
+// must survive.
 func TestSweepOfOneAttemptKeepsNextInCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
 	next, _, _ := startScript(t, g, "exec sleep 300", time.Hour)
@@ -57,7 +60,8 @@ func TestSweepOfOneAttemptKeepsNextInCgroup(t *testing.T) {
 	}
 }
 
-// TestGuardianDoesWithoutCgroupsOnOldKernel uses a directory without the file cgroup.kill, like a cgroup before Linux 5.14.
+// TestGuardianDoesWithoutCgroupsOnOldKernel uses a directory without the file
+// cgroup.kill, like a cgroup before Linux 5.14.
 func TestGuardianDoesWithoutCgroupsOnOldKernel(t *testing.T) {
 	lock, err := NewLock(filepath.Join(t.TempDir(), worker+LockSuffix))
 	if err != nil {

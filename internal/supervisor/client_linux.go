@@ -83,8 +83,8 @@ func (p *Guardians) startGuardian(slot int) (*Guardian, error) {
 	return g, nil
 }
 
-// end kills the guardian, unless it has ended (a late signal doesn't change how),
-// and returns how it ended.
+// end kills the guardian, unless it has ended (a late signal doesn't change
+// how), and returns how it ended.
 func (g *Guardian) end() (*os.ProcessState, error) {
 	_ = g.process.Kill()
 	defer ownChildren.Delete(g.process.Pid)
@@ -187,6 +187,7 @@ func (g *Guardian) receive() {
 		g.child.err = ErrLost
 		g.endChild()
 	}
+
 	g.pool.remove(g)
 	close(g.done)
 }
@@ -276,6 +277,7 @@ func (g *Guardian) send(r request, rights []byte) error {
 	if err != nil {
 		_ = g.process.Kill() // it has part of a message, so it can't read another one
 	}
+
 	return err
 }
 
@@ -293,6 +295,7 @@ func (g *Guardian) renew(keys []Key, deadline time.Time) {
 	if c := g.child; c != nil && slices.Contains(keys, c.key) {
 		r.Key, r.Deadline = c.key, clockAt(deadline)
 	}
+
 	g.pool.mu.Unlock()
 	_ = g.send(r, nil) // if this fails, the guardian is dead, and so is the command
 }

@@ -14,8 +14,9 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// TestCommandOutlivesOtherWorkOfItsGuardian checks that a command continues while its guardian does other work. The kernel kills a command
-// when the thread that forked it ends, so this thread must not end.
+// TestCommandOutlivesOtherWorkOfItsGuardian checks that a command continues
+// while its guardian does other work. The kernel kills a command when the
+// thread that forked it ends, so this thread must not end.
 func TestCommandOutlivesOtherWorkOfItsGuardian(t *testing.T) {
 	g, _ := startGuardian(t)
 	garbage := "GARBAGE=" + strings.Repeat("x", 32<<10) // the large environment makes the garbage collector of the guardian run
@@ -44,8 +45,9 @@ func TestCommandOutlivesOtherWorkOfItsGuardian(t *testing.T) {
 	}
 }
 
-// blockExec makes every exec of a file block until release is called, like a file server that does not answer. It takes a file lease:
-// another process that opens the file then waits until the lease is given up.
+// blockExec makes every exec of a file block until release is called, like a
+// file server that does not answer. It takes a file lease: another process that
+// opens the file then waits until the lease is given up.
 func blockExec(t *testing.T, path string) (release func()) {
 	t.Helper()
 	file, err := os.Open(path)
@@ -122,8 +124,9 @@ func childrenOfProcess(parent int) (list []int) {
 	return list
 }
 
-// TestCommandThatForksAllTimeIsKilledCompletely kills a command whose processes fork all the time: each process starts the next one in
-// a new session and exits.
+// TestCommandThatForksAllTimeIsKilledCompletely kills a command whose processes
+// fork all the time: each process starts the next one in a new session and
+// exits.
 func TestCommandThatForksAllTimeIsKilledCompletely(t *testing.T) {
 	t.Run("alone", func(t *testing.T) {
 		g, _ := startGuardian(t)
@@ -144,7 +147,8 @@ func killForkers(t *testing.T, g *Guardian) {
 	if err := os.WriteFile(file, []byte(`echo >>"$0.log"; test -e "$0.stop" || setsid sh "$0" & exit`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// When this file exists, the processes of the script start no others. The test creates it even if it fails, so that they end.
+	// When this file exists, the processes of the script start no others. The
+	// test creates it even if it fails, so that they end.
 	defer os.WriteFile(file+".stop", nil, 0o600)
 	child, _, r := startScript(t, g, `for i in 1 2 3 4 5 6 7 8 9 10; do sh `+file+` & done; wait; echo 1; exec sleep 300`, 5*time.Minute)
 	line(t, r)
@@ -168,8 +172,9 @@ func killForkers(t *testing.T, g *Guardian) {
 	}
 }
 
-// TestLackOfDescriptorsIsResourceError starts commands while a guardian has no free descriptors. The error must be a
-// resource error and not an error of the command. It must not affect other commands. Commands start again when
+// TestLackOfDescriptorsIsResourceError starts commands while a guardian has no
+// free descriptors. The error must be a resource error and not an error of the
+// command. It must not affect other commands. Commands start again when
 // descriptors are free.
 func TestLackOfDescriptorsIsResourceError(t *testing.T) {
 	g, lock := startGuardian(t)

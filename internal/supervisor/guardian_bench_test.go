@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// BenchmarkGuardianPrice compares commands that a guardian starts with commands that are started directly. It measures
-// the time of one command and the rate with 8 slots. It prints the time that the guardian adds (goal: at most 1 ms at
-// p50) and the ratio of the rates (goal: at least 0.8).
+// BenchmarkGuardianPrice compares commands that a guardian starts with commands
+// that are started directly. It measures the time of one command and the rate
+// with 8 slots. It prints the time that the guardian adds (goal: at most 1 ms
+// at p50) and the ratio of the rates (goal: at least 0.8).
 func BenchmarkGuardianPrice(b *testing.B) {
 	const each, slots = 300, 8
 	lock := newTestLock(b)
@@ -44,8 +45,8 @@ func BenchmarkGuardianPrice(b *testing.B) {
 	var one [2][]time.Duration
 	var all [2]time.Duration
 	for b.Loop() {
-		// Alternate between a command that is started directly and one that the guardian starts, so that other load on the machine affects
-		// both.
+		// Alternate between a command that is started directly and one that the
+		// guardian starts, so that other load on the machine affects both.
 		for range each {
 			for i, start := range []func(){direct, guarded} {
 				began := time.Now()

@@ -155,6 +155,7 @@ func newGuardian(worker string, slot int, lock *Lock, socket int) *guardian {
 func (g *guardian) read() error {
 	socket := &socketReader{socket: g.socket, oob: make([]byte, unix.CmsgSpace(3*4))}
 	defer func() { closeAll(socket.files) }()
+
 	for in := json.NewDecoder(socket); ; {
 		var r request
 		if err := in.Decode(&r); err != nil {
@@ -207,9 +208,11 @@ func (in *socketReader) Read(p []byte) (int, error) {
 			closeAll(in.files)
 			in.files, in.lost = descriptors(in.oob[:nOOB]), flags&unix.MSG_CTRUNC != 0
 		}
+
 		if n == 0 {
 			return 0, io.EOF
 		}
+
 		return n, nil
 	}
 }
@@ -236,6 +239,7 @@ func closeAll(files []int) {
 func (g *guardian) accept(r request, files []int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	if g.attempt != nil || len(files) != 3 || r.Args < 1 || bytes.Count(r.Words, []byte{0}) < 1+r.Args {
 		return false
 	}

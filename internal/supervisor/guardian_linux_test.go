@@ -210,8 +210,9 @@ func TestCommandIsStoppedDuringItsStart(t *testing.T) {
 	}
 }
 
-// TestDeadlinesAreEnforcedWhileWorkerReadsNothing uses a worker that reads nothing, like a stopped worker, so the replies of the
-// guardian fill the socket. The guardian must still kill the command at its deadline.
+// TestDeadlinesAreEnforcedWhileWorkerReadsNothing uses a worker that reads
+// nothing, like a stopped worker, so the replies of the guardian fill the
+// socket. The guardian must still kill the command at its deadline.
 func TestDeadlinesAreEnforcedWhileWorkerReadsNothing(t *testing.T) {
 	// This client reads no replies, because receive is not called.
 	g := &Guardian{pool: testGuardians(worker, newTestLock(t))}
@@ -251,7 +252,8 @@ func TestDeadlinesAreEnforcedWhileWorkerReadsNothing(t *testing.T) {
 		if err := g.socket.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}
-		// The write fails when the guardian reads no more requests. The guardian stops reading until it can send its replies.
+		// The write fails when the guardian reads no more requests. The
+		// guardian stops reading until it can send its replies.
 		if _, err := g.socket.Write(ping); err != nil {
 			break
 		}
@@ -259,8 +261,9 @@ func TestDeadlinesAreEnforcedWhileWorkerReadsNothing(t *testing.T) {
 	testkit.Eventually(t, "the end of the command", func() bool { return !running(command) })
 }
 
-// TestKillAfterDeadlineCountsAsDeadline kills a command before its guardian notices that the deadline has passed. This happens when
-// the guardian is stopped and another worker calls Sweep.
+// TestKillAfterDeadlineCountsAsDeadline kills a command before its guardian
+// notices that the deadline has passed. This happens when the guardian is
+// stopped and another worker calls Sweep.
 func TestKillAfterDeadlineCountsAsDeadline(t *testing.T) {
 	for _, test := range []struct {
 		left time.Duration

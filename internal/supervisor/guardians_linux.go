@@ -94,6 +94,7 @@ func (p *Guardians) add() (*Guardian, error) {
 	for _, used := p.slots[slot]; used; _, used = p.slots[slot] {
 		slot++
 	}
+
 	p.slots[slot] = nil
 	p.mu.Unlock()
 
@@ -118,6 +119,7 @@ func (p *Guardians) add() (*Guardian, error) {
 		}
 		return g, nil
 	}
+
 	return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 }
 
@@ -253,6 +255,7 @@ func (g *Guardian) start(c Command, k Key, deadline time.Time) (*Child, error) {
 	if !gone {
 		g.child = child
 	}
+
 	g.pool.mu.Unlock()
 	if gone {
 		return nil, errGone
@@ -270,9 +273,11 @@ func (g *Guardian) start(c Command, k Key, deadline time.Time) (*Child, error) {
 
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
+
 	if g.child == child { // the guardian hasn't read the whole message, so it starts no command
 		g.child = nil
 	}
+
 	return nil, fmt.Errorf("%w: %w", errGone, err)
 }
 

@@ -46,7 +46,8 @@ func startGuardian(t testing.TB) (*Guardian, *Lock) {
 	return startGuardianInSlot(t, lock, 0), lock
 }
 
-// startGuardianInSlot starts a guardian that writes its record at the position "slot" of an existing lock file.
+// startGuardianInSlot starts a guardian that writes its record at the position
+// "slot" of an existing lock file.
 func startGuardianInSlot(t testing.TB, lock *Lock, slot int) *Guardian {
 	t.Helper()
 	g, err := testGuardians(worker, lock).startGuardian(slot)
@@ -57,8 +58,9 @@ func startGuardianInSlot(t testing.TB, lock *Lock, slot int) *Guardian {
 	return g
 }
 
-// worker is the id of the worker of all commands in these tests. The id is unique on this machine, because the same
-// tests may run in several processes at the same time.
+// worker is the id of the worker of all commands in these tests. The id is
+// unique on this machine, because the same tests may run in several processes
+// at the same time.
 var worker = fmt.Sprint("test-", os.Getpid())
 
 var generation atomic.Int64
@@ -98,15 +100,17 @@ func startAndWait(t testing.TB, g *Guardian, c Command, deadline time.Duration) 
 	return waitChild(t, child)
 }
 
-// leader waits until a command that goes on running is executed, and returns the
-// pid of its leader: the oldest child of its guardian. Before its exec, the child
-// is still the program of the guardian, and the guardian can't be stopped.
+// leader waits until a command that goes on running is executed, and returns
+// the pid of its leader: the oldest child of its guardian. Before its exec, the
+// child is still the program of the guardian, and the guardian can't be
+// stopped.
 func leader(t testing.TB, c *Child) (pid int) {
 	t.Helper()
 	guardianPID := c.g.process.Pid
 	testkit.Eventually(t, "the start of the command", func() bool {
-		// The kernel lists children in the order in which it got them, and the leader is the first. A pid or the time of a start tells
-		// less: pids start again at 1, and that time is in hundredths of a second.
+		// The kernel lists children in the order in which it got them, and the
+		// leader is the first. A pid or the time of a start tells less: pids
+		// start again at 1, and that time is in hundredths of a second.
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", guardianPID))
 		list := numbersIn(text)
 		if len(list) == 0 {
@@ -148,8 +152,9 @@ func line(t testing.TB, r *bufio.Reader) int {
 	return n
 }
 
-// newRelease returns a line for a script. At that line the script waits until the test calls release. Without this wait, the
-// guardian could kill the processes of the script before the script has printed their pids.
+// newRelease returns a line for a script. At that line the script waits until
+// the test calls release. Without this wait, the guardian could kill the
+// processes of the script before the script has printed their pids.
 func newRelease(t testing.TB) (line string, release func()) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "release")

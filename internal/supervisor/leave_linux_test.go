@@ -33,7 +33,8 @@ func waitDone(t *testing.T, g *Guardian) {
 
 func TestCommandMayLeaveProcessesBehind(t *testing.T) {
 	for name, script := range leftOverScripts {
-		// Skip two scripts whose leader does not end by itself ("plain", "ignores signs"), and one that leaves a stopped process behind.
+		// Skip two scripts whose leader does not end by itself ("plain",
+		// "ignores signs"), and one that leaves a stopped process behind.
 		if name == "plain" || name == "stopped" || name == "ignores signs" {
 			continue
 		}
@@ -55,8 +56,9 @@ func TestCommandMayLeaveProcessesBehind(t *testing.T) {
 			if err := g.close(); err != nil || !lock.Clean() {
 				t.Errorf("%s: got error %v, records %+v; want none", name, err, recordsOf(lock.Path()))
 			}
-			// Another guardian uses the same slot of the lock file, starts another command and is killed with it. The sweep must
-			// not kill the process that the first command left behind.
+			// Another guardian uses the same slot of the lock file, starts
+			// another command and is killed with it. The sweep must not kill
+			// the process that the first command left behind.
 			next := startGuardianInSlot(t, lock, 0)
 			other, _, _ := startCommand(t, next, shell("sleep 600"), time.Hour)
 			_ = unix.Kill(next.process.Pid, unix.SIGKILL)

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// leftOverScripts leave a process behind in different ways. Each script prints the pid of that process.
+// leftOverScripts leave a process behind in different ways. Each script prints
+// the pid of that process.
 var leftOverScripts = map[string]string{
 	"plain":         `echo $$; exec sleep 600`,
 	"background":    `sleep 600 & echo $!`,
@@ -75,7 +76,8 @@ func TestOnlyProcessesOfEndedAttemptAreKilled(t *testing.T) {
 
 var leftOvers = flag.Int("leftovers", 500, "processes that one command leaves behind at once")
 
-// leaveProcesses leaves n processes behind, each in a session of its own and without an environment.
+// leaveProcesses leaves n processes behind, each in a session of its own and
+// without an environment.
 func leaveProcesses(n string) {
 	count, _ := strconv.Atoi(n)
 	for range count {
@@ -88,8 +90,9 @@ func leaveProcesses(n string) {
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// TestVeryManyLeftOverProcessesAreKilled runs a command that leaves very many processes behind. Meanwhile another
-// guardian must be able to start and end commands.
+// TestVeryManyLeftOverProcessesAreKilled runs a command that leaves very many
+// processes behind. Meanwhile another guardian must be able to start and end
+// commands.
 func TestVeryManyLeftOverProcessesAreKilled(t *testing.T) {
 	g, lock := startGuardian(t)
 	other := startGuardianInSlot(t, lock, 1)

@@ -24,7 +24,8 @@ func TestLockIsFreeWhenItsLastHolderIsGone(t *testing.T) {
 	if _, err := NewLock(path); !errors.Is(err, os.ErrExist) {
 		t.Errorf("second NewLock: got error %v, want %v", err, os.ErrExist)
 	}
-	// fd stands for the descriptor of a guardian: it is a second descriptor of the same open file description.
+	// fd stands for the descriptor of a guardian: it is a second descriptor of
+	// the same open file description.
 	fd, err := unix.Dup(int(l.file.Fd()))
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +50,8 @@ func TestLockIsFreeWhenItsLastHolderIsGone(t *testing.T) {
 		t.Fatalf("second TakeLock: got error %v, want none", err)
 	}
 	second.Close()
-	// This second open file stands for another process, which opens the lock file before Remove but locks it after Remove.
+	// This second open file stands for another process, which opens the lock
+	// file before Remove but locks it after Remove.
 	late, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)

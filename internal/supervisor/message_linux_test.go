@@ -80,8 +80,8 @@ func messages(f *testing.F) {
 	f.Add([]byte("null{}[]"))
 }
 
-// FuzzRequests sends arbitrary data to a guardian. The guardian reads it to the end, or to the first invalid message, and then
-// exits.
+// FuzzRequests sends arbitrary data to a guardian. The guardian reads it to the
+// end, or to the first invalid message, and then exits.
 func FuzzRequests(f *testing.F) {
 	messages(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -127,8 +127,8 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// FuzzReplies sends arbitrary data to a worker. The worker handles each valid reply of a guardian once, and stops at the first
-// invalid one.
+// FuzzReplies sends arbitrary data to a worker. The worker handles each valid
+// reply of a guardian once, and stops at the first invalid one.
 func FuzzReplies(f *testing.F) {
 	messages(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

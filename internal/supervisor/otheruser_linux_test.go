@@ -15,8 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unprivilegedWorker is a worker of a user other than root. Its commands may change to other users, as sudo does. It
-// runs a command that leaves a process of another user behind, and prints the result.
+// unprivilegedWorker is a worker of a user other than root. Its commands may
+// change to other users, as sudo does. It runs a command that leaves a process
+// of another user behind, and prints the result.
 func unprivilegedWorker(path string) {
 	lock, err := NewLock(path)
 	if err != nil {
@@ -39,8 +40,8 @@ func unprivilegedWorker(path string) {
 	fmt.Println("closed:", g.close())
 }
 
-// anotherUser starts a child and exits before the child. The child changes to another user. If words is empty, this
-// process is the child.
+// anotherUser starts a child and exits before the child. The child changes to
+// another user. If words is empty, this process is the child.
 func anotherUser(words []string) {
 	if len(words) == 0 {
 		if err := syscall.Setresuid(otherUID, otherUID, otherUID); err != nil {
@@ -72,7 +73,8 @@ func anotherUser(words []string) {
 
 const workerUID, otherUID = 54321, 54322
 
-// startUnprivileged starts a worker of a user other than root in a cgroup. It returns a function that reads a line of the worker's output.
+// startUnprivileged starts a worker of a user other than root in a cgroup. It
+// returns a function that reads a line of the worker's output.
 func startUnprivileged(t *testing.T, group *syscall.SysProcAttr) (readLine func() string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -131,15 +133,16 @@ func TestProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestProcessOfAnotherUserIsKilledByItsCgroup checks that a worker with a delegated cgroup also kills the processes of other
-// users.
+// TestProcessOfAnotherUserIsKilledByItsCgroup checks that a worker with a
+// delegated cgroup also kills the processes of other users.
 func TestProcessOfAnotherUserIsKilledByItsCgroup(t *testing.T) {
 	needsRoot(t)
 	dir := filepath.Join(ownCgroup(), worker+"-delegated")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// The cgroup can be removed only after the worker in it has ended. Cleanups run in reverse order.
+	// The cgroup can be removed only after the worker in it has ended. Cleanups
+	// run in reverse order.
 	t.Cleanup(func() { removeCgroup(dir) })
 	for _, file := range []string{dir, filepath.Join(dir, "cgroup.procs")} { // delegate the cgroup as systemd does, by a change of owner
 		if err := os.Chown(file, workerUID, workerUID); err != nil {
@@ -177,14 +180,14 @@ func needsRoot(t testing.TB) {
 	}
 }
 
-// runSweep calls Sweep for a worker and prints the result. It runs as a child of namespaceInit, so it is in another pid namespace than the
-// test.
+// runSweep calls Sweep for a worker and prints the result. It runs as a child
+// of namespaceInit, so it is in another pid namespace than the test.
 func runSweep(worker string) {
 	fmt.Print(Sweep(worker, []Key{{1, 1}}, ""))
 }
 
-// namespaceInit is the first process of a pid namespace, so it ignores a SIGKILL from within that namespace. It has a
-// mark of the worker.
+// namespaceInit is the first process of a pid namespace, so it ignores a
+// SIGKILL from within that namespace. It has a mark of the worker.
 func namespaceInit(worker string) {
 	if err := unix.Mount("none", "/proc", "proc", 0, ""); err != nil {
 		panic(err)
@@ -196,8 +199,9 @@ func namespaceInit(worker string) {
 	}
 }
 
-// TestSweepReportsProcessThatDoesNotDie calls Sweep for a worker with a process that survives SIGKILL. Sweep must return false, so that
-// no worker releases the task of that process.
+// TestSweepReportsProcessThatDoesNotDie calls Sweep for a worker with a process
+// that survives SIGKILL. Sweep must return false, so that no worker releases
+// the task of that process.
 func TestSweepReportsProcessThatDoesNotDie(t *testing.T) {
 	needsRoot(t)
 	c := exec.Command("/proc/self/exe")

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOnlyWritingEndOfPipeBlocks checks the pipe of a command. Programs expect that a write blocks. A read must not block, because a
-// deadline has to end it.
+// TestOnlyWritingEndOfPipeBlocks checks the pipe of a command. Programs expect
+// that a write blocks. A read must not block, because a deadline has to end it.
 func TestOnlyWritingEndOfPipeBlocks(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

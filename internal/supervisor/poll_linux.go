@@ -48,6 +48,7 @@ func readableWithin(fd int, limit time.Duration) bool {
 			return n > 0 || err != 0
 		}
 	}
+
 	return false
 }
 

@@ -56,6 +56,7 @@ func Start(c Command) (*Process, error) {
 	if env == nil {
 		env = []string{} // nil would mean the environment of the caller
 	}
+
 	p, err := start(c.Path, c.Argv, &os.ProcAttr{Dir: c.Dir, Env: env, Files: files})
 	if err != nil {
 		return nil, err
@@ -84,6 +85,7 @@ func (p *Process) Kill() error { return p.stop(p.kill) }
 func (p *Process) stop(signal func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if p.ended {
 		return nil
 	}
@@ -96,6 +98,7 @@ func (p *Process) stop(signal func() error) error {
 // unless LeaveChildren spares it.
 func (p *Process) await() {
 	defer close(p.over)
+
 	state, err := p.wait()
 	if err != nil { // other code has waited for the same child
 		p.err = fmt.Errorf("wait for process %d: %w", p.Pid(), err)

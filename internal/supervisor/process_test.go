@@ -21,8 +21,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// TestMain runs the tests. Some tests start the test program as another program, which the first element of argv
-// selects.
+// TestMain runs the tests. Some tests start the test program as another
+// program, which the first element of argv selects.
 func TestMain(m *testing.M) {
 	if Guard("test") {
 		return
@@ -68,15 +68,16 @@ func TestMain(m *testing.M) {
 // machine. It's far shorter than the commands that the tests must kill.
 const limit = testkit.Patience
 
-// self returns a command that runs the test program. The first word selects the program that TestMain runs instead of
-// the tests.
+// self returns a command that runs the test program. The first word selects the
+// program that TestMain runs instead of the tests.
 func self(t testing.TB, words ...string) Command {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A program that is built with -race sleeps for a second when it exits, unless GORACE turns this off.
+	// A program that is built with -race sleeps for a second when it exits,
+	// unless GORACE turns this off.
 	return Command{Path: path, Argv: words, Env: []string{"GORACE=atexit_sleep_ms=0"}}
 }
 
@@ -84,7 +85,8 @@ func shell(script string) Command {
 	return Command{Path: "/bin/sh", Argv: []string{"sh", "-c", script}, Env: []string{"PATH=/usr/bin:/bin"}}
 }
 
-// startPiped starts the command c with its output in a pipe. It closes this process's copy of the write end.
+// startPiped starts the command c with its output in a pipe. It closes this
+// process's copy of the write end.
 func startPiped(t testing.TB, c Command) (*Process, *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -101,8 +103,8 @@ func startPiped(t testing.TB, c Command) (*Process, *os.File) {
 	return p, r
 }
 
-// wait waits until the process p has ended, and returns how it ended. It fails the test if Wait does not return in
-// time.
+// wait waits until the process p has ended, and returns how it ended. It fails
+// the test if Wait does not return in time.
 func wait(t testing.TB, p *Process) Exit {
 	t.Helper()
 	timer := time.AfterFunc(limit, func() {
@@ -117,7 +119,8 @@ func wait(t testing.TB, p *Process) Exit {
 	return exit
 }
 
-// output runs the command c to its end and returns its output. No left-over process may keep the pipe open.
+// output runs the command c to its end and returns its output. No left-over
+// process may keep the pipe open.
 func output(t testing.TB, c Command) (string, Exit) {
 	t.Helper()
 	p, r := startPiped(t, c)
@@ -294,8 +297,9 @@ func BenchmarkStartWait(b *testing.B) {
 	}
 }
 
-// BenchmarkExec measures the start and the end of a command with the standard library alone. That command has no
-// session of its own, and nothing looks for left-over processes.
+// BenchmarkExec measures the start and the end of a command with the standard
+// library alone. That command has no session of its own, and nothing looks for
+// left-over processes.
 func BenchmarkExec(b *testing.B) {
 	for b.Loop() {
 		if err := exec.Command("true").Run(); err != nil {

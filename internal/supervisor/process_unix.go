@@ -112,9 +112,11 @@ func readRest(r *os.File, buffer []byte, handle func([]byte)) error {
 			case err != nil && err != unix.EAGAIN:
 				failed = err
 			}
+
 			if n <= 0 {
 				break
 			}
+
 			handle(buffer[:n])
 			rest -= n
 		}

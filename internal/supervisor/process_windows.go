@@ -88,6 +88,7 @@ func (p *Process) wait() (*os.ProcessState, error) {
 	if !p.leave {
 		killed = p.kill()
 	}
+
 	state, lost := p.proc.Wait()
 	windows.CloseHandle(p.job.handle) // nothing uses it any more, because p.ended is true
 	return state, errors.Join(err, failed, lost, killed)

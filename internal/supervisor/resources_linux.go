@@ -38,6 +38,7 @@ func (u *User) credential() *syscall.Credential {
 	for _, id := range u.Groups {
 		c.Groups = append(c.Groups, uint32(id))
 	}
+
 	return c
 }
 
@@ -77,6 +78,7 @@ func setPriorities(r Resources) error {
 			return &ResourceError{"ionice", errno}
 		}
 	}
+
 	return nil
 }
 
@@ -106,6 +108,7 @@ func (r Resources) cgroupLimits() (list []cgroupLimit) {
 		quota := fmt.Sprintf("%d %d", r.CPU*(cpuPeriod/100), cpuPeriod)
 		list = append(list, cgroupLimit{"cpu", "cpu.max", quota})
 	}
+
 	return list
 }
 
@@ -149,6 +152,7 @@ func oomKills(dir string) int {
 			return kills
 		}
 	}
+
 	return 0
 }
 
@@ -208,6 +212,7 @@ func enableController(dir, leaf, controller string) error {
 		if err == nil && !moved {
 			return nil
 		}
+
 		err = writeCgroup(dir, "cgroup.subtree_control", "+"+controller)
 		if err != nil && !errors.Is(err, unix.EBUSY) {
 			break

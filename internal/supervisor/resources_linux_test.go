@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPrioritiesBelongToOneCommand runs a command with a niceness and a disk priority. The next command of the same guardian must have
-// neither, but the niceness of the test.
+// TestPrioritiesBelongToOneCommand runs a command with a niceness and a disk
+// priority. The next command of the same guardian must have neither, but the
+// niceness of the test.
 func TestPrioritiesBelongToOneCommand(t *testing.T) {
 	g, _ := startGuardian(t)
 	const best6 = 2<<13 | 6
@@ -44,8 +45,9 @@ func TestPrioritiesBelongToOneCommand(t *testing.T) {
 	waitChild(t, child)
 }
 
-// TestCommandWithPrioritiesDiesWithItsGuardian kills a guardian whose command has a niceness. A separate thread of the guardian has forked
-// this command, but the command must die with the guardian.
+// TestCommandWithPrioritiesDiesWithItsGuardian kills a guardian whose command
+// has a niceness. A separate thread of the guardian has forked this command,
+// but the command must die with the guardian.
 func TestCommandWithPrioritiesDiesWithItsGuardian(t *testing.T) {
 	g, _ := startGuardian(t)
 	c := shell("exec sleep 300")
@@ -60,7 +62,8 @@ func TestCommandWithPrioritiesDiesWithItsGuardian(t *testing.T) {
 	}
 }
 
-// TestCommandOfAnotherUser starts a command with another user and other groups. Only root can do so.
+// TestCommandOfAnotherUser starts a command with another user and other groups.
+// Only root can do so.
 func TestCommandOfAnotherUser(t *testing.T) {
 	g, _ := startGuardian(t)
 	c := shell(`echo $(id -u) $(id -g) $(id -G)`)
@@ -79,8 +82,9 @@ func TestCommandOfAnotherUser(t *testing.T) {
 	waitChild(t, child)
 }
 
-// TestCommandWithLimitThatCannotBeAppliedDoesNotRun uses a worker that shares its cgroup with other processes, so its limits cannot be
-// applied. scripts/limits tests limits that can be applied.
+// TestCommandWithLimitThatCannotBeAppliedDoesNotRun uses a worker that shares
+// its cgroup with other processes, so its limits cannot be applied.
+// scripts/limits tests limits that can be applied.
 func TestCommandWithLimitThatCannotBeAppliedDoesNotRun(t *testing.T) {
 	g, _ := startGuardian(t)
 	for name, limit := range map[string]Resources{"memory": {Memory: 1 << 30}, "cpu": {CPU: 50}} {
@@ -98,8 +102,9 @@ func TestCommandWithLimitThatCannotBeAppliedDoesNotRun(t *testing.T) {
 	}
 }
 
-// TestLeaveCgroup moves a child of this process from one cgroup to another. It also checks that leaveCgroup refuses to move a process that
-// this process did not start.
+// TestLeaveCgroup moves a child of this process from one cgroup to another. It
+// also checks that leaveCgroup refuses to move a process that this process did
+// not start.
 func TestLeaveCgroup(t *testing.T) {
 	dir := filepath.Join(ownCgroup(), "runner-test-"+strconv.Itoa(os.Getpid()))
 	if err := os.Mkdir(dir, 0o755); ownCgroup() == "" || err != nil {

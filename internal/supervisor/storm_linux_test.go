@@ -19,8 +19,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// storm is a worker that starts commands as fast as it can until it is killed. Each command leaves processes behind in
-// several ways.
+// storm is a worker that starts commands as fast as it can until it is killed.
+// Each command leaves processes behind in several ways.
 func storm(path, worker string) {
 	sleep := "sleep " + sleepSeconds(worker)
 	lock, err := NewLock(path)
@@ -49,14 +49,16 @@ func storm(path, worker string) {
 	wg.Wait()
 }
 
-// sleepSeconds returns the number of seconds for the sleep commands of the function storm. The number identifies these
-// commands among the processes of this machine.
+// sleepSeconds returns the number of seconds for the sleep commands of the
+// function storm. The number identifies these commands among the processes of
+// this machine.
 func sleepSeconds(worker string) string {
 	_, number, _ := strings.Cut(worker, "-")
 	return "61." + strings.ReplaceAll(number, "-", "")
 }
 
-// sleepers returns the pids of the living sleep commands that the function storm has started for a worker.
+// sleepers returns the pids of the living sleep commands that the function
+// storm has started for a worker.
 func sleepers(worker string) (pids []int) {
 	for _, pid := range processes() {
 		words, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
@@ -67,7 +69,8 @@ func sleepers(worker string) (pids []int) {
 	return pids
 }
 
-// rounds is the number of repetitions of tests that depend on chance. The command make storm uses 200.
+// rounds is the number of repetitions of tests that depend on chance. The
+// command make storm uses 200.
 var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
 
 func TestWorkerKilledDuringManyStartsLeavesNoProcess(t *testing.T) {
@@ -83,8 +86,8 @@ func TestWorkerKilledDuringManyStartsLeavesNoProcess(t *testing.T) {
 		number(t, r) // wait until the worker prints its pid: it then holds the lock
 		time.Sleep(time.Duration(rand.Int64N(int64(150 * time.Millisecond))))
 		began := time.Now()
-		// Kill only the process of the worker. Its guardians and its commands are in sessions of their own, so this signal does not reach
-		// them.
+		// Kill only the process of the worker. Its guardians and its commands
+		// are in sessions of their own, so this signal does not reach them.
 		if err := unix.Kill(p.Pid(), unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}

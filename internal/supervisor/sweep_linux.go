@@ -87,6 +87,7 @@ func killCgroups(keys []Key, lock string) (found bool) {
 		if r.cgroup == "" || keys != nil && !slices.Contains(keys, r.Key) {
 			continue
 		}
+
 		kill, err := os.OpenFile(filepath.Join(r.cgroup, "cgroup.kill"), os.O_WRONLY, 0)
 		if err != nil {
 			continue

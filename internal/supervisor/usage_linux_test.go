@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// TestUsageCountsAllProcessesOfAttempt runs a command whose background process leaves the session and uses CPU time and memory. The usage
-// of the command must include this process. The usage of the next command must be smaller.
+// TestUsageCountsAllProcessesOfAttempt runs a command whose background process
+// leaves the session and uses CPU time and memory. The usage of the command
+// must include this process. The usage of the next command must be smaller.
 func TestUsageCountsAllProcessesOfAttempt(t *testing.T) {
 	g, _ := startGuardian(t)
-	// The input of tail has no newline, so tail keeps all of it in memory. The last line writes a file of 3 MB.
+	// The input of tail has no newline, so tail keeps all of it in memory. The
+	// last line writes a file of 3 MB.
 	const script = `mkfifo end
 setsid -f sh -c 'head -c 60000000 /dev/zero | tail -n 1 >/dev/null; echo done >end'
 head -c 3000000 /dev/zero >big; cat end`

@@ -54,8 +54,9 @@ func TestBackoffGrows(t *testing.T) {
 		b := jobs.Backoff{Strategy: rapid.SampledFrom(strategies).Draw(t, "strategy"),
 			Delay: time.Duration(rapid.Int64Range(0, int64(MaxDelay)).Draw(t, "delay")), Max: MaxDelay}
 		id, n := rapid.Int64().Draw(t, "id"), rapid.IntRange(1, 100).Draw(t, "n")
-		// Without jitter, a later delay is not shorter than an earlier one. Jitter changes both delays by up to 10 %, so the later one is
-		// at least 0.9 / 1.1 of the earlier one.
+		// Without jitter, a later delay is not shorter than an earlier one.
+		// Jitter changes both delays by up to 10 %, so the later one is at
+		// least 0.9 / 1.1 of the earlier one.
 		if a, z := Delay(b, id, n), Delay(b, id, n+rapid.IntRange(1, 100).Draw(t, "more")); float64(z) < float64(a)*0.9/1.1-1 {
 			t.Fatalf("%+v: got %v after attempt %d and %v after a later one, want no shorter delay", b, a, n, z)
 		}
@@ -71,7 +72,8 @@ func TestBackoffIsRepeatableAndDiffersBetweenTasks(t *testing.T) {
 		}
 		seen[d.Round(10*time.Millisecond)] = true
 	}
-	// The delays are between 9 s and 11 s. Rounded to 10 ms, 200 different delays are possible.
+	// The delays are between 9 s and 11 s. Rounded to 10 ms, 200 different
+	// delays are possible.
 	if len(seen) < 150 {
 		t.Errorf("got %d different delays for 1000 tasks, want at least 150", len(seen))
 	}

@@ -6,7 +6,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// These are the limits of a task's fields. The database schema checks them, too.
+// These are the limits of a task's fields. The database schema checks them,
+// too.
 const (
 	MaxText         = 200       // bytes of a short text, such as a lane, label or name of a step
 	MaxArgs         = 1 << 20   // bytes of the arguments as JSON
@@ -40,6 +41,6 @@ var (
 	FuncAttempts       = jobs.Define[struct{}]("").With(struct{}{}).MaxAttempts
 )
 
-// HeadSize returns how many bytes a worker keeps from the start of an output that
-// exceeds its limit. It also keeps the end, and drops the middle.
+// HeadSize returns how many bytes a worker keeps from the start of an output
+// that exceeds its limit. It also keeps the end, and drops the middle.
 func HeadSize(limit int64) int64 { return min(64<<10, limit/2) }

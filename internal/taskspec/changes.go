@@ -44,6 +44,7 @@ func Changes(was, is *jobs.Spec) (list []string) {
 	if !bytes.Equal(was.Args, is.Args) {
 		list = append(list, difference("command", argsText(was), argsText(is)))
 	}
+
 	for _, o := range Options {
 		switch {
 		case o.Same(was, is):
@@ -55,6 +56,7 @@ func Changes(was, is *jobs.Spec) (list []string) {
 			list = append(list, difference(o.name(), o.text(was, false), o.text(is, false)))
 		}
 	}
+
 	return list
 }
 
@@ -62,8 +64,8 @@ func difference(name, was, is string) string {
 	return name + " " + cmp.Or(was, "–") + " → " + cmp.Or(is, "–")
 }
 
-// argsText returns the words of a command, or the arguments of a function, cut to
-// fit into a line.
+// argsText returns the words of a command, or the arguments of a function, cut
+// to fit into a line.
 func argsText(s *jobs.Spec) string {
 	text := string(s.Args)
 	if argv, err := Argv(s.Args); err == nil && s.Job == jobs.CommandJob {
@@ -83,11 +85,13 @@ func changedNames(was, is map[string]string) []string {
 			names[name] = true
 		}
 	}
+
 	for name := range was {
 		if _, ok := is[name]; !ok {
 			names[name] = true
 		}
 	}
+
 	return slices.Sorted(maps.Keys(names))
 }
 
@@ -115,16 +119,18 @@ func Chosen(s *jobs.Spec, reveal bool) (list []string) {
 // name returns the name of the option in a sentence.
 func (o *OptionInfo) name() string { return strings.ReplaceAll(o.Key, "_", " ") }
 
-// text returns the value of the option, or its default, for people. Without reveal
-// it writes ••• in place of secret values.
+// text returns the value of the option, or its default, for people. Without
+// reveal it writes ••• in place of secret values.
 func (o *OptionInfo) text(s *jobs.Spec, reveal bool) string {
 	if o.IsDefault(s) {
 		return o.DefaultText()
 	}
+
 	byKey, isTexts := o.Field(s).(*Texts)
 	if !isTexts {
 		return o.Field(s).String()
 	}
+
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(*byKey)) {
 		value := "•••"
@@ -133,5 +139,6 @@ func (o *OptionInfo) text(s *jobs.Spec, reveal bool) string {
 		}
 		list = append(list, key+"="+value)
 	}
+
 	return strings.Join(list, " ")
 }

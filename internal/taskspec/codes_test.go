@@ -45,8 +45,9 @@ func FuzzCodes(f *testing.F) {
 		if validCodes("retry_on", text) != nil {
 			return
 		}
-		// validCodes has accepted the text. So the text must contain only digits, '-' and ','. The set must contain at least one code from
-		// 1 to 255.
+		// validCodes has accepted the text. So the text must contain only
+		// digits, '-' and ','. The set must contain at least one code from 1 to
+		// 255.
 		if strings.Trim(text, "0123456789-,") != "" {
 			t.Fatalf("%q: got no error, want one for characters other than digits, '-' and ','", text)
 		}

@@ -13,8 +13,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// SpecOf returns the Spec of a copy of task t, without its input. It has the due
-// time of t only if t is scheduled.
+// SpecOf returns the Spec of a copy of task t, without its input. It has the
+// due time of t only if t is scheduled.
 func SpecOf(t *jobs.Task) jobs.Spec {
 	s := jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, After: t.After,
 		AfterAny: t.AfterAny, Lane: t.Lane, UniqueKey: t.UniqueKey, MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses,
@@ -22,6 +22,7 @@ func SpecOf(t *jobs.Task) jobs.Spec {
 	if t.State == jobs.Scheduled {
 		s.RunAt = t.RunAt
 	}
+
 	switch {
 	case t.ExpiresAt.After(t.RunAt):
 		s.ExpiresIn = min(t.ExpiresAt.Sub(t.RunAt), MaxDelay)
@@ -29,21 +30,24 @@ func SpecOf(t *jobs.Task) jobs.Spec {
 		// a retry or a snooze has moved the due time past the expiry
 		s.ExpiresIn = max(t.ExpiresAt.Sub(t.CreatedAt), time.Millisecond)
 	}
+
 	return s
 }
 
-// Command returns a command line that enqueues a copy of task t, whose input must
-// be on stdin. Without reveal it has only the names of variables, whose values
-// enqueue takes from the shell. It returns "" if t has no valid command.
+// Command returns a command line that enqueues a copy of task t, whose input
+// must be on stdin. Without reveal it has only the names of variables, whose
+// values enqueue takes from the shell. It returns "" if t has no valid command.
 func Command(t *jobs.Task, now time.Time, reveal bool) string {
 	s := SpecOf(t)
 	if !s.RunAt.After(now) {
 		s.RunAt = time.Time{}
 	}
+
 	words := []string{"runner", "enqueue"}
 	for _, o := range Options {
 		words = append(words, flags(o, &s, reveal)...)
 	}
+
 	if t.InputBytes > 0 {
 		words = append(words, "--input", "-")
 	}
@@ -54,6 +58,7 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 		}
 		return shellescape.QuoteCommand(words)
 	}
+
 	argv, err := Argv(t.Args)
 	if err != nil {
 		return ""
@@ -65,11 +70,12 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 		strings.TrimSpace(script) != "" && utf8.ValidString(script) {
 		return shellescape.QuoteCommand(append(words, "--shell="+script))
 	}
+
 	return Quote(append(append(words, "--"), argv...))
 }
 
-// flags returns the words that set an option to its value in s, or nil if enqueue
-// uses this value without a flag.
+// flags returns the words that set an option to its value in s, or nil if
+// enqueue uses this value without a flag.
 func flags(o *OptionInfo, s *jobs.Spec, reveal bool) []string {
 	usual := o.IsDefault(s)
 	switch o.Key {
@@ -79,17 +85,21 @@ func flags(o *OptionInfo, s *jobs.Spec, reveal bool) []string {
 		// without --backoff-max, enqueue raises the maximum to the delay
 		usual = usual && s.Backoff.Delay <= s.Backoff.Max
 	}
+
 	if o.Flag == "" || usual {
 		return nil
 	}
+
 	field := o.Field(s)
 	if o.Hint() == "" {
 		return []string{"--" + o.Flag}
 	}
+
 	texts, ok := field.(*Texts)
 	if !ok {
 		return flag(o, field.String())
 	}
+
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(*texts)) {
 		if reveal || !o.Secret {
@@ -97,6 +107,7 @@ func flags(o *OptionInfo, s *jobs.Spec, reveal bool) []string {
 		}
 		words = append(words, flag(o, name)...)
 	}
+
 	return words
 }
 
@@ -124,7 +135,8 @@ func Describe(t jobs.Task) string {
 
 // Quote returns a command for a shell. A word with single quotes gets double
 // quotes, which are easier to read, unless it has a character that is special
-// there. A word that isn't UTF-8 becomes $'...', which bash, zsh and ksh understand.
+// there. A word that isn't UTF-8 becomes $'...', which bash, zsh and ksh
+// understand.
 func Quote(argv []string) string {
 	words := make([]string, len(argv))
 	for i, word := range argv {
@@ -137,6 +149,7 @@ func Quote(argv []string) string {
 			words[i] = shellescape.Quote(word)
 		}
 	}
+
 	return strings.Join(words, " ")
 }
 
@@ -153,5 +166,6 @@ func quoteBytes(word string) string {
 			b.WriteByte(c)
 		}
 	}
+
 	return b.String() + "'"
 }

@@ -20,6 +20,7 @@ func HasCode(set jobs.Codes, code int) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -32,6 +33,7 @@ func validCodes(field, set string) error {
 			return invalid(field, "%v", err)
 		}
 	}
+
 	return nil
 }
 
@@ -40,6 +42,7 @@ func codeRange(part string) (low, high int, err error) {
 	if !isRange {
 		to = from
 	}
+
 	low64, errLow := strconv.ParseUint(from, 10, 16) // not Atoi, because Atoi accepts a sign
 	high64, errHigh := strconv.ParseUint(to, 10, 16)
 	low, high = int(low64), int(high64)
@@ -49,8 +52,8 @@ func codeRange(part string) (low, high int, err error) {
 	return low, high, nil
 }
 
-// MinMemory is the smallest memory limit of a command. With less no program could
-// start.
+// MinMemory is the smallest memory limit of a command. With less no program
+// could start.
 const MinMemory = 1 << 20
 
 // maxCPU is the largest limit of processor time, in percent of one processor.
@@ -72,8 +75,8 @@ func validUser(field, name string) error {
 // them.
 var ioClasses = []string{"", "realtime", "best-effort", "idle"}
 
-// ParseIONice parses an I/O priority: a class and a level. The level is 4 if the
-// text doesn't contain one, and 0 for the class idle, which has none.
+// ParseIONice parses an I/O priority: a class and a level. The level is 4 if
+// the text doesn't contain one, and 0 for the class idle, which has none.
 func ParseIONice(text string) (class, level int, ok bool) {
 	name, number, hasLevel := strings.Cut(text, ":")
 	class = slices.Index(ioClasses, name)
@@ -87,6 +90,7 @@ func ParseIONice(text string) (class, level int, ok bool) {
 	case len(number) != 1 || number[0] < '0' || number[0] > '7':
 		return 0, 0, false
 	}
+
 	return class, int(number[0] - '0'), true
 }
 

@@ -53,8 +53,8 @@ func HooksWithDefaults(h, defaults jobs.Hooks) jobs.Hooks {
 }
 
 // Subject returns a text that the tasks of a schedule, or those with the same
-// unique key, have in common: OnRecovery runs if a task completes and the previous
-// task with its subject had failed. It is empty for other tasks.
+// unique key, have in common: OnRecovery runs if a task completes and the
+// previous task with its subject had failed. It is empty for other tasks.
 func Subject(t *jobs.Task) string {
 	switch {
 	case t.Schedule != "":
@@ -76,6 +76,7 @@ func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []
 	if *h == (jobs.Hooks{}) || t.Event != "" || state != jobs.Failed && state != jobs.Completed {
 		return nil
 	}
+
 	add := func(event, command string) {
 		if command != "" {
 			list = append(list, Hook{event, command})
@@ -92,6 +93,7 @@ func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []
 	if o.OutputBytes > 0 {
 		add(EventOutput, h.OnOutput)
 	}
+
 	return list
 }
 
@@ -104,10 +106,10 @@ var hookFlags = map[string]string{
 	EventLate:      "on-failure",
 }
 
-// HookSpec returns the task that runs a hook after the attempt of t with outcome
-// o and change c. output is the last lines that t printed. The hook gets the
-// variables and the metadata of t, but neither its environment file nor its
-// directory: t may have failed because one of them is missing.
+// HookSpec returns the task that runs a hook after the attempt of t with
+// outcome o and change c. output is the last lines that t printed. The hook
+// gets the variables and the metadata of t, but neither its environment file
+// nor its directory: t may have failed because one of them is missing.
 func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec {
 	output = output[max(len(output)-maxHookInput, 0):]
 	s := jobs.Shell(plainText(h.Command)).With(jobs.Queue(t.Queue), jobs.Priority(max(t.Priority, hookPriority)),
@@ -123,10 +125,12 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 	if o.Signal != 0 {
 		signal = strconv.Itoa(o.Signal)
 	}
+
 	id := ""
 	if h.Event != EventLate { // which is about the schedule, not about its last task
 		id = strconv.FormatInt(t.ID, 10)
 	}
+
 	described := plainText(Describe(t))
 	s.Env = map[string]string{}
 	maps.Copy(s.Env, t.Env)
@@ -159,16 +163,18 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 		s.Env["RUNNER_EVENT_READ_BYTES"] = strconv.FormatInt(u.Read, 10)
 		s.Env["RUNNER_EVENT_WRITTEN_BYTES"] = strconv.FormatInt(u.Written, 10)
 	}
+
 	return s
 }
 
-// eventTitle describes an event in a line, fit for the subject of a mail: "task 12
-// (nightly) failed: exit status 3: no space left".
+// eventTitle describes an event in a line, fit for the subject of a mail: "task
+// 12 (nightly) failed: exit status 3: no space left".
 func eventTitle(event string, t *jobs.Task, problem, lastLine string) string {
 	title := fmt.Sprintf("task %d", t.ID)
 	if name := cmp.Or(t.Label, t.Schedule); name != "" {
 		title += " (" + name + ")"
 	}
+
 	switch event {
 	case EventLate:
 		title = "schedule " + t.Schedule + " is late"
@@ -177,6 +183,7 @@ func eventTitle(event string, t *jobs.Task, problem, lastLine string) string {
 	default:
 		title += " " + event
 	}
+
 	if problem != "" && event != EventOutput {
 		line, _, _ := strings.Cut(problem, "\n")
 		title += ": " + line
@@ -184,17 +191,18 @@ func eventTitle(event string, t *jobs.Task, problem, lastLine string) string {
 			title += ": " + lastLine
 		}
 	}
+
 	return title
 }
 
-// plainText makes a text fit for a variable and for JSON, without NUL and invalid
-// UTF-8.
+// plainText makes a text fit for a variable and for JSON, without NUL and
+// invalid UTF-8.
 func plainText(text string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\ufffd"), "\ufffd")
 }
 
-// lastText returns the end of an output, at most maxHookText bytes, from the start
-// of a line if possible.
+// lastText returns the end of an output, at most maxHookText bytes, from the
+// start of a line if possible.
 func lastText(output []byte) string {
 	text := strings.TrimRight(plainText(string(output)), "\n")
 	if len(text) <= maxHookText {

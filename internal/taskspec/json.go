@@ -17,14 +17,15 @@ func Short(raw []byte) string {
 	return string(raw)
 }
 
-// Argv decodes the words of a command: a JSON array of strings. A word that isn't
-// UTF-8 is an object with its bytes, such as {"base64": "YQ//"}. The error is a
-// *jobs.FieldError.
+// Argv decodes the words of a command: a JSON array of strings. A word that
+// isn't UTF-8 is an object with its bytes, such as {"base64": "YQ//"}. The
+// error is a *jobs.FieldError.
 func Argv(args json.RawMessage) ([]string, error) {
 	var words []*word
 	if err := json.Unmarshal(args, &words); err != nil || len(words) == 0 {
 		return nil, invalid("args", "a command needs a JSON array of strings, its argv")
 	}
+
 	argv := make([]string, len(words))
 	for i, word := range words {
 		if word == nil || strings.IndexByte(string(*word), 0) >= 0 {
@@ -32,9 +33,11 @@ func Argv(args json.RawMessage) ([]string, error) {
 		}
 		argv[i] = string(*word)
 	}
+
 	if argv[0] == "" {
 		return nil, invalid("args", "the command is empty")
 	}
+
 	return argv, nil
 }
 
@@ -59,6 +62,7 @@ func isPlainArgv(args []byte) bool {
 	if len(args) < 4 || args[0] != '[' || args[1] != '"' || args[2] == '"' || bytes.IndexByte(args, '\\') >= 0 {
 		return false
 	}
+
 	quoted := false
 	for _, c := range args[1 : len(args)-1] {
 		switch {
@@ -68,6 +72,7 @@ func isPlainArgv(args []byte) bool {
 			return false
 		}
 	}
+
 	return args[len(args)-1] == ']'
 }
 
@@ -77,6 +82,7 @@ func ProgressJSON(p *jobs.Progress) json.RawMessage {
 	if p == nil {
 		return nil
 	}
+
 	text, err := usercode.Marshal(struct {
 		Done  int64   `json:"done"`
 		Total *int64  `json:"total"`

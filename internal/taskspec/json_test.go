@@ -11,8 +11,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestArgvKeepsEveryByte encodes and decodes the words of a command. Words with any bytes except NUL must stay the same. The JSON must be
-// valid and in UTF-8.
+// TestArgvKeepsEveryByte encodes and decodes the words of a command. Words with
+// any bytes except NUL must stay the same. The JSON must be valid and in UTF-8.
 func TestArgvKeepsEveryByte(t *testing.T) {
 	var all strings.Builder
 	for b := 1; b < 256; b++ {
@@ -28,7 +28,8 @@ func TestArgvKeepsEveryByte(t *testing.T) {
 	}
 }
 
-// TestArgvRejects checks that Argv rejects JSON that does not contain the words of a command.
+// TestArgvRejects checks that Argv rejects JSON that does not contain the words
+// of a command.
 func TestArgvRejects(t *testing.T) {
 	for _, args := range []string{`{}`, `[]`, `["a",null]`, `["a",1]`, `[""]`, `["a\u0000"]`, `["a",{"base64":"AA=="}]`,
 		`["a",{"base64":"?"}]`,

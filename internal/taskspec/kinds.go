@@ -27,8 +27,8 @@ type Value interface {
 	// String returns the value as people read it, and as Parse does.
 	String() string
 
-	// UnmarshalJSON reads the value from a record or a batch. json.Marshal writes
-	// it for a record.
+	// UnmarshalJSON reads the value from a record or a batch. json.Marshal
+	// writes it for a record.
 	json.Unmarshaler
 
 	Zero() bool // whether it is 0 or empty
@@ -89,6 +89,7 @@ func (v *Number) Parse(text string, _ time.Time) error {
 	case err != nil:
 		return errors.New("invalid whole number")
 	}
+
 	return nil
 }
 
@@ -132,8 +133,8 @@ func (v *Duration) Parse(text string, _ time.Time) (err error) {
 	return err
 }
 
-// MarshalJSON returns a number of seconds with at most three decimals: 2.1, never
-// 2.0999.
+// MarshalJSON returns a number of seconds with at most three decimals: 2.1,
+// never 2.0999.
 func (v *Duration) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(time.Duration(*v).Milliseconds())/1000, 'f', -1, 64), nil
 }
@@ -147,6 +148,7 @@ func (v *Duration) UnmarshalJSON(raw []byte) error {
 	case err != nil || seconds < 0 || seconds > MaxDelay.Seconds():
 		return fmt.Errorf("%s is out of range (0 to 10 years, in seconds)", Short(raw))
 	}
+
 	*v = Duration(math.Round(seconds*1000)) * Duration(time.Millisecond)
 	if seconds > 0 {
 		*v = max(*v, Duration(time.Millisecond))
@@ -226,6 +228,7 @@ func ParseIDs(text string) ([]int64, error) {
 		}
 		ids = append(ids, id)
 	}
+
 	return ids, nil
 }
 
@@ -259,10 +262,12 @@ func (v *Texts) UnmarshalJSON(raw []byte) error {
 	if raw[0] != '{' {
 		return errors.New("must be an object")
 	}
+
 	var byKey map[string]*string
 	if json.Unmarshal(raw, &byKey) != nil {
 		return errors.New("every value must be a string")
 	}
+
 	*v = make(Texts, len(byKey))
 	for key, text := range byKey {
 		if text == nil {
@@ -270,6 +275,7 @@ func (v *Texts) UnmarshalJSON(raw []byte) error {
 		}
 		(*v)[key] = *text
 	}
+
 	return nil
 }
 
@@ -277,18 +283,22 @@ func (v *Texts) check(o *OptionInfo) error {
 	if len(*v) == 0 {
 		return nil
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(*v)) {
 		if err := cmp.Or(o.check(o.Key, key), validText(o.Key, (*v)[key], int(o.Max))); err != nil {
 			return err
 		}
 	}
+
 	if o.MaxKeys > 0 && len(*v) > o.MaxKeys {
 		return invalid(o.Key, "%d keys; at most %d", len(*v), o.MaxKeys)
 	}
-	// The limit also applies to the whole map as JSON, where some characters take six bytes.
+	// The limit also applies to the whole map as JSON, where some characters
+	// take six bytes.
 	if object, err := usercode.Marshal(*v); err != nil || int64(len(object)) > o.Max {
 		return invalid(o.Key, "%d bytes as JSON; at most %d", len(object), o.Max)
 	}
+
 	return nil
 }
 

@@ -19,6 +19,7 @@ func ValidateLimit(l jobs.Limit) error {
 	if err := ValidateTarget(l.Target); err != nil {
 		return err
 	}
+
 	switch {
 	case l.Running < 0 || l.Running > math.MaxInt32:
 		return invalid("running", "%d is out of range (1 or more)", l.Running)
@@ -33,6 +34,7 @@ func ValidateLimit(l jobs.Limit) error {
 	case l.Burst < 0 || l.Burst > maxRate:
 		return invalid("burst", "%d is out of range (0 to %d)", l.Burst, maxRate)
 	}
+
 	return nil
 }
 
@@ -70,9 +72,11 @@ func ValidateTarget(t jobs.Target) error {
 	default:
 		return invalidTarget(t.String())
 	}
+
 	if field, ok := errors.AsType[*jobs.FieldError](err); ok {
 		return invalid("target", "%s", field.Msg)
 	}
+
 	return err
 }
 
@@ -104,10 +108,12 @@ func (l Limits) Holding(t *jobs.Task) (jobs.LimitStatus, bool) {
 	case t.State == jobs.Pending:
 		targets = []jobs.Target{{Kind: jobs.AllTarget}, {Kind: jobs.QueueTarget, Name: t.Queue}, {Kind: jobs.JobTarget, Name: t.Job}}
 	}
+
 	for _, target := range targets {
 		if l.IsClosed(target.Kind, target.Name) {
 			return l[target], true
 		}
 	}
+
 	return jobs.LimitStatus{}, false
 }

@@ -18,7 +18,8 @@ func Ordered(s *jobs.Spec) bool {
 	return s.Paused || s.Lane != "" || len(s.After)+len(s.AfterAny)+len(s.Earlier)+len(s.EarlierAny) > 0
 }
 
-// NewTask makes the task, still without an id, that a valid Spec enqueues at now.
+// NewTask makes the task, still without an id, that a valid Spec enqueues at
+// now.
 func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	now = stored(now)
 	t := jobs.Task{GenerationID: 1, Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, State: jobs.Pending,
@@ -40,6 +41,7 @@ func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	if !s.ExpiresAt.IsZero() {
 		t.ExpiresAt = stored(s.ExpiresAt)
 	}
+
 	return t
 }
 
@@ -52,8 +54,8 @@ func stored(t time.Time) time.Time {
 	return time.UnixMilli(t.UnixMilli()).UTC()
 }
 
-// uniqueKey returns the unique key of a Spec's task. With UniqueArgs it contains a
-// hash of the job and its arguments.
+// uniqueKey returns the unique key of a Spec's task. With UniqueArgs it
+// contains a hash of the job and its arguments.
 func uniqueKey(s *jobs.Spec) string {
 	if !s.UniqueArgs {
 		return s.UniqueKey
@@ -71,8 +73,8 @@ func ResolveUniqueArgs(s *jobs.Spec) {
 	s.UniqueKey, s.UniqueArgs = uniqueKey(s), false
 }
 
-// canonical returns JSON without white space, with the keys of each object sorted
-// and numbers spelled as they are.
+// canonical returns JSON without white space, with the keys of each object
+// sorted and numbers spelled as they are.
 func canonical(text json.RawMessage) []byte {
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -80,6 +82,7 @@ func canonical(text json.RawMessage) []byte {
 	if err := decoder.Decode(&value); err != nil {
 		return text // the text is empty, because the task has no arguments
 	}
+
 	sorted, err := usercode.Marshal(value)
 	if err != nil {
 		return text // an error is impossible, because value comes from JSON
@@ -87,8 +90,8 @@ func canonical(text json.RawMessage) []byte {
 	return sorted
 }
 
-// DeletedTask returns what Enqueue returns if the Spec's unique key still belongs
-// to a deleted task with this id.
+// DeletedTask returns what Enqueue returns if the Spec's unique key still
+// belongs to a deleted task with this id.
 func DeletedTask(id int64, s *jobs.Spec, now time.Time) jobs.Task {
 	return jobs.Task{ID: id, UniqueKey: NewTask(s, now).UniqueKey, Kept: true}
 }

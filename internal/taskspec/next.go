@@ -24,9 +24,9 @@ type Change struct {
 	Counted      bool       // whether the attempt counts against MaxAttempts
 }
 
-// Next decides what happens to the running task t after an attempt that ended at
-// now with outcome o; no other code decides that. A cancel that somebody has asked
-// for is in t.CancelRequestedAt.
+// Next decides what happens to the running task t after an attempt that ended
+// at now with outcome o; no other code decides that. A cancel that somebody has
+// asked for is in t.CancelRequestedAt.
 func Next(t jobs.Task, o Outcome, now time.Time) Change {
 	asked := !t.CancelRequestedAt.IsZero()
 	c := Change{Reason: o.Reason, Error: o.Error, Result: o.Result, Attempt: t.Attempt, Losses: t.Losses, Counted: true}
@@ -72,6 +72,7 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 		c.AttemptState = jobs.Completed
 		return c.end(jobs.Completed, "")
 	}
+
 	c.AttemptState = jobs.Failed
 	switch {
 	case t.Attempt >= t.MaxAttempts, o.fails && o.Reason != jobs.ReasonTimeout,
@@ -89,15 +90,15 @@ func (c Change) end(state jobs.State, reason jobs.Reason) Change {
 	return c
 }
 
-// Suspect reports whether the task may be the one that killed its workers: after
-// its first loss if MaxLosses is at most 2, otherwise after MaxLosses-1 losses. A
-// worker runs a suspect alone, so that it can't take other tasks with it, and
-// tasks that were lost only beside it complete.
+// Suspect reports whether the task may be the one that killed its workers:
+// after its first loss if MaxLosses is at most 2, otherwise after MaxLosses-1
+// losses. A worker runs a suspect alone, so that it can't take other tasks with
+// it, and tasks that were lost only beside it complete.
 func Suspect(t jobs.Task) bool { return t.Losses >= 1 && t.Losses >= t.MaxLosses-1 }
 
-// Delay returns how long a task waits after attempt n, counted from 1: at
-// most Max, plus or minus up to 10 % of jitter. The jitter is a hash of id and n,
-// so the retries of many tasks spread out.
+// Delay returns how long a task waits after attempt n, counted from 1: at most
+// Max, plus or minus up to 10 % of jitter. The jitter is a hash of id and n, so
+// the retries of many tasks spread out.
 func Delay(b jobs.Backoff, id int64, n int) time.Duration {
 	n = max(n, 1)
 	d := float64(b.Delay)
@@ -108,12 +109,13 @@ func Delay(b jobs.Backoff, id int64, n int) time.Duration {
 	default:
 		d = math.Ldexp(d, min(n-1, 1000))
 	}
+
 	d = max(min(d, float64(b.Max), math.MaxInt64/2), 0) // a user may have written any number with SQL
 	return time.Duration(d * (0.9 + 0.2*chance(uint64(id), uint64(n))))
 }
 
-// chance maps two numbers to one in [0, 1) that looks random, with the last step
-// of splitmix64 (Steele, Lea, Flood, 2014).
+// chance maps two numbers to one in [0, 1) that looks random, with the last
+// step of splitmix64 (Steele, Lea, Flood, 2014).
 func chance(a, b uint64) float64 {
 	z := a*0x9e3779b97f4a7c15 + b*0xd1342543de82ef95
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

@@ -18,7 +18,8 @@ func exitWith(code int) Outcome {
 	return Outcome{Reason: jobs.ReasonExit, Error: "exit", ExitCode: &code}
 }
 
-// outcomes returns one Outcome, with a name, for each way in which an attempt can end.
+// outcomes returns one Outcome, with a name, for each way in which an attempt
+// can end.
 func outcomes() map[string]Outcome {
 	half := 30 * time.Minute
 	all := map[string]Outcome{
@@ -37,9 +38,11 @@ func outcomes() map[string]Outcome {
 	return all
 }
 
-// wantNext returns the state and the reason that docs/states.md and docs/reliability.md promise. It shares no code with Next. The parameter
-// cancelled is true if somebody has asked to cancel the task. The parameter lastLoss is true if one more loss exceeds MaxLosses. The
-// parameter noLosses is true if MaxLosses is 0.
+// wantNext returns the state and the reason that docs/states.md and
+// docs/reliability.md promise. It shares no code with Next. The parameter
+// cancelled is true if somebody has asked to cancel the task. The parameter
+// lastLoss is true if one more loss exceeds MaxLosses. The parameter noLosses
+// is true if MaxLosses is 0.
 func wantNext(name string, cancelled, lastAttempt, lastLoss, noLosses bool) (jobs.State, jobs.Reason) {
 	o := outcomes()[name]
 	switch {
@@ -169,8 +172,8 @@ func TestFailEndsTaskThatHasAttemptsLeft(t *testing.T) {
 		t.Errorf(`got state %s (%s) and error %q, want %s (%s) and "mail: no such address"`, c.State, c.Reason, c.Error, jobs.Failed,
 			jobs.ReasonError)
 	}
-	// After a timeout the error of the function does not count, because the function may have returned it only when the worker stopped the
-	// attempt.
+	// After a timeout the error of the function does not count, because the
+	// function may have returned it only when the worker stopped the attempt.
 	o.Reason = jobs.ReasonTimeout
 	if c := Next(task, o, at); c.State != jobs.Retrying {
 		t.Errorf("after a timeout: got state %s, want %s", c.State, jobs.Retrying)
@@ -208,7 +211,8 @@ func FuzzNext(f *testing.F) {
 			o.retryIn = new(max(0, time.Duration(in)))
 		}
 		c := Next(task, o, at)
-		// A running task has at most MaxLosses losses, unless a user has changed its row with SQL. The row can then have one loss more.
+		// A running task has at most MaxLosses losses, unless a user has
+		// changed its row with SQL. The row can then have one loss more.
 		if task.Losses > maxLosses {
 			if c.Losses > maxLosses+1 {
 				t.Errorf("got %d losses after %d, want at most %d", c.Losses, task.Losses, maxLosses+1)

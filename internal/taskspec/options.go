@@ -222,15 +222,15 @@ func (o *OptionInfo) Field(s *jobs.Spec) Value {
 	return o.column(s)
 }
 
-// Stored reports whether the option is a field of jobs.Options, all of which the
-// database stores in one column.
+// Stored reports whether the option is a field of jobs.Options, all of which
+// the database stores in one column.
 func (o *OptionInfo) Stored() bool { return o.stored != nil }
 
 // Hint returns the placeholder of the value in the help.
 func (o *OptionInfo) Hint() string { return cmp.Or(o.Value, strings.Join(o.Words, "|")) }
 
-// Check returns an error if a value that a user wrote is invalid. It is stricter
-// than Validate: in a Spec, 0 and an empty lane stand for the default.
+// Check returns an error if a value that a user wrote is invalid. It is
+// stricter than Validate: in a Spec, 0 and an empty lane stand for the default.
 func (o *OptionInfo) Check(v Value) error {
 	if n, ok := v.(*Number); ok && int64(*n) < o.Min {
 		return invalid(o.Key, "%d is out of range (%d to %d)", *n, o.Min, o.limit())
@@ -274,7 +274,8 @@ func (o *OptionInfo) Set(s *jobs.Spec, v Value) {
 // IsDefault reports whether the option in s has its default value.
 func (o *OptionInfo) IsDefault(s *jobs.Spec) bool { return o.Field(s).equal(o.Default()) }
 
-// DefaultText returns the default for the help, or "" if the help doesn't show it.
+// DefaultText returns the default for the help, or "" if the help doesn't show
+// it.
 func (o *OptionInfo) DefaultText() string {
 	v := o.Default()
 	if _, isNumber := v.(*Number); o.Zero != "" || v.Zero() && !isNumber {
@@ -294,12 +295,14 @@ func FlagText(err *jobs.FieldError) string {
 	default:
 		field = "--" + field
 	}
+
 	text := err.Msg
 	for _, o := range Options { // a key without _, such as in or label, may be a word of English
 		if strings.Contains(o.Key, "_") {
 			text = strings.ReplaceAll(text, o.Key, "--"+flagOf(o.Key))
 		}
 	}
+
 	return field + ": " + text
 }
 

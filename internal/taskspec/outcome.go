@@ -13,7 +13,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Outcome says how an attempt ended. The zero Outcome is a success without a result.
+// Outcome says how an attempt ended. The zero Outcome is a success without a
+// result.
 type Outcome struct {
 	Reason    jobs.Reason     // empty for a success
 	Error     string          // error message, at most MaxError bytes
@@ -43,15 +44,16 @@ func Failing(reason jobs.Reason) bool {
 	return reason != "" && reason != jobs.ReasonCancelled && reason != jobs.ReasonShutdown && reason != jobs.ReasonLost
 }
 
-// OutcomeOf returns the Outcome of what a handler has returned. Other errors may
-// wrap those of RetryIn, Snooze, Fail, Cancel and AttemptError. An attempt with an
-// invalid result, which is dropped, is not a success.
+// OutcomeOf returns the Outcome of what a handler has returned. Other errors
+// may wrap those of RetryIn, Snooze, Fail, Cancel and AttemptError. An attempt
+// with an invalid result, which is dropped, is not a success.
 func OutcomeOf(result json.RawMessage, err error) Outcome {
 	if result != nil {
 		if bad := usercode.ValidResult(result); bad != nil {
 			result, err = nil, cmp.Or(err, bad)
 		}
 	}
+
 	o := Outcome{Result: result}
 	if err == nil {
 		return o
@@ -59,6 +61,7 @@ func OutcomeOf(result json.RawMessage, err error) Outcome {
 	if p := usercode.Error("the handler", err, func() { o.setError(err) }); p != nil {
 		o = Outcome{Result: result, Reason: jobs.ReasonPanic, Error: CutError(p.Error())}
 	}
+
 	return o
 }
 
@@ -72,7 +75,9 @@ func (o *Outcome) setError(err error) {
 			o.Reason = attempt.Reason
 		}
 	}
-	// the errors that jobs.Snooze, jobs.Cancel, jobs.Fail and jobs.RetryIn return
+
+	// the errors that jobs.Snooze, jobs.Cancel, jobs.Fail and jobs.RetryIn
+	// return
 	var snooze interface{ SnoozeFor() time.Duration }
 	var cancel interface{ CancelsTask() }
 	var fail interface{ FailsTask() }
@@ -108,8 +113,8 @@ func (o *Outcome) Snoozed() (time.Duration, bool) {
 // SetSnooze sets the delay of an outcome that is Snoozed.
 func (o *Outcome) SetSnooze(d time.Duration) { o.snooze = new(d) }
 
-// attemptReasons are the reasons that an AttemptError may have. The others are for
-// the worker to find, and one that nobody knows would be stored as it is.
+// attemptReasons are the reasons that an AttemptError may have. The others are
+// for the worker to find, and one that nobody knows would be stored as it is.
 var attemptReasons = []jobs.Reason{jobs.ReasonExit, jobs.ReasonSignal, jobs.ReasonTimeout, jobs.ReasonError,
 	jobs.ReasonPanic, jobs.ReasonStart, jobs.ReasonMemory}
 

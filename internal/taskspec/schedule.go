@@ -36,6 +36,7 @@ func ValidateSchedule(s *jobs.Schedule) error {
 	if err := ValidSchedule(s.Name); err != nil {
 		return err
 	}
+
 	switch {
 	case !slices.Contains([]jobs.Overlap{jobs.OverlapSkip, jobs.OverlapAllow, jobs.OverlapReplace}, s.Overlap):
 		return invalid("overlap", "invalid value %q; use skip, allow or replace", s.Overlap)
@@ -64,18 +65,20 @@ func ValidateSchedule(s *jobs.Schedule) error {
 	case s.Spec.Batch != 0:
 		return invalid("batch", "the tasks of a schedule belong to no batch")
 	}
+
 	return Validate(&s.Spec)
 }
 
 // ValidSchedule checks the name of a schedule, which has the form of a queue's.
 func ValidSchedule(name string) error { return validName("schedule", name, "._-") }
 
-// AtBoot reports whether a cron expression means a tick at each boot of a machine.
+// AtBoot reports whether a cron expression means a tick at each boot of a
+// machine.
 func AtBoot(cron string) bool { return strings.EqualFold(strings.TrimSpace(cron), "@reboot") }
 
-// TickSpec returns the Spec of the task for a tick. The task is due at the tick,
-// or up to Jitter later. This delay is a hash of the schedule's name and the tick:
-// schedules spread out, and every worker computes the same delay.
+// TickSpec returns the Spec of the task for a tick. The task is due at the
+// tick, or up to Jitter later. This delay is a hash of the schedule's name and
+// the tick: schedules spread out, and every worker computes the same delay.
 func TickSpec(s *jobs.Schedule, tick time.Time) jobs.Spec {
 	spec := s.Spec
 	spec.Schedule, spec.Tick, spec.RunAt = s.Name, tick, tick
@@ -88,14 +91,15 @@ func TickSpec(s *jobs.Schedule, tick time.Time) jobs.Spec {
 	return spec
 }
 
-// CaughtUp returns the due ticks that get a task now, oldest first. If several are
-// due, or the last one is more than a minute late, the schedule's CatchUp decides.
-// newest returns the last n ticks from a time until now, oldest first.
+// CaughtUp returns the due ticks that get a task now, oldest first. If several
+// are due, or the last one is more than a minute late, the schedule's CatchUp
+// decides. newest returns the last n ticks from a time until now, oldest first.
 func CaughtUp(s *jobs.Schedule, newest func(from time.Time, n int) []time.Time, now time.Time) []time.Time {
 	last := newest(s.NextAt, 1)
 	if len(last) == 0 { // the times have changed since NextAt was due, and have no tick yet
 		last = []time.Time{s.NextAt}
 	}
+
 	onTime := len(last) > 0 && now.Sub(last[0]) <= onTimeWithin
 	switch {
 	case s.CatchUp == jobs.CatchUpSkip && !onTime:
@@ -109,13 +113,14 @@ func CaughtUp(s *jobs.Schedule, newest func(from time.Time, n int) []time.Time, 
 			return all
 		}
 	}
+
 	return last
 }
 
 // Late reports whether a schedule has gone without a completed task for longer
-// than its AlertAfter. Time counts from since: the end of the last completed task
-// or the last change of the schedule, whichever is later. A paused schedule is
-// never late.
+// than its AlertAfter. Time counts from since: the end of the last completed
+// task or the last change of the schedule, whichever is later. A paused
+// schedule is never late.
 func Late(s *jobs.Schedule, now time.Time) (since time.Time, late bool) {
 	if since = s.LastSuccess; since.Before(s.UpdatedAt) {
 		since = s.UpdatedAt

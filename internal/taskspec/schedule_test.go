@@ -8,8 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// notCompared lists the fields of a Spec that ScheduleChanges does not compare. The task of a schedule cannot have these fields, or the
-// Runner sets them.
+// notCompared lists the fields of a Spec that ScheduleChanges does not compare.
+// The task of a schedule cannot have these fields, or the Runner sets them.
 var notCompared = []string{"Err", "Earlier", "EarlierAny", "Replace", "UntilStart", "Paused", "RunAt", "ExpiresAt", "Schedule", "Tick",
 	"CreatedBy", "Batch"}
 

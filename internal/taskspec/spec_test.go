@@ -17,7 +17,8 @@ import (
 
 func command(words ...string) jobs.Spec { return jobs.Command{Argv: words}.With() }
 
-// invalidField returns the field that an error of Validate names. It returns "" if err is nil.
+// invalidField returns the field that an error of Validate names. It returns ""
+// if err is nil.
 func invalidField(t *testing.T, err error) string {
 	t.Helper()
 	if err == nil {
@@ -50,7 +51,8 @@ func TestSpecsFromWithAreValid(t *testing.T) {
 	}
 }
 
-// invalidSpec is a change that makes a valid Spec invalid, and the field that the error of Validate must then name.
+// invalidSpec is a change that makes a valid Spec invalid, and the field that
+// the error of Validate must then name.
 type invalidSpec struct {
 	field  string
 	change func(*jobs.Spec)
@@ -180,7 +182,8 @@ func TestValidateNamesInvalidOption(t *testing.T) {
 		{"env", func(s *jobs.Spec) { s.Env = map[string]string{"A": "\x00"} }},
 		{"env", func(s *jobs.Spec) { s.Env = map[string]string{"A": "\xff"} }},
 		{"env", func(s *jobs.Spec) { s.Env = map[string]string{"A": strings.Repeat("x", MaxEnv)} }},
-		// This character takes six bytes in JSON, so the text as JSON is too long.
+		// This character takes six bytes in JSON, so the text as JSON is too
+		// long.
 		{"env", func(s *jobs.Spec) { s.Env = map[string]string{"A": strings.Repeat("\x01", MaxEnv/4)} }},
 		{"input", func(s *jobs.Spec) { s.Input = make([]byte, MaxInput+1) }},
 	})

@@ -13,12 +13,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// EncodeOptions encodes options for the database: as a JSON object without those
-// that have their defaults, or as nil if all do. Durations are in milliseconds.
+// EncodeOptions encodes options for the database: as a JSON object without
+// those that have their defaults, or as nil if all do. Durations are in
+// milliseconds.
 func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 	if hasDefaults(o) {
 		return nil, nil
 	}
+
 	var text []byte
 	for _, option := range Options {
 		if option.stored == nil || option.stored(o).equal(option.stored(&defaultSpec.Options)) {
@@ -30,6 +32,7 @@ func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 			return nil, err
 		}
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(o.Unknown)) {
 		member, err := usercode.Marshal(map[string]json.RawMessage{key: o.Unknown[key]})
 		if err != nil {
@@ -37,9 +40,11 @@ func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 		}
 		text = append(append(text, ','), member[1:len(member)-1]...)
 	}
+
 	if text == nil {
 		return nil, nil
 	}
+
 	text[0] = '{'
 	return append(text, '}'), nil
 }
@@ -80,13 +85,14 @@ func appendText(to []byte, text string) ([]byte, error) {
 }
 
 // DecodeOptions decodes stored options. Those that this version doesn't know go
-// into the field Unknown. If the text is invalid, because somebody has written it
-// with SQL, the whole text goes there under the empty key.
+// into the field Unknown. If the text is invalid, because somebody has written
+// it with SQL, the whole text goes there under the empty key.
 func DecodeOptions(text []byte) jobs.Options {
 	o := defaultSpec.Options
 	if len(text) == 0 {
 		return o
 	}
+
 	var members, unknown map[string]json.RawMessage
 	valid := json.Unmarshal(text, &members) == nil && members != nil
 	for key, value := range members {
@@ -99,9 +105,11 @@ func DecodeOptions(text []byte) jobs.Options {
 			unknown[key] = value
 		}
 	}
+
 	if !valid {
 		o, unknown = defaultSpec.Options, map[string]json.RawMessage{"": text}
 	}
+
 	o.Unknown = unknown
 	return o
 }

@@ -8,7 +8,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// TestQuote checks the quoted words, and that bash turns them back into the same words.
+// TestQuote checks the quoted words, and that bash turns them back into the
+// same words.
 func TestQuote(t *testing.T) {
 	for word, want := range map[string]string{
 		"backup.sh":                  `backup.sh`,

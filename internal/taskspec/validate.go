@@ -36,12 +36,13 @@ func Validate(s *jobs.Spec) error {
 			return err
 		}
 	}
+
 	return validCombination(s)
 }
 
 // CheckCommand validates the options of a task that runs a command, but not the
-// command itself. A worker calls it because nobody has called Validate for a task
-// that was added with SQL.
+// command itself. A worker calls it because nobody has called Validate for a
+// task that was added with SQL.
 func CheckCommand(t *jobs.Task) error {
 	s := jobs.Spec{Job: t.Job, Options: t.Options}
 	for _, option := range Options {
@@ -51,6 +52,7 @@ func CheckCommand(t *jobs.Task) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -81,6 +83,7 @@ func validCombination(s *jobs.Spec) error {
 	case len(s.AfterAny)+len(s.EarlierAny) > MaxAfter:
 		return invalid("after_any", "%d tasks; at most %d", len(s.AfterAny)+len(s.EarlierAny), MaxAfter)
 	}
+
 	return nil
 }
 
@@ -124,10 +127,12 @@ func validArgs(s *jobs.Spec) error {
 	case usercode.Depth(s.Args) > usercode.MaxDepth:
 		return invalid("args", "nested more than %d deep", usercode.MaxDepth)
 	}
+
 	if s.Job == jobs.CommandJob && !isPlainArgv(s.Args) {
 		_, err := Argv(s.Args)
 		return err
 	}
+
 	return nil
 }
 
@@ -157,7 +162,8 @@ func validVariable(field, name string) error {
 	return validText(field, name, MaxEnv)
 }
 
-// ValidMetadataKey checks a key of metadata, which has the form of a job's name.
+// ValidMetadataKey checks a key of metadata, which has the form of a job's
+// name.
 func ValidMetadataKey(key string) error { return validMetadataKey("metadata", key) }
 
 func validMetadataKey(field, key string) error { return validName(field, key, jobMarks) }
@@ -189,6 +195,7 @@ func validName(field, name, marks string) error {
 		c := name[i]
 		ok = '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || i > 0 && strings.IndexByte(marks, c) >= 0
 	}
+
 	if !ok {
 		return invalid(field, "invalid name %q; use a letter or digit, then at most %d letters, digits or %s", name, MaxName-1, marks)
 	}

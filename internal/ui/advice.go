@@ -22,6 +22,7 @@ func Advice(e *jobs.Error) (why []string, try string) {
 	for i, line := range lines {
 		lines[i] = fill.Replace(line)
 	}
+
 	return lines[1:], lines[0]
 }
 

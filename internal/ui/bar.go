@@ -96,6 +96,7 @@ func (b *Bar) line(done, failed int, now time.Time) string {
 	if rate >= 1 {
 		parts = append(parts, humanize.Count(int64(rate))+"/s")
 	}
+
 	return strings.Join(parts, Gap)
 }
 

@@ -12,9 +12,9 @@
 //     chain of causes.
 //   - Hints and notes appear only when stdout and stderr are both terminals. A
 //     cron job that succeeds prints nothing.
-//   - On a terminal, tables are not wider than the terminal. Elsewhere the output
-//     is complete and separated by tabs. It has no header and no colours, and its
-//     times are in RFC 3339.
+//   - On a terminal, tables are not wider than the terminal. Elsewhere the
+//     output is complete and separated by tabs. It has no header and no
+//     colours, and its times are in RFC 3339.
 //   - --json prints JSON Lines: one object per line, always with every key. An
 //     empty answer prints nothing.
 //   - The words contain all information, and colours only repeat it.

@@ -58,6 +58,7 @@ func NoTasks(ids []int64) *Error {
 	if len(ids) > 1 {
 		noun = "no tasks "
 	}
+
 	return NotFound("runner list", "%s", noun+strings.TrimPrefix(text, ", "))
 }
 
@@ -120,6 +121,7 @@ func (f *Error) Text(verbose bool) string {
 	for _, line := range f.Why {
 		fmt.Fprintf(&b, "  %s\n", humanize.Safe(line))
 	}
+
 	if f.Try != "" {
 		fmt.Fprintf(&b, "  try: %s\n", humanize.Safe(f.Try))
 	}

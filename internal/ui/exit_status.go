@@ -66,5 +66,6 @@ func Explain(err error) *Error {
 	} else if p, ok := errors.AsType[*jobs.FieldError](err); ok {
 		f.What = taskspec.FlagText(p)
 	}
+
 	return f
 }

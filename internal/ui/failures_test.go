@@ -7,8 +7,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestCauseHasNoIDs: with their ids, tasks that failed for the same reason would
-// each be a group of their own.
+// TestCauseHasNoIDs: with their ids, tasks that failed for the same reason
+// would each be a group of their own.
 func TestCauseHasNoIDs(t *testing.T) {
 	for line, want := range map[string]string{
 		"503 Service Unavailable (request id 9f0a9b0)":        "# Service Unavailable (request id #)",

@@ -22,6 +22,7 @@ func RetryGroup(f jobs.Filter, key string) string {
 	for _, t := range search.TermsOf(f) {
 		words = append(words, t.Flag(), t.Value)
 	}
+
 	return shellescape.QuoteCommand(append(words, "--group", key))
 }
 

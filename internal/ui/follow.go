@@ -17,6 +17,7 @@ const redrawEvery = 2 * time.Second
 func Follow(ctx context.Context, r *runner.Runner, p *Printer, queues []string) error {
 	ctx, stop := Until(ctx)
 	defer stop()
+
 	for {
 		began := time.Now()
 		err := redraw(ctx, r, p, queues)
@@ -26,6 +27,7 @@ func Follow(ctx context.Context, r *runner.Runner, p *Printer, queues []string) 
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
+
 		// Reading many tasks is slow. So wait four times as long as the last
 		// refresh took.
 		select {
@@ -48,11 +50,13 @@ func redraw(ctx context.Context, r *runner.Runner, p *Printer, queues []string) 
 	if err != nil {
 		return err
 	}
+
 	p.Stdout.Resize()
 	lines := strings.Split(strings.TrimSuffix(p.Capture(s.Draw), "\n"), "\n")
 	if rows := p.Stdout.Height - 1; rows > 0 {
 		lines = lines[:min(len(lines), rows)]
 	}
+
 	p.Print("\x1b[H" + strings.Join(lines, "\x1b[K\n") + "\x1b[K\n\x1b[J")
 	return nil
 }

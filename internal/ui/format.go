@@ -14,8 +14,8 @@ import (
 )
 
 // NewFormat returns a function that prints a record with the template of
-// --format, as one line. The template is a Go text/template that uses the keys of
-// the record.
+// --format, as one line. The template is a Go text/template that uses the keys
+// of the record.
 //
 // NewFormat converts \t to a tab and \n to a newline, because a shell doesn't
 // do that. It converts nothing within {{ }}.
@@ -28,11 +28,13 @@ func NewFormat(p *Printer, text string) (func(Record) error, error) {
 		return nil, Usage("--format %q is no template", text).
 			Because("it would print this text for each record").Hint("%s", try)
 	}
+
 	t, err := template.New("--format").Option("missingkey=error").
 		Funcs(template.FuncMap{"json": templateJSON}).Parse(unescape(text))
 	if err != nil {
 		return nil, Usage("--format: %s", templateError(err)).Hint(`--format '{{.id}}\t{{.state}}'`)
 	}
+
 	return func(r Record) error { return printFormatted(p, t, r) }, nil
 }
 
@@ -115,6 +117,7 @@ func unescape(text string) string {
 		if !found {
 			break
 		}
+
 		action, after, closed := strings.Cut(rest, "}}")
 		b.WriteString("{{" + action)
 		if closed {
@@ -122,5 +125,6 @@ func unescape(text string) string {
 		}
 		text = after
 	}
+
 	return b.String()
 }

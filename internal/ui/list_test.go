@@ -61,7 +61,8 @@ func sampleTasks() []jobs.Task {
 	}
 }
 
-// listText returns the list as it looks on a terminal with this number of columns.
+// listText returns the list as it looks on a terminal with this number of
+// columns.
 func listText(columns int, tasks []jobs.Task, wide bool) string {
 	p, out, _ := termtest.Printer(columns)
 	_ = ui.TaskSheet(admin.Holds{}, noonCET, wide).Print(p, tasks) // Flush returns the error
@@ -105,8 +106,9 @@ func TestListShowsPriorityOnlyIfOneIsNotDefault(t *testing.T) {
 	testkit.Contains(t, text, "  PRI  TRY", "    7  2/3")
 }
 
-// TestListDropsColumnsInOrder prints the table with smaller and smaller widths, and checks that columns disappear in a fixed order. A
-// column that has disappeared must not come back.
+// TestListDropsColumnsInOrder prints the table with smaller and smaller widths,
+// and checks that columns disappear in a fixed order. A column that has
+// disappeared must not come back.
 func TestListDropsColumnsInOrder(t *testing.T) {
 	tasks := sampleTasks()
 	tasks[1].Priority = 7

@@ -70,6 +70,7 @@ func (o Listing) Print(ctx context.Context, r *runner.Runner, p *Printer) error 
 			p.Note("%s of %s tasks; -n 0 for all", humanize.Count(int64(n)), humanize.Count(int64(all)))
 		}
 	}
+
 	return nil
 }
 
@@ -132,6 +133,7 @@ func (o Listing) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Tas
 		if o.Rows > 0 {
 			part.Limit = min(page, left)
 		}
+
 		var tasks []jobs.Task
 		var stop admin.Mark
 		if o.Oldest {
@@ -148,6 +150,7 @@ func (o Listing) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Tas
 				return 0, err
 			}
 		}
+
 		if left -= len(tasks); len(tasks) < part.Limit || left == 0 {
 			return stop.ID, nil
 		}
@@ -178,5 +181,6 @@ func MissingTasks(ctx context.Context, r *runner.Runner, ids []int64) error {
 	if len(missing) > 0 {
 		return NoTasks(missing)
 	}
+
 	return nil
 }

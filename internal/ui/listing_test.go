@@ -11,8 +11,8 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// TestListPages reads a list page by page, in both directions. No task may be missing or occur twice. The list must end after as many tasks
-// as --rows says.
+// TestListPages reads a list page by page, in both directions. No task may be
+// missing or occur twice. The list must end after as many tasks as --rows says.
 func TestListPages(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	specs := make([]jobs.Spec, 2500)

@@ -86,6 +86,7 @@ func newStream(w io.Writer, forced int, color string, getenv func(string) string
 	default:
 		s.Colour = s.TTY && getenv("TERM") != "dumb"
 	}
+
 	return s
 }
 

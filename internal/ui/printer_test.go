@@ -11,8 +11,9 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// bufferPrinter returns a printer that writes to two buffers. If columns is above 0, the printer treats both buffers as terminals with
-// this many columns, otherwise as pipes. Call Flush before you read the buffer for stdout.
+// bufferPrinter returns a printer that writes to two buffers. If columns is
+// above 0, the printer treats both buffers as terminals with this many columns,
+// otherwise as pipes. Call Flush before you read the buffer for stdout.
 func bufferPrinter(columns int) (p *Printer, out, errs *bytes.Buffer) {
 	out, errs = new(bytes.Buffer), new(bytes.Buffer)
 	return New(Settings{Stdin: strings.NewReader(""), Stdout: out, Stderr: errs, Now: time.Now, Getenv: func(name string) string {

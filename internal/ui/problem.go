@@ -38,27 +38,31 @@ func (s *Status) FindProblems() {
 	if len(ready) == 0 {
 		s.findIdleDatabase()
 	}
+
 	for _, q := range s.Queues {
 		if len(ready) > 0 && q.Counts[jobs.Pending] > 0 && !Paused(q) {
 			s.checkServed(q, ready)
 		}
 	}
+
 	for _, q := range s.Queues {
 		if q.Failed > 0 {
 			s.add("failed", q.Queue, "runner list -q "+q.Queue+" -s failed --since 1d",
 				"%s failed in %s in 24h", humanize.Plural(q.Failed, "task"), q.Queue)
 		}
 	}
+
 	for _, schedule := range s.Schedules {
 		s.checkSchedule(schedule, len(ready) > 0)
 	}
+
 	s.findPauses()
 	s.sort()
 }
 
-// ranks puts first what costs a person most: nothing runs at all, then schedules
-// that should have done their work, then other faults, failed tasks, tasks for
-// which there is no worker, and pauses, which a user has chosen.
+// ranks puts first what costs a person most: nothing runs at all, then
+// schedules that should have done their work, then other faults, failed tasks,
+// tasks for which there is no worker, and pauses, which a user has chosen.
 var ranks = map[string]int{"no_worker": -2, "schedule_failed": -1, "schedule_late": -1, "schedule_waits": -1,
 	"failed": 1, "no_queue": 2, "no_job": 2, "paused": 3, "deletion_paused": 3}
 
@@ -90,6 +94,7 @@ func (s *Status) findIdleDatabase() {
 			unfinished += n
 		}
 	}
+
 	switch {
 	case unfinished > 0:
 		s.add("no_worker", "", "runner work", "no worker runs, and %s",
@@ -168,6 +173,7 @@ func (s *Status) findPauses() {
 			s.addPause(q.Queue, q.Queue+" has", "-q "+q.Queue, own, q.Counts[jobs.Pending])
 		}
 	}
+
 	if everything {
 		s.addPause("", "all queues have", "--all", all, pending)
 	}
@@ -201,6 +207,7 @@ func (s *Status) readProblems(ctx context.Context, r *runner.Runner) error {
 	if err != nil {
 		return err
 	}
+
 	var stuck []int64
 	for i := range running {
 		t := &running[i]
@@ -209,6 +216,7 @@ func (s *Status) readProblems(ctx context.Context, r *runner.Runner) error {
 			stuck = append(stuck, t.ID)
 		}
 	}
+
 	if len(stuck) > 0 {
 		what := fmt.Sprintf("task %d ignores its timeout or a request to stop", stuck[0])
 		if len(stuck) > 1 {
@@ -226,6 +234,7 @@ func (s *Status) readProblems(ctx context.Context, r *runner.Runner) error {
 				humanize.Plural(c.Behind, "task"), s.age(c.Since))
 		}
 	}
+
 	s.sort()
 	return err
 }

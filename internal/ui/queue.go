@@ -34,6 +34,7 @@ func PrintQueues(ctx context.Context, r *runner.Runner, p *Printer, queues []str
 			p.Print("all queues  " + pauseText(pauses[runner.AllQueues], pending, p.Now()))
 			return nil
 		}
+
 		queues = nil
 		for _, q := range known {
 			queues = append(queues, q.Queue)
@@ -51,6 +52,7 @@ func PrintQueues(ctx context.Context, r *runner.Runner, p *Printer, queues []str
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -90,19 +92,23 @@ func WarnUnknown(ctx context.Context, r *runner.Runner, p *Printer, f jobs.Filte
 	if err != nil {
 		return err
 	}
+
 	queues, jobNames := s.names()
 	warn := func(kind, name string, known []string, filter jobs.Filter) error {
 		if slices.Contains(known, name) {
 			return nil
 		}
+
 		n, err := admin.Store(r).CountUpTo(ctx, filter, 1)
 		if err != nil || n > 0 {
 			return err
 		}
+
 		similar := ""
 		if near := humanize.Nearest(name, known); near != "" {
 			similar = "; did you mean " + near + "?"
 		}
+
 		p.Say("%s %s has no tasks, and no worker or schedule names it%s", kind, name, similar)
 		return nil
 	}
@@ -110,27 +116,32 @@ func WarnUnknown(ctx context.Context, r *runner.Runner, p *Printer, f jobs.Filte
 	for _, name := range f.Queues {
 		err = cmp.Or(err, warn("queue", name, queues, jobs.Filter{Queues: []string{name}}))
 	}
+
 	for _, name := range f.Jobs {
 		err = cmp.Or(err, warn("job", name, jobNames, jobs.Filter{Jobs: []string{name}}))
 	}
+
 	return err
 }
 
-// names returns the queues that have tasks, and the queues and jobs that workers
-// and schedules name.
+// names returns the queues that have tasks, and the queues and jobs that
+// workers and schedules name.
 func (s *Status) names() (queues, jobNames []string) {
 	jobNames = []string{jobs.CommandJob}
 	for _, q := range s.Queues {
 		queues = append(queues, q.Queue)
 	}
+
 	for _, w := range s.Workers {
 		jobNames = append(jobNames, w.Jobs...)
 		for _, q := range w.Queues {
 			queues = append(queues, q.Queue)
 		}
 	}
+
 	for _, one := range s.Schedules {
 		queues, jobNames = append(queues, one.Spec.Queue), append(jobNames, one.Spec.Job)
 	}
+
 	return queues, jobNames
 }

@@ -49,6 +49,7 @@ func (r Record) With(parts ...any) Record {
 		}
 		r = append(r, m)
 	}
+
 	return r
 }
 
@@ -65,17 +66,19 @@ func (r Record) index(key string) int {
 	return slices.IndexFunc(r, func(m Member) bool { return m.Key == key || m.Name == key })
 }
 
-// Values returns the values of these keys or columns; without names, those of all
-// keys.
+// Values returns the values of these keys or columns; without names, those of
+// all keys.
 func (r Record) Values(names ...string) (values []any) {
 	for _, name := range names {
 		values = append(values, r[r.index(name)].Value)
 	}
+
 	for _, m := range r {
 		if len(names) == 0 && m.Key != "" {
 			values = append(values, m.Value)
 		}
 	}
+
 	return values
 }
 
@@ -132,5 +135,6 @@ func Text(value any) string {
 	if text[0] == '"' {
 		_ = json.Unmarshal([]byte(text), &text) // it is a valid string
 	}
+
 	return text
 }

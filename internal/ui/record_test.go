@@ -14,7 +14,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// sampleRecord is the example in docs/json.md. It shows the keys, their order, and the format of the values.
+// sampleRecord is the example in docs/json.md. It shows the keys, their order,
+// and the format of the values.
 const sampleRecord = `{"id":1040,"job":"command","args":["curl","-fsS","https://example.com/hook"],"label":null,"queue":"default",
  "state":"retrying","reason":"exit","priority":5,"lane":null,"unique_key":null,"after":[],"after_any":[],
  "schedule":null,"batch":null,"run_at":"2026-01-31T13:12:03.000Z","expires_at":null,"attempt":2,"max_attempts":3,"losses":0,

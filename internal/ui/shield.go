@@ -30,6 +30,7 @@ func (s *Shield) Escape(piece []byte) []byte {
 		if text = text[n:]; len(text) == 0 {
 			break
 		}
+
 		keep, complete := colour(text)
 		switch {
 		case !complete, !utf8.FullRune(text):
@@ -44,6 +45,7 @@ func (s *Shield) Escape(piece []byte) []byte {
 			text = text[size:]
 		}
 	}
+
 	return safe.Bytes()
 }
 

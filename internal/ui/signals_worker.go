@@ -34,6 +34,7 @@ func HandleWorker(ctx context.Context, r *runner.Runner, log *slog.Logger, termi
 			case <-over:
 				return
 			}
+
 			switch {
 			case s == syscall.SIGPIPE:
 			case s == syscall.SIGHUP && !terminal:

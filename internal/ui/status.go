@@ -78,6 +78,7 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 	if frozen != "" { // everything else is about a copy that nobody uses
 		s.Problems = append([]Problem{{Code: "moved", Message: frozen, Try: "--db, with the other database"}}, s.Problems...)
 	}
+
 	return s, err
 }
 
@@ -145,5 +146,6 @@ func (s *Status) heldWord(q runner.Queue) string {
 	case limits.IsClosed(jobs.QueueTarget, q.Queue), limits.IsClosed(jobs.AllTarget, ""):
 		return "limit"
 	}
+
 	return ""
 }

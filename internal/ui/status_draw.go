@@ -57,6 +57,7 @@ func scheduleSummary(list []jobs.Schedule, now time.Time) string {
 	if len(paused) > 0 {
 		parts = append(parts, strings.Join(paused, ", ")+" paused")
 	}
+
 	return strings.Join(parts, " · ")
 }
 

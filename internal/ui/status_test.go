@@ -41,7 +41,8 @@ func sampleStatus() ui.Status {
 	return s
 }
 
-// statusText returns the status as it looks on a terminal with this number of columns.
+// statusText returns the status as it looks on a terminal with this number of
+// columns.
 func statusText(columns int, s ui.Status) string {
 	p, out, _ := termtest.Printer(columns)
 	s.Draw(p)

@@ -15,8 +15,9 @@ import (
 
 var slow = jobs.Define[time.Duration]("slow", jobs.Timeout(time.Minute), jobs.MaxAttempts(1))
 
-// withStuckHandler runs a test with a fake clock while a worker runs a task. The task has a timeout of one minute, but its handler returns
-// only after an hour.
+// withStuckHandler runs a test with a fake clock while a worker runs a task.
+// The task has a timeout of one minute, but its handler returns only after an
+// hour.
 func withStuckHandler(t *testing.T, test func(t *testing.T, r *runner.Runner, task jobs.Task)) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(slow.Handler(func(_ context.Context, d time.Duration) error { time.Sleep(d); return nil }))
@@ -70,7 +71,8 @@ func TestProblemsAreSortedByWhatTheyCost(t *testing.T) {
 	testkit.Equal(t, "codes", codes, want)
 }
 
-// TestRunHereIsNoWorker has the worker of a runner run, which takes only its own task.
+// TestRunHereIsNoWorker has the worker of a runner run, which takes only its
+// own task.
 func TestRunHereIsNoWorker(t *testing.T) {
 	s := ui.Status{Now: noon, Queues: []runner.Queue{{Queue: "a", Counts: map[jobs.State]int{jobs.Pending: 1}}},
 		Workers: []runner.Worker{{Name: "run", State: "ready"}}}

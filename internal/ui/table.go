@@ -49,6 +49,7 @@ func newColumns(records []Record, width int) (columns []column) {
 		if m.Name == "" {
 			continue
 		}
+
 		usual := true
 		c := column{Member: m, texts: []string{strings.TrimRight(m.Name, " ")}}
 		for _, r := range records {
@@ -59,6 +60,7 @@ func newColumns(records []Record, width int) (columns []column) {
 			usual = usual && text == m.Usual
 			c.texts = append(c.texts, text)
 		}
+
 		if !usual {
 			c.width = Cells(slices.MaxFunc(c.texts, func(a, b string) int { return Cells(a) - Cells(b) }))
 			columns = append(columns, c)
@@ -81,9 +83,11 @@ func fit(columns []column, width int) []column {
 				dropped = i
 			}
 		}
+
 		if need <= width || dropped < 0 {
 			return columns
 		}
+
 		columns = slices.Delete(columns, dropped, dropped+1)
 	}
 }
@@ -114,8 +118,10 @@ func line(columns []column, row int, to Stream) string {
 		if !c.Right {
 			pending += blanks
 		}
+
 		pending += len(Gap)
 		left = max(left-c.width-len(Gap), 0)
 	}
+
 	return b.String() + "\n"
 }

@@ -75,6 +75,7 @@ func Headline(t jobs.Task, now time.Time) string {
 	default: // the task is due, and nothing stops it from starting
 		parts = []string{Ending(t.Reason, t.ExitCode, t.Signal), "due " + humanize.Age(now.Sub(t.RunAt)) + " ago"}
 	}
+
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }
 
@@ -130,6 +131,7 @@ func Note(t jobs.Task, h admin.Holds, now time.Time) string {
 	if t.Reason == jobs.ReasonLost {
 		return fmt.Sprintf("lost %d", t.Losses)
 	}
+
 	return Ending(t.Reason, t.ExitCode, t.Signal)
 }
 
@@ -145,6 +147,7 @@ func blockedBy(t jobs.Task) string {
 	case len(waits) > 1:
 		return fmt.Sprintf("after %d +%d", waits[0], len(waits)-1)
 	}
+
 	return "lane " + t.Lane
 }
 
@@ -223,6 +226,7 @@ func Progress(p *jobs.Progress) string {
 	if p == nil {
 		return ""
 	}
+
 	switch {
 	case p.Text == "":
 		return shortProgress(p)
@@ -231,6 +235,7 @@ func Progress(p *jobs.Progress) string {
 	case p.Total == 0:
 		return fmt.Sprintf("%d: %s", p.Done, p.Text)
 	}
+
 	return shortProgress(p) + ": " + p.Text
 }
 
@@ -264,5 +269,6 @@ func holdNote(t jobs.Task, h admin.Holds) string {
 	if _, held := h.Limits.Holding(&t); held {
 		return "limit"
 	}
+
 	return ""
 }

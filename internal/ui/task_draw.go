@@ -84,6 +84,7 @@ func (s *Task) fields() Record {
 	for _, p := range s.Outlived {
 		list = list.With("outlived", fmt.Sprintf("by process %d (%s, state %s, user %d)", p.PID, p.Name, p.State, p.UID))
 	}
+
 	return list
 }
 
@@ -120,6 +121,7 @@ func dependencyText(list []runner.Dependency) string {
 		}
 		parts = append(parts, part)
 	}
+
 	return strings.Join(parts, ", ")
 }
 
@@ -190,6 +192,7 @@ func (s *Task) hints() (list []string) {
 	if !t.State.Finished() {
 		list = append(list, fmt.Sprintf("stop: runner cancel %d", t.ID))
 	}
+
 	return list
 }
 

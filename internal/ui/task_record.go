@@ -57,8 +57,8 @@ func withOption(r Record, o *taskspec.OptionInfo, s *jobs.Spec) Record {
 	return r.With(o.Key, value)
 }
 
-// durationOf returns how long the current or last attempt has run, or nil if the task
-// has never started.
+// durationOf returns how long the current or last attempt has run, or nil if
+// the task has never started.
 func durationOf(t jobs.Task, now time.Time) any {
 	if d, ok := Lasted(t, now); ok {
 		return Seconds(d)

@@ -60,6 +60,7 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 	if reveal {
 		s.Input, err = ReadInput(ctx, r, t)
 	}
+
 	return s, err
 }
 
@@ -119,6 +120,7 @@ func (s *Task) Lines(p *Printer) {
 			p.Fields(m.Key, m.Value)
 		}
 	}
+
 	for _, m := range full.Pick("steps", "changes", "history") {
 		printRecords(p, words[m.Key], m.Value.([]Record))
 	}

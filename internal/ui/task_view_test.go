@@ -89,7 +89,8 @@ func TestShowDrawsProgressAndStepsOfFunction(t *testing.T) {
 		`{"name":"night","generation_id":0,"at":"2026-01-31T13:08:15.000Z","wake_at":"2026-01-31T13:10:15.000Z","value":null}`)
 }
 
-// TestShowEscapesControlCharacters checks that text from other users, such as names and output, does not control the terminal.
+// TestShowEscapesControlCharacters checks that text from other users, such as
+// names and output, does not control the terminal.
 func TestShowEscapesControlCharacters(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	s := sampleTask()

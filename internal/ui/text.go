@@ -16,6 +16,7 @@ func EscapeJSON(line string) string {
 	if !strings.ContainsFunc(strings.TrimSuffix(line, "\n"), humanize.IsControl) {
 		return line
 	}
+
 	var b strings.Builder
 	for _, r := range line {
 		if humanize.IsControl(r) && r != utf8.RuneError && r != '\n' { // the only newline is the last one
@@ -24,6 +25,7 @@ func EscapeJSON(line string) string {
 			b.WriteRune(r)
 		}
 	}
+
 	return b.String()
 }
 
@@ -77,5 +79,6 @@ func Wrap(text string, width int) (lines []string) {
 		}
 		line = strings.TrimPrefix(line+" "+word, " ")
 	}
+
 	return append(lines, line)
 }

@@ -71,6 +71,7 @@ func hidden(env map[string]string) map[string]*string {
 	for name := range env {
 		names[name] = nil
 	}
+
 	return names
 }
 

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// joinWait is how long the first member that joins waits for the others. Without
-// it, members could wait for each other forever: the middleware of one, such as
-// a semaphore, may wait until another has ended.
+// joinWait is how long the first member that joins waits for the others.
+// Without it, members could wait for each other forever: the middleware of one,
+// such as a semaphore, may wait until another has ended.
 const joinWait = time.Second
 
-// Group lets goroutines meet, so that one of them calls a function for all. Each
-// task of a batch runs its middleware in a goroutine of its own, and then one
-// call of the batch function gets them all.
+// Group lets goroutines meet, so that one of them calls a function for all.
+// Each task of a batch runs its middleware in a goroutine of its own, and then
+// one call of the batch function gets them all.
 type Group struct {
 	seats []*Seat
 
@@ -62,11 +62,12 @@ func WithSeat(ctx context.Context, s *Seat) context.Context {
 	return context.WithValue(ctx, seatKey{}, s)
 }
 
-// Join adds a value, which isn't nil, to the group of the seat in ctx. The first
-// member that joins waits until all have arrived (at most joinWait), and gets
-// the values of all that have joined, in the order of their seats, for one call
-// of the function. The others get nil at once. A member that comes later is the
-// first one of a further call. Without a seat in ctx, Join returns value alone.
+// Join adds a value, which isn't nil, to the group of the seat in ctx. The
+// first member that joins waits until all have arrived (at most joinWait), and
+// gets the values of all that have joined, in the order of their seats, for one
+// call of the function. The others get nil at once. A member that comes later
+// is the first one of a further call. Without a seat in ctx, Join returns value
+// alone.
 func Join[T any](ctx context.Context, value T) (values []T) {
 	s, _ := ctx.Value(seatKey{}).(*Seat)
 	if s == nil {
@@ -84,6 +85,7 @@ func Join[T any](ctx context.Context, value T) (values []T) {
 	if !first {
 		return nil
 	}
+
 	select {
 	case <-g.all:
 	case <-time.After(joinWait):
@@ -91,6 +93,7 @@ func Join[T any](ctx context.Context, value T) (values []T) {
 
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	g.calls = false
 	for _, seat := range g.seats {
 		if seat.value != nil {
@@ -98,11 +101,13 @@ func Join[T any](ctx context.Context, value T) (values []T) {
 			seat.value = nil
 		}
 	}
+
 	return values
 }
 
-// Decided is the error of a task whose outcome was set while its context had not
-// ended. A later timeout, cancellation or shutdown doesn't change the outcome.
+// Decided is the error of a task whose outcome was set while its context had
+// not ended. A later timeout, cancellation or shutdown doesn't change the
+// outcome.
 type Decided struct{ Err error }
 
 func (d Decided) Error() string { return d.Err.Error() }

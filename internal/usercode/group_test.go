@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// join starts one member for each delay. The member joins after that delay. If the delay is negative, the member arrives without joining.
-// The members are numbered from 0. For each call, join returns the numbers of its members.
+// join starts one member for each delay. The member joins after that delay. If
+// the delay is negative, the member arrives without joining. The members are
+// numbered from 0. For each call, join returns the numbers of its members.
 func join(delays ...time.Duration) (sets [][]int) {
 	g := NewGroup()
 	seats := make([]*Seat, len(delays))

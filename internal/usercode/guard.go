@@ -1,7 +1,7 @@
 // Package usercode calls code of the embedding program: guarded where its panic
-// would end the whole worker, or its runtime.Goexit a goroutine that other tasks
-// need, and once for all tasks of a batch. It also encodes what the code gets and
-// returns as JSON.
+// would end the whole worker, or its runtime.Goexit a goroutine that other
+// tasks need, and once for all tasks of a batch. It also encodes what the code
+// gets and returns as JSON.
 package usercode
 
 import (
@@ -41,6 +41,7 @@ func Call(f func()) *Panic {
 			}
 			done <- p
 		}()
+
 		f()
 		p = nil
 	}()
@@ -92,6 +93,7 @@ func Flat(who string, err error) error {
 	if p, ok := err.(*Panic); ok { //nolint:errorlint // an error that wraps a Panic may have methods of its own
 		return p
 	}
+
 	var text string
 	if p := Error(who, err, func() { text = err.Error() }); p != nil {
 		return p

@@ -70,5 +70,6 @@ func Depth(text []byte) int {
 			deep--
 		}
 	}
+
 	return deepest
 }

@@ -23,14 +23,16 @@ func openSent(t *testing.T, r *runner.Runner) *sql.DB {
 	return app
 }
 
-// sentEmails returns the number of rows in the table "sent", which openSent has created.
+// sentEmails returns the number of rows in the table "sent", which openSent has
+// created.
 func sentEmails(t *testing.T, app *sql.DB) (n int) {
 	t.Helper()
 	testkit.NoError(t, app.QueryRowContext(t.Context(), `SELECT count(*) FROM sent`).Scan(&n))
 	return n
 }
 
-// sendTx inserts a row into the table "sent", calls end with the same transaction, and commits.
+// sendTx inserts a row into the table "sent", calls end with the same
+// transaction, and commits.
 func sendTx(ctx context.Context, app *sql.DB, addr string, end func(*sql.Tx) error) error {
 	tx, err := app.BeginTx(ctx, nil)
 	if err != nil {

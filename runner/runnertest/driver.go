@@ -15,14 +15,17 @@ import (
 	"example.com/runner/runner"
 )
 
-// OpenDB opens a handle for the tables of the program in the file of r, as runner.OpenDB does. FailBeforeCommit and FailAfterCommit also
-// make commits of its transactions fail. Like New, OpenDB uses no fsync. The end of the test closes the handle.
+// OpenDB opens a handle for the tables of the program in the file of r, as
+// runner.OpenDB does. FailBeforeCommit and FailAfterCommit also make commits of
+// its transactions fail. Like New, OpenDB uses no fsync. The end of the test
+// closes the handle.
 func OpenDB(t testing.TB, r *runner.Runner) *sql.DB {
 	t.Helper()
 	handle, err := db.OpenApplication(t.Context(), r.Path(), driverName)
 	if err != nil {
 		t.Fatalf("runnertest: OpenDB: %v", err)
 	}
+
 	t.Cleanup(func() {
 		if err := handle.Close(); err != nil {
 			t.Errorf("runnertest: OpenDB: %v", err)
@@ -42,7 +45,8 @@ func init() {
 	_ = pool.Close() // returns no error, because the pool has opened no connection
 }
 
-// wrapper is the driver of SQLite without fsync, and with commits that can fail.
+// wrapper is the driver of SQLite without fsync, and with commits that can
+// fail.
 type wrapper struct{ driver.Driver }
 
 // inner lists the interfaces that a connection of the SQLite driver implements.
@@ -63,6 +67,7 @@ func (w wrapper) Open(name string) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	query := file.Query()
 	query.Add("_pragma", "synchronous(OFF)") // replaces an earlier value: SQLite uses the last value of a pragma
 	file.RawQuery = query.Encode()
@@ -70,10 +75,12 @@ func (w wrapper) Open(name string) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	path := filepath.FromSlash(file.Path)
 	if len(path) > 2 && path[2] == ':' { // on Windows the path is like /C:/dir/file
 		path = path[1:]
 	}
+
 	return conn{c.(inner), path}, nil
 }
 
@@ -130,7 +137,8 @@ func (s stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver
 	return commit(s.path, func() (driver.Result, error) { return s.innerStmt.ExecContext(ctx, args) })
 }
 
-// transaction is a transaction that the program under test has begun on a handle of OpenDB.
+// transaction is a transaction that the program under test has begun on a
+// handle of OpenDB.
 type transaction struct {
 	driver.Tx
 	path string
@@ -142,7 +150,9 @@ func (t transaction) Commit() error {
 	if err != nil {
 		_ = t.Tx.Rollback() // fails if the transaction was committed
 	}
-	// With Options.Alone a Runner does not watch the file, so it learns of the commit here.
+
+	// With Options.Alone a Runner does not watch the file, so it learns of the
+	// commit here.
 	kits.Range(func(r, _ any) bool {
 		if r.(*runner.Runner).Path() == t.path {
 			db.Of(r).Notify()

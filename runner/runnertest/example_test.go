@@ -18,7 +18,8 @@ type Order struct{ ID int }
 // charge is a job whose tasks are retried after a minute.
 var charge = jobs.Define[Order]("charge", jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
 
-// example takes the place of the *testing.T of a test, which an example function does not have.
+// example takes the place of the *testing.T of a test, which an example
+// function does not have.
 type example struct {
 	testing.TB
 	ends []func()
@@ -50,7 +51,8 @@ func (e *example) end() {
 	}
 }
 
-// A test on fake time: the second attempt follows a minute later, but the test does not wait for that minute.
+// A test on fake time: the second attempt follows a minute later, but the test
+// does not wait for that minute.
 func ExampleRun() {
 	_ = func(t *testing.T) {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
@@ -90,7 +92,8 @@ func ExampleDrain() {
 	// Output: 1 completed
 }
 
-// Enqueued returns the inputs of the tasks that wait. It is for tests of the code that enqueues.
+// Enqueued returns the inputs of the tasks that wait. It is for tests of the
+// code that enqueues.
 func ExampleEnqueued() {
 	t := &example{}
 	defer t.end()
@@ -102,7 +105,8 @@ func ExampleEnqueued() {
 	// Output: [{7} {8}]
 }
 
-// The worker dies right after it has taken the task. The next worker takes the task over.
+// The worker dies right after it has taken the task. The next worker takes the
+// task over.
 func ExampleCrashAfterClaim() {
 	t := &example{}
 	defer t.end()
@@ -122,7 +126,8 @@ func ExampleCrashAfterClaim() {
 	// 1 completed losses: 1
 }
 
-// The program is killed in the function, after its first step. The task runs again, and the step does not.
+// The program is killed in the function, after its first step. The task runs
+// again, and the step does not.
 func ExampleCrash() {
 	t := &example{}
 	defer t.end()
@@ -155,8 +160,9 @@ func ExampleCrash() {
 	// 2 attempts: completed losses: 1
 }
 
-// The commit of the program's own transaction returns an error although it takes effect. So the row and the task exist, but the program
-// does not know that.
+// The commit of the program's own transaction returns an error although it
+// takes effect. So the row and the task exist, but the program does not know
+// that.
 func ExampleOpenDB() {
 	t := &example{}
 	defer t.end()
@@ -191,8 +197,9 @@ func ExampleOpenDB() {
 	// 1 order, 1 task
 }
 
-// The task is stored although Enqueue returns an error, and a worker runs it before the second call. The unique key makes the second call
-// safe, because UniqueFor lets the task hold the key after it has finished.
+// The task is stored although Enqueue returns an error, and a worker runs it
+// before the second call. The unique key makes the second call safe, because
+// UniqueFor lets the task hold the key after it has finished.
 func ExampleFailAfterCommit() {
 	t := &example{}
 	defer t.end()
@@ -213,8 +220,9 @@ func ExampleFailAfterCommit() {
 	// kept: true <nil>
 }
 
-// A worker that hangs loses its task while the function runs. The database refuses the result of the first attempt, and the second one
-// completes the task.
+// A worker that hangs loses its task while the function runs. The database
+// refuses the result of the first attempt, and the second one completes the
+// task.
 func ExampleLose() {
 	t := &example{}
 	defer t.end()

@@ -6,8 +6,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// FailCommit makes the n-th commit from now return ErrInjected. If before is true, that commit fails before it takes effect, and otherwise
-// after it. failed reports whether that commit has failed.
+// FailCommit makes the n-th commit from now return ErrInjected. If before is
+// true, that commit fails before it takes effect, and otherwise after it.
+// failed reports whether that commit has failed.
 func FailCommit(t testing.TB, r *runner.Runner, n int, before bool) (failed func() bool) {
 	t.Helper()
 	inject(t, r, n, before)

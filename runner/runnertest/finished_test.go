@@ -44,7 +44,8 @@ func (c *collector) handle(_ context.Context, task jobs.Task) error {
 	return c.err
 }
 
-// take returns the tasks collected so far, each as "id state reason", and forgets them.
+// take returns the tasks collected so far, each as "id state reason", and
+// forgets them.
 func (c *collector) take() (list []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +56,8 @@ func (c *collector) take() (list []string) {
 	return list
 }
 
-// consume runs OnFinished until the returned function is called, or until the test ends.
+// consume runs OnFinished until the returned function is called, or until the
+// test ends.
 func consume(t *testing.T, r *runner.Runner, cursor string, handle func(context.Context, jobs.Task) error) (stop func()) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped")
@@ -273,9 +275,11 @@ func TestRemoveCursorEndsOnFinished(t *testing.T) {
 	})
 }
 
-// TestNoEndIsMissed enqueues and runs tasks while calls of OnFinished receive their ends. The test makes random writes fail before or after
-// their commits. It ends the calls of OnFinished at random points, and may make the last write of a call fail, as if its process were
-// killed. In the end, OnFinished must have delivered each finished task at least once.
+// TestNoEndIsMissed enqueues and runs tasks while calls of OnFinished receive
+// their ends. The test makes random writes fail before or after their commits.
+// It ends the calls of OnFinished at random points, and may make the last write
+// of a call fail, as if its process were killed. In the end, OnFinished must
+// have delivered each finished task at least once.
 func TestNoEndIsMissed(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -321,7 +325,8 @@ func TestNoEndIsMissed(t *testing.T) {
 					kill()
 					<-done
 				}
-				// Call Work twice, because the last fault may end the first call. A call takes longer than a lease, so that the worker
+				// Call Work twice, because the last fault may end the first
+				// call. A call takes longer than a lease, so that the worker
 				// also runs the tasks that an ended worker has claimed.
 				for range 2 {
 					ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)

@@ -16,8 +16,9 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// TestRepeatedEnqueuesRunOnce repeats calls of Enqueue with UniqueFor until they succeed, while commits fail, tasks run, workers crash and
-// retention deletes tasks. All calls with the same key must cause exactly one run.
+// TestRepeatedEnqueuesRunOnce repeats calls of Enqueue with UniqueFor until
+// they succeed, while commits fail, tasks run, workers crash and retention
+// deletes tasks. All calls with the same key must cause exactly one run.
 func TestRepeatedEnqueuesRunOnce(t *testing.T) {
 	t.Parallel()
 	for seed := range testkit.Size(5, 20) {
@@ -88,7 +89,8 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
 		if task.UniqueKey != to {
 			t.Errorf("got task %+v, want one with the key %q", task, to)
 		}
-		// half of the calls that succeed in spite of a fault are repeated, as if the caller had lost the result
+		// half of the calls that succeed in spite of a fault are repeated, as
+		// if the caller had lost the result
 		if !failing || random.IntN(2) == 0 {
 			waiting = append(waiting[:i], waiting[i+1:]...)
 		}
@@ -188,8 +190,10 @@ func inTransaction(ctx context.Context, handle *sql.DB, do func(tx *sql.Tx) erro
 	return tx.Commit()
 }
 
-// TestCommitFaultAtAnyPointCausesOneRun makes each commit of a program fail once: those of the calls that add a task, and those of the
-// worker that runs it. The program repeats its call until the call succeeds, and then once more. The task runs exactly once.
+// TestCommitFaultAtAnyPointCausesOneRun makes each commit of a program fail
+// once: those of the calls that add a task, and those of the worker that runs
+// it. The program repeats its call until the call succeeds, and then once more.
+// The task runs exactly once.
 func TestCommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -217,7 +221,8 @@ func TestCommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 						})
 					}
 					t.Logf("%d commits", n-2)
-					// n-2 commits have failed. At least 4 are expected: the call, the start of the worker, the claim and the outcome.
+					// n-2 commits have failed. At least 4 are expected: the
+					// call, the start of the worker, the claim and the outcome.
 					if n < 6 {
 						t.Errorf("got %d commits, want at least 4", n-2)
 					}
@@ -227,8 +232,9 @@ func TestCommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 	}
 }
 
-// testOneRun repeats a call that adds a task until the call has succeeded twice. After each call it runs a worker. In the end, the task
-// must have run exactly once.
+// testOneRun repeats a call that adds a task until the call has succeeded
+// twice. After each call it runs a worker. In the end, the task must have run
+// exactly once.
 func testOneRun(t *testing.T, r *runner.Runner, enqueue func() error) {
 	runs := 0
 	r.Register(sendEmail.Handler(func(context.Context, email) error { runs++; return nil }))

@@ -14,8 +14,9 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// TestWorkerSeesCommitOfProgramAtOnce checks that a worker notices the commits of the program's own transactions at once. The Runner
-// of the test does not watch its file, so it must notice them in another way.
+// TestWorkerSeesCommitOfProgramAtOnce checks that a worker notices the commits
+// of the program's own transactions at once. The Runner of the test does not
+// watch its file, so it must notice them in another way.
 func TestWorkerSeesCommitOfProgramAtOnce(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		handle := runnertest.OpenDB(t, r)

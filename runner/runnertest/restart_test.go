@@ -13,8 +13,10 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// TestCursorContinuesAfterEachRestart calls OnFinished again and again. Each time, OnFinished is stopped while its function handles the
-// second task. The test then closes the database and opens it again. The next OnFinished must begin with that second task.
+// TestCursorContinuesAfterEachRestart calls OnFinished again and again. Each
+// time, OnFinished is stopped while its function handles the second task. The
+// test then closes the database and opens it again. The next OnFinished must
+// begin with that second task.
 func TestCursorContinuesAfterEachRestart(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(outcome.Handler(runOutcome))

@@ -1,5 +1,6 @@
-// Package runnertest helps to test programs that use package runner. A test gets a real database in a temporary directory and a clock that
-// it advances itself. Tasks run when the test calls Drain.
+// Package runnertest helps to test programs that use package runner. A test
+// gets a real database in a temporary directory and a clock that it advances
+// itself. Tasks run when the test calls Drain.
 //
 //	package main
 //
@@ -44,14 +45,17 @@
 //		})
 //	}
 //
-// Only the time is fake: the database, its transactions and the worker are those of production. So a test can also simulate what a program
-// must survive. Crash and CrashAfterClaim simulate a worker that dies with its tasks, in a function or before it, and Lose simulates one
-// that hangs. FailBeforeCommit and FailAfterCommit make a commit fail. OpenDB opens a handle for the tables of the program, whose commits
-// can fail in the same way.
+// Only the time is fake: the database, its transactions and the worker are
+// those of production. So a test can also simulate what a program must survive.
+// Crash and CrashAfterClaim simulate a worker that dies with its tasks, in a
+// function or before it, and Lose simulates one that hangs. FailBeforeCommit
+// and FailAfterCommit make a commit fail. OpenDB opens a handle for the tables
+// of the program, whose commits can fail in the same way.
 //
-// The clock of a test stands still while a goroutine waits for a network connection. So replace the server that the program calls, and not
-// only its address: give the program an interface, or an http.Client whose Transport calls a handler. docs/embedding.md has such a
-// Transport.
+// The clock of a test stands still while a goroutine waits for a network
+// connection. So replace the server that the program calls, and not only its
+// address: give the program an interface, or an http.Client whose Transport
+// calls a handler. docs/embedding.md has such a Transport.
 package runnertest
 
 import (
@@ -72,14 +76,19 @@ import (
 	"example.com/runner/runner/internal/engine"
 )
 
-// Run runs a test in a bubble of testing/synctest with a Runner of its own. The clock of a bubble begins at 1 January 2000. The clock
-// stands still while any goroutine of the bubble runs, and jumps to the next timer when all these goroutines wait. So a test can wait for
-// an hour without a delay. Goroutines that the test has started must have ended when the test returns. The test must use only the t that it
-// gets: the program crashes if the bubble is the first to call the method Context of the outer t. Commands cannot run in a bubble, so
-// register functions. The options are those of New.
+// Run runs a test in a bubble of testing/synctest with a Runner of its own. The
+// clock of a bubble begins at 1 January 2000. The clock stands still while any
+// goroutine of the bubble runs, and jumps to the next timer when all these
+// goroutines wait. So a test can wait for an hour without a delay. Goroutines
+// that the test has started must have ended when the test returns. The test
+// must use only the t that it gets: the program crashes if the bubble is the
+// first to call the method Context of the outer t. Commands cannot run in a
+// bubble, so register functions. The options are those of New.
 //
-// A goroutine that waits for the network does not count as waiting: the clock stands still, and Advance and the end of the test hang. The
-// listener of a net/http/httptest.Server waits for the network all the time, and so does an idle connection of http.DefaultClient.
+// A goroutine that waits for the network does not count as waiting: the clock
+// stands still, and Advance and the end of the test hang. The listener of a
+// net/http/httptest.Server waits for the network all the time, and so does an
+// idle connection of http.DefaultClient.
 func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...runner.Options) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -87,11 +96,14 @@ func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...run
 	})
 }
 
-// New returns a Runner over a database in a temporary directory. The end of the test closes it. A handler that panics fails the test. New
-// accepts at most one runner.Options. Some defaults differ from those of runner.Open: one attempt runs at a time, so that the order of
-// tasks is certain, and the Runner keeps finished tasks for ever. The Runner does not watch for other processes (Alone). Its writes are not
-// fsynced, because New replaces Options.Sync by runner.Normal. Only the value runner.Flash stays: the Runner then collects writes, as it
-// does for runner.Open.
+// New returns a Runner over a database in a temporary directory. The end of the
+// test closes it. A handler that panics fails the test. New accepts at most one
+// runner.Options. Some defaults differ from those of runner.Open: one attempt
+// runs at a time, so that the order of tasks is certain, and the Runner keeps
+// finished tasks for ever. The Runner does not watch for other processes
+// (Alone). Its writes are not fsynced, because New replaces Options.Sync by
+// runner.Normal. Only the value runner.Flash stays: the Runner then collects
+// writes, as it does for runner.Open.
 func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	t.Helper()
 	var o runner.Options
@@ -102,15 +114,18 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	default:
 		t.Fatal("runnertest: more than one runner.Options")
 	}
+
 	o.Concurrency, o.Keep, o.KeepFailed = cmp.Or(o.Concurrency, 1), cmp.Or(o.Keep, -1), cmp.Or(o.KeepFailed, -1)
 	o.Alone, o.Driver = true, driverName
 	if o.Sync != runner.Flash {
 		o.Sync = runner.Normal
 	}
+
 	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), o)
 	if err != nil {
 		t.Fatalf("runnertest: %v", err)
 	}
+
 	k := &kit{running: map[runningTask]bool{}}
 	kits.Store(r, k)
 	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context, jobs.Task) (json.RawMessage, error)) (
@@ -129,6 +144,7 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 				panic(p)
 			}
 		}()
+
 		return next(ctx, task)
 	})
 	t.Cleanup(func() {
@@ -141,7 +157,8 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	return r
 }
 
-// kit records the tasks that one Runner has started. New makes a kit for each Runner.
+// kit records the tasks that one Runner has started. New makes a kit for each
+// Runner.
 type kit struct {
 	mu      sync.Mutex
 	started []int64
@@ -167,7 +184,8 @@ func (k *kit) start(task jobs.Task) {
 	k.running[runningTask{task.ID, task.GenerationID}] = false
 }
 
-// end removes the attempt of a task from k.running. It reports whether Crash has ended this attempt.
+// end removes the attempt of a task from k.running. It reports whether Crash
+// has ended this attempt.
 func (k *kit) end(task jobs.Task) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -185,12 +203,15 @@ func (k *kit) crash() {
 	}
 }
 
-// Advance advances the clock of a bubble of Run by d. Timers that are due in this time fire in their order. Tasks that become due run at
-// once if the test runs Work in another goroutine. Otherwise they run in the next Drain.
+// Advance advances the clock of a bubble of Run by d. Timers that are due in
+// this time fire in their order. Tasks that become due run at once if the test
+// runs Work in another goroutine. Otherwise they run in the next Drain.
 //
-// Advance does not wait for d, but it takes some real time: about 0.6 ms for each attempt. For each hour of d it takes 0.1 s if Work
-// runs, and 0.3 s if OnFinished runs, too. With the race detector, Advance takes several times as long, unless you exclude SQLite from the
-// detector: go test -race -gcflags=modernc.org/sqlite/lib=-race=false.
+// Advance does not wait for d, but it takes some real time: about 0.6 ms for
+// each attempt. For each hour of d it takes 0.1 s if Work runs, and 0.3 s if
+// OnFinished runs, too. With the race detector, Advance takes several times as
+// long, unless you exclude SQLite from the detector: go test -race
+// -gcflags=modernc.org/sqlite/lib=-race=false.
 func Advance(t testing.TB, d time.Duration) {
 	t.Helper()
 	defer func() {
@@ -198,6 +219,7 @@ func Advance(t testing.TB, d time.Duration) {
 			t.Fatalf("runnertest: Advance: %v: use Run", p)
 		}
 	}()
+
 	synctest.Wait()
 	orderAccess()
 	time.Sleep(d)
@@ -205,9 +227,11 @@ func Advance(t testing.TB, d time.Duration) {
 	orderAccess()
 }
 
-// orderAccess locks and unlocks a mutex, so that the race detector knows the order of memory accesses: first those of the test before an
-// Advance, then those of the functions during this Advance, and then those of the test after this Advance. So a test can share a variable
-// with its functions without a lock.
+// orderAccess locks and unlocks a mutex, so that the race detector knows the
+// order of memory accesses: first those of the test before an Advance, then
+// those of the functions during this Advance, and then those of the test after
+// this Advance. So a test can share a variable with its functions without a
+// lock.
 func orderAccess() {
 	accessMu.Lock()
 	defer accessMu.Unlock()
@@ -215,23 +239,29 @@ func orderAccess() {
 
 var accessMu sync.Mutex
 
-// Drain runs the due tasks and the tasks that become due in the meantime. It returns the tasks that it ran, in their present state: one
-// element for each attempt, in the order of the starts. It does not run tasks that are due later, such as tasks that wait for their next
-// attempt. Drain waits, and the fake clock advances, if a rate limit delays a due task, or if the task waits for a full batch
-// (jobs.Handler.WaitToFill).
+// Drain runs the due tasks and the tasks that become due in the meantime. It
+// returns the tasks that it ran, in their present state: one element for each
+// attempt, in the order of the starts. It does not run tasks that are due
+// later, such as tasks that wait for their next attempt. Drain waits, and the
+// fake clock advances, if a rate limit delays a due task, or if the task waits
+// for a full batch (jobs.Handler.WaitToFill).
 //
-// Drain also enqueues the ticks of schedules that are due, including ticks during such a wait. If the tasks of a schedule wait for a full
-// batch, each tick may begin another wait, so the clock may advance by hours. In such a test run Work in another goroutine, and call
-// Advance. A test that counts ticks should do the same: after an Advance without Work, Drain enqueues one task for all missed ticks.
+// Drain also enqueues the ticks of schedules that are due, including ticks
+// during such a wait. If the tasks of a schedule wait for a full batch, each
+// tick may begin another wait, so the clock may advance by hours. In such a
+// test run Work in another goroutine, and call Advance. A test that counts
+// ticks should do the same: after an Advance without Work, Drain enqueues one
+// task for all missed ticks.
 //
-// If Options.Keep is set, Drain deletes old tasks when it begins. It deletes none if no worker ran for more than a day: see
-// runner.DeletionPause.
+// If Options.Keep is set, Drain deletes old tasks when it begins. It deletes
+// none if no worker ran for more than a day: see runner.DeletionPause.
 func Drain(t testing.TB, r *runner.Runner) []jobs.Task {
 	t.Helper()
 	found, ok := kits.Load(r)
 	if !ok {
 		t.Fatal("runnertest: Drain is for a Runner of New or Run")
 	}
+
 	k := found.(*kit)
 	k.mu.Lock()
 	k.started = nil
@@ -239,8 +269,10 @@ func Drain(t testing.TB, r *runner.Runner) []jobs.Task {
 	if err := r.WorkUntilEmpty(engine.NoteStarts(t.Context(), k.record)); err != nil {
 		t.Fatalf("runnertest: Drain: %v", err)
 	}
+
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	ran := make([]jobs.Task, len(k.started))
 	for i, id := range k.started {
 		var err error
@@ -248,27 +280,32 @@ func Drain(t testing.TB, r *runner.Runner) []jobs.Task {
 			ran[i] = jobs.Task{ID: id}
 		}
 	}
+
 	return ran
 }
 
-// Function is the parameter of Enqueued. Both jobs.Func and jobs.ResultFunc implement it.
+// Function is the parameter of Enqueued. Both jobs.Func and jobs.ResultFunc
+// implement it.
 type Function[In any] interface {
 	Job() string
 	Args(jobs.Task) (In, error)
 }
 
-// Enqueued returns the inputs of the unfinished tasks of a function, oldest first.
+// Enqueued returns the inputs of the unfinished tasks of a function, oldest
+// first.
 func Enqueued[In any](t testing.TB, r *runner.Runner, f Function[In]) []In {
 	t.Helper()
 	tasks, err := r.List(t.Context(), jobs.Filter{Jobs: []string{f.Job()}, States: jobs.Unfinished()}, runner.Page{Oldest: true})
 	if err != nil {
 		t.Fatalf("runnertest: Enqueued: %v", err)
 	}
+
 	inputs := make([]In, len(tasks))
 	for i, task := range tasks {
 		if inputs[i], err = f.Args(task); err != nil {
 			t.Fatal(fmt.Errorf("runnertest: task %d: %w", task.ID, err))
 		}
 	}
+
 	return inputs
 }

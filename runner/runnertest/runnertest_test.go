@@ -73,7 +73,8 @@ func TestBackgroundWorkerRunsTasksThatBecomeDue(t *testing.T) {
 	})
 }
 
-// recorder is a testing.TB that keeps the messages of Errorf, so that these failures do not fail the test.
+// recorder is a testing.TB that keeps the messages of Errorf, so that these
+// failures do not fail the test.
 type recorder struct {
 	testing.TB
 	messages []string
@@ -331,8 +332,9 @@ func TestFlashCollectsWritesAsOnDevice(t *testing.T) {
 	}
 }
 
-// TestDrainWaitsForFullBatch checks how far Drain advances the clock while tasks wait for a full batch. Drain must stop the clock when the
-// batch is full, or when the time of WaitToFill has passed.
+// TestDrainWaitsForFullBatch checks how far Drain advances the clock while
+// tasks wait for a full batch. Drain must stop the clock when the batch is
+// full, or when the time of WaitToFill has passed.
 func TestDrainWaitsForFullBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var sizes []int

@@ -47,5 +47,6 @@ func Read(page string) ([]Block, error) {
 			list[len(list)-1].Text += line
 		}
 	}
+
 	return list, nil
 }

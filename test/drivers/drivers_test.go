@@ -1,5 +1,6 @@
-// Package drivers tests package runner in a program that also uses another SQLite driver. It is a module of its own, so that the module of
-// runner does not require that driver.
+// Package drivers tests package runner in a program that also uses another
+// SQLite driver. It is a module of its own, so that the module of runner does
+// not require that driver.
 package drivers
 
 import (
@@ -17,8 +18,10 @@ import (
 
 var quick = jobs.Define[any]("quick")
 
-// TestTransactionOfAnotherDriverIsRefused begins transactions with another SQLite driver. Runner must not accept them. The transactions
-// are on a different file: if both drivers locked the same file, they could block each other for ever.
+// TestTransactionOfAnotherDriverIsRefused begins transactions with another
+// SQLite driver. Runner must not accept them. The transactions are on a
+// different file: if both drivers locked the same file, they could block each
+// other for ever.
 func TestTransactionOfAnotherDriverIsRefused(t *testing.T) {
 	ctx := t.Context()
 	r, err := runner.Open(ctx, filepath.Join(t.TempDir(), "app.db"), runner.Options{})
@@ -75,9 +78,10 @@ func TestTransactionOfAnotherDriverIsRefused(t *testing.T) {
 	}
 }
 
-// refuses begins a transaction on a database that another driver opened, and passes this transaction to call. It fails the
-// test unless that function returns an error of kind jobs.ErrInvalid with the code other_driver. name is the name of the
-// tested call in the failure message.
+// refuses begins a transaction on a database that another driver opened, and
+// passes this transaction to call. It fails the test unless that function
+// returns an error of kind jobs.ErrInvalid with the code other_driver. name is
+// the name of the tested call in the failure message.
 func refuses(t *testing.T, other *sql.DB, name string, call func(tx *sql.Tx) error) {
 	t.Helper()
 	tx, err := other.BeginTx(t.Context(), nil)

@@ -9,9 +9,11 @@ import (
 	"testing"
 )
 
-// mutant is a version of runner with a deliberate defect. It shows whether the tests find that defect. The command
-// go build -overlay builds it, so the source files do not change. A file in mutants names the defect, the test that
-// must find it, the invariants that a selftest may find violated, and the texts to replace.
+// mutant is a version of runner with a deliberate defect. It shows whether the
+// tests find that defect. The command go build -overlay builds it, so the
+// source files do not change. A file in mutants names the defect, the test that
+// must find it, the invariants that a selftest may find violated, and the texts
+// to replace.
 type mutant struct {
 	name, defect string
 	invariants   []string          // invariants that a selftest finds violated, if the timing permits it
@@ -64,7 +66,8 @@ func readMutant(t *testing.T, name string) mutant {
 	return m
 }
 
-// mutate replaces the text between <<<< and ==== by the text between ==== and >>>>.
+// mutate replaces the text between <<<< and ==== by the text between ==== and
+// >>>>.
 func mutate(t *testing.T, name, source, edits string) string {
 	t.Helper()
 	for edit := range strings.SplitSeq(strings.TrimSpace(edits)+"\n", ">>>>\n") {
@@ -80,8 +83,8 @@ func mutate(t *testing.T, name, source, edits string) string {
 	return source
 }
 
-// TestMutantsFitSource checks that each mutant applies to the current source. The command make mutants builds the
-// mutants and runs the tests.
+// TestMutantsFitSource checks that each mutant applies to the current source.
+// The command make mutants builds the mutants and runs the tests.
 func TestMutantsFitSource(t *testing.T) {
 	for _, m := range mutants(t) {
 		for file := range m.files {
@@ -105,7 +108,8 @@ func TestMutantsFitSource(t *testing.T) {
 	}
 }
 
-// hasTest reports whether a directory has a test whose name contains the given text.
+// hasTest reports whether a directory has a test whose name contains the given
+// text.
 func hasTest(t *testing.T, dir, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))

@@ -18,15 +18,16 @@ import (
 	"example.com/runner/test/selftest/harness"
 )
 
-// rounds is the number of selftests that look for the defect of a mutant. If no selftest finds the defect, the test that the mutant names
-// runs. Several rounds help, because the timing decides which faults hit which processes.
+// rounds is the number of selftests that look for the defect of a mutant. If no
+// selftest finds the defect, the test that the mutant names runs. Several
+// rounds help, because the timing decides which faults hit which processes.
 const (
 	rounds   = 3
 	roundFor = "8s"
 )
 
-// TestMutants builds each mutant and looks for its defect. The test fails if neither a selftest nor the test that the mutant names finds
-// the defect.
+// TestMutants builds each mutant and looks for its defect. The test fails if
+// neither a selftest nor the test that the mutant names finds the defect.
 func TestMutants(t *testing.T) {
 	becomeSubreaper(t)
 	runner := filepath.Join(t.TempDir(), "runner")
@@ -53,8 +54,9 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// becomeSubreaper makes this process the parent of guardians whose worker has died. It kills these guardians at the end
-// of the test. Some mutants leave guardians that never end.
+// becomeSubreaper makes this process the parent of guardians whose worker has
+// died. It kills these guardians at the end of the test. Some mutants leave
+// guardians that never end.
 func becomeSubreaper(t *testing.T) {
 	t.Helper()
 	const setChildSubreaper = 36
@@ -77,7 +79,8 @@ func becomeSubreaper(t *testing.T) {
 	})
 }
 
-// overlay writes the mutated files and the overlay file for go build. It returns the name of the overlay file.
+// overlay writes the mutated files and the overlay file for go build. It
+// returns the name of the overlay file.
 func (m mutant) overlay(t *testing.T, dir string) string {
 	replace := map[string]string{}
 	for file, text := range m.files {
@@ -102,9 +105,10 @@ func (m mutant) overlay(t *testing.T, dir string) string {
 	return name
 }
 
-// failsTest runs the test that the mutant names, until its first failure. It returns the names of failed tests, or an empty text if all
-// passed. A compile error is fatal. The flags -vet and -ldflags only save time: without go vet and the symbols for a debugger, the build
-// is faster.
+// failsTest runs the test that the mutant names, until its first failure. It
+// returns the names of failed tests, or an empty text if all passed. A compile
+// error is fatal. The flags -vet and -ldflags only save time: without go vet
+// and the symbols for a debugger, the build is faster.
 func (m mutant) failsTest(t *testing.T, overlay string) string {
 	c := exec.Command("go", append([]string{"test", "-overlay", overlay, "-failfast", "-vet=off", "-ldflags=-s -w"}, m.test...)...)
 	c.Dir = root
@@ -118,7 +122,8 @@ func (m mutant) failsTest(t *testing.T, overlay string) string {
 			failed = append(failed, strings.Fields(name)[0])
 		}
 	}
-	// a timeout counts as a failed test: the test waited for an event that never happens in this mutant
+	// a timeout counts as a failed test: the test waited for an event that
+	// never happens in this mutant
 	if failed == nil && strings.Contains(string(out), "panic: test timed out") {
 		failed = []string{"a test timed out"}
 	}

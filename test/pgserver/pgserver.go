@@ -68,6 +68,7 @@ func find() (string, error) {
 			return filepath.Dir(path), nil
 		}
 	}
+
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(found) == 0 {
 		return "", ErrNone
@@ -104,6 +105,7 @@ func (s *Server) make(ctx context.Context) error {
 			return err
 		}
 	}
+
 	cmd := s.command("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-sync", "--no-instructions")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, text)
@@ -134,9 +136,11 @@ func (s *Server) run(ctx context.Context) error {
 	if len(settings) == 0 {
 		settings = []string{"fsync=off", "full_page_writes=off"}
 	}
+
 	for _, setting := range settings {
 		args = append(args, "-c", setting)
 	}
+
 	log, err := os.OpenFile(filepath.Join(s.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -183,6 +187,7 @@ func (s *Server) run(ctx context.Context) error {
 			return errors.Join(ctx.Err(), s.Kill())
 		default:
 		}
+
 		text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
 		if err == nil && strings.HasSuffix(strings.TrimSpace(string(text)), "ready") &&
 			strings.HasPrefix(string(text), strconv.Itoa(process.Process.Pid)+"\n") {
@@ -227,6 +232,7 @@ func (s *Server) end(signal syscall.Signal) error {
 		return nil
 	default:
 	}
+
 	if err := s.process.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}

@@ -23,6 +23,7 @@ func (s *Server) Standby(ctx context.Context) (*Server, error) {
 			return nil, err
 		}
 	}
+
 	cmd := copied.command("pg_basebackup", "--pgdata="+copied.data(), "--host="+s.Dir, "--username=postgres",
 		"--write-recovery-conf", "--checkpoint=fast", "--no-sync")
 	if text, err := cmd.CombinedOutput(); err != nil {

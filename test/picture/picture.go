@@ -52,6 +52,7 @@ func layers(imports map[string][]string) [][]*node {
 	for name := range imports {
 		nodes[name] = &node{name: name, width: float64(len(name))*letter + 18}
 	}
+
 	names := slices.Sorted(maps.Keys(imports))
 	for changed := true; changed; {
 		changed = false
@@ -74,6 +75,7 @@ func layers(imports map[string][]string) [][]*node {
 	for _, name := range names {
 		add(nodes[name])
 	}
+
 	for _, name := range names {
 		for _, to := range reduced(imports, name) {
 			from := nodes[name]
@@ -83,6 +85,7 @@ func layers(imports map[string][]string) [][]*node {
 				add(point)
 				from = point
 			}
+
 			link(from, nodes[to])
 		}
 	}
@@ -115,9 +118,11 @@ func order(rows [][]*node) {
 	for _, row := range rows {
 		pack(row)
 	}
+
 	for _, row := range rows[1:] {
 		sortBy(row, func(n *node) []*node { return n.above })
 	}
+
 	for i := len(rows) - 2; i >= 0; i-- {
 		sortBy(rows[i], func(n *node) []*node { return n.below })
 	}
@@ -129,6 +134,7 @@ func pack(row []*node) {
 	for _, n := range row {
 		total += n.width + gap
 	}
+
 	x := -total / 2
 	for _, n := range row {
 		n.x = x + n.width/2
@@ -152,6 +158,7 @@ func mean(n *node, of []*node) float64 {
 	for _, other := range of {
 		sum += other.x
 	}
+
 	return sum / float64(len(of))
 }
 
@@ -191,10 +198,12 @@ func draw(rows [][]*node, class func(name string) string) string {
 	for _, n := range slices.Concat(rows...) {
 		left, right = min(left, n.x-n.width/2), max(right, n.x+n.width/2)
 	}
+
 	var lines, boxes strings.Builder
 	for _, n := range slices.Concat(rows...) {
 		n.x += margin - left
 	}
+
 	for _, n := range slices.Concat(rows...) {
 		if n.passes {
 			continue

@@ -52,6 +52,7 @@ func spans(line string) string {
 			b.WriteString(html.EscapeString(line))
 			return b.String()
 		}
+
 		b.WriteString(html.EscapeString(line[:at[0]]))
 		number := line[at[2]:at[3]]
 		line = line[at[1]:]

@@ -61,6 +61,7 @@ func draw(title string, all []text, n int, seed uint64) {
 			fmt.Printf("     > %s\n", all[at].context)
 		}
 	}
+
 	fmt.Println()
 }
 
@@ -76,15 +77,18 @@ func allComments(dir string) (list []text, err error) {
 		case entry.IsDir() || filepath.Ext(path) != ".go":
 			return nil
 		}
+
 		source, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
+
 		files := token.NewFileSet()
 		file, err := parser.ParseFile(files, path, source, parser.ParseComments)
 		if err != nil {
 			return err
 		}
+
 		lines := strings.Split(string(source), "\n")
 		for _, group := range file.Comments {
 			if comment := commentText(group); strings.Contains(comment, " ") {
@@ -92,6 +96,7 @@ func allComments(dir string) (list []text, err error) {
 				list = append(list, text{fmt.Sprintf("%s:%d", path, start.Line), comment, codeOf(lines, start, end)})
 			}
 		}
+
 		return nil
 	})
 	return list, err
@@ -133,6 +138,7 @@ func allSentences() (list []text, err error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+
 	program := filepath.Join(dir, "runner")
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build: %w\n%s", err, out)
@@ -157,6 +163,7 @@ func pageSentences(page, content string) (list []text) {
 			list = append(list, text{fmt.Sprintf("%s:%d", page, start), s, context})
 			context = s
 		}
+
 		paragraph = nil
 	}
 	code := false
@@ -192,6 +199,7 @@ func pageSentences(page, content string) (list []text) {
 			paragraph = append(paragraph, trimmed)
 		}
 	}
+
 	end()
 	return list
 }
@@ -203,28 +211,33 @@ var (
 	entry    = regexp.MustCompile(`^ {2,}(\S.*?) {2,}(\S.*)$`)
 )
 
-// sentences splits a paragraph into sentences. It leaves out sentences with fewer than three words. Numbers do not count as words.
+// sentences splits a paragraph into sentences. It leaves out sentences with
+// fewer than three words. Numbers do not count as words.
 func sentences(paragraph string) []string {
 	split := strings.Split(boundary.ReplaceAllString(strings.Join(strings.Fields(paragraph), " "), "$1\n$2"), "\n")
 	return slices.DeleteFunc(split, func(s string) bool { return len(words.FindAllString(s, 3)) < 3 })
 }
 
-// helpSentences returns the sentences in the help of a command and of its subcommands. The line of an option counts as a sentence.
+// helpSentences returns the sentences in the help of a command and of its
+// subcommands. The line of an option counts as a sentence.
 func helpSentences(program string, command []string) (list []text, err error) {
 	page := strings.Join(append([]string{"runner"}, append(command, "--help")...), " ")
 	out, err := exec.Command(program, append(slices.Clone(command), "--help")...).CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w\n%s", page, err, out)
 	}
+
 	global := false
 	for block := range strings.SplitSeq(string(out), "\n\n") {
 		if strings.HasPrefix(block, "usage:") || strings.HasPrefix(block, "database:") {
 			continue
 		}
+
 		global = strings.HasPrefix(block, "GLOBAL OPTIONS")
 		if global && len(command) > 0 { // skip the global options, which are the same in the help of every command
 			continue
 		}
+
 		list = append(list, blockSentences(page, block)...)
 		if strings.HasPrefix(block, "COMMANDS\n") || len(command) == 0 && !global {
 			for line := range strings.Lines(block) {
@@ -239,11 +252,12 @@ func helpSentences(program string, command []string) (list []text, err error) {
 			}
 		}
 	}
+
 	return list, nil
 }
 
-// subcommand returns the subcommand in a line of the help, if it has one. command
-// is whose help this is, as a list of words.
+// subcommand returns the subcommand in a line of the help, if it has one.
+// command is whose help this is, as a list of words.
 func subcommand(line string, command []string) (string, bool) {
 	words := regexp.MustCompile(` {2,}`).Split(strings.TrimRight(line, "\n"), -1)
 	if len(words) < 3 || words[0] != "" {
@@ -253,7 +267,8 @@ func subcommand(line string, command []string) (string, bool) {
 	return name, regexp.MustCompile(`^[a-z]+$`).MatchString(name) && (len(command) > 0 || len(words) <= 4)
 }
 
-// blockSentences returns the sentences in a block of the help, which is a list or a paragraph.
+// blockSentences returns the sentences in a block of the help, which is a list
+// or a paragraph.
 func blockSentences(page, block string) (list []text) {
 	var paragraph []string
 	end := func() {
@@ -277,8 +292,10 @@ func blockSentences(page, block string) (list []text) {
 		if line == strings.ToUpper(line) { // skip the title of a list, which is in capitals
 			continue
 		}
+
 		paragraph = append(paragraph, strings.TrimSpace(line))
 	}
+
 	end()
 	return list
 }

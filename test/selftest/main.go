@@ -94,12 +94,14 @@ func readOptions(args []string, stderr io.Writer) (o options, err error) {
 	case o.For < time.Second:
 		err = fmt.Errorf("-for %v is too short; use 1s or more", o.For)
 	}
+
 	if err != nil {
 		fmt.Fprintln(stderr, "selftest:", err)
 	}
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64N(1e9) + 1
 	}
+
 	return o, err
 }
 
@@ -107,6 +109,7 @@ func readOptions(args []string, stderr io.Writer) (o options, err error) {
 func test(ctx context.Context, o options, stderr io.Writer) (_ *harness.Report, err error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+
 	if o.Self, err = os.Executable(); err != nil {
 		return nil, err
 	}
@@ -116,6 +119,7 @@ func test(ctx context.Context, o options, stderr io.Writer) (_ *harness.Report, 
 			return nil, err
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
+
 		o.Runner = filepath.Join(dir, "runner")
 		build := exec.CommandContext(ctx, "go", "build", "-o", o.Runner, "example.com/runner")
 		if text, err := build.CombinedOutput(); err != nil {

@@ -15,6 +15,7 @@ func printReport(w io.Writer, r *harness.Report) error {
 	for _, row := range figures(r) {
 		fmt.Fprintf(table, "%s\t%s\n", row.name, row.value)
 	}
+
 	if err := table.Flush(); err != nil {
 		return err
 	}
@@ -22,6 +23,7 @@ func printReport(w io.Writer, r *harness.Report) error {
 	for _, v := range r.Violations {
 		fmt.Fprintln(w, "VIOLATION", v)
 	}
+
 	if len(r.Violations) == 0 {
 		_, err := fmt.Fprintln(w, "no violations")
 		return err
@@ -71,5 +73,6 @@ func figures(r *harness.Report) []figure {
 			figure{"promotions of the standby", n(r.Faults["promote"])},
 			figure{"first claim after a kill of the server max", s(f.ResumeMax)})
 	}
+
 	return rows
 }

@@ -48,6 +48,7 @@ func play(ctx context.Context, stderr io.Writer, role, dir string, args []string
 			return err
 		}
 	}
+
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -61,6 +62,7 @@ func play(ctx context.Context, stderr io.Writer, role, dir string, args []string
 
 	ctx, stop := ui.Until(ctx)
 	defer stop()
+
 	every := time.Duration(ms) * time.Millisecond
 	if role == "sql" {
 		return harness.EnqueueSQL(ctx, dir, self, args[0], seed, every)
@@ -74,6 +76,7 @@ func play(ctx context.Context, stderr io.Writer, role, dir string, args []string
 		return err
 	}
 	defer r.Close()
+
 	if err := harness.NoteOpening(dir, time.Since(began)); err != nil {
 		return err
 	}
@@ -84,6 +87,7 @@ func play(ctx context.Context, stderr io.Writer, role, dir string, args []string
 func browse(ctx context.Context, dir string) error {
 	ctx, stop := ui.Until(ctx)
 	defer stop()
+
 	r, err := runner.Open(ctx, harness.Database(dir), runner.Options{MustExist: true, Engine: postgres.Engine()})
 	if err != nil && ctx.Err() != nil { // SIGTERM came before the database was open
 		return nil
@@ -136,8 +140,10 @@ func work(ctx context.Context, stderr io.Writer, dir, name string, functionsOnly
 	if !functionsOnly {
 		r.Register(runner.Commands(runner.CommandOptions{}))
 	}
+
 	ctx, stop := ui.HandleWorker(ctx, r, log, false)
 	defer stop()
+
 	if err := r.Work(ctx); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
 		return err
 	}

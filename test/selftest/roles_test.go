@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestRoleEndsBeforeDatabaseIsOpen checks that a role, which is a process that the selftest starts, returns no error if SIGTERM comes
-// before the database is open. The selftest would report such an error as a fault of runner.
+// TestRoleEndsBeforeDatabaseIsOpen checks that a role, which is a process that
+// the selftest starts, returns no error if SIGTERM comes before the database is
+// open. The selftest would report such an error as a fault of runner.
 func TestRoleEndsBeforeDatabaseIsOpen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -41,6 +41,7 @@ func (c checkedTests) Run() int {
 	for end := time.Now().Add(closeWait); len(left) > 0 && time.Now().Before(end); left = leftOpen(before) {
 		time.Sleep(10 * time.Millisecond)
 	}
+
 	for _, name := range left {
 		fmt.Fprintln(c.report, "testkit: the tests left a file open:", name)
 		code = 1

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// recorder collects the failures that a helper reports, so that the test itself does not fail.
+// recorder collects the failures that a helper reports, so that the test itself
+// does not fail.
 type recorder struct {
 	testing.TB
 	messages []string

@@ -32,7 +32,8 @@ func (op Op) String() string {
 	return [...]string{"open", "read", "write", "truncate", "sync", "delete", "lock", "committed"}[op]
 }
 
-// Changes reports whether the operation changes a file or makes a change durable.
+// Changes reports whether the operation changes a file or makes a change
+// durable.
 func (op Op) Changes() bool { return op == Write || op == Truncate || op == Sync || op == Delete }
 
 // Event is one operation.
@@ -42,7 +43,8 @@ type Event struct {
 	Offset, Size int64
 }
 
-// Code is the result of an operation. OK means that the operation runs. With an error code the operation fails without effect.
+// Code is the result of an operation. OK means that the operation runs. With an
+// error code the operation fails without effect.
 type Code int32
 
 // These are the results that tests use.
@@ -56,8 +58,8 @@ const (
 	CantOpen Code = sqlite3.SQLITE_CANTOPEN
 )
 
-// Disk simulates the disk under a database. It also keeps the file contents that would remain after a kill of the
-// process or a power failure.
+// Disk simulates the disk under a database. It also keeps the file contents
+// that would remain after a kill of the process or a power failure.
 type Disk struct {
 	path string
 
@@ -73,14 +75,15 @@ var (
 	disks   = map[string]*Disk{}
 )
 
-// Under installs a disk under the database at path until the end of the test. The database must be closed. A new
-// disk replaces an older one.
+// Under installs a disk under the database at path until the end of the test.
+// The database must be closed. A new disk replaces an older one.
 func Under(t testing.TB, path string) *Disk {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	path = filepath.Join(dir, filepath.Base(path))
 	d := &Disk{path: path, now: map[string][]byte{}}
 	for _, name := range []string{path, path + "-wal"} {
@@ -88,6 +91,7 @@ func Under(t testing.TB, path string) *Disk {
 			d.now[name] = data
 		}
 	}
+
 	d.durable = clone(d.now)
 	disksMu.Lock()
 	disks[path] = d
@@ -109,8 +113,9 @@ func diskOf(path string) *Disk {
 	return disks[strings.TrimSuffix(path, "-wal")]
 }
 
-// Decide sets the function that decides the result of each operation. Only one goroutine at a time calls this function.
-// If it is nil, every operation succeeds.
+// Decide sets the function that decides the result of each operation. Only one
+// goroutine at a time calls this function. If it is nil, every operation
+// succeeds.
 func (d *Disk) Decide(decide func(Event) Code) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -135,6 +140,7 @@ func (d *Disk) refuse(refuses bool) {
 func (d *Disk) ask(e Event) Code {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	if d.decide == nil {
 		return OK
 	}
@@ -148,6 +154,7 @@ func (d *Disk) ask(e Event) Code {
 func (d *Disk) written(path string, data []byte, offset int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	file := d.now[path]
 	if end := offset + int64(len(data)); end > int64(len(file)) {
 		file = append(file, make([]byte, end-int64(len(file)))...)
@@ -175,14 +182,16 @@ func (d *Disk) deleted(path string) {
 	delete(d.durable, path)
 }
 
-// Image holds the files of a database by the suffix of their names: "" and "-wal".
+// Image holds the files of a database by the suffix of their names: "" and
+// "-wal".
 type Image map[string][]byte
 
-// Killed returns the files that remain if this process is killed now. The function that Decide has set may call Killed.
+// Killed returns the files that remain if this process is killed now. The
+// function that Decide has set may call Killed.
 func (d *Disk) Killed() Image { return d.image(d.now) }
 
-// PowerCut returns the files that remain if the power fails now. They contain only synced data. The function that Decide
-// has set may call PowerCut.
+// PowerCut returns the files that remain if the power fails now. They contain
+// only synced data. The function that Decide has set may call PowerCut.
 func (d *Disk) PowerCut() Image { return d.image(d.durable) }
 
 func (d *Disk) image(files map[string][]byte) Image {

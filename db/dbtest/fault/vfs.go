@@ -8,8 +8,9 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// This file implements a SQLite VFS on top of the VFS of the system. It replaces some methods in the method table of an
-// open file. The new methods first ask the Disk whether the operation fails.
+// This file implements a SQLite VFS on top of the VFS of the system. It
+// replaces some methods in the method table of an open file. The new methods
+// first ask the Disk whether the operation fails.
 
 type methods = sqlite3.Tsqlite3_io_methods
 
@@ -38,6 +39,7 @@ func init() {
 	if err != nil {
 		panic(err)
 	}
+
 	layer.FpNext, layer.FzName = 0, name
 	layer.FxOpen, layer.FxDelete, layer.FxSleep = pointer(open), pointer(remove), pointer(sleep)
 	if rc := sqlite3.Xsqlite3_vfs_register(zone, lasting(layer), 1); rc != sqlite3.SQLITE_OK {
@@ -45,7 +47,8 @@ func init() {
 	}
 }
 
-// lasting copies a value into memory that is never moved or freed, so that C code may keep its address.
+// lasting copies a value into memory that is never moved or freed, so that C
+// code may keep its address.
 func lasting[T any](value T) uintptr {
 	address := libc.Xmalloc(zone, libc.Tsize_t(unsafe.Sizeof(value)))
 	if address == 0 {
@@ -58,8 +61,8 @@ func lasting[T any](value T) uintptr {
 // at converts an address from C code to a pointer to a value.
 func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
 
-// pointer returns the address of a declared Go function for C code. The helper function() converts an address back to a
-// Go function.
+// pointer returns the address of a declared Go function for C code. The helper
+// function() converts an address back to a Go function.
 func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{f})) }
 
 func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ p uintptr }{p})) }
@@ -70,6 +73,7 @@ func open(tls *libc.TLS, _, name, id uintptr, flags int32, out uintptr) int32 {
 	if name != 0 {
 		path = libc.GoString(name)
 	}
+
 	disk := diskOf(path)
 	if disk == nil {
 		return real(tls, below, name, id, flags, out)
@@ -78,6 +82,7 @@ func open(tls *libc.TLS, _, name, id uintptr, flags int32, out uintptr) int32 {
 		at[sqlite3.Tsqlite3_file](id).FpMethods = 0
 		return int32(rc)
 	}
+
 	rc := real(tls, below, name, id, flags, out)
 	if of := at[sqlite3.Tsqlite3_file](id).FpMethods; rc == sqlite3.SQLITE_OK && of != 0 {
 		at[sqlite3.Tsqlite3_file](id).FpMethods = tableOver(of)
@@ -85,13 +90,16 @@ func open(tls *libc.TLS, _, name, id uintptr, flags int32, out uintptr) int32 {
 		files[id] = &file{disk, path, at[methods](of)}
 		mu.Unlock()
 	}
+
 	return rc
 }
 
-// tableOver copies the method table of the system's VFS at an address, and replaces some methods in the copy by those of this file.
+// tableOver copies the method table of the system's VFS at an address, and
+// replaces some methods in the copy by those of this file.
 func tableOver(address uintptr) uintptr {
 	mu.Lock()
 	defer mu.Unlock()
+
 	if tables[address] == 0 {
 		ours := *at[methods](address)
 		ours.FxClose, ours.FxRead, ours.FxWrite, ours.FxTruncate = pointer(closeFile), pointer(read), pointer(write), pointer(truncate)
@@ -119,9 +127,9 @@ func remove(tls *libc.TLS, _, name uintptr, dirSync int32) int32 {
 	return function[func(*libc.TLS, uintptr, uintptr, int32) int32](system.FxDelete)(tls, below, name, dirSync)
 }
 
-// sleep leaves out the pauses in which SQLite waits up to ten seconds for a lock
-// that it needs to read the log, while a Disk refuses locks. Their length is
-// 39 µs times a square. The busy handler sleeps for whole milliseconds.
+// sleep leaves out the pauses in which SQLite waits up to ten seconds for a
+// lock that it needs to read the log, while a Disk refuses locks. Their length
+// is 39 µs times a square. The busy handler sleeps for whole milliseconds.
 func sleep(tls *libc.TLS, _ uintptr, microseconds int32) int32 {
 	if refusing.Load() > 0 && microseconds%1000 != 0 {
 		return microseconds
@@ -169,7 +177,8 @@ func truncate(tls *libc.TLS, id uintptr, size int64) int32 {
 	return rc
 }
 
-// flush does not sync the real disk, because the Disk decides what is durable. That makes the tests faster.
+// flush does not sync the real disk, because the Disk decides what is durable.
+// That makes the tests faster.
 func flush(_ *libc.TLS, id uintptr, _ int32) int32 {
 	f := fileOf(id)
 	if rc := f.disk.ask(Event{Op: Sync, Path: f.path}); rc != OK {
@@ -179,7 +188,8 @@ func flush(_ *libc.TLS, id uintptr, _ int32) int32 {
 	return sqlite3.SQLITE_OK
 }
 
-// lock handles the locks in the index of the write-ahead log. The lock at offset 0 is the write lock.
+// lock handles the locks in the index of the write-ahead log. The lock at
+// offset 0 is the write lock.
 func lock(tls *libc.TLS, id uintptr, offset, n, flags int32) int32 {
 	f := fileOf(id)
 	if want := int32(sqlite3.SQLITE_SHM_LOCK | sqlite3.SQLITE_SHM_EXCLUSIVE); offset == 0 && n == 1 && flags == want {
@@ -190,8 +200,9 @@ func lock(tls *libc.TLS, id uintptr, offset, n, flags int32) int32 {
 	return function[func(*libc.TLS, uintptr, int32, int32, int32) int32](f.real.FxShmLock)(tls, id, offset, n, flags)
 }
 
-// control handles the file controls of SQLite. SQLite sends the control COMMIT_PHASETWO when a transaction has been
-// committed. The caller of the commit receives the error that control returns for it.
+// control handles the file controls of SQLite. SQLite sends the control
+// COMMIT_PHASETWO when a transaction has been committed. The caller of the
+// commit receives the error that control returns for it.
 func control(tls *libc.TLS, id uintptr, op int32, arg uintptr) int32 {
 	f := fileOf(id)
 	if op == sqlite3.SQLITE_FCNTL_COMMIT_PHASETWO {

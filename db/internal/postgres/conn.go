@@ -125,6 +125,7 @@ func (c *session) send(ctx context.Context, text string, args []driver.NamedValu
 	if commits {
 		affected = affected[:len(affected)-1]
 	}
+
 	return rows, affected[len(affected)-1], nil
 }
 

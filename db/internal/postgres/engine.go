@@ -102,6 +102,7 @@ func (s *Server) Close() error {
 			errs = append(errs, pool.Close())
 		}
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -188,6 +189,7 @@ func (s *Server) RaiseIDs(ctx context.Context, q engine.Querier, last int64) err
 			return err
 		}
 	}
+
 	return q.Scan(serverSetWorker, []any{s.sql.Prefix + "workers"}, &set)
 }
 

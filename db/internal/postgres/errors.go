@@ -118,6 +118,7 @@ func (s *Server) Explain(err error) error {
 	case isLost(err):
 		return problem(jobs.ErrBusy, "no connection to", "again: each call tries to connect", firstLine(err))
 	}
+
 	return err
 }
 
@@ -163,6 +164,7 @@ func (s *Server) BeginFailed(err error) error {
 				"nothing was written",
 			}}
 	}
+
 	return s.Explain(begun)
 }
 

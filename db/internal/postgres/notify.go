@@ -81,6 +81,7 @@ func (s *Server) sendNotifications() {
 func (s *Server) sendNotification(message string) {
 	ctx, cancel := context.WithTimeout(context.Background(), notifyTimeout)
 	defer cancel()
+
 	for {
 		_, err := s.read.ExecContext(ctx, s.sql.Text(selectNotify), s.channel(), message)
 		select {
@@ -88,6 +89,7 @@ func (s *Server) sendNotification(message string) {
 		case <-s.life.Done():
 			return
 		}
+
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -107,6 +109,7 @@ func (s *Server) Watch(ctx context.Context, _ time.Duration, notify func(wakeups
 	s.watches.Go(func() {
 		defer cancel()
 		defer stop()
+
 		for ctx.Err() == nil {
 			_ = s.Listen(ctx, s.channel(), func(message string) {
 				if sender, ends := strings.CutSuffix(message, endsOnly); sender != s.notifier.self {

@@ -170,6 +170,7 @@ func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err er
 	if s.dir == "" {
 		s.dir, err = stateDir(s.options.Dir, s.id)
 	}
+
 	return have, err
 }
 
@@ -183,6 +184,7 @@ func (s *Server) tables(ctx context.Context, conn *sqlx.Conn) (have int, err err
 	if s.id == "" {
 		s.id = id
 	}
+
 	want := schema.Version(schema.Postgres)
 	switch {
 	case s.id != id:
@@ -190,6 +192,7 @@ func (s *Server) tables(ctx context.Context, conn *sqlx.Conn) (have int, err err
 	case have > want:
 		return 0, engine.Newer(s.Name(), errcode.NewerServer, have, want, "upgrade this program, or use another database")
 	}
+
 	return have, nil
 }
 
@@ -288,6 +291,7 @@ func stateDir(dir, id string) (string, error) {
 		return "", &jobs.Error{Kind: jobs.ErrInvalid, What: "no directory for what belongs to the database on this host", Err: err,
 			Why: []string{"HOME is not set"}, Hint: "XDG_STATE_HOME=/path"}
 	}
+
 	return filepath.Join(home, ".local", "state", "runner", id), nil
 }
 
@@ -328,5 +332,6 @@ func (s *Server) Within(q engine.Querier, use engine.Use) error {
 	case err != nil:
 		return s.Explain(err)
 	}
+
 	return nil
 }

@@ -34,6 +34,7 @@ func OpenApplication(ctx context.Context, path, driver string) (*sql.DB, error) 
 	}
 
 	defer d.lockOpening()()
+
 	if err := d.find(); err != nil {
 		return nil, err
 	}
@@ -52,6 +53,7 @@ func OpenApplication(ctx context.Context, path, driver string) (*sql.DB, error) 
 	if err == nil {
 		handle.SetMaxIdleConns(applicationIdle)
 	}
+
 	return handle, err
 }
 

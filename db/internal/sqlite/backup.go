@@ -87,6 +87,7 @@ func (d *File) mayBackup(to string, replace bool) error {
 	case err == nil && identify(info) == d.id && d.id != fileID{} || to == d.path || to == d.logPath || to == d.sharedPath:
 		return &jobs.Error{Kind: jobs.ErrConflict, What: to + " is the database itself"}
 	}
+
 	if err := mayReplace(to, replace); err != nil {
 		return err
 	}
@@ -119,6 +120,7 @@ func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 		return 0, err
 	}
 	defer from.Close()
+
 	if _, err := from.ExecContext(ctx, vacuumInto, part); err != nil {
 		return 0, explain(err, to)
 	}
@@ -207,6 +209,7 @@ func mayReplace(to string, replace bool) error {
 	case !replace:
 		return fs.ErrExist
 	}
+
 	return nil
 }
 
@@ -224,6 +227,7 @@ func place(part, to string, replace bool) error {
 			return err
 		}
 	}
+
 	return os.Rename(part, to) // also on a filesystem without hard links
 }
 
@@ -240,5 +244,6 @@ func writeError(err error, path string) error {
 	case ofSystem:
 		return engine.FileError(err, path)
 	}
+
 	return err
 }

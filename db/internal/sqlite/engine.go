@@ -117,6 +117,7 @@ func (d *File) Within(q engine.Querier, _ engine.Use) error {
 		return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("the transaction is of another database: %q", file),
 			Why: []string{"this one is " + d.path}, Hint: "begin it on a handle that was opened with this path"}
 	}
+
 	return nil
 }
 
@@ -153,6 +154,7 @@ func (d *File) Reconnect(ctx context.Context) (*sqlx.Conn, error) {
 	if d.conn != nil {
 		d.conn.Close()
 	}
+
 	return nil, err
 }
 
@@ -179,6 +181,7 @@ func (d *File) Close() error {
 			errs = append(errs, pool.Close())
 		}
 	}
+
 	closeTurns()
 	return errors.Join(append(errs, d.logSync.close())...)
 }

@@ -94,6 +94,7 @@ func explainCode(extended int, r room, err error, file string) error {
 		}
 		return problem(jobs.ErrCorrupt, "cannot read or write "+file, "check the disk", fmt.Sprint(err))
 	}
+
 	return err
 }
 
@@ -125,5 +126,6 @@ func readOnly(err error, file string) error {
 		p.Why = []string{"its filesystem is mounted read-only", "to read the tasks meanwhile, copy the files to another disk"}
 		p.Hint = "remount it for writing; the kernel may have made it read-only after a disk error"
 	}
+
 	return p
 }

@@ -62,6 +62,7 @@ func (d *File) find() error {
 			Why:  []string{"it is hard linked: opened by two names, a database loses its write-ahead log; nothing was changed"},
 			Hint: "remove the other hard links, or use another file; if a restore was stopped, restore again"}
 	}
+
 	if isMountPoint(d.path) {
 		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.MountPoint, Subject: d.path, What: d.path + " is a mount point",
 			Why: []string{"the file is mounted without the directory that holds its write-ahead log: other paths to it have another " +
@@ -77,6 +78,7 @@ func (d *File) find() error {
 			return err
 		}
 	}
+
 	d.id = identify(info)
 	if log, err := os.Stat(d.logPath); err == nil {
 		d.logSizeBefore = log.Size()
@@ -86,6 +88,7 @@ func (d *File) find() error {
 			return readOnly(err, d.path)
 		}
 	}
+
 	return nil
 }
 
@@ -105,6 +108,7 @@ func (d *File) create() (fs.FileInfo, error) {
 		d.created = true
 		file.Close() // drops SQLite's locks on the file, but no connection is open yet
 	}
+
 	var info fs.FileInfo
 	if err == nil || errors.Is(err, fs.ErrExist) { // or another process has just created it
 		info, err = os.Stat(d.path)

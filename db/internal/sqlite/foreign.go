@@ -31,11 +31,13 @@ func (d *File) checkColumns(ctx context.Context) error {
 	for column := range strings.SplitSeq(all, "\n") {
 		delete(missing, strings.TrimPrefix(column, d.sql.Prefix))
 	}
+
 	if len(missing) > 0 {
 		column := slices.Min(slices.Collect(maps.Keys(missing)))
 		return notRunner(d.path, fmt.Sprintf(" does not have the tables of schema %d", schema.Version(schema.SQLite)),
 			"it has no column "+d.sql.Prefix+column, "nothing was changed")
 	}
+
 	return nil
 }
 
@@ -65,6 +67,7 @@ func (d *File) CheckSchema(ctx context.Context) error {
 	for _, name := range schema.Names() {
 		own[strings.ToLower(d.sql.Prefix+name)], missing[d.sql.Prefix+name] = true, true
 	}
+
 	for _, o := range all {
 		if !own[strings.ToLower(o.Name)] && own[strings.ToLower(o.Table)] {
 			return problem(errcode.ForeignObject, fmt.Sprintf("has %s %q on runner's %s", article(o.Type), o.Name, o.Table),

@@ -47,6 +47,7 @@ func locks(path string, reads int, wanted func(lock) bool) (found []lock) {
 		if err != nil {
 			return nil
 		}
+
 		for line := range strings.Lines(string(text)) {
 			// A line looks like this: 1: POSIX ADVISORY WRITE 4411 fe:01:1234
 			// 120 120
@@ -54,6 +55,7 @@ func locks(path string, reads int, wanted func(lock) bool) (found []lock) {
 			if len(field) != 8 || !strings.HasSuffix(field[5], inode) {
 				continue
 			}
+
 			pid, err := strconv.Atoi(field[4])
 			first, errFirst := strconv.Atoi(field[6])
 			if l := (lock{pid, field[3] == "WRITE", first}); err == nil && errFirst == nil && wanted(l) {

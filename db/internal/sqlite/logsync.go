@@ -51,6 +51,7 @@ func (l *logSync) committed(changed bool) error {
 		l.running.Add(1)
 		l.timer = time.AfterFunc(l.delay, l.run)
 	}
+
 	err := l.failed
 	l.failed = nil
 	return err
@@ -70,6 +71,7 @@ func (l *logSync) stop() bool {
 // run does the planned sync. A commit that arrives meanwhile plans another one.
 func (l *logSync) run() {
 	defer l.running.Done()
+
 	l.mu.Lock()
 	l.timer = nil
 	l.mu.Unlock()

@@ -64,6 +64,7 @@ func (d *File) version(ctx context.Context) (have int, prefix string, err error)
 			return 0, "", err
 		}
 	}
+
 	if want := schema.Version(schema.SQLite); have > want {
 		return 0, "", engine.Newer(d.path, errcode.NewerSchema, have, want, "upgrade this program, or use another file")
 	}
@@ -77,6 +78,7 @@ func (d *File) prefixedVersion(ctx context.Context) (have int, prefix string, er
 	if d.sql != nil {
 		requested = cmp.Or(d.sql.Prefix, requested)
 	}
+
 	var schemas []struct {
 		Prefix  string `db:"prefix"`
 		Version int    `db:"version"`
@@ -108,6 +110,7 @@ func (d *File) prefixedVersion(ctx context.Context) (have int, prefix string, er
 	case !d.options.Beside:
 		return 0, "", notRunner(d.path, " is not a runner database", "it is an SQLite database of another program; nothing was changed")
 	}
+
 	prefix = cmp.Or(requested, DefaultPrefix)
 	return 0, prefix, ValidPrefix(prefix)
 }
@@ -136,12 +139,14 @@ func (d *File) migrate(ctx context.Context) error {
 	case have > 0 && d.othersOpen():
 		err = engine.OlderWorker(q, d.path)
 	}
+
 	if err == nil {
 		err = d.runMigrations(q, have)
 	}
 	if err == nil {
 		_, err = d.conn.ExecContext(ctx, "COMMIT")
 	}
+
 	return d.Explain(err)
 }
 
@@ -158,6 +163,7 @@ func (d *File) runMigrations(q engine.Direct, have int) error {
 			return err
 		}
 	}
+
 	for _, m := range schema.MigrationsFrom(schema.SQLite, have) {
 		if _, err := q.Exec(sqltext.Definition(m.Text())); err != nil {
 			return fmt.Errorf("migration %s: %w", m.Name, d.Explain(err))
@@ -176,6 +182,7 @@ func (d *File) runMigrations(q engine.Direct, have int) error {
 	} else if _, err = d.conn.ExecContext(q.Ctx, CreateSchemaTable); err == nil {
 		_, err = d.conn.ExecContext(q.Ctx, setSchemaVersion, d.sql.Prefix, version)
 	}
+
 	return err
 }
 

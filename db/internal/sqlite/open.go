@@ -108,6 +108,7 @@ func (c connector) Connect(context.Context) (sqldriver.Conn, error) {
 // sets the pools of d and the connection of the writer.
 func (d *File) open(ctx context.Context) error {
 	defer d.lockOpening()()
+
 	if err := d.find(); err != nil {
 		return err
 	}
@@ -137,6 +138,7 @@ func (d *File) open(ctx context.Context) error {
 		d.upgradedFrom = have
 		err = d.initialise(ctx)
 	}
+
 	if err != nil {
 		return err
 	}
@@ -163,6 +165,7 @@ func (d *File) connectWriter(ctx context.Context) (have int, prefix string, err 
 	if d.options.Normal {
 		level = "synchronous(NORMAL)"
 	}
+
 	pragmas := []string{
 		"busy_timeout(0)", // SQLite's handler might never get the lock beside a busy process; see retryBusy
 		level,
@@ -225,6 +228,7 @@ func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 		defer cancel()
 		ok, err = lock.TryLockContext(waiting, 5*time.Millisecond)
 	}
+
 	switch {
 	case ok:
 		return d.retryBusy(do)
@@ -234,6 +238,7 @@ func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 		return &jobs.Error{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Hint: "again",
 			Why: []string{"another process is creating or upgrading it"}, Err: err}
 	}
+
 	return engine.FileError(err, d.Dir())
 }
 
@@ -259,6 +264,7 @@ func (d *File) walMode(ctx context.Context, on engine.Connection) error {
 			Why:  []string{"this filesystem has no write-ahead log: journal_mode stays " + mode},
 			Hint: "a path on a local disk"}
 	}
+
 	return nil
 }
 
@@ -282,6 +288,7 @@ func (d *File) retryBusy(do func() error) error {
 				"nothing was written; it is safe to try again",
 			}}
 	}
+
 	return err
 }
 

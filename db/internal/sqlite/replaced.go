@@ -72,6 +72,7 @@ func (d *File) recordFiles() error {
 		}
 		companions[i] = file.id
 	}
+
 	d.companions.Store(&companions)
 	return nil
 }

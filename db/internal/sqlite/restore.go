@@ -74,6 +74,7 @@ func (d *File) restore(ctx context.Context, from string, now time.Time) (Restore
 	}
 
 	defer d.lockOpening()()
+
 	old, err := d.oldFile()
 	if err != nil {
 		return Restored{}, err
@@ -94,6 +95,7 @@ func (d *File) restore(ctx context.Context, from string, now time.Time) (Restore
 		result.Kept = d.path + keptMark + now.Format("2006-01-02T15-04-05.000")
 		toPlace = func(part string) error { return d.replace(part, result.Kept) }
 	}
+
 	fill := func(part string) (int64, error) {
 		size, err := d.prepare(ctx, part, from, old)
 		if ctx.Err() != nil {
@@ -116,6 +118,7 @@ func (d *File) checkBackup(from string) error {
 	case !info.Mode().IsRegular():
 		return &jobs.Error{Kind: jobs.ErrSchema, What: from + " is not a regular file", Hint: "the path of a backup"}
 	}
+
 	if old, err := os.Stat(d.path); err == nil && os.SameFile(old, info) {
 		return &jobs.Error{Kind: jobs.ErrConflict, What: from + " is the database itself", Hint: "the path of a backup"}
 	}
@@ -124,6 +127,7 @@ func (d *File) checkBackup(from string) error {
 			Why:  []string{"a copy could lack its last writes; nothing was changed"},
 			Hint: "make a backup of it, and restore that"}
 	}
+
 	return nil
 }
 
@@ -139,6 +143,7 @@ func (d *File) oldFile() (fs.FileInfo, error) {
 	case !info.Mode().IsRegular():
 		return nil, &jobs.Error{Kind: jobs.ErrConflict, What: d.path + " is not a regular file", Hint: "move it away, then again"}
 	}
+
 	return info, d.checkBeside()
 }
 
@@ -163,6 +168,7 @@ func (d *File) takeOver(old fs.FileInfo) (release func(), err error) {
 	for _, p := range d.users() {
 		e.Why = append(e.Why, "process "+strconv.Itoa(p.PID)+" ("+p.Name+") has it open")
 	}
+
 	e.Why = append(e.Why, "nothing was changed")
 	return nil, e
 }
@@ -187,6 +193,7 @@ func (d *File) prepare(ctx context.Context, part, from string, old fs.FileInfo) 
 			return 0, err
 		}
 	}
+
 	return sealCopy(ctx, part, d.path)
 }
 
@@ -204,6 +211,7 @@ func (d *File) aboutCopy(err error, part, from string) error {
 	} else if errors.Is(e.Kind, jobs.ErrFull) || errors.Is(e.Kind, jobs.ErrPermission) {
 		name = d.path
 	}
+
 	named.What, named.Code = strings.ReplaceAll(e.What, part, name), "" // advice by code is about --db
 	return &named
 }
@@ -215,6 +223,7 @@ func copyFile(ctx context.Context, to, from string) error {
 	}
 	defer in.Close()
 	defer context.AfterFunc(ctx, func() { in.Close() })() // ends the copy
+
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -226,6 +235,7 @@ func copyFile(ctx context.Context, to, from string) error {
 		return &jobs.Error{Kind: jobs.ErrCorrupt, What: "cannot copy " + from + " to " + filepath.Dir(to),
 			Why: []string{err.Error()}, Hint: "check the disk", Err: err}
 	}
+
 	return err
 }
 
@@ -238,6 +248,7 @@ func (d *File) checkCopy(ctx context.Context, part string) error {
 		return err
 	}
 	defer func() { _ = errors.Join(c.Close(), os.RemoveAll(c.Dir())) }()
+
 	conn, err := c.Open(ctx)
 	if err != nil {
 		return err
@@ -266,6 +277,7 @@ func (d *File) replace(part, kept string) error {
 			Why:  []string{err.Error(), "nothing was changed"},
 			Hint: "move " + d.path + " and the files whose names begin with it away, then again"}
 	}
+
 	err := ignoreMissing(os.Remove(d.sharedPath))
 	if err == nil {
 		err = moveLogs(d.path, kept)
@@ -280,6 +292,7 @@ func (d *File) replace(part, kept string) error {
 		_ = moveLogs(kept, d.path)
 		_ = os.Remove(kept)
 	}
+
 	return err
 }
 

@@ -49,10 +49,12 @@ func (d *File) checkDir(shared bool) error {
 			me = uid
 		}
 	}
+
 	mode := info.Mode()
 	if shared {
 		mode &^= 0o022
 	}
+
 	why, try := owner.Exposed(info, mode, me)
 	if why == "" {
 		return nil

@@ -47,6 +47,7 @@ func usedBy(path string) inUse {
 		isWAL := n == len(header) && header[18] == 2 && header[19] == 2
 		use.file = isWAL && isLocked(file)
 	}
+
 	use.shared = !use.file && len(locks(path+"-shm", surely, func(lock) bool { return true })) > 0
 	return use
 }
@@ -154,6 +155,7 @@ func mountName(mounts string, major, minor uint32) string {
 			return name
 		}
 	}
+
 	return ""
 }
 
@@ -196,9 +198,11 @@ func walEvents(path string) (events <-chan struct{}, stop func()) {
 			case <-done:
 				return
 			}
+
 			if time.Since(last) < burst { // many commits in a short time need only one event
 				time.Sleep(burst)
 			}
+
 			last = time.Now()
 		}
 	}()

@@ -117,15 +117,18 @@ func (x *turns) await(longest time.Duration) (locked, over bool) {
 		x.active = true
 		go x.block()
 	}
+
 	x.mu.Unlock()
 
 	timer := time.NewTimer(longest)
 	defer timer.Stop()
+
 	select {
 	case locked = <-x.granted:
 		return locked, false
 	case <-timer.C:
 	}
+
 	x.mu.Lock()
 	defer x.mu.Unlock()
 

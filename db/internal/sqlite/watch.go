@@ -53,6 +53,7 @@ func (d *File) Watch(ctx context.Context, every time.Duration, notify func(wakeu
 		w.every, w.paceChanged = checkEvery, d.paceChanged
 		events, stop = walEvents(d.path)
 	}
+
 	w.check() // so that the watch ignores all earlier commits
 	w.notify = notify
 
@@ -104,6 +105,7 @@ func (w *watch) run(ctx context.Context, events, quit <-chan struct{}) {
 		if since := time.Since(eventAt); since < eventSpan {
 			pause = max(since, shortest)
 		}
+
 		event, ok := w.sleep(ctx, pause, events, quit)
 		if event {
 			eventAt, shortest = time.Now(), eventPause
@@ -153,6 +155,7 @@ func (w *watch) check() bool {
 	} else if now == w.last {
 		return false
 	}
+
 	w.last = now
 	w.notify(true)
 	return true

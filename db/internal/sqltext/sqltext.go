@@ -132,6 +132,7 @@ func (r *renderer) render(template string) {
 		if at < 0 {
 			break
 		}
+
 		r.out.WriteString(template[:at])
 		template = template[at:]
 		switch {
@@ -176,6 +177,7 @@ func (r *renderer) mark(name string, aliased bool) {
 	if r.marks != nil {
 		r.marks[name] = true
 	}
+
 	part, ok := r.parts[name]
 	if !ok && !r.noAlias {
 		part, ok = r.dialect.Fragments[name]

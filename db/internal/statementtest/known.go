@@ -31,6 +31,7 @@ func (p Plans) Complete(t *testing.T, others ...string) {
 	for _, name := range others {
 		known[name] = Plan{}
 	}
+
 	names, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -40,10 +41,12 @@ func (p Plans) Complete(t *testing.T, others ...string) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
+
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		first := p.declared(file, others, func(statement string) {
 			if _, ok := known[statement]; !ok {
 				t.Errorf("%s: the plan of %s is not checked", name, statement)
@@ -77,6 +80,7 @@ func (p Plans) declared(file *ast.File, others []string, found func(name string)
 		if !ok {
 			return true
 		}
+
 		for i, value := range spec.Values {
 			template := templateIn(value)
 			switch left := leftmost(template).(type) {
@@ -95,6 +99,7 @@ func (p Plans) declared(file *ast.File, others []string, found func(name string)
 			}
 			found(spec.Names[i].Name)
 		}
+
 		return true
 	})
 	return first

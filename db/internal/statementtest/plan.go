@@ -78,6 +78,7 @@ func Explain(t *testing.T, read *sqlx.DB, text string) []string {
 	for i, step := range steps {
 		lines[i] = step.Detail
 	}
+
 	return lines
 }
 
@@ -95,8 +96,10 @@ func AnyArgs(text string) []any {
 		}
 		args = args[:most]
 	}
+
 	for i := range args {
 		args[i] = "[]" // the text of each argument is valid JSON, because some statements expect lists
 	}
+
 	return args
 }

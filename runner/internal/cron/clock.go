@@ -11,8 +11,9 @@ import (
 // one more, because its last day doesn't count.
 const searchYears = 41
 
-// onClock returns the first matching clock reading after wall, on a clock that never jumps. It returns false if there is none. Both times
-// are clock readings, stored as if they were UTC.
+// onClock returns the first matching clock reading after wall, on a clock that
+// never jumps. It returns false if there is none. Both times are clock
+// readings, stored as if they were UTC.
 func (x *Expression) onClock(wall time.Time) (time.Time, bool) {
 	wall = wall.Truncate(time.Minute).Add(time.Minute)
 	day, firstHour, firstMinute := wall.Truncate(24*time.Hour), wall.Hour(), wall.Minute()
@@ -31,12 +32,15 @@ func (x *Expression) onClock(wall time.Time) (time.Time, bool) {
 				}
 			}
 		}
+
 		day, firstHour, firstMinute = day.AddDate(0, 0, 1), 0, 0
 	}
+
 	return time.Time{}, false
 }
 
-// matchesDay reports whether the fields day of month and day of week allow a day.
+// matchesDay reports whether the fields day of month and day of week allow a
+// day.
 func (x *Expression) matchesDay(day time.Time) bool {
 	byDate, byWeekday := x.values[monthDay]>>day.Day()&1 == 1, x.values[weekday]>>day.Weekday()&1 == 1
 	if x.eitherDay {

@@ -1,14 +1,19 @@
 // Package cron parses cron expressions and computes their ticks in a time zone.
 //
-// A cron expression names times on a wall clock. A tick is a moment in real time. When the clock of a zone jumps, these rules decide which
-// moments are the ticks:
+// A cron expression names times on a wall clock. A tick is a moment in real
+// time. When the clock of a zone jumps, these rules decide which moments are
+// the ticks:
 //
-//   - A fixed hour (3, or 1-5, or 2,14) means times of day. If the clock skips a time of day, its tick moves to the first minute that
-//     exists. If the clock shows a time twice, only the first occurrence is a tick. So a job at 02:30 runs once each day.
-//   - An hour that begins with * means a regular interval, so ticks follow real time. A skipped hour has no ticks, and a repeated hour has
-//     its ticks twice.
+//   - A fixed hour (3, or 1-5, or 2,14) means times of day. If the clock skips
+//     a time of day, its tick moves to the first minute that exists. If the
+//     clock shows a time twice, only the first occurrence is a tick. So a job
+//     at 02:30 runs once each day.
+//   - An hour that begins with * means a regular interval, so ticks follow real
+//     time. A skipped hour has no ticks, and a repeated hour has its ticks
+//     twice.
 //
-// clock.go finds the next time on a clock without zones. next.go converts that time to a moment in a zone.
+// clock.go finds the next time on a clock without zones. next.go converts that
+// time to a moment in a zone.
 package cron
 
 import (
@@ -60,12 +65,14 @@ var fields = [5]field{
 var nicknames = map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
 	"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *"}
 
-// Parse parses an expression and the name of a zone. Its errors are of kind jobs.ErrInvalid and contain the invalid part.
+// Parse parses an expression and the name of a zone. Its errors are of kind
+// jobs.ErrInvalid and contain the invalid part.
 func Parse(text, zone string) (Expression, error) {
 	location, err := parseZone(zone)
 	if err != nil {
 		return Expression{}, err
 	}
+
 	x := Expression{zone: location}
 	words := strings.Fields(text)
 	switch {
@@ -76,13 +83,16 @@ func Parse(text, zone string) (Expression, error) {
 	default:
 		err = x.parseFields(words)
 	}
+
 	if err != nil {
 		return Expression{}, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("cron %q: %v", text, err)}
 	}
+
 	return x, nil
 }
 
-// parseZone finds a time zone by its name. It refuses "Local", because that name means different zones on different machines.
+// parseZone finds a time zone by its name. It refuses "Local", because that
+// name means different zones on different machines.
 func parseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
@@ -97,6 +107,7 @@ func parseEvery(words []string) (time.Duration, error) {
 	if len(words) != 1 {
 		return 0, fmt.Errorf("@every needs one duration, as in @every 90s")
 	}
+
 	text := words[0]
 	d, err := humanize.ParseDuration(text)
 	switch {
@@ -107,6 +118,7 @@ func parseEvery(words []string) (time.Duration, error) {
 	case d%time.Second != 0:
 		return 0, fmt.Errorf("%s is not a number of whole seconds", text)
 	}
+
 	return d, nil
 }
 
@@ -115,6 +127,7 @@ func (x *Expression) parseFields(words []string) (err error) {
 	if text, ok := nicknames[strings.ToLower(strings.Join(words, " "))]; ok {
 		words = strings.Fields(text)
 	}
+
 	switch name := strings.ToLower(strings.Join(words, " ")); {
 	case nicknames["@"+name] != "" || name == "reboot" || strings.HasPrefix(name, "every "):
 		return fmt.Errorf("did you mean @%s?", name)
@@ -126,18 +139,21 @@ func (x *Expression) parseFields(words []string) (err error) {
 	case len(words) != len(fields):
 		return fmt.Errorf("%d fields; five are needed: minute, hour, day of month, month, day of week", len(words))
 	}
+
 	for i, f := range fields {
 		if x.values[i], err = f.parse(words[i]); err != nil {
 			return err
 		}
 	}
+
 	x.often = words[hour][0] == '*'
-	// As in cron, a day field that begins with * does not restrict the day. Any other day field restricts the day, even if it lists every
-	// day.
+	// As in cron, a day field that begins with * does not restrict the day. Any
+	// other day field restricts the day, even if it lists every day.
 	x.eitherDay = words[monthDay][0] != '*' && words[weekday][0] != '*'
 	if _, ok := x.onClock(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)); !ok {
 		return fmt.Errorf("no date matches")
 	}
+
 	return nil
 }
 
@@ -152,13 +168,16 @@ func (f field) parse(text string) (set uint64, err error) {
 			set |= 1 << value
 		}
 	}
+
 	if f.high == 7 { // both 0 and 7 mean Sunday
 		set |= set >> 7 & 1
 	}
+
 	return set, nil
 }
 
-// parsePart parses one part of a field. Commas separate the parts. A part is *, a value or a range, with or without a step.
+// parsePart parses one part of a field. Commas separate the parts. A part is *,
+// a value or a range, with or without a step.
 func (f field) parsePart(part string) (low, high, step int, err error) {
 	body, stepText, stepped := strings.Cut(part, "/")
 	step = 1
@@ -175,10 +194,12 @@ func (f field) parsePart(part string) (low, high, step int, err error) {
 		}
 		return f.low, f.high, step, nil
 	}
+
 	from, to, isRange := strings.Cut(body, "-")
 	if low, err = f.number(from); err != nil {
 		return 0, 0, 0, err
 	}
+
 	high = low
 	if isRange {
 		if high, err = f.number(to); err != nil {
@@ -188,12 +209,14 @@ func (f field) parsePart(part string) (low, high, step int, err error) {
 			high = 7
 		}
 	}
+
 	switch {
 	case high < low:
 		return 0, 0, 0, fmt.Errorf("%s %s runs backwards", f.name, part)
 	case stepped && !isRange:
 		return 0, 0, 0, fmt.Errorf("%s %s: a step needs a range, as in %d-%d/%d", f.name, part, low, f.high, step)
 	}
+
 	return low, high, step, nil
 }
 
@@ -221,6 +244,7 @@ func (f field) number(text string) (int, error) {
 	if i := slices.Index(f.words, strings.ToLower(text)); i >= 0 {
 		return f.low + i, nil
 	}
+
 	n, err := strconv.Atoi(text)
 	switch {
 	case err != nil || strings.ContainsAny(text, "+-"):
@@ -228,6 +252,7 @@ func (f field) number(text string) (int, error) {
 	case n < f.low || n > f.high:
 		return 0, fmt.Errorf("%s %d is out of range (%d-%d)", f.name, n, f.low, f.high)
 	}
+
 	return n, nil
 }
 

@@ -15,8 +15,9 @@ import (
 	"example.com/runner/runner/internal/cron/crontest"
 )
 
-// changes are dates in time zones whose clocks jump on that date: by an hour, half an hour, two hours or a whole day, some of them at
-// midnight. On the last two dates no clock jumps.
+// changes are dates in time zones whose clocks jump on that date: by an hour,
+// half an hour, two hours or a whole day, some of them at midnight. On the last
+// two dates no clock jumps.
 var changes = []struct{ zone, at string }{
 	{"Europe/Berlin", "2026-03-29"}, {"Europe/Berlin", "2026-10-25"}, {"America/New_York", "2026-03-08"},
 	{"America/New_York", "2026-11-01"},
@@ -73,8 +74,8 @@ func someExpression(t *rapid.T, month int) string {
 		someField(1, 31, 31, "").Draw(t, "day"), months, someField(0, 7, 7, "SUN MON TUE WED THU FRI SAT ").Draw(t, "weekday")}, " ")
 }
 
-// TestTicksAgainstOracle compares this package with package crontest. It uses random expressions and times around clock changes in many
-// zones.
+// TestTicksAgainstOracle compares this package with package crontest. It uses
+// random expressions and times around clock changes in many zones.
 func TestTicksAgainstOracle(t *testing.T) {
 	compared := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -113,8 +114,8 @@ func TestTicksAgainstOracle(t *testing.T) {
 	}
 }
 
-// TestTicksOverYears compares this package with package crontest. It checks the next tick of random expressions after random times, which
-// may be years later.
+// TestTicksOverYears compares this package with package crontest. It checks the
+// next tick of random expressions after random times, which may be years later.
 func TestTicksOverYears(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		expr := someExpression(t, 2)

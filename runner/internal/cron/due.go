@@ -7,12 +7,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Due returns the ticks for which a schedule must enqueue a task at the time now, oldest first. It also returns the first tick after now.
+// Due returns the ticks for which a schedule must enqueue a task at the time
+// now, oldest first. It also returns the first tick after now.
 func Due(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err error) {
 	x, err := Parse(s.Cron, s.Zone)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
+
 	switch {
 	case s.NextAt.IsZero():
 		return nil, x.Next(now), nil
@@ -25,12 +27,13 @@ func Due(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err e
 	default:
 		next = x.Next(now)
 	}
+
 	due = taskspec.CaughtUp(&s, func(from time.Time, n int) []time.Time { return x.newest(s.NextAt, from, now, n) }, now)
 	return due, next, nil
 }
 
-// realignFrom is the smallest error that realign corrects. The error is the time by which the stored tick of an @every schedule is too far
-// in the future.
+// realignFrom is the smallest error that realign corrects. The error is the
+// time by which the stored tick of an @every schedule is too far in the future.
 const realignFrom = time.Minute
 
 // realign returns the first tick after now, in place of the stored one. They
@@ -63,19 +66,22 @@ func (x *Expression) newest(first, start, end time.Time, n int) []time.Time {
 				list = append(list, tick)
 			}
 		}
+
 		return list
 	}
-	// A day may have thousands of ticks, and the last tick may be years ago. So we
-	// search the last hour before end, and then longer and longer spans.
+	// A day may have thousands of ticks, and the last tick may be years ago. So
+	// we search the last hour before end, and then longer and longer spans.
 	for span := time.Hour; ; span *= 6 {
 		from := end.Add(-span)
 		if span > 100*365*24*time.Hour || from.Before(start) {
 			from = start
 		}
+
 		var list []time.Time
 		for tick := x.Next(from.Add(-time.Millisecond)); !tick.IsZero() && !tick.After(end); tick = x.Next(tick) {
 			list = append(list, tick)
 		}
+
 		if len(list) >= n || from.Equal(start) {
 			return list[max(len(list)-n, 0):]
 		}

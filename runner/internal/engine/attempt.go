@@ -17,19 +17,26 @@ import (
 	"example.com/runner/runner/internal/exec"
 )
 
-// An attempt has a goroutine that runs its handler (begin). Other goroutines may stop it at the same time: the heartbeat, a timeout, a
-// cancel request, the shutdown. They only end the context of the attempt with a cause (stop). When the handler has returned, its goroutine
-// reads the cause, and one function decides the outcome (classify). If the handler does not return, abandon sets the outcome.
+// An attempt has a goroutine that runs its handler (begin). Other goroutines
+// may stop it at the same time: the heartbeat, a timeout, a cancel request, the
+// shutdown. They only end the context of the attempt with a cause (stop). When
+// the handler has returned, its goroutine reads the cause, and one function
+// decides the outcome (classify). If the handler does not return, abandon sets
+// the outcome.
 //
 // Invariants:
-//   - An attempt gets one outcome, because only one function can set the field attempt.over. The result of a handler that returns
-//     later is discarded.
-//   - The outcome is complete before the attempt goes to Engine.ended. The loop writes it, and reads the fields without a lock.
-//   - The context of the attempt does not come from the context of the worker. A shutdown first lets attempts end by themselves, and then
-//     stops them one by one with a cause.
-//   - The handler of an attempt that is past its deadline is not called, because its task may belong to another worker by now.
+//   - An attempt gets one outcome, because only one function can set the field
+//     attempt.over. The result of a handler that returns later is discarded.
+//   - The outcome is complete before the attempt goes to Engine.ended. The loop
+//     writes it, and reads the fields without a lock.
+//   - The context of the attempt does not come from the context of the worker.
+//     A shutdown first lets attempts end by themselves, and then stops them one
+//     by one with a cause.
+//   - The handler of an attempt that is past its deadline is not called,
+//     because its task may belong to another worker by now.
 
-// attempt is one execution of a task in this process, from its claim until its outcome is written.
+// attempt is one execution of a task in this process, from its claim until its
+// outcome is written.
 type attempt struct {
 	e      *Engine
 	claim  db.ClaimID
@@ -54,8 +61,8 @@ type attempt struct {
 	inTx     atomic.Int64                  // time of the FinishTx that succeeded, in milliseconds; 0 if none did
 	finishTx *sql.Tx                       // transaction of that FinishTx; only for FinishTx itself
 
-	// end sets the following fields before it sends the attempt to Engine.ended. If
-	// it isn't called, abandon or notStarted sets them.
+	// end sets the following fields before it sends the attempt to
+	// Engine.ended. If it isn't called, abandon or notStarted sets them.
 	over     atomic.Bool
 	outcome  taskspec.Outcome
 	release  bool  // whether the attempt never started; its task then goes back to its queue
@@ -75,19 +82,23 @@ func newAttempt(e *Engine, task jobs.Task) *attempt {
 	return a
 }
 
-// unknownOptionDelay is the time by which a worker delays a task that has options of a newer version.
+// unknownOptionDelay is the time by which a worker delays a task that has
+// options of a newer version.
 const unknownOptionDelay = time.Minute
 
-// begin starts the attempt on its own goroutine. The goroutine sends the attempt to the channel Engine.ended when the attempt has ended.
+// begin starts the attempt on its own goroutine. The goroutine sends the
+// attempt to the channel Engine.ended when the attempt has ended.
 func (a *attempt) begin() {
 	a.e.logStart(a)
 	if a.e.started != nil {
 		a.e.started(a.task)
 	}
+
 	go func() {
 		began := now()
 		ctx, unwatch, cancel := a.withTimeout(began)
 		defer cancel() // after the outcome, which depends on the context
+
 		var result json.RawMessage
 		var err error
 		panicked := usercode.Goexit() // nil when the handler has returned
@@ -104,14 +115,17 @@ func (a *attempt) begin() {
 			}
 			a.end(now().Sub(began), result, err)
 		}()
+
 		if cause := a.tooLate(); cause != nil {
 			err = &exec.NotStartedError{Err: cause}
 		} else if unknown := taskspec.CheckKnown(&a.task.Options); unknown != nil {
-			// The attempt ends with a snooze, so that a worker of a newer version may take the task.
+			// The attempt ends with a snooze, so that a worker of a newer
+			// version may take the task.
 			err = fmt.Errorf("%w: %w", unknown, jobs.Snooze(unknownOptionDelay))
 		} else {
 			result, err = a.e.o.Handlers[a.task.Job].Run(ctx, a.task)
 		}
+
 		panicked = nil
 	}()
 }
@@ -124,6 +138,7 @@ func (a *attempt) withTimeout(began time.Time) (ctx context.Context, unwatch, ca
 	if d <= 0 {
 		return a.ctx, func() {}, func() {}
 	}
+
 	ctx, cancel = context.WithDeadlineCause(a.ctx, began.Add(d), jobs.ErrTimeout)
 	ended := func() {
 		if errors.Is(context.Cause(ctx), jobs.ErrTimeout) {
@@ -150,11 +165,13 @@ func RunCommand(ctx context.Context, task jobs.Task, tee func(task jobs.Task, st
 	c.Output.Tee, c.PagesURL = tee, pages
 	c.Task.LeaveChildren = task.LeaveChildren || a.e.o.LeaveChildren
 	defer func() { a.childrenKilled, a.childrenLeft, a.usage = c.ChildrenKilled, c.ChildrenLeft, c.Usage }()
+
 	return c.Run()
 }
 
-// tooLate returns the reason why an attempt must not begin, or nil. Either the attempt was stopped already, or this process was suspended
-// for so long after the claim that the task may belong to another worker.
+// tooLate returns the reason why an attempt must not begin, or nil. Either the
+// attempt was stopped already, or this process was suspended for so long after
+// the claim that the task may belong to another worker.
 func (a *attempt) tooLate() error {
 	if cause := context.Cause(a.ctx); cause != nil || !a.pastDeadline() {
 		return cause
@@ -162,14 +179,16 @@ func (a *attempt) tooLate() error {
 	return jobs.ErrLost
 }
 
-// currentDeadline returns the time at which the processes of the attempt must be dead, unless a heartbeat renews its lease.
+// currentDeadline returns the time at which the processes of the attempt must
+// be dead, unless a heartbeat renews its lease.
 func (a *attempt) currentDeadline() time.Time {
 	a.e.mu.Lock()
 	defer a.e.mu.Unlock()
 	return a.deadline
 }
 
-// pastDeadline reports whether the processes of the attempt must be dead by now, because no heartbeat renewed its lease.
+// pastDeadline reports whether the processes of the attempt must be dead by
+// now, because no heartbeat renewed its lease.
 func (a *attempt) pastDeadline() bool { return !now().Before(a.currentDeadline()) }
 
 // end records the outcome of the attempt and sends the attempt to the loop.
@@ -183,6 +202,7 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 			err = errNotCommitted
 		}
 	}
+
 	a.setOutcome(a.classify(result, err), took)
 	if output := a.output.Load(); output != nil {
 		a.outcome.OutputBytes, a.outcome.OutputTruncated = output.Sizes()
@@ -190,6 +210,7 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 			a.outcome.ErrorLine = output.ErrorLine()
 		}
 	}
+
 	a.outcome.ChildrenKilled, a.outcome.ChildrenLeft, a.outcome.Usage = a.childrenKilled, a.childrenLeft, a.usage
 	next := a.e.passSlot(a)
 	a.e.ended <- a
@@ -206,26 +227,32 @@ func (a *attempt) timeout() time.Duration {
 	return a.task.Timeout
 }
 
-// sigkill is the number of SIGKILL, the signal with which runner kills commands.
+// sigkill is the number of SIGKILL, the signal with which runner kills
+// commands.
 const sigkill = 9
 
-// classify returns the outcome of an attempt that has ended. No other function decides the outcome. The command itself, its guardian, a
-// timeout, a cancel request, a shutdown and the heartbeat can each end an attempt, and several of them may do so at once. The rules, in
-// this order:
+// classify returns the outcome of an attempt that has ended. No other function
+// decides the outcome. The command itself, its guardian, a timeout, a cancel
+// request, a shutdown and the heartbeat can each end an attempt, and several of
+// them may do so at once. The rules, in this order:
 //
 //   - Without an error the attempt is completed.
-//   - The attempt is lost if its guardian died, or if the guardian killed the command because the lease expired. It is also lost if anyone
-//     killed the command after the lease had expired.
-//   - If the attempt was being stopped, its error gets the reason of the first stop.
+//   - The attempt is lost if its guardian died, or if the guardian killed the
+//     command because the lease expired. It is also lost if anyone killed the
+//     command after the lease had expired.
+//   - If the attempt was being stopped, its error gets the reason of the first
+//     stop.
 //   - Any other error is an error of the attempt itself.
 //
-// The outcome does not matter for an attempt whose claim was revoked. The database refuses the outcome of such an attempt, and the reaper
-// records the loss.
+// The outcome does not matter for an attempt whose claim was revoked. The
+// database refuses the outcome of such an attempt, and the reaper records the
+// loss.
 func (a *attempt) classify(result json.RawMessage, err error) taskspec.Outcome {
 	decided, isDecided := err.(usercode.Decided) //nolint:errorlint // errors.As could call a method of the program's error
 	if isDecided {
 		err = decided.Err
 	}
+
 	o := taskspec.OutcomeOf(result, err)
 	if err == nil && o.Reason == "" {
 		if a.task.Job == jobs.CommandJob {
@@ -233,6 +260,7 @@ func (a *attempt) classify(result json.RawMessage, err error) taskspec.Outcome {
 		}
 		return o
 	}
+
 	var lost bool
 	var notStarted *exec.NotStartedError
 	// OutcomeOf has recorded the panic of a method of err.
@@ -241,10 +269,12 @@ func (a *attempt) classify(result json.RawMessage, err error) taskspec.Outcome {
 		a.release, a.startErr = true, notStarted.Err
 		return taskspec.Outcome{}
 	}
+
 	cause := context.Cause(a.ctx)
 	if isDecided {
 		cause = nil
 	}
+
 	switch {
 	case lost && (cause == nil || errors.Is(cause, jobs.ErrShutdown)):
 		o.Reason = jobs.ReasonLost
@@ -259,11 +289,13 @@ func (a *attempt) classify(result json.RawMessage, err error) taskspec.Outcome {
 	case errors.Is(cause, jobs.ErrLost):
 		o.Reason, o.Error = jobs.ReasonLost, "its worker could not renew its lease"
 	}
+
 	return o
 }
 
-// stop ends the context of the attempt. The context keeps the cause of the first call. If kill is true, stop also makes the command die
-// without a grace period.
+// stop ends the context of the attempt. The context keeps the cause of the
+// first call. If kill is true, stop also makes the command die without a grace
+// period.
 func (a *attempt) stop(cause error, kill bool) {
 	if kill { // close the channel first: when the context ends, a goroutine checks whether the channel is closed
 		a.killOnce.Do(func() { close(a.kill) })
@@ -271,7 +303,8 @@ func (a *attempt) stop(cause error, kill bool) {
 	a.cancel(cause)
 }
 
-// abandon gives up an attempt that does not end. It returns false if the attempt has ended in the meantime.
+// abandon gives up an attempt that does not end. It returns false if the
+// attempt has ended in the meantime.
 func (a *attempt) abandon() bool {
 	if !a.over.CompareAndSwap(false, true) {
 		return false
@@ -288,18 +321,21 @@ func (a *attempt) setOutcome(o taskspec.Outcome, took time.Duration) {
 	a.outcome = o
 }
 
-// notStarted marks the attempt as never started, so that its task goes back to its queue.
+// notStarted marks the attempt as never started, so that its task goes back to
+// its queue.
 func (a *attempt) notStarted() *attempt {
 	a.over.Store(true)
 	a.release = true
 	return a
 }
 
-// finish returns the outcome of the attempt in the form that the database writes.
+// finish returns the outcome of the attempt in the form that the database
+// writes.
 func (a *attempt) finish() db.Finish {
 	if a.release {
 		return db.Finish{Task: a.task, Release: true}
 	}
+
 	f := db.Finish{Task: a.task, Outcome: a.outcome, Progress: a.progress()}
 	if output := a.output.Load(); output != nil {
 		f.Output = output.Rest()

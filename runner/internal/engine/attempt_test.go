@@ -8,8 +8,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestNoTaskStartsAfterItsLeaseHasEnded checks a worker whose lease expires between its claim and the start of the task. The worker does
-// not start the task, because the task may belong to another worker by now.
+// TestNoTaskStartsAfterItsLeaseHasEnded checks a worker whose lease expires
+// between its claim and the start of the task. The worker does not start the
+// task, because the task may belong to another worker by now.
 func TestNoTaskStartsAfterItsLeaseHasEnded(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o Options, runs *atomic.Int64) {
 		e := newEngine(t, o)

@@ -9,13 +9,13 @@ import (
 // The tasks of a batch run as separate attempts. Each has its own goroutine,
 // context, timer and lease, and the worker writes each outcome separately. But
 // the function is called only once for all of them: the attempts meet in a
-// usercode.Group for this call. Package jobs keeps one attempt until the function
-// has returned.
+// usercode.Group for this call. Package jobs keeps one attempt until the
+// function has returned.
 //
-// Together the attempts have one slot. The loop receives them one after the other
-// when they have ended, and the slot goes with the last one. If it were free
-// before, a cycle could claim later tasks while the loop hasn't received all
-// outcomes yet. Tasks that are tried again at once would lose their places.
+// Together the attempts have one slot. The loop receives them one after the
+// other when they have ended, and the slot goes with the last one. If it were
+// free before, a cycle could claim later tasks while the loop hasn't received
+// all outcomes yet. Tasks that are tried again at once would lose their places.
 
 // batch is the attempts that one call of a batch function runs. Only the loop
 // uses it.
@@ -25,8 +25,8 @@ type batch struct {
 	live  []*attempt // those that the loop hasn't received; the first has the slot
 }
 
-// leaveBatch removes an attempt from its batch. It keeps a slot only if it's the
-// last one.
+// leaveBatch removes an attempt from its batch. It keeps a slot only if it's
+// the last one.
 func (e *Engine) leaveBatch(a *attempt) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -60,6 +60,7 @@ func (e *Engine) makeBatches(attempts []*attempt) {
 		if open == nil {
 			open = map[key]*batch{}
 		}
+
 		k := key{a.task.Job, a.task.Queue}
 		if open[k] == nil || open[k].size == limit {
 			open[k] = &batch{group: usercode.NewGroup()}

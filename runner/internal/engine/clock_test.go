@@ -10,14 +10,16 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// TestJumpOfClockPausesDeletions checks that all workers pause deletions when the clock of a running worker jumps. The pause ends after
-// an hour, when a person confirms that the clock is right, or when the clock jumps back.
+// TestJumpOfClockPausesDeletions checks that all workers pause deletions when
+// the clock of a running worker jumps. The pause ends after an hour, when a
+// person confirms that the clock is right, or when the clock jumps back.
 func TestJumpOfClockPausesDeletions(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour
 	for name, test := range map[string]struct {
 		jump time.Duration
-		// after runs when the clock has jumped. It may change the pause, and returns an engine. The test then checks whether
-		// this engine deletes tasks.
+		// after runs when the clock has jumped. It may change the pause, and
+		// returns an engine. The test then checks whether this engine deletes
+		// tasks.
 		after   func(t *testing.T, e *Engine) *Engine
 		later   time.Duration // time from the jump to the check of deletions, on the clock that never jumps
 		back    time.Duration // time by which the clock jumps back before the check of deletions

@@ -10,19 +10,22 @@ import (
 	"example.com/runner/runner/internal/exec"
 )
 
-// The functions of this file take the context of a handler, and act on the attempt that the handler runs. Package runner documents the
-// exported functions.
+// The functions of this file take the context of a handler, and act on the
+// attempt that the handler runs. Package runner documents the exported
+// functions.
 
 type attemptKey struct{}
 
-// attemptFrom returns the attempt whose handler has the context ctx. It returns nil outside of an attempt.
+// attemptFrom returns the attempt whose handler has the context ctx. It returns
+// nil outside of an attempt.
 func attemptFrom(ctx context.Context) *attempt {
 	a, _ := ctx.Value(attemptKey{}).(*attempt)
 	return a
 }
 
-// Current returns the task that the handler with the context ctx runs, in the state it had when the worker claimed it, and Options.Owner of
-// its worker. It returns false outside of an attempt.
+// Current returns the task that the handler with the context ctx runs, in the
+// state it had when the worker claimed it, and Options.Owner of its worker. It
+// returns false outside of an attempt.
 func Current(ctx context.Context) (task jobs.Task, owner any, ok bool) {
 	if a := attemptFrom(ctx); a != nil {
 		return a.task, a.e.o.Owner, true
@@ -30,13 +33,15 @@ func Current(ctx context.Context) (task jobs.Task, owner any, ok bool) {
 	return jobs.Task{}, nil, false
 }
 
-// Logger returns a logger that writes to the output of the task that the handler with the context ctx runs. Outside of an attempt it
-// returns slog.Default.
+// Logger returns a logger that writes to the output of the task that the
+// handler with the context ctx runs. Outside of an attempt it returns
+// slog.Default.
 func Logger(ctx context.Context) *slog.Logger {
 	a := attemptFrom(ctx)
 	if a == nil {
 		return slog.Default()
 	}
+
 	withoutTime := func(groups []string, attr slog.Attr) slog.Attr {
 		if len(groups) == 0 && attr.Key == slog.TimeKey {
 			return slog.Attr{}
@@ -57,10 +62,12 @@ func (s stream) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// noOutput is the output of all attempts that have ended without output. It drops all data that goroutines of such an attempt still write.
+// noOutput is the output of all attempts that have ended without output. It
+// drops all data that goroutines of such an attempt still write.
 var noOutput = exec.ClosedCapture()
 
-// closeOutput ends the output of the attempt. Goroutines of the attempt may still write; the output drops their data.
+// closeOutput ends the output of the attempt. Goroutines of the attempt may
+// still write; the output drops their data.
 func (a *attempt) closeOutput() {
 	if !a.output.CompareAndSwap(nil, noOutput) {
 		a.output.Load().Close()
@@ -77,7 +84,8 @@ func (a *attempt) capture() *exec.Capture {
 	return a.output.Load()
 }
 
-// Upstream returns the tasks that a task has waited for. It is the task of the handler with the context ctx.
+// Upstream returns the tasks that a task has waited for. It is the task of the
+// handler with the context ctx.
 func Upstream(ctx context.Context) ([]jobs.Task, error) {
 	a := attemptFrom(ctx)
 	if a == nil {
@@ -89,6 +97,7 @@ func Upstream(ctx context.Context) ([]jobs.Task, error) {
 	if !a.task.Depends {
 		return nil, nil
 	}
+
 	var tasks []jobs.Task
 	err := a.e.store.Upstream(ctx, a.task.ID, func(t jobs.Task) error { tasks = append(tasks, t); return nil })
 	return tasks, err

@@ -70,6 +70,7 @@ func (e *Engine) stopAll(cause error, kill bool) time.Duration {
 			wait = max(wait, a.task.KillAfter+stopWait)
 		}
 	}
+
 	return wait
 }
 
@@ -92,6 +93,7 @@ func (e *Engine) abandon() (given []*attempt) {
 			given = append(given, a)
 		}
 	}
+
 	return given
 }
 

@@ -1,19 +1,27 @@
-// Package engine is the worker. It claims tasks, runs them, and writes their outcomes.
+// Package engine is the worker. It claims tasks, runs them, and writes their
+// outcomes.
 //
-// An Engine is one call of Runner.Work. One goroutine is its loop (loop.go). The loop runs cycles (cycle.go). A cycle is one transaction
-// that writes the outcomes of ended attempts and claims tasks for the free slots. Each attempt has its own goroutine (attempt.go). These
-// goroutines run at the same time as the loop:
+// An Engine is one call of Runner.Work. One goroutine is its loop (loop.go).
+// The loop runs cycles (cycle.go). A cycle is one transaction that writes the
+// outcomes of ended attempts and claims tasks for the free slots. Each attempt
+// has its own goroutine (attempt.go). These goroutines run at the same time as
+// the loop:
 //
-//   - the heartbeat (heartbeat.go), which renews the leases of the running tasks;
-//   - the reaper (reaper.go), which takes over tasks of workers that died or hang;
+//   - the heartbeat (heartbeat.go), which renews the leases of the running
+//     tasks;
+//   - the reaper (reaper.go), which takes over tasks of workers that died or
+//     hang;
 //   - the scheduler (scheduler.go), which enqueues the tasks of schedules;
-//   - retention (retention.go), which deletes old tasks. The clock (clock.go) pauses retention when the wall clock jumps.
+//   - retention (retention.go), which deletes old tasks. The clock (clock.go)
+//     pauses retention when the wall clock jumps.
 //
-// Nothing polls the table of tasks. The loop reads it when this process has enqueued something, when another process has committed
-// (db.DB.Subscribe), and when the next scheduled task is due.
+// Nothing polls the table of tasks. The loop reads it when this process has
+// enqueued something, when another process has committed (db.DB.Subscribe), and
+// when the next scheduled task is due.
 //
-// Each worker holds a liveness lock (lock.go). The system releases the lock when the worker dies, and other workers notice that at once. A
-// function finds its attempt through its context (context.go, progress.go, steps.go, tx.go).
+// Each worker holds a liveness lock (lock.go). The system releases the lock
+// when the worker dies, and other workers notice that at once. A function finds
+// its attempt through its context (context.go, progress.go, steps.go, tx.go).
 package engine
 
 import (
@@ -34,21 +42,23 @@ import (
 	"example.com/runner/runner/internal/exec"
 )
 
-// Options configure an Engine. runner.Options describes the fields that have the same names there. Package runner sets the defaults, so the
-// Engine has no defaults.
+// Options configure an Engine. runner.Options describes the fields that have
+// the same names there. Package runner sets the defaults, so the Engine has no
+// defaults.
 type Options struct {
 	Owner    any // the *runner.Runner whose Work runs this engine
 	Store    *db.DB
 	Log      *slog.Logger
 	Version  string                  // version of the program
 	Handlers map[string]jobs.Handler // handlers by the name of the job, including the middleware
-	// PrepareTick may change the Spec of a task of a schedule, or refuse the task. It must be quick.
+	// PrepareTick may change the Spec of a task of a schedule, or refuse the
+	// task. It must be quick.
 	PrepareTick func(context.Context, *jobs.Spec) error
 	OnTick      map[string]TickFunc // functions by the name of the schedule
 
-	// Only is the id of the only task that this worker runs; 0 for all tasks. It
-	// is -1 until AddOnly has added that task. A worker with one task enqueues no
-	// tasks of schedules and deletes no old tasks.
+	// Only is the id of the only task that this worker runs; 0 for all tasks.
+	// It is -1 until AddOnly has added that task. A worker with one task
+	// enqueues no tasks of schedules and deletes no old tasks.
 	Only             int64
 	Stdin            *os.File // stdin of that task; nil for /dev/null
 	UntilEmpty       bool     // whether the worker ends when nothing runs and no task is due
@@ -69,10 +79,12 @@ type Options struct {
 	OwnProcess       bool
 }
 
-// beatEvery returns the interval of heartbeats, a sixth of the lease. Other regular work that depends on the lease uses the same interval.
+// beatEvery returns the interval of heartbeats, a sixth of the lease. Other
+// regular work that depends on the lease uses the same interval.
 func (o *Options) beatEvery() time.Duration { return o.Lease / 6 }
 
-// Engine is the worker of one call of Work: a loop that claims tasks and starts and ends attempts, and the background goroutines.
+// Engine is the worker of one call of Work: a loop that claims tasks and starts
+// and ends attempts, and the background goroutines.
 type Engine struct {
 	o          Options
 	store      *db.DB
@@ -111,7 +123,8 @@ type Engine struct {
 	loopState
 }
 
-// loopState is the state that the loop keeps from one cycle to the next. No other goroutine uses it.
+// loopState is the state that the loop keeps from one cycle to the next. No
+// other goroutine uses it.
 type loopState struct {
 	noPrefetchUntil time.Time  // time before which the loop prefetches nothing
 	suspects        int        // number of running suspects; while a suspect runs, no other task runs
@@ -169,6 +182,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if name == "" {
 		name = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
+
 	dir, _ := os.Getwd() // without a directory, hooks run in /
 	e := &Engine{o: o, store: o.Store, log: o.Log, prefetches: o.mayPrefetch(),
 		commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ()), Stdin: o.Stdin, Dir: dir, Log: o.Log},
@@ -182,18 +196,21 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		h := o.Handlers[job]
 		claimed = append(claimed, db.ClaimJob{Job: job, MaxAttempts: h.MaxAttempts, Batch: h.BatchSize, Wait: h.BatchWait})
 	}
+
 	e.info = db.WorkerInfo{ID: db.NewWorkerID(), Name: name, Host: host, BootID: BootID(), PID: os.Getpid(), Namespace: pidNamespace(),
 		User: db.CurrentUser(), UID: os.Getuid(), Version: o.Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease,
 		StartedAt: e.confirmed}
 	if o.Only == 0 {
 		e.info.Jobs = slices.Sorted(maps.Keys(o.Handlers))
 	}
+
 	e.started, _ = ctx.Value(startedKey{}).(func(jobs.Task))
 	e.reaper = &reaper{e: e, freeSince: map[string]time.Time{}}
 	_, guarded := o.Handlers[jobs.CommandJob]
 	if !guarded && o.Hooks != (jobs.Hooks{}) {
 		return nil, fmt.Errorf("%w: hooks are commands, and this worker runs no commands", jobs.ErrInvalid)
 	}
+
 	var err error
 	if guarded {
 		if err = exec.CheckGuardian(o.GuardianPath); err != nil {
@@ -212,10 +229,12 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	if e.worker, err = e.store.Register(ctx, e.info, claimed); err != nil {
-		// Register may have succeeded despite the error. Then keep the lock file, so that other workers notice the end of this worker.
+		// Register may have succeeded despite the error. Then keep the lock
+		// file, so that other workers notice the end of this worker.
 		e.unlock(!errors.Is(err, jobs.ErrUnknown))
 		return nil, err
 	}
+
 	e.worker.SetHooks(o.Hooks)
 	return e, nil
 }
@@ -239,9 +258,11 @@ func (e *Engine) AddOnly(ctx context.Context, spec *jobs.Spec) (jobs.Enqueued, e
 // tasks go back to their queues.
 func (e *Engine) Run(ctx, aborted context.Context) error {
 	defer context.AfterFunc(aborted, func() { e.stopAll(jobs.ErrShutdown, true) })()
+
 	write := context.WithoutCancel(ctx) // the end of ctx must not interrupt a write
 	notices, unsubscribe := e.store.SubscribeWorker(ctx)
 	defer unsubscribe()
+
 	if e.o.OwnProcess {
 		if err := supervisor.Dedicate(); err != nil {
 			e.log.Warn("cannot adopt processes that outlive their parents", "err", err)
@@ -250,6 +271,7 @@ func (e *Engine) Run(ctx, aborted context.Context) error {
 			e.background.Go(e.commands.Guardians.Prepare)
 		}
 	}
+
 	e.reaper.start()
 	e.background.Go(e.heartbeat)
 	e.background.Go(e.reports)
@@ -261,6 +283,7 @@ func (e *Engine) Run(ctx, aborted context.Context) error {
 		next := e.tick(write, true) // call tick before the loop starts, so that UntilEmpty also runs the tasks of due ticks
 		e.background.Go(func() { e.schedule(scheduling, write, next) })
 	}
+
 	err := e.loop(ctx, write, aborted, notices)
 	e.store.SetBusy(false)
 	stopScheduling()
@@ -279,12 +302,14 @@ func (e *Engine) Run(ctx, aborted context.Context) error {
 			}
 		}
 	}
+
 	e.unlock(clean)
 	e.log.Info("stopped", "finished", e.finished, "released", e.released)
 	return err
 }
 
-// failed returns the error that ends the worker. It returns nil while the worker continues.
+// failed returns the error that ends the worker. It returns nil while the
+// worker continues.
 func (e *Engine) failed() error { return context.Cause(e.failing) }
 
 // waitFor waits for d. It returns false if the loop ends earlier.

@@ -11,19 +11,23 @@ import (
 	"example.com/runner/jobs"
 )
 
-// heartbeat renews the leases of the running tasks at the interval beatEvery, until the loop ends. It stops an attempt whose task now
-// belongs to another worker, and discards its result. If no heartbeat succeeds in time, it stops all attempts before their leases end. So
-// no other worker runs the same tasks at the same time.
+// heartbeat renews the leases of the running tasks at the interval beatEvery,
+// until the loop ends. It stops an attempt whose task now belongs to another
+// worker, and discards its result. If no heartbeat succeeds in time, it stops
+// all attempts before their leases end. So no other worker runs the same tasks
+// at the same time.
 func (e *Engine) heartbeat() {
 	margin := e.o.beatEvery()
 	ticker := time.NewTicker(margin)
 	defer ticker.Stop()
+
 	var deaths <-chan os.Signal
 	if e.o.OwnProcess || e.info.PID == 1 {
 		var stop func()
 		deaths, stop = supervisor.Deaths()
 		defer stop()
 	}
+
 	for {
 		select {
 		case <-e.stopped.Done():
@@ -33,6 +37,7 @@ func (e *Engine) heartbeat() {
 			continue
 		case <-ticker.C:
 		}
+
 		e.watchClock(context.Background())
 		e.beat()
 		e.keepDir()
@@ -54,12 +59,14 @@ func (e *Engine) heartbeat() {
 func (e *Engine) stopLost() (stopped int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
 	for _, a := range e.running {
 		if !a.over.Load() && a.ctx.Err() == nil {
 			stopped++
 		}
 		a.stop(jobs.ErrLost, true)
 	}
+
 	return stopped
 }
 
@@ -77,6 +84,7 @@ func (e *Engine) beat() {
 	for claim := range e.running {
 		claims = append(claims, claim)
 	}
+
 	e.mu.Unlock()
 	sent := now()
 	owned, err := e.worker.Beat(context.Background(), claims, e.o.Lease, sent)
@@ -85,6 +93,7 @@ func (e *Engine) beat() {
 		sent = now()
 		owned, err = e.worker.Beat(context.Background(), claims, e.o.Lease, sent)
 	}
+
 	switch {
 	case unusable(err):
 		e.giveUp(err)
@@ -93,11 +102,13 @@ func (e *Engine) beat() {
 		e.log.Warn("heartbeat failed", "err", err)
 		return
 	}
+
 	deadline := e.deadline(sent)
 	finishing := e.confirm(claims, owned, sent, deadline)
 	if e.commands.Guardians != nil {
 		e.commands.Guardians.Renew(keysOf(owned), deadline) // may have to wait
 	}
+
 	for _, a := range finishing {
 		e.stopUnlessFinished(a)
 	}
@@ -111,16 +122,20 @@ func (e *Engine) confirm(claims, owned []db.ClaimID, sent, deadline time.Time) (
 	for _, claim := range owned {
 		kept[claim] = true
 	}
+
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
 	e.confirmed = sent
 	for _, claim := range owned {
 		if a := e.running[claim]; a != nil {
 			a.deadline = deadline
 		}
 	}
+
 	for _, claim := range claims {
-		// An attempt that has ended stays in e.running until its outcome is written. After that write, or after the commit of FinishTx, the
+		// An attempt that has ended stays in e.running until its outcome is
+		// written. After that write, or after the commit of FinishTx, the
 		// worker does not own the task any more. That is not a loss.
 		a := e.running[claim]
 		switch {
@@ -131,6 +146,7 @@ func (e *Engine) confirm(claims, owned []db.ClaimID, sent, deadline time.Time) (
 			a.lose()
 		}
 	}
+
 	return finishing
 }
 

@@ -16,21 +16,23 @@ import (
 
 // A command shares two files with its worker: $RUNNER_RESULT and
 // $RUNNER_UPSTREAM. The worker removes them when the attempt ends, and its lock
-// file when it ends itself. If the worker is killed, they stay, with the results
-// of tasks in them. So a reaper removes those of the tasks that it takes over,
-// and a worker that starts removes all that belong to no running attempt.
+// file when it ends itself. If the worker is killed, they stay, with the
+// results of tasks in them. So a reaper removes those of the tasks that it
+// takes over, and a worker that starts removes all that belong to no running
+// attempt.
 
 // strayAge is the least age of a lock file that removeStrayFiles removes. A
 // younger file without a worker may belong to one that is about to register.
 const strayAge = time.Minute
 
-// removeStrayFiles removes the lock files that belong to no live worker, and the
-// shared files of attempts that have ended.
+// removeStrayFiles removes the lock files that belong to no live worker, and
+// the shared files of attempts that have ended.
 func (e *Engine) removeStrayFiles(live map[string]db.Owner) {
 	entries, err := os.ReadDir(e.store.Dir())
 	if err != nil {
 		return
 	}
+
 	for _, entry := range entries {
 		worker, isLock := strings.CutSuffix(entry.Name(), supervisor.LockSuffix)
 		_, isLive := live[worker]

@@ -8,9 +8,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// reportLiveness calls Options.Liveness after the first claim, at the start of a drain, and every LivenessEvery. If the loop has not used
-// the database since the last report, reportLiveness first makes a small read. It does not write. A write fails while another process holds
-// the write lock for long, and a watchdog would then restart this worker for no reason.
+// reportLiveness calls Options.Liveness after the first claim, at the start of
+// a drain, and every LivenessEvery. If the loop has not used the database since
+// the last report, reportLiveness first makes a small read. It does not write.
+// A write fails while another process holds the write lock for long, and a
+// watchdog would then restart this worker for no reason.
 func (e *Engine) reportLiveness(ctx context.Context) {
 	at := now()
 	switch {
@@ -19,6 +21,7 @@ func (e *Engine) reportLiveness(ctx context.Context) {
 	case at.Before(e.livenessAt) && (!e.ending() || e.drainReported):
 		return
 	}
+
 	e.livenessAt = at.Add(e.o.LivenessEvery)
 	if !e.visited {
 		if _, err := e.worker.Owned(ctx); err != nil {
@@ -27,6 +30,7 @@ func (e *Engine) reportLiveness(ctx context.Context) {
 			return
 		}
 	}
+
 	e.visited, e.drainReported = false, e.ending()
 	report := jobs.Liveness{Running: e.used(), Draining: e.ending()}
 	if p := usercode.Call(func() { e.o.Liveness(report) }); p != nil {

@@ -12,8 +12,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The keys of log records are task, attempt, job, queue, exit, signal, took, worker, err, and a few others. The log shows commands as
-// `runner list` does: shortened, and never with their environment.
+// The keys of log records are task, attempt, job, queue, exit, signal, took,
+// worker, err, and a few others. The log shows commands as `runner list` does:
+// shortened, and never with their environment.
 
 func (e *Engine) logReady() {
 	queues := "all"
@@ -58,20 +59,24 @@ func (e *Engine) logEnd(a *attempt, c taskspec.Change) {
 	case c.State == jobs.Retrying:
 		level, text = slog.LevelWarn, "attempt failed"
 	}
+
 	if !e.log.Enabled(context.Background(), level) {
 		return
 	}
+
 	o := a.outcome
 	args := []any{"task", a.task.ID, "attempt", attemptOf(a.task)}
 	if a.task.Job != jobs.CommandJob {
 		args = append(args, "job", a.task.Job)
 	}
+
 	switch {
 	case o.ExitCode != nil && c.State != jobs.Completed:
 		args = append(args, "exit", *o.ExitCode)
 	case o.Signal != 0:
 		args = append(args, "signal", o.Signal)
 	}
+
 	args = append(args, "took", o.Duration.Round(time.Millisecond))
 	if c.Reason != "" && c.Reason != jobs.ReasonExit && c.Reason != jobs.ReasonSignal {
 		args = append(args, "reason", string(c.Reason))
@@ -87,5 +92,6 @@ func (e *Engine) logEnd(a *attempt, c taskspec.Change) {
 	if c.State == jobs.Retrying || c.State == jobs.Scheduled {
 		args = append(args, "next", c.RunAt)
 	}
+
 	e.log.Log(context.Background(), level, text, args...)
 }

@@ -20,13 +20,13 @@ import (
 //   - At most Options.Concurrency attempts run or wait until their outcome is
 //     written. A batch counts as one attempt. While a suspect runs, no other
 //     attempt runs.
-//   - An attempt stays in Engine.running until its outcome is written. Until then
-//     heartbeats renew its lease.
-//   - After a failed write the loop writes the same outcomes again, but not before
-//     a pause (postpone).
+//   - An attempt stays in Engine.running until its outcome is written. Until
+//     then heartbeats renew its lease.
+//   - After a failed write the loop writes the same outcomes again, but not
+//     before a pause (postpone).
 //   - After a cycle that scans, nextDue, nextStart and nextLane are correct for
-//     everything that was committed before that cycle. A notice of a later commit
-//     sets changed, and the next cycle with a free slot scans again.
+//     everything that was committed before that cycle. A notice of a later
+//     commit sets changed, and the next cycle with a free slot scans again.
 //
 // A read of the database at each notice would take 5 % of a busy worker's time.
 // So a worker without a free slot reads at intervals (readEvery).
@@ -59,8 +59,8 @@ func (e *Engine) loop(ctx, write, aborted context.Context, notices <-chan struct
 			e.look()
 		}
 
-		// A cycle is necessary even without a free slot when a scheduled task is due
-		// or a task expires, because the cycle changes their states.
+		// A cycle is necessary even without a free slot when a scheduled task
+		// is due or a task expires, because the cycle changes their states.
 		if !e.postponed() && e.due() && !e.isCollecting() {
 			if err := e.cycle(write); err != nil {
 				e.giveUp(err)
@@ -77,6 +77,7 @@ func (e *Engine) loop(ctx, write, aborted context.Context, notices <-chan struct
 			case e.ending() || e.foundEmpty && e.endTicks():
 				return e.failed()
 			}
+
 			e.look() // the loop knows of no due task, but it scans once more before the worker ends
 			continue
 		}
@@ -97,6 +98,7 @@ func (e *Engine) await(ctx, aborted context.Context, notices <-chan struct{}) {
 	if e.phase < killing {
 		abort = aborted.Done()
 	}
+
 	timer := time.NewTimer(e.sleep())
 	defer timer.Stop()
 
@@ -159,8 +161,8 @@ func (e *Engine) isDue() bool {
 	return e.claimMore || e.changed || e.diskFull || e.isReached()
 }
 
-// isReached reports whether a scheduled task that the loop knows is due, or whether
-// it's time to check for space on the disk.
+// isReached reports whether a scheduled task that the loop knows is due, or
+// whether it's time to check for space on the disk.
 func (e *Engine) isReached() bool {
 	at := now()
 	return !e.nextDue.IsZero() && !e.nextDue.After(at) || e.diskFull && !e.diskCheckAt.After(at)
@@ -176,8 +178,8 @@ func (e *Engine) postponed() bool { return now().Before(e.postponedTill) }
 // postpone delays the next cycle by d.
 func (e *Engine) postpone(d time.Duration) { e.postponedTill = now().Add(d) }
 
-// sleep returns how long the loop waits if no event comes: until the first of its
-// wake times.
+// sleep returns how long the loop waits if no event comes: until the first of
+// its wake times.
 func (e *Engine) sleep() time.Duration {
 	wait := e.untilCycle()
 	for _, at := range []time.Time{e.releaseAt(), e.cancelDueAt, e.livenessAt, e.phaseEnd} {
@@ -208,15 +210,17 @@ func (e *Engine) untilCycle() time.Duration {
 	if next.IsZero() {
 		return e.o.beatEvery()
 	}
-	// The extra millisecond is needed because times in the database are rounded to
-	// milliseconds. If the wall clock jumps, the worker wakes too late, but never
-	// later than after beatEvery.
+
+	// The extra millisecond is needed because times in the database are rounded
+	// to milliseconds. If the wall clock jumps, the worker wakes too late, but
+	// never later than after beatEvery.
 	return min(max(next.Sub(now()), 0)+time.Millisecond, e.o.beatEvery())
 }
 
-// Attempts that end at nearly the same time share a transaction. After an attempt
-// has ended, the loop polls for more. It stops after collectPolls polls in a row
-// that find none (some microseconds), and in any case after collectTimeout.
+// Attempts that end at nearly the same time share a transaction. After an
+// attempt has ended, the loop polls for more. It stops after collectPolls polls
+// in a row that find none (some microseconds), and in any case after
+// collectTimeout.
 const (
 	collectPolls   = 100
 	collectTimeout = time.Millisecond

@@ -14,7 +14,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The tests of this package check parts of an Engine. Most tests of whole workers are in package runner.
+// The tests of this package check parts of an Engine. Most tests of whole
+// workers are in package runner.
 
 func onFakeTime(t *testing.T, test func(t *testing.T, o Options, runs *atomic.Int64)) {
 	t.Helper()

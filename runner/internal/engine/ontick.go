@@ -15,12 +15,16 @@ import (
 	"example.com/runner/runner/internal/cron"
 )
 
-// A schedule may have a function of the program that makes the Spec of the task for each tick. The function may be slow or use the
-// database, so it must not run inside of the transaction of a tick. So the ticks of a schedule with a function take two transactions. The
-// first transaction finds the due ticks and changes nothing. Then the functions run, and the second transaction enqueues the tasks. If the
-// schedule changes in between, its ticks wait for the next call of enqueueTicks.
+// A schedule may have a function of the program that makes the Spec of the task
+// for each tick. The function may be slow or use the database, so it must not
+// run inside of the transaction of a tick. So the ticks of a schedule with a
+// function take two transactions. The first transaction finds the due ticks and
+// changes nothing. Then the functions run, and the second transaction enqueues
+// the tasks. If the schedule changes in between, its ticks wait for the next
+// call of enqueueTicks.
 
-// TickFunc returns the Spec of the task for a tick. It gets the Spec of the schedule.
+// TickFunc returns the Spec of the task for a tick. It gets the Spec of the
+// schedule.
 type TickFunc func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error)
 
 const (
@@ -34,7 +38,8 @@ var (
 	errNoOnTick = errors.New("a function is registered for the schedule, but its definition does not have OnTick")
 )
 
-// tickRound holds the Specs that functions make in one round, which is one call of enqueueTicks.
+// tickRound holds the Specs that functions make in one round, which is one call
+// of enqueueTicks.
 type tickRound struct {
 	e     *Engine
 	ctx   context.Context
@@ -65,6 +70,7 @@ func (e *Engine) enqueueTicks(ctx context.Context, at time.Time, all bool) ([]db
 		more, err = e.store.Tick(ctx, at, false, plan, round.prepare)
 		done = append(done, more...)
 	}
+
 	e.notOurs = nil
 	known := done[:0]
 	for _, one := range done {
@@ -75,11 +81,13 @@ func (e *Engine) enqueueTicks(ctx context.Context, at time.Time, all bool) ([]db
 			known = append(known, one)
 		}
 	}
+
 	return known, err
 }
 
-// prepare sets the Spec of the task for a tick. If a function makes this Spec, but has not run for the tick in this round, prepare notes
-// that it must run, and returns errNotMade.
+// prepare sets the Spec of the task for a tick. If a function makes this Spec,
+// but has not run for the tick in this round, prepare notes that it must run,
+// and returns errNotMade.
 func (r *tickRound) prepare(s *jobs.Schedule, spec *jobs.Spec) error {
 	function := r.e.o.OnTick[s.Name]
 	switch {
@@ -100,11 +108,14 @@ func (r *tickRound) prepare(s *jobs.Schedule, spec *jobs.Spec) error {
 		changed.Spec = made.spec
 		*spec = taskspec.TickSpec(&changed, spec.Tick)
 	}
+
 	return usercode.Flat("the middleware of UseEnqueue", r.e.o.PrepareTick(r.ctx, spec))
 }
 
-// callFunctions makes the Specs that prepare has requested, for the oldest ticks first. After an error it does not call the function of the
-// same schedule again in this round. The schedule may have a hundred more due ticks, and other schedules wait until the round ends.
+// callFunctions makes the Specs that prepare has requested, for the oldest
+// ticks first. After an error it does not call the function of the same
+// schedule again in this round. The schedule may have a hundred more due ticks,
+// and other schedules wait until the round ends.
 func (r *tickRound) callFunctions() {
 	failed := map[string]error{}
 	for _, made := range slices.SortedFunc(maps.Values(r.specs), func(a, b *tickSpec) int { return a.tick.Compare(b.tick) }) {
@@ -119,8 +130,9 @@ func (r *tickRound) callFunctions() {
 	}
 }
 
-// callTickFunc calls the function of a schedule for a tick. It does not wait for a function that hangs, and does not call the function
-// again before the earlier call has returned. Its caller holds Engine.schedulerMu.
+// callTickFunc calls the function of a schedule for a tick. It does not wait
+// for a function that hangs, and does not call the function again before the
+// earlier call has returned. Its caller holds Engine.schedulerMu.
 func (e *Engine) callTickFunc(s jobs.Schedule, tick time.Time) (jobs.Spec, error) {
 	hanging := fmt.Errorf("the function of schedule %s does not return, although its context has ended", s.Name)
 	if earlier, ok := e.tickFuncs[s.Name]; ok {
@@ -131,10 +143,13 @@ func (e *Engine) callTickFunc(s jobs.Schedule, tick time.Time) (jobs.Spec, error
 			return jobs.Spec{}, hanging
 		}
 	}
+
 	ctx, cancel := context.WithTimeout(e.stopped, tickFuncTime)
 	defer cancel()
+
 	late, end := Outlive(ctx, tickFuncEnd)
 	defer end()
+
 	var spec jobs.Spec
 	var err error
 	returned := make(chan struct{})
@@ -163,6 +178,7 @@ func MakeTickSpec(ctx context.Context, function TickFunc, s jobs.Schedule, tick 
 	if err != nil {
 		return spec, err
 	}
+
 	who := "the function of schedule " + s.Name
 	if p := usercode.Call(func() { spec, err = function(ctx, tick.In(zone), s.Spec) }); p != nil {
 		p.Msg = who + ": " + p.Msg
@@ -174,6 +190,7 @@ func MakeTickSpec(ctx context.Context, function TickFunc, s jobs.Schedule, tick 
 			return s.Spec, nil
 		}
 	}
+
 	return jobs.Spec{}, &tickError{who, err}
 }
 

@@ -11,19 +11,23 @@ import (
 	"example.com/runner/jobs"
 )
 
-// reportEvery is the time that a report of progress waits for other reports. One write then stores the reports of all attempts.
+// reportEvery is the time that a report of progress waits for other reports.
+// One write then stores the reports of all attempts.
 const reportEvery = 500 * time.Millisecond
 
-// Progress reports the progress of the attempt whose handler has the context ctx.
+// Progress reports the progress of the attempt whose handler has the context
+// ctx.
 func Progress(ctx context.Context, done, total int64, text string) {
 	a := attemptFrom(ctx)
 	if a == nil || a.over.Load() {
 		return
 	}
+
 	report := &jobs.Progress{Done: done, Text: humanize.Cut(text, taskspec.MaxText)}
 	if total > 0 {
 		report.Total = total
 	}
+
 	a.report.Store(report)
 	if a.toReport.CompareAndSwap(false, true) { // otherwise a.report is about to be stored
 		select {
@@ -50,6 +54,7 @@ func (e *Engine) reports() {
 			return
 		case <-e.progressed:
 		}
+
 		if !e.waitFor(reportEvery) {
 			return
 		}
@@ -65,6 +70,7 @@ func (e *Engine) storeReports() {
 			reports = append(reports, db.Report{ClaimID: a.claim, Progress: a.progress()})
 		}
 	}
+
 	e.mu.Unlock()
 
 	if len(reports) == 0 {

@@ -11,46 +11,61 @@ import (
 	"example.com/runner/runner/internal/exec"
 )
 
-// reapEvery is the interval at which a reaper checks other workers. The interval is shorter if a lease is shorter than six times reapEvery.
+// reapEvery is the interval at which a reaper checks other workers. The
+// interval is shorter if a lease is shorter than six times reapEvery.
 const (
 	reapEvery = time.Second
-	// A reaper spends at most 1/reapShare of its time on reading workers and leases, because these reads are slow while a transaction on
-	// the server stays open for long. If leases are short, the reaper checks them more often, and may spend more time.
+	// A reaper spends at most 1/reapShare of its time on reading workers and
+	// leases, because these reads are slow while a transaction on the server
+	// stays open for long. If leases are short, the reaper checks them more
+	// often, and may spend more time.
 	reapShare   = 50
 	reapAgain   = 100 * time.Millisecond // interval of the checks while the guardians of a dead worker are about to end
 	minReapWait = 10 * time.Millisecond
 	minReapRead = 10 * time.Second // shortest time after which a read is given up
 )
 
-// reaper takes over the tasks of workers that died or hang. Every worker has a reaper, and all reapers are equal.
+// reaper takes over the tasks of workers that died or hang. Every worker has a
+// reaper, and all reapers are equal.
 //
-// A worker is dead when a reaper can take its liveness lock. Then all of its tasks are lost, and can run again at once. A dead worker
-// writes nothing more, so the reaper first kills the processes of the worker. It records the loss when no process is left. The records in
-// the lock file show whether any processes may be left.
+// A worker is dead when a reaper can take its liveness lock. Then all of its
+// tasks are lost, and can run again at once. A dead worker writes nothing more,
+// so the reaper first kills the processes of the worker. It records the loss
+// when no process is left. The records in the lock file show whether any
+// processes may be left.
 //
-// A worker hangs when it holds its lock and does not renew its leases. It may continue at any moment and write outcomes, such as "killed"
-// for a command that the reaper has killed. So the reaper revokes the claims first, and the database then refuses the outcomes from that
-// worker. Next the reaper kills the processes, and at last it records the loss. If the reaper dies before that, another reaper finds the
-// revoked claim in two checks in a row, and completes the takeover.
+// A worker hangs when it holds its lock and does not renew its leases. It may
+// continue at any moment and write outcomes, such as "killed" for a command
+// that the reaper has killed. So the reaper revokes the claims first, and the
+// database then refuses the outcomes from that worker. Next the reaper kills
+// the processes, and at last it records the loss. If the reaper dies before
+// that, another reaper finds the revoked claim in two checks in a row, and
+// completes the takeover.
 //
-// The reaper does not compare its clock with times that other workers have written. A lease has expired when this process has seen it
-// unchanged for the whole length of the lease, measured with the monotonic clock. So a jump of the wall clock makes no lease expire. A
-// reaper that has just started waits at least the length of a lease, and a heartbeat in that time saves the task. Time in which the reaper
-// itself was suspended does not count, because the other workers may have been suspended, too.
+// The reaper does not compare its clock with times that other workers have
+// written. A lease has expired when this process has seen it unchanged for the
+// whole length of the lease, measured with the monotonic clock. So a jump of
+// the wall clock makes no lease expire. A reaper that has just started waits at
+// least the length of a lease, and a heartbeat in that time saves the task.
+// Time in which the reaper itself was suspended does not count, because the
+// other workers may have been suspended, too.
 type reaper struct {
 	e      *Engine
 	seen   map[db.Lease]time.Duration // leases of other workers, and the time for which each was seen unchanged
 	seenAt time.Time                  // time of the last update of seen
 	cost   time.Duration              // time that the last read of workers and leases took
 	again  bool                       // whether to check again soon, because the guardians of a dead worker are about to end
-	// for workers whose processes this reaper cannot see: the time at which it first found their lock free
+	// for workers whose processes this reaper cannot see: the time at which it
+	// first found their lock free
 	freeSince map[string]time.Time
 }
 
-// run checks the other workers at intervals until the loop ends. While no other worker runs anything, it waits for a notice instead.
+// run checks the other workers at intervals until the loop ends. While no other
+// worker runs anything, it waits for a notice instead.
 func (p *reaper) run() {
 	notices, unsubscribe := p.e.store.SubscribeWorker(context.Background())
 	defer unsubscribe()
+
 	for first := true; ; first = false {
 		if len(p.seen) == 0 && !p.again && !first {
 			select {
@@ -77,16 +92,19 @@ func (p *reaper) pause() time.Duration {
 	for lease := range p.seen {
 		pause = min(pause, p.length(lease)/6)
 	}
+
 	return max(pause, minReapWait)
 }
 
-// length returns the length of a lease. If the lease length of its worker is unknown, it returns the length of this worker's own leases.
+// length returns the length of a lease. If the lease length of its worker is
+// unknown, it returns the length of this worker's own leases.
 func (p *reaper) length(lease db.Lease) time.Duration {
 	return cmp.Or(time.Duration(lease.Length)*time.Millisecond, p.e.o.Lease)
 }
 
-// start takes over the tasks of dead workers before this worker claims anything. So a single worker that starts again after a crash gets
-// its tasks back at once.
+// start takes over the tasks of dead workers before this worker claims
+// anything. So a single worker that starts again after a crash gets its tasks
+// back at once.
 func (p *reaper) start() {
 	if live, ok := p.takeOver(); ok {
 		live[p.e.worker.ID()] = db.Owner{}
@@ -94,17 +112,19 @@ func (p *reaper) start() {
 	}
 }
 
-// takeOver takes over the tasks of dead workers. It returns the workers whose tasks it has not taken over, or false if it cannot read the
-// workers.
+// takeOver takes over the tasks of dead workers. It returns the workers whose
+// tasks it has not taken over, or false if it cannot read the workers.
 func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 	ctx, cancel := p.readContext()
 	defer cancel()
+
 	began := now()
 	owners, err := p.e.worker.Owners(ctx)
 	p.cost = now().Sub(began)
 	if err != nil {
 		return nil, false // this error is not logged, because the next write reports it
 	}
+
 	p.again = false
 	others := make(map[string]db.Owner, len(owners))
 	for _, o := range owners {
@@ -112,11 +132,13 @@ func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 			others[o.ID] = o
 		}
 	}
+
 	for id := range p.freeSince {
 		if _, waits := others[id]; !waits {
 			delete(p.freeSince, id)
 		}
 	}
+
 	return others, true
 }
 
@@ -126,9 +148,10 @@ func (p *reaper) readContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(p.e.stopped, max(p.e.o.Lease, minReapRead))
 }
 
-// reapDead takes over the tasks of worker o if it is dead, and reports whether it has done so. Several reapers may do this at the same
-// time. They take the lock as a shared lock, so a reaper that is suspended here does not block the others. The database records the loss
-// only once.
+// reapDead takes over the tasks of worker o if it is dead, and reports whether
+// it has done so. Several reapers may do this at the same time. They take the
+// lock as a shared lock, so a reaper that is suspended here does not block the
+// others. The database records the loss only once.
 func (p *reaper) reapDead(o db.Owner) bool {
 	me := p.e.info
 	rebooted := o.BootID != "" && me.BootID != "" && o.BootID != me.BootID // a reboot has ended all processes of the worker
@@ -136,6 +159,7 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	if path == "" {
 		return false
 	}
+
 	lock, err := supervisor.TakeLock(path)
 	switch {
 	case err == nil:
@@ -144,17 +168,21 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	case errors.Is(err, supervisor.ErrHeld) && p.canSweep(o) && supervisor.ResumeGuardians(o.ID, o.PID):
 		p.again = true
 		return false
-	// without the lock, only a reboot of this host since the start of the worker proves that the worker is dead
+	// without the lock, only a reboot of this host since the start of the
+	// worker proves that the worker is dead
 	case errors.Is(err, supervisor.ErrHeld) || !rebooted || o.Host != me.Host:
 		return false
 	}
+
 	if !rebooted && !lock.Clean() && !p.clear(o, nil) {
 		return false
 	}
+
 	reaped, err := p.e.worker.ReapDead(context.Background(), o.Number, now())
 	if err == nil && lock != nil {
 		_ = lock.Remove() // if this fails, the next worker that starts removes the file
 	}
+
 	p.noteReaped(reaped, err, o.ID, "took over tasks of a worker that is gone")
 	return err == nil
 }
@@ -165,22 +193,27 @@ func (p *reaper) noteReaped(reaped []db.Reaped, err error, worker, text string) 
 		p.e.log.Warn("cannot take over tasks", "worker", worker, "err", err)
 		return
 	}
+
 	for _, r := range reaped { // the generation of a task whose claim was revoked is one above that of the claim
 		exec.RemoveShared(p.e.store, worker, r.Task.ID, r.Task.GenerationID-1)
 		exec.RemoveShared(p.e.store, worker, r.Task.ID, r.Task.GenerationID)
 	}
+
 	if len(reaped) > 0 {
 		p.e.log.Warn(text, "tasks", len(reaped), "worker", worker)
 		p.e.store.Notify()
 	}
 }
 
-// clear kills the processes of tasks of the worker o, which is dead or hangs. It reports whether this reaper may take these tasks over. The
-// tasks are those of the claims in keys or, if keys is nil, all tasks of o.
+// clear kills the processes of tasks of the worker o, which is dead or hangs.
+// It reports whether this reaper may take these tasks over. The tasks are those
+// of the claims in keys or, if keys is nil, all tasks of o.
 //
-// If this reaper can see the processes of o, it kills those of the tasks, and returns true when none of them is left. If it cannot see the
-// processes, it kills nothing. It then returns true if keys is not nil, because the leases of these claims have expired. If keys is nil, it
-// returns true only if o ran no task, or if the kernel has killed all processes of o.
+// If this reaper can see the processes of o, it kills those of the tasks, and
+// returns true when none of them is left. If it cannot see the processes, it
+// kills nothing. It then returns true if keys is not nil, because the leases of
+// these claims have expired. If keys is nil, it returns true only if o ran no
+// task, or if the kernel has killed all processes of o.
 func (p *reaper) clear(o db.Owner, keys []supervisor.Key) bool {
 	me := p.e.info
 	switch {
@@ -192,7 +225,8 @@ func (p *reaper) clear(o db.Owner, keys []supervisor.Key) bool {
 		return clean
 	case keys != nil:
 		return true // this reaper cannot see the processes and has to rely on the expired lease
-	// when process 1 of a PID namespace dies, the kernel kills all processes of the namespace, soon after it has freed the lock
+	// when process 1 of a PID namespace dies, the kernel kills all processes of
+	// the namespace, soon after it has freed the lock
 	case o.Namespace != me.Namespace && o.PID == 1:
 		since, known := p.freeSince[o.ID]
 		if !known {
@@ -204,22 +238,25 @@ func (p *reaper) clear(o db.Owner, keys []supervisor.Key) bool {
 	}
 }
 
-// canSweep reports whether this process can see the processes of a worker and has the rights to kill them.
+// canSweep reports whether this process can see the processes of a worker and
+// has the rights to kill them.
 func (p *reaper) canSweep(o db.Owner) bool {
 	me := p.e.info
 	return o.Namespace != "" && o.Namespace == me.Namespace && o.UID == me.UID && o.BootID == me.BootID
 }
 
-// expire takes over the tasks of workers that do not renew their leases. It revokes the claims, kills the processes of the tasks, and
-// records the loss.
+// expire takes over the tasks of workers that do not renew their leases. It
+// revokes the claims, kills the processes of the tasks, and records the loss.
 func (p *reaper) expire(owners map[string]db.Owner) {
 	ctx, cancel := p.readContext()
 	defer cancel()
+
 	began := now()
 	leases, err := p.e.worker.Leases(ctx)
 	if err != nil {
 		return // this error is not logged, because the next write reports it
 	}
+
 	at := now()
 	p.cost += at.Sub(began)
 	var lost []db.Lease
@@ -228,20 +265,24 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 	if len(lost) == 0 {
 		return
 	}
+
 	revoked, err := p.e.worker.Revoke(context.Background(), lost) // package db limits the time of writes
 	if err != nil {
 		p.e.log.Warn("cannot take over tasks", "err", err)
 		return
 	}
+
 	byWorker := map[string][]db.Lease{}
 	for _, lease := range revoked {
 		byWorker[lease.WorkerID] = append(byWorker[lease.WorkerID], lease)
 	}
+
 	for id, revoked := range byWorker {
 		claims := make([]db.ClaimID, len(revoked))
 		for i, lease := range revoked {
 			claims[i] = lease.Claimed()
 		}
+
 		if o, known := owners[id]; known && !p.clear(o, keysOf(claims)) {
 			continue
 		}
@@ -274,6 +315,7 @@ func (p *reaper) expired(leases []db.Lease, passed time.Duration) (map[db.Lease]
 			lost = append(lost, lease)
 		}
 	}
+
 	return next, lost
 }
 

@@ -28,7 +28,8 @@ func TestExpiredCountsOnlyTimeThatReaperObserved(t *testing.T) {
 		"renewed with the clock set back": {[]db.Lease{lease(9), lease(9), lease(9), lease(9), lease(8), lease(8), lease(8)},
 			10 * time.Second, -1},
 		"claimed again": {[]db.Lease{lease(5), lease(5), lease(5), next, next, next, next}, 10 * time.Second, -1},
-		// The length of this lease is unknown, so the reaper uses the length of its own leases, which is 30 s.
+		// The length of this lease is unknown, so the reaper uses the length of
+		// its own leases, which is 30 s.
 		"of an unknown worker":                 {slices.Repeat([]db.Lease{unknown}, 9), 10 * time.Second, 3},
 		"seen by a reaper that was stopped":    {[]db.Lease{lease(1), lease(1), lease(1)}, 24 * time.Hour, -1},
 		"seen by a reaper that is always late": {slices.Repeat([]db.Lease{lease(1)}, 9), time.Hour, 3},

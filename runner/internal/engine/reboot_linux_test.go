@@ -13,7 +13,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// TestScheduleAtBootTicksOnceInEachBoot starts workers in several boots of a simulated machine.
+// TestScheduleAtBootTicksOnceInEachBoot starts workers in several boots of a
+// simulated machine.
 func TestScheduleAtBootTicksOnceInEachBoot(t *testing.T) {
 	machine := procfs
 	procfs = t.TempDir()

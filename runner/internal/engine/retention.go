@@ -20,9 +20,9 @@ const (
 // retain deletes old records at intervals until the loop ends: finished tasks,
 // records of workers that ended long ago, and counters, after adding them up by
 // the hour. It does so in small transactions, and pauses for as long as each of
-// them took, so that others can write. While no task runs, it returns free space
-// of the file to the system. It begins at once, so even a worker that runs for a
-// short time deletes old tasks.
+// them took, so that others can write. While no task runs, it returns free
+// space of the file to the system. It begins at once, so even a worker that
+// runs for a short time deletes old tasks.
 func (e *Engine) retain() {
 	ctx := context.Background()
 	var upkeep time.Time
@@ -41,6 +41,7 @@ func (e *Engine) retain() {
 				return
 			}
 		}
+
 		if !e.waitFor(e.o.retainEvery()) {
 			return
 		}
@@ -67,9 +68,11 @@ func (e *Engine) deletions(ctx context.Context, kinds []db.Prune, asOf time.Time
 			return done.More && (err == nil || done.Tasks > 0), err // one bad row doesn't keep the others
 		}})
 	}
+
 	if !asOf.IsZero() {
 		list = append(list, deletion{"cannot delete old unique keys", func() (bool, error) { return e.store.PruneKeys(ctx, asOf) }})
 	}
+
 	return append(list, deletion{"cannot return free space", func() (bool, error) {
 		if e.used() > 0 {
 			return false, nil
@@ -79,9 +82,9 @@ func (e *Engine) deletions(ctx context.Context, kinds []db.Prune, asOf time.Time
 	}})
 }
 
-// repeat calls the step until it has nothing more to do. It returns false if the
-// loop ends before. It pauses for at least as long as a step took. It calls the
-// step at least once, so that a short-lived worker deletes something, too.
+// repeat calls the step until it has nothing more to do. It returns false if
+// the loop ends before. It pauses for at least as long as a step took. It calls
+// the step at least once, so that a short-lived worker deletes something, too.
 func (e *Engine) repeat(d deletion) bool {
 	for {
 		began := now()
@@ -98,8 +101,9 @@ func (e *Engine) repeat(d deletion) bool {
 	}
 }
 
-// retainEvery returns the interval at which retain searches for old tasks. If tasks are kept for a long time, the interval is longer,
-// because a small delay does not matter then.
+// retainEvery returns the interval at which retain searches for old tasks. If
+// tasks are kept for a long time, the interval is longer, because a small delay
+// does not matter then.
 func (o *Options) retainEvery() time.Duration {
 	every := maxRetainEvery
 	for _, keep := range []time.Duration{o.Keep, o.KeepFailed} {
@@ -110,7 +114,8 @@ func (o *Options) retainEvery() time.Duration {
 	return every
 }
 
-// upkeep adds up counters of minutes to counters of hours, deletes old counters of hours, and deletes records of old workers.
+// upkeep adds up counters of minutes to counters of hours, deletes old counters
+// of hours, and deletes records of old workers.
 func (e *Engine) upkeep(ctx context.Context, at time.Time) {
 	if err := e.store.RollUp(ctx, at.Add(-keepMinutes), at.Add(-keepHours)); err != nil {
 		e.log.Warn("cannot sum up counters", "err", err)

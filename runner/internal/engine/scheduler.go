@@ -15,17 +15,23 @@ const (
 	minSetBack   = time.Second            // smallest backward step of the wall clock that the scheduler detects
 )
 
-// schedule enqueues tasks at the ticks of schedules until ctx ends. Every worker runs schedule in a goroutine of its own, so that ticks are
-// on time even while all slots are taken. The function sleeps until the next tick, and wakes up after commits. Without schedules, its cost
-// is one query after a commit, at most ten queries per second.
+// schedule enqueues tasks at the ticks of schedules until ctx ends. Every
+// worker runs schedule in a goroutine of its own, so that ticks are on time
+// even while all slots are taken. The function sleeps until the next tick, and
+// wakes up after commits. Without schedules, its cost is one query after a
+// commit, at most ten queries per second.
 //
-// Ticks follow the wall clock, but timers do not. So schedule compares the next tick with the clock at least once per heartbeat interval.
-// If the clock is set forward, ticks become due, and the catch-up rules of their schedules decide whether they get a task. If the clock is
-// set back, schedule computes all next ticks again, because the old ones would be far in the future. It does not repeat ticks that already
-// have a task. It also corrects the times of retries and rate limits.
+// Ticks follow the wall clock, but timers do not. So schedule compares the next
+// tick with the clock at least once per heartbeat interval. If the clock is set
+// forward, ticks become due, and the catch-up rules of their schedules decide
+// whether they get a task. If the clock is set back, schedule computes all next
+// ticks again, because the old ones would be far in the future. It does not
+// repeat ticks that already have a task. It also corrects the times of retries
+// and rate limits.
 func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 	notices, unsubscribe := e.store.SubscribeWorker(ctx)
 	defer unsubscribe()
+
 	checked := now()
 	realigned := checked
 	e.alert(write)
@@ -34,21 +40,25 @@ func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 		if e.waitForTick(ctx, notices, next, checked); ctx.Err() != nil {
 			return
 		}
+
 		at := now()
 		elapsed, shown := at.Sub(checked), at.Round(0).Sub(checked.Round(0)) // Round(0) removes the monotonic part of a time
 		back := shown < elapsed-minSetBack
 		if back {
 			e.setBack(write, at)
 		}
+
 		all := back || at.Sub(realigned) >= realignEvery
 		if all {
 			realigned = at
 		}
+
 		next = e.tick(write, all)
 		if at.Sub(alerted) >= e.o.beatEvery() {
 			alerted = at
 			e.alert(write)
 		}
+
 		checked = at
 	}
 }
@@ -62,8 +72,10 @@ func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next,
 	if !next.IsZero() {
 		wait = min(max(next.Sub(now()), 0)+time.Millisecond, wait)
 	}
+
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
+
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
@@ -82,9 +94,11 @@ func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next,
 func (e *Engine) tick(ctx context.Context, all bool) time.Time {
 	e.schedulerMu.Lock()
 	defer e.schedulerMu.Unlock()
+
 	if e.ticksEnded {
 		return time.Time{}
 	}
+
 	at := now()
 	next, err := e.store.NextTick(ctx, e.notOurs)
 	if err == nil && !all && (next.IsZero() || next.After(at)) {
@@ -108,10 +122,12 @@ func (e *Engine) tick(ctx context.Context, all bool) time.Time {
 	if !next.IsZero() && !next.After(at) {
 		return at.Add(retryTicks)
 	}
+
 	return next
 }
 
-// alert enqueues the hooks for the new alerts of schedules, and logs these alerts.
+// alert enqueues the hooks for the new alerts of schedules, and logs these
+// alerts.
 func (e *Engine) alert(ctx context.Context) {
 	alerts, err := e.worker.Alert(ctx, now())
 	if err != nil {
@@ -120,12 +136,14 @@ func (e *Engine) alert(ctx context.Context) {
 	for _, s := range alerts {
 		e.log.Warn("schedule is late", "schedule", s.Name, "task", s.LastTaskID)
 	}
+
 	if len(alerts) > 0 {
 		e.store.Notify()
 	}
 }
 
-// logTicks logs the results of ticks. It reports whether a tick has added a task, or will add one later.
+// logTicks logs the results of ticks. It reports whether a tick has added a
+// task, or will add one later.
 func (e *Engine) logTicks(done []db.Ticked) (changed bool) {
 	for _, one := range done {
 		if one.Err != nil {
@@ -137,16 +155,19 @@ func (e *Engine) logTicks(done []db.Ticked) (changed bool) {
 		if one.Declined > 0 {
 			e.log.Info("tick skipped by its function", "schedule", one.Schedule.Name, "ticks", one.Declined)
 		}
+
 		for _, tick := range one.Added {
 			e.log.Info("tick", "schedule", one.Schedule.Name, "task", tick.TaskID, "due", tick.At.UTC().Format(time.RFC3339))
 		}
+
 		changed = changed || len(one.Added) > 0 || len(one.Waiting) > 0
 	}
 	return changed
 }
 
-// endTicks returns true if WorkUntilEmpty can return. The engine then ignores all further ticks. If a tick has enqueued a task since the
-// last call, endTicks returns false, because WorkUntilEmpty has to run that task first.
+// endTicks returns true if WorkUntilEmpty can return. The engine then ignores
+// all further ticks. If a tick has enqueued a task since the last call,
+// endTicks returns false, because WorkUntilEmpty has to run that task first.
 func (e *Engine) endTicks() bool {
 	e.schedulerMu.Lock()
 	defer e.schedulerMu.Unlock()
@@ -154,17 +175,20 @@ func (e *Engine) endTicks() bool {
 	return e.ticksEnded
 }
 
-// setBack corrects times in the database that are in the future because a clock was ahead.
+// setBack corrects times in the database that are in the future because a clock
+// was ahead.
 func (e *Engine) setBack(ctx context.Context, at time.Time) {
 	latest, err := e.store.MaxTimestamp(ctx)
 	if err != nil || latest.Sub(at) < minSetBack {
 		return // this error is not logged: if it lasts, later reads report it
 	}
+
 	n, err := e.store.SetBack(ctx, at)
 	if err != nil {
 		e.log.Warn("cannot correct the times that a fast clock has written", "err", err)
 		return
 	}
+
 	e.log.Warn("the clock was set back", "latest", latest, "retries moved", n)
 	e.store.Notify()
 }

@@ -9,8 +9,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestWorkerThatEndsWhenNoTaskIsLeftRunsLastTick lets a tick happen during the last scan of a worker that ends when no task is
-// left. If the worker ended then, the task of the tick would stay pending, and later ticks would be skipped because of that task.
+// TestWorkerThatEndsWhenNoTaskIsLeftRunsLastTick lets a tick happen during the
+// last scan of a worker that ends when no task is left. If the worker ended
+// then, the task of the tick would stay pending, and later ticks would be
+// skipped because of that task.
 func TestWorkerThatEndsWhenNoTaskIsLeftRunsLastTick(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o Options, _ *atomic.Int64) {
 		s := jobs.Schedule{Name: "beat", Cron: "@every 1s", Zone: "UTC", NextAt: time.Now().Add(time.Second),

@@ -22,11 +22,13 @@ func (e *Engine) limitSnooze(a *attempt) {
 	if e.snoozes == nil || len(e.snoozes) >= maxSnoozing {
 		e.snoozes = map[int64]int{}
 	}
+
 	e.snoozes[id]++
 	if n := e.snoozes[id]; n <= freeSnoozes {
 		return
 	} else if n == freeSnoozes+1 {
 		e.log.Warn("the task snoozes without a pause", "task", id, "job", a.task.Job, "snoozes", n, "pause", shortSnooze)
 	}
+
 	a.outcome.SetSnooze(shortSnooze)
 }

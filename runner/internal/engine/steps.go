@@ -16,11 +16,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A function with steps starts from its beginning in every attempt. A completed step does not run again; Step returns its stored value. So
-// the function soon reaches the step that is not complete, and continues there. Step finds a stored step by its name, not by its
-// position. So an attempt may have other steps than the attempt before it, for example after the error of a step.
+// A function with steps starts from its beginning in every attempt. A completed
+// step does not run again; Step returns its stored value. So the function soon
+// reaches the step that is not complete, and continues there. Step finds a
+// stored step by its name, not by its position. So an attempt may have other
+// steps than the attempt before it, for example after the error of a step.
 
-// steps has the steps and sleeps of a task that the current attempt has read from the database or stored there.
+// steps has the steps and sleeps of a task that the current attempt has read
+// from the database or stored there.
 type steps struct {
 	mu     sync.Mutex
 	stored map[string]jobs.Step // steps in the database, by name; nil until the first step of the attempt reads them
@@ -34,9 +37,9 @@ type steps struct {
 //
 // With a tx, Step stores the value in that transaction of the program. After an
 // error the caller rolls tx back. Nobody tells the engine when tx ends, and
-// whether it was committed. So each call with a tx reads the stored steps, those
-// of tx itself included, and the next Step or Sleep reads them again. A step that
-// was rolled back is then gone, and its name is free.
+// whether it was committed. So each call with a tx reads the stored steps,
+// those of tx itself included, and the next Step or Sleep reads them again. A
+// step that was rolled back is then gone, and its name is free.
 func Step(ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 	a := attemptFrom(ctx)
 	s := &a.steps
@@ -44,6 +47,7 @@ func Step(ctx context.Context, tx *sql.Tx, name string, do func(context.Context)
 		return nil, errConcurrent(name)
 	}
 	defer s.mu.Unlock()
+
 	step, stored, err := a.storedStep(ctx, tx, name, false)
 	if err != nil {
 		return nil, err
@@ -56,6 +60,7 @@ func Step(ctx context.Context, tx *sql.Tx, name string, do func(context.Context)
 		step = jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: now(), Value: value}
 		write, cancel := Outlive(ctx, storeWait)
 		defer cancel()
+
 		if err := a.storeStep(write, tx, step); err != nil {
 			return nil, err
 		}
@@ -63,6 +68,7 @@ func Step(ctx context.Context, tx *sql.Tx, name string, do func(context.Context)
 	if tx == nil {
 		s.passed[name] = true
 	}
+
 	return step.Value, nil
 }
 
@@ -75,15 +81,18 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	if d > taskspec.MaxDelay {
 		return fmt.Errorf("%w: sleep %q of %v is too long: at most %v", jobs.ErrStep, name, d, taskspec.MaxDelay)
 	}
+
 	s := &a.steps
 	if !s.mu.TryLock() {
 		return errConcurrent(name)
 	}
 	defer s.mu.Unlock()
+
 	step, stored, err := a.storedStep(ctx, nil, name, true)
 	if err != nil {
 		return err
 	}
+
 	at := now()
 	if !stored {
 		step = jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: at, WakeAt: at.Add(max(d, 0)).Truncate(time.Millisecond)}
@@ -95,17 +104,20 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 		s.asleep = jobs.Snooze(left)
 		return s.asleep
 	}
+
 	s.passed[name] = true
 	return nil
 }
 
-// errConcurrent is the error of a step that begins before another step has ended.
+// errConcurrent is the error of a step that begins before another step has
+// ended.
 func errConcurrent(name string) error {
 	return fmt.Errorf("%w: %q began before another step ended: steps cannot be nested or concurrent", jobs.ErrStep, name)
 }
 
-// storedStep returns the stored record of a step or sleep. It returns false if the step is new. A name that the current attempt has used
-// already is an error, even if a transaction has stored the step.
+// storedStep returns the stored record of a step or sleep. It returns false if
+// the step is new. A name that the current attempt has used already is an
+// error, even if a transaction has stored the step.
 func (a *attempt) storedStep(ctx context.Context, tx *sql.Tx, name string, sleep bool) (jobs.Step, bool, error) {
 	s := &a.steps
 	switch {
@@ -118,6 +130,7 @@ func (a *attempt) storedStep(ctx context.Context, tx *sql.Tx, name string, sleep
 			return jobs.Step{}, false, err
 		}
 	}
+
 	step, ok := s.stored[name]
 	var err error
 	switch {
@@ -131,6 +144,7 @@ func (a *attempt) storedStep(ctx context.Context, tx *sql.Tx, name string, sleep
 	case !ok && len(s.stored) >= taskspec.MaxSteps:
 		err = fmt.Errorf("%w: %q is one too many: at most %d in a task", jobs.ErrStep, name, taskspec.MaxSteps)
 	}
+
 	return step, ok, err
 }
 
@@ -141,7 +155,8 @@ func kindOfStep(sleep bool) string {
 	return "step"
 }
 
-// readSteps reads the stored steps of the task, in the transaction tx if there is one.
+// readSteps reads the stored steps of the task, in the transaction tx if there
+// is one.
 func (a *attempt) readSteps(ctx context.Context, tx *sql.Tx) (err error) {
 	var stored []jobs.Step
 	if tx == nil {
@@ -152,19 +167,23 @@ func (a *attempt) readSteps(ctx context.Context, tx *sql.Tx) (err error) {
 	if err != nil {
 		return err
 	}
+
 	s := &a.steps
 	if s.stale = tx != nil; s.passed == nil {
 		s.passed = map[string]bool{}
 	}
+
 	s.stored = make(map[string]jobs.Step, len(stored))
 	for _, step := range stored {
 		s.stored[step.Name] = step
 	}
+
 	return nil
 }
 
-// storeWait is how long Step may still try to store a step after its context has ended. Step does not give up at once, because the work of
-// the step is already done.
+// storeWait is how long Step may still try to store a step after its context
+// has ended. Step does not give up at once, because the work of the step is
+// already done.
 const storeWait = time.Second
 
 // storeStep stores a new step.
@@ -178,7 +197,8 @@ func (a *attempt) storeStep(ctx context.Context, tx *sql.Tx, step jobs.Step) err
 	return nil
 }
 
-// stopIfLost stops the attempt if err says that the task has a newer generation.
+// stopIfLost stops the attempt if err says that the task has a newer
+// generation.
 func (a *attempt) stopIfLost(err error) {
 	if errors.Is(err, jobs.ErrLost) {
 		a.lose()

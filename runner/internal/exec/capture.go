@@ -17,9 +17,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A Capture keeps the first bytes of an attempt's output (the head) and the last
-// ones (the tail). Together they have at most OutputLimit bytes; HeadSize is the
-// head's share. The bytes between them are counted and dropped.
+// A Capture keeps the first bytes of an attempt's output (the head) and the
+// last ones (the tail). Together they have at most OutputLimit bytes; HeadSize
+// is the head's share. The bytes between them are counted and dropped.
 //
 // The output is stored as pieces, in the order in which they came, while the
 // attempt runs, so that other processes can follow it. The write that ends the
@@ -28,17 +28,18 @@ import (
 // The invariants:
 //
 //   - The pieces of the head are never dropped.
-//   - The tail keeps every piece that has one of the last bytes. Older pieces are
-//     dropped, stored or not (trim). So the stored tail may be too long by less
-//     than one piece, until Rest removes these bytes.
+//   - The tail keeps every piece that has one of the last bytes. Older pieces
+//     are dropped, stored or not (trim). So the stored tail may be too long by
+//     less than one piece, until Rest removes these bytes.
 //   - A piece doesn't change while it's being written (storing).
 const (
 	maxPiece   = 32 << 10
 	flushEvery = 100 * time.Millisecond
 	floodEvery = 500 * time.Millisecond // interval of flushes after an error, or while the command prints more than the capture keeps
 
-	// maxWaiting limits the bytes that aren't stored yet: Write blocks while there
-	// are more. If a full tail has more bytes, its size is the limit instead.
+	// maxWaiting limits the bytes that aren't stored yet: Write blocks while
+	// there are more. If a full tail has more bytes, its size is the limit
+	// instead.
 	maxWaiting = 2 << 20
 
 	maxErrorLine = 200     // greatest length of the result of ErrorLine, in bytes
@@ -58,8 +59,8 @@ type Capture struct {
 	log       *slog.Logger
 	tailLimit int64
 
-	// Tee is called with the data that comes through pipes, and with nil at the end
-	// of a stream. Set it before the command starts.
+	// Tee is called with the data that comes through pipes, and with nil at the
+	// end of a stream. Set it before the command starts.
 	Tee       func(task jobs.Task, stream string, data []byte)
 	teeFailed atomic.Bool // whether Tee has panicked
 
@@ -120,6 +121,7 @@ func (c *Capture) Write(stream string, data []byte) {
 	for c.waiting > maxWaiting && c.waiting > c.tailLimit && !c.closed {
 		c.room.Wait()
 	}
+
 	if c.closed {
 		return
 	}
@@ -147,9 +149,9 @@ func (c *Capture) Write(stream string, data []byte) {
 	}
 }
 
-// add appends data to the newest piece, or begins a new one. It appends only to a
-// piece of the same stream that has room, has begun less than flushEvery ago, and
-// is neither stored nor being stored.
+// add appends data to the newest piece, or begins a new one. It appends only to
+// a piece of the same stream that has room, has begun less than flushEvery ago,
+// and is neither stored nor being stored.
 func (c *Capture) add(pieces []piece, stream string, at time.Time, data []byte) []piece {
 	size := int64(len(data))
 	c.waiting += size
@@ -167,8 +169,8 @@ func (c *Capture) add(pieces []piece, stream string, at time.Time, data []byte) 
 	return append(pieces, piece{seq: c.seq, stream: stream, at: at, size: size, data: slices.Clone(data)})
 }
 
-// trim drops the oldest pieces of the tail, as long as the remaining ones have at
-// least tailLimit bytes.
+// trim drops the oldest pieces of the tail, as long as the remaining ones have
+// at least tailLimit bytes.
 func (c *Capture) trim() {
 	for len(c.tail) > 0 && c.tailSize-c.tail[0].size >= c.tailLimit {
 		oldest := c.tail[0]
@@ -202,6 +204,7 @@ func (c *Capture) flush(stop <-chan struct{}) {
 			c.mu.Unlock()
 			return
 		}
+
 		c.mu.Unlock()
 
 		err := c.writer.WriteOutput(context.Background(), c.task, out)
@@ -211,6 +214,7 @@ func (c *Capture) flush(stop <-chan struct{}) {
 		if every = flushEvery; c.dropped > before {
 			every = floodEvery
 		}
+
 		c.mu.Unlock()
 		if err != nil && !errors.Is(err, jobs.ErrLost) { // the pieces stay in memory, and the next flush writes them again
 			c.log.Warn("cannot store output now", "task", c.task.ID, "err", err)
@@ -240,16 +244,19 @@ func (c *Capture) unstored() (out db.Output) {
 	if c.forget > 0 {
 		out.Delete = db.Pieces{From: c.tailFrom, To: c.forget}
 	}
+
 	return out
 }
 
 // written records the end of a write.
 func (c *Capture) written(out db.Output, ok bool) {
 	defer c.room.Broadcast()
+
 	c.storing = 0
 	if !ok {
 		return
 	}
+
 	last := int64(0)
 	if n := len(out.Add); n > 0 {
 		last = out.Add[n-1].Seq
@@ -258,6 +265,7 @@ func (c *Capture) written(out db.Output, ok bool) {
 	if c.forget == out.Delete.To {
 		c.forget = 0
 	}
+
 	store := func(p *piece) bool {
 		if p.seq > last || p.data == nil {
 			return false
@@ -272,8 +280,8 @@ func (c *Capture) written(out db.Output, ok bool) {
 	}
 }
 
-// Close ends the flusher. After Close, Rest returns the pieces that aren't stored
-// yet.
+// Close ends the flusher. After Close, Rest returns the pieces that aren't
+// stored yet.
 func (c *Capture) Close() {
 	c.mu.Lock()
 	if c.closed = true; c.stop != nil {
@@ -297,11 +305,13 @@ func (c *Capture) Rest() db.Output {
 	if len(c.tail) == 0 || c.dropped+over == 0 {
 		return out
 	}
+
 	first := c.tail[0]
 	if first.data == nil {
 		out.Cut = db.Cut{Seq: first.seq, Skip: over, Dropped: c.dropped + over}
 		return out
 	}
+
 	chunk := &out.Add[len(c.head)]
 	chunk.Data, chunk.DroppedBytes = chunk.Data[over:], c.dropped+over
 	return out

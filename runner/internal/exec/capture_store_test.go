@@ -51,8 +51,8 @@ func (r rows) text() (text []byte) {
 	return text
 }
 
-// TestFirstAndLastBytesAreStored captures random output while some of the writes
-// fail and the command prints during others.
+// TestFirstAndLastBytesAreStored captures random output while some of the
+// writes fail and the command prints during others.
 func TestFirstAndLastBytesAreStored(t *testing.T) {
 	for _, limit := range []int64{0, 10, 5000, 200_000} {
 		synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestOutputThatIsReadLateIsKept checks that this process keeps all output that a command has printed before its end, even if it reads
-// the pipe late.
+// TestOutputThatIsReadLateIsKept checks that this process keeps all output that
+// a command has printed before its end, even if it reads the pipe late.
 func TestOutputThatIsReadLateIsKept(t *testing.T) {
 	c := NewCapture(jobs.Task{Options: jobs.NewSpec("").Options}, nil, nil)
 	c.stop = make(chan struct{}) // with stop set, the Capture starts no flusher, and so stores nothing

@@ -44,8 +44,9 @@ type Command struct {
 	Output   *Capture
 	PagesURL string // URL under which the web pages are; empty if it is unknown
 
-	// Run sets these two numbers. They count the processes that the command left behind when it exited by itself: those that were killed,
-	// and those that live on because of Task.LeaveChildren.
+	// Run sets these two numbers. They count the processes that the command
+	// left behind when it exited by itself: those that were killed, and those
+	// that live on because of Task.LeaveChildren.
 	ChildrenKilled, ChildrenLeft int
 	// Run sets Usage to the resources that the command used.
 	Usage jobs.Usage
@@ -54,15 +55,17 @@ type Command struct {
 	dir     string   // directory of the files that the command shares with the worker; empty for Store.Dir()
 }
 
-// The exit codes that shells use for a command that could not be started. They become the exit code of an attempt that ends with
-// ReasonStart.
+// The exit codes that shells use for a command that could not be started. They
+// become the exit code of an attempt that ends with ReasonStart.
 const (
 	cannotExecute = 126
 	notFoundCode  = 127
 )
 
-// NotStartedError reports that a command was not started for a reason that lies outside of the task: no processes, memory or descriptors
-// were left, or the attempt was stopped before the command started. The task goes back to its queue and the attempt does not count.
+// NotStartedError reports that a command was not started for a reason that lies
+// outside of the task: no processes, memory or descriptors were left, or the
+// attempt was stopped before the command started. The task goes back to its
+// queue and the attempt does not count.
 type NotStartedError struct{ Err error }
 
 func (e *NotStartedError) Error() string { return e.Err.Error() }
@@ -70,7 +73,8 @@ func (e *NotStartedError) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *NotStartedError) Unwrap() error { return e.Err }
 
-// startError returns the error of an attempt whose command could not be started because of the task itself.
+// startError returns the error of an attempt whose command could not be started
+// because of the task itself.
 func startError(code int, format string, args ...any) error {
 	return &jobs.AttemptError{Reason: jobs.ReasonStart, ExitCode: &code, Msg: fmt.Sprintf(format, args...)}
 }
@@ -84,49 +88,60 @@ func (c *Command) Run() (json.RawMessage, error) {
 	if err := taskspec.CheckCommand(&c.Task); err != nil {
 		return nil, err
 	}
+
 	// make the directory for results again, if someone has removed it
 	_ = c.Store.MakeDir()
 	resources, err := c.resources()
 	if err != nil {
 		return nil, err
 	}
+
 	removeFiles, err := c.makeFiles()
 	defer removeFiles()
+
 	if err != nil {
 		return nil, &NotStartedError{err}
 	}
+
 	environ, err := c.environ(c.Stop)
 	if err != nil {
 		return nil, startError(cannotExecute, "env_file: %v", err)
 	}
+
 	path, err := c.path(argv[0])
 	if err != nil {
 		return nil, err
 	}
-	// Check the filesystems before the start. A filesystem that does not answer would block the start, and nobody can kill the command
-	// during the start.
+	// Check the filesystems before the start. A filesystem that does not answer
+	// would block the start, and nobody can kill the command during the start.
 	if err := answers(c.Stop, path); err != nil {
 		return nil, startError(cannotExecute, "%s: %v", path, err)
 	}
+
 	dir := c.directory()
 	if err := checkDir(c.Stop, dir); err != nil && !(c.account != nil && errors.Is(err, fs.ErrPermission)) {
 		return nil, startError(cannotExecute, "cannot enter directory %s: %v", dir, humanize.Reason(err))
 	}
+
 	remove, err := c.writeUpstream()
 	defer remove()
+
 	if err != nil {
 		return nil, fmt.Errorf("$RUNNER_UPSTREAM: %w", err)
 	}
+
 	child, err := c.start(path, dir, argv, environ, resources)
 	if err != nil {
 		return nil, err
 	}
+
 	exit, err := c.wait(child)
 	c.ChildrenKilled, c.ChildrenLeft, c.Usage = exit.LeftOver, exit.Left, jobs.Usage(exit.Usage)
 	c.logRest(exit)
 	if err != nil {
 		return nil, c.notStarted(err, path)
 	}
+
 	return c.outcome(exit)
 }
 
@@ -135,19 +150,22 @@ func (c *Command) key() supervisor.Key {
 	return supervisor.Key{ID: c.Task.ID, Generation: c.Task.GenerationID}
 }
 
-// start starts the command with pipes for its stdin, stdout and stderr. The command inherits one end of each pipe. After the start, this
-// process closes its own copies of these ends.
+// start starts the command with pipes for its stdin, stdout and stderr. The
+// command inherits one end of each pipe. After the start, this process closes
+// its own copies of these ends.
 func (c *Command) start(path, dir string, argv, environ []string, resources supervisor.Resources) (*supervisor.Child, error) {
 	stdout, err := c.Output.pipe("stdout")
 	if err != nil {
 		return nil, &NotStartedError{err}
 	}
 	defer stdout.Close()
+
 	stderr, err := c.Output.pipe("stderr")
 	if err != nil {
 		return nil, &NotStartedError{err}
 	}
 	defer stderr.Close()
+
 	stdin, err := c.stdin()
 	if err != nil {
 		return nil, err
@@ -161,15 +179,18 @@ func (c *Command) start(path, dir string, argv, environ []string, resources supe
 	if cause := context.Cause(c.Stop); cause != nil {
 		return nil, &NotStartedError{cause}
 	}
+
 	child, err := c.Guardians.Start(supervisor.Command{Path: path, Argv: argv, Env: environ, Dir: dir, Stdin: stdin,
 		Stdout: stdout, Stderr: stderr, LeaveChildren: c.Task.LeaveChildren, Resources: resources}, c.key(), c.Deadline())
 	if err != nil {
 		return nil, c.notStarted(err, path)
 	}
+
 	return child, nil
 }
 
-// notStarted returns the error of an attempt whose command could not be started, or was lost.
+// notStarted returns the error of an attempt whose command could not be
+// started, or was lost.
 func (c *Command) notStarted(err error, path string) error {
 	var resource *supervisor.ResourceError
 	switch {
@@ -180,9 +201,11 @@ func (c *Command) notStarted(err error, path string) error {
 	case errors.As(err, &resource):
 		return c.resourceError(resource)
 	}
+
 	if why := scriptError(c.Stop, path, err); why != "" {
 		return startError(cannotExecute, "cannot execute %s: %s", path, why)
 	}
+
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return startError(notFoundCode, "%s: not found", path)
@@ -193,8 +216,8 @@ func (c *Command) notStarted(err error, path string) error {
 	}
 }
 
-// path returns the path of the file to execute. It is the path stored in the task, or the result of a search for the name in the worker's
-// PATH.
+// path returns the path of the file to execute. It is the path stored in the
+// task, or the result of a search for the name in the worker's PATH.
 func (c *Command) path(name string) (string, error) {
 	if c.Task.Path != "" {
 		return c.Task.Path, nil
@@ -205,6 +228,7 @@ func (c *Command) path(name string) (string, error) {
 		}
 		return name, nil
 	}
+
 	path, err := exec.LookPath(name)
 	switch {
 	case err == nil:
@@ -223,12 +247,14 @@ func (c *Command) wait(child *supervisor.Child) (supervisor.Exit, error) {
 	case <-c.Stop.Done():
 		c.end(child)
 	}
+
 	exit, err := child.Wait()
 	c.Output.drain()
 	return exit, err
 }
 
-// end sends TERM to the command, and KILL if it still runs after Task.KillAfter. It sends KILL at once when c.Kill is closed.
+// end sends TERM to the command, and KILL if it still runs after
+// Task.KillAfter. It sends KILL at once when c.Kill is closed.
 func (c *Command) end(child *supervisor.Child) {
 	select {
 	case <-c.Kill:
@@ -237,6 +263,7 @@ func (c *Command) end(child *supervisor.Child) {
 			_ = child.Terminate() // an error means that the command has already ended
 			timer := time.NewTimer(c.Task.KillAfter)
 			defer timer.Stop()
+
 			select {
 			case <-child.Ended():
 				return
@@ -248,8 +275,10 @@ func (c *Command) end(child *supervisor.Child) {
 	_ = child.Kill()
 }
 
-// outcome returns the result of the command, or the error that follows from its exit status. Exit status 0 completes the task, even if the
-// command exits because its worker shuts down. After a timeout or a cancellation, exit status 0 does not complete the task.
+// outcome returns the result of the command, or the error that follows from its
+// exit status. Exit status 0 completes the task, even if the command exits
+// because its worker shuts down. After a timeout or a cancellation, exit status
+// 0 does not complete the task.
 func (c *Command) outcome(exit supervisor.Exit) (json.RawMessage, error) {
 	result, err := c.result()
 	ok := exit.Signal == 0 && exit.Code == 0
@@ -263,10 +292,12 @@ func (c *Command) outcome(exit supervisor.Exit) (json.RawMessage, error) {
 	case err != nil:
 		result = nil
 	}
+
 	if exit.OutOfMemory && !stopped {
 		return result, &jobs.AttemptError{Reason: jobs.ReasonMemory, Signal: exit.Signal,
 			Msg: "killed because it used more memory than " + humanize.ExactSize(c.Task.Memory)}
 	}
+
 	return result, exitError(exit)
 }
 

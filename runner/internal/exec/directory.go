@@ -18,10 +18,12 @@ func (c *Command) directory() string {
 	if dir, err := os.Getwd(); err == nil {
 		return dir
 	}
+
 	gone := cmp.Or(c.Worker.Dir, "unknown")
 	if _, err := os.Stat(gone); err == nil || c.Task.Event == "" {
 		return gone
 	}
+
 	c.dirGone.Do(func() { c.Log.Warn("the directory of the worker is gone; hooks run in /", "dir", gone) })
 	return "/"
 }

@@ -22,16 +22,20 @@ func readRegular(ctx context.Context, path string, flags, limit int) ([]byte, er
 	case err == nil && !info.Mode().IsRegular():
 		return nil, errNotRegular
 	}
+
 	file, err := os.OpenFile(path, os.O_RDONLY|openNonblock|flags, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, errNotRegular
 	}
+
 	stop := context.AfterFunc(ctx, func() { _ = file.Close() }) // ends a read that blocks, as reads of some files in /proc do
 	defer stop()
+
 	return io.ReadAll(io.LimitReader(file, int64(limit)+1))
 }
 
@@ -40,7 +44,8 @@ const (
 	fileTimeout  = 10 * time.Second // timeout of one call of touchFile
 )
 
-// fileCalls is a semaphore for the system calls of touchFile. A system call that never returns keeps its slot and its thread.
+// fileCalls is a semaphore for the system calls of touchFile. A system call
+// that never returns keeps its slot and its thread.
 var fileCalls = make(chan struct{}, maxFileCalls)
 
 // touchFile returns the result of touch, which uses a file whose path comes
@@ -50,11 +55,13 @@ var fileCalls = make(chan struct{}, maxFileCalls)
 func touchFile[T any](ctx context.Context, touch func(context.Context) (T, error)) (result T, err error) {
 	ctx, stop := context.WithTimeoutCause(ctx, fileTimeout, fmt.Errorf("no answer within %v", fileTimeout))
 	defer stop()
+
 	select {
 	case fileCalls <- struct{}{}:
 	case <-ctx.Done():
 		return result, context.Cause(ctx)
 	}
+
 	type answer struct {
 		result T
 		err    error
@@ -73,8 +80,8 @@ func touchFile[T any](ctx context.Context, touch func(context.Context) (T, error
 	}
 }
 
-// readTaskFile calls readRegular within touchFile, for a file whose path comes from a task. It returns an error if the file is larger than
-// limit.
+// readTaskFile calls readRegular within touchFile, for a file whose path comes
+// from a task. It returns an error if the file is larger than limit.
 func readTaskFile(ctx context.Context, path string, limit int) ([]byte, error) {
 	return touchFile(ctx, func(ctx context.Context) ([]byte, error) {
 		text, err := readRegular(ctx, path, 0, limit)

@@ -18,9 +18,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// This file passes data between the database and a command in three ways: the input on stdin, the results of earlier tasks in the file
-// $RUNNER_UPSTREAM, and the result of the command in the file $RUNNER_RESULT. The names of these files are unique to the attempt, and they
-// are in a directory that only this user can read.
+// This file passes data between the database and a command in three ways: the
+// input on stdin, the results of earlier tasks in the file $RUNNER_UPSTREAM,
+// and the result of the command in the file $RUNNER_RESULT. The names of these
+// files are unique to the attempt, and they are in a directory that only this
+// user can read.
 
 // stdin returns the reading end of a pipe with the input of the task, the
 // worker's own stdin if the task reads that, or nil for /dev/null.
@@ -33,10 +35,12 @@ func (c *Command) stdin() (*os.File, error) {
 	case c.Task.InputBytes < 0:
 		return c.Stdin, nil
 	}
+
 	input, err := c.Store.Input(c.Stop, c.Task.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the input: %w", err)
 	}
+
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, &NotStartedError{err}
@@ -46,6 +50,7 @@ func (c *Command) stdin() (*os.File, error) {
 		w.Close()
 		return nil, &NotStartedError{err}
 	}
+
 	go func() {
 		defer w.Close()
 		_, _ = w.Write(input) // the write fails if the command ends without reading the whole input
@@ -66,20 +71,23 @@ func (c *Command) makeFiles() (remove func(), err error) {
 	if c.dir, err = os.MkdirTemp(sharedDir(c.Task.WorkerID, c.Task.ID, c.Task.GenerationID)); err != nil {
 		return func() {}, err
 	}
+
 	remove = func() { _ = os.RemoveAll(c.dir) }
 	if err := os.Chmod(c.dir, 0o711); err != nil {
 		return remove, err
 	}
+
 	file, err := os.OpenFile(c.resultPath(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return remove, err
 	}
+
 	return remove, errors.Join(c.account.own(file), file.Close())
 }
 
 // sharedDir returns where makeFiles makes a directory, and the beginning of its
-// name. It's in /tmp, because $TMPDIR may be in a directory that only the worker
-// can enter.
+// name. It's in /tmp, because $TMPDIR may be in a directory that only the
+// worker can enter.
 func sharedDir(worker string, id, generation int64) (parent, name string) {
 	return "/tmp", fmt.Sprintf("runner-%s-%d-%d-", worker, id, generation)
 }
@@ -90,6 +98,7 @@ func RemoveShared(store *db.DB, worker string, id, generation int64) {
 	for _, name := range []string{"result", "upstream"} {
 		_ = os.Remove(filepath.Join(store.Dir(), fmt.Sprintf("%s-%d-%d.json", name, id, generation)))
 	}
+
 	parent, name := sharedDir(worker, id, generation)
 	left, _ := filepath.Glob(filepath.Join(parent, name+"*"))
 	for _, dir := range left {
@@ -97,10 +106,12 @@ func RemoveShared(store *db.DB, worker string, id, generation int64) {
 	}
 }
 
-// filesDir returns the directory of the files that the command shares with the worker.
+// filesDir returns the directory of the files that the command shares with the
+// worker.
 func (c *Command) filesDir() string { return cmp.Or(c.dir, c.Store.Dir()) }
 
-// resultPath returns the path of the file to which the command may write its result.
+// resultPath returns the path of the file to which the command may write its
+// result.
 func (c *Command) resultPath() string {
 	return filepath.Join(c.filesDir(), fmt.Sprintf("result-%d-%d.json", c.Task.ID, c.Task.GenerationID))
 }
@@ -114,6 +125,7 @@ func (c *Command) result() (json.RawMessage, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+
 	_ = os.Remove(path)
 	if err != nil {
 		return nil, fmt.Errorf("result: cannot read $RUNNER_RESULT: %w", humanize.Reason(err))
@@ -121,6 +133,7 @@ func (c *Command) result() (json.RawMessage, error) {
 	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return nil, nil
 	}
+
 	return text, usercode.ValidResult(text)
 }
 
@@ -137,12 +150,14 @@ func (c *Command) writeUpstream() (remove func(), err error) {
 	if !c.Task.Depends {
 		return func() {}, nil
 	}
+
 	path := c.upstreamPath()
 	remove = func() { _ = os.Remove(path) }
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|openNoFollow, 0o600)
 	if err != nil {
 		return remove, err
 	}
+
 	out := bufio.NewWriter(file)
 	_, _ = out.WriteString("{") // a bufio.Writer keeps its error until Flush
 	comma := ""

@@ -11,7 +11,8 @@ import (
 // guardianCalled is true after main has called Guardian.
 var guardianCalled atomic.Bool
 
-// Guardian does the work of a guardian if this process is one, and returns true afterwards. It must be the first call in main.
+// Guardian does the work of a guardian if this process is one, and returns true
+// afterwards. It must be the first call in main.
 func Guardian(version string) bool {
 	guardianCalled.Store(true)
 	return supervisor.Guard(version)
@@ -42,7 +43,8 @@ func (c *Command) logRest(exit supervisor.Exit) {
 	}
 }
 
-// IsLoss reports whether a command was lost: its guardian died, or killed it because the lease had expired.
+// IsLoss reports whether a command was lost: its guardian died, or killed it
+// because the lease had expired.
 func IsLoss(err error) bool {
 	return errors.Is(err, supervisor.ErrLost) || errors.Is(err, supervisor.ErrDeadline)
 }

@@ -27,6 +27,7 @@ func (c *Capture) pipe(stream string) (*os.File, error) {
 	c.readers.Go(func() {
 		defer r.Close()
 		defer c.tee(stream, nil)
+
 		buffer := buffers.Get().(*[maxPiece]byte)
 		defer buffers.Put(buffer)
 
@@ -52,9 +53,9 @@ func (c *Capture) tee(stream string, data []byte) {
 	}
 }
 
-// drain waits until all output of a command that has ended is captured. A process
-// that outlives the command may still hold a pipe; drain waits only lingerAfter
-// for it.
+// drain waits until all output of a command that has ended is captured. A
+// process that outlives the command may still hold a pipe; drain waits only
+// lingerAfter for it.
 func (c *Capture) drain() {
 	for _, pipe := range c.pipes {
 		_ = pipe.SetReadDeadline(now().Add(lingerAfter)) // fails if pipes have no deadlines here; then we wait for their end

@@ -21,8 +21,9 @@ type account struct {
 	name, home string
 }
 
-// resources returns the user and the resources of the command. It sets c.account if another user runs the command. The error means that the
-// command cannot be started.
+// resources returns the user and the resources of the command. It sets
+// c.account if another user runs the command. The error means that the command
+// cannot be started.
 func (c *Command) resources() (r supervisor.Resources, err error) {
 	o := c.Task.Resources
 	if o == (jobs.Resources{}) {
@@ -32,6 +33,7 @@ func (c *Command) resources() (r supervisor.Resources, err error) {
 		return r, startError(cannotExecute, "the options user, nice, ionice, memory and cpu need a worker on Linux, not on %s",
 			runtime.GOOS)
 	}
+
 	r.Nice, r.Memory = o.Nice, o.Memory
 	r.CPU, _ = taskspec.ParseCPU(o.CPU) // CheckCommand has already checked this value
 	if class, level, ok := taskspec.ParseIONice(o.IONice); ok {
@@ -50,6 +52,7 @@ func (c *Command) resources() (r supervisor.Resources, err error) {
 	if os.Geteuid() == 0 {
 		r.User = &c.account.User
 	}
+
 	return r, nil
 }
 
@@ -64,10 +67,12 @@ func lookUp(name string) (*account, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unknown user %s", name)
 	}
+
 	groups, err := u.GroupIds()
 	if err != nil {
 		return nil, fmt.Errorf("the groups of user %s: %w", name, err)
 	}
+
 	a := &account{name: u.Username, home: u.HomeDir}
 	for _, id := range slices.Concat([]string{u.Uid, u.Gid}, groups) {
 		n, err := strconv.ParseUint(id, 10, 32)
@@ -76,12 +81,13 @@ func lookUp(name string) (*account, error) {
 		}
 		a.Groups = append(a.Groups, int(n))
 	}
+
 	a.UID, a.GID, a.Groups = a.Groups[0], a.Groups[1], a.Groups[2:]
 	return a, nil
 }
 
-// environ returns the variables that a login of the user would set. A nil account stands for the user of the worker, and has no such
-// variables.
+// environ returns the variables that a login of the user would set. A nil
+// account stands for the user of the worker, and has no such variables.
 func (a *account) environ() []string {
 	if a == nil {
 		return nil
@@ -89,11 +95,13 @@ func (a *account) environ() []string {
 	return []string{"HOME=" + a.home, "USER=" + a.name, "LOGNAME=" + a.name}
 }
 
-// own makes the user the owner of files. Otherwise the command could not open its own standard output by name (/dev/stdout).
+// own makes the user the owner of files. Otherwise the command could not open
+// its own standard output by name (/dev/stdout).
 func (a *account) own(files ...*os.File) error {
 	if a == nil || os.Geteuid() != 0 {
 		return nil
 	}
+
 	for _, file := range files {
 		if file == nil {
 			continue
@@ -102,6 +110,7 @@ func (a *account) own(files ...*os.File) error {
 			return err
 		}
 	}
+
 	return nil
 }
 

@@ -38,6 +38,7 @@ func Browse(ctx context.Context, dir string, pages http.Handler) error {
 	server := &http.Server{Handler: pages, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listen) }() // this goroutine ends when the server is closed
 	defer func() { _ = server.Close() }()
+
 	for i := 0; ctx.Err() == nil; i++ {
 		var last int64
 		if err := db.QueryRowContext(ctx, `SELECT coalesce(max(id), 1) FROM tasks`).Scan(&last); isUnreachable(err) {
@@ -45,6 +46,7 @@ func Browse(ctx context.Context, dir string, pages http.Handler) error {
 		} else if err != nil && ctx.Err() == nil {
 			return err
 		}
+
 		paths := []string{"/", "/tasks", "/tasks?q=state%3Afailed", "/schedules", "/metrics", "/healthz",
 			fmt.Sprintf("/tasks/%d", max(1, last-rand.Int64N(50)))}
 		path := paths[i%len(paths)]
@@ -59,6 +61,7 @@ func Browse(ctx context.Context, dir string, pages http.Handler) error {
 		case status >= http.StatusInternalServerError || status == http.StatusForbidden:
 			return fmt.Errorf("%s: status %d", path, status)
 		}
+
 		select {
 		case <-ctx.Done():
 		case <-time.After(browseEvery):

@@ -60,6 +60,7 @@ func (r *run) check(ctx context.Context) error {
 	for _, p := range problems {
 		r.report.add("I11", 0, "%s", p)
 	}
+
 	r.checkLeftovers(&e, workers)
 	r.nemesis.mu.Lock()
 	defer r.nemesis.mu.Unlock()
@@ -67,6 +68,7 @@ func (r *run) check(ctx context.Context) error {
 	for _, v := range r.nemesis.violations {
 		r.report.add(v.Invariant, v.Task, "%s", v.Text)
 	}
+
 	r.report.KillsStops = r.nemesis.killsAndStops()
 	return nil
 }
@@ -79,6 +81,7 @@ func (r *Report) add(invariant string, task int64, format string, args ...any) {
 			n++
 		}
 	}
+
 	if n < maxPerInvariant {
 		r.Violations = append(r.Violations, Violation{invariant, task, fmt.Sprintf(format, args...)})
 	}
@@ -186,6 +189,7 @@ func (e *evidence) checkEnqueues(r *replay, report *Report) {
 	if k := report.CommitKills; len(opens) >= k {
 		opens = opens[:k]
 	}
+
 	report.Figures.OpenP50, report.Figures.OpenMax = seconds(percentile(opens, 0.5)), seconds(percentile(opens, 1))
 }
 

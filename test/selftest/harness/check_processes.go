@@ -15,6 +15,7 @@ func (e *evidence) index() {
 	for _, l := range e.lifetimes {
 		e.lifetimesOf[l.pid] = append(e.lifetimesOf[l.pid], l)
 	}
+
 	held, stopped := &nesting{}, map[int]*nesting{}
 	for _, n := range e.notes {
 		pid, at := 0, e.wall(n.at)
@@ -24,6 +25,7 @@ func (e *evidence) index() {
 				stopped[pid] = &nesting{}
 			}
 		}
+
 		switch n.op {
 		case opLocked:
 			held.begin(at)
@@ -76,6 +78,7 @@ func overlap(spans []span, from, to int64) (sum int64) {
 		}
 		sum += max(0, min(to, s.to)-max(from, s.from))
 	}
+
 	return sum
 }
 
@@ -95,15 +98,17 @@ func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 				return at, true, true
 			}
 		}
+
 		return ended, false, true
 	}
 
 	return 0, false, false
 }
 
-// checkDeaths checks rule I3 of docs/reliability.md: no worker was declared dead
-// before it died. For rule I13 it measures how long others needed to recover the
-// tasks of every killed worker, even if faults also hit its guardians or others.
+// checkDeaths checks rule I3 of docs/reliability.md: no worker was declared
+// dead before it died. For rule I13 it measures how long others needed to
+// recover the tasks of every killed worker, even if faults also hit its
+// guardians or others.
 func (e *evidence) checkDeaths(r *replay, report *Report) {
 	const noticed = 1000 // a parent notices the end of a child within this many ms
 	var recovered, leases []time.Duration
@@ -146,6 +151,7 @@ func (e *evidence) checkSurvivors(r *replay, report *Report) {
 		if c == nil { // checkExecutions reports an attempt that no worker has claimed, so skip it here
 			continue
 		}
+
 		last := e.wall(seen)
 		after := func(at int64) int64 { return last - at - e.lockedWithin(at, last) }
 		if w := r.workers[c.worker]; w != nil {
@@ -157,6 +163,7 @@ func (e *evidence) checkSurvivors(r *replay, report *Report) {
 		if c.endedAt == 0 || after(c.endedAt) <= late+abs(e.drift) {
 			continue
 		}
+
 		report.Figures.Survivors++
 		report.add("I10", m.task, "process %d (%s) was alive %d ms after its attempt had ended, generation %d",
 			m.pid, m.traits, last-c.endedAt, m.generation)
@@ -204,6 +211,7 @@ func (e *evidence) measureDelays(r *replay, report *Report) {
 		if !ok || traits == leader {
 			continue
 		}
+
 		f := &report.Figures
 		f.Leftovers++
 		m := attemptProcess{n.pid, start, n.task, n.generation, traits}
@@ -224,6 +232,7 @@ func (e *evidence) measureDelays(r *replay, report *Report) {
 		if n.op != opEnd {
 			continue
 		}
+
 		c, t, at := r.claimOf(n.task, n.generation), r.tasks[n.task], e.wall(n.at)
 		if c == nil || c.endedBy != endedByOwner || c.endedAt == 0 || kindOf(t.label) != quick || overlap(alive, at, at+1) == 0 {
 			continue
@@ -233,6 +242,7 @@ func (e *evidence) measureDelays(r *replay, report *Report) {
 		if n.pid == r.pidOf(c.worker) {
 			continue
 		}
+
 		excluded := e.lockedWithin(at, c.endedAt) + overlap(e.stoppedSpans[r.pidOf(c.worker)], at, c.endedAt)
 		delays = append(delays, time.Duration(max(0, c.endedAt-at-excluded))*time.Millisecond)
 	}
@@ -258,5 +268,6 @@ func merge(list []span) (merged []span) {
 		}
 		merged = append(merged, s)
 	}
+
 	return merged
 }

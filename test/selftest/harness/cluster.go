@@ -11,9 +11,9 @@ import (
 	"example.com/runner/test/pgserver"
 )
 
-// cluster is a primary server with a synchronous standby. A server that was just
-// promoted has no standby for some seconds. Meanwhile nobody else has its commits,
-// so no other server may replace it.
+// cluster is a primary server with a synchronous standby. A server that was
+// just promoted has no standby for some seconds. Meanwhile nobody else has its
+// commits, so no other server may replace it.
 type cluster struct {
 	mu      sync.Mutex
 	primary *pgserver.Server
@@ -24,8 +24,8 @@ type cluster struct {
 	building sync.WaitGroup // counts the goroutine that creates a standby
 }
 
-// settings are those of both servers: a standby reconnects soon after a kill of the
-// primary, which keeps the WAL that the standby still needs.
+// settings are those of both servers: a standby reconnects soon after a kill of
+// the primary, which keeps the WAL that the standby still needs.
 var settings = []string{"fsync=on", "wal_retrieve_retry_interval=100ms", "wal_keep_size=256MB"}
 
 func startCluster(ctx context.Context) (*cluster, error) {
@@ -40,8 +40,8 @@ func startCluster(ctx context.Context) (*cluster, error) {
 	return c, nil
 }
 
-// build creates a standby in the background. The primary may be killed meanwhile,
-// so build tries again after an error.
+// build creates a standby in the background. The primary may be killed
+// meanwhile, so build tries again after an error.
 func (c *cluster) build() {
 	primary := c.server()
 	c.building.Go(func() {
@@ -61,6 +61,7 @@ func (c *cluster) build() {
 				return
 			}
 		}
+
 		if standby != nil {
 			_ = standby.Close()
 		}

@@ -11,8 +11,8 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// TestPromotedStandbyHasEveryConfirmedCommit promotes two standbys one after the other. Each has the commits that the servers before it
-// confirmed.
+// TestPromotedStandbyHasEveryConfirmedCommit promotes two standbys one after
+// the other. Each has the commits that the servers before it confirmed.
 func TestPromotedStandbyHasEveryConfirmedCommit(t *testing.T) {
 	testkit.NeedFull(t)
 	c, err := startCluster(t.Context())

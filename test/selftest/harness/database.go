@@ -88,6 +88,7 @@ func (db *database) integrityProblems(ctx context.Context) (problems []string, e
 			return nil, err
 		}
 		defer rows.Close()
+
 		for rows.Next() {
 			var text string
 			if err := rows.Scan(&text); err != nil {
@@ -97,6 +98,7 @@ func (db *database) integrityProblems(ctx context.Context) (problems []string, e
 				problems = append(problems, text)
 			}
 		}
+
 		if err := rows.Err(); err != nil {
 			return nil, err
 		}

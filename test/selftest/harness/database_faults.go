@@ -25,6 +25,7 @@ func (db *database) withWriteLock(do func()) {
 				break
 			}
 		}
+
 		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 10000")
 	})
 }

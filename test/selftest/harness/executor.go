@@ -11,8 +11,8 @@ import (
 )
 
 // executor runs the tasks of the workload. Each execution holds the task's lock
-// until its last process has ended. A second one that finds the lock held overlaps
-// with the first. That needs no clock.
+// until its last process has ended. A second one that finds the lock held
+// overlaps with the first. That needs no clock.
 type executor struct {
 	workspace
 	notes *notesFile
@@ -37,9 +37,11 @@ func (e *executor) begin(task, generation int64, k kind, as string) (*os.File, e
 	case held:
 		e.notes.add(opOverlap, task, generation, as+e.holders(task, generation))
 	}
+
 	if as == "command" {
 		e.noteProcess(task, generation, []string{leader})
 	}
+
 	e.notes.add(opStart, task, generation, string(k))
 	return lock, nil
 }
@@ -73,6 +75,7 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 				for _, pid := range guardians {
 					_ = kill(pid)
 				}
+
 				time.Sleep(time.Minute)
 			}
 		}
@@ -83,6 +86,7 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 			ignoreTerminate()
 		}
 	}
+
 	if err := e.prepare(k, lock, time.Duration(ms)*time.Millisecond, task, generation); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 99
@@ -177,6 +181,7 @@ func (e *executor) holders(task, generation int64) (names string) {
 func (e *executor) work(ctx context.Context, k kind, d time.Duration, task, generation int64) {
 	ticker := time.NewTicker(aliveEvery)
 	defer ticker.Stop()
+
 	for end := time.After(d); ; {
 		select {
 		case <-end:
@@ -199,6 +204,7 @@ func (e *executor) function(ctx context.Context, d operation, task, generation i
 	if lock != nil {
 		defer lock.Close()
 	}
+
 	ms := time.Duration(d.MS) * time.Millisecond
 	switch d.Kind {
 	case poison:
@@ -209,6 +215,7 @@ func (e *executor) function(ctx context.Context, d operation, task, generation i
 	case ignoresTerm:
 		ctx = context.WithoutCancel(ctx)
 	}
+
 	e.work(ctx, d.Kind, ms, task, generation)
 	e.notes.add(opEnd, task, generation, "")
 	switch {
@@ -217,5 +224,6 @@ func (e *executor) function(ctx context.Context, d operation, task, generation i
 	case d.Kind == failing:
 		return errors.New("as it should")
 	}
+
 	return nil
 }

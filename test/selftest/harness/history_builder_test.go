@@ -8,8 +8,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// historyBuilder builds a history by hand. now is the current time of the wall clock in ms. The clock of the notes counts µs,
-// so it shows 1000 times the number in "now".
+// historyBuilder builds a history by hand. now is the current time of the wall
+// clock in ms. The clock of the notes counts µs, so it shows 1000 times the
+// number in "now".
 type historyBuilder struct {
 	evidence
 	events []event
@@ -57,8 +58,8 @@ func (s *historyBuilder) enqueue(id int64, k kind) {
 	s.note(1, opAck, id, 0, token)
 }
 
-// update changes a task. change gets an event with the current values and the next
-// generation, and modifies it.
+// update changes a task. change gets an event with the current values and the
+// next generation, and modifies it.
 func (s *historyBuilder) update(id int64, change func(*event)) {
 	t := s.tasks[id]
 	e := event{op: "update", id: id, oldState: t.state, state: t.state, oldGeneration: t.generation, generation: t.generation + 1,
@@ -92,7 +93,8 @@ func (s *historyBuilder) end(id int64, change func(*event)) {
 
 func (s *historyBuilder) complete(id int64) { s.end(id, func(e *event) { e.state = "completed" }) }
 
-// revoke takes a claim from its worker. The task stays in the state running until a later event records that the claim was lost.
+// revoke takes a claim from its worker. The task stays in the state running
+// until a later event records that the claim was lost.
 func (s *historyBuilder) revoke(id int64) { s.update(id, func(e *event) { e.lease = 0 }) }
 
 // endRevoked records the end of a revoked claim.
@@ -117,7 +119,8 @@ func (s *historyBuilder) judgeInto(r *Report) {
 	s.evidence.judge(r)
 }
 
-// checkHistories calls judge for each history and compares the violated invariants with the expected ones.
+// checkHistories calls judge for each history and compares the violated
+// invariants with the expected ones.
 func checkHistories(t *testing.T, cases map[string]historyCase) {
 	t.Helper()
 	for name, c := range cases {
@@ -128,7 +131,8 @@ func checkHistories(t *testing.T, cases map[string]historyCase) {
 	}
 }
 
-// checkViolations checks that a report has one violation for each invariant in want, in the same order, and no others.
+// checkViolations checks that a report has one violation for each invariant in
+// want, in the same order, and no others.
 func checkViolations(t *testing.T, r *Report, want ...string) {
 	t.Helper()
 	var got []string

@@ -11,7 +11,8 @@ type historyCase struct {
 	build func() *historyBuilder
 }
 
-// enqueuedHistory returns a history in which workers w1 and w2 have joined and task 1 is pending.
+// enqueuedHistory returns a history in which workers w1 and w2 have joined and
+// task 1 is pending.
 func enqueuedHistory(k kind) *historyBuilder {
 	s := newHistory()
 	s.join("w1", 11)
@@ -20,7 +21,8 @@ func enqueuedHistory(k kind) *historyBuilder {
 	return s
 }
 
-// TestInvalidHistories checks that each invalid history violates the named invariants and no others.
+// TestInvalidHistories checks that each invalid history violates the named
+// invariants and no others.
 func TestInvalidHistories(t *testing.T) {
 	checkHistories(t, invalidEnds)
 	checkHistories(t, invalidClaims)
@@ -28,8 +30,9 @@ func TestInvalidHistories(t *testing.T) {
 	checkHistories(t, invalidExecutions)
 }
 
-// invalidEnds are histories in which a task is lost, or in which runner accepts the end of an old claim. The rules I1 and I2 of
-// docs/reliability.md forbid them.
+// invalidEnds are histories in which a task is lost, or in which runner accepts
+// the end of an old claim. The rules I1 and I2 of docs/reliability.md forbid
+// them.
 var invalidEnds = map[string]historyCase{
 	"an acknowledged task is missing": {"I1", func() *historyBuilder {
 		s := validHistory()
@@ -72,8 +75,8 @@ var invalidEnds = map[string]historyCase{
 	}},
 }
 
-// invalidClaims are histories in which a claim is wrong, or is wrongly recorded as lost. The rules I3, I5 and I6 of
-// docs/reliability.md forbid them.
+// invalidClaims are histories in which a claim is wrong, or is wrongly recorded
+// as lost. The rules I3, I5 and I6 of docs/reliability.md forbid them.
 var invalidClaims = map[string]historyCase{
 	"two workers claim the same task": {"I2 I3", func() *historyBuilder {
 		s := enqueuedHistory(quick)
@@ -146,8 +149,8 @@ var invalidClaims = map[string]historyCase{
 	}},
 }
 
-// invalidLeasesAndStates are histories with a wrong generation, lease, state or unique key. The rules I4, I7, I8 and I12 of
-// docs/reliability.md forbid them.
+// invalidLeasesAndStates are histories with a wrong generation, lease, state or
+// unique key. The rules I4, I7, I8 and I12 of docs/reliability.md forbid them.
 var invalidLeasesAndStates = map[string]historyCase{
 	"a loss keeps the generation": {"I4", func() *historyBuilder {
 		s := enqueuedHistory(quick)
@@ -193,8 +196,9 @@ var invalidLeasesAndStates = map[string]historyCase{
 	}},
 }
 
-// invalidExecutions are histories in which the code of a task runs at a time at which it must not run. The rules I9 and I10 of
-// docs/reliability.md forbid them.
+// invalidExecutions are histories in which the code of a task runs at a time at
+// which it must not run. The rules I9 and I10 of docs/reliability.md forbid
+// them.
 var invalidExecutions = map[string]historyCase{
 	"two executions of a command at once": {"I9", func() *historyBuilder {
 		s := validHistory()

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// claimedHistory returns a history in which worker w1 has claimed task 1 and worker w2 has joined.
+// claimedHistory returns a history in which worker w1 has claimed task 1 and
+// worker w2 has joined.
 func claimedHistory(k kind) *historyBuilder {
 	s := newHistory()
 	s.join("w1", 11)
@@ -15,8 +16,8 @@ func claimedHistory(k kind) *historyBuilder {
 	return s
 }
 
-// takeOver adds the events after a hang of worker w1. The claim of task 1 is revoked and recorded as lost, and worker
-// w2 runs the task.
+// takeOver adds the events after a hang of worker w1. The claim of task 1 is
+// revoked and recorded as lost, and worker w2 runs the task.
 func takeOver(s *historyBuilder) *historyBuilder {
 	s.wait(testLease)
 	s.revoke(1)
@@ -36,14 +37,15 @@ func (s *historyBuilder) seenAliveFor(m attemptProcess, ms int64) {
 	s.lastSeen[m] = (s.now + ms) * 1000
 }
 
-// TestKillsByRunner checks the rules for processes that runner kills: the processes die in time, and their attempts
-// count as losses.
+// TestKillsByRunner checks the rules for processes that runner kills: the
+// processes die in time, and their attempts count as losses.
 func TestKillsByRunner(t *testing.T) {
 	checkHistories(t, killHistories)
 	checkHistories(t, leftoverHistories)
 }
 
-// killHistories are histories of workers, guardians and attempts that are killed.
+// killHistories are histories of workers, guardians and attempts that are
+// killed.
 var killHistories = map[string]historyCase{
 	"the worker of a revoked claim dies": {"", func() *historyBuilder {
 		s := claimedHistory(quick)
@@ -157,8 +159,9 @@ var leftoverHistories = map[string]historyCase{
 	}},
 }
 
-// TestRecoveryIsMeasuredAfterKillOfGuardian checks the figures for the recovery of the tasks of a killed worker. They must include a
-// worker whose guardian was killed just before.
+// TestRecoveryIsMeasuredAfterKillOfGuardian checks the figures for the recovery
+// of the tasks of a killed worker. They must include a worker whose guardian
+// was killed just before.
 func TestRecoveryIsMeasuredAfterKillOfGuardian(t *testing.T) {
 	s := claimedHistory(quick)
 	s.wait(100)
@@ -180,8 +183,9 @@ func TestRecoveryIsMeasuredAfterKillOfGuardian(t *testing.T) {
 	}
 }
 
-// TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers checks which commands count for the figure end_delay: only commands without
-// leftovers that end while leftovers of other tasks are alive.
+// TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers checks which commands
+// count for the figure end_delay: only commands without leftovers that end
+// while leftovers of other tasks are alive.
 func TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers(t *testing.T) {
 	s := claimedHistory(quick)
 	m := s.attemptProcess(21, 2, 2, noEnvironment)
@@ -198,7 +202,8 @@ func TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers(t *testing.T) {
 	s.enqueue(2, leavesHidden)
 	s.claim(2, "w2")
 	s.complete(2)
-	// The process m, the last leftover of task 2, dies during this wait. Task 3 ends later, so it does not count for end_delay.
+	// The process m, the last leftover of task 2, dies during this wait. Task 3
+	// ends later, so it does not count for end_delay.
 	s.wait(2000)
 	s.enqueue(3, quick)
 	s.claim(3, "w1")
@@ -213,7 +218,8 @@ func TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers(t *testing.T) {
 	}
 }
 
-// TestLongHistoryIsReplayedToItsEnd replays a history that is longer than the lookahead of the replay.
+// TestLongHistoryIsReplayedToItsEnd replays a history that is longer than the
+// lookahead of the replay.
 func TestLongHistoryIsReplayedToItsEnd(t *testing.T) {
 	s := newHistory()
 	s.join("w1", 11)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// validHistory returns a history without a violation. One worker is killed, another one hangs, and others run their
-// tasks.
+// validHistory returns a history without a violation. One worker is killed,
+// another one hangs, and others run their tasks.
 func validHistory() *historyBuilder {
 	s := newHistory()
 	s.join("w1", 11)
@@ -46,9 +46,12 @@ func TestValidHistoryHasNoViolation(t *testing.T) {
 	}
 }
 
-// TestCancelledLossIsReportedByWorker checks two histories. In both, a client cancels a running task, and then the task is lost because
-// its guardian dies. In the first history the worker is alive and reports the loss itself, as it must. In the second history another worker
-// reports the loss before the lease has ended. That violates I3 of docs/reliability.md: no worker takes a task from a live worker.
+// TestCancelledLossIsReportedByWorker checks two histories. In both, a client
+// cancels a running task, and then the task is lost because its guardian dies.
+// In the first history the worker is alive and reports the loss itself, as it
+// must. In the second history another worker reports the loss before the lease
+// has ended. That violates I3 of docs/reliability.md: no worker takes a task
+// from a live worker.
 func TestCancelledLossIsReportedByWorker(t *testing.T) {
 	s := newHistory()
 	s.join("w1", 11)
@@ -64,8 +67,9 @@ func TestCancelledLossIsReportedByWorker(t *testing.T) {
 	checkViolations(t, s.judge(), "I3")
 }
 
-// TestTaskMayBeCancelledByItsInsert inserts a task whose dependency has already failed. The insert itself cancels the task, so the history
-// has no update of the task that names a reason.
+// TestTaskMayBeCancelledByItsInsert inserts a task whose dependency has already
+// failed. The insert itself cancels the task, so the history has no update of
+// the task that names a reason.
 func TestTaskMayBeCancelledByItsInsert(t *testing.T) {
 	s := validHistory()
 	s.enqueue(3, quick)
@@ -76,8 +80,9 @@ func TestTaskMayBeCancelledByItsInsert(t *testing.T) {
 	late.state, late.reason = "cancelled", "dependency"
 	s.add(event{op: "depends", id: 4, generation: 3})
 	checkViolations(t, s.judge())
-	// In an event "depends", the field generation holds the id of the dependency. So task 4 now depends on task 2. Task 2 has completed,
-	// so the insert must not cancel task 4.
+	// In an event "depends", the field generation holds the id of the
+	// dependency. So task 4 now depends on task 2. Task 2 has completed, so the
+	// insert must not cancel task 4.
 	s.events[len(s.events)-1].generation = 2
 	checkViolations(t, s.judge(), "I5")
 }
@@ -101,8 +106,9 @@ func TestFunctionMayOverlapWhenItOutlivesItsClaim(t *testing.T) {
 	}
 }
 
-// TestRevokedClaimIsLost checks histories in which another worker revokes the claim of a hung worker before it kills the processes. After
-// the revocation only a loss of the claim may be recorded.
+// TestRevokedClaimIsLost checks histories in which another worker revokes the
+// claim of a hung worker before it kills the processes. After the revocation
+// only a loss of the claim may be recorded.
 func TestRevokedClaimIsLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		wait int64

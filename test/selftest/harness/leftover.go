@@ -50,8 +50,8 @@ func drawTraits(random *rand.Rand) (traits []string) {
 	return traits
 }
 
-// leaveProcesses leaves a random number of processes behind, one after the other in
-// the first half of d. They hold the task's lock.
+// leaveProcesses leaves a random number of processes behind, one after the
+// other in the first half of d. They hold the task's lock.
 func (e *executor) leaveProcesses(lock *os.File, d time.Duration, task, generation int64) error {
 	random := rand.New(rand.NewPCG(uint64(task), uint64(generation)))
 	most := 1 + random.IntN(maxLeftovers)
@@ -62,6 +62,7 @@ func (e *executor) leaveProcesses(lock *os.File, d time.Duration, task, generati
 		}
 		time.Sleep(d / time.Duration(2*n))
 	}
+
 	return nil
 }
 
@@ -72,6 +73,7 @@ func (e *executor) leaveProcess(lock *os.File, traits []string, task, generation
 	if !inCgroup() {
 		traits = slices.DeleteFunc(slices.Clone(traits), func(w string) bool { return w == noEnvironment || w == undumpable })
 	}
+
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -83,6 +85,7 @@ func (e *executor) leaveProcess(lock *os.File, traits []string, task, generation
 	if slices.Contains(traits, noEnvironment) {
 		c.Env = []string{}
 	}
+
 	setStartTraits(c, traits)
 	if err := c.Start(); err != nil {
 		return err

@@ -93,10 +93,12 @@ func (n *nemesis) injectOne() {
 	if n.cluster != nil {
 		list = serverFaults
 	}
+
 	sum := 0
 	for _, p := range list {
 		sum += p.weight
 	}
+
 	at := n.random.IntN(sum)
 	for _, p := range list {
 		if at -= p.weight; at < 0 {

@@ -11,8 +11,8 @@ const (
 	freezeFirst = 2 * time.Second  // time from the start of the fault injection to the first freeze
 )
 
-// resumePauses are limits of the pause between two processes that resume after a
-// freeze; each freeze draws one.
+// resumePauses are limits of the pause between two processes that resume after
+// a freeze; each freeze draws one.
 var resumePauses = []time.Duration{1, 2 * time.Millisecond, 25 * time.Millisecond}
 
 // freeze stops all processes for longer than a lease and resumes them in random
@@ -26,6 +26,7 @@ func (n *nemesis) freeze() {
 
 	n.notes.add(opLocked, 0, 0, "")
 	defer n.notes.add(opUnlocked, 0, 0, "")
+
 	var frozen []int
 	for again := true; again; { // repeat until a search finds no new process; a stopped process starts no others
 		again = false
@@ -57,15 +58,17 @@ func (n *nemesis) victims(commands bool) (list []int) {
 			list = append(list, t.commands(pid)...)
 		}
 	}
+
 	n.random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	return list
 }
 
-// lockDuringSweep stops a worker and its guardians. After the leases have expired,
-// another worker kills their commands. lockDuringSweep then takes the write lock
-// and resumes the stopped processes. So the stopped worker runs again after the
-// kill, but before the loss can be recorded. In half of the cases it also stops the
-// other workers for a moment, so the loss is recorded even later.
+// lockDuringSweep stops a worker and its guardians. After the leases have
+// expired, another worker kills their commands. lockDuringSweep then takes the
+// write lock and resumes the stopped processes. So the stopped worker runs
+// again after the kill, but before the loss can be recorded. In half of the
+// cases it also stops the other workers for a moment, so the loss is recorded
+// even later.
 func (n *nemesis) lockDuringSweep() bool {
 	p, t := n.busiest()
 	if p == nil {
@@ -81,20 +84,24 @@ func (n *nemesis) lockDuringSweep() bool {
 
 	n.background.Go(func() {
 		defer resume() // resume the processes also after an early return
+
 		n.notes.add(opLocked, 0, 0, "")
 		defer n.notes.add(opUnlocked, 0, 0, "")
+
 		// give up if the stopped worker holds the write lock, because no other
 		// worker could take over its tasks
 		if n.db.lockHeldFor(50 * time.Millisecond) {
 			n.sleep(Lease / 4)
 			return
 		}
+
 		n.notes.add(opUnlocked, 0, 0, "")
 		begins := n.sweepBegins(p.pid)
 		n.notes.add(opLocked, 0, 0, "")
 		if !begins {
 			return
 		}
+
 		var resumes []func()
 		n.db.withWriteLock(func() {
 			for _, other := range n.processes.running(workerRole) {
@@ -102,6 +109,7 @@ func (n *nemesis) lockDuringSweep() bool {
 					resumes = append(resumes, n.stopProcesses(other.pid, []int{other.pid}))
 				}
 			}
+
 			n.sleep(moment / 4)
 			resume()
 			n.sleep(moment / 4)
@@ -126,6 +134,7 @@ func (n *nemesis) busiest() (best *proc, t tree) {
 			best, most = p, k
 		}
 	}
+
 	return best, t
 }
 

@@ -166,6 +166,7 @@ func (n *nemesis) killBoth() bool {
 	for _, pid := range n.someGuardians(p.pid) {
 		_ = kill(pid)
 	}
+
 	n.notes.add(opKill, 0, 0, strconv.Itoa(p.pid))
 	p.kill()
 	return true

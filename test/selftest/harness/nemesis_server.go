@@ -63,6 +63,7 @@ func (n *nemesis) endServer() {
 	if n.random.IntN(2) == 0 {
 		kill = n.cluster.server().Crash
 	}
+
 	again := func() error {
 		n.sleep(time.Duration(n.random.Int64N(int64(Lease))))
 		return n.cluster.server().Run(context.Background())
@@ -70,8 +71,10 @@ func (n *nemesis) endServer() {
 	if n.counts["kill_server"] > n.counts["promote"] && n.cluster.hasStandby() {
 		name, again = "promote", n.cluster.promote
 	}
+
 	n.notes.add(opLocked, 0, 0, "")
 	defer n.notes.add(opUnlocked, 0, 0, "")
+
 	n.notes.add(opDown, 0, 0, "")
 	if err := errors.Join(kill(), again()); err != nil {
 		panic("selftest: " + err.Error())

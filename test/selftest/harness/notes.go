@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// Besides the history that the database's triggers write, a run has a second one:
-// the notes. Each process notes what it observes and does. It appends each line to
-// one file with a single write, so a killed process loses no line that it wrote.
+// Besides the history that the database's triggers write, a run has a second
+// one: the notes. Each process notes what it observes and does. It appends each
+// line to one file with a single write, so a killed process loses no line that
+// it wrote.
 
-// These are the operations of notes: who writes them when, and which fields have a
-// meaning.
+// These are the operations of notes: who writes them when, and which fields
+// have a meaning.
 const (
 	opTry    = "try"    // written before a client enqueues a task; the field text holds the label of the task
 	opAck    = "ack"    // written when a client has received the id of its task; fields: task, and text with the label of the task
@@ -111,6 +112,7 @@ func parseNotes(text string) (list []note, err error) {
 		if len(part) != 6 {
 			return nil, fmt.Errorf("notes: %q", line)
 		}
+
 		var n note
 		var errs [4]error
 		n.at, errs[0] = strconv.ParseInt(part[0], 10, 64)
@@ -120,6 +122,7 @@ func parseNotes(text string) (list []note, err error) {
 		if err := errors.Join(errs[:]...); err != nil {
 			return nil, fmt.Errorf("notes: %q: %w", line, err)
 		}
+
 		n.op, n.text = part[2], part[5]
 		list = append(list, n)
 	}

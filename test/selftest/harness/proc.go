@@ -15,8 +15,8 @@ type lifetime struct {
 	pid            int
 	started, ended int64  // monotonic clock in µs; ended is the time at which the parent of the process noticed the end
 	failure        string // why a defect of runner may have ended the process; empty if another cause ended it
-	// whether the process ended because its guardians died: a violation, unless the
-	// nemesis or a task killed them
+	// whether the process ended because its guardians died: a violation, unless
+	// the nemesis or a task killed them
 	noGuardians bool
 }
 
@@ -47,8 +47,10 @@ func (ps *processes) startIn(dir, name, role string, args ...string) (*proc, err
 	if role == boundName {
 		ownMounts(cmd)
 	}
+
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
+
 	if ps.stopped {
 		log.Close()
 		return nil, errors.New("the run is over")
@@ -90,6 +92,7 @@ func (p *proc) failure() (text string, noGuardians bool) {
 	case !failed && p.terms > 0, failed && exit.ExitCode() == 1 && p.terms > 1:
 		return "", false
 	}
+
 	log, _ := os.ReadFile(p.log.Name())
 	log = log[min(int(p.logFrom), len(log)):]
 	if onServer(p.processes.databaseAddress()) && (p.terms > 0 || !bytes.Contains(log, []byte("msg="+readyText))) &&

@@ -19,6 +19,7 @@ func readTree() tree {
 			t.names[pid] = name
 		}
 	}
+
 	return t
 }
 

@@ -68,6 +68,7 @@ func (ps *processes) command(program, log string, args ...string) (*exec.Cmd, *o
 	if n := hostOf(log); n > 0 && onServer(ps.databaseAddress()) {
 		cmd.Env = append(cmd.Env, ps.host(n)...)
 	}
+
 	return cmd, file, nil
 }
 
@@ -88,10 +89,12 @@ func (ps *processes) runCommand(ctx context.Context, args ...string) error {
 		return err
 	}
 	defer log.Close()
+
 	if err := ps.spawner.start(cmd); err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })()
+
 	if err := cmd.Wait(); err != nil {
 		text, _ := os.ReadFile(ps.logFile("call"))
 		return fmt.Errorf("runner %s: %w: %s", args[0], err, bytes.TrimSpace(text))
@@ -143,17 +146,20 @@ func (ps *processes) keepRunning(s *slot) {
 			if stopped {
 				return
 			}
+
 			p, err := s.start()
 			if err != nil {
 				time.Sleep(100 * time.Millisecond)
 				continue
 			}
+
 			ps.mu.Lock()
 			s.proc = p
 			if s.stopped { // the role was stopped while this process started
 				p.terms++
 				_ = terminate(p.pid)
 			}
+
 			ps.mu.Unlock()
 			<-p.done
 			time.Sleep(20 * time.Millisecond)
@@ -170,6 +176,7 @@ func (ps *processes) allPIDs() (pids []int) {
 	for p := range ps.alive {
 		pids = append(pids, p.pid)
 	}
+
 	if ps.readerPID != 0 {
 		pids = append(pids, ps.readerPID)
 	}
@@ -187,6 +194,7 @@ func (ps *processes) running(of role) []*proc {
 			list = append(list, s.proc)
 		}
 	}
+
 	return list
 }
 
@@ -230,6 +238,7 @@ func (ps *processes) stopAll(within time.Duration) {
 	for _, r := range []role{workerRole, enqueuerRole, browserRole, readerRole} {
 		ps.stopRole(r)
 	}
+
 	done := make(chan struct{})
 	go func() { ps.goroutines.Wait(); close(done) }()
 	select {
@@ -251,9 +260,11 @@ func (ps *processes) killAll() {
 	for _, s := range ps.slots {
 		s.stopped = true
 	}
+
 	for p := range ps.alive {
 		_ = kill(p.pid)
 	}
+
 	ps.mu.Unlock()
 	ps.goroutines.Wait()
 }

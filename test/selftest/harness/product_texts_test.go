@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestTextsOfProduct checks that the source of runner has every text that the harness recognises.
+// TestTextsOfProduct checks that the source of runner has every text that the
+// harness recognises.
 func TestTextsOfProduct(t *testing.T) {
 	missing := map[string]bool{`Info("` + readyText + `"`: true, busyText: true, noServerText: true,
 		lostCommitText: true, noGuardianText: true,

@@ -44,12 +44,14 @@ func (p *proxy) accept() {
 
 func (p *proxy) handle(client net.Conn) {
 	defer closeConn(client)
+
 	p.waitWhileStalled()
 	server, err := net.Dial("unix", p.to())
 	if err != nil {
 		return
 	}
 	defer closeConn(server)
+
 	p.mu.Lock()
 	p.conns[client], p.conns[server] = true, true
 	p.mu.Unlock()
@@ -68,6 +70,7 @@ func (p *proxy) handle(client net.Conn) {
 func (p *proxy) forward(to, from net.Conn, request bool) {
 	defer closeConn(to)
 	defer closeConn(from)
+
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
@@ -77,6 +80,7 @@ func (p *proxy) forward(to, from net.Conn, request bool) {
 		if cut {
 			p.cutNext = false
 		}
+
 		p.mu.Unlock()
 		if n > 0 {
 			if _, err := to.Write(buffer[:n]); err != nil {
@@ -127,6 +131,7 @@ func (p *proxy) cut() {
 func (p *proxy) stall() (resume func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if p.stalled != nil {
 		return nil, false
 	}

@@ -26,12 +26,14 @@ func (ps *processes) runReader(s *slot) {
 		if time.Since(copied) > backupEvery && len(ps.addresses()) == 1 { // a backup needs a database in a file, so skip it on a server
 			copied, line = time.Now(), []string{"backup", "--force", ps.dir + "/backup.db"}
 		}
+
 		ps.mu.Lock()
 		stopped := s.stopped || ps.stopped
 		ps.mu.Unlock()
 		if stopped {
 			return
 		}
+
 		cmd, log, err := ps.command(ps.runner, s.name, line...)
 		if err == nil {
 			err = ps.spawner.start(cmd)
@@ -53,6 +55,7 @@ func (ps *processes) runReader(s *slot) {
 				ps.mu.Unlock()
 			}
 		}
+
 		time.Sleep(300 * time.Millisecond)
 	}
 }

@@ -18,7 +18,8 @@ type replay struct {
 	pending map[int64]*taskHistory
 	blocked map[int64]*taskHistory
 	ended   []endedBelow // on a server: which transactions had ended at the time of each recent event
-	// on a server: the latest claims; concurrent finds those that ran beside a given one
+	// on a server: the latest claims; concurrent finds those that ran beside a
+	// given one
 	serverClaims []serverClaim
 	lanes        map[string]*taskHistory // task that holds each lane
 	heartbeats   []event                 // latest renewals of leases; the next event "beat" names the worker that made them
@@ -119,6 +120,7 @@ func (r *replay) all(events iter.Seq[event]) {
 	for i := range ahead {
 		r.event(ahead[i:])
 	}
+
 	r.checkOrder(nil)
 }
 
@@ -133,6 +135,7 @@ func (r *replay) event(ahead []event) {
 	if len(r.claimRow) > 0 && !(e.claims() && r.claimRow[0].worker == e.worker && r.claimRow[0].queue == r.task(e.id).queue) {
 		r.checkOrder(ahead)
 	}
+
 	r.noteTransaction(e)
 	switch e.op {
 	case "insert":
@@ -164,6 +167,7 @@ func (r *replay) event(ahead []event) {
 			}
 		}
 	}
+
 	if e.op != "update" || e.state != e.oldState {
 		r.heartbeats = nil
 	}
@@ -220,6 +224,7 @@ func (r *replay) setState(t *taskHistory, to jobs.State) {
 			delete(r.keys, t.key)
 		}
 	}
+
 	r.checkLane(t, to)
 	t.state = to
 	t.completed = t.completed || to == jobs.Completed
@@ -250,6 +255,7 @@ func (r *replay) checkLane(t *taskHistory, to jobs.State) {
 	case holder != nil && holder != t:
 		r.violation("I12", t.id, "is %s and holds lane %s, which task %d holds", to, t.lane, holder.id)
 	}
+
 	r.lanes[t.lane] = t
 	if t.state != jobs.Blocked {
 		return
@@ -274,6 +280,7 @@ func (r *replay) update(e event, rest []event) {
 		r.violation("I4", e.id, "changed from %s of worker %q, generation %d, to %s of worker %q, generation %d",
 			from, e.oldWorker, e.oldGeneration, to, e.worker, e.generation)
 	}
+
 	ran := t.lastClaim()
 	revoked := from == jobs.Running && to == jobs.Running && e.worker == e.oldWorker && e.generation == e.oldGeneration+1 && e.lease == 0
 	switch {
@@ -284,6 +291,7 @@ func (r *replay) update(e event, rest []event) {
 	case from != to && !transitions.Allowed(from, to):
 		r.violation("I8", e.id, "changed from %s to %s, which is not allowed", from, to)
 	}
+
 	t.generation, t.attempt, t.losses, t.reason = e.generation, e.attempt, e.losses, e.reason
 	t.maxAttempts, t.maxLosses = e.maxAttempts, e.maxLosses
 	switch {
@@ -303,6 +311,7 @@ func (r *replay) update(e event, rest []event) {
 		r.violation("I5", e.id, "changed from attempt %d, %d losses to attempt %d, %d losses without a claim",
 			e.oldAttempt, e.oldLosses, e.attempt, e.losses)
 	}
+
 	t.worker, t.waits = e.worker, e.waits
 	if t.state != to {
 		r.setState(t, to)

@@ -11,6 +11,7 @@ func (r *replay) claimed(t *taskHistory, e event) {
 		r.violation("I5", e.id, "claimed as attempt %d of %d with %d losses, after attempt %d with %d losses",
 			e.attempt, e.maxAttempts, e.losses, e.oldAttempt, e.oldLosses)
 	}
+
 	c := &claim{generation: e.generation, worker: e.worker, claimedAt: e.at, began: e.began, leaseEnd: e.lease, leaseWritten: e.at}
 	t.claims = append(t.claims, c)
 	for _, id := range t.after {
@@ -35,6 +36,7 @@ func (r *replay) claimed(t *taskHistory, e event) {
 	if !slices.Contains(w.jobs, t.job) {
 		r.violation("I6", e.id, "job %s was claimed by a worker with the jobs %v", t.job, w.jobs)
 	}
+
 	for id, other := range w.running {
 		if other.claims[len(other.claims)-1].revoked {
 			continue // a worker whose claim was revoked may claim other tasks before another worker records the loss

@@ -22,6 +22,7 @@ func (r *replay) end(t *taskHistory, c *claim, e event, rest []event) {
 	if want := resultOf(c.generation); jobs.State(e.state) == jobs.Completed && e.result != want {
 		r.violation("I2", e.id, "completed as generation %d with the result %s", c.generation, e.result)
 	}
+
 	lost := e.losses != e.oldLosses || e.reason == string(jobs.ReasonLost)
 	back := jobs.State(e.state) == jobs.Pending || jobs.State(e.state) == jobs.Scheduled || e.reason == string(jobs.ReasonShutdown)
 	switch {
@@ -37,9 +38,9 @@ func (r *replay) end(t *taskHistory, c *claim, e event, rest []event) {
 	}
 }
 
-// reportedByWorker reports whether the worker itself recorded a loss, because its
-// guardian died. It reads the attempt's record, because a client may cancel the
-// task meanwhile.
+// reportedByWorker reports whether the worker itself recorded a loss, because
+// its guardian died. It reads the attempt's record, because a client may cancel
+// the task meanwhile.
 func reportedByWorker(e event, rest []event) bool {
 	for _, next := range rest {
 		if next.op == "attempt" && next.id == e.id && next.generation == e.oldGeneration {
@@ -56,6 +57,7 @@ func (r *replay) endLost(c *claim, e event, rest []event) {
 	if state := jobs.State(e.state); state != jobs.Cancelled && (state == jobs.Failed) != (e.losses > e.maxLosses) {
 		r.violation("I5", e.id, "is %s after %d losses of %d", state, e.losses, e.maxLosses)
 	}
+
 	w := r.workers[e.oldWorker]
 	if w == nil {
 		return
@@ -69,10 +71,12 @@ func (r *replay) endLost(c *claim, e event, rest []event) {
 	if w.leftAt != 0 && w.leftAt <= e.at {
 		c.endedBy = endedByDeath
 	}
-	// The transaction that took a dead worker's tasks has also marked it as ended (the
-	// event "leave"). So look for that among the later events of the same transaction.
-	// Its other events take more of the worker's tasks, or release tasks that depend on
-	// them. Any other event belongs to a later transaction and ends the search.
+
+	// The transaction that took a dead worker's tasks has also marked it as
+	// ended (the event "leave"). So look for that among the later events of the
+	// same transaction. Its other events take more of the worker's tasks, or
+	// release tasks that depend on them. Any other event belongs to a later
+	// transaction and ends the search.
 	for _, next := range rest {
 		if next.op == "leave" && next.worker == w.id && next.pid == 0 {
 			c.endedBy = endedByDeath
@@ -105,6 +109,7 @@ func (r *replay) attempt(e event) {
 	default:
 		c.recorded, c.abandoned = true, e.err == abandonedText
 	}
+
 	if e.reason == string(jobs.ReasonSignal) {
 		r.ownKills++
 		r.violation("I14", e.id, "generation %d ended as %s: %s; only runner sends signals to commands",

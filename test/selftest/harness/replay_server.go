@@ -12,9 +12,9 @@ type serverClaim struct {
 	xid           int64
 }
 
-// noteTransaction records which transactions had ended at the time of an event, and
-// which ones claimed tasks. It keeps at least the last 2000 records of each sort
-// (lookahead).
+// noteTransaction records which transactions had ended at the time of an event,
+// and which ones claimed tasks. It keeps at least the last 2000 records of each
+// sort (lookahead).
 func (r *replay) noteTransaction(e event) {
 	if e.xid == 0 {
 		return
@@ -29,15 +29,15 @@ func (r *replay) noteTransaction(e event) {
 	}
 }
 
-// concurrent reports whether another transaction may have hidden the pending task p
-// from the claim c.
+// concurrent reports whether another transaction may have hidden the pending
+// task p from the claim c.
 //
-// In a file this can't happen. On a server, transactions share the write lock if
-// their writes don't depend on their reads. A claim doesn't see a task whose insert
-// isn't committed yet, and skips one that another claim has locked. It locks the
-// first tasks of each job, but may take only some of them. The history has the
-// events of concurrent transactions in any order. So concurrent returns false only
-// if all of this is true:
+// In a file this can't happen. On a server, transactions share the write lock
+// if their writes don't depend on their reads. A claim doesn't see a task whose
+// insert isn't committed yet, and skips one that another claim has locked. It
+// locks the first tasks of each job, but may take only some of them. The
+// history has the events of concurrent transactions in any order. So concurrent
+// returns false only if all of this is true:
 //   - The transaction that made p pending had certainly ended when c began.
 //   - The next change of p began after c.
 //   - No claim of another worker from the same queue ran at the same time as c.

@@ -2,8 +2,9 @@ package harness
 
 import "testing"
 
-// TestClaimOnServerMaySkipTasksOfOpenTransactions checks histories of two workers on a server. Worker w1 claims task
-// 2 while task 1, which comes first, is pending in the history.
+// TestClaimOnServerMaySkipTasksOfOpenTransactions checks histories of two
+// workers on a server. Worker w1 claims task 2 while task 1, which comes first,
+// is pending in the history.
 func TestClaimOnServerMaySkipTasksOfOpenTransactions(t *testing.T) {
 	for name, c := range map[string]struct {
 		insertEnds bool  // whether the transaction that inserts task 1 ends before the claim of task 2 begins

@@ -63,6 +63,7 @@ func Enqueue(ctx context.Context, c Client, dir, path, me string, seed uint64, e
 
 	var cancellations sync.WaitGroup
 	defer cancellations.Wait()
+
 	return e.run(ctx, func(d draft) (int64, error) {
 		id, err := c.Enqueue(ctx, d.spec)
 		if err == nil && d.kind == cancelRetry {
@@ -104,6 +105,7 @@ func insertPlain(ctx context.Context, db *sql.DB, server bool, text string, args
 		return 0, err
 	}
 	defer func() { _ = tx.Rollback() }() // Rollback has no effect after a commit
+
 	newest := `SELECT id FROM tasks WHERE id = (SELECT max(id) FROM tasks) AND label = ?`
 	if server {
 		if _, err := tx.ExecContext(ctx, "LOCK TABLE tasks IN SHARE ROW EXCLUSIVE MODE"); err != nil {
@@ -119,6 +121,7 @@ func insertPlain(ctx context.Context, db *sql.DB, server bool, text string, args
 	} else if err != nil {
 		return 0, err
 	}
+
 	return id, tx.Commit()
 }
 
@@ -161,8 +164,10 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 			if functions >= backlog {
 				continue
 			}
+
 			light = commands >= backlog // if many commands wait, enqueue functions, which need much less processor time
 		}
+
 		d := e.draw(light)
 		e.notes.add(opTry, 0, 0, d.label)
 		id, err := enqueue(d)

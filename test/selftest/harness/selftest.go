@@ -1,8 +1,9 @@
-// Package harness checks the guarantees of docs/reliability.md on the machine it
-// runs on. It starts real worker processes with a demanding workload. Meanwhile
-// the nemesis, which injects faults, kills, stops and starves them. After the run,
-// evidence.judge compares two independent histories with the invariants: one that
-// triggers in the database write, and the notes of clients and commands.
+// Package harness checks the guarantees of docs/reliability.md on the machine
+// it runs on. It starts real worker processes with a demanding workload.
+// Meanwhile the nemesis, which injects faults, kills, stops and starves them.
+// After the run, evidence.judge compares two independent histories with the
+// invariants: one that triggers in the database write, and the notes of clients
+// and commands.
 package harness
 
 import (
@@ -85,11 +86,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		r.report.Dir = ""
 		return r.report, os.RemoveAll(dir)
 	}
+
 	// A failed write of this file isn't an error, because Run also returns the
 	// report.
 	if text, err := json.MarshalIndent(r.report, "", "  "); err == nil {
 		_ = os.WriteFile(filepath.Join(dir, "report.json"), text, 0o600)
 	}
+
 	return r.report, nil
 }
 
@@ -171,6 +174,7 @@ func (r *run) killDuringCommits(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		for began := time.Now(); r.notes.count(before, opAck) < 3; time.Sleep(time.Millisecond) {
 			if time.Since(began) > 30*time.Second || ctx.Err() != nil {
 				p.kill()
@@ -179,6 +183,7 @@ func (r *run) killDuringCommits(ctx context.Context) error {
 				return fmt.Errorf("no enqueue was acknowledged: %w", cmp.Or(ctx.Err(), errors.New(string(bytes.TrimSpace(text)))))
 			}
 		}
+
 		time.Sleep(time.Duration(random.IntN(4000)) * time.Microsecond)
 		p.kill()
 		_ = p.wait() // wait returns an error, because SIGKILL ended the process
@@ -195,6 +200,7 @@ func (r *run) injectFaults(ctx context.Context) {
 	if r.cluster != nil {
 		r.nemesis.proxies = r.proxies[1:] // the nemesis injects no faults into the first proxy
 	}
+
 	began := time.Now()
 	killAt, freezeAt := killServerEvery/2, freezeFirst
 	for ctx.Err() == nil {
@@ -211,6 +217,7 @@ func (r *run) injectFaults(ctx context.Context) {
 		if time.Since(began) >= r.For {
 			break
 		}
+
 		r.nemesis.injectOne()
 	}
 
@@ -255,9 +262,11 @@ func (r *run) cleanUp() {
 	if r.db != nil {
 		r.db.close()
 	}
+
 	for _, p := range r.proxies {
 		p.close()
 	}
+
 	if r.cluster != nil {
 		r.cluster.close()
 	}

@@ -71,6 +71,7 @@ func (n *nemesis) withSideDatabase(do func(*processes)) bool {
 	s := workspace{filepath.Join(n.dir, "beside"+strconv.Itoa(n.sideDatabases))}
 	n.background.Go(func() {
 		defer n.sideBusy.Store(false)
+
 		found, err := s.judgeSideDatabase(n, do)
 		if err != nil {
 			found = append(found, Violation{"I11", 0, err.Error()})
@@ -79,8 +80,10 @@ func (n *nemesis) withSideDatabase(do func(*processes)) bool {
 			_ = os.RemoveAll(s.dir) // a directory with violations stays, because the report names it
 			return
 		}
+
 		n.mu.Lock()
 		defer n.mu.Unlock()
+
 		for _, v := range found {
 			n.violations = append(n.violations, Violation{v.Invariant, v.Task, filepath.Base(s.dir) + ": " + v.Text})
 		}
@@ -102,6 +105,7 @@ func (w workspace) judgeSideDatabase(n *nemesis, do func(*processes)) ([]Violati
 	ps := newProcesses(w, Options{Runner: n.processes.runner, Self: n.processes.self}, notes)
 	defer ps.spawner.end()
 	defer ps.killAll()
+
 	if _, err := ps.start("first", "enqueue", "1", "8"); err != nil {
 		return nil, nil //nolint:nilerr // the disk may be full
 	}
@@ -133,6 +137,7 @@ func (w workspace) lostTasks() (found []Violation, err error) {
 
 	direct := &database{pool: db}
 	defer direct.close()
+
 	problems, err := direct.integrityProblems(context.Background())
 	if err != nil {
 		return nil, err
@@ -141,6 +146,7 @@ func (w workspace) lostTasks() (found []Violation, err error) {
 	for _, p := range problems {
 		found = append(found, Violation{"I11", 0, p})
 	}
+
 	for _, of := range []workspace{w, {filepath.Join(w.dir, boundName)}} {
 		notes, err := readNotes(of)
 		if os.IsNotExist(err) {
@@ -148,10 +154,12 @@ func (w workspace) lostTasks() (found []Violation, err error) {
 		} else if err != nil {
 			return nil, err
 		}
+
 		for _, note := range notes {
 			if note.op != opAck {
 				continue
 			}
+
 			var n int
 			const text = "SELECT count(*) FROM tasks WHERE id = ? AND (label = ? OR unique_key IS NOT NULL)"
 			if err := db.QueryRow(text, note.task, note.text).Scan(&n); err != nil {

@@ -42,6 +42,7 @@ func lockTask(path string, task int64) (file *os.File, held bool, err error) {
 		file.Close()
 		return nil, false, err
 	}
+
 	return file, false, nil
 }
 
@@ -95,6 +96,7 @@ func (s *spawner) start(c *exec.Cmd) (err error) {
 	if c.SysProcAttr == nil {
 		c.SysProcAttr = &syscall.SysProcAttr{}
 	}
+
 	c.SysProcAttr.Setpgid, c.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 	done := make(chan struct{})
 	s.jobs <- func() {
@@ -157,6 +159,7 @@ func allPIDs() []int {
 			pids = append(pids, pid)
 		}
 	}
+
 	return pids
 }
 
@@ -169,5 +172,6 @@ func processesOf(dir string) []int {
 			list = append(list, pid)
 		}
 	}
+
 	return list
 }

@@ -33,6 +33,7 @@ func newWatcher(dir workspace, notes *notesFile) *watcher {
 	w.done.Go(func() {
 		ticker := time.NewTicker(watchEvery)
 		defer ticker.Stop()
+
 		for read := int64(0); ; {
 			select {
 			case <-w.stopping:
@@ -78,6 +79,7 @@ func (w *watcher) killRemaining() {
 		for _, pid := range list {
 			_ = kill(pid)
 		}
+
 		if len(list) == 0 {
 			return
 		}

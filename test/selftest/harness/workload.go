@@ -96,6 +96,7 @@ func (g *generator) draw(light bool) draft {
 	if light && k != failing && k != atMostOnce {
 		k = quick
 	}
+
 	ms := 5 + g.random.IntN(55)
 	switch k {
 	case long:
@@ -107,6 +108,7 @@ func (g *generator) draw(light bool) draft {
 	case timesOut:
 		ms = int(time.Minute.Milliseconds())
 	}
+
 	g.drawn++
 	label := fmt.Sprintf("%s-%d:%s", g.name, g.drawn, k)
 	options := []jobs.Option{jobs.Label(label), jobs.Queue([]string{"a", "b"}[g.random.IntN(2)]),
@@ -125,6 +127,7 @@ func (g *generator) draw(light bool) draft {
 	case cancelRetry: // the priority makes the task run at once, so that it is cancelled while it runs
 		options = append(options, jobs.Priority(urgent))
 	}
+
 	if k == quick && g.random.IntN(25) == 0 {
 		options = append(options, jobs.Unique("key"+strconv.Itoa(g.random.IntN(5))))
 	}
@@ -179,6 +182,7 @@ func validEnd(k kind, t *taskHistory, cancelled, broken bool) bool {
 		return t.state == jobs.Completed ||
 			t.state == jobs.Failed && (t.reason == string(jobs.ReasonLost) || t.reason == string(jobs.ReasonShutdown))
 	}
+
 	return t.state == jobs.Completed
 }
 
@@ -203,5 +207,6 @@ func (d draft) columns(now time.Time) (key, lane, after, afterAny, runAt, timeou
 	if d.spec.Timeout > 0 {
 		timeout = d.spec.Timeout.Milliseconds()
 	}
+
 	return text(d.spec.UniqueKey), text(d.spec.Lane), list(d.spec.After), list(d.spec.AfterAny), runAt, timeout
 }

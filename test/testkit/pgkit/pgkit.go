@@ -134,14 +134,17 @@ func Plans(t testing.TB, settings, statements map[string]string) map[string]stri
 		if err != nil {
 			t.Fatalf("prepare %s: %v", name, err)
 		}
+
 		explain := "EXPLAIN EXECUTE statement"
 		if n := len(description.ParamOIDs); n > 0 {
 			explain += "(NULL" + strings.Repeat(", NULL", n-1) + ")"
 		}
+
 		rows, err := conn.Query(t.Context(), explain, pgx.QueryExecModeSimpleProtocol)
 		if err != nil {
 			t.Fatalf("explain %s: %v", name, err)
 		}
+
 		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err == nil {
 			err = conn.Deallocate(t.Context(), "statement")
@@ -149,6 +152,7 @@ func Plans(t testing.TB, settings, statements map[string]string) map[string]stri
 		if err != nil {
 			t.Fatalf("explain %s: %v", name, err)
 		}
+
 		plans[name] = strings.Join(lines, "\n")
 	}
 
@@ -169,6 +173,7 @@ func emptyTables(t testing.TB) *pgx.Conn {
 	for _, m := range schema.Migrations(schema.Postgres) {
 		setup += m.Text()
 	}
+
 	if _, err := conn.Exec(t.Context(), setup+"; SET search_path = pg_catalog"); err != nil {
 		t.Fatalf("create the tables: %v", err)
 	}

@@ -109,5 +109,6 @@ func Output(t testing.TB, r *runner.Runner, id int64) string {
 	for _, c := range chunks {
 		text.Write(c.Data)
 	}
+
 	return text.String()
 }

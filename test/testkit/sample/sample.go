@@ -17,6 +17,7 @@ func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 	case "unique_for", "unique_states":
 		s.UniqueKey = "a key" // these options are valid only in a task with a unique key
 	}
+
 	switch to := o.Field(s).(type) {
 	case *taskspec.Text:
 		switch {

@@ -1,6 +1,6 @@
 // Package transitions lists the changes of state that a task may make. Tests
-// compare the rules of taskspec, the statements of package db and what happens in
-// a database with the list, and docs/states.md comes from it.
+// compare the rules of taskspec, the statements of package db and what happens
+// in a database with the list, and docs/states.md comes from it.
 package transitions
 
 import (

@@ -64,10 +64,12 @@ func run(ctx context.Context, dir, url string) error {
 		if _, err := db.ExecContext(ctx, "INSERT INTO readings VALUES (?, ?)", reading.Seq, reading.Value); err != nil {
 			return err
 		}
+
 		text, err := json.Marshal(reading)
 		if err != nil {
 			return err
 		}
+
 		_, err = client.EnqueueContext(ctx, asynq.NewTask("reading.upload", text, asynq.MaxRetry(1_000_000), asynq.Timeout(10*time.Second)))
 		return err
 	})
@@ -101,6 +103,7 @@ func post(ctx context.Context, url string, body any) error {
 		return err
 	}
 	defer answer.Body.Close()
+
 	if answer.StatusCode != http.StatusOK {
 		return errors.New(answer.Status)
 	}

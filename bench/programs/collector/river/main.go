@@ -85,6 +85,7 @@ func run(ctx context.Context, dir, url string) error {
 			return err
 		}
 		defer tx.Rollback()
+
 		if _, err := tx.ExecContext(ctx, "INSERT INTO readings VALUES (?, ?)", reading.Seq, reading.Value); err != nil {
 			return err
 		}
@@ -125,6 +126,7 @@ func post(ctx context.Context, url string, body any) error {
 		return err
 	}
 	defer answer.Body.Close()
+
 	if answer.StatusCode != http.StatusOK {
 		return errors.New(answer.Status)
 	}

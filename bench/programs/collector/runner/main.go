@@ -49,6 +49,7 @@ func run(ctx context.Context, dir, url string) error {
 		return err
 	}
 	defer db.Close()
+
 	if _, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS readings (seq INTEGER PRIMARY KEY, value REAL NOT NULL)`); err != nil {
 		return err
 	}
@@ -60,6 +61,7 @@ func run(ctx context.Context, dir, url string) error {
 			return err
 		}
 		defer tx.Rollback()
+
 		if _, err := tx.ExecContext(ctx, "INSERT INTO readings VALUES (?, ?)", reading.Seq, reading.Value); err != nil {
 			return err
 		}
@@ -87,6 +89,7 @@ func post(ctx context.Context, url string, body any) error {
 		return err
 	}
 	defer answer.Body.Close()
+
 	if answer.StatusCode != http.StatusOK {
 		return errors.New(answer.Status)
 	}

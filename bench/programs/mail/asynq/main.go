@@ -60,10 +60,12 @@ func run(ctx context.Context, dir, url string) error {
 		if _, err := db.ExecContext(ctx, "INSERT INTO users VALUES (?)", to); err != nil {
 			return err
 		}
+
 		text, err := json.Marshal(Mail{to})
 		if err != nil {
 			return err
 		}
+
 		_, err = client.EnqueueContext(ctx, asynq.NewTask("mail.welcome", text, asynq.MaxRetry(20), asynq.Timeout(10*time.Second)))
 		return err
 	})
@@ -97,6 +99,7 @@ func post(ctx context.Context, url string, body any) error {
 		return err
 	}
 	defer answer.Body.Close()
+
 	if answer.StatusCode != http.StatusOK {
 		return errors.New(answer.Status)
 	}

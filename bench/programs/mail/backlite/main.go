@@ -60,6 +60,7 @@ func run(ctx context.Context, dir, url string) error {
 			return err
 		}
 		defer tx.Rollback()
+
 		if _, err := tx.ExecContext(ctx, "INSERT INTO users VALUES (?)", to); err != nil {
 			return err
 		}
@@ -69,6 +70,7 @@ func run(ctx context.Context, dir, url string) error {
 		if err := tx.Commit(); err != nil {
 			return err
 		}
+
 		client.Notify()
 		return nil
 	})
@@ -102,6 +104,7 @@ func post(ctx context.Context, url string, body any) error {
 		return err
 	}
 	defer answer.Body.Close()
+
 	if answer.StatusCode != http.StatusOK {
 		return errors.New(answer.Status)
 	}

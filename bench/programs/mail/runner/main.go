@@ -46,6 +46,7 @@ func run(ctx context.Context, dir, url string) error {
 		return err
 	}
 	defer db.Close()
+
 	if _, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS users (address TEXT PRIMARY KEY)`); err != nil {
 		return err
 	}
@@ -57,6 +58,7 @@ func run(ctx context.Context, dir, url string) error {
 			return err
 		}
 		defer tx.Rollback()
+
 		if _, err := tx.ExecContext(ctx, "INSERT INTO users VALUES (?)", to); err != nil {
 			return err
 		}
@@ -84,6 +86,7 @@ func post(ctx context.Context, url string, body any) error {
 		return err
 	}
 	defer answer.Body.Close()
+
 	if answer.StatusCode != http.StatusOK {
 		return errors.New(answer.Status)
 	}

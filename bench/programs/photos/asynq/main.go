@@ -61,10 +61,12 @@ func run(ctx context.Context, dir, photos string) error {
 		if _, err := os.Stat(filepath.Join(thumbs, filepath.Base(path))); err == nil {
 			continue
 		}
+
 		text, err := json.Marshal(Photo{path})
 		if err != nil {
 			return err
 		}
+
 		_, err = client.EnqueueContext(ctx, asynq.NewTask("photo.shrink", text, asynq.TaskID(path)))
 		if err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) {
 			return err
@@ -104,6 +106,7 @@ func thumbnail(from, dir string) error {
 		return err
 	}
 	defer to.Close()
+
 	if err := png.Encode(to, small); err != nil {
 		return err
 	}

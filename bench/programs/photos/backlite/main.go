@@ -107,6 +107,7 @@ func thumbnail(from, dir string) error {
 		return err
 	}
 	defer to.Close()
+
 	if err := png.Encode(to, small); err != nil {
 		return err
 	}

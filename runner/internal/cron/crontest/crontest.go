@@ -1,7 +1,9 @@
-// Package crontest computes the ticks of cron expressions for tests. It does so in another way than package cron.
+// Package crontest computes the ticks of cron expressions for tests. It does so
+// in another way than package cron.
 //
-// It follows the definition of cron directly. For each minute of real time, it reads the clock of the zone and checks whether the
-// expression matches that clock reading. It shares no code with package cron.
+// It follows the definition of cron directly. For each minute of real time, it
+// reads the clock of the zone and checks whether the expression matches that
+// clock reading. It shares no code with package cron.
 package crontest
 
 import (
@@ -10,7 +12,8 @@ import (
 	"time"
 )
 
-// Names is a parsed cron expression: for each of its five fields, the numbers that the field matches.
+// Names is a parsed cron expression: for each of its five fields, the numbers
+// that the field matches.
 type Names struct {
 	fields [5][61]bool
 	either bool // whether both day fields restrict the day, so that one matching field is enough
@@ -25,6 +28,7 @@ func Parse(expr string) *Names {
 			n.fields[i][value] = has(f[i], value, limits[0], limits[1])
 		}
 	}
+
 	n.fields[4][0] = n.fields[4][0] || n.fields[4][7]
 	n.either = f[2][0] != '*' && f[4][0] != '*'
 	return n
@@ -35,7 +39,8 @@ func (n *Names) Hits(clock time.Time) bool {
 	return n.fields[0][clock.Minute()] && n.fields[1][clock.Hour()] && n.HasDay(clock)
 }
 
-// HasDay reports whether the month, the day and the weekday of a time match the expression.
+// HasDay reports whether the month, the day and the weekday of a time match the
+// expression.
 func (n *Names) HasDay(clock time.Time) bool {
 	if !n.fields[3][clock.Month()] {
 		return false
@@ -54,6 +59,7 @@ func has(list string, value, low, high int) bool {
 		if stepped {
 			step, _ = strconv.Atoi(stepText)
 		}
+
 		from, to := low, high
 		if high == 7 {
 			to = 6 // * means 0 to 6, because 7 is only another number for Sunday
@@ -81,16 +87,19 @@ func ordinal(text string) int {
 	if i := strings.Index(days, strings.ToLower(text)+" "); i >= 0 {
 		return i / 4
 	}
+
 	n, err := strconv.Atoi(text)
 	if err != nil {
 		panic(text)
 	}
+
 	return n
 }
 
-// Ticks lists the ticks in the interval [from, to). The interval must not begin in the hours right after a moment at which the clock of the
-// zone is set back. Ticks does not know which times of day the clock had shown before the interval, so it cannot recognise repeated times
-// then.
+// Ticks lists the ticks in the interval [from, to). The interval must not begin
+// in the hours right after a moment at which the clock of the zone is set back.
+// Ticks does not know which times of day the clock had shown before the
+// interval, so it cannot recognise repeated times then.
 func Ticks(expr string, zone *time.Location, from, to time.Time) []time.Time {
 	shows := func(at time.Time) time.Time {
 		l := at.In(zone)
@@ -118,5 +127,6 @@ func Ticks(expr string, zone *time.Location, from, to time.Time) []time.Time {
 			}
 		}
 	}
+
 	return list
 }
