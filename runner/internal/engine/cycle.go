@@ -36,7 +36,8 @@ import (
 // continue.
 func (e *Engine) cycle(ctx context.Context) error {
 	finishes, sent := e.finishes(), now()
-	slots, claim := e.nextClaim(finishes, sent)
+	beating := e.isBeating(sent) // heartbeats may recover during the write
+	slots, claim := e.nextClaim(finishes, sent, beating)
 	scan := e.scan || !e.nextDue.IsZero() && !e.nextDue.After(sent) || e.changed && sent.Sub(e.scannedAt) >= readEvery
 	done, err := e.worker.Cycle(ctx, db.Cycle{Now: sent, Finish: finishes, Look: scan, Claim: claim})
 	if err != nil {
@@ -73,7 +74,7 @@ func (e *Engine) cycle(ctx context.Context) error {
 
 	e.diskCheckAt = sent.Add(diskCheckEvery)
 
-	if !e.isBeating(sent) && !e.ending() && len(finishes) == 0 { // or the loop would run without a break
+	if !beating && !e.ending() && len(finishes) == 0 { // or the loop would run without a break
 		e.postpone(firstBackoff)
 	}
 
@@ -83,7 +84,7 @@ func (e *Engine) cycle(ctx context.Context) error {
 // nextClaim returns how many slots the next cycle finds free, and what it
 // claims. The slots of the attempts that have ended count as free, because the
 // cycle frees them before it claims.
-func (e *Engine) nextClaim(finishes []db.Finish, sent time.Time) (slots int, c db.Claim) {
+func (e *Engine) nextClaim(finishes []db.Finish, sent time.Time, beating bool) (slots int, c db.Claim) {
 	slots = e.o.Concurrency - e.used()
 	suspects := e.suspects
 	for _, a := range e.unwritten {
@@ -97,7 +98,7 @@ func (e *Engine) nextClaim(finishes []db.Finish, sent time.Time) (slots int, c d
 
 	c = db.Claim{Only: e.o.Only, Lease: e.o.Lease, Limit: e.queueSlots(),
 		Idle: slots == e.o.Concurrency && len(e.running) == len(e.unwritten)}
-	if !e.ending() && suspects == 0 && e.isBeating(sent) {
+	if !e.ending() && suspects == 0 && beating {
 		c.Prefetch = e.prefetch(finishes, sent)
 		c.Free = max(slots, 0) + c.Prefetch
 	}

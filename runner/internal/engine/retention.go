@@ -55,8 +55,10 @@ type deletion struct {
 }
 
 // deletions returns what to do with the records that are old at asOf, which is
-// zero while nothing may be deleted. kinds remember where to go on.
+// zero while nothing may be deleted. kinds remember where to go on. After a
+// failure that deleted no task, this round returns no free space.
 func (e *Engine) deletions(ctx context.Context, kinds []db.Prune, asOf time.Time) (list []deletion) {
+	failed := false
 	for i, keep := range []time.Duration{e.o.Keep, e.o.KeepFailed} {
 		if asOf.IsZero() || keep <= 0 {
 			continue
@@ -65,7 +67,8 @@ func (e *Engine) deletions(ctx context.Context, kinds []db.Prune, asOf time.Time
 			kinds[i].Before = asOf.Add(-keep)
 			done, err := e.store.Prune(ctx, kinds[i])
 			kinds[i].From = done.From
-			return done.More && (err == nil || done.Tasks > 0), err // one bad row doesn't keep the others
+			failed = failed || err != nil && done.Tasks == 0 // one bad row doesn't keep the others
+			return done.More, err
 		}})
 	}
 
@@ -74,7 +77,7 @@ func (e *Engine) deletions(ctx context.Context, kinds []db.Prune, asOf time.Time
 	}
 
 	return append(list, deletion{"cannot return free space", func() (bool, error) {
-		if e.used() > 0 {
+		if failed || e.used() > 0 {
 			return false, nil
 		}
 		more, err := e.store.Vacuum(ctx)
