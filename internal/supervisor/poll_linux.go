@@ -53,8 +53,8 @@ func readableWithin(fd int, limit time.Duration) bool {
 }
 
 // pollRaw waits in ppoll without the scheduler's knowledge. It must not be
-// inlined: a goroutine can be stopped at the start of a function, so each call in
-// a loop lets the garbage collector stop this thread.
+// inlined: a goroutine can be stopped at the start of a function, so each call
+// in a loop lets the garbage collector stop this thread.
 //
 //go:noinline
 func pollRaw(fd int, ns int64) (int, unix.Errno) {
