@@ -311,7 +311,7 @@ func addOne(ctx context.Context, r *runner.Runner, spec jobs.Spec) (runner.Enque
 func noteKept(ctx context.Context, r *runner.Runner, p *ui.Printer, id int64) (jobs.State, error) {
 	say := p.Tell // the record has the key "enqueued"
 	t, err := r.Get(ctx, id)
-	until := t.CreatedAt.Add(t.UniqueFor)
+	until := t.CreatedAt.Add(t.UniqueFor) // a later enqueue that replaced the task holds the key for longer
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):
 		say("task %d was deleted, but holds this key for its --unique-for: nothing was added", id)
@@ -321,7 +321,7 @@ func noteKept(ctx context.Context, r *runner.Runner, p *ui.Printer, id int64) (j
 	case !t.State.Finished():
 		say("task %d has this key and is unfinished: nothing was added; follow: runner logs -f %[1]d", id)
 	case until.After(p.Now()):
-		say("task %d has %s and holds this key until %s: nothing was added; details: runner show %[1]d", id, t.State,
+		say("task %d has %s and holds this key at least until %s: nothing was added; details: runner show %[1]d", id, t.State,
 			humanize.Clock(until, p.Now()))
 	default:
 		say("task %d has %s and holds this key: nothing was added; details: runner show %[1]d", id, t.State)

@@ -80,8 +80,10 @@ func (t *tx) heldBy(spec *jobs.Spec, key string, now time.Time) (int64, error) {
 }
 
 // holdKey stores how long a task holds its unique key after it has finished:
-// until UniqueFor has passed since its enqueue, or while it is in one of its
-// UniqueStates. Without these options holdKey stores nothing.
+// until UniqueFor has passed since CreatedAt, or while it is in one of its
+// UniqueStates. Without these options holdKey stores nothing. A replacement
+// passes its own time, and not that of the old task, so that its caller can
+// repeat it for the whole of UniqueFor.
 func (t *tx) holdKey(task *jobs.Task) error {
 	if task.UniqueFor <= 0 && task.UniqueStates == "" {
 		return nil

@@ -208,6 +208,26 @@ var uniques = group{
 		s.pruneKeys()
 		s.wantKept(id, jobs.UniqueReplace("k")) // the cancelled task still holds its key
 	},
+	"a replacement holds the key for its UniqueFor after its own enqueue": func(s *store) {
+		options := []jobs.Option{jobs.UniqueReplace("k"), jobs.UniqueFor(time.Hour)}
+		id := s.wantAdded(options...)
+		created := s.get(id).CreatedAt
+		s.sleep(40 * time.Minute)
+		if got, want := s.try(options...), (jobs.Enqueued{ID: id, Replaced: true}); got != want {
+			s.Fatalf("got %+v, want %+v", got, want)
+		}
+		if got := s.get(id).CreatedAt; !got.Equal(created) {
+			s.Errorf("got creation time %v, want %v as before the replacement", got, created)
+		}
+
+		s.apply(db.Cancel("", false, s.now), id)
+		s.sleep(40 * time.Minute)
+		s.pruneKeys()
+		s.wantKept(id, options...) // an hour after the first enqueue, not after the second
+		s.sleep(20 * time.Minute)
+		s.pruneKeys()
+		s.wantAdded(options...)
+	},
 	"a retry of a task whose key another task holds is refused": func(s *store) {
 		options := []jobs.Option{jobs.Unique("k"), jobs.UniqueStates(jobs.Completed)}
 		first := s.inState(jobs.Failed, options...)
