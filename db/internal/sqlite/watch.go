@@ -90,7 +90,8 @@ type watch struct {
 // The event comes when a process writes to the WAL, and its commit becomes
 // visible a little later: after an fsync on a busy disk, tens or hundreds of
 // milliseconds. So the checks after an event go on for a while, and the time
-// since the event doubles from one to the next.
+// since the event doubles from one to the next. Only the pauses count as time:
+// a busy computer delays the check as much as the commit.
 const (
 	eventSpan  = 320 * time.Millisecond
 	eventPause = 250 * time.Microsecond // before the second check; the first one follows the event at once
@@ -98,17 +99,18 @@ const (
 )
 
 func (w *watch) run(ctx context.Context, events, quit <-chan struct{}) {
-	var eventAt time.Time
+	waited := eventSpan        // since the last event
 	var shortest time.Duration // pause
 	for {
 		pause := w.every
-		if since := time.Since(eventAt); since < eventSpan {
-			pause = max(since, shortest)
+		if waited < eventSpan {
+			pause = max(waited, shortest)
 		}
 
 		event, ok := w.sleep(ctx, pause, events, quit)
+		waited += min(pause, time.Since(w.checkedAt)) // less than the pause if paceChanged has ended it
 		if event {
-			eventAt, shortest = time.Now(), eventPause
+			waited, shortest = 0, eventPause
 		}
 		if rest := slowPace - time.Since(w.checkedAt); ok && rest > 0 && w.db.slow.Load() {
 			_, ok = w.sleep(ctx, rest, nil, quit)

@@ -15,43 +15,53 @@ import (
 // causes the event, and then waits for an fsync. Only then is the commit
 // visible, possibly milliseconds after the event.
 func TestWatchFindsCommitThatComesAfterItsEvent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "test.db")
-		writer, err := Connect(path, "rwc")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer writer.Close()
-		writer.MustExec("PRAGMA journal_mode = WAL")
-		writer.MustExec("CREATE TABLE t (n)")
-		pool, err := Connect(path, "rw")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer pool.Close()
-		notices := make(chan bool, 100)
-		w := &watch{db: &File{}, conn: pool, every: checkEvery, notify: func(wakeups bool) { notices <- wakeups }}
-		events, quit, done := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
-		w.check()
-		<-notices // the first check always sends a notification
-		go func() { defer close(done); w.run(t.Context(), events, quit) }()
+	t.Run("punctual check", func(t *testing.T) { synctest.Test(t, func(t *testing.T) { checkAfterEvent(t, 0) }) })
+	t.Run("late check", func(t *testing.T) { synctest.Test(t, func(t *testing.T) { checkAfterEvent(t, time.Second) }) })
+}
 
-		synctest.Wait()
-		writer.MustExec("INSERT INTO t VALUES (1)")
-		events <- struct{}{} // this is the only event: the commits in the loop below cause none
-		<-notices            // the watch has found the commit of the INSERT above
-		for _, delay := range []time.Duration{3 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
-			time.Sleep(delay)
-			writer.MustExec("INSERT INTO t VALUES (2)")
-			committed := time.Now()
-			<-notices
-			if took := time.Since(committed); took > 4*delay {
-				t.Errorf("commit %v after the previous one: got a notice after %v, want at most %v", delay, took, 4*delay)
-			}
+// checkAfterEvent makes commits after an event whose first check takes as long
+// as late.
+func checkAfterEvent(t *testing.T, late time.Duration) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	writer, err := Connect(path, "rwc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	writer.MustExec("PRAGMA journal_mode = WAL")
+	writer.MustExec("CREATE TABLE t (n)")
+	pool, err := Connect(path, "rw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	notices := make(chan bool, 100)
+	w := &watch{db: &File{}, conn: pool, every: checkEvery, notify: func(wakeups bool) { notices <- wakeups }}
+	events, quit, done := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	w.check()
+	<-notices // the first check always sends a notification
+	w.notify = func(wakeups bool) {
+		time.Sleep(late)
+		late = 0
+		notices <- wakeups
+	}
+	go func() { defer close(done); w.run(t.Context(), events, quit) }()
+
+	synctest.Wait()
+	writer.MustExec("INSERT INTO t VALUES (1)")
+	events <- struct{}{} // this is the only event: the commits in the loop below cause none
+	<-notices            // the watch has found the commit of the INSERT above
+	for _, delay := range []time.Duration{3 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
+		time.Sleep(delay)
+		writer.MustExec("INSERT INTO t VALUES (2)")
+		committed := time.Now()
+		<-notices
+		if took := time.Since(committed); took > 4*delay {
+			t.Errorf("commit %v after the previous one: got a notice after %v, want at most %v", delay, took, 4*delay)
 		}
-		close(quit)
-		<-done
-	})
+	}
+	close(quit)
+	<-done
 }
 
 func TestWatchKeepsNoConnectionThatReadsNothing(t *testing.T) {
