@@ -222,10 +222,13 @@ func ResumeGuardians(worker string, pid int) (found bool) {
 	}
 
 	for _, pid := range processes() {
-		state, _ := statOf(pid)
+		if state, _ := statOf(pid); state != 'T' {
+			continue // without reading its arguments, which may block if the kernel holds its memory
+		}
+
 		line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 		words := bytes.Split(line, []byte{0})
-		if state == 'T' && len(words) > 2 && string(words[1]) == guardianArg && string(words[2]) == worker {
+		if len(words) > 2 && string(words[1]) == guardianArg && string(words[2]) == worker {
 			found = true
 			_ = unix.Kill(pid, unix.SIGCONT) // fails for a guardian of another user
 		}
