@@ -9,7 +9,12 @@ import (
 // cache keeps values that take long to read, because many open pages show the
 // same ones.
 type cache[V any] struct {
-	mu     sync.Mutex
+	mu   sync.Mutex
+	kept *kept[V] // nil after clear
+}
+
+type kept[V any] struct {
+	mu     sync.Mutex // held during a read
 	values map[string]cachedValue[V]
 }
 
@@ -22,29 +27,37 @@ type cachedValue[V any] struct {
 // time for which read said that the value is fresh is over. While one request
 // reads a value, others wait for it.
 func (c *cache[V]) get(key string, read func() (V, time.Duration, error)) (V, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	k := c.current()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 
-	if last, ok := c.values[key]; ok && time.Now().Before(last.until) {
+	if last, ok := k.values[key]; ok && time.Now().Before(last.until) {
 		return last.value, nil
 	}
 
 	value, fresh, err := read()
-	if err != nil {
+	if err != nil || fresh == 0 {
 		return value, err
 	}
-	if c.values == nil {
-		c.values = map[string]cachedValue[V]{}
-	}
 
-	maps.DeleteFunc(c.values, func(_ string, old cachedValue[V]) bool { return !time.Now().Before(old.until) })
-	c.values[key] = cachedValue[V]{value, time.Now().Add(fresh)}
+	maps.DeleteFunc(k.values, func(_ string, old cachedValue[V]) bool { return !time.Now().Before(old.until) })
+	k.values[key] = cachedValue[V]{value, time.Now().Add(fresh)}
 	return value, nil
 }
 
-// clear forgets all values.
+func (c *cache[V]) current() *kept[V] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept == nil {
+		c.kept = &kept[V]{values: map[string]cachedValue[V]{}}
+	}
+	return c.kept
+}
+
+// clear forgets all values, and those that requests read now. It doesn't wait
+// for their reads.
 func (c *cache[V]) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	clear(c.values)
+	c.kept = nil
 }

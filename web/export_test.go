@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -28,7 +29,18 @@ func LookAt(t *testing.T, n int) {
 }
 
 // HasCounts reports whether the pages of a Handler share a count of the queues.
-func HasCounts(h http.Handler) bool { return len(h.(*handler).counts.values) > 0 }
+func HasCounts(h http.Handler) bool { return len(h.(*handler).counts.current().values) > 0 }
+
+// LateOverview returns the overview of a Handler as if the count of the queues
+// had taken all the time of the page.
+func LateOverview(h http.Handler) http.HandlerFunc {
+	late := h.(*handler)
+	return late.page("overview", func(ctx context.Context, req *http.Request) (view, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		return late.overview(ctx, req)
+	})
+}
 
 // Actions returns the names of all actions.
 func Actions() []string { return slices.Sorted(maps.Keys(actions)) }

@@ -79,12 +79,15 @@ type workerView struct {
 // maxTasksShown is the number of running tasks in the line of a worker.
 const maxTasksShown = 3
 
-func (h *handler) overview(ctx context.Context, req *http.Request) (view, error) {
+func (h *handler) overview(_ context.Context, req *http.Request) (view, error) {
 	v := &overviewView{page: h.newPage(req, "")}
 	queues, err := h.queues(req.Context())
 	if err != nil {
 		return nil, err
 	}
+
+	ctx, cancel := readContext(req) // the count may have taken all the time of the page
+	defer cancel()
 
 	s, err := ui.StatusOf(ctx, h.r, v.Now, queues, nil)
 	if err != nil {
@@ -153,12 +156,13 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (view, error)
 	return v, nil
 }
 
-// manyPending is a number of pending tasks whose count takes so long that pages
-// share it: the pause between two counts is ten times as long as a count.
+// manyPending is a number of pending tasks from which on pages share a count.
 const manyPending = 100_000
 
-// queues returns the counts of all queues. They may take longer than a page has
-// (on a slow disk): then the next page uses them.
+// queues returns the counts of all queues, for which it may take longer than a
+// page has. If there are many tasks, or if counting was slow (a slow disk, or
+// many tasks that aren't pending), pages share the counts for ten times as long
+// as they took.
 func (h *handler) queues(ctx context.Context) ([]runner.Queue, error) {
 	ctx, cancel := context.WithTimeout(ctx, slowTimeout)
 	defer cancel()
@@ -166,15 +170,17 @@ func (h *handler) queues(ctx context.Context) ([]runner.Queue, error) {
 	list, err := h.counts.get("", func() ([]runner.Queue, time.Duration, error) {
 		began := time.Now()
 		list, err := h.r.Queues(ctx)
+		took := time.Since(began)
+
 		pending := 0
 		for _, q := range list {
 			pending += q.Counts[jobs.Pending]
 		}
 
-		if pending < manyPending {
+		if pending < manyPending && took < readTimeout/10 {
 			return list, 0, err
 		}
-		return list, 10 * time.Since(began), err
+		return list, 10 * took, err
 	})
 	return slices.Clone(list), err
 }
