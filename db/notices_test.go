@@ -4,7 +4,20 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/synctest"
+
+	"example.com/runner/db/internal/engine"
 )
+
+// paced notes the pace that the watches of a database get.
+type paced struct {
+	engine.Shared
+	slowly bool
+}
+
+func (p *paced) WatchSlowly(slowly bool) {
+	p.slowly = slowly
+	p.Shared.WatchSlowly(slowly)
+}
 
 func TestPollingIsSlowWhileNoSubscriberIsUrgent(t *testing.T) {
 	d, err := Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), Options{Create: true, Alone: true})
@@ -12,10 +25,12 @@ func TestPollingIsSlowWhileNoSubscriberIsUrgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
+	watched := &paced{Shared: d.Shared}
+	d.Shared = watched
 	expect := func(when string, want bool) {
 		t.Helper()
-		if d.slow != want {
-			t.Errorf("after %s got slow polling %v, want %v", when, d.slow, want)
+		if watched.slowly != want {
+			t.Errorf("after %s got slow polling %v, want %v", when, watched.slowly, want)
 		}
 	}
 

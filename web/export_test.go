@@ -42,5 +42,13 @@ func LateOverview(h http.Handler) http.HandlerFunc {
 	})
 }
 
+// BeginScrape keeps a Handler busy as a scrape of /metrics does, until end is
+// called.
+func BeginScrape(h http.Handler) (end func()) {
+	scraping := h.(*handler).scraping
+	scraping <- struct{}{}
+	return func() { <-scraping }
+}
+
 // Actions returns the names of all actions.
 func Actions() []string { return slices.Sorted(maps.Keys(actions)) }

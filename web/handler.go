@@ -72,6 +72,7 @@ type handler struct {
 	counts     cache[[]runner.Queue]
 	clicks     cache[string]  // what the last runs of schedules did, by name
 	questions  cache[[]int64] // ids of the tasks that a question has named
+	scraping   chan struct{}  // holds a value during a scrape of /metrics
 }
 
 //go:embed static
@@ -93,6 +94,8 @@ func newHandler(r *runner.Runner, o Options) *handler {
 		live:   live{r: r},
 		cross:  http.NewCrossOriginProtection(),
 		mux:    http.NewServeMux(),
+
+		scraping: make(chan struct{}, 1),
 	}
 	if h.logger == nil {
 		h.logger = slog.New(slog.DiscardHandler)

@@ -96,6 +96,13 @@ func (c *collection) gauge(name, help string) *family   { return c.add(gaugeKind
 func (c *collection) counter(name, help string) *family { return c.add(counterKind, name, help) }
 
 func (h *handler) collect(ctx context.Context) (*collection, error) {
+	select {
+	case h.scraping <- struct{}{}: // one at a time, or scrapes could take all read connections
+		defer func() { <-h.scraping }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("an earlier scrape still runs: %w", ctx.Err())
+	}
+
 	c := &collection{at: time.Now()}
 	queues, err := h.r.Queues(ctx)
 	if err != nil {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -129,4 +132,29 @@ func TestMetricsDoNotContainTextsOfFailures(t *testing.T) {
 	text := s.page("/metrics")
 	testkit.Contains(t, text, `result="exit"`, `result="error"`)
 	testkit.ContainsNone(t, text, "host-of-line", "no route", "exit status", "label-of-task", "text-of-error", "argument-of-task")
+}
+
+func TestScrapeWaitsForEarlierOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := web.Handler(open(t), openToAll)
+		end := web.BeginScrape(h)
+		get := func() *httptest.ResponseRecorder {
+			answer := httptest.NewRecorder()
+			go h.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+			synctest.Wait()
+			testkit.Equal(t, "bytes during the earlier scrape", answer.Body.Len(), 0)
+			return answer
+		}
+
+		late := get()
+		time.Sleep(time.Minute)
+		testkit.Equal(t, "status after a minute", late.Code, http.StatusServiceUnavailable)
+		testkit.Contains(t, late.Body.String(), "an earlier scrape still runs")
+
+		soon := get()
+		end()
+		synctest.Wait()
+		testkit.Equal(t, "status after the earlier scrape", soon.Code, http.StatusOK)
+		testkit.Contains(t, soon.Body.String(), "runner_workers")
+	})
 }
