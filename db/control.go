@@ -178,7 +178,10 @@ func (t *tx) retry(id int64, due, now time.Time) (jobs.ActionResult, error) {
 			}
 		}
 	case state == jobs.Scheduled || state == jobs.Retrying:
-		if state == jobs.Retrying && to == jobs.Scheduled {
+		switch {
+		case generation == 0 && bool(s.Depends):
+			to = state // only its time changes, and when it's due, adopt reads its dependencies
+		case state == jobs.Retrying && to == jobs.Scheduled:
 			to = state // keep the state retrying, so that the task keeps its attempts and its lane
 		}
 		if n, err = t.exec(setDue, due.UnixMilli(), id, generation); n == 1 {

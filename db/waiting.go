@@ -22,11 +22,11 @@ func canMove(s jobs.State) bool {
 // moveWaiting gives the waiting task [5] of generation [6] the state [1] at the
 // time [4]. [2] is its column waits. A task that waited for its lane takes the
 // slot [3], and any other keeps its slot. The generation goes up if the state
-// changes, and for a task that plain SQL has inserted (generation 0). The index
-// tasks_lane rejects a second holder of a slot.
+// changes, and for a blocked task that plain SQL has inserted (generation 0),
+// which link reads. The index tasks_lane rejects a second holder of a slot.
 var moveWaiting = command(`UPDATE {tasks} SET state = ?1, waits = ?2,
 	lane_slot = CASE WHEN waits = 0 THEN ?3 ELSE lane_slot END, updated_at = ?4,
-	generation_id = generation_id + CASE WHEN state = ?1 AND generation_id > 0 THEN 0 ELSE 1 END
+	generation_id = generation_id + CASE WHEN state = ?1 AND (generation_id > 0 OR state <> 'blocked') THEN 0 ELSE 1 END
 WHERE id = ?5 AND generation_id = ?6 AND ` + isWaiting)
 
 // setDue makes task [2] of generation [3] due at [1]. It isn't a part of

@@ -34,7 +34,7 @@ func violations(history []change) []string {
 			wrong("I4: the state changed, the generation grew by %d", grown)
 		case revoked && grown != 1:
 			wrong("a claim was revoked, the generation grew by %d", grown)
-		case !moved && !revoked && grown != 0 && c.generation != 1: // plain SQL inserts generation 0; a worker sets it to 1
+		case !moved && !revoked && grown != 0 && !(c.state == jobs.Blocked && c.generation == 1): // plain SQL inserts generation 0
 			wrong("the generation grew by %d for nothing", grown)
 		}
 

@@ -357,6 +357,32 @@ var plains = group{
 				on, by, err, jobs.Cancelled)
 		}
 	},
+	"a retry of a row with dependencies changes only its time": func(s *store) {
+		w := newOrderStore(s)
+		first := w.add()
+		for _, lane := range []string{"NULL", "'l'"} {
+			for _, due := range []time.Time{s.now, s.now.Add(time.Minute)} {
+				s.exec(`INSERT INTO enqueue (job, run_at, after, lane) VALUES ('test', ?, json_array(?), `+lane+`)`,
+					s.now.Add(time.Hour).UnixMilli(), first)
+				id := s.number(`SELECT max(id) FROM tasks`)
+				if m := s.apply(db.Retry(due, s.now, false), id)[0]; m != (jobs.ActionResult{ID: id, State: jobs.Scheduled, Done: true}) {
+					s.Errorf("task %d: got %+v, want it done and scheduled", id, m)
+				}
+				if got := w.wantState(id, jobs.Scheduled); !got.RunAt.Equal(due) {
+					s.Errorf("task %d: got run_at %v, want %v", id, got.RunAt, due)
+				}
+			}
+		}
+
+		s.sleep(time.Minute)
+		claimed := w.claim(9)
+		s.wantIDs(ids(claimed), []int64{first})
+		for id := first + 1; id <= first+4; id++ {
+			w.wantState(id, jobs.Blocked)
+		}
+		w.finish(claimed[0], nil)
+		s.wantIDs(ids(w.claim(9)), []int64{first + 1, first + 2, first + 3}) // the last one waits for the lane
+	},
 	"the reset with plain SQL works": func(s *store) {
 		id := s.inState(jobs.Failed)
 		s.exec(`UPDATE OR IGNORE tasks SET state = 'scheduled', generation_id = generation_id + 1, attempt = 0, losses = 0,
