@@ -148,6 +148,7 @@ func TestScrapeWaitsForEarlierOne(t *testing.T) {
 
 		late := get()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		testkit.Equal(t, "status after a minute", late.Code, http.StatusServiceUnavailable)
 		testkit.Contains(t, late.Body.String(), "an earlier scrape still runs")
 
