@@ -67,9 +67,17 @@ func (t *tx) changeable(id int64, now time.Time) (taskStatus, error) {
 		return s, err
 	}
 
-	_, broken, err := t.link(id, now)
+	var lanes laneSet
+	waits, broken, err := t.link(id, now)
+	if err == nil && !waits && broken == nil {
+		s.Generation = 1 // link has raised it
+		err = t.release(s.waitingTask, &lanes, now)
+	}
 	if err == nil {
 		err = t.afterEnd(broken, now)
+	}
+	if err == nil {
+		err = t.freeLanes(lanes, now)
 	}
 	if err != nil {
 		return s, err

@@ -278,7 +278,7 @@ func (t *tx) claimFirst(c *claimer, queue string, free int, list []ClaimJob, lea
 	}
 	ms := now.UnixMilli()
 	claimed, err := t.take(c, text, append(args, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms), free, lease, now)
-	if t.db.traits.FastPath {
+	if err == nil && t.db.traits.FastPath {
 		c.floors.note(claimed)
 	}
 	return claimed, err

@@ -201,6 +201,21 @@ func changesOfPlainTasks(s *store) {
 	}
 
 	s.wantNoTaskPauses()
+
+	on = w.add()
+	w.finish(w.claim(10)[0], nil)
+	due := s.now.AddDate(100, 0, 0).UnixMilli() // plain SQL has the real clock
+	for _, lane := range []string{"NULL", "'l'"} {
+		for _, change := range []db.Edit{{None: true}, {Text: "no change"}} {
+			s.exec(fmt.Sprintf(`INSERT INTO enqueue (job, run_at, after, lane) VALUES ('test', %d, '[%d]', %s)`, due, on, lane))
+			id := s.number(`SELECT max(id) FROM tasks`)
+			must(s.Edit(s.Context(), id, "ann", s.now, func(t jobs.Task) (db.Edit, error) {
+				change.Spec = specOf(t)
+				return change, nil
+			}))(s)
+			w.wantState(id, jobs.Scheduled)
+		}
+	}
 }
 
 // editsRaceWithClaims edits tasks while a worker claims them. Each task must

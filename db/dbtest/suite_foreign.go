@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -18,6 +19,22 @@ var foreigners = group{
 		attempts := must(s.Attempts(s.Context(), id))(s)
 		if len(attempts) != 1 || attempts[0].Duration != 0 || attempts[0].State != jobs.Failed {
 			s.Errorf("got attempts %+v, want one that failed, of duration 0", attempts)
+		}
+	},
+	"a task cancelled before its start has no duration, whatever its outcome was": func(s *store) {
+		on := s.insert(functionSpec("on"))[0]
+		plain := s.insert(functionSpec("x"), functionSpec("x"), functionSpec("x", jobs.After(on)), functionSpec("started"))
+		s.exec(`UPDATE tasks SET outcome = '[]' WHERE id = ?`, plain[1])
+		s.exec(`UPDATE tasks SET started_at = ? WHERE id = ?`, s.now.Add(-time.Hour).UnixMilli(), plain[3])
+		s.apply(db.Cancel("by ann", false, s.now), plain[0], plain[1], plain[3], on)
+		s.wantTask(plain[0], jobs.Cancelled, jobs.ReasonCancelled)
+		s.wantTask(plain[1], jobs.Cancelled, jobs.ReasonCancelled)
+		s.wantTask(plain[2], jobs.Cancelled, jobs.ReasonDependency)
+		if n := s.number(`SELECT count(*) FROM tasks_view WHERE duration IS NULL AND error IS NOT NULL`); n != 4 {
+			s.Errorf("got %d cancelled tasks without a duration, want 4", n)
+		}
+		if n := s.number(`SELECT count(*) FROM tasks_view WHERE duration = 0`); n != 1 {
+			s.Errorf("got %d cancelled tasks of duration 0, want only the one whose attempt has left no outcome", n)
 		}
 	},
 	"a cancel request with an extreme generation cancels no task": func(s *store) {

@@ -42,7 +42,8 @@ var fragments = sqltext.Parts{
 	"features": "CASE WHEN EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) THEN 1 ELSE 0 END +\n\tCASE WHEN EXISTS " +
 		"(SELECT 1 FROM {limits}) THEN 2 ELSE 0 END + CASE WHEN EXISTS (SELECT 1 FROM {pauses}) THEN 4 ELSE 0 END +\n\tCASE WHEN EXISTS " +
 		"(SELECT 1 FROM {cursors}) THEN 8 ELSE 0 END",
-	"cancelled_outcome": `CAST(coalesce(CAST(outcome AS jsonb), '{"duration":0}') ||
+	"cancelled_outcome": `CAST(CAST(CASE WHEN json_typeof(outcome) = 'object' THEN outcome
+		WHEN started_at IS NULL THEN '{}' ELSE '{"duration":0}' END AS jsonb) ||
 		jsonb_build_object('reason', CAST(? AS text), 'error', CAST(? AS text)) AS json)`,
 
 	// The server assigns ids. Only a copy of a row from another database gives

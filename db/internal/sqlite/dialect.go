@@ -47,7 +47,8 @@ var fragments = sqltext.Parts{
 		"FROM {pauses}) + 8 * EXISTS (SELECT 1 FROM {cursors})",
 	// outcome of the last attempt, with the reason and the error in the next
 	// parameters
-	"cancelled_outcome": `json_set(coalesce(outcome, '{"duration":0}'), '$.reason', ?, '$.error', ?)`,
+	"cancelled_outcome": `json_set(CASE WHEN json_type(outcome) = 'object' THEN outcome
+		WHEN started_at IS NULL THEN '{}' ELSE '{"duration":0}' END, '$.reason', ?, '$.error', ?)`,
 
 	// give an INSERT the id of the new task. In a file this process computes
 	// it, because it holds the write lock
