@@ -106,10 +106,7 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 		return m, err
 	}
 
-	var lanes laneSet
-	lanes.add(was.Lane)
-	lanes.add(to.Lane)
-	if err := t.freeLanes(lanes, now); err != nil {
+	if err := t.freeLanesOf(was.Lane, to.Lane, now); err != nil {
 		return m, err
 	}
 

@@ -114,6 +114,9 @@ type Finished struct {
 	InTx   bool            // whether the attempt had completed its task by FinishTx
 }
 
+// separately is for finish: no completions share statements.
+const separately = false
+
 // finish ends attempts of worker, and makes the changes that follow from it
 // (see afterEnd). With together, completions may share statements. Then the
 // error may be errRefusedTogether: the caller must call finish again in a new

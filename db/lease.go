@@ -140,7 +140,7 @@ func (w *Worker) Release(ctx context.Context, claims []ClaimID, now time.Time) e
 			}
 		}
 
-		_, err := t.finish(w.number, list, false, now)
+		_, err := t.finish(w.number, list, separately, now)
 		return err
 	})
 }
@@ -156,20 +156,23 @@ func (w *Worker) CancelRequests(ctx context.Context) ([]CancelRequest, error) {
 		selectCancelRequests, w.number)
 }
 
+// revokedLease is the lease of a revoked claim. The statements above spell it.
+const revokedLease = 0
+
 // Lease is a claim of another worker, with its lease as Leases has read it.
 type Lease struct {
 	ClaimID
 	Worker   int64  `db:"worker"`    // number of the worker
 	WorkerID string `db:"worker_id"` // id of the worker; empty if the worker's row was deleted
-	// Stored time of expiry. Compare it only with 0 and with later values of
-	// the same claim, never with a clock.
+	// Stored time of expiry. Compare it only with revokedLease and with later
+	// values of the same claim, never with a clock.
 	ExpiresAt int64 `db:"lease_expires_at"`
 	Length    int64 `db:"lease"` // lease duration in ms
 }
 
 // Revoked reports whether the claim is revoked: its worker can't write any
 // more, but the loss isn't recorded yet.
-func (l Lease) Revoked() bool { return l.ExpiresAt == 0 }
+func (l Lease) Revoked() bool { return l.ExpiresAt == revokedLease }
 
 // Claimed returns the claim with the generation from before a revocation, the
 // only one that its worker and its processes know.
@@ -214,7 +217,7 @@ func (w *Worker) Revoke(ctx context.Context, expired []Lease) ([]Lease, error) {
 				return nil, err
 			}
 			if n == 1 {
-				l.GenerationID, l.ExpiresAt = l.GenerationID+1, 0
+				l.GenerationID, l.ExpiresAt = l.GenerationID+1, revokedLease
 				revoked = append(revoked, l)
 			}
 		}
@@ -278,12 +281,18 @@ func (t *tx) lose(worker int64, now time.Time, claims *statement, args ...any) (
 	list := make([]Finish, len(rows))
 	for i := range rows {
 		task := rows[i].task()
-		list[i] = Finish{Task: task, revoked: rows[i].LeaseExpiresAt == 0, Outcome: taskspec.Outcome{Reason: jobs.ReasonLost,
-			Error:   "its worker was lost",
-			Started: task.StartedAt, Finished: now, Duration: max(now.Sub(task.StartedAt), 0)}}
+		list[i] = Finish{Task: task, revoked: rows[i].LeaseExpiresAt == revokedLease, Outcome: taskspec.Outcome{
+			Reason:   jobs.ReasonLost,
+			Error:    "its worker was lost",
+			Started:  task.StartedAt,
+			Finished: now,
+			Duration: max(now.Sub(task.StartedAt), 0),
+		}}
 	}
 
-	done, err := t.finish(worker, list, false, now)
+	// None of them is fenced: this transaction has the write lock and has just
+	// read the claims.
+	done, err := t.finish(worker, list, separately, now)
 	if err != nil {
 		return nil, err
 	}

@@ -162,7 +162,7 @@ func (w *Worker) FinishTx(ctx context.Context, outer *sql.Tx, f Finish, now time
 	if err == nil {
 		t.hooks = w.hooks
 		var done []Finished
-		if done, err = t.finish(w.number, []Finish{f}, false, now); err == nil && done[0].Fenced {
+		if done, err = t.finish(w.number, []Finish{f}, separately, now); err == nil && done[0].Fenced {
 			err = jobs.ErrLost
 		}
 	}
