@@ -62,9 +62,8 @@ func CommandHelp(p *ui.Printer, line Line, globals []*Option) error {
 	name := strings.Join(append([]string{"runner"}, line.Path...), " ")
 	examples, text, _ := strings.Cut(strings.TrimSpace(c.Description), "\n\n")
 	p.Print(name + " - " + c.Usage + "\n\n" + examples + "\n\n")
-	for i, form := range strings.Split(cmp.Or(c.UsageText, name+" [OPTIONS]"), "\n") {
-		p.Print([]string{"usage: ", "       "}[min(i, 1)] + form + "\n")
-	}
+	forms := cmp.Or(c.UsageText, name+" [OPTIONS]")
+	p.Print("usage: " + strings.ReplaceAll(forms, "\n", "\n       ") + "\n")
 
 	if len(c.Aliases) > 0 {
 		p.Print("alias: runner " + strings.Join(c.Aliases, ", ") + "\n")
