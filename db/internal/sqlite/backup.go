@@ -58,7 +58,11 @@ func newFile(path string, fill func(part string) (int64, error), place func(part
 	if err == nil {
 		err = syncDir(dir)
 	}
-	return size, writeError(err, path)
+	if err != nil {
+		return 0, writeError(err, path)
+	}
+
+	return size, nil
 }
 
 // BackupFile implements engine.Shared.

@@ -1,10 +1,15 @@
 package sqlite
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"example.com/runner/db/internal/engine"
+	"example.com/runner/jobs"
 )
 
 // TestNewCopyRemovesAllThatKilledOneLeft makes the files of an old partial
@@ -50,5 +55,28 @@ func TestCopyIsRemovedAfterFilesBesideIt(t *testing.T) {
 
 	if _, err := os.Stat(part); err != nil {
 		t.Errorf("got error %v, want the copy", err)
+	}
+}
+
+func TestFailedCopyHasNoSize(t *testing.T) {
+	fill := func(string) (int64, error) { return 4096, nil }
+	place := func(string) error { return fs.ErrExist }
+
+	size, err := newFile(filepath.Join(t.TempDir(), "q.db"), fill, place)
+	if size != 0 || !errors.Is(err, jobs.ErrConflict) {
+		t.Errorf("got size %d and error %v, want 0 and an error that is %v", size, err, jobs.ErrConflict)
+	}
+}
+
+func TestFailedRestoreHasNoResult(t *testing.T) {
+	dir := t.TempDir()
+	backup := filepath.Join(dir, "backup.db")
+	if err := os.WriteFile(backup, []byte("no database, but a file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	got, err := Restore(t.Context(), filepath.Join(dir, "q.db"), backup, engine.Options{}, time.Now())
+	if err == nil || got != (Restored{}) {
+		t.Errorf("got %+v and error %v, want no result and an error", got, err)
 	}
 }

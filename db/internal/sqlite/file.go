@@ -74,7 +74,11 @@ func (d *File) find() error {
 	}
 
 	if missing {
-		if info, err = d.create(); err != nil {
+		info, err = d.create()
+		if errors.Is(err, fs.ErrExist) { // another process has just created it
+			return d.find()
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -104,20 +108,13 @@ func (d *File) create() (fs.FileInfo, error) {
 	}
 
 	file, err := os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if err == nil {
-		d.created = true
-		file.Close() // drops SQLite's locks on the file, but no connection is open yet
-	}
-
-	var info fs.FileInfo
-	if err == nil || errors.Is(err, fs.ErrExist) { // or another process has just created it
-		info, err = os.Stat(d.path)
-	}
 	if err != nil {
 		return nil, engine.FileError(err, d.path)
 	}
+	defer file.Close() // drops SQLite's locks on the file, but no connection is open yet
 
-	return info, nil
+	d.created = true
+	return file.Stat()
 }
 
 // checkFilesystem refuses a network filesystem.

@@ -103,8 +103,11 @@ func (d *File) restore(ctx context.Context, from string, now time.Time) (Restore
 		}
 		return size, err
 	}
-	result.Bytes, err = newFile(d.path, fill, toPlace)
-	return result, err
+	if result.Bytes, err = newFile(d.path, fill, toPlace); err != nil {
+		return Restored{}, err
+	}
+
+	return result, nil
 }
 
 // checkBackup returns an error if from can't be a backup.
