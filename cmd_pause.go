@@ -7,6 +7,8 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -113,6 +115,8 @@ func (o *pauseOptions) readPause(c *cli.Context, a *cli.App) error {
 		return err
 	}
 	switch {
+	case len(o.reason) > taskspec.MaxError:
+		return ui.Usage("--reason is too long; at most %s", humanize.Size(taskspec.MaxError))
 	case c.IsSet("for") && o.length <= 0:
 		return ui.Usage("--for must be positive")
 	case c.IsSet("for") && o.queues == nil:

@@ -175,6 +175,8 @@ func (a *actionRequest) queue(context.Context) (*plan, error) {
 	switch {
 	case err != nil || lasts < 0 || lasts == 0 && until != "":
 		return nil, &jobs.FieldError{Field: "for", Msg: "is no length of a pause; use 1h or 30m"}
+	case len(reason) > taskspec.MaxError:
+		return nil, &jobs.FieldError{Field: "reason", Msg: "is too long"}
 	case lasts > 0:
 		to = append(to, "--for", until)
 	}
