@@ -142,7 +142,6 @@ func TestScrapeWaitsForEarlierOne(t *testing.T) {
 			answer := httptest.NewRecorder()
 			go h.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 			synctest.Wait()
-			testkit.Equal(t, "bytes during the earlier scrape", answer.Body.Len(), 0)
 			return answer
 		}
 
