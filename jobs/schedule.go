@@ -23,8 +23,8 @@ type Schedule struct {
 	// worker runs the command OnFailure of the task. With 0 there are no
 	// alerts.
 	AlertAfter time.Duration
-	// OnTick reports whether a function of a program makes the Spec of each
-	// tick; see Runner.OnTick of package runner. Workers without the function
+	// OnTick is whether a function of a program makes the Spec of each tick.
+	// Runner.OnTick of package runner sets it. Workers without the function
 	// leave the ticks to workers that have it.
 	OnTick bool
 

@@ -46,7 +46,8 @@ func TestRegistrationBesideOtherCallsIsSafe(t *testing.T) {
 	})
 	unlessItWorks(func() { r.UseEnqueue(func(context.Context, *jobs.Spec) error { return nil }) })
 	unlessItWorks(func() {
-		r.OnTick("x", func(_ context.Context, _ time.Time, s jobs.Spec) (jobs.Spec, error) { return s, nil })
+		x := jobs.Schedule{Name: "x", Cron: "@daily", Spec: quick.With(nil)}
+		_ = r.OnTick(t.Context(), x, func(_ context.Context, _ time.Time, s jobs.Spec) (jobs.Spec, error) { return s, nil })
 	})
 	all.Go(func() { r.Jobs() })
 	all.Go(func() { _, _ = r.RunSchedule(t.Context(), "s") })

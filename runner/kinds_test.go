@@ -141,6 +141,7 @@ func kindCalls(t *testing.T) map[string]func() error {
 		"List ErrInvalid":                func() error { _, err := r.List(ctx, unknown, runner.Page{}); return err },
 		"OnFinished ErrInvalid":          func() error { return r.OnFinished(ctx, "", nothing) },
 		"OnFinished ErrNotFound":         func() error { return removedCursor(ctx, r) },
+		"OnTick ErrInvalid":              func() error { return r.OnTick(ctx, schedule, hourOf) },
 		"Pause ErrInvalid":               func() error { return r.Pause(ctx, "", "no name!") },
 		"PauseFor ErrInvalid":            func() error { return r.PauseFor(ctx, 0, "", "mail") },
 		"PauseSchedule ErrNotFound":      func() error { return r.PauseSchedule(ctx, "x") },

@@ -172,7 +172,7 @@ func TestProgrammingErrorsPanic(t *testing.T) {
 	r.Register(quick.Handler(func(context.Context, any) error {
 		panics("Register", "Register while Work runs", func() { r.Register(runner.Commands(runner.CommandOptions{})) })
 		panics("OnTick", "OnTick while Work runs", func() {
-			r.OnTick("morning", func(_ context.Context, _ time.Time, spec jobs.Spec) (jobs.Spec, error) { return spec, nil })
+			_ = r.OnTick(t.Context(), jobs.Schedule{}, hourOf)
 		})
 		panics("Use", "Use while Work runs", func() { r.Use() })
 		panics("UseEnqueue", "UseEnqueue while Work runs", func() { r.UseEnqueue() })

@@ -14,16 +14,19 @@ import (
 // SkipTick is the error with which a function of OnTick skips a tick.
 var SkipTick = db.ErrSkipTick //nolint:errname // it asks for something, as fs.SkipDir does
 
-// OnTick sets the function that makes the task of each tick of a schedule. The
-// function gets the tick, as a time in the zone of the schedule, and the Spec
-// of the schedule. It returns the Spec to enqueue, such as one with the tick in
-// its arguments. The task gets only the options of the returned Spec. So to
-// change the arguments only, change the field Args of the given Spec and return
-// it. The definition of the schedule must have jobs.Schedule.OnTick, so that
-// workers without the function leave its ticks alone. This includes workers of
-// the command line. A tick waits until a worker with the function runs. Until
-// then `runner status` reports a problem of the schedule. If the schedule has
-// an AlertAfter, it counts as late after that time.
+// OnTick sets a schedule, as Schedule does, and the function that makes the
+// task of each of its ticks. A handler that only needs to know the tick needs
+// no function: it is the field Tick of its task (TaskFrom).
+//
+// The function gets the tick, as a time in the zone of the schedule, and the
+// Spec of the schedule. It returns the Spec to enqueue, such as one with the
+// tick in its arguments. The task gets only the options of the returned Spec.
+// So to change the arguments only, change the field Args of the given Spec and
+// return it. Workers without the function leave the ticks of the schedule
+// alone. This includes workers of the command line. A tick waits until a worker
+// with the function runs. Until then `runner status` reports a problem of the
+// schedule. If the schedule has an AlertAfter, it counts as late after that
+// time.
 //
 // Work calls the function outside of every transaction, for one tick at a time.
 // Other schedules wait until the function returns, so it should be quick. Its
@@ -42,21 +45,30 @@ var SkipTick = db.ErrSkipTick //nolint:errname // it asks for something, as fs.S
 // If the function returns an error that wraps SkipTick, the tick gets no task,
 // and the next tick follows as usual. RunSchedule then returns that error.
 //
-// OnTick panics if the function is nil, if the schedule has a function already,
-// or while Work runs.
-func (r *Runner) OnTick(schedule string, function func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error)) {
-	defer r.beforeWork("OnTick")()
-
+// Errors of the definition are of kind jobs.ErrInvalid. OnTick panics if the
+// function is nil, if the schedule has a function already, or while Work runs.
+func (r *Runner) OnTick(
+	ctx context.Context, s jobs.Schedule, function func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error),
+) error {
+	r.beforeWork("OnTick")()
 	if function == nil {
-		panic("runner: the function of schedule " + schedule + " is nil")
+		panic("runner: the function of schedule " + s.Name + " is nil")
 	}
-	if r.onTick[schedule] != nil {
-		panic("runner: schedule " + schedule + " has two functions")
+	if r.tickFunc(s.Name) != nil {
+		panic("runner: schedule " + s.Name + " has two functions")
 	}
+
+	s.OnTick = true
+	if err := r.Schedule(ctx, s); err != nil {
+		return err
+	}
+
+	defer r.beforeWork("OnTick")()
 	if r.onTick == nil {
 		r.onTick = map[string]engine.TickFunc{}
 	}
-	r.onTick[schedule] = function
+	r.onTick[s.Name] = function
+	return nil
 }
 
 // tickFunc returns the function of a schedule, or nil.

@@ -23,7 +23,7 @@ var reportJob = jobs.Define[string]("report")
 // hourly is a schedule with an hourly tick. A function of the program makes its
 // tasks.
 func hourly(options ...jobs.Option) jobs.Schedule {
-	return jobs.Schedule{Name: "report", Cron: "0 * * * *", OnTick: true, Spec: reportJob.With("fixed", options...)}
+	return jobs.Schedule{Name: "report", Cron: "0 * * * *", Spec: reportJob.With("fixed", options...)}
 }
 
 // hourOf changes the task of a tick: its argument becomes the hour of the tick.
@@ -38,10 +38,12 @@ func tickTest(t *testing.T, schedule jobs.Schedule, function tickFunc, test func
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var ran []string
 		r.Register(reportJob.Handler(func(_ context.Context, hour string) error { ran = append(ran, hour); return nil }))
-		if function != nil {
-			r.OnTick("report", function)
+		if function == nil {
+			schedule.OnTick = true // another program has the function
+			testkit.NoError(t, r.Schedule(t.Context(), schedule))
+		} else {
+			testkit.NoError(t, r.OnTick(t.Context(), schedule, function))
 		}
-		testkit.NoError(t, r.Schedule(t.Context(), schedule))
 		test(t, r, &ran)
 	})
 }
@@ -93,6 +95,24 @@ func TestEachTickThatIsCaughtUpGetsItsOwnTask(t *testing.T) {
 		runnertest.Advance(t, 4*time.Hour)
 		runnertest.Drain(t, r)
 		testkit.Equal(t, "arguments", *ran, []string{"01:00", "02:00", "03:00", "04:00"})
+	})
+}
+
+func TestHandlerFindsTickInItsTask(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		var ticks []string
+		r.Register(reportJob.Handler(func(ctx context.Context, _ string) error {
+			task, _ := runner.TaskFrom(ctx)
+			ticks = append(ticks, task.Tick.Format("15:04"))
+			return nil
+		}))
+		testkit.NoError(t, r.Schedule(t.Context(), hourly()))
+		for range 2 {
+			runnertest.Advance(t, time.Hour)
+			time.Sleep(10 * time.Second) // the tasks start late
+			runnertest.Drain(t, r)
+		}
+		testkit.Equal(t, "ticks", ticks, []string{"01:00", "02:00"})
 	})
 }
 
@@ -223,7 +243,7 @@ func TestHangingTickFunctionHoldsUpNothing(t *testing.T) {
 func TestWorkerWithoutFunctionLeavesTick(t *testing.T) {
 	tickTest(t, hourly(), nil, func(t *testing.T, r *runner.Runner, ran *[]string) {
 		other := hourly()
-		other.Name, other.OnTick = "other", false
+		other.Name = "other"
 		testkit.NoError(t, r.Schedule(t.Context(), other))
 		stop := runnerkit.Work(t, r)
 		time.Sleep(2*time.Hour + time.Minute)
@@ -236,7 +256,7 @@ func TestWorkerWithoutFunctionLeavesTick(t *testing.T) {
 		testkit.ErrorIs(t, err, jobs.ErrConflict, "does not have the function")
 
 		testkit.NoError(t, r.RemoveSchedule(t.Context(), "other"))
-		r.OnTick("report", hourOf)
+		testkit.NoError(t, r.OnTick(t.Context(), hourly(), hourOf))
 		runnertest.Drain(t, r)
 		testkit.Equal(t, "arguments after the start of a worker with the function", (*ran)[2:], []string{"02:00"})
 		task, err := r.RunSchedule(t.Context(), "report")
@@ -266,13 +286,11 @@ func TestSkippedTickCallsNoFunction(t *testing.T) {
 
 func TestScheduleWithFunctionMustSaySo(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
-	r.OnTick("report", hourOf)
-	silent := hourly()
-	silent.OnTick = false
-	testkit.ErrorIs(t, r.Schedule(t.Context(), silent), jobs.ErrInvalid, "on_tick")
+	testkit.NoError(t, r.OnTick(t.Context(), hourly(), hourOf))
+	testkit.ErrorIs(t, r.Schedule(t.Context(), hourly()), jobs.ErrInvalid, "on_tick")
 	for name, call := range map[string]func(){
-		"two functions": func() { r.OnTick("report", hourOf) },
-		"is nil":        func() { r.OnTick("other", nil) },
+		"two functions": func() { _ = r.OnTick(t.Context(), hourly(), hourOf) },
+		"is nil":        func() { _ = r.OnTick(t.Context(), jobs.Schedule{Name: "other"}, nil) },
 	} {
 		func() {
 			defer func() {
@@ -285,6 +303,18 @@ func TestScheduleWithFunctionMustSaySo(t *testing.T) {
 	}
 }
 
+// TestInvalidScheduleKeepsNoFunction corrects a schedule that was refused.
+func TestInvalidScheduleKeepsNoFunction(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	wrong := hourly()
+	wrong.Cron = "never"
+	testkit.ErrorIs(t, r.OnTick(t.Context(), wrong, hourOf), jobs.ErrInvalid, "cron")
+	testkit.NoError(t, r.OnTick(t.Context(), hourly(), hourOf))
+	s, err := r.GetSchedule(t.Context(), "report")
+	testkit.NoError(t, err)
+	testkit.Equal(t, "whether a function makes its tasks", s.OnTick, true)
+}
+
 // TestTwoWorkersMakeOneTaskOfTick runs two workers with the same function. Only
 // one of them makes the task of a tick.
 func TestTwoWorkersMakeOneTaskOfTick(t *testing.T) {
@@ -295,10 +325,9 @@ func TestTwoWorkersMakeOneTaskOfTick(t *testing.T) {
 	for range 2 {
 		r := runnerkit.OpenAt(t, path, runner.Options{Keep: -1})
 		r.Register(reportJob.Handler(func(context.Context, string) error { return nil }))
-		r.OnTick("report", hourOf)
 		each := hourly()
 		each.Cron = "@every 1s"
-		testkit.NoError(t, r.Schedule(t.Context(), each))
+		testkit.NoError(t, r.OnTick(t.Context(), each, hourOf))
 		stops = append(stops, runnerkit.Work(t, r))
 		first = r
 	}
@@ -332,10 +361,10 @@ func ExampleRunner_OnTick() {
 		fmt.Println("report of the hour before", hour)
 		return nil
 	}))
-	r.OnTick("report", func(_ context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
+	report := jobs.Schedule{Name: "report", Cron: "@hourly", Spec: reportJob.With("")}
+	err := r.OnTick(ctx, report, func(_ context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
 		return reportJob.With(tick.Format("15 h"), jobs.Label(spec.Label)), nil
 	})
-	err := r.Schedule(ctx, jobs.Schedule{Name: "report", Cron: "@hourly", Spec: reportJob.With(""), OnTick: true})
 	if err != nil {
 		log.Fatal(err)
 	}

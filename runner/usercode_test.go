@@ -188,8 +188,6 @@ type function struct {
 
 func functions() map[string]function {
 	noOne := jobs.Schedule{Name: "s", Cron: "@every 10s", Spec: quick.With(nil)}
-	made := noOne
-	made.OnTick = true
 	return map[string]function{
 		"middleware at a tick": {func(t *testing.T, r *runner.Runner, fail func()) {
 			testkit.NoError(t, r.Schedule(t.Context(), noOne))
@@ -219,18 +217,13 @@ func functions() map[string]function {
 			})
 		}, "the middleware of UseEnqueue returned an error of type *runner_test.httpError and its methods do not return", true},
 		"OnTick": {func(t *testing.T, r *runner.Runner, fail func()) {
-			testkit.NoError(t, r.Schedule(t.Context(), made))
-			r.OnTick("s", func(context.Context, time.Time, jobs.Spec) (jobs.Spec, error) { fail(); return jobs.Spec{}, nil })
+			onTick(t, r, noOne, func() (jobs.Spec, error) { fail(); return jobs.Spec{}, nil })
 		}, "the function of schedule s: ", true},
 		"OnTick without a Spec": {func(t *testing.T, r *runner.Runner, _ func()) {
-			testkit.NoError(t, r.Schedule(t.Context(), made))
-			r.OnTick("s", func(context.Context, time.Time, jobs.Spec) (jobs.Spec, error) { return jobs.Spec{}, nil })
+			onTick(t, r, noOne, func() (jobs.Spec, error) { return jobs.Spec{}, nil })
 		}, "the function of schedule s: job: ", true},
 		"an error of OnTick": {func(t *testing.T, r *runner.Runner, fail func()) {
-			testkit.NoError(t, r.Schedule(t.Context(), made))
-			r.OnTick("s", func(context.Context, time.Time, jobs.Spec) (jobs.Spec, error) {
-				return jobs.Spec{}, badError{"Unwrap", fail}
-			})
+			onTick(t, r, noOne, func() (jobs.Spec, error) { return jobs.Spec{}, badError{"Unwrap", fail} })
 		}, "the function of schedule s: bad", true},
 		"Liveness": {nil, "the function Liveness does not return", false},
 		"OnFinished": {func(t *testing.T, r *runner.Runner, fail func()) {
@@ -240,6 +233,11 @@ func functions() map[string]function {
 			finished(t, r, func() error { return badError{"Error", fail} })
 		}, "the function handle returned an error of type runner_test.badError and its methods do not return", false},
 	}
+}
+
+func onTick(t *testing.T, r *runner.Runner, s jobs.Schedule, function func() (jobs.Spec, error)) {
+	t.Helper()
+	testkit.NoError(t, r.OnTick(t.Context(), s, func(context.Context, time.Time, jobs.Spec) (jobs.Spec, error) { return function() }))
 }
 
 func (f function) run(t *testing.T, fail func()) {

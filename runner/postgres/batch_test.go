@@ -65,12 +65,12 @@ func TestFunctionMakesTaskOfTickOnServer(t *testing.T) {
 	handler := count.Handler(func(_ context.Context, n int) error { got <- n; return nil })
 	other.Register(handler)
 	r.Register(handler)
-	r.OnTick("counts", func(_ context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
+	counts := jobs.Schedule{Name: "counts", Cron: "@every 1s", Spec: count.With(-1)}
+	testkit.NoError(t, r.OnTick(t.Context(), counts, func(_ context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
 		args, err := usercode.Marshal(int(tick.Unix()))
 		spec.Args = args
 		return spec, err
-	})
-	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "counts", Cron: "@every 1s", OnTick: true, Spec: count.With(-1)}))
+	}))
 	stopOther := work(t, other)
 	defer stopOther()
 	stop := work(t, r)
