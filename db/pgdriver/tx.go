@@ -17,12 +17,17 @@ const rollbackTimeout = 10 * time.Second
 
 // Tx makes a transaction of pgx usable as a *sql.Tx; see package
 // runner/postgres.
-func Tx(ctx context.Context, tx pgx.Tx) (*sql.Tx, error) {
-	pool := sql.OpenDB(txConnector{&txConn{ctx: ctx, tx: tx}})
+func Tx(ctx context.Context, tx pgx.Tx) (handle *sql.Tx, release func(), err error) {
+	conn := &txConn{ctx: ctx, tx: tx}
+	pool := sql.OpenDB(txConnector{conn})
 	defer func() { _ = pool.Close() }() // ends the goroutine of sql.OpenDB; the transaction goes on
 	// If the context of BeginTx ended, database/sql would roll back in another
 	// goroutine, while the owner of tx may be using it.
-	return pool.BeginTx(context.WithoutCancel(ctx), nil)
+	handle, err = pool.BeginTx(context.WithoutCancel(ctx), nil)
+	return handle, func() {
+		conn.released = true
+		_ = handle.Rollback() // ends the goroutine of BeginTx
+	}, err
 }
 
 // txConnector returns a connection on which a transaction has already begun.
@@ -36,8 +41,9 @@ func (txConnector) Open(string) (driver.Conn, error) { return nil, errors.ErrUns
 
 // txConn is a connection of database/sql. Its only transaction is tx.
 type txConn struct {
-	ctx context.Context // when it ends, Commit stops waiting for the server
-	tx  pgx.Tx
+	ctx      context.Context // when it ends, Commit stops waiting for the server
+	tx       pgx.Tx
+	released bool // whether Rollback leaves tx as it is
 }
 
 var _ interface {
@@ -56,6 +62,10 @@ func (c *txConn) Commit() error                                                {
 
 // Rollback does nothing if the owner of tx has already ended it.
 func (c *txConn) Rollback() error {
+	if c.released {
+		return nil
+	}
+
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), rollbackTimeout)
 	defer cancel()
 	if err := c.tx.Rollback(ctx); !errors.Is(err, pgx.ErrTxClosed) {

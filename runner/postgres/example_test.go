@@ -14,23 +14,18 @@ import (
 // exists without the other.
 func ExampleTx() {
 	order := func(ctx context.Context, r *runner.Runner, conn *pgx.Conn, item string) error {
-		native, err := conn.Begin(ctx)
-		if err != nil {
+		return pgx.BeginFunc(ctx, conn, func(native pgx.Tx) error {
+			if _, err := native.Exec(ctx, `INSERT INTO app.orders (item) VALUES ($1)`, item); err != nil {
+				return err
+			}
+			tx, release, err := postgres.Tx(ctx, native)
+			if err != nil {
+				return err
+			}
+			defer release()
+			_, err = r.EnqueueTx(ctx, tx, count.With(1))
 			return err
-		}
-		defer native.Rollback(ctx)
-		if _, err := native.Exec(ctx, `INSERT INTO app.orders (item) VALUES ($1)`, item); err != nil {
-			return err
-		}
-		tx, err := postgres.Tx(ctx, native)
-		if err != nil {
-			return err
-		}
-		defer tx.Rollback() // releases the handle
-		if _, err := r.EnqueueTx(ctx, tx, count.With(1)); err != nil {
-			return err
-		}
-		return native.Commit(ctx)
+		})
 	}
 	ctx := context.Background()
 	r, err := runner.Open(ctx, "postgres://user@host/app", runner.Options{Engine: postgres.Engine()})

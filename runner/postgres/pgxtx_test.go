@@ -34,8 +34,8 @@ func connect(t *testing.T, address string) *pgx.Conn {
 }
 
 // inPgx begins a transaction of pgx, and calls do with its handle of pgx and
-// its handle of database/sql. It rolls the transaction back unless that
-// function has committed it.
+// its handle of database/sql. It releases that handle, and rolls the
+// transaction back unless the function has ended it.
 func inPgx(t *testing.T, conn *pgx.Conn, do func(native pgx.Tx, tx *sql.Tx)) {
 	t.Helper()
 	native, err := conn.Begin(t.Context())
@@ -43,16 +43,61 @@ func inPgx(t *testing.T, conn *pgx.Conn, do func(native pgx.Tx, tx *sql.Tx)) {
 		t.Fatal(err)
 	}
 
-	tx, err := postgres.Tx(t.Context(), native)
+	tx, release, err := postgres.Tx(t.Context(), native)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	do(native, tx)
-	if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
-		t.Errorf("rollback: got error %v, want none or sql.ErrTxDone", err)
+	release()
+	_, err = tx.Exec(`SELECT 1`)
+	testkit.ErrorIs(t, err, sql.ErrTxDone)
+	if err := native.Rollback(t.Context()); err != nil && !errors.Is(err, pgx.ErrTxClosed) {
+		t.Errorf("rollback: got error %v, want none or pgx.ErrTxClosed", err)
 	}
-	testkit.ErrorIs(t, native.Commit(t.Context()), pgx.ErrTxClosed)
+}
+
+func TestBeginFuncOfPgxCommitsTask(t *testing.T) {
+	at := pgkit.Address(t)
+	r := open(t, at, runner.Options{})
+	conn := connect(t, at)
+	no := errors.New("no")
+	signUp := func(name string, failure error) error {
+		return pgx.BeginFunc(t.Context(), conn, func(native pgx.Tx) error {
+			tx, release, err := postgres.Tx(t.Context(), native)
+			if err != nil {
+				return err
+			}
+			defer release()
+			if _, err := native.Exec(t.Context(), `INSERT INTO effects VALUES (1)`); err != nil {
+				return err
+			}
+			if _, err := r.EnqueueTx(t.Context(), tx, count.With(1, jobs.Label(name))); err != nil {
+				return err
+			}
+			return failure
+		})
+	}
+	testkit.NoError(t, signUp("kept", nil))
+	testkit.ErrorIs(t, signUp("rolled back", no), no)
+	testkit.Equal(t, "effects", countOf(t, conn, `SELECT count(*) FROM effects`), 1)
+	list, err := r.List(t.Context(), jobs.Filter{}, runner.Page{})
+	testkit.NoError(t, err)
+	testkit.Equal(t, "tasks", len(list), 1)
+	testkit.Equal(t, "label", list[0].Label, "kept")
+}
+
+func TestRollbackOfEitherHandleEndsTransactionOfPgx(t *testing.T) {
+	at := pgkit.Address(t)
+	r := open(t, at, runner.Options{})
+	conn := connect(t, at)
+	inPgx(t, conn, func(native pgx.Tx, tx *sql.Tx) {
+		_, err := r.EnqueueTx(t.Context(), tx, count.With(1))
+		testkit.NoError(t, err)
+		testkit.NoError(t, tx.Rollback())
+		testkit.ErrorIs(t, native.Commit(t.Context()), pgx.ErrTxClosed)
+	})
+	testkit.Equal(t, "tasks", countOf(t, conn, `SELECT count(*) FROM tasks`), 0)
 }
 
 func countOf(t *testing.T, conn *pgx.Conn, query string) (n int) {
@@ -99,7 +144,7 @@ func TestTransactionOfPgxHasAllCalls(t *testing.T) {
 		_, err := r.CancelTx(t.Context(), tx, ids[1:2], runner.CancelOptions{})
 		testkit.NoError(t, err)
 		testkit.NoError(t, tx.Commit()) // the handle of database/sql can commit the transaction, too
-		_, err = postgres.Tx(t.Context(), nil)
+		_, _, err = postgres.Tx(t.Context(), nil)
 		testkit.ErrorIs(t, err, jobs.ErrInvalid)
 	})
 	testkit.Equal(t, "effects after the commit", countOf(t, conn, `SELECT count(*) FROM effects`), 1)
@@ -169,6 +214,6 @@ func TestContextOfTransactionOfPgx(t *testing.T) {
 	cause := errors.New("the caller gave up")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	_, err := postgres.Tx(ctx, nil)
+	_, _, err := postgres.Tx(ctx, nil)
 	testkit.ErrorIs(t, err, cause)
 }

@@ -15,22 +15,24 @@ import (
 // Tx, such as EnqueueTx. Both handles stand for the same transaction: tx sees
 // what these calls have written, and a commit of tx commits their changes.
 //
+// Call release when the handle is no longer needed, before or after the end of
+// the transaction, such as by defer. It leaves the transaction as it is, so
+// pgx.BeginFunc can commit it later.
+//
 // The transaction ends when either handle commits it or rolls it back. A
 // FinishTx or StepTx that fails rolls the transaction back, so a later
-// tx.Commit returns pgx.ErrTxClosed. Call Rollback of the returned handle in
-// any case, such as by defer. After the end of the transaction, Rollback only
-// releases the handle. Don't use both handles at the same time. If ctx ends
-// while a Commit of the returned handle waits for the server, Commit returns.
-// The end of ctx doesn't roll back the transaction.
+// tx.Commit returns pgx.ErrTxClosed. Don't use both handles at the same time.
+// If ctx ends while a Commit of the returned handle waits for the server,
+// Commit returns. The end of ctx doesn't roll back the transaction.
 //
 // The error is jobs.ErrInvalid if tx is nil, or the cause of ctx if ctx has
 // ended.
-func Tx(ctx context.Context, tx pgx.Tx) (*sql.Tx, error) {
+func Tx(ctx context.Context, tx pgx.Tx) (handle *sql.Tx, release func(), err error) {
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return nil, nil, context.Cause(ctx)
 	}
 	if tx == nil {
-		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "the transaction is nil", Hint: "begin it with pgx"}
+		return nil, nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "the transaction is nil", Hint: "begin it with pgx"}
 	}
 	return pgdriver.Tx(ctx, tx)
 }
